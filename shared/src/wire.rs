@@ -1,0 +1,24 @@
+//! Names on the wire between edge and farm, and between edge and caller.
+//!
+//! Invariant: a header name or path that two tiers share is written here once.
+
+/// Where a farm takes jobs.
+pub const JOBS_PATH: &str = "/v1/jobs";
+/// Request id: on every answer of the edge, and from edge to farm.
+pub const REQUEST_ID: &str = "x-request-id";
+/// Real time a farm has left for a job, in whole milliseconds.
+pub const DEADLINE_MS: &str = "x-platen-deadline-ms";
+/// W3C trace context.
+pub const TRACEPARENT: &str = "traceparent";
+/// W3C trace state, handed on as it came.
+pub const TRACESTATE: &str = "tracestate";
+/// Longest request id taken over from a caller, in characters.
+pub const REQUEST_ID_CHARS: usize = 128;
+
+/// Whether a caller's request id is taken over: 1 to 128 letters, digits, `-`, `_`, `.` or `:`,
+/// so that it can stand in a log line as it is.
+#[must_use]
+pub fn is_request_id(text: &str) -> bool {
+    (1..=REQUEST_ID_CHARS).contains(&text.len())
+        && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.:".contains(&byte))
+}
