@@ -1,0 +1,82 @@
+//! What the operator sets, read from Spin variables once an instance.
+//!
+//! Invariant: the token has no `Debug`; a setting that is wrong is named, its value is not shown.
+
+use std::{sync::OnceLock, time::Duration};
+
+use platen_shared::{limits, wire};
+use spin_sdk::variables;
+
+/// The edge's settings.
+pub(super) struct Settings {
+    pub(super) farm: FarmAddress,
+    pub(super) farm_token: String,
+    pub(super) deadline: Duration,
+}
+
+/// Where jobs are sent.
+pub(super) struct FarmAddress {
+    pub(super) https: bool,
+    pub(super) authority: String,
+    pub(super) path: String,
+}
+
+/// A setting that cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum SettingsError {
+    #[error("the Spin variable {0} could not be read")]
+    Unreadable(&'static str, #[source] variables::Error),
+    #[error("the Spin variable farm_url must be http://HOST[:PORT] or https://HOST[:PORT]")]
+    FarmUrl,
+    #[error("the Spin variable farm_token must not be empty")]
+    FarmToken,
+    #[error(
+        "the Spin variable deadline_ms must be a whole number of milliseconds from 1 to {}",
+        limits::DEADLINE_MS
+    )]
+    Deadline,
+}
+
+impl Settings {
+    /// The settings of this instance; an instance lives for a bounded number of requests, so a
+    /// changed variable is seen soon.
+    pub(super) async fn get() -> Result<&'static Self, SettingsError> {
+        static SETTINGS: OnceLock<Settings> = OnceLock::new();
+        if let Some(settings) = SETTINGS.get() {
+            return Ok(settings);
+        }
+        let settings = Self::read().await?;
+        Ok(SETTINGS.get_or_init(|| settings))
+    }
+
+    async fn read() -> Result<Self, SettingsError> {
+        let read =
+            async |name| variables::get(name).await.map_err(|error| SettingsError::Unreadable(name, error));
+        let farm = FarmAddress::parse(&read("farm_url").await?).ok_or(SettingsError::FarmUrl)?;
+        let farm_token = read("farm_token").await?;
+        if farm_token.is_empty() {
+            return Err(SettingsError::FarmToken);
+        }
+        let deadline = read("deadline_ms").await?.parse().ok();
+        let deadline =
+            deadline.filter(|ms| (1..=limits::DEADLINE_MS).contains(ms)).ok_or(SettingsError::Deadline)?;
+        Ok(Self { farm, farm_token, deadline: Duration::from_millis(deadline) })
+    }
+}
+
+impl FarmAddress {
+    fn parse(url: &str) -> Option<Self> {
+        let url: http::Uri = url.parse().ok()?;
+        let https = match url.scheme_str()? {
+            "http" => false,
+            "https" => true,
+            _ => return None,
+        };
+        let authority = url.authority()?.as_str();
+        (!authority.contains('@')).then(|| Self {
+            https,
+            authority: authority.to_owned(),
+            path: format!("{}{}", url.path().trim_end_matches('/'), wire::JOBS_PATH),
+        })
+    }
+}

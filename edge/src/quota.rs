@@ -1,0 +1,95 @@
+//! The monthly quota as callers see it: which month it is, and the `ratelimit` fields.
+//!
+//! Invariant: a month is a calendar month in UTC; the clock's reading comes in as an argument.
+
+use time::{Date, Month, OffsetDateTime};
+
+/// What stands for "no limit" in the `ratelimit` fields: the largest integer of structured fields
+/// (RFC 9651 3.3.1), because the policy's quota is not optional.
+pub const UNLIMITED: u64 = 999_999_999_999_999;
+
+/// A calendar month in UTC, and where in it now is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct QuotaMonth {
+    /// `YYYY-MM`.
+    pub name: String,
+    /// Length of the month in seconds.
+    pub seconds: u64,
+    /// Seconds until the next month begins, at least 1.
+    pub seconds_left: u64,
+}
+
+impl QuotaMonth {
+    /// The month of an instant in whole seconds since 1970 (UTC).
+    #[must_use]
+    pub fn at(unix_seconds: u64) -> Self {
+        let now = i64::try_from(unix_seconds)
+            .ok()
+            .and_then(|seconds| OffsetDateTime::from_unix_timestamp(seconds).ok())
+            .unwrap_or(OffsetDateTime::UNIX_EPOCH);
+        let (year, month) = (now.year(), now.month());
+        let days = month.length(year);
+        let next_year = if month == Month::December { year + 1 } else { year };
+        let next = Date::from_calendar_date(next_year, month.next(), 1)
+            .map_or(now, |date| date.midnight().assume_utc());
+        Self {
+            name: format!("{year:04}-{:02}", u8::from(month)),
+            seconds: u64::from(days) * 86_400,
+            seconds_left: u64::try_from((next - now).whole_seconds()).unwrap_or(1).max(1),
+        }
+    }
+}
+
+/// Where an account stands in a month.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Usage {
+    /// Attempts recorded.
+    pub attempts: u64,
+    /// Attempts allowed; `None` is no limit.
+    pub quota: Option<u64>,
+}
+
+impl Usage {
+    /// The `ratelimit-policy` and `ratelimit` fields of draft-ietf-httpapi-ratelimit-headers-10:
+    /// quota, window in seconds; what is left, seconds until it is reset.
+    #[must_use]
+    pub fn headers(&self, month: &QuotaMonth) -> [(&'static str, String); 2] {
+        let quota = self.quota.unwrap_or(UNLIMITED).min(UNLIMITED);
+        let left = self.quota.map_or(UNLIMITED, |quota| quota.saturating_sub(self.attempts)).min(UNLIMITED);
+        [
+            ("ratelimit-policy", format!("\"monthly\";q={quota};w={}", month.seconds)),
+            ("ratelimit", format!("\"monthly\";r={left};t={}", month.seconds_left)),
+        ]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn months_are_calendar_months_in_utc() {
+        let table = [
+            (0, "1970-01", 31, 31 * 86_400),
+            (1_709_251_199, "2024-02", 29, 1),
+            (1_709_251_200, "2024-03", 31, 31 * 86_400),
+            (1_798_761_599, "2026-12", 31, 1),
+            (1_798_761_600, "2027-01", 31, 31 * 86_400),
+        ];
+        for (instant, name, days, left) in table {
+            let month = QuotaMonth::at(instant);
+            assert_eq!((month.name.as_str(), month.seconds, month.seconds_left), (name, days * 86_400, left));
+        }
+    }
+
+    #[test]
+    fn the_fields_say_what_is_left() {
+        let month = QuotaMonth::at(1_709_251_199);
+        let fields = |attempts, quota| Usage { attempts, quota }.headers(&month).map(|(_, value)| value);
+        assert_eq!(fields(3, Some(10)), ["\"monthly\";q=10;w=2505600", "\"monthly\";r=7;t=1"]);
+        assert_eq!(fields(30, Some(10)), ["\"monthly\";q=10;w=2505600", "\"monthly\";r=0;t=1"]);
+        let unlimited = fields(3, None);
+        assert_eq!(unlimited[0], "\"monthly\";q=999999999999999;w=2505600");
+        assert_eq!(unlimited[1], "\"monthly\";r=999999999999999;t=1");
+    }
+}

@@ -1,0 +1,73 @@
+//! The parser's own rules; the full table of messages is in the black-box tests.
+
+use super::*;
+
+fn error(endpoint: Endpoint, body: &str) -> String {
+    RenderRequest::parse(endpoint, body.as_bytes()).unwrap_err().to_string()
+}
+
+#[test]
+fn defaults_are_those_of_the_contract() {
+    let request = RenderRequest::parse(Endpoint::Render, br#"{"html":"x"}"#).unwrap();
+    assert_eq!(request.content_disposition(None), "attachment; filename=\"render.png\"");
+    let job = request.into_job(AccountId::from_text("acc"), None).unwrap();
+    let json = serde_json::to_value(&job).unwrap();
+    assert_eq!(
+        json,
+        serde_json::json!({
+            "account": "acc",
+            "source": { "html": "x" },
+            "viewport": { "width": 1280.0, "height": 720.0, "device_scale_factor": 1.0 },
+            "wait_until": "load",
+            "wait_for_timeout": 0.0,
+            "output": { "image": { "format": "png", "full_page": false } },
+        })
+    );
+    assert_eq!(serde_json::from_value::<RenderJob>(json).unwrap(), job);
+}
+
+#[test]
+fn messages_name_the_field_and_the_rule() {
+    let table = [
+        ("", "The body is empty; it must be a JSON object"),
+        ("[]", "The body must be a JSON object"),
+        ("\u{feff}{}", "The body must be JSON without a byte order mark"),
+        ("{}", "\"html\" or \"url\" is required"),
+        (r#"{"html":"x","fullpage":true}"#, "Unknown field \"fullpage\". Did you mean \"fullPage\"?"),
+        (r#"{"html":"x","foo":1}"#, "Unknown field \"foo\""),
+        (r#"{"html":"x","html":"y"}"#, "Field \"html\" is given twice"),
+        (r#"{"html":"x","scale":3}"#, "\"scale\" must be a number from 0.1 to 2"),
+        (r#"{"html":"x","width":1.5}"#, "\"width\" must be a whole number from 1 to 7680"),
+        (r#"{"html":"x","width":1e400}"#, "\"width\" must be a whole number from 1 to 7680"),
+        (r#"{"html":"\ud800"}"#, "\"html\" must be valid Unicode text"),
+        (r#"{"html":null}"#, "\"html\" must be a string"),
+        (r#"{"html":"x","url":1}"#, "\"url\" must be a string"),
+        (r#"{"html":"x"} x"#, "The body is not valid JSON: trailing characters at line 1 column 14"),
+    ];
+    for (body, message) in table {
+        assert_eq!(error(Endpoint::Render, body), message, "{body}");
+    }
+}
+
+#[test]
+fn template_variables_keep_what_was_written() {
+    let body = br#"{"templateId":"t","variables":{"a":10.50,"b":"x\n","c":-0}}"#;
+    let request = RenderRequest::parse(Endpoint::Template, body).unwrap();
+    let job = request.into_job(AccountId::from_text("acc"), Some("{{a}}|{{b}}|{{c}}")).unwrap();
+    assert_eq!(job.source, Source::Html(Html::try_from("10.50|x\n|-0".to_owned()).unwrap()));
+    assert_eq!(
+        error(Endpoint::Template, r#"{"templateId":"t","variables":{"a":[1]}}"#),
+        "\"variables\" must hold strings and numbers only; \"a\" is neither"
+    );
+    assert_eq!(
+        error(Endpoint::Template, r#"{"templateId":"t","variables":{"a":1,"\u0061":1}}"#),
+        "\"variables\" holds \"a\" twice"
+    );
+    assert_eq!(error(Endpoint::Template, r#"{"templateId":"t","html":"x"}"#), "Unknown field \"html\"");
+}
+
+#[test]
+fn a_deep_body_is_refused_without_a_deep_stack() {
+    let deep = format!("{{\"html\":{}{}}}", "[".repeat(500_000), "]".repeat(500_000));
+    assert_eq!(error(Endpoint::Render, &deep), "\"html\" must be a string");
+}
