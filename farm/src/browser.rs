@@ -1,0 +1,297 @@
+//! One running Chromium: a process of an unprivileged user, and the connection to it.
+//!
+//! Invariant: a [`Browser`] that is dropped is killed with all its helpers, reaped, and its home
+//! removed; and a farm that is killed takes its browsers with it. Left to others: how many there
+//! are, when they are replaced (pool), what is done with one (render).
+
+mod binary;
+mod identity;
+mod process;
+mod stderr;
+mod switches;
+mod workspace;
+
+use std::{
+    ffi::OsString,
+    io,
+    os::fd::OwnedFd,
+    path::{Path, PathBuf},
+    process::Command,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use chromiumoxide_cdp::cdp::browser_protocol::{
+    browser::GetVersionParams,
+    headless_experimental::BeginFrameParams,
+    target::{AttachToTargetParams, CloseTargetParams, CreateTargetParams},
+};
+use command_fds::{CommandFdExt as _, FdMapping, FdMappingCollision};
+use tokio_util::task::TaskTracker;
+
+use self::{identity::Identity, process::Process, stderr::LastWords, workspace::Workspace};
+use crate::{
+    Config, StartError,
+    cdp::{CdpError, Connection, Session},
+    frames::Frames,
+};
+
+/// A warm start takes 0.15 s; a cold one on a busy machine with a slow disk takes many times that.
+const START_LIMIT: Duration = Duration::from_secs(30);
+
+/// Why a browser did not come up.
+#[derive(Debug, thiserror::Error)]
+pub enum LaunchError {
+    /// The operating system did not give what a process needs.
+    #[error("the browser's process cannot be started")]
+    Spawn(#[source] io::Error),
+    /// The farm has been shut down.
+    #[error("the farm has been shut down")]
+    Closed,
+    /// Its pipes could not be handed over.
+    #[error("the browser's pipes cannot be handed over")]
+    Pipes(#[source] FdMappingCollision),
+    /// It ended before it answered.
+    #[error("the browser ended at once{}", stderr::after_colon(last_words))]
+    Ended {
+        /// The last it wrote on standard error.
+        last_words: String,
+    },
+    /// The kernel lets it have no sandbox.
+    #[error(
+        "Chromium cannot set up its sandbox. It needs unprivileged user namespaces: \
+         sysctl kernel.unprivileged_userns_clone=1 (Debian), \
+         sysctl kernel.apparmor_restrict_unprivileged_userns=0 (Ubuntu), or, in a container, \
+         a seccomp profile that allows clone and unshare. If every page is your own, \
+         --unsafe-no-sandbox does without"
+    )]
+    NoSandbox,
+    /// It ran and said nothing.
+    #[error("the browser did not answer within {} s", START_LIMIT.as_secs())]
+    Silent,
+    /// It did not understand the first command.
+    #[error("the browser did not answer as Chromium does")]
+    Protocol(#[source] CdpError),
+}
+
+/// Everything needed to start browsers, settled once.
+#[derive(Debug)]
+pub(crate) struct Launcher {
+    config: Config,
+    binary: PathBuf,
+    identity: Identity,
+    /// There until the farm is closed.
+    workspace: Mutex<Option<Workspace>>,
+    /// This Chromium has answered that it does not draw on demand.
+    draws_by_itself: AtomicBool,
+    alive: TaskTracker,
+}
+
+impl Launcher {
+    /// Finds the browser and its user, and makes the directory for homes.
+    pub(crate) fn new(config: Config) -> Result<Self, StartError> {
+        let binary = binary::find(config.chromium.as_deref())?;
+        let identity = Identity::resolve(config.browser_user.as_deref())?;
+        let parent = std::env::temp_dir();
+        let workspace =
+            Workspace::create(&parent).map_err(|source| StartError::Workspace { path: parent, source })?;
+        process::adopt_orphans();
+        if config.unsafe_no_sandbox {
+            tracing::warn!(
+                "Chromium runs without its sandbox: whoever writes a page may take over this machine"
+            );
+        }
+        Ok(Self {
+            config,
+            binary,
+            identity,
+            workspace: Mutex::new(Some(workspace)),
+            draws_by_itself: AtomicBool::new(false),
+            alive: TaskTracker::new(),
+        })
+    }
+
+    /// Launches no more, and completes when no browser of this launcher is left, neither its
+    /// processes nor its home. Browsers must have been dropped or killed.
+    pub(crate) async fn close(&self) {
+        self.alive.close();
+        self.alive.wait().await;
+        drop(self.workspace().take());
+    }
+
+    fn workspace(&self) -> MutexGuard<'_, Option<Workspace>> {
+        self.workspace.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Starts a browser and waits until it answers. It draws on demand if it can.
+    pub(crate) async fn launch(&self) -> Result<Browser, LaunchError> {
+        if !self.draws_by_itself.load(Ordering::Relaxed) {
+            let mut browser = self.launch_as(Drawing::OnDemand).await?;
+            match tokio::time::timeout(START_LIMIT, draws_on_demand(&browser.connection)).await {
+                Err(_) => return Err(LaunchError::Silent),
+                Ok(Err(error)) => return Err(LaunchError::Protocol(error)),
+                Ok(Ok(true)) => {
+                    browser.frames = Some(Frames::default());
+                    return Ok(browser);
+                }
+                Ok(Ok(false)) => {
+                    self.draws_by_itself.store(true, Ordering::Relaxed);
+                    tracing::info!(
+                        product = browser.product(),
+                        "this browser does not draw on demand; pictures cost more than with \
+                         chromium-headless-shell"
+                    );
+                }
+            }
+        }
+        self.launch_as(Drawing::ByItself).await
+    }
+
+    async fn launch_as(&self, drawing: Drawing) -> Result<Browser, LaunchError> {
+        let home = match &*self.workspace() {
+            Some(workspace) => workspace.home(self.identity).map_err(LaunchError::Spawn)?,
+            None => return Err(LaunchError::Closed),
+        };
+        let (command, to_browser, from_browser) = self.command(home.path(), drawing)?;
+        let (process, stderr) =
+            Process::spawn(command, home, self.alive.token()).await.map_err(LaunchError::Spawn)?;
+        let last_words = LastWords::listen(stderr).map_err(LaunchError::Spawn)?;
+        let connection = Connection::open(to_browser, from_browser).map_err(LaunchError::Spawn)?;
+        let version = match tokio::time::timeout(START_LIMIT, connection.call(&GetVersionParams {})).await {
+            Err(_) => return Err(LaunchError::Silent),
+            Ok(Err(CdpError::Closed)) => return Err(ended(last_words).await),
+            Ok(Err(error)) => return Err(LaunchError::Protocol(error)),
+            Ok(Ok(version)) => version,
+        };
+        Ok(Browser {
+            product: version.product,
+            connection: Arc::new(connection),
+            frames: None,
+            process,
+            last_words,
+        })
+    }
+
+    fn command(&self, home: &Path, drawing: Drawing) -> Result<(Command, OwnedFd, OwnedFd), LaunchError> {
+        let (their_input, to_browser) = io::pipe().map_err(LaunchError::Spawn)?;
+        let (from_browser, their_output) = io::pipe().map_err(LaunchError::Spawn)?;
+        let mut command = Command::new("setpriv");
+        // The sandbox needs no set-user-id helper, so nothing below may gain privileges.
+        command.arg("--no-new-privs");
+        // If the farm is killed, the kernel kills the browser.
+        command.args(["--pdeathsig", "KILL"]);
+        if let Identity::Other { uid, gid } = self.identity {
+            command.args([format!("--reuid={uid}"), format!("--regid={gid}"), "--clear-groups".to_owned()]);
+        }
+        command.arg("--").arg(&self.binary).args(switches::for_browser(&self.config, home, drawing));
+        command.env_clear().envs(environment(home)).current_dir(home);
+        command
+            .fd_mappings(vec![
+                FdMapping { parent_fd: their_input.into(), child_fd: 3 },
+                FdMapping { parent_fd: their_output.into(), child_fd: 4 },
+            ])
+            .map_err(LaunchError::Pipes)?;
+        Ok((command, to_browser.into(), from_browser.into()))
+    }
+}
+
+/// Who decides when a page is drawn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Drawing {
+    /// The farm, frame by frame: nothing is drawn that nobody looks at, and a picture is one frame.
+    OnDemand,
+    /// The browser, sixty times a second.
+    ByItself,
+}
+
+/// Asks a browser for a page that draws on demand, and for a frame of it: Chromium with a window
+/// takes the first for granted and does not know the second. Only chromium-headless-shell has both.
+async fn draws_on_demand(connection: &Arc<Connection>) -> Result<bool, CdpError> {
+    let mut target = CreateTargetParams::new("about:blank");
+    target.enable_begin_frame_control = Some(true);
+    let drawn = async {
+        let target = connection.call(&target).await?.target_id;
+        let mut attach = AttachToTargetParams::new(target.clone());
+        attach.flatten = Some(true);
+        let (session, _events) =
+            Session::new(Arc::clone(connection), connection.call(&attach).await?.session_id);
+        session.call(&BeginFrameParams::default()).await?;
+        connection.send(&CloseTargetParams::new(target))
+    };
+    match drawn.await {
+        Ok(()) => Ok(true),
+        Err(CdpError::Refused { .. }) => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+/// What a browser may know of the farm's environment: where fonts are and what time it is.
+/// Tokens and addresses of other services stay here.
+fn environment(home: &Path) -> impl Iterator<Item = (&'static str, OsString)> {
+    const HANDED_ON: &[&str] = &["TZ", "FONTCONFIG_FILE", "FONTCONFIG_PATH"];
+    let handed_on = HANDED_ON.iter().filter_map(|name| Some((*name, std::env::var_os(name)?)));
+    let home = home.as_os_str();
+    handed_on.chain([
+        ("HOME", home.to_owned()),
+        ("TMPDIR", home.to_owned()),
+        ("PATH", "/usr/bin:/bin".into()),
+        ("LANG", "C.UTF-8".into()),
+    ])
+}
+
+async fn ended(last_words: LastWords) -> LaunchError {
+    match last_words.into_text().await {
+        text if text.contains("No usable sandbox") => LaunchError::NoSandbox,
+        last_words => LaunchError::Ended { last_words },
+    }
+}
+
+/// A running browser.
+#[derive(Debug)]
+pub(crate) struct Browser {
+    product: String,
+    connection: Arc<Connection>,
+    frames: Option<Frames>,
+    process: Process,
+    last_words: LastWords,
+}
+
+impl Browser {
+    /// Name and version, such as `HeadlessChrome/156.0.8078.79`.
+    pub(crate) fn product(&self) -> &str {
+        &self.product
+    }
+
+    /// The way to talk to it.
+    pub(crate) fn connection(&self) -> &Arc<Connection> {
+        &self.connection
+    }
+
+    /// Its frames, if it draws on demand.
+    pub(crate) fn frames(&self) -> Option<&Frames> {
+        self.frames.as_ref()
+    }
+
+    /// Ends it at once: every call to it fails, and its pool replaces it.
+    pub(crate) fn kill(&self) {
+        self.process.kill();
+    }
+
+    /// Completes when it is gone.
+    pub(crate) async fn closed(&self) {
+        self.connection.closed().await;
+    }
+
+    /// Whether it is gone.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.connection.is_closed()
+    }
+
+    /// The last it wrote on standard error, for the log.
+    pub(crate) fn last_words(&self) -> String {
+        self.last_words.text()
+    }
+}

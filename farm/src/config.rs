@@ -1,0 +1,228 @@
+//! The farm's settings: flags and `PLATEN_*` variables of both `platen-farm` and `platen`.
+//!
+//! Invariant: every default stands here with its reason, and [`Config::default`] is what an empty
+//! command line and an empty environment give. Left to others: where the farm listens and its
+//! token, which differ between the two programs.
+
+use std::{
+    net::IpAddr,
+    num::{NonZeroU32, NonZeroUsize},
+    path::PathBuf,
+    str::FromStr,
+    thread,
+};
+
+/// Settings of the render pool.
+#[derive(Debug, Clone, clap::Args)]
+#[command(next_help_heading = "Render farm")]
+pub struct Config {
+    /// Browser processes [default: one per core]
+    // Two pages in one browser do as well as two browsers for PDF, but a browser encodes
+    // pictures in one thread, so one a core is what fills a machine with either kind of work.
+    #[arg(long, env = "PLATEN_BROWSERS", value_name = "N")]
+    pub browsers: Option<NonZeroUsize>,
+
+    /// Jobs that render at once, over all browsers [default: two per browser]
+    // One page waits for the network or for its own timers while the other computes.
+    #[arg(long, env = "PLATEN_SLOTS", value_name = "N")]
+    pub slots: Option<NonZeroUsize>,
+
+    /// Jobs that may wait for a slot; more are refused at once
+    // At 50 ms a job, 64 places in front of 4 slots are a wait below one second: enough to ride
+    // out a burst, and never a long wait for nothing.
+    #[arg(long, env = "PLATEN_QUEUE", value_name = "N", default_value_t = DEFAULT_QUEUE)]
+    pub queue: usize,
+
+    /// Replace a browser after this many jobs
+    // A start costs about 300 ms of CPU: below 1 ms a job, and memory that a browser loses over
+    // time stays bounded.
+    #[arg(long, env = "PLATEN_RECYCLE_AFTER", value_name = "JOBS", default_value_t = DEFAULT_RECYCLE_AFTER)]
+    pub recycle_after: NonZeroU32,
+
+    /// Pages that each browser keeps ready for accounts that have rendered before
+    // Each takes about 25 MB of memory and saves its account most of the cost of a small page.
+    #[arg(long, env = "PLATEN_WARM_PAGES", value_name = "N", default_value_t = DEFAULT_WARM_PAGES)]
+    pub warm_pages: usize,
+
+    /// Replace an account's page after this many jobs
+    // A page costs about 60 ms of CPU: 0.6 ms a job, and memory that its process loses over time
+    // stays bounded.
+    #[arg(long, env = "PLATEN_PAGE_JOBS", value_name = "JOBS", default_value_t = DEFAULT_PAGE_JOBS)]
+    pub page_jobs: NonZeroU32,
+
+    /// The Chromium to run [default: chromium-headless-shell, then chromium or google-chrome,
+    /// where packages put them]
+    // chromium-headless-shell renders the same at a quarter of the cost.
+    #[arg(long, env = "PLATEN_CHROMIUM", value_name = "FILE")]
+    pub chromium: Option<PathBuf>,
+
+    /// The user browsers run as when the farm runs as root [default: platen if there is such a
+    /// user, else nobody]
+    // Chromium's sandbox does not start as root, and a page that breaks out of a browser should
+    // find a user who owns nothing.
+    #[arg(long, env = "PLATEN_BROWSER_USER", value_name = "USER")]
+    pub browser_user: Option<String>,
+
+    /// Run Chromium without its sandbox: whoever writes a page may then take over the machine
+    #[arg(long, env = "PLATEN_UNSAFE_NO_SANDBOX")]
+    pub unsafe_no_sandbox: bool,
+
+    /// This host has this address, even if it is not a public one; may be given more than once
+    // Everything that is not public is refused, so this is the one way to render an intranet page.
+    #[arg(long = "resolve", env = "PLATEN_RESOLVE", value_name = "HOST=IP", value_delimiter = ',')]
+    pub resolve: Vec<Resolve>,
+}
+
+const DEFAULT_QUEUE: usize = 64;
+const DEFAULT_RECYCLE_AFTER: NonZeroU32 = NonZeroU32::new(500).expect("500 is not zero");
+const DEFAULT_WARM_PAGES: usize = 4;
+const DEFAULT_PAGE_JOBS: NonZeroU32 = NonZeroU32::new(100).expect("100 is not zero");
+
+impl Config {
+    /// Browser processes to run.
+    #[must_use]
+    pub fn browser_count(&self) -> NonZeroUsize {
+        self.browsers.or_else(|| thread::available_parallelism().ok()).unwrap_or(NonZeroUsize::MIN)
+    }
+
+    /// Jobs that render at once.
+    #[must_use]
+    pub fn slot_count(&self) -> NonZeroUsize {
+        self.slots.unwrap_or_else(|| self.browser_count().saturating_mul(TWO))
+    }
+}
+
+const TWO: NonZeroUsize = NonZeroUsize::new(2).expect("2 is not zero");
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            browsers: None,
+            slots: None,
+            queue: DEFAULT_QUEUE,
+            recycle_after: DEFAULT_RECYCLE_AFTER,
+            warm_pages: DEFAULT_WARM_PAGES,
+            page_jobs: DEFAULT_PAGE_JOBS,
+            chromium: None,
+            browser_user: None,
+            unsafe_no_sandbox: false,
+            resolve: Vec::new(),
+        }
+    }
+}
+
+/// A host name and the address it has, whatever the resolver says: `intranet.example=10.0.0.7`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Resolve {
+    host: String,
+    address: IpAddr,
+}
+
+impl Resolve {
+    /// The host name in the form URLs have it: lower case, without a trailing dot.
+    #[must_use]
+    pub fn host(&self) -> &str {
+        &self.host
+    }
+
+    /// Its address.
+    #[must_use]
+    pub fn address(&self) -> IpAddr {
+        self.address
+    }
+}
+
+/// Why a text is not `HOST=IP`.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum InvalidResolve {
+    /// No `=`.
+    #[error("expected HOST=IP, such as intranet.example=10.0.0.7")]
+    Shape,
+    /// Not a host name that a URL could have.
+    #[error("{0:?} is not a host name")]
+    Host(String),
+    /// Not an address.
+    #[error("{text:?} is not an IP address")]
+    Address {
+        /// What stood there.
+        text: String,
+        /// Why not.
+        source: std::net::AddrParseError,
+    },
+}
+
+impl FromStr for Resolve {
+    type Err = InvalidResolve;
+
+    fn from_str(text: &str) -> Result<Self, InvalidResolve> {
+        let (host, address) = text.split_once('=').ok_or(InvalidResolve::Shape)?;
+        let invalid = || InvalidResolve::Host(host.to_owned());
+        // The name ends up in a switch of Chromium's with a grammar of its own, where a comma, a
+        // space or a star means something.
+        let Ok(url::Host::Domain(parsed)) = url::Host::parse(host) else { return Err(invalid()) };
+        let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._".contains(&byte);
+        let name = parsed.trim_end_matches('.');
+        if name.is_empty() || !name.bytes().all(plain) {
+            return Err(invalid());
+        }
+        let address =
+            address.parse().map_err(|source| InvalidResolve::Address { text: address.to_owned(), source })?;
+        Ok(Self { host: name.to_owned(), address })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::{Args as _, FromArgMatches as _};
+
+    use super::*;
+
+    fn parse(arguments: &[&str]) -> Result<Config, clap::Error> {
+        let command = Config::augment_args(clap::Command::new("platen-farm")).no_binary_name(true);
+        Config::from_arg_matches(&command.try_get_matches_from(arguments)?)
+    }
+
+    #[test]
+    fn an_empty_command_line_is_the_default() {
+        assert_eq!(format!("{:?}", parse(&[]).unwrap()), format!("{:?}", Config::default()));
+    }
+
+    #[test]
+    fn two_slots_per_browser_unless_told() {
+        let slots = |arguments: &[&str]| parse(arguments).unwrap().slot_count().get();
+        assert_eq!(slots(&["--browsers", "3"]), 6);
+        assert_eq!(slots(&["--browsers", "3", "--slots", "1"]), 1);
+    }
+
+    #[test]
+    fn bad_values_and_unknown_settings_are_refused() {
+        for arguments in [
+            &["--browsers", "0"][..],
+            &["--slots", "-1"],
+            &["--recycle-after", "0"],
+            &["--queues", "3"],
+            &["--resolve", "example.com"],
+        ] {
+            parse(arguments).unwrap_err();
+        }
+    }
+
+    #[test]
+    fn resolve_takes_a_host_and_an_address() {
+        let config = parse(&["--resolve", "Intranet.Example.=10.0.0.7,v6.example=fd00::7"]).unwrap();
+        assert_eq!(config.resolve.len(), 2);
+        assert_eq!(config.resolve[0].host(), "intranet.example");
+        assert_eq!(config.resolve[0].address(), "10.0.0.7".parse::<IpAddr>().unwrap());
+        for bad in [
+            "a=b",
+            "=1.1.1.1",
+            "*.x=1.1.1.1",
+            "a b=1.1.1.1",
+            "10.0.0.1=1.1.1.1",
+            "[::1]=1.1.1.1",
+            ".=1.1.1.1",
+        ] {
+            bad.parse::<Resolve>().unwrap_err();
+        }
+    }
+}

@@ -1,0 +1,217 @@
+//! The farm itself: what is behind a handle, and the life of one job from arrival to end.
+//!
+//! Invariant: a job ends by its deadline, is tried at most [`ATTEMPTS`] times, and holds its slot
+//! until its last page is gone. Left to others: HTTP (http), each step (admission, pool, render).
+
+use std::{error::Error, future::Future, io, sync::Arc, time::Duration};
+
+use axum::Router;
+use bytes::Bytes;
+use platen_shared::{
+    format::OutputFormat,
+    job::{RenderJob, Source},
+    limits,
+    refusal::Refusal,
+};
+use tokio::{
+    net::TcpListener,
+    time::{Instant, timeout, timeout_at},
+};
+
+use crate::{
+    Config, FarmToken, StartError,
+    admission::{Admission, Slot},
+    browser::Launcher,
+    egress::{Egress, Judgement},
+    http,
+    metrics::{self, Metrics},
+    pool::{Layout, Pool},
+    render::{self, JobError},
+};
+
+/// A job whose page or browser broke is tried once more: the fault may have been a neighbour's.
+const ATTEMPTS: u32 = 2;
+/// Longest time a job may be given; a caller's larger number is a mistake or mischief.
+const LONGEST: Duration = Duration::from_hours(1);
+/// How long running jobs may take to end when the farm shuts down: one deadline and a little for
+/// cleaning up.
+const DRAIN_LIMIT: Duration = Duration::from_millis(limits::DEADLINE_MS + 5_000);
+
+/// A running farm: a cheap handle, cloned at will. Browsers are killed and reaped when the last
+/// handle is gone; [`Farm::shutdown`] does so in good order.
+#[derive(Debug, Clone)]
+pub struct Farm {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    admission: Admission,
+    pool: Pool,
+    egress: Egress,
+    metrics: Arc<Metrics>,
+}
+
+/// A rendered file.
+#[derive(Debug, Clone)]
+pub struct Rendered {
+    /// The file.
+    pub bytes: Bytes,
+    /// What it is.
+    pub format: OutputFormat,
+    /// How long it waited for a slot.
+    pub waited: Duration,
+    /// How long it took once it had one.
+    pub rendered_in: Duration,
+}
+
+impl Farm {
+    /// Starts the browsers and returns as soon as one of them is ready; the others follow.
+    ///
+    /// # Errors
+    /// [`StartError`] when no browser can be started with these settings.
+    pub async fn start(config: Config) -> Result<Self, StartError> {
+        let browsers = config.browser_count().get();
+        let slots = config.slot_count().get();
+        let layout = Layout {
+            browsers,
+            slots,
+            recycle_after: config.recycle_after.get(),
+            warm_pages: config.warm_pages,
+            page_jobs: config.page_jobs.get(),
+        };
+        let admission = Admission::new(slots, config.queue);
+        let egress = Egress::new(&config.resolve);
+        let metrics = Arc::new(Metrics::new());
+        let launcher = Launcher::new(config)?;
+        let pool = Pool::start(launcher, layout, Arc::clone(&metrics)).await.map_err(StartError::Launch)?;
+        let drawing = if pool.draws_on_demand() { "on demand" } else { "by itself" };
+        tracing::info!(browsers, slots, product = pool.product(), drawing, "the farm is ready");
+        Ok(Self { inner: Arc::new(Inner { admission, pool, egress, metrics }) })
+    }
+
+    /// Renders one job within `time_left` of real time. Dropping the future cancels the job and
+    /// frees its slot.
+    ///
+    /// # Errors
+    /// [`Refusal`], whose cause has been logged.
+    pub async fn render(&self, job: &RenderJob, time_left: Duration) -> Result<Rendered, Refusal> {
+        let mut tally = Tally { metrics: &self.inner.metrics, outcome: "hung_up" };
+        let result = self.inner.render(job, time_left.min(LONGEST)).await;
+        tally.outcome = result.as_ref().map_or_else(metrics::outcome, |_| "rendered");
+        result
+    }
+
+    /// The farm's HTTP interface: `POST /v1/jobs` for holders of `token`, `GET /healthz`,
+    /// `GET /readyz`, `GET /metrics`.
+    pub fn router(&self, token: FarmToken) -> Router {
+        http::router(self.clone(), token)
+    }
+
+    /// Serves [`Farm::router`] until `shutdown` completes, then shuts down as [`Farm::shutdown`]
+    /// does, refusing new jobs meanwhile, and returns.
+    ///
+    /// # Errors
+    /// When the listener breaks.
+    pub async fn serve(
+        &self,
+        listener: TcpListener,
+        token: FarmToken,
+        shutdown: impl Future<Output = ()> + Send,
+    ) -> io::Result<()> {
+        let served = http::serve(listener, self.router(token), shutdown, self.drain()).await;
+        self.shutdown().await;
+        served
+    }
+
+    /// Takes no more jobs, waits for the running ones (at most one job's deadline), ends the
+    /// browsers and returns when nothing of them is left.
+    pub async fn shutdown(&self) {
+        self.drain().await;
+        self.inner.pool.close().await;
+    }
+
+    /// Takes no more jobs and waits for the running ones.
+    async fn drain(&self) {
+        self.inner.admission.drain();
+        if timeout(DRAIN_LIMIT, self.inner.admission.idle()).await.is_err() {
+            tracing::warn!("jobs still run after the longest deadline; the farm ends without them");
+        }
+    }
+
+    /// Whether a job sent now would be taken.
+    pub(crate) fn is_ready(&self) -> bool {
+        self.inner.pool.ready() > 0 && !self.inner.admission.is_draining()
+    }
+
+    /// The farm's counters as text.
+    pub(crate) fn metrics(&self) -> String {
+        self.inner.metrics.render(self.inner.admission.occupancy(), self.inner.pool.ready())
+    }
+}
+
+impl Inner {
+    async fn render(&self, job: &RenderJob, time_left: Duration) -> Result<Rendered, Refusal> {
+        let arrived = Instant::now();
+        let deadline = arrived + time_left;
+        let slot = self.admission.admit(&job.account, deadline).await?;
+        let admitted = Instant::now();
+        self.metrics.job_admitted(admitted - arrived);
+        timeout_at(deadline, self.judge(job)).await.map_err(|_| Refusal::Deadline)??;
+        let bytes = self.attempt(job, Arc::new(slot), deadline).await?;
+        let rendered_in = admitted.elapsed();
+        let format = job.output.format();
+        self.metrics.job_rendered(format, rendered_in);
+        Ok(Rendered { bytes, format, waited: admitted - arrived, rendered_in })
+    }
+
+    /// Refuses a URL that leads nowhere, or where no page may be fetched, before a browser is
+    /// bothered with it.
+    async fn judge(&self, job: &RenderJob) -> Result<(), Refusal> {
+        let Source::Url(url) = &job.source else { return Ok(()) };
+        let host = || url.as_url().host_str().unwrap_or_default().to_owned();
+        match self.egress.judge(url.as_url()).await {
+            Judgement::Allowed => Ok(()),
+            Judgement::NotPublic => Err(Refusal::AddressNotPublic { host: host() }),
+            Judgement::NotFound => Err(Refusal::NameNotFound { host: host() }),
+        }
+    }
+
+    async fn attempt(&self, job: &RenderJob, slot: Arc<Slot>, deadline: Instant) -> Result<Bytes, Refusal> {
+        let mut attempt = 1;
+        loop {
+            let Ok(Some(loan)) = timeout_at(deadline, self.pool.lend(&job.account)).await else {
+                return Err(if attempt == 1 { Refusal::NoBrowser } else { Refusal::Broken });
+            };
+            let error = match render::render(job, loan, Arc::clone(&slot), &self.egress, deadline).await {
+                Ok(bytes) => return Ok(bytes),
+                Err(JobError::Refused(refusal)) => return Err(refusal),
+                // It had not begun. Each of these takes a page away, so there is an end to them.
+                Err(JobError::Stale) => continue,
+                Err(error) => error,
+            };
+            let again = attempt < ATTEMPTS;
+            tracing::warn!(error = &error as &dyn Error, attempt, again, "a render failed");
+            if !again {
+                return Err(match error {
+                    JobError::Crashed => Refusal::PageCrashed,
+                    _ => Refusal::Broken,
+                });
+            }
+            self.metrics.job_retried();
+            attempt += 1;
+        }
+    }
+}
+
+/// Counts a job when it ends, also when its caller has hung up.
+struct Tally<'a> {
+    metrics: &'a Metrics,
+    outcome: &'static str,
+}
+
+impl Drop for Tally<'_> {
+    fn drop(&mut self) {
+        self.metrics.job_ended(self.outcome);
+    }
+}

@@ -1,0 +1,231 @@
+//! The farm over HTTP: the whole route table, and serving it.
+//!
+//! Invariant: a job's body is read only for a caller with the token; every job leaves one line in
+//! the log, also when its caller hung up. Left to others: statuses of refusals (error).
+
+use std::{future::Future, io, time::Duration};
+
+use axum::{
+    Router,
+    body::Bytes,
+    extract::{DefaultBodyLimit, FromRequestParts, State, rejection::BytesRejection},
+    http::{
+        HeaderMap, StatusCode,
+        header::{AUTHORIZATION, CONTENT_TYPE},
+        request::Parts,
+    },
+    response::{IntoResponse, Response},
+    routing::{get, post},
+    serve::ListenerExt as _,
+};
+use platen_shared::{
+    job::{RenderJob, Source},
+    limits,
+    refusal::Refusal,
+    wire,
+};
+use tokio::{net::TcpListener, sync::oneshot, time::Instant};
+
+use crate::{
+    Farm, FarmToken, Rendered,
+    error::Refused,
+    metrics::{self, outcome},
+};
+
+/// Largest job in bytes: 5 MiB of HTML with every byte written as a JSON escape of six, and then
+/// room to spare.
+const BODY_LIMIT: usize = 64 * 1024 * 1024;
+/// How long open connections may take to end once nothing is being rendered.
+const GOODBYE_LIMIT: Duration = Duration::from_secs(5);
+
+#[derive(Debug, Clone)]
+struct App {
+    farm: Farm,
+    token: FarmToken,
+}
+
+pub(crate) fn router(farm: Farm, token: FarmToken) -> Router {
+    Router::new()
+        .route(wire::JOBS_PATH, post(render).layer(DefaultBodyLimit::max(BODY_LIMIT)))
+        .route("/healthz", get(|| async { "alive\n" }))
+        .route("/readyz", get(readiness))
+        .route("/metrics", get(metrics))
+        .with_state(App { farm, token })
+}
+
+/// Serves until `shutdown` completes, then until `drain` does, then lets connections end.
+pub(crate) async fn serve(
+    listener: TcpListener,
+    router: Router,
+    shutdown: impl Future<Output = ()>,
+    drain: impl Future<Output = ()>,
+) -> io::Result<()> {
+    let (stop, stopped) = oneshot::channel::<()>();
+    // A file leaves in several writes; the last must not wait for an acknowledgement.
+    let listener = listener.tap_io(|stream| {
+        if let Err(error) = stream.set_nodelay(true) {
+            tracing::debug!(%error, "a connection keeps its delay");
+        }
+    });
+    let stopped = async move {
+        let _ = stopped.await;
+    };
+    let server = axum::serve(listener, router).with_graceful_shutdown(stopped).into_future();
+    tokio::pin!(server);
+    tokio::select! {
+        result = &mut server => return result,
+        () = shutdown => tracing::info!("shutting down: running jobs end, new ones are refused"),
+    }
+    // Still answering meanwhile, so that callers learn to go elsewhere.
+    tokio::select! {
+        result = &mut server => return result,
+        () = drain => {}
+    }
+    let _ = stop.send(());
+    tokio::time::timeout(GOODBYE_LIMIT, server).await.unwrap_or(Ok(()))
+}
+
+async fn readiness(State(app): State<App>) -> (StatusCode, &'static str) {
+    if app.farm.is_ready() {
+        (StatusCode::OK, "ready\n")
+    } else {
+        (StatusCode::SERVICE_UNAVAILABLE, "not ready\n")
+    }
+}
+
+async fn metrics(State(app): State<App>) -> impl IntoResponse {
+    ([(CONTENT_TYPE, metrics::CONTENT_TYPE)], app.farm.metrics())
+}
+
+/// Proof that the caller has the token.
+struct Authorized;
+
+impl FromRequestParts<App> for Authorized {
+    type Rejection = Refused;
+
+    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Refused> {
+        match parts.headers.get(AUTHORIZATION) {
+            Some(value) if app.token.accepts(value.as_bytes()) => Ok(Self),
+            _ => {
+                tracing::warn!("a job came without the farm's token");
+                Err(Refused(Refusal::Unauthorized))
+            }
+        }
+    }
+}
+
+async fn render(
+    _: Authorized,
+    State(app): State<App>,
+    headers: HeaderMap,
+    body: Result<Bytes, BytesRejection>,
+) -> Response {
+    let mut line = Line::new(&headers);
+    let job = match read(body) {
+        Ok(job) => job,
+        Err(error) => {
+            tracing::warn!(request_id = line.request_id, %error, "a job is not readable");
+            return line.refused(Refusal::InvalidJob);
+        }
+    };
+    line.about(&job);
+    match app.farm.render(&job, time_left(&headers)).await {
+        Ok(file) => line.rendered(file),
+        Err(refusal) => line.refused(refusal),
+    }
+}
+
+/// Why a job cannot be read. Says where, never what: jobs are full of other people's words.
+#[derive(Debug, thiserror::Error)]
+enum Unreadable {
+    #[error("the body did not arrive: {0}")]
+    Body(#[from] BytesRejection),
+    #[error("the body is no job: {:?} error at line {}, column {}", .0.classify(), .0.line(), .0.column())]
+    Json(#[from] serde_json::Error),
+}
+
+fn read(body: Result<Bytes, BytesRejection>) -> Result<RenderJob, Unreadable> {
+    Ok(serde_json::from_slice(&body?)?)
+}
+
+/// What the edge left of the deadline, at most the whole.
+fn time_left(headers: &HeaderMap) -> Duration {
+    let told = headers.get(wire::DEADLINE_MS).and_then(|value| value.to_str().ok()?.parse::<u64>().ok());
+    Duration::from_millis(told.unwrap_or(limits::DEADLINE_MS).min(limits::DEADLINE_MS))
+}
+
+/// The one line that a job leaves in the log.
+struct Line {
+    request_id: String,
+    traceparent: String,
+    account: String,
+    source: &'static str,
+    format: &'static str,
+    since: Instant,
+    waited: Duration,
+    bytes: usize,
+    status: u16,
+    outcome: &'static str,
+}
+
+impl Line {
+    fn new(headers: &HeaderMap) -> Self {
+        let text = |name| headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
+        let request_id =
+            Some(text(wire::REQUEST_ID)).filter(|id| wire::is_request_id(id)).unwrap_or_default();
+        Self {
+            request_id: request_id.to_owned(),
+            traceparent: text(wire::TRACEPARENT).chars().take(64).collect(),
+            account: String::new(),
+            source: "",
+            format: "",
+            since: Instant::now(),
+            waited: Duration::ZERO,
+            bytes: 0,
+            // What nginx made the usual number for a client that went away.
+            status: 499,
+            outcome: "hung_up",
+        }
+    }
+
+    fn about(&mut self, job: &RenderJob) {
+        job.account.as_str().clone_into(&mut self.account);
+        self.format = job.output.format().extension();
+        self.source = match job.source {
+            Source::Html(_) => "html",
+            Source::Url(_) => "url",
+        };
+    }
+
+    fn rendered(mut self, file: Rendered) -> Response {
+        (self.waited, self.bytes, self.outcome) = (file.waited, file.bytes.len(), "rendered");
+        self.status = StatusCode::OK.as_u16();
+        ([(CONTENT_TYPE, file.format.content_type())], file.bytes).into_response()
+    }
+
+    fn refused(mut self, refusal: Refusal) -> Response {
+        self.outcome = outcome(&refusal);
+        let response = Refused(refusal).into_response();
+        self.status = response.status().as_u16();
+        response
+    }
+}
+
+impl Drop for Line {
+    fn drop(&mut self) {
+        let millis = |duration: Duration| u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
+        tracing::info!(
+            request_id = self.request_id,
+            traceparent = self.traceparent,
+            account = self.account,
+            source = self.source,
+            format = self.format,
+            outcome = self.outcome,
+            status = self.status,
+            bytes = self.bytes,
+            waited_ms = millis(self.waited),
+            total_ms = millis(self.since.elapsed()),
+            "job"
+        );
+    }
+}

@@ -1,0 +1,93 @@
+//! Making a page as good as new for the next job of the same account.
+//!
+//! Invariant: a page that passes has a fresh document, realm and history, and no cookie; it has not
+//! been near an origin, a worker or a socket (the attendant saw to that), so there is no storage, no
+//! cache, no credential and no permission that could be left. Whatever is not certain does not pass.
+
+use std::collections::HashSet;
+
+use chromiumoxide_cdp::cdp::{
+    browser_protocol::{
+        inspector::EventTargetCrashed,
+        page::{
+            EventJavascriptDialogOpening, EventLifecycleEvent, HandleJavaScriptDialogParams, NavigateParams,
+            ResetNavigationHistoryParams,
+        },
+        storage::ClearCookiesParams,
+    },
+    js_protocol::runtime::{EvaluateParams, GetHeapUsageParams},
+};
+use serde::Deserialize;
+
+use super::JobError;
+use crate::{browser::Browser, cdp::CdpError, page::Page};
+
+/// A page on which more than this is left was used for something large. Opening another one costs
+/// less than such a page has cost.
+const MOST_BYTES: f64 = 64.0 * 1024.0 * 1024.0;
+
+/// Resets a page; false when it must not be used again. No frame is drawn meanwhile, nor is one
+/// under way.
+pub(super) async fn reset(page: &mut Page, browser: &Browser) -> Result<bool, JobError> {
+    if let Some(frames) = &page.frames {
+        frames.finished().await;
+    }
+    if page.touched || !blank(page).await? {
+        return Ok(false);
+    }
+    let session = &page.session;
+    let history = session.start(&ResetNavigationHistoryParams {})?;
+    // The one property of a page that outlives its documents.
+    let name = session.start(&EvaluateParams::new("window.name = ''"))?;
+    let heap = session.start(&GetHeapUsageParams {})?;
+    let cookies = ClearCookiesParams { browser_context_id: Some(page.context().clone()) };
+    browser.connection().call(&cookies).await?;
+    history.await?;
+    if name.await?.exception_details.is_some() {
+        return Ok(false);
+    }
+    let heap = heap.await?;
+    Ok(heap.total_size + heap.embedder_heap_used_size + heap.backing_storage_size < MOST_BYTES)
+}
+
+/// Brings the empty document, and waits until it is there and not only the job's own doing.
+async fn blank(page: &mut Page) -> Result<bool, JobError> {
+    let navigate = NavigateParams::new("about:blank");
+    let mut navigating = page.session.start(&navigate)?;
+    let (mut arrived, mut wanted) = (HashSet::new(), None);
+    loop {
+        if wanted.as_ref().is_some_and(|loader| arrived.contains(loader)) {
+            return Ok(true);
+        }
+        tokio::select! {
+            answer = &mut navigating, if wanted.is_none() => {
+                let Some(loader) = answer?.loader_id else { return Ok(false) };
+                wanted = Some(loader.inner().clone());
+            }
+            event = page.events.next() => {
+                let event = event.ok_or(JobError::Cdp(CdpError::Closed))?;
+                if event.is::<EventLifecycleEvent>() {
+                    let lifecycle: Lifecycle = event.parse()?;
+                    if lifecycle.name == "load" && lifecycle.frame == page.main_frame {
+                        arrived.insert(lifecycle.loader);
+                    }
+                } else if event.is::<EventJavascriptDialogOpening>() {
+                    page.session.send(&HandleJavaScriptDialogParams::new(true))?;
+                } else if super::attendant::touches(&event)? {
+                    return Ok(false);
+                } else if event.is::<EventTargetCrashed>() {
+                    return Err(JobError::Crashed);
+                }
+            }
+        }
+    }
+}
+
+#[derive(Deserialize)]
+struct Lifecycle {
+    #[serde(rename = "frameId")]
+    frame: String,
+    #[serde(rename = "loaderId")]
+    loader: String,
+    name: String,
+}

@@ -1,0 +1,164 @@
+//! Every format: what it is, and how large.
+
+use std::sync::Arc;
+
+use platen_shared::{
+    format::{ImageFormat, PaperSize, WaitUntil},
+    job::{Output, PdfScale, WaitMs},
+    refusal::Refusal,
+};
+
+use crate::{
+    Test,
+    support::{GREEN, Shared, dimensions, green_if, html, middle, pdf, viewport},
+};
+
+pub(crate) const TESTS: &[Test] = &[
+    ("pictures have exactly the asked size", |s| Box::pin(sizes(s))),
+    ("each picture format is what it says", |s| Box::pin(encodings(s))),
+    ("a full page is as large as its content", |s| Box::pin(full_page(s))),
+    ("a page that is too large is refused", |s| Box::pin(too_large(s))),
+    ("a PDF has its paper's size", |s| Box::pin(papers(s))),
+    ("a script sees the viewport before the first layout", |s| Box::pin(viewport_first(s))),
+    ("each milestone is waited for, and then the wait", |s| Box::pin(milestones(s))),
+];
+
+const SPLASH: &str = "<!doctype html><html style='background:green'><h1>Hello";
+
+async fn sizes(shared: Arc<Shared>) {
+    for (width, height, factor, expected) in [
+        (1280, 720, 1.0, (1280, 720)),
+        (333, 111, 2.0, (666, 222)),
+        (321, 201, 1.5, (482, 302)),
+        (500, 300, 0.5, (250, 150)),
+        (301, 203, 0.1, (30, 20)),
+        (64, 48, 4.0, (256, 192)),
+        (1, 1, 1.0, (1, 1)),
+        (7_680, 16, 1.0, (7_680, 16)),
+    ] {
+        let mut job = html(SPLASH);
+        job.viewport = viewport(width, height, factor);
+        let file = shared.render(&job).await.unwrap();
+        assert_eq!(dimensions(&file), expected, "{width}×{height}×{factor}");
+        assert_eq!(
+            u64::from(expected.0) * u64::from(expected.1),
+            job.viewport.device_pixels(),
+            "{width}×{height}×{factor}"
+        );
+    }
+}
+
+async fn encodings(shared: Arc<Shared>) {
+    for (format, magic, offset) in [
+        (ImageFormat::Png, &b"\x89PNG\r\n\x1a\n"[..], 0),
+        (ImageFormat::Jpeg, b"\xff\xd8\xff", 0),
+        (ImageFormat::Webp, b"WEBP", 8),
+    ] {
+        let mut job = html(SPLASH);
+        job.output = Output::Image { format, full_page: false };
+        let file = shared.render(&job).await.unwrap();
+        assert_eq!(&file.bytes[offset..offset + magic.len()], magic);
+        assert_eq!((dimensions(&file), file.format), ((320, 240), job.output.format()));
+        let [red, green, blue] = middle(&file);
+        assert!(red < 4 && green.abs_diff(128) < 4 && blue < 4, "{:?}", middle(&file));
+    }
+}
+
+async fn full_page(shared: Arc<Shared>) {
+    for (markup, factor, expected) in [
+        // What is sized by the viewport keeps its size.
+        (
+            "<!doctype html><body style='margin:0'><div style='height:100vh'></div><div style='height:1000px'>",
+            1.0,
+            (320, 1240),
+        ),
+        ("<!doctype html><body style='margin:0'><div style='width:900px;height:700px'>", 2.0, (1800, 1400)),
+        ("<!doctype html><body style='margin:0'><div style='height:10.5px'>", 1.0, (320, 240)),
+        ("<body style='margin:0'><div style='height:333px'>", 1.0, (320, 333)),
+    ] {
+        for format in [ImageFormat::Png, ImageFormat::Jpeg, ImageFormat::Webp] {
+            let mut job = html(markup);
+            job.viewport = viewport(320, 240, factor);
+            job.output = Output::Image { format, full_page: true };
+            assert_eq!(dimensions(&shared.render(&job).await.unwrap()), expected, "{format:?} {markup}");
+        }
+    }
+}
+
+async fn too_large(shared: Arc<Shared>) {
+    for (height, format, refused) in [
+        (16_383, ImageFormat::Webp, false),
+        (16_384, ImageFormat::Webp, true),
+        (400_000, ImageFormat::Png, true),
+        (40_000, ImageFormat::Png, false),
+    ] {
+        let mut job = html(&format!(
+            "<!doctype html><body style='margin:0'><div style='height:{height}px;background:green'>"
+        ));
+        job.output = Output::Image { format, full_page: true };
+        match shared.render(&job).await {
+            Ok(file) => {
+                assert_eq!((dimensions(&file), refused), ((320, height), false));
+                // Down to its end it is what it should be, give or take what WebP loses.
+                assert!(middle(&file).iter().zip(GREEN).all(|(is, should)| is.abs_diff(should) < 4));
+            }
+            Err(refusal) => assert_eq!((refusal, refused), (Refusal::PageTooLarge, true)),
+        }
+    }
+}
+
+async fn papers(shared: Arc<Shared>) {
+    for (paper, scale) in
+        [(PaperSize::A4, 1.0), (PaperSize::Letter, 0.5), (PaperSize::Ledger, 2.0), (PaperSize::A6, 1.0)]
+    {
+        let mut job = html(SPLASH);
+        job.output = Output::Pdf { paper, print_background: true, scale: PdfScale::try_from(scale).unwrap() };
+        let file = shared.render(&job).await.unwrap();
+        assert!(file.bytes.starts_with(b"%PDF-"));
+        let text = String::from_utf8_lossy(&file.bytes);
+        assert_eq!(text.matches("/Type /Page\n").count(), 1, "{paper:?}");
+        let size = text.split_once("/MediaBox [0 0 ").and_then(|(_, rest)| rest.split_once(']')).unwrap().0;
+        let size: Vec<f64> = size.split(' ').map(|side| side.parse().unwrap()).collect();
+        // Chromium makes a page a whole number of CSS pixels, which are 0.75 points.
+        let (width, height) = paper.inches();
+        assert!(
+            (size[0] - width * 72.0).abs() < 1.0 && (size[1] - height * 72.0).abs() < 1.0,
+            "{paper:?} {size:?}"
+        );
+    }
+}
+
+async fn viewport_first(shared: Arc<Shared>) {
+    let condition = "innerWidth === 777 && innerHeight === 333 && devicePixelRatio === 2 \
+                     && matchMedia('screen and (width: 777px)').matches && document.URL === 'about:blank'";
+    let mut job = html(&green_if(condition));
+    job.viewport = viewport(777, 333, 2.0);
+    assert_eq!(middle(&shared.render(&job).await.unwrap()), GREEN);
+    job.output = pdf();
+    shared.render(&job).await.unwrap();
+}
+
+async fn milestones(shared: Arc<Shared>) {
+    let late = shared.site.at("/late.css");
+    // The style arrives after `load`, so only who waits for the network sees it.
+    let fetched = format!(
+        "<!doctype html><html style='background:red'><script>onload = () => setTimeout(async () => {{\
+         await fetch('{late}', {{ mode: 'no-cors' }}); document.documentElement.style.background = 'green' }}, 100)</script>"
+    );
+    let timed = "<!doctype html><html style='background:red'><script>\
+         onload = () => setTimeout(() => document.documentElement.style.background = 'green', 300)</script>";
+    // A style sheet that never comes holds up `load` and the first picture, but not the parser.
+    let linked = format!("<!doctype html><link rel=stylesheet href='{late}'>");
+    for (markup, milestone, wait, green) in [
+        (fetched.as_str(), WaitUntil::NetworkIdle, 0.0, true),
+        (&fetched, WaitUntil::Load, 0.0, false),
+        (timed, WaitUntil::Load, 3_000.0, true),
+        (timed, WaitUntil::DomContentLoaded, 0.0, false),
+        (&linked, WaitUntil::Load, 0.0, true),
+    ] {
+        let mut job = html(markup);
+        (job.wait_until, job.wait_for_timeout) = (milestone, WaitMs::try_from(wait).unwrap());
+        let middle = middle(&shared.render(&job).await.unwrap());
+        assert_eq!(middle == GREEN, green, "{milestone:?} + {wait}: {markup}");
+    }
+}

@@ -1,0 +1,85 @@
+//! Pages that mean harm, or come to none.
+
+use std::{sync::Arc, time::Duration};
+
+use platen_shared::refusal::Refusal;
+
+use crate::{
+    Test,
+    support::{GREEN, Shared, green_if, html, middle, pdf, url},
+};
+
+pub(crate) const TESTS: &[Test] = &[
+    ("a page that never ends costs its deadline and nothing else", |s| Box::pin(endless(s))),
+    ("dialogs are answered", |s| Box::pin(dialogs(s))),
+    ("popups are not opened", |s| Box::pin(popups(s))),
+    ("a page that ends itself is refused or rendered", |s| Box::pin(endings(s))),
+];
+
+async fn endless(shared: Arc<Shared>) {
+    let never = shared.site.at("/never");
+    let pages = [
+        ("loop", "<script>while (true);</script>".to_owned()),
+        ("loop after load", "<script>onload = () => setTimeout(() => { while (true); })</script>".to_owned()),
+        ("microtasks", "<script>(function f() { Promise.resolve().then(f) })()</script>".to_owned()),
+        ("alerts", "<script>while (true) alert(1)</script>".to_owned()),
+        ("picture", format!("<img src='{never}'>")),
+        ("script", format!("<script src='{never}'></script>")),
+        ("unload", "<script>onbeforeunload = onpagehide = () => { while (true); }; while (true);</script>".to_owned()),
+        (
+            "frames",
+            "<script>function f(d) { let i = d.createElement('iframe'); d.documentElement.append(i); f(i.contentDocument) }\
+             setInterval(() => { try { f(document) } catch {} }); onload = () => { while (true) f(document) }</script>"
+                .to_owned(),
+        ),
+    ];
+    let limit = Duration::from_secs(3);
+    for (name, page) in pages {
+        let result = shared.farm.render(&html(&page), limit).await;
+        // After `load` it is a matter of luck whether the picture was taken before.
+        if name != "loop after load" {
+            assert_eq!(result.unwrap_err(), Refusal::Deadline, "{name}");
+        }
+        // Both slots, one after the other.
+        for _ in 0..2 {
+            assert_eq!(
+                middle(&shared.render(&html(&green_if("true"))).await.unwrap()),
+                GREEN,
+                "after {name}"
+            );
+        }
+    }
+    assert_eq!(shared.farm.render(&url(&never), limit).await.unwrap_err(), Refusal::Deadline);
+}
+
+async fn dialogs(shared: Arc<Shared>) {
+    let page = green_if("(alert('x'), confirm('sure?') === false && prompt('name', 'n') === null)");
+    assert_eq!(middle(&shared.render(&html(&page)).await.unwrap()), GREEN);
+    let mut leaving =
+        html("<script>onbeforeunload = event => { event.preventDefault(); return 'stay' }</script>stay");
+    leaving.output = pdf();
+    shared.render(&leaving).await.unwrap();
+}
+
+async fn popups(shared: Arc<Shared>) {
+    let before = shared.site.visits();
+    let popup = shared.site.at("/canary");
+    let page = green_if(&format!("window.open('{popup}') === null"));
+    let page = format!(
+        "{page}<a id=a target=_blank href='{popup}'></a><form id=f target=_blank action='{popup}'></form><script>a.click(); f.submit()</script>"
+    );
+    assert_eq!(middle(&shared.render(&html(&page)).await.unwrap()), GREEN);
+    assert_eq!(shared.site.visits(), before);
+}
+
+async fn endings(shared: Arc<Shared>) {
+    // Each leaves a page of some kind; what matters is that it ends well before the deadline.
+    for page in
+        ["<script>window.close()</script>", "<script>document.open()</script>", "<script>stop()</script>x"]
+    {
+        match shared.farm.render(&html(page), Duration::from_secs(10)).await {
+            Ok(_) | Err(Refusal::Deadline) => {}
+            Err(refusal) => panic!("{page}: {refusal:?}"),
+        }
+    }
+}

@@ -1,0 +1,231 @@
+//! What one job leaves for the next: nothing, whether the next is of the same account, which gets
+//! the same page, or of another, which gets another one.
+
+use std::{sync::Arc, time::Duration};
+
+use platen_shared::id::AccountId;
+use platen_shared::job::RenderJob;
+
+use crate::{
+    Test,
+    support::{GREEN, Shared, colour, green_if, html, middle, program::Program, site, url, viewport},
+};
+
+pub(crate) const TESTS: &[Test] = &[
+    ("a page that is used again shows nothing of its last job", |s| Box::pin(reused(s))),
+    ("a page that met an origin, a worker or a socket is not used again", |s| Box::pin(touched(s))),
+    ("a page is renewed after so many jobs", |s| Box::pin(renewed(s))),
+    ("a page is not used again after a failure", |s| Box::pin(failed(s))),
+    ("a picture shows its page and not the one before", |s| Box::pin(pictured(s))),
+    ("accounts that were not here for longest lose their pages", |s| Box::pin(crowded(s))),
+];
+
+/// Green as long as nothing of a former job is seen, for as long as the job waits.
+const PROBE: &str = "<!doctype html><html style='background:red'><body style='margin:0'><script>
+    const constant = 1; let variable = 2; class Class {}
+    const red = () => { document.documentElement.style.background = 'red'; alarm = true };
+    var alarm = false;
+    new BroadcastChannel('leak').onmessage = red;
+    onmessage = onhashchange = onpopstate = red;
+    const attempt = look => { try { return look() } catch { return undefined } };
+    const clean = [
+        typeof leak === 'undefined', name === '', history.length === 1, !history.state, !location.hash,
+        document.designMode === 'off', document.title === '', document.referrer === '', !opener,
+        innerWidth === 320 && innerHeight === 240 && devicePixelRatio === 1,
+        scrollX === 0 && scrollY === 0, visualViewport.scale === 1,
+        !attempt(() => document.cookie), !attempt(() => localStorage.length),
+        !attempt(() => sessionStorage.length),
+        [1].map(x => x + 1)[0] === 2, ({}).leak === undefined, JSON.parse('1') === 1,
+        document.createElement('i').localName === 'i', !document.fonts.check('1px Leak') || !document.fonts.size,
+        !customElements.get('leak-leak'), !document.fullscreenElement, !document.adoptedStyleSheets.length,
+        frames.length === 0, performance.getEntriesByName('leak').length === 0, performance.now() < 60000,
+        getComputedStyle(document.body).getPropertyValue('--leak') === '', !navigator.wakeLock?.leak,
+    ];
+    if (clean.every(Boolean)) document.documentElement.style.background = 'green';
+    else document.title = clean.map((ok, i) => ok ? '' : i).join();
+    setTimeout(() => { if (typeof leak !== 'undefined') red() }, 100);
+</script>";
+
+/// Pages that leave what they can, without going anywhere.
+const MESSY: &[(&str, &str)] = &[
+    ("globals", "<script>var leak = 1; window.leak2 = leak; const constant = 1; let variable = 1; class Class {}</script>"),
+    ("name", "<script>name = 'leak'; document.title = 'leak'</script>"),
+    (
+        "timers",
+        "<script>const f = () => { globalThis.leak = 1; document.documentElement.style.background = 'red' };
+         setInterval(f, 5); setTimeout(f, 500); (function g() { requestAnimationFrame(g); f() })();
+         (async () => { for (;;) { await new Promise(r => setTimeout(r, 5)); f() } })()</script>",
+    ),
+    ("history", "<script>history.pushState({ leak: 1 }, '', ''); location.hash = 'leak'; history.pushState(1, '')</script>"),
+    (
+        "prototypes",
+        "<script>Array.prototype.map = () => ['leak']; Object.prototype.leak = 1; JSON.parse = null;
+         Document.prototype.createElement = null; window.BroadcastChannel = null</script>",
+    ),
+    ("channel", "<script>const c = new BroadcastChannel('leak'); setInterval(() => c.postMessage(1), 5)</script>"),
+    ("design", "<script>document.designMode = 'on'</script><p contenteditable>leak"),
+    ("scroll", "<style>html { height: 9000px; --leak: 1; zoom: 2 }</style><script>scrollTo(0, 4000)</script>"),
+    ("scale", "<meta name=viewport content='width=100, initial-scale=3'><script>resizeTo(100, 100)</script>"),
+    (
+        "farewells",
+        "<script>onbeforeunload = e => { e.preventDefault(); return 'stay' };
+         onpagehide = onunload = () => { name = 'leak'; alert('leak'); history.pushState(1, '') }</script>",
+    ),
+    (
+        "frames",
+        "<iframe srcdoc='<script>parent.name = top.name = \"leak\"; setInterval(() => new BroadcastChannel(`leak`).postMessage(1), 5)</script>'></iframe>
+         <iframe src='data:text/html,<script>name = \"leak\"</script>'></iframe>",
+    ),
+    (
+        "elements",
+        "<script>customElements.define('leak-leak', class extends HTMLElement {}); performance.mark('leak');
+         document.fonts.add(new FontFace('Leak', 'local(Arial)'));
+         const sheet = new CSSStyleSheet(); sheet.replaceSync('html { --leak: 1 }'); document.adoptedStyleSheets = [sheet];
+         document.documentElement.requestFullscreen().catch(() => {})</script>",
+    ),
+    (
+        "powers",
+        "<script>for (const look of [() => localStorage.leak = 1, () => sessionStorage.leak = 1,
+         () => document.cookie = 'leak=1', () => indexedDB.open('leak'), () => caches.open('leak'),
+         () => new SharedWorker('data:text/javascript,setInterval(() => new BroadcastChannel(`leak`).postMessage(1), 5)'),
+         () => navigator.serviceWorker.register('data:text/javascript,1'), () => Notification.requestPermission(),
+         () => navigator.geolocation.getCurrentPosition(() => {}), () => open('about:blank', 'leak'),
+         () => navigator.locks.request('leak', () => new Promise(() => {}))]) try { look()?.catch?.(() => {}) } catch {}</script>",
+    ),
+    ("stop", "<script>document.open(); document.write('<script>var leak = 1; name = `leak`<\\/script>')</script>"),
+    ("moves", "<script>location = 'about:blank#leak'</script>"),
+    ("picture", "<img src='data:image/gif;base64,R0lGODlhAQABAIAAAP///wAAACwAAAAAAQABAAACAkQBADs='><script>var leak = 1</script>"),
+    ("sounds", "<script>new AudioContext(); new Audio('data:audio/wav;base64,UklGRg==').play().catch(() => {})</script>"),
+];
+
+async fn start(arguments: &[&str]) -> Program {
+    let known: Vec<_> = site::HOSTS.iter().map(|host| format!("--resolve={host}=127.0.0.1")).collect();
+    let mut all = vec!["--browsers", "1", "--slots", "1"];
+    all.extend(known.iter().map(String::as_str));
+    all.extend(arguments);
+    Program::start(&all).await
+}
+
+fn of(account: &str, mut job: RenderJob) -> RenderJob {
+    job.account = AccountId::from_text(account);
+    job
+}
+
+fn probe() -> RenderJob {
+    let mut probe = html(PROBE);
+    probe.wait_for_timeout = 200.0.try_into().unwrap();
+    probe
+}
+
+async fn is_clean(program: &Program, account: &str, after: &str) {
+    let response = program.post(&of(account, probe())).send().await.unwrap();
+    assert_eq!(response.status(), 200, "{account} after {after}");
+    assert_eq!(colour(&response.bytes().await.unwrap()), GREEN, "{account} after {after}");
+}
+
+async fn warm(program: &Program) -> u64 {
+    program.metric("platen_farm_pages_total{source=\"warm\"}").await
+}
+
+async fn reused(_: Arc<Shared>) {
+    let program = start(&[]).await;
+    is_clean(&program, "one", "nothing").await;
+    for (name, page) in MESSY {
+        let before = warm(&program).await;
+        let mut messy = of("one", html(page));
+        messy.wait_for_timeout = 50.0.try_into().unwrap();
+        assert_eq!(program.post(&messy).send().await.unwrap().status(), 200, "{name}");
+        is_clean(&program, "one", name).await;
+        // The page itself, unless a reset could not be vouched for.
+        let after = warm(&program).await - before;
+        assert!(after == 2 || ["frames", "stop", "moves", "powers"].contains(name), "{name}: {after}");
+        is_clean(&program, "two", name).await;
+    }
+    program.end().await;
+}
+
+async fn touched(shared: Arc<Shared>) {
+    let program = start(&[]).await;
+    let site = &shared.site;
+    let (cookie, socket) = (site.at("/cookie"), site.at("/green").replace("http", "ws"));
+    let pages = [
+        url(&cookie),
+        html(&format!("<img src='{cookie}'>")),
+        html(&format!("<iframe src='{cookie}'></iframe>")),
+        html(&format!("<script>fetch('{cookie}', {{ mode: 'no-cors', credentials: 'include' }})</script>")),
+        html(&format!("<script>new WebSocket('{socket}')</script>")),
+        html(
+            "<script>new Worker('data:text/javascript,setInterval(() => new BroadcastChannel(`leak`).postMessage(1), 5)')</script>",
+        ),
+        html(&format!("<script>location = '{cookie}'</script>")),
+    ];
+    for (number, mut page) in pages.into_iter().enumerate() {
+        page.wait_for_timeout = 200.0.try_into().unwrap();
+        for account in ["one", "two"] {
+            assert_eq!(
+                program.post(&of("one", page.clone())).send().await.unwrap().status(),
+                200,
+                "{number}"
+            );
+            let before = warm(&program).await;
+            is_clean(&program, account, &format!("page {number}")).await;
+            assert!(account == "two" || warm(&program).await == before, "page {number}");
+            let response = program.post(&of(account, url(&cookie))).send().await.unwrap();
+            assert_eq!(colour(&response.bytes().await.unwrap()), GREEN, "{account} after page {number}");
+        }
+    }
+    program.end().await;
+}
+
+async fn renewed(_: Arc<Shared>) {
+    let program = start(&["--page-jobs", "3"]).await;
+    for _ in 0..7 {
+        assert_eq!(program.post(&of("one", html("x"))).send().await.unwrap().status(), 200);
+    }
+    // The first, the fourth and the seventh found none.
+    assert_eq!(warm(&program).await, 4);
+    program.end().await;
+}
+
+async fn failed(_: Arc<Shared>) {
+    let program = start(&[]).await;
+    for page in ["<script>while (true);</script>", "<script>onpagehide = () => { while (true); }</script>"] {
+        let job = program.post(&of("one", html(page))).header("x-platen-deadline-ms", "2000");
+        job.send().await.unwrap();
+        let before = warm(&program).await;
+        is_clean(&program, "one", page).await;
+        assert_eq!(warm(&program).await, before, "{page}");
+        program.until("platen_farm_slots_busy", 0).await;
+        // So that its page, which is kept now, does not take the next one's part.
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        program
+            .post(&of("one", html("<script>while (true);</script>")))
+            .header("x-platen-deadline-ms", "1000")
+            .send()
+            .await
+            .unwrap();
+    }
+    program.end().await;
+}
+
+async fn pictured(shared: Arc<Shared>) {
+    for round in 0..60_u32 {
+        // A page again, or a new one; of the same size, or of another.
+        let account = if round % 3 == 0 { format!("new {round}") } else { "same".to_owned() };
+        let mut job = of(&account, html(&green_if("true")));
+        job.viewport = viewport(320 + round / 2 % 3 * 100, 240, 1.0);
+        let (one, other) = tokio::join!(shared.render(&job), shared.render(&job));
+        for file in [one.unwrap(), other.unwrap()] {
+            assert_eq!(middle(&file), GREEN, "round {round}");
+        }
+    }
+}
+
+async fn crowded(_: Arc<Shared>) {
+    let program = start(&["--warm-pages", "2"]).await;
+    for (account, expected) in [("a", 0), ("b", 0), ("a", 1), ("c", 1), ("b", 1), ("c", 2), ("a", 2)] {
+        assert_eq!(program.post(&of(account, html("x"))).send().await.unwrap().status(), 200);
+        assert_eq!(warm(&program).await, expected, "{account}");
+    }
+    program.end().await;
+}

@@ -1,0 +1,132 @@
+//! A web site on loopback, some of whose pages misbehave, and a canary that nobody may visit.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use axum::{
+    Router,
+    extract::{Path, RawQuery, State},
+    http::{HeaderMap, StatusCode, header},
+    response::{Html, IntoResponse, Redirect, Response},
+    routing::get,
+};
+use tokio::{io::AsyncReadExt as _, net::TcpListener};
+
+/// Names under which the farm finds the site. The canary is on the same address, by its number.
+pub(crate) const HOSTS: &[&str] = &["page.test", "other.test"];
+
+/// The site.
+pub(crate) struct Site {
+    port: u16,
+    canary: Arc<AtomicUsize>,
+    closed: u16,
+    rude: u16,
+}
+
+impl Site {
+    pub(crate) async fn start() -> Self {
+        let canary = Arc::<AtomicUsize>::default();
+        let router = Router::new()
+            .route("/green", get(async || Html("<!doctype html><html style='background:green'>")))
+            .route("/cookie", get(cookie))
+            .route("/status/{code}", get(status))
+            .route("/empty", get(async || StatusCode::NO_CONTENT))
+            .route("/download", get(download))
+            .route("/loop", get(async || Redirect::to("/loop")))
+            .route("/to", get(async |RawQuery(url): RawQuery| Redirect::to(&url.unwrap_or_default())))
+            .route("/never", get(async || std::future::pending::<()>().await))
+            .route("/late.css", get(late_style))
+            .route("/canary", get(tweet))
+            .fallback(get(tweet))
+            .with_state(Arc::clone(&canary));
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let port = listener.local_addr().unwrap().port();
+        tokio::spawn(async { axum::serve(listener, router).await });
+        let closed = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap().port();
+        Self { port, canary, closed, rude: rude().await }
+    }
+
+    /// A page of the site.
+    pub(crate) fn at(&self, path: &str) -> String {
+        format!("http://page.test:{}{path}", self.port)
+    }
+
+    /// The same server under another name.
+    pub(crate) fn elsewhere(&self, path: &str) -> String {
+        format!("http://other.test:{}{path}", self.port)
+    }
+
+    /// The same server by its address, where no page may go.
+    pub(crate) fn forbidden(&self) -> String {
+        format!("http://127.0.0.1:{}/canary", self.port)
+    }
+
+    /// How often somebody went where no page may go.
+    pub(crate) fn visits(&self) -> usize {
+        self.canary.load(Ordering::SeqCst)
+    }
+
+    /// Where nobody listens.
+    pub(crate) fn closed(&self) -> String {
+        format!("http://page.test:{}/", self.closed)
+    }
+
+    /// Where connections are cut off.
+    pub(crate) fn rude(&self) -> String {
+        format!("http://page.test:{}/", self.rude)
+    }
+
+    /// Plain HTTP where the caller expects TLS.
+    pub(crate) fn without_tls(&self) -> String {
+        format!("https://page.test:{}/", self.port)
+    }
+}
+
+/// Green for a visitor without cookies, who gets some.
+async fn cookie(headers: HeaderMap) -> Response {
+    let colour = if headers.contains_key(header::COOKIE) { "red" } else { "green" };
+    let page = format!(
+        "<!doctype html><script>\
+         const fresh = !document.cookie.includes('script') && !localStorage.length && !window.name;\
+         document.documentElement.style.background = fresh ? '{colour}' : 'red';\
+         document.cookie = 'script=1'; localStorage.x = 1; window.name = 'x'</script>"
+    );
+    ([(header::SET_COOKIE, "server=1"), (header::CACHE_CONTROL, "max-age=600")], Html(page)).into_response()
+}
+
+async fn status(Path(code): Path<u16>) -> impl IntoResponse {
+    (StatusCode::from_u16(code).unwrap(), Html("<!doctype html><html style='background:green'>"))
+}
+
+async fn download() -> impl IntoResponse {
+    let headers =
+        [(header::CONTENT_TYPE, "application/octet-stream"), (header::CONTENT_DISPOSITION, "attachment")];
+    (headers, "file")
+}
+
+async fn late_style() -> impl IntoResponse {
+    tokio::time::sleep(Duration::from_millis(700)).await;
+    ([(header::CONTENT_TYPE, "text/css")], "html { background: green }")
+}
+
+async fn tweet(State(canary): State<Arc<AtomicUsize>>) -> &'static str {
+    canary.fetch_add(1, Ordering::SeqCst);
+    "tweet"
+}
+
+/// A server that hangs up when it has been asked.
+async fn rude() -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    tokio::spawn(async move {
+        while let Ok((mut stream, _)) = listener.accept().await {
+            let _ = stream.read(&mut [0; 1024]).await;
+        }
+    });
+    port
+}

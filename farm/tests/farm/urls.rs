@@ -1,0 +1,85 @@
+//! Pages that the farm fetches, and where it does not go.
+
+use std::sync::Arc;
+
+use platen_shared::refusal::Refusal;
+
+use crate::{
+    Test,
+    support::{GREEN, Shared, html, middle, url},
+};
+
+pub(crate) const TESTS: &[Test] = &[
+    ("a page is fetched and rendered as it looks", |s| Box::pin(fetched(s))),
+    ("what goes wrong has its name", |s| Box::pin(failures(s))),
+    ("nothing goes where no page may go", |s| Box::pin(forbidden(s))),
+    ("a job finds nothing of the one before", |s| Box::pin(fresh(s))),
+];
+
+async fn fetched(shared: Arc<Shared>) {
+    let site = &shared.site;
+    let moved = site.at(&format!("/to?{}", site.elsewhere("/green")));
+    for address in [site.at("/green"), site.at("/status/404"), site.at("/status/503"), moved] {
+        assert_eq!(middle(&shared.render(&url(&address)).await.unwrap()), GREEN, "{address}");
+    }
+    // A page may send its visitor on.
+    let moving = format!("<script>location = '{}'</script>", site.at("/green"));
+    assert_eq!(middle(&shared.render(&html(&moving)).await.unwrap()), GREEN);
+}
+
+async fn failures(shared: Arc<Shared>) {
+    let site = &shared.site;
+    let host = || "page.test".to_owned();
+    for (address, refusal) in [
+        (site.closed(), Refusal::ConnectionRefused { host: host() }),
+        (site.rude(), Refusal::ConnectionFailed { host: host() }),
+        (site.without_tls(), Refusal::Tls { host: host() }),
+        (site.at("/loop"), Refusal::TooManyRedirects { host: host() }),
+        (site.at("/download"), Refusal::NotAPage { host: host() }),
+        (site.at("/empty"), Refusal::NotAPage { host: host() }),
+        (site.at("/to?file:///etc/passwd"), Refusal::NotAPage { host: host() }),
+    ] {
+        assert_eq!(shared.render(&url(&address)).await.unwrap_err(), refusal, "{address}");
+    }
+}
+
+async fn forbidden(shared: Arc<Shared>) {
+    let site = &shared.site;
+    let (target, before) = (site.forbidden(), site.visits());
+    let redirect = site.at(&format!("/to?{target}"));
+    let named = Refusal::AddressNotPublic { host: "page.test".to_owned() };
+    assert_eq!(shared.render(&url(&redirect)).await.unwrap_err(), named);
+    let literal = Refusal::AddressNotPublic { host: "127.0.0.1".to_owned() };
+    for page in [
+        format!("<script>location = '{target}'</script>"),
+        format!("<meta http-equiv=refresh content='0;url={target}'>"),
+        format!("<script>location = '{redirect}'</script>"),
+    ] {
+        let mut job = html(&page);
+        job.wait_for_timeout = 1_000.0.try_into().unwrap();
+        assert_eq!(shared.render(&job).await.unwrap_err(), literal, "{page}");
+    }
+    for page in [
+        format!("<img src='{target}'><img src='{redirect}'>"),
+        format!("<iframe src='{target}'></iframe><iframe src='{redirect}'></iframe>"),
+        format!("<link rel=stylesheet href='{target}'><script src='{target}'></script>"),
+        format!(
+            "<script>fetch('{target}', {{ mode: 'no-cors' }}); navigator.sendBeacon('{target}')</script>"
+        ),
+        format!("<object data='{target}'></object><embed src='{target}'>"),
+        format!("<iframe srcdoc=\"<img src='{target}'>\"></iframe>"),
+        "<iframe src='file:///etc/passwd'></iframe>".to_owned(),
+    ] {
+        let mut job = html(&page);
+        job.wait_for_timeout = 300.0.try_into().unwrap();
+        shared.render(&job).await.unwrap();
+    }
+    assert_eq!(site.visits(), before);
+}
+
+async fn fresh(shared: Arc<Shared>) {
+    for visit in 0..3 {
+        let file = shared.render(&url(&shared.site.at("/cookie"))).await.unwrap();
+        assert_eq!(middle(&file), GREEN, "visit {visit}");
+    }
+}
