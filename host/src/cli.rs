@@ -1,0 +1,113 @@
+//! The commands: their flags, and what they print.
+//!
+//! Invariant: every command about the database takes `--data`, `--db` and `--json`, and prints
+//! with `--json` one JSON value. Left to others: what the commands do ([`crate::admin`],
+//! [`crate::migrate`], [`crate::server`], the farm).
+
+pub(crate) mod account;
+pub(crate) mod key;
+pub(crate) mod log;
+pub(crate) mod migrate;
+pub(crate) mod render;
+pub(crate) mod template;
+pub(crate) mod up;
+
+use std::path::PathBuf;
+
+use anyhow::{Context as _, Result};
+use clap::Args;
+use secrecy::SecretString;
+use serde::Serialize;
+
+use crate::db::{Database, DbError, Location, Purpose};
+
+/// Which database.
+#[derive(Debug, Args)]
+pub(crate) struct Where {
+    /// Directory of the server's files; the database is platen.db in it
+    #[arg(long, env = "PLATEN_DATA", value_name = "DIR", default_value = ".platen")]
+    pub(crate) data: PathBuf,
+
+    /// Another database: a SQLite file, or the URL of a libSQL server (http, https or libsql),
+    /// whose token is read from the environment variable `PLATEN_DB_TOKEN`
+    #[arg(long, env = "PLATEN_DB", value_name = "FILE|URL")]
+    pub(crate) db: Option<Location>,
+}
+
+impl Where {
+    /// The database's place.
+    pub(crate) fn location(&self) -> Location {
+        self.db.clone().unwrap_or_else(|| Location::in_data(&self.data))
+    }
+
+    /// Opens the database.
+    pub(crate) async fn open(&self, purpose: Purpose) -> Result<Database> {
+        let location = self.location();
+        match Database::open(&location, secret("PLATEN_DB_TOKEN"), purpose).await {
+            Err(DbError::Missing(path)) => {
+                anyhow::bail!(
+                    "there is no database at {path}: run `platen migrate` (with the same --db or --data)"
+                )
+            }
+            other => other.with_context(|| format!("the database {location} cannot be used")),
+        }
+    }
+}
+
+/// How to print.
+#[derive(Debug, Args)]
+pub(crate) struct Form {
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+impl Form {
+    /// Prints a value, as JSON or as its text.
+    fn print<T: Serialize + ?Sized>(&self, value: &T, text: impl FnOnce(&T) -> String) -> Result<()> {
+        if self.json {
+            println!("{}", serde_json::to_string(value)?);
+        } else {
+            println!("{}", text(value));
+        }
+        Ok(())
+    }
+}
+
+/// Where and how, for most commands.
+#[derive(Debug, Args)]
+pub(crate) struct Common {
+    #[command(flatten)]
+    at: Where,
+    #[command(flatten)]
+    form: Form,
+}
+
+impl Common {
+    /// Opens a database whose schema is this binary's.
+    async fn open(&self) -> Result<Database> {
+        let database = self.at.open(Purpose::Operate).await?;
+        crate::migrate::check(&database)
+            .await
+            .with_context(|| format!("the database {} cannot be used", self.at.location()))?;
+        Ok(database)
+    }
+}
+
+/// A secret from the environment; an empty one is none.
+fn secret(name: &str) -> Option<SecretString> {
+    std::env::var(name).ok().filter(|value| !value.is_empty()).map(SecretString::from)
+}
+
+/// Columns of text, as wide as their widest cell.
+fn table<const N: usize>(head: [&str; N], rows: impl IntoIterator<Item = [String; N]>) -> String {
+    let rows: Vec<[String; N]> = std::iter::once(head.map(str::to_owned)).chain(rows).collect();
+    let widths: Vec<usize> =
+        (0..N).map(|column| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0)).collect();
+    let line = |row: &[String; N]| {
+        let cells: Vec<String> =
+            row.iter().zip(&widths).map(|(cell, &width)| format!("{cell:width$}")).collect();
+        cells.join("  ").trim_end().to_owned()
+    };
+    rows.iter().map(line).collect::<Vec<_>>().join("\n")
+}

@@ -1,0 +1,107 @@
+//! Where a database is, as an operator writes it.
+//!
+//! Invariant: a [`Location`] is a file's path or an `http`/`https` URL without user, query or
+//! fragment. Left to others: the token, which never stands in a URL.
+
+use std::{
+    fmt,
+    path::{Path, PathBuf},
+    str::FromStr,
+};
+
+use url::Url;
+
+/// A SQLite file or a libSQL server.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Location {
+    /// A file.
+    File(PathBuf),
+    /// A libSQL server's HTTP address.
+    Server(Url),
+}
+
+/// Why a text is not a location.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum InvalidLocation {
+    /// Nothing there.
+    #[error("a database is a file's path or a URL, and this is empty")]
+    Empty,
+    /// Not a URL.
+    #[error("{0:?} is not a URL")]
+    NotAUrl(String),
+    /// A scheme of something else.
+    #[error("a database URL starts with http://, https:// or libsql://, not {0}://")]
+    Scheme(String),
+    /// More than scheme, host, port and path.
+    #[error("a database URL has no user, query or fragment; the token goes into PLATEN_DB_TOKEN")]
+    Extra,
+}
+
+impl Location {
+    /// The database file of a data directory.
+    pub(crate) fn in_data(directory: &Path) -> Self {
+        Self::File(directory.join("platen.db"))
+    }
+}
+
+impl FromStr for Location {
+    type Err = InvalidLocation;
+
+    fn from_str(text: &str) -> Result<Self, InvalidLocation> {
+        if let Some(path) = text.strip_prefix("file:") {
+            let path = path.strip_prefix("//").unwrap_or(path);
+            return if path.is_empty() { Err(InvalidLocation::Empty) } else { Ok(Self::File(path.into())) };
+        }
+        let Some((scheme, rest)) = text.split_once("://") else {
+            return if text.is_empty() { Err(InvalidLocation::Empty) } else { Ok(Self::File(text.into())) };
+        };
+        // libSQL's own scheme, and the WebSocket ones, name servers that speak HTTP as well.
+        let http = match scheme {
+            "http" | "ws" => "http",
+            "https" | "wss" | "libsql" => "https",
+            other => return Err(InvalidLocation::Scheme(other.to_owned())),
+        };
+        let url =
+            Url::parse(&format!("{http}://{rest}")).map_err(|_| InvalidLocation::NotAUrl(text.to_owned()))?;
+        let extra = !url.username().is_empty()
+            || url.password().is_some()
+            || url.query().is_some()
+            || url.fragment().is_some();
+        if extra { Err(InvalidLocation::Extra) } else { Ok(Self::Server(url)) }
+    }
+}
+
+impl fmt::Display for Location {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::File(path) => path.display().fmt(f),
+            Self::Server(url) => url.fmt(f),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_and_servers() {
+        for (text, expected) in [
+            ("platen.db", "platen.db"),
+            ("/var/lib/p.db", "/var/lib/p.db"),
+            ("file:a/b.db", "a/b.db"),
+            ("file:///srv/p.db", "/srv/p.db"),
+            ("http://127.0.0.1:8080", "http://127.0.0.1:8080/"),
+            ("https://db.example/ns", "https://db.example/ns"),
+            ("libsql://db.example", "https://db.example/"),
+            ("wss://db.example", "https://db.example/"),
+        ] {
+            assert_eq!(text.parse::<Location>().unwrap().to_string(), expected, "{text}");
+        }
+        for text in
+            ["", "file:", "postgres://x", "http://", "http://u:p@x", "https://x?authToken=1", "https://x#f"]
+        {
+            text.parse::<Location>().unwrap_err();
+        }
+    }
+}

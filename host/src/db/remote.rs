@@ -1,0 +1,267 @@
+//! A libSQL server, spoken to in Hrana 3 over HTTP: one request a statement on a connection kept
+//! alive, which is one round trip however far away the server is.
+//!
+//! Invariant: outside a transaction every request closes the stream it opens, so nothing is held
+//! on the server between statements. The token goes into one header and nowhere else.
+
+use std::{sync::Arc, time::Duration};
+
+use base64::{Engine as _, prelude::BASE64_STANDARD, prelude::BASE64_STANDARD_NO_PAD};
+use secrecy::{ExposeSecret as _, SecretString};
+use serde::{Deserialize, Serialize};
+use tokio::{
+    sync::{Mutex, Semaphore},
+    time::timeout,
+};
+use url::Url;
+
+use super::{Answer, DbError, Effects, Row, Value};
+
+/// Longest wait for a connection to the server.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+/// Longest wait for a statement, past which its caller has given up as well.
+const STATEMENT_TIMEOUT: Duration = Duration::from_secs(20);
+/// Statements under way at once; the others wait their turn here. sqld refuses, rather than queues,
+/// what is over 128 requests from all its clients together.
+const AT_ONCE: usize = 64;
+/// Servers and proxies close idle connections after about a minute; a statement should not be
+/// sent into one that is just closing.
+const IDLE_TIMEOUT: Duration = Duration::from_secs(15);
+
+/// A server; a cheap handle.
+#[derive(Debug, Clone)]
+pub(super) struct Client {
+    http: reqwest::Client,
+    server: Url,
+    token: Option<SecretString>,
+    turns: Arc<Semaphore>,
+}
+
+impl Client {
+    pub(super) fn new(server: Url, token: Option<SecretString>) -> Result<Self, DbError> {
+        let http = reqwest::Client::builder()
+            .connect_timeout(CONNECT_TIMEOUT)
+            .timeout(STATEMENT_TIMEOUT)
+            .pool_idle_timeout(IDLE_TIMEOUT)
+            .tcp_nodelay(true)
+            .redirect(reqwest::redirect::Policy::none())
+            .no_proxy()
+            .build()
+            .map_err(unreachable)?;
+        Ok(Self { http, server, token, turns: Arc::new(Semaphore::new(AT_ONCE)) })
+    }
+
+    pub(super) fn stream(&self) -> Arc<Stream> {
+        Arc::new(Stream { client: self.clone(), transaction: Mutex::default() })
+    }
+
+    async fn send(&self, base: &Url, pipeline: &Pipeline<'_>) -> Result<PipelineResult, DbError> {
+        // A server that answers nobody is not waited for longer in the queue than in front of it.
+        let _turn = timeout(STATEMENT_TIMEOUT, self.turns.acquire()).await.map_err(unreachable)?;
+        let address = format!("{}/v3/pipeline", base.as_str().trim_end_matches('/'));
+        let mut request = self.http.post(address).json(pipeline);
+        if let Some(token) = &self.token {
+            request = request.bearer_auth(token.expose_secret());
+        }
+        let response = request.send().await.map_err(unreachable)?;
+        match response.status().as_u16() {
+            200 => response.json().await.map_err(unreachable),
+            401 | 403 => Err(DbError::Unauthorized),
+            _ => {
+                let error = response.error_for_status_ref().err();
+                // Hrana answers 400 with its own error for a request it cannot carry out.
+                match response.json::<Failure>().await {
+                    Ok(failure) => Err(failure.into()),
+                    Err(other) => Err(unreachable(error.unwrap_or(other))),
+                }
+            }
+        }
+    }
+}
+
+/// One borrower's stream: nothing on the server, except within a transaction.
+#[derive(Debug)]
+pub(super) struct Stream {
+    client: Client,
+    transaction: Mutex<Option<Transaction>>,
+}
+
+/// What the server wants to hear again to go on with a stream.
+#[derive(Debug)]
+struct Transaction {
+    baton: String,
+    base: Option<Url>,
+}
+
+impl Stream {
+    pub(super) async fn execute(
+        &self,
+        sql: &str,
+        parameters: &[Value],
+        effects: &Effects,
+    ) -> Result<Answer, DbError> {
+        let mut transaction = self.transaction.lock().await;
+        // Taken out: an error, or a caller that goes away, ends the transaction for us, and the
+        // server rolls it back.
+        let open = transaction.take();
+        let stays_open = match first_word(sql).as_str() {
+            "BEGIN" | "SAVEPOINT" => true,
+            "COMMIT" | "END" | "ROLLBACK" => false,
+            _ => open.is_some(),
+        };
+        let execute = Request::Execute { stmt: Statement::new(sql, parameters) };
+        let requests = if stays_open { vec![execute] } else { vec![execute, Request::Close] };
+        let base = open.as_ref().and_then(|open| open.base.as_ref()).unwrap_or(&self.client.server);
+        let pipeline = Pipeline { baton: open.as_ref().map(|open| open.baton.as_str()), requests };
+        let mut result = self.client.send(base, &pipeline).await?;
+        if stays_open && let Some(baton) = result.baton.take() {
+            let base = result.base_url.as_deref().and_then(|url| Url::parse(url).ok());
+            *transaction = Some(Transaction { baton, base });
+        }
+        match result.results.into_iter().next() {
+            Some(Outcome::Ok { response: Response::Execute { result } }) => {
+                if result.affected_row_count > 0 {
+                    let rowid = result.last_insert_rowid.and_then(|id| id.parse().ok());
+                    effects.store(result.affected_row_count, rowid.unwrap_or(0));
+                }
+                let columns = result.cols.into_iter().map(|col| col.name.unwrap_or_default()).collect();
+                let rows = result.rows.into_iter().map(read).collect::<Result<_, _>>()?;
+                Ok(Answer { columns, rows, rest: None })
+            }
+            Some(Outcome::Error { error }) => Err(error.into()),
+            Some(Outcome::Ok { response: Response::Other }) | None => Err(unreachable(Nonsense)),
+        }
+    }
+}
+
+fn first_word(sql: &str) -> String {
+    sql.trim_start().chars().take_while(char::is_ascii_alphabetic).collect::<String>().to_ascii_uppercase()
+}
+
+#[derive(Serialize)]
+struct Pipeline<'a> {
+    baton: Option<&'a str>,
+    requests: Vec<Request<'a>>,
+}
+
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum Request<'a> {
+    Execute { stmt: Statement<'a> },
+    Close,
+}
+
+#[derive(Serialize)]
+struct Statement<'a> {
+    sql: &'a str,
+    args: Vec<WireValue>,
+    want_rows: bool,
+}
+
+impl<'a> Statement<'a> {
+    fn new(sql: &'a str, parameters: &[Value]) -> Self {
+        Self { sql, args: parameters.iter().map(write).collect(), want_rows: true }
+    }
+}
+
+#[derive(Deserialize)]
+struct PipelineResult {
+    baton: Option<String>,
+    base_url: Option<String>,
+    results: Vec<Outcome>,
+}
+
+#[derive(Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum Outcome {
+    Ok { response: Response },
+    Error { error: Failure },
+}
+
+#[derive(Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum Response {
+    Execute {
+        result: ExecuteResult,
+    },
+    #[serde(other)]
+    Other,
+}
+
+#[derive(Deserialize)]
+struct ExecuteResult {
+    cols: Vec<Column>,
+    rows: Vec<Vec<WireValue>>,
+    affected_row_count: u64,
+    last_insert_rowid: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Column {
+    name: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Failure {
+    #[serde(alias = "error")]
+    message: String,
+    code: Option<String>,
+}
+
+impl From<Failure> for DbError {
+    fn from(failure: Failure) -> Self {
+        Self::Statement {
+            message: failure.message,
+            full: failure.code.is_some_and(|code| code == "SQLITE_FULL"),
+        }
+    }
+}
+
+/// A value as Hrana writes it: integers as text, because JSON's numbers are not wide enough.
+#[derive(Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum WireValue {
+    Null,
+    Integer { value: String },
+    Float { value: f64 },
+    Text { value: String },
+    Blob { base64: String },
+}
+
+fn write(value: &Value) -> WireValue {
+    match value {
+        Value::Null => WireValue::Null,
+        Value::Integer(number) => WireValue::Integer { value: number.to_string() },
+        // JSON has no infinity; SQLite reads NaN as NULL already.
+        Value::Real(number) if !number.is_finite() => WireValue::Null,
+        Value::Real(number) => WireValue::Float { value: *number },
+        Value::Text(text) => WireValue::Text { value: text.clone() },
+        Value::Blob(bytes) => WireValue::Blob { base64: BASE64_STANDARD.encode(bytes) },
+    }
+}
+
+fn read(row: Vec<WireValue>) -> Result<Row, DbError> {
+    row.into_iter()
+        .map(|value| {
+            Ok(match value {
+                WireValue::Null => Value::Null,
+                WireValue::Integer { value } => Value::Integer(value.parse().map_err(unreachable)?),
+                WireValue::Float { value } => Value::Real(value),
+                WireValue::Text { value } => Value::Text(value),
+                // The server leaves the padding out, the protocol allows either.
+                WireValue::Blob { base64 } => Value::Blob(
+                    BASE64_STANDARD_NO_PAD.decode(base64.trim_end_matches('=')).map_err(unreachable)?,
+                ),
+            })
+        })
+        .collect()
+}
+
+/// The server's answer is not Hrana.
+#[derive(Debug, thiserror::Error)]
+#[error("the server's answer makes no sense")]
+struct Nonsense;
+
+fn unreachable(error: impl std::error::Error + Send + Sync + 'static) -> DbError {
+    DbError::Unreachable(Box::new(error))
+}

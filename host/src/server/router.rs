@@ -1,0 +1,107 @@
+//! Which component answers at which path, as Spin decides it: an exact route before a wildcard,
+//! a longer wildcard before a shorter one; a slash at the end does not count.
+//!
+//! Invariant: the manifest's routes, each there once. Left to others: their syntax (the manifest).
+
+use std::collections::BTreeMap;
+
+use crate::{manifest::HttpTrigger, runtime::Handler};
+
+/// All routes.
+pub(super) struct Router<H = Handler>(Vec<Route<H>>);
+
+/// One route.
+pub(super) struct Route<H = Handler> {
+    pattern: String,
+    /// Without the wildcard and without a slash at the end.
+    prefix: String,
+    wildcard: bool,
+    handler: H,
+}
+
+impl<H: Clone> Router<H> {
+    pub(super) fn new(routes: &[HttpTrigger], handlers: &BTreeMap<String, H>) -> Self {
+        let mut routes: Vec<Route<H>> = routes
+            .iter()
+            .filter_map(|trigger| {
+                let wildcard = trigger.route.strip_suffix("/...");
+                Some(Route {
+                    pattern: trigger.route.clone(),
+                    prefix: trimmed(wildcard.unwrap_or(&trigger.route)).to_owned(),
+                    wildcard: wildcard.is_some(),
+                    handler: handlers.get(&trigger.component)?.clone(),
+                })
+            })
+            .collect();
+        // The first that matches is the right one.
+        routes.sort_by_key(|route| (route.wildcard, std::cmp::Reverse(route.prefix.len())));
+        Self(routes)
+    }
+
+    pub(super) fn find(&self, path: &str) -> Option<&Route<H>> {
+        let path = trimmed(path);
+        self.0.iter().find(|route| {
+            path.strip_prefix(&*route.prefix)
+                .is_some_and(|rest| rest.is_empty() || (route.wildcard && rest.starts_with('/')))
+        })
+    }
+}
+
+impl<H> Route<H> {
+    pub(super) fn handler(&self) -> &H {
+        &self.handler
+    }
+
+    /// The route as the manifest has it.
+    pub(super) fn pattern(&self) -> &str {
+        &self.pattern
+    }
+
+    /// The route without its wildcard.
+    pub(super) fn prefix(&self) -> &str {
+        &self.prefix
+    }
+
+    /// What the wildcard stands for in a path of this route.
+    pub(super) fn rest_of<'p>(&self, path: &'p str) -> &'p str {
+        if self.wildcard { path.get(self.prefix.len()..).unwrap_or_default() } else { "" }
+    }
+}
+
+fn trimmed(path: &str) -> &str {
+    path.strip_suffix('/').unwrap_or(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn exact_before_wildcard_and_long_before_short() {
+        let triggers: Vec<HttpTrigger> =
+            ["/...", "/v1/...", "/v1/render", "/dashboard/...", "/dashboard/login/"]
+                .iter()
+                .map(|route| toml::from_str(&format!("route = {route:?}\ncomponent = {route:?}")).unwrap())
+                .collect();
+        let handlers = triggers.iter().map(|t| (t.component.clone(), t.route.clone())).collect();
+        let router = Router::new(&triggers, &handlers);
+        for (path, route, rest) in [
+            ("/", "/...", "/"),
+            ("/x", "/...", "/x"),
+            ("/v1", "/v1/...", ""),
+            ("/v1/", "/v1/...", "/"),
+            ("/v1x", "/...", "/v1x"),
+            ("/v1/render", "/v1/render", ""),
+            ("/v1/render/", "/v1/render", ""),
+            ("/v1/render/template", "/v1/...", "/render/template"),
+            ("/dashboard", "/dashboard/...", ""),
+            ("/dashboard/login", "/dashboard/login/", ""),
+            ("/dashboard/a/b/", "/dashboard/...", "/a/b/"),
+        ] {
+            let found = router.find(path).unwrap();
+            assert_eq!((found.pattern(), found.rest_of(path)), (route, rest), "{path}");
+            assert_eq!(found.handler(), route, "{path}");
+        }
+        assert!(Router::new(&[], &handlers).find("/").is_none());
+    }
+}

@@ -1,0 +1,139 @@
+//! Spin variables: from the manifest, the environment (`SPIN_VARIABLE_NAME`) and the server
+//! itself, filled into templates `{{ name }}`.
+//!
+//! Invariant: every declared variable has a value, or the server does not start; a value is a
+//! secret whether or not the manifest says so, and is never shown.
+
+use std::collections::BTreeMap;
+
+use secrecy::{ExposeSecret as _, SecretString};
+
+use crate::manifest::Variable;
+
+/// Why variables have no values, or a template none.
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+pub(crate) enum VariableError {
+    /// Required and not given.
+    #[error("the variable {name:?} is required: set {} in the environment", environment_name(name))]
+    Required {
+        /// Its name.
+        name: String,
+    },
+    /// A template names a variable that is not declared.
+    #[error("spin.toml: {template:?} uses the variable {name:?}, which is not in [variables]")]
+    Undeclared {
+        /// The template.
+        template: String,
+        /// The name.
+        name: String,
+    },
+    /// `{{` without `}}`.
+    #[error("spin.toml: {0:?} has {{{{ without }}}}")]
+    Unclosed(String),
+}
+
+/// The values of all declared variables.
+#[derive(Debug)]
+pub(crate) struct Variables(BTreeMap<String, SecretString>);
+
+impl Variables {
+    /// Gives every declared variable a value: the server's own, else the environment's, else its
+    /// default. `own` may hold values nobody declared.
+    pub(crate) fn resolve(
+        declared: &BTreeMap<String, Variable>,
+        mut own: BTreeMap<&str, SecretString>,
+        environment: impl Fn(&str) -> Option<String>,
+    ) -> Result<Self, VariableError> {
+        declared
+            .iter()
+            .map(|(name, variable)| {
+                own.remove(name.as_str())
+                    .or_else(|| environment(&environment_name(name)).map(SecretString::from))
+                    .or_else(|| variable.default.clone().map(SecretString::from))
+                    .map(|value| (name.clone(), value))
+                    .ok_or_else(|| VariableError::Required { name: name.clone() })
+            })
+            .collect::<Result<_, _>>()
+            .map(Self)
+    }
+
+    /// Fills a template.
+    pub(crate) fn fill(&self, template: &str) -> Result<SecretString, VariableError> {
+        let mut filled = String::new();
+        let mut rest = template;
+        while let Some((text, after)) = rest.split_once("{{") {
+            let (name, after) =
+                after.split_once("}}").ok_or_else(|| VariableError::Unclosed(template.to_owned()))?;
+            let value = self.0.get(name.trim()).ok_or_else(|| VariableError::Undeclared {
+                template: template.to_owned(),
+                name: name.trim().to_owned(),
+            })?;
+            filled.push_str(text);
+            filled.push_str(value.expose_secret());
+            rest = after;
+        }
+        filled.push_str(rest);
+        Ok(filled.into())
+    }
+}
+
+fn environment_name(variable: &str) -> String {
+    format!("SPIN_VARIABLE_{}", variable.to_ascii_uppercase())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn declared() -> BTreeMap<String, Variable> {
+        let text =
+            "a = { default = \"A\" }\nb = { required = true, secret = true }\nfarm_url = { default = \"u\" }";
+        toml::from_str(text).unwrap()
+    }
+
+    fn resolve(
+        own: &[(&'static str, &str)],
+        environment: &[(&str, &str)],
+    ) -> Result<Variables, VariableError> {
+        let own = own.iter().map(|(name, value)| (*name, SecretString::from(*value))).collect();
+        Variables::resolve(&declared(), own, |name| {
+            environment.iter().find(|(key, _)| *key == name).map(|(_, value)| (*value).to_owned())
+        })
+    }
+
+    #[test]
+    fn own_before_environment_before_default() {
+        for (own, environment, expected) in [
+            (&[][..], &[("SPIN_VARIABLE_B", "eb")][..], "A eb u"),
+            (&[], &[("SPIN_VARIABLE_A", "ea"), ("SPIN_VARIABLE_B", "")], "ea  u"),
+            (
+                &[("farm_url", "own"), ("b", "ob"), ("undeclared", "x")],
+                &[("SPIN_VARIABLE_B", "eb"), ("SPIN_VARIABLE_FARM_URL", "e")],
+                "A ob own",
+            ),
+        ] {
+            let filled = resolve(own, environment).unwrap().fill("{{ a }} {{b}} {{  farm_url}}").unwrap();
+            assert_eq!(filled.expose_secret(), expected);
+        }
+    }
+
+    #[test]
+    fn what_is_missing_is_told_with_its_cure() {
+        let error = resolve(&[], &[]).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "the variable \"b\" is required: set SPIN_VARIABLE_B in the environment"
+        );
+        let variables = resolve(&[("b", "}}{{ a }}")], &[]).unwrap();
+        assert_eq!(variables.fill("x{{ b }}").unwrap().expose_secret(), "x}}{{ a }}");
+        assert_eq!(
+            variables.fill("{{ c }}").unwrap_err().to_string(),
+            "spin.toml: \"{{ c }}\" uses the variable \"c\", which is not in [variables]"
+        );
+        assert_eq!(
+            variables.fill("a {{ b").unwrap_err().to_string(),
+            "spin.toml: \"a {{ b\" has {{ without }}"
+        );
+        assert!(!format!("{variables:?}").contains("}}{{"));
+    }
+}

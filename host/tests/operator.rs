@@ -1,0 +1,241 @@
+//! The operator's commands, through the binary, on a database file.
+
+use std::{
+    path::Path,
+    process::{Command, Output},
+};
+
+use serde_json::Value;
+
+struct Operator(tempfile::TempDir);
+
+impl Operator {
+    fn new() -> Self {
+        Self(tempfile::tempdir().expect("a temporary directory"))
+    }
+
+    fn migrated() -> Self {
+        let operator = Self::new();
+        operator.json(&["migrate"]);
+        operator
+    }
+
+    fn path(&self) -> &Path {
+        self.0.path()
+    }
+
+    fn run(&self, arguments: &[&str]) -> Output {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_platen"));
+        // Nothing of the environment the test runs in.
+        command.env_clear().current_dir(self.path()).args(arguments);
+        command.output().expect("the binary runs")
+    }
+
+    fn json(&self, arguments: &[&str]) -> Value {
+        let output = self.run(&[arguments, &["--json"]].concat());
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{arguments:?}: {said}");
+        serde_json::from_slice(&output.stdout).expect("--json prints JSON")
+    }
+
+    fn text(&self, arguments: &[&str]) -> String {
+        let output = self.run(arguments);
+        assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).expect("UTF-8")
+    }
+
+    fn error(&self, arguments: &[&str]) -> String {
+        let output = self.run(arguments);
+        assert!(!output.status.success(), "{arguments:?} succeeded");
+        assert!(output.stdout.is_empty(), "{arguments:?} printed to standard output");
+        String::from_utf8(output.stderr).expect("UTF-8")
+    }
+}
+
+#[test]
+fn migrations_are_applied_once() {
+    let operator = Operator::new();
+    let first = operator.json(&["migrate"]);
+    assert_eq!(first["applied"].as_array().unwrap().len(), platen_shared::schema::MIGRATIONS.len());
+    assert_eq!(operator.json(&["migrate"])["applied"], serde_json::json!([]));
+    assert!(operator.path().join(".platen/platen.db").is_file());
+}
+
+#[test]
+fn two_that_migrate_at_once_apply_each_step_once() {
+    let operator = Operator::new();
+    let steps: usize = std::thread::scope(|scope| {
+        let runs: Vec<_> = (0..8).map(|_| scope.spawn(|| operator.json(&["migrate"]))).collect();
+        runs.into_iter().map(|run| run.join().unwrap()["applied"].as_array().unwrap().len()).sum()
+    });
+    assert_eq!(steps, platen_shared::schema::MIGRATIONS.len());
+}
+
+#[cfg(unix)]
+#[test]
+fn what_is_made_is_private() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let operator = Operator::migrated();
+    let mode = |path: &str| operator.path().join(path).metadata().unwrap().permissions().mode() & 0o777;
+    assert_eq!(mode(".platen"), 0o700);
+    assert_eq!(mode(".platen/platen.db"), 0o600);
+}
+
+#[test]
+fn a_database_that_is_not_there_or_behind_is_told_with_its_cure() {
+    let operator = Operator::new();
+    let error = operator.error(&["account", "list"]);
+    assert!(error.contains("there is no database at .platen/platen.db: run `platen migrate`"), "{error}");
+    assert!(!operator.path().join(".platen").exists());
+
+    std::fs::write(operator.path().join("empty.db"), "").unwrap();
+    let error = operator.error(&["account", "list", "--db", "empty.db"]);
+    assert!(error.contains("run `platen migrate`"), "{error}");
+
+    std::fs::write(operator.path().join("note.txt"), "not a database, but long enough to be read as one")
+        .unwrap();
+    let error = operator.error(&["account", "list", "--db", "file:note.txt"]);
+    assert!(error.contains("note.txt"), "{error}");
+}
+
+#[test]
+fn a_newer_database_is_refused() {
+    let operator = Operator::migrated();
+    let path = operator.path().join(".platen/platen.db");
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    runtime.block_on(async {
+        let connection = libsql::Builder::new_local(path).build().await.unwrap().connect().unwrap();
+        connection.execute("INSERT INTO schema_migrations VALUES (1000, 'later', 0)", ()).await.unwrap();
+    });
+    for command in [&["account", "list"][..], &["migrate"]] {
+        let error = operator.error(command);
+        assert!(error.contains("use a newer platen"), "{error}");
+    }
+}
+
+#[test]
+fn accounts() {
+    let operator = Operator::migrated();
+    let acme = operator.json(&["account", "create", "Acme & Söhne", "--quota", "50"]);
+    let id = acme["id"].as_str().unwrap();
+    assert!(id.starts_with("acc_") && id.len() == 24, "{id}");
+    assert_eq!(
+        (&acme["quota"], &acme["attempts"], &acme["disabled"]),
+        (&50.into(), &0.into(), &false.into())
+    );
+    assert_eq!(operator.json(&["account", "create", "free"])["quota"], Value::Null);
+
+    assert_eq!(operator.json(&["account", "quota", "Acme & Söhne", "unlimited"])["quota"], Value::Null);
+    assert_eq!(operator.json(&["account", "quota", id, "7"])["quota"], 7);
+    assert_eq!(operator.json(&["account", "disable", id])["disabled"], true);
+    assert_eq!(operator.json(&["account", "disable", id])["disabled"], true);
+    assert_eq!(operator.json(&["account", "enable", "Acme & Söhne"])["disabled"], false);
+    let list = operator.json(&["account", "list"]);
+    assert_eq!(list.as_array().unwrap().len(), 2);
+    assert!(operator.text(&["account", "list"]).contains("Acme & Söhne"));
+
+    for (arguments, message) in [
+        (&["account", "create", "free"][..], "there is an account \"free\" already"),
+        (&["account", "create", " "], "a name has 1 to 200 characters"),
+        (&["account", "create", "x", "--quota=-1"], "a whole number"),
+        (&["account", "create", "x", "--quota", "many"], "a whole number"),
+        (&["account", "disable", "nobody"], "there is no account \"nobody\""),
+        (&["account", "delete", "free"], "unrecognized subcommand"),
+    ] {
+        let error = operator.error(arguments);
+        assert!(error.contains(message), "{arguments:?}: {error}");
+    }
+}
+
+#[test]
+fn keys() {
+    let operator = Operator::migrated();
+    let account = operator.json(&["account", "create", "acme"])["id"].clone();
+    let created = operator.json(&["key", "create", "--account", "acme", "--name", "first"]);
+    let key = platen_shared::key::ApiKey::parse(created["key"].as_str().unwrap()).unwrap();
+    assert_eq!((&created["account"], &created["name"]), (&account, &"first".into()));
+    assert_eq!(created["prefix"], key.display_prefix());
+
+    let other = operator.text(&["key", "create", "--account", account.as_str().unwrap()]);
+    assert!(platen_shared::key::ApiKey::parse(other.lines().next().unwrap()).is_some(), "{other}");
+
+    let id = created["id"].as_str().unwrap();
+    assert_eq!(operator.json(&["key", "disable", id])["disabled"], true);
+    assert_eq!(operator.json(&["key", "list", "--account", "acme"])[0]["disabled"], true);
+    assert_eq!(operator.json(&["key", "enable", id])["disabled"], false);
+    assert!(!operator.text(&["key", "list"]).contains(key.expose()));
+    // Only its hash is kept.
+    let stored = std::fs::read(operator.path().join(".platen/platen.db")).unwrap();
+    assert!(!stored.windows(42).any(|window| window == key.expose().as_bytes()));
+
+    for (arguments, message) in [
+        (&["key", "create", "--account", "nobody"][..], "there is no account \"nobody\""),
+        (&["key", "disable", "key_x"], "there is no key \"key_x\""),
+        (&["key", "list", "--account", "nobody"], "there is no account \"nobody\""),
+    ] {
+        let error = operator.error(arguments);
+        assert!(error.contains(message), "{arguments:?}: {error}");
+    }
+}
+
+#[test]
+fn templates() {
+    let operator = Operator::migrated();
+    for account in ["acme", "other"] {
+        operator.json(&["account", "create", account]);
+    }
+    let markup = "<p>{{ name }}</p>{{{ body }}}<style>a{b:c}</style>\n";
+    std::fs::write(operator.path().join("invoice.html"), markup).unwrap();
+    let put = ["template", "put", "--account", "acme", "--name", "Invoice", "invoice.html"];
+    let saved = operator.json(&put);
+    let id = saved["id"].as_str().unwrap();
+    assert_eq!(saved["placeholders"], serde_json::json!(["body", "name"]));
+    assert_eq!(operator.text(&["template", "show", id]), markup);
+    assert_eq!(operator.json(&["template", "show", id])["html"], markup);
+
+    std::fs::write(operator.path().join("new.html"), "<p>{{ total }}</p>").unwrap();
+    let replaced =
+        operator.json(&["template", "put", "--account", "acme", "--name", "Bill", "--id", id, "new.html"]);
+    assert_eq!((&replaced["id"], &replaced["name"]), (&saved["id"], &"Bill".into()));
+    assert_eq!(replaced["placeholders"], serde_json::json!(["total"]));
+    assert_eq!(operator.json(&["template", "list"]).as_array().unwrap().len(), 1);
+    assert_eq!(operator.json(&["template", "list", "--account", "other"]), serde_json::json!([]));
+
+    std::fs::write(operator.path().join("empty.html"), "").unwrap();
+    std::fs::write(operator.path().join("binary.html"), [0xff, 0xfe]).unwrap();
+    let put = |account, id, file| ["template", "put", "--account", account, "--name", "x", "--id", id, file];
+    for (arguments, message) in [
+        (&put("other", id, "new.html")[..], "belongs to another account"),
+        (&put("acme", "tpl_x", "new.html"), "there is no template \"tpl_x\""),
+        (&["template", "put", "--account", "acme", "--name", "x", "empty.html"], "not empty"),
+        (&["template", "put", "--account", "acme", "--name", "x", "binary.html"], "is not UTF-8 text"),
+        (&["template", "put", "--account", "acme", "--name", "x", "missing.html"], "cannot be read"),
+        (&["template", "show", "tpl_x"], "there is no template \"tpl_x\""),
+    ] {
+        let error = operator.error(arguments);
+        assert!(error.contains(message), "{arguments:?}: {error}");
+    }
+    assert_eq!(operator.json(&["template", "delete", id])["id"], id);
+    assert!(operator.error(&["template", "delete", id]).contains("there is no template"));
+}
+
+#[test]
+fn up_says_what_is_missing() {
+    let operator = Operator::new();
+    let error = operator.error(&["up"]);
+    assert!(error.contains("there is no spin.toml"), "{error}");
+
+    let manifest = "spin_manifest_version = 2\n[application]\nname = \"a\"\n\
+        [[trigger.http]]\nroute = \"/...\"\ncomponent = \"edge\"\n\
+        [component.edge]\nsource = \"out/edge.wasm\"\n[component.edge.build]\ncommand = \"make edge\"\n";
+    std::fs::write(operator.path().join("spin.toml"), manifest).unwrap();
+    let up = ["up", "--listen", "127.0.0.1:0", "--farm-url", "http://127.0.0.1:9"];
+    let error = operator.error(&up);
+    assert!(error.contains("PLATEN_FARM_TOKEN"), "{error}");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_platen"));
+    command.env_clear().env("PLATEN_FARM_TOKEN", "t").current_dir(operator.path()).args(up);
+    let output = command.output().unwrap();
+    let error = String::from_utf8(output.stderr).unwrap();
+    assert!(!output.status.success());
+    assert!(error.contains("there is no out/edge.wasm; build it with `make edge`"), "{error}");
+}
