@@ -1,0 +1,215 @@
+//! Keys: every way one can be bad gives the same answer, and says nothing about which way it was.
+
+use anyhow::{Context as _, Result, ensure};
+use http::header::AUTHORIZATION;
+use platen_shared::key::{ApiKey, KEY_CHARS, RANDOM_BYTES};
+use platen_tests::{
+    case::Case,
+    client::{Answer, RENDER, Target},
+    operator::{Quota, text},
+    suite::Stage,
+};
+use serde_json::json;
+
+pub(crate) fn cases() -> Vec<Case> {
+    vec![
+        Case::any_server("auth/no_header", no_header),
+        Case::any_server("auth/bad_headers", bad_headers),
+        Case::any_server("auth/two_headers", two_headers),
+        Case::any_server("auth/bad_keys", bad_keys),
+        Case::any_server("auth/every_changed_character", every_changed_character),
+        Case::any_server("auth/unknown_key_with_right_checksum", unknown_key),
+        Case::any_server("auth/scheme_in_any_case", scheme_in_any_case),
+        Case::any_server("auth/key_elsewhere_than_in_the_header", key_elsewhere),
+        Case::own_server("auth/disabled_key", disabled_key),
+        Case::own_server("auth/disabled_account", disabled_account),
+        Case::own_server("auth/a_second_key_works_beside_the_first", second_key),
+    ]
+}
+
+/// A body that is refused for another reason once the key is good: nothing is rendered here.
+const INVALID: &str = "{}";
+const NOT_RENDERED: &str = "\"html\" or \"url\" is required";
+
+/// Exactly this, and nothing that only a good key's answer has.
+fn refused(answer: &Answer) -> Result<()> {
+    answer.error(401, "Invalid API key")?;
+    ensure!(answer.body == r#"{"error":"Invalid API key"}"#, "the body is {:?}", answer.body);
+    ensure!(!answer.headers.contains_key("ratelimit"), "a bad key learns of a quota");
+    Ok(())
+}
+
+async fn with_authorization(target: &Target, value: &[u8]) -> Result<Answer> {
+    target.post(RENDER, INVALID).header(AUTHORIZATION, value).send().await
+}
+
+async fn no_header(stage: Stage) -> Result<()> {
+    let target = stage.common().await?;
+    refused(&target.post(RENDER, INVALID).without(&AUTHORIZATION).send().await?)
+}
+
+async fn bad_headers(stage: Stage) -> Result<()> {
+    let target = stage.common().await?;
+    let key = target.key.as_str();
+    let long = format!("Bearer {}", "a".repeat(6_000));
+    let values: Vec<Vec<u8>> = [
+        "",
+        " ",
+        "Bearer",
+        "Bearer ",
+        "Bearer  ",
+        "bearer",
+        "Bearer null",
+        "Bearer undefined",
+        "Bearer \"\"",
+        &long,
+        key,
+        &format!("Bearer{key}"),
+        &format!("Bearer:{key}"),
+        &format!("Bearer\t{key}"),
+        &format!("Bearer \"{key}\""),
+        &format!("Bearer <{key}>"),
+        &format!("Bearer {key},"),
+        &format!("Bearer {key}, Bearer {key}"),
+        &format!("Bearer {key} {key}"),
+        &format!("Bearer Bearer {key}"),
+        &format!("Basic {key}"),
+        &format!("Digest {key}"),
+        &format!("Token {key}"),
+        &format!("ApiKey {key}"),
+        &format!("Bearerx {key}"),
+    ]
+    .into_iter()
+    .map(|text| text.as_bytes().to_vec())
+    .chain([
+        b"Bearer \xff\xfe".to_vec(),
+        "Bearer plt_é".as_bytes().to_vec(),
+        [key.as_bytes(), b"\xff"].concat(),
+    ])
+    .collect();
+    for value in values {
+        let shown = String::from_utf8_lossy(&value[..value.len().min(80)]).replace(key, "KEY");
+        refused(&with_authorization(&target, &value).await?).with_context(|| shown)?;
+    }
+    Ok(())
+}
+
+async fn two_headers(stage: Stage) -> Result<()> {
+    let target = stage.common().await?;
+    let good = format!("Bearer {}", target.key);
+    for second in [good.as_str(), "Bearer x", ""] {
+        let call = target.post(RENDER, INVALID).more(AUTHORIZATION, second.as_bytes());
+        refused(&call.send().await?).with_context(|| format!("the good key, then {second:?}"))?;
+    }
+    Ok(())
+}
+
+async fn bad_keys(stage: Stage) -> Result<()> {
+    let target = stage.common().await?;
+    let key = target.key.clone();
+    let body = &key[4..];
+    for bad in [
+        key.to_uppercase(),
+        key.to_lowercase(),
+        format!("{key}a"),
+        format!("a{key}"),
+        key[..KEY_CHARS - 1].to_owned(),
+        key[..8].to_owned(),
+        format!("PLT_{body}"),
+        format!("plt-{body}"),
+        format!("sk_{body}"),
+        format!("tlp_{body}"),
+        body.to_owned(),
+        "plt_".to_owned(),
+        format!("plt_{}", "0".repeat(38)),
+        "' OR 1=1 --".to_owned(),
+        "plt_' OR 1=1 --aaaaaaaaaaaaaaaaaaaaaaaaaaa".to_owned(),
+    ] {
+        let answer = with_authorization(&target, format!("Bearer {bad}").as_bytes()).await?;
+        refused(&answer).with_context(|| bad.replace(body, "BODY"))?;
+    }
+    Ok(())
+}
+
+async fn every_changed_character(stage: Stage) -> Result<()> {
+    let target = stage.common().await?;
+    for place in 0..KEY_CHARS {
+        let mut key = target.key.clone().into_bytes();
+        key[place] = if key[place] == b'x' { b'y' } else { b'x' };
+        let answer = with_authorization(&target, &[b"Bearer ", key.as_slice()].concat()).await?;
+        refused(&answer).with_context(|| format!("character {place} changed"))?;
+    }
+    Ok(())
+}
+
+async fn unknown_key(stage: Stage) -> Result<()> {
+    let target = stage.common().await?;
+    let key = ApiKey::from_random(rand::random::<[u8; RANDOM_BYTES]>());
+    refused(&target.with_key(key.expose()).post(RENDER, INVALID).send().await?)
+}
+
+async fn scheme_in_any_case(stage: Stage) -> Result<()> {
+    let target = stage.common().await?;
+    for scheme in ["Bearer", "bearer", "BEARER", "bEaReR"] {
+        let value = format!("{scheme} {}", target.key);
+        let answer = with_authorization(&target, value.as_bytes()).await?;
+        answer.error(400, NOT_RENDERED).context(scheme)?;
+    }
+    Ok(())
+}
+
+async fn key_elsewhere(stage: Stage) -> Result<()> {
+    let target = stage.common().await?;
+    let key = target.key.clone();
+    for path in [format!("{RENDER}?key={key}"), format!("{RENDER}?access_token={key}")] {
+        refused(&target.post(&path, INVALID).without(&AUTHORIZATION).send().await?)?;
+    }
+    let body = json!({ "html": "x", "key": key, "authorization": key }).to_string();
+    refused(&target.post(RENDER, body).without(&AUTHORIZATION).send().await?)?;
+    for name in ["x-api-key", "cookie", "proxy-authorization"] {
+        let call = target.post(RENDER, INVALID).without(&AUTHORIZATION);
+        refused(&call.header(name.parse()?, format!("Bearer {key}").as_bytes()).send().await?)
+            .context(name)?;
+    }
+    Ok(())
+}
+
+async fn disabled_key(stage: Stage) -> Result<()> {
+    let stand_in = stage.stand_in().await?;
+    let account = stand_in.app.operator.account(Quota::Of(5)).await?;
+    let target = stand_in.app.target(&account);
+    target.post(RENDER, INVALID).send().await?.error(400, NOT_RENDERED)?;
+    stand_in.app.operator.run(&["key", "disable", &account.key_id]).await?;
+    refused(&target.post(RENDER, INVALID).send().await?).context("an invalid body")?;
+    refused(&target.render(&json!({ "html": "x" })).send().await?).context("a valid body")?;
+    ensure!(stand_in.farm.received_from(&account.id).is_empty(), "a disabled key rendered");
+    ensure!(stand_in.app.operator.attempts(&account.id).await? == 0, "a disabled key was counted");
+    Ok(())
+}
+
+async fn disabled_account(stage: Stage) -> Result<()> {
+    let stand_in = stage.stand_in().await?;
+    let account = stand_in.app.operator.account(Quota::Of(5)).await?;
+    let target = stand_in.app.target(&account);
+    stand_in.app.operator.run(&["account", "disable", &account.id]).await?;
+    refused(&target.post(RENDER, INVALID).send().await?).context("an invalid body")?;
+    refused(&target.render(&json!({ "html": "x" })).send().await?).context("a valid body")?;
+    ensure!(stand_in.farm.received_from(&account.id).is_empty(), "a disabled account rendered");
+    Ok(())
+}
+
+async fn second_key(stage: Stage) -> Result<()> {
+    let stand_in = stage.stand_in().await?;
+    let account = stand_in.app.operator.account(Quota::Of(5)).await?;
+    let target = stand_in.app.target(&account);
+    let second = target.with_key(&text(&stand_in.app.operator.key(&account.id).await?, "key")?);
+    for target in [&target, &second] {
+        target.render(&json!({ "html": "x" })).send().await?.file("image/png")?;
+    }
+    // One quota for the account, whichever key.
+    ensure!(stand_in.app.operator.attempts(&account.id).await? == 2, "two keys, two attempts");
+    stand_in.app.operator.run(&["key", "disable", &account.key_id]).await?;
+    refused(&target.render(&json!({ "html": "x" })).send().await?)?;
+    second.render(&json!({ "html": "x" })).send().await?.file("image/png")?;
+    Ok(())
+}

@@ -1,0 +1,227 @@
+//! Farms and databases that are down, slow, or talk nonsense: the right status, and nothing
+//! rendered that was not recorded.
+
+use anyhow::{Context as _, Result, bail, ensure};
+use platen_shared::refusal::Refusal;
+use platen_tests::{
+    app::{FARM_TOKEN, Options},
+    case::Case,
+    client::{Answer, RENDER},
+    database::DatabaseKind,
+    farm::{self, Behaviour, StandInFarm, pattern_byte},
+    loopback::nobody_listens,
+    operator::Quota,
+    suite::{Stage, StandIn},
+};
+use serde_json::json;
+
+pub(crate) fn cases() -> Vec<Case> {
+    vec![
+        Case::own_server("faults/farm_down", farm_down),
+        Case::own_server("faults/farm_full", farm_full),
+        Case::own_server("faults/farm_slow", farm_slow),
+        Case::own_server("faults/farm_stops_in_mid_file", farm_stops_in_mid_file),
+        Case::own_server("faults/farm_answers_nonsense", farm_answers_nonsense),
+        Case::own_server("faults/farm_hangs_up_before_its_answer", farm_hangs_up),
+        Case::own_server("faults/farm_breaks_off_in_mid_file", farm_breaks_off),
+        Case::own_server("faults/farm_goes_away_and_comes_back", farm_comes_back),
+        Case::own_server("faults/farm_of_another_token", farm_of_another_token),
+        Case::own_server("faults/database_down", database_down),
+    ]
+}
+
+/// One attempt of a new account with the farm behaving so: the answer, and attempts recorded.
+async fn attempt(stand_in: &StandIn, behaviour: Behaviour) -> Result<(Result<Answer>, u64)> {
+    let account = stand_in.app.operator.account(Quota::Of(5)).await?;
+    stand_in.farm.behave(&account.id, behaviour);
+    let answer = stand_in.app.target(&account).render(&json!({ "html": "x" })).send().await;
+    Ok((answer, stand_in.app.operator.attempts(&account.id).await?))
+}
+
+async fn farm_down(stage: Stage) -> Result<()> {
+    let app = stage.start(&Options::with_farm(stage.database, nobody_listens().await?)).await?;
+    let account = app.operator.account(Quota::Of(1)).await?;
+    for _ in 0..3 {
+        let answer = app.target(&account).render(&json!({ "html": "x" })).send().await?;
+        answer.error(503, "The renderer is not available")?;
+        ensure!(answer.rate_limit()?.left == 1, "{}", answer.summary());
+    }
+    ensure!(app.operator.attempts(&account.id).await? == 0, "it was counted");
+    Ok(())
+}
+
+async fn farm_full(stage: Stage) -> Result<()> {
+    let stand_in = stage.stand_in().await?;
+    let (answer, attempts) =
+        attempt(&stand_in, Behaviour::Refuse(Refusal::QueueFull { retry_after: 17 })).await?;
+    let answer = answer?;
+    answer.error(503, "The renderer is busy, try again shortly")?;
+    ensure!(answer.header("retry-after")? == "17", "{}", answer.summary());
+    ensure!(attempts == 0, "it was counted");
+    Ok(())
+}
+
+async fn farm_slow(stage: Stage) -> Result<()> {
+    let stand_in = stage.start_stand_in(Some(1_500)).await?;
+    let (answer, attempts) = attempt(&stand_in, Behaviour::Stall).await?;
+    answer?.error(504, "The render did not finish in time")?;
+    ensure!(attempts == 1, "{attempts} attempts were counted");
+    // The deadline the farm was given is what was left of ours.
+    let received = stand_in.farm.received_in_all();
+    ensure!(received == 1, "the farm received {received} jobs");
+    let (answer, _) = attempt(&stand_in, Behaviour::File).await?;
+    answer?.file("image/png").context("the server goes on")?;
+    Ok(())
+}
+
+async fn farm_stops_in_mid_file(stage: Stage) -> Result<()> {
+    let stand_in = stage.start_stand_in(Some(1_500)).await?;
+    let (answer, attempts) = attempt(&stand_in, Behaviour::StallAfter(100_000)).await?;
+    if let Ok(answer) = answer {
+        bail!("half a file passed for a whole answer: {}", answer.summary());
+    }
+    ensure!(attempts == 1, "{attempts} attempts were counted");
+    Ok(())
+}
+
+async fn farm_answers_nonsense(stage: Stage) -> Result<()> {
+    let stand_in = stage.stand_in().await?;
+    for (status, content_type, body) in [
+        (500, "text/html", "<h1>Internal Server Error</h1> at /srv/farm.rs:12"),
+        (502, "text/html", "<h1>Bad Gateway</h1>"),
+        (503, "text/plain", "upstream connect error"),
+        (200, "text/html", "<h1>Welcome to nginx!</h1>"),
+        (200, "application/json", "{\"ok\":true}"),
+        (204, "image/png", ""),
+        (206, "image/png", "part"),
+        (302, "text/html", ""),
+        (404, "text/plain", "not found"),
+        (422, "application/json", "{\"code\":\"no_such_code\"}"),
+        (422, "application/json", "{\"error\":\"words of the farm's own\"}"),
+        (422, "application/json", "{"),
+        (418, "image/png", "file"),
+    ] {
+        let (answer, attempts) = attempt(&stand_in, Behaviour::Answer(status, content_type, body)).await?;
+        let what = format!("the farm answered {status} {content_type} {body:?}");
+        answer?.error(502, "The renderer failed").with_context(|| what.clone())?;
+        ensure!(attempts == 1, "{what}: {attempts} attempts");
+    }
+    Ok(())
+}
+
+async fn farm_hangs_up(stage: Stage) -> Result<()> {
+    let stand_in = stage.stand_in().await?;
+    let (answer, attempts) = attempt(&stand_in, Behaviour::HangUp).await?;
+    answer?.error(502, "The renderer failed")?;
+    ensure!(attempts == 1, "{attempts} attempts were counted");
+    Ok(())
+}
+
+async fn farm_breaks_off(stage: Stage) -> Result<()> {
+    let stand_in = stage.stand_in().await?;
+    for (promised, sent) in
+        [(Some(1_000_000), 300_000), (None, 300_000), (Some(1_000_000), 999_999), (Some(100), 50), (None, 50)]
+    {
+        let account = stand_in.app.operator.account(Quota::Of(5)).await?;
+        stand_in.farm.behave(&account.id, Behaviour::BreakOff { promised, sent });
+        let mut response = stand_in.app.target(&account).render(&json!({ "html": "x" })).start().await?;
+        ensure!(response.status() == 200, "{promised:?}, {sent}: {}", response.status());
+        let mut received = 0;
+        let clean = loop {
+            match response.chunk().await {
+                Ok(Some(piece)) => {
+                    let right =
+                        piece.iter().zip(received..).all(|(byte, place)| *byte == pattern_byte(place));
+                    ensure!(right, "other bytes than the farm's");
+                    received += piece.len() as u64;
+                }
+                Ok(None) => break true,
+                Err(_) => break false,
+            }
+        };
+        ensure!(!clean, "{received} of {promised:?} bytes passed for a whole file");
+        ensure!(received <= sent, "{received} bytes of {sent}");
+        ensure!(stand_in.app.operator.attempts(&account.id).await? == 1, "the attempt was not counted");
+    }
+    // Before the first byte of the file it is a 502, or at least no whole answer.
+    for promised in [Some(100), None] {
+        let (answer, attempts) = attempt(&stand_in, Behaviour::BreakOff { promised, sent: 0 }).await?;
+        if let Ok(answer) = answer {
+            answer.error(502, "The renderer failed")?;
+        }
+        ensure!(attempts == 1, "{attempts} attempts were counted");
+    }
+    Ok(())
+}
+
+async fn farm_comes_back(stage: Stage) -> Result<()> {
+    let farm = StandInFarm::start(FARM_TOKEN).await?;
+    let app = stage.start(&Options::with_farm(stage.database, farm.url())).await?;
+    let account = app.operator.account(Quota::Of(5)).await?;
+    let render = async || app.target(&account).render(&json!({ "html": "x" })).send().await;
+    render().await?.file("image/png")?;
+    let address = farm.address();
+    drop(farm);
+    render().await?.error(503, "The renderer is not available")?;
+    let farm = StandInFarm::start_at(FARM_TOKEN, address).await?;
+    let answer = render().await?;
+    ensure!(answer.file("image/png")? == farm::FILE, "{}", answer.summary());
+    ensure!(farm.received_in_all() == 1, "the farm that came back received it");
+    ensure!(app.operator.attempts(&account.id).await? == 2, "two were rendered");
+    Ok(())
+}
+
+async fn farm_of_another_token(stage: Stage) -> Result<()> {
+    let farm = StandInFarm::start("another token").await?;
+    let app = stage.start(&Options::with_farm(stage.database, farm.url())).await?;
+    let account = app.operator.account(Quota::Of(5)).await?;
+    let answer = app.target(&account).render(&json!({ "html": "x" })).send().await?;
+    answer.error(503, "The renderer is not available")?;
+    ensure!(app.operator.attempts(&account.id).await? == 0, "it was counted");
+    ensure!((farm.received_in_all(), farm.turned_away()) == (0, 1), "the farm took the job");
+    Ok(())
+}
+
+async fn database_down(stage: Stage) -> Result<()> {
+    let mut stand_in = stage.start_stand_in(None).await?;
+    let target = stand_in.common.clone();
+    target.render(&json!({ "html": "x" })).send().await?.file("image/png")?;
+    let before = stand_in.farm.received_in_all();
+    if stage.database == DatabaseKind::File {
+        spoil_files(&stand_in)?;
+    } else {
+        stand_in.app.database.kill().await?;
+    }
+    for _ in 0..3 {
+        target
+            .render(&json!({ "html": "x" }))
+            .send()
+            .await?
+            .error(500, "Internal error")
+            .context("a render")?;
+        let template = json!({ "templateId": target.template_id });
+        target.render_template(&template).send().await?.error(500, "Internal error").context("a template")?;
+        // Whose key it is cannot be told, so what is wrong with the body cannot either.
+        target.post(RENDER, "{}").send().await?.error(500, "Internal error").context("an invalid body")?;
+    }
+    // What needs no database is answered all the same.
+    target.render(&json!({ "html": "x" })).key("junk").send().await?.error(401, "Invalid API key")?;
+    target.post("/v1/nothing", "").send().await?.error(404, "Not found")?;
+    ensure!(stand_in.farm.received_in_all() == before, "something was rendered unrecorded");
+    Ok(())
+}
+
+/// Makes every file of the database unusable in place: the server may hold it open.
+fn spoil_files(stand_in: &StandIn) -> Result<()> {
+    let mut spoilt = 0;
+    for entry in std::fs::read_dir(stand_in.app.directory().join("data"))? {
+        let path = entry?.path();
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        if name.contains(".db") || name.contains(".sqlite") {
+            std::fs::write(&path, vec![0x5a; 64 * 1024])?;
+            spoilt += 1;
+        }
+    }
+    ensure!(spoilt > 0, "no database file in {}", stand_in.app.directory().display());
+    Ok(())
+}

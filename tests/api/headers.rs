@@ -1,0 +1,251 @@
+//! Headers that every answer has, and the limits on what a request may be made of.
+
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, ensure};
+use http::header::ACCEPT_ENCODING;
+use platen_shared::wire;
+use platen_tests::{
+    case::Case,
+    client::{Answer, RENDER, Target},
+    operator::Quota,
+    suite::Stage,
+};
+use serde_json::json;
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    net::TcpStream,
+};
+
+pub(crate) fn cases() -> Vec<Case> {
+    vec![
+        Case::any_server("headers/request_id_is_taken_over", request_id_taken_over),
+        Case::any_server("headers/bad_request_id_is_replaced", bad_request_id),
+        Case::any_server("headers/request_ids_differ", request_ids_differ),
+        Case::any_server("headers/nothing_internal_is_told", nothing_internal),
+        Case::any_server("headers/answers_are_not_encoded", not_encoded),
+        Case::any_server("headers/chunked_body", chunked_body),
+        Case::any_server("headers/announced_body_over_the_limit", announced_over_the_limit),
+        Case::any_server("headers/chunked_body_over_the_limit", chunked_over_the_limit),
+        Case::any_server("headers/body_that_never_ends_is_cut_off_by_its_sender", unfinished_body),
+        Case::any_server("headers/keep_alive_after_every_error", keep_alive),
+        Case::own_server("headers/ratelimit_counts_down", ratelimit_counts_down),
+        Case::own_server("headers/ratelimit_of_no_limit", ratelimit_of_no_limit),
+    ]
+}
+
+async fn invalid(target: &Target, id: &str) -> Result<Answer> {
+    target.post(RENDER, "{}").request_id(id).send().await
+}
+
+async fn request_id_taken_over(stage: Stage) -> Result<()> {
+    let target = stage.common().await?;
+    let long = "x".repeat(128);
+    for id in ["a", "A-b_c.d:9", "0192f0c4-7c3e-7cc0-a1b2-c3d4e5f60718", &long] {
+        let answer = invalid(&target, id).await?;
+        ensure!(answer.header(wire::REQUEST_ID)? == id, "{id} became {}", answer.header(wire::REQUEST_ID)?);
+    }
+    // Errors before anything else was looked at have it as well.
+    let answer = target.post("/nowhere", "").key("junk").request_id("mine").send().await?;
+    ensure!(answer.header(wire::REQUEST_ID)? == "mine", "{}", answer.summary());
+    Ok(())
+}
+
+async fn bad_request_id(stage: Stage) -> Result<()> {
+    let target = stage.common().await?;
+    let long = "x".repeat(129);
+    for id in ["", "a b", "a/b", "<x>", "é", "\"quoted\"", "a,b", &long] {
+        let answer = invalid(&target, id).await?;
+        let given = answer.header(wire::REQUEST_ID)?;
+        ensure!(given != id && wire::is_request_id(given), "{id:?} became {given:?}");
+    }
+    let call = target.post(RENDER, "{}").request_id("one");
+    let answer = call.more(wire::REQUEST_ID.parse()?, b"two").send().await?;
+    ensure!(wire::is_request_id(answer.header(wire::REQUEST_ID)?), "{}", answer.summary());
+    Ok(())
+}
+
+async fn request_ids_differ(stage: Stage) -> Result<()> {
+    let target = stage.common().await?;
+    let mut ids = std::collections::HashSet::new();
+    for _ in 0..20 {
+        ids.insert(target.post(RENDER, "{}").send().await?.header(wire::REQUEST_ID)?.to_owned());
+    }
+    ensure!(ids.len() == 20, "{ids:?}");
+    Ok(())
+}
+
+async fn nothing_internal(stage: Stage) -> Result<()> {
+    let target = stage.common().await?;
+    let file = target.render(&json!({ "html": "x", "width": 10, "height": 10 })).send().await?;
+    file.file("image/png")?;
+    for answer in [file, target.post(RENDER, "{}").send().await?, target.post("/", "").send().await?] {
+        for name in [
+            "server",
+            "x-powered-by",
+            "via",
+            "set-cookie",
+            "x-platen-deadline-ms",
+            "authorization",
+            "location",
+        ] {
+            ensure!(!answer.headers.contains_key(name), "{name} on {}", answer.summary());
+        }
+    }
+    Ok(())
+}
+
+async fn not_encoded(stage: Stage) -> Result<()> {
+    let target = stage.common().await?;
+    let call = target.post(RENDER, "{}").header(ACCEPT_ENCODING, b"gzip, br, zstd");
+    let answer = call.send().await?;
+    answer.error(400, "\"html\" or \"url\" is required")?;
+    ensure!(!answer.headers.contains_key("content-encoding"), "{}", answer.summary());
+    Ok(())
+}
+
+/// Speaks HTTP by hand, for what a client library would not say.
+async fn by_hand(target: &Target, headers: &str, body: &[&[u8]]) -> Result<String> {
+    let host = target.base_url.trim_start_matches("http://");
+    let mut stream = TcpStream::connect(host).await?;
+    let head = format!(
+        "POST {RENDER} HTTP/1.1\r\nhost: {host}\r\nauthorization: Bearer {}\r\ncontent-type: application/json\r\n\
+         connection: close\r\n{headers}\r\n\r\n",
+        target.key
+    );
+    stream.write_all(head.as_bytes()).await?;
+    for piece in body {
+        // The server may have answered and closed before it has read all.
+        if stream.write_all(piece).await.is_err() {
+            break;
+        }
+    }
+    let mut answer = Vec::new();
+    let _ = stream.read_to_end(&mut answer).await;
+    Ok(String::from_utf8_lossy(&answer).into_owned())
+}
+
+async fn chunked_body(stage: Stage) -> Result<()> {
+    let target = stage.common().await?;
+    let chunks: &[&[u8]] = &[b"5\r\n{\"htm\r\n", b"7\r\nl\":\"\"}x\r\n", b"0\r\n\r\n"];
+    let answer = by_hand(&target, "transfer-encoding: chunked", chunks).await?;
+    ensure!(answer.starts_with("HTTP/1.1 400 "), "{answer}");
+    ensure!(answer.contains("trailing characters at line 1 column 12"), "{answer}");
+    Ok(())
+}
+
+async fn announced_over_the_limit(stage: Stage) -> Result<()> {
+    let target = stage.common().await?;
+    let answer = by_hand(&target, "content-length: 33554433", &[]).await?;
+    ensure!(answer.starts_with("HTTP/1.1 413 "), "{answer}");
+    ensure!(answer.contains("The body must be at most 33554432 bytes"), "{answer}");
+    Ok(())
+}
+
+async fn chunked_over_the_limit(stage: Stage) -> Result<()> {
+    let target = stage.common().await?;
+    let megabyte = [b"100000\r\n".as_slice(), &vec![b' '; 1 << 20], b"\r\n"].concat();
+    let mut chunks = vec![megabyte.as_slice(); 33];
+    chunks.push(b"0\r\n\r\n");
+    let answer = by_hand(&target, "transfer-encoding: chunked", &chunks).await?;
+    ensure!(answer.starts_with("HTTP/1.1 413 "), "{answer}");
+    Ok(())
+}
+
+async fn unfinished_body(stage: Stage) -> Result<()> {
+    let target = stage.common().await?;
+    let host = target.base_url.trim_start_matches("http://");
+    let mut stream = TcpStream::connect(host).await?;
+    let head = format!(
+        "POST {RENDER} HTTP/1.1\r\nhost: {host}\r\nauthorization: Bearer {}\r\ncontent-type: application/json\r\n\
+         content-length: 100\r\n\r\n{{\"html\":",
+        target.key
+    );
+    stream.write_all(head.as_bytes()).await?;
+    drop(stream);
+    tokio::time::sleep(Duration::from_millis(20)).await;
+    // The server lives on.
+    target.post(RENDER, "{}").send().await?.error(400, "\"html\" or \"url\" is required")
+}
+
+async fn keep_alive(stage: Stage) -> Result<()> {
+    let target = stage.common().await?;
+    let host = target.base_url.trim_start_matches("http://");
+    let mut stream = TcpStream::connect(host).await?;
+    let key = &target.key;
+    for (request, status) in [
+        (format!("POST /nowhere HTTP/1.1\r\nhost: {host}\r\ncontent-length: 2\r\n\r\n{{}}"), 404),
+        (format!("GET {RENDER} HTTP/1.1\r\nhost: {host}\r\n\r\n"), 405),
+        (format!("POST {RENDER} HTTP/1.1\r\nhost: {host}\r\ncontent-length: 2\r\n\r\n{{}}"), 401),
+        (
+            format!(
+                "POST {RENDER} HTTP/1.1\r\nhost: {host}\r\nauthorization: Bearer {key}\r\ncontent-length: 2\r\n\r\n{{}}"
+            ),
+            415,
+        ),
+        (
+            format!(
+                "POST {RENDER} HTTP/1.1\r\nhost: {host}\r\nauthorization: Bearer {key}\r\ncontent-type: application/json\r\ncontent-length: 2\r\n\r\n{{}}"
+            ),
+            400,
+        ),
+    ] {
+        stream.write_all(request.as_bytes()).await?;
+        let answer = read_answer(&mut stream).await.with_context(|| format!("waiting for a {status}"))?;
+        ensure!(answer.starts_with(&format!("HTTP/1.1 {status} ")), "expected {status}: {answer}");
+        ensure!(!answer.to_lowercase().contains("connection: close"), "{answer}");
+    }
+    Ok(())
+}
+
+/// Reads one answer with a `content-length` off a connection that stays open.
+async fn read_answer(stream: &mut TcpStream) -> Result<String> {
+    let mut answer = Vec::new();
+    loop {
+        let text = String::from_utf8_lossy(&answer).to_lowercase();
+        if let Some((head, body)) = text.split_once("\r\n\r\n") {
+            let length = head.split("content-length: ").nth(1).context("no content-length")?;
+            let length: usize = length.lines().next().unwrap_or_default().parse()?;
+            if body.len() >= length {
+                return Ok(String::from_utf8_lossy(&answer).into_owned());
+            }
+        }
+        let mut piece = [0; 4096];
+        let count = stream.read(&mut piece).await?;
+        ensure!(count > 0, "the connection was closed after {text:?}");
+        answer.extend_from_slice(&piece[..count]);
+    }
+}
+
+async fn ratelimit_counts_down(stage: Stage) -> Result<()> {
+    let stand_in = stage.stand_in().await?;
+    let account = stand_in.app.operator.account(Quota::Of(2)).await?;
+    let target = stand_in.app.target(&account);
+    let valid = json!({ "html": "x" });
+    let left = |answer: &Answer| -> Result<u64> {
+        let limit = answer.rate_limit()?;
+        ensure!(limit.quota == 2, "{limit:?}");
+        Ok(limit.left)
+    };
+    ensure!(left(&target.post(RENDER, "{}").send().await?)? == 2, "an invalid body took an attempt");
+    ensure!(left(&target.render(&valid).send().await?)? == 1, "the first render leaves one");
+    ensure!(left(&target.render(&valid).send().await?)? == 0, "the second leaves none");
+    ensure!(left(&target.render(&valid).send().await?)? == 0, "none is left");
+    let invalid = target.post(RENDER, "{}").send().await?;
+    invalid.error(400, "\"html\" or \"url\" is required")?;
+    ensure!(left(&invalid)? == 0, "none is left");
+    Ok(())
+}
+
+async fn ratelimit_of_no_limit(stage: Stage) -> Result<()> {
+    const MANY: u64 = 999_999_999_999_999;
+    let stand_in = stage.stand_in().await?;
+    for answer in [
+        stand_in.common.render(&json!({ "html": "x" })).send().await?,
+        stand_in.common.post(RENDER, "{}").send().await?,
+    ] {
+        let limit = answer.rate_limit()?;
+        ensure!((limit.quota, limit.left) == (MANY, MANY), "{limit:?}");
+    }
+    Ok(())
+}

@@ -1,0 +1,84 @@
+//! The black-box suite: every promise of the contract, checked over HTTP on servers of its own, or
+//! on one that runs already.
+//!
+//! `cargo test -p platen-tests --test api -- [FILTER] [--test-threads N]`; the variables that steer
+//! it are in `src/settings.rs`.
+//!
+//! Invariant: every server a case started has been stopped when this process ends, whether it
+//! passed, failed or was interrupted.
+
+mod auth;
+mod crash;
+mod faults;
+mod file_names;
+mod golden;
+mod headers;
+mod images;
+mod openapi;
+mod order;
+mod pages;
+mod pdf;
+mod quota;
+mod relay;
+mod shutdown;
+mod statements;
+mod template;
+mod trace;
+
+use std::{process::ExitCode, sync::Arc};
+
+use libtest_mimic::Arguments;
+use platen_tests::{case, settings::Settings, suite::Suite};
+use tokio::{
+    runtime::Runtime,
+    signal::unix::{SignalKind, signal},
+};
+
+fn main() -> anyhow::Result<ExitCode> {
+    let mut arguments = Arguments::from_args();
+    // A case mostly waits: for a command, for a start, for a render.
+    let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    arguments.test_threads.get_or_insert(3 * cores);
+    let runtime = Runtime::new()?;
+    let suite = Suite::new(Settings::from_env()?)?;
+    // The servers themselves are told of our end by the kernel; their files are not.
+    let directory = suite.directory().to_owned();
+    runtime.spawn(async move {
+        if let Ok(mut asked_to_end) = signal(SignalKind::terminate()) {
+            tokio::select! {
+                _ = asked_to_end.recv() => {}
+                _ = tokio::signal::ctrl_c() => {}
+            }
+            let _ = std::fs::remove_dir_all(directory);
+            std::process::exit(130);
+        }
+    });
+
+    let cases: Vec<case::Case> = [
+        golden::cases()?,
+        auth::cases(),
+        order::cases(),
+        headers::cases(),
+        statements::cases(),
+        quota::cases(),
+        file_names::cases(),
+        template::cases(),
+        images::cases(),
+        pdf::cases(),
+        pages::cases(),
+        faults::cases(),
+        crash::cases(),
+        shutdown::cases(),
+        relay::cases(),
+        trace::cases(),
+        openapi::cases(),
+    ]
+    .concat();
+    let trials = case::trials(&suite, &cases, runtime.handle());
+    let conclusion = libtest_mimic::run(&arguments, trials);
+    debug_assert_eq!(Arc::strong_count(&suite), 1, "a case keeps the suite alive");
+    let inside = runtime.enter();
+    drop(suite);
+    drop(inside);
+    Ok(conclusion.exit_code())
+}

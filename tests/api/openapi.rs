@@ -1,0 +1,261 @@
+//! The OpenAPI document against what it describes: the limits and names of the contract, the
+//! golden cases, and answers of a running server.
+
+use anyhow::{Context as _, Result, anyhow, ensure};
+use boon::{Compiler, SchemaIndex, Schemas};
+use platen_shared::{
+    format::{OutputFormat, PaperSize, WaitUntil},
+    limits, wire,
+};
+use platen_tests::{
+    case::Case,
+    client::{Answer, RENDER, TEMPLATE},
+    golden::{self, Case as _},
+    settings::crate_dir,
+    suite::Stage,
+};
+use serde_json::{Value, json};
+
+pub(crate) fn cases() -> Vec<Case> {
+    vec![
+        Case::files("openapi/limits_and_names_are_those_of_the_contract", limits_and_names),
+        Case::files("openapi/defaults_and_bounds_are_allowed_values", defaults_and_bounds),
+        Case::files("openapi/every_failure_is_an_error_object", every_failure),
+        Case::files("openapi/agrees_with_the_golden_cases", golden_cases),
+        Case::any_server("openapi/describes_real_answers", real_answers),
+    ]
+}
+
+const LOCATION: &str = "http://platen.test/openapi.json";
+
+fn document() -> Result<Value> {
+    let text = std::fs::read_to_string(crate_dir().join("../shared/openapi.json"))?;
+    Ok(serde_json::from_str(&text)?)
+}
+
+/// The parts of the document as JSON Schemas.
+struct Validator {
+    schemas: Schemas,
+    compiler: Compiler,
+}
+
+impl Validator {
+    fn new() -> Result<Self> {
+        let mut compiler = Compiler::new();
+        compiler.add_resource(LOCATION, document()?).map_err(|error| anyhow!("{error}"))?;
+        Ok(Self { schemas: Schemas::new(), compiler })
+    }
+
+    fn schema(&mut self, pointer: &str) -> Result<SchemaIndex> {
+        let location = format!("{LOCATION}#{pointer}");
+        self.compiler.compile(&location, &mut self.schemas).map_err(|error| anyhow!("{pointer}: {error:#}"))
+    }
+
+    fn accepts(&mut self, pointer: &str, value: &Value) -> Result<bool> {
+        let schema = self.schema(pointer)?;
+        Ok(self.schemas.validate(value, schema).is_ok())
+    }
+}
+
+fn schema_of(endpoint: &str) -> Result<String> {
+    let document = document()?;
+    let schema =
+        &document["paths"][endpoint]["post"]["requestBody"]["content"]["application/json"]["schema"]["$ref"];
+    let reference = schema.as_str().with_context(|| format!("{endpoint} has no schema"))?;
+    Ok(reference.trim_start_matches('#').to_owned())
+}
+
+async fn limits_and_names(_: Stage) -> Result<()> {
+    let document = document()?;
+    let papers: Vec<&str> = PaperSize::ALL.iter().map(|(name, _)| *name).collect();
+    let (side, factor) = (limits::VIEWPORT_SIDE, limits::DEVICE_SCALE_FACTOR);
+    let (scale, wait) = (limits::PDF_SCALE, limits::WAIT_FOR_TIMEOUT_MS);
+    let table = [
+        ("Html/maxLength", json!(limits::HTML_BYTES)),
+        ("PublicUrl/maxLength", json!(limits::URL_CHARS)),
+        ("Variables/maxProperties", json!(limits::VARIABLES)),
+        ("FileName/maxLength", json!(limits::FILE_NAME_CHARS)),
+        ("Width/minimum", json!(side.start())),
+        ("Width/maximum", json!(side.end())),
+        ("Width/default", json!(limits::DEFAULT_WIDTH)),
+        ("Height/minimum", json!(side.start())),
+        ("Height/maximum", json!(side.end())),
+        ("Height/default", json!(limits::DEFAULT_HEIGHT)),
+        ("DeviceScaleFactor/minimum", json!(factor.start())),
+        ("DeviceScaleFactor/maximum", json!(factor.end())),
+        ("Scale/minimum", json!(scale.start())),
+        ("Scale/maximum", json!(scale.end())),
+        ("WaitForTimeout/minimum", json!(wait.start())),
+        ("WaitForTimeout/maximum", json!(wait.end())),
+        ("Format/enum", json!(OutputFormat::NAMES)),
+        ("WaitUntil/enum", json!(WaitUntil::NAMES)),
+        ("PdfFormat/anyOf/0/enum", json!(papers)),
+    ];
+    for (pointer, expected) in table {
+        let found = document.pointer(&format!("/components/schemas/{pointer}"));
+        let same = match (found, expected.as_f64()) {
+            // 4 and 4.0 are the same bound.
+            (Some(found), Some(number)) => {
+                found.as_f64().is_some_and(|found| (found - number).abs() < f64::EPSILON)
+            }
+            (found, _) => found == Some(&expected),
+        };
+        ensure!(same, "{pointer} is {found:?}, the contract says {expected}");
+    }
+    // Numbers in prose go stale as easily.
+    let prose = document.to_string();
+    for number in [limits::HTML_BYTES as u64, limits::BODY_BYTES as u64, limits::IMAGE_PIXELS] {
+        ensure!(prose.contains(&with_commas(number)), "{} is not in the document", with_commas(number));
+    }
+    ensure!(prose.contains(&format!("{} seconds", limits::DEADLINE_MS / 1_000)), "the deadline");
+    ensure!(
+        prose.contains(&format!("1 to {} letters", wire::REQUEST_ID_CHARS)),
+        "the length of a request id"
+    );
+    ensure!(prose.contains(&format!("1 to {} of", limits::FILE_STEM_CHARS)), "the length of a file name");
+    Ok(())
+}
+
+/// 5242880 as 5,242,880.
+fn with_commas(number: u64) -> String {
+    let digits = number.to_string();
+    let groups: Vec<&str> =
+        digits.as_bytes().rchunks(3).rev().filter_map(|part| std::str::from_utf8(part).ok()).collect();
+    groups.join(",")
+}
+
+async fn defaults_and_bounds(_: Stage) -> Result<()> {
+    let mut validator = Validator::new()?;
+    let document = document()?;
+    for (name, schema) in document["components"]["schemas"].as_object().context("no schemas")? {
+        let pointer = format!("/components/schemas/{name}");
+        for keyword in ["default", "minimum", "maximum"] {
+            if let Some(value) = schema.get(keyword) {
+                ensure!(
+                    validator.accepts(&pointer, value)?,
+                    "{name} does not allow its own {keyword} {value}"
+                );
+            }
+        }
+        ensure!(!validator.accepts(&pointer, &Value::Null)?, "{name} allows null");
+    }
+    for paper in ["letter", "LEDGER", "tAbLoId", "a6"] {
+        ensure!(validator.accepts("/components/schemas/PdfFormat", &json!(paper))?, "{paper}");
+    }
+    for endpoint in [RENDER, TEMPLATE] {
+        let examples =
+            &document["paths"][endpoint]["post"]["requestBody"]["content"]["application/json"]["examples"];
+        for (name, example) in examples.as_object().context("no examples")? {
+            ensure!(
+                validator.accepts(&schema_of(endpoint)?, &example["value"])?,
+                "the example {name} is not valid"
+            );
+        }
+    }
+    Ok(())
+}
+
+/// The statuses of decisions, no more and no less, and each failure as it really looks.
+async fn every_failure(_: Stage) -> Result<()> {
+    let mut validator = Validator::new()?;
+    let document = document()?;
+    let common = ["200", "400", "401", "413", "415", "422", "429", "500", "502", "503", "504"];
+    for (endpoint, also) in [(RENDER, None), (TEMPLATE, Some("404"))] {
+        let responses =
+            document["paths"][endpoint]["post"]["responses"].as_object().context("no responses")?;
+        let expected = common.into_iter().chain(also).collect::<std::collections::BTreeSet<_>>();
+        let found = responses.keys().map(String::as_str).collect::<std::collections::BTreeSet<_>>();
+        ensure!(found == expected, "{endpoint} has {found:?}");
+        for (status, response) in responses {
+            let reference = response["$ref"].as_str().context("responses are shared")?;
+            let response = document.pointer(reference.trim_start_matches('#')).context("no such response")?;
+            let has = |header: &str| response["headers"].get(header).is_some();
+            ensure!(has("x-request-id") && has("cache-control"), "{status}: {response}");
+            ensure!(has("ratelimit") != matches!(status.as_str(), "401" | "500"), "{status}: {response}");
+            ensure!(has("retry-after") == matches!(status.as_str(), "429" | "503"), "{status}: {response}");
+            ensure!(has("content-disposition") == (status == "200"), "{status}: {response}");
+            let Some(json) = response["content"].get("application/json") else { continue };
+            for (name, example) in json["examples"].as_object().context("no examples")? {
+                let valid = validator.accepts("/components/schemas/Error", &example["value"])?;
+                ensure!(valid, "{status}: the example {name}");
+            }
+        }
+    }
+    Ok(())
+}
+
+async fn golden_cases(_: Stage) -> Result<()> {
+    let mut validator = Validator::new()?;
+    let mut wrong = Vec::new();
+    for (name, case) in golden::invalid()? {
+        let case = case?;
+        // What no JSON parser takes, no schema is asked about.
+        let Ok(body) = serde_json::from_slice::<Value>(&case.input().bytes("tpl_x")) else { continue };
+        let accepted = validator.accepts(&schema_of(case.input().endpoint())?, &body)?;
+        if accepted == case.schema_can_tell {
+            let told = if accepted { "accepts" } else { "refuses" };
+            wrong.push(format!(
+                "the schema {told} invalid/{name}, whose schema_can_tell is {}",
+                case.schema_can_tell
+            ));
+        }
+    }
+    for (name, case) in golden::valid()? {
+        let case = case?;
+        let bytes = case.input().bytes("tpl_x");
+        let Ok(body) = serde_json::from_slice::<Value>(&bytes) else { continue };
+        if !validator.accepts(&schema_of(case.input().endpoint())?, &body)? {
+            wrong.push(format!("the schema refuses valid/{name}"));
+        }
+    }
+    ensure!(wrong.is_empty(), "{}", wrong.join("\n"));
+    Ok(())
+}
+
+async fn real_answers(stage: Stage) -> Result<()> {
+    let target = stage.target().await?;
+    let small = json!({ "html": "x", "width": 8, "height": 8 });
+    let answers = [
+        (RENDER, target.render(&small).send().await?),
+        (RENDER, target.post(RENDER, "{}").send().await?),
+        (RENDER, target.render(&small).key("junk").send().await?),
+        (RENDER, target.render(&small).without(&http::header::CONTENT_TYPE).send().await?),
+        (RENDER, target.render(&json!({ "url": format!("http://{}.test/", "a".repeat(64)) })).send().await?),
+        (TEMPLATE, target.render_template(&json!({ "templateId": "tpl_none" })).send().await?),
+    ];
+    let mut validator = Validator::new()?;
+    for (endpoint, answer) in answers {
+        described(&mut validator, endpoint, &answer).with_context(|| answer.summary())?;
+    }
+    Ok(())
+}
+
+/// Status, media type, body and every header of an answer are in the document.
+fn described(validator: &mut Validator, endpoint: &str, answer: &Answer) -> Result<()> {
+    let document = document()?;
+    let response = &document["paths"][endpoint]["post"]["responses"][answer.status.to_string()]["$ref"];
+    let pointer = response.as_str().context("the status is not described")?.trim_start_matches('#');
+    let response = document.pointer(pointer).context("no such response")?;
+    let media_type = answer.header("content-type")?;
+    ensure!(response["content"].get(media_type).is_some(), "{media_type} is not described");
+    if media_type == "application/json" {
+        let body = serde_json::from_slice(&answer.body)?;
+        ensure!(validator.accepts("/components/schemas/Error", &body)?, "the body is not as described");
+    }
+    for (name, header) in response["headers"].as_object().context("no headers")? {
+        let pointer = header["$ref"].as_str().context("headers are shared")?.trim_start_matches('#');
+        let described = document.pointer(pointer).context("no such header")?;
+        let Some(value) = answer.headers.get(name) else {
+            ensure!(described["required"] != json!(true), "there is no {name}");
+            continue;
+        };
+        let text = value.to_str()?;
+        let is_integer = described["schema"]["type"] == json!("integer");
+        let value = if is_integer { json!(text.parse::<u64>()?) } else { json!(text) };
+        ensure!(
+            validator.accepts(&format!("{pointer}/schema"), &value)?,
+            "{name}: {text} is not as described"
+        );
+    }
+    Ok(())
+}

@@ -1,0 +1,295 @@
+//! Renders of a URL: pages as they look, when they count as loaded, and where a render may not go.
+
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, ensure};
+use http::StatusCode;
+use platen_shared::{address::classify, url_rule::is_local_name};
+use platen_tests::{
+    app::TestApp,
+    case::Case,
+    client::Target,
+    image_file::{GREEN, Picture, RED},
+    loopback::nobody_listens,
+    operator::{Account, Quota},
+    site::{Gate, HOST, Reply, Site},
+    suite::Stage,
+};
+use serde_json::{Value, json};
+
+use crate::{images::picture, pdf::pdf};
+
+pub(crate) fn cases() -> Vec<Case> {
+    let mut cases = vec![
+        Case::own_server("pages/a_page", a_page),
+        Case::own_server("pages/waits_for_a_late_image", waits_for_a_late_image),
+        Case::own_server("pages/domcontentloaded_does_not_wait", domcontentloaded),
+        Case::own_server("pages/networkidle_waits_for_what_follows_load", networkidle),
+        Case::own_server("pages/redirects_are_followed", redirects),
+        Case::own_server("pages/redirect_loop", redirect_loop),
+        Case::own_server("pages/redirect_to_a_private_address", redirect_to_private),
+        Case::own_server("pages/redirect_to_localhost", redirect_to_localhost),
+        Case::own_server("pages/redirect_to_a_file", redirect_to_a_file),
+        Case::own_server("pages/name_not_found", name_not_found),
+        Case::own_server("pages/connection_refused", connection_refused),
+        Case::own_server("pages/name_of_a_private_address", name_of_a_private_address),
+        Case::own_server("pages/not_tls", not_tls),
+        Case::own_server("pages/closed_without_an_answer", closed_without_an_answer),
+        Case::own_server("pages/download", download),
+        Case::own_server("pages/nothing_of_ours_is_sent", nothing_of_ours),
+        Case::own_server("pages/cookies_do_not_stay", cookies_do_not_stay),
+        Case::any_server("pages/literal_private_addresses_are_refused_unasked", literal_private),
+    ];
+    for status in [403, 404, 410, 500, 503] {
+        cases.push(Case::own_server(format!("pages/a_page_that_answers_{status}"), move |stage| {
+            answering(stage, status)
+        }));
+    }
+    cases
+}
+
+const PAGE: &str = "<!doctype html><body style='margin:0;background:rgb(0,128,0)'>hello</body>";
+
+/// The shared server and its site, with an account of this case's own.
+struct Scene {
+    real: std::sync::Arc<platen_tests::suite::Real>,
+    account: Account,
+    target: Target,
+}
+
+impl Scene {
+    async fn set(stage: &Stage) -> Result<Self> {
+        let real = stage.real().await?;
+        let account = real.app.operator.account(Quota::Of(20)).await?;
+        let target = real.app.target(&account);
+        Ok(Self { real, account, target })
+    }
+
+    fn site(&self) -> &Site {
+        &self.real.site
+    }
+
+    async fn picture(&self, mut body: Value) -> Result<Picture> {
+        body["width"] = 40.into();
+        body["height"] = 30.into();
+        picture(&self.target, &body, "image/png").await
+    }
+
+    /// The render of a URL is a 422 with this message, and counts.
+    async fn refused(&self, url: &str, message: &str) -> Result<()> {
+        let app: &TestApp = &self.real.app;
+        let before = app.operator.attempts(&self.account.id).await?;
+        self.target.render(&json!({ "url": url })).send().await?.error(422, message)?;
+        let counted = app.operator.attempts(&self.account.id).await? - before;
+        ensure!(counted == 1, "a 422 is an attempt, {counted} were counted");
+        Ok(())
+    }
+}
+
+async fn a_page(stage: Stage) -> Result<()> {
+    let scene = Scene::set(&stage).await?;
+    let url = scene.site().put("/a-page", Reply::page(PAGE));
+    scene.picture(json!({ "url": url })).await?.expect(39, 29, GREEN)?;
+    let text = pdf(&scene.target, json!({ "url": format!("{url}?query#fragment") })).await?.text()?;
+    ensure!(text == "hello", "{text}");
+    Ok(())
+}
+
+async fn answering(stage: Stage, status: u16) -> Result<()> {
+    let scene = Scene::set(&stage).await?;
+    let reply = Reply::page(PAGE).with_status(StatusCode::from_u16(status)?);
+    let url = scene.site().put(&format!("/answering-{status}"), reply);
+    scene.picture(json!({ "url": url })).await?.expect(39, 29, GREEN)
+}
+
+async fn waits_for_a_late_image(stage: Stage) -> Result<()> {
+    let scene = Scene::set(&stage).await?;
+    let image = Reply::of("image/png", Picture::png_of(GREEN, 40, 30)?).after(Duration::from_millis(700));
+    scene.site().put("/late.png", image);
+    let page =
+        "<body style='margin:0;background:rgb(255,0,0)'><img src='/late.png' style='display:block'></body>";
+    let url = scene.site().put("/late", Reply::page(page));
+    for body in [
+        json!({ "url": url }),
+        json!({ "url": url, "waitUntil": "load" }),
+        json!({ "url": url, "waitUntil": "networkidle" }),
+    ] {
+        scene.picture(body.clone()).await?.expect(20, 15, GREEN).with_context(|| body.to_string())?;
+    }
+    Ok(())
+}
+
+async fn domcontentloaded(stage: Stage) -> Result<()> {
+    let scene = Scene::set(&stage).await?;
+    let gate = Gate::closed();
+    scene.site().put("/held.png", Reply::of("image/png", Picture::png_of(GREEN, 40, 30)?).behind(&gate));
+    let page =
+        "<body style='margin:0;background:rgb(255,0,0)'><img src='/held.png' style='display:block'></body>";
+    let url = scene.site().put("/held", Reply::page(page));
+    // The image never comes while the render runs, and nobody waits for it.
+    let picture = scene.picture(json!({ "url": url, "waitUntil": "domcontentloaded" })).await?;
+    gate.open();
+    picture.expect(20, 15, RED)
+}
+
+async fn networkidle(stage: Stage) -> Result<()> {
+    let scene = Scene::set(&stage).await?;
+    scene.site().put("/data", Reply::of("text/plain", "green").after(Duration::from_millis(800)));
+    // Under way when `load` fires, and answered after it.
+    let page = "<html style='background:rgb(255,0,0)'><body><script>
+        addEventListener('load', async () => {
+          const answer = await (await fetch('/data')).text();
+          if (answer === 'green') document.documentElement.style.background = 'rgb(0,128,0)';
+        });</script></body></html>";
+    let url = scene.site().put("/chain", Reply::page(page));
+    scene.picture(json!({ "url": url, "waitUntil": "networkidle" })).await?.expect(20, 15, GREEN)
+}
+
+async fn redirects(stage: Stage) -> Result<()> {
+    let scene = Scene::set(&stage).await?;
+    let end = scene.site().put("/redirect-end", Reply::page(PAGE));
+    scene.site().put("/redirect-2", Reply::redirect(&end));
+    let url = scene.site().put("/redirect-1", Reply::redirect("/redirect-2"));
+    scene.picture(json!({ "url": url })).await?.expect(39, 29, GREEN)
+}
+
+async fn redirect_loop(stage: Stage) -> Result<()> {
+    let scene = Scene::set(&stage).await?;
+    let url = scene.site().put("/redirect-loop", Reply::redirect("/redirect-loop"));
+    scene.refused(&url, &format!("\"{HOST}\" redirected too many times")).await
+}
+
+async fn redirect_to_private(stage: Stage) -> Result<()> {
+    let scene = Scene::set(&stage).await?;
+    let secret = scene.site().private_url("/secret-by-address");
+    let url = scene.site().put("/redirect-to-address", Reply::redirect(&secret));
+    // Where it led is not told, not even as the page itself wrote it.
+    scene.refused(&url, &format!("The address of \"{HOST}\" is not public")).await?;
+    ensure!(scene.site().hits("/secret-by-address") == 0, "the private address was reached");
+    Ok(())
+}
+
+async fn redirect_to_localhost(stage: Stage) -> Result<()> {
+    let scene = Scene::set(&stage).await?;
+    let secret = scene.site().private_url("/secret-by-name").replace("127.0.0.1", "localhost");
+    let url = scene.site().put("/redirect-to-localhost", Reply::redirect(&secret));
+    scene.refused(&url, &format!("The address of \"{HOST}\" is not public")).await?;
+    ensure!(scene.site().hits("/secret-by-name") == 0, "localhost was reached");
+    Ok(())
+}
+
+async fn redirect_to_a_file(stage: Stage) -> Result<()> {
+    let scene = Scene::set(&stage).await?;
+    let url = scene.site().put("/redirect-to-file", Reply::redirect("file:///etc/passwd"));
+    let answer = scene.target.render(&json!({ "url": url })).send().await?;
+    ensure!(answer.status == 422, "{}", answer.summary());
+    Ok(())
+}
+
+/// A name no resolver has to be asked about: its label is longer than names can be.
+async fn name_not_found(stage: Stage) -> Result<()> {
+    let scene = Scene::set(&stage).await?;
+    let host = format!("{}.test", "a".repeat(64));
+    scene.refused(&format!("http://{host}/"), &format!("The name \"{host}\" could not be resolved")).await
+}
+
+async fn connection_refused(stage: Stage) -> Result<()> {
+    let scene = Scene::set(&stage).await?;
+    let url = nobody_listens().await?.replace("127.0.0.1", HOST);
+    scene.refused(&url, &format!("\"{HOST}\" refused the connection")).await
+}
+
+/// A name that this machine's hosts file gives a private address, and that no rule of names knows.
+fn private_name() -> Option<String> {
+    let hosts = std::fs::read_to_string("/etc/hosts").ok()?;
+    hosts.lines().find_map(|line| {
+        let mut words = line.split('#').next()?.split_whitespace();
+        let address = words.next()?.parse().ok()?;
+        let private = !classify(address).is_public();
+        words.find(|name| private && !is_local_name(name) && name.is_ascii()).map(str::to_owned)
+    })
+}
+
+async fn name_of_a_private_address(stage: Stage) -> Result<()> {
+    let scene = Scene::set(&stage).await?;
+    let host =
+        private_name().context("/etc/hosts has no name of a private address besides localhost; add one")?;
+    scene.site().put("/secret-by-hosts", Reply::page(PAGE));
+    let url = scene.site().private_url("/secret-by-hosts").replace("127.0.0.1", &host);
+    scene.refused(&url, &format!("The address of \"{host}\" is not public")).await?;
+    ensure!(scene.site().hits("/secret-by-hosts") == 0, "{host} was reached");
+    Ok(())
+}
+
+async fn not_tls(stage: Stage) -> Result<()> {
+    let scene = Scene::set(&stage).await?;
+    let url = scene.site().put("/not-tls", Reply::page(PAGE)).replace("http://", "https://");
+    scene.refused(&url, &format!("The TLS connection to \"{HOST}\" failed")).await
+}
+
+async fn closed_without_an_answer(stage: Stage) -> Result<()> {
+    let scene = Scene::set(&stage).await?;
+    let server =
+        platen_tests::loopback::Loopback::start(|_| async { Err(platen_tests::loopback::BreakOff) }).await?;
+    let url = format!("http://{HOST}:{}/", server.address().port());
+    scene.refused(&url, &format!("The connection to \"{HOST}\" failed")).await
+}
+
+async fn download(stage: Stage) -> Result<()> {
+    let scene = Scene::set(&stage).await?;
+    let reply =
+        Reply::of("application/octet-stream", vec![1, 2, 3]).with_header("content-disposition", "attachment");
+    let url = scene.site().put("/download", reply);
+    scene.refused(&url, &format!("\"{HOST}\" did not answer with a page")).await
+}
+
+/// What the site is told about the render: nothing of the caller's.
+async fn nothing_of_ours(stage: Stage) -> Result<()> {
+    let scene = Scene::set(&stage).await?;
+    let page = "<body><script>document.write(document.referrer || 'no referrer', ' ', document.cookie || 'no cookie')</script>";
+    let url = scene.site().put("/headers", Reply::page(page));
+    let text = pdf(&scene.target, json!({ "url": url })).await?.text()?;
+    ensure!(text == "no referrer no cookie", "{text}");
+    let headers = scene.site().last_headers("/headers").context("nobody asked")?;
+    let key = scene.target.key.as_str();
+    for (name, value) in &headers {
+        let value = String::from_utf8_lossy(value.as_bytes());
+        ensure!(!value.contains(key) && !value.contains(&scene.account.id), "{name}: {value}");
+        let ours = ["authorization", "cookie", "referer", "traceparent", "x-request-id", "x-forwarded-for"];
+        ensure!(!ours.contains(&name.as_str()), "{name}: {value}");
+    }
+    Ok(())
+}
+
+async fn cookies_do_not_stay(stage: Stage) -> Result<()> {
+    let scene = Scene::set(&stage).await?;
+    let page = "<html style='background:rgb(0,128,0)'><body><script>
+        const left = document.cookie || localStorage.left || sessionStorage.left;
+        if (left) document.documentElement.style.background = 'rgb(255,0,0)';
+        document.cookie = 'left=1; max-age=1000';
+        localStorage.left = sessionStorage.left = '1';
+        </script></body></html>";
+    let reply = Reply::page(page).with_header("set-cookie", "served=1; Max-Age=1000; HttpOnly");
+    let url = scene.site().put("/cookies", reply);
+    let first = scene.picture(json!({ "url": url })).await?;
+    // The served cookie is there in the first already: it came with the page.
+    ensure!(
+        scene.site().last_headers("/cookies").is_some_and(|it| !it.contains_key("cookie")),
+        "a cookie was sent"
+    );
+    first.expect(39, 29, GREEN)?;
+    let other = Scene::set(&stage).await?;
+    for scene in [&scene, &other, &scene] {
+        scene.picture(json!({ "url": url })).await?.expect(39, 29, GREEN)?;
+        let headers = scene.site().last_headers("/cookies").context("nobody asked")?;
+        ensure!(!headers.contains_key("cookie"), "{headers:?}");
+    }
+    Ok(())
+}
+
+async fn literal_private(stage: Stage) -> Result<()> {
+    let target = stage.common().await?;
+    // The whole table is in the golden cases; this is the port of the service itself.
+    let answer = target.render(&json!({ "url": target.base_url })).send().await?;
+    answer.error(400, "\"url\" must be reachable from the public internet")
+}

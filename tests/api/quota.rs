@@ -1,0 +1,233 @@
+//! The monthly quota: never one attempt past it, and what counts.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use anyhow::{Context as _, Result, ensure};
+use futures::future::try_join_all;
+use http::header::CONTENT_TYPE;
+use platen_shared::refusal::Refusal;
+use platen_tests::{
+    case::Case,
+    client::{Answer, RENDER},
+    farm::Behaviour,
+    operator::Quota,
+    suite::{Stage, StandIn},
+};
+use serde_json::json;
+use time::{Duration, OffsetDateTime, Time};
+
+pub(crate) fn cases() -> Vec<Case> {
+    vec![
+        Case::own_server("quota/fifty_left_and_400_at_once", fifty_left),
+        Case::own_server("quota/exhausted", exhausted),
+        Case::own_server("quota/raised_and_lowered", raised_and_lowered),
+        Case::own_server("quota/unlimited", unlimited),
+        Case::own_server("quota/what_ran_counts", what_ran_counts),
+        Case::own_server("quota/what_never_ran_does_not_count", what_never_ran),
+        Case::own_server("quota/what_was_refused_does_not_count", what_was_refused),
+        Case::own_server("quota/given_back_attempts_can_be_used", given_back),
+        Case::own_server("quota/accounts_do_not_share", accounts_do_not_share),
+    ]
+}
+
+/// Seconds from now to the next month in UTC.
+fn seconds_to_next_month() -> i64 {
+    let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).expect("it is later than 1970").as_secs();
+    let now = OffsetDateTime::from_unix_timestamp(since_1970.cast_signed()).expect("it is before 9999");
+    let first = now.replace_day(1).expect("every month has a first day").replace_time(Time::MIDNIGHT);
+    // 32 days after its first, it is surely the next month.
+    let next = (first + Duration::days(32)).replace_day(1).expect("every month has a first day");
+    (next - now).whole_seconds()
+}
+
+fn is_exhausted(answer: &Answer) -> Result<()> {
+    answer.error(429, "Monthly quota exhausted")?;
+    let wait: i64 = answer.header("retry-after")?.parse()?;
+    let expected = seconds_to_next_month();
+    // The answer is a moment old; over the end of a month everything starts anew.
+    ensure!(
+        (expected - 5..=expected + 120).contains(&wait),
+        "retry-after {wait}, the month ends in {expected}"
+    );
+    let limit = answer.rate_limit()?;
+    ensure!(limit.left == 0 && limit.reset.abs_diff(wait.unsigned_abs()) <= 1, "{limit:?}");
+    Ok(())
+}
+
+async fn fifty_left(stage: Stage) -> Result<()> {
+    let stand_in = stage.stand_in().await?;
+    let account = stand_in.app.operator.account(Quota::Of(50)).await?;
+    let target = stand_in.app.target(&account);
+    let calls = (0..400).map(|number| target.render(&json!({ "html": format!("page {number}") })).send());
+    let answers = try_join_all(calls).await?;
+    let mut files = 0;
+    for answer in &answers {
+        if answer.status == 200 {
+            answer.file("image/png")?;
+            files += 1;
+        } else {
+            is_exhausted(answer)?;
+        }
+    }
+    ensure!(files == 50, "{files} of 400 were rendered");
+    ensure!(stand_in.farm.received_from(&account.id).len() == 50, "the farm received another number");
+    let recorded = stand_in.app.operator.attempts(&account.id).await?;
+    ensure!(recorded == 50, "{recorded} attempts were recorded");
+    // What was left when each was answered: every number once.
+    let mut left =
+        answers.iter().filter(|answer| answer.status == 200).map(|answer| Ok(answer.rate_limit()?.left));
+    let mut left = left.by_ref().collect::<Result<Vec<_>>>()?;
+    left.sort_unstable();
+    ensure!(left == (0..50).collect::<Vec<_>>(), "left: {left:?}");
+    Ok(())
+}
+
+async fn exhausted(stage: Stage) -> Result<()> {
+    let stand_in = stage.stand_in().await?;
+    let account = stand_in.app.operator.account(Quota::Of(0)).await?;
+    let target = stand_in.app.target(&account);
+    for _ in 0..3 {
+        is_exhausted(&target.render(&json!({ "html": "x" })).send().await?)?;
+    }
+    Ok(())
+}
+
+async fn raised_and_lowered(stage: Stage) -> Result<()> {
+    let stand_in = stage.stand_in().await?;
+    let operator = &stand_in.app.operator;
+    let account = operator.account(Quota::Of(1)).await?;
+    let target = stand_in.app.target(&account);
+    let render = async || target.render(&json!({ "html": "x" })).send().await;
+    render().await?.file("image/png")?;
+    is_exhausted(&render().await?)?;
+    operator.run(&["account", "quota", &account.id, "3"]).await?;
+    render().await?.file("image/png")?;
+    render().await?.file("image/png")?;
+    is_exhausted(&render().await?)?;
+    // Below what was used already: nothing is left, and nothing overflows.
+    operator.run(&["account", "quota", &account.id, "1"]).await?;
+    is_exhausted(&render().await?)?;
+    operator.run(&["account", "quota", &account.id, "unlimited"]).await?;
+    render().await?.file("image/png")?;
+    ensure!(operator.attempts(&account.id).await? == 4, "four were rendered");
+    Ok(())
+}
+
+async fn unlimited(stage: Stage) -> Result<()> {
+    let stand_in = stage.stand_in().await?;
+    let account = stand_in.app.operator.account(Quota::Unlimited).await?;
+    let target = stand_in.app.target(&account);
+    for _ in 0..20 {
+        target.render(&json!({ "html": "x" })).send().await?.file("image/png")?;
+    }
+    ensure!(stand_in.app.operator.attempts(&account.id).await? == 20, "no limit, but counted all the same");
+    Ok(())
+}
+
+/// Renders once with the farm behaving so, and gives the answer and the attempts recorded.
+async fn attempt(stand_in: &StandIn, behaviour: Behaviour) -> Result<(Answer, u64)> {
+    let account = stand_in.app.operator.account(Quota::Of(5)).await?;
+    stand_in.farm.behave(&account.id, behaviour);
+    let answer = stand_in.app.target(&account).render(&json!({ "html": "x" })).send().await?;
+    let attempts = stand_in.app.operator.attempts(&account.id).await?;
+    let limit = answer.rate_limit()?;
+    ensure!(limit.left == 5 - attempts, "{limit:?}, but {attempts} recorded");
+    Ok((answer, attempts))
+}
+
+async fn what_ran_counts(stage: Stage) -> Result<()> {
+    let stand_in = stage.stand_in().await?;
+    let host = || "example.com".to_owned();
+    for refusal in [
+        Refusal::NameNotFound { host: host() },
+        Refusal::AddressNotPublic { host: host() },
+        Refusal::ConnectionRefused { host: host() },
+        Refusal::ConnectionFailed { host: host() },
+        Refusal::Tls { host: host() },
+        Refusal::TooManyRedirects { host: host() },
+        Refusal::NotAPage { host: host() },
+        Refusal::PageTooLarge,
+        Refusal::PageCrashed,
+        Refusal::Deadline,
+        Refusal::Broken,
+    ] {
+        let (answer, attempts) = attempt(&stand_in, Behaviour::Refuse(refusal.clone())).await?;
+        let (status, message) = (refusal.status(), refusal.to_string());
+        // The two messages with "connection" in them name what the caller asked for.
+        answer.error(status, &message)?;
+        ensure!(matches!(status, 422 | 502 | 504) && attempts == 1, "{refusal:?}: {attempts} attempts");
+    }
+    Ok(())
+}
+
+async fn what_never_ran(stage: Stage) -> Result<()> {
+    let stand_in = stage.stand_in().await?;
+    for (refusal, retry_after) in [
+        (Refusal::QueueFull { retry_after: 7 }, 7),
+        (Refusal::NoSlotInTime { retry_after: 11 }, 11),
+        (Refusal::Draining, 5),
+        (Refusal::NoBrowser, 5),
+        (Refusal::Unauthorized, 5),
+        (Refusal::InvalidJob, 5),
+    ] {
+        let (answer, attempts) = attempt(&stand_in, Behaviour::Refuse(refusal.clone())).await?;
+        answer.error(503, &refusal.to_string())?;
+        ensure!(
+            answer.header("retry-after")? == retry_after.to_string(),
+            "{refusal:?}: {}",
+            answer.summary()
+        );
+        ensure!(attempts == 0, "{refusal:?}: {attempts} attempts");
+    }
+    Ok(())
+}
+
+async fn what_was_refused(stage: Stage) -> Result<()> {
+    let stand_in = stage.stand_in().await?;
+    let account = stand_in.app.operator.account(Quota::Of(5)).await?;
+    let target = stand_in.app.target(&account);
+    let html = json!({ "html": "x" });
+    for (call, status) in [
+        (target.post(RENDER, "{}"), 400),
+        (target.post(RENDER, "{"), 400),
+        (target.render(&html).key("junk"), 401),
+        (target.post("/v1/nothing", "{}"), 404),
+        (target.render_template(&json!({ "templateId": "tpl_none" })), 404),
+        (target.render(&html).method(http::Method::PUT), 405),
+        (target.post(RENDER, vec![b' '; 32 * 1024 * 1024 + 1]), 413),
+        (target.render(&html).header(CONTENT_TYPE, b"text/html"), 415),
+    ] {
+        let answer = call.send().await?;
+        ensure!(answer.status == status, "expected {status}, got {}", answer.summary());
+        let attempts = stand_in.app.operator.attempts(&account.id).await?;
+        ensure!(attempts == 0, "a {status} was counted");
+    }
+    ensure!(stand_in.farm.received_from(&account.id).is_empty(), "the farm received something");
+    Ok(())
+}
+
+async fn given_back(stage: Stage) -> Result<()> {
+    let stand_in = stage.stand_in().await?;
+    let account = stand_in.app.operator.account(Quota::Of(1)).await?;
+    let target = stand_in.app.target(&account);
+    let render = async || target.render(&json!({ "html": "x" })).send().await;
+    stand_in.farm.behave(&account.id, Behaviour::Refuse(Refusal::QueueFull { retry_after: 1 }));
+    for _ in 0..5 {
+        render().await?.error(503, "The renderer is busy, try again shortly").context("the farm is full")?;
+    }
+    stand_in.farm.behave(&account.id, Behaviour::File);
+    render().await?.file("image/png")?;
+    is_exhausted(&render().await?)
+}
+
+async fn accounts_do_not_share(stage: Stage) -> Result<()> {
+    let stand_in = stage.stand_in().await?;
+    let operator = &stand_in.app.operator;
+    let (one, other) = (operator.account(Quota::Of(1)).await?, operator.account(Quota::Of(1)).await?);
+    let html = json!({ "html": "x" });
+    let (one, other) = (stand_in.app.target(&one), stand_in.app.target(&other));
+    one.render(&html).send().await?.file("image/png")?;
+    is_exhausted(&one.render(&html).send().await?)?;
+    other.render(&html).send().await?.file("image/png")?;
+    Ok(())
+}

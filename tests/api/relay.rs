@@ -1,0 +1,64 @@
+//! Large files pass through without being held.
+
+use anyhow::{Result, ensure};
+use platen_tests::{
+    case::Case,
+    farm::{Behaviour, pattern_byte},
+    procfs,
+    suite::Stage,
+};
+use serde_json::json;
+
+pub(crate) fn cases() -> Vec<Case> {
+    vec![
+        Case::own_server("relay/200_mb_in_little_memory", in_little_memory),
+        Case::own_server("relay/a_slow_reader_is_waited_for", slow_reader),
+    ]
+}
+
+const FILE_BYTES: u64 = 200_000_000;
+const MOST_MEMORY: u64 = 32 * 1024 * 1024;
+
+async fn in_little_memory(stage: Stage) -> Result<()> {
+    // A server for this alone, whose memory nothing else moves.
+    let stand_in = stage.start_stand_in(None).await?;
+    for _ in 0..3 {
+        stand_in.common.render(&json!({ "html": "x" })).send().await?.file("image/png")?;
+    }
+    stand_in.farm.behave(&stand_in.account.id, Behaviour::LongFile(FILE_BYTES));
+    let pid = stand_in.app.process.pid();
+    let before = procfs::memory(pid, "VmRSS")?;
+    procfs::reset_peak_memory(pid)?;
+    let mut response = stand_in.common.render(&json!({ "html": "x" })).start().await?;
+    let length = response.content_length();
+    ensure!(length == Some(FILE_BYTES), "content-length {length:?}");
+    let mut received = 0;
+    while let Some(piece) = response.chunk().await? {
+        // Every piece is looked at where it begins; looking at every byte would be the test's time.
+        ensure!(
+            piece.first().is_none_or(|byte| *byte == pattern_byte(received)),
+            "other bytes at {received}"
+        );
+        received += piece.len() as u64;
+    }
+    ensure!(received == FILE_BYTES, "{received} bytes");
+    let grown = procfs::memory(pid, "VmHWM")?.saturating_sub(before);
+    ensure!(grown < MOST_MEMORY, "the server grew by {grown} bytes, from {before}");
+    Ok(())
+}
+
+/// Nothing is buffered for a reader that does not read.
+async fn slow_reader(stage: Stage) -> Result<()> {
+    let stand_in = stage.start_stand_in(None).await?;
+    stand_in.common.render(&json!({ "html": "x" })).send().await?.file("image/png")?;
+    stand_in.farm.behave(&stand_in.account.id, Behaviour::LongFile(FILE_BYTES));
+    let pid = stand_in.app.process.pid();
+    let before = procfs::memory(pid, "VmRSS")?;
+    procfs::reset_peak_memory(pid)?;
+    let mut response = stand_in.common.render(&json!({ "html": "x" })).start().await?;
+    response.chunk().await?;
+    tokio::time::sleep(std::time::Duration::from_millis(500)).await;
+    let grown = procfs::memory(pid, "VmHWM")?.saturating_sub(before);
+    ensure!(grown < MOST_MEMORY, "the server grew by {grown} bytes for a reader that does not read");
+    Ok(())
+}

@@ -1,0 +1,185 @@
+//! Saved templates: whose they are, what is filled in, and what comes out of a real render.
+
+use anyhow::{Context as _, Result, ensure};
+use platen_shared::{job::Source, limits};
+use platen_tests::{
+    case::Case,
+    client::Target,
+    operator::{Operator, Quota},
+    pdf_file::Pdf,
+    suite::Stage,
+};
+use serde_json::{Value, json};
+
+pub(crate) fn cases() -> Vec<Case> {
+    vec![
+        Case::any_template("template/rendered_text", rendered_text),
+        Case::any_template("template/rendered_markup", rendered_markup),
+        Case::any_server("template/unknown_ids", unknown_ids),
+        Case::own_server("template/of_another_account", of_another_account),
+        Case::own_server("template/saved_again_and_deleted", saved_again_and_deleted),
+        Case::own_server("template/without_placeholders", without_placeholders),
+        Case::own_server("template/placeholder_forms", placeholder_forms),
+        Case::own_server("template/filled_to_the_limit", filled_to_the_limit),
+        Case::own_server("template/largest", largest),
+        Case::own_server("template/filled_with_nothing", filled_with_nothing),
+    ]
+}
+
+fn fixture(target: &Target, variables: &Value) -> Value {
+    json!({ "templateId": target.template_id, "variables": variables, "format": "pdf" })
+}
+
+async fn rendered_text(stage: Stage) -> Result<()> {
+    let target = stage.target().await?;
+    // As JSON text, because serde_json would write the number its own way.
+    let body =
+        fixture(&target, &json!({ "customer": "<b>Zoë</b> & \"Søn's\"", "total": "TOTAL", "markup": "" }));
+    let body = body.to_string().replace("\"TOTAL\"", "10.50");
+    let answer = target.post(platen_tests::client::TEMPLATE, body).send().await?;
+    let text = Pdf::parse(answer.file("application/pdf")?)?.text()?;
+    ensure!(text.contains("Customer: <b>Zoë</b> & \"Søn's\""), "{text}");
+    ensure!(text.contains("Total: 10.50"), "{text}");
+    ensure!(answer.file_name()? == "fixture-template.pdf", "{}", answer.file_name()?);
+    Ok(())
+}
+
+async fn rendered_markup(stage: Stage) -> Result<()> {
+    let target = stage.target().await?;
+    let variables = json!({ "customer": "c", "total": 1, "markup": "<i>in</i><script>document.write('script')</script>" });
+    let answer = target.render_template(&fixture(&target, &variables)).send().await?;
+    let text = Pdf::parse(answer.file("application/pdf")?)?.text()?;
+    ensure!(text.contains("inscript"), "{text}");
+    Ok(())
+}
+
+async fn unknown_ids(stage: Stage) -> Result<()> {
+    let target = stage.common().await?;
+    let long = "x".repeat(100_000);
+    for id in ["", "x", "tpl_", "tpl_aaaaaaaaaaaaaaaaaaaa", "' OR 1=1 --", "%", "*", "\0", "é", "../x", &long]
+    {
+        let answer = target.render_template(&json!({ "templateId": id })).send().await?;
+        answer.error(404, "Template not found").with_context(|| format!("{id:.40}"))?;
+    }
+    Ok(())
+}
+
+/// Saves a template for a new account.
+async fn saved(operator: &Operator, html: &str) -> Result<(platen_tests::operator::Account, String)> {
+    let account = operator.account(Quota::Unlimited).await?;
+    let id = operator.template(&account.id, "T", html).await?;
+    Ok((account, id))
+}
+
+async fn of_another_account(stage: Stage) -> Result<()> {
+    let stand_in = stage.stand_in().await?;
+    let operator = &stand_in.app.operator;
+    let (owner, id) = saved(operator, "<p>{{ secret }}</p>").await?;
+    let stranger = operator.account(Quota::Of(5)).await?;
+    let body = json!({ "templateId": id, "variables": { "secret": 1 } });
+    let answer = stand_in.app.target(&stranger).render_template(&body).send().await?;
+    answer.error(404, "Template not found")?;
+    // Not even which variables it has is told.
+    let answer = stand_in.app.target(&stranger).render_template(&json!({ "templateId": id })).send().await?;
+    answer.error(404, "Template not found")?;
+    ensure!(operator.attempts(&stranger.id).await? == 0, "a 404 was counted");
+    ensure!(stand_in.farm.received_from(&stranger.id).is_empty(), "it was rendered");
+    stand_in.app.target(&owner).render_template(&body).send().await?.file("image/png")?;
+    Ok(())
+}
+
+async fn saved_again_and_deleted(stage: Stage) -> Result<()> {
+    let stand_in = stage.stand_in().await?;
+    let operator = &stand_in.app.operator;
+    let (account, id) = saved(operator, "old {{ a }}").await?;
+    let target = stand_in.app.target(&account);
+    let render = async |variables: Value| {
+        target.render_template(&json!({ "templateId": id, "variables": variables })).send().await
+    };
+    render(json!({ "a": 1 })).await?.file("image/png")?;
+    let file = tempfile::NamedTempFile::new()?;
+    std::fs::write(file.path(), "new {{ b }}")?;
+    let path = file.path().to_str().context("a UTF-8 path")?;
+    operator.run(&["template", "put", "--account", &account.id, "--name", "N", "--id", &id, path]).await?;
+    render(json!({ "a": 1 })).await?.error(400, "Missing template variable \"b\"")?;
+    let answer = render(json!({ "b": 2 })).await?;
+    answer.file("image/png")?;
+    ensure!(answer.file_name()? == "n.png", "{}", answer.file_name()?);
+    operator.run(&["template", "delete", &id]).await?;
+    render(json!({ "b": 2 })).await?.error(404, "Template not found")
+}
+
+async fn without_placeholders(stage: Stage) -> Result<()> {
+    filled(&stage, "<p>plain</p>", json!({}), "<p>plain</p>").await?;
+    let stand_in = stage.stand_in().await?;
+    let (account, id) = saved(&stand_in.app.operator, "<p>plain</p>").await?;
+    let answer = stand_in.app.target(&account).render_template(&json!({ "templateId": id })).send().await?;
+    answer.file("image/png").context("variables are optional")?;
+    Ok(())
+}
+
+/// Renders a template and compares the markup the farm receives.
+async fn filled(stage: &Stage, template: &str, variables: Value, expected: &str) -> Result<()> {
+    let stand_in = stage.stand_in().await?;
+    let (account, id) = saved(&stand_in.app.operator, template).await?;
+    let body = json!({ "templateId": id, "variables": variables });
+    stand_in.app.target(&account).render_template(&body).send().await?.file("image/png")?;
+    let received = stand_in.farm.received_from(&account.id);
+    let job = &received.first().context("the farm received nothing")?.job;
+    let Source::Html(html) = &job.source else { anyhow::bail!("not markup: {:?}", job.source) };
+    ensure!(html.as_str() == expected, "{template:?} became {:?}, not {expected:?}", html.as_str());
+    Ok(())
+}
+
+async fn placeholder_forms(stage: Stage) -> Result<()> {
+    // In one template, because each costs a few commands.
+    let template = "{{a}}|{{ a }}|{{\ta\n}}|{{{a}}}|{{{ a }}}|{{ a-b.c_1 }}|{{_}}|{{ 1a }}|{{ a b }}|{{}}|{{ a }|{ a }|\
+        {{{ a }}|{{ a }}}|{{é}}|{{#if a}}|a{{b:1}}|{{ a";
+    let variables = json!({ "a": "<&>", "a-b.c_1": "x", "_": "y", "b": "z" });
+    let expected = "&lt;&amp;&gt;|&lt;&amp;&gt;|&lt;&amp;&gt;|<&>|<&>|x|y|{{ 1a }}|{{ a b }}|{{}}|{{ a }|{ a }|\
+        {&lt;&amp;&gt;|&lt;&amp;&gt;}|{{é}}|{{#if a}}|a{{b:1}}|{{ a";
+    filled(&stage, template, variables, expected).await
+}
+
+async fn filled_to_the_limit(stage: Stage) -> Result<()> {
+    let stand_in = stage.stand_in().await?;
+    let (account, id) = saved(&stand_in.app.operator, "{{{ v }}}{{ v }}").await?;
+    let target = stand_in.app.target(&account);
+    let render = async |value: String| {
+        target.render_template(&json!({ "templateId": id, "variables": { "v": value } })).send().await
+    };
+    let half = limits::HTML_BYTES / 2;
+    render("a".repeat(half)).await?.file("image/png")?;
+    let message = "The filled template must be at most 5242880 bytes of UTF-8";
+    render("a".repeat(half + 1)).await?.error(400, message)?;
+    // Escaping makes it larger.
+    render("<".repeat(half)).await?.error(400, message)?;
+    let attempts = stand_in.app.operator.attempts(&account.id).await?;
+    ensure!(attempts == 1, "a 400 was counted: {attempts} attempts");
+    Ok(())
+}
+
+/// On every database, even if it hardly compresses: sqld takes rows of up to 5,000,000 bytes.
+async fn largest(stage: Stage) -> Result<()> {
+    let mut characters =
+        (b'0'..=b'9').chain(b'A'..=b'Z').chain(b'a'..=b'z').map(char::from).collect::<Vec<_>>();
+    characters.extend(['é', '€']);
+    let mut html = String::from("{{ a }}");
+    let mut random: u32 = 1;
+    while html.len() + 'é'.len_utf8() < limits::HTML_BYTES {
+        // Numerical Recipes' generator; its upper bits are good enough for noise.
+        random = random.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        html.push(characters[(random >> 26) as usize]);
+    }
+    html.extend(std::iter::repeat_n('x', limits::HTML_BYTES - html.len()));
+    let expected = html.replace("{{ a }}", "1");
+    filled(&stage, &html, json!({ "a": 1 }), &expected).await
+}
+
+async fn filled_with_nothing(stage: Stage) -> Result<()> {
+    let stand_in = stage.stand_in().await?;
+    let (account, id) = saved(&stand_in.app.operator, "{{ a }}").await?;
+    let body = json!({ "templateId": id, "variables": { "a": "" } });
+    let answer = stand_in.app.target(&account).render_template(&body).send().await?;
+    answer.error(400, "The filled template is empty")
+}

@@ -1,0 +1,88 @@
+//! What ties the log lines of all tiers together reaches the farm, and so does its token.
+
+use anyhow::{Context as _, Result, ensure};
+use http::{HeaderMap, HeaderName, header::AUTHORIZATION};
+use platen_shared::wire;
+use platen_tests::{
+    app::FARM_TOKEN,
+    case::Case,
+    client::{Answer, Call},
+    suite::{Stage, StandIn},
+};
+use serde_json::json;
+
+pub(crate) fn cases() -> Vec<Case> {
+    vec![
+        Case::own_server("trace/request_id_and_context_are_handed_on", handed_on),
+        Case::own_server("trace/bad_context_is_made_anew", made_anew),
+        Case::own_server("trace/farm_is_shown_its_token_and_not_the_key", token),
+        Case::own_server("trace/deadline_is_handed_on", deadline),
+    ]
+}
+
+const PARENT: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+
+/// Sends a render and gives the answer with the headers the farm received.
+async fn received(stand_in: &StandIn, change: impl FnOnce(Call) -> Call) -> Result<(Answer, HeaderMap)> {
+    let answer = change(stand_in.common.render(&json!({ "html": "x" }))).send().await?;
+    answer.file("image/png")?;
+    let received = stand_in.farm.received_as(answer.header(wire::REQUEST_ID)?)?;
+    Ok((answer, received.headers))
+}
+
+fn one<'h>(headers: &'h HeaderMap, name: &str) -> Result<&'h str> {
+    ensure!(headers.get_all(name).iter().count() == 1, "{name} in {headers:?}");
+    Ok(headers.get(name).context("just counted")?.to_str()?)
+}
+
+async fn handed_on(stage: Stage) -> Result<()> {
+    let stand_in = stage.stand_in().await?;
+    let id = format!("trace-{:016x}", rand::random::<u64>());
+    let (answer, headers) = received(&stand_in, |call| {
+        let call = call.request_id(&id).header(HeaderName::from_static(wire::TRACEPARENT), PARENT.as_bytes());
+        call.header(HeaderName::from_static(wire::TRACESTATE), b"vendor=value,other=1")
+    })
+    .await?;
+    ensure!(answer.header(wire::REQUEST_ID)? == id && one(&headers, wire::REQUEST_ID)? == id, "{headers:?}");
+    // The same trace; the parent may be a span of the edge's own.
+    let parent = one(&headers, wire::TRACEPARENT)?;
+    ensure!(parent.starts_with(&PARENT[..36]) && parent.len() == PARENT.len(), "{parent}");
+    ensure!(one(&headers, wire::TRACESTATE)? == "vendor=value,other=1", "{headers:?}");
+    Ok(())
+}
+
+async fn made_anew(stage: Stage) -> Result<()> {
+    let stand_in = stage.stand_in().await?;
+    let upper = PARENT.to_uppercase();
+    for bad in ["", "x", &PARENT[1..], &upper, &format!("ff{}", &PARENT[2..])] {
+        let name = HeaderName::from_static(wire::TRACEPARENT);
+        let (_, headers) = received(&stand_in, |call| call.header(name, bad.as_bytes())).await?;
+        let parent = one(&headers, wire::TRACEPARENT)?;
+        ensure!(
+            parent.len() == PARENT.len() && parent.starts_with("00-") && parent != bad,
+            "{bad:?} became {parent:?}"
+        );
+    }
+    let (_, headers) = received(&stand_in, |call| call).await?;
+    ensure!(one(&headers, wire::TRACEPARENT)?.len() == PARENT.len(), "{headers:?}");
+    Ok(())
+}
+
+async fn token(stage: Stage) -> Result<()> {
+    let stand_in = stage.stand_in().await?;
+    let (_, headers) = received(&stand_in, |call| call).await?;
+    ensure!(one(&headers, AUTHORIZATION.as_str())? == format!("Bearer {FARM_TOKEN}"), "{headers:?}");
+    let key = &stand_in.common.key;
+    let told = headers.values().any(|value| String::from_utf8_lossy(value.as_bytes()).contains(key));
+    ensure!(!told, "the farm is told the caller's key");
+    ensure!(stand_in.farm.turned_away() == 0, "the farm turned requests away");
+    Ok(())
+}
+
+async fn deadline(stage: Stage) -> Result<()> {
+    let stand_in = stage.stand_in().await?;
+    let (_, headers) = received(&stand_in, |call| call).await?;
+    let left: u64 = one(&headers, wire::DEADLINE_MS)?.parse()?;
+    ensure!((1..=platen_shared::limits::DEADLINE_MS).contains(&left), "{left} ms left");
+    Ok(())
+}

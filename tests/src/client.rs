@@ -1,0 +1,337 @@
+//! A caller of the public API, and what it may take for granted about every answer.
+//!
+//! Invariant: [`Answer::file`] and [`Answer::error`] check all that the contract promises of a
+//! success and of a failure, so that every case checks it along the way.
+
+use anyhow::{Context as _, Result, bail, ensure};
+use bytes::Bytes;
+use http::{HeaderMap, HeaderName, HeaderValue, Method, header};
+use platen_shared::wire;
+use serde_json::{Value, json};
+
+/// The path of a render.
+pub const RENDER: &str = "/v1/render";
+/// The path of a render of a template.
+pub const TEMPLATE: &str = "/v1/render/template";
+
+/// A server, and a key to it.
+#[derive(Debug, Clone)]
+pub struct Target {
+    /// The client, shared by all.
+    pub http: reqwest::Client,
+    /// Where it listens, without a slash at the end.
+    pub base_url: String,
+    /// A good key.
+    pub key: String,
+    /// The fixture template of the key's account, where there is one.
+    pub template_id: Option<String>,
+}
+
+impl Target {
+    /// A render with this body.
+    #[must_use]
+    pub fn render(&self, body: &Value) -> Call {
+        self.post(RENDER, body.to_string())
+    }
+
+    /// A render of a template with this body.
+    #[must_use]
+    pub fn render_template(&self, body: &Value) -> Call {
+        self.post(TEMPLATE, body.to_string())
+    }
+
+    /// A request as the contract wants it: `POST`, the key, `content-type: application/json`.
+    #[must_use]
+    pub fn post(&self, path: &str, body: impl Into<Bytes>) -> Call {
+        let mut headers = HeaderMap::new();
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        let call = Call {
+            http: self.http.clone(),
+            method: Method::POST,
+            url: format!("{}{path}", self.base_url),
+            headers,
+            body: body.into(),
+        };
+        call.key(&self.key)
+    }
+
+    /// The same server with another key.
+    #[must_use]
+    pub fn with_key(&self, key: &str) -> Self {
+        Self { key: key.to_owned(), template_id: None, ..self.clone() }
+    }
+}
+
+/// A request in the making.
+#[derive(Debug, Clone)]
+pub struct Call {
+    http: reqwest::Client,
+    method: Method,
+    url: String,
+    headers: HeaderMap,
+    body: Bytes,
+}
+
+impl Call {
+    /// With another method.
+    #[must_use]
+    pub fn method(self, method: Method) -> Self {
+        Self { method, ..self }
+    }
+
+    /// With another key.
+    #[must_use]
+    pub fn key(self, key: &str) -> Self {
+        self.header(header::AUTHORIZATION, format!("Bearer {key}").as_bytes())
+    }
+
+    /// With a header in place of any of that name.
+    #[must_use]
+    pub fn header(mut self, name: HeaderName, value: &[u8]) -> Self {
+        let value = HeaderValue::from_bytes(value).expect("a test's header holds no control character");
+        self.headers.insert(name, value);
+        self
+    }
+
+    /// With one more header of that name.
+    #[must_use]
+    pub fn more(mut self, name: HeaderName, value: &[u8]) -> Self {
+        let value = HeaderValue::from_bytes(value).expect("a test's header holds no control character");
+        self.headers.append(name, value);
+        self
+    }
+
+    /// Without the headers of that name.
+    #[must_use]
+    pub fn without(mut self, name: &HeaderName) -> Self {
+        self.headers.remove(name);
+        self
+    }
+
+    /// With a request id of the caller's.
+    #[must_use]
+    pub fn request_id(self, id: &str) -> Self {
+        self.header(HeaderName::from_static(wire::REQUEST_ID), id.as_bytes())
+    }
+
+    /// Sends it and returns as soon as the answer begins.
+    ///
+    /// # Errors
+    /// When the connection breaks.
+    pub async fn start(self) -> Result<reqwest::Response> {
+        let request = self.http.request(self.method, self.url).headers(self.headers).body(self.body);
+        Ok(request.send().await?)
+    }
+
+    /// Sends it and reads the whole answer.
+    ///
+    /// # Errors
+    /// When the connection breaks.
+    pub async fn send(self) -> Result<Answer> {
+        let response = self.start().await.context("no answer")?;
+        let (status, headers) = (response.status().as_u16(), response.headers().clone());
+        let body = response.bytes().await.with_context(|| format!("the answer ({status}) broke off"))?;
+        Ok(Answer { status, headers, body })
+    }
+}
+
+/// A whole answer.
+#[derive(Debug, Clone)]
+pub struct Answer {
+    /// The HTTP status.
+    pub status: u16,
+    /// The headers.
+    pub headers: HeaderMap,
+    /// The body.
+    pub body: Bytes,
+}
+
+/// The numbers of the `ratelimit-policy` and `ratelimit` fields.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RateLimit {
+    /// Attempts a month.
+    pub quota: u64,
+    /// Seconds of this month.
+    pub window: u64,
+    /// Attempts left.
+    pub left: u64,
+    /// Seconds to the next month.
+    pub reset: u64,
+}
+
+/// What a message for the public never holds, in lower case.
+const LEAKS: &[&str] = &[
+    "127.0.0.1",
+    "::1",
+    "sqlite",
+    "libsql",
+    "select ",
+    "insert ",
+    "update ",
+    "usage where",
+    "/tmp",
+    "/root",
+    "/work",
+    "/home",
+    ".rs:",
+    "panicked",
+    "backtrace",
+    "wasm",
+    "chrom",
+    "os error",
+    "hyper",
+    "reqwest",
+    "tcp",
+];
+
+impl Answer {
+    /// The value of a header that stands there exactly once.
+    ///
+    /// # Errors
+    /// When it does not.
+    pub fn header(&self, name: &str) -> Result<&str> {
+        let mut values = self.headers.get_all(name).iter();
+        match (values.next(), values.next()) {
+            (Some(value), None) => Ok(value.to_str()?),
+            (None, _) => bail!("there is no {name} on {}", self.summary()),
+            (Some(_), Some(_)) => bail!("there are two {name} on {}", self.summary()),
+        }
+    }
+
+    /// The file, having checked everything the contract promises of a success.
+    ///
+    /// # Errors
+    /// When a promise is broken.
+    pub fn file(&self, content_type: &str) -> Result<&Bytes> {
+        ensure!(self.status == 200, "expected a file, got {}", self.summary());
+        self.common(content_type)?;
+        let extension = match content_type {
+            "image/png" => "png",
+            "image/jpeg" => "jpg",
+            "image/webp" => "webp",
+            "application/pdf" => "pdf",
+            other => bail!("{other} is no type of the contract"),
+        };
+        let disposition = self.header("content-disposition")?;
+        let well_formed = disposition.starts_with("attachment; filename=\"")
+            && disposition.ends_with(&format!(".{extension}\""));
+        ensure!(well_formed, "content-disposition: {disposition}");
+        self.rate_limit()?;
+        ensure!(!self.headers.contains_key("retry-after"), "a success has retry-after");
+        Ok(&self.body)
+    }
+
+    /// The stem in `content-disposition`.
+    ///
+    /// # Errors
+    /// When there is none.
+    pub fn file_name(&self) -> Result<&str> {
+        let disposition = self.header("content-disposition")?;
+        let name =
+            disposition.strip_prefix("attachment; filename=\"").and_then(|rest| rest.strip_suffix('"'));
+        name.with_context(|| format!("content-disposition: {disposition}"))
+    }
+
+    /// Checks that this is that failure, and everything the contract promises of one.
+    ///
+    /// # Errors
+    /// When it is not, or a promise is broken.
+    pub fn error(&self, status: u16, message: &str) -> Result<()> {
+        let expected = json!({ "error": message });
+        let body: Value = serde_json::from_slice(&self.body)
+            .with_context(|| format!("expected {status} {message:?}, got no JSON: {}", self.summary()))?;
+        ensure!(
+            (self.status, &body) == (status, &expected),
+            "expected {status} {expected}, got {}",
+            self.summary()
+        );
+        self.common("application/json")?;
+        let wants_retry = matches!(status, 429 | 503);
+        ensure!(self.headers.contains_key("retry-after") == wants_retry, "retry-after on {}", self.summary());
+        let lower = message.to_lowercase();
+        let leak = LEAKS.iter().find(|leak| lower.contains(**leak));
+        ensure!(leak.is_none(), "the message {message:?} holds {leak:?}");
+        // Nobody's quota: before the key was looked at, or when it could not be.
+        let nobodys = matches!((status, message), (401 | 405 | 500, _) | (404, "Not found"));
+        if !nobodys {
+            self.rate_limit()?;
+        }
+        Ok(())
+    }
+
+    /// The `ratelimit` fields, whose form is checked.
+    ///
+    /// # Errors
+    /// When they are not there or of another form.
+    pub fn rate_limit(&self) -> Result<RateLimit> {
+        let (quota, window) = two_parameters(self.header("ratelimit-policy")?, "q", "w")?;
+        let (left, reset) = two_parameters(self.header("ratelimit")?, "r", "t")?;
+        ensure!(left <= quota && reset <= window && reset > 0, "{left} of {quota}, {reset} of {window} s");
+        Ok(RateLimit { quota, window, left, reset })
+    }
+
+    fn common(&self, content_type: &str) -> Result<()> {
+        ensure!(self.header("content-type")? == content_type, "content-type on {}", self.summary());
+        ensure!(self.header("cache-control")? == "no-store", "cache-control on {}", self.summary());
+        let id = self.header(wire::REQUEST_ID)?;
+        ensure!(wire::is_request_id(id), "{} is {id:?}", wire::REQUEST_ID);
+        let length = self.header("content-length")?;
+        ensure!(length.parse() == Ok(self.body.len()), "content-length on {}", self.summary());
+        Ok(())
+    }
+
+    /// Status, headers and the first bytes of the body, for messages.
+    #[must_use]
+    pub fn summary(&self) -> String {
+        let start = String::from_utf8_lossy(&self.body[..self.body.len().min(300)]).into_owned();
+        format!("{} {:?} {start:?}", self.status, self.headers)
+    }
+}
+
+/// Reads `"monthly";a=1;b=2`.
+fn two_parameters(text: &str, first: &str, second: &str) -> Result<(u64, u64)> {
+    let read = || {
+        let (one, other) = text.strip_prefix("\"monthly\";")?.split_once(';')?;
+        let value = |part: &str, name: &str| part.strip_prefix(name)?.strip_prefix('=')?.parse().ok();
+        Some((value(one, first)?, value(other, second)?))
+    };
+    read().with_context(|| format!("{text:?} is not \"monthly\";{first}=…;{second}=…"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn answer(status: u16, headers: &[(&'static str, &'static str)], body: &'static str) -> Answer {
+        let headers = headers
+            .iter()
+            .map(|(name, value)| (HeaderName::from_static(name), HeaderValue::from_static(value)));
+        Answer { status, headers: headers.collect(), body: Bytes::from_static(body.as_bytes()) }
+    }
+
+    const PROMISED: &[(&str, &str)] = &[
+        ("content-type", "application/json"),
+        ("cache-control", "no-store"),
+        ("x-request-id", "1"),
+        ("content-length", "27"),
+    ];
+
+    #[test]
+    fn an_error_is_checked_to_the_letter() {
+        let body = r#"{"error":"Invalid API key"}"#;
+        answer(401, PROMISED, body).error(401, "Invalid API key").unwrap();
+        answer(401, PROMISED, body).error(400, "Invalid API key").unwrap_err();
+        answer(401, PROMISED, body).error(401, "Invalid key").unwrap_err();
+        answer(401, &PROMISED[1..], body).error(401, "Invalid API key").unwrap_err();
+        answer(401, PROMISED, r#"{"error":"Invalid API key" }"#).error(401, "Invalid API key").unwrap_err();
+    }
+
+    #[test]
+    fn the_quota_fields_are_read() {
+        let headers = [("ratelimit-policy", "\"monthly\";q=5;w=9"), ("ratelimit", "\"monthly\";r=4;t=8")];
+        let limit = answer(200, &headers, "").rate_limit().unwrap();
+        assert_eq!(limit, RateLimit { quota: 5, window: 9, left: 4, reset: 8 });
+        let headers = [("ratelimit-policy", "monthly;q=5;w=9"), ("ratelimit", "\"monthly\";r=4;t=8")];
+        answer(200, &headers, "").rate_limit().unwrap_err();
+    }
+}

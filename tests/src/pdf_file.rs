@@ -1,0 +1,140 @@
+//! Parsed PDF files: their pages by a PDF library, their text and looks by poppler.
+//!
+//! Invariant: what is asked of a file is answered by a program that is not Chromium.
+
+use std::{fs, process::Command};
+
+use anyhow::{Context as _, Result, ensure};
+use lopdf::{Dictionary, Document, Object};
+use tempfile::TempDir;
+
+use crate::image_file::Picture;
+
+/// A parsed file.
+#[derive(Debug)]
+pub struct Pdf {
+    bytes: Vec<u8>,
+    document: Document,
+}
+
+impl Pdf {
+    /// Parses a file.
+    ///
+    /// # Errors
+    /// When it is not a whole PDF.
+    pub fn parse(bytes: &[u8]) -> Result<Self> {
+        ensure!(bytes.starts_with(b"%PDF-"), "it does not start as a PDF");
+        let end = &bytes[bytes.len().saturating_sub(16)..];
+        ensure!(end.windows(5).any(|window| window == b"%%EOF"), "it does not end as a PDF");
+        Ok(Self { bytes: bytes.to_vec(), document: Document::load_mem(bytes)? })
+    }
+
+    /// Width and height of every page in points (1/72 inch).
+    ///
+    /// # Errors
+    /// When a page has no media box.
+    pub fn pages(&self) -> Result<Vec<(f64, f64)>> {
+        let pages = self.document.get_pages();
+        pages.into_values().map(|id| self.size(self.document.get_dictionary(id)?)).collect()
+    }
+
+    fn size(&self, page: &Dictionary) -> Result<(f64, f64)> {
+        let Ok(media_box) = page.get(b"MediaBox") else {
+            let parent = page.get(b"Parent").context("a page has no media box")?.as_reference()?;
+            return self.size(self.document.get_dictionary(parent)?);
+        };
+        let corners: Vec<f64> =
+            self.document.dereference(media_box)?.1.as_array()?.iter().map(number).collect();
+        let [left, bottom, right, top] = corners[..] else { anyhow::bail!("the media box is {corners:?}") };
+        Ok((right - left, top - bottom))
+    }
+
+    /// The text of all pages, with white space made single spaces.
+    ///
+    /// # Errors
+    /// When poppler is missing or cannot read the file.
+    pub fn text(&self) -> Result<String> {
+        let text = self.poppler("pdftotext", &["-enc", "UTF-8"], &["-"])?;
+        Ok(String::from_utf8(text)?.split_whitespace().collect::<Vec<_>>().join(" "))
+    }
+
+    /// The first page as a picture with one pixel a point.
+    ///
+    /// # Errors
+    /// When poppler is missing or cannot read the file.
+    pub fn first_page(&self) -> Result<Picture> {
+        let options = ["-png", "-r", "72", "-f", "1", "-l", "1", "-singlefile"];
+        Picture::decode(&self.poppler("pdftoppm", &options, &[])?, "image/png")
+    }
+
+    fn poppler(&self, program: &str, before: &[&str], after: &[&str]) -> Result<Vec<u8>> {
+        let directory = TempDir::new()?;
+        let file = directory.path().join("file.pdf");
+        fs::write(&file, &self.bytes)?;
+        let output = Command::new(program).args(before).arg(&file).args(after).output();
+        let output = output.with_context(|| format!("no {program}: install poppler-utils"))?;
+        ensure!(output.status.success(), "{program}: {}", String::from_utf8_lossy(&output.stderr));
+        Ok(output.stdout)
+    }
+}
+
+fn number(object: &Object) -> f64 {
+    object.as_float().map_or(f64::NAN, f64::from)
+}
+
+#[cfg(test)]
+mod tests {
+    use lopdf::dictionary;
+
+    use super::*;
+    use crate::image_file::{RED, WHITE};
+
+    /// Two pages of 200 × 100 points, a red square in the lower left corner, and a word.
+    fn sample() -> Vec<u8> {
+        let mut document = Document::with_version("1.5");
+        let font = document.add_object(dictionary! {
+            "Type" => "Font", "Subtype" => "Type1", "BaseFont" => "Helvetica",
+        });
+        let drawing = b"1 0 0 rg 0 0 50 50 re f 0 g BT /F 12 Tf 80 40 Td (word) Tj ET".to_vec();
+        let content = document.add_object(lopdf::Stream::new(dictionary! {}, drawing));
+        let parent = document.new_object_id();
+        let pages: Vec<Object> = (0..2)
+            .map(|_| {
+                document
+                    .add_object(dictionary! { "Type" => "Page", "Parent" => parent, "Contents" => content })
+            })
+            .map(Object::from)
+            .collect();
+        document.objects.insert(
+            parent,
+            Object::Dictionary(dictionary! {
+                "Type" => "Pages", "Count" => 2, "Kids" => pages,
+                "MediaBox" => vec![0.into(), 0.into(), 200.into(), 100.into()],
+                "Resources" => dictionary! { "Font" => dictionary! { "F" => font } },
+            }),
+        );
+        let catalog = document.add_object(dictionary! { "Type" => "Catalog", "Pages" => parent });
+        document.trailer.set("Root", catalog);
+        let mut bytes = Vec::new();
+        document.save_to(&mut bytes).unwrap();
+        bytes
+    }
+
+    #[test]
+    fn pages_text_and_looks_are_read() {
+        let pdf = Pdf::parse(&sample()).unwrap();
+        assert_eq!(pdf.pages().unwrap(), [(200.0, 100.0), (200.0, 100.0)]);
+        assert_eq!(pdf.text().unwrap(), "word word");
+        let page = pdf.first_page().unwrap();
+        assert_eq!(page.size(), (200, 100));
+        page.expect(25, 75, RED).unwrap();
+        page.expect(25, 25, WHITE).unwrap();
+    }
+
+    #[test]
+    fn half_a_file_is_none() {
+        let bytes = sample();
+        Pdf::parse(&bytes[..bytes.len() / 2]).unwrap_err();
+        Pdf::parse(b"<html>").unwrap_err();
+    }
+}

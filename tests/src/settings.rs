@@ -1,0 +1,131 @@
+//! What the environment says: which binary, which databases, or which server that runs already.
+//!
+//! Invariant: every variable the suite reads is named here, and nowhere else.
+
+use std::{env, ffi::OsString, path::PathBuf};
+
+use anyhow::{Context as _, Result, bail};
+
+use crate::database::DatabaseKind;
+
+/// A server that runs already, by `PLATEN_TEST_BASE_URL`.
+#[derive(Debug, Clone)]
+pub struct External {
+    /// Where it listens, without a slash at the end.
+    pub base_url: String,
+    /// A good key of an account with some quota left (`PLATEN_TEST_KEY`).
+    pub key: String,
+    /// The id of that account's template made of `fixtures/template.html` with the name
+    /// `Fixture Template` (`PLATEN_TEST_TEMPLATE_ID`); cases that need it are ignored without.
+    pub template_id: Option<String>,
+}
+
+/// The settings of one run.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// The server under test (`PLATEN_BIN`), by default the `platen` beside this test binary.
+    pub platen: PathBuf,
+    /// Its application manifest (`PLATEN_MANIFEST`), by default the workspace's.
+    pub manifest: PathBuf,
+    /// The libSQL server (`PLATEN_SQLD`).
+    pub sqld: Option<PathBuf>,
+    /// The databases to run on (`PLATEN_TEST_DATABASES`, separated by commas), by default all.
+    pub databases: Vec<DatabaseKind>,
+    /// A server to test instead of one of our own.
+    pub external: Option<External>,
+}
+
+impl Settings {
+    /// Reads the environment.
+    ///
+    /// # Errors
+    /// When a variable holds something that makes no sense.
+    pub fn from_env() -> Result<Self> {
+        Self::from_lookup(|name| env::var_os(name))
+    }
+
+    fn from_lookup(lookup: impl Fn(&str) -> Option<OsString>) -> Result<Self> {
+        let text = |name: &str| -> Result<Option<String>> {
+            let value = lookup(name).filter(|value| !value.is_empty());
+            value
+                .map(|value| value.into_string().ok().with_context(|| format!("{name} is not UTF-8")))
+                .transpose()
+        };
+        let databases = match text("PLATEN_TEST_DATABASES")? {
+            None => DatabaseKind::ALL.to_vec(),
+            Some(names) => names
+                .split(',')
+                .map(|name| DatabaseKind::parse(name.trim()).with_context(|| unknown_database(name)))
+                .collect::<Result<_>>()?,
+        };
+        let external = match (text("PLATEN_TEST_BASE_URL")?, text("PLATEN_TEST_KEY")?) {
+            (Some(base_url), Some(key)) => Some(External {
+                base_url: base_url.trim_end_matches('/').to_owned(),
+                key,
+                template_id: text("PLATEN_TEST_TEMPLATE_ID")?,
+            }),
+            (None, None) => None,
+            _ => bail!("PLATEN_TEST_BASE_URL and PLATEN_TEST_KEY go together: set both or neither"),
+        };
+        let path = |name: &str| lookup(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+        Ok(Self {
+            platen: path("PLATEN_BIN").unwrap_or_else(platen_beside_this_binary),
+            manifest: path("PLATEN_MANIFEST").unwrap_or_else(|| crate_dir().join("../spin.toml")),
+            sqld: path("PLATEN_SQLD"),
+            databases,
+            external,
+        })
+    }
+}
+
+/// The directory of this crate: golden files and fixtures are below it.
+#[must_use]
+pub fn crate_dir() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// `target/debug/deps/api-…` has `target/debug/platen` beside its directory.
+fn platen_beside_this_binary() -> PathBuf {
+    let mut path = env::current_exe().unwrap_or_default();
+    path.pop();
+    path.pop();
+    path.join("platen")
+}
+
+fn unknown_database(name: &str) -> String {
+    let known = DatabaseKind::ALL.iter().map(|kind| kind.name()).collect::<Vec<_>>().join(", ");
+    format!("PLATEN_TEST_DATABASES holds {name:?}; there are {known}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn settings(variables: &[(&str, &str)]) -> Result<Settings> {
+        Settings::from_lookup(|name| {
+            variables.iter().find(|(known, _)| *known == name).map(|(_, value)| OsString::from(value))
+        })
+    }
+
+    #[test]
+    fn an_empty_environment_means_all_databases_and_servers_of_our_own() {
+        let settings = settings(&[]).unwrap();
+        assert_eq!(settings.databases, DatabaseKind::ALL);
+        assert!(settings.external.is_none());
+        assert!(settings.platen.ends_with("debug/platen") || settings.platen.ends_with("release/platen"));
+    }
+
+    #[test]
+    fn databases_are_chosen_by_name() {
+        let chosen = settings(&[("PLATEN_TEST_DATABASES", "sqld-jwt, file")]).unwrap().databases;
+        assert_eq!(chosen, [DatabaseKind::SqldJwt, DatabaseKind::File]);
+        settings(&[("PLATEN_TEST_DATABASES", "mysql")]).unwrap_err();
+    }
+
+    #[test]
+    fn a_base_url_needs_a_key() {
+        settings(&[("PLATEN_TEST_BASE_URL", "http://127.0.0.1:1")]).unwrap_err();
+        let both = [("PLATEN_TEST_BASE_URL", "http://127.0.0.1:1/"), ("PLATEN_TEST_KEY", "k")];
+        assert_eq!(settings(&both).unwrap().external.unwrap().base_url, "http://127.0.0.1:1");
+    }
+}
