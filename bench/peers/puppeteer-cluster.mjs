@@ -1,0 +1,41 @@
+// puppeteer-cluster with a browser context a job, as its documentation recommends it: one browser,
+// kept; for each job a context and a page, closed afterwards.
+//
+// BENCH_CHROMIUM, BENCH_CONCURRENCY and BENCH_RESOLVE (Chromium's host resolver rules) steer it.
+import { Cluster } from "puppeteer-cluster";
+import puppeteer from "puppeteer-core";
+
+import { serve } from "./server.mjs";
+
+const cluster = await Cluster.launch({
+  puppeteer,
+  concurrency: Cluster.CONCURRENCY_CONTEXT,
+  maxConcurrency: Number(process.env.BENCH_CONCURRENCY),
+  timeout: 120_000,
+  puppeteerOptions: {
+    executablePath: process.env.BENCH_CHROMIUM,
+    // A pipe costs less than the WebSocket that is the default.
+    pipe: true,
+    args: [`--host-resolver-rules=${process.env.BENCH_RESOLVE}`],
+  },
+});
+
+async function render({ page, data: job }) {
+  const { width, height, deviceScaleFactor } = job;
+  await page.setViewport({ width, height, deviceScaleFactor });
+  const waitUntil = job.waitUntil === "networkidle" ? "load" : job.waitUntil;
+  if (job.html) await page.setContent(job.html, { waitUntil });
+  else await page.goto(job.url, { waitUntil });
+  if (job.waitUntil === "networkidle") await page.waitForNetworkIdle({ idleTime: 500 });
+  if (job.waitForTimeout) await new Promise((wake) => setTimeout(wake, job.waitForTimeout));
+  if (job.format === "pdf") {
+    const { pdfFormat: format, printBackground, scale } = job;
+    return page.pdf({ format, printBackground, scale, tagged: false, outline: false });
+  }
+  return page.screenshot({ type: job.format, fullPage: job.fullPage, optimizeForSpeed: job.fastPng });
+}
+
+serve(
+  (job) => cluster.execute(job, render),
+  () => cluster.close(),
+);

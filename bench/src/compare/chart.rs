@@ -1,0 +1,64 @@
+//! The comparison as a picture: CPU time a job, PDF and PNG of the invoice.
+//!
+//! Invariant: bars are drawn to one linear scale that begins at zero, within each half.
+
+use std::fmt::Write as _;
+
+use super::{Outcome, figures::Figures, target::Kind};
+
+const WIDTH: f64 = 900.0;
+const LEFT: f64 = 290.0;
+const BAR: f64 = 20.0;
+const STEP: f64 = 28.0;
+const LONGEST: f64 = WIDTH - LEFT - 90.0;
+
+/// Draws it.
+pub(super) fn svg(outcome: &Outcome) -> String {
+    let mut body = String::new();
+    let mut top = 20.0;
+    for (page, title) in
+        [("invoice-pdf", "PDF A4 of an invoice"), ("invoice-png", "PNG 1280×720 of an invoice")]
+    {
+        let cost = |kind: &Kind| Some((*kind, outcome.of(page, *kind).and_then(Figures::cpu_ms)?));
+        let costs: Vec<(Kind, f64)> = outcome.kinds.iter().filter_map(cost).collect();
+        if costs.is_empty() {
+            continue;
+        }
+        let highest = costs.iter().map(|(_, cost)| *cost).fold(0.0, f64::max);
+        let _ = writeln!(
+            body,
+            "<text x=\"20\" y=\"{}\" class=\"title\">{title}: CPU milliseconds a job, less is better</text>",
+            top + 14.0
+        );
+        top += 30.0;
+        for (kind, cost) in costs {
+            bar(&mut body, kind, cost, cost / highest * LONGEST, top);
+            top += STEP;
+        }
+        top += 24.0;
+    }
+    format!(
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {top}\" font-family=\"sans-serif\" \
+         font-size=\"13\" role=\"img\">\n\
+         <style>.title{{font-size:15px;font-weight:bold}}.platen{{fill:#1d4ed8}}.limit{{fill:#94a3b8}}\
+         .peer{{fill:#d97706}}text{{fill:#1f2937}}</style>\n\
+         <rect width=\"100%\" height=\"100%\" fill=\"#ffffff\"/>\n{body}</svg>\n"
+    )
+}
+
+fn bar(body: &mut String, kind: Kind, cost: f64, length: f64, top: f64) {
+    let class = match kind {
+        Kind::Raw => "limit",
+        Kind::Farm | Kind::FarmAccounts | Kind::Chain => "platen",
+        _ => "peer",
+    };
+    let middle = top + BAR * 0.72;
+    let (name, length) = (kind.title().replace('*', ""), length.max(1.0));
+    let _ = writeln!(body, "<text x=\"{}\" y=\"{middle:.1}\" text-anchor=\"end\">{name}</text>", LEFT - 10.0);
+    let _ = writeln!(
+        body,
+        "<rect class=\"{class}\" x=\"{LEFT}\" y=\"{top:.1}\" width=\"{length:.1}\" height=\"{BAR}\" rx=\"3\"/>\
+         <text x=\"{:.1}\" y=\"{middle:.1}\">{cost:.0}</text>",
+        LEFT + length + 8.0
+    );
+}
