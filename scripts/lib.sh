@@ -1,0 +1,102 @@
+# Shared by the scripts beside it: says what is done, installs what is missing, fails with a cure.
+# Only apt, rustup, crates.io, npm and PyPI are ever downloaded from. Source it; do not run it.
+
+set -euo pipefail
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+cd "$root"
+export PATH="$HOME/.cargo/bin:$PATH"
+tools="$root/target/tools"
+
+say() { printf '\033[1m==>\033[0m %s\n' "$*"; }
+fail() {
+  printf '\033[31merror:\033[0m %s\n' "$*" >&2
+  exit 1
+}
+
+as_root() {
+  if [ "$(id -u)" = 0 ]; then
+    "$@"
+  elif command -v sudo >/dev/null; then
+    sudo "$@"
+  else
+    fail "this needs root: $*. Run it as root, or install sudo, then start again."
+  fi
+}
+
+# apt_install PACKAGE...: those of them that are not installed yet.
+apt_install() {
+  local missing=() package
+  for package in "$@"; do
+    [ "$(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null)" = installed ] || missing+=("$package")
+  done
+  [ ${#missing[@]} -gt 0 ] || return 0
+  command -v apt-get >/dev/null ||
+    fail "please install ${missing[*]} with this system's package manager; only apt is known here."
+  say "installing ${missing[*]} (apt)"
+  local log
+  log=$(mktemp)
+  as_root env DEBIAN_FRONTEND=noninteractive apt-get -qq update >"$log" 2>&1 &&
+    as_root env DEBIAN_FRONTEND=noninteractive apt-get -qq install --no-install-recommends -y "${missing[@]}" \
+      >>"$log" 2>&1 ||
+    { tail -n 20 "$log" >&2 && fail "apt could not install ${missing[*]}; the end of its output is above."; }
+  rm -f "$log"
+}
+
+# The compiler for the C parts of dependencies, and the toolchain of rust-toolchain.toml.
+ensure_rust() {
+  apt_install build-essential ca-certificates
+  if ! command -v rustup >/dev/null; then
+    apt_install curl
+    say "installing rustup"
+    curl --proto '=https' --tlsv1.2 -sSf https://sh.rustup.rs |
+      sh -s -- -y -q --profile minimal --default-toolchain none --no-modify-path ||
+      fail "rustup could not be installed; install it from https://rustup.rs, then start again."
+  fi
+  local channel target
+  channel=$(sed -n 's/^channel = "\(.*\)"/\1/p' rust-toolchain.toml)
+  target=$(sed -n 's/^targets = \["\(.*\)"\]/\1/p' rust-toolchain.toml)
+  if ! rustup run "$channel" rustc --version >/dev/null 2>&1; then
+    say "installing Rust $channel"
+    rustup toolchain install "$channel" --profile minimal --component clippy,rustfmt --target "$target" >/dev/null 2>&1 ||
+      fail "rustup could not install Rust $channel; see what 'rustup toolchain install $channel' says."
+  fi
+  # (no pipe into grep -q: with pipefail an early exit of grep would look like a missing target)
+  case $'\n'"$(rustup target list --installed --toolchain "$channel")"$'\n' in
+    *$'\n'"$target"$'\n'*) ;;
+    *)
+      say "installing the $target target"
+      rustup target add "$target" --toolchain "$channel" >/dev/null 2>&1 ||
+        fail "rustup could not add $target; see what 'rustup target add $target --toolchain $channel' says."
+      ;;
+  esac
+}
+
+# A Chromium that the farm finds by itself, fonts for it, and the user it runs as under root.
+ensure_chromium() {
+  if [ -z "${PLATEN_CHROMIUM:-}" ] && [ ! -x /usr/lib/chromium/chromium-headless-shell ] &&
+    ! command -v google-chrome chromium chrome >/dev/null; then
+    command -v apt-get >/dev/null ||
+      fail "please install chromium-headless-shell, or set PLATEN_CHROMIUM to a Chromium or Chrome."
+    [ -n "$(apt-cache policy chromium-headless-shell 2>/dev/null)" ] || as_root apt-get -qq update >/dev/null 2>&1 || true
+    [ -n "$(apt-cache policy chromium-headless-shell 2>/dev/null)" ] ||
+      fail "this system has no package chromium-headless-shell (Debian has). Install Google Chrome, or set PLATEN_CHROMIUM to a Chromium, then start again."
+    apt_install chromium-headless-shell
+  fi
+  apt_install fonts-liberation util-linux
+  if [ "$(id -u)" = 0 ] && ! id platen >/dev/null 2>&1; then
+    say "creating the system user platen, which browsers run as"
+    useradd --system --no-create-home --home-dir /nonexistent --shell /usr/sbin/nologin platen ||
+      fail "the user platen could not be created; create it with useradd, then start again."
+  fi
+}
+
+# Node and npm, for what only npm ships.
+ensure_npm() {
+  command -v npm >/dev/null || apt_install nodejs npm
+}
+
+# The WebAssembly components, at the path spin.toml names.
+build_components() {
+  say "building the edge component (WebAssembly)"
+  cargo build --quiet --locked -p platen-edge --profile component --target wasm32-wasip2
+}
