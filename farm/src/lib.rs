@@ -25,6 +25,7 @@
 mod admission;
 mod browser;
 mod cdp;
+mod clock;
 mod config;
 mod egress;
 mod error;

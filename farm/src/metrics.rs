@@ -44,6 +44,21 @@ pub(crate) enum PageSource {
     Opened,
 }
 
+/// How a job has waited for its page after it had loaded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Waiting {
+    /// The page was given the time at once.
+    VirtualTime,
+    /// For the most part as long as it says: the page held a request or a socket open, had workers, or
+    /// the browser draws by itself.
+    RealTime,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ByTime {
+    time: &'static str,
+}
+
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct BySource {
     source: &'static str,
@@ -73,6 +88,7 @@ pub(crate) struct Metrics {
     wait_seconds: Histogram,
     retries: Counter,
     pages: Family<BySource, Counter>,
+    waits: Family<ByTime, Counter>,
     slots: Gauge,
     slots_busy: Gauge,
     waiting: Gauge,
@@ -91,6 +107,7 @@ impl Metrics {
             wait_seconds: histogram(),
             retries: Counter::default(),
             pages: Family::default(),
+            waits: Family::default(),
             slots: Gauge::default(),
             slots_busy: Gauge::default(),
             waiting: Gauge::default(),
@@ -108,6 +125,11 @@ impl Metrics {
         registry.register("wait_seconds", "From arrival to slot", metrics.wait_seconds.clone());
         registry.register("retries", "Jobs tried again on another page", metrics.retries.clone());
         registry.register("pages", "Pages given to jobs, by where they came from", metrics.pages.clone());
+        registry.register(
+            "waits",
+            "Jobs that waited for an idle network or a time, by the time that passed",
+            metrics.waits.clone(),
+        );
         registry.register("slots", "Jobs that can render at once", metrics.slots.clone());
         registry.register("slots_busy", "Slots in use", metrics.slots_busy.clone());
         registry.register("queue_length", "Jobs that wait for a slot", metrics.waiting.clone());
@@ -147,6 +169,15 @@ impl Metrics {
             PageSource::Opened => "opened",
         };
         self.pages.get_or_create(&BySource { source }).inc();
+    }
+
+    /// A job has waited.
+    pub(crate) fn job_waited(&self, waiting: Waiting) {
+        let time = match waiting {
+            Waiting::VirtualTime => "virtual",
+            Waiting::RealTime => "real",
+        };
+        self.waits.get_or_create(&ByTime { time }).inc();
     }
 
     pub(crate) fn browser_started(&self) {
@@ -211,11 +242,13 @@ mod tests {
         metrics.job_ended("rendered");
         metrics.job_rendered(OutputFormat::Pdf, Duration::from_millis(40));
         metrics.browser_ended(BrowserEnd::Died);
+        metrics.job_waited(Waiting::VirtualTime);
         let text = metrics.render(Occupancy { slots: 4, busy: 1, waiting: 2 }, 2);
         for line in [
             r#"platen_farm_jobs_total{outcome="rendered"} 1"#,
             r#"platen_farm_render_seconds_bucket{le="0.05",format="pdf"} 1"#,
             r#"platen_farm_browser_ends_total{reason="died"} 1"#,
+            r#"platen_farm_waits_total{time="virtual"} 1"#,
             "platen_farm_slots 4",
             "platen_farm_queue_length 2",
         ] {

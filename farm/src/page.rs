@@ -19,12 +19,13 @@ use chromiumoxide_cdp::cdp::browser_protocol::{
     },
 };
 use serde::Deserialize;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
     browser::Browser,
     cdp::{CdpError, Events, Session},
+    clock::Clock,
     frames::Frames,
 };
 
@@ -45,6 +46,8 @@ pub(crate) struct Page {
     pub(crate) frames: Option<Frames>,
     /// Cancelled when the page is no more.
     pub(crate) gone: CancellationToken,
+    /// Its own clock, if a job has waited on it in virtual time.
+    pub(crate) clock: Option<Clock>,
     /// Jobs it has had.
     pub(crate) jobs: u32,
     /// It has done something that no reset is known to undo.
@@ -98,7 +101,8 @@ impl Page {
         let (session, events) = Session::new(connection.clone(), session);
         let main_frame = target.inner().clone();
         let gone = CancellationToken::new();
-        let mut page = Self { session, events, main_frame, frames, gone, jobs: 0, touched: false, context };
+        let mut page =
+            Self { session, events, main_frame, frames, gone, clock: None, jobs: 0, touched: false, context };
         page.listen().await?;
         if let Some(frames) = &page.frames {
             // The first frame of a page makes what the others are drawn on. A neighbour that holds
@@ -158,6 +162,11 @@ impl Page {
     /// Whether it lives, as far as is known.
     pub(crate) fn lives(&mut self) -> bool {
         std::iter::from_fn(|| self.events.try_next()).all(|event| !event.is::<EventTargetCrashed>())
+    }
+
+    /// Whether its dates are near enough to the real ones.
+    pub(crate) fn is_on_time(&self) -> bool {
+        self.clock.as_ref().is_none_or(|clock| clock.is_right(Instant::now()))
     }
 
     /// Closes it, and with it its renderer process however busy, its cookies, caches and storage.

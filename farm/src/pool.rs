@@ -24,7 +24,7 @@ use tokio::{
 use self::shelf::Shelf;
 use crate::{
     browser::{Browser, LaunchError, Launcher},
-    metrics::{BrowserEnd, Metrics, PageSource},
+    metrics::{BrowserEnd, Metrics, PageSource, Waiting},
     page::{Page, PageError},
 };
 
@@ -189,7 +189,7 @@ impl Loan {
     pub(crate) fn page(&self, account: &AccountId, reuse: bool) -> Option<Page> {
         loop {
             let mut waiting = self.0.shelf();
-            let warm = if reuse { waiting.warm(account) } else { None };
+            let warm = if reuse { waiting.warm(account, Page::is_on_time) } else { None };
             let source = if warm.is_some() { PageSource::Warm } else { PageSource::Spare };
             let mut page = warm.or_else(|| waiting.spare())?;
             drop(waiting);
@@ -221,6 +221,11 @@ impl Loan {
     /// Closes a page.
     pub(crate) async fn close(&self, page: Page) {
         self.0.close(page).await;
+    }
+
+    /// Notes how a job has waited.
+    pub(crate) fn waited(&self, waiting: Waiting) {
+        self.0.metrics.job_waited(waiting);
     }
 
     /// Has spare pages opened where some have been taken.

@@ -27,7 +27,7 @@ use tokio::{
     time::{Instant, timeout_at},
 };
 
-use self::{attendant::Attendant, lease::Lease, pump::Pump};
+use self::{attendant::Attendant, lease::Lease, pump::Pump, settle::Patience};
 use crate::{admission::Slot, cdp::CdpError, egress::Egress, page::Page, pool::Loan};
 
 /// Why a job has no file.
@@ -95,20 +95,25 @@ async fn run(page: &mut Page, loan: &Loan, job: &RenderJob, egress: &Egress) -> 
         Source::Html(_) => None,
     };
     page.jobs += 1;
-    let Page { session, events, main_frame, frames, gone, touched, .. } = page;
-    let pump = Pump::new(session, frames.as_ref(), gone);
+    let Page { session, events, main_frame, frames, gone, clock, touched, .. } = page;
     let (attendant, mut progress) = Attendant::new(session, events, main_frame, touched, job_host, egress);
+    let mut pump = Pump::new(session, frames.as_ref(), gone, clock, progress.clone());
+    let patience = Patience { milestone: job.wait_until, wait: job.wait_for_timeout };
     let begun = AtomicBool::new(false);
     let steps = async {
         load::prepare(session, job).await?;
+        pump.catch_up().await?;
         begun.store(true, Ordering::Relaxed);
-        let settled = async {
+        let loaded = async {
             load::deliver(session, main_frame, &job.source, &mut progress).await?;
-            settle::settle(&mut progress, job.wait_until, job.wait_for_timeout).await;
+            settle::event(&mut progress, job.wait_until).await;
             Ok(())
         };
-        pump.during(settled).await?;
-        capture::capture(session, &pump, &job.viewport, &job.output).await
+        pump.during(loaded).await?;
+        if let Some(waiting) = settle::settle(&mut progress, &mut pump, patience).await? {
+            loan.waited(waiting);
+        }
+        capture::capture(session, &mut pump, &job.viewport, &job.output).await
     };
     let done = tokio::select! {
         // What ends a page explains better than the step that failed because of it.

@@ -26,9 +26,9 @@ impl<P> Shelf<P> {
         Self { spares: Vec::new(), opening: 0, warm: VecDeque::new(), most_warm }
     }
 
-    /// The page that the account used last.
-    pub(super) fn warm(&mut self, account: &AccountId) -> Option<P> {
-        let place = self.warm.iter().rposition(|(owner, _)| owner == account)?;
+    /// The page that the account used last, of those that are `fit`.
+    pub(super) fn warm(&mut self, account: &AccountId, fit: impl Fn(&P) -> bool) -> Option<P> {
+        let place = self.warm.iter().rposition(|(owner, page)| owner == account && fit(page))?;
         self.warm.remove(place).map(|(_, page)| page)
     }
 
@@ -78,12 +78,13 @@ mod tests {
         let mut shelf = Shelf::new(4);
         assert_eq!(shelf.keep(account("a"), 1), None);
         assert_eq!(shelf.keep(account("a"), 2), None);
-        assert_eq!(shelf.warm(&account("b")), None);
+        assert_eq!(shelf.warm(&account("b"), |_| true), None);
         assert!(shelf.knows(&account("a")) && !shelf.knows(&account("b")));
         assert_eq!(shelf.spare(), None);
-        assert_eq!(shelf.warm(&account("a")), Some(2));
-        assert_eq!(shelf.warm(&account("a")), Some(1));
-        assert_eq!(shelf.warm(&account("a")), None);
+        assert_eq!(shelf.warm(&account("a"), |&page| page == 3), None);
+        assert_eq!(shelf.warm(&account("a"), |_| true), Some(2));
+        assert_eq!(shelf.warm(&account("a"), |_| true), Some(1));
+        assert_eq!(shelf.warm(&account("a"), |_| true), None);
     }
 
     #[test]
@@ -91,7 +92,7 @@ mod tests {
         let mut shelf = Shelf::new(2);
         assert_eq!(shelf.keep(account("a"), 1), None);
         assert_eq!(shelf.keep(account("b"), 2), None);
-        let again = shelf.warm(&account("a")).unwrap();
+        let again = shelf.warm(&account("a"), |_| true).unwrap();
         assert_eq!(shelf.keep(account("a"), again), None);
         assert_eq!(shelf.keep(account("c"), 3), Some(2));
         assert_eq!(Shelf::new(0).keep(account("a"), 1), Some(1));

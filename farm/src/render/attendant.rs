@@ -10,6 +10,7 @@ use std::{
 };
 
 use chromiumoxide_cdp::cdp::browser_protocol::{
+    emulation::EventVirtualTimeBudgetExpired,
     fetch::{ContinueRequestParams, EventRequestPaused, FailRequestParams},
     inspector::EventTargetCrashed,
     network::{
@@ -44,6 +45,22 @@ pub(super) struct Progress {
     pub(super) requests: usize,
     /// Since when `loaded` and `requests` are what they are.
     pub(super) since: Instant,
+    /// Workers or sockets are about, which keep the real time.
+    pub(super) has_company: bool,
+    /// How often time that was granted to the page has passed.
+    pub(super) expired: u64,
+}
+
+impl Progress {
+    /// An empty document that has been there for a while.
+    pub(super) fn new(since: Instant) -> Self {
+        Self { documents: 0, parsed: true, loaded: true, requests: 0, since, has_company: false, expired: 0 }
+    }
+
+    /// Whether everything that was asked for has come.
+    pub(super) fn is_quiet(&self) -> bool {
+        self.loaded && self.requests == 0
+    }
 }
 
 /// Waits on one page, hand and foot.
@@ -81,8 +98,7 @@ impl<'a> Attendant<'a> {
         job_host: Option<&'a str>,
         egress: &'a Egress,
     ) -> (Self, watch::Receiver<Progress>) {
-        let start = Progress { documents: 0, parsed: true, loaded: true, requests: 0, since: Instant::now() };
-        let (progress, watched) = watch::channel(start);
+        let (progress, watched) = watch::channel(Progress::new(Instant::now()));
         let judged = job_host.map(|host| (host.to_owned(), Judgement::Allowed)).into_iter().collect();
         let attendant = Self {
             session,
@@ -130,6 +146,10 @@ impl<'a> Attendant<'a> {
         } else if event.is::<EventLoadingFinished>() || event.is::<EventLoadingFailed>() {
             self.requests.remove(&event.parse::<Request>()?.id);
             self.note_requests();
+        } else if event.is::<EventVirtualTimeBudgetExpired>() {
+            self.progress.send_modify(|progress| progress.expired += 1);
+        } else if keeps_real_time(event) {
+            self.progress.send_modify(|progress| progress.has_company = true);
         } else if event.is::<EventJavascriptDialogOpening>() {
             let dialog: Dialog = event.parse()?;
             // Nobody is there to say yes; but an alert wants only to be seen, and a page that is
@@ -151,8 +171,9 @@ impl<'a> Attendant<'a> {
             "init" => {
                 self.requests.clear();
                 self.progress.send_modify(|progress| {
-                    let documents = progress.documents + 1;
-                    *progress = Progress { documents, parsed: false, loaded: false, requests: 0, since: now };
+                    progress.documents += 1;
+                    (progress.parsed, progress.loaded) = (false, false);
+                    (progress.requests, progress.since) = (0, now);
                 });
             }
             "DOMContentLoaded" => self.progress.send_modify(|progress| progress.parsed = true),
@@ -224,10 +245,14 @@ pub(super) fn touches(event: &Event) -> Result<bool, CdpError> {
         let url = event.parse::<Sent<'_>>()?.request.url;
         return Ok(!["data:", "blob:", "about:"].iter().any(|scheme| url.starts_with(scheme)));
     }
-    Ok(event.is::<EventRequestPaused>()
-        || event.is::<EventWebSocketCreated>()
+    Ok(event.is::<EventRequestPaused>() || keeps_real_time(event))
+}
+
+/// Whether an event tells of something that goes on outside of the page's own clock.
+fn keeps_real_time(event: &Event) -> bool {
+    event.is::<EventWebSocketCreated>()
         || event.is::<EventWebTransportCreated>()
-        || event.is::<EventAttachedToTarget>())
+        || event.is::<EventAttachedToTarget>()
 }
 
 #[derive(Deserialize)]

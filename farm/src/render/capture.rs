@@ -40,7 +40,7 @@ const FRAMES_TRIED: u32 = 8;
 /// Takes the page as it is now.
 pub(super) async fn capture(
     session: &Session,
-    pump: &Pump<'_>,
+    pump: &mut Pump<'_>,
     viewport: &Viewport,
     output: &Output,
 ) -> Result<Bytes, JobError> {
@@ -54,7 +54,7 @@ pub(super) async fn capture(
 
 async fn image(
     session: &Session,
-    pump: &Pump<'_>,
+    pump: &mut Pump<'_>,
     viewport: &Viewport,
     format: ImageFormat,
     full_page: bool,
@@ -154,7 +154,7 @@ fn print(paper: PaperSize, print_background: bool, scale: PdfScale) -> PrintToPd
 }
 
 /// The viewport as one frame shows it.
-async fn picture(pump: &Pump<'_>, shot: ScreenshotParams) -> Result<Bytes, JobError> {
+async fn picture(pump: &mut Pump<'_>, shot: ScreenshotParams) -> Result<Bytes, JobError> {
     // A document's first frame may show the one before, without its picture or with it. One that
     // changed something shows the document; where nothing changes, it has been shown already.
     for _ in 0..FRAMES_BEFORE {

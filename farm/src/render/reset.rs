@@ -20,7 +20,7 @@ use chromiumoxide_cdp::cdp::{
 use serde::Deserialize;
 
 use super::JobError;
-use crate::{browser::Browser, cdp::CdpError, page::Page};
+use crate::{browser::Browser, cdp::CdpError, clock::Clock, page::Page};
 
 /// A page on which more than this is left was used for something large. Opening another one costs
 /// less than such a page has cost.
@@ -32,7 +32,8 @@ pub(super) async fn reset(page: &mut Page, browser: &Browser) -> Result<bool, Jo
     if let Some(frames) = &page.frames {
         frames.finished().await;
     }
-    if page.touched || !blank(page).await? {
+    let clock_known = page.clock.as_ref().is_none_or(Clock::is_known);
+    if page.touched || !clock_known || !blank(page).await? {
         return Ok(false);
     }
     let session = &page.session;

@@ -9,7 +9,7 @@ use tokio::{net::TcpListener, sync::oneshot, task::JoinHandle};
 
 use crate::{
     Test,
-    support::{Shared, farm, html, pdf},
+    support::{Shared, farm, html, pdf, slow},
 };
 
 pub(crate) const TESTS: &[Test] = &[
@@ -160,8 +160,7 @@ async fn busy(_: Arc<Shared>) {
 
 async fn drain(_: Arc<Shared>) {
     let mut server = small().await;
-    let mut slow = html("<!doctype html><html style='background:green'>");
-    slow.wait_for_timeout = 3_000.0.try_into().unwrap();
+    let slow = slow(3_000.0);
     let running = tokio::spawn(server.post(&slow).send());
     server.until("platen_farm_slots_busy", 1).await;
     assert_eq!(server.get("/readyz").await.status(), 200);

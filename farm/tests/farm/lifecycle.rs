@@ -14,6 +14,7 @@ use crate::{
         PATIENCE, Shared, farm, html,
         leftovers::{self, Process},
         program::Program,
+        slow,
     },
 };
 
@@ -36,8 +37,7 @@ const ENDLESS: &str = "<script>while (true);</script>";
 async fn dropped(_: Arc<Shared>) {
     let farm = farm(|_| {}).await;
     for wait in [0, 5, 20, 60, 150, 400] {
-        let mut slow = html(PAGE);
-        slow.wait_for_timeout = 10_000.0.try_into().unwrap();
+        let slow = slow(10_000.0);
         let dropped = || tokio::time::timeout(Duration::from_millis(wait), farm.render(&slow, PATIENCE));
         let (one, other) = tokio::join!(dropped(), dropped());
         assert!(one.is_err() && other.is_err());
@@ -51,8 +51,7 @@ async fn dropped(_: Arc<Shared>) {
 
 async fn killed_browser(_: Arc<Shared>) {
     let program = Program::start(&["--browsers", "1"]).await;
-    let mut slow = html(PAGE);
-    slow.wait_for_timeout = 1_500.0.try_into().unwrap();
+    let slow = slow(1_500.0);
     let job = tokio::spawn(program.post(&slow).send());
     program.until("platen_farm_slots_busy", 1).await;
     tokio::time::sleep(Duration::from_millis(300)).await;
@@ -67,8 +66,7 @@ async fn killed_browser(_: Arc<Shared>) {
 
 async fn killed_renderer(_: Arc<Shared>) {
     let program = Program::start(&["--browsers", "1"]).await;
-    let mut slow = html(PAGE);
-    slow.wait_for_timeout = 3_000.0.try_into().unwrap();
+    let slow = slow(3_000.0);
     let job = tokio::spawn(program.post(&slow).send());
     program.until("platen_farm_slots_busy", 1).await;
     tokio::time::sleep(Duration::from_millis(500)).await;
@@ -137,8 +135,7 @@ async fn killed_farm(_: Arc<Shared>) {
 
 async fn told_to_end(_: Arc<Shared>) {
     let program = Program::start(&[]).await;
-    let mut slow = html(PAGE);
-    slow.wait_for_timeout = 2_000.0.try_into().unwrap();
+    let slow = slow(2_000.0);
     let job = tokio::spawn(program.post(&slow).send());
     program.until("platen_farm_slots_busy", 1).await;
     program.end().await;

@@ -9,6 +9,7 @@ mod hostile;
 mod http;
 mod leaks;
 mod lifecycle;
+mod patience;
 mod support;
 mod urls;
 
@@ -24,8 +25,16 @@ fn main() -> ExitCode {
     let runtime = tokio::runtime::Runtime::new().expect("a runtime");
     let arguments = Arguments::from_args();
     let shared = Arc::new(runtime.block_on(Shared::start()));
-    let tests =
-        [formats::TESTS, hostile::TESTS, http::TESTS, leaks::TESTS, lifecycle::TESTS, urls::TESTS].concat();
+    let tests = [
+        formats::TESTS,
+        hostile::TESTS,
+        http::TESTS,
+        leaks::TESTS,
+        lifecycle::TESTS,
+        patience::TESTS,
+        urls::TESTS,
+    ]
+    .concat();
     let trials = tests
         .into_iter()
         .map(|(name, test)| {

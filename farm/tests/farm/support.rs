@@ -79,6 +79,16 @@ pub(crate) fn html(markup: &str) -> RenderJob {
     job(Source::Html(markup.to_owned().try_into().unwrap()))
 }
 
+/// A green picture that takes at least so many milliseconds: a page with a worker is waited for in real
+/// time.
+pub(crate) fn slow(milliseconds: f64) -> RenderJob {
+    let mut job = html(
+        "<!doctype html><html style='background:green'><script>new Worker('data:text/javascript,')</script>",
+    );
+    job.wait_for_timeout = milliseconds.try_into().unwrap();
+    job
+}
+
 /// A small picture of a page.
 pub(crate) fn url(url: &str) -> RenderJob {
     job(Source::Url(url.to_owned().try_into().unwrap()))

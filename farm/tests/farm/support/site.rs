@@ -1,6 +1,7 @@
 //! A web site on loopback, some of whose pages misbehave, and a canary that nobody may visit.
 
 use std::{
+    fs,
     sync::{
         Arc,
         atomic::{AtomicUsize, Ordering},
@@ -19,6 +20,15 @@ use tokio::{io::AsyncReadExt as _, net::TcpListener};
 
 /// Names under which the farm finds the site. The canary is on the same address, by its number.
 pub(crate) const HOSTS: &[&str] = &["page.test", "other.test"];
+
+const PICTURE: &str = "<svg xmlns='http://www.w3.org/2000/svg' width='100' height='50'>\
+    <rect width='100' height='50' fill='gold'/><circle cx='30' cy='25' r='20' fill='navy'/></svg>";
+/// Comes with Chromium's own recommended fonts; pages have it under another name.
+const FONT: &str = "/usr/share/fonts/truetype/liberation/LiberationSerif-BoldItalic.ttf";
+const FRAME: &str = "<body style='background:gold'><script>setTimeout(() => {\
+    document.body.style.background = 'navy'; parent.postMessage(1, '*') }, 300)</script>";
+const TIMERS: &str = "<!doctype html><html style='background:red'><script>let n = 0; (function again() {\
+    ++n < 10 ? setTimeout(again, 50) : document.documentElement.style.background = 'green' })()</script>";
 
 /// The site.
 pub(crate) struct Site {
@@ -41,6 +51,13 @@ impl Site {
             .route("/to", get(async |RawQuery(url): RawQuery| Redirect::to(&url.unwrap_or_default())))
             .route("/never", get(async || std::future::pending::<()>().await))
             .route("/late.css", get(late_style))
+            .route("/picture.svg", get(async || typed("image/svg+xml", PICTURE)))
+            .route("/font.ttf", get(async || typed("font/ttf", fs::read(FONT).unwrap())))
+            .route("/script.js", get(async || typed("text/javascript", "bar(110); done()")))
+            .route("/json", get(async || typed("application/json", r#"{ "width": 130 }"#)))
+            .route("/events", get(async || typed("text/event-stream", "data: 1\n\ndata: 2\n\ndata: 3\n\n")))
+            .route("/frame", get(async || Html(FRAME)))
+            .route("/timers", get(async || Html(TIMERS)))
             .route("/canary", get(tweet))
             .fallback(get(tweet))
             .with_state(Arc::clone(&canary));
@@ -87,6 +104,11 @@ impl Site {
     }
 }
 
+/// An answer for pages of whatever origin.
+fn typed(kind: &'static str, body: impl IntoResponse) -> impl IntoResponse {
+    ([(header::CONTENT_TYPE, kind), (header::ACCESS_CONTROL_ALLOW_ORIGIN, "*")], body)
+}
+
 /// Green for a visitor without cookies, who gets some.
 async fn cookie(headers: HeaderMap) -> Response {
     let colour = if headers.contains_key(header::COOKIE) { "red" } else { "green" };
@@ -111,7 +133,7 @@ async fn download() -> impl IntoResponse {
 
 async fn late_style() -> impl IntoResponse {
     tokio::time::sleep(Duration::from_millis(700)).await;
-    ([(header::CONTENT_TYPE, "text/css")], "html { background: green }")
+    typed("text/css", "html { background: green }")
 }
 
 async fn tweet(State(canary): State<Arc<AtomicUsize>>) -> &'static str {
