@@ -5,27 +5,22 @@
 //! sleeps until its browser's pipe ends or its browser has served. Left to others: how many jobs
 //! run at once (admission), what a job does to a browser (render).
 
+mod seated;
 mod shelf;
 
 use std::{
-    sync::{
-        Arc, Mutex, MutexGuard, PoisonError, Weak,
-        atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering},
-    },
+    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
     time::Duration,
 };
 
 use platen_shared::id::AccountId;
-use tokio::{
-    sync::{Notify, watch},
-    task::JoinSet,
-};
+use tokio::{sync::watch, task::JoinSet};
 
-use self::shelf::Shelf;
+pub(crate) use self::seated::Loan;
+use self::seated::Seated;
 use crate::{
-    browser::{Browser, LaunchError, Launcher},
-    metrics::{BrowserEnd, Metrics, PageSource, Waiting},
-    page::{Page, PageError},
+    browser::{LaunchError, Launcher},
+    metrics::{BrowserEnd, Metrics},
 };
 
 /// First pause after a start that failed; doubled each time.
@@ -86,157 +81,6 @@ impl Seat {
     /// The browser, unless it is dead and its keeper has yet to notice.
     fn usable(&self) -> Option<&Arc<Seated>> {
         self.seated.as_ref().filter(|seated| seated.is_usable())
-    }
-}
-
-/// A browser in its seat, or one that has left it and still has jobs.
-#[derive(Debug)]
-struct Seated {
-    browser: Browser,
-    running: AtomicUsize,
-    taken: AtomicU32,
-    served: Notify,
-    condemned: AtomicBool,
-    /// Takes no more jobs, and goes as soon as there is another.
-    shunned: AtomicBool,
-    shelf: Mutex<Shelf>,
-    layout: Layout,
-    metrics: Arc<Metrics>,
-}
-
-impl Seated {
-    fn is_usable(&self) -> bool {
-        !self.condemned.load(Ordering::Relaxed)
-            && !self.shunned.load(Ordering::Relaxed)
-            && !self.browser.is_closed()
-    }
-
-    fn shelf(&self) -> MutexGuard<'_, Shelf> {
-        self.shelf.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Opens a page. Must be polled to its end.
-    async fn open(&self) -> Result<Page, PageError> {
-        let opened = Page::open(&self.browser).await;
-        if matches!(opened, Err(PageError::Hangs)) {
-            self.condemn("it opens no page");
-        }
-        opened
-    }
-
-    async fn close(&self, page: Page) {
-        if let Err(error) = page.close(&self.browser).await {
-            tracing::warn!(error = &error as &dyn std::error::Error, "a page was not closed");
-            self.condemn("it does not close a page");
-        }
-    }
-
-    fn condemn(&self, why: &'static str) {
-        if !self.condemned.swap(true, Ordering::Relaxed) {
-            tracing::warn!(why, product = self.browser.product(), "a browser is killed and replaced");
-            self.browser.kill();
-        }
-    }
-
-    /// Opens the spare pages that are missing, beside everything else.
-    fn refill(self: &Arc<Self>) {
-        if !self.is_usable() {
-            return;
-        }
-        for _ in 0..self.shelf().missing(self.layout.spares()) {
-            let seated = Arc::clone(self);
-            tokio::spawn(async move {
-                let page = seated.open().await;
-                if let Err(error) = &page {
-                    // Whoever needs a page meets the same error, and reports it.
-                    tracing::debug!(error = error as &dyn std::error::Error, "a spare page was not opened");
-                }
-                seated.shelf().opened(page.ok());
-            });
-        }
-    }
-}
-
-/// A browser on loan for one job.
-#[derive(Debug)]
-pub(crate) struct Loan(Arc<Seated>);
-
-impl Loan {
-    /// The browser.
-    pub(crate) fn browser(&self) -> &Browser {
-        &self.0.browser
-    }
-
-    /// Has the browser replaced once a fresh one is up; its jobs may finish.
-    pub(crate) fn retire(&self) {
-        self.0.served.notify_one();
-    }
-
-    /// As [`Loan::retire`], and gives the browser no more jobs meanwhile.
-    pub(crate) fn shun(&self) {
-        if !self.0.shunned.swap(true, Ordering::Relaxed) {
-            tracing::warn!("a browser is replaced because one of its pages holds up the others");
-        }
-        self.0.served.notify_one();
-    }
-
-    /// Ends a browser that does not do what it should; its other jobs are tried elsewhere.
-    pub(crate) fn condemn(&self, why: &'static str) {
-        self.0.condemn(why);
-    }
-
-    /// A page that is ready: the account's own if `reuse`, or else one that nobody has used.
-    pub(crate) fn page(&self, account: &AccountId, reuse: bool) -> Option<Page> {
-        loop {
-            let mut waiting = self.0.shelf();
-            let warm = if reuse { waiting.warm(account, Page::is_on_time) } else { None };
-            let source = if warm.is_some() { PageSource::Warm } else { PageSource::Spare };
-            let mut page = warm.or_else(|| waiting.spare())?;
-            drop(waiting);
-            if page.lives() {
-                self.0.metrics.page_given(source);
-                return Some(page);
-            }
-            let seated = Arc::clone(&self.0);
-            tokio::spawn(async move { seated.close(page).await });
-        }
-    }
-
-    /// Opens a page for a job that found none. Must be polled to its end.
-    pub(crate) async fn open(&self) -> Result<Page, PageError> {
-        let page = self.0.open().await?;
-        self.0.metrics.page_given(PageSource::Opened);
-        Ok(page)
-    }
-
-    /// Keeps a page that has been reset for the account that has used it.
-    pub(crate) async fn keep(&self, account: AccountId, page: Page) {
-        let out =
-            if page.jobs < self.0.layout.page_jobs { self.0.shelf().keep(account, page) } else { Some(page) };
-        if let Some(page) = out {
-            self.close(page).await;
-        }
-    }
-
-    /// Closes a page.
-    pub(crate) async fn close(&self, page: Page) {
-        self.0.close(page).await;
-    }
-
-    /// Notes how a job has waited.
-    pub(crate) fn waited(&self, waiting: Waiting) {
-        self.0.metrics.job_waited(waiting);
-    }
-
-    /// Has spare pages opened where some have been taken.
-    pub(crate) fn refill(&self) {
-        self.0.refill();
-    }
-}
-
-impl Drop for Loan {
-    fn drop(&mut self) {
-        self.0.running.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
@@ -347,16 +191,8 @@ impl Shared {
 
     fn lend(&self, account: &AccountId) -> Option<Loan> {
         let seats = self.seats();
-        // A page of the account's saves more than an idle browser, of which the cores know nothing.
-        let best = seats
-            .iter()
-            .filter_map(Seat::usable)
-            .min_by_key(|seated| (!seated.shelf().knows(account), seated.running.load(Ordering::Relaxed)))?;
-        best.running.fetch_add(1, Ordering::Relaxed);
-        if best.taken.fetch_add(1, Ordering::Relaxed) + 1 == self.layout.recycle_after {
-            best.served.notify_one();
-        }
-        Some(Loan(Arc::clone(best)))
+        let best = seats.iter().filter_map(Seat::usable).min_by_key(|seated| seated.rank(account))?;
+        Some(best.lend())
     }
 
     /// Keeps a browser in a seat, for ever.
@@ -373,13 +209,13 @@ impl Shared {
                 () = new.browser.closed() => {
                     self.change(seat, |seat| seat.seated = None);
                     self.report(&new);
-                    if new.taken.load(Ordering::Relaxed) == 0 {
+                    if new.taken() == 0 {
                         pause.rest().await;
                     } else {
                         pause = Pause(FIRST_PAUSE);
                     }
                 }
-                () = new.served.notified() => {
+                () = new.served() => {
                     self.metrics.browser_ended(BrowserEnd::Recycled);
                     old = Some(new);
                 }
@@ -407,17 +243,7 @@ impl Shared {
                 Ok(browser) => {
                     self.metrics.browser_started();
                     tracing::debug!(product = browser.product(), "a browser is ready");
-                    let seated = Arc::new(Seated {
-                        browser,
-                        running: AtomicUsize::new(0),
-                        taken: AtomicU32::new(0),
-                        served: Notify::new(),
-                        condemned: AtomicBool::new(false),
-                        shunned: AtomicBool::new(false),
-                        shelf: Mutex::new(Shelf::new(self.layout.warm_pages)),
-                        layout: self.layout,
-                        metrics: Arc::clone(&self.metrics),
-                    });
+                    let seated = Arc::new(Seated::new(browser, self.layout, Arc::clone(&self.metrics)));
                     let mut all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
                     all.retain(|seated| seated.strong_count() > 0);
                     all.push(Arc::downgrade(&seated));
@@ -434,12 +260,12 @@ impl Shared {
     }
 
     fn report(&self, dead: &Seated) {
-        if dead.condemned.load(Ordering::Relaxed) {
+        if dead.is_condemned() {
             self.metrics.browser_ended(BrowserEnd::Condemned);
         } else {
             self.metrics.browser_ended(BrowserEnd::Died);
             tracing::warn!(
-                jobs = dead.taken.load(Ordering::Relaxed),
+                jobs = dead.taken(),
                 last_words = dead.browser.last_words(),
                 "a browser died and is replaced"
             );
