@@ -8,6 +8,7 @@
 //! Events and replies of sessions nobody listens to are dropped. Left to others: starting the
 //! browser, deciding how long a call may take.
 
+mod binary;
 mod pipe;
 mod wire;
 
@@ -30,6 +31,8 @@ use chromiumoxide_types::{Command, MethodType};
 use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::value::RawValue;
 use tokio::sync::{mpsc, oneshot, watch};
+
+pub(crate) use self::binary::BinaryError;
 
 /// Why a call brought no result.
 #[derive(Debug, thiserror::Error)]

@@ -28,7 +28,13 @@ use tokio::{
 };
 
 use self::{attendant::Attendant, lease::Lease, pump::Pump, settle::Patience};
-use crate::{admission::Slot, cdp::CdpError, egress::Egress, page::Page, pool::Loan};
+use crate::{
+    admission::Slot,
+    cdp::{BinaryError, CdpError},
+    egress::Egress,
+    page::Page,
+    pool::Loan,
+};
 
 /// Why a job has no file.
 #[derive(Debug, thiserror::Error)]
@@ -55,8 +61,8 @@ pub(crate) enum JobError {
     #[error("no page was opened")]
     Opening(#[source] JoinError),
     /// The file is not what it should be.
-    #[error("the browser's file is not base64")]
-    Base64(#[source] base64::DecodeError),
+    #[error("the browser's file cannot be read")]
+    File(#[source] BinaryError),
     /// There is no file.
     #[error("the browser's file is empty")]
     NoFile,
@@ -87,6 +93,15 @@ pub(crate) async fn render(
         Ok(Ok(_)) => lease.hand_back(job.account.clone()),
     }
     rendered.map_err(late)?
+}
+
+impl From<BinaryError> for JobError {
+    fn from(error: BinaryError) -> Self {
+        match error {
+            BinaryError::Cdp(error) => Self::Cdp(error),
+            error @ BinaryError::Base64(_) => Self::File(error),
+        }
+    }
 }
 
 async fn run(page: &mut Page, loan: &Loan, job: &RenderJob, egress: &Egress) -> Result<Bytes, JobError> {

@@ -3,7 +3,6 @@
 //! Invariant: a picture has exactly the asked size in device pixels, or the job is refused before
 //! Chromium is asked for it.
 
-use base64::{Engine as _, prelude::BASE64_STANDARD};
 use bytes::Bytes;
 use chromiumoxide_cdp::cdp::{
     browser_protocol::{
@@ -21,10 +20,9 @@ use platen_shared::{
     limits,
     refusal::Refusal,
 };
-use serde::Deserialize;
 
 use super::{JobError, pump::Pump};
-use crate::cdp::{Reply, Session};
+use crate::cdp::Session;
 
 /// Quality of lossy pictures: where text edges show no artefacts at a normal viewing distance, and
 /// what the usual tools do. Also Chromium's own default.
@@ -47,7 +45,8 @@ pub(super) async fn capture(
     match *output {
         Output::Image { format, full_page } => image(session, pump, viewport, format, full_page).await,
         Output::Pdf { paper, print_background, scale } => {
-            file(&session.start(&print(paper, print_background, scale))?.reply().await?)
+            let printing = session.start(&print(paper, print_background, scale))?;
+            printing.reply().await?.into_file()?.ok_or(JobError::NoFile)
         }
     }
 }
@@ -97,7 +96,7 @@ async fn image(
         capture.capture_beyond_viewport = Some(true);
     }
     let taking = session.start(&capture)?;
-    file(&pump.without_pause(taking.reply()).await?)
+    pump.without_pause(taking.reply()).await?.into_file()?.ok_or(JobError::NoFile)
 }
 
 /// A content size is whole in CSS pixels, whatever its type.
@@ -158,43 +157,16 @@ async fn picture(pump: &mut Pump<'_>, shot: ScreenshotParams) -> Result<Bytes, J
     // A document's first frame may show the one before, without its picture or with it. One that
     // changed something shows the document; where nothing changes, it has been shown already.
     for _ in 0..FRAMES_BEFORE {
-        if pump.draw(None).await?.parse::<Damage>()?.damaged {
+        if pump.draw().await? {
             break;
         }
     }
     for _ in 0..FRAMES_TRIED {
-        let reply = pump.draw(Some(shot.clone())).await?;
-        if let Some(data) = reply.parse::<Frame<'_>>()?.data {
-            return decode(data);
+        if let Some(file) = pump.picture(shot.clone()).await? {
+            return Ok(file);
         }
     }
     Err(JobError::NoFile)
-}
-
-#[derive(Deserialize)]
-struct Frame<'a> {
-    #[serde(rename = "screenshotData", borrow)]
-    data: Option<&'a str>,
-}
-
-#[derive(Deserialize)]
-struct Damage {
-    #[serde(rename = "hasDamage")]
-    damaged: bool,
-}
-
-/// The file in an answer, decoded where it stands.
-fn file(reply: &Reply) -> Result<Bytes, JobError> {
-    #[derive(Deserialize)]
-    struct File<'a> {
-        data: &'a str,
-    }
-    decode(reply.parse::<File<'_>>()?.data)
-}
-
-fn decode(base64: &str) -> Result<Bytes, JobError> {
-    let bytes = BASE64_STANDARD.decode(base64).map_err(JobError::Base64)?;
-    if bytes.is_empty() { Err(JobError::NoFile) } else { Ok(bytes.into()) }
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@
 
 use std::{future::Future, time::Duration};
 
+use bytes::Bytes;
 use chromiumoxide_cdp::cdp::browser_protocol::{
     emulation::{SetVirtualTimePolicyParams, VirtualTimePolicy},
     headless_experimental::{BeginFrameParams, ScreenshotParams},
@@ -106,8 +107,17 @@ impl<'a> Pump<'a> {
         caught_up.await.map_err(|_| JobError::Stuck)?
     }
 
-    /// Draws a frame, and takes a picture of it if asked to.
-    pub(super) async fn draw(&mut self, screenshot: Option<ScreenshotParams>) -> Result<Reply, JobError> {
+    /// Draws a frame; true if it changed anything.
+    pub(super) async fn draw(&mut self) -> Result<bool, JobError> {
+        Ok(self.frame(None).await?.parse::<Damage>()?.damaged)
+    }
+
+    /// Draws a frame and takes a picture of it, which now and then is not to be had.
+    pub(super) async fn picture(&mut self, shot: ScreenshotParams) -> Result<Option<Bytes>, JobError> {
+        Ok(self.frame(Some(shot)).await?.into_file()?)
+    }
+
+    async fn frame(&mut self, screenshot: Option<ScreenshotParams>) -> Result<Reply, JobError> {
         let frames = self.frames.ok_or(JobError::NoFile)?;
         let frame_time_ticks = self.clock.as_mut().map(Clock::next_frame);
         let frame = BeginFrameParams { screenshot, frame_time_ticks, ..Default::default() };
@@ -151,7 +161,7 @@ impl<'a> Pump<'a> {
                 sleep_until(frame_at).await;
             }
             if Instant::now() >= frame_at {
-                if let Err(error) = self.draw(None).await {
+                if let Err(error) = self.draw().await {
                     return error;
                 }
                 frame_at = Instant::now() + INTERVAL;
@@ -169,7 +179,7 @@ impl<'a> Pump<'a> {
         }
         let frames = async {
             loop {
-                if let Err(error) = self.draw(None).await {
+                if let Err(error) = self.draw().await {
                     return error;
                 }
             }
@@ -196,7 +206,7 @@ impl<'a> Pump<'a> {
             self.pass_virtual_time(most).await?
         };
         if !self.stalled {
-            let damaged = self.draw(None).await?.parse::<Damage>()?.damaged;
+            let damaged = self.draw().await?;
             self.stride = if damaged { STRIDE } else { (self.stride * 2.0).min(LONGEST_STRIDE) };
         }
         Ok(Passed { milliseconds, in_real_time })
