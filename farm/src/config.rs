@@ -74,9 +74,9 @@ pub struct Config {
 }
 
 const DEFAULT_QUEUE: usize = 64;
-const DEFAULT_RECYCLE_AFTER: NonZeroU32 = NonZeroU32::new(500).expect("500 is not zero");
+const DEFAULT_RECYCLE_AFTER: NonZeroU32 = NonZeroU32::new(1_000).expect("500 is not zero");
 const DEFAULT_WARM_PAGES: usize = 4;
-const DEFAULT_PAGE_JOBS: NonZeroU32 = NonZeroU32::new(100).expect("100 is not zero");
+const DEFAULT_PAGE_JOBS: NonZeroU32 = NonZeroU32::new(250).expect("100 is not zero");
 
 impl Config {
     /// Browser processes to run.

