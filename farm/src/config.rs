@@ -34,7 +34,7 @@ pub struct Config {
     pub queue: usize,
 
     /// Replace a browser after this many jobs
-    // A start costs about 300 ms of CPU: below 1 ms a job, and memory that a browser loses over
+    // A start costs about 300 ms of CPU: 0.3 ms a job, and memory that a browser loses over
     // time stays bounded.
     #[arg(long, env = "PLATEN_RECYCLE_AFTER", value_name = "JOBS", default_value_t = DEFAULT_RECYCLE_AFTER)]
     pub recycle_after: NonZeroU32,
@@ -45,7 +45,7 @@ pub struct Config {
     pub warm_pages: usize,
 
     /// Replace an account's page after this many jobs
-    // A page costs about 60 ms of CPU: 0.6 ms a job, and memory that its process loses over time
+    // A page costs about 60 ms of CPU: 0.25 ms a job, and memory that its process loses over time
     // stays bounded.
     #[arg(long, env = "PLATEN_PAGE_JOBS", value_name = "JOBS", default_value_t = DEFAULT_PAGE_JOBS)]
     pub page_jobs: NonZeroU32,
@@ -74,9 +74,9 @@ pub struct Config {
 }
 
 const DEFAULT_QUEUE: usize = 64;
-const DEFAULT_RECYCLE_AFTER: NonZeroU32 = NonZeroU32::new(1_000).expect("500 is not zero");
+const DEFAULT_RECYCLE_AFTER: NonZeroU32 = NonZeroU32::new(1_000).expect("1000 is not zero");
 const DEFAULT_WARM_PAGES: usize = 4;
-const DEFAULT_PAGE_JOBS: NonZeroU32 = NonZeroU32::new(250).expect("100 is not zero");
+const DEFAULT_PAGE_JOBS: NonZeroU32 = NonZeroU32::new(250).expect("250 is not zero");
 
 impl Config {
     /// Browser processes to run.

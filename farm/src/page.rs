@@ -154,11 +154,6 @@ impl Page {
         Err(CdpError::Closed.into())
     }
 
-    /// Its browser context.
-    pub(crate) fn context(&self) -> &BrowserContextId {
-        &self.context
-    }
-
     /// Whether it lives, as far as is known.
     pub(crate) fn lives(&mut self) -> bool {
         std::iter::from_fn(|| self.events.try_next()).all(|event| !event.is::<EventTargetCrashed>())

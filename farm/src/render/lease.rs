@@ -65,7 +65,7 @@ impl Lease {
     pub(super) fn hand_back(mut self, account: AccountId) {
         let Some(mut held) = self.held.take() else { return };
         self.runtime.spawn(async move {
-            let reset = timeout(RESET_LIMIT, reset::reset(&mut held.page, held.loan.browser())).await;
+            let reset = timeout(RESET_LIMIT, reset::reset(&mut held.page)).await;
             if matches!(reset, Ok(Ok(true))) {
                 held.loan.keep(account, held.page).await;
                 held.loan.refill();

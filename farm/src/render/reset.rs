@@ -1,7 +1,7 @@
 //! Making a page as good as new for the next job of the same account.
 //!
-//! Invariant: a page that passes has a fresh document, realm and history, and no cookie; it has not
-//! been near an origin, a worker or a socket (the attendant saw to that), so there is no storage, no
+//! Invariant: a page that passes has a fresh document, realm and history; it has not been near an
+//! origin, a worker or a socket (the attendant saw to that), so there is no cookie, no storage, no
 //! cache, no credential and no permission that could be left. Whatever is not certain does not pass.
 
 use std::collections::HashSet;
@@ -13,7 +13,6 @@ use chromiumoxide_cdp::cdp::{
             EventJavascriptDialogOpening, EventLifecycleEvent, HandleJavaScriptDialogParams, NavigateParams,
             ResetNavigationHistoryParams,
         },
-        storage::ClearCookiesParams,
     },
     js_protocol::{
         heap_profiler::CollectGarbageParams,
@@ -23,7 +22,7 @@ use chromiumoxide_cdp::cdp::{
 use serde::Deserialize;
 
 use super::JobError;
-use crate::{browser::Browser, cdp::CdpError, clock::Clock, page::Page};
+use crate::{cdp::CdpError, clock::Clock, page::Page};
 
 /// A page on which more than this is left was used for something large. Opening another one costs
 /// less than such a page has cost.
@@ -35,7 +34,7 @@ const COLLECT_EVERY: u32 = 20;
 
 /// Resets a page; false when it must not be used again. No frame is drawn meanwhile, nor is one
 /// under way.
-pub(super) async fn reset(page: &mut Page, browser: &Browser) -> Result<bool, JobError> {
+pub(super) async fn reset(page: &mut Page) -> Result<bool, JobError> {
     if let Some(frames) = &page.frames {
         frames.finished().await;
     }
@@ -44,18 +43,18 @@ pub(super) async fn reset(page: &mut Page, browser: &Browser) -> Result<bool, Jo
         return Ok(false);
     }
     let session = &page.session;
-    let history = session.start(&ResetNavigationHistoryParams {})?;
-    // The one property of a page that outlives its documents.
-    let name = session.start(&EvaluateParams::new("window.name = ''"))?;
-    if page.jobs % COLLECT_EVERY == 0 {
+    if page.jobs.is_multiple_of(COLLECT_EVERY) {
         session.send(&CollectGarbageParams {})?;
     }
     let heap = session.start(&GetHeapUsageParams {})?;
-    let cookies = ClearCookiesParams { browser_context_id: Some(page.context().clone()) };
-    browser.connection().call(&cookies).await?;
-    history.await?;
-    if name.await?.exception_details.is_some() {
-        return Ok(false);
+    // The one property of a page that outlives its documents, and the only trace of what is left.
+    let name = session.call(&EvaluateParams::new("window.name = '', history.length")).await?;
+    match name.result.value.as_ref().and_then(serde_json::Value::as_u64) {
+        Some(1) => {}
+        Some(_) => {
+            session.call(&ResetNavigationHistoryParams {}).await?;
+        }
+        None => return Ok(false),
     }
     let heap = heap.await?;
     Ok(heap.total_size + heap.embedder_heap_used_size + heap.backing_storage_size < MOST_BYTES)
