@@ -34,12 +34,18 @@ use tokio::sync::{mpsc, oneshot, watch};
 
 pub(crate) use self::binary::BinaryError;
 
+/// What the browser says to a command for a page that has closed itself, before and after.
+const GONE: [&str; 2] = ["Inspected target navigated or closed", "Session with given id not found."];
+
 /// Why a call brought no result.
 #[derive(Debug, thiserror::Error)]
 pub enum CdpError {
     /// The browser is gone.
     #[error("the browser closed its pipe")]
     Closed,
+    /// The page is gone, or the browser and the page with it.
+    #[error("the page is gone")]
+    PageGone,
     /// The browser answered with an error.
     #[error("the browser refused {method}")]
     Refused {
@@ -212,6 +218,7 @@ impl Reply {
     pub(crate) fn parse<'a, T: Deserialize<'a>>(&'a self) -> Result<T, CdpError> {
         match wire::decode_reply(&self.message) {
             Ok(Ok(result)) => Ok(result),
+            Ok(Err(source)) if GONE.contains(&source.message.as_str()) => Err(CdpError::PageGone),
             Ok(Err(source)) => Err(CdpError::Refused { method: self.method.clone(), source }),
             Err(source) => Err(CdpError::Answer { method: self.method.clone(), source }),
         }
@@ -256,7 +263,7 @@ impl Session {
     }
 }
 
-/// The events of one session, in order. Ends when the browser is gone.
+/// The events of one session, in order. Ends when the page or the browser is gone.
 #[derive(Debug)]
 pub(crate) struct Events {
     queue: mpsc::UnboundedReceiver<Event>,
@@ -265,7 +272,7 @@ pub(crate) struct Events {
 }
 
 impl Events {
-    /// The next event; `None` when the browser is gone. May be cancelled at any time.
+    /// The next event; `None` when the page or the browser is gone. May be cancelled at any time.
     pub(crate) async fn next(&mut self) -> Option<Event> {
         self.queue.recv().await
     }

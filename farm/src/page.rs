@@ -9,7 +9,6 @@ use std::time::Duration;
 use chromiumoxide_cdp::cdp::browser_protocol::{
     browser::{BrowserContextId, SetDownloadBehaviorBehavior, SetDownloadBehaviorParams},
     fetch::{self, RequestPattern},
-    headless_experimental::BeginFrameParams,
     inspector::{self, EventTargetCrashed},
     network,
     page::{self, EventLifecycleEvent, SetLifecycleEventsEnabledParams},
@@ -104,11 +103,6 @@ impl Page {
         let mut page =
             Self { session, events, main_frame, frames, gone, clock: None, jobs: 0, touched: false, context };
         page.listen().await?;
-        if let Some(frames) = &page.frames {
-            // The first frame of a page makes what the others are drawn on. A neighbour that holds
-            // it up is not this page's affair.
-            let _ = frames.draw(&page.session, &page.gone, BeginFrameParams::default()).await;
-        }
         Ok(page)
     }
 

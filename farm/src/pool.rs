@@ -5,6 +5,7 @@
 //! sleeps until its browser's pipe ends or its browser has served. Left to others: how many jobs
 //! run at once (admission), what a job does to a browser (render).
 
+mod regulars;
 mod seated;
 mod shelf;
 
@@ -17,7 +18,7 @@ use platen_shared::id::AccountId;
 use tokio::{sync::watch, task::JoinSet};
 
 pub(crate) use self::seated::Loan;
-use self::seated::Seated;
+use self::{regulars::Regulars, seated::Seated};
 use crate::{
     browser::{LaunchError, Launcher},
     metrics::{BrowserEnd, Metrics},
@@ -62,6 +63,7 @@ pub(crate) struct Pool {
 struct Shared {
     launcher: Launcher,
     layout: Layout,
+    regulars: Arc<Regulars>,
     metrics: Arc<Metrics>,
     seats: Mutex<Vec<Seat>>,
     /// Every browser that may still run, so that the last of them can be ended.
@@ -97,6 +99,8 @@ impl Pool {
         let shared = Arc::new(Shared {
             launcher,
             layout,
+            // An account that as many others have come after has lost its page anyway.
+            regulars: Arc::new(Regulars::new(2 * layout.browsers * layout.warm_pages)),
             metrics,
             seats: Mutex::new((0..layout.browsers).map(|_| Seat::default()).collect()),
             all: Mutex::default(),
@@ -243,7 +247,12 @@ impl Shared {
                 Ok(browser) => {
                     self.metrics.browser_started();
                     tracing::debug!(product = browser.product(), "a browser is ready");
-                    let seated = Arc::new(Seated::new(browser, self.layout, Arc::clone(&self.metrics)));
+                    let seated = Arc::new(Seated::new(
+                        browser,
+                        self.layout,
+                        Arc::clone(&self.regulars),
+                        Arc::clone(&self.metrics),
+                    ));
                     let mut all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
                     all.retain(|seated| seated.strong_count() > 0);
                     all.push(Arc::downgrade(&seated));

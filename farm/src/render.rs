@@ -136,6 +136,10 @@ async fn run(page: &mut Page, loan: &Loan, job: &RenderJob, egress: &Egress) -> 
         error = attendant.attend() => Err(error),
         file = steps => file,
     };
+    let done = match done {
+        Err(JobError::Cdp(CdpError::PageGone)) if !loan.browser().is_closed() => Err(JobError::Crashed),
+        done => done,
+    };
     match done {
         // It died while it waited for a job.
         Err(JobError::Crashed) if !begun.load(Ordering::Relaxed) && !loan.browser().is_closed() => {

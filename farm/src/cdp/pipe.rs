@@ -73,6 +73,7 @@ fn deliver(shared: &Shared, message: Bytes) {
                 let _ = route.send(event);
             }
         }
+        Incoming::Detached(session) => drop(shared.routes().sessions.remove(&session)),
         Incoming::Other => {}
     }
 }

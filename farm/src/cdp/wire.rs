@@ -4,7 +4,8 @@
 //! reads it in place.
 
 use bytes::Bytes;
-use chromiumoxide_types::Command;
+use chromiumoxide_cdp::cdp::browser_protocol::target::EventDetachedFromTarget;
+use chromiumoxide_types::{Command, MethodType as _};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
@@ -20,6 +21,8 @@ pub(super) enum Incoming {
     Reply(u64, Bytes),
     /// An event of a session.
     Event(String, Event),
+    /// A session is no more: its page has closed itself.
+    Detached(String),
     /// Something nobody can have asked for.
     Other,
 }
@@ -55,6 +58,11 @@ pub(super) fn classify(message: Bytes) -> Result<Incoming, serde_json::Error> {
         #[serde(borrow)]
         params: Option<&'a RawValue>,
     }
+    #[derive(Deserialize)]
+    struct Detached {
+        #[serde(rename = "sessionId")]
+        session: String,
+    }
     if let Some(id) = leading_id(&message) {
         return Ok(Incoming::Reply(id, message));
     }
@@ -64,6 +72,11 @@ pub(super) fn classify(message: Bytes) -> Result<Incoming, serde_json::Error> {
         Message { method: Some(method), session: Some(session), params, .. } => {
             let params = params.map_or_else(|| RawValue::NULL.to_owned(), ToOwned::to_owned);
             Incoming::Event(session, Event { method, params })
+        }
+        Message { method: Some(method), session: None, params: Some(params), .. }
+            if method == EventDetachedFromTarget::method_id() =>
+        {
+            Incoming::Detached(serde_json::from_str::<Detached>(params.get())?.session)
         }
         Message { .. } => Incoming::Other,
     })

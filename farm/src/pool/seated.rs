@@ -12,7 +12,7 @@ use std::sync::{
 use platen_shared::id::AccountId;
 use tokio::sync::Notify;
 
-use super::{Layout, shelf::Shelf};
+use super::{Layout, regulars::Regulars, shelf::Shelf};
 use crate::{
     browser::Browser,
     metrics::{Metrics, PageSource, Waiting},
@@ -31,11 +31,17 @@ pub(super) struct Seated {
     shunned: AtomicBool,
     shelf: Mutex<Shelf>,
     layout: Layout,
+    regulars: Arc<Regulars>,
     metrics: Arc<Metrics>,
 }
 
 impl Seated {
-    pub(super) fn new(browser: Browser, layout: Layout, metrics: Arc<Metrics>) -> Self {
+    pub(super) fn new(
+        browser: Browser,
+        layout: Layout,
+        regulars: Arc<Regulars>,
+        metrics: Arc<Metrics>,
+    ) -> Self {
         Self {
             browser,
             running: AtomicUsize::new(0),
@@ -45,6 +51,7 @@ impl Seated {
             shunned: AtomicBool::new(false),
             shelf: Mutex::new(Shelf::new(layout.warm_pages)),
             layout,
+            regulars,
             metrics,
         }
     }
@@ -184,10 +191,14 @@ impl Loan {
         Ok(page)
     }
 
+    /// Notes a job of an account's that has used its page well; true if the page is worth keeping.
+    pub(crate) fn is_worth_keeping(&self, account: &AccountId, page: &Page) -> bool {
+        self.0.regulars.greet(account) && page.jobs < self.0.layout.page_jobs
+    }
+
     /// Keeps a page that has been reset for the account that has used it.
     pub(crate) async fn keep(&self, account: AccountId, page: Page) {
-        let out =
-            if page.jobs < self.0.layout.page_jobs { self.0.shelf().keep(account, page) } else { Some(page) };
+        let out = self.0.shelf().keep(account, page);
         if let Some(page) = out {
             self.close(page).await;
         }

@@ -122,7 +122,7 @@ impl<'a> Attendant<'a> {
             let done = tokio::select! {
                 event = self.events.next() => match event {
                     Some(event) => self.on_event(&event),
-                    None => return JobError::Cdp(CdpError::Closed),
+                    None => return JobError::Cdp(CdpError::PageGone),
                 },
                 Some((host, judgement)) = self.judging.next() => self.on_judgement(host, judgement),
             };

@@ -61,9 +61,13 @@ impl Lease {
         (&mut held.page, &held.loan)
     }
 
-    /// Cleans the page and keeps it for the account's next job, off the way of this one's file.
+    /// Cleans the page and keeps it for the account's next job, if one is to be expected, off the way
+    /// of this one's file.
     pub(super) fn hand_back(mut self, account: AccountId) {
-        let Some(mut held) = self.held.take() else { return };
+        let Some(mut held) = self.held.take_if(|held| held.loan.is_worth_keeping(&account, &held.page))
+        else {
+            return;
+        };
         self.runtime.spawn(async move {
             let reset = timeout(RESET_LIMIT, reset::reset(&mut held.page)).await;
             if matches!(reset, Ok(Ok(true))) {

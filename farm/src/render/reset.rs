@@ -75,7 +75,7 @@ async fn blank(page: &mut Page) -> Result<bool, JobError> {
                 wanted = Some(loader.inner().clone());
             }
             event = page.events.next() => {
-                let event = event.ok_or(JobError::Cdp(CdpError::Closed))?;
+                let event = event.ok_or(JobError::Cdp(CdpError::PageGone))?;
                 if event.is::<EventLifecycleEvent>() {
                     let lifecycle: Lifecycle = event.parse()?;
                     if lifecycle.name == "load" && lifecycle.frame == page.main_frame {

@@ -159,7 +159,8 @@ async fn used_again(_: Arc<Shared>) {
         page.wait_for_timeout = wait.try_into().unwrap();
         let file = program.post(&page).send().await.unwrap().bytes().await.unwrap();
         assert_eq!(colour(&file), GREEN, "job {number}");
-        assert_eq!(warm().await, u64::try_from(number).unwrap(), "job {number}");
+        // The first leaves none, as nobody knew that there would be a second.
+        assert_eq!(warm().await, u64::try_from(number).unwrap().saturating_sub(1), "job {number}");
     }
     // Ten seconds ahead is too far for the next job.
     let mut long = html("x");
