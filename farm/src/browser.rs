@@ -36,6 +36,7 @@ use self::{identity::Identity, process::Process, stderr::LastWords, workspace::W
 use crate::{
     Config, StartError,
     cdp::{CdpError, Connection, Session},
+    egress::{Egress, Gate},
     frames::Frames,
 };
 
@@ -88,16 +89,20 @@ pub(crate) struct Launcher {
     /// This Chromium has answered that it does not draw on demand.
     draws_by_itself: AtomicBool,
     alive: TaskTracker,
+    egress: Egress,
+    /// The proxy of whatever is not a page of the farm's: nothing gets through it.
+    dead_end: Gate,
 }
 
 impl Launcher {
     /// Finds the browser and its user, and makes the directory for homes.
-    pub(crate) fn new(config: Config) -> Result<Self, StartError> {
+    pub(crate) async fn new(config: Config, egress: Egress) -> Result<Self, StartError> {
         let binary = binary::find(config.chromium.as_deref())?;
         let identity = Identity::resolve(config.browser_user.as_deref())?;
         let parent = std::env::temp_dir();
         let workspace =
             Workspace::create(&parent).map_err(|source| StartError::Workspace { path: parent, source })?;
+        let dead_end = egress.dead_end().await.map_err(StartError::Gate)?;
         process::adopt_orphans();
         if config.unsafe_no_sandbox {
             tracing::warn!(
@@ -111,6 +116,8 @@ impl Launcher {
             workspace: Mutex::new(Some(workspace)),
             draws_by_itself: AtomicBool::new(false),
             alive: TaskTracker::new(),
+            egress,
+            dead_end,
         })
     }
 
@@ -170,6 +177,7 @@ impl Launcher {
             product: version.product,
             connection: Arc::new(connection),
             frames: None,
+            egress: self.egress.clone(),
             process,
             last_words,
         })
@@ -186,7 +194,12 @@ impl Launcher {
         if let Identity::Other { uid, gid } = self.identity {
             command.args([format!("--reuid={uid}"), format!("--regid={gid}"), "--clear-groups".to_owned()]);
         }
-        command.arg("--").arg(&self.binary).args(switches::for_browser(&self.config, home, drawing));
+        command.arg("--").arg(&self.binary).args(switches::for_browser(
+            &self.config,
+            home,
+            drawing,
+            &self.dead_end.address(),
+        ));
         command.env_clear().envs(environment(home)).current_dir(home);
         command
             .fd_mappings(vec![
@@ -255,6 +268,7 @@ pub(crate) struct Browser {
     product: String,
     connection: Arc<Connection>,
     frames: Option<Frames>,
+    egress: Egress,
     process: Process,
     last_words: LastWords,
 }
@@ -273,6 +287,11 @@ impl Browser {
     /// Its frames, if it draws on demand.
     pub(crate) fn frames(&self) -> Option<&Frames> {
         self.frames.as_ref()
+    }
+
+    /// The way out for its pages.
+    pub(crate) fn egress(&self) -> &Egress {
+        &self.egress
     }
 
     /// Ends it at once: every call to it fails, and its pool replaces it.

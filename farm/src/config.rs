@@ -12,6 +12,8 @@ use std::{
     thread,
 };
 
+use crate::egress::EgressConfig;
+
 /// Settings of the render pool.
 #[derive(Debug, Clone, clap::Args)]
 #[command(next_help_heading = "Render farm")]
@@ -68,9 +70,13 @@ pub struct Config {
     pub unsafe_no_sandbox: bool,
 
     /// This host has this address, even if it is not a public one; may be given more than once
-    // Everything that is not public is refused, so this is the one way to render an intranet page.
+    // The operator has been there himself, so pages may reach it on every port.
     #[arg(long = "resolve", env = "PLATEN_RESOLVE", value_name = "HOST=IP", value_delimiter = ',')]
     pub resolve: Vec<Resolve>,
+
+    /// Where pages may go.
+    #[command(flatten)]
+    pub egress: EgressConfig,
 }
 
 const DEFAULT_QUEUE: usize = 64;
@@ -107,6 +113,7 @@ impl Default for Config {
             browser_user: None,
             unsafe_no_sandbox: false,
             resolve: Vec::new(),
+            egress: EgressConfig::default(),
         }
     }
 }
@@ -157,8 +164,7 @@ impl FromStr for Resolve {
     fn from_str(text: &str) -> Result<Self, InvalidResolve> {
         let (host, address) = text.split_once('=').ok_or(InvalidResolve::Shape)?;
         let invalid = || InvalidResolve::Host(host.to_owned());
-        // The name ends up in a switch of Chromium's with a grammar of its own, where a comma, a
-        // space or a star means something.
+        // Nothing that a URL would spell differently, or that means something in other settings.
         let Ok(url::Host::Domain(parsed)) = url::Host::parse(host) else { return Err(invalid()) };
         let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._".contains(&byte);
         let name = parsed.trim_end_matches('.');
@@ -198,12 +204,20 @@ mod tests {
     fn bad_values_and_unknown_settings_are_refused() {
         for arguments in [
             &["--browsers", "0"][..],
-            &["--slots", "-1"],
+            &["--slots", "a"],
             &["--recycle-after", "0"],
             &["--queues", "3"],
             &["--resolve", "example.com"],
+            &["--egress-allow", "10.0.0.0/33"],
+            &["--egress-deny", "a b"],
+            &["--egress-ports", "http"],
+            &["--egress-connections", "0"],
+            &["--egress-megabytes", "much"],
+            &["--egress-seconds", "soon"],
+            &["--dns", "dns.example"],
         ] {
-            parse(arguments).unwrap_err();
+            let error = parse(arguments).unwrap_err().to_string();
+            assert!(error.contains(arguments[0]), "{error}");
         }
     }
 

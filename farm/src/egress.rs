@@ -1,119 +1,113 @@
-//! Which hosts a page may reach.
+//! The egress guard: the one way from a page to the network.
 //!
-//! Every HTTP request of a page is held until its host's addresses were resolved and judged; one
-//! address that is not public is enough to refuse the host, unless the operator said where the
-//! host is. Invariant: a host that was refused is not asked for by the page itself, nor by its
-//! frames, nor through a redirect. Not covered: requests of workers, `WebSocket`s, and a name whose
-//! address changes between this judgement and Chromium's own look-up.
+//! Chromium is told of no name server and of one proxy only: this one. Each page has a port of it
+//! (gate) that knows whose job it is. A connection is asked for by host and port; the host is
+//! resolved here, once for a job, all its addresses are judged (rules), and one of those that were
+//! judged is dialled (dial). Plain HTTP is forwarded (forward), all else is a tunnel.
+//!
+//! Invariant: no packet goes where the verdict does not allow it, whatever a name resolves to next;
+//! no connection serves two jobs; none outlives its job; each decision leaves one line in the log
+//! and one count. Left to others: which job has which page (render), what the caller is told (load).
 
-use std::{net::IpAddr, sync::Arc};
+mod dial;
+mod forward;
+mod gate;
+mod meter;
+mod resolver;
+mod rules;
+mod settings;
+mod traffic;
+mod upstream;
+mod verdict;
 
-use platen_shared::{address, url_rule};
-use url::{Host, Url};
+use std::{
+    collections::HashSet,
+    io,
+    net::IpAddr,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
 
-use crate::config::Resolve;
+use url::Host;
 
-/// What is known of a host.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Judgement {
-    /// May be reached.
-    Allowed,
-    /// Has an address that is not public.
-    NotPublic,
-    /// Has no address.
-    NotFound,
+pub(crate) use self::{gate::Gate, traffic::Traffic};
+use self::{resolver::Resolver, rules::Rules, upstream::Upstream, verdict::Verdict};
+pub use self::{
+    settings::{EgressConfig, InvalidPlace, InvalidPorts, NameServer, Place, Ports},
+    upstream::InvalidUpstream,
+};
+use crate::{Config, StartError, metrics::Metrics};
+
+/// The guard: a cheap handle.
+#[derive(Debug, Clone)]
+pub(crate) struct Egress(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    rules: Rules,
+    resolver: Resolver,
+    upstream: Option<Upstream>,
+    limits: Limits,
+    metrics: Arc<Metrics>,
+    /// Ports of this machine on which the farm listens.
+    own_ports: Mutex<HashSet<u16>>,
 }
 
-/// The judge: a cheap handle.
-#[derive(Debug, Clone)]
-pub(crate) struct Egress {
-    known: Arc<[Resolve]>,
+/// What one job may do.
+#[derive(Debug, Clone, Copy)]
+struct Limits {
+    connections: u32,
+    bytes: u64,
+    time: std::time::Duration,
 }
 
 impl Egress {
-    /// A judge who takes the operator's word on the hosts in `known`.
-    pub(crate) fn new(known: &[Resolve]) -> Self {
-        Self { known: known.into() }
-    }
-
-    /// Judges where a URL leads. Asks the system's resolver.
-    pub(crate) async fn judge(&self, url: &Url) -> Judgement {
-        let addresses: Vec<IpAddr> = match url.host() {
-            Some(Host::Ipv4(address)) => vec![address.into()],
-            Some(Host::Ipv6(address)) => vec![address.into()],
-            Some(Host::Domain(name)) => {
-                if self.is_known(name) {
-                    return Judgement::Allowed;
-                }
-                if url_rule::is_local_name(name) {
-                    return Judgement::NotPublic;
-                }
-                let port = url.port_or_known_default().unwrap_or(0);
-                match tokio::net::lookup_host((name, port)).await {
-                    Ok(found) => found.map(|socket| socket.ip()).collect(),
-                    Err(error) => {
-                        tracing::debug!(%error, "a host name was not resolved");
-                        Vec::new()
-                    }
-                }
-            }
-            None => Vec::new(),
+    /// A guard with these settings.
+    pub(crate) fn new(config: &Config, metrics: Arc<Metrics>) -> Result<Self, StartError> {
+        let settings = &config.egress;
+        let rules = Rules {
+            known: config.resolve.clone(),
+            allow: settings.allow.clone(),
+            deny: settings.deny.clone(),
+            ports: settings.ports.clone(),
         };
-        judge_addresses(&addresses)
+        let limits = Limits {
+            connections: settings.connections.get(),
+            bytes: u64::from(settings.megabytes.get()) * 1_000_000,
+            time: std::time::Duration::from_secs(settings.seconds.get().into()),
+        };
+        let upstream = settings.proxy.as_ref().map(Upstream::parse).transpose()?;
+        let resolver = Resolver::new(&settings.dns)?;
+        Ok(Self(Arc::new(Inner { rules, resolver, upstream, limits, metrics, own_ports: Mutex::default() })))
     }
 
-    fn is_known(&self, name: &str) -> bool {
-        // Exactly so: Chromium is told the same names, and looks `name.` up elsewhere.
-        self.known.iter().any(|rule| rule.host().eq_ignore_ascii_case(name))
-    }
-}
-
-fn judge_addresses(addresses: &[IpAddr]) -> Judgement {
-    if addresses.is_empty() {
-        Judgement::NotFound
-    } else if addresses.iter().all(|address| address::classify(*address).is_public()) {
-        Judgement::Allowed
-    } else {
-        Judgement::NotPublic
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    async fn judge(url: &str) -> Judgement {
-        let known = ["intranet.test=10.0.0.7".parse().unwrap()];
-        Egress::new(&known).judge(&Url::parse(url).unwrap()).await
+    /// Opens a port for a page.
+    pub(crate) async fn gate(&self) -> io::Result<Gate> {
+        Gate::open(self, Verdict::NoJob).await
     }
 
-    #[tokio::test]
-    async fn literal_addresses_and_local_names_are_judged_without_asking() {
-        assert_eq!(judge("http://1.1.1.1/").await, Judgement::Allowed);
-        for url in [
-            "http://127.0.0.1/",
-            "http://0x7f000001/",
-            "http://[::1]/",
-            "http://[::ffff:10.0.0.1]/",
-            "http://169.254.169.254/latest/",
-            "http://localhost/",
-            "http://a.localhost./",
-        ] {
-            assert_eq!(judge(url).await, Judgement::NotPublic, "{url}");
-        }
+    /// Opens a port for what browsers ask for of their own accord, through which nothing gets.
+    pub(crate) async fn dead_end(&self) -> io::Result<Gate> {
+        Gate::open(self, Verdict::Browser).await
     }
 
-    #[tokio::test]
-    async fn a_host_the_operator_placed_is_allowed() {
-        assert_eq!(judge("http://intranet.test:8080/x").await, Judgement::Allowed);
-        assert_eq!(judge("http://INTRANET.test/x").await, Judgement::Allowed);
+    /// The account of a job that begins.
+    pub(crate) fn traffic(&self, job: &str) -> Arc<Traffic> {
+        Arc::new(Traffic::new(self.clone(), job))
     }
 
-    #[test]
-    fn one_address_that_is_not_public_spoils_the_rest() {
-        let addresses: Vec<IpAddr> = vec!["1.1.1.1".parse().unwrap(), "10.0.0.1".parse().unwrap()];
-        assert_eq!(judge_addresses(&addresses), Judgement::NotPublic);
-        assert_eq!(judge_addresses(&addresses[..1]), Judgement::Allowed);
-        assert_eq!(judge_addresses(&[]), Judgement::NotFound);
+    /// Keeps pages away from a port on which the farm listens.
+    pub(crate) fn forbid_port(&self, port: u16) {
+        self.own_ports().insert(port);
+    }
+
+    fn own_ports(&self) -> MutexGuard<'_, HashSet<u16>> {
+        self.0.own_ports.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Counts a decision and writes it down.
+    fn report(&self, job: &str, host: &Host<String>, port: u16, address: Option<IpAddr>, verdict: Verdict) {
+        self.0.metrics.egress_decided(verdict.name());
+        let address = address.map(tracing::field::display);
+        tracing::info!(job, %host, port, address, verdict = verdict.name(), "egress");
     }
 }

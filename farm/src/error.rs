@@ -9,10 +9,12 @@ use axum::{
     http::{HeaderValue, StatusCode, header::RETRY_AFTER},
     response::{IntoResponse, Response},
 };
+use hickory_resolver::net::NetError;
 use nix::errno::Errno;
 use platen_shared::refusal::Refusal;
 
 pub use crate::browser::LaunchError;
+use crate::egress::InvalidUpstream;
 
 /// Why [`crate::Farm::start`] failed. `Display` tells the operator what to do about it.
 #[derive(Debug, thiserror::Error)]
@@ -61,6 +63,15 @@ pub enum StartError {
         #[source]
         source: io::Error,
     },
+    /// No port for the guard between pages and the network.
+    #[error("the egress guard cannot listen on a port of this machine")]
+    Gate(#[source] io::Error),
+    /// Names could not be resolved.
+    #[error("no name server can be asked; check --dns or PLATEN_DNS, or the system's resolv.conf")]
+    Resolver(#[source] NetError),
+    /// The operator's proxy is none.
+    #[error("--egress-proxy or PLATEN_EGRESS_PROXY cannot be used: {0}")]
+    EgressProxy(#[from] InvalidUpstream),
     /// No browser came up.
     #[error("no browser could be started")]
     Launch(#[source] LaunchError),

@@ -22,7 +22,7 @@ use crate::{
     Config, FarmToken, StartError,
     admission::{Admission, Slot},
     browser::Launcher,
-    egress::{Egress, Judgement},
+    egress::{Egress, Traffic},
     http,
     metrics::{self, Metrics},
     pool::{Layout, Pool},
@@ -81,9 +81,9 @@ impl Farm {
             page_jobs: config.page_jobs.get(),
         };
         let admission = Admission::new(slots, config.queue);
-        let egress = Egress::new(&config.resolve);
         let metrics = Arc::new(Metrics::new());
-        let launcher = Launcher::new(config)?;
+        let egress = Egress::new(&config, Arc::clone(&metrics))?;
+        let launcher = Launcher::new(config, egress.clone()).await?;
         let pool = Pool::start(launcher, layout, Arc::clone(&metrics)).await.map_err(StartError::Launch)?;
         let drawing = if pool.draws_on_demand() { "on demand" } else { "by itself" };
         tracing::info!(browsers, slots, product = pool.product(), drawing, "the farm is ready");
@@ -96,8 +96,21 @@ impl Farm {
     /// # Errors
     /// [`Refusal`], whose cause has been logged.
     pub async fn render(&self, job: &RenderJob, time_left: Duration) -> Result<Rendered, Refusal> {
+        self.render_as("", job, time_left).await
+    }
+
+    /// As [`Farm::render`], for a job with a name by which the log tells what its page asked for.
+    ///
+    /// # Errors
+    /// [`Refusal`], whose cause has been logged.
+    pub async fn render_as(
+        &self,
+        name: &str,
+        job: &RenderJob,
+        time_left: Duration,
+    ) -> Result<Rendered, Refusal> {
         let mut tally = Tally { metrics: &self.inner.metrics, outcome: "hung_up" };
-        let result = self.inner.render(job, time_left.min(LONGEST)).await;
+        let result = self.inner.render(name, job, time_left.min(LONGEST)).await;
         tally.outcome = result.as_ref().map_or_else(metrics::outcome, |_| "rendered");
         result
     }
@@ -119,9 +132,18 @@ impl Farm {
         token: FarmToken,
         shutdown: impl Future<Output = ()> + Send,
     ) -> io::Result<()> {
+        if let Ok(address) = listener.local_addr() {
+            self.forbid_port(address.port());
+        }
         let served = http::serve(listener, self.router(token), shutdown, self.drain()).await;
         self.shutdown().await;
         served
+    }
+
+    /// Keeps pages away from a port of this machine, even where the operator allows its address: one on
+    /// which the service itself listens.
+    pub fn forbid_port(&self, port: u16) {
+        self.inner.egress.forbid_port(port);
     }
 
     /// Takes no more jobs, waits for the running ones (at most one job's deadline), ends the
@@ -151,39 +173,37 @@ impl Farm {
 }
 
 impl Inner {
-    async fn render(&self, job: &RenderJob, time_left: Duration) -> Result<Rendered, Refusal> {
+    async fn render(&self, name: &str, job: &RenderJob, time_left: Duration) -> Result<Rendered, Refusal> {
         let arrived = Instant::now();
         let deadline = arrived + time_left;
         let slot = self.admission.admit(&job.account, deadline).await?;
         let admitted = Instant::now();
         self.metrics.job_admitted(admitted - arrived);
-        timeout_at(deadline, self.judge(job)).await.map_err(|_| Refusal::Deadline)??;
-        let bytes = self.attempt(job, Arc::new(slot), deadline).await?;
+        let traffic = self.egress.traffic(name);
+        if let Source::Url(url) = &job.source {
+            let judged = timeout_at(deadline, traffic.judge(url.as_url())).await;
+            judged.map_err(|_| Refusal::Deadline)??;
+        }
+        let bytes = self.attempt(job, &traffic, Arc::new(slot), deadline).await?;
         let rendered_in = admitted.elapsed();
         let format = job.output.format();
         self.metrics.job_rendered(format, rendered_in);
         Ok(Rendered { bytes, format, waited: admitted - arrived, rendered_in })
     }
 
-    /// Refuses a URL that leads nowhere, or where no page may be fetched, before a browser is
-    /// bothered with it.
-    async fn judge(&self, job: &RenderJob) -> Result<(), Refusal> {
-        let Source::Url(url) = &job.source else { return Ok(()) };
-        let host = || url.as_url().host_str().unwrap_or_default().to_owned();
-        match self.egress.judge(url.as_url()).await {
-            Judgement::Allowed => Ok(()),
-            Judgement::NotPublic => Err(Refusal::AddressNotPublic { host: host() }),
-            Judgement::NotFound => Err(Refusal::NameNotFound { host: host() }),
-        }
-    }
-
-    async fn attempt(&self, job: &RenderJob, slot: Arc<Slot>, deadline: Instant) -> Result<Bytes, Refusal> {
+    async fn attempt(
+        &self,
+        job: &RenderJob,
+        traffic: &Arc<Traffic>,
+        slot: Arc<Slot>,
+        deadline: Instant,
+    ) -> Result<Bytes, Refusal> {
         let mut attempt = 1;
         loop {
             let Ok(Some(loan)) = timeout_at(deadline, self.pool.lend(&job.account)).await else {
                 return Err(if attempt == 1 { Refusal::NoBrowser } else { Refusal::Broken });
             };
-            let error = match render::render(job, loan, Arc::clone(&slot), &self.egress, deadline).await {
+            let error = match render::render(job, loan, Arc::clone(&slot), traffic, deadline).await {
                 Ok(bytes) => return Ok(bytes),
                 Err(JobError::Refused(refusal)) => return Err(refusal),
                 // It had not begun. Each of these takes a page away, so there is an end to them.

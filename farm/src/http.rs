@@ -129,7 +129,7 @@ async fn render(
         }
     };
     line.about(&job);
-    match app.farm.render(&job, time_left(&headers)).await {
+    match app.farm.render_as(&line.request_id, &job, time_left(&headers)).await {
         Ok(file) => line.rendered(file),
         Err(refusal) => line.refused(refusal),
     }

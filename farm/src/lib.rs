@@ -40,6 +40,7 @@ mod token;
 
 pub use cdp::CdpError;
 pub use config::{Config, InvalidResolve, Resolve};
+pub use egress::{EgressConfig, InvalidPlace, InvalidPorts, InvalidUpstream, NameServer, Place, Ports};
 pub use error::{LaunchError, StartError};
 pub use farm::{Farm, Rendered};
 pub use token::{EmptyToken, FarmToken};

@@ -70,6 +70,11 @@ struct ByReason {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ByVerdict {
+    verdict: &'static str,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct ByOutcome {
     outcome: &'static str,
 }
@@ -95,6 +100,8 @@ pub(crate) struct Metrics {
     browsers: Gauge,
     browser_starts: Counter,
     browser_ends: Family<ByReason, Counter>,
+    egress: Family<ByVerdict, Counter>,
+    egress_bytes: Counter,
 }
 
 impl Metrics {
@@ -114,6 +121,8 @@ impl Metrics {
             browsers: Gauge::default(),
             browser_starts: Counter::default(),
             browser_ends: Family::default(),
+            egress: Family::default(),
+            egress_bytes: Counter::default(),
         };
         let registry = &mut metrics.registry;
         registry.register("jobs", "Jobs by how they ended", metrics.jobs.clone());
@@ -136,6 +145,8 @@ impl Metrics {
         registry.register("browsers", "Browsers that are ready", metrics.browsers.clone());
         registry.register("browser_starts", "Browsers started", metrics.browser_starts.clone());
         registry.register("browser_ends", "Browsers gone, by reason", metrics.browser_ends.clone());
+        registry.register("egress", "Connections that pages asked for, by verdict", metrics.egress.clone());
+        registry.register("egress_bytes", "Bytes that pages sent and received", metrics.egress_bytes.clone());
         metrics
     }
 
@@ -192,6 +203,16 @@ impl Metrics {
             BrowserEnd::StartFailed => "start_failed",
         };
         self.browser_ends.get_or_create(&ByReason { reason }).inc();
+    }
+
+    /// A connection was decided on.
+    pub(crate) fn egress_decided(&self, verdict: &'static str) {
+        self.egress.get_or_create(&ByVerdict { verdict }).inc();
+    }
+
+    /// A page sent or received something.
+    pub(crate) fn egress_bytes(&self, bytes: u64) {
+        self.egress_bytes.inc_by(bytes);
     }
 
     /// The text that Prometheus reads.

@@ -1,14 +1,13 @@
 //! A page in a browser context of its own.
 //!
 //! Invariant: a page that [`Page::open`] returns shows an empty document, tells all that the farm needs to
-//! know of it, and holds every request of its own for judgement; one that cannot be opened is closed
+//! know of it, and has no way to the network but its own gate; one that cannot be opened is closed
 //! again. Left to others: whose page it is, and closing it in the end (pool, lease).
 
-use std::time::Duration;
+use std::{io, time::Duration};
 
 use chromiumoxide_cdp::cdp::browser_protocol::{
     browser::{BrowserContextId, SetDownloadBehaviorBehavior, SetDownloadBehaviorParams},
-    fetch::{self, RequestPattern},
     inspector::{self, EventTargetCrashed},
     network,
     page::{self, EventLifecycleEvent, SetLifecycleEventsEnabledParams},
@@ -25,6 +24,7 @@ use crate::{
     browser::Browser,
     cdp::{CdpError, Events, Session},
     clock::Clock,
+    egress::Gate,
     frames::Frames,
 };
 
@@ -51,6 +51,8 @@ pub(crate) struct Page {
     pub(crate) jobs: u32,
     /// It has done something that no reset is known to undo.
     pub(crate) touched: bool,
+    /// Its way to the network.
+    pub(crate) gate: Gate,
     context: BrowserContextId,
 }
 
@@ -60,6 +62,9 @@ pub(crate) enum PageError {
     /// The browser said no, or is gone.
     #[error("the browser failed")]
     Cdp(#[from] CdpError),
+    /// There is no port for its gate.
+    #[error("no port for the page's requests")]
+    Gate(#[source] io::Error),
     /// It died before it was there.
     #[error("the page crashed while it was opened")]
     Crashed,
@@ -72,10 +77,17 @@ impl Page {
     /// Opens a page. Must be polled to its end.
     pub(crate) async fn open(browser: &Browser) -> Result<Self, PageError> {
         let connection = browser.connection();
-        let create = CreateBrowserContextParams { dispose_on_detach: Some(true), ..Default::default() };
+        let gate = browser.egress().gate().await.map_err(PageError::Gate)?;
+        let create = CreateBrowserContextParams {
+            dispose_on_detach: Some(true),
+            proxy_server: Some(gate.address()),
+            // Not even to this machine is there a way past it.
+            proxy_bypass_list: Some("<-loopback>".to_owned()),
+            ..Default::default()
+        };
         let created = timeout(OPEN_LIMIT, connection.call(&create)).await.map_err(|_| PageError::Hangs)?;
         let context = created?.browser_context_id;
-        match timeout(OPEN_LIMIT, Self::open_in(browser, context.clone())).await {
+        match timeout(OPEN_LIMIT, Self::open_in(browser, context.clone(), gate)).await {
             Ok(Ok(page)) => Ok(page),
             failed => {
                 connection.send(&DisposeBrowserContextParams::new(context))?;
@@ -84,7 +96,7 @@ impl Page {
         }
     }
 
-    async fn open_in(browser: &Browser, context: BrowserContextId) -> Result<Self, PageError> {
+    async fn open_in(browser: &Browser, context: BrowserContextId, gate: Gate) -> Result<Self, PageError> {
         let connection = browser.connection();
         let mut download = SetDownloadBehaviorParams::new(SetDownloadBehaviorBehavior::Deny);
         download.browser_context_id = Some(context.clone());
@@ -100,8 +112,18 @@ impl Page {
         let (session, events) = Session::new(connection.clone(), session);
         let main_frame = target.inner().clone();
         let gone = CancellationToken::new();
-        let mut page =
-            Self { session, events, main_frame, frames, gone, clock: None, jobs: 0, touched: false, context };
+        let mut page = Self {
+            session,
+            events,
+            main_frame,
+            frames,
+            gone,
+            clock: None,
+            jobs: 0,
+            touched: false,
+            gate,
+            context,
+        };
         page.listen().await?;
         Ok(page)
     }
@@ -110,15 +132,6 @@ impl Page {
     /// a job's.
     async fn listen(&mut self) -> Result<(), PageError> {
         let session = &self.session;
-        let hold = fetch::EnableParams {
-            // Only requests that leave the machine: `data:` and `blob:` need nobody's leave.
-            patterns: Some(vec![RequestPattern {
-                url_pattern: Some("http*".to_owned()),
-                ..Default::default()
-            }]),
-            handle_auth_requests: None,
-        };
-        let hold = session.start(&hold)?;
         // Bodies are never asked for, so none is kept.
         let network = session.start(&network::EnableParams {
             max_total_buffer_size: Some(0),
@@ -132,7 +145,6 @@ impl Page {
         session.send(&inspector::EnableParams {})?;
         session.send(&page::EnableParams::default())?;
         session.send(&SetLifecycleEventsEnabledParams::new(true))?;
-        hold.await?;
         network.await?;
         while let Some(event) = self.events.next().await {
             if event.is::<EventTargetCrashed>() {

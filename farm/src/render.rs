@@ -12,9 +12,12 @@ mod pump;
 mod reset;
 mod settle;
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicBool, Ordering},
+use std::{
+    io,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 
 use bytes::Bytes;
@@ -31,7 +34,7 @@ use self::{attendant::Attendant, lease::Lease, pump::Pump, settle::Patience};
 use crate::{
     admission::Slot,
     cdp::{BinaryError, CdpError},
-    egress::Egress,
+    egress::Traffic,
     page::Page,
     pool::Loan,
 };
@@ -51,6 +54,9 @@ pub(crate) enum JobError {
     /// The browser died, or said no.
     #[error("the browser failed")]
     Cdp(#[from] CdpError),
+    /// The system gives the page no port.
+    #[error("no port for a page's requests")]
+    Gate(#[source] io::Error),
     /// The browser opens no page, or an empty one does not answer.
     #[error("the browser hangs")]
     Stuck,
@@ -73,7 +79,7 @@ pub(crate) async fn render(
     job: &RenderJob,
     loan: Loan,
     slot: Arc<Slot>,
-    egress: &Egress,
+    traffic: &Arc<Traffic>,
     deadline: Instant,
 ) -> Result<Bytes, JobError> {
     let late = |_| JobError::Refused(Refusal::Deadline);
@@ -82,7 +88,10 @@ pub(crate) async fn render(
     let taking = Lease::take(loan, slot, &job.account, reuse);
     let mut lease = timeout_at(deadline, taking).await.map_err(late)??;
     let (page, loan) = lease.page();
-    let rendered = timeout_at(deadline, run(page, loan, job, egress)).await;
+    let pass = page.gate.admit(traffic);
+    let rendered = timeout_at(deadline, run(page, loan, job, traffic)).await;
+    drop(pass);
+    page.touched |= page.gate.is_used();
     match &rendered {
         // It may be the browser's fault, and a fresh one costs less than finding out.
         Err(_) => loan.retire(),
@@ -104,14 +113,14 @@ impl From<BinaryError> for JobError {
     }
 }
 
-async fn run(page: &mut Page, loan: &Loan, job: &RenderJob, egress: &Egress) -> Result<Bytes, JobError> {
+async fn run(page: &mut Page, loan: &Loan, job: &RenderJob, traffic: &Traffic) -> Result<Bytes, JobError> {
     let job_host = match &job.source {
         Source::Url(url) => url.as_url().host_str(),
         Source::Html(_) => None,
     };
     page.jobs += 1;
     let Page { session, events, main_frame, frames, gone, clock, touched, .. } = page;
-    let (attendant, mut progress) = Attendant::new(session, events, main_frame, touched, job_host, egress);
+    let (attendant, mut progress) = Attendant::new(session, events, main_frame, touched, job_host, traffic);
     let mut pump = Pump::new(session, frames.as_ref(), gone, clock, progress.clone());
     let patience = Patience { milestone: job.wait_until, wait: job.wait_for_timeout };
     let begun = AtomicBool::new(false);
@@ -120,7 +129,7 @@ async fn run(page: &mut Page, loan: &Loan, job: &RenderJob, egress: &Egress) -> 
         pump.catch_up().await?;
         begun.store(true, Ordering::Relaxed);
         let loaded = async {
-            load::deliver(session, main_frame, &job.source, &mut progress).await?;
+            load::deliver(session, main_frame, &job.source, traffic, &mut progress).await?;
             settle::event(&mut progress, job.wait_until).await;
             Ok(())
         };

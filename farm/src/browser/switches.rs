@@ -3,12 +3,12 @@
 //! Invariant: every switch stands here with its reason; none of them weakens the sandbox, save the
 //! one an operator asks for by name.
 
-use std::{fmt::Write as _, path::Path};
+use std::path::Path;
 
 use nix::sys::statvfs::statvfs;
 
 use super::Drawing;
-use crate::config::{Config, Resolve};
+use crate::config::Config;
 
 /// What every browser gets.
 const ALWAYS: &[&str] = &[
@@ -39,23 +39,27 @@ const ALWAYS: &[&str] = &[
     // No extensions, and none of the built-in ones that run in the background.
     "--disable-extensions",
     "--disable-component-extensions-with-background-pages",
+    // WebRtcHideLocalIpsWithMdns: would listen on the local network's multicast address, to give
+    // names to candidates that the policy below keeps from being made.
     // IsolateOrigins, site-per-process: a page and its frames live in one process, which one
     // session can watch and one signal can end. Two jobs never share a process: each has a browser
     // context of its own. The others talk to services.
-    // LocalNetworkAccessChecks: the farm is the judge of where a page may go, and the same on a page's
-    // first document as on its next.
     // PaintHolding, BackForwardCache, ProactivelySwapBrowsingInstance, RenderDocument: the next
     // document of a page takes over its process and its frame at once, and nothing of the former one
     // is kept for coming back to.
-    "--disable-features=IsolateOrigins,site-per-process,LocalNetworkAccessChecks,PaintHolding,BackForwardCache,ProactivelySwapBrowsingInstance,RenderDocument,Translate,MediaRouter,OptimizationHints,AutofillServerCommunication,CertificateTransparencyComponentUpdater",
+    "--disable-features=WebRtcHideLocalIpsWithMdns,IsolateOrigins,site-per-process,PaintHolding,BackForwardCache,ProactivelySwapBrowsingInstance,RenderDocument,Translate,MediaRouter,OptimizationHints,AutofillServerCommunication,CertificateTransparencyComponentUpdater",
     "--disable-site-isolation-trials",
-    // No UDP: not for HTTP/3, not for WebRTC.
+    // No UDP: not for HTTP/3, not for WebRTC. (A peer connection binds a port all the same, and sends
+    // nothing from it.)
     "--disable-quic",
     "--force-webrtc-ip-handling-policy=disable_non_proxied_udp",
     // A name is resolved when it is needed; a page's hints do not make requests by themselves.
     "--dns-prefetch-disable",
-    // The environment is the farm's business: no proxy but a configured one.
-    "--no-proxy-server",
+    // Not even to this machine is there a way past the proxy.
+    "--proxy-bypass-list=<-loopback>",
+    // Chromium has no name server: names are the proxy's business, and the proxy is found by its
+    // address. So nothing that does not know of the proxy finds anything either.
+    "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
     // window.open gives null, as a popup blocker does: a second page would outlive its use.
     "--block-new-web-contents",
     // A question that nobody can answer is answered with no.
@@ -94,15 +98,14 @@ const ON_DEMAND: &[&str] = &[
 /// unless told otherwise.
 const ENOUGH_SHARED_MEMORY: u64 = 512 * 1024 * 1024;
 
-/// The command line for a browser whose home is `home`.
-pub(super) fn for_browser(config: &Config, home: &Path, drawing: Drawing) -> Vec<String> {
+/// The command line for a browser whose home is `home`. What it fetches of its own accord, for no
+/// page of the farm's, goes to `proxy`.
+pub(super) fn for_browser(config: &Config, home: &Path, drawing: Drawing, proxy: &str) -> Vec<String> {
     let mut switches: Vec<String> = ALWAYS.iter().map(ToString::to_string).collect();
+    switches.push(format!("--proxy-server={proxy}"));
     switches.push(format!("--user-data-dir={}", home.join("profile").display()));
     if drawing == Drawing::OnDemand {
         switches.extend(ON_DEMAND.iter().map(ToString::to_string));
-    }
-    if !config.resolve.is_empty() {
-        switches.push(host_resolver_rules(&config.resolve));
     }
     if !has_enough_shared_memory() {
         switches.push("--disable-dev-shm-usage".to_owned());
@@ -111,19 +114,6 @@ pub(super) fn for_browser(config: &Config, home: &Path, drawing: Drawing) -> Vec
         switches.push("--no-sandbox".to_owned());
     }
     switches
-}
-
-fn host_resolver_rules(resolve: &[Resolve]) -> String {
-    let mut switch = String::from("--host-resolver-rules=");
-    for (index, rule) in resolve.iter().enumerate() {
-        let comma = if index == 0 { "" } else { "," };
-        let address = match rule.address() {
-            std::net::IpAddr::V4(address) => address.to_string(),
-            std::net::IpAddr::V6(address) => format!("[{address}]"),
-        };
-        let _ = write!(switch, "{comma}MAP {} {address}", rule.host());
-    }
-    switch
 }
 
 fn has_enough_shared_memory() -> bool {
@@ -139,19 +129,24 @@ mod tests {
     #[test]
     fn the_sandbox_stays_on_unless_told() {
         let has = |config: &Config| {
-            for_browser(config, Path::new("/h"), Drawing::OnDemand).contains(&"--no-sandbox".to_owned())
+            for_browser(config, Path::new("/h"), Drawing::OnDemand, "http://127.0.0.1:9")
+                .contains(&"--no-sandbox".to_owned())
         };
         assert!(!has(&Config::default()));
         assert!(has(&Config { unsafe_no_sandbox: true, ..Config::default() }));
     }
 
     #[test]
-    fn names_with_a_given_address_are_mapped() {
-        let resolve: Vec<Resolve> =
-            ["a.test=127.0.0.1", "b.test=::1"].iter().map(|text| text.parse().unwrap()).collect();
-        assert_eq!(
-            host_resolver_rules(&resolve),
-            "--host-resolver-rules=MAP a.test 127.0.0.1,MAP b.test [::1]"
-        );
+    fn there_is_one_way_out() {
+        let switches =
+            for_browser(&Config::default(), Path::new("/h"), Drawing::ByItself, "http://127.0.0.1:9");
+        for switch in [
+            "--proxy-server=http://127.0.0.1:9",
+            "--proxy-bypass-list=<-loopback>",
+            "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
+        ] {
+            assert_eq!(switches.iter().filter(|has| *has == switch).count(), 1, "{switch}");
+        }
+        assert!(!switches.contains(&"--no-proxy-server".to_owned()));
     }
 }

@@ -1,26 +1,21 @@
-//! What a page needs while a job runs: answers to its dialogs, leave for its requests, and an eye
-//! on how far it has loaded and whether it lives.
+//! What a page needs while a job runs: answers to its dialogs, and an eye on how far it has loaded,
+//! where it went and whether it lives.
 //!
-//! Invariant: a dialog or a held request never waits for the job's own steps, nor the other way
-//! round. Runs beside them, in the same future: when one is dropped, so is the other.
+//! Invariant: a dialog never waits for the job's own steps, nor the other way round. Runs beside
+//! them, in the same future: when one is dropped, so is the other.
 
-use std::{
-    borrow::Cow,
-    collections::{HashMap, HashSet},
-};
+use std::{borrow::Cow, collections::HashSet};
 
 use chromiumoxide_cdp::cdp::browser_protocol::{
     emulation::EventVirtualTimeBudgetExpired,
-    fetch::{ContinueRequestParams, EventRequestPaused, FailRequestParams},
     inspector::EventTargetCrashed,
     network::{
-        ErrorReason, EventLoadingFailed, EventLoadingFinished, EventRequestWillBeSent, EventWebSocketCreated,
+        EventLoadingFailed, EventLoadingFinished, EventRequestWillBeSent, EventWebSocketCreated,
         EventWebTransportCreated,
     },
     page::{EventJavascriptDialogOpening, EventLifecycleEvent, HandleJavaScriptDialogParams},
     target::EventAttachedToTarget,
 };
-use futures::{StreamExt as _, future::BoxFuture, stream::FuturesUnordered};
 use platen_shared::refusal::Refusal;
 use serde::Deserialize;
 use tokio::{sync::watch, time::Instant};
@@ -29,7 +24,7 @@ use url::Url;
 use super::JobError;
 use crate::{
     cdp::{CdpError, Event, Events, Session},
-    egress::{Egress, Judgement},
+    egress::Traffic,
 };
 
 /// How far the main document has come.
@@ -73,45 +68,46 @@ pub(super) struct Attendant<'a> {
     /// The host to name when the main document may not be fetched: the job's own, because a
     /// redirect's target is not for the caller to learn.
     job_host: Option<&'a str>,
-    egress: &'a Egress,
+    traffic: &'a Traffic,
     progress: watch::Sender<Progress>,
     requests: HashSet<String>,
-    judged: HashMap<String, Judgement>,
-    held: HashMap<String, Vec<Held>>,
-    judging: FuturesUnordered<BoxFuture<'a, (String, Judgement)>>,
+    /// The latest request for a main document.
+    document: Option<Document>,
 }
 
-/// A request that waits for a judgement.
-struct Held {
+/// A request for a main document.
+struct Document {
     id: String,
-    is_main_document: bool,
+    /// Where it went first.
+    first: String,
+    /// Where a redirect sent it last.
+    last: String,
 }
+
+/// What stands for an address in a message: no message names one.
+const NAMELESS: &str = "the page's destination";
 
 impl<'a> Attendant<'a> {
-    /// An attendant for a page that shows an empty document. `job_host` is the host of the job's URL,
-    /// which has been judged already.
+    /// An attendant for a page that shows an empty document. `job_host` is the host of the job's URL.
     pub(super) fn new(
         session: &'a Session,
         events: &'a mut Events,
         main_frame: &'a str,
         touched: &'a mut bool,
         job_host: Option<&'a str>,
-        egress: &'a Egress,
+        traffic: &'a Traffic,
     ) -> (Self, watch::Receiver<Progress>) {
         let (progress, watched) = watch::channel(Progress::new(Instant::now()));
-        let judged = job_host.map(|host| (host.to_owned(), Judgement::Allowed)).into_iter().collect();
         let attendant = Self {
             session,
             events,
             main_frame,
             touched,
             job_host,
-            egress,
+            traffic,
             progress,
             requests: HashSet::new(),
-            judged,
-            held: HashMap::new(),
-            judging: FuturesUnordered::new(),
+            document: None,
         };
         (attendant, watched)
     }
@@ -119,14 +115,8 @@ impl<'a> Attendant<'a> {
     /// Attends for as long as it is polled; returns only what ends the job.
     pub(super) async fn attend(mut self) -> JobError {
         loop {
-            let done = tokio::select! {
-                event = self.events.next() => match event {
-                    Some(event) => self.on_event(&event),
-                    None => return JobError::Cdp(CdpError::PageGone),
-                },
-                Some((host, judgement)) = self.judging.next() => self.on_judgement(host, judgement),
-            };
-            if let Err(error) = done {
+            let Some(event) = self.events.next().await else { return JobError::Cdp(CdpError::PageGone) };
+            if let Err(error) = self.on_event(&event) {
                 return error;
             }
         }
@@ -138,13 +128,19 @@ impl<'a> Attendant<'a> {
         }
         if event.is::<EventLifecycleEvent>() {
             self.on_lifecycle(&event.parse()?);
-        } else if event.is::<EventRequestPaused>() {
-            self.on_request_paused(event.parse()?)?;
         } else if event.is::<EventRequestWillBeSent>() {
-            self.requests.insert(event.parse::<Request>()?.id);
+            let sent: Sent<'_> = event.parse()?;
+            if sent.kind == Some("Document") && sent.frame == Some(self.main_frame) {
+                self.on_document(sent.id, &sent.request.url);
+            }
+            self.requests.insert(sent.id.to_owned());
             self.note_requests();
         } else if event.is::<EventLoadingFinished>() || event.is::<EventLoadingFailed>() {
-            self.requests.remove(&event.parse::<Request>()?.id);
+            let id = event.parse::<Request>()?.id;
+            if event.is::<EventLoadingFailed>() {
+                self.on_failure(&id)?;
+            }
+            self.requests.remove(&id);
             self.note_requests();
         } else if event.is::<EventVirtualTimeBudgetExpired>() {
             self.progress.send_modify(|progress| progress.expired += 1);
@@ -193,48 +189,29 @@ impl<'a> Attendant<'a> {
         });
     }
 
-    fn on_request_paused(&mut self, paused: Paused) -> Result<(), JobError> {
-        let is_main_document = paused.kind == "Document" && paused.frame == self.main_frame;
-        let held = Held { id: paused.id, is_main_document };
-        let Some((url, host)) = Url::parse(&paused.request.url)
-            .ok()
-            .and_then(|url| url.host_str().map(ToOwned::to_owned).map(|host| (url, host)))
-        else {
-            return self.answer(&held, "", Judgement::NotFound);
-        };
-        if let Some(&judgement) = self.judged.get(&host) {
-            return self.answer(&held, &host, judgement);
+    fn on_document(&mut self, id: &str, url: &str) {
+        match &mut self.document {
+            Some(document) if document.id == id => url.clone_into(&mut document.last),
+            document => {
+                *document = Some(Document { id: id.to_owned(), first: url.to_owned(), last: url.to_owned() });
+            }
         }
-        if let Some(others) = self.held.get_mut(&host) {
-            others.push(held);
+    }
+
+    /// A page that goes where it may not is no page.
+    fn on_failure(&self, id: &str) -> Result<(), JobError> {
+        let Some(document) = self.document.as_ref().filter(|document| document.id == id) else {
+            return Ok(());
+        };
+        if !Url::parse(&document.last).is_ok_and(|last| self.traffic.denied(&last)) {
             return Ok(());
         }
-        self.held.insert(host.clone(), vec![held]);
-        let egress = self.egress;
-        self.judging.push(Box::pin(async move { (host, egress.judge(&url).await) }));
-        Ok(())
-    }
-
-    fn on_judgement(&mut self, host: String, judgement: Judgement) -> Result<(), JobError> {
-        for held in self.held.remove(&host).unwrap_or_default() {
-            self.answer(&held, &host, judgement)?;
-        }
-        self.judged.insert(host, judgement);
-        Ok(())
-    }
-
-    fn answer(&self, held: &Held, host: &str, judgement: Judgement) -> Result<(), JobError> {
-        let fail = |reason| self.session.send(&FailRequestParams::new(held.id.clone(), reason));
-        match judgement {
-            Judgement::Allowed => self.session.send(&ContinueRequestParams::new(held.id.clone()))?,
-            Judgement::NotFound => fail(ErrorReason::NameNotResolved)?,
-            Judgement::NotPublic if held.is_main_document => {
-                let host = self.job_host.unwrap_or(host).to_owned();
-                return Err(JobError::Refused(Refusal::AddressNotPublic { host }));
-            }
-            Judgement::NotPublic => fail(ErrorReason::AddressUnreachable)?,
-        }
-        Ok(())
+        let host = self.job_host.map(ToOwned::to_owned).or_else(|| {
+            let first = Url::parse(&document.first).ok()?;
+            first.domain().map(ToOwned::to_owned)
+        });
+        let host = host.unwrap_or_else(|| NAMELESS.to_owned());
+        Err(JobError::Refused(Refusal::AddressNotPublic { host }))
     }
 }
 
@@ -245,7 +222,7 @@ pub(super) fn touches(event: &Event) -> Result<bool, CdpError> {
         let url = event.parse::<Sent<'_>>()?.request.url;
         return Ok(!["data:", "blob:", "about:"].iter().any(|scheme| url.starts_with(scheme)));
     }
-    Ok(event.is::<EventRequestPaused>() || keeps_real_time(event))
+    Ok(keeps_real_time(event))
 }
 
 /// Whether an event tells of something that goes on outside of the page's own clock.
@@ -257,8 +234,14 @@ fn keeps_real_time(event: &Event) -> bool {
 
 #[derive(Deserialize)]
 struct Sent<'a> {
+    #[serde(rename = "requestId")]
+    id: &'a str,
     #[serde(borrow)]
     request: SentRequest<'a>,
+    #[serde(rename = "frameId")]
+    frame: Option<&'a str>,
+    #[serde(rename = "type")]
+    kind: Option<&'a str>,
 }
 
 #[derive(Deserialize)]
@@ -284,20 +267,4 @@ struct Request {
 struct Dialog {
     #[serde(rename = "type")]
     kind: String,
-}
-
-#[derive(Deserialize)]
-struct Paused {
-    #[serde(rename = "requestId")]
-    id: String,
-    request: PausedRequest,
-    #[serde(rename = "frameId")]
-    frame: String,
-    #[serde(rename = "resourceType")]
-    kind: String,
-}
-
-#[derive(Deserialize)]
-struct PausedRequest {
-    url: String,
 }

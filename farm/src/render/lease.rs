@@ -100,6 +100,7 @@ impl From<PageError> for JobError {
     fn from(error: PageError) -> Self {
         match error {
             PageError::Cdp(error) => Self::Cdp(error),
+            PageError::Gate(error) => Self::Gate(error),
             PageError::Crashed => Self::Stale,
             PageError::Hangs => Self::Stuck,
         }

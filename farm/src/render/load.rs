@@ -15,7 +15,7 @@ use platen_shared::{
 use tokio::{sync::watch, time::timeout};
 
 use super::{JobError, attendant::Progress};
-use crate::{cdp::Session, page::OPEN_LIMIT};
+use crate::{cdp::Session, egress::Traffic, page::OPEN_LIMIT};
 
 /// Sets the viewport. An empty page answers at once, unless its browser hangs.
 pub(super) async fn prepare(session: &Session, job: &RenderJob) -> Result<(), JobError> {
@@ -37,6 +37,7 @@ pub(super) async fn deliver(
     session: &Session,
     main_frame: &str,
     source: &Source,
+    traffic: &Traffic,
     progress: &mut watch::Receiver<Progress>,
 ) -> Result<(), JobError> {
     let before = progress.borrow().documents;
@@ -50,7 +51,8 @@ pub(super) async fn deliver(
             let answer = session.call(&NavigateParams::new(url.as_str())).await?;
             if let Some(failure) = answer.error_text.as_deref() {
                 let host = url.host_str().unwrap_or_default();
-                if let Some(refusal) = refusal_for(failure, host) {
+                // Chromium sees a proxy that hangs up; the proxy knows why.
+                if let Some(refusal) = traffic.refusal(host).or_else(|| refusal_for(failure, host)) {
                     tracing::debug!(failure, "a page could not be fetched");
                     return Err(JobError::Refused(refusal));
                 }

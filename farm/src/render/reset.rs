@@ -39,7 +39,7 @@ pub(super) async fn reset(page: &mut Page) -> Result<bool, JobError> {
         frames.finished().await;
     }
     let clock_known = page.clock.as_ref().is_none_or(Clock::is_known);
-    if page.touched || !clock_known || !blank(page).await? {
+    if page.touched || page.gate.is_used() || !clock_known || !blank(page).await? {
         return Ok(false);
     }
     let session = &page.session;
@@ -57,7 +57,8 @@ pub(super) async fn reset(page: &mut Page) -> Result<bool, JobError> {
         None => return Ok(false),
     }
     let heap = heap.await?;
-    Ok(heap.total_size + heap.embedder_heap_used_size + heap.backing_storage_size < MOST_BYTES)
+    Ok(!page.gate.is_used()
+        && heap.total_size + heap.embedder_heap_used_size + heap.backing_storage_size < MOST_BYTES)
 }
 
 /// Brings the empty document, and waits until it is there and not only the job's own doing.

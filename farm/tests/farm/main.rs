@@ -4,6 +4,7 @@
 
 #![allow(clippy::unwrap_used, reason = "every function here is a test or a part of one")]
 
+mod egress;
 mod formats;
 mod hostile;
 mod http;
@@ -26,6 +27,7 @@ fn main() -> ExitCode {
     let arguments = Arguments::from_args();
     let shared = Arc::new(runtime.block_on(Shared::start()));
     let tests = [
+        egress::TESTS,
         formats::TESTS,
         hostile::TESTS,
         http::TESTS,

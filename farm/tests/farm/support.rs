@@ -3,6 +3,7 @@
 pub(crate) mod leftovers;
 pub(crate) mod program;
 pub(crate) mod site;
+pub(crate) mod upstream;
 
 use std::{future::Future, pin::Pin, time::Duration};
 

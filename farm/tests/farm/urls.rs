@@ -49,15 +49,17 @@ async fn forbidden(shared: Arc<Shared>) {
     let redirect = site.at(&format!("/to?{target}"));
     let named = Refusal::AddressNotPublic { host: "page.test".to_owned() };
     assert_eq!(shared.render(&url(&redirect)).await.unwrap_err(), named);
-    let literal = Refusal::AddressNotPublic { host: "127.0.0.1".to_owned() };
-    for page in [
-        format!("<script>location = '{target}'</script>"),
-        format!("<meta http-equiv=refresh content='0;url={target}'>"),
-        format!("<script>location = '{redirect}'</script>"),
+    let nameless = Refusal::AddressNotPublic { host: "the page's destination".to_owned() };
+    let tls = target.replace("http:", "https:");
+    for (page, refusal) in [
+        (format!("<script>location = '{target}'</script>"), &nameless),
+        (format!("<script>location = '{tls}'</script>"), &nameless),
+        (format!("<meta http-equiv=refresh content='0;url={target}'>"), &nameless),
+        (format!("<script>location = '{redirect}'</script>"), &named),
     ] {
         let mut job = html(&page);
         job.wait_for_timeout = 1_000.0.try_into().unwrap();
-        assert_eq!(shared.render(&job).await.unwrap_err(), literal, "{page}");
+        assert_eq!(shared.render(&job).await.unwrap_err(), *refusal, "{page}");
     }
     for page in [
         format!("<img src='{target}'><img src='{redirect}'>"),

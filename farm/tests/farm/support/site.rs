@@ -50,6 +50,7 @@ impl Site {
             .route("/loop", get(async || Redirect::to("/loop")))
             .route("/to", get(async |RawQuery(url): RawQuery| Redirect::to(&url.unwrap_or_default())))
             .route("/never", get(async || std::future::pending::<()>().await))
+            .route("/large", get(large))
             .route("/late.css", get(late_style))
             .route("/picture.svg", get(async || typed("image/svg+xml", PICTURE)))
             .route("/font.ttf", get(async || typed("font/ttf", fs::read(FONT).unwrap())))
@@ -81,6 +82,11 @@ impl Site {
     /// The same server by its address, where no page may go.
     pub(crate) fn forbidden(&self) -> String {
         format!("http://127.0.0.1:{}/canary", self.port)
+    }
+
+    /// Where it listens.
+    pub(crate) fn port(&self) -> u16 {
+        self.port
     }
 
     /// How often somebody went where no page may go.
@@ -129,6 +135,11 @@ async fn download() -> impl IntoResponse {
     let headers =
         [(header::CONTENT_TYPE, "application/octet-stream"), (header::CONTENT_DISPOSITION, "attachment")];
     (headers, "file")
+}
+
+/// Three megabytes that every page may read.
+async fn large() -> impl IntoResponse {
+    ([(header::ACCESS_CONTROL_ALLOW_ORIGIN, "*")], vec![b'x'; 3_000_000])
 }
 
 async fn late_style() -> impl IntoResponse {
