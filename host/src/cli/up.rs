@@ -111,7 +111,9 @@ impl Up {
             let (metrics, database) = (Arc::clone(&metrics), database.clone());
             move || load(&cache, &manifest, &variables, &database, &metrics)
         });
-        let (server, farm) = tokio::try_join!(async { load.await? }, farm.start(self.farm))?;
+        let ours = [Some(&listener), metrics_listener.as_ref()].into_iter().flatten();
+        let ports = ours.map(|listener| Ok(listener.local_addr()?.port())).collect::<Result<_>>()?;
+        let (server, farm) = tokio::try_join!(async { load.await? }, farm.start(self.farm, ports))?;
 
         if let Some(listener) = metrics_listener {
             println!("metrics on http://{}/metrics", listener.local_addr()?);
@@ -167,10 +169,14 @@ impl FarmAccess {
         BTreeMap::from([("farm_url", self.url.as_str().into()), ("farm_token", self.token.clone())])
     }
 
-    async fn start(self, config: platen_farm::Config) -> Result<Option<OwnFarm>> {
+    /// Starts the farm. Its pages are kept away from `ports`, which are this server's own.
+    async fn start(self, config: platen_farm::Config, ports: Vec<u16>) -> Result<Option<OwnFarm>> {
         let Some(listener) = self.listener else { return Ok(None) };
         let address = listener.local_addr()?;
         let farm = Farm::start(config).await.context("the render farm does not start")?;
+        for port in ports {
+            farm.forbid_port(port);
+        }
         let token = FarmToken::new(self.token.expose_secret())?;
         let stop = CancellationToken::new();
         let stopped = stop.clone().cancelled_owned();
