@@ -9,6 +9,7 @@
 
 mod auth;
 mod crash;
+mod egress;
 mod faults;
 mod file_names;
 mod golden;
@@ -67,6 +68,7 @@ fn main() -> anyhow::Result<ExitCode> {
         pdf::cases(),
         pages::cases(),
         faults::cases(),
+        egress::cases(),
         crash::cases(),
         shutdown::cases(),
         relay::cases(),

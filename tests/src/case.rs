@@ -1,6 +1,6 @@
 //! Cases, and how they become the trials of a run.
 //!
-//! Invariant: a case runs once on every database asked for, unless it needs none; what a server
+//! Invariant: a case runs once on every database asked for, unless it has nothing to do with one; what a server
 //! that runs already cannot show is listed as ignored, with the reason.
 
 use std::sync::Arc;
@@ -24,6 +24,8 @@ enum Needs {
     Template,
     /// Servers that the suite starts.
     OwnServer,
+    /// The same, whatever the database is.
+    OwnServerOnce,
     /// Nothing but files.
     Nothing,
 }
@@ -58,6 +60,8 @@ impl Case {
         any_template => Template;
         /// A case that starts servers, or looks into them.
         own_server => OwnServer;
+        /// A case that starts servers, or looks into them, and has nothing to do with the database.
+        own_server_once => OwnServerOnce;
         /// A case about files, not servers.
         files => Nothing;
     }
@@ -76,8 +80,10 @@ pub fn trials(suite: &Arc<Suite>, cases: &[Case], runtime: &Handle) -> Vec<Trial
     for &database in databases {
         for case in cases {
             let reason = match (case.needs, external) {
-                (Needs::Nothing, _) if database != databases[0] => continue,
-                (Needs::OwnServer, Some(_)) => Some("ignored: needs a server of its own"),
+                (Needs::Nothing | Needs::OwnServerOnce, _) if database != databases[0] => continue,
+                (Needs::OwnServer | Needs::OwnServerOnce, Some(_)) => {
+                    Some("ignored: needs a server of its own")
+                }
                 (Needs::Template, Some(server)) if server.template_id.is_none() => {
                     Some("ignored: needs PLATEN_TEST_TEMPLATE_ID")
                 }

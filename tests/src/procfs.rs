@@ -1,8 +1,13 @@
-//! What Linux tells about processes: descendants, memory, listening ports.
+//! What Linux tells about processes: descendants, memory, sockets.
 //!
 //! Invariant: reads only; a process that ends while it is looked at counts as gone.
 
-use std::{collections::HashSet, fs, io, net::SocketAddr};
+use std::{
+    collections::{HashMap, HashSet},
+    fs, io,
+    net::{IpAddr, SocketAddr},
+    path::PathBuf,
+};
 
 use anyhow::{Context as _, Result};
 
@@ -105,26 +110,80 @@ pub fn reset_peak_memory(pid: u32) -> io::Result<()> {
 /// The addresses of the IPv4 TCP sockets on which a process listens.
 #[must_use]
 pub fn listening(pid: u32) -> Vec<SocketAddr> {
-    let sockets: HashSet<String> = fs::read_dir(format!("/proc/{pid}/fd"))
-        .into_iter()
-        .flatten()
-        .flatten()
-        .filter_map(|item| fs::read_link(item.path()).ok())
-        .filter_map(|link| Some(link.to_str()?.strip_prefix("socket:[")?.strip_suffix(']')?.to_owned()))
-        .collect();
-    let table = fs::read_to_string(format!("/proc/{pid}/net/tcp")).unwrap_or_default();
-    table.lines().filter_map(|line| listening_address(line, &sockets)).collect()
+    let own = sockets(&[pid]).into_iter();
+    own.filter(|socket| socket.listens && socket.local.is_ipv4()).map(|socket| socket.local).collect()
 }
 
-/// `0: 0100007F:1F90 00000000:0000 0A … INODE …`, the address in the machine's byte order.
-fn listening_address(line: &str, sockets: &HashSet<String>) -> Option<SocketAddr> {
-    const LISTEN: &str = "0A";
-    let fields: Vec<&str> = line.split_whitespace().collect();
-    if *fields.get(3)? != LISTEN || !sockets.contains(*fields.get(9)?) {
-        return None;
+/// A TCP or UDP socket.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Socket {
+    /// The process that has it.
+    pub pid: u32,
+    /// `tcp`, `tcp6`, `udp` or `udp6`.
+    pub protocol: &'static str,
+    /// Its own address.
+    pub local: SocketAddr,
+    /// The other side's, all zeroes if there is none.
+    pub remote: SocketAddr,
+    /// It waits for connections.
+    pub listens: bool,
+    /// It is connected, or about to be.
+    pub is_open: bool,
+}
+
+/// The TCP and UDP sockets of processes, each in the network it is in.
+#[must_use]
+pub fn sockets(pids: &[u32]) -> Vec<Socket> {
+    // A network's tables are slow to read, so they are read once.
+    let mut networks: HashMap<PathBuf, (u32, HashMap<String, u32>)> = HashMap::new();
+    for &pid in pids {
+        let Ok(network) = fs::read_link(format!("/proc/{pid}/ns/net")) else { continue };
+        let inodes = fs::read_dir(format!("/proc/{pid}/fd"))
+            .into_iter()
+            .flatten()
+            .flatten()
+            .filter_map(|item| fs::read_link(item.path()).ok())
+            .filter_map(|link| Some(link.to_str()?.strip_prefix("socket:[")?.strip_suffix(']')?.to_owned()));
+        networks
+            .entry(network)
+            .or_insert_with(|| (pid, HashMap::new()))
+            .1
+            .extend(inodes.map(|inode| (inode, pid)));
     }
-    let (address, port) = fields.get(1)?.split_once(':')?;
-    let address = u32::from_str_radix(address, 16).ok()?.to_ne_bytes();
+    let mut found = Vec::new();
+    for (pid, inodes) in networks.values().filter(|(_, inodes)| !inodes.is_empty()) {
+        for protocol in ["tcp", "tcp6", "udp", "udp6"] {
+            let table = fs::read_to_string(format!("/proc/{pid}/net/{protocol}")).unwrap_or_default();
+            found.extend(table.lines().filter_map(|line| socket(protocol, line, inodes)));
+        }
+    }
+    found
+}
+
+/// `0: 0100007F:1F90 00000000:0000 0A … INODE …`
+fn socket(protocol: &'static str, line: &str, inodes: &HashMap<String, u32>) -> Option<Socket> {
+    const LISTEN: &str = "0A";
+    // Established, and waiting for the other side.
+    const OPEN: [&str; 2] = ["01", "02"];
+    let fields: Vec<&str> = line.split_whitespace().collect();
+    let pid = *inodes.get(*fields.get(9)?)?;
+    let (local, remote) = (address(fields.get(1)?)?, address(fields.get(2)?)?);
+    let state = *fields.get(3)?;
+    let listens = protocol.starts_with("tcp") && state == LISTEN;
+    Some(Socket { pid, protocol, local, remote, listens, is_open: OPEN.contains(&state) })
+}
+
+/// The address word by word in the machine's byte order, and the port.
+fn address(text: &str) -> Option<SocketAddr> {
+    let (digits, port) = text.split_once(':')?;
+    let word =
+        |place: usize| u32::from_str_radix(digits.get(place..place + 8)?, 16).ok().map(u32::to_ne_bytes);
+    let address: IpAddr = if digits.len() == 8 {
+        word(0)?.into()
+    } else {
+        let words = [word(0)?, word(8)?, word(16)?, word(24)?].concat();
+        <[u8; 16]>::try_from(words).ok()?.into()
+    };
     Some((address, u16::from_str_radix(port, 16).ok()?).into())
 }
 
@@ -149,6 +208,17 @@ mod tests {
     fn an_own_listener_is_found() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         assert!(listening(std::process::id()).contains(&listener.local_addr().unwrap()));
+    }
+
+    #[test]
+    fn both_ends_of_an_own_connection_are_found() {
+        for address in ["127.0.0.1:0", "[::1]:0"] {
+            let Ok(listener) = TcpListener::bind(address) else { continue };
+            let stream = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+            let (local, remote) = (stream.local_addr().unwrap(), stream.peer_addr().unwrap());
+            let found = sockets(&[std::process::id()]);
+            assert!(found.iter().any(|socket| (socket.local, socket.remote) == (local, remote)), "{found:?}");
+        }
     }
 
     #[test]

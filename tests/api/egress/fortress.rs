@@ -1,0 +1,299 @@
+//! A server with an attacker's site, an attacker's name server and canaries around it, and an eye on
+//! all sockets of its browsers.
+//!
+//! Invariant: [`Fortress::end`] fails if a canary saw anything, if a browser had a socket to anything
+//! but the proxy, or if a connection was allowed that the case did not mean to be.
+
+use std::{
+    collections::{HashMap, HashSet},
+    net::SocketAddr,
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
+    thread::JoinHandle,
+    time::Duration,
+};
+
+use anyhow::{Result, ensure};
+use http::StatusCode;
+use platen_tests::{
+    app::{Options, TestApp},
+    canary::Canary,
+    client::Target,
+    dns::NameServer,
+    image_file::Picture,
+    operator::Quota,
+    procfs::{self, Socket},
+    site::{self, Reply, Site},
+    suite::Stage,
+};
+use serde_json::Value;
+
+use super::attacks::Way;
+use crate::images::picture;
+
+/// A name that Chromium takes for this machine, and thus for secure without TLS.
+pub(super) const SECURE_HOST: &str = "app.localhost";
+/// An address that the operator allows, in the part of a public one.
+pub(super) const ALLOWED: &str = "127.0.0.9";
+
+/// The server and what is around it.
+pub(super) struct Fortress {
+    pub(super) target: Target,
+    pub(super) canary: Canary,
+    pub(super) names: NameServer,
+    app: TestApp,
+    site: Site,
+    watch: Watch,
+}
+
+/// A line of the log about a connection.
+#[derive(Debug, Clone)]
+pub(super) struct Decision {
+    pub(super) job: String,
+    pub(super) host: String,
+    pub(super) port: u16,
+    pub(super) verdict: String,
+}
+
+impl Fortress {
+    pub(super) async fn start(stage: &Stage) -> Result<Self> {
+        Self::start_with(stage, &[]).await
+    }
+
+    pub(super) async fn start_with(stage: &Stage, arguments: &[&str]) -> Result<Self> {
+        let (site, canary, names) =
+            (Site::start().await?, Canary::start().await?, NameServer::start().await?);
+        let mut options = Options::own_farm(stage.database).resolving(site::HOST).resolving(SECURE_HOST);
+        let own = ["--egress-ports", "1-65535", "--egress-allow", ALLOWED, "--dns"];
+        let more = own
+            .iter()
+            .copied()
+            .chain([names.address().to_string().as_str()])
+            .map(str::to_owned)
+            .collect::<Vec<_>>();
+        options.arguments.extend(more.into_iter().chain(arguments.iter().map(|text| (*text).to_owned())));
+        let app = stage.start(&options).await?;
+        let account = app.operator.account(Quota::Unlimited).await?;
+        let target = app.target(&account);
+        for (name, addresses) in [
+            ("127-0-0-1.nip.test", &["127.0.0.1"][..]),
+            ("127.0.0.1.nip.test", &["127.0.0.1"]),
+            ("under_score.nip.test", &["127.0.0.1"]),
+            ("six.nip.test", &["::1"]),
+            ("mapped.nip.test", &["::ffff:127.0.0.1"]),
+            ("nat64.nip.test", &["64:ff9b::7f00:1"]),
+            ("mixed.nip.test", &[ALLOWED, "127.0.0.1"]),
+            ("mixed6.nip.test", &[ALLOWED, "::1"]),
+            ("unspecified.nip.test", &["0.0.0.0"]),
+            ("metadata.nip.test", &["169.254.169.254"]),
+        ] {
+            names.put(name, addresses);
+        }
+        let watch = Watch::start(app.process.pid());
+        Ok(Self { target, canary, names, app, site, watch })
+    }
+
+    /// Where canaries sit: on loopback, and on a private address if this machine has one.
+    pub(super) fn private_hosts(&self) -> Vec<String> {
+        let port = self.canary.port();
+        let addresses = self.canary.addresses();
+        let loopback = addresses.iter().filter(|address| address.is_loopback()).take(1);
+        let private = addresses.iter().filter(|address| !address.is_loopback()).take(1);
+        let hosts = loopback.chain(private).map(|address| SocketAddr::from((*address, port)).to_string());
+        let hosts: Vec<String> = hosts.collect();
+        if hosts.len() < 2 {
+            eprintln!("this machine has no private address besides loopback; canaries sit on loopback only");
+        }
+        hosts
+    }
+
+    /// Host and port of the site.
+    pub(super) fn site_host(&self) -> String {
+        self.site.url("").trim_start_matches("http://").to_owned()
+    }
+
+    pub(super) fn site_url(&self, path: &str) -> String {
+        self.site.url(path)
+    }
+
+    pub(super) fn put(&self, path: &str, content_type: &str, body: &str) {
+        // Nothing of a former answer may stand in for a request.
+        let reply = Reply::of(content_type, body.to_owned()).with_header("cache-control", "no-store");
+        self.site.put(path, reply);
+    }
+
+    pub(super) fn put_cached(&self, path: &str, body: &str) {
+        let reply = Reply::of("text/plain", body.to_owned()).with_header("cache-control", "max-age=9999");
+        self.site.put(path, reply);
+    }
+
+    /// Somebody else's key.
+    pub(super) async fn other_account(&self) -> Result<Target> {
+        Ok(self.app.target(&self.app.operator.account(Quota::Unlimited).await?))
+    }
+
+    pub(super) fn redirect(&self, path: &str, status: u16, to: &str) {
+        let status = StatusCode::from_u16(status).unwrap_or(StatusCode::FOUND);
+        let reply = Reply::redirect(to).with_status(status).with_header("cache-control", "no-store");
+        self.site.put(path, reply);
+    }
+
+    pub(super) async fn picture(&self, body: &Value) -> Result<Picture> {
+        picture(&self.target, body, "image/png").await
+    }
+
+    /// Each way that can be seen has brought a request to the site.
+    pub(super) fn reached(&self, ways: &[Way]) -> Result<()> {
+        let missing: Vec<&str> = ways
+            .iter()
+            .filter(|way| way.reaches && self.site.hits(&format!("/{}", way.name)) == 0)
+            .map(|way| way.name)
+            .collect();
+        ensure!(missing.is_empty(), "these are no ways at all: {missing:?}");
+        Ok(())
+    }
+
+    /// No canary has seen a packet.
+    pub(super) fn untouched(&self) -> Result<()> {
+        let visits = self.canary.visits();
+        ensure!(visits.is_empty(), "a canary was reached: {visits:?}");
+        Ok(())
+    }
+
+    /// What the guard has written down.
+    pub(super) fn decisions(&self) -> Vec<Decision> {
+        self.app.process.log().lines().filter_map(decision).collect()
+    }
+
+    /// How often the guard has decided so.
+    pub(super) async fn counted(&self, verdict: &str) -> Result<f64> {
+        self.app.metric(&format!("platen_farm_egress_total{{verdict=\"{verdict}\"}}")).await
+    }
+
+    /// Ports on which the server listens.
+    pub(super) fn own_ports(&self) -> Vec<u16> {
+        procfs::listening(self.app.process.pid()).into_iter().map(|address| address.port()).collect()
+    }
+
+    /// Looks once more at everything.
+    pub(super) async fn end(mut self) -> Result<()> {
+        let allowed = [site::HOST, SECURE_HOST, ALLOWED];
+        let decisions = self.decisions();
+        let stray: Vec<&Decision> = decisions
+            .iter()
+            .filter(|line| ["public", "operator"].contains(&line.verdict.as_str()))
+            .filter(|line| !allowed.contains(&line.host.as_str()) && !line.host.starts_with("rebind"))
+            .collect();
+        ensure!(stray.is_empty(), "connections nobody meant to allow: {stray:?}");
+        let own: Vec<&Decision> = decisions.iter().filter(|line| line.verdict == "browser").collect();
+        ensure!(own.is_empty(), "the browser asked for something of its own accord: {own:?}");
+        let metric = self.app.metric("platen_farm_egress_total").await?;
+        ensure!(metric > 0.0, "nothing was counted");
+        let sockets = self.watch.end();
+        let ports: HashSet<u16> = sockets.proxies;
+        let stray: Vec<&Socket> = sockets
+            .seen
+            .iter()
+            .filter(|socket| {
+                let to_proxy = socket.protocol == "tcp"
+                    && socket.remote.ip().is_loopback()
+                    // The page's port of the proxy may be gone before a closed connection is.
+                    && (ports.contains(&socket.remote.port()) || !(socket.is_open || socket.listens));
+                // One that is made and not yet connected has neither address.
+                let nowhere = socket.remote.port() == 0 && socket.local.port() == 0;
+                // WebRTC binds a port before it finds that it may not use it; the canaries would know.
+                let silent = socket.protocol.starts_with("udp")
+                    && socket.remote.port() == 0
+                    && socket.local.ip().is_unspecified();
+                let silent = silent || is_route_probe(socket);
+                !to_proxy && !nowhere && !silent
+            })
+            .collect();
+        ensure!(stray.is_empty(), "a browser has sockets besides those to the proxy: {stray:?}");
+        ensure!(sockets.looks > 0, "the sockets were never looked at");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        self.untouched()
+    }
+}
+
+/// How Chromium finds out from which address it would go to the internet: a UDP socket is connected
+/// to a name server of Google's and closed again. Nothing is sent.
+fn is_route_probe(socket: &Socket) -> bool {
+    let probed = ["8.8.8.8", "2001:4860:4860::8888"];
+    socket.protocol.starts_with("udp")
+        && [53, 443].contains(&socket.remote.port())
+        && probed.contains(&socket.remote.ip().to_string().as_str())
+}
+
+/// `… egress job="…" host=… port=… address=… verdict="…"`
+fn decision(line: &str) -> Option<Decision> {
+    let (_, fields) = line.split_once(": egress ")?;
+    let fields: HashMap<&str, &str> =
+        fields.split_whitespace().filter_map(|field| field.split_once('=')).collect();
+    Some(Decision {
+        job: fields.get("job")?.trim_matches('"').to_owned(),
+        host: (*fields.get("host")?).to_owned(),
+        port: fields.get("port")?.parse().ok()?,
+        verdict: fields.get("verdict")?.trim_matches('"').to_owned(),
+    })
+}
+
+/// A look at the sockets of all browsers of a server, again and again.
+struct Watch {
+    stop: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+    seen: Arc<Mutex<Sockets>>,
+}
+
+#[derive(Debug, Default)]
+struct Sockets {
+    /// Those of browsers.
+    seen: HashSet<Socket>,
+    /// Ports on which the server has listened: one of them is each page's proxy.
+    proxies: HashSet<u16>,
+    looks: usize,
+}
+
+impl Watch {
+    fn start(server: u32) -> Self {
+        let (stop, seen) = (Arc::<AtomicBool>::default(), Arc::<Mutex<Sockets>>::default());
+        let (stopped, sockets) = (Arc::clone(&stop), Arc::clone(&seen));
+        let thread = std::thread::spawn(move || {
+            while !stopped.load(Ordering::Relaxed) {
+                let mut processes: Vec<u32> =
+                    procfs::descendants(server).into_iter().map(|id| id.pid).collect();
+                processes.push(server);
+                let (own, found): (Vec<Socket>, Vec<Socket>) =
+                    procfs::sockets(&processes).into_iter().partition(|socket| socket.pid == server);
+                let own = own.into_iter().filter(|socket| socket.listens).map(|socket| socket.local.port());
+                let mut sockets = sockets.lock().unwrap_or_else(PoisonError::into_inner);
+                sockets.proxies.extend(own);
+                sockets.seen.extend(found);
+                sockets.looks += 1;
+                drop(sockets);
+                std::thread::sleep(Duration::from_millis(5));
+            }
+        });
+        Self { stop, thread: Some(thread), seen }
+    }
+
+    fn end(&mut self) -> Sockets {
+        self.stop();
+        std::mem::take(&mut *self.seen.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn stop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}

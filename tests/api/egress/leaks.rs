@@ -1,0 +1,91 @@
+//! What a page of one account leaves on an origin, and what later pages of the same and of another
+//! account find there: nothing.
+
+use std::collections::BTreeMap;
+
+use anyhow::{Result, ensure};
+use platen_tests::{case::Case, pdf_file::Pdf, suite::Stage};
+use serde_json::json;
+
+use super::fortress::{Fortress, SECURE_HOST};
+
+pub(super) fn cases() -> Vec<Case> {
+    vec![Case::own_server_once("egress/nothing_is_left_on_an_origin", leaks)]
+}
+
+/// Leaves what can be left, and first tells what was there.
+const PAGE: &str = r"<!doctype html><body><script>
+const found = [];
+const within = (promise) => Promise.race([promise, new Promise(done => setTimeout(done, 700, 'slow'))]);
+const look = async (name, read) => { try { if (await within(read())) found.push(name) } catch {} };
+const database = () => new Promise((done, fail) => {
+  const opening = indexedDB.open('leak'); let is_new = false;
+  opening.onupgradeneeded = () => { is_new = true; opening.result.createObjectStore('x') };
+  opening.onsuccess = () => { opening.result.close(); done(!is_new) }; opening.onerror = fail; });
+const channel = new BroadcastChannel('leak'); let heard = false; channel.onmessage = event => { if (event.data !== NUMBER) heard = true };
+(async () => {
+  await look('cookie', () => document.cookie.includes('leak'));
+  await look('localStorage', () => localStorage.leak);
+  await look('sessionStorage', () => sessionStorage.leak);
+  await look('name', () => name);
+  await look('history', () => history.state || history.length > 2);
+  await look('indexedDB', database);
+  await look('caches', async () => (await caches.keys()).length);
+  await look('files', async () => { const d = await navigator.storage.getDirectory();
+    for await (const entry of d.keys()) return true; });
+  await look('serviceWorker', async () => (await navigator.serviceWorker.getRegistrations()).length
+    || navigator.serviceWorker.controller);
+  await look('locks', async () => (await navigator.locks.query()).held.length);
+  await look('sharedWorker', () => new Promise(done => { const w = new SharedWorker('/shared.js', 'leak');
+    w.port.onmessage = event => done(event.data > 1); w.port.postMessage(NUMBER); }));
+  await look('httpCache', async () => { const first = await (await fetch('/number')).text();
+    return first !== NUMBER; });
+  await look('permission', async () => (await navigator.permissions.query({ name: 'geolocation' })).state === 'granted');
+  document.cookie = 'leak=1; max-age=9999'; localStorage.leak = sessionStorage.leak = 1; name = 'leak';
+  try { await caches.open('leak').then(c => c.add('/number')) } catch {}
+  try { await (await navigator.storage.getDirectory()).getFileHandle('leak', { create: true }) } catch {}
+  try { await within(navigator.serviceWorker.register('/service.js')) } catch {}
+  navigator.locks?.request('leak', () => new Promise(() => {}));
+  setInterval(() => channel.postMessage(NUMBER), 10);
+  await new Promise(done => setTimeout(done, 200));
+  if (heard) found.push('broadcast');
+  document.body.textContent = 'found: ' + (found.join(' ') || 'nothing') + ' secure: ' + isSecureContext;
+})();
+</script>";
+
+const SHARED: &str =
+    "let count = 0, number; onconnect = event => { count++; event.ports[0].postMessage(count);
+      event.ports[0].onmessage = event => { number ??= event.data;
+        setInterval(() => new BroadcastChannel('leak').postMessage(number), 10) } };";
+
+/// Answers in a page's stead, should it live to see one.
+const SERVICE: &str = "addEventListener('install', () => skipWaiting());
+    addEventListener('activate', event => event.waitUntil(clients.claim()));
+    addEventListener('fetch', event => { if (event.request.mode === 'navigate')
+      event.respondWith(new Response('found: a service worker', { headers: { 'content-type': 'text/html' } })) });";
+
+async fn leaks(stage: Stage) -> Result<()> {
+    let fortress = Fortress::start(&stage).await?;
+    let other = fortress.other_account().await?;
+    fortress.put("/shared.js", "text/javascript", SHARED);
+    fortress.put("/service.js", "text/javascript", SERVICE);
+    for host in [platen_tests::site::HOST, SECURE_HOST] {
+        let secure = host == SECURE_HOST;
+        let mut seen = BTreeMap::new();
+        for (visit, target) in [&fortress.target, &other, &fortress.target, &other].into_iter().enumerate() {
+            // The same address with another answer each time: who sees an old one had it from a cache.
+            fortress.put_cached("/number", &visit.to_string());
+            fortress.put("/leaks", "text/html", &PAGE.replace("NUMBER", &format!("'{visit}'")));
+            let url = fortress.site_url("/leaks").replace(platen_tests::site::HOST, host);
+            // Only a page may go to a host of that name.
+            let html = format!("<script>location = '{url}'</script>");
+            let body = json!({ "html": html, "format": "pdf", "waitForTimeout": 4_000 });
+            let answer = target.render(&body).send().await?;
+            let text = Pdf::parse(answer.file("application/pdf")?)?.text()?;
+            seen.insert(visit, text);
+        }
+        let clean = format!("found: nothing secure: {secure}");
+        ensure!(seen.values().all(|text| *text == clean), "{host}: {seen:?}");
+    }
+    fortress.end().await
+}

@@ -1,0 +1,165 @@
+//! A name server on 127.0.0.1 whose names lead where an attacker wants them to.
+//!
+//! Invariant: an answer may be used once only (its time to live is zero), so that every look-up is
+//! seen here. Names it does not know do not exist.
+
+use std::{
+    collections::HashMap,
+    net::{IpAddr, SocketAddr},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use anyhow::Result;
+use tokio::{net::UdpSocket, task::JoinHandle};
+
+const A: u16 = 1;
+const AAAA: u16 = 28;
+const NO_SUCH_NAME: u8 = 3;
+
+#[derive(Debug, Default)]
+struct State {
+    /// The answers a name gets one after the other; the last stays.
+    names: HashMap<String, Vec<Vec<IpAddr>>>,
+    asked: HashMap<(String, u16), usize>,
+}
+
+/// A running name server.
+#[derive(Debug)]
+pub struct NameServer {
+    address: SocketAddr,
+    state: Arc<Mutex<State>>,
+    task: JoinHandle<()>,
+}
+
+impl NameServer {
+    /// Starts one that knows no name.
+    ///
+    /// # Errors
+    /// When no port is to be had.
+    pub async fn start() -> Result<Self> {
+        let socket = UdpSocket::bind("127.0.0.1:0").await?;
+        let (address, state) = (socket.local_addr()?, Arc::<Mutex<State>>::default());
+        let shared = Arc::clone(&state);
+        let task = tokio::spawn(async move {
+            let mut buffer = [0; 1024];
+            while let Ok((length, from)) = socket.recv_from(&mut buffer).await {
+                let answer = answer(&buffer[..length], &mut lock(&shared));
+                if let Some(answer) = answer {
+                    let _ = socket.send_to(&answer, from).await;
+                }
+            }
+        });
+        Ok(Self { address, state, task })
+    }
+
+    /// Where it listens.
+    #[must_use]
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Gives a name these addresses.
+    pub fn put(&self, name: &str, addresses: &[&str]) {
+        self.put_in_turn(name, &[addresses]);
+    }
+
+    /// Gives a name the first addresses when it is asked for the first time, and so on.
+    pub fn put_in_turn(&self, name: &str, answers: &[&[&str]]) {
+        let parse = |answer: &&[&str]| answer.iter().filter_map(|text| text.parse().ok()).collect();
+        lock(&self.state).names.insert(name.to_owned(), answers.iter().map(parse).collect());
+    }
+
+    /// How often a name was asked for.
+    #[must_use]
+    pub fn asked(&self, name: &str) -> usize {
+        let state = lock(&self.state);
+        [A, AAAA]
+            .iter()
+            .filter_map(|kind| state.asked.get(&(name.to_owned(), *kind)))
+            .copied()
+            .max()
+            .unwrap_or(0)
+    }
+}
+
+impl Drop for NameServer {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+/// RFC 1035, section 4: a header of 12 bytes, the question as it came, and the answers.
+fn answer(query: &[u8], state: &mut State) -> Option<Vec<u8>> {
+    let (mut place, mut labels) = (12, Vec::new());
+    loop {
+        let length = usize::from(*query.get(place)?);
+        place += 1;
+        if length == 0 {
+            break;
+        }
+        labels.push(String::from_utf8(query.get(place..place + length)?.to_vec()).ok()?);
+        place += length;
+    }
+    let name = labels.join(".").to_ascii_lowercase();
+    let kind = u16::from_be_bytes(query.get(place..place + 2)?.try_into().ok()?);
+    let question = query.get(12..place + 4)?;
+    let asked = state.asked.entry((name.clone(), kind)).or_default();
+    let turn = *asked;
+    *asked += 1;
+    let answers = state.names.get(&name);
+    let addresses: Vec<Vec<u8>> = answers
+        .and_then(|answers| answers.get(turn).or(answers.last()))
+        .into_iter()
+        .flatten()
+        .filter_map(|address| match (address, kind) {
+            (IpAddr::V4(address), A) => Some(address.octets().to_vec()),
+            (IpAddr::V6(address), AAAA) => Some(address.octets().to_vec()),
+            _ => None,
+        })
+        .collect();
+    let code = if answers.is_some() { 0 } else { NO_SUCH_NAME };
+    let mut reply = query.get(..2)?.to_vec();
+    // An answer, recursion wanted and to be had; one question.
+    reply.extend([0x81, 0x80 | code, 0, 1, 0, u8::try_from(addresses.len()).ok()?, 0, 0, 0, 0]);
+    reply.extend(question);
+    for address in addresses {
+        // The name of the question, a class of IN, no time to live.
+        reply.extend([0xc0, 12]);
+        reply.extend(kind.to_be_bytes());
+        reply.extend([0, 1, 0, 0, 0, 0, 0, u8::try_from(address.len()).ok()?]);
+        reply.extend(address);
+    }
+    Some(reply)
+}
+
+fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
+    state.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ask(name: &str, kind: u16, state: &mut State) -> Vec<u8> {
+        let mut query = vec![7, 7, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0];
+        for label in name.split('.') {
+            query.push(u8::try_from(label.len()).unwrap());
+            query.extend(label.bytes());
+        }
+        query.extend([0, 0, u8::try_from(kind).unwrap(), 0, 1]);
+        answer(&query, state).unwrap()
+    }
+
+    #[test]
+    fn answers_come_in_turn_and_by_kind() {
+        let mut state = State::default();
+        let answers = vec![vec!["1.2.3.4".parse().unwrap()], vec!["::1".parse().unwrap()]];
+        state.names.insert("a.test".to_owned(), answers);
+        assert!(ask("A.test", A, &mut state).ends_with(&[0, 4, 1, 2, 3, 4]));
+        assert_eq!(ask("a.test", A, &mut state)[7], 0, "the second answer has no address of this kind");
+        ask("a.test", AAAA, &mut state);
+        assert_eq!(ask("a.test", AAAA, &mut state)[7], 1);
+        assert_eq!(ask("b.test", A, &mut state)[3] & 15, NO_SUCH_NAME);
+        assert_eq!(state.asked[&("a.test".to_owned(), A)], 2);
+    }
+}
