@@ -60,3 +60,13 @@ id!(
     TemplateId,
     "tpl"
 );
+id!(
+    /// One person who may sign in.
+    UserId,
+    "usr"
+);
+id!(
+    /// One sign-in of a person; not the cookie.
+    SessionId,
+    "ses"
+);

@@ -54,11 +54,7 @@ impl ApiKey {
     /// right here, because the key holds 190 bits of randomness and cannot be guessed.
     #[must_use]
     pub fn hash(&self) -> String {
-        use fmt::Write as _;
-        Sha256::digest(self.0.as_bytes()).iter().fold(String::with_capacity(64), |mut hex, byte| {
-            let _ = write!(hex, "{byte:02x}");
-            hex
-        })
+        sha256_hex(self.0.as_bytes())
     }
 
     /// The first characters, for telling keys apart in a list.
@@ -77,6 +73,15 @@ impl fmt::Debug for ApiKey {
 /// One base62 character for each byte. The bias of `byte % 62` costs 0.02 bits a character.
 pub(crate) fn base62(random: &[u8]) -> String {
     random.iter().map(|&byte| char::from(ALPHABET[usize::from(byte) % ALPHABET.len()])).collect()
+}
+
+/// SHA-256 in lower-case hex.
+pub(crate) fn sha256_hex(bytes: &[u8]) -> String {
+    use fmt::Write as _;
+    Sha256::digest(bytes).iter().fold(String::with_capacity(64), |mut hex, byte| {
+        let _ = write!(hex, "{byte:02x}");
+        hex
+    })
 }
 
 /// CRC32 (IEEE) in base62, most significant digit first, padded with `0` to six characters.

@@ -7,14 +7,18 @@
 //! Left to others: reading HTTP bodies (edge), running SQL (edge, host), rendering (farm).
 
 pub mod address;
+pub mod email;
 pub mod file_name;
 pub mod format;
 pub mod id;
 pub mod job;
 pub mod key;
 pub mod limits;
+pub mod name;
 pub mod refusal;
+pub mod saved;
 pub mod schema;
 pub mod template;
+pub mod token;
 pub mod url_rule;
 pub mod wire;
