@@ -3,18 +3,19 @@
 //! Invariant: every step of that way stands in [`answer`], in that order, and whatever happens one
 //! log line is written and every answer carries its request id.
 
-mod body;
+mod attempt;
 mod database;
 mod farm;
 mod log;
 mod reply;
 mod settings;
 
-use std::{
-    error::Error,
-    time::{Instant, SystemTime, UNIX_EPOCH},
-};
+use std::{error::Error, time::Instant};
 
+use platen_component::{
+    body::{self, BodyError},
+    outside,
+};
 use platen_shared::{key::ApiKey, limits};
 use spin_sdk::wasip3::{
     self,
@@ -28,7 +29,8 @@ use crate::{
     quota::{QuotaMonth, Usage},
     request::{Endpoint, RenderRequest, Subject},
 };
-use database::{Claim, Database};
+use attempt::Attempt;
+use database::{About, Claim, Database};
 use farm::Trace;
 use log::Record;
 use settings::Settings;
@@ -42,14 +44,17 @@ impl Guest for Edge {
         let headers = request.get_headers();
         let trace = Trace::of(&headers);
         let mut record = Record::new(&trace);
-        let mut standing = None;
-        let answer = answer(request, &headers, &trace, &mut record, &mut standing).await;
+        let (mut standing, mut attempt) = (None, None);
+        let answer = answer(request, &headers, &trace, &mut record, &mut standing, &mut attempt).await;
         let answer = answer.map_err(|failure| {
             record.failed(&failure.error, failure.cause);
             failure.error
         });
         let response = reply::response(answer, &trace, standing.as_ref());
         record.write(response.get_status_code(), started.elapsed());
+        if let Some(attempt) = attempt {
+            attempt.write_later(response.get_status_code(), started);
+        }
         Ok(response)
     }
 }
@@ -95,6 +100,7 @@ async fn answer(
     trace: &Trace,
     record: &mut Record,
     standing: &mut Option<Standing>,
+    attempt: &mut Option<Attempt>,
 ) -> Result<reply::File, Failure> {
     let path = request.get_path_with_query().unwrap_or_default();
     let path = path.split('?').next().unwrap_or_default();
@@ -104,8 +110,7 @@ async fn answer(
         return Err(ApiError::MethodNotAllowed.into());
     }
     let key = credentials::api_key(&headers.get("authorization")).ok_or(ApiError::InvalidKey)?;
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
-    let month = QuotaMonth::at(now);
+    let month = QuotaMonth::at(outside::now());
 
     let parsed = match parse(endpoint, request, headers).await {
         Ok(parsed) => parsed,
@@ -119,15 +124,25 @@ async fn answer(
     let settings = Settings::get().await.map_err(Failure::internal)?;
     let database = Database::open().await.map_err(Failure::internal)?;
     let claimed = Instant::now();
+    let now = month.now;
     let claim = claim(&database, &key, &parsed, month, record, standing).await?;
+    let format = parsed.format();
+    let attempt = attempt.insert(Attempt::begin(
+        &trace.request_id,
+        &key,
+        &claim.account,
+        endpoint,
+        format.extension(),
+        now,
+    ));
     let outcome = async {
         let disposition =
             parsed.content_disposition(claim.template.as_ref().map(|template| template.name.as_str()));
-        let format = parsed.format();
         let markup = claim.template.as_ref().map(|template| template.html.as_str());
         let job = parsed.into_job(claim.account.clone(), markup).map_err(ApiError::from)?;
         let left = settings.deadline.saturating_sub(claimed.elapsed());
         let body = farm::render(settings, &job, left, trace, record).await?;
+        attempt.bytes = body.declared_length();
         Ok(reply::File { format, disposition, body })
     }
     .await;
@@ -136,6 +151,7 @@ async fn answer(
     {
         match database.give_back(&claim).await {
             Ok(()) => {
+                attempt.counted = false;
                 if let Some(standing) = standing {
                     standing.usage.attempts = standing.usage.attempts.saturating_sub(1);
                 }
@@ -148,10 +164,13 @@ async fn answer(
 
 /// Content type, size and content of the body, in that order.
 async fn parse(endpoint: Endpoint, request: Request, headers: &Fields) -> Result<RenderRequest, ApiError> {
-    if !body::is_json(&headers.get("content-type")) {
+    if !body::is_of_type(&headers.get("content-type"), "application/json") {
         return Err(ApiError::ContentType);
     }
-    let bytes = body::read(request, headers, limits::BODY_BYTES).await?;
+    let bytes = body::read(request, headers, limits::BODY_BYTES).await.map_err(|error| match error {
+        BodyError::TooLarge => ApiError::BodyTooLarge,
+        BodyError::Incomplete => ApiError::BodyIncomplete,
+    })?;
     Ok(RenderRequest::parse(endpoint, &bytes)?)
 }
 
@@ -163,7 +182,7 @@ async fn check_key(
     standing: &mut Option<Standing>,
 ) -> Result<(), Failure> {
     let database = Database::open().await.map_err(Failure::internal)?;
-    let found = database.standing(key, &month, None).await.map_err(Failure::internal)?;
+    let found = database.standing(key, &month, About::Key).await.map_err(Failure::internal)?;
     let found = found.ok_or(ApiError::InvalidKey)?;
     record.account(&found.account);
     *standing = Some(Standing { usage: found.usage, month });
@@ -187,11 +206,11 @@ async fn claim(
             *standing = Some(Standing { usage: claim.usage, month });
             return Ok(claim);
         }
-        let template = match &request.subject {
-            Subject::Template { id, .. } => Some(id),
-            Subject::Source(_) => None,
+        let about = match &request.subject {
+            Subject::Template { id, .. } => About::Template(id),
+            Subject::Source(_) => About::Source,
         };
-        let found = database.standing(key, &month, template).await.map_err(Failure::internal)?;
+        let found = database.standing(key, &month, about).await.map_err(Failure::internal)?;
         let found = found.ok_or(ApiError::InvalidKey)?;
         record.account(&found.account);
         *standing = Some(Standing { usage: found.usage, month: month.clone() });

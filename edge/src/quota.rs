@@ -11,6 +11,8 @@ pub const UNLIMITED: u64 = 999_999_999_999_999;
 /// A calendar month in UTC, and where in it now is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct QuotaMonth {
+    /// The instant itself, in whole seconds since 1970 (UTC).
+    pub now: u64,
     /// `YYYY-MM`.
     pub name: String,
     /// Length of the month in seconds.
@@ -33,6 +35,7 @@ impl QuotaMonth {
         let next = Date::from_calendar_date(next_year, month.next(), 1)
             .map_or(now, |date| date.midnight().assume_utc());
         Self {
+            now: unix_seconds,
             name: format!("{year:04}-{:02}", u8::from(month)),
             seconds: u64::from(days) * 86_400,
             seconds_left: u64::try_from((next - now).whole_seconds()).unwrap_or(1).max(1),

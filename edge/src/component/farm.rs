@@ -42,6 +42,13 @@ pub(super) struct FileBody {
     pub(super) trailers: FutureReader<Result<Option<Trailers>, ErrorCode>>,
 }
 
+impl FileBody {
+    /// The length in bytes, where the farm told it.
+    pub(super) fn declared_length(&self) -> Option<i64> {
+        std::str::from_utf8(self.length.as_deref()?).ok()?.parse().ok()
+    }
+}
+
 /// What ties the log lines of all tiers together.
 pub(super) struct Trace {
     pub(super) request_id: String,

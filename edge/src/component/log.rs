@@ -97,3 +97,9 @@ impl Record {
         let _ = std::io::stderr().write_all(line.as_bytes());
     }
 }
+
+/// An attempt that could not be written down: the caller has the answer already.
+pub(super) fn attempt_lost(request_id: &str, cause: &impl ToString) {
+    let line = format!("platen-edge request_id={request_id} attempt_lost={:?}\n", cause.to_string());
+    let _ = std::io::stderr().write_all(line.as_bytes());
+}

@@ -3,14 +3,9 @@
 //! Invariant: every answer has `x-request-id` and `cache-control: no-store`; a file keeps its
 //! declared length, so that a broken transfer can be told from a whole file.
 
+use platen_component::reply::{self, fields};
 use platen_shared::{format::OutputFormat, wire};
-use spin_sdk::{
-    wasip3::{
-        http::types::{Fields, Response},
-        wit_future, wit_stream,
-    },
-    wit_bindgen,
-};
+use spin_sdk::wasip3::http::types::Response;
 
 use super::{ApiError, Standing, farm::FileBody, farm::Trace};
 
@@ -52,27 +47,13 @@ pub(super) fn response(
         Err(error) => {
             let body = error.body();
             set("content-type", "application/json".to_owned());
-            set("content-length", body.len().to_string());
             if let Some(seconds) = error.retry_after() {
                 set("retry-after", seconds.to_string());
             }
             if error == ApiError::MethodNotAllowed {
                 set("allow", "POST".to_owned());
             }
-            let (mut writer, reader) = wit_stream::new();
-            let (trailers_writer, trailers) = wit_future::new(|| Ok(None));
-            drop(trailers_writer);
-            let (response, _sent) = Response::new(fields(&headers), Some(reader), trailers);
-            let set = response.set_status_code(error.status());
-            debug_assert!(set.is_ok(), "the statuses are constants");
-            wit_bindgen::spawn(async move {
-                writer.write_all(body).await;
-            });
-            response
+            reply::whole(error.status(), headers, body)
         }
     }
-}
-
-fn fields(entries: &[(String, Vec<u8>)]) -> Fields {
-    Fields::from_list(entries).unwrap_or_else(|_| Fields::new())
 }

@@ -10,27 +10,40 @@ use spin_sdk::{
     wit_bindgen::StreamResult,
 };
 
-use crate::api_error::ApiError;
-
 /// Bytes asked for at a time where the caller did not declare a length.
 const READ_BYTES: usize = 64 * 1024;
 /// Most that a declared length reserves before anything has arrived.
 const RESERVE_BYTES: usize = 1024 * 1024;
 
-/// Whether the values of `content-type` say JSON; parameters do not matter.
-pub(super) fn is_json(values: &[Vec<u8>]) -> bool {
+/// Why a body was not read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum BodyError {
+    /// Over the cap.
+    #[error("the body is over the limit")]
+    TooLarge,
+    /// It stopped in the middle.
+    #[error("the body could not be read to its end")]
+    Incomplete,
+}
+
+/// Whether the values of `content-type` say this type; parameters do not matter.
+#[must_use]
+pub fn is_of_type(values: &[Vec<u8>], expected: &str) -> bool {
     let [value] = values else { return false };
     let essence = value.split(|byte| *byte == b';').next().unwrap_or_default();
-    essence.trim_ascii().eq_ignore_ascii_case(b"application/json")
+    essence.trim_ascii().eq_ignore_ascii_case(expected.as_bytes())
 }
 
 /// The whole body, at most `cap` bytes. One over the cap is refused by its declared length alone
 /// where there is one.
-pub(super) async fn read(request: Request, headers: &Fields, cap: usize) -> Result<Vec<u8>, ApiError> {
+///
+/// # Errors
+/// A body over the cap, or one that breaks off.
+pub async fn read(request: Request, headers: &Fields, cap: usize) -> Result<Vec<u8>, BodyError> {
     let declared = headers.get("content-length");
     let declared = declared.first().and_then(|value| std::str::from_utf8(value).ok()?.parse::<u64>().ok());
     if declared.is_some_and(|declared| declared > cap as u64) {
-        return Err(ApiError::BodyTooLarge);
+        return Err(BodyError::TooLarge);
     }
     let reserve = declared.and_then(|declared| usize::try_from(declared).ok()).map_or(READ_BYTES, |n| n + 1);
     let (_read_result, read_reader) = wit_future::new(|| Ok(()));
@@ -43,13 +56,13 @@ pub(super) async fn read(request: Request, headers: &Fields, cap: usize) -> Resu
         let (result, filled) = stream.read(bytes).await;
         bytes = filled;
         if bytes.len() > cap {
-            return Err(ApiError::BodyTooLarge);
+            return Err(BodyError::TooLarge);
         }
         match result {
             StreamResult::Complete(_) => {}
             StreamResult::Dropped | StreamResult::Cancelled => break,
         }
     }
-    trailers.await.map_err(|_| ApiError::BodyIncomplete)?;
+    trailers.await.map_err(|_| BodyError::Incomplete)?;
     Ok(bytes)
 }

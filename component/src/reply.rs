@@ -1,0 +1,34 @@
+//! An answer that is whole before it leaves.
+
+use spin_sdk::{
+    wasip3::{
+        http::types::{Fields, Response},
+        wit_future, wit_stream,
+    },
+    wit_bindgen,
+};
+
+/// Headers of an answer.
+pub type Headers = Vec<(String, Vec<u8>)>;
+
+/// The headers as the platform holds them; none at all if one of them is not allowed.
+#[must_use]
+pub fn fields(entries: &[(String, Vec<u8>)]) -> Fields {
+    Fields::from_list(entries).unwrap_or_else(|_| Fields::new())
+}
+
+/// An answer of these bytes; sets `content-length`.
+#[must_use]
+pub fn whole(status: u16, mut headers: Headers, body: Vec<u8>) -> Response {
+    headers.push(("content-length".into(), body.len().to_string().into_bytes()));
+    let (mut writer, reader) = wit_stream::new();
+    let (trailers_writer, trailers) = wit_future::new(|| Ok(None));
+    drop(trailers_writer);
+    let (response, _sent) = Response::new(fields(&headers), Some(reader), trailers);
+    let set = response.set_status_code(status);
+    debug_assert!(set.is_ok(), "the statuses are constants");
+    wit_bindgen::spawn(async move {
+        writer.write_all(body).await;
+    });
+    response
+}
