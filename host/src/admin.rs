@@ -1,21 +1,20 @@
-//! What an operator does to the database: accounts, keys, templates.
+//! What an operator does to the database: accounts, keys, templates, invites.
 //!
-//! Invariant: each change is one statement, so that none is ever half done, and the schema of
-//! [`platen_shared::schema`] is known to be there. Left to others: flags and printing
+//! Invariant: each change is one statement, so that none is ever half done, and is written down by
+//! another after it; the schema of [`platen_shared::schema`] is known to be there. Left to others: flags and printing
 //! ([`crate::cli`]).
 
 pub(crate) mod accounts;
+pub(crate) mod invites;
 pub(crate) mod keys;
 pub(crate) mod templates;
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use platen_shared::{id::AccountId, name::BadName, saved::BadMarkup};
 use rand::{TryRngCore as _, rngs::OsRng};
 
-use crate::db::{DbError, Row, Value};
-
-/// Longest name of an account, key or template, in characters.
-const NAME_CHARS: usize = 200;
+use crate::db::{Connection, DbError, Row, Value};
 
 /// Why an operator's command was not carried out.
 #[derive(Debug, thiserror::Error)]
@@ -36,11 +35,19 @@ pub(crate) enum AdminError {
     #[error("there is an account {0:?} already")]
     NameTaken(String),
     /// Not a name.
-    #[error("a name has 1 to {NAME_CHARS} characters, and no control characters")]
-    BadName,
+    #[error(transparent)]
+    BadName(#[from] BadName),
     /// Not a template.
-    #[error("a template is not empty and has at most {} bytes", platen_shared::limits::HTML_BYTES)]
-    BadTemplate,
+    #[error(transparent)]
+    BadTemplate(#[from] BadMarkup),
+    /// Somebody who is in another account.
+    #[error("{0} belongs to another account already")]
+    OtherAccount(String),
+    /// An invite that says neither where nor whom.
+    #[error(
+        "say where: --account NAME or --operator (without either, it is for somebody who is there already)"
+    )]
+    InviteWhere,
     /// The operating system gives no randomness.
     #[error("the operating system gives no randomness")]
     NoRandomness(#[source] rand::rand_core::OsError),
@@ -58,15 +65,24 @@ fn random<const N: usize>() -> Result<[u8; N], AdminError> {
     Ok(bytes)
 }
 
+/// Writes down who did what, beside what people do in the dashboard. After the change: a command
+/// that fails here has been carried out.
+async fn audit(
+    connection: &Connection,
+    account: Option<&AccountId>,
+    action: &str,
+    subject: &str,
+) -> Result<(), AdminError> {
+    let account = Value::from(account.map(|account| account.as_str().to_owned()));
+    let sql = "INSERT INTO audit (at, actor, account_id, action, subject) \
+        VALUES (?1, 'command line', ?2, ?3, ?4) RETURNING id";
+    connection.query(sql, vec![now().into(), account, action.into(), subject.into()]).await?;
+    Ok(())
+}
+
 fn now() -> i64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
     i64::try_from(since).unwrap_or(i64::MAX)
-}
-
-fn check_name(name: &str) -> Result<&str, AdminError> {
-    let name = name.trim();
-    let good = (1..=NAME_CHARS).contains(&name.chars().count()) && !name.contains(char::is_control);
-    if good { Ok(name) } else { Err(AdminError::BadName) }
 }
 
 /// Reads a row's columns one after another.
@@ -98,6 +114,14 @@ impl Columns {
     fn optional(&mut self) -> Result<Option<i64>, AdminError> {
         match self.0.next() {
             Some(Value::Integer(number)) => Ok(Some(number)),
+            Some(Value::Null) => Ok(None),
+            _ => Err(AdminError::Unexpected),
+        }
+    }
+
+    fn optional_text(&mut self) -> Result<Option<String>, AdminError> {
+        match self.0.next() {
+            Some(Value::Text(text)) => Ok(Some(text)),
             Some(Value::Null) => Ok(None),
             _ => Err(AdminError::Unexpected),
         }

@@ -5,6 +5,7 @@
 //! [`crate::migrate`], [`crate::server`], the farm).
 
 pub(crate) mod account;
+pub(crate) mod invite;
 pub(crate) mod key;
 pub(crate) mod log;
 pub(crate) mod migrate;

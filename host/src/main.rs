@@ -43,6 +43,8 @@ enum Command {
     /// Saved templates
     #[command(subcommand)]
     Template(cli::template::Template),
+    /// Let a person into the dashboard: print a link that works once
+    Invite(cli::invite::Invite),
     /// Render one page to a file, without a server
     Render(cli::render::Render),
 }
@@ -58,6 +60,7 @@ fn main() -> ExitCode {
             Command::Account(account) => account.run().await,
             Command::Key(key) => key.run().await,
             Command::Template(template) => template.run().await,
+            Command::Invite(invite) => invite.run().await,
             Command::Render(render) => render.run().await,
         }
     };

@@ -111,3 +111,6 @@ async fn apply(connection: &Connection, step: &Migration) -> Result<bool, DbErro
         .await?;
     Ok(true)
 }
+
+#[cfg(test)]
+mod tests;

@@ -220,6 +220,29 @@ fn templates() {
 }
 
 #[test]
+fn invites() {
+    let operator = Operator::migrated();
+    let account = operator.json(&["account", "create", "acme"]);
+    let invite =
+        operator.json(&["invite", "Ann@Example.com", "--account", "acme", "--url", "https://p.example/"]);
+    assert_eq!((&invite["email"], &invite["account"]), (&"ann@example.com".into(), &account["id"]));
+    let link = invite["link"].as_str().unwrap_or_default();
+    let token = link.strip_prefix("https://p.example/dashboard/invite/").unwrap_or_default();
+    assert_eq!(token.len(), 40, "{invite}");
+    let again = operator.json(&["invite", "ann@example.com", "--operator", "--first"]);
+    assert!(again["operator"] == true && again["account"].is_null(), "{again}");
+    for bad in [
+        &["invite", "ann"][..],
+        &["invite", "ann@example.com"],
+        &["invite", "ann@example.com", "--account", "nobody"],
+        &["invite", "ann@example.com", "--account", "acme", "--operator"],
+        &["invite", "ann@example.com", "--operator", "--valid-for", "86401"],
+    ] {
+        assert!(!operator.run(bad).status.success(), "{bad:?}");
+    }
+}
+
+#[test]
 fn up_says_what_is_missing() {
     let operator = Operator::new();
     let error = operator.error(&["up"]);

@@ -1,9 +1,9 @@
 //! Accounts.
 
-use platen_shared::id::AccountId;
+use platen_shared::{id::AccountId, name::Name};
 use serde::Serialize;
 
-use super::{AdminError, Columns, check_name, now, random};
+use super::{AdminError, Columns, audit, now, random};
 use crate::db::{Database, DbError, Row, Value};
 
 /// An account with this month's use.
@@ -37,7 +37,7 @@ pub(crate) async fn create(
     name: &str,
     quota: Option<u32>,
 ) -> Result<Account, AdminError> {
-    let name = check_name(name)?;
+    let name = Name::parse(name)?;
     let id = AccountId::from_random(random()?);
     let quota = Value::from(quota.map(i64::from));
     let created = database
@@ -45,12 +45,13 @@ pub(crate) async fn create(
         .query(
             "INSERT INTO accounts (id, name, quota, created_at) VALUES (?1, ?2, ?3, ?4) \
                 ON CONFLICT (name) DO NOTHING RETURNING id",
-            vec![id.as_str().into(), name.into(), quota, now().into()],
+            vec![id.as_str().into(), name.as_str().into(), quota, now().into()],
         )
         .await?;
     if created.is_empty() {
-        return Err(AdminError::NameTaken(name.to_owned()));
+        return Err(AdminError::NameTaken(name.to_string()));
     }
+    audit(&database.connect(), Some(&id), "created account", name.as_str()).await?;
     find(database, id.as_str()).await
 }
 
@@ -73,9 +74,11 @@ pub(crate) async fn set_quota(
     quota: Option<u32>,
 ) -> Result<Account, AdminError> {
     let account = find(database, which).await?;
-    let quota = Value::from(quota.map(i64::from));
+    let value = Value::from(quota.map(i64::from));
     let update = "UPDATE accounts SET quota = ?2 WHERE id = ?1 RETURNING id";
-    changed(database.connect().query(update, vec![account.id.as_str().into(), quota]).await, which)?;
+    changed(database.connect().query(update, vec![account.id.as_str().into(), value]).await, which)?;
+    let subject = quota.map_or_else(|| "unlimited".to_owned(), |quota| quota.to_string());
+    audit(&database.connect(), Some(&account.id), "changed quota", &subject).await?;
     find(database, account.id.as_str()).await
 }
 
@@ -91,6 +94,8 @@ pub(crate) async fn set_disabled(
     let update = "UPDATE accounts SET disabled_at = CASE WHEN ?2 IS NULL THEN NULL \
         ELSE coalesce(disabled_at, ?2) END WHERE id = ?1 RETURNING id";
     changed(database.connect().query(update, vec![account.id.as_str().into(), at]).await, which)?;
+    let action = if disabled { "disabled account" } else { "enabled account" };
+    audit(&database.connect(), Some(&account.id), action, &account.name).await?;
     find(database, account.id.as_str()).await
 }
 

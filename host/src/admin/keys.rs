@@ -7,10 +7,11 @@ use std::fmt;
 use platen_shared::{
     id::{AccountId, KeyId},
     key::ApiKey,
+    name::Name,
 };
 use serde::Serialize;
 
-use super::{AdminError, Columns, accounts, check_name, now, random};
+use super::{AdminError, Columns, accounts, audit, now, random};
 use crate::db::{Database, Row, Value};
 
 /// A key's record.
@@ -61,7 +62,7 @@ const COLUMNS: &str = "SELECT api_keys.id, account_id, accounts.name, api_keys.n
 
 /// Creates a key for an account, named by name or id.
 pub(crate) async fn create(database: &Database, account: &str, name: &str) -> Result<Created, AdminError> {
-    let name = check_name(name)?;
+    let name = Name::parse(name)?;
     let account = accounts::find(database, account).await?;
     let (id, key) = (KeyId::from_random(random()?), ApiKey::from_random(random()?));
     database
@@ -72,18 +73,19 @@ pub(crate) async fn create(database: &Database, account: &str, name: &str) -> Re
             vec![
                 id.as_str().into(),
                 account.id.as_str().into(),
-                name.into(),
+                name.as_str().into(),
                 key.display_prefix().into(),
                 key.hash().into(),
                 now().into(),
             ],
         )
         .await?;
+    audit(&database.connect(), Some(&account.id), "created key", name.as_str()).await?;
     Ok(Created {
         id,
         account: account.id,
         account_name: account.name,
-        name: name.to_owned(),
+        name: name.to_string(),
         prefix: key.display_prefix().to_owned(),
         key: key.expose().to_owned(),
     })
@@ -95,7 +97,9 @@ pub(crate) async fn list(database: &Database, account: Option<&str>) -> Result<V
         Some(account) => Some(accounts::find(database, account).await?.id.as_str().to_owned()),
         None => None,
     };
-    let sql = format!("{COLUMNS} WHERE ?1 IS NULL OR account_id = ?1 ORDER BY api_keys.rowid");
+    let sql = format!(
+        "{COLUMNS} WHERE (?1 IS NULL OR account_id = ?1) AND expires_at IS NULL ORDER BY api_keys.rowid"
+    );
     database.connect().query(&sql, vec![account.into()]).await?.into_iter().map(read).collect()
 }
 
@@ -107,7 +111,10 @@ pub(crate) async fn set_disabled(database: &Database, id: &str, disabled: bool) 
     let connection = database.connect();
     connection.query(update, vec![id.into(), Value::from(disabled.then(now))]).await?;
     let rows = connection.query(&format!("{COLUMNS} WHERE api_keys.id = ?1"), vec![id.into()]).await?;
-    rows.into_iter().next().map(read).ok_or_else(|| AdminError::NoKey(id.to_owned()))?
+    let key = rows.into_iter().next().map(read).ok_or_else(|| AdminError::NoKey(id.to_owned()))??;
+    let action = if disabled { "disabled key" } else { "enabled key" };
+    audit(&connection, Some(&key.account), action, &key.name).await?;
+    Ok(key)
 }
 
 fn read(row: Row) -> Result<Key, AdminError> {

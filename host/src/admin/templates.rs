@@ -1,15 +1,17 @@
 //! Saved templates.
 //!
-//! Invariant: `placeholders` always names just what the markup uses, since the claim relies on it.
+//! Invariant: a template is saved as [`platen_shared::saved`] makes it, as the dashboard does too.
 
 use platen_shared::{
     id::{AccountId, TemplateId},
-    limits, template,
+    name::Name,
+    saved::{self, Saved},
+    template,
 };
 use serde::Serialize;
 
-use super::{AdminError, Columns, accounts, check_name, now, random};
-use crate::db::{Database, Row};
+use super::{AdminError, Columns, accounts, audit, now, random};
+use crate::db::{Database, Row, Value};
 
 /// A template without its markup.
 #[derive(Debug, Serialize)]
@@ -52,36 +54,29 @@ pub(crate) async fn put(
     html: &str,
     id: Option<&str>,
 ) -> Result<Template, AdminError> {
-    let name = check_name(name)?;
-    if html.is_empty() || html.len() > limits::HTML_BYTES {
-        return Err(AdminError::BadTemplate);
-    }
+    let columns = Saved::new(Name::parse(name)?, html)?;
     let account = accounts::find(database, account).await?;
     let new_id = TemplateId::from_random(random()?);
-    let placeholders = serde_json::Value::from(template::placeholders(html)).to_string();
-    let (sql, id) = match id {
-        None => (
-            "INSERT INTO templates (id, account_id, name, packed_html, placeholders, created_at, updated_at) \
-                VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?6) RETURNING id",
-            new_id.as_str(),
-        ),
-        Some(id) => (
-            "UPDATE templates SET name = ?3, packed_html = ?4, placeholders = ?5, updated_at = ?6 \
-                WHERE id = ?1 AND account_id = ?2 RETURNING id",
-            id,
-        ),
+    let (sql, action, id) = match id {
+        None => (saved::INSERT, "created template", new_id.as_str()),
+        Some(id) => (saved::UPDATE, "saved template", id),
     };
     let parameters = vec![
-        id.into(),
         account.id.as_str().into(),
-        name.into(),
-        template::pack(html).into(),
-        placeholders.into(),
+        id.into(),
+        columns.name.as_str().into(),
+        columns.packed_html.into(),
+        columns.placeholders.into(),
         now().into(),
+        Value::Null,
     ];
     let saved = database.connect().query(sql, parameters).await?;
     let template = find(database, id).await?;
-    if saved.is_empty() { Err(AdminError::ForeignTemplate(id.to_owned())) } else { Ok(template) }
+    if saved.is_empty() {
+        return Err(AdminError::ForeignTemplate(id.to_owned()));
+    }
+    audit(&database.connect(), Some(&template.account), action, &template.name).await?;
+    Ok(template)
 }
 
 /// Every template, or those of one account; the oldest first.
@@ -112,6 +107,7 @@ pub(crate) async fn show(database: &Database, id: &str) -> Result<Shown, AdminEr
 pub(crate) async fn delete(database: &Database, id: &str) -> Result<Template, AdminError> {
     let template = find(database, id).await?;
     database.connect().query("DELETE FROM templates WHERE id = ?1 RETURNING id", vec![id.into()]).await?;
+    audit(&database.connect(), Some(&template.account), "deleted template", &template.name).await?;
     Ok(template)
 }
 

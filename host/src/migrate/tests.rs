@@ -1,0 +1,68 @@
+//! What the schema does by itself, on a file.
+
+use super::*;
+use crate::db::{Location, Purpose};
+
+async fn migrated() -> (tempfile::TempDir, Connection) {
+    let directory = tempfile::tempdir().unwrap();
+    let database =
+        Database::open(&Location::in_data(directory.path()), None, Purpose::Migrate).await.unwrap();
+    migrate(&database).await.unwrap();
+    let connection = database.connect();
+    for sql in [
+        "INSERT INTO accounts (id, name, created_at) VALUES ('a', 'a', 0)",
+        "INSERT INTO api_keys (id, account_id, name, prefix, hash, created_at) VALUES ('k', 'a', 'k', 'p', 'h', 0)",
+    ] {
+        connection.query(sql, vec![]).await.unwrap();
+    }
+    (directory, connection)
+}
+
+async fn attempt(connection: &Connection, at: i64, status: i64, counted: i64) {
+    let sql = "INSERT INTO attempts (account_id, key_id, endpoint, format, status, counted, ms, at) \
+        VALUES ('a', 'k', 'render', 'png', ?2, ?3, 1, ?1)";
+    connection.query(sql, vec![at.into(), status.into(), counted.into()]).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_attempt_is_the_keys_last_use_counts_for_its_day_and_prunes_old_ones() {
+    const DAY: i64 = 86_400;
+    let (_directory, connection) = migrated().await;
+    attempt(&connection, 10, 200, 1).await;
+    attempt(&connection, DAY + 5, 422, 1).await;
+    attempt(&connection, DAY + 6, 503, 0).await;
+    let days = connection.query("SELECT day, attempts, failures FROM usage_days ORDER BY day", vec![]).await;
+    let day = |day: &str, attempts: i64, failures: i64| vec![day.into(), attempts.into(), failures.into()];
+    assert_eq!(days.unwrap(), [day("1970-01-01", 1, 0), day("1970-01-02", 1, 1)]);
+    let used = connection.query("SELECT last_used_at FROM api_keys", vec![]).await.unwrap();
+    assert_eq!(used, [vec![Value::from(DAY + 6)]]);
+    let count =
+        async || connection.query("SELECT count(*) FROM attempts", vec![]).await.unwrap()[0][0].clone();
+    // Thirty days to the second are kept.
+    attempt(&connection, 10 + 30 * DAY, 200, 1).await;
+    assert_eq!(count().await, 4.into());
+    attempt(&connection, 11 + 30 * DAY, 200, 1).await;
+    assert_eq!(count().await, 4.into());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_save_keeps_what_was_there_and_only_saves_do() {
+    let (_directory, connection) = migrated().await;
+    let versions = async || {
+        let sql = "SELECT number, name, saved_at FROM template_versions ORDER BY number";
+        connection.query(sql, vec![]).await.unwrap()
+    };
+    for sql in [
+        "INSERT INTO templates (id, account_id, name, packed_html, placeholders, created_at, updated_at) \
+            VALUES ('t', 'a', 'first', x'00', '[]', 1, 1)",
+        "UPDATE templates SET samples = '{\"x\":\"1\"}', name = 'first', packed_html = x'00', updated_at = 2",
+        "UPDATE templates SET name = 'second', packed_html = x'01', updated_at = 3",
+        "UPDATE templates SET name = 'third', packed_html = x'01', updated_at = 4",
+    ] {
+        connection.query(sql, vec![]).await.unwrap();
+    }
+    let version = |number: i64, name: &str, saved: i64| vec![number.into(), name.into(), saved.into()];
+    assert_eq!(versions().await, [version(1, "first", 2), version(2, "second", 3)]);
+    connection.query("DELETE FROM templates", vec![]).await.unwrap();
+    assert!(versions().await.is_empty());
+}
