@@ -97,6 +97,6 @@ ensure_npm() {
 
 # The WebAssembly components, at the path spin.toml names.
 build_components() {
-  say "building the edge component (WebAssembly)"
-  cargo build --quiet --locked -p platen-edge --profile component --target wasm32-wasip2
+  say "building the components (WebAssembly)"
+  cargo build --quiet --locked -p platen-edge -p platen-dashboard --profile component --target wasm32-wasip2
 }

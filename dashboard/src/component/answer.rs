@@ -1,0 +1,101 @@
+//! Answers, and the headers every one of them has.
+//!
+//! Invariant: nothing leaves without a content security policy, `nosniff` and no referrer; nothing
+//! but files whose address holds their hash may be kept by anybody.
+
+use askama::Template;
+use platen_component::reply;
+use spin_sdk::wasip3::http::types::Response;
+
+use super::visit::Visit;
+
+/// Own files and nothing inline. Pictures also from memory: a rendered file is shown from there.
+const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob:; \
+    connect-src 'self'; frame-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
+/// The preview's frame shows strangers' markup as a renderer would, in an origin of its own that
+/// reaches nothing of ours, wherever it is opened.
+const FRAME_POLICY: &str = "sandbox allow-scripts; default-src 'none'; \
+    script-src * data: blob: 'unsafe-inline' 'unsafe-eval'; style-src * data: 'unsafe-inline'; \
+    img-src * data: blob:; font-src * data:; media-src * data: blob:; frame-src 'self'; \
+    form-action 'none'; base-uri 'none'; frame-ancestors 'self'";
+
+/// An answer.
+pub(super) struct Answer {
+    status: u16,
+    content_type: &'static str,
+    cache: &'static str,
+    policy: &'static str,
+    more: Vec<(&'static str, String)>,
+    body: Vec<u8>,
+}
+
+impl Answer {
+    fn of(status: u16, content_type: &'static str, body: Vec<u8>) -> Self {
+        Self { status, content_type, cache: "no-store", policy: POLICY, more: Vec::new(), body }
+    }
+
+    pub(super) fn page(page: &impl Template) -> Result<Self, askama::Error> {
+        Ok(Self::of(200, "text/html; charset=utf-8", page.render()?.into_bytes()))
+    }
+
+    pub(super) fn text(status: u16, text: &str) -> Self {
+        Self::of(status, "text/plain; charset=utf-8", text.as_bytes().to_vec())
+    }
+
+    pub(super) fn json(value: &serde_json::Value) -> Self {
+        Self::of(200, "application/json", value.to_string().into_bytes())
+    }
+
+    /// A file to be saved under this name.
+    pub(super) fn download(content_type: &'static str, name: &str, body: Vec<u8>) -> Self {
+        Self::of(200, content_type, body)
+            .with("content-disposition", format!("attachment; filename=\"{name}\""))
+    }
+
+    /// A file that never changes.
+    pub(super) fn file(content_type: &'static str, body: Vec<u8>) -> Self {
+        let mut answer = Self::of(200, content_type, body);
+        answer.cache = "public, max-age=31536000, immutable";
+        answer
+    }
+
+    /// The preview's frame.
+    pub(super) fn frame(mut self) -> Self {
+        self.policy = FRAME_POLICY;
+        self
+    }
+
+    /// See the other page, whatever this was.
+    pub(super) fn redirect(location: &str) -> Self {
+        Self::of(303, "text/plain; charset=utf-8", Vec::new()).with("location", location.to_owned())
+    }
+
+    pub(super) fn status(mut self, status: u16) -> Self {
+        self.status = status;
+        self
+    }
+
+    pub(super) fn with(mut self, name: &'static str, value: String) -> Self {
+        self.more.push((name, value));
+        self
+    }
+
+    pub(super) fn respond(self, visit: &Visit) -> Response {
+        let mut headers: reply::Headers = Vec::new();
+        let mut set = |name: &str, value: &str| headers.push((name.to_owned(), value.as_bytes().to_vec()));
+        set("content-type", self.content_type);
+        set("cache-control", self.cache);
+        set("content-security-policy", self.policy);
+        set("x-content-type-options", "nosniff");
+        set("referrer-policy", "no-referrer");
+        set("cross-origin-opener-policy", "same-origin");
+        set("permissions-policy", "camera=(), geolocation=(), microphone=()");
+        if visit.secure {
+            set("strict-transport-security", "max-age=31536000");
+        }
+        for (name, value) in &self.more {
+            set(name, value);
+        }
+        reply::whole(self.status, headers, self.body)
+    }
+}

@@ -1,0 +1,67 @@
+//! The person's own page.
+
+use platen_component::outside;
+
+use super::entry;
+use crate::{
+    component::{
+        answer::Answer,
+        context::{Context, done},
+        fault::Fault,
+    },
+    form::{Field, Form},
+    pages::{Section, person::You},
+    password::Password,
+    throttle::Subject,
+};
+
+const PAGE: &str = "/dashboard/you";
+
+pub(in crate::component) async fn page(c: &Context<'_>) -> Result<Answer, Fault> {
+    show(c, Field::default(), (Field::default(), Field::default())).await
+}
+
+pub(in crate::component) async fn change_password(c: &Context<'_>, form: &Form) -> Result<Answer, Fault> {
+    let visitor = c.visitor()?;
+    let none = || (Field::default(), Field::default());
+    let field = |name| form.get(name).unwrap_or_default();
+    // Whoever sits at an open browser may not guess without end either.
+    let subject = Subject::email(&visitor.email);
+    if let Some(seconds) = c.store.count_try(&subject).await? {
+        let error = format!("Too many tries. Please wait {} minutes.", seconds.div_ceil(60));
+        return Ok(show(c, Field::wrong("", &error), none()).await?.status(429));
+    }
+    let stored = c.store.credentials(&visitor.email).await?;
+    if !Password::typed(field("current")).matches(stored.as_ref().map(|(_, hash)| hash.as_str())) {
+        return Ok(show(c, Field::wrong("", "This is not your password"), none()).await?.status(422));
+    }
+    c.store.forget_tries(&subject, &Subject::address("")).await?;
+    match Password::new(field("password"), field("again"), &visitor.email) {
+        Ok(password) => {
+            c.store.set_password(visitor, &password.hash(outside::random())).await?;
+            Ok(done(PAGE, "password-changed"))
+        }
+        Err(error) => Ok(show(c, Field::default(), entry::beside(error)).await?.status(422)),
+    }
+}
+
+pub(in crate::component) async fn end_session(c: &Context<'_>, id: &str) -> Result<Answer, Fault> {
+    if c.store.end_session_of(c.visitor()?, id).await? {
+        Ok(done(PAGE, "session-ended"))
+    } else {
+        Err(Fault::NotFound)
+    }
+}
+
+pub(in crate::component) async fn end_others(c: &Context<'_>) -> Result<Answer, Fault> {
+    let visitor = c.visitor()?;
+    c.store.end_sessions(&visitor.user, Some(&visitor.session)).await?;
+    Ok(done(PAGE, "sessions-ended"))
+}
+
+async fn show(c: &Context<'_>, current: Field, (password, again): (Field, Field)) -> Result<Answer, Fault> {
+    let visitor = c.visitor()?;
+    let sessions = c.store.sessions(visitor, c.settings.lifetimes).await?;
+    let shell = c.shell("You", Section::You);
+    c.page(&You { shell, email: visitor.email.clone(), sessions, current, password, again })
+}

@@ -1,0 +1,175 @@
+//! Saved templates.
+
+use platen_shared::{id::TemplateId, limits, name::Name};
+
+use crate::{
+    component::{
+        answer::Answer,
+        context::{Context, done},
+        fault::Fault,
+    },
+    form::{Field, Form},
+    pages::{
+        Confirm, Section,
+        keys::RENDER_KEY_SECONDS,
+        templates::{
+            Editor, FIRST_MARKUP, List, OneVersion, Samples, Saved, Template, Versions, curl, with_samples,
+        },
+    },
+    store::templates::Save,
+};
+
+const PAGE: &str = "/dashboard/templates";
+/// Most bytes of all sample values: a libSQL server's rows hold 5 MB by default, markup included.
+const SAMPLES_BYTES: usize = 256 * 1024;
+
+pub(in crate::component) async fn list(c: &Context<'_>) -> Result<Answer, Fault> {
+    let account = c.account()?;
+    let search = c.visit.query.get("q").unwrap_or_default().trim().to_owned();
+    let templates = account.templates(&search).await?;
+    c.page(&List { shell: c.shell("Templates", Section::Templates), search, templates })
+}
+
+pub(in crate::component) fn new_page(c: &Context<'_>) -> Result<Answer, Fault> {
+    c.account()?;
+    let samples = with_samples(FIRST_MARKUP, &Samples::from([("name".into(), "World".into())]));
+    editor(c, None, Field::default(), Field::of(FIRST_MARKUP), samples)
+}
+
+pub(in crate::component) async fn page(c: &Context<'_>, id: &str) -> Result<Answer, Fault> {
+    let template = c.account()?.template(id).await?.ok_or(Fault::NotFound)?;
+    let samples = with_samples(&template.html, &template.samples);
+    editor(c, Some(&template), Field::of(&template.name), Field::of(&template.html), samples)
+}
+
+pub(in crate::component) async fn create(c: &Context<'_>, form: &Form) -> Result<Answer, Fault> {
+    save_from(c, None, form).await
+}
+
+pub(in crate::component) async fn save(c: &Context<'_>, id: &str, form: &Form) -> Result<Answer, Fault> {
+    let template = c.account()?.template(id).await?.ok_or(Fault::NotFound)?;
+    save_from(c, Some(&template), form).await
+}
+
+async fn save_from(c: &Context<'_>, template: Option<&Template>, form: &Form) -> Result<Answer, Fault> {
+    let account = c.account()?;
+    let (typed_name, html) = (form.text("name"), form.text("html"));
+    let samples = samples(form);
+    let again = |name: Field, html: Field, samples: &Samples| {
+        let samples = with_samples(&html.value, samples);
+        Ok(editor(c, template, name, html, samples)?.status(422))
+    };
+    let name = match Name::parse(&typed_name) {
+        Ok(name) => name,
+        Err(error) => return again(Field::wrong(typed_name, &error), Field::of(html), &samples),
+    };
+    let size: usize = samples.iter().map(|(name, value)| name.len() + value.len()).sum();
+    if size > SAMPLES_BYTES {
+        let error = format!("The sample values have more than {SAMPLES_BYTES} bytes together");
+        return again(Field::of(typed_name), Field::wrong(html, &error), &samples);
+    }
+    let id = template.map(|template| template.id.as_str());
+    match account.save_template(id, name, &html, Some(&samples)).await? {
+        Save::Done(id) => {
+            let word = if template.is_some() { "template-saved" } else { "template-created" };
+            Ok(done(&format!("{PAGE}/{id}"), word))
+        }
+        Save::NoSuchTemplate => Err(Fault::NotFound),
+        Save::BadMarkup(error) => again(Field::of(typed_name), Field::wrong(html, &error), &samples),
+    }
+}
+
+/// Sample values of the form; those whose placeholder is gone from the markup stay, for it may
+/// come back.
+fn samples(form: &Form) -> Samples {
+    let samples = form.starting("sample.").take(limits::VARIABLES);
+    samples.map(|(name, value)| (name.to_owned(), value.replace("\r\n", "\n"))).collect()
+}
+
+pub(in crate::component) async fn duplicate(c: &Context<'_>, id: &str) -> Result<Answer, Fault> {
+    let account = c.account()?;
+    let template = account.template(id).await?.ok_or(Fault::NotFound)?;
+    let name = Name::parse(&template.name).map_err(|_| Fault::NotFound)?.with_suffix(" (copy)");
+    match account.save_template(None, name, &template.html, Some(&template.samples)).await? {
+        Save::Done(id) => Ok(done(&format!("{PAGE}/{id}"), "template-duplicated")),
+        Save::NoSuchTemplate | Save::BadMarkup(_) => Err(Fault::NotFound),
+    }
+}
+
+pub(in crate::component) async fn ask_delete(c: &Context<'_>, id: &str) -> Result<Answer, Fault> {
+    let template = c.account()?.template(id).await?.ok_or(Fault::NotFound)?;
+    c.page(&Confirm {
+        shell: c.shell("Delete a template", Section::Templates),
+        question: format!("Delete the template “{}”?", template.name),
+        consequence: "Its versions go with it, and requests with its id are answered “Template not found”.",
+        button: "Delete template",
+        action: format!("{PAGE}/{}/delete", template.id),
+        back: format!("{PAGE}/{}", template.id),
+    })
+}
+
+pub(in crate::component) async fn delete(c: &Context<'_>, id: &str) -> Result<Answer, Fault> {
+    if c.account()?.delete_template(id).await? {
+        Ok(done(PAGE, "template-deleted"))
+    } else {
+        Err(Fault::NotFound)
+    }
+}
+
+/// A key for the page's own script, and what it needs to render with it.
+pub(in crate::component) async fn render_key(c: &Context<'_>, id: &str) -> Result<Answer, Fault> {
+    let account = c.account()?;
+    let template = account.template(id).await?.ok_or(Fault::NotFound)?;
+    let key = account.create_render_key(&template.id).await?.ok_or(Fault::NotFound)?;
+    let variables: Samples = with_samples(&template.html, &template.samples).into_iter().collect();
+    Ok(Answer::json(&serde_json::json!({
+        "key": key.expose(),
+        "seconds": RENDER_KEY_SECONDS,
+        "templateId": template.id,
+        "variables": variables,
+    })))
+}
+
+pub(in crate::component) async fn versions(c: &Context<'_>, id: &str) -> Result<Answer, Fault> {
+    let account = c.account()?;
+    let template = account.template(id).await?.ok_or(Fault::NotFound)?;
+    let versions = account.versions(id).await?;
+    let shell = c.shell("Versions", Section::Templates);
+    c.page(&Versions { shell, id: template.id.to_string(), name: template.name, versions })
+}
+
+pub(in crate::component) async fn version(c: &Context<'_>, id: &str, number: &str) -> Result<Answer, Fault> {
+    let number = number.parse().map_err(|_| Fault::NotFound)?;
+    let version = c.account()?.version(id, number).await?.ok_or(Fault::NotFound)?;
+    let shell = c.shell(format!("Version {number}"), Section::Templates);
+    c.page(&OneVersion { shell, id: TemplateId::from_text(id).to_string(), version })
+}
+
+pub(in crate::component) async fn restore(c: &Context<'_>, id: &str, number: &str) -> Result<Answer, Fault> {
+    let number = number.parse().map_err(|_| Fault::NotFound)?;
+    let account = c.account()?;
+    let version = account.version(id, number).await?.ok_or(Fault::NotFound)?;
+    let name = Name::parse(&version.name).map_err(|_| Fault::NotFound)?;
+    match account.save_template(Some(id), name, &version.html, None).await? {
+        Save::Done(id) => Ok(done(&format!("{PAGE}/{id}"), "version-restored")),
+        Save::NoSuchTemplate | Save::BadMarkup(_) => Err(Fault::NotFound),
+    }
+}
+
+fn editor(
+    c: &Context<'_>,
+    template: Option<&Template>,
+    name: Field,
+    html: Field,
+    samples: Vec<(String, String)>,
+) -> Result<Answer, Fault> {
+    let saved = template.map(|template| Saved {
+        id: template.id.to_string(),
+        updated: template.updated,
+        versions: template.versions,
+        curl: curl(&c.visit.base_url(), template.id.as_str(), &template.html, &template.samples),
+    });
+    let title = template.map_or("New template", |template| template.name.as_str());
+    let shell = c.shell(title, Section::Templates);
+    c.page(&Editor { shell, saved, name, html, samples })
+}

@@ -1,0 +1,49 @@
+//! What the operator sets, read from Spin variables once an instance.
+
+use std::sync::OnceLock;
+
+use spin_sdk::variables;
+
+use crate::store::Lifetimes;
+
+/// The dashboard's settings.
+pub(super) struct Settings {
+    pub(super) lifetimes: Lifetimes,
+    /// The header in which a proxy in front tells the client's address, if there is one.
+    pub(super) client_address_header: Option<String>,
+}
+
+/// A setting that cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum SettingsError {
+    #[error("the Spin variable {0} could not be read")]
+    Unreadable(&'static str, #[source] variables::Error),
+    #[error("the Spin variable {0} must be a whole number of seconds, 1 or more")]
+    Seconds(&'static str),
+}
+
+impl Settings {
+    pub(super) async fn get() -> Result<&'static Self, SettingsError> {
+        static SETTINGS: OnceLock<Settings> = OnceLock::new();
+        if let Some(settings) = SETTINGS.get() {
+            return Ok(settings);
+        }
+        let settings = Self::read().await?;
+        Ok(SETTINGS.get_or_init(|| settings))
+    }
+
+    async fn read() -> Result<Self, SettingsError> {
+        let read =
+            async |name| variables::get(name).await.map_err(|error| SettingsError::Unreadable(name, error));
+        let seconds = async |name| {
+            let seconds = read(name).await?.parse::<u32>().ok().filter(|seconds| *seconds > 0);
+            seconds.map(i64::from).ok_or(SettingsError::Seconds(name))
+        };
+        let lifetimes = Lifetimes {
+            idle: seconds("session_idle_seconds").await?,
+            whole: seconds("session_seconds").await?,
+        };
+        let header = read("client_address_header").await?;
+        Ok(Self { lifetimes, client_address_header: (!header.is_empty()).then_some(header) })
+    }
+}

@@ -1,0 +1,169 @@
+//! Usage.
+
+use askama::Template;
+
+use super::Shell;
+use crate::{chart::Chart, clock::Moment, csv};
+
+/// Where an account stands in a month.
+#[derive(Debug, Clone)]
+pub struct Month {
+    /// An instant in the month.
+    pub now: Moment,
+    /// Attempts allowed; `None` is no limit.
+    pub quota: Option<u64>,
+    /// Attempts made.
+    pub attempts: u64,
+}
+
+impl Month {
+    /// How much of the quota is used, in whole percent up to 100.
+    #[must_use]
+    pub fn percent(&self) -> u64 {
+        match self.quota {
+            Some(0) => 100,
+            Some(quota) => (self.attempts.saturating_mul(100) / quota).min(100),
+            None => 0,
+        }
+    }
+}
+
+/// One attempt.
+#[derive(Debug, Clone)]
+pub struct Attempt {
+    /// Its place in the log.
+    pub id: i64,
+    /// When it began.
+    pub at: Moment,
+    /// The key's name then.
+    pub key_name: Option<String>,
+    /// `render` or `template`.
+    pub endpoint: String,
+    /// The format asked for.
+    pub format: String,
+    /// The HTTP status.
+    pub status: u16,
+    /// It counts against the quota.
+    pub counted: bool,
+    /// Milliseconds until the answer began.
+    pub ms: u64,
+    /// Bytes of the file.
+    pub bytes: Option<u64>,
+}
+
+impl Attempt {
+    fn failed(&self) -> bool {
+        self.status >= 400
+    }
+
+    fn path(&self) -> &'static str {
+        if self.endpoint == "template" { "/v1/render/template" } else { "/v1/render" }
+    }
+
+    fn size(&self) -> String {
+        self.bytes.map_or_else(|| "–".to_owned(), size)
+    }
+
+    /// What the status means, in a word or two.
+    fn meaning(&self) -> &'static str {
+        match self.status {
+            200 => "OK",
+            400 => "Invalid",
+            422 => "Page failed",
+            502 => "Renderer failed",
+            503 => "Busy",
+            504 => "Too slow",
+            _ => "Error",
+        }
+    }
+
+    /// One line of the export.
+    #[must_use]
+    pub fn csv(&self) -> String {
+        csv::line(&[
+            &self.at.iso(),
+            self.key_name.as_deref().unwrap_or(""),
+            self.path(),
+            &self.format,
+            &self.status.to_string(),
+            if self.counted { "yes" } else { "no" },
+            &self.ms.to_string(),
+            &self.bytes.map(|bytes| bytes.to_string()).unwrap_or_default(),
+        ])
+    }
+}
+
+/// The first line of the export.
+#[must_use]
+pub fn csv_head() -> String {
+    csv::line(&["time", "key", "endpoint", "format", "status", "counted", "duration_ms", "size_bytes"])
+}
+
+/// A number of bytes for people.
+#[must_use]
+pub fn size(bytes: u64) -> String {
+    match bytes {
+        0..1_000 => format!("{bytes} B"),
+        1_000..1_000_000 => format!("{}.{} KB", bytes / 1_000, bytes % 1_000 / 100),
+        _ => format!("{}.{} MB", bytes / 1_000_000, bytes % 1_000_000 / 100_000),
+    }
+}
+
+/// A place in the list of attempts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Place {
+    /// When.
+    pub at: i64,
+    /// And which of them.
+    pub id: i64,
+}
+
+impl Place {
+    /// Reads it from an address, `AT.ID`.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        let (at, id) = text.split_once('.')?;
+        Some(Self { at: at.parse().ok()?, id: id.parse().ok()? })
+    }
+}
+
+/// The page.
+#[derive(Debug, Template)]
+#[template(path = "usage.html")]
+pub struct Usage {
+    /// What surrounds it.
+    pub shell: Shell,
+    /// This month.
+    pub month: Month,
+    /// The last days.
+    pub chart: Chart,
+    /// Attempts, the newest first.
+    pub attempts: Vec<Attempt>,
+    /// Only those that failed are listed.
+    pub failures: bool,
+    /// This is not the first page.
+    pub later: bool,
+    /// Where the next page begins.
+    pub next: Option<Place>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_and_shares_are_told_in_few_digits() {
+        for (bytes, text) in
+            [(0, "0 B"), (999, "999 B"), (1_250, "1.2 KB"), (74_000, "74.0 KB"), (5_242_880, "5.2 MB")]
+        {
+            assert_eq!(size(bytes), text);
+        }
+        let percent = |attempts, quota| Month { now: Moment(0), quota, attempts }.percent();
+        assert_eq!(
+            [percent(5, Some(10)), percent(11, Some(10)), percent(0, Some(0)), percent(5, None)],
+            [50, 100, 100, 0]
+        );
+        assert_eq!(Place::parse("5.6"), Some(Place { at: 5, id: 6 }));
+        assert_eq!(Place::parse("5.6.7"), None);
+    }
+}
