@@ -212,7 +212,7 @@ async fn database_down(stage: Stage) -> Result<()> {
 }
 
 /// Makes every file of the database unusable in place: the server may hold it open.
-fn spoil_files(stand_in: &StandIn) -> Result<()> {
+pub(crate) fn spoil_files(stand_in: &StandIn) -> Result<()> {
     let mut spoilt = 0;
     for entry in std::fs::read_dir(stand_in.app.directory().join("data"))? {
         let path = entry?.path();

@@ -9,6 +9,7 @@
 
 mod auth;
 mod crash;
+mod dashboard;
 mod egress;
 mod faults;
 mod file_names;
@@ -74,6 +75,7 @@ fn main() -> anyhow::Result<ExitCode> {
         relay::cases(),
         trace::cases(),
         openapi::cases(),
+        dashboard::cases(),
     ]
     .concat();
     let trials = case::trials(&suite, &cases, runtime.handle());

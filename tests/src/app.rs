@@ -30,6 +30,8 @@ pub struct Options {
     pub deadline_ms: Option<u64>,
     /// More arguments.
     pub arguments: Vec<String>,
+    /// Spin variables, by name, in place of their defaults.
+    pub variables: Vec<(&'static str, String)>,
 }
 
 impl Options {
@@ -38,19 +40,32 @@ impl Options {
     pub fn own_farm(database: DatabaseKind) -> Self {
         // Several servers run side by side; one browser each is enough and starts soonest.
         let arguments = vec!["--browsers".to_owned(), "1".to_owned()];
-        Self { database, farm_url: None, deadline_ms: None, arguments }
+        Self { database, farm_url: None, deadline_ms: None, arguments, variables: Vec::new() }
     }
 
     /// A server that sends its jobs there.
     #[must_use]
     pub fn with_farm(database: DatabaseKind, farm_url: String) -> Self {
-        Self { database, farm_url: Some(farm_url), deadline_ms: None, arguments: Vec::new() }
+        Self {
+            database,
+            farm_url: Some(farm_url),
+            deadline_ms: None,
+            arguments: Vec::new(),
+            variables: Vec::new(),
+        }
     }
 
     /// With another deadline.
     #[must_use]
     pub fn deadline_ms(self, deadline_ms: u64) -> Self {
         Self { deadline_ms: Some(deadline_ms), ..self }
+    }
+
+    /// With another value of a Spin variable.
+    #[must_use]
+    pub fn variable(mut self, name: &'static str, value: u32) -> Self {
+        self.variables.push((name, value.to_string()));
+        self
     }
 
     /// With a name that leads to 127.0.0.1.
@@ -111,6 +126,9 @@ impl TestApp {
         }
         if let Some(deadline) = options.deadline_ms {
             command.env("SPIN_VARIABLE_DEADLINE_MS", deadline.to_string());
+        }
+        for (name, value) in &options.variables {
+            command.env(format!("SPIN_VARIABLE_{}", name.to_ascii_uppercase()), value);
         }
         // SIGTERM, so that it closes its browsers and removes their profiles.
         let process = Process::start("platen up", &command, Signal::SIGTERM)?;

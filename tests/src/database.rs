@@ -97,6 +97,19 @@ impl Database {
         }
     }
 
+    /// Holds a libSQL server still, or lets it go on. Nothing for a file.
+    ///
+    /// # Errors
+    /// When it is gone.
+    pub fn hold(&self, still: bool) -> Result<()> {
+        match self {
+            Self::File => Ok(()),
+            Self::Server(server) => {
+                server.process.signal(if still { Signal::SIGSTOP } else { Signal::SIGCONT })
+            }
+        }
+    }
+
     /// Takes a libSQL server down at once, as a crash would. Nothing for a file.
     ///
     /// # Errors

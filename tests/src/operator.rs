@@ -101,6 +101,16 @@ impl Operator {
         text(&self.run(&["template", "put", "--account", account, "--name", name, path]).await?, "id")
     }
 
+    /// Invites somebody and gives the path of the link. `place` is `--operator`, or `--account` and
+    /// an account.
+    ///
+    /// # Errors
+    /// When the command fails.
+    pub async fn invite(&self, email: &str, place: &[&str]) -> Result<String> {
+        let invite = self.run(&[&["invite", email, "--url", "http://host"], place].concat()).await?;
+        Ok(text(&invite, "link")?.trim_start_matches("http://host").to_owned())
+    }
+
     /// The attempts recorded for an account this month.
     ///
     /// # Errors

@@ -29,6 +29,10 @@ pub struct Settings {
     pub manifest: PathBuf,
     /// The libSQL server (`PLATEN_SQLD`).
     pub sqld: Option<PathBuf>,
+    /// The accessibility rules (`PLATEN_AXE`).
+    pub axe: Option<PathBuf>,
+    /// Where pictures of the dashboard's pages are kept (`PLATEN_SCREENSHOTS`), by default nowhere.
+    pub screenshots: Option<PathBuf>,
     /// The databases to run on (`PLATEN_TEST_DATABASES`, separated by commas), by default all.
     pub databases: Vec<DatabaseKind>,
     /// A server to test instead of one of our own.
@@ -72,6 +76,8 @@ impl Settings {
             platen: path("PLATEN_BIN").unwrap_or_else(platen_beside_this_binary),
             manifest: path("PLATEN_MANIFEST").unwrap_or_else(|| crate_dir().join("../spin.toml")),
             sqld: path("PLATEN_SQLD"),
+            axe: path("PLATEN_AXE"),
+            screenshots: path("PLATEN_SCREENSHOTS"),
             databases,
             external,
         })

@@ -207,6 +207,7 @@ impl Target {
             database: DatabaseKind::File,
             farm_url: None,
             deadline_ms: None,
+            variables: Vec::new(),
             arguments: Vec::new(),
         };
         let options =

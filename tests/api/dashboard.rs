@@ -1,0 +1,27 @@
+//! The dashboard: in a real browser the way people use it, and over HTTP the way attackers do.
+
+mod access;
+mod attacks;
+mod entry;
+mod hostile;
+mod journey;
+mod log;
+mod looks;
+mod operator;
+mod support;
+
+use platen_tests::case::Case;
+
+pub(crate) fn cases() -> Vec<Case> {
+    [
+        journey::cases(),
+        operator::cases(),
+        entry::cases(),
+        access::cases(),
+        attacks::cases(),
+        hostile::cases(),
+        log::cases(),
+        looks::cases(),
+    ]
+    .concat()
+}

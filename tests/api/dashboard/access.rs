@@ -1,0 +1,217 @@
+//! What belongs to one account is not there for another: every address, with the other's ids.
+
+use anyhow::{Context as _, Result, ensure};
+use platen_tests::{case::Case, operator::Quota, suite::Stage};
+use serde_json::json;
+
+use super::support::{Person, new_email};
+
+pub(crate) fn cases() -> Vec<Case> {
+    vec![
+        Case::own_server("dashboard/access/another_accounts_things_are_not_there", another_account),
+        Case::own_server("dashboard/access/operators_pages_are_not_there", not_an_operator),
+        Case::own_server("dashboard/access/nothing_without_signing_in", nobody),
+        Case::own_server("dashboard/access/a_key_for_one_click", one_click),
+    ]
+}
+
+const HTML: &str = "<p>the secret of A {{ x }}</p>";
+
+async fn another_account(stage: Stage) -> Result<()> {
+    let stand_in = stage.stand_in().await?;
+    let app = &stand_in.app;
+    let (a, b) = (app.operator.account(Quota::Of(9)).await?, app.operator.account(Quota::Of(9)).await?);
+    let (mut owner, mut thief) = (Person::of(app, &a).await?, Person::of(app, &b).await?);
+    let (key, secret) = owner.new_key("key of A").await?;
+    let template = owner.new_template("template of A", HTML).await?;
+    owner
+        .post(
+            &format!("/dashboard/templates/{template}"),
+            &[("name", "template of A"), ("html", "<p>now</p>")],
+        )
+        .await?
+        .is(303)?;
+    app.target(&a).with_key(&secret).render(&json!({ "html": "x" })).send().await?.file("image/png")?;
+
+    let t = format!("/dashboard/templates/{template}");
+    for path in [
+        format!("/dashboard/keys/{key}/delete"),
+        t.clone(),
+        format!("{t}/delete"),
+        format!("{t}/versions"),
+        format!("{t}/versions/1"),
+    ] {
+        let page = thief.get(&path).await?.is(404).with_context(|| path.clone())?;
+        ensure!(!page.body.contains("of A"), "{path} tells: {}", page.body);
+        // For its owner it is there.
+        owner.get(&path).await?.is(200).with_context(|| path.clone())?;
+    }
+    thief.get("/dashboard/you").await?;
+    let session = owner.get("/dashboard/you").await?.body;
+    ensure!(session.contains("This one"), "{session}");
+    for (path, fields) in [
+        (format!("/dashboard/keys/{key}/disable"), &[][..]),
+        (format!("/dashboard/keys/{key}/enable"), &[]),
+        (format!("/dashboard/keys/{key}/delete"), &[]),
+        (t.clone(), &[("name", "stolen"), ("html", "<p>stolen</p>")]),
+        (format!("{t}/duplicate"), &[]),
+        (format!("{t}/delete"), &[]),
+        (format!("{t}/render-key"), &[]),
+        (format!("{t}/versions/1/restore"), &[]),
+    ] {
+        thief.post(&path, fields).await?.is(404).with_context(|| path.clone())?;
+    }
+    for path in [
+        "/dashboard/keys",
+        "/dashboard/templates",
+        "/dashboard/usage",
+        "/dashboard/usage.csv",
+        "/dashboard/templates?q=of+A",
+    ] {
+        let page = thief.get(path).await?.is(200)?;
+        ensure!(
+            !page.body.contains("key of A") && !page.body.contains("template of A"),
+            "{path}: {}",
+            page.body
+        );
+    }
+    // All is as it was.
+    app.target(&a).with_key(&secret).render(&json!({ "html": "x" })).send().await?.file("image/png")?;
+    let page = owner.get(&t).await?.is(200)?;
+    ensure!(page.body.contains("&#60;p&#62;now") || page.body.contains("&lt;p&gt;now"), "{}", page.body);
+    ensure!(owner.get(&format!("{t}/versions")).await?.body.matches("/restore").count() == 1, "versions");
+    Ok(())
+}
+
+async fn not_an_operator(stage: Stage) -> Result<()> {
+    let stand_in = stage.stand_in().await?;
+    let app = &stand_in.app;
+    let account = app.operator.account(Quota::Of(1)).await?;
+    let mut person = Person::of(app, &account).await?;
+    let a = format!("/dashboard/operator/accounts/{}", account.id);
+    for path in ["/dashboard/operator", "/dashboard/operator/audit", &a, &format!("{a}/people/usr_x/remove")]
+    {
+        person.get(path).await?.is(404).with_context(|| path.to_owned())?;
+    }
+    ensure!(!person.get("/dashboard/keys").await?.body.contains("/dashboard/operator"), "the menu tells");
+    for (path, fields) in [
+        ("/dashboard/operator".to_owned(), &[("name", "mine")][..]),
+        (format!("{a}/name"), &[("name", "mine")]),
+        (format!("{a}/quota"), &[("quota", "")]),
+        (format!("{a}/disable"), &[]),
+        (format!("{a}/enable"), &[]),
+        (format!("{a}/join"), &[]),
+        (format!("{a}/invite"), &[("email", "me@example.com"), ("operator", "1")]),
+        (format!("{a}/people/usr_x/remove"), &[]),
+        ("/dashboard/operator/people/usr_x/remove".to_owned(), &[]),
+    ] {
+        person.post(&path, fields).await?.is(404).with_context(|| path.clone())?;
+    }
+    let list = app.operator.run(&["account", "list"]).await?;
+    let own = list.as_array().and_then(|list| list.iter().find(|it| it["id"] == account.id.as_str()));
+    let own = own.context("the account")?;
+    ensure!(own["name"] == account.name.as_str() && own["quota"] == 1 && own["disabled"] == false, "{own}");
+    Ok(())
+}
+
+async fn nobody(stage: Stage) -> Result<()> {
+    let stand_in = stage.stand_in().await?;
+    let app = &stand_in.app;
+    let mut nobody = Person::stranger(app)?;
+    nobody.get("/dashboard/sign-in").await?.is(200)?;
+    for path in [
+        "",
+        "/keys",
+        "/keys/x/delete",
+        "/templates",
+        "/templates/new",
+        "/templates/x",
+        "/templates/x/versions",
+        "/templates/x/versions/1",
+        "/templates/x/delete",
+        "/usage",
+        "/usage.csv",
+        "/you",
+        "/operator",
+        "/operator/audit",
+        "/operator/accounts/x",
+        "/operator/accounts/x/people/y/remove",
+    ] {
+        let page =
+            nobody.get(&format!("/dashboard{path}")).await?.is(303).with_context(|| path.to_owned())?;
+        ensure!(
+            page.location() == "/dashboard/sign-in" && page.body.is_empty(),
+            "{path}: {}",
+            page.location()
+        );
+    }
+    for path in [
+        "/keys",
+        "/keys/x/disable",
+        "/keys/x/enable",
+        "/keys/x/delete",
+        "/templates/new",
+        "/templates/x",
+        "/templates/x/duplicate",
+        "/templates/x/delete",
+        "/templates/x/render-key",
+        "/templates/x/versions/1/restore",
+        "/you/password",
+        "/you/sessions/x/end",
+        "/you/sessions/end-others",
+        "/operator",
+        "/operator/accounts/x/name",
+        "/operator/accounts/x/quota",
+        "/operator/accounts/x/disable",
+        "/operator/accounts/x/enable",
+        "/operator/accounts/x/join",
+        "/operator/accounts/x/invite",
+        "/operator/accounts/x/people/y/remove",
+    ] {
+        let page =
+            nobody.post(&format!("/dashboard{path}"), &[]).await?.is(303).with_context(|| path.to_owned())?;
+        ensure!(page.location() == "/dashboard/sign-in", "{path}: {}", page.location());
+    }
+    // Somebody removed is nobody.
+    let account = app.operator.account(Quota::Of(1)).await?;
+    let email = new_email("gone");
+    let mut person = Person::invited(app, &email, &["--account", &account.id]).await?;
+    let mut operator = Person::invited(app, &new_email("op"), &["--operator"]).await?;
+    let page = format!("/dashboard/operator/accounts/{}", account.id);
+    let people = operator.get(&page).await?.is(200)?.body;
+    let remove = super::support::between(&people, &format!("{page}/people/"), "/")?;
+    operator.post(&format!("{page}/people/{remove}/remove"), &[]).await?.is(303)?;
+    person.get("/dashboard/keys").await?.is(303)?;
+    Ok(())
+}
+
+async fn one_click(stage: Stage) -> Result<()> {
+    let stand_in = stage.stand_in().await?;
+    let app = &stand_in.app;
+    let account = app.operator.account(Quota::Of(9)).await?;
+    let mut person = Person::of(app, &account).await?;
+    let one = person.new_template("one", "<p>one</p>").await?;
+    let two = person.new_template("two", "<p>two</p>").await?;
+    let began = std::time::Instant::now();
+    let made = person.post(&format!("/dashboard/templates/{one}/render-key"), &[]).await?.is(200)?;
+    let made: serde_json::Value = serde_json::from_str(&made.body)?;
+    let target = app.target(&account).with_key(made["key"].as_str().context("a key")?);
+    let this = json!({ "templateId": one });
+    target.render_template(&this).send().await?.file("image/png")?;
+    target.render_template(&json!({ "templateId": two })).send().await?.error(401, "Invalid API key")?;
+    target.render(&json!({ "html": "x" })).send().await?.error(401, "Invalid API key")?;
+    ensure!(app.operator.attempts(&account.id).await? == 1, "refused and counted");
+    // Its id is not one to list, disable or delete by.
+    ensure!(!person.get("/dashboard/keys").await?.body.contains("Render button"));
+    // After its minute it is as unknown as any.
+    loop {
+        let answer = target.render_template(&this).send().await?;
+        if answer.status == 401 {
+            break;
+        }
+        ensure!(began.elapsed().as_secs() < 300, "still good after {:?}", began.elapsed());
+        tokio::time::sleep(std::time::Duration::from_secs(10)).await;
+    }
+    ensure!(began.elapsed().as_secs() >= 59, "gone after {:?}", began.elapsed());
+    Ok(())
+}

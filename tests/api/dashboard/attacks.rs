@@ -1,0 +1,206 @@
+//! Forms sent from elsewhere, forms of a wrong kind or size, statements in place of names.
+
+use anyhow::{Context as _, Result, ensure};
+use platen_tests::{case::Case, operator::Quota, suite::Stage};
+
+use super::support::{PASSWORD, Person, new_email, percent};
+
+pub(crate) fn cases() -> Vec<Case> {
+    vec![
+        Case::own_server("dashboard/attacks/forms_from_elsewhere", forgery),
+        Case::own_server("dashboard/attacks/headers_on_every_answer", headers),
+        Case::own_server("dashboard/attacks/oversized_forms", oversized),
+        Case::own_server("dashboard/attacks/statements_in_place_of_names", injection),
+    ]
+}
+
+async fn forgery(stage: Stage) -> Result<()> {
+    let stand_in = stage.stand_in().await?;
+    let app = &stand_in.app;
+    let account = app.operator.account(Quota::Of(1)).await?;
+    let mut person = Person::of(app, &account).await?;
+    let mut other = Person::of(app, &account).await?;
+    other.get("/dashboard/keys").await?;
+    person.get("/dashboard/keys").await?;
+    let good = person.form_token.clone();
+    let name = ("name", "forged");
+    for (token, what) in [
+        (None, "no token"),
+        (Some(""), "an empty token"),
+        (Some("x"), "a token of another shape"),
+        (Some(other.form_token.as_str()), "another session's token"),
+    ] {
+        let token: Vec<_> = token.map(|token| ("form_token", token)).into_iter().collect();
+        for path in [
+            "/dashboard/keys",
+            "/dashboard/templates/new",
+            "/dashboard/sign-out",
+            "/dashboard/you/sessions/end-others",
+        ] {
+            person
+                .post_bare(path, &[&token[..], &[name, ("html", "x")]].concat())
+                .await?
+                .is(403)
+                .context(what)?;
+        }
+    }
+    // With the right token, and a browser that says where it comes from.
+    let own = person.clone();
+    for (header, value) in [
+        ("origin", "https://evil.example"),
+        ("origin", "http://127.0.0.1:1"),
+        ("sec-fetch-site", "cross-site"),
+        ("sec-fetch-site", "same-site"),
+    ] {
+        let mut person = own.clone();
+        person.headers.insert(header, value.parse()?);
+        person.post_bare("/dashboard/keys", &[("form_token", &good), name]).await?.is(403).context(value)?;
+    }
+    ensure!(!person.get("/dashboard/keys").await?.body.contains("forged"), "a forged key");
+    // What changes something is not done by going there.
+    for path in ["/dashboard/sign-out", "/dashboard/keys/x/disable", "/dashboard/templates/x/duplicate"] {
+        person.get(path).await?.is(404)?;
+    }
+    // A sign-in form is tied to its browser, so that nobody is signed in as somebody else.
+    let mut stranger = Person::stranger(app)?;
+    stranger.get("/dashboard/sign-in").await?;
+    stranger.cookies.clear();
+    let fields = [("email", "a@b"), ("password", PASSWORD)];
+    stranger.post("/dashboard/sign-in", &fields).await?.is(403)?;
+    // And the way it is meant works.
+    let base = app.base_url.clone();
+    person.headers.insert("origin", base.parse()?);
+    person.headers.insert("sec-fetch-site", "same-origin".parse()?);
+    person.post("/dashboard/keys", &[("name", "honest")]).await?.is(200)?;
+    Ok(())
+}
+
+async fn headers(stage: Stage) -> Result<()> {
+    let stand_in = stage.stand_in().await?;
+    let app = &stand_in.app;
+    let account = app.operator.account(Quota::Of(1)).await?;
+    let mut person = Person::of(app, &account).await?;
+    let page = person.get("/dashboard/keys").await?;
+    let style = format!(
+        "/dashboard/assets/{}",
+        super::support::between(&page.body, "/dashboard/assets/style", "\"")?
+    );
+    let style = style.replace("assets/", "assets/style");
+    for path in [
+        "/dashboard/keys",
+        "/dashboard/nowhere",
+        "/dashboard/usage.csv",
+        "/dashboard",
+        "/dashboard/invite/x",
+        &style,
+    ] {
+        let answer = person.get(path).await?;
+        let header =
+            |name: &str| answer.headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
+        let policy = header("content-security-policy");
+        for part in [
+            "default-src 'none'",
+            "script-src 'self'",
+            "style-src 'self'",
+            "frame-ancestors 'none'",
+            "base-uri 'none'",
+            "form-action 'self'",
+        ] {
+            ensure!(policy.contains(part), "{path}: no {part} in {policy}");
+        }
+        ensure!(!policy.contains("unsafe"), "{path}: {policy}");
+        ensure!(header("x-content-type-options") == "nosniff", "{path}");
+        ensure!(header("referrer-policy") == "no-referrer", "{path}");
+        let kept = if path == style { "public, max-age=31536000, immutable" } else { "no-store" };
+        ensure!(header("cache-control") == kept, "{path}: {}", header("cache-control"));
+        ensure!(
+            !answer.body.contains("<script>") && !answer.body.contains(" style="),
+            "{path} has inline parts"
+        );
+    }
+    // What is kept is asked for by its name.
+    let mut asking = person.clone();
+    let tag = person.get(&style).await?.headers.get("etag").context("an etag")?.clone();
+    asking.headers.insert("if-none-match", tag);
+    asking.get(&style).await?.is(304)?;
+    // Over TLS, which only this machine goes without, the cookie is for TLS alone.
+    let mut far = Person::stranger(app)?;
+    far.headers.insert("host", "platen.example".parse()?);
+    let cookie = far.get("/dashboard/sign-in").await?.is(200)?;
+    let cookie = cookie.headers.get("set-cookie").and_then(|value| value.to_str().ok()).unwrap_or_default();
+    ensure!(
+        cookie.starts_with("__Host-platen-form=") && cookie.ends_with("; HttpOnly; SameSite=Lax; Secure"),
+        "{cookie}"
+    );
+    Ok(())
+}
+
+async fn oversized(stage: Stage) -> Result<()> {
+    let stand_in = stage.stand_in().await?;
+    let app = &stand_in.app;
+    let account = app.operator.account(Quota::Of(1)).await?;
+    let mut person = Person::of(app, &account).await?;
+    let mut nobody = Person::stranger(app)?;
+    nobody.get("/dashboard/sign-in").await?;
+    let large = "x".repeat(70_000);
+    nobody.post("/dashboard/sign-in", &[("email", &large), ("password", &large)]).await?.is(413)?;
+    nobody.post("/dashboard/templates/new", &[("html", &large)]).await?.is(413)?;
+    person.post("/dashboard/keys", &[("name", &large)]).await?.is(413)?;
+    person.post("/dashboard/keys", &[("name", &"x".repeat(201))]).await?.is(422)?;
+    let over = "x".repeat(5 * 1024 * 1024 + 1);
+    let page = person.post("/dashboard/templates/new", &[("name", "n"), ("html", &over)]).await?.is(422)?;
+    ensure!(page.body.contains("at most 5242880 bytes"), "no reason");
+    let page =
+        person.post("/dashboard/templates/new", &[("name", "n"), ("html", &over[1..])]).await?.is(303)?;
+    let path = page.location().split('?').next().unwrap_or_default().to_owned();
+    person.get(&path).await?.is(200)?;
+    person.post("/dashboard/templates/new", &[("name", "n"), ("html", &over.repeat(4))]).await?.is(413)?;
+    // A password is hashed whole, so it is bounded; an endless one is simply wrong.
+    let long = "x".repeat(60_000);
+    nobody.get("/dashboard/sign-in").await?;
+    nobody.post("/dashboard/sign-in", &[("email", &new_email("x")), ("password", &long)]).await?.is(422)?;
+    // Many small fields are a form like any other.
+    let names: Vec<String> = (0..5_000).map(|n| format!("sample.{n}")).collect();
+    let fields: Vec<(&str, &str)> =
+        names.iter().map(|name| (name.as_str(), "1")).chain([("name", "n"), ("html", "h")]).collect();
+    person.post("/dashboard/templates/new", &fields).await?.is(303)?;
+    Ok(())
+}
+
+async fn injection(stage: Stage) -> Result<()> {
+    let stand_in = stage.stand_in().await?;
+    let app = &stand_in.app;
+    let account = app.operator.account(Quota::Of(1)).await?;
+    let mut person = Person::of(app, &account).await?;
+    for text in [
+        "'; DROP TABLE api_keys; --",
+        "\" OR 1=1 --",
+        "') UNION SELECT hash FROM api_keys --",
+        "%' OR '1'='1",
+        "\\'; DELETE FROM users; --",
+        "?1 :a @b $c",
+    ] {
+        let page = person.post("/dashboard/keys", &[("name", text)]).await?.is(200)?;
+        ensure!(page.body.contains("Your new key"), "{text}");
+        let id = person.new_template(text, &format!("<p>{text}</p>")).await?;
+        let encoded = percent(text);
+        let found = person.get(&format!("/dashboard/templates?q={encoded}")).await?.is(200)?;
+        ensure!(found.body.contains(&id), "{text} is not found by its name");
+        for path in [
+            format!("/dashboard/templates/{encoded}"),
+            format!("/dashboard/keys/{encoded}/delete"),
+            format!("/dashboard/templates/{id}/versions/{encoded}"),
+        ] {
+            person.get(&path).await?.is(404).with_context(|| path.clone())?;
+        }
+        person.get(&format!("/dashboard/usage?before={encoded}&failures={encoded}")).await?.is(200)?;
+        let mut nobody = Person::stranger(app)?;
+        nobody.get("/dashboard/sign-in").await?;
+        nobody.post("/dashboard/sign-in", &[("email", text), ("password", text)]).await?.is(422)?;
+        nobody.cookies.insert("platen".into(), text.replace([';', ' '], ""));
+        nobody.get("/dashboard/keys").await?.is(303)?;
+    }
+    let keys = app.operator.run(&["key", "list", "--account", &account.id]).await?;
+    ensure!(keys.as_array().is_some_and(|keys| keys.len() == 7), "{keys}");
+    Ok(())
+}

@@ -1,0 +1,135 @@
+//! Whatever somebody stored is shown as text, and a template's script runs where it reaches nothing.
+
+use anyhow::{Result, ensure};
+use platen_tests::{browser::Browser, case::Case, operator::Quota, suite::Stage};
+use serde_json::json;
+
+use super::support::{come_in, new_email, percent};
+
+pub(crate) fn cases() -> Vec<Case> {
+    vec![
+        Case::own_server("dashboard/hostile/stored_text_is_text", stored_text),
+        Case::own_server("dashboard/hostile/a_templates_script_reaches_nothing", preview),
+    ]
+}
+
+const TEXTS: [&str; 5] = [
+    "<script>pwned=1</script>",
+    "\"><img src=x onerror=pwned=1>",
+    "'-pwned-'</title></textarea></pre><svg onload=pwned=1>",
+    "javascript:pwned=1",
+    "{{ x }}</script><iframe srcdoc='<script>top.pwned=1</script>'>",
+];
+
+async fn stored_text(stage: Stage) -> Result<()> {
+    let stand_in = stage.stand_in().await?;
+    let app = &stand_in.app;
+    let account = app.operator.account(Quota::Unlimited).await?;
+    let browser = Browser::start().await?;
+    let page = browser.page().await?;
+    come_in(&page, app, &new_email("xss"), &["--account", &account.id]).await?;
+    let url = |path: &str| format!("{}/dashboard/{path}", app.base_url);
+    let harmless = async |what: &str| -> Result<()> {
+        let pwned = page.eval("typeof pwned !== 'undefined' || document.querySelector('main img:not([src^=\"/dashboard/assets/\"]), main svg:not([role=img]), main script, iframe:not(#preview)') !== null").await?;
+        ensure!(pwned == false, "{what}: stored text is markup");
+        Ok(())
+    };
+    for text in TEXTS {
+        page.go(&url("keys")).await?;
+        page.fill("#name", text).await?;
+        page.press("Create key").await?;
+        harmless(text).await?;
+        let key = page.text("document.querySelector('#key').textContent").await?;
+        let target = app.target(&account).with_key(&key);
+        target.render(&json!({ "html": "x", "fileName": text })).send().await?.file("image/png")?;
+        page.go(&url("templates/new")).await?;
+        page.fill("#name", text).await?;
+        page.fill("#html", &format!("{text}<p>{{{{ a }}}}{{{{{{ b }}}}}}</p>")).await?;
+        page.wait("document.querySelector('[data-sample=b]')").await?;
+        page.fill("[data-sample=a]", text).await?;
+        page.fill("[data-sample=b]", text).await?;
+        page.press("Create template").await?;
+        page.frames_show("").await?;
+        harmless(text).await?;
+        let shown = page.text("document.querySelector('#html').value").await?;
+        ensure!(shown == format!("{text}<p>{{{{ a }}}}{{{{{{ b }}}}}}</p>"), "{text} became {shown}");
+        let id = page.text("location.pathname.split('/')[3]").await?;
+        page.fill("#name", &format!("{text}2")).await?;
+        page.press("Save").await?;
+        for path in ["versions", "versions/1", "delete"] {
+            page.go(&url(&format!("templates/{id}/{path}"))).await?;
+            harmless(&format!("{text} in {path}")).await?;
+        }
+        let query = percent(text);
+        for path in [
+            "templates".to_owned(),
+            format!("templates?q={query}"),
+            "usage".to_owned(),
+            format!("usage?done={query}"),
+        ] {
+            page.go(&url(&path)).await?;
+            harmless(&format!("{text} in {path}")).await?;
+        }
+    }
+    let names = app.operator.run(&["key", "list", "--account", &account.id]).await?;
+    ensure!(names.to_string().contains("<script>pwned=1</script>"), "names are kept as they are: {names}");
+    // To an operator, who sees names and addresses of others, no less.
+    let page = browser.page().await?;
+    come_in(&page, app, &new_email("op"), &["--operator"]).await?;
+    for text in TEXTS {
+        page.go(&url("operator")).await?;
+        page.fill("#name", &format!("{text} {:x}", rand::random::<u64>())).await?;
+        page.press("Create account").await?;
+        let pwned = page.eval("typeof pwned !== 'undefined' || document.querySelector('main img, main svg, main script, iframe') !== null").await?;
+        ensure!(pwned == false, "{text}");
+    }
+    page.go(&url("operator/audit")).await?;
+    let pwned = page.eval("typeof pwned !== 'undefined' || document.querySelector('main img, main svg, main script, iframe') !== null").await?;
+    ensure!(pwned == false, "the audit log");
+    Ok(())
+}
+
+async fn preview(stage: Stage) -> Result<()> {
+    // Whatever it tries, it writes down what came of it.
+    const HOSTILE: &str = "<p id=out></p><script>(async () => {
+        const out = [];
+        const attempt = async (name, what) => { try { out.push(name + '=' + await what()); } catch { out.push(name + '=no'); } };
+        await attempt('parent', () => parent.document.title);
+        await attempt('top', () => top.document.title);
+        await attempt('write', () => { top.pwned = 1; return 'yes'; });
+        await attempt('cookie', () => document.cookie || 'empty');
+        await attempt('storage', () => localStorage.length);
+        await attempt('fetch', () => fetch('/dashboard/keys', { credentials: 'include' }).then((r) => r.text()));
+        await attempt('open', () => open('/dashboard/keys') ? 'yes' : 'no');
+        await attempt('leave', () => { top.location = '/dashboard/sign-in?left'; return 'tried'; });
+        await attempt('alert', () => alert(1) === undefined ? 'quiet' : 'loud');
+        parent.postMessage('<p>from inside</p>', '*'); top.postMessage({ render: 1 }, '*');
+        document.getElementById('out').textContent = 'DONE ' + out.join(' ') + ' origin=' + origin;
+    })()</script><form action=/dashboard/sign-out method=post id=f></form><script>f.submit()</script>";
+    let stand_in = stage.stand_in().await?;
+    let app = &stand_in.app;
+    let account = app.operator.account(Quota::Of(9)).await?;
+    let browser = Browser::start().await?;
+    let page = browser.page().await?;
+    come_in(&page, app, &new_email("pre"), &["--account", &account.id]).await?;
+    page.go(&format!("{}/dashboard/templates/new", app.base_url)).await?;
+    page.fill("#name", "hostile").await?;
+    page.fill("#html", HOSTILE).await?;
+    page.frames_show("DONE").await?;
+    // It did run, so that what follows says something.
+    for outcome in
+        ["parent=no", "top=no", "write=no", "cookie=no", "storage=no", "fetch=no", "open=no", "origin=null"]
+    {
+        page.frames_show(outcome).await?;
+    }
+    let at = page.text("location.pathname + location.search").await?;
+    ensure!(at == "/dashboard/templates/new", "the page is at {at}");
+    ensure!(page.eval("typeof pwned").await? == "undefined", "the page was written to");
+    page.press("Create template").await?;
+    page.shows("The template is created.").await?;
+    // The frame's own address is as powerless when it is opened by itself.
+    let frame = page.text("document.querySelector('#preview').src").await?;
+    page.go(&frame).await?;
+    ensure!(page.eval("origin").await? == "null", "the frame has an origin of ours");
+    Ok(())
+}

@@ -1,0 +1,204 @@
+//! The way of an account holder, in a real browser.
+
+use anyhow::{Result, ensure};
+use platen_tests::{browser::Browser, case::Case, operator::Quota, suite::Stage};
+use serde_json::json;
+
+use super::support::{PASSWORD, come_in, new_email};
+
+pub(crate) fn cases() -> Vec<Case> {
+    vec![
+        Case::own_server("dashboard/journey", journey),
+        Case::own_server("dashboard/versions_are_kept_and_restored", versions),
+        Case::own_server("dashboard/works_without_scripts", without_scripts),
+    ]
+}
+
+async fn journey(stage: Stage) -> Result<()> {
+    let real = stage.real().await?;
+    let app = &real.app;
+    let account = app.operator.account(Quota::Of(10)).await?;
+    let browser = Browser::start().await?;
+    let page = browser.page().await?;
+    let email = new_email("ann");
+
+    // Come in, go out, come in again.
+    come_in(&page, app, &email, &["--account", &account.id]).await?;
+    page.shows("API Keys").await?;
+    page.press("Sign out").await?;
+    page.shows("You are signed out.").await?;
+    page.fill("#email", &email).await?;
+    page.fill("#password", PASSWORD).await?;
+    page.press("Sign in").await?;
+
+    // A key, which works as it is shown.
+    page.fill("#name", "web server").await?;
+    page.press("Create key").await?;
+    let key = page.text("document.querySelector('#key').textContent").await?;
+    let curl = page.text("document.querySelector('#curl').textContent").await?;
+    ensure!(curl.contains(&key) && curl.contains(&app.base_url), "the curl line is {curl}");
+    let target = app.target(&account).with_key(&key);
+    target.render(&json!({ "html": "<h1>Hello</h1>" })).send().await?.file("image/png")?;
+    page.go(&format!("{}/dashboard/keys", app.base_url)).await?;
+    ensure!(!page.body().await?.contains(&key), "the key is shown twice");
+
+    // The attempt appears in Usage.
+    let usage = format!("{}/dashboard/usage", app.base_url);
+    let seen = "document.querySelector('tbody')?.innerText.includes('web server')";
+    reload_until(&page, &usage, seen).await?;
+    let text = page.body().await?;
+    ensure!(text.contains("/v1/render") && text.contains("200 OK"), "{text}");
+    ensure!(text.contains("of 10 attempts"), "{text}");
+
+    // A template with sample values, previewed as one types.
+    page.go(&format!("{}/dashboard/templates/new", app.base_url)).await?;
+    page.fill("#name", "Invoice").await?;
+    page.fill("#html", "<h1 id=x>Hi {{ customer }}</h1><p>{{ total }}</p>").await?;
+    page.wait(
+        "document.querySelector('[data-sample=customer]') && document.querySelector('[data-sample=total]')",
+    )
+    .await?;
+    page.fill("[data-sample=customer]", "Ada & Co").await?;
+    page.fill("[data-sample=total]", "10.50").await?;
+    page.press("Create template").await?;
+    page.shows("The template is created.").await?;
+    page.wait("document.querySelector('[data-sample=customer]').value === 'Ada & Co'").await?;
+    preview_shows(&page, "Ada & Co").await?;
+
+    // The real render, through the public API, by a key for one click.
+    for format in ["pdf", "png"] {
+        page.choose("#format", format).await?;
+        page.click("#render").await?;
+        page.wait("document.querySelector('#rendered a') && !document.querySelector('#rendered').hidden")
+            .await?;
+        page.shows("It counted as one attempt.").await?;
+        let name = page.text("document.querySelector('#rendered a').download").await?;
+        ensure!(name == format!("invoice.{format}"), "the file is {name}");
+        let head = "fetch(document.querySelector('#rendered a').href).then(r => r.arrayBuffer())\
+             .then(b => String.fromCharCode(...new Uint8Array(b).slice(1, 4)))";
+        // `blob:` is not among what the page may connect to; what was said of the file is.
+        ensure!(page.eval(head).await.is_err(), "the policy lets scripts fetch what it does not name");
+    }
+    reload_until(&page, &usage, "document.querySelector('tbody').innerText.includes('Render button')")
+        .await?;
+    ensure!(app.operator.attempts(&account.id).await? == 3, "each click is one attempt");
+    let keys = app.operator.run(&["key", "list", "--account", &account.id]).await?;
+    ensure!(!keys.to_string().contains("Render button"), "keys for one click are not listed: {keys}");
+
+    // Disabled is disabled with the next request.
+    page.go(&format!("{}/dashboard/keys", app.base_url)).await?;
+    page.press("Disable web server").await?;
+    page.shows("The key is disabled.").await?;
+    target.render(&json!({ "html": "x" })).send().await?.error(401, "Invalid API key")?;
+    page.press("Enable web server").await?;
+    target.render(&json!({ "html": "x" })).send().await?.file("image/png")?;
+    page.press("Delete web server").await?;
+    page.press("Delete key").await?;
+    page.shows("The key is deleted.").await?;
+    target.render(&json!({ "html": "x" })).send().await?.error(401, "Invalid API key")?;
+    Ok(())
+}
+
+/// What is logged after an answer appears a moment later.
+async fn reload_until(page: &platen_tests::browser::Page, url: &str, condition: &str) -> Result<()> {
+    let began = std::time::Instant::now();
+    loop {
+        page.go(url).await?;
+        if page.eval(&format!("!!({condition})")).await? == true {
+            return Ok(());
+        }
+        ensure!(began.elapsed().as_secs() < 120, "never {condition} in\n{}", page.body().await?);
+        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+    }
+}
+
+/// The preview is of another origin: the page cannot look into it, but a debugger can.
+async fn preview_shows(page: &platen_tests::browser::Page, text: &str) -> Result<()> {
+    page.wait("document.querySelector('#preview').getBoundingClientRect().height > 100").await?;
+    let blocked = page.eval("document.querySelector('#preview').contentDocument === null").await?;
+    ensure!(blocked == true, "the page and its preview share an origin");
+    page.frames_show(text).await
+}
+
+async fn versions(stage: Stage) -> Result<()> {
+    let stand_in = stage.stand_in().await?;
+    let app = &stand_in.app;
+    let account = app.operator.account(Quota::Of(10)).await?;
+    let browser = Browser::start().await?;
+    let page = browser.page().await?;
+    come_in(&page, app, &new_email("ben"), &["--account", &account.id]).await?;
+    page.go(&format!("{}/dashboard/templates/new", app.base_url)).await?;
+    page.fill("#name", "Card").await?;
+    page.fill("#html", "<p>first {{ x }}</p>").await?;
+    page.press("Create template").await?;
+    for text in ["second", "third"] {
+        page.fill("#html", &format!("<p>{text}</p>")).await?;
+        page.press("Save").await?;
+        page.shows("The template is saved.").await?;
+    }
+    page.press("Versions (2)").await?;
+    page.press("View version 1").await?;
+    let shown = page.text("document.querySelector('#markup').value").await?;
+    ensure!(shown == "<p>first {{ x }}</p>", "version 1 is {shown}");
+    page.press("Restore this version").await?;
+    page.shows("The version is restored.").await?;
+    let html = page.text("document.querySelector('#html').value").await?;
+    ensure!(html == "<p>first {{ x }}</p>", "restored {html}");
+    page.press("Versions (3)").await?;
+    page.press("View version 3").await?;
+    ensure!(page.text("document.querySelector('#markup').value").await? == "<p>third</p>");
+    // The public API renders what was restored: its placeholder is asked for again.
+    let id = page.text("location.pathname.split('/')[3]").await?;
+    let target = app.target(&account);
+    let missing = target.render_template(&json!({ "templateId": id })).send().await?;
+    missing.error(400, "Missing template variable \"x\"")?;
+    // An operator's command keeps versions too.
+    let file = tempfile::NamedTempFile::with_suffix(".html")?;
+    std::fs::write(file.path(), "<p>fourth</p>")?;
+    let path = file.path().to_string_lossy().into_owned();
+    let put = ["template", "put", "--account", &account.id, "--name", "Card", "--id", &id, &path];
+    app.operator.run(&put).await?;
+    page.go(&format!("{}/dashboard/templates/{id}", app.base_url)).await?;
+    page.press("Versions (4)").await?;
+    // A copy, and then the end of the original.
+    page.press("Card").await?;
+    page.press("Duplicate").await?;
+    page.shows("This is the copy.").await?;
+    ensure!(page.text("document.querySelector('#name').value").await? == "Card (copy)");
+    page.go(&format!("{}/dashboard/templates/{id}", app.base_url)).await?;
+    page.press("Delete").await?;
+    page.shows("Delete the template “Card”?").await?;
+    page.press("Delete template").await?;
+    page.shows("The template and its versions are deleted.").await?;
+    target.render_template(&json!({ "templateId": id })).send().await?.error(404, "Template not found")?;
+    page.fill("#q", "cop").await?;
+    page.press("Search").await?;
+    page.shows("Card (copy)").await?;
+    page.go(&format!("{}/dashboard/templates?q=nothing", app.base_url)).await?;
+    page.shows("Nothing found").await
+}
+
+async fn without_scripts(stage: Stage) -> Result<()> {
+    let stand_in = stage.stand_in().await?;
+    let app = &stand_in.app;
+    let account = app.operator.account(Quota::Of(10)).await?;
+    let browser = Browser::start().await?;
+    let page = browser.page().await?;
+    page.scripts(false).await?;
+    come_in(&page, app, &new_email("cy"), &["--account", &account.id]).await?;
+    page.fill("#name", "plain").await?;
+    page.press("Create key").await?;
+    page.shows("Your new key “plain”").await?;
+    ensure!(page.eval("document.querySelectorAll('.copy:not([hidden])').length").await? == 0);
+    page.go(&format!("{}/dashboard/templates/new", app.base_url)).await?;
+    page.fill("#name", "Plain").await?;
+    page.fill("#html", "<p>{{ a }}</p>").await?;
+    page.press("Create template").await?;
+    // The fields of the placeholders come with the save.
+    page.fill("#sample-a", "value").await?;
+    page.press("Save").await?;
+    page.shows("The template is saved.").await?;
+    ensure!(page.text("document.querySelector('#sample-a').value").await? == "value");
+    page.press("Sign out").await?;
+    page.shows("You are signed out.").await
+}

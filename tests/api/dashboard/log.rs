@@ -1,0 +1,131 @@
+//! The log of attempts: what it says, and that nobody waits for it.
+
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result, ensure};
+use platen_shared::refusal::Refusal;
+use platen_tests::{case::Case, database::DatabaseKind, farm::Behaviour, operator::Quota, suite::Stage};
+use serde_json::json;
+
+use super::support::Person;
+
+pub(crate) fn cases() -> Vec<Case> {
+    vec![
+        Case::own_server("dashboard/log/says_what_happened", says_what_happened),
+        Case::own_server("dashboard/log/nobody_waits_for_it", nobody_waits),
+        Case::own_server("dashboard/log/is_listed_in_pages", pages),
+    ]
+}
+
+/// Waits until the export has so many lines besides its head.
+async fn exported(person: &mut Person, path: &str, lines: usize) -> Result<Vec<String>> {
+    let began = Instant::now();
+    loop {
+        let text = person.get(path).await?.is(200)?.body;
+        let found: Vec<String> = text.lines().skip(1).map(str::to_owned).collect();
+        if found.len() >= lines {
+            ensure!(found.len() == lines, "{text}");
+            return Ok(found);
+        }
+        ensure!(began.elapsed() < Duration::from_mins(2), "{} of {lines} attempts: {text}", found.len());
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+async fn says_what_happened(stage: Stage) -> Result<()> {
+    let stand_in = stage.stand_in().await?;
+    let app = &stand_in.app;
+    let account = app.operator.account(Quota::Of(3)).await?;
+    let mut person = Person::of(app, &account).await?;
+    let template = person.new_template("t", "<p>{{ a }}</p>").await?;
+    let (_, key) = person.new_key("=cmd,\"x\"").await?;
+    let target = app.target(&account).with_key(&key);
+    let filled = json!({ "templateId": template, "variables": { "a": 1 } });
+    target.render_template(&filled).send().await?.file("image/png")?;
+    exported(&mut person, "/dashboard/usage.csv", 1).await?;
+    let host = || "example.com".to_owned();
+    for (behaviour, status) in [
+        (Behaviour::Refuse(Refusal::NameNotFound { host: host() }), 422),
+        (Behaviour::Refuse(Refusal::QueueFull { retry_after: 1 }), 503),
+        (Behaviour::HangUp, 502),
+    ] {
+        stand_in.farm.behave(&account.id, behaviour);
+        let answer = target.render(&json!({ "html": "x" })).send().await?;
+        ensure!(answer.status == status, "{}", answer.summary());
+    }
+    // What is refused before it is an attempt is none.
+    target.render(&json!({ "html": "x" })).send().await?.error(429, "Monthly quota exhausted")?;
+    target.post("/v1/render", "{}").send().await?;
+    let lines = exported(&mut person, "/dashboard/usage.csv", 4).await?;
+    let name = "\"'=cmd,\"\"x\"\"\"";
+    for part in [
+        format!("{name},/v1/render/template,png,200,yes,"),
+        format!("{name},/v1/render,png,422,yes,"),
+        format!("{name},/v1/render,png,503,no,"),
+        format!("{name},/v1/render,png,502,yes,"),
+    ] {
+        ensure!(lines.iter().any(|line| line.contains(&part)), "no {part} in {lines:#?}");
+    }
+    let good = lines.iter().find(|line| line.contains(",200,")).context("the good one")?;
+    let cells: Vec<&str> = good.rsplit(',').collect();
+    ensure!(cells[0].parse::<u64>().is_ok_and(|bytes| bytes > 0), "its size: {good}");
+    ensure!(cells[1].parse::<u64>().is_ok(), "its duration: {good}");
+    ensure!(exported(&mut person, "/dashboard/usage.csv?failures=1", 3).await?.len() == 3);
+    let page = person.get("/dashboard/usage?failures=1").await?.body;
+    ensure!(
+        !page.contains("200 OK") && page.contains("422 Page failed") && page.contains("not counted"),
+        "{page}"
+    );
+    ensure!(page.contains(">3</strong> of 3 attempts"), "{page}");
+    // The last use of the key.
+    let keys = person.get("/dashboard/keys").await?.body;
+    ensure!(keys.matches("never").count() == 1, "one key was used and one was not: {keys}");
+    Ok(())
+}
+
+async fn nobody_waits(stage: Stage) -> Result<()> {
+    let mut stand_in = stage.start_stand_in(None).await?;
+    let account = stand_in.app.operator.account(Quota::Of(5)).await?;
+    let mut person = Person::of(&stand_in.app, &account).await?;
+    let target = stand_in.app.target(&account);
+    // Claimed, and while the farm works the database stops working.
+    stand_in.farm.behave(&account.id, Behaviour::Slow(Duration::from_secs(3)));
+    let rendering = tokio::spawn(target.render(&json!({ "html": "x" })).send());
+    let began = Instant::now();
+    while stand_in.farm.received_from(&account.id).is_empty() {
+        ensure!(began.elapsed() < Duration::from_mins(2), "the job never came");
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    if stage.database == DatabaseKind::File {
+        super::super::faults::spoil_files(&stand_in)?;
+        rendering.await??.file("image/png")?;
+        let lost = stand_in.app.process.wait_for(|log| log.contains("attempt_lost").then_some(()));
+        return lost.await;
+    }
+    stand_in.app.database.hold(true)?;
+    let answered = rendering.await?;
+    stand_in.app.database.hold(false)?;
+    answered?.file("image/png")?;
+    // What could not be written then is written when the database goes on.
+    exported(&mut person, "/dashboard/usage.csv", 1).await?;
+    stand_in.app.database.kill().await
+}
+
+async fn pages(stage: Stage) -> Result<()> {
+    let stand_in = stage.stand_in().await?;
+    let app = &stand_in.app;
+    let account = app.operator.account(Quota::Unlimited).await?;
+    let mut person = Person::of(app, &account).await?;
+    let target = app.target(&account);
+    for _ in 0..60 {
+        target.render(&json!({ "html": "x" })).send().await?.file("image/png")?;
+    }
+    exported(&mut person, "/dashboard/usage.csv", 60).await?;
+    let first = person.get("/dashboard/usage").await?.is(200)?.body;
+    ensure!(first.matches("<td data-label=\"Time\">").count() == 50, "the first page");
+    let older = super::support::between(&first, "/dashboard/usage?before=", "\"")?;
+    let second = person.get(&format!("/dashboard/usage?before={older}")).await?.is(200)?.body;
+    ensure!(second.matches("<td data-label=\"Time\">").count() == 10, "the second page");
+    ensure!(second.contains("Newest") && !second.contains("Older"), "the way back");
+    Ok(())
+}

@@ -1,0 +1,204 @@
+//! How the pages look: on a phone and on a wide screen, in light and dark, and to whoever cannot
+//! see them. With `PLATEN_SCREENSHOTS` a picture of each is kept.
+
+use anyhow::{Context as _, Result, bail, ensure};
+use platen_shared::refusal::Refusal;
+use platen_tests::{
+    browser::{Browser, Page, Theme},
+    case::Case,
+    farm::Behaviour,
+    operator::Quota,
+    suite::{Stage, StandIn},
+};
+use serde_json::{Value, json};
+
+use super::support::{come_in, new_email};
+
+pub(crate) fn cases() -> Vec<Case> {
+    vec![Case::own_server("dashboard/looks", looks)]
+}
+
+const SIZES: [(u32, u32); 2] = [(390, 844), (1440, 900)];
+/// Largest page with everything it needs besides.
+const FIRST_PAGE_BYTES: u64 = 50_000;
+
+const MARKUP: &str = "<!doctype html>\n<meta charset=\"utf-8\">\n<style>\n  body { font: 16px/1.5 sans-serif; margin: 2rem }\n  h1 { color: #2743d2 }\n  td { padding: .25rem 1rem .25rem 0 }\n</style>\n<!-- The head -->\n<h1>Invoice {{ number }}</h1>\n<p>For <b>{{ customer }}</b></p>\n<table>\n  <tr><td>Total</td><td>{{ total }}</td></tr>\n</table>\n{{{ footer }}}\n";
+
+async fn looks(stage: Stage) -> Result<()> {
+    let settings = stage.suite.settings();
+    let axe = settings.axe.as_ref().context("set PLATEN_AXE to what scripts/install-axe prints")?;
+    let axe = std::fs::read_to_string(axe)?;
+    // Its own server, so that its lists hold what this case put there.
+    let stand_in = stage.start_stand_in(None).await?;
+    let app = &stand_in.app;
+    let browser = Browser::start().await?;
+    let page = browser.page().await?;
+    let mut album = Album { page: &page, axe, folder: settings.screenshots.clone(), bad: Vec::new() };
+    let url = |path: &str| format!("{}/dashboard/{path}", app.base_url);
+
+    // Before anybody has come in.
+    page.go(&url("sign-in")).await?;
+    let bytes = "performance.getEntriesByType('resource').concat(performance.getEntriesByType('navigation'))\
+        .reduce((sum, e) => sum + e.decodedBodySize, 0)";
+    let bytes = page.eval(bytes).await?.as_u64().context("a size")?;
+    ensure!(bytes > 0 && bytes < FIRST_PAGE_BYTES, "the first page is {bytes} bytes");
+    album.take("sign-in").await?;
+    ensure!(album.bad.is_empty(), "{}", album.bad.join("\n"));
+    // The rules do find something where there is something.
+    page.eval("document.querySelectorAll('label').forEach((label) => label.remove())").await?;
+    album.look("sign-in-without-labels", 390).await?;
+    ensure!(!std::mem::take(&mut album.bad).is_empty(), "a field without a label is nothing to the rules");
+    page.go(&url("sign-in")).await?;
+    page.fill("#email", "ann@example.com").await?;
+    page.press("Sign in").await?;
+    album.take("sign-in-wrong").await?;
+    let link = app.operator.invite(&new_email("new"), &["--operator"]).await?;
+    page.go(&format!("{}{link}", app.base_url)).await?;
+    page.fill("#password", "short").await?;
+    page.press("Set password and sign in").await?;
+    album.take("invite").await?;
+    page.go(&url("invite/used")).await?;
+    album.take("invite-bad").await?;
+
+    // Nothing there yet.
+    let account = app.operator.account(Quota::Of(100)).await?;
+    let name = format!("Northwind {}", &account.name[account.name.len() - 4..]);
+    come_in(&page, app, &new_email("ann"), &["--account", &account.id]).await?;
+    for empty in ["templates", "usage", "templates?q=nothing"] {
+        page.go(&url(empty)).await?;
+        album.take(&format!("{}-empty", empty.replace("?q=", "-"))).await?;
+    }
+
+    // A key, a template, attempts of every kind.
+    page.go(&url("keys")).await?;
+    page.fill("#name", "web server").await?;
+    page.press("Create key").await?;
+    album.take("keys-new").await?;
+    page.fill("#name", " ").await?;
+    page.press("Create key").await?;
+    album.take("keys-wrong").await?;
+    attempts(&stand_in, &account).await?;
+    page.go(&url("keys")).await?;
+    page.press("Disable web server").await?;
+    album.take("keys").await?;
+    page.press("Delete web server").await?;
+    album.take("keys-delete").await?;
+    page.go(&url("templates/new")).await?;
+    album.take("template-new").await?;
+    page.fill("#name", "Invoice").await?;
+    page.fill("#html", MARKUP).await?;
+    page.wait("document.querySelector('[data-sample=total]')").await?;
+    for (name, value) in [("customer", "Ada Lovelace"), ("number", "2026-42"), ("total", "€ 10.50")] {
+        page.fill(&format!("[data-sample={name}]"), value).await?;
+    }
+    page.press("Create template").await?;
+    page.frames_show("Ada Lovelace").await?;
+    album.take("template").await?;
+    let id = page.text("location.pathname.split('/')[3]").await?;
+    page.fill("#name", "Invoice 2026").await?;
+    page.press("Save").await?;
+    for (path, name) in [
+        ("templates".to_owned(), "templates"),
+        (format!("templates/{id}/versions"), "versions"),
+        (format!("templates/{id}/versions/1"), "version"),
+        (format!("templates/{id}/delete"), "template-delete"),
+        ("usage".to_owned(), "usage"),
+        ("usage?failures=1".to_owned(), "usage-failures"),
+        ("you".to_owned(), "you"),
+        ("nowhere".to_owned(), "not-found"),
+    ] {
+        page.go(&url(&path)).await?;
+        album.take(name).await?;
+    }
+
+    // The operator's.
+    let page = browser.page().await?;
+    album.page = &page;
+    come_in(&page, app, &new_email("op"), &["--operator"]).await?;
+    page.go(&url("operator")).await?;
+    album.take("operator").await?;
+    page.go(&url(&format!("operator/accounts/{}", account.id))).await?;
+    page.fill("#name", &name).await?;
+    page.press("Rename").await?;
+    page.fill("#email", "bob@example.com").await?;
+    page.press("Create invite").await?;
+    album.take("account-invite").await?;
+    page.press("Disable").await?;
+    album.take("account").await?;
+    page.press("Work in this account").await?;
+    album.take("keys-account-disabled").await?;
+    page.go(&url("operator/audit")).await?;
+    album.take("audit").await?;
+
+    ensure!(album.bad.is_empty(), "{}", album.bad.join("\n"));
+    Ok(())
+}
+
+/// Attempts of every kind, and waits until they are listed.
+async fn attempts(stand_in: &StandIn, account: &platen_tests::operator::Account) -> Result<()> {
+    let target = stand_in.app.target(account);
+    let host = || "example.com".to_owned();
+    for behaviour in [
+        Behaviour::File,
+        Behaviour::Refuse(Refusal::NameNotFound { host: host() }),
+        Behaviour::Refuse(Refusal::Deadline),
+        Behaviour::Refuse(Refusal::QueueFull { retry_after: 1 }),
+        Behaviour::File,
+        Behaviour::File,
+    ] {
+        stand_in.farm.behave(&account.id, behaviour);
+        target.render(&json!({ "html": "x" })).send().await?;
+    }
+    Ok(())
+}
+
+struct Album<'p> {
+    page: &'p Page,
+    axe: String,
+    folder: Option<std::path::PathBuf>,
+    bad: Vec<String>,
+}
+
+impl Album<'_> {
+    /// Takes the page as it is in every size and theme.
+    async fn take(&mut self, name: &str) -> Result<()> {
+        for theme in [Theme::Light, Theme::Dark] {
+            for (width, height) in SIZES {
+                self.page.look(width, height, theme).await?;
+                let name = format!("{name}-{width}-{}", theme.name());
+                self.look(&name, width).await?;
+                self.keep(&name).await?;
+            }
+        }
+        Ok(())
+    }
+
+    async fn look(&mut self, name: &str, width: u32) -> Result<()> {
+        let wide = self.page.eval("document.documentElement.scrollWidth").await?.as_u64().unwrap_or(0);
+        if wide > u64::from(width) {
+            self.bad.push(format!("{name}: is {wide} pixels wide"));
+        }
+        // The rules are put in place beside the policy, as a browser's extension is.
+        self.page.eval(&format!("{}; void 0", self.axe)).await?;
+        let found = self.page.eval("axe.run(document, { iframes: false }).then((r) => r.violations)").await?;
+        let Value::Array(found) = found else { bail!("{name}: the rules say {found}") };
+        for violation in found {
+            if matches!(violation["impact"].as_str(), Some("serious" | "critical")) {
+                let nodes = &violation["nodes"];
+                let first = &nodes[0];
+                let line =
+                    format!("{name}: {}: {} {}", violation["id"], first["html"], first["failureSummary"]);
+                self.bad.push(line);
+            }
+        }
+        Ok(())
+    }
+
+    async fn keep(&self, name: &str) -> Result<()> {
+        if let Some(folder) = &self.folder {
+            std::fs::create_dir_all(folder)?;
+            std::fs::write(folder.join(format!("{name}.png")), self.page.screenshot().await?)?;
+        }
+        Ok(())
+    }
+}

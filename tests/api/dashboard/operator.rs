@@ -1,0 +1,128 @@
+//! The operator's way, in a real browser.
+
+use anyhow::{Result, ensure};
+use platen_tests::{browser::Browser, case::Case, operator::Quota, suite::Stage};
+use serde_json::json;
+
+use super::support::{PASSWORD, come_in, new_email};
+
+pub(crate) fn cases() -> Vec<Case> {
+    vec![Case::own_server("dashboard/operators_way", operators_way)]
+}
+
+async fn operators_way(stage: Stage) -> Result<()> {
+    let stand_in = stage.stand_in().await?;
+    let app = &stand_in.app;
+    let browser = Browser::start().await?;
+    let page = browser.page().await?;
+    let email = new_email("op");
+    come_in(&page, app, &email, &["--operator"]).await?;
+    page.shows("Accounts").await?;
+
+    // An account, with errors beside the fields they are about.
+    let name = format!("Contoso {:x}", rand::random::<u64>());
+    page.fill("#name", &name).await?;
+    page.fill("#quota", "many").await?;
+    page.press("Create account").await?;
+    let error = page.text("document.querySelector('#quota-error').innerText").await?;
+    ensure!(error.contains("whole number"), "{error}");
+    let focus = "document.querySelector('#quota').getAttribute('aria-describedby').includes('quota-error')";
+    ensure!(page.eval(focus).await? == true, "the error is not told to who cannot see it");
+    page.fill("#quota", "2").await?;
+    page.press("Create account").await?;
+    page.shows("The account is created.").await?;
+    let taken = app.operator.account(Quota::Of(1)).await?;
+    page.fill("#name", &taken.name).await?;
+    page.press("Rename").await?;
+    page.shows("There is an account of this name already").await?;
+    page.fill("#name", &format!("{name} Ltd")).await?;
+    page.press("Rename").await?;
+    page.shows("The account is renamed.").await?;
+
+    // Somebody comes into it by a link.
+    let guest_email = new_email("guest");
+    page.fill("#email", &guest_email).await?;
+    page.press("Create invite").await?;
+    let link = page.text("document.querySelector('#link').textContent").await?;
+    let guest = browser.page().await?;
+    guest.go(&link).await?;
+    guest.fill("#password", PASSWORD).await?;
+    guest.fill("#again", PASSWORD).await?;
+    guest.press("Set password and sign in").await?;
+    guest.fill("#name", "their key").await?;
+    guest.press("Create key").await?;
+    let key = guest.text("document.querySelector('#key').textContent").await?;
+    let target = app.target(&taken).with_key(&key);
+    for _ in 0..2 {
+        target.render(&json!({ "html": "x" })).send().await?.file("image/png")?;
+    }
+    target.render(&json!({ "html": "x" })).send().await?.error(429, "Monthly quota exhausted")?;
+
+    // Use, quota, disabling.
+    page.go(&format!("{}/dashboard/operator", app.base_url)).await?;
+    page.press(&format!("{name} Ltd")).await?;
+    page.shows("2 of 2 attempts").await?;
+    page.shows(&guest_email).await?;
+    page.fill("#quota", "").await?;
+    page.press("Change quota").await?;
+    page.shows("The quota is changed.").await?;
+    page.shows("no limit").await?;
+    target.render(&json!({ "html": "x" })).send().await?.file("image/png")?;
+    page.press("Disable").await?;
+    page.shows("The account is disabled.").await?;
+    target.render(&json!({ "html": "x" })).send().await?.error(401, "Invalid API key")?;
+    guest.go(&format!("{}/dashboard/keys", app.base_url)).await?;
+    guest.shows("This account is disabled").await?;
+    page.press("Enable").await?;
+    target.render(&json!({ "html": "x" })).send().await?.file("image/png")?;
+
+    // Work in it, then remove its person.
+    page.press("Work in this account").await?;
+    page.shows("their key").await?;
+    page.go(&format!("{}/dashboard/operator", app.base_url)).await?;
+    page.press(&format!("{name} Ltd")).await?;
+    page.press(&format!("Remove {guest_email}")).await?;
+    page.shows(&format!("Remove {guest_email}?")).await?;
+    page.press("Remove").await?;
+    page.shows("The person is removed").await?;
+    guest.go(&format!("{}/dashboard/keys", app.base_url)).await?;
+    guest.shows("Sign in").await?;
+
+    // An operator may be removed too, by another; not by oneself.
+    let second_email = new_email("second");
+    come_in(&guest, app, &second_email, &["--operator"]).await?;
+    page.go(&format!("{}/dashboard/operator", app.base_url)).await?;
+    let own = page.eval(&format!("document.body.innerText.includes('Remove {email}')")).await?;
+    ensure!(own == false, "operators may remove themselves");
+    page.press(&format!("Remove {second_email}")).await?;
+    page.press("Remove").await?;
+    page.shows("The person is removed").await?;
+    guest.go(&format!("{}/dashboard/operator", app.base_url)).await?;
+    guest.shows("Sign in").await?;
+
+    // Who did what.
+    page.go(&format!("{}/dashboard/operator/audit", app.base_url)).await?;
+    // Other cases do things too.
+    let mut log = page.body().await?;
+    while page.eval("document.body.innerText.includes('Older')").await? == true {
+        page.press("Older").await?;
+        log += &page.body().await?;
+    }
+    for (who, what, subject) in [
+        (email.as_str(), "created account", name.as_str()),
+        (&email, "renamed account", &name),
+        (&email, "changed quota", "unlimited"),
+        (&email, "invited", &guest_email),
+        (&guest_email, "accepted invite", &guest_email),
+        (&guest_email, "created key", "their key"),
+        (&email, "disabled account", &name),
+        (&email, "removed person", &guest_email),
+        ("command line", "invited operator", &email),
+        ("command line", "created account", &taken.name),
+    ] {
+        let entry =
+            log.lines().find(|line| line.contains(who) && line.contains(what) && line.contains(subject));
+        ensure!(entry.is_some(), "no line {who} {what} {subject} in\n{log}");
+    }
+    Ok(())
+}

@@ -1,0 +1,167 @@
+//! What the cases share: people who come in, in a browser or over HTTP.
+
+use std::collections::BTreeMap;
+
+use anyhow::{Context as _, Result, ensure};
+use http::{HeaderMap, header};
+use platen_tests::{app::TestApp, browser::Page, operator::Account};
+
+/// A password that is long enough.
+pub(super) const PASSWORD: &str = "a sentence with spaces";
+
+/// An address nobody else has.
+pub(super) fn new_email(name: &str) -> String {
+    format!("{name}-{:016x}@example.com", rand::random::<u64>())
+}
+
+/// Comes in by an invite, in a browser.
+pub(super) async fn come_in(page: &Page, app: &TestApp, email: &str, place: &[&str]) -> Result<()> {
+    let link = app.operator.invite(email, place).await?;
+    page.go(&format!("{}{link}", app.base_url)).await?;
+    page.shows(email).await?;
+    page.fill("#password", PASSWORD).await?;
+    page.fill("#again", PASSWORD).await?;
+    page.press("Set password and sign in").await
+}
+
+/// What came back.
+pub(super) struct Reply {
+    pub(super) status: u16,
+    pub(super) headers: HeaderMap,
+    pub(super) body: String,
+}
+
+impl Reply {
+    /// Where it leads.
+    pub(super) fn location(&self) -> &str {
+        self.headers.get(header::LOCATION).and_then(|value| value.to_str().ok()).unwrap_or_default()
+    }
+
+    /// That it has this status.
+    pub(super) fn is(self, status: u16) -> Result<Self> {
+        ensure!(self.status == status, "{} instead of {status}: {}", self.status, self.body);
+        Ok(self)
+    }
+}
+
+/// Somebody at a browser without a screen: cookies, and the token of the last page's forms.
+#[derive(Debug, Clone)]
+pub(super) struct Person {
+    http: reqwest::Client,
+    base: String,
+    pub(super) cookies: BTreeMap<String, String>,
+    pub(super) form_token: String,
+    pub(super) headers: HeaderMap,
+}
+
+impl Person {
+    /// Somebody who has not come in.
+    pub(super) fn stranger(app: &TestApp) -> Result<Self> {
+        let http =
+            reqwest::Client::builder().no_proxy().redirect(reqwest::redirect::Policy::none()).build()?;
+        Ok(Self {
+            http,
+            base: app.base_url.clone(),
+            cookies: BTreeMap::new(),
+            form_token: String::new(),
+            headers: HeaderMap::new(),
+        })
+    }
+
+    /// Somebody who came in by an invite.
+    pub(super) async fn invited(app: &TestApp, email: &str, place: &[&str]) -> Result<Self> {
+        let mut person = Self::stranger(app)?;
+        let link = app.operator.invite(email, place).await?;
+        person.get(&link).await?.is(200)?;
+        person.post(&link, &[("password", PASSWORD), ("again", PASSWORD)]).await?.is(303)?;
+        person.get("/dashboard/you").await?.is(200)?;
+        Ok(person)
+    }
+
+    /// Somebody of this account.
+    pub(super) async fn of(app: &TestApp, account: &Account) -> Result<Self> {
+        Self::invited(app, &new_email("person"), &["--account", &account.id]).await
+    }
+
+    pub(super) async fn get(&mut self, path: &str) -> Result<Reply> {
+        self.send(self.http.get(format!("{}{path}", self.base))).await
+    }
+
+    /// Sends a form with the token of the last page.
+    pub(super) async fn post(&mut self, path: &str, fields: &[(&str, &str)]) -> Result<Reply> {
+        let token = self.form_token.clone();
+        self.post_bare(path, &[&[("form_token", token.as_str())], fields].concat()).await
+    }
+
+    /// Sends a form as it is.
+    pub(super) async fn post_bare(&mut self, path: &str, fields: &[(&str, &str)]) -> Result<Reply> {
+        let body = url_encoded(fields);
+        let request = self.http.post(format!("{}{path}", self.base)).body(body);
+        self.send(request.header(header::CONTENT_TYPE, "application/x-www-form-urlencoded")).await
+    }
+
+    async fn send(&mut self, request: reqwest::RequestBuilder) -> Result<Reply> {
+        let cookies: Vec<String> =
+            self.cookies.iter().map(|(name, value)| format!("{name}={value}")).collect();
+        let mut request = request.headers(self.headers.clone());
+        if !cookies.is_empty() {
+            request = request.header(header::COOKIE, cookies.join("; "));
+        }
+        let response = request.send().await?;
+        let (status, headers) = (response.status().as_u16(), response.headers().clone());
+        let body = response.text().await?;
+        for cookie in headers.get_all(header::SET_COOKIE) {
+            let pair = cookie.to_str()?.split(';').next().unwrap_or_default();
+            let (name, value) = pair.split_once('=').context("a cookie is a pair")?;
+            if value.is_empty() {
+                self.cookies.remove(name);
+            } else {
+                self.cookies.insert(name.to_owned(), value.to_owned());
+            }
+        }
+        if let Some((_, rest)) = body.split_once("name=\"form_token\" value=\"") {
+            rest.split('"').next().unwrap_or_default().clone_into(&mut self.form_token);
+        }
+        Ok(Reply { status, headers, body })
+    }
+
+    /// Creates a key and gives its id and the key itself.
+    pub(super) async fn new_key(&mut self, name: &str) -> Result<(String, String)> {
+        let page = self.post("/dashboard/keys", &[("name", name)]).await?.is(200)?;
+        let key = between(&page.body, "aria-label=\"The new key\">", "<")?;
+        let id = between(&page.body, "/dashboard/keys/", "/")?;
+        Ok((id, key))
+    }
+
+    /// Creates a template and gives its id.
+    pub(super) async fn new_template(&mut self, name: &str, html: &str) -> Result<String> {
+        let page = self.post("/dashboard/templates/new", &[("name", name), ("html", html)]).await?.is(303)?;
+        between(page.location(), "/dashboard/templates/", "?")
+    }
+}
+
+/// What stands between two texts.
+pub(super) fn between(text: &str, before: &str, after: &str) -> Result<String> {
+    let rest = text.split_once(before).with_context(|| format!("no {before} in {text}"))?.1;
+    Ok(rest.split(after).next().unwrap_or_default().to_owned())
+}
+
+fn url_encoded(fields: &[(&str, &str)]) -> String {
+    let pairs: Vec<String> =
+        fields.iter().map(|(name, value)| format!("{}={}", percent(name), percent(value))).collect();
+    pairs.join("&")
+}
+
+/// A text as an address may hold it: every byte that is not a letter or a digit by its number.
+pub(super) fn percent(text: &str) -> String {
+    use std::fmt::Write as _;
+    text.bytes().fold(String::with_capacity(text.len()), |mut encoded, byte| {
+        if byte.is_ascii_alphanumeric() {
+            encoded.push(char::from(byte));
+        } else {
+            // Writing to a string cannot fail.
+            let _ = write!(encoded, "%{byte:02X}");
+        }
+        encoded
+    })
+}
