@@ -35,9 +35,12 @@ const INTERVAL: Duration = Duration::from_micros(16_667);
 const GRANT_INTERVAL: Duration = Duration::from_millis(2);
 /// Time that passes between two frames of a page that moves, in milliseconds.
 const STRIDE: f64 = 1_000.0 / 60.0;
-/// The most that passes between two frames of a page on which nothing moves: by so much may an
-/// animation begin late. A step costs 0.9 ms, of whatever length.
-const LONGEST_STRIDE: f64 = 128.0;
+/// The most that passes between two frames of a page on which nothing moves, if there is not much more
+/// to wait for anyway: by so much may an animation begin late. A step costs 0.9 ms, of whatever length.
+const LONG_STRIDE: f64 = 128.0;
+/// Otherwise the most is this part of what is left: an animation that begins late by it is over all the
+/// same when the picture is taken, unless it takes nearly all of that time.
+const LONG_PART: f64 = 1.0 / 8.0;
 /// A page that has not lived through its stride by now waits for something, or works hard.
 const STALL: Duration = Duration::from_millis(250);
 /// How long a grant may still take when the step it was for is done.
@@ -207,7 +210,7 @@ impl<'a> Pump<'a> {
         };
         if !self.stalled {
             let damaged = self.draw().await?;
-            self.stride = if damaged { STRIDE } else { (self.stride * 2.0).min(LONGEST_STRIDE) };
+            self.stride = if damaged { STRIDE } else { self.stride * 2.0 };
         }
         Ok(Passed { milliseconds, in_real_time })
     }
@@ -240,6 +243,7 @@ impl<'a> Pump<'a> {
         }
         // A page that takes longer for a frame than a screen gets fewer of them, here as there.
         let slow = (begun - self.at).min(STALL).as_secs_f64() * 1_000.0;
+        self.stride = self.stride.min(LONG_STRIDE.max(most * LONG_PART));
         let stride = self.stride.max(slow).min(most);
         self.grant(VirtualTimePolicy::PauseIfNetworkFetchesPending, stride).await?;
         self.at = begun;

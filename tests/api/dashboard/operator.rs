@@ -1,7 +1,12 @@
 //! The operator's way, in a real browser.
 
 use anyhow::{Result, ensure};
-use platen_tests::{browser::Browser, case::Case, operator::Quota, suite::Stage};
+use platen_tests::{
+    browser::{Browser, Page},
+    case::Case,
+    operator::Quota,
+    suite::{Stage, StandIn},
+};
 use serde_json::json;
 
 use super::support::{PASSWORD, come_in, new_email};
@@ -88,17 +93,7 @@ async fn operators_way(stage: Stage) -> Result<()> {
     guest.go(&format!("{}/dashboard/keys", app.base_url)).await?;
     guest.shows("Sign in").await?;
 
-    // An operator may be removed too, by another; not by oneself.
-    let second_email = new_email("second");
-    come_in(&guest, app, &second_email, &["--operator"]).await?;
-    page.go(&format!("{}/dashboard/operator", app.base_url)).await?;
-    let own = page.eval(&format!("document.body.innerText.includes('Remove {email}')")).await?;
-    ensure!(own == false, "operators may remove themselves");
-    page.press(&format!("Remove {second_email}")).await?;
-    page.press("Remove").await?;
-    page.shows("The person is removed").await?;
-    guest.go(&format!("{}/dashboard/operator", app.base_url)).await?;
-    guest.shows("Sign in").await?;
+    remove_another(&stand_in, &page, &guest, &email).await?;
 
     // Who did what.
     page.go(&format!("{}/dashboard/operator/audit", app.base_url)).await?;
@@ -125,4 +120,19 @@ async fn operators_way(stage: Stage) -> Result<()> {
         ensure!(entry.is_some(), "no line {who} {what} {subject} in\n{log}");
     }
     Ok(())
+}
+
+/// An operator may be removed too, by another; not by oneself.
+async fn remove_another(stand_in: &StandIn, page: &Page, other: &Page, email: &str) -> Result<()> {
+    let app = &stand_in.app;
+    let second_email = new_email("second");
+    come_in(other, app, &second_email, &["--operator"]).await?;
+    page.go(&format!("{}/dashboard/operator", app.base_url)).await?;
+    let own = page.eval(&format!("document.body.innerText.includes('Remove {email}')")).await?;
+    ensure!(own == false, "operators may remove themselves");
+    page.press(&format!("Remove {second_email}")).await?;
+    page.press("Remove").await?;
+    page.shows("The person is removed").await?;
+    other.go(&format!("{}/dashboard/operator", app.base_url)).await?;
+    other.shows("Sign in").await
 }
