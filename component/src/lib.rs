@@ -1,5 +1,5 @@
-//! What the Spin components share: request bodies, answers that are whole, database rows, and
-//! randomness and the clock.
+//! What the Spin components share: settings, request bodies, answers that are whole, database rows,
+//! and randomness and the clock.
 //!
 //! Invariant: nothing here knows what a request means. Everything needs the component's imports,
 //! so natively this crate is empty. Left to others: statements and their meaning (edge, dashboard).
@@ -12,3 +12,5 @@ pub mod database;
 pub mod outside;
 #[cfg(target_family = "wasm")]
 pub mod reply;
+#[cfg(target_family = "wasm")]
+pub mod settings;

@@ -17,6 +17,15 @@ pub const TRIES_PER_EMAIL: u32 = 10;
 /// Tries from one network address within a window: several people may share one.
 pub const TRIES_PER_ADDRESS: u32 = 60;
 
+/// What somebody who has to wait is told.
+#[must_use]
+pub fn wait_text(seconds: u64) -> String {
+    match seconds.div_ceil(60) {
+        1 => "Too many tries. Please wait a minute.".to_owned(),
+        minutes => format!("Too many tries. Please wait {minutes} minutes."),
+    }
+}
+
 /// What tries are counted by.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Subject {
@@ -84,5 +93,11 @@ mod tests {
         assert_ne!(Subject::address("a").hash, Subject::email("a").hash);
         assert_eq!(shown_address("[::1]:80"), "::1");
         assert_eq!(shown_address("<script>"), "unknown");
+    }
+
+    #[test]
+    fn waits_are_told_in_whole_minutes() {
+        assert_eq!(wait_text(1), "Too many tries. Please wait a minute.");
+        assert_eq!(wait_text(61), "Too many tries. Please wait 2 minutes.");
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::OnceLock;
 
-use spin_sdk::variables;
+use platen_component::settings::{self, Unreadable, variable};
 
 use crate::store::Lifetimes;
 
@@ -16,8 +16,8 @@ pub(super) struct Settings {
 /// A setting that cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum SettingsError {
-    #[error("the Spin variable {0} could not be read")]
-    Unreadable(&'static str, #[source] variables::Error),
+    #[error(transparent)]
+    Unreadable(#[from] Unreadable),
     #[error("the Spin variable {0} must be a whole number of seconds, 1 or more")]
     Seconds(&'static str),
 }
@@ -25,25 +25,19 @@ pub(super) enum SettingsError {
 impl Settings {
     pub(super) async fn get() -> Result<&'static Self, SettingsError> {
         static SETTINGS: OnceLock<Settings> = OnceLock::new();
-        if let Some(settings) = SETTINGS.get() {
-            return Ok(settings);
-        }
-        let settings = Self::read().await?;
-        Ok(SETTINGS.get_or_init(|| settings))
+        settings::once(&SETTINGS, Self::read()).await
     }
 
     async fn read() -> Result<Self, SettingsError> {
-        let read =
-            async |name| variables::get(name).await.map_err(|error| SettingsError::Unreadable(name, error));
         let seconds = async |name| {
-            let seconds = read(name).await?.parse::<u32>().ok().filter(|seconds| *seconds > 0);
+            let seconds = variable(name).await?.parse::<u32>().ok().filter(|seconds| *seconds > 0);
             seconds.map(i64::from).ok_or(SettingsError::Seconds(name))
         };
         let lifetimes = Lifetimes {
             idle: seconds("session_idle_seconds").await?,
             whole: seconds("session_seconds").await?,
         };
-        let header = read("client_address_header").await?;
+        let header = variable("client_address_header").await?;
         Ok(Self { lifetimes, client_address_header: (!header.is_empty()).then_some(header) })
     }
 }

@@ -79,6 +79,8 @@ pub struct Editor {
     pub html: Field,
     /// Placeholder and value.
     pub samples: Vec<(String, String)>,
+    /// What is wrong with the sample values; empty if nothing is.
+    pub samples_error: String,
 }
 
 /// What is known of a template that is saved.
@@ -182,6 +184,7 @@ mod tests {
             name: Field::wrong(xss, xss),
             html: Field::of(xss),
             samples: vec![(xss.to_owned(), xss.to_owned())],
+            samples_error: xss.to_owned(),
         };
         let html = page.render().unwrap();
         assert!(!html.contains("<script>alert"), "{html}");

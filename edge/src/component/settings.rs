@@ -4,8 +4,8 @@
 
 use std::{sync::OnceLock, time::Duration};
 
+use platen_component::settings::{self, Unreadable, variable};
 use platen_shared::{limits, wire};
-use spin_sdk::variables;
 
 /// The edge's settings.
 pub(super) struct Settings {
@@ -24,8 +24,8 @@ pub(super) struct FarmAddress {
 /// A setting that cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum SettingsError {
-    #[error("the Spin variable {0} could not be read")]
-    Unreadable(&'static str, #[source] variables::Error),
+    #[error(transparent)]
+    Unreadable(#[from] Unreadable),
     #[error("the Spin variable farm_url must be http://HOST[:PORT] or https://HOST[:PORT]")]
     FarmUrl,
     #[error("the Spin variable farm_token must not be empty")]
@@ -38,26 +38,19 @@ pub(super) enum SettingsError {
 }
 
 impl Settings {
-    /// The settings of this instance; an instance lives for a bounded number of requests, so a
-    /// changed variable is seen soon.
+    /// The settings of this instance.
     pub(super) async fn get() -> Result<&'static Self, SettingsError> {
         static SETTINGS: OnceLock<Settings> = OnceLock::new();
-        if let Some(settings) = SETTINGS.get() {
-            return Ok(settings);
-        }
-        let settings = Self::read().await?;
-        Ok(SETTINGS.get_or_init(|| settings))
+        settings::once(&SETTINGS, Self::read()).await
     }
 
     async fn read() -> Result<Self, SettingsError> {
-        let read =
-            async |name| variables::get(name).await.map_err(|error| SettingsError::Unreadable(name, error));
-        let farm = FarmAddress::parse(&read("farm_url").await?).ok_or(SettingsError::FarmUrl)?;
-        let farm_token = read("farm_token").await?;
+        let farm = FarmAddress::parse(&variable("farm_url").await?).ok_or(SettingsError::FarmUrl)?;
+        let farm_token = variable("farm_token").await?;
         if farm_token.is_empty() {
             return Err(SettingsError::FarmToken);
         }
-        let deadline = read("deadline_ms").await?.parse().ok();
+        let deadline = variable("deadline_ms").await?.parse().ok();
         let deadline =
             deadline.filter(|ms| (1..=limits::DEADLINE_MS).contains(ms)).ok_or(SettingsError::Deadline)?;
         Ok(Self { farm, farm_token, deadline: Duration::from_millis(deadline) })

@@ -159,6 +159,11 @@ async fn oversized(stage: Stage) -> Result<()> {
     let long = "x".repeat(60_000);
     nobody.get("/dashboard/sign-in").await?;
     nobody.post("/dashboard/sign-in", &[("email", &new_email("x")), ("password", &long)]).await?.is(422)?;
+    // Told beside the samples, with nothing of what was typed lost.
+    let sample = "y".repeat(256 * 1024 + 1);
+    let fields = [("name", "n"), ("html", "{{ a }}"), ("sample.a", &sample)];
+    let page = person.post("/dashboard/templates/new", &fields).await?.is(422)?;
+    ensure!(page.body.contains("id=\"samples-error\"") && page.body.contains(&sample), "no reason, or lost");
     // Many small fields are a form like any other.
     let names: Vec<String> = (0..5_000).map(|n| format!("sample.{n}")).collect();
     let fields: Vec<(&str, &str)> =

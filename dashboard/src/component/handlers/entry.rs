@@ -19,7 +19,7 @@ use crate::{
         entry::{Invite, SignIn},
     },
     password::{BadPassword, Password},
-    throttle::Subject,
+    throttle::{self, Subject},
 };
 
 const WRONG: &str = "The e-mail address or the password is not right.";
@@ -46,9 +46,9 @@ pub(in crate::component) async fn sign_in(c: &Context<'_>, form: &Form) -> Resul
     let subjects = [Subject::email(email.as_str()), Subject::address(&c.address())];
     for subject in &subjects {
         if let Some(seconds) = c.store.count_try(subject).await? {
-            let minutes = seconds.div_ceil(60);
-            let text = format!("Too many tries. Please wait {minutes} minutes.");
-            return Ok(again(text)?.status(429).with("retry-after", seconds.to_string()));
+            return Ok(again(throttle::wait_text(seconds))?
+                .status(429)
+                .with("retry-after", seconds.to_string()));
         }
     }
     let stored = c.store.credentials(email.as_str()).await?;

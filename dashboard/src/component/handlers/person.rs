@@ -12,7 +12,7 @@ use crate::{
     form::{Field, Form},
     pages::{Section, person::You},
     password::Password,
-    throttle::Subject,
+    throttle::{self, Subject},
 };
 
 const PAGE: &str = "/dashboard/you";
@@ -28,8 +28,7 @@ pub(in crate::component) async fn change_password(c: &Context<'_>, form: &Form) 
     // Whoever sits at an open browser may not guess without end either.
     let subject = Subject::email(&visitor.email);
     if let Some(seconds) = c.store.count_try(&subject).await? {
-        let error = format!("Too many tries. Please wait {} minutes.", seconds.div_ceil(60));
-        return Ok(show(c, Field::wrong("", &error), none()).await?.status(429));
+        return Ok(show(c, Field::wrong("", &throttle::wait_text(seconds)), none()).await?.status(429));
     }
     let stored = c.store.credentials(&visitor.email).await?;
     if !Password::typed(field("current")).matches(stored.as_ref().map(|(_, hash)| hash.as_str())) {

@@ -32,14 +32,13 @@ pub(in crate::component) async fn list(c: &Context<'_>) -> Result<Answer, Fault>
 
 pub(in crate::component) fn new_page(c: &Context<'_>) -> Result<Answer, Fault> {
     c.account()?;
-    let samples = with_samples(FIRST_MARKUP, &Samples::from([("name".into(), "World".into())]));
-    editor(c, None, Field::default(), Field::of(FIRST_MARKUP), samples)
+    let samples = Samples::from([("name".into(), "World".into())]);
+    editor(c, None, Typed::of("", FIRST_MARKUP, &samples))
 }
 
 pub(in crate::component) async fn page(c: &Context<'_>, id: &str) -> Result<Answer, Fault> {
     let template = c.account()?.template(id).await?.ok_or(Fault::NotFound)?;
-    let samples = with_samples(&template.html, &template.samples);
-    editor(c, Some(&template), Field::of(&template.name), Field::of(&template.html), samples)
+    editor(c, Some(&template), Typed::of(&template.name, &template.html, &template.samples))
 }
 
 pub(in crate::component) async fn create(c: &Context<'_>, form: &Form) -> Result<Answer, Fault> {
@@ -55,18 +54,16 @@ async fn save_from(c: &Context<'_>, template: Option<&Template>, form: &Form) ->
     let account = c.account()?;
     let (typed_name, html) = (form.text("name"), form.text("html"));
     let samples = samples(form);
-    let again = |name: Field, html: Field, samples: &Samples| {
-        let samples = with_samples(&html.value, samples);
-        Ok(editor(c, template, name, html, samples)?.status(422))
-    };
+    let typed = Typed::of(&typed_name, &html, &samples);
+    let again = |typed: Typed| Ok(editor(c, template, typed)?.status(422));
     let name = match Name::parse(&typed_name) {
         Ok(name) => name,
-        Err(error) => return again(Field::wrong(typed_name, &error), Field::of(html), &samples),
+        Err(error) => return again(Typed { name: Field::wrong(&typed_name, &error), ..typed }),
     };
     let size: usize = samples.iter().map(|(name, value)| name.len() + value.len()).sum();
     if size > SAMPLES_BYTES {
-        let error = format!("The sample values have more than {SAMPLES_BYTES} bytes together");
-        return again(Field::of(typed_name), Field::wrong(html, &error), &samples);
+        let samples_error = format!("The sample values have more than {SAMPLES_BYTES} bytes together");
+        return again(Typed { samples_error, ..typed });
     }
     let id = template.map(|template| template.id.as_str());
     match account.save_template(id, name, &html, Some(&samples)).await? {
@@ -75,7 +72,7 @@ async fn save_from(c: &Context<'_>, template: Option<&Template>, form: &Form) ->
             Ok(done(&format!("{PAGE}/{id}"), word))
         }
         Save::NoSuchTemplate => Err(Fault::NotFound),
-        Save::BadMarkup(error) => again(Field::of(typed_name), Field::wrong(html, &error), &samples),
+        Save::BadMarkup(error) => again(Typed { html: Field::wrong(&html, &error), ..typed }),
     }
 }
 
@@ -156,13 +153,26 @@ pub(in crate::component) async fn restore(c: &Context<'_>, id: &str, number: &st
     }
 }
 
-fn editor(
-    c: &Context<'_>,
-    template: Option<&Template>,
+/// What the editor's fields hold, and what is wrong with it.
+struct Typed {
     name: Field,
     html: Field,
     samples: Vec<(String, String)>,
-) -> Result<Answer, Fault> {
+    samples_error: String,
+}
+
+impl Typed {
+    fn of(name: &str, html: &str, samples: &Samples) -> Self {
+        Self {
+            name: Field::of(name),
+            html: Field::of(html),
+            samples: with_samples(html, samples),
+            samples_error: String::new(),
+        }
+    }
+}
+
+fn editor(c: &Context<'_>, template: Option<&Template>, typed: Typed) -> Result<Answer, Fault> {
     let saved = template.map(|template| Saved {
         id: template.id.to_string(),
         updated: template.updated,
@@ -171,5 +181,6 @@ fn editor(
     });
     let title = template.map_or("New template", |template| template.name.as_str());
     let shell = c.shell(title, Section::Templates);
-    c.page(&Editor { shell, saved, name, html, samples })
+    let Typed { name, html, samples, samples_error } = typed;
+    c.page(&Editor { shell, saved, name, html, samples, samples_error })
 }
