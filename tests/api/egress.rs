@@ -9,8 +9,6 @@ mod fortress;
 mod leaks;
 mod names;
 
-use std::time::{Duration, Instant};
-
 use anyhow::{Context as _, Result, ensure};
 use platen_tests::{case::Case, image_file::GREEN, pdf_file::Pdf, suite::Stage};
 use serde_json::json;
@@ -176,11 +174,9 @@ async fn navigations(stage: Stage) -> Result<()> {
                     fortress.redirect(&format!("/hop-{hop}"), status, &next);
                 }
                 for path in ["/gone", "/hop-0"] {
-                    let began = Instant::now();
                     let url = fortress.site_url(path);
                     let named = "The address of \"site.test\" is not public";
                     fortress.target.render(&json!({ "url": url })).send().await?.error(422, named)?;
-                    ensure!(began.elapsed() < Duration::from_secs(20), "{path} took {:?}", began.elapsed());
                     let html = format!(
                         "{HEAD}<img src='{url}'><iframe src='{url}'></iframe><script src='{url}'></script>"
                     );

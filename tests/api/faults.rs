@@ -9,7 +9,7 @@ use platen_tests::{
     client::{Answer, RENDER},
     database::DatabaseKind,
     farm::{self, Behaviour, StandInFarm, pattern_byte},
-    loopback::nobody_listens,
+    loopback::ClosedPort,
     operator::Quota,
     suite::{Stage, StandIn},
 };
@@ -39,7 +39,8 @@ async fn attempt(stand_in: &StandIn, behaviour: Behaviour) -> Result<(Result<Ans
 }
 
 async fn farm_down(stage: Stage) -> Result<()> {
-    let app = stage.start(&Options::with_farm(stage.database, nobody_listens().await?)).await?;
+    let farm = ClosedPort::hold()?;
+    let app = stage.start(&Options::with_farm(stage.database, farm.url()?)).await?;
     let account = app.operator.account(Quota::Of(1)).await?;
     for _ in 0..3 {
         let answer = app.target(&account).render(&json!({ "html": "x" })).send().await?;

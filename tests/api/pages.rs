@@ -10,7 +10,7 @@ use platen_tests::{
     case::Case,
     client::Target,
     image_file::{GREEN, Picture, RED},
-    loopback::nobody_listens,
+    loopback::ClosedPort,
     operator::{Account, Quota},
     site::{Gate, HOST, Reply, Site},
     suite::Stage,
@@ -195,7 +195,8 @@ async fn name_not_found(stage: Stage) -> Result<()> {
 
 async fn connection_refused(stage: Stage) -> Result<()> {
     let scene = Scene::set(&stage).await?;
-    let url = nobody_listens().await?.replace("127.0.0.1", HOST);
+    let port = ClosedPort::hold()?;
+    let url = port.url()?.replace("127.0.0.1", HOST);
     scene.refused(&url, &format!("\"{HOST}\" refused the connection")).await
 }
 

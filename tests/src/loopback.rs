@@ -16,7 +16,7 @@ use hyper::{
 };
 use hyper_util::rt::TokioIo;
 use tokio::{
-    net::TcpListener,
+    net::{TcpListener, TcpSocket},
     task::{JoinHandle, JoinSet},
 };
 
@@ -113,13 +113,29 @@ pub async fn break_off_soon() -> Result<Bytes, BreakOff> {
     Err(BreakOff)
 }
 
-/// The URL of an address on which nobody listens: the port was free a moment ago.
-///
-/// # Errors
-/// When no port is to be had.
-pub async fn nobody_listens() -> Result<String> {
-    let listener = TcpListener::bind("127.0.0.1:0").await?;
-    Ok(format!("http://{}", listener.local_addr()?))
+/// A port of 127.0.0.1 on which nobody listens: bound for as long as this is held, so that no other
+/// test gets it.
+#[derive(Debug)]
+pub struct ClosedPort(TcpSocket);
+
+impl ClosedPort {
+    /// Takes one.
+    ///
+    /// # Errors
+    /// When no port is to be had.
+    pub fn hold() -> Result<Self> {
+        let socket = TcpSocket::new_v4()?;
+        socket.bind(([127, 0, 0, 1], 0).into())?;
+        Ok(Self(socket))
+    }
+
+    /// Where nobody listens.
+    ///
+    /// # Errors
+    /// When the socket cannot tell.
+    pub fn url(&self) -> Result<String> {
+        Ok(format!("http://{}", self.0.local_addr()?))
+    }
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use platen_shared::refusal::Refusal;
 
 use crate::{
     Test,
-    support::{GREEN, Shared, green_if, html, middle, pdf, url},
+    support::{GREEN, PATIENCE, Shared, farm, green_if, html, middle, pdf, url},
 };
 
 pub(crate) const TESTS: &[Test] = &[
@@ -34,22 +34,22 @@ async fn endless(shared: Arc<Shared>) {
         ),
     ];
     let limit = Duration::from_secs(3);
+    // One of its own, where no other test's job keeps these waiting.
+    let farm = farm(|_| {}).await;
     for (name, page) in pages {
-        let result = shared.farm.render(&html(&page), limit).await;
+        let result = farm.render(&html(&page), limit).await;
         // After `load` it is a matter of luck whether the picture was taken before.
         if name != "loop after load" {
             assert_eq!(result.unwrap_err(), Refusal::Deadline, "{name}");
         }
         // Both slots, one after the other.
         for _ in 0..2 {
-            assert_eq!(
-                middle(&shared.render(&html(&green_if("true"))).await.unwrap()),
-                GREEN,
-                "after {name}"
-            );
+            let next = farm.render(&html(&green_if("true")), PATIENCE).await.unwrap();
+            assert_eq!(middle(&next), GREEN, "after {name}");
         }
     }
-    assert_eq!(shared.farm.render(&url(&never), limit).await.unwrap_err(), Refusal::Deadline);
+    assert_eq!(farm.render(&url(&never), limit).await.unwrap_err(), Refusal::Deadline);
+    farm.shutdown().await;
 }
 
 async fn dialogs(shared: Arc<Shared>) {
@@ -72,16 +72,18 @@ async fn popups(shared: Arc<Shared>) {
     assert_eq!(shared.site.visits(), before);
 }
 
-async fn endings(shared: Arc<Shared>) {
+async fn endings(_: Arc<Shared>) {
+    let farm = farm(|_| {}).await;
     // The first is not there any more; each of the others leaves a page of some kind, or none that is
     // ever done.
     for page in
         ["<script>window.close()</script>", "<script>document.open()</script>", "<script>stop()</script>x"]
     {
-        match shared.farm.render(&html(page), Duration::from_secs(10)).await {
+        match farm.render(&html(page), Duration::from_secs(10)).await {
             Err(Refusal::PageCrashed) if page.contains("close") => {}
             Ok(_) | Err(Refusal::Deadline) if !page.contains("close") => {}
             outcome => panic!("{page}: {:?}", outcome.map(drop)),
         }
     }
+    farm.shutdown().await;
 }

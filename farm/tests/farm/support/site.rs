@@ -16,7 +16,10 @@ use axum::{
     response::{Html, IntoResponse, Redirect, Response},
     routing::get,
 };
-use tokio::{io::AsyncReadExt as _, net::TcpListener};
+use tokio::{
+    io::AsyncReadExt as _,
+    net::{TcpListener, TcpSocket},
+};
 
 /// Names under which the farm finds the site. The canary is on the same address, by its number.
 pub(crate) const HOSTS: &[&str] = &["page.test", "other.test"];
@@ -34,7 +37,8 @@ const TIMERS: &str = "<!doctype html><html style='background:red'><script>let n 
 pub(crate) struct Site {
     port: u16,
     canary: Arc<AtomicUsize>,
-    closed: u16,
+    /// Bound, so that nobody else gets its port, and not listening.
+    closed: TcpSocket,
     rude: u16,
 }
 
@@ -65,7 +69,8 @@ impl Site {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = listener.local_addr().unwrap().port();
         tokio::spawn(async { axum::serve(listener, router).await });
-        let closed = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap().port();
+        let closed = TcpSocket::new_v4().unwrap();
+        closed.bind(([127, 0, 0, 1], 0).into()).unwrap();
         Self { port, canary, closed, rude: rude().await }
     }
 
@@ -96,7 +101,7 @@ impl Site {
 
     /// Where nobody listens.
     pub(crate) fn closed(&self) -> String {
-        format!("http://page.test:{}/", self.closed)
+        format!("http://page.test:{}/", self.closed.local_addr().unwrap().port())
     }
 
     /// Where connections are cut off.
