@@ -47,8 +47,10 @@ impl<'v> Context<'v> {
 
     /// Whether a form was made for whoever sends it.
     pub(super) fn check_form(&self, form: &Form) -> Result<(), Fault> {
-        let ours = !self.form_is_new && guard::is_ours(&self.form, form.get(guard::FIELD));
-        if ours { Ok(()) } else { Err(Fault::StaleForm) }
+        if !self.form_is_new && guard::is_ours(&self.form, form.get(guard::FIELD)) {
+            return Ok(());
+        }
+        Err(if self.form_is_new && self.session.is_none() { Fault::NoCookie } else { Fault::StaleForm })
     }
 
     /// Whoever is signed in.

@@ -29,6 +29,12 @@ pub(super) enum Fault {
     /// Without a form's token, or with that of another session.
     #[error("This form is out of date. Go back, load the page again and send it once more.")]
     StaleForm,
+    /// Without any cookie: a browser keeps none of ours that came over plain HTTP from elsewhere.
+    #[error(
+        "Your browser did not send the cookie that belongs to this form. Allow cookies for this site, and open \
+         the dashboard by https:// (http:// will do on this very machine only)."
+    )]
+    NoCookie,
     /// Not a form.
     #[error("This is not a form.")]
     ContentType,
@@ -61,7 +67,7 @@ impl Fault {
             Self::NotFound => 404,
             Self::Method => 405,
             Self::SignInFirst => 303,
-            Self::Foreign | Self::StaleForm => 403,
+            Self::Foreign | Self::StaleForm | Self::NoCookie => 403,
             Self::ContentType => 415,
             Self::TooLarge => 413,
             Self::Incomplete => 400,
@@ -76,7 +82,7 @@ impl Fault {
             Self::NotFound => "Not found",
             Self::BadInvite => "This link does not work",
             Self::NoAccount => "No account",
-            Self::Foreign | Self::StaleForm => "Not done",
+            Self::Foreign | Self::StaleForm | Self::NoCookie => "Not done",
             Self::TooLarge => "Too large",
             Self::Store(_) | Self::Settings(_) | Self::Page(_) => "Sorry",
             _ => "Not understood",

@@ -66,7 +66,8 @@ async fn forgery(stage: Stage) -> Result<()> {
     stranger.get("/dashboard/sign-in").await?;
     stranger.cookies.clear();
     let fields = [("email", "a@b"), ("password", PASSWORD)];
-    stranger.post("/dashboard/sign-in", &fields).await?.is(403)?;
+    let page = stranger.post("/dashboard/sign-in", &fields).await?.is(403)?;
+    ensure!(page.body.contains("did not send the cookie"), "{}", page.body);
     // And the way it is meant works.
     let base = app.base_url.clone();
     person.headers.insert("origin", base.parse()?);
