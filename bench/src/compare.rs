@@ -11,6 +11,7 @@ mod chart;
 mod check;
 mod drive;
 mod figures;
+mod guard;
 mod measure;
 mod meter;
 mod page;
@@ -65,6 +66,9 @@ pub(crate) struct Options {
     /// Jobs of --soak; with fewer than by default the outcome is printed and not written.
     #[arg(long, default_value_t = SOAK_JOBS)]
     soak_jobs: usize,
+    /// Instead of comparing: what the egress guard costs.
+    #[arg(long, conflicts_with = "soak")]
+    guard: bool,
     /// The Chromium of all sides.
     #[arg(long, env = "PLATEN_CHROMIUM", default_value = "/usr/lib/chromium/chromium-headless-shell")]
     chromium: PathBuf,
@@ -117,7 +121,7 @@ const SOAK_JOBS: usize = 2_000;
 const HALF_LOAD_SECONDS: f64 = 10.0;
 const IDLE_WATCH: Duration = Duration::from_secs(10);
 
-/// Compares, or soaks, and writes what was found.
+/// Compares, or what the options say instead, and writes what was found.
 pub(crate) async fn run(options: Options) -> Result<()> {
     let mut terminate = signal(SignalKind::terminate())?;
     tokio::select! {
@@ -147,6 +151,10 @@ async fn run_to_end(options: Options) -> Result<()> {
             return Ok(());
         }
         return report::put(&results.join("RESULTS.md"), "soak", &section);
+    }
+    if options.guard {
+        let section = guard::run(&around, &site).await?;
+        return report::put(&results.join("RESULTS.md"), "guard", &section);
     }
     let outcome = compare(&options, &around, &site).await?;
     let section = report::section(&outcome);

@@ -117,6 +117,16 @@ impl Meter {
         Ok(Duration::from_micros(usage.context("no usage_usec in cpu.stat")?))
     }
 
+    /// The process at the tree's root.
+    pub(crate) fn root(&self) -> u32 {
+        self.root
+    }
+
+    /// CPU time of the tree's root alone, without its children.
+    pub(crate) fn root_cpu(&self) -> Result<Duration> {
+        usage::cpu(self.root)
+    }
+
     /// Memory of the tree in bytes, pages that are shared counted once (PSS).
     pub(crate) fn memory(&self) -> u64 {
         self.processes().into_iter().filter_map(proportional_memory).sum()
