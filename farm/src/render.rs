@@ -121,7 +121,7 @@ async fn run(page: &mut Page, loan: &Loan, job: &RenderJob, traffic: &Traffic) -
     page.jobs += 1;
     let Page { session, events, main_frame, frames, gone, clock, touched, .. } = page;
     let (attendant, mut progress) = Attendant::new(session, events, main_frame, touched, job_host, traffic);
-    let mut pump = Pump::new(session, frames.as_ref(), gone, clock, progress.clone());
+    let mut pump = Pump::new(session, main_frame, frames.as_ref(), gone, clock, progress.clone());
     let patience = Patience { milestone: job.wait_until, wait: job.wait_for_timeout };
     let begun = AtomicBool::new(false);
     let steps = async {

@@ -9,9 +9,13 @@
 use std::{future::Future, time::Duration};
 
 use bytes::Bytes;
-use chromiumoxide_cdp::cdp::browser_protocol::{
-    emulation::{SetVirtualTimePolicyParams, VirtualTimePolicy},
-    headless_experimental::{BeginFrameParams, ScreenshotParams},
+use chromiumoxide_cdp::cdp::{
+    browser_protocol::{
+        emulation::{SetVirtualTimePolicyParams, VirtualTimePolicy},
+        headless_experimental::{BeginFrameParams, ScreenshotParams},
+        page::CreateIsolatedWorldParams,
+    },
+    js_protocol::runtime::EvaluateParams,
 };
 use serde::Deserialize;
 use tokio::{
@@ -46,6 +50,10 @@ const LONG_PART: f64 = 1.0 / 8.0;
 /// a page on which nothing moves, every 50 ms. Drawing is about a third of what a
 /// frame of a chart costs.
 const UNSEEN: u32 = 2;
+/// A page's idle callbacks follow frames in which its scripts had something to do. With this there is
+/// something in every frame, as there are idle callbacks all the time on a page that nobody draws on
+/// demand. In a world of its own: the page's may have another `requestAnimationFrame`.
+const PULSE: &str = "(function pulse() { requestAnimationFrame(pulse) })()";
 /// A page that has not lived through its stride by now waits for something, or works hard.
 const STALL: Duration = Duration::from_millis(250);
 /// How long a grant may still take when the step it was for is done.
@@ -70,6 +78,9 @@ pub(super) struct Pump<'a> {
     moves: bool,
     /// Frames since one was drawn.
     unseen: u32,
+    main_frame: &'a str,
+    /// The document that has a [`PULSE`].
+    pulsing: Option<u32>,
     /// The last stride did not end in time.
     stalled: bool,
 }
@@ -91,6 +102,7 @@ pub(super) struct Passed {
 impl<'a> Pump<'a> {
     pub(super) fn new(
         session: &'a Session,
+        main_frame: &'a str,
         frames: Option<&'a Frames>,
         gone: &'a CancellationToken,
         clock: &'a mut Option<Clock>,
@@ -108,6 +120,8 @@ impl<'a> Pump<'a> {
             stride: STRIDE,
             moves: false,
             unseen: 0,
+            main_frame,
+            pulsing: None,
             stalled: false,
         }
     }
@@ -224,6 +238,7 @@ impl<'a> Pump<'a> {
     /// Lets time pass on the page, at most so many milliseconds of it, and draws the frame at the
     /// end. While the page is `busy` with what goes on outside of its clock, it is real time.
     pub(super) async fn pass(&mut self, most: f64, busy: bool) -> Result<Passed, JobError> {
+        self.pulse().await?;
         let in_real_time = busy || self.stalled;
         let milliseconds = if in_real_time {
             let tick = INTERVAL.min(Duration::from_secs_f64(most / 1_000.0));
@@ -247,6 +262,24 @@ impl<'a> Pump<'a> {
             self.stride = if self.moves { STRIDE } else { self.stride * 2.0 };
         }
         Ok(Passed { milliseconds, in_real_time })
+    }
+
+    /// Sees to it that the page's document has a pulse.
+    async fn pulse(&mut self) -> Result<(), JobError> {
+        let document = self.progress.borrow().documents;
+        if self.pulsing.replace(document) == Some(document) {
+            return Ok(());
+        }
+        match self.session.call(&CreateIsolatedWorldParams::new(self.main_frame.to_owned())).await {
+            Ok(world) => {
+                let mut pulse = EvaluateParams::new(PULSE);
+                pulse.context_id = Some(world.execution_context_id);
+                Ok(self.session.send(&pulse)?)
+            }
+            // Gone on to its next document, which will have one.
+            Err(CdpError::Refused { .. }) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
     }
 
     /// Gives the page as much time as has gone by since it was last given some.

@@ -161,6 +161,7 @@ async fn touched(shared: Arc<Shared>) {
             "<script>new Worker('data:text/javascript,setInterval(() => new BroadcastChannel(`leak`).postMessage(1), 5)')</script>",
         ),
         html(&format!("<script>location = '{cookie}'</script>")),
+        url(&site.at("/speculates")),
     ];
     for (number, mut page) in pages.into_iter().enumerate() {
         page.wait_for_timeout = 200.0.try_into().unwrap();

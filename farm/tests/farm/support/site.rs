@@ -33,6 +33,11 @@ const FRAME: &str = "<body style='background:gold'><script>setTimeout(() => {\
 const TIMERS: &str = "<!doctype html><html style='background:red'><script>let n = 0; (function again() {\
     ++n < 10 ? setTimeout(again, 50) : document.documentElement.style.background = 'green' })()</script>";
 
+const SPECULATES: &str = "<!doctype html><script type=speculationrules>\
+    {\"prefetch\":[{\"urls\":[\"/cookie\"],\"eagerness\":\"immediate\"}],\
+    \"prerender\":[{\"urls\":[\"/cookie?2\"],\"eagerness\":\"immediate\"}]}</script>\
+    <link rel=prerender href='/cookie?3'><link rel=prefetch href='/cookie?4'>";
+
 /// The site.
 pub(crate) struct Site {
     port: u16,
@@ -62,6 +67,7 @@ impl Site {
             .route("/json", get(async || typed("application/json", r#"{ "width": 130 }"#)))
             .route("/events", get(async || typed("text/event-stream", "data: 1\n\ndata: 2\n\ndata: 3\n\n")))
             .route("/frame", get(async || Html(FRAME)))
+            .route("/speculates", get(async || Html(SPECULATES)))
             .route("/timers", get(async || Html(TIMERS)))
             .route("/canary", get(tweet))
             .fallback(get(tweet))
