@@ -30,7 +30,8 @@ use opened::Opened;
 /// Most bytes of rows held at once: of a writing statement's `RETURNING`, and of one read row.
 pub(super) const HELD_BYTES: usize = 16 * 1024 * 1024;
 
-const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
+/// How long a statement waits for another process that writes; a busy disk may take seconds.
+const BUSY_TIMEOUT: Duration = Duration::from_secs(15);
 /// Connections kept for the next borrower. More than this many statements at once are rare.
 const KEPT_CONNECTIONS: usize = 16;
 

@@ -2,7 +2,8 @@
 //! alive, which is one round trip however far away the server is.
 //!
 //! Invariant: outside a transaction every request closes the stream it opens, so nothing is held
-//! on the server between statements. The token goes into one header and nowhere else.
+//! on the server between statements. A statement is sent again only if the server says that it did
+//! nothing of it, because another one was writing. The token goes into one header and nowhere else.
 
 use std::{sync::Arc, time::Duration};
 
@@ -11,7 +12,7 @@ use secrecy::{ExposeSecret as _, SecretString};
 use serde::{Deserialize, Serialize};
 use tokio::{
     sync::{Mutex, Semaphore},
-    time::timeout,
+    time::{Instant, sleep, timeout},
 };
 use url::Url;
 
@@ -21,6 +22,11 @@ use super::{Answer, DbError, Effects, Row, Value};
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// Longest wait for a statement, past which its caller has given up as well.
 const STATEMENT_TIMEOUT: Duration = Duration::from_secs(20);
+/// How long a statement is sent again while another one is writing. sqld makes writers wait for each
+/// other, but refuses them while it tidies up its log, which takes seconds on a disk that is busy.
+const BUSY_TIMEOUT: Duration = Duration::from_secs(15);
+/// How long in between.
+const BUSY_PAUSE: Duration = Duration::from_millis(50);
 /// Statements under way at once; the others wait their turn here. sqld refuses, rather than queues,
 /// what is over 128 requests from all its clients together.
 const AT_ONCE: usize = 64;
@@ -114,6 +120,13 @@ impl Stream {
         let base = open.as_ref().and_then(|open| open.base.as_ref()).unwrap_or(&self.client.server);
         let pipeline = Pipeline { baton: open.as_ref().map(|open| open.baton.as_str()), requests };
         let mut result = self.client.send(base, &pipeline).await?;
+        if open.is_none() {
+            let until = Instant::now() + BUSY_TIMEOUT;
+            while result.is_busy() && Instant::now() < until {
+                sleep(BUSY_PAUSE).await;
+                result = self.client.send(base, &pipeline).await?;
+            }
+        }
         if stays_open && let Some(baton) = result.baton.take() {
             let base = result.base_url.as_deref().and_then(|url| Url::parse(url).ok());
             *transaction = Some(Transaction { baton, base });
@@ -169,6 +182,14 @@ struct PipelineResult {
     baton: Option<String>,
     base_url: Option<String>,
     results: Vec<Outcome>,
+}
+
+impl PipelineResult {
+    /// Whether nothing was done because somebody else was writing.
+    fn is_busy(&self) -> bool {
+        let Some(Outcome::Error { error }) = self.results.first() else { return false };
+        error.code.as_deref().is_some_and(|code| code.starts_with("SQLITE_BUSY"))
+    }
 }
 
 #[derive(Deserialize)]
@@ -264,4 +285,58 @@ struct Nonsense;
 
 fn unreachable(error: impl std::error::Error + Send + Sync + 'static) -> DbError {
     DbError::Unreachable(Box::new(error))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        convert::Infallible,
+        sync::atomic::{AtomicUsize, Ordering},
+    };
+
+    use hyper::{Response, server::conn::http1, service::service_fn};
+    use hyper_util::rt::TokioIo;
+
+    use super::*;
+
+    /// A server that fails so many statements with this code before it carries one out. Gives its
+    /// address, and how many it was sent.
+    async fn server(failures: usize, code: &'static str) -> (Url, Arc<AtomicUsize>) {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = Url::parse(&format!("http://{}", listener.local_addr().unwrap())).unwrap();
+        let sent = Arc::<AtomicUsize>::default();
+        let counted = Arc::clone(&sent);
+        tokio::spawn(async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                let counted = Arc::clone(&counted);
+                let service = service_fn(move |_| {
+                    let outcome = if counted.fetch_add(1, Ordering::Relaxed) < failures {
+                        serde_json::json!({ "type": "error", "error": { "message": "m", "code": code } })
+                    } else {
+                        let result = serde_json::json!({ "cols": [], "rows": [], "affected_row_count": 1 });
+                        serde_json::json!({ "type": "ok", "response": { "type": "execute", "result": result } })
+                    };
+                    let body = serde_json::json!({ "results": [outcome] }).to_string();
+                    async { Ok::<_, Infallible>(Response::new(body)) }
+                });
+                tokio::spawn(http1::Builder::new().serve_connection(TokioIo::new(stream), service));
+            }
+        });
+        (url, sent)
+    }
+
+    async fn execute(url: Url) -> Result<Answer, DbError> {
+        let stream = Client::new(url, None).unwrap().stream();
+        stream.execute("INSERT INTO t VALUES (1)", &[], &Effects::default()).await
+    }
+
+    #[tokio::test]
+    async fn only_a_statement_that_did_nothing_is_sent_again() {
+        let (url, sent) = server(3, "SQLITE_BUSY").await;
+        execute(url).await.unwrap();
+        assert_eq!(sent.load(Ordering::Relaxed), 4);
+        let (url, sent) = server(3, "SQLITE_CONSTRAINT").await;
+        execute(url).await.unwrap_err();
+        assert_eq!(sent.load(Ordering::Relaxed), 1);
+    }
 }
