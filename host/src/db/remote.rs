@@ -22,8 +22,9 @@ use super::{Answer, DbError, Effects, Row, Value};
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// Longest wait for a statement, past which its caller has given up as well.
 const STATEMENT_TIMEOUT: Duration = Duration::from_secs(20);
-/// How long a statement is sent again while another one is writing. sqld makes writers wait for each
-/// other, but refuses them while it tidies up its log, which takes seconds on a disk that is busy.
+/// How long a statement is sent again that the server refused because its file was locked. sqld makes
+/// writers wait for each other, and yet was seen to refuse for some seconds on a machine whose disk was
+/// busy.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(15);
 /// How long in between.
 const BUSY_PAUSE: Duration = Duration::from_millis(50);
@@ -188,7 +189,9 @@ impl PipelineResult {
     /// Whether nothing was done because somebody else was writing.
     fn is_busy(&self) -> bool {
         let Some(Outcome::Error { error }) = self.results.first() else { return false };
+        // In SQLite's own words, for servers that give no code.
         error.code.as_deref().is_some_and(|code| code.starts_with("SQLITE_BUSY"))
+            || error.message.ends_with("database is locked")
     }
 }
 
@@ -299,9 +302,13 @@ mod tests {
 
     use super::*;
 
-    /// A server that fails so many statements with this code before it carries one out. Gives its
+    /// A server that fails so many statements like this before it carries one out. Gives its
     /// address, and how many it was sent.
-    async fn server(failures: usize, code: &'static str) -> (Url, Arc<AtomicUsize>) {
+    async fn server(
+        failures: usize,
+        message: &'static str,
+        code: Option<&'static str>,
+    ) -> (Url, Arc<AtomicUsize>) {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = Url::parse(&format!("http://{}", listener.local_addr().unwrap())).unwrap();
         let sent = Arc::<AtomicUsize>::default();
@@ -311,7 +318,7 @@ mod tests {
                 let counted = Arc::clone(&counted);
                 let service = service_fn(move |_| {
                     let outcome = if counted.fetch_add(1, Ordering::Relaxed) < failures {
-                        serde_json::json!({ "type": "error", "error": { "message": "m", "code": code } })
+                        serde_json::json!({ "type": "error", "error": { "message": message, "code": code } })
                     } else {
                         let result = serde_json::json!({ "cols": [], "rows": [], "affected_row_count": 1 });
                         serde_json::json!({ "type": "ok", "response": { "type": "execute", "result": result } })
@@ -332,11 +339,15 @@ mod tests {
 
     #[tokio::test]
     async fn only_a_statement_that_did_nothing_is_sent_again() {
-        let (url, sent) = server(3, "SQLITE_BUSY").await;
-        execute(url).await.unwrap();
-        assert_eq!(sent.load(Ordering::Relaxed), 4);
-        let (url, sent) = server(3, "SQLITE_CONSTRAINT").await;
-        execute(url).await.unwrap_err();
-        assert_eq!(sent.load(Ordering::Relaxed), 1);
+        for (message, code, calls) in [
+            ("m", Some("SQLITE_BUSY"), 4),
+            ("SQLite error: database is locked", None, 4),
+            ("m", Some("SQLITE_CONSTRAINT"), 1),
+            ("m", None, 1),
+        ] {
+            let (url, sent) = server(3, message, code).await;
+            assert_eq!(execute(url).await.is_ok(), calls == 4, "{message} {code:?}");
+            assert_eq!(sent.load(Ordering::Relaxed), calls, "{message} {code:?}");
+        }
     }
 }
