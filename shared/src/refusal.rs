@@ -33,6 +33,9 @@ pub enum Refusal {
     /// No browser could be started.
     #[error("The renderer is not available")]
     NoBrowser,
+    /// No name server answered.
+    #[error("The name server did not answer, try again shortly")]
+    NameServerFailed,
     /// The host name of the page has no address.
     #[error("The name \"{host}\" could not be resolved")]
     NameNotFound {
@@ -42,6 +45,12 @@ pub enum Refusal {
     /// The host name of the page leads to an address that is not public.
     #[error("The address of \"{host}\" is not public")]
     AddressNotPublic {
+        /// The URL's host.
+        host: String,
+    },
+    /// The port of the page is not one that pages may reach.
+    #[error("The port of \"{host}\" is not allowed")]
+    PortNotAllowed {
         /// The URL's host.
         host: String,
     },
@@ -84,6 +93,15 @@ pub enum Refusal {
     /// The page itself broke: it ran out of memory, or killed its renderer every time.
     #[error("The page crashed while it was rendered")]
     PageCrashed,
+    /// The page used more memory than the operator allows one page.
+    #[error("The page used more memory than a page may use")]
+    PageMemoryExceeded,
+    /// The page closed itself before it was captured.
+    #[error("The page closed itself before it was rendered")]
+    PageClosed,
+    /// The page stopped its own loading (`window.stop()`) before the milestone was reached.
+    #[error("The page stopped loading before it was complete")]
+    LoadStopped,
     /// The deadline passed while the job ran.
     #[error("The render did not finish in time")]
     Deadline,
@@ -102,16 +120,21 @@ impl Refusal {
             | Self::QueueFull { .. }
             | Self::NoSlotInTime { .. }
             | Self::Draining
-            | Self::NoBrowser => 503,
+            | Self::NoBrowser
+            | Self::NameServerFailed => 503,
             Self::NameNotFound { .. }
             | Self::AddressNotPublic { .. }
+            | Self::PortNotAllowed { .. }
             | Self::ConnectionRefused { .. }
             | Self::ConnectionFailed { .. }
             | Self::Tls { .. }
             | Self::TooManyRedirects { .. }
             | Self::NotAPage { .. }
             | Self::PageTooLarge
-            | Self::PageCrashed => 422,
+            | Self::PageCrashed
+            | Self::PageMemoryExceeded
+            | Self::PageClosed
+            | Self::LoadStopped => 422,
             Self::Deadline => 504,
             Self::Broken => 502,
         }
