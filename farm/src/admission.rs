@@ -1,12 +1,19 @@
-//! Who renders now, who waits, and who is turned away at once.
+//! Admission control: which job renders now, which waits, and which is rejected at once.
 //!
-//! Invariant: at most `slots` [`Slot`]s exist at a time; a slot that is dropped goes to whose turn
-//! it is; a future that is dropped while it waits leaves no trace. Whoever cannot be served in
-//! time learns so now and not at the deadline. Left to others: what is done with a slot.
+//! A job that runs for long would keep its slot from all others, so it makes room: as many further slots
+//! as there are long jobs are given out, at most as many again as there are slots. An account whose last
+//! job ran for long is expected to do so again, and the jobs of all such accounts together hold at most
+//! as many slots as there are.
+//!
+//! Invariant: at most `2 × slots` [`Slot`]s exist at a time, and at most `slots` while no job is long;
+//! while other accounts wait, one account gets no more than half of the slots; a slot that is dropped
+//! goes to the job whose turn it is; a future that is dropped while it waits leaves no trace. A job that
+//! cannot be served in time is rejected when that is known, not at its deadline.
 
 mod queue;
 
 use std::{
+    collections::HashMap,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
@@ -24,7 +31,12 @@ const LATEST_WEIGHT: f64 = 0.2;
 /// The longest a caller is told to stay away; traffic changes faster than that.
 const LONGEST_RETRY_SECONDS: f64 = 30.0;
 
-/// The door of the farm: a cheap handle.
+/// How long an account whose job ran for long is expected to do so again.
+const LONG_MEMORY: Duration = Duration::from_mins(5);
+/// Most accounts with long jobs that are remembered.
+const MAX_LONG_ACCOUNTS: usize = 1_024;
+
+/// Admission control of the farm: a cheap handle.
 #[derive(Debug, Clone)]
 pub(crate) struct Admission(Arc<Inner>);
 
@@ -37,20 +49,89 @@ struct Inner {
 
 #[derive(Debug)]
 struct State {
-    free: usize,
+    jobs: RunningJobs,
     queue: FairQueue<AccountId, Grant>,
     draining: bool,
     /// Average seconds that a slot is held; `None` before the first job is done.
     pace: Option<f64>,
 }
 
-type Grant = oneshot::Sender<Result<(), Refusal>>;
+/// The jobs that have slots.
+#[derive(Debug)]
+struct RunningJobs {
+    slots: usize,
+    running: HashMap<u64, Running>,
+    next_id: u64,
+    /// Accounts whose last job ran for long, and when it ended.
+    long_accounts: HashMap<AccountId, Instant>,
+}
+
+/// A job that has a slot.
+#[derive(Debug)]
+struct Running {
+    account: AccountId,
+    since: Instant,
+    /// It is expected to run for long, because its account's last job did.
+    expected_long: bool,
+    /// It has run for long.
+    long: bool,
+}
+
+impl RunningJobs {
+    /// Whether a job of this account may run now. `others_wait` says that other accounts' jobs wait.
+    fn may_run(&self, account: &AccountId, others_wait: bool) -> bool {
+        let long = self.running.values().filter(|job| job.long || job.expected_long).count();
+        let of_account = self.running.values().filter(|job| job.account == *account).count();
+        let share = (self.slots / 2).max(1);
+        self.running.len() < self.slots + long.min(self.slots)
+            && !(others_wait && of_account >= share)
+            && !(long >= self.slots && self.is_long_account(account))
+    }
+
+    fn is_long_account(&self, account: &AccountId) -> bool {
+        self.long_accounts.get(account).is_some_and(|ended| ended.elapsed() < LONG_MEMORY)
+    }
+
+    fn start(&mut self, account: AccountId) -> u64 {
+        let id = self.next_id;
+        self.next_id += 1;
+        let expected_long = self.is_long_account(&account);
+        self.running.insert(id, Running { account, since: Instant::now(), expected_long, long: false });
+        id
+    }
+
+    /// Ends a job and returns how long it had its slot.
+    fn end(&mut self, id: u64) -> Option<Duration> {
+        let ended = self.running.remove(&id)?;
+        if !ended.long {
+            self.long_accounts.remove(&ended.account);
+        } else if self.long_accounts.len() < MAX_LONG_ACCOUNTS || self.is_long_account(&ended.account) {
+            self.long_accounts.insert(ended.account, Instant::now());
+        } else {
+            self.long_accounts.retain(|_, ended| ended.elapsed() < LONG_MEMORY);
+        }
+        Some(ended.since.elapsed())
+    }
+}
+
+type Grant = oneshot::Sender<Result<u64, Refusal>>;
 
 /// A right to render, given back when dropped.
 #[derive(Debug)]
 pub(crate) struct Slot {
     admission: Admission,
-    since: Instant,
+    id: u64,
+}
+
+impl Slot {
+    /// Says that the job runs for long, so that others get a slot beside it.
+    pub(crate) fn mark_long(&self) {
+        let mut state = self.admission.state();
+        if let Some(job) = state.jobs.running.get_mut(&self.id) {
+            job.long = true;
+        }
+        self.admission.dispatch(&mut state);
+    }
 }
 
 /// What the farm is doing, for its metrics.
@@ -66,7 +147,12 @@ pub(crate) struct Occupancy {
 
 impl Admission {
     pub(crate) fn new(slots: usize, queue: usize) -> Self {
-        let state = State { free: slots, queue: FairQueue::new(queue), draining: false, pace: None };
+        let state = State {
+            jobs: RunningJobs { slots, running: HashMap::new(), next_id: 0, long_accounts: HashMap::new() },
+            queue: FairQueue::new(queue),
+            draining: false,
+            pace: None,
+        };
         Self(Arc::new(Inner { slots, state: Mutex::new(state), busy: watch::channel(0).0 }))
     }
 
@@ -75,14 +161,14 @@ impl Admission {
     /// # Errors
     /// [`Refusal::Draining`], [`Refusal::QueueFull`] or [`Refusal::NoSlotInTime`].
     pub(crate) async fn admit(&self, account: &AccountId, deadline: Instant) -> Result<Slot, Refusal> {
-        let mut place = {
+        let mut position = {
             let mut state = self.state();
             if state.draining {
                 return Err(Refusal::Draining);
             }
-            if state.free > 0 {
-                self.take(&mut state);
-                return Ok(self.slot());
+            if state.queue.len() == 0 && state.jobs.may_run(account, false) {
+                let id = self.take(&mut state, account.clone());
+                return Ok(self.slot(id));
             }
             if state.wait_of(account, self.0.slots) > deadline.saturating_duration_since(Instant::now()) {
                 return Err(Refusal::NoSlotInTime { retry_after: state.retry_after(self.0.slots) });
@@ -96,22 +182,24 @@ impl Admission {
                 }
                 Joined::Full(_) => return Err(state.queue_full(self.0.slots)),
             };
-            Place { admission: self, ticket, granted }
+            // Those before it may wait for another reason than a lack of slots.
+            self.dispatch(&mut state);
+            QueuePosition { admission: self, ticket, granted }
         };
-        match tokio::time::timeout_at(deadline, &mut place.granted).await {
-            Ok(Ok(Ok(()))) => Ok(self.slot()),
+        match tokio::time::timeout_at(deadline, &mut position.granted).await {
+            Ok(Ok(Ok(id))) => Ok(self.slot(id)),
             Ok(Ok(Err(refusal))) => Err(refusal),
-            // Nobody drops a grant unsent, but a farm that did would not be available.
+            // A grant is never dropped unsent; a farm that did so would not be available.
             Ok(Err(_)) => Err(Refusal::Draining),
             Err(_) => Err(Refusal::NoSlotInTime { retry_after: self.state().retry_after(self.0.slots) }),
         }
     }
 
-    /// Admits nobody any more and sends home who waits.
+    /// Admits no more jobs and rejects those that wait.
     pub(crate) fn drain(&self) {
         let mut state = self.state();
         state.draining = true;
-        while let Some(grant) = state.queue.pop() {
+        while let Some((_, grant)) = state.queue.pop(|_| true) {
             let _ = grant.send(Err(Refusal::Draining));
         }
     }
@@ -128,29 +216,44 @@ impl Admission {
 
     pub(crate) fn occupancy(&self) -> Occupancy {
         let state = self.state();
-        Occupancy { slots: self.0.slots, busy: self.0.slots - state.free, waiting: state.queue.len() }
+        Occupancy { slots: self.0.slots, busy: state.jobs.running.len(), waiting: state.queue.len() }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
         self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn slot(&self) -> Slot {
-        Slot { admission: self.clone(), since: Instant::now() }
+    fn slot(&self, id: u64) -> Slot {
+        Slot { admission: self.clone(), id }
     }
 
-    fn take(&self, state: &mut State) {
-        state.free -= 1;
-        self.0.busy.send_replace(self.0.slots - state.free);
+    fn take(&self, state: &mut State, account: AccountId) -> u64 {
+        let id = state.jobs.start(account);
+        self.0.busy.send_replace(state.jobs.running.len());
+        id
     }
 
-    fn give_back(&self, state: &mut State) {
-        state.free += 1;
-        self.0.busy.send_replace(self.0.slots - state.free);
-        while state.free > 0 {
-            let Some(grant) = state.queue.pop() else { break };
-            if grant.send(Ok(())).is_ok() {
-                self.take(state);
+    fn release(&self, state: &mut State, id: u64) {
+        if let Some(held) = state.jobs.end(id) {
+            let held = held.as_secs_f64();
+            state.pace = Some(state.pace.map_or(held, |pace| pace + LATEST_WEIGHT * (held - pace)));
+        }
+        self.0.busy.send_replace(state.jobs.running.len());
+        self.dispatch(state);
+    }
+
+    /// Gives slots to waiting jobs, as far as there are any for them.
+    fn dispatch(&self, state: &mut State) {
+        loop {
+            let State { jobs, queue, .. } = state;
+            let others_wait = queue.accounts() > 1;
+            let Some((account, grant)) = queue.pop(|account| jobs.may_run(account, others_wait)) else {
+                break;
+            };
+            let id = self.take(state, account);
+            if grant.send(Ok(id)).is_err() {
+                state.jobs.running.remove(&id);
+                self.0.busy.send_replace(state.jobs.running.len());
             }
         }
     }
@@ -182,27 +285,27 @@ impl State {
 
 impl Drop for Slot {
     fn drop(&mut self) {
-        let held = self.since.elapsed().as_secs_f64();
         let mut state = self.admission.state();
-        state.pace = Some(state.pace.map_or(held, |pace| pace + LATEST_WEIGHT * (held - pace)));
-        self.admission.give_back(&mut state);
+        self.admission.release(&mut state, self.id);
     }
 }
 
-/// A place in the queue, left when dropped.
-struct Place<'a> {
+/// A position in the queue, left when dropped.
+struct QueuePosition<'a> {
     admission: &'a Admission,
     ticket: Ticket,
-    granted: oneshot::Receiver<Result<(), Refusal>>,
+    granted: oneshot::Receiver<Result<u64, Refusal>>,
 }
 
-impl Drop for Place<'_> {
+impl Drop for QueuePosition<'_> {
     fn drop(&mut self) {
         let mut state = self.admission.state();
         // Grants are sent under this lock: either it still waits, or its grant is there to be
         // found, unless it has been received and turned into a slot.
-        if state.queue.remove(self.ticket).is_none() && matches!(self.granted.try_recv(), Ok(Ok(()))) {
-            self.admission.give_back(&mut state);
+        if state.queue.remove(self.ticket).is_none()
+            && let Ok(Ok(id)) = self.granted.try_recv()
+        {
+            self.admission.release(&mut state, id);
         }
     }
 }
@@ -227,7 +330,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_slot_goes_from_hand_to_hand() {
+    async fn a_slot_is_passed_on() {
         let admission = Admission::new(1, 8);
         let first = admission.admit(&account("a"), soon()).await.unwrap();
         let waiting = tokio::spawn({
@@ -246,7 +349,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn whoever_leaves_takes_nothing_along() {
+    async fn a_cancelled_wait_keeps_no_slot() {
         let admission = Admission::new(1, 8);
         let slot = admission.admit(&account("a"), soon()).await.unwrap();
         let owner = account("b");
@@ -292,7 +395,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn nobody_waits_for_nothing() {
+    async fn a_hopeless_wait_is_rejected_at_once() {
         let admission = Admission::new(1, 8);
         let slot = admission.admit(&account("a"), soon()).await.unwrap();
         let late = admission.admit(&account("a"), Instant::now() + Duration::from_millis(5)).await;
@@ -308,7 +411,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn draining_sends_everybody_home_and_ends_when_the_last_is_done() {
+    async fn draining_rejects_those_that_wait_and_ends_with_the_last_job() {
         let admission = Admission::new(1, 8);
         let slot = admission.admit(&account("a"), soon()).await.unwrap();
         let owner = account("b");
@@ -321,5 +424,47 @@ mod tests {
         assert!(idle.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
         drop(slot);
         idle.await;
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn long_jobs_make_room_for_others() {
+        let admission = Admission::new(2, 64);
+        let hostile: Vec<AccountId> = ["h1", "h2", "h3", "h4"].iter().map(|name| account(name)).collect();
+        let one = admission.admit(&hostile[0], soon()).await.unwrap();
+        let two = admission.admit(&hostile[1], soon()).await.unwrap();
+        let good = account("good");
+        let mut context = Context::from_waker(Waker::noop());
+        let mut waiting = Box::pin(admission.admit(&good, soon()));
+        assert!(waiting.as_mut().poll(&mut context).is_pending());
+        tokio::time::advance(Duration::from_secs(2)).await;
+        one.mark_long();
+        drop(waiting.await.unwrap());
+        two.mark_long();
+        let three = admission.admit(&hostile[2], soon()).await.unwrap();
+        three.mark_long();
+        drop(admission.admit(&good, soon()).await.unwrap());
+        // Accounts that are known for long jobs never take more than there are slots.
+        drop((one, two, three));
+        let _one = admission.admit(&hostile[0], soon()).await.unwrap();
+        let _two = admission.admit(&hostile[1], soon()).await.unwrap();
+        let mut third = Box::pin(admission.admit(&hostile[2], soon()));
+        assert!(third.as_mut().poll(&mut context).is_pending());
+        drop(admission.admit(&good, soon()).await.unwrap());
+    }
+
+    #[tokio::test]
+    async fn one_account_gets_half_of_the_slots_while_others_wait() {
+        let admission = Admission::new(2, 64);
+        let (greedy, other) = (account("a"), account("b"));
+        let first = admission.admit(&greedy, soon()).await.unwrap();
+        let _second = admission.admit(&greedy, soon()).await.unwrap();
+        let mut context = Context::from_waker(Waker::noop());
+        let mut third = Box::pin(admission.admit(&greedy, soon()));
+        assert!(third.as_mut().poll(&mut context).is_pending());
+        let mut waiting = Box::pin(admission.admit(&other, soon()));
+        assert!(waiting.as_mut().poll(&mut context).is_pending());
+        drop(first);
+        let _other = waiting.await.unwrap();
+        assert!(third.as_mut().poll(&mut context).is_pending());
     }
 }

@@ -6,6 +6,8 @@
 
 mod binary;
 mod identity;
+mod memory;
+mod priority;
 mod process;
 mod stderr;
 mod switches;
@@ -30,18 +32,23 @@ use chromiumoxide_cdp::cdp::browser_protocol::{
     target::{AttachToTargetParams, CloseTargetParams, CreateTargetParams},
 };
 use command_fds::{CommandFdExt as _, FdMapping, FdMappingCollision};
+use nix::unistd::Uid;
 use tokio_util::task::TaskTracker;
 
-use self::{identity::Identity, process::Process, stderr::LastWords, workspace::Workspace};
+use self::{identity::Identity, process::Process, stderr::StderrTail, workspace::Workspace};
 use crate::{
     Config, StartError,
     cdp::{CdpError, Connection, Session},
     egress::{Egress, Gate},
-    frames::Frames,
 };
 
 /// A warm start takes 0.15 s; a cold one on a busy machine with a slow disk takes many times that.
 const START_LIMIT: Duration = Duration::from_secs(30);
+
+/// How long after the end of a page's session the pipe of a dying browser may still be open.
+const CLOSING_TIMEOUT: Duration = Duration::from_millis(200);
+/// How long a browser whose pipe is closed may take to exit: it may write a core file.
+const EXIT_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Why a browser did not come up.
 #[derive(Debug, thiserror::Error)]
@@ -56,10 +63,10 @@ pub enum LaunchError {
     #[error("the browser's pipes cannot be handed over")]
     Pipes(#[source] FdMappingCollision),
     /// It ended before it answered.
-    #[error("the browser ended at once{}", stderr::after_colon(last_words))]
+    #[error("the browser ended at once{}", stderr::after_colon(stderr_tail))]
     Ended {
         /// The last it wrote on standard error.
-        last_words: String,
+        stderr_tail: String,
     },
     /// The kernel lets it have no sandbox.
     #[error(
@@ -141,7 +148,7 @@ impl Launcher {
                 Err(_) => return Err(LaunchError::Silent),
                 Ok(Err(error)) => return Err(LaunchError::Protocol(error)),
                 Ok(Ok(true)) => {
-                    browser.frames = Some(Frames::default());
+                    browser.draws_on_command = true;
                     return Ok(browser);
                 }
                 Ok(Ok(false)) => {
@@ -165,28 +172,31 @@ impl Launcher {
         let (command, to_browser, from_browser) = self.command(home.path(), drawing)?;
         let (process, stderr) =
             Process::spawn(command, home, self.alive.token()).await.map_err(LaunchError::Spawn)?;
-        let last_words = LastWords::listen(stderr).map_err(LaunchError::Spawn)?;
+        let stderr_tail = StderrTail::listen(stderr).map_err(LaunchError::Spawn)?;
         let connection = Connection::open(to_browser, from_browser).map_err(LaunchError::Spawn)?;
         let version = match tokio::time::timeout(START_LIMIT, connection.call(&GetVersionParams {})).await {
             Err(_) => return Err(LaunchError::Silent),
-            Ok(Err(CdpError::Closed)) => return Err(ended(last_words).await),
+            Ok(Err(CdpError::Closed)) => return Err(ended(stderr_tail).await),
             Ok(Err(error)) => return Err(LaunchError::Protocol(error)),
             Ok(Ok(version)) => version,
         };
         Ok(Browser {
             product: version.product,
             connection: Arc::new(connection),
-            frames: None,
+            draws_on_command: false,
             egress: self.egress.clone(),
+            page_memory: self.config.page_memory_bytes(),
             process,
-            last_words,
+            stderr_tail,
         })
     }
 
     fn command(&self, home: &Path, drawing: Drawing) -> Result<(Command, OwnedFd, OwnedFd), LaunchError> {
         let (their_input, to_browser) = io::pipe().map_err(LaunchError::Spawn)?;
         let (from_browser, their_output) = io::pipe().map_err(LaunchError::Spawn)?;
-        let mut command = Command::new("setpriv");
+        let mut command = Command::new("nice");
+        // The farm and the host come first when a machine is short of CPU.
+        command.args(["-n", &priority::NORMAL.to_string(), "setpriv"]);
         // The sandbox needs no set-user-id helper, so nothing below may gain privileges.
         command.arg("--no-new-privs");
         // If the farm is killed, the kernel kills the browser.
@@ -255,10 +265,10 @@ fn environment(home: &Path) -> impl Iterator<Item = (&'static str, OsString)> {
     ])
 }
 
-async fn ended(last_words: LastWords) -> LaunchError {
-    match last_words.into_text().await {
+async fn ended(stderr_tail: StderrTail) -> LaunchError {
+    match stderr_tail.into_text().await {
         text if text.contains("No usable sandbox") => LaunchError::NoSandbox,
-        last_words => LaunchError::Ended { last_words },
+        stderr_tail => LaunchError::Ended { stderr_tail },
     }
 }
 
@@ -267,10 +277,12 @@ async fn ended(last_words: LastWords) -> LaunchError {
 pub(crate) struct Browser {
     product: String,
     connection: Arc<Connection>,
-    frames: Option<Frames>,
+    draws_on_command: bool,
     egress: Egress,
     process: Process,
-    last_words: LastWords,
+    stderr_tail: StderrTail,
+    /// Bytes that one page may use.
+    page_memory: u64,
 }
 
 impl Browser {
@@ -284,9 +296,9 @@ impl Browser {
         &self.connection
     }
 
-    /// Its frames, if it draws on demand.
-    pub(crate) fn frames(&self) -> Option<&Frames> {
-        self.frames.as_ref()
+    /// Whether it draws only on command: frame by frame, by `HeadlessExperimental.beginFrame`.
+    pub(crate) fn draws_on_command(&self) -> bool {
+        self.draws_on_command
     }
 
     /// The way out for its pages.
@@ -297,6 +309,39 @@ impl Browser {
     /// Ends it at once: every call to it fails, and its pool replaces it.
     pub(crate) fn kill(&self) {
         self.process.kill();
+    }
+
+    /// Completes when one process of it, which at this time serves one job, uses more memory than a page
+    /// may use.
+    pub(crate) async fn exceeds_memory(&self) {
+        memory::exceeded(self.process.pid(), self.page_memory).await;
+    }
+
+    /// Whether another process than a renderer uses more memory than a page may use: closing the page
+    /// does not end it.
+    pub(crate) fn is_over_memory(&self) -> bool {
+        memory::is_shared_process_over(self.process.pid(), self.page_memory)
+    }
+
+    /// Lowers the priority of all its processes; true if [`Browser::restore_priority`] can undo it.
+    pub(crate) fn lower_priority(&self) {
+        priority::set(self.process.pid(), priority::LOW);
+    }
+
+    /// Restores the priority of all its processes; false if only root could.
+    pub(crate) fn restore_priority(&self) -> bool {
+        Uid::effective().is_root() && priority::set(self.process.pid(), priority::NORMAL)
+    }
+
+    /// Whether it crashed by itself rather than being killed; none if it is alive.
+    pub(crate) async fn crashed(&self) -> Option<bool> {
+        // Sessions end a moment before the pipe does.
+        let _ = tokio::time::timeout(CLOSING_TIMEOUT, self.closed()).await;
+        if !self.is_closed() {
+            return None;
+        }
+        let exit = tokio::time::timeout(EXIT_TIMEOUT, self.process.exit()).await;
+        Some(exit == Ok(process::Exit::Crashed))
     }
 
     /// Completes when it is gone.
@@ -310,7 +355,7 @@ impl Browser {
     }
 
     /// The last it wrote on standard error, for the log.
-    pub(crate) fn last_words(&self) -> String {
-        self.last_words.text()
+    pub(crate) fn stderr_tail(&self) -> String {
+        self.stderr_tail.text()
     }
 }

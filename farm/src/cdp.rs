@@ -92,9 +92,24 @@ struct Shared {
 /// Who waits for what.
 #[derive(Debug, Default)]
 struct Routes {
-    calls: HashMap<u64, oneshot::Sender<Bytes>>,
-    sessions: HashMap<String, mpsc::UnboundedSender<Event>>,
+    calls: HashMap<u64, oneshot::Sender<Incoming>>,
+    sessions: HashMap<String, Route>,
     closed: bool,
+}
+
+/// Where the events of a session go.
+#[derive(Debug, Clone)]
+struct Route {
+    events: mpsc::UnboundedSender<Event>,
+    /// The session of a worker, whose events join those of its page.
+    worker: bool,
+}
+
+/// A message as the reader took it from the pipe.
+#[derive(Debug)]
+struct Incoming {
+    message: Bytes,
+    sequence: u64,
 }
 
 impl Shared {
@@ -177,16 +192,17 @@ impl Connection {
 pub(crate) struct Call<R> {
     id: u64,
     method: String,
-    reply: oneshot::Receiver<Bytes>,
+    reply: oneshot::Receiver<Incoming>,
     shared: Arc<Shared>,
     result: std::marker::PhantomData<fn() -> R>,
 }
 
 impl<R> Call<R> {
-    /// Waits for the answer as it came, so that a large one can be read in place.
-    pub(crate) async fn reply(mut self) -> Result<Reply, CdpError> {
-        let message = (&mut self.reply).await.map_err(|_| CdpError::Closed)?;
-        Ok(Reply { message, method: std::mem::take(&mut self.method) })
+    /// Waits for the answer as it came, so that a large one can be read in place. May be cancelled and
+    /// called again; not after it has returned.
+    pub(crate) async fn reply(&mut self) -> Result<Reply, CdpError> {
+        let Incoming { message, sequence } = (&mut self.reply).await.map_err(|_| CdpError::Closed)?;
+        Ok(Reply { message, sequence, method: std::mem::take(&mut self.method) })
     }
 }
 
@@ -194,9 +210,10 @@ impl<R: DeserializeOwned> Future for Call<R> {
     type Output = Result<R, CdpError>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        let message = ready!(Pin::new(&mut self.reply).poll(context)).map_err(|_| CdpError::Closed)?;
+        let received = ready!(Pin::new(&mut self.reply).poll(context));
+        let Incoming { message, sequence } = received.map_err(|_| CdpError::Closed)?;
         let method = std::mem::take(&mut self.method);
-        Poll::Ready(Reply { message, method }.parse())
+        Poll::Ready(Reply { message, sequence, method }.parse())
     }
 }
 
@@ -210,10 +227,16 @@ impl<R> Drop for Call<R> {
 #[derive(Debug)]
 pub(crate) struct Reply {
     message: Bytes,
+    sequence: u64,
     method: String,
 }
 
 impl Reply {
+    /// Its place among all messages of the browser, to be compared with [`Event::sequence`].
+    pub(crate) fn sequence(&self) -> u64 {
+        self.sequence
+    }
+
     /// Reads the result. `T` may borrow from the answer.
     pub(crate) fn parse<'a, T: Deserialize<'a>>(&'a self) -> Result<T, CdpError> {
         match wire::decode_reply(&self.message) {
@@ -240,11 +263,23 @@ impl Session {
         let key: &str = id.as_ref();
         let mut routes = connection.shared.routes();
         if !routes.closed {
-            routes.sessions.insert(key.to_owned(), route);
+            routes.sessions.insert(key.to_owned(), Route { events: route, worker: false });
         }
         let events = Events { queue, key: key.to_owned(), shared: Arc::clone(&connection.shared) };
         drop(routes);
         (Self { connection, id }, events)
+    }
+
+    /// The session of a worker of this page. Its events join those of the page from now on.
+    pub(crate) fn worker(&self, id: SessionId) -> Self {
+        let mut routes = self.connection.shared.routes();
+        let own: &str = self.id.as_ref();
+        if let Some(route) = routes.sessions.get(own).cloned() {
+            let key: &str = id.as_ref();
+            routes.sessions.insert(key.to_owned(), Route { worker: true, ..route });
+        }
+        drop(routes);
+        Self { connection: Arc::clone(&self.connection), id }
     }
 
     /// Sends a command at once and returns the call to wait for, so that several can be under way.
@@ -285,7 +320,9 @@ impl Events {
 
 impl Drop for Events {
     fn drop(&mut self) {
-        self.shared.routes().sessions.remove(&self.key);
+        // Those of its workers lead to the same receiver.
+        self.queue.close();
+        self.shared.routes().sessions.retain(|key, route| *key != self.key && !route.events.is_closed());
     }
 }
 
@@ -294,9 +331,21 @@ impl Drop for Events {
 pub(crate) struct Event {
     method: String,
     params: Box<RawValue>,
+    sequence: u64,
+    worker: Option<String>,
 }
 
 impl Event {
+    /// Its place among all messages of the browser, to be compared with [`Reply::sequence`].
+    pub(crate) fn sequence(&self) -> u64 {
+        self.sequence
+    }
+
+    /// The session of the page's worker that it is of; none if it is of the page itself.
+    pub(crate) fn worker(&self) -> Option<&str> {
+        self.worker.as_deref()
+    }
+
     /// Whether it is an `E`.
     pub(crate) fn is<E: MethodType>(&self) -> bool {
         E::method_id() == self.method

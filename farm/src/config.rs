@@ -18,18 +18,13 @@ use crate::egress::EgressConfig;
 #[derive(Debug, Clone, clap::Args)]
 #[command(next_help_heading = "Render farm")]
 pub struct Config {
-    /// Browser processes [default: one per core]
-    // Two pages in one browser do as well as two browsers for PDF, but a browser encodes
-    // pictures in one thread, so one a core is what fills a machine with either kind of work.
+    /// Browser processes, each of which renders one job at a time [default: two per core]
+    // One page waits for the network while another one computes. A job has a browser process to itself:
+    // two pages in one process can hold up or crash each other.
     #[arg(long, env = "PLATEN_BROWSERS", value_name = "N")]
     pub browsers: Option<NonZeroUsize>,
 
-    /// Jobs that render at once, over all browsers [default: two per browser]
-    // One page waits for the network or for its own timers while the other computes.
-    #[arg(long, env = "PLATEN_SLOTS", value_name = "N")]
-    pub slots: Option<NonZeroUsize>,
-
-    /// Jobs that may wait for a slot; more are refused at once
+    /// Jobs that may wait for a browser; more are refused at once
     // At 50 ms a job, 64 places in front of 4 slots are a wait below one second: enough to ride
     // out a burst, and never a long wait for nothing.
     #[arg(long, env = "PLATEN_QUEUE", value_name = "N", default_value_t = DEFAULT_QUEUE)]
@@ -51,6 +46,12 @@ pub struct Config {
     // stays bounded.
     #[arg(long, env = "PLATEN_PAGE_JOBS", value_name = "JOBS", default_value_t = DEFAULT_PAGE_JOBS)]
     pub page_jobs: NonZeroU32,
+
+    /// Memory that one page may use, in MiB; a job whose page uses more is refused
+    // Several times what the largest ordinary pages use, and a bound on what one page takes from the
+    // others.
+    #[arg(long, env = "PLATEN_PAGE_MEMORY", value_name = "MIB", default_value_t = DEFAULT_PAGE_MEMORY)]
+    pub page_memory: NonZeroU32,
 
     /// The Chromium to run [default: chromium-headless-shell, then chromium or google-chrome,
     /// where packages put them]
@@ -82,19 +83,21 @@ pub struct Config {
 const DEFAULT_QUEUE: usize = 64;
 const DEFAULT_RECYCLE_AFTER: NonZeroU32 = NonZeroU32::new(1_000).expect("1000 is not zero");
 const DEFAULT_WARM_PAGES: usize = 4;
+const DEFAULT_PAGE_MEMORY: NonZeroU32 = NonZeroU32::new(1_024).expect("1024 is not zero");
 const DEFAULT_PAGE_JOBS: NonZeroU32 = NonZeroU32::new(250).expect("250 is not zero");
 
 impl Config {
-    /// Browser processes to run.
+    /// Browser processes to run, which is also how many jobs render at once.
     #[must_use]
     pub fn browser_count(&self) -> NonZeroUsize {
-        self.browsers.or_else(|| thread::available_parallelism().ok()).unwrap_or(NonZeroUsize::MIN)
+        let per_core = || thread::available_parallelism().map(|cores| cores.saturating_mul(TWO));
+        self.browsers.or_else(|| per_core().ok()).unwrap_or(TWO)
     }
 
-    /// Jobs that render at once.
+    /// Bytes that one page may use.
     #[must_use]
-    pub fn slot_count(&self) -> NonZeroUsize {
-        self.slots.unwrap_or_else(|| self.browser_count().saturating_mul(TWO))
+    pub fn page_memory_bytes(&self) -> u64 {
+        u64::from(self.page_memory.get()) * 1024 * 1024
     }
 }
 
@@ -104,11 +107,11 @@ impl Default for Config {
     fn default() -> Self {
         Self {
             browsers: None,
-            slots: None,
             queue: DEFAULT_QUEUE,
             recycle_after: DEFAULT_RECYCLE_AFTER,
             warm_pages: DEFAULT_WARM_PAGES,
             page_jobs: DEFAULT_PAGE_JOBS,
+            page_memory: DEFAULT_PAGE_MEMORY,
             chromium: None,
             browser_user: None,
             unsafe_no_sandbox: false,
@@ -194,17 +197,18 @@ mod tests {
     }
 
     #[test]
-    fn two_slots_per_browser_unless_told() {
-        let slots = |arguments: &[&str]| parse(arguments).unwrap().slot_count().get();
-        assert_eq!(slots(&["--browsers", "3"]), 6);
-        assert_eq!(slots(&["--browsers", "3", "--slots", "1"]), 1);
+    fn there_are_two_browsers_per_core_by_default() {
+        let browsers = |arguments: &[&str]| parse(arguments).unwrap().browser_count().get();
+        assert_eq!(browsers(&["--browsers", "3"]), 3);
+        assert!(browsers(&[]) >= 2 && browsers(&[]).is_multiple_of(2));
     }
 
     #[test]
     fn bad_values_and_unknown_settings_are_refused() {
         for arguments in [
             &["--browsers", "0"][..],
-            &["--slots", "a"],
+            &["--slots", "2"],
+            &["--page-memory", "0"],
             &["--recycle-after", "0"],
             &["--queues", "3"],
             &["--resolve", "example.com"],

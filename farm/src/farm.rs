@@ -1,7 +1,7 @@
-//! The farm itself: what is behind a handle, and the life of one job from arrival to end.
+//! The farm itself: what is behind a handle, and one job from arrival to end.
 //!
-//! Invariant: a job ends by its deadline, is tried at most [`ATTEMPTS`] times, and holds its slot
-//! until its last page is gone. Left to others: HTTP (http), each step (admission, pool, render).
+//! Invariant: a job ends by its deadline, is tried at most [`MAX_ATTEMPTS`] times, and holds its slot
+//! until its last page is gone.
 
 use std::{error::Error, future::Future, io, sync::Arc, time::Duration};
 
@@ -25,17 +25,19 @@ use crate::{
     egress::{Egress, Traffic},
     http,
     metrics::{self, Metrics},
-    pool::{Layout, Pool},
-    render::{self, JobError},
+    pool::{Layout, PageRequest, Pool},
+    render::{self, Clock, JobError},
 };
 
-/// A job whose page or browser broke is tried once more: the fault may have been a neighbour's.
-const ATTEMPTS: u32 = 2;
-/// Longest time a job may be given; a caller's larger number is a mistake or mischief.
-const LONGEST: Duration = Duration::from_hours(1);
+/// A job whose renderer or browser was lost is tried once more, on another browser.
+const MAX_ATTEMPTS: u32 = 2;
+/// Pages that may be found dead before a job begins, until no browser counts as available.
+const MAX_STALE_PAGES: u32 = 4;
+/// Longest time a job may be given; a caller's larger number is a mistake or an attack.
+const MAX_DEADLINE: Duration = Duration::from_hours(1);
 /// How long running jobs may take to end when the farm shuts down: one deadline and a little for
 /// cleaning up.
-const DRAIN_LIMIT: Duration = Duration::from_millis(limits::DEADLINE_MS + 5_000);
+const DRAIN_TIMEOUT: Duration = Duration::from_millis(limits::DEADLINE_MS + 5_000);
 
 /// A running farm: a cheap handle, cloned at will. Browsers are killed and reaped when the last
 /// handle is gone; [`Farm::shutdown`] does so in good order.
@@ -72,21 +74,19 @@ impl Farm {
     /// [`StartError`] when no browser can be started with these settings.
     pub async fn start(config: Config) -> Result<Self, StartError> {
         let browsers = config.browser_count().get();
-        let slots = config.slot_count().get();
         let layout = Layout {
             browsers,
-            slots,
             recycle_after: config.recycle_after.get(),
             warm_pages: config.warm_pages,
             page_jobs: config.page_jobs.get(),
         };
-        let admission = Admission::new(slots, config.queue);
+        let admission = Admission::new(browsers, config.queue);
         let metrics = Arc::new(Metrics::new());
         let egress = Egress::new(&config, Arc::clone(&metrics))?;
         let launcher = Launcher::new(config, egress.clone()).await?;
         let pool = Pool::start(launcher, layout, Arc::clone(&metrics)).await.map_err(StartError::Launch)?;
-        let drawing = if pool.draws_on_demand() { "on demand" } else { "by itself" };
-        tracing::info!(browsers, slots, product = pool.product(), drawing, "the farm is ready");
+        let drawing = if pool.draws_on_command() { "on command" } else { "by itself" };
+        tracing::info!(browsers, product = pool.product(), drawing, "the farm is ready");
         Ok(Self { inner: Arc::new(Inner { admission, pool, egress, metrics }) })
     }
 
@@ -110,7 +110,7 @@ impl Farm {
         time_left: Duration,
     ) -> Result<Rendered, Refusal> {
         let mut tally = Tally { metrics: &self.inner.metrics, outcome: "hung_up" };
-        let result = self.inner.render(name, job, time_left.min(LONGEST)).await;
+        let result = self.inner.render(name, job, time_left.min(MAX_DEADLINE)).await;
         tally.outcome = result.as_ref().map_or_else(metrics::outcome, |_| "rendered");
         result
     }
@@ -156,7 +156,7 @@ impl Farm {
     /// Takes no more jobs and waits for the running ones.
     async fn drain(&self) {
         self.inner.admission.drain();
-        if timeout(DRAIN_LIMIT, self.inner.admission.idle()).await.is_err() {
+        if timeout(DRAIN_TIMEOUT, self.inner.admission.idle()).await.is_err() {
             tracing::warn!("jobs still run after the longest deadline; the farm ends without them");
         }
     }
@@ -198,19 +198,43 @@ impl Inner {
         slot: Arc<Slot>,
         deadline: Instant,
     ) -> Result<Bytes, Refusal> {
-        let mut attempt = 1;
+        let request = PageRequest {
+            account: &job.account,
+            reuse: matches!(job.source, Source::Html(_)),
+            scale_factor: job.viewport.device_scale_factor,
+        };
+        let (mut attempt, mut stale, mut clock, mut avoid) = (1, 0, Clock::Virtual, None);
         loop {
-            let Ok(Some(loan)) = timeout_at(deadline, self.pool.lend(&job.account)).await else {
+            let leased = timeout_at(deadline, self.pool.lease(&request, avoid)).await;
+            let Ok(Some(browser)) = leased else {
                 return Err(if attempt == 1 { Refusal::NoBrowser } else { Refusal::Broken });
             };
-            let error = match render::render(job, loan, Arc::clone(&slot), traffic, deadline).await {
+            let id = browser.id();
+            let rendered = render::render(job, browser, &slot, traffic, deadline, clock).await;
+            let error = match rendered {
                 Ok(bytes) => return Ok(bytes),
                 Err(JobError::Refused(refusal)) => return Err(refusal),
-                // It had not begun. Each of these takes a page away, so there is an end to them.
-                Err(JobError::Stale) => continue,
+                Err(JobError::Stale) => {
+                    stale += 1;
+                    tracing::warn!(stale, "a page was dead before its job began");
+                    if stale >= MAX_STALE_PAGES {
+                        return Err(if attempt == 1 { Refusal::NoBrowser } else { Refusal::Broken });
+                    }
+                    continue;
+                }
+                Err(JobError::NeedsRealTime) if clock == Clock::Virtual => {
+                    self.metrics.job_needs_real_time();
+                    clock = Clock::Real;
+                    continue;
+                }
+                // It would take the next browser down as well.
+                Err(JobError::BrowserCrashed) => {
+                    tracing::warn!("a page crashed its browser");
+                    return Err(Refusal::PageCrashed);
+                }
                 Err(error) => error,
             };
-            let again = attempt < ATTEMPTS;
+            let again = attempt < MAX_ATTEMPTS;
             tracing::warn!(error = &error as &dyn Error, attempt, again, "a render failed");
             if !again {
                 return Err(match error {
@@ -219,7 +243,7 @@ impl Inner {
                 });
             }
             self.metrics.job_retried();
-            attempt += 1;
+            (attempt, avoid) = (attempt + 1, Some(id));
         }
     }
 }

@@ -23,14 +23,13 @@
 #![forbid(unsafe_code)]
 
 mod admission;
+mod begin_frames;
 mod browser;
 mod cdp;
-mod clock;
 mod config;
 mod egress;
 mod error;
 mod farm;
-mod frames;
 mod http;
 mod metrics;
 mod page;

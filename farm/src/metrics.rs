@@ -26,7 +26,7 @@ pub(crate) enum BrowserEnd {
     /// By itself, or killed by somebody else.
     Died,
     /// Killed by the farm because it hung.
-    Condemned,
+    Killed,
     /// After its number of jobs.
     Recycled,
     /// It never came up.
@@ -47,10 +47,12 @@ pub(crate) enum PageSource {
 /// How a job has waited for its page after it had loaded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Waiting {
-    /// The page was given the time at once.
+    /// Not at all: the page was proven to stand still.
+    Skipped,
+    /// In virtual time.
     VirtualTime,
-    /// For the most part as long as it says: the page held a request or a socket open, had workers, or
-    /// the browser draws by itself.
+    /// In real time: the page held a request or a socket open, had workers, or the browser draws by
+    /// itself.
     RealTime,
 }
 
@@ -92,6 +94,7 @@ pub(crate) struct Metrics {
     render_seconds: Family<ByFormat, Histogram, fn() -> Histogram>,
     wait_seconds: Histogram,
     retries: Counter,
+    real_time_retries: Counter,
     pages: Family<BySource, Counter>,
     waits: Family<ByTime, Counter>,
     slots: Gauge,
@@ -113,6 +116,7 @@ impl Metrics {
             render_seconds: Family::new_with_constructor(histogram),
             wait_seconds: histogram(),
             retries: Counter::default(),
+            real_time_retries: Counter::default(),
             pages: Family::default(),
             waits: Family::default(),
             slots: Gauge::default(),
@@ -133,6 +137,11 @@ impl Metrics {
         );
         registry.register("wait_seconds", "From arrival to slot", metrics.wait_seconds.clone());
         registry.register("retries", "Jobs tried again on another page", metrics.retries.clone());
+        registry.register(
+            "real_time_retries",
+            "Jobs rendered again in real time because their page did not get through its virtual time",
+            metrics.real_time_retries.clone(),
+        );
         registry.register("pages", "Pages given to jobs, by where they came from", metrics.pages.clone());
         registry.register(
             "waits",
@@ -172,6 +181,11 @@ impl Metrics {
         self.retries.inc();
     }
 
+    /// A job is rendered again in real time.
+    pub(crate) fn job_needs_real_time(&self) {
+        self.real_time_retries.inc();
+    }
+
     /// A job got a page.
     pub(crate) fn page_given(&self, source: PageSource) {
         let source = match source {
@@ -185,6 +199,7 @@ impl Metrics {
     /// A job has waited.
     pub(crate) fn job_waited(&self, waiting: Waiting) {
         let time = match waiting {
+            Waiting::Skipped => "skipped",
             Waiting::VirtualTime => "virtual",
             Waiting::RealTime => "real",
         };
@@ -198,7 +213,7 @@ impl Metrics {
     pub(crate) fn browser_ended(&self, reason: BrowserEnd) {
         let reason = match reason {
             BrowserEnd::Died => "died",
-            BrowserEnd::Condemned => "condemned",
+            BrowserEnd::Killed => "killed",
             BrowserEnd::Recycled => "recycled",
             BrowserEnd::StartFailed => "start_failed",
         };

@@ -1,58 +1,63 @@
 //! A page in a browser context of its own.
 //!
-//! Invariant: a page that [`Page::open`] returns shows an empty document, tells all that the farm needs to
-//! know of it, and has no way to the network but its own gate; one that cannot be opened is closed
-//! again. Left to others: whose page it is, and closing it in the end (pool, lease).
+//! Invariant: a page that [`Page::open`] returns shows an empty document, reports every event that the
+//! farm needs, and reaches the network through its own proxy port only; one that cannot be opened is
+//! closed again.
 
 use std::{io, time::Duration};
 
 use chromiumoxide_cdp::cdp::browser_protocol::{
-    browser::{BrowserContextId, SetDownloadBehaviorBehavior, SetDownloadBehaviorParams},
+    animation,
+    browser::{
+        Bounds, BrowserContextId, GetWindowForTargetParams, SetDownloadBehaviorBehavior,
+        SetDownloadBehaviorParams,
+    },
     inspector::{self, EventTargetCrashed},
     network,
     page::{self, EventLifecycleEvent, SetLifecycleEventsEnabledParams},
+    performance::{self, EnableTimeDomain},
     target::{
         AttachToTargetParams, CreateBrowserContextParams, CreateTargetParams, DisposeBrowserContextParams,
-        SetAutoAttachParams,
+        SetAutoAttachParams, TargetId,
     },
 };
+use platen_shared::job::DeviceScaleFactor;
 use serde::Deserialize;
-use tokio::time::{Instant, timeout};
-use tokio_util::sync::CancellationToken;
+use tokio::time::timeout;
 
 use crate::{
+    begin_frames::BeginFrames,
     browser::Browser,
     cdp::{CdpError, Events, Session},
-    clock::Clock,
     egress::Gate,
-    frames::Frames,
 };
 
 /// Opening takes 30 ms, and up to a second on a machine that is short of CPU. A browser that takes
-/// longer has lost the process it forks pages from, or hangs.
-pub(crate) const OPEN_LIMIT: Duration = Duration::from_secs(10);
+/// longer has lost the process it forks renderers from, or hangs.
+pub(crate) const OPEN_TIMEOUT: Duration = Duration::from_secs(10);
 /// Closing takes 10 ms even when the page's script never returns.
-const CLOSE_LIMIT: Duration = Duration::from_secs(10);
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// One page. Whoever drops it without closing it leaves it to its browser's end.
+/// One page. A page that is dropped without being closed lives until its browser ends.
 #[derive(Debug)]
 pub(crate) struct Page {
     pub(crate) session: Session,
     pub(crate) events: Events,
     /// The main frame, whose id is that of the page's target.
     pub(crate) main_frame: String,
-    /// The frames of a browser that draws on demand.
-    pub(crate) frames: Option<Frames>,
-    /// Cancelled when the page is no more.
-    pub(crate) gone: CancellationToken,
-    /// Its own clock, if a job has waited on it in virtual time.
-    pub(crate) clock: Option<Clock>,
+    /// Its frames, if its browser draws on command.
+    pub(crate) frames: Option<BeginFrames>,
     /// Jobs it has had.
     pub(crate) jobs: u32,
-    /// It has done something that no reset is known to undo.
-    pub(crate) touched: bool,
+    /// It has done something that no reset is known to undo, or was in virtual time.
+    pub(crate) tainted: bool,
+    /// The device scale factor of its jobs. A page that had jobs of two measures some text differently.
+    pub(crate) scale_factor: Option<DeviceScaleFactor>,
     /// Its way to the network.
     pub(crate) gate: Gate,
+    /// Position and size of its window when it was opened.
+    pub(crate) window: Option<Bounds>,
+    target: TargetId,
     context: BrowserContextId,
 }
 
@@ -85,9 +90,9 @@ impl Page {
             proxy_bypass_list: Some("<-loopback>".to_owned()),
             ..Default::default()
         };
-        let created = timeout(OPEN_LIMIT, connection.call(&create)).await.map_err(|_| PageError::Hangs)?;
+        let created = timeout(OPEN_TIMEOUT, connection.call(&create)).await.map_err(|_| PageError::Hangs)?;
         let context = created?.browser_context_id;
-        match timeout(OPEN_LIMIT, Self::open_in(browser, context.clone(), gate)).await {
+        match timeout(OPEN_TIMEOUT, Self::open_in(browser, context.clone(), gate)).await {
             Ok(Ok(page)) => Ok(page),
             failed => {
                 connection.send(&DisposeBrowserContextParams::new(context))?;
@@ -101,31 +106,42 @@ impl Page {
         let mut download = SetDownloadBehaviorParams::new(SetDownloadBehaviorBehavior::Deny);
         download.browser_context_id = Some(context.clone());
         connection.send(&download)?;
-        let frames = browser.frames().cloned();
+        let on_command = browser.draws_on_command();
         let mut target = CreateTargetParams::new("about:blank");
         target.browser_context_id = Some(context.clone());
-        target.enable_begin_frame_control = Some(frames.is_some());
+        target.enable_begin_frame_control = Some(on_command);
         let target = connection.call(&target).await?.target_id;
         let mut attach = AttachToTargetParams::new(target.clone());
         attach.flatten = Some(true);
         let session = connection.call(&attach).await?.session_id;
         let (session, events) = Session::new(connection.clone(), session);
         let main_frame = target.inner().clone();
-        let gone = CancellationToken::new();
         let mut page = Self {
             session,
             events,
             main_frame,
-            frames,
-            gone,
-            clock: None,
+            frames: on_command.then(BeginFrames::default),
             jobs: 0,
-            touched: false,
+            tainted: false,
+            scale_factor: None,
             gate,
+            window: None,
+            target,
             context,
         };
         page.listen().await?;
+        page.window = page.window_bounds(browser).await?;
         Ok(page)
+    }
+
+    /// Position and size of its window, which a script can change; none where there is no window.
+    pub(crate) async fn window_bounds(&self, browser: &Browser) -> Result<Option<Bounds>, CdpError> {
+        let window = GetWindowForTargetParams { target_id: Some(self.target.clone()) };
+        match browser.connection().call(&window).await {
+            Ok(window) => Ok(Some(window.bounds)),
+            Err(CdpError::Refused { .. }) => Ok(None),
+            Err(error) => Err(error),
+        }
     }
 
     /// Enables what brings events, and waits for the empty document, so that it is not taken for
@@ -138,10 +154,11 @@ impl Page {
             max_resource_buffer_size: Some(0),
             ..Default::default()
         })?;
-        // Workers make themselves known.
-        let mut attach = SetAutoAttachParams::new(true, false);
-        attach.flatten = Some(true);
-        session.send(&attach)?;
+        session.send(&auto_attach())?;
+        // What the proof that a page stands still is made of, see render/stillness.rs.
+        let time_ticks = performance::EnableParams { time_domain: Some(EnableTimeDomain::TimeTicks) };
+        session.send(&time_ticks)?;
+        session.send(&animation::EnableParams {})?;
         session.send(&inspector::EnableParams {})?;
         session.send(&page::EnableParams::default())?;
         session.send(&SetLifecycleEventsEnabledParams::new(true))?;
@@ -160,27 +177,28 @@ impl Page {
         Err(CdpError::Closed.into())
     }
 
-    /// Whether it lives, as far as is known.
-    pub(crate) fn lives(&mut self) -> bool {
+    /// Whether it is alive, as far as is known.
+    pub(crate) fn is_alive(&mut self) -> bool {
         std::iter::from_fn(|| self.events.try_next()).all(|event| !event.is::<EventTargetCrashed>())
-    }
-
-    /// Whether its dates are near enough to the real ones.
-    pub(crate) fn is_on_time(&self) -> bool {
-        self.clock.as_ref().is_none_or(|clock| clock.is_right(Instant::now()))
     }
 
     /// Closes it, and with it its renderer process however busy, its cookies, caches and storage.
     pub(crate) async fn close(self, browser: &Browser) -> Result<(), PageError> {
         let dispose = DisposeBrowserContextParams::new(self.context);
-        let disposed = timeout(CLOSE_LIMIT, browser.connection().call(&dispose)).await;
-        self.gone.cancel();
+        let disposed = timeout(CLOSE_TIMEOUT, browser.connection().call(&dispose)).await;
         match disposed {
             Ok(Ok(_) | Err(CdpError::Closed)) => Ok(()),
             Ok(Err(error)) => Err(error.into()),
             Err(_) => Err(PageError::Hangs),
         }
     }
+}
+
+/// Attaches to workers, which wait until their own network events are enabled.
+pub(crate) fn auto_attach() -> SetAutoAttachParams {
+    let mut attach = SetAutoAttachParams::new(true, true);
+    attach.flatten = Some(true);
+    attach
 }
 
 #[derive(Deserialize)]

@@ -1,41 +1,47 @@
-//! The browsers: so many seats, each with a keeper that keeps a living browser in it.
+//! The browsers: a fixed number of slots, in each of which a supervisor task keeps one browser running,
+//! and as many further slots whose browsers are started on demand, while long jobs hold the others.
 //!
-//! Invariant: a browser that died is replaced; one that took its number of jobs stays in its seat
-//! until a fresh one takes over, and goes when its last job is done. Nothing is polled: a keeper
-//! sleeps until its browser's pipe ends or its browser has served. Left to others: how many jobs
-//! run at once (admission), what a job does to a browser (render).
+//! Invariant: a job has a browser to itself. A browser that died is replaced; one that has had its
+//! number of jobs stays in its slot until its successor is ready, and goes when its last job is done.
+//! Nothing is polled: a supervisor sleeps until its browser's pipe ends or it wants a successor.
 
-mod regulars;
-mod seated;
-mod shelf;
+mod idle_pages;
+mod pooled_browser;
+mod recent_accounts;
 
 use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
     time::Duration,
 };
 
-use platen_shared::id::AccountId;
-use tokio::{sync::watch, task::JoinSet};
+use tokio::{
+    sync::{Notify, watch},
+    task::JoinSet,
+    time::timeout,
+};
 
-pub(crate) use self::seated::Loan;
-use self::{regulars::Regulars, seated::Seated};
+pub(crate) use self::pooled_browser::{BrowserLease, PageRequest};
+use self::{pooled_browser::PooledBrowser, recent_accounts::RecentAccounts};
 use crate::{
     browser::{LaunchError, Launcher},
     metrics::{BrowserEnd, Metrics},
 };
 
 /// First pause after a start that failed; doubled each time.
-const FIRST_PAUSE: Duration = Duration::from_millis(250);
+const MIN_BACKOFF: Duration = Duration::from_millis(250);
 /// A machine that cannot start browsers is not helped by trying more often than this.
-const LONGEST_PAUSE: Duration = Duration::from_secs(15);
+const MAX_BACKOFF: Duration = Duration::from_secs(15);
+/// How long a browser that was started on demand is kept without a job.
+const ON_DEMAND_IDLE_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// How long a job waits for a browser that runs before another one is started.
+const DEMAND_DELAY: Duration = Duration::from_millis(100);
 
 /// How a pool is laid out.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Layout {
-    /// Browsers.
+    /// Browsers that always run.
     pub(crate) browsers: usize,
-    /// Jobs that may run at once in all of them.
-    pub(crate) slots: usize,
     /// Jobs after which a browser is replaced.
     pub(crate) recycle_after: u32,
     /// Pages that a browser keeps for accounts.
@@ -46,8 +52,16 @@ pub(crate) struct Layout {
 
 impl Layout {
     /// Pages to have ready in each browser: as many as may be asked for at once.
-    fn spares(&self) -> usize {
-        self.slots.div_ceil(self.browsers)
+    const SPARE_PAGES: usize = 1;
+}
+
+/// Notifies those who wait for a browser.
+#[derive(Debug, Clone, Default)]
+struct Changes(Arc<watch::Sender<()>>);
+
+impl Changes {
+    fn notify(&self) {
+        self.0.send_replace(());
     }
 }
 
@@ -56,33 +70,41 @@ impl Layout {
 pub(crate) struct Pool {
     shared: Arc<Shared>,
     /// Aborted with the pool.
-    keepers: Mutex<JoinSet<()>>,
+    supervisors: Mutex<JoinSet<()>>,
 }
 
 #[derive(Debug)]
 struct Shared {
     launcher: Launcher,
     layout: Layout,
-    regulars: Arc<Regulars>,
+    recent: Arc<RecentAccounts>,
     metrics: Arc<Metrics>,
-    seats: Mutex<Vec<Seat>>,
+    /// Those that always have a browser, then those on demand.
+    slots: Mutex<Vec<BrowserSlot>>,
+    /// Wakes one supervisor of a slot on demand.
+    demand: Notify,
     /// Every browser that may still run, so that the last of them can be ended.
-    all: Mutex<Vec<Weak<Seated>>>,
-    /// Bumped whenever a seat changes.
-    changed: watch::Sender<()>,
+    all: Mutex<Vec<Weak<PooledBrowser>>>,
+    /// A slot has changed, or a lease has ended.
+    changes: Changes,
 }
 
 #[derive(Debug, Default)]
-struct Seat {
-    seated: Option<Arc<Seated>>,
+struct BrowserSlot {
+    pooled: Option<Arc<PooledBrowser>>,
     /// Why the latest start failed.
     failure: Option<LaunchError>,
 }
 
-impl Seat {
-    /// The browser, unless it is dead and its keeper has yet to notice.
-    fn usable(&self) -> Option<&Arc<Seated>> {
-        self.seated.as_ref().filter(|seated| seated.is_usable())
+impl BrowserSlot {
+    /// The browser, unless it is dead and its supervisor has yet to notice.
+    fn usable(&self) -> Option<&Arc<PooledBrowser>> {
+        self.pooled.as_ref().filter(|pooled| pooled.is_usable())
+    }
+
+    /// The browser, if a job can have it now.
+    fn free(&self) -> Option<&Arc<PooledBrowser>> {
+        self.usable().filter(|pooled| !pooled.is_leased())
     }
 }
 
@@ -99,127 +121,137 @@ impl Pool {
         let shared = Arc::new(Shared {
             launcher,
             layout,
-            // An account that as many others have come after has lost its page anyway.
-            regulars: Arc::new(Regulars::new(2 * layout.browsers * layout.warm_pages)),
+            // The page of an account after which as many others had jobs was evicted anyway.
+            recent: Arc::new(RecentAccounts::new(2 * layout.browsers * layout.warm_pages)),
             metrics,
-            seats: Mutex::new((0..layout.browsers).map(|_| Seat::default()).collect()),
+            slots: Mutex::new((0..2 * layout.browsers).map(|_| BrowserSlot::default()).collect()),
+            demand: Notify::new(),
             all: Mutex::default(),
-            changed: watch::Sender::default(),
+            changes: Changes::default(),
         });
-        let mut keepers = JoinSet::new();
-        for seat in 0..layout.browsers {
-            keepers.spawn(Arc::clone(&shared).keep(seat));
+        let mut supervisors = JoinSet::new();
+        for slot in 0..layout.browsers {
+            supervisors.spawn(Arc::clone(&shared).supervise(slot));
+            supervisors.spawn(Arc::clone(&shared).supervise_on_demand(layout.browsers + slot));
         }
-        let pool = Self { shared, keepers: Mutex::new(keepers) };
-        if pool.somebody().await {
+        let pool = Self { shared, supervisors: Mutex::new(supervisors) };
+        if pool.shared.until(|slots| slots.iter().find_map(BrowserSlot::usable).map(|_| ())).await.is_some() {
             return Ok(pool);
         }
-        let failure = pool.shared.seats().iter_mut().find_map(|seat| seat.failure.take());
+        let failure = pool.shared.slots().iter_mut().find_map(|slot| slot.failure.take());
         pool.close().await;
         Err(failure.expect("without a browser, every start has failed"))
     }
 
-    /// Lends the browser that has a page of the account's, or else the one with the least to do,
-    /// waiting for one while there is hope. `None` when there is no browser and none can be started.
-    pub(crate) async fn lend(&self, account: &AccountId) -> Option<Loan> {
+    /// Leases a browser, waiting for one while one runs or can be started: preferably one with a page
+    /// for the job, and not the one with the id `avoid`. `None` when there is no browser and none can be
+    /// started.
+    pub(crate) async fn lease(
+        &self,
+        request: &PageRequest<'_>,
+        avoid: Option<usize>,
+    ) -> Option<BrowserLease> {
+        let shared = &self.shared;
+        let find = |slots: &[BrowserSlot]| {
+            let free = slots.iter().filter_map(BrowserSlot::free);
+            let best = free.min_by_key(|pooled| {
+                (avoid == Some(Arc::as_ptr(pooled).addr()), !pooled.has_page_for(request), pooled.jobs())
+            });
+            best.map(PooledBrowser::lease)
+        };
+        // One that closes the page of an earlier try is free sooner than another could be started.
+        if let Ok(leased) = timeout(DEMAND_DELAY, shared.until(find)).await {
+            return leased;
+        }
+        shared.demand.notify_one();
+        shared.until(find).await
+    }
+
+    /// How many of the browsers that should always run are ready.
+    pub(crate) fn ready(&self) -> usize {
+        let slots = self.shared.slots();
+        slots[..self.shared.layout.browsers].iter().filter(|slot| slot.usable().is_some()).count()
+    }
+
+    /// Name and version of the browsers.
+    pub(crate) fn product(&self) -> String {
+        let slots = self.shared.slots();
+        let pooled = slots.iter().find_map(|slot| slot.pooled.as_ref());
+        pooled.map(|pooled| pooled.browser.product().to_owned()).unwrap_or_default()
+    }
+
+    /// Whether frames are drawn on command.
+    pub(crate) fn draws_on_command(&self) -> bool {
+        let slots = self.shared.slots();
+        slots.iter().filter_map(|slot| slot.pooled.as_ref()).any(|pooled| pooled.browser.draws_on_command())
+    }
+
+    /// Ends every browser and returns when the last one's processes and profile are gone.
+    pub(crate) async fn close(&self) {
+        let mut supervisors =
+            std::mem::take(&mut *self.supervisors.lock().unwrap_or_else(PoisonError::into_inner));
+        supervisors.shutdown().await;
+        self.shared.slots().iter_mut().for_each(|slot| slot.pooled = None);
+        let all = std::mem::take(&mut *self.shared.all.lock().unwrap_or_else(PoisonError::into_inner));
+        for pooled in all.iter().filter_map(Weak::upgrade) {
+            pooled.browser.kill();
+        }
+        self.shared.launcher.close().await;
+    }
+}
+
+impl Shared {
+    fn slots(&self) -> MutexGuard<'_, Vec<BrowserSlot>> {
+        self.slots.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn change(&self, slot: usize, change: impl FnOnce(&mut BrowserSlot)) {
+        change(&mut self.slots()[slot]);
+        self.changes.notify();
+    }
+
+    /// Waits until `find` finds something, or until there is no browser and every start has failed.
+    async fn until<T>(&self, find: impl Fn(&[BrowserSlot]) -> Option<T>) -> Option<T> {
+        let mut changed = self.changes.0.subscribe();
         loop {
-            if let Some(loan) = self.shared.lend(account) {
-                return Some(loan);
+            changed.borrow_and_update();
+            {
+                let slots = self.slots();
+                if let Some(found) = find(&slots) {
+                    return Some(found);
+                }
+                let none_runs = slots.iter().all(|slot| slot.usable().is_none());
+                if none_runs && slots[..self.layout.browsers].iter().all(|slot| slot.failure.is_some()) {
+                    return None;
+                }
             }
-            if !self.somebody().await {
+            if changed.changed().await.is_err() {
                 return None;
             }
         }
     }
 
-    /// How many browsers are ready.
-    pub(crate) fn ready(&self) -> usize {
-        self.shared.seats().iter().filter(|seat| seat.usable().is_some()).count()
-    }
-
-    /// Name and version of the browsers.
-    pub(crate) fn product(&self) -> String {
-        let seats = self.shared.seats();
-        let seated = seats.iter().find_map(|seat| seat.seated.as_ref());
-        seated.map(|seated| seated.browser.product().to_owned()).unwrap_or_default()
-    }
-
-    /// Whether pictures are frames drawn on demand.
-    pub(crate) fn draws_on_demand(&self) -> bool {
-        let seats = self.shared.seats();
-        seats.iter().filter_map(|seat| seat.seated.as_ref()).any(|seated| seated.browser.frames().is_some())
-    }
-
-    /// Ends every browser and returns when the last one's processes and home are gone.
-    pub(crate) async fn close(&self) {
-        let mut keepers = std::mem::take(&mut *self.keepers.lock().unwrap_or_else(PoisonError::into_inner));
-        keepers.shutdown().await;
-        self.shared.seats().iter_mut().for_each(|seat| seat.seated = None);
-        let all = std::mem::take(&mut *self.shared.all.lock().unwrap_or_else(PoisonError::into_inner));
-        for seated in all.iter().filter_map(Weak::upgrade) {
-            seated.browser.kill();
-        }
-        self.shared.launcher.close().await;
-    }
-
-    /// Waits until there is a browser, or until every seat has failed to get one.
-    async fn somebody(&self) -> bool {
-        let mut changed = self.shared.changed.subscribe();
+    /// Keeps a browser running in a slot, until it is aborted.
+    async fn supervise(self: Arc<Self>, slot: usize) {
+        let mut old: Option<Arc<PooledBrowser>> = None;
+        let mut backoff = Backoff(MIN_BACKOFF);
         loop {
-            changed.borrow_and_update();
-            {
-                let seats = self.shared.seats();
-                if seats.iter().any(|seat| seat.usable().is_some()) {
-                    return true;
-                }
-                if seats.iter().all(|seat| seat.failure.is_some()) {
-                    return false;
-                }
-            }
-            if changed.changed().await.is_err() {
-                return false;
-            }
-        }
-    }
-}
-
-impl Shared {
-    fn seats(&self) -> MutexGuard<'_, Vec<Seat>> {
-        self.seats.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn change(&self, seat: usize, change: impl FnOnce(&mut Seat)) {
-        change(&mut self.seats()[seat]);
-        self.changed.send_replace(());
-    }
-
-    fn lend(&self, account: &AccountId) -> Option<Loan> {
-        let seats = self.seats();
-        let best = seats.iter().filter_map(Seat::usable).min_by_key(|seated| seated.rank(account))?;
-        Some(best.lend())
-    }
-
-    /// Keeps a browser in a seat, for ever.
-    async fn keep(self: Arc<Self>, seat: usize) {
-        let mut old: Option<Arc<Seated>> = None;
-        let mut pause = Pause(FIRST_PAUSE);
-        loop {
-            let new = self.successor(seat, old.as_deref(), &mut pause).await;
-            self.change(seat, |seat| *seat = Seat { seated: Some(Arc::clone(&new)), failure: None });
+            let new = self.successor(slot, old.as_deref(), &mut backoff).await;
+            self.change(slot, |slot| *slot = BrowserSlot { pooled: Some(Arc::clone(&new)), failure: None });
             new.refill();
             // The old one goes with its last job.
             drop(old.take());
             tokio::select! {
                 () = new.browser.closed() => {
-                    self.change(seat, |seat| seat.seated = None);
+                    self.change(slot, |slot| slot.pooled = None);
                     self.report(&new);
-                    if new.taken() == 0 {
-                        pause.rest().await;
+                    if new.jobs() == 0 {
+                        backoff.wait().await;
                     } else {
-                        pause = Pause(FIRST_PAUSE);
+                        backoff = Backoff(MIN_BACKOFF);
                     }
                 }
-                () = new.served() => {
+                () = new.wants_successor() => {
                     self.metrics.browser_ended(BrowserEnd::Recycled);
                     old = Some(new);
                 }
@@ -227,75 +259,126 @@ impl Shared {
         }
     }
 
-    /// Starts the next browser for a seat, and takes the old one out should it die meanwhile.
-    async fn successor(&self, seat: usize, old: Option<&Seated>, pause: &mut Pause) -> Arc<Seated> {
-        let launching = self.launch(seat, pause);
+    /// Starts a browser in a slot when one is wanted, and ends it when it was idle for a while.
+    async fn supervise_on_demand(self: Arc<Self>, slot: usize) {
+        loop {
+            self.demand.notified().await;
+            let new = match self.launch().await {
+                Ok(new) => new,
+                Err(error) => {
+                    tracing::error!(error = &error as &dyn std::error::Error, "a browser did not start");
+                    tokio::time::sleep(MIN_BACKOFF).await;
+                    continue;
+                }
+            };
+            self.change(slot, |slot| slot.pooled = Some(Arc::clone(&new)));
+            new.refill();
+            let died = tokio::select! {
+                () = new.browser.closed() => true,
+                () = new.wants_successor() => false,
+                () = self.is_idle(&new) => false,
+            };
+            self.change(slot, |slot| slot.pooled = None);
+            if died {
+                self.report(&new);
+            } else {
+                self.metrics.browser_ended(BrowserEnd::Recycled);
+            }
+        }
+    }
+
+    /// Completes when a browser has had no job for a while.
+    async fn is_idle(&self, pooled: &PooledBrowser) {
+        let mut changed = self.changes.0.subscribe();
+        loop {
+            let jobs = pooled.jobs();
+            tokio::time::sleep(ON_DEMAND_IDLE_TIMEOUT).await;
+            if pooled.is_leased() {
+                let _ = changed.wait_for(|()| !pooled.is_leased()).await;
+            } else if pooled.jobs() == jobs {
+                return;
+            }
+        }
+    }
+
+    /// Starts the next browser for a slot, and takes the old one out should it die meanwhile.
+    async fn successor(
+        &self,
+        slot: usize,
+        old: Option<&PooledBrowser>,
+        backoff: &mut Backoff,
+    ) -> Arc<PooledBrowser> {
+        let launching = self.launch_until_ready(slot, backoff);
         tokio::pin!(launching);
         tokio::select! {
             new = &mut launching => new,
-            () = gone(old) => {
-                self.change(seat, |seat| seat.seated = None);
+            () = closed(old) => {
+                self.change(slot, |slot| slot.pooled = None);
                 launching.await
             }
         }
     }
 
-    /// Starts a browser, again and again until one is up.
-    async fn launch(&self, seat: usize, pause: &mut Pause) -> Arc<Seated> {
+    /// Starts a browser, again and again until one is ready.
+    async fn launch_until_ready(&self, slot: usize, backoff: &mut Backoff) -> Arc<PooledBrowser> {
         loop {
-            match self.launcher.launch().await {
-                Ok(browser) => {
-                    self.metrics.browser_started();
-                    tracing::debug!(product = browser.product(), "a browser is ready");
-                    let seated = Arc::new(Seated::new(
-                        browser,
-                        self.layout,
-                        Arc::clone(&self.regulars),
-                        Arc::clone(&self.metrics),
-                    ));
-                    let mut all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
-                    all.retain(|seated| seated.strong_count() > 0);
-                    all.push(Arc::downgrade(&seated));
-                    return seated;
-                }
+            match self.launch().await {
+                Ok(pooled) => return pooled,
                 Err(error) => {
                     tracing::error!(error = &error as &dyn std::error::Error, "a browser did not start");
-                    self.metrics.browser_ended(BrowserEnd::StartFailed);
-                    self.change(seat, |seat| seat.failure = Some(error));
+                    self.change(slot, |slot| slot.failure = Some(error));
                 }
             }
-            pause.rest().await;
+            backoff.wait().await;
         }
     }
 
-    fn report(&self, dead: &Seated) {
-        if dead.is_condemned() {
-            self.metrics.browser_ended(BrowserEnd::Condemned);
+    async fn launch(&self) -> Result<Arc<PooledBrowser>, LaunchError> {
+        let launched = self.launcher.launch().await;
+        let browser = launched.inspect_err(|_| self.metrics.browser_ended(BrowserEnd::StartFailed))?;
+        self.metrics.browser_started();
+        tracing::debug!(product = browser.product(), "a browser is ready");
+        let pooled = Arc::new(PooledBrowser::new(
+            browser,
+            self.layout,
+            Arc::clone(&self.recent),
+            Arc::clone(&self.metrics),
+            self.changes.clone(),
+        ));
+        let mut all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
+        all.retain(|pooled| pooled.strong_count() > 0);
+        all.push(Arc::downgrade(&pooled));
+        Ok(pooled)
+    }
+
+    fn report(&self, dead: &PooledBrowser) {
+        if dead.is_killed() {
+            self.metrics.browser_ended(BrowserEnd::Killed);
         } else {
             self.metrics.browser_ended(BrowserEnd::Died);
             tracing::warn!(
-                jobs = dead.taken(),
-                last_words = dead.browser.last_words(),
+                jobs = dead.jobs(),
+                stderr_tail = dead.browser.stderr_tail(),
                 "a browser died and is replaced"
             );
         }
     }
 }
 
-async fn gone(browser: Option<&Seated>) {
+async fn closed(browser: Option<&PooledBrowser>) {
     match browser {
-        Some(seated) => seated.browser.closed().await,
+        Some(pooled) => pooled.browser.closed().await,
         None => std::future::pending().await,
     }
 }
 
 /// How long to wait before the next try.
-struct Pause(Duration);
+struct Backoff(Duration);
 
-impl Pause {
-    async fn rest(&mut self) {
+impl Backoff {
+    async fn wait(&mut self) {
         let pause = self.0;
-        self.0 = (pause * 2).min(LONGEST_PAUSE);
+        self.0 = (pause * 2).min(MAX_BACKOFF);
         tokio::time::sleep(pause).await;
     }
 }

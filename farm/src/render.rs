@@ -1,16 +1,18 @@
-//! The way of one job through a browser: `load → settle → capture`, on a page it has for itself.
+//! Rendering one job with a browser: `load → settle → capture`, on a page that the job has to itself.
 //!
-//! Invariant: nothing but the file leaves the page; afterwards the page is thrown away, or cleaned
-//! and kept for a job of the same account. Left to others: a slot and a browser for it (admission, pool), trying again, the deadline of a job
-//! that has no page yet (farm).
+//! Invariant: nothing but the file leaves the page; afterwards the page is closed, or reset and kept for
+//! a job of the same account.
 
-mod attendant;
 mod capture;
-mod lease;
 mod load;
-mod pump;
+mod page_events;
+mod page_lease;
+mod rendering;
 mod reset;
 mod settle;
+mod still_image;
+mod stillness;
+mod virtual_time;
 
 use std::{
     io,
@@ -18,31 +20,38 @@ use std::{
         Arc,
         atomic::{AtomicBool, Ordering},
     },
+    time::Duration,
 };
 
 use bytes::Bytes;
 use platen_shared::{
+    format::OutputFormat,
     job::{RenderJob, Source},
     refusal::Refusal,
 };
 use tokio::{
     task::JoinError,
-    time::{Instant, timeout_at},
+    time::{Instant, sleep, timeout_at},
 };
 
-use self::{attendant::Attendant, lease::Lease, pump::Pump, settle::Patience};
+pub(crate) use self::settle::Clock;
+use self::{page_events::PageEventHandler, page_lease::PageLease, rendering::Rendering, settle::WaitOptions};
 use crate::{
     admission::Slot,
     cdp::{BinaryError, CdpError},
     egress::Traffic,
     page::Page,
-    pool::Loan,
+    pool::{BrowserLease, PageRequest},
 };
+
+/// A job that runs for longer than this makes room for others: its browser's priority is lowered, and
+/// another browser may be started for the jobs that wait.
+const LONG_JOB: Duration = Duration::from_secs(2);
 
 /// Why a job has no file.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum JobError {
-    /// For a reason the caller is told; trying again would not help.
+    /// For a reason that the caller is given; trying again would not help.
     #[error("refused")]
     Refused(#[source] Refusal),
     /// The page's process died.
@@ -51,18 +60,21 @@ pub(crate) enum JobError {
     /// The page's process had died before the job began.
     #[error("the page was dead")]
     Stale,
-    /// The browser died, or said no.
+    /// The page does not get through its virtual time, or does what no virtual clock reaches.
+    #[error("the page needs real time")]
+    NeedsRealTime,
+    /// The browser died of the job's page.
+    #[error("the page crashed its browser")]
+    BrowserCrashed,
+    /// The browser died, or answered with an error.
     #[error("the browser failed")]
     Cdp(#[from] CdpError),
-    /// The system gives the page no port.
+    /// The system has no port for the page.
     #[error("no port for a page's requests")]
     Gate(#[source] io::Error),
     /// The browser opens no page, or an empty one does not answer.
     #[error("the browser hangs")]
     Stuck,
-    /// A neighbour keeps the browser from drawing.
-    #[error("another page holds up the browser's frames")]
-    HeldUp,
     /// The task that opens a page was lost.
     #[error("no page was opened")]
     Opening(#[source] JoinError),
@@ -74,36 +86,6 @@ pub(crate) enum JobError {
     NoFile,
 }
 
-/// Renders a job with a borrowed browser. The slot is held until the page is clean or gone.
-pub(crate) async fn render(
-    job: &RenderJob,
-    loan: Loan,
-    slot: Arc<Slot>,
-    traffic: &Arc<Traffic>,
-    deadline: Instant,
-) -> Result<Bytes, JobError> {
-    let late = |_| JobError::Refused(Refusal::Deadline);
-    // A page that goes to an origin is not used again, so it had better not be a warm one.
-    let reuse = matches!(job.source, Source::Html(_));
-    let taking = Lease::take(loan, slot, &job.account, reuse);
-    let mut lease = timeout_at(deadline, taking).await.map_err(late)??;
-    let (page, loan) = lease.page();
-    let pass = page.gate.admit(traffic);
-    let rendered = timeout_at(deadline, run(page, loan, job, traffic)).await;
-    drop(pass);
-    page.touched |= page.gate.is_used();
-    match &rendered {
-        // It may be the browser's fault, and a fresh one costs less than finding out.
-        Err(_) => loan.retire(),
-        Ok(Err(JobError::HeldUp)) => loan.shun(),
-        Ok(Err(JobError::Stuck)) => loan.condemn("a page does not answer"),
-        Ok(Err(_)) => {}
-        Ok(Ok(_)) if page.touched || !reuse => {}
-        Ok(Ok(_)) => lease.hand_back(job.account.clone()),
-    }
-    rendered.map_err(late)?
-}
-
 impl From<BinaryError> for JobError {
     fn from(error: BinaryError) -> Self {
         match error {
@@ -113,47 +95,127 @@ impl From<BinaryError> for JobError {
     }
 }
 
-async fn run(page: &mut Page, loan: &Loan, job: &RenderJob, traffic: &Traffic) -> Result<Bytes, JobError> {
+/// Renders a job with a leased browser. The slot is held until the page is clean or gone.
+pub(crate) async fn render(
+    job: &RenderJob,
+    browser: BrowserLease,
+    slot: &Arc<Slot>,
+    traffic: &Arc<Traffic>,
+    deadline: Instant,
+    clock: Clock,
+) -> Result<Bytes, JobError> {
+    let late = |_| JobError::Refused(Refusal::Deadline);
+    // A page that loads an origin is not used again, so a warm one would be wasted on it.
+    let request = PageRequest {
+        account: &job.account,
+        reuse: matches!(job.source, Source::Html(_)),
+        scale_factor: job.viewport.device_scale_factor,
+    };
+    let taking = PageLease::take(browser, Arc::clone(slot), &request);
+    let mut lease = timeout_at(deadline, taking).await.map_err(late)??;
+    let (page, browser) = lease.page();
+    page.scale_factor = Some(request.scale_factor);
+    let pass = page.gate.admit(traffic);
+    let guarded = async {
+        tokio::select! {
+            biased;
+            rendered = run(page, browser, job, traffic, clock) => rendered,
+            () = browser.browser().exceeds_memory() => Err(JobError::Refused(Refusal::PageMemoryExceeded)),
+            () = yield_to_others(browser, slot) => unreachable!("it never completes"),
+        }
+    };
+    let rendered = timeout_at(deadline, guarded).await;
+    drop(pass);
+    page.tainted |= page.gate.is_used();
+    match &rendered {
+        Ok(Err(JobError::Stuck)) => browser.kill("a page does not answer"),
+        Ok(Err(JobError::Refused(Refusal::PageMemoryExceeded))) if browser.browser().is_over_memory() => {
+            browser.kill("it uses too much memory");
+        }
+        Ok(Ok(rendered)) if !page.tainted && request.reuse => {
+            lease.hand_back(job.account.clone(), rendered.is_still);
+        }
+        _ => {}
+    }
+    rendered.map_err(late)?.map(|rendered| rendered.file)
+}
+
+/// Makes room for others when a job runs for long. Never completes.
+async fn yield_to_others(browser: &BrowserLease, slot: &Slot) {
+    sleep(LONG_JOB).await;
+    slot.mark_long();
+    browser.lower_priority();
+    std::future::pending().await
+}
+
+/// A file, and what is known of the page that it shows.
+struct RenderedPage {
+    file: Bytes,
+    /// Nothing goes on in the page.
+    is_still: bool,
+}
+
+async fn run(
+    page: &mut Page,
+    browser: &BrowserLease,
+    job: &RenderJob,
+    traffic: &Traffic,
+    clock: Clock,
+) -> Result<RenderedPage, JobError> {
     let job_host = match &job.source {
         Source::Url(url) => url.as_url().host_str(),
         Source::Html(_) => None,
     };
     page.jobs += 1;
-    let Page { session, events, main_frame, frames, gone, clock, touched, .. } = page;
-    let (attendant, mut progress) = Attendant::new(session, events, main_frame, touched, job_host, traffic);
-    let mut pump = Pump::new(session, main_frame, frames.as_ref(), gone, clock, progress.clone());
-    let patience = Patience { milestone: job.wait_until, wait: job.wait_for_timeout };
-    let begun = AtomicBool::new(false);
-    let steps = async {
-        load::prepare(session, job).await?;
-        pump.catch_up().await?;
-        begun.store(true, Ordering::Relaxed);
-        let loaded = async {
-            load::deliver(session, main_frame, &job.source, traffic, &mut progress).await?;
-            settle::event(&mut progress, job.wait_until).await;
-            Ok(())
-        };
-        pump.during(loaded).await?;
-        if let Some(waiting) = settle::settle(&mut progress, &mut pump, patience).await? {
-            loan.waited(waiting);
+    let before = match load::prepare(page, job).await {
+        Err(JobError::Crashed | JobError::Cdp(CdpError::PageGone)) if !browser.browser().is_closed() => {
+            return Err(JobError::Stale);
         }
-        capture::capture(session, &mut pump, &job.viewport, &job.output).await
+        prepared => prepared?,
+    };
+    let Page { session, events, main_frame, frames, tainted, .. } = page;
+    let (handler, mut state) = PageEventHandler::new(session, events, main_frame, tainted, job_host, traffic);
+    let options = WaitOptions { until: job.wait_until, timeout: job.wait_for_timeout };
+    let is_image = matches!(job.output.format(), OutputFormat::Image(_));
+    let entered_virtual_time = AtomicBool::new(false);
+    let steps = async {
+        let mut rendering = Rendering::new(session, main_frame, frames.as_mut(), state.clone());
+        let loaded = async {
+            load::deliver(session, main_frame, &job.source, traffic, &mut state).await?;
+            settle::milestone(session, &mut state, job.wait_until).await
+        };
+        rendering.frames_while_loading(loaded).await?;
+        let settled = settle::settle(&mut rendering, options, &job.source, before, clock, is_image).await?;
+        if let Some(waiting) = settled.waiting {
+            browser.waited(waiting);
+        }
+        let file = capture::capture(&mut rendering, &job.viewport, &job.output).await?;
+        entered_virtual_time.store(rendering.is_in_virtual_time(), Ordering::Relaxed);
+        let now = rendering.load_state();
+        let has_still_markup =
+            || matches!(&job.source, Source::Html(html) if !stillness::may_change(html.as_str()));
+        let is_still = !settled.script_ran && !now.may_change && now.requests == 0 && has_still_markup();
+        Ok(RenderedPage { file, is_still })
     };
     let done = tokio::select! {
         // What ends a page explains better than the step that failed because of it.
         biased;
-        error = attendant.attend() => Err(error),
+        error = handler.run() => Err(error),
         file = steps => file,
     };
-    let done = match done {
-        Err(JobError::Cdp(CdpError::PageGone)) if !loan.browser().is_closed() => Err(JobError::Crashed),
-        done => done,
-    };
+    page.tainted |= entered_virtual_time.into_inner();
     match done {
-        // It died while it waited for a job.
-        Err(JobError::Crashed) if !begun.load(Ordering::Relaxed) && !loan.browser().is_closed() => {
-            Err(JobError::Stale)
-        }
+        Err(JobError::Cdp(CdpError::PageGone | CdpError::Closed)) => Err(page_gone(browser).await),
         done => done,
+    }
+}
+
+/// Why a page is gone that was not closed by the farm and whose renderer did not crash.
+async fn page_gone(browser: &BrowserLease) -> JobError {
+    match browser.browser().crashed().await {
+        // It lives: the page has closed itself.
+        None => JobError::Refused(Refusal::PageClosed),
+        Some(true) => JobError::BrowserCrashed,
+        Some(false) => JobError::Cdp(CdpError::Closed),
     }
 }

@@ -172,7 +172,7 @@ async fn page_that_crashes(stage: Stage) -> Result<()> {
 /// the first page never loads.
 async fn caller_hangs_up(stage: Stage) -> Result<()> {
     let mut options = Options::own_farm(stage.database);
-    options.arguments.extend(["--slots".to_owned(), "1".to_owned()]);
+    options.arguments.extend(["--browsers".to_owned(), "1".to_owned()]);
     let held = Held::start(&stage, options).await?;
     let render = tokio::spawn(held.target.render(&json!({ "url": held.url })).send());
     held.reached().await;

@@ -74,15 +74,22 @@ impl<K: PartialEq + Clone, V> FairQueue<K, V> {
         }
     }
 
-    /// Takes out whose turn it is.
-    pub(super) fn pop(&mut self) -> Option<V> {
-        let mut account = self.accounts.pop_front()?;
-        let (_, value) = account.waiting.pop_front().expect("an account here has somebody waiting");
+    /// How many accounts have something waiting.
+    pub(super) fn accounts(&self) -> usize {
+        self.accounts.len()
+    }
+
+    /// Takes out the next in turn of those accounts that `may_run`.
+    pub(super) fn pop(&mut self, may_run: impl Fn(&K) -> bool) -> Option<(K, V)> {
+        let index = self.accounts.iter().position(|account| may_run(&account.key))?;
+        let mut account = self.accounts.remove(index)?;
+        let (_, value) = account.waiting.pop_front().expect("an account here has something waiting");
         self.len -= 1;
+        let key = account.key.clone();
         if !account.waiting.is_empty() {
             self.accounts.push_back(account);
         }
-        Some(value)
+        Some((key, value))
     }
 
     /// Takes out one that no longer wants to wait; `None` if it is not here any more.
@@ -124,7 +131,7 @@ mod tests {
     use super::*;
 
     fn drained(queue: &mut FairQueue<char, u32>) -> Vec<u32> {
-        std::iter::from_fn(|| queue.pop()).collect()
+        std::iter::from_fn(|| queue.pop(|_| true).map(|(_, value)| value)).collect()
     }
 
     fn filled(capacity: usize, arrivals: &[(char, u32)]) -> FairQueue<char, u32> {

@@ -27,13 +27,37 @@ use nix::{
     unistd::Pid,
 };
 use tempfile::TempDir;
-use tokio::sync::oneshot;
+use tokio::sync::{oneshot, watch};
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
 /// A running browser process; killed with its whole group when dropped.
 #[derive(Debug)]
 pub(super) struct Process {
     group: Group,
+    pid: u32,
+    exit: watch::Receiver<Option<Exit>>,
+}
+
+/// How a browser process ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Exit {
+    /// By a fault of its own: a signal such as SIGSEGV, SIGTRAP or SIGABRT.
+    Crashed,
+    /// It was killed from outside, or ended by itself.
+    Ended,
+}
+
+impl Exit {
+    fn of(status: nix::Result<WaitStatus>) -> Self {
+        match status {
+            Ok(WaitStatus::Signaled(_, signal, _))
+                if !matches!(signal, Signal::SIGKILL | Signal::SIGTERM) =>
+            {
+                Self::Crashed
+            }
+            _ => Self::Ended,
+        }
+    }
 }
 
 /// The group's number for as long as it is ours.
@@ -78,6 +102,18 @@ impl Process {
     pub(super) fn kill(&self) {
         self.group.kill();
     }
+
+    /// The process id of the browser process, which is also that of its group.
+    pub(super) fn pid(&self) -> u32 {
+        self.pid
+    }
+
+    /// How it ended, once it has.
+    pub(super) async fn exit(&self) -> Exit {
+        let mut exit = self.exit.clone();
+        // Without its thread there is no report.
+        exit.wait_for(Option::is_some).await.ok().and_then(|exit| *exit).unwrap_or(Exit::Ended)
+    }
 }
 
 impl Drop for Process {
@@ -102,7 +138,8 @@ fn run(mut command: Command, report: Report) {
     };
     let leader = Pid::from_raw(child.id().cast_signed());
     let group = Group(Arc::new(Mutex::new(Some(leader))));
-    let process = Process { group: group.clone() };
+    let (ending, exit) = watch::channel(None);
+    let process = Process { group: group.clone(), pid: child.id(), exit };
     let stderr = child.stderr.take().expect("standard error is piped");
     // If nobody waits for it any more, the process is dropped and thereby killed.
     let _ = report.send(Ok((process, stderr)));
@@ -113,6 +150,7 @@ fn run(mut command: Command, report: Report) {
     let _ = killpg(leader, Signal::SIGKILL);
     *ours = None;
     drop(ours);
+    ending.send_replace(Some(Exit::of(status)));
     // A member of the group becomes our child when its own parent has died, and can be reaped
     // only after it has handed us its children: the group is empty when there is none left.
     while retry(|| waitpid(Pid::from_raw(-leader.as_raw()), None)).is_ok() {}

@@ -20,12 +20,12 @@ const END_LIMIT: Duration = Duration::from_secs(1);
 
 /// Collects the end of the stream in the background.
 #[derive(Debug)]
-pub(super) struct LastWords {
+pub(super) struct StderrTail {
     kept: Arc<Mutex<Vec<u8>>>,
     drain: JoinHandle<()>,
 }
 
-impl LastWords {
+impl StderrTail {
     pub(super) fn listen(stderr: ChildStderr) -> io::Result<Self> {
         let mut pipe = pipe::Receiver::from_owned_fd(OwnedFd::from(stderr))?;
         let kept = Arc::<Mutex<Vec<u8>>>::default();

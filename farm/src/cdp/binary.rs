@@ -63,7 +63,11 @@ mod tests {
     use super::*;
 
     fn reply(result: &str) -> Reply {
-        Reply { message: format!(r#"{{"id":1,"result":{result}}}"#).into(), method: String::new() }
+        Reply {
+            message: format!(r#"{{"id":1,"result":{result}}}"#).into(),
+            sequence: 0,
+            method: String::new(),
+        }
     }
 
     #[test]
@@ -83,8 +87,11 @@ mod tests {
         assert!(reply(r#"{"hasDamage":false}"#).into_file().unwrap().is_none());
         assert!(reply(r#"{"data":""}"#).into_file().unwrap().is_none());
         assert!(matches!(reply(r#"{"data":"a%"}"#).into_file(), Err(BinaryError::Base64(_))));
-        let refused =
-            Reply { message: r#"{"id":1,"error":{"code":-1,"message":"no"}}"#.into(), method: String::new() };
+        let refused = Reply {
+            message: r#"{"id":1,"error":{"code":-1,"message":"no"}}"#.into(),
+            sequence: 0,
+            method: String::new(),
+        };
         assert!(matches!(refused.into_file(), Err(BinaryError::Cdp(CdpError::Refused { .. }))));
     }
 }

@@ -14,8 +14,8 @@ use tokio::{
 };
 
 use super::{
-    Shared,
-    wire::{self, Incoming},
+    Incoming, Shared,
+    wire::{self, Message},
 };
 
 /// As much as a pipe of default size holds.
@@ -42,39 +42,41 @@ pub(super) fn spawn_reader(
     let mut pipe = BufReader::with_capacity(READ_BUFFER, pipe::Receiver::from_owned_fd(pipe)?);
     tokio::spawn(async move {
         let guard = CloseOnDrop { shared, closing };
-        loop {
+        for sequence in 0.. {
             let mut message = Vec::new();
             match pipe.read_until(wire::END, &mut message).await {
                 Ok(0) | Err(_) => return,
                 // Without its closing byte, the browser died in the middle of it.
                 Ok(_) if message.pop() != Some(wire::END) => return,
-                Ok(_) => deliver(&guard.shared, Bytes::from(message)),
+                Ok(_) => deliver(&guard.shared, Bytes::from(message), sequence),
             }
         }
     });
     Ok(())
 }
 
-fn deliver(shared: &Shared, message: Bytes) {
-    let incoming = match wire::classify(message) {
-        Ok(incoming) => incoming,
+fn deliver(shared: &Shared, message: Bytes, sequence: u64) {
+    let message = match wire::classify(message) {
+        Ok(message) => message,
         Err(error) => return tracing::error!(%error, "a message of the browser is not JSON"),
     };
-    // Whoever has stopped listening does not need the message.
-    match incoming {
-        Incoming::Reply(id, message) => {
+    // A receiver that is gone does not need the message.
+    match message {
+        Message::Reply(id, message) => {
             let call = shared.routes().calls.remove(&id);
             if let Some(call) = call {
-                let _ = call.send(message);
+                let _ = call.send(Incoming { message, sequence });
             }
         }
-        Incoming::Event(session, event) => {
+        Message::Event(session, mut event) => {
             if let Some(route) = shared.routes().sessions.get(&session) {
-                let _ = route.send(event);
+                event.sequence = sequence;
+                event.worker = route.worker.then_some(session);
+                let _ = route.events.send(event);
             }
         }
-        Incoming::Detached(session) => drop(shared.routes().sessions.remove(&session)),
-        Incoming::Other => {}
+        Message::Detached(session) => drop(shared.routes().sessions.remove(&session)),
+        Message::Other => {}
     }
 }
 

@@ -16,7 +16,7 @@ pub(super) const END: u8 = 0;
 
 /// What a message is and whom it is for.
 #[derive(Debug)]
-pub(super) enum Incoming {
+pub(super) enum Message {
     /// The answer to a call, unread.
     Reply(u64, Bytes),
     /// An event of a session.
@@ -48,9 +48,9 @@ pub(super) fn encode<C: Command>(
 }
 
 /// Tells what a message is. `message` is without its closing byte.
-pub(super) fn classify(message: Bytes) -> Result<Incoming, serde_json::Error> {
+pub(super) fn classify(message: Bytes) -> Result<Message, serde_json::Error> {
     #[derive(Deserialize)]
-    struct Message<'a> {
+    struct Envelope<'a> {
         id: Option<u64>,
         method: Option<String>,
         #[serde(rename = "sessionId")]
@@ -64,21 +64,21 @@ pub(super) fn classify(message: Bytes) -> Result<Incoming, serde_json::Error> {
         session: String,
     }
     if let Some(id) = leading_id(&message) {
-        return Ok(Incoming::Reply(id, message));
+        return Ok(Message::Reply(id, message));
     }
-    let parsed: Message<'_> = serde_json::from_slice(&message)?;
+    let parsed: Envelope<'_> = serde_json::from_slice(&message)?;
     Ok(match parsed {
-        Message { id: Some(id), .. } => Incoming::Reply(id, message),
-        Message { method: Some(method), session: Some(session), params, .. } => {
+        Envelope { id: Some(id), .. } => Message::Reply(id, message),
+        Envelope { method: Some(method), session: Some(session), params, .. } => {
             let params = params.map_or_else(|| RawValue::NULL.to_owned(), ToOwned::to_owned);
-            Incoming::Event(session, Event { method, params })
+            Message::Event(session, Event { method, params, sequence: 0, worker: None })
         }
-        Message { method: Some(method), session: None, params: Some(params), .. }
+        Envelope { method: Some(method), session: None, params: Some(params), .. }
             if method == EventDetachedFromTarget::method_id() =>
         {
-            Incoming::Detached(serde_json::from_str::<Detached>(params.get())?.session)
+            Message::Detached(serde_json::from_str::<Detached>(params.get())?.session)
         }
-        Message { .. } => Incoming::Other,
+        Envelope { .. } => Message::Other,
     })
 }
 
@@ -129,14 +129,14 @@ mod tests {
         for text in [r#"{"id":12,"result":{}}"#, r#"{"result":{},"id":12}"#, r#"{ "id": 12, "result": {} }"#]
         {
             let incoming = classify(Bytes::from_static(text.as_bytes())).unwrap();
-            assert!(matches!(incoming, Incoming::Reply(12, _)), "{text}");
+            assert!(matches!(incoming, Message::Reply(12, _)), "{text}");
         }
     }
 
     #[test]
     fn an_event_goes_to_its_session() {
         let text = r#"{"method":"Page.loadEventFired","params":{"timestamp":1.5},"sessionId":"S"}"#;
-        let Incoming::Event(session, event) = classify(Bytes::from_static(text.as_bytes())).unwrap() else {
+        let Message::Event(session, event) = classify(Bytes::from_static(text.as_bytes())).unwrap() else {
             panic!("an event");
         };
         assert_eq!(session, "S");
@@ -147,7 +147,7 @@ mod tests {
     #[test]
     fn events_of_the_browser_itself_and_rubbish() {
         let text = br#"{"method":"Target.targetCreated","params":{}}"#;
-        assert!(matches!(classify(Bytes::from_static(text)).unwrap(), Incoming::Other));
+        assert!(matches!(classify(Bytes::from_static(text)).unwrap(), Message::Other));
         classify(Bytes::from_static(b"{")).unwrap_err();
     }
 

@@ -21,8 +21,7 @@ use platen_shared::{
     refusal::Refusal,
 };
 
-use super::{JobError, pump::Pump};
-use crate::cdp::Session;
+use super::{JobError, rendering::Rendering};
 
 /// Quality of lossy pictures: where text edges show no artefacts at a normal viewing distance, and
 /// what the usual tools do. Also Chromium's own default.
@@ -37,27 +36,27 @@ const FRAMES_TRIED: u32 = 8;
 
 /// Takes the page as it is now.
 pub(super) async fn capture(
-    session: &Session,
-    pump: &mut Pump<'_>,
+    rendering: &mut Rendering<'_>,
     viewport: &Viewport,
     output: &Output,
 ) -> Result<Bytes, JobError> {
     match *output {
-        Output::Image { format, full_page } => image(session, pump, viewport, format, full_page).await,
+        Output::Image { format, full_page } => image(rendering, viewport, format, full_page).await,
         Output::Pdf { paper, print_background, scale } => {
-            let printing = session.start(&print(paper, print_background, scale))?;
-            printing.reply().await?.into_file()?.ok_or(JobError::NoFile)
+            // Printing waits for what it makes the page load.
+            let mut printing = rendering.session.start(&print(paper, print_background, scale))?;
+            rendering.frames_during(printing.reply()).await?.into_file()?.ok_or(JobError::NoFile)
         }
     }
 }
 
 async fn image(
-    session: &Session,
-    pump: &mut Pump<'_>,
+    rendering: &mut Rendering<'_>,
     viewport: &Viewport,
     format: ImageFormat,
     full_page: bool,
 ) -> Result<Bytes, JobError> {
+    let session = rendering.session;
     let (mut width, mut height) = (viewport.width.get(), viewport.height.get());
     if full_page {
         // The whole page: what sticks out to the right is part of it, as in other tools.
@@ -71,16 +70,16 @@ async fn image(
     // A frame knows no device scale factor but 1 and ends with the viewport.
     #[expect(clippy::float_cmp, reason = "1 is exact")]
     let by_frame = !full_page && viewport.device_scale_factor.get() == 1.0;
-    if by_frame && pump.draws() {
-        // A frame can be drawn around a script that never ends; what it would show is not the page
-        // but how far it came. So its thread must answer first, as it must for every other capture.
+    if by_frame && rendering.draws_on_command() {
+        // A frame can be drawn around a script that never ends; it would show how far the page came, not
+        // the page. So its main thread must answer first, as it must for every other capture.
         session.call(&EvaluateParams::new("0")).await?;
         let shot = ScreenshotParams {
             format: Some(frame_encoding(format)),
             quality: (format != ImageFormat::Png).then_some(QUALITY),
             optimize_for_speed: Some(SPEED_OVER_SIZE),
         };
-        return picture(pump, shot).await;
+        return screenshot(rendering, shot).await;
     }
     let mut capture = CaptureScreenshotParams {
         format: Some(encoding(format)),
@@ -90,13 +89,17 @@ async fn image(
     if format != ImageFormat::Png {
         capture.quality = Some(QUALITY);
     }
-    if full_page {
-        capture.clip = Some(Clip { x: 0.0, y: 0.0, width: width.into(), height: height.into(), scale: 1.0 });
+    // Chromium never answers for an image of less than one device pixel in either direction.
+    let one_pixel = 1.0 / viewport.device_scale_factor.get();
+    let (width, height) = (f64::from(width), f64::from(height));
+    if full_page || width < one_pixel || height < one_pixel {
+        let (width, height) = (width.max(one_pixel), height.max(one_pixel));
+        capture.clip = Some(Clip { x: 0.0, y: 0.0, width, height, scale: 1.0 });
         // Not by a taller viewport, which would stretch what is sized by it.
         capture.capture_beyond_viewport = Some(true);
     }
-    let taking = session.start(&capture)?;
-    pump.without_pause(taking.reply()).await?.into_file()?.ok_or(JobError::NoFile)
+    let mut capturing = session.start(&capture)?;
+    rendering.draw_during(capturing.reply()).await?.into_file()?.ok_or(JobError::NoFile)
 }
 
 /// A content size is whole in CSS pixels, whatever its type.
@@ -153,16 +156,17 @@ fn print(paper: PaperSize, print_background: bool, scale: PdfScale) -> PrintToPd
 }
 
 /// The viewport as one frame shows it.
-async fn picture(pump: &mut Pump<'_>, shot: ScreenshotParams) -> Result<Bytes, JobError> {
+async fn screenshot(rendering: &mut Rendering<'_>, shot: ScreenshotParams) -> Result<Bytes, JobError> {
     // A document's first frame may show the one before, without its picture or with it. One that
     // changed something shows the document; where nothing changes, it has been shown already.
     for _ in 0..FRAMES_BEFORE {
-        if pump.draw().await? {
+        if rendering.has_drawn() {
             break;
         }
+        rendering.draw().await?;
     }
     for _ in 0..FRAMES_TRIED {
-        if let Some(file) = pump.picture(shot.clone()).await? {
+        if let Some(file) = rendering.screenshot(shot.clone()).await? {
             return Ok(file);
         }
     }

@@ -1,10 +1,10 @@
 //! Bringing the job's page into the browser.
 //!
-//! Invariant: the viewport is set before the first byte of the page arrives, so the page's first
-//! script sees the right size.
+//! Invariant: the viewport is set before the first byte of the page arrives, so the page's first script
+//! sees the right size; and the document of a job is one whose time began with the job.
 
 use chromiumoxide_cdp::cdp::browser_protocol::{
-    emulation::SetDeviceMetricsOverrideParams,
+    emulation::{ScreenOrientation, ScreenOrientationType, SetDeviceMetricsOverrideParams},
     page::{NavigateParams, SetDocumentContentParams},
 };
 use futures::future;
@@ -14,33 +14,60 @@ use platen_shared::{
 };
 use tokio::{sync::watch, time::timeout};
 
-use super::{JobError, attendant::Progress};
-use crate::{cdp::Session, egress::Traffic, page::OPEN_LIMIT};
+use super::{
+    JobError,
+    page_events::LoadState,
+    reset,
+    stillness::{self, RendererMetrics},
+};
+use crate::{
+    cdp::Session,
+    egress::Traffic,
+    page::{OPEN_TIMEOUT, Page},
+};
 
-/// Sets the viewport. An empty page answers at once, unless its browser hangs.
-pub(super) async fn prepare(session: &Session, job: &RenderJob) -> Result<(), JobError> {
-    let answered = timeout(OPEN_LIMIT, session.call(&metrics(&job.viewport))).await;
-    answered.map_err(|_| JobError::Stuck)?.map(drop).map_err(JobError::Cdp)
+/// Sets the viewport and gives a job of markup an empty document whose time begins now; a URL brings its
+/// own. Returns the page's counters before the job. An empty page answers at once, unless its browser
+/// hangs.
+pub(super) async fn prepare(page: &mut Page, job: &RenderJob) -> Result<RendererMetrics, JobError> {
+    let prepared = async {
+        let set = page.session.start(&device_metrics(&job.viewport))?;
+        if matches!(job.source, Source::Html(_)) && !reset::empty(page).await? {
+            return Err(JobError::Stale);
+        }
+        let before = stillness::metrics(&page.session).await?;
+        set.await?;
+        Ok(before)
+    };
+    timeout(OPEN_TIMEOUT, prepared).await.map_err(|_| JobError::Stuck)?
 }
 
-fn metrics(viewport: &Viewport) -> SetDeviceMetricsOverrideParams {
-    SetDeviceMetricsOverrideParams::new(
-        i64::from(viewport.width.get()),
-        i64::from(viewport.height.get()),
-        viewport.device_scale_factor.get(),
-        false,
-    )
+/// The viewport, and a screen of the same size. Without one of its own, a page has the screen of the
+/// browser process, which any other page can turn (`screen.orientation.lock`).
+fn device_metrics(viewport: &Viewport) -> SetDeviceMetricsOverrideParams {
+    let (width, height) = (i64::from(viewport.width.get()), i64::from(viewport.height.get()));
+    let orientation = if width >= height {
+        ScreenOrientationType::LandscapePrimary
+    } else {
+        ScreenOrientationType::PortraitPrimary
+    };
+    SetDeviceMetricsOverrideParams {
+        screen_width: Some(width),
+        screen_height: Some(height),
+        screen_orientation: Some(ScreenOrientation::new(orientation, 0)),
+        ..SetDeviceMetricsOverrideParams::new(width, height, viewport.device_scale_factor.get(), false)
+    }
 }
 
-/// Delivers the page and returns when its document has begun; `progress` tells the rest.
+/// Delivers the page and returns when its document has begun; `state` says the rest.
 pub(super) async fn deliver(
     session: &Session,
     main_frame: &str,
     source: &Source,
     traffic: &Traffic,
-    progress: &mut watch::Receiver<Progress>,
+    state: &mut watch::Receiver<LoadState>,
 ) -> Result<(), JobError> {
-    let before = progress.borrow().documents;
+    let before = state.borrow().documents;
     match source {
         Source::Html(html) => {
             let content = SetDocumentContentParams::new(main_frame.to_owned(), html.as_str());
@@ -51,24 +78,28 @@ pub(super) async fn deliver(
             let answer = session.call(&NavigateParams::new(url.as_str())).await?;
             if let Some(failure) = answer.error_text.as_deref() {
                 let host = url.host_str().unwrap_or_default();
-                // Chromium sees a proxy that hangs up; the proxy knows why.
-                if let Some(refusal) = traffic.refusal(host).or_else(|| refusal_for(failure, host)) {
+                if let Some(refusal) = navigation_refusal(traffic, failure, host) {
                     tracing::debug!(failure, "a page could not be fetched");
                     return Err(JobError::Refused(refusal));
                 }
             }
         }
     }
-    reach(progress, |progress| progress.documents > before).await;
+    reach(state, |state| state.documents > before).await;
     Ok(())
 }
 
-/// Waits until `progress` is as wanted. Does not return when nobody reports progress any more:
-/// then the attendant has ended, and with it the job.
-pub(super) async fn reach(progress: &mut watch::Receiver<Progress>, wanted: impl FnMut(&Progress) -> bool) {
-    if progress.wait_for(wanted).await.is_err() {
+/// Waits until `state` is as wanted. Does not return when the state is not reported any more: then the
+/// event handler has ended, and with it the job.
+pub(super) async fn reach(state: &mut watch::Receiver<LoadState>, wanted: impl FnMut(&LoadState) -> bool) {
+    if state.wait_for(wanted).await.is_err() {
         future::pending::<()>().await;
     }
+}
+
+/// Why a document did not come. Chromium sees a proxy that closes the connection; the proxy knows why.
+pub(super) fn navigation_refusal(traffic: &Traffic, error_text: &str, host: &str) -> Option<Refusal> {
+    traffic.refusal(host).or_else(|| refusal_for(error_text, host))
 }
 
 /// What Chromium's network error means to the caller; `None` where there is a page all the same.

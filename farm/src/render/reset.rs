@@ -1,8 +1,11 @@
-//! Making a page as good as new for the next job of the same account.
+//! What makes a page fit for another job of the same account.
 //!
-//! Invariant: a page that passes has a fresh document, realm and history; it has not been near an
-//! origin, a worker or a socket (the attendant saw to that), so there is no cookie, no storage, no
-//! cache, no credential and no permission that could be left. Whatever is not certain does not pass.
+//! A page in which a script ran, or something else may go on, is left at an empty document at once. One
+//! that stands still is left as it is: the next job navigates it to an empty document of its own anyway,
+//! which is where its time begins.
+//!
+//! Invariant: a page that leaves here as clean has loaded no origin, has had no worker and no virtual
+//! time, and no property of it that outlives its documents has been changed.
 
 use std::collections::HashSet;
 
@@ -22,47 +25,55 @@ use chromiumoxide_cdp::cdp::{
 use serde::Deserialize;
 
 use super::JobError;
-use crate::{cdp::CdpError, clock::Clock, page::Page};
+use crate::{browser::Browser, cdp::CdpError, page::Page};
 
-/// A page on which more than this is left was used for something large. Opening another one costs
-/// less than such a page has cost.
-const MOST_BYTES: f64 = 64.0 * 1024.0 * 1024.0;
+/// A page with a larger heap was used for something large. Opening another one costs less than such a
+/// page has cost.
+const MAX_HEAP_BYTES: f64 = 64.0 * 1024.0 * 1024.0;
 
-/// Jobs after which a page's garbage is collected. Left alone, the engine lets 0.8 MiB a job pile up;
+/// Jobs after which a page's garbage is collected. Without it the engine lets 0.8 MiB a job accumulate;
 /// collecting every twentieth time keeps a page at 31 MiB and costs nothing that can be measured.
 const COLLECT_EVERY: u32 = 20;
 
-/// Resets a page; false when it must not be used again. No frame is drawn meanwhile, nor is one
-/// under way.
-pub(super) async fn reset(page: &mut Page) -> Result<bool, JobError> {
-    if let Some(frames) = &page.frames {
-        frames.finished().await;
+/// Resets a page; false when it must not be used again. `is_still` says that nothing goes on in it.
+pub(super) async fn reset(page: &mut Page, browser: &Browser, is_still: bool) -> Result<bool, JobError> {
+    if let Some(frames) = &mut page.frames {
+        frames.finish().await?;
     }
-    let clock_known = page.clock.as_ref().is_none_or(Clock::is_known);
-    if page.touched || page.gate.is_used() || !clock_known || !blank(page).await? {
+    if page.tainted || page.gate.is_used() {
+        return Ok(false);
+    }
+    let collect = page.jobs.is_multiple_of(COLLECT_EVERY);
+    if (collect || !is_still) && !empty(page).await? {
         return Ok(false);
     }
     let session = &page.session;
-    if page.jobs.is_multiple_of(COLLECT_EVERY) {
+    if collect {
         session.send(&CollectGarbageParams {})?;
     }
     let heap = session.start(&GetHeapUsageParams {})?;
-    // The one property of a page that outlives its documents, and the only trace of what is left.
-    let name = session.call(&EvaluateParams::new("window.name = '', history.length")).await?;
-    match name.result.value.as_ref().and_then(serde_json::Value::as_u64) {
-        Some(1) => {}
-        Some(_) => {
-            session.call(&ResetNavigationHistoryParams {}).await?;
+    if !is_still {
+        if page.window_bounds(browser).await? != page.window {
+            return Ok(false);
         }
-        None => return Ok(false),
+        // The one property of a page that outlives its documents, and what is left in the history.
+        let name = session.call(&EvaluateParams::new("window.name = '', history.length")).await?;
+        match name.result.value.as_ref().and_then(serde_json::Value::as_u64) {
+            Some(1) => {}
+            Some(_) => {
+                session.call(&ResetNavigationHistoryParams {}).await?;
+            }
+            None => return Ok(false),
+        }
     }
     let heap = heap.await?;
     Ok(!page.gate.is_used()
-        && heap.total_size + heap.embedder_heap_used_size + heap.backing_storage_size < MOST_BYTES)
+        && heap.total_size + heap.embedder_heap_used_size + heap.backing_storage_size < MAX_HEAP_BYTES)
 }
 
-/// Brings the empty document, and waits until it is there and not only the job's own doing.
-async fn blank(page: &mut Page) -> Result<bool, JobError> {
+/// Navigates a page to an empty document and waits for that document's own `load`, so that it is not
+/// taken for the next one's; false when the page does something else that taints it.
+pub(super) async fn empty(page: &mut Page) -> Result<bool, JobError> {
     let navigate = NavigateParams::new("about:blank");
     let mut navigating = page.session.start(&navigate)?;
     let (mut arrived, mut wanted) = (HashSet::new(), None);
@@ -84,7 +95,7 @@ async fn blank(page: &mut Page) -> Result<bool, JobError> {
                     }
                 } else if event.is::<EventJavascriptDialogOpening>() {
                     page.session.send(&HandleJavaScriptDialogParams::new(true))?;
-                } else if super::attendant::touches(&event)? {
+                } else if super::page_events::taints(&event)? {
                     return Ok(false);
                 } else if event.is::<EventTargetCrashed>() {
                     return Err(JobError::Crashed);

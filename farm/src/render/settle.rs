@@ -1,146 +1,234 @@
 //! Waiting until a page counts as loaded, and then for as long as the job says.
 //!
-//! Invariant: on a page that is drawn on demand, waiting takes time only where something outside of
-//! the page's clock goes on: a request, a worker, a socket. Then it is real time, for as long as that
-//! lasts; a page that never goes quiet waits as long as it would in any browser. Left to others: what
-//! passes the time (pump).
+//! Real time goes on until the page's main thread is idle and no request is in progress. Then the rest
+//! of the wait is skipped if the page is proven to stand still (`stillness`), and passes in virtual time
+//! otherwise. A page with a worker or a socket, which no virtual clock reaches, is waited for in real
+//! time.
 
 use std::time::Duration;
 
-use platen_shared::{format::WaitUntil, job::WaitMs};
-use tokio::{sync::watch, time};
+use chromiumoxide_cdp::cdp::js_protocol::runtime::EvaluateParams;
+use platen_shared::{
+    format::WaitUntil,
+    job::{Source, WaitMs},
+    refusal::Refusal,
+};
+use tokio::{
+    sync::watch,
+    time::{Instant, sleep, sleep_until},
+};
 
-use super::{JobError, attendant::Progress, load::reach, pump::Pump};
-use crate::metrics::Waiting;
+use super::{
+    JobError,
+    load::reach,
+    page_events::LoadState,
+    rendering::Rendering,
+    stillness::{self, MainDocument, RendererMetrics},
+    virtual_time::VirtualTimeDriver,
+};
+use crate::{
+    begin_frames::{FRAME_INTERVAL, FrameTime},
+    cdp::Session,
+    metrics::Waiting,
+};
 
-/// How long no request may be under way for the network to count as idle.
-const IDLE: Duration = Duration::from_millis(500);
+/// How long no request may be in progress for the network to count as idle.
+const NETWORK_IDLE: Duration = Duration::from_millis(500);
+/// How often a page that does not reach its milestone, though it requests nothing, is asked whether it
+/// still loads.
+const READY_STATE_INTERVAL: Duration = Duration::from_millis(250);
+/// How often a main thread is asked for the time its tasks have taken.
+const IDLE_SAMPLE: Duration = Duration::from_millis(8);
+/// The main thread is idle if its tasks took less than this part of a sample.
+const IDLE_SHARE: f64 = 0.25;
+/// A main thread that is never idle is waited for no longer than this.
+const MAX_BUSY: Duration = Duration::from_millis(500);
 
 /// What a page is waited for after its document has come.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Patience {
-    pub(super) milestone: WaitUntil,
-    pub(super) wait: WaitMs,
+pub(super) struct WaitOptions {
+    pub(super) until: WaitUntil,
+    pub(super) timeout: WaitMs,
+}
+
+impl WaitOptions {
+    fn is_none(self) -> bool {
+        self.until != WaitUntil::NetworkIdle && self.timeout.get() <= 0.0
+    }
+}
+
+/// How the time of a wait may pass.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Clock {
+    /// Not at all or in virtual time, where that gives the same file.
+    Virtual,
+    /// As on the wall.
+    Real,
 }
 
 /// Waits for the event that the milestone begins with.
-pub(super) async fn event(progress: &mut watch::Receiver<Progress>, milestone: WaitUntil) {
-    match milestone {
-        WaitUntil::DomContentLoaded => reach(progress, |progress| progress.parsed).await,
-        WaitUntil::Load | WaitUntil::NetworkIdle => reach(progress, |progress| progress.loaded).await,
+///
+/// # Errors
+/// [`Refusal::LoadStopped`] if the page has stopped its own loading, so that the event never comes.
+pub(super) async fn milestone(
+    session: &Session,
+    state: &mut watch::Receiver<LoadState>,
+    until: WaitUntil,
+) -> Result<(), JobError> {
+    let is_reached = move |state: &LoadState| match until {
+        WaitUntil::DomContentLoaded => state.parsed,
+        WaitUntil::Load | WaitUntil::NetworkIdle => state.loaded,
+    };
+    let mut watched = state.clone();
+    let stopped = async {
+        let mut complete_at: Option<(u32, u32)> = None;
+        loop {
+            sleep(READY_STATE_INTERVAL).await;
+            let state = *watched.borrow_and_update();
+            let ready = EvaluateParams::new("document.readyState");
+            let answer = if state.requests == 0 { session.call(&ready).await? } else { continue };
+            let complete = answer.result.value.as_ref().is_some_and(|value| value == "complete");
+            // The event comes with the state, but for an event handler that shows a dialog. So it must
+            // be the same twice.
+            let now = (state.documents, state.dialogs);
+            if !complete || complete_at.replace(now) != Some(now) {
+                continue;
+            }
+            let cancelled = watched.borrow().navigation_cancelled;
+            return if cancelled { Ok(()) } else { Err(JobError::Refused(Refusal::LoadStopped)) };
+        }
+    };
+    tokio::select! {
+        biased;
+        () = reach(state, is_reached) => Ok(()),
+        stopped = stopped => stopped,
     }
 }
 
-/// Waits for the network, if that is the milestone, and then for the job's own time. Returns how,
-/// if there was anything to wait for.
+/// What is left to wait for.
+struct Left {
+    network_idle: bool,
+    milliseconds: f64,
+}
+
+impl Left {
+    fn is_none(&self) -> bool {
+        !self.network_idle && self.milliseconds <= 0.0
+    }
+}
+
+/// Waits for the network, if that is the milestone, and then for the job's own time. Afterwards the page
+/// has had its animation-frame, resize and intersection callbacks. `before` was measured before the page
+/// was delivered. Returns how the time passed, if there was anything to wait for.
 pub(super) async fn settle(
-    progress: &mut watch::Receiver<Progress>,
-    pump: &mut Pump<'_>,
-    patience: Patience,
-) -> Result<Option<Waiting>, JobError> {
-    let wait = patience.wait.get();
-    let for_network = patience.milestone == WaitUntil::NetworkIdle;
-    if !for_network && wait <= 0.0 {
-        return Ok(None);
+    rendering: &mut Rendering<'_>,
+    options: WaitOptions,
+    source: &Source,
+    before: RendererMetrics,
+    clock: Clock,
+    needs_frame: bool,
+) -> Result<Settled, JobError> {
+    let mut left =
+        Left { network_idle: options.until == WaitUntil::NetworkIdle, milliseconds: options.timeout.get() };
+    if !rendering.draws_on_command() {
+        let script_ran = has_script_run(rendering, before).await?;
+        pass_real_time(rendering, &mut left, Clock::Real).await?;
+        return Ok(Settled { waiting: (!options.is_none()).then_some(Waiting::RealTime), script_ran });
     }
-    if !pump.draws() {
-        if for_network {
-            network_idle(progress).await;
+    let script_ran = has_script_run(rendering, before).await?;
+    if needs_frame || script_ran || !options.is_none() {
+        rendering.frame(FrameTime::Now, true).await?;
+        // Intersection callbacks are tasks of their own after the frame.
+        stillness::metrics(rendering.session).await?;
+    }
+    if options.is_none() {
+        return Ok(Settled { waiting: None, script_ran });
+    }
+    pass_real_time(rendering, &mut left, clock).await?;
+    if left.is_none() {
+        return Ok(Settled { waiting: Some(Waiting::RealTime), script_ran });
+    }
+    if !has_script_run(rendering, before).await? {
+        let document = MainDocument { session: rendering.session, main_frame: rendering.main_frame };
+        let is_still = !rendering.load_state().may_change
+            && stillness::has_still_markup(document, source).await?
+            && !rendering.load_state().may_change;
+        if is_still && !rendering.load_state().is_requesting(Instant::now()) {
+            return Ok(Settled { waiting: Some(Waiting::Skipped), script_ran: false });
         }
-        time::sleep(Duration::from_secs_f64(wait / 1_000.0)).await;
-        return Ok(Some(Waiting::RealTime));
+    } else {
+        until_idle(rendering).await?;
+        // What the page has begun to request or to run meanwhile.
+        pass_real_time(rendering, &mut left, clock).await?;
     }
-    let mut waited = Waited { total: 0.0, in_real_time: 0.0 };
-    if for_network {
-        waited.for_idle_network(progress, pump).await?;
+    if left.is_none() {
+        return Ok(Settled { waiting: Some(Waiting::RealTime), script_ran: true });
     }
-    waited.for_time(progress, pump, wait).await?;
-    Ok(Some(if waited.in_real_time * 2.0 > waited.total { Waiting::RealTime } else { Waiting::VirtualTime }))
+    let mut time = VirtualTimeDriver::start(rendering).await?;
+    if left.network_idle {
+        time.pass_quiet(NETWORK_IDLE.as_secs_f64() * 1_000.0).await?;
+    }
+    time.pass(left.milliseconds).await?;
+    Ok(Settled { waiting: Some(Waiting::VirtualTime), script_ran: true })
 }
 
-/// How long a page has been waited for, in milliseconds of its own.
-struct Waited {
-    total: f64,
-    in_real_time: f64,
+/// How a page has come to rest.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Settled {
+    /// How the time passed, if there was anything to wait for.
+    pub(super) waiting: Option<Waiting>,
+    /// Whether a script of the page has run, or may have.
+    pub(super) script_ran: bool,
 }
 
-impl Waited {
-    async fn for_idle_network(
-        &mut self,
-        progress: &mut watch::Receiver<Progress>,
-        pump: &mut Pump<'_>,
-    ) -> Result<(), JobError> {
-        let all = IDLE.as_secs_f64() * 1_000.0;
-        let (mut left, mut since) = (all, progress.borrow().since);
-        while left > 0.0 {
-            let passed = self.pass(progress, pump, left).await?;
-            let now = *progress.borrow();
-            // Any change starts the wait anew.
-            left = if now.is_quiet() && now.since == since { left - passed } else { all };
-            since = now.since;
-        }
-        Ok(())
-    }
-
-    async fn for_time(
-        &mut self,
-        progress: &watch::Receiver<Progress>,
-        pump: &mut Pump<'_>,
-        mut left: f64,
-    ) -> Result<(), JobError> {
-        while left > 0.0 {
-            left -= self.pass(progress, pump, left).await?;
-        }
-        Ok(())
-    }
-
-    async fn pass(
-        &mut self,
-        progress: &watch::Receiver<Progress>,
-        pump: &mut Pump<'_>,
-        most: f64,
-    ) -> Result<f64, JobError> {
-        let now = *progress.borrow();
-        let passed = pump.pass(most, now.requests > 0 || now.has_company).await?;
-        self.total += passed.milliseconds;
-        if passed.in_real_time {
-            self.in_real_time += passed.milliseconds;
-        }
-        Ok(passed.milliseconds)
-    }
+#[expect(clippy::float_cmp, reason = "a counter that has not changed is the same number")]
+async fn has_script_run(rendering: &Rendering<'_>, before: RendererMetrics) -> Result<bool, JobError> {
+    Ok(stillness::metrics(rendering.session).await?.script != before.script)
 }
 
-async fn network_idle(progress: &mut watch::Receiver<Progress>) {
-    loop {
-        reach(progress, Progress::is_quiet).await;
-        let since = progress.borrow_and_update().since;
-        // Any change starts the wait anew.
-        if time::timeout_at(since + IDLE, progress.changed()).await.is_err() {
-            return;
+/// Lets real time pass: until what is left has passed, or, unless the clock is real, until nothing goes
+/// on that needs it.
+async fn pass_real_time(
+    rendering: &mut Rendering<'_>,
+    left: &mut Left,
+    clock: Clock,
+) -> Result<(), JobError> {
+    let mut at = Instant::now();
+    while !left.is_none() {
+        let state = rendering.load_state();
+        if clock == Clock::Virtual && !state.needs_real_time && !state.is_requesting(at) {
+            return Ok(());
         }
+        let frame = if left.network_idle { FRAME_INTERVAL } else { FRAME_INTERVAL.min(left.milliseconds) };
+        sleep_until(at + Duration::from_secs_f64(frame / 1_000.0)).await;
+        if rendering.draws_on_command() {
+            rendering.frame(FrameTime::Now, true).await?;
+        }
+        let now = Instant::now();
+        if left.network_idle {
+            let state = rendering.load_state();
+            left.network_idle = !state.is_quiet(now) || now < state.since + NETWORK_IDLE;
+        } else {
+            left.milliseconds -= (now - at).as_secs_f64() * 1_000.0;
+        }
+        at = now;
     }
+    Ok(())
 }
 
-#[cfg(test)]
-mod tests {
-    use tokio::time::Instant;
-
-    use super::*;
-
-    #[tokio::test(start_paused = true)]
-    async fn the_network_is_idle_half_a_second_after_the_last_request() {
-        let start = Instant::now();
-        let quiet = Progress { documents: 1, ..Progress::new(start) };
-        let (sender, mut progress) = watch::channel(quiet);
-        let idle = tokio::spawn(async move {
-            network_idle(&mut progress).await;
-            Instant::now()
-        });
-        time::sleep(Duration::from_millis(400)).await;
-        sender.send_replace(Progress { requests: 1, since: Instant::now(), ..quiet });
-        time::sleep(Duration::from_millis(800)).await;
-        sender.send_replace(Progress { requests: 0, since: Instant::now(), ..quiet });
-        assert_eq!(idle.await.unwrap() - start, Duration::from_millis(1_200 + 500));
-        drop(sender);
+/// Waits in real time until the page's main thread has nothing to do: a script that measures how long it
+/// runs must not meet a clock that stands still.
+async fn until_idle(rendering: &mut Rendering<'_>) -> Result<(), JobError> {
+    let begun = Instant::now();
+    let mut tasks = stillness::metrics(rendering.session).await?.tasks;
+    while begun.elapsed() < MAX_BUSY {
+        let sampled = Instant::now();
+        sleep(IDLE_SAMPLE).await;
+        let now = stillness::metrics(rendering.session).await?.tasks;
+        if now - tasks < sampled.elapsed().as_secs_f64() * IDLE_SHARE {
+            break;
+        }
+        tasks = now;
     }
+    Ok(())
 }

@@ -80,8 +80,9 @@ async fn endings(_: Arc<Shared>) {
         ["<script>window.close()</script>", "<script>document.open()</script>", "<script>stop()</script>x"]
     {
         match farm.render(&html(page), Duration::from_secs(10)).await {
-            Err(Refusal::PageCrashed) if page.contains("close") => {}
-            Ok(_) | Err(Refusal::Deadline) if !page.contains("close") => {}
+            Err(Refusal::PageClosed) if page.contains("close") => {}
+            Err(Refusal::LoadStopped) if page.contains("stop") => {}
+            Ok(_) if page.contains("open") => {}
             outcome => panic!("{page}: {:?}", outcome.map(drop)),
         }
     }

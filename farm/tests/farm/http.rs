@@ -73,7 +73,7 @@ impl Server {
 /// One slot and no queue, so that every state can be told.
 async fn small() -> Server {
     let farm = farm(|config| {
-        (config.browsers, config.slots, config.queue) = (1.try_into().ok(), 1.try_into().ok(), 0);
+        (config.browsers, config.queue) = (1.try_into().ok(), 0);
     });
     Server::start(farm.await).await
 }

@@ -97,7 +97,7 @@ async fn hanging(_: Arc<Shared>) {
     let browser = program.browser().await;
     browser.signal(Signal::SIGSTOP);
     assert_eq!(program.post(&html(PAGE)).send().await.unwrap().status(), 200);
-    assert_eq!(program.metric("platen_farm_browser_ends_total{reason=\"condemned\"}").await, 1);
+    assert_eq!(program.metric("platen_farm_browser_ends_total{reason=\"killed\"}").await, 1);
     browser.gone().await;
     program.end().await;
 }

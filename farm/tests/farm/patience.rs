@@ -15,13 +15,13 @@ use platen_shared::{format::WaitUntil, job::RenderJob};
 
 use crate::{
     Test,
-    support::{GREEN, PATIENCE, Shared, colour, farm, green_if, html, program::Program},
+    support::{GREEN, PATIENCE, Shared, colour, farm, html, program::Program},
 };
 
 pub(crate) const TESTS: &[Test] = &[
     ("pages that are waited for look as they would in real time", |s| Box::pin(as_in_real_time(s))),
     ("waiting takes no time where nothing else does", |s| Box::pin(virtual_time(s))),
-    ("a page that was waited for is used again and knows the time", |s| Box::pin(used_again(s))),
+    ("the time of a page begins with its job", |s| Box::pin(own_time(s))),
 ];
 
 /// What every page of `patience/` begins with. `done` says that it has come to its end, `bar` shows
@@ -64,7 +64,7 @@ async fn as_in_real_time(shared: Arc<Shared>) {
     let directory = tempfile::tempdir().unwrap();
     let plain = farm(|config| {
         config.chromium = Some(draws_by_itself(directory.path()));
-        config.slots = 6.try_into().ok();
+        config.browsers = 6.try_into().ok();
         config.warm_pages = 0;
     })
     .await;
@@ -119,12 +119,16 @@ fn corner(file: &Rendered) -> [u8; 3] {
 }
 
 async fn virtual_time(_: Arc<Shared>) {
-    let program = Program::start(&["--browsers", "1", "--slots", "1"]).await;
+    let program = Program::start(&["--browsers", "1"]).await;
     let waits = async |time| program.metric(&format!("platen_farm_waits_total{{time=\"{time}\"}}")).await;
     let mut quiet = html("<!doctype html><html style='background:green'>");
     (quiet.wait_until, quiet.wait_for_timeout) = (WaitUntil::NetworkIdle, 10_000.0.try_into().unwrap());
     assert_eq!(program.post(&quiet).send().await.unwrap().status(), 200);
-    assert_eq!((waits("virtual").await, waits("real").await), (1, 0));
+    assert_eq!((waits("skipped").await, waits("virtual").await, waits("real").await), (1, 0, 0));
+    let mut scripted = html("<!doctype html><script>setTimeout(() => 0, 5000)</script>");
+    scripted.wait_for_timeout = 10_000.0.try_into().unwrap();
+    assert_eq!(program.post(&scripted).send().await.unwrap().status(), 200);
+    assert_eq!((waits("skipped").await, waits("virtual").await, waits("real").await), (1, 1, 0));
     // Neither a frame nor a timer can tell a worker's time.
     for company in ["new Worker('data:text/javascript,')", "new WebSocket('ws://127.0.0.1:1')"] {
         let mut page = html(&format!("<script>{company}</script>"));
@@ -146,25 +150,29 @@ async fn virtual_time(_: Arc<Shared>) {
     program.end().await;
 }
 
-async fn used_again(_: Arc<Shared>) {
-    let program = Program::start(&["--browsers", "1", "--slots", "1"]).await;
+async fn own_time(_: Arc<Shared>) {
+    let program = Program::start(&["--browsers", "1"]).await;
     let warm = async || program.metric("platen_farm_pages_total{source=\"warm\"}").await;
-    for (number, (wait, age)) in
-        [(0.0_f64, 0), (500.0, 0), (1_200.0, 0), (0.0, 2_000), (0.0, 0)].into_iter().enumerate()
-    {
+    for (number, age) in [0, 0, 0, 2_000, 0].into_iter().enumerate() {
         tokio::time::sleep(Duration::from_millis(age)).await;
         let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap().as_millis();
-        let date = format!("Date.now() > {now} - 500 && Date.now() < {now} + 30000");
-        let mut page = html(&green_if(&date));
-        page.wait_for_timeout = wait.try_into().unwrap();
-        let file = program.post(&page).send().await.unwrap().bytes().await.unwrap();
+        // The page's time begins with its job, for a page that is used again as for one opened ahead.
+        let page = format!(
+            "<!doctype html><html style='background:red'><script>\
+             const begun = {now} - 50, near = time => time > begun && time < begun + 120000;\
+             const dates = near(Date.now()) && near(performance.timeOrigin);\
+             requestAnimationFrame(time => {{\
+               const frame = near(performance.timeOrigin + time) && time <= performance.now() + 1;\
+               document.documentElement.style.background = dates && frame ? 'green' : 'red' }})</script>"
+        );
+        let file = program.post(&html(&page)).send().await.unwrap().bytes().await.unwrap();
         assert_eq!(colour(&file), GREEN, "job {number}");
-        // The first leaves none, as nobody knew that there would be a second.
+        // The first leaves no page, as a second job was not to be expected.
         assert_eq!(warm().await, u64::try_from(number).unwrap().saturating_sub(1), "job {number}");
     }
-    // Ten seconds ahead is too far for the next job.
-    let mut long = html("x");
-    long.wait_for_timeout = 10_000.0.try_into().unwrap();
+    // A page that was in virtual time has no other job.
+    let mut long = html("<script>setTimeout(() => 0, 100)</script>");
+    long.wait_for_timeout = 500.0.try_into().unwrap();
     assert_eq!(program.post(&long).send().await.unwrap().status(), 200);
     let before = warm().await;
     assert_eq!(program.post(&html("x")).send().await.unwrap().status(), 200);

@@ -39,11 +39,10 @@ impl Shared {
     }
 }
 
-/// A farm of two browsers and two slots that finds the site's names.
+/// A farm of two browsers that finds the site's names.
 pub(crate) async fn farm(change: impl FnOnce(&mut Config)) -> Farm {
     let mut config = Config {
         browsers: 2.try_into().ok(),
-        slots: 2.try_into().ok(),
         resolve: site::HOSTS.iter().map(|host| format!("{host}=127.0.0.1").parse().unwrap()).collect(),
         ..Config::default()
     };

@@ -1,0 +1,83 @@
+//! The begin-frame calls of one page, in a browser that draws only when it is commanded to.
+//!
+//! Invariant: a page has at most one frame in progress, because two at once in a browser crash its GPU
+//! process; and the time of its frames only grows, because a frame that goes back in time is never
+//! drawn.
+
+use std::time::Duration;
+
+use chromiumoxide_cdp::cdp::browser_protocol::headless_experimental::{BeginFrameParams, BeginFrameReturns};
+use nix::time::{ClockId, clock_gettime};
+
+use crate::cdp::{Call, CdpError, Reply, Session};
+
+/// The least by which a frame is later than the one before, in milliseconds.
+const MIN_INTERVAL: f64 = 0.01;
+
+/// The time that a frame carries: the time of its animation callbacks and animations.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum FrameTime {
+    /// The time at which it is requested.
+    Now,
+    /// So many milliseconds after the frame before.
+    After(f64),
+}
+
+/// The frames of one page.
+#[derive(Debug, Default)]
+pub(crate) struct BeginFrames {
+    /// The frame in progress; also one that its caller no longer waits for.
+    in_progress: Option<Call<BeginFrameReturns>>,
+    /// Time of the latest frame, in milliseconds of Chromium's monotonic clock.
+    latest: f64,
+    /// By how many milliseconds the time of frames is behind the page's virtual clock.
+    lag: f64,
+}
+
+/// The time between two frames of a 60 Hz display, in milliseconds.
+pub(crate) const FRAME_INTERVAL: f64 = 1_000.0 / 60.0;
+
+impl BeginFrames {
+    /// Runs one frame and returns its reply. May be cancelled: the next call waits for the frame that
+    /// was left in progress.
+    pub(crate) async fn begin(
+        &mut self,
+        session: &Session,
+        time: FrameTime,
+        mut frame: BeginFrameParams,
+    ) -> Result<Reply, CdpError> {
+        self.finish().await?;
+        self.latest = match time {
+            FrameTime::Now => monotonic_now().max(self.latest + MIN_INTERVAL),
+            FrameTime::After(milliseconds) => self.latest + milliseconds.max(MIN_INTERVAL),
+        };
+        frame.frame_time_ticks = Some(self.latest);
+        // Idle callbacks run until the next frame is expected, by the page's clock.
+        frame.interval = Some(FRAME_INTERVAL + self.lag);
+        let reply = self.in_progress.insert(session.start(&frame)?).reply().await;
+        self.in_progress = None;
+        reply
+    }
+
+    /// Says at which time the page's clock was put into virtual time. From now on the time of frames is
+    /// counted from the latest frame, not from the clock: how long the page took from there to here
+    /// depends on the machine, and what it draws must not.
+    pub(crate) fn enter_virtual_time(&mut self, clock: f64) {
+        self.lag = (clock - self.latest).max(0.0);
+    }
+
+    /// Waits for the frame in progress, if there is one.
+    pub(crate) async fn finish(&mut self) -> Result<(), CdpError> {
+        if let Some(call) = &mut self.in_progress {
+            let reply = call.reply().await;
+            self.in_progress = None;
+            reply?;
+        }
+        Ok(())
+    }
+}
+
+/// `CLOCK_MONOTONIC`, in milliseconds: on Linux this is the clock of Chromium's `base::TimeTicks`.
+fn monotonic_now() -> f64 {
+    clock_gettime(ClockId::CLOCK_MONOTONIC).map_or(0.0, |time| Duration::from(time).as_secs_f64() * 1_000.0)
+}

@@ -1,0 +1,110 @@
+//! The pages of one browser that wait for a job.
+//!
+//! Invariant: a page that an account has used is given to no other account.
+
+use std::collections::VecDeque;
+
+use platen_shared::id::AccountId;
+
+use crate::page::Page;
+
+/// Idle pages.
+#[derive(Debug)]
+pub(super) struct IdlePages<P = Page> {
+    /// Never used, for any account.
+    spares: Vec<P>,
+    /// Spares that are being opened.
+    opening: usize,
+    /// Used by one account each, the least recently used in front.
+    warm: VecDeque<(AccountId, P)>,
+    max_warm: usize,
+}
+
+impl<P> IdlePages<P> {
+    pub(super) fn new(max_warm: usize) -> Self {
+        Self { spares: Vec::new(), opening: 0, warm: VecDeque::new(), max_warm }
+    }
+
+    /// The page that the account used last, of those that `fit`.
+    pub(super) fn warm(&mut self, account: &AccountId, fit: impl Fn(&P) -> bool) -> Option<P> {
+        let index = self.warm.iter().rposition(|(owner, page)| owner == account && fit(page))?;
+        self.warm.remove(index).map(|(_, page)| page)
+    }
+
+    /// Whether there is a page of the account's that `fit`s.
+    pub(super) fn has_warm(&self, account: &AccountId, fit: impl Fn(&P) -> bool) -> bool {
+        self.warm.iter().any(|(owner, page)| owner == account && fit(page))
+    }
+
+    /// A page that no account has used.
+    pub(super) fn spare(&mut self) -> Option<P> {
+        self.spares.pop()
+    }
+
+    /// Keeps a page for an account, and returns what must go for it.
+    #[must_use]
+    pub(super) fn keep(&mut self, account: AccountId, page: P) -> Option<P> {
+        self.warm.push_back((account, page));
+        if self.warm.len() > self.max_warm { self.warm.pop_front().map(|(_, page)| page) } else { None }
+    }
+
+    /// How many spares to open now, so that there are `wanted`. Each must be reported by
+    /// [`IdlePages::opened`].
+    #[must_use]
+    pub(super) fn missing(&mut self, wanted: usize) -> usize {
+        let missing = wanted.saturating_sub(self.spares.len() + self.opening);
+        self.opening += missing;
+        missing
+    }
+
+    /// A spare is there, or could not be opened.
+    pub(super) fn opened(&mut self, page: Option<P>) {
+        self.opening -= 1;
+        self.spares.extend(page);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn account(name: &str) -> AccountId {
+        AccountId::from_text(name)
+    }
+
+    #[test]
+    fn a_page_stays_with_its_account() {
+        let mut pages = IdlePages::new(4);
+        assert_eq!(pages.keep(account("a"), 1), None);
+        assert_eq!(pages.keep(account("a"), 2), None);
+        assert_eq!(pages.warm(&account("b"), |_| true), None);
+        assert!(pages.has_warm(&account("a"), |_| true) && !pages.has_warm(&account("b"), |_| true));
+        assert!(!pages.has_warm(&account("a"), |&page| page == 3));
+        assert_eq!(pages.spare(), None);
+        assert_eq!(pages.warm(&account("a"), |&page| page == 3), None);
+        assert_eq!(pages.warm(&account("a"), |_| true), Some(2));
+        assert_eq!(pages.warm(&account("a"), |_| true), Some(1));
+        assert_eq!(pages.warm(&account("a"), |_| true), None);
+    }
+
+    #[test]
+    fn the_least_recently_used_page_goes() {
+        let mut pages = IdlePages::new(2);
+        assert_eq!(pages.keep(account("a"), 1), None);
+        assert_eq!(pages.keep(account("b"), 2), None);
+        let again = pages.warm(&account("a"), |_| true).unwrap();
+        assert_eq!(pages.keep(account("a"), again), None);
+        assert_eq!(pages.keep(account("c"), 3), Some(2));
+        assert_eq!(IdlePages::new(0).keep(account("a"), 1), Some(1));
+    }
+
+    #[test]
+    fn each_missing_spare_is_opened_once() {
+        let mut pages = IdlePages::new(2);
+        assert_eq!((pages.missing(2), pages.missing(2)), (2, 0));
+        pages.opened(Some(1));
+        pages.opened(None);
+        assert_eq!(pages.missing(2), 1);
+        assert_eq!((pages.spare(), pages.spare()), (Some(1), None));
+    }
+}

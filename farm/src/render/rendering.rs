@@ -1,0 +1,194 @@
+//! The frames and the time of one page during one job.
+//!
+//! Invariant: while a step of the job is waited for, the page has frames: its animation callbacks,
+//! observers, transitions and lazy images go on. In a browser that draws by itself there is nothing to
+//! do.
+
+use std::{future::Future, time::Duration};
+
+use bytes::Bytes;
+use chromiumoxide_cdp::cdp::browser_protocol::{
+    emulation::{SetVirtualTimePolicyParams, VirtualTimePolicy},
+    headless_experimental::{BeginFrameParams, ScreenshotParams},
+};
+use serde::Deserialize;
+use tokio::{
+    sync::watch,
+    time::{Instant, sleep, sleep_until},
+};
+
+use super::{JobError, page_events::LoadState, virtual_time::VirtualTimeDriver};
+use crate::{
+    begin_frames::{BeginFrames, FrameTime},
+    cdp::{CdpError, Reply, Session},
+};
+
+/// The time between two frames of a 60 Hz display.
+const FRAME_DURATION: Duration = Duration::from_micros(16_667);
+/// A page that waits for nothing loads without frames, so how many it has had does not depend on how
+/// fast the machine is. After this much it gets them all the same.
+const FRAMELESS_LOAD: Duration = Duration::from_millis(500);
+/// Frames after which a capture in virtual time is given time as well.
+const FRAMES_WITHOUT_TIME: u32 = 20;
+
+/// What a job does with the frames and the time of its page.
+pub(super) struct Rendering<'a> {
+    pub(super) session: &'a Session,
+    pub(super) main_frame: &'a str,
+    pub(super) state: watch::Receiver<LoadState>,
+    /// The frames of a browser that draws on command.
+    frames: Option<&'a mut BeginFrames>,
+    in_virtual_time: bool,
+    /// A drawn frame has changed the picture since the job began.
+    has_drawn: bool,
+}
+
+impl<'a> Rendering<'a> {
+    pub(super) fn new(
+        session: &'a Session,
+        main_frame: &'a str,
+        frames: Option<&'a mut BeginFrames>,
+        state: watch::Receiver<LoadState>,
+    ) -> Self {
+        Self { session, main_frame, state, frames, in_virtual_time: false, has_drawn: false }
+    }
+
+    /// Whether frames are drawn on command.
+    pub(super) fn draws_on_command(&self) -> bool {
+        self.frames.is_some()
+    }
+
+    /// Whether the page was put into virtual time.
+    pub(super) fn is_in_virtual_time(&self) -> bool {
+        self.in_virtual_time
+    }
+
+    /// Whether a frame of this job has changed the picture.
+    pub(super) fn has_drawn(&self) -> bool {
+        self.has_drawn
+    }
+
+    /// How far the page has loaded.
+    pub(super) fn load_state(&self) -> LoadState {
+        *self.state.borrow()
+    }
+
+    /// Stops the page's clock, for good: from now on it is granted its time.
+    pub(super) async fn enter_virtual_time(&mut self) -> Result<(), JobError> {
+        self.in_virtual_time = true;
+        let pause = SetVirtualTimePolicyParams::new(VirtualTimePolicy::Pause);
+        let clock = self.session.call(&pause).await?.virtual_time_ticks_base;
+        self.frames.iter_mut().for_each(|frames| frames.enter_virtual_time(clock));
+        Ok(())
+    }
+
+    /// Runs a frame. One that is not drawn runs all that a page does in a frame, down to its layout.
+    pub(super) async fn frame(&mut self, time: FrameTime, drawn: bool) -> Result<(), JobError> {
+        let frame = BeginFrameParams { no_display_updates: (!drawn).then_some(true), ..Default::default() };
+        let reply = self.begin_frame(time, frame).await?;
+        self.has_drawn |= drawn && reply.parse::<Damage>()?.damaged;
+        Ok(())
+    }
+
+    /// Draws a frame and captures it; `None` where Chromium gives a frame without its picture.
+    pub(super) async fn screenshot(&mut self, shot: ScreenshotParams) -> Result<Option<Bytes>, JobError> {
+        let frame = BeginFrameParams { screenshot: Some(shot), ..Default::default() };
+        let time = self.current_frame_time();
+        Ok(self.begin_frame(time, frame).await?.into_file()?)
+    }
+
+    /// Draws a frame at the page's present time.
+    pub(super) async fn draw(&mut self) -> Result<(), JobError> {
+        let time = self.current_frame_time();
+        self.frame(time, true).await
+    }
+
+    fn current_frame_time(&self) -> FrameTime {
+        if self.in_virtual_time { FrameTime::After(0.0) } else { FrameTime::Now }
+    }
+
+    async fn begin_frame(&mut self, time: FrameTime, frame: BeginFrameParams) -> Result<Reply, JobError> {
+        let frames = self.frames.as_mut().ok_or(JobError::NoFile)?;
+        Ok(frames.begin(self.session, time, frame).await?)
+    }
+
+    /// Runs frames until a page is loaded by `step`, as often as a display does while the page waits for
+    /// its resources.
+    pub(super) async fn frames_while_loading<T>(
+        &mut self,
+        step: impl Future<Output = Result<T, JobError>>,
+    ) -> Result<T, JobError> {
+        if !self.draws_on_command() {
+            return step.await;
+        }
+        let begun = Instant::now();
+        let frames = async {
+            loop {
+                sleep(FRAME_DURATION).await;
+                if (self.load_state().requests > 0 || begun.elapsed() >= FRAMELESS_LOAD)
+                    && let Err(error) = self.frame(FrameTime::Now, true).await
+                {
+                    return error;
+                }
+            }
+        };
+        tokio::select! {
+            biased;
+            done = step => done,
+            error = frames => Err(error),
+        }
+    }
+
+    /// Gives the page frames and time until `step` is done, which waits for what the page does.
+    pub(super) async fn frames_during<T>(
+        &mut self,
+        step: impl Future<Output = Result<T, CdpError>>,
+    ) -> Result<T, JobError> {
+        if !self.draws_on_command() {
+            return Ok(step.await?);
+        }
+        if self.in_virtual_time {
+            return VirtualTimeDriver::resume(self).pass_during(step).await;
+        }
+        let frames = async {
+            let mut next = Instant::now() + FRAME_DURATION;
+            loop {
+                sleep_until(next).await;
+                if let Err(error) = self.frame(FrameTime::Now, true).await {
+                    return error;
+                }
+                next = Instant::now().max(next) + FRAME_DURATION;
+            }
+        };
+        tokio::select! {
+            biased;
+            done = step => Ok(done?),
+            error = frames => Err(error),
+        }
+    }
+
+    /// Draws one frame after the other until `step` is done, which waits for nothing else.
+    pub(super) async fn draw_during<T>(
+        &mut self,
+        step: impl Future<Output = Result<T, CdpError>>,
+    ) -> Result<T, JobError> {
+        if !self.draws_on_command() {
+            return Ok(step.await?);
+        }
+        tokio::pin!(step);
+        for _ in 0..FRAMES_WITHOUT_TIME {
+            tokio::select! {
+                biased;
+                done = &mut step => return Ok(done?),
+                drawn = self.draw() => drawn?,
+            }
+        }
+        self.frames_during(step).await
+    }
+}
+
+#[derive(Deserialize)]
+struct Damage {
+    #[serde(rename = "hasDamage")]
+    damaged: bool,
+}
