@@ -132,6 +132,11 @@ impl Slot {
         }
         self.admission.dispatch(&mut state);
     }
+
+    /// Completes when other jobs run beside this one.
+    pub(crate) async fn until_shared(&self) {
+        let _ = self.admission.0.busy.subscribe().wait_for(|busy| *busy > 1).await;
+    }
 }
 
 /// What the farm is doing, for its metrics.

@@ -30,7 +30,7 @@ pub(crate) struct BeginFrames {
     in_progress: Option<Call<BeginFrameReturns>>,
     /// Time of the latest frame, in milliseconds of Chromium's monotonic clock.
     latest: f64,
-    /// By how many milliseconds the time of frames is behind the page's virtual clock.
+    /// By how many milliseconds the time of frames is behind the page's clock in virtual time.
     lag: f64,
 }
 
@@ -59,9 +59,14 @@ impl BeginFrames {
         reply
     }
 
-    /// Says at which time the page's clock was put into virtual time. From now on the time of frames is
-    /// counted from the latest frame, not from the clock: how long the page took from there to here
-    /// depends on the machine, and what it draws must not.
+    /// Time of the latest frame, in milliseconds of Chromium's monotonic clock.
+    pub(crate) fn latest(&self) -> f64 {
+        self.latest
+    }
+
+    /// Says where the page's clock was stopped for virtual time. The time of frames goes on from the
+    /// latest one: how long the page took from there to here depends on the machine, and what the page
+    /// draws must not.
     pub(crate) fn enter_virtual_time(&mut self, clock: f64) {
         self.lag = (clock - self.latest).max(0.0);
     }
@@ -78,6 +83,6 @@ impl BeginFrames {
 }
 
 /// `CLOCK_MONOTONIC`, in milliseconds: on Linux this is the clock of Chromium's `base::TimeTicks`.
-fn monotonic_now() -> f64 {
+pub(crate) fn monotonic_now() -> f64 {
     clock_gettime(ClockId::CLOCK_MONOTONIC).map_or(0.0, |time| Duration::from(time).as_secs_f64() * 1_000.0)
 }

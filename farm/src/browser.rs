@@ -6,11 +6,11 @@
 
 mod binary;
 mod identity;
-mod memory;
 mod priority;
 mod process;
 mod stderr;
 mod switches;
+mod usage;
 mod workspace;
 
 use std::{
@@ -314,16 +314,21 @@ impl Browser {
     /// Completes when one process of it, which at this time serves one job, uses more memory than a page
     /// may use.
     pub(crate) async fn exceeds_memory(&self) {
-        memory::exceeded(self.process.pid(), self.page_memory).await;
+        usage::memory_exceeded(self.process.pid(), self.page_memory).await;
     }
 
     /// Whether another process than a renderer uses more memory than a page may use: closing the page
     /// does not end it.
     pub(crate) fn is_over_memory(&self) -> bool {
-        memory::is_shared_process_over(self.process.pid(), self.page_memory)
+        usage::is_shared_process_over(self.process.pid(), self.page_memory)
     }
 
-    /// Lowers the priority of all its processes; true if [`Browser::restore_priority`] can undo it.
+    /// CPU time that its processes have taken.
+    pub(crate) fn cpu_time(&self) -> Duration {
+        usage::cpu_time(self.process.pid())
+    }
+
+    /// Lowers the priority of all its processes.
     pub(crate) fn lower_priority(&self) {
         priority::set(self.process.pid(), priority::LOW);
     }

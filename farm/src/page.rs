@@ -156,8 +156,8 @@ impl Page {
         })?;
         session.send(&auto_attach())?;
         // What the proof that a page stands still is made of, see render/stillness.rs.
-        let time_ticks = performance::EnableParams { time_domain: Some(EnableTimeDomain::TimeTicks) };
-        session.send(&time_ticks)?;
+        let thread_ticks = performance::EnableParams { time_domain: Some(EnableTimeDomain::ThreadTicks) };
+        session.send(&thread_ticks)?;
         session.send(&animation::EnableParams {})?;
         session.send(&inspector::EnableParams {})?;
         session.send(&page::EnableParams::default())?;

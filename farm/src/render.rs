@@ -10,6 +10,7 @@ mod page_lease;
 mod rendering;
 mod reset;
 mod settle;
+mod stall;
 mod still_image;
 mod stillness;
 mod virtual_time;
@@ -44,8 +45,8 @@ use crate::{
     pool::{BrowserLease, PageRequest},
 };
 
-/// A job that runs for longer than this makes room for others: its browser's priority is lowered, and
-/// another browser may be started for the jobs that wait.
+/// A job that runs for longer than this makes room for others: its browser's priority is lowered while
+/// there are others, and another browser may be started for those that wait.
 const LONG_JOB: Duration = Duration::from_secs(2);
 
 /// Why a job has no file.
@@ -144,6 +145,7 @@ pub(crate) async fn render(
 async fn yield_to_others(browser: &BrowserLease, slot: &Slot) {
     sleep(LONG_JOB).await;
     slot.mark_long();
+    slot.until_shared().await;
     browser.lower_priority();
     std::future::pending().await
 }
@@ -179,7 +181,8 @@ async fn run(
     let is_image = matches!(job.output.format(), OutputFormat::Image(_));
     let entered_virtual_time = AtomicBool::new(false);
     let steps = async {
-        let mut rendering = Rendering::new(session, main_frame, frames.as_mut(), state.clone());
+        let mut rendering =
+            Rendering::new(browser.browser(), session, main_frame, frames.as_mut(), state.clone());
         let loaded = async {
             load::deliver(session, main_frame, &job.source, traffic, &mut state).await?;
             settle::milestone(session, &mut state, job.wait_until).await

@@ -127,7 +127,7 @@ pub struct Viewport {
 }
 
 impl Viewport {
-    /// Device pixels of one picture of the viewport, each side rounded to the nearest pixel.
+    /// Device pixels of one picture of the viewport, each side rounded to the nearest pixel and at least one.
     #[must_use]
     pub fn device_pixels(&self) -> u64 {
         device_pixels(self.width.get(), self.height.get(), self.device_scale_factor)
@@ -144,11 +144,11 @@ impl Default for Viewport {
     }
 }
 
-/// Device pixels of a picture of `width` × `height` CSS pixels, each side rounded.
+/// Device pixels of a picture of `width` × `height` CSS pixels, each side rounded and at least one.
 #[must_use]
 pub fn device_pixels(width: u32, height: u32, factor: DeviceScaleFactor) -> u64 {
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "at most 2^32 × 4")]
-    let side = |css: u32| (f64::from(css) * factor.get()).round() as u64;
+    let side = |css: u32| ((f64::from(css) * factor.get()).round() as u64).max(1);
     side(width).saturating_mul(side(height))
 }
 

@@ -2,10 +2,10 @@
 
 use std::process::{Command, Stdio};
 
-/// Nice value of a browser: under load it gets a third of what a process of the farm gets.
-pub(super) const NORMAL: i32 = 5;
-/// Nice value of a browser whose job runs for long: a twentieth of what other browsers get.
-pub(super) const LOW: i32 = 19;
+/// Nice value of a browser: under load it gets two thirds of what a process of the farm gets.
+pub(super) const NORMAL: i32 = 2;
+/// Nice value of a browser whose job runs for long beside others: a fifth of what these get.
+pub(super) const LOW: i32 = 9;
 
 /// Sets the nice value of every thread in a process group; false if it could not be started. Raising the
 /// priority again takes root.

@@ -92,6 +92,8 @@ const ON_DEMAND: &[&str] = &[
     "--disable-threaded-animation",
     "--disable-threaded-scrolling",
     "--disable-checker-imaging",
+    // What has not changed is drawn again with what has, or its edges depend on what was drawn before.
+    "--disable-partial-raster",
 ];
 
 /// Smaller than this, `/dev/shm` cannot hold a large page's pictures. Containers get 64 MiB of it

@@ -60,7 +60,8 @@ async fn image(
     let (mut width, mut height) = (viewport.width.get(), viewport.height.get());
     if full_page {
         // The whole page: what sticks out to the right is part of it, as in other tools.
-        let content = session.call(&GetLayoutMetricsParams {}).await?.css_content_size;
+        let metrics = rendering.done_by_page(session.call(&GetLayoutMetricsParams {})).await?;
+        let content = metrics.css_content_size;
         width = width.max(whole(content.width));
         height = height.max(whole(content.height));
     }
@@ -73,7 +74,7 @@ async fn image(
     if by_frame && rendering.draws_on_command() {
         // A frame can be drawn around a script that never ends; it would show how far the page came, not
         // the page. So its main thread must answer first, as it must for every other capture.
-        session.call(&EvaluateParams::new("0")).await?;
+        rendering.done_by_page(session.call(&EvaluateParams::new("0"))).await?;
         let shot = ScreenshotParams {
             format: Some(frame_encoding(format)),
             quality: (format != ImageFormat::Png).then_some(QUALITY),

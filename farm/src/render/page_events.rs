@@ -49,7 +49,7 @@ pub(super) struct LoadState {
     /// Its `load` event has fired.
     pub(super) loaded: bool,
     /// A navigation of the main frame was cancelled: to `mailto:`, to a download, to an answer without
-    /// content.
+    /// content. A document that was loading then has stopped, and will not fire `load`.
     pub(super) navigation_cancelled: bool,
     /// Dialogs that were answered.
     pub(super) dialogs: u32,
@@ -94,7 +94,7 @@ impl LoadState {
 
     /// Whether the page is loaded and nothing that it requested is missing.
     pub(super) fn is_quiet(&self, now: Instant) -> bool {
-        self.loaded && !self.is_requesting(now)
+        (self.loaded || self.navigation_cancelled) && !self.is_requesting(now)
     }
 }
 

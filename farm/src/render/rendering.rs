@@ -17,9 +17,15 @@ use tokio::{
     time::{Instant, sleep, sleep_until},
 };
 
-use super::{JobError, page_events::LoadState, virtual_time::VirtualTimeDriver};
+use super::{
+    JobError,
+    page_events::LoadState,
+    stall::{MAX_FRAME_CPU, MAX_STEP_CPU, StallMeter},
+    virtual_time::VirtualTimeDriver,
+};
 use crate::{
-    begin_frames::{BeginFrames, FrameTime},
+    begin_frames::{BeginFrames, FrameTime, monotonic_now},
+    browser::Browser,
     cdp::{CdpError, Reply, Session},
 };
 
@@ -27,12 +33,13 @@ use crate::{
 const FRAME_DURATION: Duration = Duration::from_micros(16_667);
 /// A page that waits for nothing loads without frames, so how many it has had does not depend on how
 /// fast the machine is. After this much it gets them all the same.
-const FRAMELESS_LOAD: Duration = Duration::from_millis(500);
+const FRAMELESS_LOAD: Duration = Duration::from_secs(3);
 /// Frames after which a capture in virtual time is given time as well.
 const FRAMES_WITHOUT_TIME: u32 = 20;
 
 /// What a job does with the frames and the time of its page.
 pub(super) struct Rendering<'a> {
+    browser: &'a Browser,
     pub(super) session: &'a Session,
     pub(super) main_frame: &'a str,
     pub(super) state: watch::Receiver<LoadState>,
@@ -45,12 +52,13 @@ pub(super) struct Rendering<'a> {
 
 impl<'a> Rendering<'a> {
     pub(super) fn new(
+        browser: &'a Browser,
         session: &'a Session,
         main_frame: &'a str,
         frames: Option<&'a mut BeginFrames>,
         state: watch::Receiver<LoadState>,
     ) -> Self {
-        Self { session, main_frame, state, frames, in_virtual_time: false, has_drawn: false }
+        Self { browser, session, main_frame, state, frames, in_virtual_time: false, has_drawn: false }
     }
 
     /// Whether frames are drawn on command.
@@ -68,9 +76,19 @@ impl<'a> Rendering<'a> {
         self.has_drawn
     }
 
+    /// A watch on one step of the page in virtual time.
+    pub(super) fn stall_meter(&self) -> StallMeter<'a> {
+        StallMeter::new(self.browser, MAX_STEP_CPU)
+    }
+
     /// How far the page has loaded.
     pub(super) fn load_state(&self) -> LoadState {
         *self.state.borrow()
+    }
+
+    /// Time of the latest frame, in milliseconds of Chromium's monotonic clock.
+    pub(super) fn latest_frame(&self) -> f64 {
+        self.frames.as_ref().map_or(0.0, |frames| frames.latest())
     }
 
     /// Stops the page's clock, for good: from now on it is granted its time.
@@ -80,6 +98,14 @@ impl<'a> Rendering<'a> {
         let clock = self.session.call(&pause).await?.virtual_time_ticks_base;
         self.frames.iter_mut().for_each(|frames| frames.enter_virtual_time(clock));
         Ok(())
+    }
+
+    /// Waits in real time until the next frame is due, so many milliseconds after the latest one, and
+    /// runs it. One that is late carries the time at which it was due.
+    pub(super) async fn due_frame(&mut self, after: f64, drawn: bool) -> Result<(), JobError> {
+        let left = self.latest_frame() + after - monotonic_now();
+        sleep(Duration::try_from_secs_f64(left / 1_000.0).unwrap_or_default()).await;
+        self.frame(FrameTime::After(after), drawn).await
     }
 
     /// Runs a frame. One that is not drawn runs all that a page does in a frame, down to its layout.
@@ -108,8 +134,21 @@ impl<'a> Rendering<'a> {
     }
 
     async fn begin_frame(&mut self, time: FrameTime, frame: BeginFrameParams) -> Result<Reply, JobError> {
+        let stall = StallMeter::new(self.browser, MAX_FRAME_CPU);
         let frames = self.frames.as_mut().ok_or(JobError::NoFile)?;
-        Ok(frames.begin(self.session, time, frame).await?)
+        let frame = frames.begin(self.session, time, frame);
+        if self.in_virtual_time { stall.watch(frame).await } else { Ok(frame.await?) }
+    }
+
+    /// Waits for something that the page's main thread does, as long as it takes in real time.
+    ///
+    /// # Errors
+    /// [`JobError::NeedsRealTime`] if the page is in virtual time and does not get to it.
+    pub(super) async fn done_by_page<T>(
+        &self,
+        done: impl Future<Output = Result<T, CdpError>>,
+    ) -> Result<T, JobError> {
+        if self.in_virtual_time { self.stall_meter().watch(done).await } else { Ok(done.await?) }
     }
 
     /// Runs frames until a page is loaded by `step`, as often as a display does while the page waits for
@@ -148,7 +187,7 @@ impl<'a> Rendering<'a> {
             return Ok(step.await?);
         }
         if self.in_virtual_time {
-            return VirtualTimeDriver::resume(self).pass_during(step).await;
+            return VirtualTimeDriver::start(self).await?.pass_during(step).await;
         }
         let frames = async {
             let mut next = Instant::now() + FRAME_DURATION;

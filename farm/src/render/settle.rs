@@ -32,17 +32,19 @@ use crate::{
     metrics::Waiting,
 };
 
-/// How long no request may be in progress for the network to count as idle.
-const NETWORK_IDLE: Duration = Duration::from_millis(500);
+/// How long no request may be in progress for the network to count as idle, in milliseconds.
+const NETWORK_IDLE: f64 = 500.0;
 /// How often a page that does not reach its milestone, though it requests nothing, is asked whether it
 /// still loads.
 const READY_STATE_INTERVAL: Duration = Duration::from_millis(250);
-/// How often a main thread is asked for the time its tasks have taken.
-const IDLE_SAMPLE: Duration = Duration::from_millis(8);
-/// The main thread is idle if its tasks took less than this part of a sample.
+/// Frames that a page has in real time before its main thread is looked at.
+const REAL_FRAMES: u32 = 3;
+/// The main thread is idle if it took less than this part of the CPU time it could have had.
 const IDLE_SHARE: f64 = 0.25;
-/// A main thread that is never idle is waited for no longer than this.
-const MAX_BUSY: Duration = Duration::from_millis(500);
+/// A main thread that is never idle is waited for no longer than this, in milliseconds.
+const MAX_BUSY: f64 = 500.0;
+/// What is less than this is nothing: a rest of rounding, in milliseconds.
+const ROUNDING: f64 = 0.001;
 
 /// What a page is waited for after its document has come.
 #[derive(Debug, Clone, Copy)]
@@ -105,15 +107,42 @@ pub(super) async fn milestone(
     }
 }
 
-/// What is left to wait for.
+/// What is left to wait for, in milliseconds.
 struct Left {
-    network_idle: bool,
-    milliseconds: f64,
+    /// Without a request in progress, first.
+    quiet: f64,
+    /// When a request began or ended last.
+    since: Instant,
+    /// After that.
+    time: f64,
 }
 
 impl Left {
     fn is_none(&self) -> bool {
-        !self.network_idle && self.milliseconds <= 0.0
+        self.quiet < ROUNDING && self.time < ROUNDING
+    }
+
+    /// What is left until the next frame or the end.
+    fn until_next_frame(&self) -> f64 {
+        FRAME_INTERVAL.min(if self.quiet < ROUNDING { self.time } else { self.quiet })
+    }
+
+    /// How long a request may hold up a page's clock: a page may request something for ever, but it is
+    /// not captured before its network is idle, if that is what it is waited for.
+    fn patience(&self) -> f64 {
+        if self.quiet < ROUNDING { self.time } else { f64::INFINITY }
+    }
+
+    /// So many milliseconds have passed on the page, and this is its state now.
+    fn pass(&mut self, milliseconds: f64, state: &LoadState) {
+        if self.quiet < ROUNDING {
+            self.time -= milliseconds;
+        } else if state.since != self.since || !state.is_quiet(Instant::now()) {
+            self.quiet = NETWORK_IDLE;
+            self.since = state.since;
+        } else {
+            self.quiet -= milliseconds;
+        }
     }
 }
 
@@ -128,8 +157,11 @@ pub(super) async fn settle(
     clock: Clock,
     needs_frame: bool,
 ) -> Result<Settled, JobError> {
-    let mut left =
-        Left { network_idle: options.until == WaitUntil::NetworkIdle, milliseconds: options.timeout.get() };
+    let mut left = Left {
+        quiet: if options.until == WaitUntil::NetworkIdle { NETWORK_IDLE } else { 0.0 },
+        since: rendering.load_state().since,
+        time: options.timeout.get(),
+    };
     if !rendering.draws_on_command() {
         let script_ran = has_script_run(rendering, before).await?;
         pass_real_time(rendering, &mut left, Clock::Real).await?;
@@ -148,27 +180,22 @@ pub(super) async fn settle(
     if left.is_none() {
         return Ok(Settled { waiting: Some(Waiting::RealTime), script_ran });
     }
-    if !has_script_run(rendering, before).await? {
-        let document = MainDocument { session: rendering.session, main_frame: rendering.main_frame };
-        let is_still = !rendering.load_state().may_change
-            && stillness::has_still_markup(document, source).await?
-            && !rendering.load_state().may_change;
-        if is_still && !rendering.load_state().is_requesting(Instant::now()) {
-            return Ok(Settled { waiting: Some(Waiting::Skipped), script_ran: false });
-        }
-    } else {
-        until_idle(rendering).await?;
-        // What the page has begun to request or to run meanwhile.
+    if is_still(rendering, source, before).await? {
+        return Ok(Settled { waiting: Some(Waiting::Skipped), script_ran: false });
+    }
+    while !until_idle(rendering, &mut left).await? {
+        // What the page has begun meanwhile.
         pass_real_time(rendering, &mut left, clock).await?;
     }
     if left.is_none() {
         return Ok(Settled { waiting: Some(Waiting::RealTime), script_ran: true });
     }
     let mut time = VirtualTimeDriver::start(rendering).await?;
-    if left.network_idle {
-        time.pass_quiet(NETWORK_IDLE.as_secs_f64() * 1_000.0).await?;
+    while !left.is_none() {
+        let step = left.until_next_frame();
+        time.step(step, left.patience()).await?;
+        left.pass(step, &time.load_state());
     }
-    time.pass(left.milliseconds).await?;
     Ok(Settled { waiting: Some(Waiting::VirtualTime), script_ran: true })
 }
 
@@ -186,6 +213,53 @@ async fn has_script_run(rendering: &Rendering<'_>, before: RendererMetrics) -> R
     Ok(stillness::metrics(rendering.session).await?.script != before.script)
 }
 
+/// Whether the page is proven to stand still.
+async fn is_still(
+    rendering: &Rendering<'_>,
+    source: &Source,
+    before: RendererMetrics,
+) -> Result<bool, JobError> {
+    if has_script_run(rendering, before).await? || rendering.load_state().may_change {
+        return Ok(false);
+    }
+    let document = MainDocument { session: rendering.session, main_frame: rendering.main_frame };
+    let has_still_markup = stillness::has_still_markup(document, source).await?;
+    let state = rendering.load_state();
+    Ok(has_still_markup && !state.may_change && !state.is_requesting(Instant::now()))
+}
+
+/// Lets real time pass, frame by frame, until the page's main thread is idle or nothing is left: a script
+/// that measures how long it runs must not meet a clock that stands still. False if the page has begun
+/// what needs real time.
+///
+/// Every frame is run, however late, and carries the time at which it was due, so that how many there are
+/// and what time they see does not depend on the machine.
+async fn until_idle(rendering: &mut Rendering<'_>, left: &mut Left) -> Result<bool, JobError> {
+    let mut passed = 0.0;
+    while !left.is_none() && passed < MAX_BUSY {
+        let tasks = stillness::metrics(rendering.session).await?.tasks;
+        let mut sampled = 0.0;
+        for frame in 1..=REAL_FRAMES {
+            let step = left.until_next_frame();
+            rendering.due_frame(step, frame == REAL_FRAMES).await?;
+            sampled += step;
+            let state = rendering.load_state();
+            left.pass(step, &state);
+            if state.needs_real_time || state.is_requesting(Instant::now()) {
+                return Ok(false);
+            }
+            if left.is_none() {
+                return Ok(true);
+            }
+        }
+        passed += sampled;
+        if stillness::metrics(rendering.session).await?.tasks - tasks < sampled / 1_000.0 * IDLE_SHARE {
+            break;
+        }
+    }
+    Ok(true)
+}
+
 /// Lets real time pass: until what is left has passed, or, unless the clock is real, until nothing goes
 /// on that needs it.
 async fn pass_real_time(
@@ -199,36 +273,13 @@ async fn pass_real_time(
         if clock == Clock::Virtual && !state.needs_real_time && !state.is_requesting(at) {
             return Ok(());
         }
-        let frame = if left.network_idle { FRAME_INTERVAL } else { FRAME_INTERVAL.min(left.milliseconds) };
-        sleep_until(at + Duration::from_secs_f64(frame / 1_000.0)).await;
+        sleep_until(at + Duration::from_secs_f64(left.until_next_frame() / 1_000.0)).await;
         if rendering.draws_on_command() {
             rendering.frame(FrameTime::Now, true).await?;
         }
         let now = Instant::now();
-        if left.network_idle {
-            let state = rendering.load_state();
-            left.network_idle = !state.is_quiet(now) || now < state.since + NETWORK_IDLE;
-        } else {
-            left.milliseconds -= (now - at).as_secs_f64() * 1_000.0;
-        }
+        left.pass((now - at).as_secs_f64() * 1_000.0, &rendering.load_state());
         at = now;
-    }
-    Ok(())
-}
-
-/// Waits in real time until the page's main thread has nothing to do: a script that measures how long it
-/// runs must not meet a clock that stands still.
-async fn until_idle(rendering: &mut Rendering<'_>) -> Result<(), JobError> {
-    let begun = Instant::now();
-    let mut tasks = stillness::metrics(rendering.session).await?.tasks;
-    while begun.elapsed() < MAX_BUSY {
-        let sampled = Instant::now();
-        sleep(IDLE_SAMPLE).await;
-        let now = stillness::metrics(rendering.session).await?.tasks;
-        if now - tasks < sampled.elapsed().as_secs_f64() * IDLE_SHARE {
-            break;
-        }
-        tasks = now;
     }
     Ok(())
 }

@@ -62,7 +62,7 @@ pub(super) fn may_change(markup: &str) -> bool {
     })
 }
 
-/// Counters of a page's renderer, in seconds.
+/// Counters of the main thread of a page, in seconds of its CPU time.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct RendererMetrics {
     /// Time that scripts of the page have run.

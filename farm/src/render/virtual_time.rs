@@ -1,8 +1,8 @@
 //! Virtual time: the page's clock advances as fast as the page can work.
 //!
-//! Time is granted in steps of one frame, and each step ends with that frame. A grant is matched to the
-//! report that it has passed by the order of Chromium's messages, so a late report is never taken for
-//! that of a later grant; the page has lived through every step that is counted.
+//! Time is granted in steps of one frame, and each step ends with that frame. A grant is matched to the report that it has passed by the order of Chromium's messages,
+//! so a late report is never taken for that of a later grant; the page has lived through every step that
+//! is counted.
 //!
 //! Invariant: how many frames a page gets in a time does not depend on the machine. A renderer that was
 //! in virtual time never leaves it, so its page has no other job.
@@ -16,9 +16,9 @@ use chromiumoxide_cdp::cdp::{
     },
     js_protocol::runtime::EvaluateParams,
 };
-use tokio::time::{Instant, timeout, timeout_at};
+use tokio::time::{Instant, timeout};
 
-use super::{JobError, page_events::LoadState, rendering::Rendering, stillness};
+use super::{JobError, page_events::LoadState, rendering::Rendering, stall::CHECK_INTERVAL, stillness};
 use crate::{
     begin_frames::{FRAME_INTERVAL, FrameTime},
     cdp::CdpError,
@@ -31,13 +31,12 @@ const UNDRAWN_FRAMES: u32 = 2;
 /// A page's idle callbacks follow frames in which a script had something to do. This gives every frame
 /// something. It runs in a world of its own: the page may have replaced `requestAnimationFrame`.
 const KEEP_ALIVE_FRAMES: &str = "(function next() { requestAnimationFrame(next) })()";
-/// How long a renderer may take for one step while no request is in progress, before the page is taken
-/// for one that does not live in virtual time: a script that loops until a time has passed never ends
-/// there, because the clock stands still while it runs.
-const STEP_TIMEOUT: Duration = Duration::from_millis(2_500);
 /// Tasks after which time goes on although the page has more of them, as in headless Chromium's own
 /// `--virtual-time-budget`.
 const MAX_STARVED_TASKS: i64 = 1_000;
+
+/// How often a page whose requests hold its clock is asked whether its main thread is alive.
+const MAIN_THREAD_INTERVAL: Duration = Duration::from_millis(2_500);
 
 /// Drives the virtual time of one page.
 pub(super) struct VirtualTimeDriver<'r, 'a> {
@@ -51,40 +50,18 @@ pub(super) struct VirtualTimeDriver<'r, 'a> {
 }
 
 impl<'r, 'a> VirtualTimeDriver<'r, 'a> {
-    /// Puts the page into virtual time, which stands still until it is granted.
+    /// Puts the page into virtual time, which stands still until it is granted. A page that is in virtual
+    /// time already goes on.
     pub(super) async fn start(rendering: &'r mut Rendering<'a>) -> Result<Self, JobError> {
-        rendering.enter_virtual_time().await?;
-        Ok(Self::resume(rendering))
-    }
-
-    /// Goes on with a page that is in virtual time.
-    pub(super) fn resume(rendering: &'r mut Rendering<'a>) -> Self {
-        Self { rendering, undrawn: 0, kept_alive: None, ignores_requests: false }
-    }
-
-    /// Lets so many milliseconds of virtual time pass.
-    pub(super) async fn pass(&mut self, milliseconds: f64) -> Result<(), JobError> {
-        let mut left = milliseconds;
-        while left > 0.0 {
-            left -= self.step(left).await?;
+        if !rendering.is_in_virtual_time() {
+            rendering.enter_virtual_time().await?;
         }
-        Ok(())
+        Ok(Self { rendering, undrawn: 0, kept_alive: None, ignores_requests: false })
     }
 
-    /// Lets virtual time pass until no request was in progress for so many milliseconds of it.
-    pub(super) async fn pass_quiet(&mut self, milliseconds: f64) -> Result<(), JobError> {
-        let (mut left, mut since) = (milliseconds, self.state().since);
-        while left > 0.0 {
-            let passed = self.step(f64::INFINITY).await?;
-            let state = self.state();
-            left = if state.is_quiet(Instant::now()) && state.since == since {
-                left - passed
-            } else {
-                milliseconds
-            };
-            since = state.since;
-        }
-        Ok(())
+    /// How far the page has loaded.
+    pub(super) fn load_state(&self) -> LoadState {
+        self.rendering.load_state()
     }
 
     /// Lets virtual time pass until `step` is done, which waits for what the page does.
@@ -94,7 +71,7 @@ impl<'r, 'a> VirtualTimeDriver<'r, 'a> {
     ) -> Result<T, JobError> {
         let passing = async {
             loop {
-                if let Err(error) = self.step(f64::INFINITY).await {
+                if let Err(error) = self.step(FRAME_INTERVAL, f64::INFINITY).await {
                     return error;
                 }
             }
@@ -106,30 +83,29 @@ impl<'r, 'a> VirtualTimeDriver<'r, 'a> {
         }
     }
 
-    /// Grants one frame's time or what is left, whichever is less, waits until the page has lived through
-    /// it, runs the frame, and returns the milliseconds.
-    async fn step(&mut self, left: f64) -> Result<f64, JobError> {
-        let granted = FRAME_INTERVAL.min(left);
+    /// Lets so many milliseconds pass, at most those between two frames, and runs the next frame. Where a
+    /// request holds the page's clock for longer than `patience` milliseconds of real time, it goes on
+    /// without it.
+    pub(super) async fn step(&mut self, milliseconds: f64, patience: f64) -> Result<(), JobError> {
         self.keep_alive().await?;
         let policy = if self.ignores_requests {
             VirtualTimePolicy::Advance
         } else {
             VirtualTimePolicy::PauseIfNetworkFetchesPending
         };
-        let grant = self.grant(policy, granted).await?;
-        if !self.expired(grant, left).await? {
-            // The clock of this page will not go on by itself within the time that it is waited for.
+        let grant = self.grant(policy, milliseconds).await?;
+        if !self.expired(grant, patience).await? {
             self.ignores_requests = true;
-            let grant = self.grant(VirtualTimePolicy::Advance, granted).await?;
+            let grant = self.grant(VirtualTimePolicy::Advance, milliseconds).await?;
             self.expired(grant, f64::INFINITY).await?;
         }
-        let drawn = self.undrawn >= UNDRAWN_FRAMES || granted < FRAME_INTERVAL;
+        let drawn = self.undrawn >= UNDRAWN_FRAMES;
         self.undrawn = if drawn { 0 } else { self.undrawn + 1 };
-        self.rendering.frame(FrameTime::After(granted), drawn).await?;
-        if self.state().needs_real_time {
+        self.rendering.frame(FrameTime::After(milliseconds), drawn).await?;
+        if self.load_state().needs_real_time {
             return Err(JobError::NeedsRealTime);
         }
-        Ok(granted)
+        Ok(())
     }
 
     async fn grant(&self, policy: VirtualTimePolicy, milliseconds: f64) -> Result<u64, JobError> {
@@ -138,88 +114,71 @@ impl<'r, 'a> VirtualTimeDriver<'r, 'a> {
             max_virtual_time_task_starvation_count: Some(MAX_STARVED_TASKS),
             ..SetVirtualTimePolicyParams::new(policy)
         };
-        let reply = self.rendering.session.start(&grant)?.reply().await?;
+        let mut call = self.rendering.session.start(&grant)?;
+        let reply = self.rendering.done_by_page(call.reply()).await?;
         reply.parse::<serde::de::IgnoredAny>()?;
         Ok(reply.sequence())
     }
 
-    /// Waits until a grant has passed; false if requests hold it up for as long in real time as is left.
+    /// Waits until a grant has passed; false if requests hold it up for `patience`
+    /// milliseconds of real time.
     ///
     /// # Errors
     /// [`JobError::NeedsRealTime`] if the page does not get through it for another reason.
-    async fn expired(&mut self, grant: u64, left: f64) -> Result<bool, JobError> {
-        let mut begun = Instant::now();
-        let mut idle_since = begun;
-        let wait = if left.is_finite() {
-            Duration::from_secs_f64(left.max(FRAME_INTERVAL) / 1_000.0)
-        } else {
-            STEP_TIMEOUT
-        };
-        loop {
-            let state = self.state();
-            if state.budget_expired > grant {
-                return Ok(true);
-            }
-            let now = Instant::now();
-            let until = if state.requests > 0 && !self.ignores_requests {
-                // The page's clock stands still for the network, whose time is real.
-                idle_since = now;
-                let until = begun + wait;
-                if now >= until {
-                    if left.is_finite() {
-                        return Ok(false);
-                    }
-                    self.check_main_thread().await?;
-                    begun = Instant::now();
-                }
-                until.max(now)
-            } else if now >= idle_since + STEP_TIMEOUT {
-                return Err(not_lived_through());
-            } else {
-                idle_since + STEP_TIMEOUT
-            };
-            let state = &mut self.rendering.state;
-            match timeout_at(until, state.changed()).await {
-                // The handler has ended, and with it the job.
+    async fn expired(&mut self, grant: u64, patience: f64) -> Result<bool, JobError> {
+        let begun = Instant::now();
+        let mut stall = self.rendering.stall_meter();
+        let mut asked = begun;
+        while self.load_state().budget_expired <= grant {
+            let changed = self.rendering.state.changed();
+            let overdue = match timeout(CHECK_INTERVAL, changed).await {
+                // The event handler has ended, and with it the job.
                 Ok(Err(_)) => std::future::pending().await,
-                Ok(Ok(())) | Err(_) => {}
+                Ok(Ok(())) => false,
+                Err(_) => true,
+            };
+            let state = self.load_state();
+            if state.requests == 0 || self.ignores_requests {
+                if overdue {
+                    stall.check()?;
+                }
+                continue;
+            }
+            // The page's clock stands still for the network, whose time is real.
+            stall.reset();
+            if begun.elapsed().as_secs_f64() * 1_000.0 >= patience.max(FRAME_INTERVAL) {
+                return Ok(false);
+            }
+            if asked.elapsed() >= MAIN_THREAD_INTERVAL {
+                self.check_main_thread().await?;
+                asked = Instant::now();
             }
         }
+        Ok(true)
     }
 
     /// Finds out whether the page's main thread is what holds up its requests.
     async fn check_main_thread(&self) -> Result<(), JobError> {
-        match timeout(STEP_TIMEOUT, stillness::metrics(self.rendering.session)).await {
-            Ok(metrics) => Ok(metrics.map(drop)?),
-            Err(_) => Err(not_lived_through()),
-        }
+        self.rendering.done_by_page(stillness::metrics(self.rendering.session)).await.map(drop)
     }
 
     /// Sees to it that the current document has something to do in every frame.
     async fn keep_alive(&mut self) -> Result<(), JobError> {
-        let document = self.state().documents;
+        let document = self.load_state().documents;
         if self.kept_alive.replace(document) == Some(document) {
             return Ok(());
         }
         let session = self.rendering.session;
-        match session.call(&CreateIsolatedWorldParams::new(self.rendering.main_frame.to_owned())).await {
+        let world = CreateIsolatedWorldParams::new(self.rendering.main_frame.to_owned());
+        match self.rendering.done_by_page(session.call(&world)).await {
             Ok(world) => {
                 let mut script = EvaluateParams::new(KEEP_ALIVE_FRAMES);
                 script.context_id = Some(world.execution_context_id);
                 Ok(session.send(&script)?)
             }
             // Navigated to its next document, which is given it then.
-            Err(CdpError::Refused { .. }) => Ok(()),
-            Err(error) => Err(error.into()),
+            Err(JobError::Cdp(CdpError::Refused { .. })) => Ok(()),
+            Err(error) => Err(error),
         }
     }
-
-    fn state(&self) -> LoadState {
-        *self.rendering.state.borrow()
-    }
-}
-
-fn not_lived_through() -> JobError {
-    tracing::debug!("a page does not get through its virtual time");
-    JobError::NeedsRealTime
 }

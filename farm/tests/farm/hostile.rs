@@ -72,19 +72,47 @@ async fn popups(shared: Arc<Shared>) {
     assert_eq!(shared.site.visits(), before);
 }
 
-async fn endings(_: Arc<Shared>) {
-    let farm = farm(|_| {}).await;
-    // The first is not there any more; each of the others leaves a page of some kind, or none that is
-    // ever done.
-    for page in
-        ["<script>window.close()</script>", "<script>document.open()</script>", "<script>stop()</script>x"]
-    {
-        match farm.render(&html(page), Duration::from_secs(10)).await {
-            Err(Refusal::PageClosed) if page.contains("close") => {}
-            Err(Refusal::LoadStopped) if page.contains("stop") => {}
-            Ok(_) if page.contains("open") => {}
-            outcome => panic!("{page}: {:?}", outcome.map(drop)),
+async fn endings(shared: Arc<Shared>) {
+    let site = &shared.site;
+    let host = || "page.test".to_owned();
+    let unnamed = || "the page's destination".to_owned();
+    let refresh = |url: &str| format!("<meta http-equiv=refresh content='0;url={url}'>x");
+    // Each at once: the deadline is far away.
+    let limit = Duration::from_mins(5);
+    for (name, mut job, refusal) in [
+        ("close", html("<script>close()</script>"), Refusal::PageClosed),
+        (
+            "print and close",
+            html("x<script>onload = () => { print(); close() }</script>"),
+            Refusal::PageClosed,
+        ),
+        ("stop", html("<script>stop()</script>x"), Refusal::LoadStopped),
+        (
+            "stop with a picture",
+            html(&format!("<img src='{}'><script>stop()</script>", site.at("/never"))),
+            Refusal::LoadStopped,
+        ),
+        ("broken off", url(&site.at("/broken")), Refusal::ConnectionFailed { host: host() }),
+        ("refresh to nobody", html(&refresh(&site.closed())), Refusal::ConnectionRefused { host: host() }),
+        (
+            "refresh to no name",
+            html(&refresh("http://nowhere.invalid/")),
+            Refusal::NameNotFound { host: "nowhere.invalid".to_owned() },
+        ),
+        ("refresh to no TLS", html(&refresh(&site.without_tls())), Refusal::Tls { host: host() }),
+    ] {
+        if name.starts_with("refresh") || name.starts_with("print") {
+            job.wait_for_timeout = 2_000.0.try_into().unwrap();
+        }
+        let outcome = shared.farm.render(&job, limit).await.map(drop);
+        match (outcome, refusal) {
+            // A name server that does not answer is not the page's fault.
+            (Err(Refusal::NameServerFailed), Refusal::NameNotFound { .. }) => {}
+            (Err(Refusal::NameNotFound { host }), Refusal::NameNotFound { .. }) => {
+                assert!(["nowhere.invalid", &unnamed()].contains(&host.as_str()), "{host}");
+            }
+            (outcome, refusal) => assert_eq!(outcome, Err(refusal), "{name}"),
         }
     }
-    farm.shutdown().await;
+    shared.farm.render(&html("<script>document.open()</script>"), limit).await.unwrap();
 }

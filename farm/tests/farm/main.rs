@@ -12,6 +12,7 @@ mod leaks;
 mod lifecycle;
 mod patience;
 mod support;
+mod time;
 mod urls;
 
 use std::{process::ExitCode, sync::Arc};
@@ -34,6 +35,7 @@ fn main() -> ExitCode {
         leaks::TESTS,
         lifecycle::TESTS,
         patience::TESTS,
+        time::TESTS,
         urls::TESTS,
     ]
     .concat();

@@ -100,6 +100,17 @@ pub(crate) fn dimensions(file: &Rendered) -> (u32, u32) {
     (image.width(), image.height())
 }
 
+/// The text of a PDF, read by a program that is not Chromium.
+pub(crate) fn pdf_text(file: &Rendered) -> String {
+    use std::io::Write as _;
+    let mut pdf = tempfile::NamedTempFile::new().unwrap();
+    pdf.write_all(&file.bytes).unwrap();
+    let output = std::process::Command::new("pdftotext").arg(pdf.path()).arg("-").output();
+    let output = output.expect("pdftotext of poppler-utils");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap()
+}
+
 /// The colour in the middle of a picture.
 pub(crate) fn middle(file: &Rendered) -> [u8; 3] {
     colour(&file.bytes)

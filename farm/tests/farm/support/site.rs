@@ -33,6 +33,9 @@ const FRAME: &str = "<body style='background:gold'><script>setTimeout(() => {\
 const TIMERS: &str = "<!doctype html><html style='background:red'><script>let n = 0; (function again() {\
     ++n < 10 ? setTimeout(again, 50) : document.documentElement.style.background = 'green' })()</script>";
 
+const WORKER: &str = "<!doctype html><html style='background:red'><script>\
+    new Worker('/worker.js').onmessage = () => document.documentElement.style.background = 'green'</script>";
+
 const SPECULATES: &str = "<!doctype html><script type=speculationrules>\
     {\"prefetch\":[{\"urls\":[\"/cookie\"],\"eagerness\":\"immediate\"}],\
     \"prerender\":[{\"urls\":[\"/cookie?2\"],\"eagerness\":\"immediate\"}]}</script>\
@@ -66,6 +69,12 @@ impl Site {
             .route("/script.js", get(async || typed("text/javascript", "bar(110); done()")))
             .route("/json", get(async || typed("application/json", r#"{ "width": 130 }"#)))
             .route("/events", get(async || typed("text/event-stream", "data: 1\n\ndata: 2\n\ndata: 3\n\n")))
+            .route("/worker", get(async || Html(WORKER)))
+            .route(
+                "/worker.js",
+                get(async || typed("text/javascript", "fetch('/json').then(() => postMessage(0))")),
+            )
+            .route("/broken", get(broken))
             .route("/frame", get(async || Html(FRAME)))
             .route("/speculates", get(async || Html(SPECULATES)))
             .route("/timers", get(async || Html(TIMERS)))
@@ -156,6 +165,12 @@ async fn large() -> impl IntoResponse {
 async fn late_style() -> impl IntoResponse {
     tokio::time::sleep(Duration::from_millis(700)).await;
     typed("text/css", "html { background: green }")
+}
+
+/// A page that breaks off in the middle.
+async fn broken() -> Response {
+    let chunks = futures::stream::iter([Ok("<!doctype html><p>part"), Err(std::io::Error::other("broken"))]);
+    ([(header::CONTENT_TYPE, "text/html")], axum::body::Body::from_stream(chunks)).into_response()
 }
 
 async fn tweet(State(canary): State<Arc<AtomicUsize>>) -> &'static str {

@@ -1,0 +1,369 @@
+//! The time of pages: each is captured after the time it was to have, in the state it has then, whatever
+//! the machine does meanwhile; and where waiting is skipped, it would have changed nothing.
+
+use std::{
+    process::{Child, Command, Stdio},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use futures::{StreamExt as _, stream};
+use nix::{
+    sys::signal::{Signal, kill},
+    unistd::Pid,
+};
+use platen_farm::Rendered;
+use platen_shared::{
+    format::WaitUntil,
+    job::{RenderJob, WaitMs},
+};
+
+use crate::{
+    Test,
+    support::{
+        GREEN, PATIENCE, Shared, colour, farm, html, leftovers, middle, pdf, pdf_text, program::Program,
+        site, url,
+    },
+};
+
+pub(crate) const TESTS: &[Test] = &[
+    ("a page's clock goes on while its script runs", |s| Box::pin(busy_scripts(s))),
+    ("a PDF is made of a page that loads something when it is printed", |s| Box::pin(printing(s))),
+    ("a page has had its callbacks before it is captured", |s| Box::pin(callbacks(s))),
+    ("the network is idle when nothing of the page can end any more", |s| Box::pin(network(s))),
+    ("waiting is skipped only where nothing can change", |s| Box::pin(stillness(s))),
+    ("a wait is not cut short by renderers that stall", |s| Box::pin(stalls(s))),
+    ("the same job gives the same picture on a machine that is overloaded", |s| Box::pin(determinism(s))),
+];
+
+fn waiting(markup: &str, milliseconds: f64) -> RenderJob {
+    let mut job = html(markup);
+    job.wait_for_timeout = WaitMs::try_from(milliseconds).unwrap();
+    job
+}
+
+const HEAD: &str = "<!doctype html><html style='background:red'><script>\
+    const done = () => document.documentElement.style.background = 'green';\
+    const spin = time => { const begun = Date.now(); while (Date.now() - begun < time); };\
+    const tick = () => { const begun = Date.now(); for (let n = 0; n < 3e8; n++) if (Date.now() > begun) return true }\
+    </script>";
+
+async fn busy_scripts(shared: Arc<Shared>) {
+    for page in [
+        // While it loads, once it has loaded, and late in a wait.
+        "<script>spin(20); done()</script>",
+        "<script>onload = () => { spin(20); setTimeout(() => { spin(20); done() }) }</script>",
+        "<script>setTimeout(() => { spin(20); done() }, 600)</script>",
+        "<script>requestAnimationFrame(() => { spin(30); tick() && done() })</script>",
+    ] {
+        let file = shared.render(&waiting(&format!("{HEAD}{page}"), 800.0)).await.unwrap();
+        assert_eq!(middle(&file), GREEN, "{page}");
+    }
+    // The page of an earlier job that waited.
+    for _ in 0..4 {
+        shared.render(&waiting("<script>setTimeout(() => 0, 100)</script>", 300.0)).await.unwrap();
+        let file = shared.render(&html(&format!("{HEAD}<script>tick() && done()</script>"))).await.unwrap();
+        assert_eq!(middle(&file), GREEN);
+    }
+}
+
+async fn printing(shared: Arc<Shared>) {
+    let picture =
+        "data:image/svg+xml,<svg xmlns=%22http://www.w3.org/2000/svg%22 width=%2290%22 height=%2290%22/>";
+    let site = &shared.site;
+    for (page, text) in [
+        (format!("<p>top<p style='margin-top:9000px'><img loading=lazy src='{picture}'>below"), "below"),
+        (
+            format!("<p style='margin-top:9000px'><iframe loading=lazy srcdoc='<p>framed'></iframe>below"),
+            "below",
+        ),
+        (
+            format!("<p style='margin-top:9000px'><img loading=lazy src='{}'>below", site.at("/picture.svg")),
+            "below",
+        ),
+        (
+            format!(
+                "<p>top<script>onbeforeprint = () => {{ const image = new Image; image.src = '{picture}';\
+                 document.body.append(image, 'printed') }}</script>"
+            ),
+            "printed",
+        ),
+        (
+            "<p>top<script>matchMedia('print').onchange = event => event.matches && \
+             document.body.append('printed')</script>"
+                .to_owned(),
+            "printed",
+        ),
+    ] {
+        for wait in [0.0, 300.0] {
+            let mut job = waiting(&format!("<!doctype html>{page}<script>0</script>"), wait);
+            job.output = pdf();
+            let file = shared.render(&job).await.unwrap();
+            assert!(pdf_text(&file).contains(text), "{page} after {wait} ms: {}", pdf_text(&file));
+        }
+    }
+}
+
+async fn callbacks(shared: Arc<Shared>) {
+    let page = format!(
+        "{HEAD}<body style='margin:0'><p id=a style='margin:0;height:20px'>x</p><script>\
+         const seen = new Set, see = name => {{ seen.add(name); document.body.append(` ${{name}} `);\
+           if (seen.size === 3) done() }};\
+         requestAnimationFrame(() => see('framed'));\
+         new ResizeObserver(() => see('resized')).observe(a);\
+         new IntersectionObserver(() => see('intersected')).observe(a);</script>"
+    );
+    for wait in [0.0, 1.0, 100.0] {
+        let file = shared.render(&waiting(&page, wait)).await.unwrap();
+        assert_eq!(middle(&file), GREEN, "after {wait} ms");
+        let mut job = waiting(&page, wait);
+        job.output = pdf();
+        let text = pdf_text(&shared.render(&job).await.unwrap());
+        for name in ["framed", "resized", "intersected"] {
+            assert!(text.contains(name), "{name} after {wait} ms in {text}");
+        }
+    }
+}
+
+async fn network(shared: Arc<Shared>) {
+    let site = &shared.site;
+    let idle = |markup: &str| {
+        let mut job = html(&format!("{HEAD}{markup}"));
+        job.wait_until = WaitUntil::NetworkIdle;
+        job
+    };
+    let at = |path: &str| site.at(path);
+    let worker = format!(
+        "const load = async () => {{ await fetch('{}'); postMessage(0) }}; setTimeout(load, 50)",
+        at("/json")
+    );
+    for page in [
+        "<script>new Worker('data:text/javascript,postMessage(0)').onmessage = done</script>".to_owned(),
+        // What a worker requests is the page's doing.
+        format!("<script>new Worker(URL.createObjectURL(new Blob([`{worker}`]))).onmessage = done</script>"),
+        "<script>done(); setTimeout(() => location = 'mailto:a@b.test', 50)</script>".to_owned(),
+        "<script>done(); onload = () => location = 'mailto:a@b.test'</script>".to_owned(),
+        "<iframe src='mailto:a@b.test'></iframe><script>done()</script>".to_owned(),
+        "<script>done(); location = 'mailto:a@b.test'</script>".to_owned(),
+        format!("<script>done(); setTimeout(() => location = '{}', 50)</script>", at("/empty")),
+        format!("<script>navigator.sendBeacon('{}', 'x'); done()</script>", at("/json")),
+        format!("<a id=a ping='{}' href='#x'></a><script>a.click(); done()</script>", at("/json")),
+        format!("<script>done(); new EventSource('{}')</script>", at("/events")),
+        format!(
+            "<link rel=preload as=image href='{0}'><img src='{0}'><img src='{0}'><script>done()</script>",
+            at("/picture.svg")
+        ),
+        format!(
+            "<script>const c = new AbortController; fetch('{}', {{ signal: c.signal }}).catch(done);\
+             setTimeout(() => c.abort(), 100)</script>",
+            at("/never")
+        ),
+        "<script>try { new SharedWorker('data:text/javascript,') } catch {} done()</script>".to_owned(),
+    ] {
+        let file = shared.render(&idle(&page)).await;
+        assert_eq!(middle(&file.unwrap_or_else(|error| panic!("{page}: {error}"))), GREEN, "{page}");
+    }
+    let mut page = url(&at("/worker"));
+    page.wait_until = WaitUntil::NetworkIdle;
+    assert_eq!(middle(&shared.render(&page).await.unwrap()), GREEN);
+}
+
+/// Two frames of one pixel: red for a tenth of a second, then green.
+const ANIMATED_GIF: &str = "data:image/gif;base64,R0lGODlhAQABAPAAAP8AAACAACH5BAAKAAAALAAAAAABAAEAAAICRAEAIfkEAAoAAAAsAAAAAAEAAQAAAgJMAQA7";
+
+async fn stillness(shared: Arc<Shared>) {
+    let known: Vec<_> = site::HOSTS.iter().map(|host| format!("--resolve={host}=127.0.0.1")).collect();
+    let mut arguments = vec!["--browsers", "1"];
+    arguments.extend(known.iter().map(String::as_str));
+    let program = Program::start(&arguments).await;
+    let skipped = async || program.metric("platen_farm_waits_total{time=\"skipped\"}").await;
+    let site = &shared.site;
+    let green = |condition: &str| format!("<!doctype html><html style='background:{condition}'>");
+    let svg = |content: &str| {
+        let svg = format!("<svg xmlns='http://www.w3.org/2000/svg' width='9' height='9'>{content}</svg>");
+        format!(
+            "data:image/svg+xml,{}",
+            svg.replace('<', "%3C").replace('>', "%3E").replace('\'', "%22").replace('#', "%23")
+        )
+    };
+    let smil =
+        "<rect width='9' height='9' fill='red'><set attributeName='fill' to='green' begin='0.2s'/></rect>";
+    let changing = [
+        ("timer", format!("{HEAD}<script>setTimeout(done, 200)</script>")),
+        (
+            "timer of a script that has removed itself",
+            format!("{HEAD}<body onload='setTimeout(done, 200); this.removeAttribute(`onload`)'>"),
+        ),
+        ("SMIL", format!("<!doctype html><body style='margin:0'><svg width=320 height=240 viewBox='0 0 9 9' preserveAspectRatio=none>{smil}</svg>")),
+        ("SMIL of an image", format!("<!doctype html><body style='margin:0'><img width=320 height=240 src='{}'>", svg(smil))),
+        (
+            "animation",
+            "<!doctype html><style>@keyframes a { to { background: green } } html { background: red; animation: a 0s 0.2s forwards }</style>".to_owned(),
+        ),
+        (
+            "transition",
+            "<!doctype html><style>html { background: green; transition: background 0.2s; @starting-style { background: red } }</style>".to_owned(),
+        ),
+        (
+            "animation of a closed shadow tree",
+            "<!doctype html><body style='margin:0'><div><template shadowrootmode=closed><style>@keyframes a { to { background: green } }\
+             p { margin: 0; height: 240px; background: red; animation: a 0s 0.2s forwards }</style><p></p></template></div>".to_owned(),
+        ),
+        ("animated image", format!("<!doctype html><body style='margin:0'><img width=320 height=240 src='{ANIMATED_GIF}'>")),
+        ("animated background", format!("<!doctype html><html style='background: url({ANIMATED_GIF})'>")),
+        ("refresh", format!("<!doctype html><meta http-equiv=refresh content='0.2;url={}'>", site.at("/green"))),
+        ("frame", "<!doctype html><body style='margin:0'><iframe width=330 height=250 style='border:0' srcdoc=\"<body style='background:red'><script>setTimeout(() => document.body.style.background = 'green', 200)</script>\"></iframe>".to_owned()),
+        ("object", format!("<!doctype html><body style='margin:0'><object width=320 height=240 data=\"{}\"></object>", svg(&smil.replace("width='9' height='9'", "width='999' height='999'")))),
+    ];
+    for (name, page) in changing {
+        let response = program.post(&waiting(&page, 600.0)).send().await.unwrap();
+        let status = response.status();
+        assert_eq!(status, 200, "{name}");
+        assert_eq!(colour(&response.bytes().await.unwrap()), GREEN, "{name}");
+        assert_eq!(skipped().await, 0, "{name} was taken for a page that stands still");
+    }
+    // What changes no colour that could be compared is not taken for still either.
+    for page in [
+        "<input autofocus>",
+        "<progress></progress>",
+        "<marquee>x</marquee>",
+        "<video src='data:video/mp4;base64,AAAA' autoplay></video>",
+        "<audio></audio>",
+        "<embed src='data:image/svg+xml,x'>",
+        "<iframe></iframe>",
+        "<p onclick=0>x<script>0</script>",
+    ] {
+        assert_eq!(program.post(&waiting(page, 50.0)).send().await.unwrap().status(), 200);
+        assert_eq!(skipped().await, 0, "{page}");
+    }
+    let still = [
+        html(&green("green")),
+        html(
+            "<!doctype html><html style='background:green'><script type='application/ld+json'>{}</script><table><td>1</table>",
+        ),
+        html(
+            "<!doctype html><html style='background:green'><img src='data:image/gif;base64,R0lGODlhAQABAIAAAAAAAP///yH5BAEAAAAALAAAAAABAAEAAAIBRAA7'>",
+        ),
+        html(&format!(
+            "<!doctype html><html style='background:green'><img src='{}'>",
+            svg("<rect width='9' height='9'/>")
+        )),
+        html(&format!("<!doctype html><link rel=stylesheet href='{}'>", site.at("/late.css"))),
+        url(&site.at("/green")),
+    ];
+    for (number, mut job) in (1..).zip(still) {
+        job.wait_until = WaitUntil::NetworkIdle;
+        job.wait_for_timeout = 10_000.0.try_into().unwrap();
+        let file = program.post(&job).send().await.unwrap().bytes().await.unwrap();
+        assert_eq!(colour(&file), GREEN);
+        assert_eq!(skipped().await, number, "{:?}", job.source);
+    }
+    program.end().await;
+}
+
+/// Pages that change by timers and frames until `done`, a good while before a second has passed.
+const TIMED: &[&str] = &[
+    "<script>setTimeout(done, 900)</script>",
+    "<script>let n = 0; (function again() { ++n < 18 ? setTimeout(again, 50) : done() })()</script>",
+    "<script>let n = 0; setInterval(() => ++n === 9 && done(), 100)</script>",
+    "<script>let n = 0; requestAnimationFrame(function again() { ++n < 50 ? requestAnimationFrame(again) : done() })</script>",
+    "<style>p { opacity: 0; transition: opacity 0.4s }</style><p id=p>x<script>p.ontransitionend = done;\
+     setTimeout(() => p.style.opacity = 1, 400)</script>",
+    "<script>(async () => { for (let n = 0; n < 8; n++) await new Promise(then => setTimeout(then, 100)); done() })()</script>",
+];
+
+async fn stalls(_: Arc<Shared>) {
+    let farm = Program::start(&["--browsers", "2"]).await;
+    let over = Arc::new(AtomicBool::new(false));
+    let (stop, farm_id) = (Arc::clone(&over), farm.id());
+    let stopping = std::thread::spawn(move || {
+        for round in 0_u64.. {
+            if stop.load(Ordering::Relaxed) {
+                return;
+            }
+            let mut renderers = leftovers::below(farm_id);
+            renderers.retain(|process| process.command.contains("--type=renderer"));
+            let signal = |signal| {
+                for renderer in &renderers {
+                    let _ = kill(Pid::from_raw(renderer.id.cast_signed()), signal);
+                }
+            };
+            signal(Signal::SIGSTOP);
+            std::thread::sleep(Duration::from_millis(30 + round * 97 % 320));
+            signal(Signal::SIGCONT);
+            std::thread::sleep(Duration::from_millis(20 + round * 31 % 60));
+        }
+    });
+    let program = &farm;
+    let jobs = TIMED.iter().copied().cycle().take(36).map(|page| async move {
+        let job = waiting(&format!("{HEAD}{page}"), 1_000.0);
+        let response = program.post(&job).header("x-platen-deadline-ms", "120000").send().await.unwrap();
+        let status = response.status();
+        assert_eq!(status, 200, "{page}");
+        (page, colour(&response.bytes().await.unwrap()))
+    });
+    let files: Vec<_> = stream::iter(jobs).buffer_unordered(2).collect().await;
+    over.store(true, Ordering::Relaxed);
+    stopping.join().unwrap();
+    let wrong: Vec<_> = files.iter().filter(|(_, colour)| *colour != GREEN).collect();
+    assert!(wrong.is_empty(), "{wrong:?}");
+    farm.end().await;
+}
+
+/// Processes that keep every core busy, ended when dropped.
+struct BusyLoops(Vec<Child>);
+
+impl BusyLoops {
+    fn start() -> Self {
+        let cores = std::thread::available_parallelism().map_or(2, usize::from);
+        let one = || {
+            let mut command = Command::new("sh");
+            command.args(["-c", "while :; do :; done"]).stdin(Stdio::null()).spawn().unwrap()
+        };
+        Self((0..2 * cores).map(|_| one()).collect())
+    }
+}
+
+impl Drop for BusyLoops {
+    fn drop(&mut self) {
+        for child in &mut self.0 {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+async fn determinism(_: Arc<Shared>) {
+    // One browser, so that the machine is as idle as it can be in one of the rounds.
+    let farm = farm(|config| config.browsers = 1.try_into().ok()).await;
+    let pages = [
+        // How many frames, and how far an animation without an end has come.
+        "<p id=p>0<script>let n = 0; requestAnimationFrame(function again() { p.textContent = ++n; requestAnimationFrame(again) })</script>",
+        "<style>@keyframes a { to { transform: rotate(1turn) } } p { width: 90px; height: 90px; background: navy; animation: a 1.7s linear infinite }</style><p><script>0</script>",
+        "<style>@keyframes a { to { transform: rotate(1turn) } } p { width: 90px; height: 90px; background: navy; animation: a 1.7s linear infinite }</style><p>",
+        "<canvas id=c></canvas><script>let n = 0; const t = c.getContext('2d'); requestAnimationFrame(function again() { t.fillRect(n, n % 50, 3, 3); n += 2; requestAnimationFrame(again) })</script>",
+        "<p id=p>0<script>let n = 0; (function again() { p.textContent = ++n; n < 15 && requestIdleCallback(again) })()</script>",
+    ];
+    for page in pages {
+        let job = waiting(&format!("<!doctype html>{page}"), 700.0);
+        let first = farm.render(&job, PATIENCE).await.unwrap();
+        for round in 0..6 {
+            let busy = (round % 2 == 0).then(BusyLoops::start);
+            let file = farm.render(&job, PATIENCE).await.unwrap();
+            drop(busy);
+            if let Ok(d) = std::env::var("KEEP") {
+                std::fs::write(format!("{d}/{}-{round}.png", page.len()), &file.bytes).unwrap();
+                std::fs::write(format!("{d}/{}-first.png", page.len()), &first.bytes).unwrap();
+            }
+            assert!(pixels(&file) == pixels(&first), "round {round} of {page}");
+        }
+    }
+    farm.shutdown().await;
+}
+
+fn pixels(file: &Rendered) -> Vec<u8> {
+    image::load_from_memory(&file.bytes).unwrap().to_rgb8().into_raw()
+}
