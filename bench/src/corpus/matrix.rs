@@ -3,8 +3,6 @@
 //! Invariant: the reference is given more time before a page counts as different, and the farm is never
 //! given more than the mode says, save to see where a page that moves comes to rest.
 
-use std::fs;
-
 use anyhow::Result;
 
 use super::{
@@ -12,7 +10,7 @@ use super::{
     farm::Farm,
     page::{Milestone, Mode, Page},
     queue,
-    rendered::{Difference, Rendered},
+    rendered::{self, Difference, Rendered},
     report, say,
     verdict::{self, Outcome, Verdict},
 };
@@ -141,10 +139,7 @@ fn write_differences(
     all: &[&Vec<Outcome>; 3],
 ) -> Result<()> {
     let output = &corpus.options.output;
-    if output.exists() {
-        fs::remove_dir_all(output)?;
-    }
-    fs::create_dir_all(output)?;
+    rendered::make_room(output)?;
     for (number, verdict) in verdicts {
         let equal = matches!(verdict, Verdict::Repeated | Verdict::Equal | Verdict::EqualLater(_));
         if equal && !corpus.options.keep {

@@ -77,6 +77,14 @@ impl Rendered {
     }
 }
 
+/// An empty directory for files that differ.
+pub(super) fn make_room(directory: &Path) -> Result<()> {
+    if directory.exists() {
+        fs::remove_dir_all(directory)?;
+    }
+    Ok(fs::create_dir_all(directory)?)
+}
+
 /// The pixels of a PNG.
 pub(super) fn decode(png: &[u8]) -> Result<RgbaImage> {
     Ok(image::load_from_memory_with_format(png, image::ImageFormat::Png)?.into_rgba8())

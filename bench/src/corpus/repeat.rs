@@ -8,7 +8,7 @@ use super::{
     farm::Farm,
     page::{Milestone, Mode, Page},
     queue,
-    rendered::{Difference, Rendered},
+    rendered::{self, Rendered},
     say,
 };
 
@@ -26,13 +26,20 @@ pub(super) async fn run(corpus: &Corpus, times: usize) -> Result<usize> {
     let busy = condition(corpus, &farm, &cases, times).await?;
     drop(loops);
 
+    let output = &corpus.options.output;
+    rendered::make_room(output)?;
     let (mut failures, mut between) = (0, 0);
     for (((page, mode), idle), busy) in cases.iter().zip(&idle).zip(&busy) {
         let mut found = Vec::new();
-        for (condition, (_, unequal)) in [("idle", idle), ("busy", busy)] {
-            found.extend(unequal.iter().map(|text| format!("{condition}: {text}")));
+        for (condition, repeated) in [("idle", idle), ("busy", busy)] {
+            found.extend(repeated.unequal.iter().map(|text| format!("{condition}: {text}")));
+            for (side, file) in [("first", &repeated.first), ("other", &repeated.other)] {
+                if let (Some(file), Some(_)) = (file, &repeated.other) {
+                    file.write(output, &format!("{}.{mode}.{condition}.{side}", page.name))?;
+                }
+            }
         }
-        if let (Some(one), Some(other)) = (&idle.0, &busy.0)
+        if let (Some(one), Some(other)) = (&idle.first, &busy.first)
             && let Some(difference) = one.difference(other)?
         {
             between += 1;
@@ -51,8 +58,15 @@ pub(super) async fn run(corpus: &Corpus, times: usize) -> Result<usize> {
     Ok(failures)
 }
 
-/// The first file of a job, and in what others differ from it.
-type Repeated = (Option<Rendered>, Vec<String>);
+/// What the same job gave again and again.
+#[derive(Default)]
+struct Repeated {
+    first: Option<Rendered>,
+    /// In what others differ from the first.
+    unequal: Vec<String>,
+    /// One of those.
+    other: Option<Rendered>,
+}
 
 async fn condition(
     corpus: &Corpus,
@@ -72,18 +86,20 @@ async fn condition(
 }
 
 fn same(outcomes: &[Result<Rendered>]) -> Result<Repeated> {
-    let first = outcomes.iter().find_map(|outcome| outcome.as_ref().ok());
-    let mut unequal = Vec::new();
+    let mut repeated = Repeated::default();
     for outcome in outcomes {
-        match (first, outcome) {
-            (_, Err(error)) => unequal.push(format!("{error:#}")),
-            (Some(first), Ok(other)) => {
-                unequal.extend(first.difference(other)?.as_ref().map(Difference::to_string));
+        match (outcome, &repeated.first) {
+            (Err(error), _) => repeated.unequal.push(format!("{error:#}")),
+            (Ok(file), None) => repeated.first = Some(file.clone()),
+            (Ok(file), Some(first)) => {
+                if let Some(difference) = first.difference(file)? {
+                    repeated.unequal.push(difference.to_string());
+                    repeated.other.get_or_insert_with(|| file.clone());
+                }
             }
-            (None, Ok(_)) => {}
         }
     }
-    Ok((first.cloned(), unequal))
+    Ok(repeated)
 }
 
 #[cfg(test)]
@@ -94,10 +110,11 @@ mod tests {
     fn every_file_is_compared_with_the_first() {
         let document =
             |text: &str| Ok(Rendered::Document { pdf: bytes::Bytes::new(), text: text.to_owned() });
-        let (_, unequal) = same(&[document("a"), document("a"), document("b")]).unwrap();
-        assert_eq!(unequal.len(), 1);
-        let (first, unequal) = same(&[Err(anyhow::anyhow!("no answer")), document("a")]).unwrap();
-        assert!(first.is_some());
-        assert_eq!(unequal, ["no answer"]);
+        let repeated = same(&[document("a"), document("a"), document("b")]).unwrap();
+        assert_eq!(repeated.unequal.len(), 1);
+        assert!(repeated.other.is_some());
+        let repeated = same(&[Err(anyhow::anyhow!("no answer")), document("a")]).unwrap();
+        assert!(repeated.first.is_some() && repeated.other.is_none());
+        assert_eq!(repeated.unequal, ["no answer"]);
     }
 }

@@ -43,6 +43,7 @@ const THREADS: u64 = 3;
 /// Runs the jobs and gives the number of wrong files.
 pub(super) async fn run(corpus: &Corpus, jobs: usize) -> Result<usize> {
     ensure!(jobs < usize::from(u16::MAX), "at most {} jobs", u16::MAX);
+    rendered::make_room(&corpus.options.output)?;
     let farm = Farm::subject(corpus).await?;
     say(&format!("{jobs} jobs under stalls"));
     let stalls = Stalls::start(farm.pid(), corpus.seed);
@@ -75,10 +76,8 @@ async fn once(corpus: &Corpus, farm: &Farm, number: u16) -> Result<()> {
     let output = corpus.options.output.clone();
     tokio::task::spawn_blocking(move || {
         check(&file, format, number).inspect_err(|_| {
-            let written = fs::create_dir_all(&output).map_err(Into::into);
-            let _ = written.and_then(|()| {
-                Rendered::read(file.clone(), format)?.write(&output, &format!("stalls.{number}"))
-            });
+            let read = Rendered::read(file.clone(), format);
+            let _ = read.and_then(|wrong| wrong.write(&output, &format!("stalls.{number}")));
         })
     })
     .await?
