@@ -2,12 +2,16 @@
 
 use std::collections::BTreeMap;
 
-use super::{accepted::Accepted, page::Mode, verdict::Verdict};
+use super::{
+    accepted::Accepted,
+    page::{Milestone, Mode},
+    verdict::Verdict,
+};
 
-/// Prints every verdict that is not plain equality, then how many there are of each kind, and gives the
-/// number of failures that are not accepted.
+/// Prints every verdict that is not plain equality, then how many there are of each kind at each milestone,
+/// and gives the number of failures that are not accepted.
 pub(super) fn print(accepted: &Accepted, verdicts: Vec<(String, Mode, Verdict)>) -> usize {
-    let mut kinds: BTreeMap<&str, usize> = BTreeMap::new();
+    let mut kinds: BTreeMap<&str, [usize; 3]> = BTreeMap::new();
     let mut failures = 0;
     for (page, mode, verdict) in verdicts {
         let mut kind = verdict.kind();
@@ -20,14 +24,19 @@ pub(super) fn print(accepted: &Accepted, verdicts: Vec<(String, Mode, Verdict)>)
                 None => failures += 1,
             }
         }
-        *kinds.entry(kind).or_default() += 1;
+        let milestone = match mode.wait {
+            Milestone::Load => 0,
+            Milestone::Idle => 1,
+            Milestone::Second => 2,
+        };
+        kinds.entry(kind).or_default()[milestone] += 1;
         if kind == verdict.kind() && !matches!(verdict, Verdict::Equal | Verdict::Repeated) {
             println!("{page} {mode}: {kind}: {verdict}");
         }
     }
-    println!();
-    for (kind, count) in kinds {
-        println!("{count:6} {kind}");
+    println!("\n  load   idle second");
+    for (kind, [load, idle, second]) in kinds {
+        println!("{load:6} {idle:6} {second:6} {kind}");
     }
     failures
 }
