@@ -102,7 +102,8 @@ pub(super) fn all(directory: &Path) -> Result<Vec<Page>> {
     let mut pages = Vec::new();
     for category in fs::read_dir(directory.join("pages"))? {
         let category = category?.path();
-        if !category.is_dir() {
+        // What pages fetch is no page.
+        if !category.is_dir() || category.ends_with("data") {
             continue;
         }
         for file in fs::read_dir(&category)? {
