@@ -19,7 +19,7 @@ mod photo;
 mod repeat;
 mod report;
 mod soak;
-mod target;
+pub(crate) mod target;
 
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
@@ -169,7 +169,7 @@ async fn run_to_end(options: Options) -> Result<()> {
 }
 
 /// Homes of unprivileged users are below it, so they must be able to pass.
-fn open_directory() -> Result<tempfile::TempDir> {
+pub(crate) fn open_directory() -> Result<tempfile::TempDir> {
     use std::os::unix::fs::PermissionsExt as _;
     let directory = tempfile::Builder::new().prefix("platen-bench-").tempdir()?;
     std::fs::set_permissions(directory.path(), std::fs::Permissions::from_mode(0o711))?;

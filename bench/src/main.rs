@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 mod compare;
+mod corpus;
 mod edge;
 mod load;
 mod raw;
@@ -27,6 +28,8 @@ enum What {
     Edge(edge::Options),
     /// Platen beside its peers.
     Compare(compare::Options),
+    /// Real pages, rendered in virtual time and by a browser that draws by itself in real time.
+    Corpus(corpus::Options),
     #[command(hide = true)]
     Raw(raw::Options),
 }
@@ -36,6 +39,7 @@ async fn main() -> anyhow::Result<()> {
     match Arguments::parse().what {
         What::Edge(options) => edge::run(options).await,
         What::Compare(options) => compare::run(options).await,
+        What::Corpus(options) => corpus::run(options).await,
         What::Raw(options) => raw::run(options).await,
     }
 }

@@ -262,7 +262,7 @@ fn free_port() -> Result<u16> {
 }
 
 /// The address behind a text, once its line is whole.
-fn address_after(log: &str, text: &str) -> Option<SocketAddr> {
+pub(crate) fn address_after(log: &str, text: &str) -> Option<SocketAddr> {
     let (line, _) = log.split_once(text)?.1.split_once('\n')?;
     line.trim().parse().ok()
 }

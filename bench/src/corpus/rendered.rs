@@ -1,0 +1,187 @@
+//! Files that came back, and in what two of them differ.
+//!
+//! Invariant: pictures are compared pixel by pixel and exactly; documents by their pages and text.
+
+use std::{fmt, fs, path::Path, process::Command};
+
+use anyhow::{Context as _, Result, ensure};
+use bytes::Bytes;
+use image::RgbaImage;
+use tempfile::NamedTempFile;
+
+use super::page::Format;
+
+/// A file that was looked at.
+#[derive(Debug, Clone)]
+pub(super) enum Rendered {
+    Picture { png: Bytes },
+    Document { pdf: Bytes, text: String },
+}
+
+/// In what two files differ.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Difference {
+    Kinds,
+    Sizes((u32, u32), (u32, u32)),
+    Pixels {
+        count: usize,
+        /// Left, top, right and bottom, all of them inside.
+        bounds: [u32; 4],
+    },
+    Pages(usize, usize),
+    /// The first line that differs.
+    Text {
+        line: usize,
+        one: String,
+        other: String,
+    },
+}
+
+impl Rendered {
+    /// Reads a file; what is no file of its kind is an error.
+    pub(super) fn read(file: Bytes, format: Format) -> Result<Self> {
+        if format == Format::Png {
+            ensure!(file.starts_with(b"\x89PNG\r\n\x1a\n"), "the file is no PNG");
+            return Ok(Self::Picture { png: file });
+        }
+        ensure!(file.starts_with(b"%PDF-"), "the file is no PDF");
+        let text = pdf_text(&file)?;
+        Ok(Self::Document { pdf: file, text })
+    }
+
+    /// In what they differ, if they do.
+    pub(super) fn difference(&self, other: &Self) -> Result<Option<Difference>> {
+        match (self, other) {
+            // The same bytes are the same pixels.
+            (Self::Picture { png: one }, Self::Picture { png: other }) if one == other => Ok(None),
+            (Self::Picture { png: one }, Self::Picture { png: other }) => {
+                Ok(pixels(&decode(one)?, &decode(other)?))
+            }
+            (Self::Document { text: one, .. }, Self::Document { text: other, .. }) => Ok(texts(one, other)),
+            _ => Ok(Some(Difference::Kinds)),
+        }
+    }
+
+    /// Writes the file, and the first page of a document as a picture beside it.
+    pub(super) fn write(&self, directory: &Path, name: &str) -> Result<()> {
+        match self {
+            Self::Picture { png } => fs::write(directory.join(format!("{name}.png")), png)?,
+            Self::Document { pdf, .. } => {
+                let file = directory.join(format!("{name}.pdf"));
+                fs::write(&file, pdf)?;
+                let options = ["-png", "-r", "72", "-f", "1", "-l", "1", "-singlefile"];
+                poppler(Command::new("pdftoppm").args(options).arg(&file).arg(directory.join(name)))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// An empty directory for files that differ.
+pub(super) fn make_room(directory: &Path) -> Result<()> {
+    if directory.exists() {
+        fs::remove_dir_all(directory)?;
+    }
+    Ok(fs::create_dir_all(directory)?)
+}
+
+/// The pixels of a PNG.
+pub(super) fn decode(png: &[u8]) -> Result<RgbaImage> {
+    Ok(image::load_from_memory_with_format(png, image::ImageFormat::Png)?.into_rgba8())
+}
+
+/// The text of a document as it stands on its pages, each of which ends with a form feed.
+fn pdf_text(pdf: &[u8]) -> Result<String> {
+    let file = NamedTempFile::new()?;
+    fs::write(file.path(), pdf)?;
+    let text =
+        poppler(Command::new("pdftotext").args(["-layout", "-enc", "UTF-8"]).arg(file.path()).arg("-"))?;
+    Ok(String::from_utf8(text)?)
+}
+
+fn poppler(command: &mut Command) -> Result<Vec<u8>> {
+    let output = command.output().context("poppler-utils is not installed")?;
+    ensure!(output.status.success(), "poppler: {}", String::from_utf8_lossy(&output.stderr));
+    Ok(output.stdout)
+}
+
+fn pixels(one: &RgbaImage, other: &RgbaImage) -> Option<Difference> {
+    if one.dimensions() != other.dimensions() {
+        return Some(Difference::Sizes(one.dimensions(), other.dimensions()));
+    }
+    let mut found: Option<(usize, [u32; 4])> = None;
+    for ((x, y, pixel), other) in one.enumerate_pixels().zip(other.pixels()) {
+        if pixel != other {
+            let (count, [left, top, right, bottom]) = found.unwrap_or((0, [x, y, x, y]));
+            found = Some((count + 1, [left.min(x), top.min(y), right.max(x), bottom.max(y)]));
+        }
+    }
+    found.map(|(count, bounds)| Difference::Pixels { count, bounds })
+}
+
+fn texts(one: &str, other: &str) -> Option<Difference> {
+    let pages = |text: &str| text.matches('\u{c}').count();
+    if pages(one) != pages(other) {
+        return Some(Difference::Pages(pages(one), pages(other)));
+    }
+    if one == other {
+        return None;
+    }
+    let (mut lines, mut others) = (one.lines(), other.lines());
+    let mut line = 0;
+    loop {
+        line += 1;
+        let (one, other) = (lines.next(), others.next());
+        if one != other || one.is_none() {
+            let text = |line: Option<&str>| line.unwrap_or_default().trim().chars().take(60).collect();
+            return Some(Difference::Text { line, one: text(one), other: text(other) });
+        }
+    }
+}
+
+impl fmt::Display for Difference {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Kinds => f.write_str("files of two kinds"),
+            Self::Sizes(one, other) => write!(f, "{}×{} against {}×{}", one.0, one.1, other.0, other.1),
+            Self::Pixels { count, bounds: [left, top, right, bottom] } => {
+                write!(f, "{count} pixels in {left},{top} to {right},{bottom}")
+            }
+            Self::Pages(one, other) => write!(f, "{one} pages against {other}"),
+            Self::Text { line, one, other } => write!(f, "line {line}: {one:?} against {other:?}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use image::Rgba;
+
+    use super::*;
+
+    #[test]
+    fn pixels_that_differ_are_counted_and_bounded() {
+        let one = RgbaImage::from_pixel(10, 8, Rgba([1, 2, 3, 255]));
+        let mut other = one.clone();
+        assert_eq!(pixels(&one, &other), None);
+        other.put_pixel(7, 2, Rgba([1, 2, 4, 255]));
+        other.put_pixel(3, 5, Rgba([1, 2, 3, 254]));
+        assert_eq!(pixels(&one, &other), Some(Difference::Pixels { count: 2, bounds: [3, 2, 7, 5] }));
+        let larger = RgbaImage::new(10, 9);
+        assert_eq!(pixels(&one, &larger), Some(Difference::Sizes((10, 8), (10, 9))));
+    }
+
+    #[test]
+    fn texts_are_compared_by_page_and_line() {
+        assert_eq!(texts("a\nb\n\u{c}", "a\nb\n\u{c}"), None);
+        assert_eq!(texts("a\u{c}", "a\u{c}b\u{c}"), Some(Difference::Pages(1, 2)));
+        let difference = Difference::Text { line: 2, one: "b".into(), other: "c".into() };
+        assert_eq!(texts("a\n b\n\u{c}", "a\n c\n\u{c}"), Some(difference));
+    }
+
+    #[test]
+    fn what_is_no_file_is_refused() {
+        Rendered::read(Bytes::from_static(b"<html>"), Format::Png).unwrap_err();
+        Rendered::read(Bytes::from_static(b"<html>"), Format::Pdf).unwrap_err();
+    }
+}

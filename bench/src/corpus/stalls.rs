@@ -1,0 +1,174 @@
+//! Renderers that stand still for some time while their pages are waited for: no file may be wrong.
+//!
+//! Invariant: only renderers below the farm are stopped, and every one is continued.
+
+use std::{
+    fs,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicUsize, Ordering},
+    },
+    thread::{self, JoinHandle},
+    time::Duration,
+};
+
+use anyhow::{Context as _, Result, ensure};
+use bytes::Bytes;
+use nix::{
+    sys::signal::{Signal, kill},
+    unistd::Pid,
+};
+use platen_shared::{format::WaitUntil, job::Source};
+use platen_tests::procfs::{self, ProcessId};
+use rand::{Rng as _, SeedableRng as _, rngs::StdRng};
+
+use super::{
+    Corpus,
+    farm::Farm,
+    identity,
+    page::{self, Format},
+    queue,
+    rendered::{self, Rendered},
+    say, timed,
+};
+
+/// For how long a renderer is stopped, in milliseconds.
+const STALL_MS: std::ops::RangeInclusive<u64> = 30..=500;
+/// For how long all run in between, in milliseconds.
+const RUN_MS: std::ops::RangeInclusive<u64> = 5..=60;
+const WAIT_MS: u32 = 1_000;
+/// Threads that do so, so that several renderers can stand still at once.
+const THREADS: u64 = 3;
+
+/// Runs the jobs and gives the number of wrong files.
+pub(super) async fn run(corpus: &Corpus, jobs: usize) -> Result<usize> {
+    ensure!(jobs < usize::from(u16::MAX), "at most {} jobs", u16::MAX);
+    rendered::make_room(&corpus.options.output)?;
+    let farm = Farm::subject(corpus).await?;
+    say(&format!("{jobs} jobs under stalls"));
+    let stalls = Stalls::start(farm.pid(), corpus.seed);
+    let order = queue::shuffled(jobs, corpus.seed);
+    let outcomes = queue::all(&order, corpus.options.concurrency, async |number| {
+        let number = u16::try_from(number)?;
+        once(corpus, &farm, number).await
+    });
+    let outcomes = outcomes.await;
+    let stops = stalls.end();
+    let mut wrong = 0;
+    for (number, outcome) in outcomes.iter().enumerate() {
+        if let Err(error) = outcome {
+            wrong += 1;
+            println!("job {number} (way {}): {error:#}", timed::way(number));
+        }
+    }
+    println!("{wrong} wrong of {jobs}, renderers stopped {stops} times");
+    ensure!(stops > 0, "no renderer was ever stopped");
+    Ok(wrong)
+}
+
+async fn once(corpus: &Corpus, farm: &Farm, number: u16) -> Result<()> {
+    let ms = StdRng::seed_from_u64(corpus.seed ^ u64::from(number)).random_range(100..=900);
+    let format = if number.is_multiple_of(4) { Format::Pdf } else { Format::Png };
+    let source = Source::Html(timed::page(number, ms).try_into()?);
+    let account = format!("acc_stalls{}", number % 3);
+    let job = page::job(source, WaitUntil::Load, WAIT_MS, format, &account)?;
+    let file = farm.render(&job).await?;
+    let output = corpus.options.output.clone();
+    tokio::task::spawn_blocking(move || {
+        check(&file, format, number).inspect_err(|_| {
+            let read = Rendered::read(file.clone(), format);
+            let _ = read.and_then(|wrong| wrong.write(&output, &format!("stalls.{number}")));
+        })
+    })
+    .await?
+}
+
+/// Whether it is the file of this job, at its end.
+fn check(file: &Bytes, format: Format, number: u16) -> Result<()> {
+    match Rendered::read(file.clone(), format)? {
+        Rendered::Picture { png } => {
+            let found = identity::decode(&rendered::decode(&png)?).context("a page before its end")?;
+            ensure!(found == number, "the file of job {found}");
+        }
+        Rendered::Document { text, .. } => {
+            ensure!(text.contains(&timed::text(number)), "a text of {:?}", text.trim());
+        }
+    }
+    Ok(())
+}
+
+/// Threads that stop and continue renderers until they are ended.
+struct Stalls {
+    ended: Arc<AtomicBool>,
+    stops: Arc<AtomicUsize>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+impl Stalls {
+    fn start(farm: u32, seed: u64) -> Self {
+        let (ended, stops) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
+        let threads = (0..THREADS).map(|number| {
+            let (ended, stops) = (Arc::clone(&ended), Arc::clone(&stops));
+            let random = StdRng::seed_from_u64(seed ^ number);
+            thread::spawn(move || stall(farm, random, &ended, &stops))
+        });
+        let threads = threads.collect();
+        Self { ended, stops, threads }
+    }
+
+    /// Ends them and gives how often a renderer was stopped.
+    fn end(mut self) -> usize {
+        self.join();
+        self.stops.load(Ordering::Relaxed)
+    }
+
+    fn join(&mut self) {
+        self.ended.store(true, Ordering::Relaxed);
+        for thread in self.threads.drain(..) {
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Drop for Stalls {
+    fn drop(&mut self) {
+        self.join();
+    }
+}
+
+fn stall(farm: u32, mut random: StdRng, ended: &AtomicBool, stops: &AtomicUsize) {
+    while !ended.load(Ordering::Relaxed) {
+        let renderers = renderers(farm);
+        if !renderers.is_empty() {
+            let stopped = Stopped::stop(&renderers[random.random_range(0..renderers.len())]);
+            thread::sleep(Duration::from_millis(random.random_range(STALL_MS)));
+            stops.fetch_add(usize::from(stopped.is_some()), Ordering::Relaxed);
+        }
+        thread::sleep(Duration::from_millis(random.random_range(RUN_MS)));
+    }
+}
+
+fn renderers(farm: u32) -> Vec<ProcessId> {
+    let is_renderer = |process: &ProcessId| {
+        let command = fs::read(format!("/proc/{}/cmdline", process.pid)).unwrap_or_default();
+        String::from_utf8_lossy(&command).contains("--type=renderer")
+    };
+    procfs::descendants(farm).into_iter().filter(is_renderer).collect()
+}
+
+/// A process that stands still until this is dropped.
+struct Stopped(Pid);
+
+impl Stopped {
+    fn stop(process: &ProcessId) -> Option<Self> {
+        let pid = Pid::from_raw(process.pid.cast_signed());
+        (process.is_alive() && kill(pid, Signal::SIGSTOP).is_ok()).then_some(Self(pid))
+    }
+}
+
+impl Drop for Stopped {
+    fn drop(&mut self) {
+        // One that was killed meanwhile has nothing to continue.
+        let _ = kill(self.0, Signal::SIGCONT);
+    }
+}
