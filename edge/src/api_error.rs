@@ -85,7 +85,7 @@ impl ApiError {
     #[must_use]
     pub fn counts(&self) -> bool {
         match self {
-            Self::Refused(refusal) => refusal.counts(),
+            Self::Refused(refusal) => refusal.is_counted(),
             _ => false,
         }
     }

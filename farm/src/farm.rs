@@ -109,9 +109,9 @@ impl Farm {
         job: &RenderJob,
         time_left: Duration,
     ) -> Result<Rendered, Refusal> {
-        let mut tally = Tally { metrics: &self.inner.metrics, outcome: "hung_up" };
+        let mut tally = Tally { metrics: &self.inner.metrics, outcome: metrics::CLIENT_DISCONNECTED };
         let result = self.inner.render(name, job, time_left.min(LONGEST)).await;
-        tally.outcome = result.as_ref().map_or_else(metrics::outcome, |_| "rendered");
+        tally.outcome = result.as_ref().map_or_else(Refusal::code, |_| metrics::RENDERED);
         result
     }
 

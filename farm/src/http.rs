@@ -29,7 +29,7 @@ use tokio::{net::TcpListener, sync::oneshot, time::Instant};
 use crate::{
     Farm, FarmToken, Rendered,
     error::Refused,
-    metrics::{self, outcome},
+    metrics,
 };
 
 /// Largest job in bytes: 5 MiB of HTML with every byte written as a JSON escape of six, and then
@@ -184,7 +184,7 @@ impl Line {
             bytes: 0,
             // What nginx made the usual number for a client that went away.
             status: 499,
-            outcome: "hung_up",
+            outcome: metrics::CLIENT_DISCONNECTED,
         }
     }
 
@@ -198,13 +198,13 @@ impl Line {
     }
 
     fn rendered(mut self, file: Rendered) -> Response {
-        (self.waited, self.bytes, self.outcome) = (file.waited, file.bytes.len(), "rendered");
+        (self.waited, self.bytes, self.outcome) = (file.waited, file.bytes.len(), metrics::RENDERED);
         self.status = StatusCode::OK.as_u16();
         ([(CONTENT_TYPE, file.format.content_type())], file.bytes).into_response()
     }
 
     fn refused(mut self, refusal: Refusal) -> Response {
-        self.outcome = outcome(&refusal);
+        self.outcome = refusal.code();
         let response = Refused(refusal).into_response();
         self.status = response.status().as_u16();
         response

@@ -180,7 +180,7 @@ async fn caller_hangs_up(stage: Stage) -> Result<()> {
     let _ = render.await;
     renders(&held.target).await?;
     // The first one's deadline would have freed the slot as well, in the end.
-    let hung_up = held.app.metric("platen_farm_jobs_total{outcome=\"hung_up\"}").await?;
+    let hung_up = held.app.metric("platen_farm_jobs_total{outcome=\"client_disconnected\"}").await?;
     ensure!((hung_up - 1.0).abs() < 0.5, "{hung_up} jobs ended because their caller had hung up");
     Ok(())
 }

@@ -139,7 +139,7 @@ async fn hang_up(_: Arc<Shared>) {
     server.until("platen_farm_slots_busy", 1).await;
     endless.abort();
     server.until("platen_farm_slots_busy", 0).await;
-    assert_eq!(server.metric("platen_farm_jobs_total{outcome=\"hung_up\"}").await, 1);
+    assert_eq!(server.metric("platen_farm_jobs_total{outcome=\"client_disconnected\"}").await, 1);
     assert_eq!(server.post(&html("x")).send().await.unwrap().status(), 200);
     server.end().await;
 }
