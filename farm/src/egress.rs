@@ -13,6 +13,7 @@ mod dial;
 mod forward;
 mod gate;
 mod meter;
+mod own;
 mod resolver;
 mod rules;
 mod settings;
@@ -20,17 +21,18 @@ mod traffic;
 mod upstream;
 mod verdict;
 
-use std::{
-    collections::HashSet,
-    io,
-    net::IpAddr,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-};
+use std::{io, net::IpAddr, sync::Arc};
 
 use url::Host;
 
 pub(crate) use self::{gate::Gate, traffic::Traffic};
-use self::{resolver::Resolver, rules::Rules, upstream::Upstream, verdict::Verdict};
+use self::{
+    own::{OwnAddresses, OwnPorts},
+    resolver::Resolver,
+    rules::Rules,
+    upstream::Upstream,
+    verdict::Verdict,
+};
 pub use self::{
     settings::{EgressConfig, InvalidPlace, InvalidPorts, NameServer, Place, Ports},
     upstream::InvalidUpstream,
@@ -48,8 +50,8 @@ struct Inner {
     upstream: Option<Upstream>,
     limits: Limits,
     metrics: Arc<Metrics>,
-    /// Ports of this machine on which the farm listens.
-    own_ports: Mutex<HashSet<u16>>,
+    own_addresses: OwnAddresses,
+    own_ports: OwnPorts,
 }
 
 /// What one job may do.
@@ -77,7 +79,15 @@ impl Egress {
         };
         let upstream = settings.proxy.as_ref().map(Upstream::parse).transpose()?;
         let resolver = Resolver::new(&settings.dns)?;
-        Ok(Self(Arc::new(Inner { rules, resolver, upstream, limits, metrics, own_ports: Mutex::default() })))
+        Ok(Self(Arc::new(Inner {
+            rules,
+            resolver,
+            upstream,
+            limits,
+            metrics,
+            own_addresses: OwnAddresses::watch().map_err(StartError::OwnAddresses)?,
+            own_ports: OwnPorts::default(),
+        })))
     }
 
     /// Opens a port for a page.
@@ -95,13 +105,9 @@ impl Egress {
         Arc::new(Traffic::new(self.clone(), job))
     }
 
-    /// Keeps pages away from a port on which the farm listens.
+    /// Keeps pages away from a port on which the service listens.
     pub(crate) fn forbid_port(&self, port: u16) {
-        self.own_ports().insert(port);
-    }
-
-    fn own_ports(&self) -> MutexGuard<'_, HashSet<u16>> {
-        self.0.own_ports.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.own_ports.add(port);
     }
 
     /// Counts a decision and writes it down.

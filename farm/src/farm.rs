@@ -182,7 +182,8 @@ impl Inner {
         let traffic = self.egress.traffic(name);
         if let Source::Url(url) = &job.source {
             let judged = timeout_at(deadline, traffic.judge(url.as_url())).await;
-            judged.map_err(|_| Refusal::Deadline)??;
+            // No page has run, and only the name server can have taken so long.
+            judged.map_err(|_| Refusal::NameServerFailed)??;
         }
         let bytes = self.attempt(job, &traffic, Arc::new(slot), deadline).await?;
         let rendered_in = admitted.elapsed();

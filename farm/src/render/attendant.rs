@@ -16,7 +16,6 @@ use chromiumoxide_cdp::cdp::browser_protocol::{
     page::{EventJavascriptDialogOpening, EventLifecycleEvent, HandleJavaScriptDialogParams},
     target::EventAttachedToTarget,
 };
-use platen_shared::refusal::Refusal;
 use serde::Deserialize;
 use tokio::{sync::watch, time::Instant};
 use url::Url;
@@ -190,6 +189,7 @@ impl<'a> Attendant<'a> {
     }
 
     fn on_document(&mut self, id: &str, url: &str) {
+        self.traffic.document_requested(url);
         match &mut self.document {
             Some(document) if document.id == id => url.clone_into(&mut document.last),
             document => {
@@ -203,15 +203,13 @@ impl<'a> Attendant<'a> {
         let Some(document) = self.document.as_ref().filter(|document| document.id == id) else {
             return Ok(());
         };
-        if !Url::parse(&document.last).is_ok_and(|last| self.traffic.denied(&last)) {
-            return Ok(());
-        }
+        let Ok(last) = Url::parse(&document.last) else { return Ok(()) };
         let host = self.job_host.map(ToOwned::to_owned).or_else(|| {
             let first = Url::parse(&document.first).ok()?;
             first.domain().map(ToOwned::to_owned)
         });
         let host = host.unwrap_or_else(|| NAMELESS.to_owned());
-        Err(JobError::Refused(Refusal::AddressNotPublic { host }))
+        self.traffic.page_refusal(&last, &host).map_or(Ok(()), |refusal| Err(JobError::Refused(refusal)))
     }
 }
 
