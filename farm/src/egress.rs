@@ -37,7 +37,7 @@ pub use self::{
     settings::{EgressConfig, InvalidPlace, InvalidPorts, NameServer, Place, Ports},
     upstream::InvalidUpstream,
 };
-use crate::{Config, StartError, metrics::Metrics};
+use crate::{Config, StartError, cancellation::PageStarted, metrics::Metrics};
 
 /// The guard: a cheap handle.
 #[derive(Debug, Clone)]
@@ -100,9 +100,9 @@ impl Egress {
         Gate::open(self, Verdict::Browser).await
     }
 
-    /// The account of a job that begins.
-    pub(crate) fn traffic(&self, job: &str) -> Arc<Traffic> {
-        Arc::new(Traffic::new(self.clone(), job))
+    /// The account of a job that begins; `page_started` is set when its page does.
+    pub(crate) fn traffic(&self, job: &str, page_started: PageStarted) -> Arc<Traffic> {
+        Arc::new(Traffic::new(self.clone(), job, page_started))
     }
 
     /// Keeps pages away from a port on which the service listens.

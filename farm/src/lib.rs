@@ -24,6 +24,7 @@
 
 mod admission;
 mod browser;
+mod cancellation;
 mod cdp;
 mod clock;
 mod config;

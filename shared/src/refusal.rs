@@ -192,6 +192,17 @@ impl Refusal {
         }
     }
 
+    /// The refusal of a job whose page had not begun to run: what else would be a failure of its page is
+    /// one of the renderer before it ran.
+    #[must_use]
+    pub fn before_page_ran(self) -> Self {
+        match self {
+            Self::Deadline => Self::NoSlotInTime { retry_after: RETRY_AFTER },
+            Self::Broken | Self::PageCrashed => Self::NoBrowser,
+            refusal => refusal,
+        }
+    }
+
     /// Seconds for `retry-after`, where waiting helps.
     #[must_use]
     pub fn retry_after(&self) -> Option<u32> {
@@ -209,6 +220,19 @@ pub const RETRY_AFTER: u32 = 5;
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_broke_before_the_page_ran_is_not_counted() {
+        for refusal in [Refusal::Deadline, Refusal::Broken, Refusal::PageCrashed] {
+            assert!(refusal.is_counted());
+            assert_eq!(refusal.before_page_ran().class(), FailureClass::RendererUnavailable);
+        }
+        // Where the caller's URL leads is known before.
+        let host = || "a.example".to_owned();
+        for refusal in [Refusal::NameNotFound { host: host() }, Refusal::QueueFull { retry_after: 7 }] {
+            assert_eq!(refusal.clone().before_page_ran(), refusal);
+        }
+    }
 
     /// Code, status, counted, seconds to wait: one row for each refusal.
     #[test]

@@ -93,7 +93,9 @@ impl Resolver {
         let mut addresses = Vec::new();
         for kind in [RecordType::A, RecordType::AAAA] {
             match self.0.lookup(absolute.clone(), kind).await {
-                Ok(found) => addresses.extend(found.answers().iter().filter_map(|record| record.data.ip_addr())),
+                Ok(found) => {
+                    addresses.extend(found.answers().iter().filter_map(|record| record.data.ip_addr()))
+                }
                 Err(error) if !says_not_found(&error) => return Err(failed(&error)),
                 Err(_) => {}
             }
@@ -249,7 +251,12 @@ pub(super) mod tests {
                 Reply::Code(ResponseCode::ServFail),
                 failed(),
             ),
-            ("refused.test", Reply::Code(ResponseCode::Refused), Reply::Code(ResponseCode::Refused), failed()),
+            (
+                "refused.test",
+                Reply::Code(ResponseCode::Refused),
+                Reply::Code(ResponseCode::Refused),
+                failed(),
+            ),
             // A host that has IPv6 only, of which nothing is known then.
             ("only-six-fails.test", NO_DATA, Reply::Code(ResponseCode::ServFail), failed()),
         ] {

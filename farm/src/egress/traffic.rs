@@ -11,7 +11,7 @@ use std::{
     net::IpAddr,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering},
+        atomic::{AtomicU32, AtomicU64, Ordering},
     },
 };
 
@@ -30,6 +30,7 @@ use super::{
     rules::ByName,
     verdict::{Failure, Verdict},
 };
+use crate::cancellation::PageStarted;
 
 type HostPort = (Host<String>, u16);
 /// A lookup, shared by all connections of the job that wait for it.
@@ -43,7 +44,7 @@ pub(crate) struct Traffic {
     until: Instant,
     connections: AtomicU32,
     bytes: AtomicU64,
-    page_started: AtomicBool,
+    page_started: PageStarted,
     seen: Mutex<Seen>,
 }
 
@@ -68,7 +69,7 @@ pub(super) struct Decision {
 }
 
 impl Traffic {
-    pub(super) fn new(egress: Egress, job: &str) -> Self {
+    pub(super) fn new(egress: Egress, job: &str, page_started: PageStarted) -> Self {
         let until = Instant::now() + egress.0.limits.time;
         Self {
             egress,
@@ -76,7 +77,7 @@ impl Traffic {
             until,
             connections: AtomicU32::new(0),
             bytes: AtomicU64::new(0),
-            page_started: AtomicBool::new(false),
+            page_started,
             seen: Mutex::default(),
         }
     }
@@ -113,12 +114,7 @@ impl Traffic {
 
     /// Notes that the job's page begins to run.
     pub(crate) fn start_page(&self) {
-        self.page_started.store(true, Ordering::Relaxed);
-    }
-
-    /// Whether a page of the job has begun to run.
-    pub(crate) fn page_started(&self) -> bool {
-        self.page_started.load(Ordering::Relaxed)
+        self.page_started.set();
     }
 
     /// When its connections are cut.
@@ -274,7 +270,7 @@ mod tests {
     #[tokio::test]
     async fn the_failure_of_one_host_does_not_stand_for_another() {
         let egress = egress(|config| config.resolve.push("page.test=127.0.0.1".parse().unwrap()));
-        let traffic = egress.traffic("job");
+        let traffic = egress.traffic("job", PageStarted::default());
         let page = url("https://page.test:4443/");
         let target = host_port(&page).unwrap();
         assert_eq!(verdict(&traffic, page.as_str()).await, Verdict::Operator);
@@ -297,7 +293,7 @@ mod tests {
     #[tokio::test]
     async fn a_redirect_is_judged_by_where_it_led() {
         let egress = egress(|config| config.resolve.push("page.test=127.0.0.1".parse().unwrap()));
-        let traffic = egress.traffic("job");
+        let traffic = egress.traffic("job", PageStarted::default());
         let (page, next) = (url("http://page.test/"), url("http://10.0.0.1/secret"));
         verdict(&traffic, page.as_str()).await;
         traffic.document_requested(page.as_str());
@@ -328,7 +324,8 @@ mod tests {
             ("http://absent.test/", "name_not_found"),
             ("http://down.test/", "name_server_failed"),
         ] {
-            let refusal = egress.traffic("job").judge(&url(address)).await.unwrap_err();
+            let refusal =
+                egress.traffic("job", PageStarted::default()).judge(&url(address)).await.unwrap_err();
             assert_eq!(refusal.code(), code, "{address}");
         }
     }
@@ -338,13 +335,13 @@ mod tests {
         let server = FakeNameServer::start().await;
         server.put_both("page.test", Reply::Code(ResponseCode::Refused));
         let egress = egress(|config| config.egress.dns = vec![server.setting()]);
-        let traffic = egress.traffic("job");
+        let traffic = egress.traffic("job", PageStarted::default());
         assert_eq!(verdict(&traffic, "http://page.test/").await, Verdict::NameServerFailed);
         server.put_both("page.test", Reply::Address("1.1.1.1".parse().unwrap()));
         assert_eq!(verdict(&traffic, "http://page.test/").await, Verdict::Public);
         server.put_both("page.test", Reply::Address("127.0.0.1".parse().unwrap()));
         assert_eq!(verdict(&traffic, "http://page.test/").await, Verdict::Public);
-        let other = egress.traffic("other job");
+        let other = egress.traffic("other job", PageStarted::default());
         assert_eq!(verdict(&other, "http://page.test/").await.name(), "loopback");
     }
 
@@ -363,7 +360,7 @@ mod tests {
                     config.egress.ports = "1-65535".parse().unwrap();
                 });
                 egress.forbid_port(4000);
-                let traffic = egress.traffic("job");
+                let traffic = egress.traffic("job", PageStarted::default());
                 for (address, expected) in [
                     ("http://198.41.0.5/", Verdict::OwnAddress),
                     ("http://[::ffff:198.41.0.5]/", Verdict::OwnAddress),
@@ -392,7 +389,7 @@ mod tests {
             config.egress.allow = vec!["127.0.0.1".parse().unwrap()];
             config.egress.ports = "1-65535".parse().unwrap();
         });
-        let traffic = egress.traffic("job");
+        let traffic = egress.traffic("job", PageStarted::default());
         for gate in [egress.gate().await.unwrap(), egress.dead_end().await.unwrap()] {
             let address = gate.address();
             // A listener on another address may have the same number.

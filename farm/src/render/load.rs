@@ -117,7 +117,7 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::{Config, egress::Egress, metrics::Metrics};
+    use crate::{Config, cancellation::PageStarted, egress::Egress, metrics::Metrics};
 
     const DEFINITE: [(&str, &str); 8] = [
         ("CERT_AUTHORITY_INVALID", "tls"),
@@ -145,13 +145,13 @@ mod tests {
         let code = |error: &str, traffic: &Traffic| {
             refusal_for(&format!("net::ERR_{error}"), &url, traffic).map(|refusal| refusal.code())
         };
-        let unknown = egress.traffic("");
+        let unknown = egress.traffic("", PageStarted::default());
         for (error, expected) in DEFINITE.into_iter().chain(VAGUE) {
             assert_eq!(code(error, &unknown), Some(expected), "{error}");
         }
         assert_eq!(code("HTTP_RESPONSE_CODE_FAILURE", &unknown), None);
         // Where the connection was denied, vague errors have their reason, and the others stay.
-        let denied = egress.traffic("");
+        let denied = egress.traffic("", PageStarted::default());
         denied.judge(&url).await.unwrap_err();
         for (error, expected) in DEFINITE {
             assert_eq!(code(error, &denied), Some(expected), "{error}");
