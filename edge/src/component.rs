@@ -30,7 +30,7 @@ use crate::{
     request::{Endpoint, RenderRequest, Subject},
 };
 use attempt::Attempt;
-use database::{About, Claim, Database};
+use database::{About, Claim, Database, Template};
 use farm::Trace;
 use log::Record;
 use settings::Settings;
@@ -139,7 +139,7 @@ async fn answer(
         let template = claim.template.as_ref();
         let disposition = parsed.content_disposition(template.map(|template| template.name.as_str()));
         // Here, and not where it was read: a damaged one must not cost an attempt.
-        let markup = template.map(|template| template.html()).transpose().map_err(Failure::internal)?;
+        let markup = template.map(Template::html).transpose().map_err(Failure::internal)?;
         let job = parsed.into_job(claim.account.clone(), markup.as_deref()).map_err(ApiError::from)?;
         let left = settings.deadline.saturating_sub(claimed.elapsed());
         let body = farm::render(settings, &job, left, trace, record).await?;

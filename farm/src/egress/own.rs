@@ -74,13 +74,13 @@ impl OwnAddresses {
     fn has_changed(&self) -> bool {
         let Some(changes) = &self.changes else { return true };
         let mut notice = [0; 4096];
-        let mut changed = false;
+        let mut any = false;
         loop {
             match recv(changes.as_raw_fd(), &mut notice, MsgFlags::MSG_DONTWAIT) {
-                Err(Errno::EAGAIN) => return changed,
+                Err(Errno::EAGAIN) => return any,
                 Err(Errno::EINTR) => {}
                 // A notice, or word of notices that were lost (ENOBUFS).
-                Ok(_) | Err(Errno::ENOBUFS) => changed = true,
+                Ok(_) | Err(Errno::ENOBUFS) => any = true,
                 Err(_) => return true,
             }
         }
@@ -157,11 +157,11 @@ pub(super) mod tests {
 
     /// A network namespace in which a test may do with addresses as it likes. It belongs to the thread of
     /// the test and is gone with it.
-    pub(in crate::egress) struct Network(());
+    pub(in crate::egress) struct Network;
 
     impl Network {
         /// Runs `test` in a network of its own; says so where that takes more rights than there are.
-        pub(in crate::egress) fn run(test: impl FnOnce(&Self) + Send + 'static) {
+        pub(in crate::egress) fn run(test: impl FnOnce() + Send + 'static) {
             if !Uid::effective().is_root() || Command::new("ip").arg("-V").output().is_err() {
                 eprintln!("skipped: an address can be added by root only, and by the program ip");
                 return;
@@ -171,14 +171,13 @@ pub(super) mod tests {
                     eprintln!("skipped: no network namespace is to be had: {error}");
                     return;
                 }
-                let network = Self(());
-                network.ip("link set lo up");
-                test(&network);
+                Self::ip("link set lo up");
+                test();
             });
             thread.join().unwrap();
         }
 
-        pub(in crate::egress) fn ip(&self, arguments: &str) {
+        pub(in crate::egress) fn ip(arguments: &str) {
             let done = Command::new("ip").args(arguments.split(' ')).output().unwrap();
             assert!(done.status.success(), "ip {arguments}: {done:?}");
         }
@@ -201,37 +200,37 @@ pub(super) mod tests {
 
     #[test]
     fn secondary_addresses_are_own_from_the_moment_they_are_added() {
-        Network::run(|network| {
+        Network::run(|| {
             let own = OwnAddresses::watch().unwrap();
             let added = ["198.41.0.4", "198.41.0.5", "::ffff:198.41.0.5", "2606:4700::a", "2606:4700::b"];
             for address in added {
                 assert!(!own.contains(parse(address)), "{address} before");
             }
-            network.ip("address add 198.41.0.4/31 dev lo");
-            network.ip("address add 2606:4700::a/64 dev lo");
+            Network::ip("address add 198.41.0.4/31 dev lo");
+            Network::ip("address add 2606:4700::a/64 dev lo");
             // The kernel does not send from the second address of a network: it picks the first.
-            network.ip("address add 198.41.0.5/31 dev lo");
-            network.ip("address add 2606:4700::b/64 dev lo");
+            Network::ip("address add 198.41.0.5/31 dev lo");
+            Network::ip("address add 2606:4700::b/64 dev lo");
             assert!(!is_routed_here(parse("198.41.0.5")), "the kernel's choice tells nothing here");
             for address in added {
                 assert!(own.contains(parse(address)), "{address}");
             }
-            network.ip("address del 198.41.0.5/31 dev lo");
+            Network::ip("address del 198.41.0.5/31 dev lo");
             assert!(!own.contains(parse("198.41.0.5")), "an address that was removed");
             // A network that ends here without being an interface's.
-            network.ip("route add local 198.41.1.0/24 dev lo");
+            Network::ip("route add local 198.41.1.0/24 dev lo");
             assert!(own.contains(parse("198.41.1.77")));
         });
     }
 
     #[test]
     fn without_notices_the_list_is_read_each_time() {
-        Network::run(|network| {
+        Network::run(|| {
             let own = OwnAddresses { changes: None, listed: Mutex::default() };
-            network.ip("address add 198.41.0.4/31 dev lo");
+            Network::ip("address add 198.41.0.4/31 dev lo");
             assert!(own.contains(parse("198.41.0.4")) && !own.contains(parse("2606:4700::a")));
-            network.ip("address add 198.41.0.5/31 dev lo");
-            network.ip("address add 2606:4700::a/64 dev lo");
+            Network::ip("address add 198.41.0.5/31 dev lo");
+            Network::ip("address add 2606:4700::a/64 dev lo");
             assert!(own.contains(parse("198.41.0.5")) && own.contains(parse("2606:4700::a")));
         });
     }

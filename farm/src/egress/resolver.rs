@@ -94,7 +94,7 @@ impl Resolver {
         for kind in [RecordType::A, RecordType::AAAA] {
             match self.0.lookup(absolute.clone(), kind).await {
                 Ok(found) => {
-                    addresses.extend(found.answers().iter().filter_map(|record| record.data.ip_addr()))
+                    addresses.extend(found.answers().iter().filter_map(|record| record.data.ip_addr()));
                 }
                 Err(error) if !says_not_found(&error) => return Err(failed(&error)),
                 Err(_) => {}

@@ -347,10 +347,10 @@ mod tests {
 
     #[test]
     fn no_address_of_this_machine_and_no_port_of_the_service_is_reached() {
-        Network::run(|network| {
-            network.ip("address add 198.41.0.4/31 dev lo");
-            network.ip("address add 198.41.0.5/31 dev lo");
-            network.ip("route add default dev lo");
+        Network::run(|| {
+            Network::ip("address add 198.41.0.4/31 dev lo");
+            Network::ip("address add 198.41.0.5/31 dev lo");
+            Network::ip("route add default dev lo");
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
             runtime.block_on(async {
                 let egress = egress(|config| {

@@ -116,6 +116,7 @@ mod tests {
         Full::new(text.into()).map_err(|never| match never {}).boxed_unsync()
     }
 
+    #[expect(clippy::unnecessary_wraps, reason = "it stands for what may fail")]
     fn sent(status: u16, body: &'static str) -> Sent {
         Ok((Response::builder().status(status).body(full(body)).unwrap(), Box::new(async { Ok(()) })))
     }

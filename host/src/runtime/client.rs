@@ -15,7 +15,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use http_body_util::BodyExt as _;
+use http_body_util::BodyExt;
 use hyper::body::{Body, Frame, Incoming, SizeHint};
 use hyper_util::{
     client::legacy::{self, connect::HttpConnector},
@@ -135,7 +135,7 @@ async fn send(client: Client, mut request: http::Request<WasiBody>, options: Req
     if request.uri().scheme() == Some(&http::uri::Scheme::HTTPS) {
         // Farms behind TLS: a connection each, by the implementation Wasmtime comes with.
         let (response, io) = wasmtime_wasi_http::default_send_request(request, Some(options)).await?;
-        return Ok((response.map(|body| body.boxed_unsync()), Box::new(io)));
+        return Ok((response.map(BodyExt::boxed_unsync), Box::new(io)));
     }
     // Hop-by-hop headers of ours would end the kept connection.
     request.headers_mut().remove(http::header::CONNECTION);
