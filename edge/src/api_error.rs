@@ -1,9 +1,14 @@
 //! Every answer that is not a file: its status, its public message, and nothing about its cause.
 //!
-//! Invariant: the only place of the edge where HTTP statuses of errors are written. A message
-//! holds text of ours and names the caller wrote, never an address, a path or a statement.
+//! Invariant: the only place of the edge where HTTP statuses of errors are written; those of attempts
+//! that failed come from the classes of `platen_shared::failure`. A message holds text of ours and names
+//! the caller wrote, never an address, a path or a statement.
 
-use platen_shared::{limits, refusal::Refusal};
+use platen_shared::{
+    failure::FailureClass,
+    limits,
+    refusal::{RETRY_AFTER, Refusal},
+};
 
 use crate::request::InvalidRequest;
 
@@ -40,32 +45,47 @@ pub enum ApiError {
         /// Seconds until the next month begins.
         retry_after: u64,
     },
-    /// The farm said no, or broke.
+    /// The farm refused the job, or broke.
     #[error(transparent)]
     Refused(#[from] Refusal),
-    /// The farm could not be reached.
+    /// The farm could not be reached, or a proxy in front of it says so.
     #[error("The renderer is not available")]
     FarmUnreachable,
-    /// Ours: the database, or a setting. The cause is logged, not told.
+    /// Ours: the database, a setting, a damaged template. The cause is logged, never sent.
     #[error("Internal error")]
     Internal,
 }
 
+/// How a request ends that is not answered with a file.
+enum Outcome {
+    /// Refused with this status before an attempt is recorded.
+    Rejected(u16),
+    /// An attempt that failed, or would have.
+    Failed(FailureClass),
+}
+
 impl ApiError {
+    fn outcome(&self) -> Outcome {
+        match self {
+            Self::NotFound | Self::TemplateNotFound => Outcome::Rejected(404),
+            Self::MethodNotAllowed => Outcome::Rejected(405),
+            Self::InvalidKey => Outcome::Rejected(401),
+            Self::ContentType => Outcome::Rejected(415),
+            Self::BodyTooLarge => Outcome::Rejected(413),
+            Self::BodyIncomplete | Self::Invalid(_) => Outcome::Rejected(400),
+            Self::QuotaExhausted { .. } => Outcome::Rejected(429),
+            Self::Refused(refusal) => Outcome::Failed(refusal.class()),
+            Self::FarmUnreachable => Outcome::Failed(FailureClass::RendererUnavailable),
+            Self::Internal => Outcome::Failed(FailureClass::Internal),
+        }
+    }
+
     /// The HTTP status.
     #[must_use]
     pub fn status(&self) -> u16 {
-        match self {
-            Self::NotFound | Self::TemplateNotFound => 404,
-            Self::MethodNotAllowed => 405,
-            Self::InvalidKey => 401,
-            Self::ContentType => 415,
-            Self::BodyTooLarge => 413,
-            Self::BodyIncomplete | Self::Invalid(_) => 400,
-            Self::QuotaExhausted { .. } => 429,
-            Self::Refused(refusal) => refusal.status(),
-            Self::FarmUnreachable => 503,
-            Self::Internal => 500,
+        match self.outcome() {
+            Outcome::Rejected(status) => status,
+            Outcome::Failed(class) => class.status(),
         }
     }
 
@@ -75,18 +95,17 @@ impl ApiError {
         match self {
             Self::QuotaExhausted { retry_after } => Some(*retry_after),
             Self::Refused(refusal) => refusal.retry_after().map(u64::from),
-            // About the time a farm needs to start.
-            Self::FarmUnreachable => Some(5),
+            Self::FarmUnreachable => Some(RETRY_AFTER.into()),
             _ => None,
         }
     }
 
-    /// Whether a claimed attempt stays claimed: only where the browser may have run.
+    /// Whether a recorded attempt counts against the quota; if not, it is refunded.
     #[must_use]
-    pub fn counts(&self) -> bool {
-        match self {
-            Self::Refused(refusal) => refusal.counts(),
-            _ => false,
+    pub fn is_counted(&self) -> bool {
+        match self.outcome() {
+            Outcome::Rejected(_) => false,
+            Outcome::Failed(class) => class.is_counted(),
         }
     }
 
@@ -94,5 +113,39 @@ impl ApiError {
     #[must_use]
     pub fn body(&self) -> Vec<u8> {
         serde_json::json!({ "error": self.to_string() }).to_string().into_bytes()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Status, counted, seconds to wait: one row for each error; those of refusals are the shared table's.
+    #[test]
+    fn each_error_has_its_row() {
+        let invalid = || crate::request::InvalidRequest::MissingVariables(vec!["a".to_owned()]);
+        for (error, status, counted, retry_after) in [
+            (ApiError::NotFound, 404, false, None),
+            (ApiError::TemplateNotFound, 404, false, None),
+            (ApiError::MethodNotAllowed, 405, false, None),
+            (ApiError::InvalidKey, 401, false, None),
+            (ApiError::ContentType, 415, false, None),
+            (ApiError::BodyTooLarge, 413, false, None),
+            (ApiError::BodyIncomplete, 400, false, None),
+            (ApiError::Invalid(invalid()), 400, false, None),
+            (ApiError::QuotaExhausted { retry_after: 60 }, 429, false, Some(60)),
+            (ApiError::FarmUnreachable, 503, false, Some(5)),
+            (ApiError::Internal, 500, false, None),
+            (Refusal::QueueFull { retry_after: 7 }.into(), 503, false, Some(7)),
+            (Refusal::NameServerFailed.into(), 503, false, Some(5)),
+            (Refusal::Deadline.into(), 504, true, None),
+            (Refusal::Broken.into(), 502, true, None),
+            (Refusal::PageTooLarge.into(), 422, true, None),
+            (Refusal::Cancelled { page_ran: true }.into(), 499, true, None),
+            (Refusal::Cancelled { page_ran: false }.into(), 499, false, None),
+        ] {
+            let row = (error.status(), error.is_counted(), error.retry_after());
+            assert_eq!(row, (status, counted, retry_after), "{error}");
+        }
     }
 }

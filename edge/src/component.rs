@@ -30,7 +30,7 @@ use crate::{
     request::{Endpoint, RenderRequest, Subject},
 };
 use attempt::Attempt;
-use database::{About, Claim, Database};
+use database::{About, Claim, Database, Template};
 use farm::Trace;
 use log::Record;
 use settings::Settings;
@@ -136,10 +136,11 @@ async fn answer(
         now,
     ));
     let outcome = async {
-        let disposition =
-            parsed.content_disposition(claim.template.as_ref().map(|template| template.name.as_str()));
-        let markup = claim.template.as_ref().map(|template| template.html.as_str());
-        let job = parsed.into_job(claim.account.clone(), markup).map_err(ApiError::from)?;
+        let template = claim.template.as_ref();
+        let disposition = parsed.content_disposition(template.map(|template| template.name.as_str()));
+        // Here, and not where it was read: a damaged one must not cost an attempt.
+        let markup = template.map(Template::html).transpose().map_err(Failure::internal)?;
+        let job = parsed.into_job(claim.account.clone(), markup.as_deref()).map_err(ApiError::from)?;
         let left = settings.deadline.saturating_sub(claimed.elapsed());
         let body = farm::render(settings, &job, left, trace, record).await?;
         attempt.bytes = body.declared_length();
@@ -147,16 +148,16 @@ async fn answer(
     }
     .await;
     if let Err(Failure { error, .. }) = &outcome
-        && !error.counts()
+        && !error.is_counted()
     {
-        match database.give_back(&claim).await {
+        match database.refund(&claim).await {
             Ok(()) => {
                 attempt.counted = false;
                 if let Some(standing) = standing {
                     standing.usage.attempts = standing.usage.attempts.saturating_sub(1);
                 }
             }
-            Err(cause) => record.give_back_failed(&cause),
+            Err(cause) => record.refund_failed(&cause),
         }
     }
     outcome

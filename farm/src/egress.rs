@@ -13,6 +13,7 @@ mod dial;
 mod forward;
 mod gate;
 mod meter;
+mod own;
 mod resolver;
 mod rules;
 mod settings;
@@ -20,22 +21,23 @@ mod traffic;
 mod upstream;
 mod verdict;
 
-use std::{
-    collections::HashSet,
-    io,
-    net::IpAddr,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-};
+use std::{io, net::IpAddr, sync::Arc};
 
 use url::Host;
 
 pub(crate) use self::{gate::Gate, traffic::Traffic};
-use self::{resolver::Resolver, rules::Rules, upstream::Upstream, verdict::Verdict};
+use self::{
+    own::{OwnAddresses, OwnPorts},
+    resolver::Resolver,
+    rules::Rules,
+    upstream::Upstream,
+    verdict::Verdict,
+};
 pub use self::{
     settings::{EgressConfig, InvalidPlace, InvalidPorts, NameServer, Place, Ports},
     upstream::InvalidUpstream,
 };
-use crate::{Config, StartError, metrics::Metrics};
+use crate::{Config, StartError, cancellation::PageStarted, metrics::Metrics};
 
 /// The guard: a cheap handle.
 #[derive(Debug, Clone)]
@@ -48,8 +50,8 @@ struct Inner {
     upstream: Option<Upstream>,
     limits: Limits,
     metrics: Arc<Metrics>,
-    /// Ports of this machine on which the farm listens.
-    own_ports: Mutex<HashSet<u16>>,
+    own_addresses: OwnAddresses,
+    own_ports: OwnPorts,
 }
 
 /// What one job may do.
@@ -77,7 +79,15 @@ impl Egress {
         };
         let upstream = settings.proxy.as_ref().map(Upstream::parse).transpose()?;
         let resolver = Resolver::new(&settings.dns)?;
-        Ok(Self(Arc::new(Inner { rules, resolver, upstream, limits, metrics, own_ports: Mutex::default() })))
+        Ok(Self(Arc::new(Inner {
+            rules,
+            resolver,
+            upstream,
+            limits,
+            metrics,
+            own_addresses: OwnAddresses::watch().map_err(StartError::OwnAddresses)?,
+            own_ports: OwnPorts::default(),
+        })))
     }
 
     /// Opens a port for a page.
@@ -90,18 +100,14 @@ impl Egress {
         Gate::open(self, Verdict::Browser).await
     }
 
-    /// The account of a job that begins.
-    pub(crate) fn traffic(&self, job: &str) -> Arc<Traffic> {
-        Arc::new(Traffic::new(self.clone(), job))
+    /// The account of a job that begins; `page_started` is set when its page does.
+    pub(crate) fn traffic(&self, job: &str, page_started: PageStarted) -> Arc<Traffic> {
+        Arc::new(Traffic::new(self.clone(), job, page_started))
     }
 
-    /// Keeps pages away from a port on which the farm listens.
+    /// Keeps pages away from a port on which the service listens.
     pub(crate) fn forbid_port(&self, port: u16) {
-        self.own_ports().insert(port);
-    }
-
-    fn own_ports(&self) -> MutexGuard<'_, HashSet<u16>> {
-        self.0.own_ports.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.own_ports.add(port);
     }
 
     /// Counts a decision and writes it down.

@@ -22,6 +22,7 @@ use crate::{
     Config, FarmToken, StartError,
     admission::{Admission, Slot},
     browser::Launcher,
+    cancellation::PageStarted,
     egress::{Egress, Traffic},
     http,
     metrics::{self, Metrics},
@@ -109,9 +110,23 @@ impl Farm {
         job: &RenderJob,
         time_left: Duration,
     ) -> Result<Rendered, Refusal> {
-        let mut tally = Tally { metrics: &self.inner.metrics, outcome: "hung_up" };
-        let result = self.inner.render(name, job, time_left.min(MAX_DEADLINE)).await;
-        tally.outcome = result.as_ref().map_or_else(metrics::outcome, |_| "rendered");
+        self.render_observed(name, job, time_left, &PageStarted::default()).await
+    }
+
+    /// As [`Farm::render_as`], for a caller who asks whether the page had begun to run, also when it has
+    /// dropped the future.
+    pub(crate) async fn render_observed(
+        &self,
+        name: &str,
+        job: &RenderJob,
+        time_left: Duration,
+        page_started: &PageStarted,
+    ) -> Result<Rendered, Refusal> {
+        let mut tally = Tally { metrics: &self.inner.metrics, outcome: metrics::CLIENT_DISCONNECTED };
+        let result = self.inner.render(name, job, time_left.min(MAX_DEADLINE), page_started).await;
+        let result =
+            result.map_err(|refusal| if page_started.get() { refusal } else { refusal.before_page_ran() });
+        tally.outcome = result.as_ref().map_or_else(Refusal::code, |_| metrics::RENDERED);
         result
     }
 
@@ -173,16 +188,23 @@ impl Farm {
 }
 
 impl Inner {
-    async fn render(&self, name: &str, job: &RenderJob, time_left: Duration) -> Result<Rendered, Refusal> {
+    async fn render(
+        &self,
+        name: &str,
+        job: &RenderJob,
+        time_left: Duration,
+        page_started: &PageStarted,
+    ) -> Result<Rendered, Refusal> {
         let arrived = Instant::now();
         let deadline = arrived + time_left;
         let slot = self.admission.admit(&job.account, deadline).await?;
         let admitted = Instant::now();
         self.metrics.job_admitted(admitted - arrived);
-        let traffic = self.egress.traffic(name);
+        let traffic = self.egress.traffic(name, page_started.clone());
         if let Source::Url(url) = &job.source {
             let judged = timeout_at(deadline, traffic.judge(url.as_url())).await;
-            judged.map_err(|_| Refusal::Deadline)??;
+            // No page has run, and only the name server can have taken so long.
+            judged.map_err(|_| Refusal::NameServerFailed)??;
         }
         let bytes = self.attempt(job, &traffic, Arc::new(slot), deadline).await?;
         let rendered_in = admitted.elapsed();

@@ -1,21 +1,22 @@
 //! The farm over HTTP: the whole route table, and serving it.
 //!
 //! Invariant: a job's body is read only for a caller with the token; every job leaves one line in
-//! the log, also when its caller hung up. Left to others: statuses of refusals (error).
+//! the log, also when its caller disconnected; a job that is cancelled by its id is answered at once,
+//! with whether its page had begun to run. Not here: statuses of refusals (error).
 
 use std::{future::Future, io, time::Duration};
 
 use axum::{
     Router,
     body::Bytes,
-    extract::{DefaultBodyLimit, FromRequestParts, State, rejection::BytesRejection},
+    extract::{DefaultBodyLimit, FromRequestParts, Path, State, rejection::BytesRejection},
     http::{
         HeaderMap, StatusCode,
         header::{AUTHORIZATION, CONTENT_TYPE},
         request::Parts,
     },
     response::{IntoResponse, Response},
-    routing::{get, post},
+    routing::{delete, get, post},
     serve::ListenerExt as _,
 };
 use platen_shared::{
@@ -28,8 +29,9 @@ use tokio::{net::TcpListener, sync::oneshot, time::Instant};
 
 use crate::{
     Farm, FarmToken, Rendered,
+    cancellation::{PageStarted, RunningJob, RunningJobs},
     error::Refused,
-    metrics::{self, outcome},
+    metrics,
 };
 
 /// Largest job in bytes: 5 MiB of HTML with every byte written as a JSON escape of six, and then
@@ -42,15 +44,17 @@ const GOODBYE_LIMIT: Duration = Duration::from_secs(5);
 struct App {
     farm: Farm,
     token: FarmToken,
+    running: RunningJobs,
 }
 
 pub(crate) fn router(farm: Farm, token: FarmToken) -> Router {
     Router::new()
         .route(wire::JOBS_PATH, post(render).layer(DefaultBodyLimit::max(BODY_LIMIT)))
+        .route(&format!("{}/{{id}}", wire::JOBS_PATH), delete(cancel))
         .route("/healthz", get(|| async { "alive\n" }))
         .route("/readyz", get(readiness))
         .route("/metrics", get(metrics))
-        .with_state(App { farm, token })
+        .with_state(App { farm, token, running: RunningJobs::default() })
 }
 
 /// Serves until `shutdown` completes, then until `drain` does, then lets connections end.
@@ -114,13 +118,33 @@ impl FromRequestParts<App> for Authorized {
     }
 }
 
+/// A job is registered when its head has arrived, so that it can be cancelled while its body does.
+impl FromRequestParts<App> for RunningJob {
+    type Rejection = Refused;
+
+    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Refused> {
+        let id = parts.headers.get(wire::JOB_ID).and_then(|id| id.to_str().ok());
+        Ok(app.running.begin(id.filter(|id| wire::is_request_id(id))))
+    }
+}
+
+/// The job itself is answered, if it is still under way.
+async fn cancel(_: Authorized, State(app): State<App>, Path(id): Path<String>) -> StatusCode {
+    if !wire::is_request_id(&id) {
+        return StatusCode::NOT_FOUND;
+    }
+    app.running.cancel(&id);
+    StatusCode::NO_CONTENT
+}
+
 async fn render(
     _: Authorized,
+    running: RunningJob,
     State(app): State<App>,
     headers: HeaderMap,
     body: Result<Bytes, BytesRejection>,
 ) -> Response {
-    let mut line = Line::new(&headers);
+    let mut line = AccessLog::new(&headers);
     let job = match read(body) {
         Ok(job) => job,
         Err(error) => {
@@ -129,9 +153,13 @@ async fn render(
         }
     };
     line.about(&job);
-    match app.farm.render_as(&line.request_id, &job, time_left(&headers)).await {
-        Ok(file) => line.rendered(file),
-        Err(refusal) => line.refused(refusal),
+    let page = line.page.clone();
+    let request_id = line.request_id.clone();
+    let rendering = app.farm.render_observed(&request_id, &job, time_left(&headers), &page);
+    match running.run(rendering).await {
+        Some(Ok(file)) => line.rendered(file),
+        Some(Err(refusal)) => line.refused(refusal),
+        None => line.cancelled(),
     }
 }
 
@@ -155,7 +183,7 @@ fn time_left(headers: &HeaderMap) -> Duration {
 }
 
 /// The one line that a job leaves in the log.
-struct Line {
+struct AccessLog {
     request_id: String,
     traceparent: String,
     account: String,
@@ -166,9 +194,10 @@ struct Line {
     bytes: usize,
     status: u16,
     outcome: &'static str,
+    page: PageStarted,
 }
 
-impl Line {
+impl AccessLog {
     fn new(headers: &HeaderMap) -> Self {
         let text = |name| headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
         let request_id =
@@ -184,7 +213,8 @@ impl Line {
             bytes: 0,
             // What nginx made the usual number for a client that went away.
             status: 499,
-            outcome: "hung_up",
+            outcome: metrics::CLIENT_DISCONNECTED,
+            page: PageStarted::default(),
         }
     }
 
@@ -198,20 +228,25 @@ impl Line {
     }
 
     fn rendered(mut self, file: Rendered) -> Response {
-        (self.waited, self.bytes, self.outcome) = (file.waited, file.bytes.len(), "rendered");
+        (self.waited, self.bytes, self.outcome) = (file.waited, file.bytes.len(), metrics::RENDERED);
         self.status = StatusCode::OK.as_u16();
         ([(CONTENT_TYPE, file.format.content_type())], file.bytes).into_response()
     }
 
+    /// The line stays as for a caller that disconnected without a word.
+    fn cancelled(self) -> Response {
+        Refused(Refusal::Cancelled { page_ran: self.page.get() }).into_response()
+    }
+
     fn refused(mut self, refusal: Refusal) -> Response {
-        self.outcome = outcome(&refusal);
+        self.outcome = refusal.code();
         let response = Refused(refusal).into_response();
         self.status = response.status().as_u16();
         response
     }
 }
 
-impl Drop for Line {
+impl Drop for AccessLog {
     fn drop(&mut self) {
         let millis = |duration: Duration| u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
         tracing::info!(
@@ -222,6 +257,7 @@ impl Drop for Line {
             format = self.format,
             outcome = self.outcome,
             status = self.status,
+            page_ran = self.page.get(),
             bytes = self.bytes,
             waited_ms = millis(self.waited),
             total_ms = millis(self.since.elapsed()),

@@ -25,6 +25,7 @@
 mod admission;
 mod begin_frames;
 mod browser;
+mod cancellation;
 mod cdp;
 mod config;
 mod egress;

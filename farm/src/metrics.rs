@@ -5,7 +5,7 @@
 
 use std::{fmt::Write as _, time::Duration};
 
-use platen_shared::{format::OutputFormat, refusal::Refusal};
+use platen_shared::format::OutputFormat;
 use prometheus_client::{
     encoding::{EncodeLabelSet, text},
     metrics::{counter::Counter, family::Family, gauge::Gauge, histogram::Histogram},
@@ -19,6 +19,11 @@ pub(crate) const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0
 
 /// From a tiny PDF to the deadline.
 const SECONDS: [f64; 13] = [0.01, 0.025, 0.05, 0.1, 0.2, 0.3, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 30.0];
+
+/// The outcome of a job that gave its file.
+pub(crate) const RENDERED: &str = "rendered";
+/// The outcome of a job whose caller disconnected before its end.
+pub(crate) const CLIENT_DISCONNECTED: &str = "client_disconnected";
 
 /// Why there is a browser less.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -159,7 +164,7 @@ impl Metrics {
         metrics
     }
 
-    /// A job ended.
+    /// A job ended: [`RENDERED`], [`CLIENT_DISCONNECTED`] or the code of its refusal.
     pub(crate) fn job_ended(&self, outcome: &'static str) {
         self.jobs.get_or_create(&ByOutcome { outcome }).inc();
     }
@@ -245,34 +250,6 @@ impl Metrics {
     }
 }
 
-/// The name of a refusal in counters and log lines: its `code` on the wire.
-pub(crate) fn outcome(refusal: &Refusal) -> &'static str {
-    match refusal {
-        Refusal::Unauthorized => "unauthorized",
-        Refusal::InvalidJob => "invalid_job",
-        Refusal::QueueFull { .. } => "queue_full",
-        Refusal::NoSlotInTime { .. } => "no_slot_in_time",
-        Refusal::Draining => "draining",
-        Refusal::NoBrowser => "no_browser",
-        Refusal::NameServerFailed => "name_server_failed",
-        Refusal::NameNotFound { .. } => "name_not_found",
-        Refusal::AddressNotPublic { .. } => "address_not_public",
-        Refusal::PortNotAllowed { .. } => "port_not_allowed",
-        Refusal::ConnectionRefused { .. } => "connection_refused",
-        Refusal::ConnectionFailed { .. } => "connection_failed",
-        Refusal::Tls { .. } => "tls",
-        Refusal::TooManyRedirects { .. } => "too_many_redirects",
-        Refusal::NotAPage { .. } => "not_a_page",
-        Refusal::PageTooLarge => "page_too_large",
-        Refusal::PageCrashed => "page_crashed",
-        Refusal::PageMemoryExceeded => "page_memory_exceeded",
-        Refusal::PageClosed => "page_closed",
-        Refusal::LoadStopped => "load_stopped",
-        Refusal::Deadline => "deadline",
-        Refusal::Broken => "broken",
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -294,38 +271,6 @@ mod tests {
             "platen_farm_queue_length 2",
         ] {
             assert!(text.contains(line), "{line} in\n{text}");
-        }
-    }
-
-    #[test]
-    fn an_outcome_is_the_code_on_the_wire() {
-        let refusals = [
-            Refusal::Unauthorized,
-            Refusal::InvalidJob,
-            Refusal::QueueFull { retry_after: 1 },
-            Refusal::NoSlotInTime { retry_after: 1 },
-            Refusal::Draining,
-            Refusal::NoBrowser,
-            Refusal::NameServerFailed,
-            Refusal::NameNotFound { host: String::new() },
-            Refusal::AddressNotPublic { host: String::new() },
-            Refusal::PortNotAllowed { host: String::new() },
-            Refusal::ConnectionRefused { host: String::new() },
-            Refusal::ConnectionFailed { host: String::new() },
-            Refusal::Tls { host: String::new() },
-            Refusal::TooManyRedirects { host: String::new() },
-            Refusal::NotAPage { host: String::new() },
-            Refusal::PageTooLarge,
-            Refusal::PageCrashed,
-            Refusal::PageMemoryExceeded,
-            Refusal::PageClosed,
-            Refusal::LoadStopped,
-            Refusal::Deadline,
-            Refusal::Broken,
-        ];
-        for refusal in refusals {
-            let wire = serde_json::to_value(&refusal).unwrap();
-            assert_eq!(wire["code"], outcome(&refusal));
         }
     }
 }

@@ -6,6 +6,7 @@
 //! ([`crate::db`]).
 
 mod bindings;
+mod cancellation;
 mod client;
 mod dispatch;
 mod engine;

@@ -1,9 +1,12 @@
 //! Why a farm did not render a job, as it says so on the wire: `{"code": "…", …}`.
 //!
-//! Invariant: the code alone decides the public status, the public message and whether the
-//! attempt counts. A farm cannot put words in the edge's mouth, and no message names an address.
+//! Invariant: the code alone decides the class of the failure ([`FailureClass`]) and with it the
+//! public status and whether the attempt counts. The edge writes every message that a caller reads,
+//! and no message names an address.
 
 use serde::{Deserialize, Serialize};
+
+use crate::failure::FailureClass;
 
 /// A farm's refusal. `Display` is the public message.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
@@ -108,12 +111,18 @@ pub enum Refusal {
     /// The browser or the farm broke under the job.
     #[error("The renderer failed")]
     Broken,
+    /// The caller disconnected, and the job was cancelled.
+    #[error("The client disconnected")]
+    Cancelled {
+        /// A page had begun to run.
+        page_ran: bool,
+    },
 }
 
 impl Refusal {
-    /// The public HTTP status.
+    /// The class of the failure. The table by which every tier goes.
     #[must_use]
-    pub fn status(&self) -> u16 {
+    pub fn class(&self) -> FailureClass {
         match self {
             Self::Unauthorized
             | Self::InvalidJob
@@ -121,7 +130,7 @@ impl Refusal {
             | Self::NoSlotInTime { .. }
             | Self::Draining
             | Self::NoBrowser
-            | Self::NameServerFailed => 503,
+            | Self::NameServerFailed => FailureClass::RendererUnavailable,
             Self::NameNotFound { .. }
             | Self::AddressNotPublic { .. }
             | Self::PortNotAllowed { .. }
@@ -134,16 +143,64 @@ impl Refusal {
             | Self::PageCrashed
             | Self::PageMemoryExceeded
             | Self::PageClosed
-            | Self::LoadStopped => 422,
-            Self::Deadline => 504,
-            Self::Broken => 502,
+            | Self::LoadStopped => FailureClass::PageFailed,
+            Self::Deadline => FailureClass::DeadlineExceeded,
+            Self::Broken => FailureClass::RendererFailed,
+            Self::Cancelled { page_ran } => FailureClass::Cancelled { page_ran: *page_ran },
         }
     }
 
-    /// Whether a browser ran for it, so that the attempt counts.
+    /// The public HTTP status.
     #[must_use]
-    pub fn counts(&self) -> bool {
-        self.status() != 503
+    pub fn status(&self) -> u16 {
+        self.class().status()
+    }
+
+    /// Whether the attempt counts against the quota.
+    #[must_use]
+    pub fn is_counted(&self) -> bool {
+        self.class().is_counted()
+    }
+
+    /// The code on the wire, which is also its name in counters and log lines.
+    #[must_use]
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::Unauthorized => "unauthorized",
+            Self::InvalidJob => "invalid_job",
+            Self::QueueFull { .. } => "queue_full",
+            Self::NoSlotInTime { .. } => "no_slot_in_time",
+            Self::Draining => "draining",
+            Self::NoBrowser => "no_browser",
+            Self::NameServerFailed => "name_server_failed",
+            Self::NameNotFound { .. } => "name_not_found",
+            Self::AddressNotPublic { .. } => "address_not_public",
+            Self::PortNotAllowed { .. } => "port_not_allowed",
+            Self::ConnectionRefused { .. } => "connection_refused",
+            Self::ConnectionFailed { .. } => "connection_failed",
+            Self::Tls { .. } => "tls",
+            Self::TooManyRedirects { .. } => "too_many_redirects",
+            Self::NotAPage { .. } => "not_a_page",
+            Self::PageTooLarge => "page_too_large",
+            Self::PageCrashed => "page_crashed",
+            Self::PageMemoryExceeded => "page_memory_exceeded",
+            Self::PageClosed => "page_closed",
+            Self::LoadStopped => "load_stopped",
+            Self::Deadline => "deadline",
+            Self::Broken => "broken",
+            Self::Cancelled { .. } => "cancelled",
+        }
+    }
+
+    /// The refusal of a job whose page had not begun to run: what else would be a failure of its page is
+    /// one of the renderer before it ran.
+    #[must_use]
+    pub fn before_page_ran(self) -> Self {
+        match self {
+            Self::Deadline => Self::NoSlotInTime { retry_after: RETRY_AFTER },
+            Self::Broken | Self::PageCrashed => Self::NoBrowser,
+            refusal => refusal,
+        }
     }
 
     /// Seconds for `retry-after`, where waiting helps.
@@ -151,8 +208,68 @@ impl Refusal {
     pub fn retry_after(&self) -> Option<u32> {
         match self {
             Self::QueueFull { retry_after } | Self::NoSlotInTime { retry_after } => Some(*retry_after),
-            refusal if refusal.status() == 503 => Some(5),
+            refusal if refusal.class() == FailureClass::RendererUnavailable => Some(RETRY_AFTER),
             _ => None,
+        }
+    }
+}
+
+/// About the time that a browser or a farm takes to start, in seconds.
+pub const RETRY_AFTER: u32 = 5;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_broke_before_the_page_ran_is_not_counted() {
+        for refusal in [Refusal::Deadline, Refusal::Broken, Refusal::PageCrashed] {
+            assert!(refusal.is_counted());
+            assert_eq!(refusal.before_page_ran().class(), FailureClass::RendererUnavailable);
+        }
+        // Where the caller's URL leads is known before.
+        let host = || "a.example".to_owned();
+        for refusal in [Refusal::NameNotFound { host: host() }, Refusal::QueueFull { retry_after: 7 }] {
+            assert_eq!(refusal.clone().before_page_ran(), refusal);
+        }
+    }
+
+    /// Code, status, counted, seconds to wait: one row for each refusal.
+    #[test]
+    fn each_code_has_its_row() {
+        let host = || "a.example".to_owned();
+        let rows: [(Refusal, &str, u16, bool, Option<u32>); 24] = [
+            (Refusal::Unauthorized, "unauthorized", 503, false, Some(5)),
+            (Refusal::InvalidJob, "invalid_job", 503, false, Some(5)),
+            (Refusal::QueueFull { retry_after: 7 }, "queue_full", 503, false, Some(7)),
+            (Refusal::NoSlotInTime { retry_after: 8 }, "no_slot_in_time", 503, false, Some(8)),
+            (Refusal::Draining, "draining", 503, false, Some(5)),
+            (Refusal::NoBrowser, "no_browser", 503, false, Some(5)),
+            (Refusal::NameServerFailed, "name_server_failed", 503, false, Some(5)),
+            (Refusal::NameNotFound { host: host() }, "name_not_found", 422, true, None),
+            (Refusal::AddressNotPublic { host: host() }, "address_not_public", 422, true, None),
+            (Refusal::PortNotAllowed { host: host() }, "port_not_allowed", 422, true, None),
+            (Refusal::ConnectionRefused { host: host() }, "connection_refused", 422, true, None),
+            (Refusal::ConnectionFailed { host: host() }, "connection_failed", 422, true, None),
+            (Refusal::Tls { host: host() }, "tls", 422, true, None),
+            (Refusal::TooManyRedirects { host: host() }, "too_many_redirects", 422, true, None),
+            (Refusal::NotAPage { host: host() }, "not_a_page", 422, true, None),
+            (Refusal::PageTooLarge, "page_too_large", 422, true, None),
+            (Refusal::PageCrashed, "page_crashed", 422, true, None),
+            (Refusal::PageMemoryExceeded, "page_memory_exceeded", 422, true, None),
+            (Refusal::PageClosed, "page_closed", 422, true, None),
+            (Refusal::LoadStopped, "load_stopped", 422, true, None),
+            (Refusal::Deadline, "deadline", 504, true, None),
+            (Refusal::Broken, "broken", 502, true, None),
+            (Refusal::Cancelled { page_ran: true }, "cancelled", 499, true, None),
+            (Refusal::Cancelled { page_ran: false }, "cancelled", 499, false, None),
+        ];
+        for (refusal, code, status, counted, retry_after) in rows {
+            let row = (refusal.code(), refusal.status(), refusal.is_counted(), refusal.retry_after());
+            assert_eq!(row, (code, status, counted, retry_after));
+            let wire = serde_json::to_value(&refusal).unwrap();
+            assert_eq!(wire["code"], code);
+            assert_eq!(serde_json::from_value::<Refusal>(wire).unwrap(), refusal);
         }
     }
 }

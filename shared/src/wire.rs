@@ -4,6 +4,14 @@
 
 /// Where a farm takes jobs.
 pub const JOBS_PATH: &str = "/v1/jobs";
+/// On a job: an id by which `DELETE` of [`JOBS_PATH`]`/id` cancels it. The edge makes it up for each job,
+/// because request ids are the callers', and two may be the same.
+pub const JOB_ID: &str = "x-platen-job-id";
+/// The error of an outgoing request whose own client disconnected before it was sent, as the platform
+/// words it to a component.
+pub const DISCONNECTED_UNSENT: &str = "the client disconnected before the request was sent";
+/// The same of one that was sent, so that what it asked for may have been done.
+pub const DISCONNECTED: &str = "the client disconnected after the request was sent";
 /// Request id: on every answer of the edge, and from edge to farm.
 pub const REQUEST_ID: &str = "x-request-id";
 /// Real time a farm has left for a job, in whole milliseconds.

@@ -169,19 +169,45 @@ async fn page_that_crashes(stage: Stage) -> Result<()> {
 }
 
 /// A caller that is gone frees its slot: there is one slot, and the next caller gets it although
-/// the first page never loads.
+/// the first page never loads. One that was still waiting for a slot is not counted.
 async fn caller_hangs_up(stage: Stage) -> Result<()> {
     let mut options = Options::own_farm(stage.database);
     options.arguments.extend(["--browsers".to_owned(), "1".to_owned()]);
     let held = Held::start(&stage, options).await?;
     let render = tokio::spawn(held.target.render(&json!({ "url": held.url })).send());
     held.reached().await;
+    let queued = tokio::spawn(held.target.render(&json!({ "html": "x" })).send());
+    reaches(&held.app, "platen_farm_queue_length", 1.0).await?;
+    queued.abort();
+    let _ = queued.await;
+    reaches(&held.app, "platen_farm_queue_length", 0.0).await?;
+    ensure!(held.app.metric("platen_farm_slots_busy").await? > 0.5, "the first one goes on");
     render.abort();
     let _ = render.await;
     renders(&held.target).await?;
     // The first one's deadline would have freed the slot as well, in the end.
-    let hung_up = held.app.metric("platen_farm_jobs_total{outcome=\"hung_up\"}").await?;
-    ensure!((hung_up - 1.0).abs() < 0.5, "{hung_up} jobs ended because their caller had hung up");
+    reaches(&held.app, "platen_farm_jobs_total{outcome=\"client_disconnected\"}", 2.0).await?;
+    let began = Instant::now();
+    loop {
+        let attempts = held.app.operator.attempts(&held.account).await?;
+        if attempts == 3 {
+            break;
+        }
+        ensure!(
+            began.elapsed() < Duration::from_mins(1),
+            "one before, one that ran, one after it: {attempts}"
+        );
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    Ok(())
+}
+
+async fn reaches(app: &TestApp, metric: &str, value: f64) -> Result<()> {
+    let began = Instant::now();
+    while (app.metric(metric).await.unwrap_or(-1.0) - value).abs() > 0.5 {
+        ensure!(began.elapsed() < Duration::from_mins(1), "{metric} does not become {value}");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
     Ok(())
 }
 

@@ -189,25 +189,34 @@ async fn navigations(stage: Stage) -> Result<()> {
     fortress.end().await
 }
 
-/// The farm's, the edge's, the metrics', the database's and the proxy's own ports, all of which the
-/// operator was careless enough to allow by address.
+/// Every port on which the server listens: the API's, the metrics', the farm's and those of the proxy. The
+/// operator has allowed all of them, by address and by name (`--resolve`).
 async fn own_ports(stage: Stage) -> Result<()> {
-    let fortress = Fortress::start_with(&stage, &["--egress-allow", "127.0.0.1"]).await?;
+    let fortress = Fortress::start_with(&stage, &["--egress-allow", "127.0.0.0/8"]).await?;
     let ports = fortress.own_ports();
-    ensure!(ports.len() >= 3, "only {ports:?}");
-    let markup: Vec<String> = ports
-        .iter()
-        .map(|port| {
-            let target = format!("http://127.0.0.1:{port}/metrics");
+    // The API, the metrics and the farm, besides a proxy for each page.
+    ensure!(ports.len() >= 4, "only {ports:?}");
+    let hosts = ["127.0.0.1", "127.0.0.2", platen_tests::site::HOST];
+    let targets = || ports.iter().flat_map(|port| hosts.map(|host| (host, *port)));
+    let markup: Vec<String> = targets()
+        .map(|(host, port)| {
+            let target = format!("http://{host}:{port}/metrics");
             format!("<iframe src='{target}'></iframe><script>fetch('{target}', {{ mode: 'no-cors' }}).then(() => document.documentElement.style.background = 'red')</script>")
         })
         .collect();
     let body = json!({ "html": HEAD.to_owned() + &markup.concat(), "width": 40, "height": 30, "waitForTimeout": WAIT });
     fortress.picture(&body).await?.expect(1, 1, GREEN)?;
     let decided = fortress.decisions();
-    for port in ports {
-        let denied = decided.iter().any(|line| line.port == port && line.verdict == "own_port");
-        ensure!(denied, "port {port}: {decided:?}");
+    for (host, port) in targets() {
+        let lines: Vec<_> =
+            decided.iter().filter(|line| (line.host.as_str(), line.port) == (host, port)).collect();
+        let denied = !lines.is_empty() && lines.iter().all(|line| line.verdict == "own_port");
+        ensure!(denied, "{host}:{port}: {lines:?}");
+    }
+    for url in fortress.listeners() {
+        let url = url.replace("127.0.0.1", platen_tests::site::HOST);
+        let message = format!("The address of \"{}\" is not public", platen_tests::site::HOST);
+        fortress.target.render(&json!({ "url": url })).send().await?.error(422, &message).context(url)?;
     }
     fortress.end().await
 }

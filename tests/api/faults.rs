@@ -22,6 +22,8 @@ pub(crate) fn cases() -> Vec<Case> {
         Case::own_server("faults/farm_slow", farm_slow),
         Case::own_server("faults/farm_stops_in_mid_file", farm_stops_in_mid_file),
         Case::own_server("faults/farm_answers_nonsense", farm_answers_nonsense),
+        Case::own_server("faults/a_proxy_reaches_no_farm", proxy_without_farm),
+        Case::own_server("faults/damaged_template", damaged_template),
         Case::own_server("faults/farm_hangs_up_before_its_answer", farm_hangs_up),
         Case::own_server("faults/farm_breaks_off_in_mid_file", farm_breaks_off),
         Case::own_server("faults/farm_goes_away_and_comes_back", farm_comes_back),
@@ -90,7 +92,6 @@ async fn farm_answers_nonsense(stage: Stage) -> Result<()> {
     for (status, content_type, body) in [
         (500, "text/html", "<h1>Internal Server Error</h1> at /srv/farm.rs:12"),
         (502, "text/html", "<h1>Bad Gateway</h1>"),
-        (503, "text/plain", "upstream connect error"),
         (200, "text/html", "<h1>Welcome to nginx!</h1>"),
         (200, "application/json", "{\"ok\":true}"),
         (204, "image/png", ""),
@@ -107,6 +108,39 @@ async fn farm_answers_nonsense(stage: Stage) -> Result<()> {
         answer?.error(502, "The renderer failed").with_context(|| what.clone())?;
         ensure!(attempts == 1, "{what}: {attempts} attempts");
     }
+    Ok(())
+}
+
+/// A proxy in front of farms that says it has none. It is no farm's refusal, but no page has run.
+async fn proxy_without_farm(stage: Stage) -> Result<()> {
+    let stand_in = stage.stand_in().await?;
+    for (content_type, body) in
+        [("text/plain", "upstream connect error"), ("text/html", "<h1>503</h1>"), ("application/json", "{}")]
+    {
+        let (answer, attempts) = attempt(&stand_in, Behaviour::Answer(503, content_type, body)).await?;
+        let answer = answer?;
+        answer.error(503, "The renderer is not available").context(body)?;
+        ensure!(answer.header("retry-after")? == "5", "{}", answer.summary());
+        ensure!(attempts == 0, "{body}: it was counted");
+    }
+    Ok(())
+}
+
+async fn damaged_template(stage: Stage) -> Result<()> {
+    let stand_in = stage.start_stand_in(None).await?;
+    let account = stand_in.app.operator.account(Quota::Of(1)).await?;
+    let template = stand_in.app.operator.template(&account.id, "t", "<p>x</p>").await?;
+    let target = stand_in.app.target(&account);
+    let body = json!({ "templateId": template });
+    stand_in.app.execute("UPDATE templates SET packed_html = x'00ff00'").await?;
+    for _ in 0..2 {
+        let answer = target.render_template(&body).send().await?;
+        answer.error(500, "Internal error")?;
+        ensure!(answer.rate_limit()?.left == 1, "{}", answer.summary());
+    }
+    ensure!(stand_in.app.operator.attempts(&account.id).await? == 0, "it was counted");
+    ensure!(stand_in.farm.received_from(&account.id).is_empty(), "it was rendered");
+    target.render(&json!({ "html": "x" })).send().await?.file("image/png")?;
     Ok(())
 }
 

@@ -94,6 +94,34 @@ pub struct TestApp {
 }
 
 impl TestApp {
+    /// Runs a statement on its database, past the server.
+    ///
+    /// # Errors
+    /// When the statement fails.
+    pub async fn execute(&self, sql: &str) -> Result<()> {
+        let Some(url) = self.database.url() else {
+            let file = self.directory.path().join("data").join("platen.db");
+            let connection = libsql::Builder::new_local(file).build().await?.connect()?;
+            connection.busy_timeout(std::time::Duration::from_secs(30))?;
+            connection.execute(sql, ()).await?;
+            return Ok(());
+        };
+        let body = serde_json::json!({ "requests": [{ "type": "execute", "stmt": { "sql": sql } }] });
+        let mut request = self.http.post(format!("{url}/v2/pipeline")).json(&body);
+        if let Some(token) = self.database.token() {
+            request = request.bearer_auth(token);
+        }
+        let answer = request.send().await?.error_for_status()?.text().await?;
+        ensure!(answer.contains(r#""type":"ok""#), "{sql}: {answer}");
+        Ok(())
+    }
+
+    /// Where its metrics are.
+    #[must_use]
+    pub fn metrics_url(&self) -> &str {
+        &self.metrics_url
+    }
+
     /// Starts a server with its files below `parent`.
     ///
     /// # Errors

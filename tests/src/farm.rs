@@ -4,7 +4,7 @@
 //! as received. What it answers is decided by the account, so that cases can share one.
 
 use std::{
-    collections::HashMap,
+    collections::{HashMap, HashSet},
     net::SocketAddr,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
@@ -20,6 +20,7 @@ use http::{HeaderMap, Method, Request, Response, StatusCode, header};
 use http_body_util::BodyExt as _;
 use hyper::body::Incoming;
 use platen_shared::{job::RenderJob, refusal::Refusal, wire};
+use tokio::sync::watch;
 
 use crate::loopback::{Body, BreakOff, Loopback, break_off_soon, full, streamed};
 
@@ -51,6 +52,11 @@ pub enum Behaviour {
     HangUp,
     /// Never answers.
     Stall,
+    /// Answers when the job is cancelled, and says whether its page had begun to run.
+    UntilCancelled {
+        /// What it says.
+        page_ran: bool,
+    },
     /// Sends so many bytes of a file of twice the size, then nothing.
     StallAfter(u64),
     /// Answers with [`FILE`] after a while.
@@ -72,6 +78,7 @@ struct State {
     behaviours: Mutex<HashMap<String, Behaviour>>,
     received: Mutex<Vec<Received>>,
     turned_away: AtomicU64,
+    cancelled: watch::Sender<HashSet<String>>,
 }
 
 /// A running stand-in.
@@ -177,6 +184,11 @@ async fn answer(state: Arc<State>, request: Request<Incoming>) -> Result<Respons
     let (head, body) = request.into_parts();
     let expected = format!("Bearer {}", state.token);
     let authorised = head.headers.get(header::AUTHORIZATION).is_some_and(|value| value == &expected);
+    let below = head.uri.path().strip_prefix(wire::JOBS_PATH).and_then(|rest| rest.strip_prefix('/'));
+    if let Some(id) = below.filter(|_| authorised && head.method == Method::DELETE) {
+        state.cancelled.send_if_modified(|cancelled| cancelled.insert(id.to_owned()));
+        return Response::builder().status(204).body(full("")).map_err(|_| BreakOff);
+    }
     if !authorised || head.method != Method::POST || head.uri.path() != wire::JOBS_PATH {
         state.turned_away.fetch_add(1, Ordering::SeqCst);
         return Ok(refusal(&Refusal::Unauthorized));
@@ -188,7 +200,13 @@ async fn answer(state: Arc<State>, request: Request<Incoming>) -> Result<Respons
     };
     let behaviour = lock(&state.behaviours).get(job.account.as_str()).cloned().unwrap_or(Behaviour::File);
     let content_type = job.output.format().content_type();
+    let id = head.headers.get(wire::JOB_ID).and_then(|id| id.to_str().ok()).unwrap_or_default().to_owned();
     lock(&state.received).push(Received { headers: head.headers, job });
+    if let Behaviour::UntilCancelled { page_ran } = behaviour {
+        let mut cancelled = state.cancelled.subscribe();
+        cancelled.wait_for(|cancelled| cancelled.contains(&id)).await.map_err(|_| BreakOff)?;
+        return Ok(refusal(&Refusal::Cancelled { page_ran }));
+    }
     behave(behaviour, content_type).await
 }
 
@@ -213,7 +231,7 @@ async fn behave(behaviour: Behaviour, content_type: &str) -> Result<Response<Bod
             file(promised, streamed(pieces(sent).chain(stream::once(break_off_soon()))))
         }
         Behaviour::HangUp => Err(BreakOff),
-        Behaviour::Stall => std::future::pending().await,
+        Behaviour::Stall | Behaviour::UntilCancelled { .. } => std::future::pending().await,
         Behaviour::StallAfter(bytes) => {
             file(Some(bytes * 2), streamed(pieces(bytes).chain(stream::pending())))
         }

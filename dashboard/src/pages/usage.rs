@@ -53,7 +53,11 @@ pub struct Attempt {
 
 impl Attempt {
     fn failed(&self) -> bool {
-        self.status >= 400
+        self.status >= 400 && !self.cancelled()
+    }
+
+    fn cancelled(&self) -> bool {
+        self.status == 499
     }
 
     fn path(&self) -> &'static str {
@@ -70,6 +74,8 @@ impl Attempt {
             200 => "OK",
             400 => "Invalid",
             422 => "Page failed",
+            // The caller disconnected.
+            499 => "Cancelled",
             502 => "Renderer failed",
             503 => "Busy",
             504 => "Too slow",
@@ -89,6 +95,7 @@ impl Attempt {
             if self.counted { "yes" } else { "no" },
             &self.ms.to_string(),
             &self.bytes.map(|bytes| bytes.to_string()).unwrap_or_default(),
+            self.meaning(),
         ])
     }
 }
@@ -96,7 +103,17 @@ impl Attempt {
 /// The first line of the export.
 #[must_use]
 pub fn csv_head() -> String {
-    csv::line(&["time", "key", "endpoint", "format", "status", "counted", "duration_ms", "size_bytes"])
+    csv::line(&[
+        "time",
+        "key",
+        "endpoint",
+        "format",
+        "status",
+        "counted",
+        "duration_ms",
+        "size_bytes",
+        "result",
+    ])
 }
 
 /// A number of bytes for people.
@@ -150,6 +167,24 @@ pub struct Usage {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_caller_that_disconnected_is_shown_as_cancelled() {
+        let attempt = Attempt {
+            id: 1,
+            at: Moment(0),
+            key_name: Some("a".to_owned()),
+            endpoint: "render".to_owned(),
+            format: "png".to_owned(),
+            status: 499,
+            counted: false,
+            ms: 12,
+            bytes: None,
+        };
+        assert_eq!(attempt.csv(), "1970-01-01T00:00:00Z,a,/v1/render,png,499,no,12,,Cancelled\r\n");
+        assert!(csv_head().ends_with("size_bytes,result\r\n"));
+        assert!(attempt.cancelled() && !attempt.failed());
+    }
 
     #[test]
     fn sizes_and_shares_are_told_in_few_digits() {

@@ -53,7 +53,7 @@ const STANDING: &str = "SELECT a.id, coalesce(u.attempts, 0), a.quota, \
     WHERE k.hash = ?1 AND k.disabled_at IS NULL AND a.disabled_at IS NULL \
     AND (k.expires_at IS NULL OR k.expires_at > ?3) \
     AND (k.template_id IS NULL OR k.template_id = ?4 OR ?5)";
-const GIVE_BACK: &str =
+const REFUND: &str =
     "UPDATE usage SET attempts = attempts - 1 WHERE account_id = ?1 AND month = ?2 AND attempts > 0";
 
 /// What follows from a row of `attempts` (last use, daily usage, pruning) is the schema's.
@@ -82,7 +82,14 @@ pub(super) struct Claim {
 /// A saved template.
 pub(super) struct Template {
     pub(super) name: String,
-    pub(super) html: String,
+    packed: Vec<u8>,
+}
+
+impl Template {
+    /// Its markup.
+    pub(super) fn html(&self) -> Result<String, template::Damaged> {
+        template::unpack(&self.packed)
+    }
 }
 
 /// A good key's account, with the named template's placeholders if the account has it.
@@ -132,7 +139,7 @@ impl Database {
         let template = match &request.subject {
             Subject::Source(_) => None,
             Subject::Template { .. } => {
-                Some(Template { name: row.text(3)?, html: template::unpack(row.bytes(4)?)? })
+                Some(Template { name: row.text(3)?, packed: row.bytes(4)?.to_owned() })
             }
         };
         Ok(Some(Claim {
@@ -165,10 +172,10 @@ impl Database {
         }))
     }
 
-    /// Takes a recorded attempt back, because no browser ran for it.
-    pub(super) async fn give_back(&self, claim: &Claim) -> Result<(), EdgeDatabaseError> {
+    /// Takes a recorded attempt back, because no page ran for it.
+    pub(super) async fn refund(&self, claim: &Claim) -> Result<(), EdgeDatabaseError> {
         let values = vec![claim.account.as_str().into(), claim.month.as_str().into()];
-        self.0.rows(GIVE_BACK, values).await?;
+        self.0.rows(REFUND, values).await?;
         Ok(())
     }
 

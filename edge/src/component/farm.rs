@@ -49,9 +49,11 @@ impl FileBody {
     }
 }
 
-/// What ties the log lines of all tiers together.
+/// What ties the log lines of all tiers together, and names the job.
 pub(super) struct Trace {
     pub(super) request_id: String,
+    /// By which the job can be cancelled; not a caller's to choose.
+    job_id: String,
     parent: Vec<u8>,
     state: Option<Vec<u8>>,
 }
@@ -60,7 +62,7 @@ impl Trace {
     /// Takes over a caller's request id and W3C trace context where they are well formed, and
     /// makes them where they are not.
     pub(super) fn of(headers: &Fields) -> Self {
-        let random = hex(&get_random_bytes(24));
+        let random = hex(&get_random_bytes(40));
         let given =
             headers.get(wire::REQUEST_ID).into_iter().next().and_then(|id| String::from_utf8(id).ok());
         let request_id =
@@ -71,9 +73,9 @@ impl Trace {
             let state = headers.get(wire::TRACESTATE).into_iter().next();
             (parent, state.filter(|state| state.len() <= TRACESTATE_BYTES))
         } else {
-            (format!("00-{}-{}-01", &random[..32], &random[32..]).into_bytes(), None)
+            (format!("00-{}-{}-01", &random[..32], &random[32..48]).into_bytes(), None)
         };
-        Self { request_id, parent, state }
+        Self { request_id, job_id: random[48..].to_owned(), parent, state }
     }
 }
 
@@ -154,6 +156,7 @@ fn request(settings: &Settings, length: usize, left: Duration, trace: &Trace) ->
         ("content-type".to_owned(), b"application/json".to_vec()),
         ("content-length".to_owned(), length.to_string().into_bytes()),
         (wire::REQUEST_ID.to_owned(), trace.request_id.clone().into_bytes()),
+        (wire::JOB_ID.to_owned(), trace.job_id.clone().into_bytes()),
         (wire::DEADLINE_MS.to_owned(), left.as_millis().to_string().into_bytes()),
         (wire::TRACEPARENT.to_owned(), trace.parent.clone()),
     ];
@@ -189,6 +192,13 @@ impl Head {
 /// A request that got no answer: not counted where the farm was never reached.
 fn unreached(code: &ErrorCode) -> Failure {
     let error = match code {
+        ErrorCode::InternalError(Some(reason)) if reason == wire::DISCONNECTED_UNSENT => {
+            Refusal::Cancelled { page_ran: false }.into()
+        }
+        // Nothing more is known of it.
+        ErrorCode::InternalError(Some(reason)) if reason == wire::DISCONNECTED => {
+            Refusal::Cancelled { page_ran: true }.into()
+        }
         ErrorCode::DnsTimeout
         | ErrorCode::DnsError(_)
         | ErrorCode::DestinationNotFound
@@ -231,7 +241,8 @@ async fn refused(response: Response) -> Failure {
             Failure { error: refusal.into(), cause: Some(cause) }
         }
         Err(_) => Failure {
-            error: Refusal::Broken.into(),
+            // By 503 a proxy says that it reaches no farm. Anything else may come after the page has run.
+            error: if status == 503 { ApiError::FarmUnreachable } else { Refusal::Broken.into() },
             cause: Some(format!("farm answered {status} without a refusal")),
         },
     }

@@ -21,7 +21,7 @@ pub(super) struct Record {
     farm: Option<Duration>,
     error: Option<String>,
     cause: Option<String>,
-    give_back_error: Option<String>,
+    refund_error: Option<String>,
 }
 
 impl Record {
@@ -33,7 +33,7 @@ impl Record {
             farm: None,
             error: None,
             cause: None,
-            give_back_error: None,
+            refund_error: None,
         }
     }
 
@@ -60,8 +60,8 @@ impl Record {
         self.cause = cause;
     }
 
-    pub(super) fn give_back_failed(&mut self, cause: &impl ToString) {
-        self.give_back_error = Some(cause.to_string());
+    pub(super) fn refund_failed(&mut self, cause: &impl ToString) {
+        self.refund_error = Some(cause.to_string());
     }
 
     pub(super) fn write(&self, status: u16, elapsed: Duration) {
@@ -86,7 +86,7 @@ impl Record {
             pair("farm_ms", &farm.as_millis());
         }
         for (name, text) in
-            [("error", &self.error), ("cause", &self.cause), ("give_back_error", &self.give_back_error)]
+            [("error", &self.error), ("cause", &self.cause), ("refund_error", &self.refund_error)]
         {
             if let Some(text) = text {
                 pair(name, text);

@@ -50,16 +50,16 @@ pub(super) async fn connect(
     host: Host<String>,
     port: u16,
 ) -> Result<Metered, DialError> {
-    let place = (host, port);
-    let decision = traffic.decide(&place).await;
+    let target = (host, port);
+    let decision = traffic.decide(&target).await;
     if !decision.verdict.allows() {
         return Err(DialError::NotAllowed);
     }
     let limit = traffic.until().min(Instant::now() + LONGEST);
     let dialled = timeout_at(limit, dial(traffic, &decision.addresses, port)).await;
     let dialled = dialled.unwrap_or(Err(DialError::TooSlow));
-    traffic.dialled(dialled.as_ref().err());
-    Ok(Metered::new(dialled?, Arc::clone(traffic), place))
+    traffic.dialled(&target, dialled.as_ref().err());
+    Ok(Metered::new(dialled?, Arc::clone(traffic), target))
 }
 
 async fn dial(traffic: &Traffic, addresses: &[IpAddr], port: u16) -> Result<TcpStream, DialError> {

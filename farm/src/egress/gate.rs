@@ -108,7 +108,7 @@ impl Drop for Gate {
     fn drop(&mut self) {
         self.listening.abort();
         self.shared.closed.cancel();
-        self.shared.egress.own_ports().remove(&self.port);
+        self.shared.egress.0.own_ports.remove(self.port);
     }
 }
 

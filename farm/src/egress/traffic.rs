@@ -2,10 +2,12 @@
 //!
 //! Invariant: a host has the addresses it had when the job first asked for it, so that a name
 //! cannot be public when it is judged and something else when it is dialled; a job that has used up
-//! its share gets nothing more. Left to others: dialling (dial), whose connection it is (gate).
+//! its share gets nothing more; the outcome of a connection is kept by host and port, so that the
+//! failure of one host never stands for another's. Not here: dialling (dial), whose connection it is
+//! (gate).
 
 use std::{
-    collections::{HashMap, HashSet},
+    collections::HashMap,
     net::IpAddr,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
@@ -13,13 +15,26 @@ use std::{
     },
 };
 
+use futures::{
+    FutureExt as _,
+    future::{BoxFuture, Shared},
+};
 use platen_shared::refusal::Refusal;
-use tokio::{sync::OnceCell, time::Instant};
+use tokio::time::Instant;
 use url::{Host, Url};
 
-use super::{Egress, dial::DialError, resolver::MOST_DIALLED, rules::ByName, verdict::Verdict};
+use super::{
+    Egress,
+    dial::DialError,
+    resolver::{MOST_DIALLED, NameServerFailed},
+    rules::ByName,
+    verdict::{Failure, Verdict},
+};
+use crate::cancellation::PageStarted;
 
-type Place = (Host<String>, u16);
+type HostPort = (Host<String>, u16);
+/// A lookup, shared by all connections of the job that wait for it.
+type Lookup = Shared<BoxFuture<'static, Result<Arc<[IpAddr]>, NameServerFailed>>>;
 
 /// One job's account.
 #[derive(Debug)]
@@ -29,25 +44,18 @@ pub(crate) struct Traffic {
     until: Instant,
     connections: AtomicU32,
     bytes: AtomicU64,
+    page_started: PageStarted,
     seen: Mutex<Seen>,
 }
 
 #[derive(Debug, Default)]
 struct Seen {
-    /// What names resolved to.
-    names: HashMap<String, Arc<OnceCell<Arc<[IpAddr]>>>>,
-    /// What was denied for where it is.
-    denied: HashSet<Place>,
-    /// Why the latest connection failed; none if it did not.
-    failure: Option<Failure>,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Failure {
-    Denied,
-    NotFound,
-    Refused,
-    Other,
+    /// Lookups of names: those under way, and those that had an answer.
+    names: HashMap<String, Lookup>,
+    /// Why the latest connection to a host and port failed; none if it was made.
+    outcomes: HashMap<HostPort, Option<Failure>>,
+    /// Where the main document was asked for last: the URL of the latest navigation, or of its redirect.
+    document: Option<HostPort>,
 }
 
 /// A decision.
@@ -61,7 +69,7 @@ pub(super) struct Decision {
 }
 
 impl Traffic {
-    pub(super) fn new(egress: Egress, job: &str) -> Self {
+    pub(super) fn new(egress: Egress, job: &str, page_started: PageStarted) -> Self {
         let until = Instant::now() + egress.0.limits.time;
         Self {
             egress,
@@ -69,36 +77,38 @@ impl Traffic {
             until,
             connections: AtomicU32::new(0),
             bytes: AtomicU64::new(0),
+            page_started,
             seen: Mutex::default(),
         }
     }
 
-    /// Judges where the job's own URL leads, before a browser is bothered with it. Says nothing if
-    /// all is well: the connection will.
+    /// Judges where the job's own URL leads, before it takes a browser. Says nothing if all is well: the
+    /// connection will.
     pub(crate) async fn judge(&self, url: &Url) -> Result<(), Refusal> {
-        let Some(place) = place(url) else { return Ok(()) };
-        let decision = self.consider(&place.0, place.1).await;
-        if decision.verdict.allows() {
-            return Ok(());
-        }
-        self.settle(&place, &decision);
-        Err(self.refusal(url.host_str().unwrap_or_default()).unwrap_or(Refusal::Broken))
+        let Some(target) = host_port(url) else { return Ok(()) };
+        let decision = self.consider(&target.0, target.1).await;
+        let Some(failure) = decision.verdict.failure() else { return Ok(()) };
+        self.settle(&target, &decision);
+        Err(failure.refusal(url.host_str().unwrap_or_default()))
     }
 
-    /// Why the page that was navigated to last did not come, if it is the network's doing.
-    pub(crate) fn refusal(&self, host: &str) -> Option<Refusal> {
-        let host = host.to_owned();
-        self.seen().failure.map(|failure| match failure {
-            Failure::Denied => Refusal::AddressNotPublic { host },
-            Failure::NotFound => Refusal::NameNotFound { host },
-            Failure::Refused => Refusal::ConnectionRefused { host },
-            Failure::Other => Refusal::ConnectionFailed { host },
-        })
+    /// Notes where the main document is asked for: by a navigation, and by each redirect of it.
+    pub(crate) fn document_requested(&self, url: &str) {
+        self.seen().document = Url::parse(url).ok().as_ref().and_then(host_port);
     }
 
-    /// Whether a connection there was denied for where it leads.
-    pub(crate) fn denied(&self, url: &Url) -> bool {
-        place(url).is_some_and(|place| self.seen().denied.contains(&place))
+    /// Why the main document of a navigation to `url` did not come, if it is the network's doing: the
+    /// outcome of the connection to where the last redirect led. The caller reads about `host`.
+    pub(crate) fn document_refusal(&self, url: &Url, host: &str) -> Option<Refusal> {
+        let seen = self.seen();
+        let target = seen.document.clone().or_else(|| host_port(url))?;
+        let failure = (*seen.outcomes.get(&target)?)?;
+        Some(failure.refusal(host))
+    }
+
+    /// Notes that the job's page begins to run.
+    pub(crate) fn start_page(&self) {
+        self.page_started.set();
     }
 
     /// When its connections are cut.
@@ -112,12 +122,12 @@ impl Traffic {
     }
 
     /// Decides on a connection, and makes the decision known.
-    pub(super) async fn decide(&self, place: &Place) -> Decision {
+    pub(super) async fn decide(&self, target: &HostPort) -> Decision {
         let limits = self.egress.0.limits;
         let asked = self.connections.fetch_add(1, Ordering::Relaxed);
         let refuse = |verdict| Decision { verdict, address: None, addresses: Vec::new() };
         let decision = if asked >= limits.connections {
-            // Once is enough to be told of a page that asks a million times.
+            // A page may ask a million times; one line in the log is enough.
             if asked > limits.connections {
                 self.egress.0.metrics.egress_decided(Verdict::TooMany.name());
                 return refuse(Verdict::TooMany);
@@ -128,22 +138,23 @@ impl Traffic {
         } else if self.bytes.load(Ordering::Relaxed) >= limits.bytes {
             refuse(Verdict::TooMuch)
         } else {
-            self.consider(&place.0, place.1).await
+            self.consider(&target.0, target.1).await
         };
-        self.settle(place, &decision);
+        self.settle(target, &decision);
         decision
     }
 
     /// Notes how dialling went that had been decided on.
-    pub(super) fn dialled(&self, error: Option<&DialError>) {
-        self.seen().failure = error.map(|error| match error {
+    pub(super) fn dialled(&self, target: &HostPort, error: Option<&DialError>) {
+        let failure = error.map(|error| match error {
             DialError::Refused(_) => Failure::Refused,
             _ => Failure::Other,
         });
+        self.seen().outcomes.insert(target.clone(), failure);
     }
 
     /// Counts bytes; false when they are too many.
-    pub(super) fn count(&self, bytes: usize, host: &Place) -> bool {
+    pub(super) fn count(&self, bytes: usize, host: &HostPort) -> bool {
         let most = self.egress.0.limits.bytes;
         let bytes = bytes as u64;
         let before = self.bytes.fetch_add(bytes, Ordering::Relaxed);
@@ -154,27 +165,22 @@ impl Traffic {
         before + bytes < most
     }
 
-    fn settle(&self, place: &Place, decision: &Decision) {
+    fn settle(&self, target: &HostPort, decision: &Decision) {
         let Decision { verdict, address, .. } = *decision;
-        self.egress.report(&self.job, &place.0, place.1, address, verdict);
-        let mut seen = self.seen();
-        if verdict.denies_the_place() {
-            seen.denied.insert(place.clone());
-        }
-        seen.failure = match verdict {
-            verdict if verdict.allows() => None,
-            verdict if verdict.denies_the_place() => Some(Failure::Denied),
-            Verdict::NotFound => Some(Failure::NotFound),
-            _ => Some(Failure::Other),
-        };
+        self.egress.report(&self.job, &target.0, target.1, address, verdict);
+        self.seen().outcomes.insert(target.clone(), verdict.failure());
     }
 
     async fn consider(&self, host: &Host<String>, port: u16) -> Decision {
         let rules = &self.egress.0.rules;
+        let refuse = |verdict| Decision { verdict, address: None, addresses: Vec::new() };
         let (addresses, trust) = match rules.by_name(host, port) {
-            ByName::Denied(verdict) => return Decision { verdict, address: None, addresses: Vec::new() },
+            ByName::Denied(verdict) => return refuse(verdict),
             ByName::Addresses(addresses, trust) => (addresses.into(), trust),
-            ByName::Resolve(name, trust) => (self.resolve(&name).await, trust),
+            ByName::Resolve(name, trust) => match self.resolve(&name).await {
+                Ok(addresses) => (addresses, trust),
+                Err(NameServerFailed) => return refuse(Verdict::NameServerFailed),
+            },
         };
         let (mut verdict, mut address) = rules.by_addresses(&addresses, trust);
         if verdict.allows()
@@ -192,19 +198,31 @@ impl Traffic {
 
     /// Why none of these may be reached for being this machine's own.
     fn own(&self, addresses: &[IpAddr], port: u16, verdict: Verdict) -> Option<(Verdict, IpAddr)> {
-        let own_port = self.egress.own_ports().contains(&port);
-        // The kernel need only be asked about strangers: what the operator allows may be here.
+        let own_port = self.egress.0.own_ports.contains(port);
+        // What the operator allows may be here, except for the service itself.
         if !own_port && verdict == Verdict::Operator {
             return None;
         }
-        let address = addresses.iter().copied().find(|&address| is_own(address))?;
+        let own = &self.egress.0.own_addresses;
+        let address = addresses.iter().copied().find(|&address| own.contains(address))?;
         Some((if own_port { Verdict::OwnPort } else { Verdict::OwnAddress }, address))
     }
 
-    async fn resolve(&self, name: &str) -> Arc<[IpAddr]> {
-        let cell = Arc::clone(self.seen().names.entry(name.to_owned()).or_default());
-        let resolving = async { self.egress.0.resolver.resolve(name).await.into() };
-        Arc::clone(cell.get_or_init(|| resolving).await)
+    async fn resolve(&self, name: &str) -> Result<Arc<[IpAddr]>, NameServerFailed> {
+        let begin = || {
+            let (resolver, name) = (self.egress.0.resolver.clone(), name.to_owned());
+            async move { resolver.resolve(&name).await.map(Arc::from) }.boxed().shared()
+        };
+        let lookup = self.seen().names.entry(name.to_owned()).or_insert_with(begin).clone();
+        let found = lookup.clone().await;
+        if found.is_err() {
+            // It says nothing about the name, so the next connection asks again.
+            let mut seen = self.seen();
+            if seen.names.get(name).is_some_and(|kept| kept.ptr_eq(&lookup)) {
+                seen.names.remove(name);
+            }
+        }
+        found
     }
 
     fn seen(&self) -> MutexGuard<'_, Seen> {
@@ -212,36 +230,174 @@ impl Traffic {
     }
 }
 
-fn place(url: &Url) -> Option<Place> {
+fn host_port(url: &Url) -> Option<HostPort> {
     Some((url.host()?.to_owned(), url.port_or_known_default()?))
-}
-
-/// Whether an address is this machine's: the kernel answers from it what is sent to it. Sends
-/// nothing.
-fn is_own(address: IpAddr) -> bool {
-    if address.is_loopback() || address.is_unspecified() {
-        return true;
-    }
-    let any: IpAddr = match address {
-        IpAddr::V4(_) => std::net::Ipv4Addr::UNSPECIFIED.into(),
-        IpAddr::V6(_) => std::net::Ipv6Addr::UNSPECIFIED.into(),
-    };
-    let from = std::net::UdpSocket::bind((any, 0)).and_then(|socket| {
-        socket.connect((address, 9))?;
-        socket.local_addr()
-    });
-    from.is_ok_and(|from| from.ip() == address)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use hickory_resolver::proto::op::ResponseCode;
+
+    use super::{
+        super::{
+            own::tests::Network,
+            resolver::tests::{FakeNameServer, Reply},
+        },
+        *,
+    };
+    use crate::{Config, metrics::Metrics};
+
+    fn egress(change: impl FnOnce(&mut Config)) -> Egress {
+        let mut config = Config::default();
+        change(&mut config);
+        Egress::new(&config, Arc::new(Metrics::new())).unwrap()
+    }
+
+    fn url(text: &str) -> Url {
+        text.parse().unwrap()
+    }
+
+    async fn verdict(traffic: &Traffic, text: &str) -> Verdict {
+        traffic.decide(&host_port(&url(text)).unwrap()).await.verdict
+    }
+
+    #[tokio::test]
+    async fn the_failure_of_one_host_does_not_stand_for_another() {
+        let egress = egress(|config| config.resolve.push("page.test=127.0.0.1".parse().unwrap()));
+        let traffic = egress.traffic("job", PageStarted::default());
+        let page = url("https://page.test:4443/");
+        let target = host_port(&page).unwrap();
+        assert_eq!(verdict(&traffic, page.as_str()).await, Verdict::Operator);
+        traffic.dialled(&target, None);
+        // The browser looks for the certificate of an issuer meanwhile.
+        assert_ne!(verdict(&traffic, "http://10.0.0.1/ca.crt").await.failure(), None);
+        assert_eq!(traffic.document_refusal(&page, "page.test"), None);
+        assert_eq!(
+            traffic.document_refusal(&url("http://10.0.0.1/"), "10.0.0.1").unwrap().code(),
+            "address_not_public"
+        );
+        // Another port of the same host is another place.
+        traffic.dialled(&(target.0.clone(), 81), Some(&DialError::TooSlow));
+        assert_eq!(traffic.document_refusal(&page, "page.test"), None);
+        traffic.dialled(&target, Some(&DialError::Refused(std::io::ErrorKind::ConnectionRefused.into())));
+        let host = || "page.test".to_owned();
+        assert_eq!(
+            traffic.document_refusal(&page, "page.test"),
+            Some(Refusal::ConnectionRefused { host: host() })
+        );
+        // A connection that is made later makes up for it.
+        traffic.dialled(&target, None);
+        assert_eq!(traffic.document_refusal(&page, "page.test"), None);
+    }
+
+    #[tokio::test]
+    async fn a_redirect_is_judged_by_where_it_led() {
+        let egress = egress(|config| config.resolve.push("page.test=127.0.0.1".parse().unwrap()));
+        let traffic = egress.traffic("job", PageStarted::default());
+        let (page, next) = (url("http://page.test/"), url("http://10.0.0.1/secret"));
+        verdict(&traffic, page.as_str()).await;
+        traffic.document_requested(page.as_str());
+        verdict(&traffic, next.as_str()).await;
+        assert_eq!(traffic.document_refusal(&page, "page.test"), None);
+        traffic.document_requested(next.as_str());
+        let named = Refusal::AddressNotPublic { host: "page.test".to_owned() };
+        assert_eq!(traffic.document_refusal(&page, "page.test"), Some(named));
+        let unnamed = Refusal::AddressNotPublic { host: "somewhere".to_owned() };
+        assert_eq!(traffic.document_refusal(&next, "somewhere"), Some(unnamed));
+    }
+
+    #[tokio::test]
+    async fn each_reason_is_its_own_refusal() {
+        let server = FakeNameServer::start().await;
+        for (name, code) in [("absent.test", ResponseCode::NXDomain), ("down.test", ResponseCode::ServFail)] {
+            server.put_both(name, Reply::Code(code));
+        }
+        let egress = egress(|config| config.egress.dns = vec![server.setting()]);
+        for (address, code) in [
+            ("http://10.0.0.1/", "address_not_public"),
+            ("http://1.1.1.1:25/", "port_not_allowed"),
+            ("http://10.0.0.1:25/", "address_not_public"),
+            ("http://absent.test:25/", "port_not_allowed"),
+            ("http://absent.test/", "name_not_found"),
+            ("http://down.test/", "name_server_failed"),
+        ] {
+            let refusal =
+                egress.traffic("job", PageStarted::default()).judge(&url(address)).await.unwrap_err();
+            assert_eq!(refusal.code(), code, "{address}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_failed_lookup_is_asked_again_and_an_answer_is_kept() {
+        let server = FakeNameServer::start().await;
+        server.put_both("page.test", Reply::Code(ResponseCode::Refused));
+        let egress = egress(|config| config.egress.dns = vec![server.setting()]);
+        let traffic = egress.traffic("job", PageStarted::default());
+        assert_eq!(verdict(&traffic, "http://page.test/").await, Verdict::NameServerFailed);
+        server.put_both("page.test", Reply::Address("1.1.1.1".parse().unwrap()));
+        assert_eq!(verdict(&traffic, "http://page.test/").await, Verdict::Public);
+        server.put_both("page.test", Reply::Address("127.0.0.1".parse().unwrap()));
+        assert_eq!(verdict(&traffic, "http://page.test/").await, Verdict::Public);
+        let other = egress.traffic("other job", PageStarted::default());
+        assert_eq!(verdict(&other, "http://page.test/").await.name(), "loopback");
+    }
 
     #[test]
-    fn the_kernel_knows_its_own_addresses() {
-        for own in ["127.0.0.1", "127.1.2.3", "::1", "0.0.0.0"] {
-            assert!(is_own(own.parse().unwrap()), "{own}");
+    fn no_address_of_this_machine_and_no_port_of_the_service_is_reached() {
+        Network::run(|| {
+            Network::ip("address add 198.41.0.4/31 dev lo");
+            Network::ip("address add 198.41.0.5/31 dev lo");
+            Network::ip("route add default dev lo");
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+            runtime.block_on(async {
+                let egress = egress(|config| {
+                    config.resolve = vec!["here.test=198.41.0.5".parse().unwrap()];
+                    let places = ["198.41.0.4", "allowed.test", "127.0.0.0/8"];
+                    config.egress.allow = places.map(|place| place.parse().unwrap()).into();
+                    config.egress.ports = "1-65535".parse().unwrap();
+                });
+                egress.forbid_port(4000);
+                let traffic = egress.traffic("job", PageStarted::default());
+                for (address, expected) in [
+                    ("http://198.41.0.5/", Verdict::OwnAddress),
+                    ("http://[::ffff:198.41.0.5]/", Verdict::OwnAddress),
+                    ("http://198.41.0.6/", Verdict::Public),
+                    // What the operator allows may be on this machine, but not the service itself.
+                    ("http://198.41.0.4/", Verdict::Operator),
+                    ("http://127.0.0.1/", Verdict::Operator),
+                    ("http://here.test/", Verdict::Operator),
+                    ("http://198.41.0.4:4000/", Verdict::OwnPort),
+                    ("http://[::ffff:198.41.0.4]:4000/", Verdict::OwnPort),
+                    ("http://198.41.0.5:4000/", Verdict::OwnPort),
+                    ("http://127.0.0.1:4000/", Verdict::OwnPort),
+                    ("http://127.7.7.7:4000/", Verdict::OwnPort),
+                    ("http://here.test:4000/", Verdict::OwnPort),
+                    ("http://198.41.0.6:4000/", Verdict::Public),
+                ] {
+                    assert_eq!(verdict(&traffic, address).await, expected, "{address}");
+                }
+            });
+        });
+    }
+
+    #[tokio::test]
+    async fn the_port_of_a_gate_is_own_while_it_is_open() {
+        let egress = egress(|config| {
+            config.egress.allow = vec!["127.0.0.1".parse().unwrap()];
+            config.egress.ports = "1-65535".parse().unwrap();
+        });
+        let traffic = egress.traffic("job", PageStarted::default());
+        for gate in [egress.gate().await.unwrap(), egress.dead_end().await.unwrap()] {
+            let address = gate.address();
+            // A listener on another address may have the same number.
+            egress.forbid_port(url(&address).port().unwrap());
+            assert_eq!(verdict(&traffic, &address).await, Verdict::OwnPort);
+            drop(gate);
+            assert_eq!(verdict(&traffic, &address).await, Verdict::OwnPort);
         }
-        assert!(!is_own("1.1.1.1".parse().unwrap()));
+        let gate = egress.gate().await.unwrap();
+        let address = gate.address();
+        drop(gate);
+        assert_eq!(verdict(&traffic, &address).await, Verdict::Operator);
     }
 }

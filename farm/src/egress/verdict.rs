@@ -2,7 +2,7 @@
 //!
 //! Invariant: one verdict for each reason; its name in logs and counters comes from a closed set.
 
-use platen_shared::address;
+use platen_shared::{address, refusal::Refusal};
 
 /// Whether a connection is made, and why.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -37,6 +37,40 @@ pub(crate) enum Verdict {
     TooLate,
     /// The name has no address.
     NotFound,
+    /// No name server said what addresses the name has.
+    NameServerFailed,
+}
+
+/// Why there is no connection, as far as the caller is informed of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Failure {
+    /// The address may not be reached.
+    AddressDenied,
+    /// The port may not be reached.
+    PortDenied,
+    /// The name has no address.
+    NotFound,
+    /// The name server failed.
+    NameServer,
+    /// The host refused the connection.
+    Refused,
+    /// Anything else.
+    Other,
+}
+
+impl Failure {
+    /// What the caller is told about `host`.
+    pub(super) fn refusal(self, host: &str) -> Refusal {
+        let host = host.to_owned();
+        match self {
+            Self::AddressDenied => Refusal::AddressNotPublic { host },
+            Self::PortDenied => Refusal::PortNotAllowed { host },
+            Self::NotFound => Refusal::NameNotFound { host },
+            Self::NameServer => Refusal::NameServerFailed,
+            Self::Refused => Refusal::ConnectionRefused { host },
+            Self::Other => Refusal::ConnectionFailed { host },
+        }
+    }
 }
 
 impl Verdict {
@@ -45,24 +79,22 @@ impl Verdict {
         matches!(self, Self::Public | Self::Operator)
     }
 
-    /// Whether it is refused for where it leads.
-    pub(crate) fn denies_the_place(self) -> bool {
+    /// Why the connection was not made; `None` where it is made.
+    pub(super) fn failure(self) -> Option<Failure> {
         match self {
+            Self::Public | Self::Operator => None,
             Self::NotPublic(_)
             | Self::LocalName
             | Self::OwnAddress
             | Self::OwnPort
             | Self::DeniedHost
-            | Self::DeniedAddress
-            | Self::Port => true,
-            Self::Public
-            | Self::Operator
-            | Self::NoJob
-            | Self::Browser
-            | Self::TooMany
-            | Self::TooMuch
-            | Self::TooLate
-            | Self::NotFound => false,
+            | Self::DeniedAddress => Some(Failure::AddressDenied),
+            Self::Port => Some(Failure::PortDenied),
+            Self::NotFound => Some(Failure::NotFound),
+            Self::NameServerFailed => Some(Failure::NameServer),
+            Self::NoJob | Self::Browser | Self::TooMany | Self::TooMuch | Self::TooLate => {
+                Some(Failure::Other)
+            }
         }
     }
 
@@ -84,6 +116,39 @@ impl Verdict {
             Self::TooMuch => "too_much",
             Self::TooLate => "too_late",
             Self::NotFound => "not_found",
+            Self::NameServerFailed => "name_server_failed",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// One row for each verdict: its name, and the code of what the caller is told.
+    #[test]
+    fn each_verdict_has_its_refusal() {
+        for (verdict, name, code) in [
+            (Verdict::Public, "public", None),
+            (Verdict::Operator, "operator", None),
+            (Verdict::NotPublic(address::Verdict::Private), "private", Some("address_not_public")),
+            (Verdict::LocalName, "local_name", Some("address_not_public")),
+            (Verdict::OwnAddress, "own_address", Some("address_not_public")),
+            (Verdict::OwnPort, "own_port", Some("address_not_public")),
+            (Verdict::DeniedHost, "denied_host", Some("address_not_public")),
+            (Verdict::DeniedAddress, "denied_address", Some("address_not_public")),
+            (Verdict::Port, "port", Some("port_not_allowed")),
+            (Verdict::NotFound, "not_found", Some("name_not_found")),
+            (Verdict::NameServerFailed, "name_server_failed", Some("name_server_failed")),
+            (Verdict::NoJob, "no_job", Some("connection_failed")),
+            (Verdict::Browser, "browser", Some("connection_failed")),
+            (Verdict::TooMany, "too_many", Some("connection_failed")),
+            (Verdict::TooMuch, "too_much", Some("connection_failed")),
+            (Verdict::TooLate, "too_late", Some("connection_failed")),
+        ] {
+            let refusal = verdict.failure().map(|failure| failure.refusal("a.test"));
+            assert_eq!((verdict.name(), refusal.as_ref().map(Refusal::code)), (name, code));
+            assert_eq!(verdict.allows(), code.is_none());
         }
     }
 }

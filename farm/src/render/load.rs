@@ -12,7 +12,8 @@ use platen_shared::{
     job::{RenderJob, Source, Viewport},
     refusal::Refusal,
 };
-use tokio::{sync::watch, time::timeout};
+use tokio::{sync::watch, task::yield_now, time::timeout};
+use url::Url;
 
 use super::{
     JobError,
@@ -68,6 +69,7 @@ pub(super) async fn deliver(
     state: &mut watch::Receiver<LoadState>,
 ) -> Result<(), JobError> {
     let before = state.borrow().documents;
+    traffic.start_page();
     match source {
         Source::Html(html) => {
             let content = SetDocumentContentParams::new(main_frame.to_owned(), html.as_str());
@@ -77,8 +79,10 @@ pub(super) async fn deliver(
             let url = url.as_url();
             let answer = session.call(&NavigateParams::new(url.as_str())).await?;
             if let Some(failure) = answer.error_text.as_deref() {
+                // The events in front of this answer say where a redirect led; they are seen by then.
+                yield_now().await;
                 let host = url.host_str().unwrap_or_default();
-                if let Some(refusal) = navigation_refusal(traffic, failure, host) {
+                if let Some(refusal) = navigation_refusal(failure, url, host, traffic) {
                     tracing::debug!(failure, "a page could not be fetched");
                     return Err(JobError::Refused(refusal));
                 }
@@ -97,23 +101,21 @@ pub(super) async fn reach(state: &mut watch::Receiver<LoadState>, wanted: impl F
     }
 }
 
-/// Why a document did not come. Chromium sees a proxy that closes the connection; the proxy knows why.
-pub(super) fn navigation_refusal(traffic: &Traffic, error_text: &str, host: &str) -> Option<Refusal> {
-    traffic.refusal(host).or_else(|| refusal_for(error_text, host))
-}
-
-/// What Chromium's network error means to the caller; `None` where there is a page all the same.
-fn refusal_for(error_text: &str, host: &str) -> Option<Refusal> {
+/// What Chromium's network error of a navigation to `url` means to the caller, who reads about `host`;
+/// `None` where there is a page all the same.
+pub(super) fn navigation_refusal(
+    error_text: &str,
+    url: &Url,
+    host: &str,
+    traffic: &Traffic,
+) -> Option<Refusal> {
     let host = host.to_owned();
     let name = error_text.strip_prefix("net::ERR_").unwrap_or(error_text);
-    Some(match name {
+    match name {
         // An error status without a body; Chromium shows a page of its own for it.
         "HTTP_RESPONSE_CODE_FAILURE" => return None,
-        "NAME_NOT_RESOLVED" | "NAME_RESOLUTION_FAILED" | "ICANN_NAME_COLLISION" => {
-            Refusal::NameNotFound { host }
-        }
-        "CONNECTION_REFUSED" => Refusal::ConnectionRefused { host },
-        "TOO_MANY_REDIRECTS" => Refusal::TooManyRedirects { host },
+        "TOO_MANY_REDIRECTS" => return Some(Refusal::TooManyRedirects { host }),
+        "UNSAFE_PORT" => return Some(Refusal::PortNotAllowed { host }),
         // A download, an answer without content, or a redirect out of http and https.
         "ABORTED"
         | "UNKNOWN_URL_SCHEME"
@@ -121,36 +123,76 @@ fn refusal_for(error_text: &str, host: &str) -> Option<Refusal> {
         | "DISALLOWED_URL_SCHEME"
         | "INVALID_REDIRECT"
         | "INVALID_URL"
-        | "FILE_NOT_FOUND" => Refusal::NotAPage { host },
-        _ if ["CERT_", "SSL_", "BAD_SSL_", "ECH_"].iter().any(|family| name.starts_with(family)) => {
-            Refusal::Tls { host }
+        | "FILE_NOT_FOUND" => return Some(Refusal::NotAPage { host }),
+        // The connection was made, whatever became of others.
+        _ if is_tls_error(name) => return Some(Refusal::Tls { host }),
+        _ => {}
+    }
+    // Chromium sees a proxy that closes the connection; the proxy knows why.
+    if let Some(refusal) = traffic.document_refusal(url, &host) {
+        return Some(refusal);
+    }
+    Some(match name {
+        "NAME_NOT_RESOLVED" | "NAME_RESOLUTION_FAILED" | "ICANN_NAME_COLLISION" => {
+            Refusal::NameNotFound { host }
         }
+        "CONNECTION_REFUSED" => Refusal::ConnectionRefused { host },
         _ => Refusal::ConnectionFailed { host },
     })
 }
 
+/// Whether Chromium gave up a connection because of TLS: the protocol, or a certificate.
+fn is_tls_error(name: &str) -> bool {
+    ["CERT_", "SSL_", "BAD_SSL_", "ECH_"].iter().any(|family| name.starts_with(family))
+}
+
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use std::sync::Arc;
 
-    #[test]
-    fn network_errors_are_told_apart() {
-        let host = || "h".to_owned();
-        for (error, refusal) in [
-            ("NAME_NOT_RESOLVED", Refusal::NameNotFound { host: host() }),
-            ("CONNECTION_REFUSED", Refusal::ConnectionRefused { host: host() }),
-            ("CONNECTION_RESET", Refusal::ConnectionFailed { host: host() }),
-            ("CONNECTION_TIMED_OUT", Refusal::ConnectionFailed { host: host() }),
-            ("ADDRESS_UNREACHABLE", Refusal::ConnectionFailed { host: host() }),
-            ("EMPTY_RESPONSE", Refusal::ConnectionFailed { host: host() }),
-            ("UNSAFE_PORT", Refusal::ConnectionFailed { host: host() }),
-            ("CERT_AUTHORITY_INVALID", Refusal::Tls { host: host() }),
-            ("SSL_PROTOCOL_ERROR", Refusal::Tls { host: host() }),
-            ("TOO_MANY_REDIRECTS", Refusal::TooManyRedirects { host: host() }),
-            ("ABORTED", Refusal::NotAPage { host: host() }),
-        ] {
-            assert_eq!(refusal_for(&format!("net::ERR_{error}"), "h"), Some(refusal), "{error}");
+    use super::*;
+    use crate::{Config, cancellation::PageStarted, egress::Egress, metrics::Metrics};
+
+    const DEFINITE: [(&str, &str); 8] = [
+        ("CERT_AUTHORITY_INVALID", "tls"),
+        ("CERT_DATE_INVALID", "tls"),
+        ("SSL_PROTOCOL_ERROR", "tls"),
+        ("BAD_SSL_CLIENT_AUTH_CERT", "tls"),
+        ("TOO_MANY_REDIRECTS", "too_many_redirects"),
+        ("UNSAFE_PORT", "port_not_allowed"),
+        ("ABORTED", "not_a_page"),
+        ("UNKNOWN_URL_SCHEME", "not_a_page"),
+    ];
+    const VAGUE: [(&str, &str); 6] = [
+        ("NAME_NOT_RESOLVED", "name_not_found"),
+        ("CONNECTION_REFUSED", "connection_refused"),
+        ("CONNECTION_RESET", "connection_failed"),
+        ("TUNNEL_CONNECTION_FAILED", "connection_failed"),
+        ("ADDRESS_UNREACHABLE", "connection_failed"),
+        ("EMPTY_RESPONSE", "connection_failed"),
+    ];
+
+    #[tokio::test]
+    async fn network_errors_are_told_apart() {
+        let egress = Egress::new(&Config::default(), Arc::new(Metrics::new())).unwrap();
+        let url = Url::parse("https://10.0.0.1/").unwrap();
+        let code = |error: &str, traffic: &Traffic| {
+            navigation_refusal(&format!("net::ERR_{error}"), &url, "h", traffic).map(|refusal| refusal.code())
+        };
+        let unknown = egress.traffic("", PageStarted::default());
+        for (error, expected) in DEFINITE.into_iter().chain(VAGUE) {
+            assert_eq!(code(error, &unknown), Some(expected), "{error}");
         }
-        assert_eq!(refusal_for("net::ERR_HTTP_RESPONSE_CODE_FAILURE", "h"), None);
+        assert_eq!(code("HTTP_RESPONSE_CODE_FAILURE", &unknown), None);
+        // Where the connection was denied, vague errors have their reason, and the others stay.
+        let denied = egress.traffic("", PageStarted::default());
+        denied.judge(&url).await.unwrap_err();
+        for (error, expected) in DEFINITE {
+            assert_eq!(code(error, &denied), Some(expected), "{error}");
+        }
+        for (error, _) in VAGUE {
+            assert_eq!(code(error, &denied), Some("address_not_public"), "{error}");
+        }
+        assert_eq!(code("HTTP_RESPONSE_CODE_FAILURE", &denied), None);
     }
 }

@@ -23,7 +23,6 @@ use chromiumoxide_cdp::cdp::{
     },
     js_protocol::runtime::RunIfWaitingForDebuggerParams,
 };
-use platen_shared::refusal::Refusal;
 use serde::Deserialize;
 use tokio::{sync::watch, time::Instant};
 use url::Url;
@@ -313,6 +312,7 @@ impl<'a> PageEventHandler<'a> {
     }
 
     fn on_document(&mut self, id: &str, url: &str) {
+        self.traffic.document_requested(url);
         match &mut self.document {
             Some(document) if document.id == id => url.clone_into(&mut document.last),
             document => {
@@ -336,10 +336,8 @@ impl<'a> PageEventHandler<'a> {
             first.domain().map(ToOwned::to_owned)
         });
         let host = host.unwrap_or_else(|| UNNAMED_HOST.to_owned());
-        let refusal = match Url::parse(&document.last) {
-            Ok(last) if self.traffic.denied(&last) => Some(Refusal::AddressNotPublic { host }),
-            _ => navigation_refusal(self.traffic, failed.error, &host),
-        };
+        let Ok(last) = Url::parse(&document.last) else { return Ok(()) };
+        let refusal = navigation_refusal(failed.error, &last, &host, self.traffic);
         refusal.map_or(Ok(()), |refusal| Err(JobError::Refused(refusal)))
     }
 }

@@ -168,6 +168,11 @@ pub(super) async fn settle(
         return Ok(Settled { waiting: (!options.is_none()).then_some(Waiting::RealTime), script_ran });
     }
     let script_ran = has_script_run(rendering, before).await?;
+    if !options.is_none() {
+        // What was animated before the first frame is dated up to one frame ahead. The frame must not be
+        // earlier, or how far an animation is depends on where between two frames the page was loaded.
+        sleep(Duration::from_secs_f64(FRAME_INTERVAL / 1_000.0)).await;
+    }
     if needs_frame || script_ran || !options.is_none() {
         rendering.frame(FrameTime::Now, true).await?;
         // Intersection callbacks are tasks of their own after the frame.

@@ -5,10 +5,14 @@ use std::sync::Arc;
 
 use platen_farm::{Config, Farm};
 use platen_shared::{job::RenderJob, refusal::Refusal};
+use tokio::net::TcpListener;
 
 use crate::{
     Test,
-    support::{GREEN, PATIENCE, Shared, farm, green_if, html, middle, upstream::Proxy, url},
+    http::Server,
+    support::{
+        GREEN, PATIENCE, Shared, farm, green_if, html, middle, names::Names, tls, upstream::Proxy, url,
+    },
 };
 
 pub(crate) const TESTS: &[Test] = &[
@@ -17,6 +21,10 @@ pub(crate) const TESTS: &[Test] = &[
     ("a job's connections are cut after so long", |s| Box::pin(time(s))),
     ("what the operator denies is denied, whatever else he says", |s| Box::pin(denied(s))),
     ("what the operator allows is allowed, on the allowed ports", |s| Box::pin(allowed(s))),
+    ("a denied port is told from a denied address", |s| Box::pin(ports(s))),
+    ("a failure of the name server is no absent name", |s| Box::pin(name_server(s))),
+    ("a certificate's issuer does not stand for the page", |s| Box::pin(issuer(s))),
+    ("the service's own ports are closed to pages", |s| Box::pin(own_ports(s))),
     ("an upstream proxy is asked for judged addresses only", |s| Box::pin(upstream(s))),
 ];
 
@@ -131,9 +139,89 @@ async fn allowed(shared: Arc<Shared>) {
     farm.shutdown().await;
 
     let farm = small(|config| config.egress.allow = vec!["127.0.0.1".parse().unwrap()]).await;
-    let nameless = not_public("the page's destination");
+    let nameless = Refusal::PortNotAllowed { host: "the page's destination".to_owned() };
     assert_eq!(farm.render(&go("127.0.0.1"), PATIENCE).await.unwrap_err(), nameless);
     farm.shutdown().await;
+}
+
+/// Goes there by itself.
+fn going_to(address: &str) -> RenderJob {
+    let mut job = html(&format!("<script>location = '{address}'</script>"));
+    job.wait_for_timeout = 1_000.0.try_into().unwrap();
+    job
+}
+
+async fn ports(shared: Arc<Shared>) {
+    let closed = "http://1.1.1.1:2525/";
+    let refusal = |host: &str| Refusal::PortNotAllowed { host: host.to_owned() };
+    let redirect = shared.site.at(&format!("/to?{closed}"));
+    for (job, host) in [
+        (url(closed), "1.1.1.1"),
+        (url(&redirect), "page.test"),
+        (going_to(closed), "the page's destination"),
+    ] {
+        assert_eq!(shared.render(&job).await.unwrap_err(), refusal(host), "{:?}", job.source);
+    }
+    // A port that Chromium itself does not go to, though the operator has named the host.
+    assert_eq!(shared.render(&url("http://page.test:25/")).await.unwrap_err(), refusal("page.test"));
+}
+
+async fn name_server(shared: Arc<Shared>) {
+    let (site, names) = (&shared.site, Names::start().await);
+    let farm = small(|config| config.egress.dns = vec![names.setting()]).await;
+    let (down, absent) = ("http://down.test/", "http://absent.test/");
+    let refusal = farm.render(&url(down), PATIENCE).await.unwrap_err();
+    assert_eq!(refusal, Refusal::NameServerFailed);
+    let not_found = Refusal::NameNotFound { host: "absent.test".to_owned() };
+    assert_eq!(farm.render(&url(absent), PATIENCE).await.unwrap_err(), not_found);
+    for job in [url(&site.at(&format!("/to?{down}"))), going_to(down)] {
+        let refusal = farm.render(&job, PATIENCE).await.unwrap_err();
+        assert_eq!(refusal, Refusal::NameServerFailed, "{:?}", job.source);
+    }
+    let not_found = Refusal::NameNotFound { host: "page.test".to_owned() };
+    let redirect = url(&site.at(&format!("/to?{absent}")));
+    assert_eq!(farm.render(&redirect, PATIENCE).await.unwrap_err(), not_found);
+    // A part of a page fails as any other does.
+    is_green(&farm, &green_unless(&format!("fetch('{down}', {{ mode: 'no-cors' }}).catch(green)"))).await;
+    farm.shutdown().await;
+}
+
+async fn issuer(_: Arc<Shared>) {
+    let server = Server::start(small(|_| {}).await).await;
+    let refusal = server.farm.render(&url(&tls::start().await), PATIENCE).await.unwrap_err();
+    assert_eq!(refusal, Refusal::Tls { host: "page.test".to_owned() });
+    let denied = server.metric("platen_farm_egress_total{verdict=\"private\"}").await;
+    assert!(denied > 0, "the browser did not look for the issuer, so this shows nothing");
+    server.end().await;
+}
+
+async fn own_ports(_: Arc<Shared>) {
+    let config = |config: &mut Config| {
+        config.egress.allow = ["127.0.0.0/8", "::1"].map(|place| place.parse().unwrap()).into();
+        config.egress.ports = "1-65535".parse().unwrap();
+    };
+    let server = Server::start(small(config).await).await;
+    // Another listener of the process, such as `platen up` has.
+    let other = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let other = format!("http://page.test:{}/", other.local_addr().unwrap().port());
+    server.farm.forbid_port(url_port(&other));
+    let own = format!("http://page.test:{}/metrics", url_port(server.base()));
+    for address in [&own, &other] {
+        assert_eq!(server.farm.render(&url(address), PATIENCE).await.unwrap_err(), not_public("page.test"));
+        for host in ["page.test", "127.0.0.1", "127.0.0.2", "[::1]", "[::ffff:127.0.0.1]"] {
+            let address = address.replace("page.test", host);
+            let fetch = format!("fetch('{address}', {{ mode: 'no-cors' }}).catch(green)");
+            is_green(&server.farm, &green_unless(&fetch)).await;
+        }
+    }
+    let denied = server.metric("platen_farm_egress_total{verdict=\"own_port\"}").await;
+    // [::1] has no listener of the service, but the port is its own all the same.
+    assert!(denied >= 12, "{denied} connections were denied as own");
+    server.end().await;
+}
+
+fn url_port(address: &str) -> u16 {
+    address.split(':').nth(2).unwrap().split('/').next().unwrap().parse().unwrap()
 }
 
 async fn upstream(shared: Arc<Shared>) {

@@ -9,7 +9,7 @@ use tokio::{net::TcpListener, sync::oneshot, task::JoinHandle};
 
 use crate::{
     Test,
-    support::{Shared, farm, html, pdf, slow},
+    support::{Shared, farm, html, pdf, site::Site, slow, url},
 };
 
 pub(crate) const TESTS: &[Test] = &[
@@ -17,19 +17,20 @@ pub(crate) const TESTS: &[Test] = &[
     ("without the token nothing is read or rendered", |s| Box::pin(unauthorized(s))),
     ("what is no job is refused", |s| Box::pin(no_job(s))),
     ("whoever hangs up frees the slot", |s| Box::pin(hang_up(s))),
+    ("a job is cancelled by its id, and says whether its page ran", |s| Box::pin(cancel(s))),
     ("a busy farm says so at once", |s| Box::pin(busy(s))),
     ("a farm that ends finishes its jobs and takes no more", |s| Box::pin(drain(s))),
 ];
 
-struct Server {
-    farm: Farm,
+pub(crate) struct Server {
+    pub(crate) farm: Farm,
     base: String,
     stop: Option<oneshot::Sender<()>>,
     serving: JoinHandle<std::io::Result<()>>,
 }
 
 impl Server {
-    async fn start(farm: Farm) -> Self {
+    pub(crate) async fn start(farm: Farm) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let base = format!("http://{}", listener.local_addr().unwrap());
         let (stop, stopped) = oneshot::channel::<()>();
@@ -43,7 +44,11 @@ impl Server {
         Self { farm, base, stop: Some(stop), serving }
     }
 
-    async fn get(&self, path: &str) -> Response {
+    pub(crate) fn base(&self) -> &str {
+        &self.base
+    }
+
+    pub(crate) async fn get(&self, path: &str) -> Response {
         Client::new().get(format!("{}{path}", self.base)).send().await.unwrap()
     }
 
@@ -52,7 +57,7 @@ impl Server {
         Client::new().post(url).bearer_auth("s3cret").header(wire::REQUEST_ID, "req-1").json(job)
     }
 
-    async fn metric(&self, name: &str) -> u64 {
+    pub(crate) async fn metric(&self, name: &str) -> u64 {
         let text = self.get("/metrics").await.text().await.unwrap();
         let line = text.lines().find(|line| line.starts_with(name)).unwrap_or_default();
         line.rsplit(' ').next().and_then(|value| value.parse().ok()).unwrap_or_default()
@@ -64,7 +69,7 @@ impl Server {
         }
     }
 
-    async fn end(mut self) {
+    pub(crate) async fn end(mut self) {
         drop(self.stop.take());
         self.serving.await.unwrap().unwrap();
     }
@@ -139,9 +144,47 @@ async fn hang_up(_: Arc<Shared>) {
     server.until("platen_farm_slots_busy", 1).await;
     endless.abort();
     server.until("platen_farm_slots_busy", 0).await;
-    assert_eq!(server.metric("platen_farm_jobs_total{outcome=\"hung_up\"}").await, 1);
+    assert_eq!(server.metric("platen_farm_jobs_total{outcome=\"client_disconnected\"}").await, 1);
     assert_eq!(server.post(&html("x")).send().await.unwrap().status(), 200);
     server.end().await;
+}
+
+async fn cancel(_: Arc<Shared>) {
+    let farm = farm(|config| {
+        (config.browsers, config.slots, config.queue) = (1.try_into().ok(), 1.try_into().ok(), 1);
+    });
+    let server = Server::start(farm.await).await;
+    let site = Site::start().await;
+    let cancel = async |id: &str, token: &str| {
+        let url = format!("{}{}/{id}", server.base, wire::JOBS_PATH);
+        Client::new().delete(url).bearer_auth(token).send().await.unwrap().status().as_u16()
+    };
+    let post = |id: &str| server.post(&url(&site.at("/never"))).header(wire::JOB_ID, id).send();
+    let running = tokio::spawn(post("running"));
+    // Its page runs: it has asked for something.
+    server.until("platen_farm_egress_total", 1).await;
+    let queued = tokio::spawn(post("queued"));
+    server.until("platen_farm_queue_length", 1).await;
+    assert_eq!(cancel("queued", "wrong").await, 401);
+    assert_eq!(cancel("queued", "s3cret").await, 204);
+    let cancelled = |page_ran: bool| (499, format!(r#"{{"code":"cancelled","page_ran":{page_ran}}}"#));
+    assert_eq!(answer(queued.await.unwrap()).await, cancelled(false));
+    assert_eq!(server.metric("platen_farm_slots_busy").await, 1, "the other job runs on");
+    assert_eq!(cancel("running", "s3cret").await, 204);
+    assert_eq!(answer(running.await.unwrap()).await, cancelled(true));
+    server.until("platen_farm_slots_busy", 0).await;
+    assert_eq!(server.metric("platen_farm_jobs_total{outcome=\"client_disconnected\"}").await, 2);
+    // One that is cancelled before it arrives does not begin.
+    assert_eq!(cancel("early", "s3cret").await, 204);
+    assert_eq!(answer(post("early").await).await, cancelled(false));
+    let again = server.post(&html("x")).header(wire::JOB_ID, "early").send().await.unwrap();
+    assert_eq!(again.status(), 200);
+    server.end().await;
+}
+
+async fn answer(response: reqwest::Result<Response>) -> (u16, String) {
+    let response = response.unwrap();
+    (response.status().as_u16(), response.text().await.unwrap())
 }
 
 async fn busy(_: Arc<Shared>) {

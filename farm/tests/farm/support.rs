@@ -1,8 +1,10 @@
 //! What the tests share: the farm, a web site for it to visit, jobs, and a look at files.
 
 pub(crate) mod leftovers;
+pub(crate) mod names;
 pub(crate) mod program;
 pub(crate) mod site;
+pub(crate) mod tls;
 pub(crate) mod upstream;
 
 use std::{future::Future, pin::Pin, time::Duration};

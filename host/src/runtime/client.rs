@@ -1,9 +1,10 @@
 //! A component's outgoing HTTP requests.
 //!
 //! Invariant: a request leaves only for a host its component may reach, is never sent twice, and
-//! ends when the client for whom it was made hangs up. An error tells whether the request may
-//! have been seen: [`Error::ConnectionRefused`], [`Error::ConnectionTimeout`], [`Error::DnsError`]
-//! and [`Error::DestinationUnavailable`] mean that no byte of it was sent.
+//! ends when the client for whom it was made disconnects: a job at once, by its cancellation. An error
+//! says whether the request may have been seen: [`Error::ConnectionRefused`],
+//! [`Error::ConnectionTimeout`], [`Error::DnsError`], [`Error::DestinationUnavailable`] and an
+//! [`Error::InternalError`] of [`wire::DISCONNECTED_UNSENT`] mean that no byte of it was sent.
 
 use std::{
     io,
@@ -14,12 +15,13 @@ use std::{
 };
 
 use bytes::Bytes;
-use http_body_util::BodyExt as _;
+use http_body_util::BodyExt;
 use hyper::body::{Body, Frame, Incoming, SizeHint};
 use hyper_util::{
     client::legacy::{self, connect::HttpConnector},
     rt::{TokioExecutor, TokioTimer},
 };
+use platen_shared::wire;
 use tokio::time::{Instant, Sleep, sleep, timeout};
 use tokio_util::sync::WaitForCancellationFutureOwned;
 use wasmtime::component::{Accessor, HasData, Resource};
@@ -34,6 +36,7 @@ use wasmtime_wasi_http::{
 
 use super::{
     Grants,
+    cancellation::{Cancellation, disconnected},
     state::{HangUp, State},
 };
 
@@ -66,7 +69,7 @@ impl Client {
     }
 
     async fn send(&self, request: http::Request<WasiBody>) -> Result<http::Response<Incoming>, Error> {
-        self.0.request(request).await.map_err(|error| told(&error))
+        self.0.request(request).await.map_err(|error| map_error(&error))
     }
 }
 
@@ -84,7 +87,9 @@ impl Hooks {
     }
 }
 
-type Sent = Result<(http::Response<WasiBody>, Box<dyn Future<Output = Result<(), Error>> + Send>), Error>;
+/// A response, and what moves its connection while its body is read.
+pub(super) type Sent =
+    Result<(http::Response<WasiBody>, Box<dyn Future<Output = Result<(), Error>> + Send>), Error>;
 
 impl WasiHttpHooks for Hooks {
     fn send_request(
@@ -103,40 +108,46 @@ impl WasiHttpHooks for Hooks {
         }
         let (client, hang_up) = (self.client.clone(), self.hang_up.clone());
         Box::new(async move {
-            let gone = hang_up.clone().cancelled_owned();
-            hang_up
-                .run_until_cancelled(send(client, request, options, gone))
-                .await
-                .unwrap_or_else(|| Err(Error::ConnectionTerminated))
+            if hang_up.is_cancelled() {
+                return Err(disconnected(wire::DISCONNECTED_UNSENT));
+            }
+            let options = options.unwrap_or_default();
+            let between_bytes = options.between_bytes_timeout.unwrap_or(DEFAULT_TIMEOUT);
+            let cancellation = Cancellation::of(&request);
+            let mut exchange = Box::pin(send(client.clone(), request, options));
+            match (hang_up.run_until_cancelled(&mut exchange).await, cancellation) {
+                (Some(exchanged), _) => {
+                    let (response, io) = exchanged?;
+                    let gone = hang_up.cancelled_owned();
+                    Ok((response.map(|body| Relayed::new(body, between_bytes, gone).boxed_unsync()), io))
+                }
+                (None, Some(cancellation)) => {
+                    let send = |cancel| send(client, cancel, RequestOptions::default());
+                    cancellation.carry_out(exchange, send).await
+                }
+                (None, None) => Err(disconnected(wire::DISCONNECTED)),
+            }
         })
     }
 }
 
-async fn send(
-    client: Client,
-    mut request: http::Request<WasiBody>,
-    options: Option<RequestOptions>,
-    gone: WaitForCancellationFutureOwned,
-) -> Sent {
-    let options = options.unwrap_or_default();
+async fn send(client: Client, mut request: http::Request<WasiBody>, options: RequestOptions) -> Sent {
     if request.uri().scheme() == Some(&http::uri::Scheme::HTTPS) {
         // Farms behind TLS: a connection each, by the implementation Wasmtime comes with.
         let (response, io) = wasmtime_wasi_http::default_send_request(request, Some(options)).await?;
-        let response = response.map(|body| Relayed::new(body, DEFAULT_TIMEOUT, gone).boxed_unsync());
-        return Ok((response, Box::new(io)));
+        return Ok((response.map(BodyExt::boxed_unsync), Box::new(io)));
     }
     // Hop-by-hop headers of ours would end the kept connection.
     request.headers_mut().remove(http::header::CONNECTION);
     let first_byte = options.first_byte_timeout.unwrap_or(DEFAULT_TIMEOUT);
     let response =
         timeout(first_byte, client.send(request)).await.map_err(|_| Error::ConnectionReadTimeout)??;
-    let between_bytes = options.between_bytes_timeout.unwrap_or(DEFAULT_TIMEOUT);
-    let body = |body: Incoming| Relayed::new(body.map_err(Error::Hyper), between_bytes, gone).boxed_unsync();
+    let body = |body: Incoming| body.map_err(Error::Hyper).boxed_unsync();
     Ok((response.map(body), Box::new(async { Ok(()) })))
 }
 
 /// The error of a request that got no answer.
-fn told(error: &legacy::Error) -> Error {
+fn map_error(error: &legacy::Error) -> Error {
     tracing::warn!(error = error as &dyn std::error::Error, "a component's request failed");
     if !error.is_connect() {
         return Error::ConnectionTerminated;

@@ -13,12 +13,13 @@ pub(crate) fn cases() -> Vec<Case> {
     vec![
         Case::own_server("dashboard/log/says_what_happened", says_what_happened),
         Case::own_server("dashboard/log/nobody_waits_for_it", nobody_waits),
+        Case::own_server("dashboard/log/a_caller_that_disconnects", disconnected),
         Case::own_server("dashboard/log/is_listed_in_pages", pages),
     ]
 }
 
 /// Waits until the export has so many lines besides its head.
-async fn exported(person: &mut Person, path: &str, lines: usize) -> Result<Vec<String>> {
+pub(crate) async fn exported(person: &mut Person, path: &str, lines: usize) -> Result<Vec<String>> {
     let began = Instant::now();
     loop {
         let text = person.get(path).await?.is(200)?.body;
@@ -68,8 +69,9 @@ async fn says_what_happened(stage: Stage) -> Result<()> {
     }
     let good = lines.iter().find(|line| line.contains(",200,")).context("the good one")?;
     let cells: Vec<&str> = good.rsplit(',').collect();
-    ensure!(cells[0].parse::<u64>().is_ok_and(|bytes| bytes > 0), "its size: {good}");
-    ensure!(cells[1].parse::<u64>().is_ok(), "its duration: {good}");
+    ensure!(cells[0] == "OK", "its result: {good}");
+    ensure!(cells[1].parse::<u64>().is_ok_and(|bytes| bytes > 0), "its size: {good}");
+    ensure!(cells[2].parse::<u64>().is_ok(), "its duration: {good}");
     ensure!(exported(&mut person, "/dashboard/usage.csv?failures=1", 3).await?.len() == 3);
     let page = person.get("/dashboard/usage?failures=1").await?.body;
     ensure!(
@@ -109,6 +111,40 @@ async fn nobody_waits(stage: Stage) -> Result<()> {
     // What could not be written then is written when the database goes on.
     exported(&mut person, "/dashboard/usage.csv", 1).await?;
     stand_in.app.database.kill().await
+}
+
+/// Counted only if the farm says that a page ran, or does not say anything.
+async fn disconnected(stage: Stage) -> Result<()> {
+    let stand_in = stage.stand_in().await?;
+    let app = &stand_in.app;
+    for (behaviour, counted) in [
+        (Behaviour::UntilCancelled { page_ran: false }, false),
+        (Behaviour::UntilCancelled { page_ran: true }, true),
+        (Behaviour::Stall, true),
+    ] {
+        let account = app.operator.account(Quota::Of(1)).await?;
+        let mut person = Person::of(app, &account).await?;
+        stand_in.farm.behave(&account.id, behaviour.clone());
+        let rendering = tokio::spawn(app.target(&account).render(&json!({ "html": "x" })).send());
+        let began = Instant::now();
+        while stand_in.farm.received_from(&account.id).is_empty() {
+            ensure!(began.elapsed() < Duration::from_mins(2), "the job never came");
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        rendering.abort();
+        let lines = exported(&mut person, "/dashboard/usage.csv", 1).await?;
+        let said = if counted { "yes" } else { "no" };
+        let line = &lines[0];
+        ensure!(
+            line.contains(&format!(",/v1/render,png,499,{said},")) && line.ends_with(",,Cancelled"),
+            "{behaviour:?}: {line}"
+        );
+        let page = person.get("/dashboard/usage").await?.is(200)?.body;
+        ensure!(page.contains("499 Cancelled") && page.contains("not counted") != counted, "{page}");
+        let attempts = app.operator.attempts(&account.id).await?;
+        ensure!(attempts == u64::from(counted), "{behaviour:?}: {attempts} attempts were counted");
+    }
+    Ok(())
 }
 
 async fn pages(stage: Stage) -> Result<()> {

@@ -172,6 +172,11 @@ impl Fortress {
         self.app.metric(&format!("platen_farm_egress_total{{verdict=\"{verdict}\"}}")).await
     }
 
+    /// The URLs of the API and of the metrics.
+    pub(super) fn listeners(&self) -> [String; 2] {
+        [self.app.base_url.clone(), self.app.metrics_url().to_owned()]
+    }
+
     /// Ports on which the server listens.
     pub(super) fn own_ports(&self) -> Vec<u16> {
         procfs::listening(self.app.process.pid()).into_iter().map(|address| address.port()).collect()
