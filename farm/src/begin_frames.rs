@@ -11,8 +11,12 @@ use nix::time::{ClockId, clock_gettime};
 
 use crate::cdp::{Call, CdpError, Reply, Session};
 
-/// The least by which a frame is later than the one before, in milliseconds.
-const MIN_INTERVAL: f64 = 0.01;
+/// Ticks of a frame's time in a millisecond. Chromium rounds the times by which a page animates, counted
+/// from the beginning of its document, to a tenth of a millisecond, up or down by chance; a time that
+/// needs no rounding is the same each time.
+const TICKS: f64 = 10.0;
+/// Keeps a time of whole ticks from being cut to the microsecond before, in milliseconds.
+const ROUNDING: f64 = 0.000_4;
 
 /// The time that a frame carries: the time of its animation callbacks and animations.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -28,14 +32,16 @@ pub(crate) enum FrameTime {
 pub(crate) struct BeginFrames {
     /// The frame in progress; also one that its caller no longer waits for.
     in_progress: Option<Call<BeginFrameReturns>>,
-    /// Time of the latest frame, in milliseconds of Chromium's monotonic clock.
-    latest: f64,
+    /// From where ticks are counted, in milliseconds of Chromium's monotonic clock.
+    origin: f64,
+    /// Time of the latest frame, in ticks.
+    latest: u64,
     /// By how many milliseconds the time of frames is behind the page's clock in virtual time.
     lag: f64,
 }
 
 /// The time between two frames of a 60 Hz display, in milliseconds.
-pub(crate) const FRAME_INTERVAL: f64 = 1_000.0 / 60.0;
+pub(crate) const FRAME_INTERVAL: f64 = 16.7;
 
 impl BeginFrames {
     /// Runs one frame and returns its reply. May be cancelled: the next call waits for the frame that
@@ -48,10 +54,10 @@ impl BeginFrames {
     ) -> Result<Reply, CdpError> {
         self.finish().await?;
         self.latest = match time {
-            FrameTime::Now => monotonic_now().max(self.latest + MIN_INTERVAL),
-            FrameTime::After(milliseconds) => self.latest + milliseconds.max(MIN_INTERVAL),
+            FrameTime::Now => ticks((monotonic_now() - self.origin).ceil()).max(self.latest + 1),
+            FrameTime::After(milliseconds) => self.latest + ticks(milliseconds).max(1),
         };
-        frame.frame_time_ticks = Some(self.latest);
+        frame.frame_time_ticks = Some(self.latest() + ROUNDING);
         // Idle callbacks run until the next frame is expected, by the page's clock.
         frame.interval = Some(FRAME_INTERVAL + self.lag);
         let reply = self.in_progress.insert(session.start(&frame)?).reply().await;
@@ -61,14 +67,23 @@ impl BeginFrames {
 
     /// Time of the latest frame, in milliseconds of Chromium's monotonic clock.
     pub(crate) fn latest(&self) -> f64 {
-        self.latest
+        #[expect(clippy::cast_precision_loss, reason = "a machine runs for less than 2^52 ticks")]
+        let ticks = self.latest as f64;
+        self.origin + ticks / TICKS
+    }
+
+    /// Counts the time of frames from the beginning of the page's document, in milliseconds of Chromium's
+    /// monotonic clock.
+    pub(crate) fn count_from(&mut self, origin: f64) {
+        let latest = self.latest();
+        (self.origin, self.latest) = (origin, ticks((latest - origin).ceil()));
     }
 
     /// Says where the page's clock was stopped for virtual time. The time of frames goes on from the
     /// latest one: how long the page took from there to here depends on the machine, and what the page
     /// draws must not.
     pub(crate) fn enter_virtual_time(&mut self, clock: f64) {
-        self.lag = (clock - self.latest).max(0.0);
+        self.lag = (clock - self.latest()).max(0.0);
     }
 
     /// Waits for the frame in progress, if there is one.
@@ -80,6 +95,13 @@ impl BeginFrames {
         }
         Ok(())
     }
+}
+
+/// Milliseconds in ticks.
+fn ticks(milliseconds: f64) -> u64 {
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a cast saturates")]
+    let ticks = (milliseconds * TICKS).round() as u64;
+    ticks
 }
 
 /// `CLOCK_MONOTONIC`, in milliseconds: on Linux this is the clock of Chromium's `base::TimeTicks`.

@@ -30,7 +30,7 @@ use crate::{
 };
 
 /// The time between two frames of a 60 Hz display.
-const FRAME_DURATION: Duration = Duration::from_micros(16_667);
+const FRAME_DURATION: Duration = Duration::from_micros(16_700);
 /// A page that waits for nothing loads without frames, so how many it has had does not depend on how
 /// fast the machine is. After this much it gets them all the same.
 const FRAMELESS_LOAD: Duration = Duration::from_secs(3);
@@ -89,6 +89,14 @@ impl<'a> Rendering<'a> {
     /// Time of the latest frame, in milliseconds of Chromium's monotonic clock.
     pub(super) fn latest_frame(&self) -> f64 {
         self.frames.as_ref().map_or(0.0, |frames| frames.latest())
+    }
+
+    /// Counts the time of frames from the beginning of the page's document, in milliseconds of Chromium's
+    /// monotonic clock.
+    pub(super) fn count_frames_from(&mut self, origin: f64) {
+        if origin.is_finite() {
+            self.frames.iter_mut().for_each(|frames| frames.count_from(origin));
+        }
     }
 
     /// Stops the page's clock, for good: from now on it is granted its time.

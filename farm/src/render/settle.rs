@@ -167,7 +167,9 @@ pub(super) async fn settle(
         pass_real_time(rendering, &mut left, Clock::Real).await?;
         return Ok(Settled { waiting: (!options.is_none()).then_some(Waiting::RealTime), script_ran });
     }
-    let script_ran = has_script_run(rendering, before).await?;
+    let loaded = stillness::metrics(rendering.session).await?;
+    let script_ran = has_run(before, loaded);
+    rendering.count_frames_from(loaded.navigation_start * 1_000.0);
     if !options.is_none() {
         // What was animated before the first frame is dated up to one frame ahead. The frame must not be
         // earlier, or how far an animation is depends on where between two frames the page was loaded.
@@ -213,9 +215,13 @@ pub(super) struct Settled {
     pub(super) script_ran: bool,
 }
 
-#[expect(clippy::float_cmp, reason = "a counter that has not changed is the same number")]
 async fn has_script_run(rendering: &Rendering<'_>, before: RendererMetrics) -> Result<bool, JobError> {
-    Ok(stillness::metrics(rendering.session).await?.script != before.script)
+    Ok(has_run(before, stillness::metrics(rendering.session).await?))
+}
+
+#[expect(clippy::float_cmp, reason = "a counter that has not changed is the same number")]
+fn has_run(before: RendererMetrics, now: RendererMetrics) -> bool {
+    now.script != before.script
 }
 
 /// Whether the page is proven to stand still.

@@ -62,13 +62,15 @@ pub(super) fn may_change(markup: &str) -> bool {
     })
 }
 
-/// Counters of the main thread of a page, in seconds of its CPU time.
+/// Counters of a page's main thread, in seconds.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct RendererMetrics {
-    /// Time that scripts of the page have run.
+    /// CPU time that scripts of the page have taken.
     pub(super) script: f64,
-    /// Time that tasks of the main thread have run.
+    /// CPU time that tasks of the main thread have taken.
     pub(super) tasks: f64,
+    /// When the main document began, on Chromium's monotonic clock.
+    pub(super) navigation_start: f64,
 }
 
 /// Asks for the counters. The main thread answers when it has done what it was asked before.
@@ -80,7 +82,11 @@ pub(super) async fn metrics(session: &Session) -> Result<RendererMetrics, CdpErr
         // One that is not there equals nothing, not even itself, so there is no proof.
         metric.map_or(f64::NAN, |metric| metric.value)
     };
-    Ok(RendererMetrics { script: value("ScriptDuration"), tasks: value("TaskDuration") })
+    Ok(RendererMetrics {
+        script: value("ScriptDuration"),
+        tasks: value("TaskDuration"),
+        navigation_start: value("NavigationStart"),
+    })
 }
 
 /// Whether the markup of the page's main document is known, and holds nothing that changes by itself.

@@ -151,7 +151,7 @@ async fn hang_up(_: Arc<Shared>) {
 
 async fn cancel(_: Arc<Shared>) {
     let farm = farm(|config| {
-        (config.browsers, config.slots, config.queue) = (1.try_into().ok(), 1.try_into().ok(), 1);
+        (config.browsers, config.queue) = (1.try_into().ok(), 1);
     });
     let server = Server::start(farm.await).await;
     let site = Site::start().await;
