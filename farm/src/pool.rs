@@ -32,7 +32,7 @@ const MIN_BACKOFF: Duration = Duration::from_millis(250);
 /// A machine that cannot start browsers is not helped by trying more often than this.
 const MAX_BACKOFF: Duration = Duration::from_secs(15);
 /// How long a browser that was started on demand is kept without a job.
-const ON_DEMAND_IDLE_TIMEOUT: Duration = Duration::from_secs(60);
+const ON_DEMAND_IDLE_TIMEOUT: Duration = Duration::from_mins(1);
 
 /// How long a job waits for a browser that runs before another one is started.
 const DEMAND_DELAY: Duration = Duration::from_millis(100);

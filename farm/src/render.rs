@@ -122,7 +122,7 @@ pub(crate) async fn render(
             biased;
             rendered = run(page, browser, job, traffic, clock) => rendered,
             () = browser.browser().exceeds_memory() => Err(JobError::Refused(Refusal::PageMemoryExceeded)),
-            () = yield_to_others(browser, slot) => unreachable!("it never completes"),
+            error = yield_to_others(browser, slot) => Err(error),
         }
     };
     let rendered = timeout_at(deadline, guarded).await;
@@ -142,7 +142,7 @@ pub(crate) async fn render(
 }
 
 /// Makes room for others when a job runs for long. Never completes.
-async fn yield_to_others(browser: &BrowserLease, slot: &Slot) {
+async fn yield_to_others(browser: &BrowserLease, slot: &Slot) -> JobError {
     sleep(LONG_JOB).await;
     slot.mark_long();
     slot.until_shared().await;

@@ -24,6 +24,7 @@ use chromiumoxide_cdp::cdp::{
     js_protocol::runtime::RunIfWaitingForDebuggerParams,
 };
 use serde::Deserialize;
+use serde_json::value::RawValue;
 use tokio::{sync::watch, time::Instant};
 use url::Url;
 
@@ -40,6 +41,7 @@ const WORKER_SCRIPT_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// How far the main document has come.
 #[derive(Debug, Clone, Copy)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own, and all combinations occur")]
 pub(super) struct LoadState {
     /// Documents the main frame has had, the empty one of before the job not counted.
     pub(super) documents: u32,
@@ -394,7 +396,7 @@ struct Response<'a> {
     #[serde(borrow)]
     url: Cow<'a, str>,
     #[serde(borrow)]
-    headers: HashMap<Cow<'a, str>, serde::de::IgnoredAny>,
+    headers: HashMap<Cow<'a, str>, &'a RawValue>,
 }
 
 #[derive(Deserialize)]

@@ -113,15 +113,17 @@ impl<'a> Rendering<'a> {
     pub(super) async fn due_frame(&mut self, after: f64, drawn: bool) -> Result<(), JobError> {
         let left = self.latest_frame() + after - monotonic_now();
         sleep(Duration::try_from_secs_f64(left / 1_000.0).unwrap_or_default()).await;
-        self.frame(FrameTime::After(after), drawn).await
+        self.frame(FrameTime::After(after), drawn).await.map(drop)
     }
 
-    /// Runs a frame. One that is not drawn runs all that a page does in a frame, down to its layout.
-    pub(super) async fn frame(&mut self, time: FrameTime, drawn: bool) -> Result<(), JobError> {
+    /// Runs a frame; true if it was drawn and changed the picture. One that is not drawn runs all that a
+    /// page does in a frame, down to its layout.
+    pub(super) async fn frame(&mut self, time: FrameTime, drawn: bool) -> Result<bool, JobError> {
         let frame = BeginFrameParams { no_display_updates: (!drawn).then_some(true), ..Default::default() };
         let reply = self.begin_frame(time, frame).await?;
-        self.has_drawn |= drawn && reply.parse::<Damage>()?.damaged;
-        Ok(())
+        let damaged = drawn && reply.parse::<Damage>()?.damaged;
+        self.has_drawn |= damaged;
+        Ok(damaged)
     }
 
     /// Draws a frame and captures it; `None` where Chromium gives a frame without its picture.
@@ -134,7 +136,7 @@ impl<'a> Rendering<'a> {
     /// Draws a frame at the page's present time.
     pub(super) async fn draw(&mut self) -> Result<(), JobError> {
         let time = self.current_frame_time();
-        self.frame(time, true).await
+        self.frame(time, true).await.map(drop)
     }
 
     fn current_frame_time(&self) -> FrameTime {

@@ -122,9 +122,9 @@ impl Left {
         self.quiet < ROUNDING && self.time < ROUNDING
     }
 
-    /// What is left until the next frame or the end.
-    fn until_next_frame(&self) -> f64 {
-        FRAME_INTERVAL.min(if self.quiet < ROUNDING { self.time } else { self.quiet })
+    /// What is left until the next frame, which is due after so many milliseconds, or the end.
+    fn until_frame(&self, interval: f64) -> f64 {
+        interval.min(if self.quiet < ROUNDING { self.time } else { self.quiet })
     }
 
     /// How long a request may hold up a page's clock: a page may request something for ever, but it is
@@ -170,26 +170,26 @@ pub(super) async fn settle(
     let loaded = stillness::metrics(rendering.session).await?;
     let script_ran = has_run(before, loaded);
     rendering.count_frames_from(loaded.navigation_start * 1_000.0);
-    if !options.is_none() {
-        // What was animated before the first frame is dated up to one frame ahead. The frame must not be
-        // earlier, or how far an animation is depends on where between two frames the page was loaded.
-        sleep(Duration::from_secs_f64(FRAME_INTERVAL / 1_000.0)).await;
-    }
-    if needs_frame || script_ran || !options.is_none() {
-        rendering.frame(FrameTime::Now, true).await?;
-        // Intersection callbacks are tasks of their own after the frame.
-        stillness::metrics(rendering.session).await?;
-    }
     if options.is_none() {
+        if needs_frame || script_ran {
+            run_callbacks(rendering).await?;
+        }
         return Ok(Settled { waiting: None, script_ran });
     }
+    if clock == Clock::Virtual && !script_ran {
+        pass_real_time(rendering, &mut left, clock).await?;
+        if left.is_none() {
+            return Ok(Settled { waiting: Some(Waiting::RealTime), script_ran });
+        }
+        if is_still(rendering, source, before).await? {
+            return Ok(Settled { waiting: Some(Waiting::Skipped), script_ran });
+        }
+    }
+    // What was animated before the first frame is dated up to one frame ahead. The frame must not be
+    // earlier, or how far an animation is depends on where between two frames the page was loaded.
+    sleep(Duration::from_secs_f64(FRAME_INTERVAL / 1_000.0)).await;
+    run_callbacks(rendering).await?;
     pass_real_time(rendering, &mut left, clock).await?;
-    if left.is_none() {
-        return Ok(Settled { waiting: Some(Waiting::RealTime), script_ran });
-    }
-    if is_still(rendering, source, before).await? {
-        return Ok(Settled { waiting: Some(Waiting::Skipped), script_ran: false });
-    }
     while !until_idle(rendering, &mut left).await? {
         // What the page has begun meanwhile.
         pass_real_time(rendering, &mut left, clock).await?;
@@ -199,7 +199,7 @@ pub(super) async fn settle(
     }
     let mut time = VirtualTimeDriver::start(rendering).await?;
     while !left.is_none() {
-        let step = left.until_next_frame();
+        let step = left.until_frame(time.interval());
         time.step(step, left.patience()).await?;
         left.pass(step, &time.load_state());
     }
@@ -222,6 +222,14 @@ async fn has_script_run(rendering: &Rendering<'_>, before: RendererMetrics) -> R
 #[expect(clippy::float_cmp, reason = "a counter that has not changed is the same number")]
 fn has_run(before: RendererMetrics, now: RendererMetrics) -> bool {
     now.script != before.script
+}
+
+/// Gives the page its animation-frame, resize and intersection callbacks.
+async fn run_callbacks(rendering: &mut Rendering<'_>) -> Result<(), JobError> {
+    rendering.frame(FrameTime::Now, true).await?;
+    // Intersection callbacks are tasks of their own after the frame.
+    stillness::metrics(rendering.session).await?;
+    Ok(())
 }
 
 /// Whether the page is proven to stand still.
@@ -251,7 +259,7 @@ async fn until_idle(rendering: &mut Rendering<'_>, left: &mut Left) -> Result<bo
         let tasks = stillness::metrics(rendering.session).await?.tasks;
         let mut sampled = 0.0;
         for frame in 1..=REAL_FRAMES {
-            let step = left.until_next_frame();
+            let step = left.until_frame(FRAME_INTERVAL);
             rendering.due_frame(step, frame == REAL_FRAMES).await?;
             sampled += step;
             let state = rendering.load_state();
@@ -284,7 +292,7 @@ async fn pass_real_time(
         if clock == Clock::Virtual && !state.needs_real_time && !state.is_requesting(at) {
             return Ok(());
         }
-        sleep_until(at + Duration::from_secs_f64(left.until_next_frame() / 1_000.0)).await;
+        sleep_until(at + Duration::from_secs_f64(left.until_frame(FRAME_INTERVAL) / 1_000.0)).await;
         if rendering.draws_on_command() {
             rendering.frame(FrameTime::Now, true).await?;
         }

@@ -14,7 +14,7 @@ use chromiumoxide_cdp::cdp::{
         emulation::{SetVirtualTimePolicyParams, VirtualTimePolicy},
         page::CreateIsolatedWorldParams,
     },
-    js_protocol::runtime::EvaluateParams,
+    js_protocol::runtime::{EvaluateParams, ExecutionContextId},
 };
 use tokio::time::{Instant, timeout};
 
@@ -28,9 +28,15 @@ use crate::{
 /// notices is that idle callbacks follow drawn frames only. So these come every 50 ms, as on a page that
 /// stands still. Drawing is about a third of the cost of a frame.
 const UNDRAWN_FRAMES: u32 = 2;
+/// The time between two frames of a page on which nothing moves, in milliseconds: by at most two frames
+/// later begins what a timer sets moving.
+const STILL_INTERVAL: f64 = 3.0 * FRAME_INTERVAL;
 /// A page's idle callbacks follow frames in which a script had something to do. This gives every frame
-/// something. It runs in a world of its own: the page may have replaced `requestAnimationFrame`.
-const KEEP_ALIVE_FRAMES: &str = "(function next() { requestAnimationFrame(next) })()";
+/// something. It runs in a world of its own: the page may have replaced `requestAnimationFrame`. The ids
+/// of callbacks are counted for all worlds of a document, which is how `moved` knows of the page's own.
+const KEEP_ALIVE_FRAMES: &str = "(() => { let latest = requestAnimationFrame(next), others = false;\
+    function next() { const id = requestAnimationFrame(next); others ||= id > latest + 1; latest = id }\
+    globalThis.moved = () => { const moved = others; others = false; return moved } })()";
 /// Tasks after which time goes on although the page has more of them, as in headless Chromium's own
 /// `--virtual-time-budget`.
 const MAX_STARVED_TASKS: i64 = 1_000;
@@ -43,8 +49,10 @@ pub(super) struct VirtualTimeDriver<'r, 'a> {
     rendering: &'r mut Rendering<'a>,
     /// Frames since one was drawn.
     undrawn: u32,
-    /// The document that has [`KEEP_ALIVE_FRAMES`].
-    kept_alive: Option<u32>,
+    /// The document that has [`KEEP_ALIVE_FRAMES`], and the world that they are in.
+    kept_alive: Option<(u32, Option<ExecutionContextId>)>,
+    /// Something has changed in the latest frames, or has asked for the next one.
+    moves: bool,
     /// Requests hold the clock for longer than the rest of the wait: it goes on without them.
     ignores_requests: bool,
 }
@@ -56,12 +64,17 @@ impl<'r, 'a> VirtualTimeDriver<'r, 'a> {
         if !rendering.is_in_virtual_time() {
             rendering.enter_virtual_time().await?;
         }
-        Ok(Self { rendering, undrawn: 0, kept_alive: None, ignores_requests: false })
+        Ok(Self { rendering, undrawn: 0, kept_alive: None, moves: true, ignores_requests: false })
     }
 
     /// How far the page has loaded.
     pub(super) fn load_state(&self) -> LoadState {
         self.rendering.load_state()
+    }
+
+    /// The time until the next frame, in milliseconds.
+    pub(super) fn interval(&self) -> f64 {
+        if self.moves { FRAME_INTERVAL } else { STILL_INTERVAL }
     }
 
     /// Lets virtual time pass until `step` is done, which waits for what the page does.
@@ -83,7 +96,7 @@ impl<'r, 'a> VirtualTimeDriver<'r, 'a> {
         }
     }
 
-    /// Lets so many milliseconds pass, at most those between two frames, and runs the next frame. Where a
+    /// Lets so many milliseconds pass, and runs the next frame. Where a
     /// request holds the page's clock for longer than `patience` milliseconds of real time, it goes on
     /// without it.
     pub(super) async fn step(&mut self, milliseconds: f64, patience: f64) -> Result<(), JobError> {
@@ -99,9 +112,12 @@ impl<'r, 'a> VirtualTimeDriver<'r, 'a> {
             let grant = self.grant(VirtualTimePolicy::Advance, milliseconds).await?;
             self.expired(grant, f64::INFINITY).await?;
         }
-        let drawn = self.undrawn >= UNDRAWN_FRAMES;
+        let drawn = self.undrawn >= UNDRAWN_FRAMES || !self.moves;
         self.undrawn = if drawn { 0 } else { self.undrawn + 1 };
-        self.rendering.frame(FrameTime::After(milliseconds), drawn).await?;
+        let damaged = self.rendering.frame(FrameTime::After(milliseconds), drawn).await?;
+        if drawn {
+            self.moves = damaged || self.has_requested_frames().await?;
+        }
         if self.load_state().needs_real_time {
             return Err(JobError::NeedsRealTime);
         }
@@ -162,18 +178,33 @@ impl<'r, 'a> VirtualTimeDriver<'r, 'a> {
         self.rendering.done_by_page(stillness::metrics(self.rendering.session)).await.map(drop)
     }
 
+    /// Whether the page has asked for an animation frame since this was asked last.
+    async fn has_requested_frames(&self) -> Result<bool, JobError> {
+        let Some((_, Some(world))) = self.kept_alive else { return Ok(true) };
+        let mut moved = EvaluateParams::new("moved()");
+        moved.context_id = Some(world);
+        match self.rendering.done_by_page(self.rendering.session.call(&moved)).await {
+            Ok(moved) => Ok(moved.result.value.is_none_or(|moved| moved != false)),
+            // The document is gone, and the next one moves.
+            Err(JobError::Cdp(CdpError::Refused { .. } | CdpError::PageGone)) => Ok(true),
+            Err(error) => Err(error),
+        }
+    }
+
     /// Sees to it that the current document has something to do in every frame.
     async fn keep_alive(&mut self) -> Result<(), JobError> {
         let document = self.load_state().documents;
-        if self.kept_alive.replace(document) == Some(document) {
+        if self.kept_alive.is_some_and(|(kept_alive, _)| kept_alive == document) {
             return Ok(());
         }
+        (self.kept_alive, self.moves) = (Some((document, None)), true);
         let session = self.rendering.session;
         let world = CreateIsolatedWorldParams::new(self.rendering.main_frame.to_owned());
         match self.rendering.done_by_page(session.call(&world)).await {
             Ok(world) => {
                 let mut script = EvaluateParams::new(KEEP_ALIVE_FRAMES);
                 script.context_id = Some(world.execution_context_id);
+                self.kept_alive = Some((document, Some(world.execution_context_id)));
                 Ok(session.send(&script)?)
             }
             // Navigated to its next document, which is given it then.
