@@ -57,8 +57,8 @@ pub(crate) enum JobError {
     /// The page's process died.
     #[error("the page crashed")]
     Crashed,
-    /// The page's process had died before the job began.
-    #[error("the page was dead")]
+    /// No page was opened, or the page's process had died, before the job began.
+    #[error("there was no page")]
     Stale,
     /// The page does not get through its virtual time, or does what no virtual clock reaches.
     #[error("the page needs real time")]
@@ -72,7 +72,7 @@ pub(crate) enum JobError {
     /// The system has no port for the page.
     #[error("no port for a page's requests")]
     Gate(#[source] io::Error),
-    /// The browser opens no page, or an empty one does not answer.
+    /// An empty page does not answer.
     #[error("the browser hangs")]
     Stuck,
     /// The task that opens a page was lost.
