@@ -10,6 +10,7 @@ mod hostile;
 mod http;
 mod leaks;
 mod lifecycle;
+mod neighbours;
 mod patience;
 mod support;
 mod urls;
@@ -33,6 +34,7 @@ fn main() -> ExitCode {
         http::TESTS,
         leaks::TESTS,
         lifecycle::TESTS,
+        neighbours::TESTS,
         patience::TESTS,
         urls::TESTS,
     ]
