@@ -115,12 +115,16 @@ pub(crate) async fn render(
     let mut lease = timeout_at(deadline, taking).await.map_err(late)??;
     let (page, browser) = lease.page();
     page.scale_factor = Some(request.scale_factor);
+    let mut memory = browser.browser().watch_memory();
+    if memory.began_over() {
+        browser.recycle();
+    }
     let pass = page.gate.admit(traffic);
     let guarded = async {
         tokio::select! {
             biased;
             rendered = run(page, browser, job, traffic, clock) => rendered,
-            () = browser.browser().exceeds_memory() => Err(JobError::Refused(Refusal::PageMemoryExceeded)),
+            () = memory.exceeded() => Err(JobError::Refused(Refusal::PageMemoryExceeded)),
             () = yield_to_others(browser, slot) => unreachable!("it never completes"),
         }
     };
