@@ -35,6 +35,7 @@ use command_fds::{CommandFdExt as _, FdMapping, FdMappingCollision};
 use nix::unistd::Uid;
 use tokio_util::task::TaskTracker;
 
+pub(crate) use self::usage::MemoryWatch;
 use self::{identity::Identity, process::Process, stderr::StderrTail, workspace::Workspace};
 use crate::{
     Config, StartError,
@@ -311,10 +312,9 @@ impl Browser {
         self.process.kill();
     }
 
-    /// Completes when one process of it, which at this time serves one job, uses more memory than a page
-    /// may use.
-    pub(crate) async fn exceeds_memory(&self) {
-        usage::memory_exceeded(self.process.pid(), self.page_memory).await;
+    /// Watches the memory of its processes for a job that begins now.
+    pub(crate) fn watch_memory(&self) -> MemoryWatch {
+        MemoryWatch::new(self.process.pid(), self.page_memory)
     }
 
     /// Whether another process than a renderer uses more memory than a page may use: closing the page

@@ -32,7 +32,7 @@ use crate::{
 
 /// A job whose renderer or browser was lost is tried once more, on another browser.
 const MAX_ATTEMPTS: u32 = 2;
-/// Pages that may be found dead before a job begins, until no browser counts as available.
+/// Pages that may be found dead or not open before a job begins, until no browser counts as available.
 const MAX_STALE_PAGES: u32 = 4;
 /// Longest time a job may be given; a caller's larger number is a mistake or an attack.
 const MAX_DEADLINE: Duration = Duration::from_hours(1);
@@ -238,7 +238,7 @@ impl Inner {
                 Err(JobError::Refused(refusal)) => return Err(refusal),
                 Err(JobError::Stale) => {
                     stale += 1;
-                    tracing::warn!(stale, "a page was dead before its job began");
+                    tracing::warn!(stale, "there was no living page for a job");
                     if stale >= MAX_STALE_PAGES {
                         return Err(if attempt == 1 { Refusal::NoBrowser } else { Refusal::Broken });
                     }

@@ -162,19 +162,10 @@ impl Page {
         session.send(&inspector::EnableParams {})?;
         session.send(&page::EnableParams::default())?;
         session.send(&SetLifecycleEventsEnabledParams::new(true))?;
-        network.await?;
-        while let Some(event) = self.events.next().await {
-            if event.is::<EventTargetCrashed>() {
-                return Err(PageError::Crashed);
-            }
-            if event.is::<EventLifecycleEvent>() {
-                let lifecycle: Lifecycle<'_> = event.parse()?;
-                if lifecycle.name == "load" && lifecycle.frame == self.main_frame {
-                    return Ok(());
-                }
-            }
-        }
-        Err(CdpError::Closed.into())
+        let loaded = loaded(&mut self.events, &self.main_frame);
+        // A renderer that has died answers nothing, so its end is watched for at the same time.
+        tokio::try_join!(async { Ok(network.await?) }, loaded)?;
+        Ok(())
     }
 
     /// Whether it is alive, as far as is known.
@@ -192,6 +183,22 @@ impl Page {
             Err(_) => Err(PageError::Hangs),
         }
     }
+}
+
+/// Waits for the `load` of the empty document.
+async fn loaded(events: &mut Events, main_frame: &str) -> Result<(), PageError> {
+    while let Some(event) = events.next().await {
+        if event.is::<EventTargetCrashed>() {
+            return Err(PageError::Crashed);
+        }
+        if event.is::<EventLifecycleEvent>() {
+            let lifecycle: Lifecycle<'_> = event.parse()?;
+            if lifecycle.name == "load" && lifecycle.frame == main_frame {
+                return Ok(());
+            }
+        }
+    }
+    Err(CdpError::Closed.into())
 }
 
 /// Attaches to workers, which wait until their own network events are enabled.

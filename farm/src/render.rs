@@ -58,8 +58,8 @@ pub(crate) enum JobError {
     /// The page's process died.
     #[error("the page crashed")]
     Crashed,
-    /// The page's process had died before the job began.
-    #[error("the page was dead")]
+    /// No page was opened, or the page's process had died, before the job began.
+    #[error("there was no page")]
     Stale,
     /// The page does not get through its virtual time, or does what no virtual clock reaches.
     #[error("the page needs real time")]
@@ -73,7 +73,7 @@ pub(crate) enum JobError {
     /// The system has no port for the page.
     #[error("no port for a page's requests")]
     Gate(#[source] io::Error),
-    /// The browser opens no page, or an empty one does not answer.
+    /// An empty page does not answer.
     #[error("the browser hangs")]
     Stuck,
     /// The task that opens a page was lost.
@@ -116,12 +116,16 @@ pub(crate) async fn render(
     let mut lease = timeout_at(deadline, taking).await.map_err(late)??;
     let (page, browser) = lease.page();
     page.scale_factor = Some(request.scale_factor);
+    let mut memory = browser.browser().watch_memory();
+    if memory.began_over() {
+        browser.recycle();
+    }
     let pass = page.gate.admit(traffic);
     let guarded = async {
         tokio::select! {
             biased;
             rendered = run(page, browser, job, traffic, clock) => rendered,
-            () = browser.browser().exceeds_memory() => Err(JobError::Refused(Refusal::PageMemoryExceeded)),
+            () = memory.exceeded() => Err(JobError::Refused(Refusal::PageMemoryExceeded)),
             error = yield_to_others(browser, slot) => Err(error),
         }
     };

@@ -96,10 +96,9 @@ impl Drop for PageLease {
 impl From<PageError> for JobError {
     fn from(error: PageError) -> Self {
         match error {
-            PageError::Cdp(error) => Self::Cdp(error),
             PageError::Gate(error) => Self::Gate(error),
-            PageError::Crashed => Self::Stale,
-            PageError::Hangs => Self::Stuck,
+            // The job has not begun, so none of these counts as an attempt to render it.
+            PageError::Cdp(_) | PageError::Crashed | PageError::Hangs => Self::Stale,
         }
     }
 }

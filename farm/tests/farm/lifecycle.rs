@@ -181,12 +181,12 @@ async fn hopeless(_: Arc<Shared>) {
 }
 
 impl Process {
-    fn signal(&self, signal: Signal) {
+    pub(crate) fn signal(&self, signal: Signal) {
         nix::sys::signal::kill(nix::unistd::Pid::from_raw(self.id.cast_signed()), signal).unwrap();
     }
 
     /// The first word of a field of the kernel's account of it; none if it has ended.
-    fn status(&self, field: &str) -> Option<String> {
+    pub(crate) fn status(&self, field: &str) -> Option<String> {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.id)).ok()?;
         let rest = status.lines().find_map(|line| line.strip_prefix(field))?;
         rest.split_whitespace().next().map(str::to_owned)

@@ -10,6 +10,7 @@ mod hostile;
 mod http;
 mod leaks;
 mod lifecycle;
+mod neighbours;
 mod patience;
 mod support;
 mod time;
@@ -34,6 +35,7 @@ fn main() -> ExitCode {
         http::TESTS,
         leaks::TESTS,
         lifecycle::TESTS,
+        neighbours::TESTS,
         patience::TESTS,
         time::TESTS,
         urls::TESTS,

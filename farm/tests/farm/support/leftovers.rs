@@ -4,6 +4,7 @@ use std::{
     collections::HashMap,
     fs,
     path::{Path, PathBuf},
+    time::Duration,
 };
 
 /// A process: its parent and its command line.
@@ -18,6 +19,21 @@ impl Process {
     /// Whether it is there and no zombie.
     pub(crate) fn lives(&self) -> bool {
         all().iter().any(|process| process.id == self.id)
+    }
+
+    /// CPU time that it has used; none if it has ended.
+    pub(crate) fn cpu(&self) -> Duration {
+        let stat = fs::read_to_string(format!("/proc/{}/stat", self.id)).unwrap_or_default();
+        let fields = stat.rsplit_once(')').map_or("", |(_, fields)| fields).split_whitespace();
+        // User and system time, in hundredths of a second.
+        let ticks: u64 = fields.skip(11).take(2).filter_map(|field| field.parse::<u64>().ok()).sum();
+        Duration::from_millis(10 * ticks)
+    }
+
+    /// Bytes of memory that it has for itself; none if it has ended.
+    pub(crate) fn memory(&self) -> u64 {
+        let kibibytes = self.status("RssAnon:").and_then(|field| field.parse::<u64>().ok());
+        kibibytes.unwrap_or_default() * 1024
     }
 }
 

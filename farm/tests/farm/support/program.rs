@@ -3,6 +3,7 @@
 use std::{
     io::{BufRead as _, BufReader},
     process::{Child, Command, Stdio},
+    sync::{Arc, Mutex},
     thread,
     time::Duration,
 };
@@ -23,6 +24,7 @@ pub(crate) struct Program {
     base: String,
     /// Where it keeps everything it writes.
     directory: Option<TempDir>,
+    log: Arc<Mutex<String>>,
 }
 
 impl Program {
@@ -43,20 +45,31 @@ impl Program {
             .spawn()
             .unwrap();
         let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
+        let log = Arc::<Mutex<String>>::default();
+        let written = Arc::clone(&log);
         let address = tokio::task::spawn_blocking(move || {
             let address = lines.find_map(|line| {
                 line.unwrap().split_once("listening address=").map(|(_, rest)| rest.to_owned())
             });
             // What it says must go somewhere, or it would stop to say it.
-            thread::spawn(move || lines.for_each(drop));
+            thread::spawn(move || {
+                for line in lines.map_while(Result::ok) {
+                    written.lock().unwrap().extend([line.as_str(), "\n"]);
+                }
+            });
             address
         });
         let base = format!("http://{}", address.await.unwrap().expect("it says where it listens"));
-        Self { child, base, directory: Some(directory) }
+        Self { child, base, directory: Some(directory), log }
     }
 
     pub(crate) fn id(&self) -> u32 {
         self.child.id()
+    }
+
+    /// What it has logged since it listens.
+    pub(crate) fn log(&self) -> String {
+        self.log.lock().unwrap().clone()
     }
 
     pub(crate) fn post(&self, job: &RenderJob) -> reqwest::RequestBuilder {

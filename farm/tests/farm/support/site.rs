@@ -16,13 +16,16 @@ use axum::{
     response::{Html, IntoResponse, Redirect, Response},
     routing::get,
 };
+use percent_encoding::{NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 use tokio::{
     io::AsyncReadExt as _,
     net::{TcpListener, TcpSocket},
 };
 
 /// Names under which the farm finds the site. The canary is on the same address, by its number.
-pub(crate) const HOSTS: &[&str] = &["page.test", "other.test"];
+pub(crate) const HOSTS: &[&str] = &["page.test", "other.test", SECURE_HOST];
+/// A name whose pages are secure contexts without TLS.
+const SECURE_HOST: &str = "page.localhost";
 
 const PICTURE: &str = "<svg xmlns='http://www.w3.org/2000/svg' width='100' height='50'>\
     <rect width='100' height='50' fill='gold'/><circle cx='30' cy='25' r='20' fill='navy'/></svg>";
@@ -40,6 +43,10 @@ const SPECULATES: &str = "<!doctype html><script type=speculationrules>\
     {\"prefetch\":[{\"urls\":[\"/cookie\"],\"eagerness\":\"immediate\"}],\
     \"prerender\":[{\"urls\":[\"/cookie?2\"],\"eagerness\":\"immediate\"}]}</script>\
     <link rel=prerender href='/cookie?3'><link rel=prefetch href='/cookie?4'>";
+
+const WORKER: &str = "onfetch = event => event.respondWith(new Response('neighbour')); \
+    oninstall = () => skipWaiting(); onactivate = () => clients.claim(); onconnect = () => {}; \
+    setInterval(() => new BroadcastChannel('neighbours').postMessage('worker'), 5)";
 
 /// The site.
 pub(crate) struct Site {
@@ -78,6 +85,9 @@ impl Site {
             .route("/frame", get(async || Html(FRAME)))
             .route("/speculates", get(async || Html(SPECULATES)))
             .route("/timers", get(async || Html(TIMERS)))
+            .route("/markup", get(markup))
+            .route("/probe", get(async || Html(include_str!("../neighbours/probe.html"))))
+            .route("/worker.js", get(async || typed("text/javascript", WORKER)))
             .route("/canary", get(tweet))
             .fallback(get(tweet))
             .with_state(Arc::clone(&canary));
@@ -97,6 +107,17 @@ impl Site {
     /// The same server under another name.
     pub(crate) fn elsewhere(&self, path: &str) -> String {
         format!("http://other.test:{}{path}", self.port)
+    }
+
+    /// Markup that moves on to a page of the site whose context is secure. A job's own URL cannot name such
+    /// a page.
+    pub(crate) fn secure(&self, path: &str) -> String {
+        format!("<script>location = 'http://{SECURE_HOST}:{}{path}'</script>", self.port)
+    }
+
+    /// The path of a page with this markup.
+    pub(crate) fn markup(markup: &str) -> String {
+        format!("/markup?{}", utf8_percent_encode(markup, NON_ALPHANUMERIC))
     }
 
     /// The same server by its address, where no page may go.
@@ -145,6 +166,17 @@ async fn cookie(headers: HeaderMap) -> Response {
          document.cookie = 'script=1'; localStorage.x = 1; window.name = 'x'</script>"
     );
     ([(header::SET_COOKIE, "server=1"), (header::CACHE_CONTROL, "max-age=600")], Html(page)).into_response()
+}
+
+/// The page that its query is, with what a site can leave in a browser.
+async fn markup(RawQuery(markup): RawQuery) -> Response {
+    let markup = percent_decode_str(&markup.unwrap_or_default()).decode_utf8_lossy().into_owned();
+    let left = [
+        (header::SET_COOKIE, "neighbour=1; max-age=600"),
+        (header::STRICT_TRANSPORT_SECURITY, "max-age=600; includeSubDomains"),
+        (header::CACHE_CONTROL, "max-age=600"),
+    ];
+    (left, Html(markup)).into_response()
 }
 
 async fn status(Path(code): Path<u16>) -> impl IntoResponse {
