@@ -50,7 +50,7 @@ impl Farm {
     async fn start(name: &str, corpus: &Corpus, directory: TempDir, chromium: &Path) -> Result<Self> {
         let mut command = Command::new(&corpus.farm);
         command.args(["--listen", "127.0.0.1:0", "--resolve"]).arg(format!("{}=127.0.0.1", server::HOST));
-        command.args(["--slots", &corpus.options.concurrency.to_string()]);
+        command.args(["--browsers", &corpus.options.concurrency.to_string()]);
         // Nobody answers there: what packages' own documents ask of other hosts does not leave.
         command.args(["--dns", "127.0.0.1:9"]);
         // Some pages fetch several hundred modules.
