@@ -9,6 +9,7 @@
 mod compare;
 mod edge;
 mod load;
+mod neighbours;
 mod raw;
 mod usage;
 
@@ -27,6 +28,8 @@ enum What {
     Edge(edge::Options),
     /// Platen beside its peers.
     Compare(compare::Options),
+    /// A good account beside ordinary and beside hostile ones.
+    Neighbours(neighbours::Options),
     #[command(hide = true)]
     Raw(raw::Options),
 }
@@ -36,6 +39,7 @@ async fn main() -> anyhow::Result<()> {
     match Arguments::parse().what {
         What::Edge(options) => edge::run(options).await,
         What::Compare(options) => compare::run(options).await,
+        What::Neighbours(options) => neighbours::run(options).await,
         What::Raw(options) => raw::run(options).await,
     }
 }
