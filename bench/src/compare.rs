@@ -10,7 +10,7 @@ mod call;
 mod chart;
 mod check;
 mod drive;
-mod figures;
+pub(crate) mod figures;
 mod guard;
 mod measure;
 mod meter;

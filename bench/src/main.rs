@@ -10,6 +10,7 @@ mod compare;
 mod corpus;
 mod edge;
 mod load;
+mod neighbours;
 mod raw;
 mod usage;
 
@@ -30,6 +31,8 @@ enum What {
     Compare(compare::Options),
     /// Real pages, rendered in virtual time and by a browser that draws by itself in real time.
     Corpus(corpus::Options),
+    /// A good account beside ordinary and beside hostile ones.
+    Neighbours(neighbours::Options),
     #[command(hide = true)]
     Raw(raw::Options),
 }
@@ -40,6 +43,7 @@ async fn main() -> anyhow::Result<()> {
         What::Edge(options) => edge::run(options).await,
         What::Compare(options) => compare::run(options).await,
         What::Corpus(options) => corpus::run(options).await,
+        What::Neighbours(options) => neighbours::run(options).await,
         What::Raw(options) => raw::run(options).await,
     }
 }

@@ -36,8 +36,8 @@ const FRAME: &str = "<body style='background:gold'><script>setTimeout(() => {\
 const TIMERS: &str = "<!doctype html><html style='background:red'><script>let n = 0; (function again() {\
     ++n < 10 ? setTimeout(again, 50) : document.documentElement.style.background = 'green' })()</script>";
 
-const WORKER: &str = "<!doctype html><html style='background:red'><script>\
-    new Worker('/worker.js').onmessage = () => document.documentElement.style.background = 'green'</script>";
+const WORKER_PAGE: &str = "<!doctype html><html style='background:red'><script>\
+    new Worker('/page-worker.js').onmessage = () => document.documentElement.style.background = 'green'</script>";
 
 const SPECULATES: &str = "<!doctype html><script type=speculationrules>\
     {\"prefetch\":[{\"urls\":[\"/cookie\"],\"eagerness\":\"immediate\"}],\
@@ -76,9 +76,9 @@ impl Site {
             .route("/script.js", get(async || typed("text/javascript", "bar(110); done()")))
             .route("/json", get(async || typed("application/json", r#"{ "width": 130 }"#)))
             .route("/events", get(async || typed("text/event-stream", "data: 1\n\ndata: 2\n\ndata: 3\n\n")))
-            .route("/worker", get(async || Html(WORKER)))
+            .route("/worker", get(async || Html(WORKER_PAGE)))
             .route(
-                "/worker.js",
+                "/page-worker.js",
                 get(async || typed("text/javascript", "fetch('/json').then(() => postMessage(0))")),
             )
             .route("/broken", get(broken))
