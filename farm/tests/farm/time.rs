@@ -77,7 +77,7 @@ async fn printing(shared: Arc<Shared>) {
     for (page, text) in [
         (format!("<p>top<p style='margin-top:9000px'><img loading=lazy src='{picture}'>below"), "below"),
         (
-            format!("<p style='margin-top:9000px'><iframe loading=lazy srcdoc='<p>framed'></iframe>below"),
+            "<p style='margin-top:9000px'><iframe loading=lazy srcdoc='<p>framed'></iframe>below".to_owned(),
             "below",
         ),
         (
