@@ -1,8 +1,8 @@
 //! Virtual time: the page's clock advances as fast as the page can work.
 //!
-//! Time is granted in steps of one frame, and each step ends with that frame. A grant is matched to the report that it has passed by the order of Chromium's messages,
-//! so a late report is never taken for that of a later grant; the page has lived through every step that
-//! is counted.
+//! Time is granted in steps of one frame, and each step ends with that frame. A grant is matched to the
+//! report that it has passed by the order of Chromium's messages, so a late report is never taken for
+//! that of a later grant; the page has lived through every step that is counted.
 //!
 //! Invariant: how many frames a page gets in a time does not depend on the machine. A renderer that was
 //! in virtual time never leaves it, so its page has no other job.
@@ -40,7 +40,6 @@ const KEEP_ALIVE_FRAMES: &str = "(() => { let latest = requestAnimationFrame(nex
 /// Tasks after which time goes on although the page has more of them, as in headless Chromium's own
 /// `--virtual-time-budget`.
 const MAX_STARVED_TASKS: i64 = 1_000;
-
 /// How often a page whose requests hold its clock is asked whether its main thread is alive.
 const MAIN_THREAD_INTERVAL: Duration = Duration::from_millis(2_500);
 
@@ -96,9 +95,8 @@ impl<'r, 'a> VirtualTimeDriver<'r, 'a> {
         }
     }
 
-    /// Lets so many milliseconds pass, and runs the next frame. Where a
-    /// request holds the page's clock for longer than `patience` milliseconds of real time, it goes on
-    /// without it.
+    /// Lets so many milliseconds pass, and runs the next frame. Where a request holds the page's clock for
+    /// longer than `patience` milliseconds of real time, it goes on without it.
     pub(super) async fn step(&mut self, milliseconds: f64, patience: f64) -> Result<(), JobError> {
         self.keep_alive().await?;
         let policy = if self.ignores_requests {
@@ -136,8 +134,8 @@ impl<'r, 'a> VirtualTimeDriver<'r, 'a> {
         Ok(reply.sequence())
     }
 
-    /// Waits until a grant has passed; false if requests hold it up for `patience`
-    /// milliseconds of real time.
+    /// Waits until a grant has passed; false if requests hold it up for `patience` milliseconds of real
+    /// time.
     ///
     /// # Errors
     /// [`JobError::NeedsRealTime`] if the page does not get through it for another reason.
