@@ -181,6 +181,7 @@ impl Launcher {
             Ok(Err(error)) => return Err(LaunchError::Protocol(error)),
             Ok(Ok(version)) => version,
         };
+        priority::set(process.pid(), priority::NORMAL);
         Ok(Browser {
             product: version.product,
             connection: Arc::new(connection),
@@ -195,9 +196,9 @@ impl Launcher {
     fn command(&self, home: &Path, drawing: Drawing) -> Result<(Command, OwnedFd, OwnedFd), LaunchError> {
         let (their_input, to_browser) = io::pipe().map_err(LaunchError::Spawn)?;
         let (from_browser, their_output) = io::pipe().map_err(LaunchError::Spawn)?;
-        let mut command = Command::new("nice");
-        // The farm and the host come first when a machine is short of CPU.
-        command.args(["-n", &priority::NORMAL.to_string(), "setpriv"]);
+        // A session of its own, which the kernel schedules as one, however many threads a page starts.
+        let mut command = Command::new("setsid");
+        command.args(["nice", "-n", &priority::NORMAL.to_string(), "setpriv"]);
         // The sandbox needs no set-user-id helper, so nothing below may gain privileges.
         command.arg("--no-new-privs");
         // If the farm is killed, the kernel kills the browser.

@@ -4,14 +4,13 @@
 //! the process because the kernel's parent-death signal, which takes the browser down with a
 //! killed farm, is sent when the *thread* that spawned it ends.
 //!
-//! Invariant: the process leads its own group, and whatever is left of the group when the leader
+//! Invariant: the process leads its own session and group, and whatever is left of the group when the leader
 //! ends is killed and reaped before the home directory is removed. The group's number is
 //! signalled only while it is certainly still ours: it is forgotten, under its lock, before the
 //! leader is reaped.
 
 use std::{
     io,
-    os::unix::process::CommandExt as _,
     process::{ChildStderr, Command, Stdio},
     sync::{Arc, Mutex, PoisonError},
     thread,
@@ -21,7 +20,7 @@ use nix::{
     errno::Errno,
     sys::{
         prctl,
-        signal::{Signal, killpg},
+        signal::{Signal, kill, killpg},
         wait::{Id, WaitPidFlag, WaitStatus, waitid, waitpid},
     },
     unistd::Pid,
@@ -69,6 +68,8 @@ impl Group {
         if let Some(group) = *self.0.lock().unwrap_or_else(PoisonError::into_inner) {
             // It fails only when nobody is left in the group.
             let _ = killpg(group, Signal::SIGKILL);
+            // A moment after its start it does not lead its group yet.
+            let _ = kill(group, Signal::SIGKILL);
         }
     }
 }
@@ -89,7 +90,7 @@ impl Process {
         alive: TaskTrackerToken,
     ) -> io::Result<(Self, ChildStderr)> {
         let (report, spawned) = oneshot::channel();
-        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).process_group(0);
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
         thread::Builder::new().name("browser".to_owned()).spawn(move || {
             run(command, report);
             remove(home);
