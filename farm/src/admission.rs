@@ -103,8 +103,11 @@ impl RunningJobs {
     /// Ends a job and returns how long it had its slot.
     fn end(&mut self, id: u64) -> Option<Duration> {
         let ended = self.running.remove(&id)?;
+        // An account's short job says nothing about its next one: pages that mean harm differ.
         if !ended.long {
-            self.long_accounts.remove(&ended.account);
+            if !self.is_long_account(&ended.account) {
+                self.long_accounts.remove(&ended.account);
+            }
         } else if self.long_accounts.len() < MAX_LONG_ACCOUNTS || self.is_long_account(&ended.account) {
             self.long_accounts.insert(ended.account, Instant::now());
         } else {
