@@ -181,7 +181,7 @@ impl Launcher {
             Ok(Err(error)) => return Err(LaunchError::Protocol(error)),
             Ok(Ok(version)) => version,
         };
-        priority::set(process.pid(), priority::NORMAL);
+        priority::set_for_session(process.pid(), priority::NORMAL);
         Ok(Browser {
             product: version.product,
             connection: Arc::new(connection),
