@@ -175,7 +175,8 @@ async fn unreadable(_: Arc<Shared>) {
         check("beside", Place::Secure, "all at once").await;
     };
     let ((status, _), ()) = tokio::join!(attacking, looking);
-    assert!([200, 504].contains(&status), "{status}");
+    // All attacks in one page may end it in any of these ways.
+    assert!(HOSTILE_ENDS.contains(&status), "{status}");
     program.end().await;
 }
 
