@@ -160,7 +160,10 @@ async fn page_that_crashes(stage: Stage) -> Result<()> {
     let answer = target.render(&json!({ "html": html })).send().await?;
     match answer.status {
         200 => drop(answer.file("image/png")?),
-        422 => answer.error(422, "The page crashed while it was rendered")?,
+        422 => {
+            let crashed = answer.error(422, "The page crashed while it was rendered");
+            crashed.or_else(|_| answer.error(422, "The page stopped loading before it was complete"))?;
+        }
         502 => answer.error(502, "The renderer failed")?,
         _ => answer.error(504, "The render did not finish in time")?,
     }
@@ -171,8 +174,7 @@ async fn page_that_crashes(stage: Stage) -> Result<()> {
 /// A caller that is gone frees its slot: there is one slot, and the next caller gets it although
 /// the first page never loads. One that was still waiting for a slot is not counted.
 async fn caller_hangs_up(stage: Stage) -> Result<()> {
-    let mut options = Options::own_farm(stage.database);
-    options.arguments.extend(["--browsers".to_owned(), "1".to_owned()]);
+    let options = Options::own_farm(stage.database);
     let held = Held::start(&stage, options).await?;
     let render = tokio::spawn(held.target.render(&json!({ "url": held.url })).send());
     held.reached().await;

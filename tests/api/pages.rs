@@ -217,7 +217,8 @@ async fn name_of_a_private_address(stage: Stage) -> Result<()> {
         private_name().context("/etc/hosts has no name of a private address besides localhost; add one")?;
     scene.site().put("/secret-by-hosts", Reply::page(PAGE));
     let url = scene.site().private_url("/secret-by-hosts").replace("127.0.0.1", &host);
-    scene.refused(&url, &format!("The address of \"{host}\" is not public")).await?;
+    // The site's port is not one of those that pages may reach, and is looked at before the name is.
+    scene.refused(&url, &format!("The port of \"{host}\" is not allowed")).await?;
     ensure!(scene.site().hits("/secret-by-hosts") == 0, "{host} was reached");
     Ok(())
 }

@@ -60,16 +60,15 @@ impl Rules {
         if !known.is_empty() {
             return ByName::Addresses(known, Trust::Allowed);
         }
+        let is_allowed = self.allow.iter().any(|place| place.is_host(&name));
+        // A name that can only mean this network is denied on every port, and that says more.
+        if !is_allowed && url_rule::is_local_name(&name) {
+            return ByName::Denied(Verdict::LocalName);
+        }
         if !self.ports.contains(port) {
             return ByName::Denied(Verdict::Port);
         }
-        if self.allow.iter().any(|place| place.is_host(&name)) {
-            ByName::Resolve(name, Trust::Allowed)
-        } else if url_rule::is_local_name(&name) {
-            ByName::Denied(Verdict::LocalName)
-        } else {
-            ByName::Resolve(name, Trust::Stranger)
-        }
+        ByName::Resolve(name, if is_allowed { Trust::Allowed } else { Trust::Stranger })
     }
 
     fn literal(&self, address: IpAddr, port: u16) -> ByName {
@@ -159,6 +158,7 @@ mod tests {
             ("172.16.5.1", 81, &[], Verdict::Port),
             ("[::ffff:9.9.9.9]", 80, &[], Verdict::DeniedAddress),
             ("localhost", 80, public, Verdict::LocalName),
+            ("localhost", 22, public, Verdict::LocalName),
             ("a.LOCALHOST.", 80, public, Verdict::LocalName),
             ("metadata.google.internal", 80, public, Verdict::LocalName),
             ("wiki.internal", 80, &["10.1.1.1"], Verdict::Operator),
