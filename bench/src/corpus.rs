@@ -1,8 +1,8 @@
 //! Real pages: rendered by a farm and by a reference that draws by itself in real time, and compared.
 //!
 //! Invariant: everything stays on 127.0.0.1, the number of jobs is known before the first one, and
-//! dropping a run ends every process it started. Left to others: installing the packages that the
-//! pages use (`bench/corpus/run`).
+//! dropping a run ends every process it started. `bench/corpus/run` installs the packages that the pages
+//! use.
 
 mod accepted;
 mod busy;

@@ -204,7 +204,7 @@ async fn hostile_job(farm: &Farm, account: usize, page: &str, deadline_ms: u64, 
     let (status, _) = farm.send(&format!("hostile {account}"), page, deadline_ms).await?;
     seen.note(status, begun.elapsed() > Duration::from_millis(deadline_ms) + LATE);
     if status == 503 {
-        // As a caller does that is told to come again.
+        // As a caller does that obeys `retry-after`.
         tokio::time::sleep(Duration::from_secs(1)).await;
     }
     Ok(())

@@ -1,19 +1,14 @@
 //! Admission control: which job renders now, which waits, and which is rejected at once.
 //!
-//! A job that runs for long would keep its slot from all others, so it makes room: as many further slots
-//! as there are long jobs are given out, at most as many again as there are slots. An account whose last
-//! job ran for long is expected to do so again, and the jobs of all such accounts together hold at most
-//! as many slots as there are.
-//!
 //! Invariant: at most `2 × slots` [`Slot`]s exist at a time, and at most `slots` while no job is long;
 //! while other accounts wait, one account gets no more than half of the slots; a slot that is dropped
 //! goes to the job whose turn it is; a future that is dropped while it waits leaves no trace. A job that
 //! cannot be served in time is rejected when that is known, not at its deadline.
 
 mod queue;
+mod running;
 
 use std::{
-    collections::HashMap,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
@@ -24,17 +19,15 @@ use tokio::{
     time::Instant,
 };
 
-use self::queue::{FairQueue, Joined, Ticket};
+use self::{
+    queue::{FairQueue, Joined, Ticket},
+    running::RunningJobs,
+};
 
 /// How much the latest job counts in the average: about the last ten matter.
 const LATEST_WEIGHT: f64 = 0.2;
 /// The longest a caller is told to stay away; traffic changes faster than that.
 const LONGEST_RETRY_SECONDS: f64 = 30.0;
-
-/// How long an account whose job ran for long is expected to do so again.
-const LONG_MEMORY: Duration = Duration::from_mins(5);
-/// Most accounts with long jobs that are remembered.
-const MAX_LONG_ACCOUNTS: usize = 1_024;
 
 /// Admission control of the farm: a cheap handle.
 #[derive(Debug, Clone)]
@@ -56,67 +49,6 @@ struct State {
     pace: Option<f64>,
 }
 
-/// The jobs that have slots.
-#[derive(Debug)]
-struct RunningJobs {
-    slots: usize,
-    running: HashMap<u64, Running>,
-    next_id: u64,
-    /// Accounts whose last job ran for long, and when it ended.
-    long_accounts: HashMap<AccountId, Instant>,
-}
-
-/// A job that has a slot.
-#[derive(Debug)]
-struct Running {
-    account: AccountId,
-    since: Instant,
-    /// It is expected to run for long, because its account's last job did.
-    expected_long: bool,
-    /// It has run for long.
-    long: bool,
-}
-
-impl RunningJobs {
-    /// Whether a job of this account may run now. `others_wait` says that other accounts' jobs wait.
-    fn may_run(&self, account: &AccountId, others_wait: bool) -> bool {
-        let long = self.running.values().filter(|job| job.long || job.expected_long).count();
-        let of_account = self.running.values().filter(|job| job.account == *account).count();
-        let share = (self.slots / 2).max(1);
-        self.running.len() < self.slots + long.min(self.slots)
-            && !(others_wait && of_account >= share)
-            && !(long >= self.slots && self.is_long_account(account))
-    }
-
-    fn is_long_account(&self, account: &AccountId) -> bool {
-        self.long_accounts.get(account).is_some_and(|ended| ended.elapsed() < LONG_MEMORY)
-    }
-
-    fn start(&mut self, account: AccountId) -> u64 {
-        let id = self.next_id;
-        self.next_id += 1;
-        let expected_long = self.is_long_account(&account);
-        self.running.insert(id, Running { account, since: Instant::now(), expected_long, long: false });
-        id
-    }
-
-    /// Ends a job and returns how long it had its slot.
-    fn end(&mut self, id: u64) -> Option<Duration> {
-        let ended = self.running.remove(&id)?;
-        // An account's short job says nothing about its next one: pages that mean harm differ.
-        if !ended.long {
-            if !self.is_long_account(&ended.account) {
-                self.long_accounts.remove(&ended.account);
-            }
-        } else if self.long_accounts.len() < MAX_LONG_ACCOUNTS || self.is_long_account(&ended.account) {
-            self.long_accounts.insert(ended.account, Instant::now());
-        } else {
-            self.long_accounts.retain(|_, ended| ended.elapsed() < LONG_MEMORY);
-        }
-        Some(ended.since.elapsed())
-    }
-}
-
 type Grant = oneshot::Sender<Result<u64, Refusal>>;
 
 /// A right to render, given back when dropped.
@@ -130,9 +62,7 @@ impl Slot {
     /// Says that the job runs for long, so that others get a slot beside it.
     pub(crate) fn mark_long(&self) {
         let mut state = self.admission.state();
-        if let Some(job) = state.jobs.running.get_mut(&self.id) {
-            job.long = true;
-        }
+        state.jobs.mark_long(self.id);
         self.admission.dispatch(&mut state);
     }
 
@@ -156,7 +86,7 @@ pub(crate) struct Occupancy {
 impl Admission {
     pub(crate) fn new(slots: usize, queue: usize) -> Self {
         let state = State {
-            jobs: RunningJobs { slots, running: HashMap::new(), next_id: 0, long_accounts: HashMap::new() },
+            jobs: RunningJobs::new(slots),
             queue: FairQueue::new(queue),
             draining: false,
             pace: None,
@@ -224,7 +154,7 @@ impl Admission {
 
     pub(crate) fn occupancy(&self) -> Occupancy {
         let state = self.state();
-        Occupancy { slots: self.0.slots, busy: state.jobs.running.len(), waiting: state.queue.len() }
+        Occupancy { slots: self.0.slots, busy: state.jobs.len(), waiting: state.queue.len() }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -237,7 +167,7 @@ impl Admission {
 
     fn take(&self, state: &mut State, account: AccountId) -> u64 {
         let id = state.jobs.start(account);
-        self.0.busy.send_replace(state.jobs.running.len());
+        self.0.busy.send_replace(state.jobs.len());
         id
     }
 
@@ -246,7 +176,7 @@ impl Admission {
             let held = held.as_secs_f64();
             state.pace = Some(state.pace.map_or(held, |pace| pace + LATEST_WEIGHT * (held - pace)));
         }
-        self.0.busy.send_replace(state.jobs.running.len());
+        self.0.busy.send_replace(state.jobs.len());
         self.dispatch(state);
     }
 
@@ -260,8 +190,8 @@ impl Admission {
             };
             let id = self.take(state, account);
             if grant.send(Ok(id)).is_err() {
-                state.jobs.running.remove(&id);
-                self.0.busy.send_replace(state.jobs.running.len());
+                state.jobs.cancel(id);
+                self.0.busy.send_replace(state.jobs.len());
             }
         }
     }

@@ -1,8 +1,7 @@
 //! Cancelling a job by its id, and whether its page had begun to run by then.
 //!
 //! Invariant: a job that is cancelled before it arrives is cancelled when it does, so the order of the
-//! two requests does not matter. Not here: who may cancel (http), ending what a job has begun (whoever
-//! drops its future).
+//! two requests does not matter. A cancelled job ends because its future is dropped.
 
 use std::{
     collections::{HashMap, VecDeque},

@@ -51,7 +51,7 @@ impl Farm {
         let mut command = Command::new(&corpus.farm);
         command.args(["--listen", "127.0.0.1:0", "--resolve"]).arg(format!("{}=127.0.0.1", server::HOST));
         command.args(["--browsers", &corpus.options.concurrency.to_string()]);
-        // Nobody answers there: what packages' own documents ask of other hosts does not leave.
+        // No server listens there, so what packages' own documents request from other hosts stays here.
         command.args(["--dns", "127.0.0.1:9"]);
         // Some pages fetch several hundred modules.
         command.args(["--egress-connections", "4096", "--log", "warn,platen_farm=info,egress=off"]);

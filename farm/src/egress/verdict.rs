@@ -59,7 +59,7 @@ pub(super) enum Failure {
 }
 
 impl Failure {
-    /// What the caller is told about `host`.
+    /// The refusal that the caller gets, about `host`.
     pub(super) fn refusal(self, host: &str) -> Refusal {
         let host = host.to_owned();
         match self {
@@ -125,7 +125,7 @@ impl Verdict {
 mod tests {
     use super::*;
 
-    /// One row for each verdict: its name, and the code of what the caller is told.
+    /// One row for each verdict: its name, and the code that the caller gets.
     #[test]
     fn each_verdict_has_its_refusal() {
         for (verdict, name, code) in [

@@ -127,7 +127,7 @@ impl Left {
         interval.min(if self.quiet < ROUNDING { self.time } else { self.quiet })
     }
 
-    /// How long a request may hold up a page's clock: a page may request something for ever, but it is
+    /// How long a request may hold up a page's clock: a page may have a request that never ends, but it is
     /// not captured before its network is idle, if that is what it is waited for.
     fn patience(&self) -> f64 {
         if self.quiet < ROUNDING { self.time } else { f64::INFINITY }

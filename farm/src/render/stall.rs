@@ -1,7 +1,7 @@
 //! Recognising a page that does not get through its virtual time.
 //!
 //! In virtual time a renderer's clock stands still while a script runs, so a script that loops until a
-//! time has passed never ends. It is told from one that is slow by the CPU time it takes, because how
+//! time has passed never ends. The CPU time it takes tells it from one that is slow, because how
 //! much a page gets of a machine in real time depends on what else runs there.
 
 use std::{future::Future, time::Duration};

@@ -21,7 +21,7 @@ pub(crate) const TESTS: &[Test] = &[
     ("a job's connections are cut after so long", |s| Box::pin(time(s))),
     ("what the operator denies is denied, whatever else he says", |s| Box::pin(denied(s))),
     ("what the operator allows is allowed, on the allowed ports", |s| Box::pin(allowed(s))),
-    ("a denied port is told from a denied address", |s| Box::pin(ports(s))),
+    ("a denied port and a denied address are different refusals", |s| Box::pin(ports(s))),
     ("a failure of the name server is no absent name", |s| Box::pin(name_server(s))),
     ("a certificate's issuer does not stand for the page", |s| Box::pin(issuer(s))),
     ("the service's own ports are closed to pages", |s| Box::pin(own_ports(s))),

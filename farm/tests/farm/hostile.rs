@@ -93,7 +93,11 @@ async fn endings(shared: Arc<Shared>) {
             Refusal::LoadStopped,
         ),
         ("broken off", url(&site.at("/broken")), Refusal::ConnectionFailed { host: host() }),
-        ("refresh to nobody", html(&refresh(&site.closed())), Refusal::ConnectionRefused { host: host() }),
+        (
+            "refresh to a closed port",
+            html(&refresh(&site.closed())),
+            Refusal::ConnectionRefused { host: host() },
+        ),
         (
             "refresh to no name",
             html(&refresh("http://nowhere.invalid/")),
