@@ -81,6 +81,11 @@ impl<'a> Rendering<'a> {
         StallMeter::new(self.browser, MAX_STEP_CPU)
     }
 
+    /// CPU time that the page's browser has taken.
+    pub(super) fn cpu_time(&self) -> Duration {
+        self.browser.cpu_time()
+    }
+
     /// How far the page has loaded.
     pub(super) fn load_state(&self) -> LoadState {
         *self.state.borrow()

@@ -43,6 +43,8 @@ const REAL_FRAMES: u32 = 3;
 const IDLE_SHARE: f64 = 0.25;
 /// A main thread that is never idle is waited for no longer than this, in milliseconds.
 const MAX_BUSY: f64 = 500.0;
+/// A step in real time that takes so many milliseconds longer than it should is late.
+const LATE: f64 = 4.0;
 /// What is less than this is nothing: a rest of rounding, in milliseconds.
 const ROUNDING: f64 = 0.001;
 
@@ -281,6 +283,10 @@ async fn until_idle(rendering: &mut Rendering<'_>, left: &mut Left) -> Result<bo
 
 /// Lets real time pass: until what is left has passed, or, unless the clock is real, until nothing goes
 /// on that needs it.
+///
+/// A step that comes late because the renderer was stopped, or because others had the CPU, counts no more
+/// than one that comes in time and the CPU time that the browser took: the page has not lived through the
+/// rest.
 async fn pass_real_time(
     rendering: &mut Rendering<'_>,
     left: &mut Left,
@@ -292,12 +298,23 @@ async fn pass_real_time(
         if clock == Clock::Virtual && !state.needs_real_time && !state.is_requesting(at) {
             return Ok(());
         }
-        sleep_until(at + Duration::from_secs_f64(left.until_frame(FRAME_INTERVAL) / 1_000.0)).await;
+        let cpu = rendering.cpu_time();
+        let step = left.until_frame(FRAME_INTERVAL);
+        sleep_until(at + Duration::from_secs_f64(step / 1_000.0)).await;
         if rendering.draws_on_command() {
             rendering.frame(FrameTime::Now, true).await?;
+        } else {
+            // Answered by the page's main thread.
+            stillness::metrics(rendering.session).await?;
         }
         let now = Instant::now();
-        left.pass((now - at).as_secs_f64() * 1_000.0, &rendering.load_state());
+        let passed = (now - at).as_secs_f64() * 1_000.0;
+        let lived = if passed > step + LATE {
+            passed.min(step + rendering.cpu_time().saturating_sub(cpu).as_secs_f64() * 1_000.0)
+        } else {
+            passed
+        };
+        left.pass(lived, &rendering.load_state());
         at = now;
     }
     Ok(())

@@ -298,8 +298,11 @@ async fn stalls(_: Arc<Shared>) {
         }
     });
     let program = &farm;
-    let jobs = TIMED.iter().copied().cycle().take(36).map(|page| async move {
-        let job = waiting(&format!("{HEAD}{page}"), 1_000.0);
+    // In real time as well: with a worker.
+    let times = ["", "<script>new Worker('data:,')</script>"];
+    let pages = times.iter().flat_map(|time| TIMED.iter().map(move |page| format!("{HEAD}{time}{page}")));
+    let jobs = pages.cycle().take(36).map(|page| async move {
+        let job = waiting(&page, 1_000.0);
         let response = program.post(&job).header("x-platen-deadline-ms", "120000").send().await.unwrap();
         let status = response.status();
         assert_eq!(status, 200, "{page}");
