@@ -66,6 +66,16 @@ impl Slot {
         self.admission.dispatch(&mut state);
     }
 
+    /// Says that the job takes much CPU time.
+    pub(crate) fn mark_heavy(&self) {
+        self.admission.state().jobs.mark_heavy(self.id);
+    }
+
+    /// Whether the job takes much CPU time, or is expected to because a long one of its account did.
+    pub(crate) fn is_heavy(&self) -> bool {
+        self.admission.state().jobs.is_heavy(self.id)
+    }
+
     /// Completes when other jobs run beside this one.
     pub(crate) async fn until_shared(&self) {
         let _ = self.admission.0.busy.subscribe().wait_for(|busy| *busy > 1).await;

@@ -32,7 +32,6 @@ use chromiumoxide_cdp::cdp::browser_protocol::{
     target::{AttachToTargetParams, CloseTargetParams, CreateTargetParams},
 };
 use command_fds::{CommandFdExt as _, FdMapping, FdMappingCollision};
-use nix::unistd::Uid;
 use tokio_util::task::TaskTracker;
 
 pub(crate) use self::usage::MemoryWatch;
@@ -336,7 +335,7 @@ impl Browser {
 
     /// Restores the priority of all its processes; false if only root could.
     pub(crate) fn restore_priority(&self) -> bool {
-        Uid::effective().is_root() && priority::set(self.process.pid(), priority::NORMAL)
+        priority::set(self.process.pid(), priority::NORMAL)
     }
 
     /// Whether it crashed by itself rather than being killed; none if it is alive.

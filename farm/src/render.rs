@@ -45,9 +45,12 @@ use crate::{
     pool::{BrowserLease, PageRequest},
 };
 
-/// A job that runs for longer than this makes room for others: its browser's priority is lowered while
-/// there are others, and another browser may be started for those that wait.
+/// A job that runs for longer than this makes room for others: another browser may be started for those
+/// that wait.
 const LONG_JOB: Duration = Duration::from_secs(2);
+/// A job whose browser takes this much CPU time within [`LONG_JOB`] is heavy: the browser's priority is
+/// lowered while there are others.
+const HEAVY_CPU: Duration = Duration::from_millis(500);
 
 /// Why a job has no file.
 #[derive(Debug, thiserror::Error)]
@@ -145,12 +148,32 @@ pub(crate) async fn render(
     rendered.map_err(late)?.map(|rendered| rendered.file)
 }
 
-/// Makes room for others when a job runs for long. Never completes.
+/// Makes room for others when a job runs for long or takes much CPU time. Never completes.
 async fn yield_to_others(browser: &BrowserLease, slot: &Slot) -> JobError {
-    sleep(LONG_JOB).await;
-    slot.mark_long();
-    slot.until_shared().await;
-    browser.lower_priority();
+    let long = async {
+        // Most jobs end before this and do not pay for it.
+        sleep(LONG_JOB / 4).await;
+        let mut cpu = browser.browser().cpu_time();
+        sleep(LONG_JOB - LONG_JOB / 4).await;
+        slot.mark_long();
+        loop {
+            let before = std::mem::replace(&mut cpu, browser.browser().cpu_time());
+            if cpu.saturating_sub(before) >= HEAVY_CPU {
+                return slot.mark_heavy();
+            }
+            sleep(LONG_JOB).await;
+        }
+    };
+    let lower = async {
+        slot.until_shared().await;
+        browser.lower_priority();
+    };
+    if slot.is_heavy() {
+        tokio::join!(lower, long);
+    } else {
+        long.await;
+        lower.await;
+    }
     std::future::pending().await
 }
 

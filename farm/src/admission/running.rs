@@ -5,6 +5,8 @@
 //! job in the last five minutes is expected to have another, and the jobs of all such accounts together
 //! hold at most as many slots as there are. While other accounts wait, one account gets no more than half
 //! of the slots.
+//!
+//! A job that takes much CPU time meanwhile is heavy, and the next ones of its account are expected to be.
 
 use std::{collections::HashMap, time::Duration};
 
@@ -22,8 +24,21 @@ pub(super) struct RunningJobs {
     slots: usize,
     running: HashMap<u64, Running>,
     next_id: u64,
-    /// Accounts with a job that ran for long, and when the latest one ended.
-    long_accounts: HashMap<AccountId, Instant>,
+    /// Accounts with a job that ran for long, and the latest one.
+    long_accounts: HashMap<AccountId, LongJob>,
+}
+
+/// The latest long job of an account.
+#[derive(Debug, Clone, Copy)]
+struct LongJob {
+    ended: Instant,
+    heavy: bool,
+}
+
+impl LongJob {
+    fn is_recent(&self) -> bool {
+        self.ended.elapsed() < LONG_MEMORY
+    }
 }
 
 /// A job that has a slot.
@@ -35,6 +50,8 @@ struct Running {
     expected_long: bool,
     /// It has run for long.
     long: bool,
+    /// It has taken much CPU time.
+    heavy: bool,
 }
 
 impl RunningJobs {
@@ -54,6 +71,20 @@ impl RunningJobs {
         }
     }
 
+    /// Notes that a job takes much CPU time.
+    pub(super) fn mark_heavy(&mut self, id: u64) {
+        if let Some(job) = self.running.get_mut(&id) {
+            job.heavy = true;
+        }
+    }
+
+    /// Whether a job is heavy, or expected to be.
+    pub(super) fn is_heavy(&self, id: u64) -> bool {
+        self.running
+            .get(&id)
+            .is_some_and(|job| job.heavy || self.recent(&job.account).is_some_and(|job| job.heavy))
+    }
+
     /// Takes a job back that has not begun.
     pub(super) fn cancel(&mut self, id: u64) {
         self.running.remove(&id);
@@ -69,8 +100,13 @@ impl RunningJobs {
             && !(long >= self.slots && self.is_long_account(account))
     }
 
+    /// The latest long job of an account, if it ended lately.
+    fn recent(&self, account: &AccountId) -> Option<&LongJob> {
+        self.long_accounts.get(account).filter(|job| job.is_recent())
+    }
+
     fn is_long_account(&self, account: &AccountId) -> bool {
-        self.long_accounts.get(account).is_some_and(|ended| ended.elapsed() < LONG_MEMORY)
+        self.recent(account).is_some()
     }
 
     /// Starts a job and returns its id.
@@ -78,7 +114,8 @@ impl RunningJobs {
         let id = self.next_id;
         self.next_id += 1;
         let expected_long = self.is_long_account(&account);
-        self.running.insert(id, Running { account, since: Instant::now(), expected_long, long: false });
+        self.running
+            .insert(id, Running { account, since: Instant::now(), expected_long, long: false, heavy: false });
         id
     }
 
@@ -88,12 +125,61 @@ impl RunningJobs {
         // A short job of an account says nothing about its next one: hostile pages differ.
         if ended.long {
             if self.long_accounts.len() >= MAX_LONG_ACCOUNTS {
-                self.long_accounts.retain(|_, ended| ended.elapsed() < LONG_MEMORY);
+                self.long_accounts.retain(|_, job| job.is_recent());
             }
+            let heavy = ended.heavy || self.recent(&ended.account).is_some_and(|job| job.heavy);
             if self.long_accounts.len() < MAX_LONG_ACCOUNTS || self.is_long_account(&ended.account) {
-                self.long_accounts.insert(ended.account, Instant::now());
+                self.long_accounts.insert(ended.account, LongJob { ended: Instant::now(), heavy });
             }
         }
         Some(ended.since.elapsed())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn account(number: usize) -> AccountId {
+        AccountId::from_text(number.to_string())
+    }
+
+    fn run_long(jobs: &mut RunningJobs, account: &AccountId) {
+        let id = jobs.start(account.clone());
+        jobs.mark_long(id);
+        jobs.end(id).unwrap();
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn accounts_with_long_jobs_are_remembered_for_a_while_and_in_number() {
+        let mut jobs = RunningJobs::new(1);
+        (0..MAX_LONG_ACCOUNTS).for_each(|number| run_long(&mut jobs, &account(number)));
+        let newcomer = account(MAX_LONG_ACCOUNTS);
+        run_long(&mut jobs, &newcomer);
+        assert!(!jobs.is_long_account(&newcomer), "there is no room");
+        tokio::time::advance(LONG_MEMORY / 2).await;
+        // The one that goes on stays, and those that do not make room.
+        run_long(&mut jobs, &account(0));
+        tokio::time::advance(LONG_MEMORY / 2).await;
+        run_long(&mut jobs, &newcomer);
+        assert!(jobs.is_long_account(&newcomer) && jobs.is_long_account(&account(0)));
+        assert!(!jobs.is_long_account(&account(1)));
+        assert_eq!(jobs.long_accounts.len(), 2);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_account_is_expected_to_be_heavy_only_after_a_heavy_job() {
+        let mut jobs = RunningJobs::new(1);
+        run_long(&mut jobs, &account(0));
+        let second = jobs.start(account(0));
+        assert!(!jobs.is_heavy(second));
+        jobs.mark_long(second);
+        jobs.mark_heavy(second);
+        assert!(jobs.is_heavy(second));
+        jobs.end(second).unwrap();
+        let third = jobs.start(account(0));
+        assert!(jobs.is_heavy(third));
+        tokio::time::advance(LONG_MEMORY).await;
+        assert!(!jobs.is_heavy(third));
     }
 }

@@ -5,28 +5,21 @@
 //! the nice value of the group decides between browsers. Elsewhere, such as in a container with a CPU
 //! cgroup, the nice value of each thread does.
 
-use std::{
-    fs,
-    process::{Command, Stdio},
-};
+use std::fs;
+
+use rustix::process::{Pid, setpriority_pgrp};
 
 /// Nice value of a browser: under load it gets two thirds of what a process of the farm gets.
 pub(super) const NORMAL: i32 = 2;
 /// Nice value of a browser whose job runs for long beside others: a tenth of what these get.
 pub(super) const LOW: i32 = 12;
 
-/// Sets the nice value of a browser, which leads a session: of every thread of it, and of its group. False if
-/// that could not be started. Raising the priority again takes root.
+/// Sets the nice value of a browser, which leads a session: of every thread of it, and of its group. False
+/// if that was refused: raising the priority again takes root.
 pub(super) fn set(leader: u32, nice: i32) -> bool {
     set_for_session(leader, nice);
-    let mut command = Command::new("renice");
-    command.args(["-n", &nice.to_string(), "-g", &leader.to_string()]);
-    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-    command.spawn().is_ok_and(|mut child| {
-        // It ends within milliseconds; it is waited for so that none is left as a zombie.
-        std::thread::spawn(move || child.wait());
-        true
-    })
+    let group = Pid::from_raw(leader.cast_signed());
+    group.is_some_and(|group| setpriority_pgrp(Some(group), nice).is_ok())
 }
 
 /// Sets the nice value of a session's group, where there is one.
