@@ -15,6 +15,8 @@ use crate::cdp::{Call, CdpError, Reply, Session};
 /// from the beginning of its document, to a tenth of a millisecond, up or down by chance; a time that
 /// needs no rounding is the same each time.
 const TICKS: f64 = 10.0;
+/// Most microseconds that a frame may be past its tick: less than half of one.
+const MAX_PAST: u32 = 40;
 /// Keeps a time of whole ticks from being cut to the microsecond before, in milliseconds.
 const ROUNDING: f64 = 0.000_4;
 
@@ -25,6 +27,8 @@ pub(crate) enum FrameTime {
     Now,
     /// So many milliseconds after the frame before.
     After(f64),
+    /// That of the frame before, as nearly as possible: nothing moves.
+    Same,
 }
 
 /// The frames of one page.
@@ -36,6 +40,8 @@ pub(crate) struct BeginFrames {
     origin: f64,
     /// Time of the latest frame, in ticks.
     latest: u64,
+    /// Microseconds by which the latest frame was later than that.
+    past: u32,
     /// By how many milliseconds the time of frames is behind the page's clock in virtual time.
     lag: f64,
 }
@@ -53,11 +59,13 @@ impl BeginFrames {
         mut frame: BeginFrameParams,
     ) -> Result<Reply, CdpError> {
         self.finish().await?;
-        self.latest = match time {
-            FrameTime::Now => ticks((monotonic_now() - self.origin).ceil()).max(self.latest + 1),
-            FrameTime::After(milliseconds) => self.latest + ticks(milliseconds).max(1),
+        (self.latest, self.past) = match time {
+            FrameTime::Now => (ticks((monotonic_now() - self.origin).ceil()).max(self.latest + 1), 0),
+            FrameTime::After(milliseconds) => (self.latest + ticks(milliseconds).max(1), 0),
+            FrameTime::Same if self.past == MAX_PAST => (self.latest + 1, 0),
+            FrameTime::Same => (self.latest, self.past + 1),
         };
-        frame.frame_time_ticks = Some(self.latest() + ROUNDING);
+        frame.frame_time_ticks = Some(self.latest() + f64::from(self.past) / 1_000.0 + ROUNDING);
         // Idle callbacks run until the next frame is expected, by the page's clock.
         frame.interval = Some(FRAME_INTERVAL + self.lag);
         let reply = self.in_progress.insert(session.start(&frame)?).reply().await;

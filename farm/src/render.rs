@@ -4,6 +4,7 @@
 //! a job of the same account.
 
 mod capture;
+mod drawn_resources;
 mod load;
 mod page_events;
 mod page_lease;
@@ -154,7 +155,7 @@ async fn yield_to_others(browser: &BrowserLease, slot: &Slot) -> JobError {
         // Most jobs end before this and do not pay for it.
         sleep(LONG_JOB / 4).await;
         let mut cpu = browser.browser().cpu_time();
-        sleep(LONG_JOB - LONG_JOB / 4).await;
+        sleep(LONG_JOB * 3 / 4).await;
         slot.mark_long();
         loop {
             let before = std::mem::replace(&mut cpu, browser.browser().cpu_time());
@@ -219,7 +220,7 @@ async fn run(
         if let Some(waiting) = settled.waiting {
             browser.waited(waiting);
         }
-        let file = capture::capture(&mut rendering, &job.viewport, &job.output).await?;
+        let file = capture::capture(&mut rendering, &job.viewport, &job.output, settled.script_ran).await?;
         entered_virtual_time.store(rendering.is_in_virtual_time(), Ordering::Relaxed);
         let now = rendering.load_state();
         let has_still_markup =

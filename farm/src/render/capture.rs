@@ -21,7 +21,7 @@ use platen_shared::{
     refusal::Refusal,
 };
 
-use super::{JobError, rendering::Rendering};
+use super::{JobError, drawn_resources, rendering::Rendering};
 
 /// Quality of lossy pictures: where text edges show no artefacts at a normal viewing distance, and
 /// what the usual tools do. Also Chromium's own default.
@@ -29,19 +29,34 @@ const QUALITY: i64 = 80;
 /// Whether PNG files may be larger for being made sooner: a third larger for 12 instead of 20 ms of
 /// CPU, at 1280×720, which is a fifth of what the whole job costs.
 const SPEED_OVER_SIZE: bool = true;
+/// Takes back the animation-frame and idle callbacks that the page has requested: how many frames a capture
+/// takes depends on the machine, and what it shows must not. Ids of callbacks are counted for all worlds of a
+/// document, and those that wait are the latest.
+const CANCEL_CALLBACKS: &str = "(function cancel(window) { try {\
+    const most = 10000, last = window.requestAnimationFrame(() => {}), idle = window.requestIdleCallback(() => {});\
+    for (let id = last; id > 0 && id > last - most; id--) window.cancelAnimationFrame(id);\
+    for (let id = idle; id > 0 && id > idle - most; id--) window.cancelIdleCallback(id);\
+    for (let n = 0; n < window.length; n++) cancel(window[n])\
+    } catch {} })(window)";
+/// Loads the images and frames that are loaded when a reader comes near them, as printing does.
+const LOAD_LAZY_IMAGES: &str = "(() => { const lazy = document.querySelectorAll('img[loading=lazy i], iframe[loading=lazy i]');\
+    for (const element of lazy) element.loading = 'eager'; return lazy.length })()";
 /// Frames drawn before a picture, if none of them changes anything.
 const FRAMES_BEFORE: u32 = 3;
 /// Two have always been enough.
 const FRAMES_TRIED: u32 = 8;
 
-/// Takes the page as it is now.
+/// Takes the page as it is now. `script_ran` says that a script of it may go on.
 pub(super) async fn capture(
     rendering: &mut Rendering<'_>,
     viewport: &Viewport,
     output: &Output,
+    script_ran: bool,
 ) -> Result<Bytes, JobError> {
     match *output {
-        Output::Image { format, full_page } => image(rendering, viewport, format, full_page).await,
+        Output::Image { format, full_page } => {
+            image(rendering, viewport, format, full_page, script_ran).await
+        }
         Output::Pdf { paper, print_background, scale } => {
             // Printing waits for what it makes the page load.
             let mut printing = rendering.session.start(&print(paper, print_background, scale))?;
@@ -55,10 +70,15 @@ async fn image(
     viewport: &Viewport,
     format: ImageFormat,
     full_page: bool,
+    script_ran: bool,
 ) -> Result<Bytes, JobError> {
     let session = rendering.session;
     let (mut width, mut height) = (viewport.width.get(), viewport.height.get());
     if full_page {
+        let lazy = rendering.evaluate_isolated(LOAD_LAZY_IMAGES).await?;
+        if lazy.is_some_and(|count| count != 0) {
+            drawn_resources::settle(rendering).await?;
+        }
         // The whole page: what sticks out to the right is part of it, as in other tools.
         let metrics = rendering.done_by_page(session.call(&GetLayoutMetricsParams {})).await?;
         let content = metrics.css_content_size;
@@ -81,6 +101,9 @@ async fn image(
             optimize_for_speed: Some(SPEED_OVER_SIZE),
         };
         return screenshot(rendering, shot).await;
+    }
+    if script_ran && rendering.draws_on_command() {
+        rendering.evaluate_isolated(CANCEL_CALLBACKS).await?;
     }
     let mut capture = CaptureScreenshotParams {
         format: Some(encoding(format)),

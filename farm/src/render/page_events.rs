@@ -58,6 +58,11 @@ pub(super) struct LoadState {
     pub(super) requests: usize,
     /// Of these, main scripts of workers.
     worker_scripts: usize,
+    /// Requests that the page has sent.
+    pub(super) sent: u64,
+    /// Number of the oldest request in progress for something that is drawn: a font, an image, a style
+    /// sheet, a frame.
+    pub(super) oldest_drawn: Option<u64>,
     /// When `loaded` or `requests` changed last.
     pub(super) since: Instant,
     /// Something runs outside of the page's own clock: a worker, a socket, an event stream.
@@ -80,6 +85,8 @@ impl LoadState {
             dialogs: 0,
             requests: 0,
             worker_scripts: 0,
+            sent: 0,
+            oldest_drawn: None,
             since,
             needs_real_time: false,
             may_change: false,
@@ -121,6 +128,8 @@ struct Request {
     /// The session of the worker that sent it; none if the page did.
     worker: Option<String>,
     is_worker_script: bool,
+    /// Its number, if it is for something that is drawn.
+    drawn: Option<u64>,
 }
 
 /// A request for a main document.
@@ -265,8 +274,16 @@ impl<'a> PageEventHandler<'a> {
         if is_worker_script && !url.starts_with("http") {
             return;
         }
-        let request = Request { worker: worker.map(ToOwned::to_owned), is_worker_script };
+        let number = self.state.borrow().sent + 1;
+        let is_drawn = worker.is_none()
+            && (matches!(kind, "Font" | "Image" | "Stylesheet")
+                || kind == "Document" && sent.frame != Some(self.main_frame));
+        // A redirect has the id of its request.
+        let first = self.requests.get(sent.id).and_then(|request| request.drawn);
+        let drawn = is_drawn.then_some(first.unwrap_or(number));
+        let request = Request { worker: worker.map(ToOwned::to_owned), is_worker_script, drawn };
         self.requests.insert(sent.id.to_owned(), request);
+        self.state.send_modify(|state| state.sent = number);
         self.note_requests();
     }
 
@@ -307,8 +324,10 @@ impl<'a> PageEventHandler<'a> {
     fn note_requests(&mut self) {
         let requests = self.requests.len();
         let worker_scripts = self.requests.values().filter(|request| request.is_worker_script).count();
+        let oldest_drawn = self.requests.values().filter_map(|request| request.drawn).min();
         self.state.send_modify(|state| {
             (state.requests, state.worker_scripts) = (requests, worker_scripts);
+            state.oldest_drawn = oldest_drawn;
             state.since = Instant::now();
         });
     }

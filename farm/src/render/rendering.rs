@@ -7,20 +7,26 @@
 use std::{future::Future, time::Duration};
 
 use bytes::Bytes;
-use chromiumoxide_cdp::cdp::browser_protocol::{
-    emulation::{SetVirtualTimePolicyParams, VirtualTimePolicy},
-    headless_experimental::{BeginFrameParams, ScreenshotParams},
+use chromiumoxide_cdp::cdp::{
+    browser_protocol::{
+        emulation::{SetVirtualTimePolicyParams, VirtualTimePolicy},
+        headless_experimental::{BeginFrameParams, ScreenshotParams},
+        page::CreateIsolatedWorldParams,
+    },
+    js_protocol::runtime::{EvaluateParams, ExecutionContextId},
 };
 use serde::Deserialize;
+use serde_json::Value;
 use tokio::{
     sync::watch,
-    time::{Instant, sleep, sleep_until},
+    time::{Instant, sleep, sleep_until, timeout},
 };
 
 use super::{
     JobError,
     page_events::LoadState,
     stall::{MAX_FRAME_CPU, MAX_STEP_CPU, StallMeter},
+    stillness,
     virtual_time::VirtualTimeDriver,
 };
 use crate::{
@@ -31,11 +37,18 @@ use crate::{
 
 /// The time between two frames of a 60 Hz display.
 const FRAME_DURATION: Duration = Duration::from_micros(16_700);
-/// A page that waits for nothing loads without frames, so how many it has had does not depend on how
-/// fast the machine is. After this much it gets them all the same.
-const FRAMELESS_LOAD: Duration = Duration::from_secs(3);
-/// Frames after which a capture in virtual time is given time as well.
-const FRAMES_WITHOUT_TIME: u32 = 20;
+/// A page loads without frames at first, so how many it has had, and how far its animations are, does not
+/// depend on how fast the machine is. One that still waits for its resources then has been seen by a
+/// reader, and gets them.
+const FRAMELESS_LOAD: Duration = Duration::from_millis(500);
+/// After this much a page gets frames whatever it waits for.
+const MAX_FRAMELESS_LOAD: Duration = Duration::from_secs(3);
+/// How long a step may take without frames and time.
+const HEAD_START: Duration = Duration::from_millis(50);
+/// How long a capture is waited for after each frame: two are enough on a machine that is idle.
+const FRAME_PAUSE: Duration = Duration::from_millis(4);
+/// Frames after which a capture is given time as well.
+const FRAMES_WITHOUT_TIME: u32 = 500;
 
 /// What a job does with the frames and the time of its page.
 pub(super) struct Rendering<'a> {
@@ -134,18 +147,12 @@ impl<'a> Rendering<'a> {
     /// Draws a frame and captures it; `None` where Chromium gives a frame without its picture.
     pub(super) async fn screenshot(&mut self, shot: ScreenshotParams) -> Result<Option<Bytes>, JobError> {
         let frame = BeginFrameParams { screenshot: Some(shot), ..Default::default() };
-        let time = self.current_frame_time();
-        Ok(self.begin_frame(time, frame).await?.into_file()?)
+        Ok(self.begin_frame(FrameTime::Same, frame).await?.into_file()?)
     }
 
     /// Draws a frame at the page's present time.
     pub(super) async fn draw(&mut self) -> Result<(), JobError> {
-        let time = self.current_frame_time();
-        self.frame(time, true).await.map(drop)
-    }
-
-    fn current_frame_time(&self) -> FrameTime {
-        if self.in_virtual_time { FrameTime::After(0.0) } else { FrameTime::Now }
+        self.frame(FrameTime::Same, true).await.map(drop)
     }
 
     async fn begin_frame(&mut self, time: FrameTime, frame: BeginFrameParams) -> Result<Reply, JobError> {
@@ -179,7 +186,9 @@ impl<'a> Rendering<'a> {
         let frames = async {
             loop {
                 sleep(FRAME_DURATION).await;
-                if (self.load_state().requests > 0 || begun.elapsed() >= FRAMELESS_LOAD)
+                let requests = self.load_state().requests > 0;
+                let frameless = if requests { FRAMELESS_LOAD } else { MAX_FRAMELESS_LOAD };
+                if begun.elapsed() >= frameless
                     && let Err(error) = self.frame(FrameTime::Now, true).await
                 {
                     return error;
@@ -193,13 +202,25 @@ impl<'a> Rendering<'a> {
         }
     }
 
-    /// Gives the page frames and time until `step` is done, which waits for what the page does.
+    /// Gives the page frames and time until `step` is done, which waits for what the page does. One that
+    /// waits for nothing is done before, or how far the page is would depend on the machine.
     pub(super) async fn frames_during<T>(
         &mut self,
         step: impl Future<Output = Result<T, CdpError>>,
     ) -> Result<T, JobError> {
         if !self.draws_on_command() {
             return Ok(step.await?);
+        }
+        tokio::pin!(step);
+        let head_start = async {
+            sleep(HEAD_START).await;
+            // Answered when the page's main thread has done what it does now.
+            let _ = self.done_by_page(stillness::metrics(self.session)).await;
+        };
+        tokio::select! {
+            biased;
+            done = &mut step => return Ok(done?),
+            () = head_start => {}
         }
         if self.in_virtual_time {
             return VirtualTimeDriver::start(self).await?.pass_during(step).await;
@@ -221,6 +242,29 @@ impl<'a> Rendering<'a> {
         }
     }
 
+    /// Creates a world of its own for scripts in the page's main document, which shares nothing with the
+    /// page's but the document. None if the page has just navigated.
+    pub(super) async fn isolated_world(&self) -> Result<Option<ExecutionContextId>, JobError> {
+        let world = CreateIsolatedWorldParams::new(self.main_frame.to_owned());
+        match self.done_by_page(self.session.call(&world)).await {
+            Ok(world) => Ok(Some(world.execution_context_id)),
+            Err(JobError::Cdp(CdpError::Refused { .. })) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Runs a script in an isolated world and returns its value; none if the document is gone.
+    pub(super) async fn evaluate_isolated(&self, script: &str) -> Result<Option<Value>, JobError> {
+        let Some(world) = self.isolated_world().await? else { return Ok(None) };
+        let mut evaluate = EvaluateParams::new(script);
+        evaluate.context_id = Some(world);
+        match self.done_by_page(self.session.call(&evaluate)).await {
+            Ok(answer) => Ok(answer.result.value),
+            Err(JobError::Cdp(CdpError::Refused { .. })) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
     /// Draws one frame after the other until `step` is done, which waits for nothing else.
     pub(super) async fn draw_during<T>(
         &mut self,
@@ -235,6 +279,10 @@ impl<'a> Rendering<'a> {
                 biased;
                 done = &mut step => return Ok(done?),
                 drawn = self.draw() => drawn?,
+            }
+            // The fewer there are, the less the time of the last depends on the machine.
+            if let Ok(done) = timeout(FRAME_PAUSE, &mut step).await {
+                return Ok(done?);
             }
         }
         self.frames_during(step).await

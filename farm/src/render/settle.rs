@@ -19,7 +19,7 @@ use tokio::{
 };
 
 use super::{
-    JobError,
+    JobError, drawn_resources,
     load::reach,
     page_events::LoadState,
     rendering::Rendering,
@@ -159,6 +159,22 @@ pub(super) async fn settle(
     clock: Clock,
     needs_frame: bool,
 ) -> Result<Settled, JobError> {
+    let settled = pass_wait(rendering, options, source, before, clock, needs_frame).await?;
+    // Printing waits for them by itself.
+    if needs_frame && options.until != WaitUntil::DomContentLoaded {
+        drawn_resources::settle(rendering).await?;
+    }
+    Ok(settled)
+}
+
+async fn pass_wait(
+    rendering: &mut Rendering<'_>,
+    options: WaitOptions,
+    source: &Source,
+    before: RendererMetrics,
+    clock: Clock,
+    needs_frame: bool,
+) -> Result<Settled, JobError> {
     let mut left = Left {
         quiet: if options.until == WaitUntil::NetworkIdle { NETWORK_IDLE } else { 0.0 },
         since: rendering.load_state().since,
@@ -173,6 +189,9 @@ pub(super) async fn settle(
     let script_ran = has_run(before, loaded);
     rendering.count_frames_from(loaded.navigation_start * 1_000.0);
     if options.is_none() {
+        if needs_frame && options.until != WaitUntil::DomContentLoaded {
+            drawn_resources::wait(rendering).await;
+        }
         if needs_frame || script_ran {
             run_callbacks(rendering).await?;
         }
@@ -183,7 +202,9 @@ pub(super) async fn settle(
         if left.is_none() {
             return Ok(Settled { waiting: Some(Waiting::RealTime), script_ran });
         }
-        if is_still(rendering, source, before).await? {
+        if is_still(rendering, source, before).await?
+            && (!needs_frame || stays_still(rendering, before).await?)
+        {
             return Ok(Settled { waiting: Some(Waiting::Skipped), script_ran });
         }
     }
@@ -247,6 +268,14 @@ async fn is_still(
     let has_still_markup = stillness::has_still_markup(document, source).await?;
     let state = rendering.load_state();
     Ok(has_still_markup && !state.may_change && !state.is_requesting(Instant::now()))
+}
+
+/// Whether a page that stands still does so in its first frame, too, which begins to load lazy images.
+async fn stays_still(rendering: &mut Rendering<'_>, before: RendererMetrics) -> Result<bool, JobError> {
+    run_callbacks(rendering).await?;
+    let script_ran = has_script_run(rendering, before).await?;
+    let state = rendering.load_state();
+    Ok(!script_ran && !state.may_change && !state.is_requesting(Instant::now()))
 }
 
 /// Lets real time pass, frame by frame, until the page's main thread is idle or nothing is left: a script

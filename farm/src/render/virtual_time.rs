@@ -10,10 +10,7 @@
 use std::{future::Future, time::Duration};
 
 use chromiumoxide_cdp::cdp::{
-    browser_protocol::{
-        emulation::{SetVirtualTimePolicyParams, VirtualTimePolicy},
-        page::CreateIsolatedWorldParams,
-    },
+    browser_protocol::emulation::{SetVirtualTimePolicyParams, VirtualTimePolicy},
     js_protocol::runtime::{EvaluateParams, ExecutionContextId},
 };
 use tokio::time::{Instant, timeout};
@@ -196,18 +193,11 @@ impl<'r, 'a> VirtualTimeDriver<'r, 'a> {
             return Ok(());
         }
         (self.kept_alive, self.moves) = (Some((document, None)), true);
-        let session = self.rendering.session;
-        let world = CreateIsolatedWorldParams::new(self.rendering.main_frame.to_owned());
-        match self.rendering.done_by_page(session.call(&world)).await {
-            Ok(world) => {
-                let mut script = EvaluateParams::new(KEEP_ALIVE_FRAMES);
-                script.context_id = Some(world.execution_context_id);
-                self.kept_alive = Some((document, Some(world.execution_context_id)));
-                Ok(session.send(&script)?)
-            }
-            // Navigated to its next document, which is given it then.
-            Err(JobError::Cdp(CdpError::Refused { .. })) => Ok(()),
-            Err(error) => Err(error),
-        }
+        // Without a world it has navigated to its next document, which is given this then.
+        let Some(world) = self.rendering.isolated_world().await? else { return Ok(()) };
+        let mut script = EvaluateParams::new(KEEP_ALIVE_FRAMES);
+        script.context_id = Some(world);
+        self.kept_alive = Some((document, Some(world)));
+        Ok(self.rendering.session.send(&script)?)
     }
 }

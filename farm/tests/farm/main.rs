@@ -4,6 +4,7 @@
 
 #![allow(clippy::unwrap_used, reason = "every function here is a test or a part of one")]
 
+mod determinism;
 mod egress;
 mod formats;
 mod hostile;
@@ -29,6 +30,7 @@ fn main() -> ExitCode {
     let arguments = Arguments::from_args();
     let shared = Arc::new(runtime.block_on(Shared::start()));
     let tests = [
+        determinism::TESTS,
         egress::TESTS,
         formats::TESTS,
         hostile::TESTS,

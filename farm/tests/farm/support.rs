@@ -60,6 +60,11 @@ pub(crate) fn pdf() -> Output {
     Output::Pdf { paper: PaperSize::A4, print_background: true, scale: PdfScale::default() }
 }
 
+/// A PNG of the whole page.
+pub(crate) fn png_of_all() -> Output {
+    Output::Image { format: ImageFormat::Png, full_page: true }
+}
+
 pub(crate) fn viewport(width: u32, height: u32, factor: f64) -> Viewport {
     let side = |side: u32| f64::from(side).try_into().unwrap();
     Viewport { width: side(width), height: side(height), device_scale_factor: factor.try_into().unwrap() }

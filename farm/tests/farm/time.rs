@@ -2,7 +2,6 @@
 //! the machine does meanwhile; and where waiting is skipped, it would have changed nothing.
 
 use std::{
-    process::{Child, Command, Stdio},
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -15,7 +14,6 @@ use nix::{
     sys::signal::{Signal, kill},
     unistd::Pid,
 };
-use platen_farm::Rendered;
 use platen_shared::{
     format::WaitUntil,
     job::{RenderJob, WaitMs},
@@ -23,10 +21,7 @@ use platen_shared::{
 
 use crate::{
     Test,
-    support::{
-        GREEN, PATIENCE, Shared, colour, farm, html, leftovers, middle, pdf, pdf_text, program::Program,
-        site, url,
-    },
+    support::{GREEN, Shared, colour, html, leftovers, middle, pdf, pdf_text, program::Program, site, url},
 };
 
 pub(crate) const TESTS: &[Test] = &[
@@ -36,7 +31,6 @@ pub(crate) const TESTS: &[Test] = &[
     ("the network is idle when nothing of the page can end any more", |s| Box::pin(network(s))),
     ("waiting is skipped only where nothing can change", |s| Box::pin(stillness(s))),
     ("a wait is not cut short by renderers that stall", |s| Box::pin(stalls(s))),
-    ("the same job gives the same picture on a machine that is overloaded", |s| Box::pin(determinism(s))),
 ];
 
 fn waiting(markup: &str, milliseconds: f64) -> RenderJob {
@@ -314,55 +308,4 @@ async fn stalls(_: Arc<Shared>) {
     let wrong: Vec<_> = files.iter().filter(|(_, colour)| *colour != GREEN).collect();
     assert!(wrong.is_empty(), "{wrong:?}");
     farm.end().await;
-}
-
-/// Processes that keep every core busy, ended when dropped.
-struct BusyLoops(Vec<Child>);
-
-impl BusyLoops {
-    fn start() -> Self {
-        let cores = std::thread::available_parallelism().map_or(2, usize::from);
-        let one = || {
-            let mut command = Command::new("sh");
-            command.args(["-c", "while :; do :; done"]).stdin(Stdio::null()).spawn().unwrap()
-        };
-        Self((0..2 * cores).map(|_| one()).collect())
-    }
-}
-
-impl Drop for BusyLoops {
-    fn drop(&mut self) {
-        for child in &mut self.0 {
-            let _ = child.kill();
-            let _ = child.wait();
-        }
-    }
-}
-
-async fn determinism(_: Arc<Shared>) {
-    // One browser, so that the machine is as idle as it can be in one of the rounds.
-    let farm = farm(|config| config.browsers = 1.try_into().ok()).await;
-    let pages = [
-        // How many frames, and how far an animation without an end has come.
-        "<p id=p>0<script>let n = 0; requestAnimationFrame(function again() { p.textContent = ++n; requestAnimationFrame(again) })</script>",
-        "<style>@keyframes a { to { transform: rotate(1turn) } } p { width: 90px; height: 90px; background: navy; animation: a 1.7s linear infinite }</style><p><script>0</script>",
-        "<style>@keyframes a { to { transform: rotate(1turn) } } p { width: 90px; height: 90px; background: navy; animation: a 1.7s linear infinite }</style><p>",
-        "<canvas id=c></canvas><script>let n = 0; const t = c.getContext('2d'); requestAnimationFrame(function again() { t.fillRect(n, n % 50, 3, 3); n += 2; requestAnimationFrame(again) })</script>",
-        "<p id=p>0<script>let n = 0; (function again() { p.textContent = ++n; n < 15 && requestIdleCallback(again) })()</script>",
-    ];
-    for page in pages {
-        let job = waiting(&format!("<!doctype html>{page}"), 700.0);
-        let first = farm.render(&job, PATIENCE).await.unwrap();
-        for round in 0..6 {
-            let busy = (round % 2 == 0).then(BusyLoops::start);
-            let file = farm.render(&job, PATIENCE).await.unwrap();
-            drop(busy);
-            assert!(pixels(&file) == pixels(&first), "round {round} of {page}");
-        }
-    }
-    farm.shutdown().await;
-}
-
-fn pixels(file: &Rendered) -> Vec<u8> {
-    image::load_from_memory(&file.bytes).unwrap().to_rgb8().into_raw()
 }

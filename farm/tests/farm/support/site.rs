@@ -31,6 +31,11 @@ const PICTURE: &str = "<svg xmlns='http://www.w3.org/2000/svg' width='100' heigh
     <rect width='100' height='50' fill='gold'/><circle cx='30' cy='25' r='20' fill='navy'/></svg>";
 /// Comes with Chromium's own recommended fonts; pages have it under another name.
 const FONT: &str = "/usr/share/fonts/truetype/liberation/LiberationSerif-BoldItalic.ttf";
+/// Names what only the layout of a page requests.
+const DRAWN: &str = "@font-face { font-family: late; font-display: swap; src: url(/late.ttf) } \
+    html { font: 20px late; background: url(/late.svg) center / cover }";
+const GREEN_PICTURE: &str = "<svg xmlns='http://www.w3.org/2000/svg' width='100' height='100'>\
+    <rect width='100' height='100' fill='green'/></svg>";
 const FRAME: &str = "<body style='background:gold'><script>setTimeout(() => {\
     document.body.style.background = 'navy'; parent.postMessage(1, '*') }, 300)</script>";
 const TIMERS: &str = "<!doctype html><html style='background:red'><script>let n = 0; (function again() {\
@@ -71,6 +76,9 @@ impl Site {
             .route("/never", get(async || std::future::pending::<()>().await))
             .route("/large", get(large))
             .route("/late.css", get(late_style))
+            .route("/drawn.css", get(async || typed("text/css", DRAWN)))
+            .route("/late.svg", get(async || late("image/svg+xml", GREEN_PICTURE).await))
+            .route("/late.ttf", get(async || late("font/ttf", fs::read(FONT).unwrap()).await))
             .route("/picture.svg", get(async || typed("image/svg+xml", PICTURE)))
             .route("/font.ttf", get(async || typed("font/ttf", fs::read(FONT).unwrap())))
             .route("/script.js", get(async || typed("text/javascript", "bar(110); done()")))
@@ -152,6 +160,11 @@ impl Site {
 }
 
 /// An answer for pages of whatever origin.
+async fn late(kind: &'static str, body: impl IntoResponse) -> impl IntoResponse {
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    typed(kind, body)
+}
+
 fn typed(kind: &'static str, body: impl IntoResponse) -> impl IntoResponse {
     ([(header::CONTENT_TYPE, kind), (header::ACCESS_CONTROL_ALLOW_ORIGIN, "*")], body)
 }

@@ -1,0 +1,145 @@
+//! The same job gives the same picture, however busy the machine is, in whatever way it is captured.
+
+use std::{
+    process::{Child, Command, Stdio},
+    sync::Arc,
+};
+
+use platen_farm::{Farm, Rendered};
+use platen_shared::{format::WaitUntil, job::RenderJob};
+
+use crate::{
+    Test,
+    support::{GREEN, PATIENCE, Shared, farm, html, middle, png_of_all, site::Site, url, viewport},
+};
+
+pub(crate) const TESTS: &[Test] = &[
+    ("the same job gives the same picture on a machine that is overloaded", |s| Box::pin(waits(s))),
+    ("the same job gives the same picture at load, and in any size", |s| Box::pin(captures(s))),
+    ("a picture has what its style sheets name", |s| Box::pin(drawn_resources(s))),
+];
+
+/// Processes that keep every core busy, ended when dropped.
+struct BusyLoops(Vec<Child>);
+
+impl BusyLoops {
+    fn start() -> Self {
+        let cores = std::thread::available_parallelism().map_or(2, usize::from);
+        let one = || {
+            let mut command = Command::new("sh");
+            command.args(["-c", "while :; do :; done"]).stdin(Stdio::null()).spawn().unwrap()
+        };
+        Self((0..2 * cores).map(|_| one()).collect())
+    }
+}
+
+impl Drop for BusyLoops {
+    fn drop(&mut self) {
+        for child in &mut self.0 {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+/// Pages that show how many frames they have had, and how far an animation without an end has come.
+const MOVING: &[&str] = &[
+    "<p id=p>0<script>let n = 0; requestAnimationFrame(function again() { p.textContent = ++n; requestAnimationFrame(again) })</script>",
+    "<style>@keyframes a { to { transform: rotate(1turn) } } p { width: 90px; height: 90px; background: navy; animation: a 1.7s linear infinite }</style><p><script>0</script>",
+    "<style>@keyframes a { to { transform: rotate(1turn) } } p { width: 90px; height: 90px; background: navy; animation: a 1.7s linear infinite }</style><p>",
+    "<canvas id=c></canvas><script>let n = 0; const t = c.getContext('2d'); requestAnimationFrame(function again() { t.fillRect(n, n % 50, 3, 3); n += 2; requestAnimationFrame(again) })</script>",
+    "<p id=p>0<script>let n = 0; (function again() { p.textContent = ++n; n < 15 && requestIdleCallback(again) })()</script>",
+];
+
+/// Renders a job several times, every other time beside busy loops.
+async fn assert_equal(farm: &Farm, job: &RenderJob, rounds: usize) {
+    let first = pixels(&farm.render(job, PATIENCE).await.unwrap());
+    for round in 0..rounds {
+        let busy = (round % 2 == 0).then(BusyLoops::start);
+        let file = farm.render(job, PATIENCE).await.unwrap();
+        drop(busy);
+        assert!(pixels(&file) == first, "round {round} of {job:?}");
+    }
+}
+
+/// A farm of one browser, so that the machine is as idle as it can be in one of the rounds.
+async fn lone_farm() -> Farm {
+    farm(|config| config.browsers = 1.try_into().ok()).await
+}
+
+async fn waits(_: Arc<Shared>) {
+    let farm = lone_farm().await;
+    for page in MOVING {
+        let mut job = html(&format!("<!doctype html>{page}"));
+        job.wait_for_timeout = 700.0.try_into().unwrap();
+        assert_equal(&farm, &job, 6).await;
+    }
+    farm.shutdown().await;
+}
+
+async fn captures(shared: Arc<Shared>) {
+    let farm = lone_farm().await;
+    let style = format!("<link rel=stylesheet href='{}'>", shared.site.at("/drawn.css"));
+    for page in MOVING {
+        let plain = format!("<!doctype html>{page}");
+        let styled = format!("<!doctype html>{style}{page}");
+        // These take several frames, a microsecond apart. Chromium animates by times that it rounds, by
+        // chance, to a tenth of a millisecond, which must not show.
+        let stepped = plain.replace("linear", "steps(40)");
+        let mut large = html(&stepped);
+        large.viewport = viewport(320, 240, 2.0);
+        let mut whole = html(&format!("{stepped}<p style='height:900px'>x"));
+        whole.output = png_of_all();
+        for job in [html(&plain), html(&styled), url(&shared.site.at(&Site::markup(&styled))), large, whole] {
+            assert_equal(&farm, &job, 4).await;
+        }
+    }
+    farm.shutdown().await;
+}
+
+async fn drawn_resources(shared: Arc<Shared>) {
+    let page = format!("<!doctype html><link rel=stylesheet href='{}'><p>text", shared.site.at("/drawn.css"));
+    let lazy = format!(
+        "<!doctype html><body style='margin:0'><img loading=lazy width=320 height=240 src='{}'>",
+        shared.site.at("/late.svg")
+    );
+    for markup in [page.clone(), format!("{page}<script>0</script>"), lazy] {
+        let idle = {
+            let mut job = html(&markup);
+            job.wait_until = WaitUntil::NetworkIdle;
+            pixels(&shared.render(&job).await.unwrap())
+        };
+        let mut waits = html(&markup);
+        waits.wait_for_timeout = 1.0.try_into().unwrap();
+        for job in [html(&markup), url(&shared.site.at(&Site::markup(&markup))), waits] {
+            let file = shared.render(&job).await.unwrap();
+            assert_eq!(middle(&file), GREEN, "{job:?}");
+            assert!(pixels(&file) == idle, "{job:?}");
+            for job in [
+                RenderJob { viewport: viewport(320, 240, 2.0), ..job.clone() },
+                RenderJob { output: png_of_all(), ..job },
+            ] {
+                assert_eq!(middle(&shared.render(&job).await.unwrap()), GREEN, "{job:?}");
+            }
+        }
+    }
+    // In a picture of the whole page all of it is there.
+    let mut whole = html(&format!(
+        "<!doctype html><body style='margin:0'><p style='height:9000px'>x</p><img loading=lazy style='display:block' \
+         width=320 height=240 src='{}'>",
+        shared.site.at("/late.svg")
+    ));
+    whole.output = png_of_all();
+    let picture = image::load_from_memory(&shared.render(&whole).await.unwrap().bytes).unwrap().to_rgb8();
+    assert_eq!(picture.get_pixel(160, picture.height() - 120).0, GREEN);
+    // One that does not come is not waited for without end.
+    let never = format!(
+        "<!doctype html><html style='background:green'><script>onload = () => new Image().src = '{}'</script>",
+        shared.site.at("/never")
+    );
+    assert_eq!(middle(&shared.render(&html(&never)).await.unwrap()), GREEN);
+}
+
+fn pixels(file: &Rendered) -> Vec<u8> {
+    image::load_from_memory(&file.bytes).unwrap().to_rgb8().into_raw()
+}
