@@ -208,6 +208,11 @@ async fn pass_wait(
             return Ok(Settled { waiting: Some(Waiting::Skipped), script_ran });
         }
     }
+    if options.until != WaitUntil::DomContentLoaded {
+        // How many frames there are until then depends on the network; so there are none.
+        drawn_resources::wait(rendering).await;
+        left.since = rendering.load_state().since;
+    }
     // What was animated before the first frame is dated up to one frame ahead. The frame must not be
     // earlier, or how far an animation is depends on where between two frames the page was loaded.
     sleep(Duration::from_secs_f64(FRAME_INTERVAL / 1_000.0)).await;
