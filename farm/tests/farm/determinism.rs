@@ -77,21 +77,23 @@ async fn waits(_: Arc<Shared>) {
     farm.shutdown().await;
 }
 
-async fn captures(shared: Arc<Shared>) {
+async fn captures(_: Arc<Shared>) {
     let farm = lone_farm().await;
-    let style = format!("<link rel=stylesheet href='{}'>", shared.site.at("/drawn.css"));
     for page in MOVING {
         let plain = format!("<!doctype html>{page}");
-        let styled = format!("<!doctype html>{style}{page}");
         // These take several frames, a microsecond apart. Chromium animates by times that it rounds, by
         // chance, to a tenth of a millisecond, which must not show.
         let stepped = plain.replace("linear", "steps(40)");
         let mut large = html(&stepped);
         large.viewport = viewport(320, 240, 2.0);
-        let mut whole = html(&format!("{stepped}<p style='height:900px'>x"));
-        whole.output = png_of_all();
-        for job in [html(&plain), html(&styled), url(&shared.site.at(&Site::markup(&styled))), large, whole] {
+        for job in [html(&plain), large] {
             assert_equal(&farm, &job, 4).await;
+        }
+        // The size of a whole page is measured between frames, which moves animations on.
+        if !page.contains("animation:") {
+            let mut whole = html(&format!("{plain}<p style='height:900px'>x"));
+            whole.output = png_of_all();
+            assert_equal(&farm, &whole, 4).await;
         }
     }
     farm.shutdown().await;
