@@ -147,12 +147,12 @@ impl<'a> Rendering<'a> {
     /// Draws a frame and captures it; `None` where Chromium gives a frame without its picture.
     pub(super) async fn screenshot(&mut self, shot: ScreenshotParams) -> Result<Option<Bytes>, JobError> {
         let frame = BeginFrameParams { screenshot: Some(shot), ..Default::default() };
-        Ok(self.begin_frame(FrameTime::Same, frame).await?.into_file()?)
+        Ok(self.begin_frame(FrameTime::After(0.0), frame).await?.into_file()?)
     }
 
     /// Draws a frame at the page's present time.
     pub(super) async fn draw(&mut self) -> Result<(), JobError> {
-        self.frame(FrameTime::Same, true).await.map(drop)
+        self.frame(FrameTime::After(0.0), true).await.map(drop)
     }
 
     async fn begin_frame(&mut self, time: FrameTime, frame: BeginFrameParams) -> Result<Reply, JobError> {
@@ -278,7 +278,8 @@ impl<'a> Rendering<'a> {
             tokio::select! {
                 biased;
                 done = &mut step => return Ok(done?),
-                drawn = self.draw() => drawn?,
+                // How many there are depends on the machine.
+                drawn = self.frame(FrameTime::Same, true) => drawn.map(drop)?,
             }
             // The fewer there are, the less the time of the last depends on the machine.
             if let Ok(done) = timeout(FRAME_PAUSE, &mut step).await {
