@@ -25,7 +25,7 @@ const ROUNDING: f64 = 0.000_4;
 pub(crate) enum FrameTime {
     /// The time at which it is requested.
     Now,
-    /// So many milliseconds after the frame before.
+    /// So many milliseconds after the frame before, and at least a tick.
     After(f64),
     /// That of the frame before, as nearly as possible: nothing moves.
     Same,

@@ -6,8 +6,10 @@
 mod capture;
 mod drawn_resources;
 mod load;
+mod load_state;
 mod page_events;
 mod page_lease;
+mod remaining_wait;
 mod rendering;
 mod reset;
 mod settle;
@@ -37,7 +39,7 @@ use tokio::{
 };
 
 pub(crate) use self::settle::Clock;
-use self::{page_events::PageEventHandler, page_lease::PageLease, rendering::Rendering, settle::WaitOptions};
+use self::{page_events::PageEventHandler, page_lease::PageLease, rendering::Rendering, settle::Wait};
 use crate::{
     admission::Slot,
     cdp::{BinaryError, CdpError},
@@ -205,8 +207,14 @@ async fn run(
     };
     let Page { session, events, main_frame, frames, tainted, .. } = page;
     let (handler, mut state) = PageEventHandler::new(session, events, main_frame, tainted, job_host, traffic);
-    let options = WaitOptions { until: job.wait_until, timeout: job.wait_for_timeout };
-    let is_image = matches!(job.output.format(), OutputFormat::Image(_));
+    let wait = Wait {
+        until: job.wait_until,
+        timeout: job.wait_for_timeout,
+        source: &job.source,
+        before,
+        clock,
+        needs_frame: matches!(job.output.format(), OutputFormat::Image(_)),
+    };
     let entered_virtual_time = AtomicBool::new(false);
     let steps = async {
         let mut rendering =
@@ -216,7 +224,7 @@ async fn run(
             settle::milestone(session, &mut state, job.wait_until).await
         };
         rendering.frames_while_loading(loaded).await?;
-        let settled = settle::settle(&mut rendering, options, &job.source, before, clock, is_image).await?;
+        let settled = settle::settle(&mut rendering, wait).await?;
         if let Some(waiting) = settled.waiting {
             browser.waited(waiting);
         }

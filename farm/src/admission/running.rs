@@ -50,7 +50,7 @@ struct Running {
     expected_long: bool,
     /// It has run for long.
     long: bool,
-    /// It has taken much CPU time.
+    /// It has taken much CPU time, or is expected to.
     heavy: bool,
 }
 
@@ -80,9 +80,7 @@ impl RunningJobs {
 
     /// Whether a job is heavy, or expected to be.
     pub(super) fn is_heavy(&self, id: u64) -> bool {
-        self.running
-            .get(&id)
-            .is_some_and(|job| job.heavy || self.recent(&job.account).is_some_and(|job| job.heavy))
+        self.running.get(&id).is_some_and(|job| job.heavy)
     }
 
     /// Takes a job back that has not begun.
@@ -113,9 +111,10 @@ impl RunningJobs {
     pub(super) fn start(&mut self, account: AccountId) -> u64 {
         let id = self.next_id;
         self.next_id += 1;
-        let expected_long = self.is_long_account(&account);
+        let recent = self.recent(&account);
+        let (expected_long, heavy) = (recent.is_some(), recent.is_some_and(|job| job.heavy));
         self.running
-            .insert(id, Running { account, since: Instant::now(), expected_long, long: false, heavy: false });
+            .insert(id, Running { account, since: Instant::now(), expected_long, long: false, heavy });
         id
     }
 
@@ -127,9 +126,9 @@ impl RunningJobs {
             if self.long_accounts.len() >= MAX_LONG_ACCOUNTS {
                 self.long_accounts.retain(|_, job| job.is_recent());
             }
-            let heavy = ended.heavy || self.recent(&ended.account).is_some_and(|job| job.heavy);
             if self.long_accounts.len() < MAX_LONG_ACCOUNTS || self.is_long_account(&ended.account) {
-                self.long_accounts.insert(ended.account, LongJob { ended: Instant::now(), heavy });
+                self.long_accounts
+                    .insert(ended.account, LongJob { ended: Instant::now(), heavy: ended.heavy });
             }
         }
         Some(ended.since.elapsed())
@@ -179,7 +178,9 @@ mod tests {
         jobs.end(second).unwrap();
         let third = jobs.start(account(0));
         assert!(jobs.is_heavy(third));
+        jobs.cancel(third);
         tokio::time::advance(LONG_MEMORY).await;
-        assert!(!jobs.is_heavy(third));
+        let fourth = jobs.start(account(0));
+        assert!(!jobs.is_heavy(fourth));
     }
 }

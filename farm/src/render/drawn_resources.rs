@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use tokio::time::{Instant, timeout_at};
 
-use super::{JobError, rendering::Rendering, stillness, virtual_time::VirtualTimeDriver};
+use super::{JobError, load::reach, rendering::Rendering, stillness, virtual_time::VirtualTimeDriver};
 use crate::begin_frames::{FRAME_INTERVAL, FrameTime};
 
 /// How long they are waited for. After this time a browser shows text without its font, too
@@ -16,10 +16,9 @@ const TIMEOUT: Duration = Duration::from_secs(3);
 /// How often a frame is run because something has come, which may make the page request more.
 const MAX_FRAMES: u32 = 3;
 
-/// Waits for what is being loaded now.
+/// Waits for what is being loaded now, unless it was waited for in vain before.
 pub(super) async fn wait(rendering: &mut Rendering<'_>) {
-    let until = Instant::now() + TIMEOUT;
-    wait_until(rendering, until).await;
+    wait_until(rendering, Instant::now() + TIMEOUT).await;
 }
 
 /// Waits for what is being loaded now, and for what the page requests when that has come. Afterwards the
@@ -27,13 +26,16 @@ pub(super) async fn wait(rendering: &mut Rendering<'_>) {
 pub(super) async fn settle(rendering: &mut Rendering<'_>) -> Result<(), JobError> {
     let until = Instant::now() + TIMEOUT;
     for _ in 0..MAX_FRAMES {
-        if rendering.load_state().oldest_drawn.is_none() || Instant::now() >= until {
+        if !rendering.is_loading_drawn() {
             break;
         }
         if rendering.is_in_virtual_time() {
             // The page's clock stands still until they have come.
             let patience = until.saturating_duration_since(Instant::now()).as_secs_f64() * 1_000.0;
             VirtualTimeDriver::start(rendering).await?.step(FRAME_INTERVAL, patience).await?;
+            if Instant::now() >= until {
+                rendering.give_up_drawn();
+            }
             continue;
         }
         wait_until(rendering, until).await;
@@ -46,13 +48,11 @@ pub(super) async fn settle(rendering: &mut Rendering<'_>) -> Result<(), JobError
 }
 
 async fn wait_until(rendering: &mut Rendering<'_>, until: Instant) {
-    let latest = rendering.load_state().sent;
-    let have_come = async {
-        let all = rendering.state.wait_for(|state| state.oldest_drawn.is_none_or(|oldest| oldest > latest));
-        // An error says that the event handler has ended, and with it the job.
-        if all.await.is_err() {
-            std::future::pending::<()>().await;
-        }
-    };
-    let _ = timeout_at(until, have_come).await;
+    let (latest, given_up) = (rendering.load_state().sent, rendering.given_up);
+    let have_come = reach(&mut rendering.state, |state| {
+        state.oldest_drawn.is_none_or(|oldest| oldest > latest) || !state.is_loading_drawn(given_up)
+    });
+    if timeout_at(until, have_come).await.is_err() {
+        rendering.give_up_drawn();
+    }
 }

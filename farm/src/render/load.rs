@@ -17,7 +17,7 @@ use url::Url;
 
 use super::{
     JobError,
-    page_events::LoadState,
+    load_state::LoadState,
     reset,
     stillness::{self, RendererMetrics},
 };

@@ -4,7 +4,9 @@
 //! Invariant: a dialog never waits for the job's own steps, nor the other way round. The handler runs
 //! beside them, in the same future: when one is dropped, so is the other.
 
-use std::{borrow::Cow, collections::HashMap, time::Duration};
+mod messages;
+
+use std::collections::HashMap;
 
 use chromiumoxide_cdp::cdp::{
     browser_protocol::{
@@ -23,88 +25,16 @@ use chromiumoxide_cdp::cdp::{
     },
     js_protocol::runtime::RunIfWaitingForDebuggerParams,
 };
-use serde::Deserialize;
-use serde_json::value::RawValue;
 use tokio::{sync::watch, time::Instant};
 use url::Url;
 
-use super::{JobError, load::navigation_refusal, still_image};
+use self::messages::{AttachedSession, Dialog, Failed, Finished, Lifecycle, Received, Response, Sent};
+use super::{JobError, load::navigation_refusal, load_state::LoadState, still_image};
 use crate::{
     cdp::{CdpError, Event, Events, Session},
     egress::Traffic,
     page::auto_attach,
 };
-
-/// How long the main script of a worker may take to load before the network counts as idle without it:
-/// a shared worker's request ends on no session that the page has.
-const WORKER_SCRIPT_TIMEOUT: Duration = Duration::from_secs(5);
-
-/// How far the main document has come.
-#[derive(Debug, Clone, Copy)]
-#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own, and all combinations occur")]
-pub(super) struct LoadState {
-    /// Documents the main frame has had, the empty one of before the job not counted.
-    pub(super) documents: u32,
-    /// The document is parsed.
-    pub(super) parsed: bool,
-    /// Its `load` event has fired.
-    pub(super) loaded: bool,
-    /// A navigation of the main frame was cancelled: to `mailto:`, to a download, to an answer without
-    /// content. A document that was loading then has stopped, and will not fire `load`.
-    pub(super) navigation_cancelled: bool,
-    /// Dialogs that were answered.
-    pub(super) dialogs: u32,
-    /// Requests of the page and its workers in progress.
-    pub(super) requests: usize,
-    /// Of these, main scripts of workers.
-    worker_scripts: usize,
-    /// Requests that the page has sent.
-    pub(super) sent: u64,
-    /// Number of the oldest request in progress for something that is drawn: a font, an image, a style
-    /// sheet, a frame.
-    pub(super) oldest_drawn: Option<u64>,
-    /// When `loaded` or `requests` changed last.
-    pub(super) since: Instant,
-    /// Something runs outside of the page's own clock: a worker, a socket, an event stream.
-    pub(super) needs_real_time: bool,
-    /// Something was seen that may change the picture without a script: an animation, a frame, an
-    /// animated image.
-    pub(super) may_change: bool,
-    /// Sequence number of the latest report that granted virtual time has passed.
-    pub(super) budget_expired: u64,
-}
-
-impl LoadState {
-    /// An empty document that has been there for a while.
-    pub(super) fn new(since: Instant) -> Self {
-        Self {
-            documents: 0,
-            parsed: true,
-            loaded: true,
-            navigation_cancelled: false,
-            dialogs: 0,
-            requests: 0,
-            worker_scripts: 0,
-            sent: 0,
-            oldest_drawn: None,
-            since,
-            needs_real_time: false,
-            may_change: false,
-            budget_expired: 0,
-        }
-    }
-
-    /// Whether a request is in progress that can end.
-    pub(super) fn is_requesting(&self, now: Instant) -> bool {
-        let ignored = if now >= self.since + WORKER_SCRIPT_TIMEOUT { self.worker_scripts } else { 0 };
-        self.requests > ignored
-    }
-
-    /// Whether the page is loaded and nothing that it requested is missing.
-    pub(super) fn is_quiet(&self, now: Instant) -> bool {
-        (self.loaded || self.navigation_cancelled) && !self.is_requesting(now)
-    }
-}
 
 /// Handles the events of one page during one job.
 pub(super) struct PageEventHandler<'a> {
@@ -324,10 +254,11 @@ impl<'a> PageEventHandler<'a> {
     fn note_requests(&mut self) {
         let requests = self.requests.len();
         let worker_scripts = self.requests.values().filter(|request| request.is_worker_script).count();
-        let oldest_drawn = self.requests.values().filter_map(|request| request.drawn).min();
+        let drawn = || self.requests.values().filter_map(|request| request.drawn);
+        let (oldest, newest) = (drawn().min(), drawn().max());
         self.state.send_modify(|state| {
             (state.requests, state.worker_scripts) = (requests, worker_scripts);
-            state.oldest_drawn = oldest_drawn;
+            (state.oldest_drawn, state.newest_drawn) = (oldest, newest);
             state.since = Instant::now();
         });
     }
@@ -378,77 +309,4 @@ fn needs_real_time(event: &Event) -> bool {
     event.is::<EventWebSocketCreated>()
         || event.is::<EventWebTransportCreated>()
         || event.is::<EventAttachedToTarget>()
-}
-
-#[derive(Deserialize)]
-struct Sent<'a> {
-    #[serde(rename = "requestId")]
-    id: &'a str,
-    #[serde(borrow)]
-    request: SentRequest<'a>,
-    #[serde(rename = "frameId")]
-    frame: Option<&'a str>,
-    #[serde(rename = "loaderId")]
-    loader: &'a str,
-    #[serde(rename = "type")]
-    kind: Option<&'a str>,
-}
-
-#[derive(Deserialize)]
-struct SentRequest<'a> {
-    #[serde(borrow)]
-    url: Cow<'a, str>,
-}
-
-#[derive(Deserialize)]
-struct Received<'a> {
-    #[serde(rename = "type")]
-    kind: Option<&'a str>,
-    #[serde(borrow)]
-    response: Response<'a>,
-}
-
-#[derive(Deserialize)]
-struct Response<'a> {
-    #[serde(rename = "mimeType", borrow)]
-    mime_type: Cow<'a, str>,
-    #[serde(borrow)]
-    url: Cow<'a, str>,
-    #[serde(borrow)]
-    headers: HashMap<Cow<'a, str>, &'a RawValue>,
-}
-
-#[derive(Deserialize)]
-struct Finished<'a> {
-    #[serde(rename = "requestId")]
-    id: &'a str,
-}
-
-#[derive(Deserialize)]
-struct Failed<'a> {
-    #[serde(rename = "requestId")]
-    id: &'a str,
-    #[serde(rename = "errorText")]
-    error: &'a str,
-    #[serde(rename = "canceled", default)]
-    cancelled: bool,
-}
-
-#[derive(Deserialize)]
-struct AttachedSession {
-    #[serde(rename = "sessionId")]
-    id: SessionId,
-}
-
-#[derive(Deserialize)]
-struct Lifecycle<'a> {
-    #[serde(rename = "frameId")]
-    frame: &'a str,
-    name: &'a str,
-}
-
-#[derive(Deserialize)]
-struct Dialog<'a> {
-    #[serde(rename = "type")]
-    kind: &'a str,
 }

@@ -24,7 +24,7 @@ use tokio::{
 
 use super::{
     JobError,
-    page_events::LoadState,
+    load_state::LoadState,
     stall::{MAX_FRAME_CPU, MAX_STEP_CPU, StallMeter},
     stillness,
     virtual_time::VirtualTimeDriver,
@@ -38,8 +38,8 @@ use crate::{
 /// The time between two frames of a 60 Hz display.
 const FRAME_DURATION: Duration = Duration::from_micros(16_700);
 /// A page loads without frames at first, so how many it has had, and how far its animations are, does not
-/// depend on how fast the machine is. One that still waits for its resources then has been seen by a
-/// reader, and gets them.
+/// depend on how fast the machine is. One that still waits for its resources then gets frames, as a
+/// browser would have shown it by this time.
 const FRAMELESS_LOAD: Duration = Duration::from_millis(500);
 /// After this much a page gets frames whatever it waits for.
 const MAX_FRAMELESS_LOAD: Duration = Duration::from_secs(3);
@@ -61,6 +61,12 @@ pub(super) struct Rendering<'a> {
     in_virtual_time: bool,
     /// A drawn frame has changed the picture since the job began.
     has_drawn: bool,
+    /// Requests up to this number were waited for long enough.
+    pub(super) given_up: u64,
+    /// The isolated world of a document, and the document's number.
+    world: Option<(u32, ExecutionContextId)>,
+    /// Number of the document in which `virtual_time` has a script.
+    pub(super) kept_alive: Option<u32>,
 }
 
 impl<'a> Rendering<'a> {
@@ -71,7 +77,18 @@ impl<'a> Rendering<'a> {
         frames: Option<&'a mut BeginFrames>,
         state: watch::Receiver<LoadState>,
     ) -> Self {
-        Self { browser, session, main_frame, state, frames, in_virtual_time: false, has_drawn: false }
+        Self {
+            browser,
+            session,
+            main_frame,
+            state,
+            frames,
+            in_virtual_time: false,
+            has_drawn: false,
+            given_up: 0,
+            world: None,
+            kept_alive: None,
+        }
     }
 
     /// Whether frames are drawn on command.
@@ -242,19 +259,39 @@ impl<'a> Rendering<'a> {
         }
     }
 
-    /// Creates a world of its own for scripts in the page's main document, which shares nothing with the
-    /// page's but the document. None if the page has just navigated.
-    pub(super) async fn isolated_world(&self) -> Result<Option<ExecutionContextId>, JobError> {
+    /// Whether the page is loading something that is drawn, and that was not waited for long enough.
+    pub(super) fn is_loading_drawn(&self) -> bool {
+        self.load_state().is_loading_drawn(self.given_up)
+    }
+
+    /// What the page is loading now is not waited for any longer.
+    pub(super) fn give_up_drawn(&mut self) {
+        self.given_up = self.load_state().sent;
+    }
+
+    /// A world for scripts in the page's main document, which shares nothing with the page's but the
+    /// document. None if the page has just navigated.
+    async fn isolated_world(&mut self) -> Result<Option<ExecutionContextId>, JobError> {
+        let document = self.load_state().documents;
+        if let Some((of, world)) = self.world
+            && of == document
+        {
+            return Ok(Some(world));
+        }
         let world = CreateIsolatedWorldParams::new(self.main_frame.to_owned());
         match self.done_by_page(self.session.call(&world)).await {
-            Ok(world) => Ok(Some(world.execution_context_id)),
+            Ok(world) => {
+                self.world = Some((document, world.execution_context_id));
+                Ok(Some(world.execution_context_id))
+            }
             Err(JobError::Cdp(CdpError::Refused { .. })) => Ok(None),
             Err(error) => Err(error),
         }
     }
 
-    /// Runs a script in an isolated world and returns its value; none if the document is gone.
-    pub(super) async fn evaluate_isolated(&self, script: &str) -> Result<Option<Value>, JobError> {
+    /// Runs a script in an isolated world and returns its value; none if it has none, or if the document
+    /// is gone.
+    pub(super) async fn evaluate_isolated(&mut self, script: &str) -> Result<Option<Value>, JobError> {
         let Some(world) = self.isolated_world().await? else { return Ok(None) };
         let mut evaluate = EvaluateParams::new(script);
         evaluate.context_id = Some(world);

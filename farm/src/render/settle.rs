@@ -21,7 +21,8 @@ use tokio::{
 use super::{
     JobError, drawn_resources,
     load::reach,
-    page_events::LoadState,
+    load_state::LoadState,
+    remaining_wait::RemainingWait,
     rendering::Rendering,
     stillness::{self, MainDocument, RendererMetrics},
     virtual_time::VirtualTimeDriver,
@@ -32,8 +33,6 @@ use crate::{
     metrics::Waiting,
 };
 
-/// How long no request may be in progress for the network to count as idle, in milliseconds.
-const NETWORK_IDLE: f64 = 500.0;
 /// How often a page that does not reach its milestone, though it requests nothing, is asked whether it
 /// still loads.
 const READY_STATE_INTERVAL: Duration = Duration::from_millis(250);
@@ -43,21 +42,28 @@ const REAL_FRAMES: u32 = 3;
 const IDLE_SHARE: f64 = 0.25;
 /// A main thread that is never idle is waited for no longer than this, in milliseconds.
 const MAX_BUSY: f64 = 500.0;
-/// A step in real time that takes so many milliseconds longer than it should is late.
-const LATE: f64 = 4.0;
-/// What is less than this is nothing: a rest of rounding, in milliseconds.
-const ROUNDING: f64 = 0.001;
 
-/// What a page is waited for after its document has come.
+/// What a page is waited for after its document has come, and what that depends on.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct WaitOptions {
+pub(super) struct Wait<'a> {
     pub(super) until: WaitUntil,
     pub(super) timeout: WaitMs,
+    pub(super) source: &'a Source,
+    /// The page's counters before it was delivered.
+    pub(super) before: RendererMetrics,
+    pub(super) clock: Clock,
+    /// The page is captured as it was drawn; printing draws it anew.
+    pub(super) needs_frame: bool,
 }
 
-impl WaitOptions {
-    fn is_none(self) -> bool {
+impl Wait<'_> {
+    fn is_none(&self) -> bool {
         self.until != WaitUntil::NetworkIdle && self.timeout.get() <= 0.0
+    }
+
+    /// Whether what the page is drawn with is waited for.
+    fn is_for_resources(&self) -> bool {
+        self.until != WaitUntil::DomContentLoaded
     }
 }
 
@@ -109,87 +115,35 @@ pub(super) async fn milestone(
     }
 }
 
-/// What is left to wait for, in milliseconds.
-struct Left {
-    /// Without a request in progress, first.
-    quiet: f64,
-    /// When a request began or ended last.
-    since: Instant,
-    /// After that.
-    time: f64,
-}
-
-impl Left {
-    fn is_none(&self) -> bool {
-        self.quiet < ROUNDING && self.time < ROUNDING
-    }
-
-    /// What is left until the next frame, which is due after so many milliseconds, or the end.
-    fn until_frame(&self, interval: f64) -> f64 {
-        interval.min(if self.quiet < ROUNDING { self.time } else { self.quiet })
-    }
-
-    /// How long a request may hold up a page's clock: a page may have a request that never ends, but it is
-    /// not captured before its network is idle, if that is what it is waited for.
-    fn patience(&self) -> f64 {
-        if self.quiet < ROUNDING { self.time } else { f64::INFINITY }
-    }
-
-    /// So many milliseconds have passed on the page, and this is its state now.
-    fn pass(&mut self, milliseconds: f64, state: &LoadState) {
-        if self.quiet < ROUNDING {
-            self.time -= milliseconds;
-        } else if state.since != self.since || !state.is_quiet(Instant::now()) {
-            self.quiet = NETWORK_IDLE;
-            self.since = state.since;
-        } else {
-            self.quiet -= milliseconds;
-        }
-    }
-}
-
 /// Waits for the network, if that is the milestone, and then for the job's own time. Afterwards the page
-/// has had its animation-frame, resize and intersection callbacks. `before` was measured before the page
-/// was delivered. Returns how the time passed, if there was anything to wait for.
-pub(super) async fn settle(
-    rendering: &mut Rendering<'_>,
-    options: WaitOptions,
-    source: &Source,
-    before: RendererMetrics,
-    clock: Clock,
-    needs_frame: bool,
-) -> Result<Settled, JobError> {
-    let settled = pass_wait(rendering, options, source, before, clock, needs_frame).await?;
+/// has had its animation-frame, resize and intersection callbacks. Returns how the time passed, if there
+/// was anything to wait for.
+pub(super) async fn settle(rendering: &mut Rendering<'_>, wait: Wait<'_>) -> Result<Settled, JobError> {
+    let settled = pass_wait(rendering, wait).await?;
     // Printing waits for them by itself.
-    if needs_frame && options.until != WaitUntil::DomContentLoaded {
+    if wait.needs_frame && wait.is_for_resources() {
         drawn_resources::settle(rendering).await?;
     }
     Ok(settled)
 }
 
-async fn pass_wait(
-    rendering: &mut Rendering<'_>,
-    options: WaitOptions,
-    source: &Source,
-    before: RendererMetrics,
-    clock: Clock,
-    needs_frame: bool,
-) -> Result<Settled, JobError> {
-    let mut left = Left {
-        quiet: if options.until == WaitUntil::NetworkIdle { NETWORK_IDLE } else { 0.0 },
-        since: rendering.load_state().since,
-        time: options.timeout.get(),
-    };
+async fn pass_wait(rendering: &mut Rendering<'_>, wait: Wait<'_>) -> Result<Settled, JobError> {
+    let Wait { before, clock, needs_frame, .. } = wait;
+    let mut left = RemainingWait::new(
+        wait.until == WaitUntil::NetworkIdle,
+        wait.timeout.get(),
+        rendering.load_state().since,
+    );
     if !rendering.draws_on_command() {
         let script_ran = has_script_run(rendering, before).await?;
         pass_real_time(rendering, &mut left, Clock::Real).await?;
-        return Ok(Settled { waiting: (!options.is_none()).then_some(Waiting::RealTime), script_ran });
+        return Ok(Settled { waiting: (!wait.is_none()).then_some(Waiting::RealTime), script_ran });
     }
     let loaded = stillness::metrics(rendering.session).await?;
     let script_ran = has_run(before, loaded);
     rendering.count_frames_from(loaded.navigation_start * 1_000.0);
-    if options.is_none() {
-        if needs_frame && options.until != WaitUntil::DomContentLoaded {
+    if wait.is_none() {
+        if needs_frame && wait.is_for_resources() {
             drawn_resources::wait(rendering).await;
         }
         if needs_frame || script_ran {
@@ -202,16 +156,14 @@ async fn pass_wait(
         if left.is_none() {
             return Ok(Settled { waiting: Some(Waiting::RealTime), script_ran });
         }
-        if is_still(rendering, source, before).await?
-            && (!needs_frame || stays_still(rendering, before).await?)
-        {
+        if is_still(rendering, wait).await? && (!needs_frame || stays_still(rendering, before).await?) {
             return Ok(Settled { waiting: Some(Waiting::Skipped), script_ran });
         }
     }
-    if options.until != WaitUntil::DomContentLoaded {
+    if wait.is_for_resources() {
         // How many frames there are until then depends on the network; so there are none.
         drawn_resources::wait(rendering).await;
-        left.since = rendering.load_state().since;
+        left.resume(rendering.load_state().since);
     }
     // What was animated before the first frame is dated up to one frame ahead. The frame must not be
     // earlier, or how far an animation is depends on where between two frames the page was loaded.
@@ -261,16 +213,12 @@ async fn run_callbacks(rendering: &mut Rendering<'_>) -> Result<(), JobError> {
 }
 
 /// Whether the page is proven to stand still.
-async fn is_still(
-    rendering: &Rendering<'_>,
-    source: &Source,
-    before: RendererMetrics,
-) -> Result<bool, JobError> {
-    if has_script_run(rendering, before).await? || rendering.load_state().may_change {
+async fn is_still(rendering: &Rendering<'_>, wait: Wait<'_>) -> Result<bool, JobError> {
+    if has_script_run(rendering, wait.before).await? || rendering.load_state().may_change {
         return Ok(false);
     }
     let document = MainDocument { session: rendering.session, main_frame: rendering.main_frame };
-    let has_still_markup = stillness::has_still_markup(document, source).await?;
+    let has_still_markup = stillness::has_still_markup(document, wait.source).await?;
     let state = rendering.load_state();
     Ok(has_still_markup && !state.may_change && !state.is_requesting(Instant::now()))
 }
@@ -289,7 +237,7 @@ async fn stays_still(rendering: &mut Rendering<'_>, before: RendererMetrics) -> 
 ///
 /// Every frame is run, however late, and carries the time at which it was due, so that how many there are
 /// and what time they see does not depend on the machine.
-async fn until_idle(rendering: &mut Rendering<'_>, left: &mut Left) -> Result<bool, JobError> {
+async fn until_idle(rendering: &mut Rendering<'_>, left: &mut RemainingWait) -> Result<bool, JobError> {
     let mut passed = 0.0;
     while !left.is_none() && passed < MAX_BUSY {
         let tasks = stillness::metrics(rendering.session).await?.tasks;
@@ -318,12 +266,9 @@ async fn until_idle(rendering: &mut Rendering<'_>, left: &mut Left) -> Result<bo
 /// Lets real time pass: until what is left has passed, or, unless the clock is real, until nothing goes
 /// on that needs it.
 ///
-/// A step that comes late because the renderer was stopped, or because others had the CPU, counts no more
-/// than one that comes in time and the CPU time that the browser took: the page has not lived through the
-/// rest.
 async fn pass_real_time(
     rendering: &mut Rendering<'_>,
-    left: &mut Left,
+    left: &mut RemainingWait,
     clock: Clock,
 ) -> Result<(), JobError> {
     let mut at = Instant::now();
@@ -343,12 +288,9 @@ async fn pass_real_time(
         }
         let now = Instant::now();
         let passed = (now - at).as_secs_f64() * 1_000.0;
-        let lived = if passed > step + LATE {
-            passed.min(step + rendering.cpu_time().saturating_sub(cpu).as_secs_f64() * 1_000.0)
-        } else {
-            passed
-        };
-        left.pass(lived, &rendering.load_state());
+        let cpu = rendering.cpu_time().saturating_sub(cpu).as_secs_f64() * 1_000.0;
+        let counted = left.count_late(passed, step, step + cpu);
+        left.pass(counted, &rendering.load_state());
         at = now;
     }
     Ok(())

@@ -9,13 +9,10 @@
 
 use std::{future::Future, time::Duration};
 
-use chromiumoxide_cdp::cdp::{
-    browser_protocol::emulation::{SetVirtualTimePolicyParams, VirtualTimePolicy},
-    js_protocol::runtime::{EvaluateParams, ExecutionContextId},
-};
+use chromiumoxide_cdp::cdp::browser_protocol::emulation::{SetVirtualTimePolicyParams, VirtualTimePolicy};
 use tokio::time::{Instant, timeout};
 
-use super::{JobError, page_events::LoadState, rendering::Rendering, stall::CHECK_INTERVAL, stillness};
+use super::{JobError, load_state::LoadState, rendering::Rendering, stall::CHECK_INTERVAL, stillness};
 use crate::{
     begin_frames::{FRAME_INTERVAL, FrameTime},
     cdp::CdpError,
@@ -45,8 +42,6 @@ pub(super) struct VirtualTimeDriver<'r, 'a> {
     rendering: &'r mut Rendering<'a>,
     /// Frames since one was drawn.
     undrawn: u32,
-    /// The document that has [`KEEP_ALIVE_FRAMES`], and the world that they are in.
-    kept_alive: Option<(u32, Option<ExecutionContextId>)>,
     /// Something has changed in the latest frames, or has asked for the next one.
     moves: bool,
     /// Requests hold the clock for longer than the rest of the wait: it goes on without them.
@@ -60,7 +55,7 @@ impl<'r, 'a> VirtualTimeDriver<'r, 'a> {
         if !rendering.is_in_virtual_time() {
             rendering.enter_virtual_time().await?;
         }
-        Ok(Self { rendering, undrawn: 0, kept_alive: None, moves: true, ignores_requests: false })
+        Ok(Self { rendering, undrawn: 0, moves: true, ignores_requests: false })
     }
 
     /// How far the page has loaded.
@@ -174,30 +169,20 @@ impl<'r, 'a> VirtualTimeDriver<'r, 'a> {
     }
 
     /// Whether the page has asked for an animation frame since this was asked last.
-    async fn has_requested_frames(&self) -> Result<bool, JobError> {
-        let Some((_, Some(world))) = self.kept_alive else { return Ok(true) };
-        let mut moved = EvaluateParams::new("moved()");
-        moved.context_id = Some(world);
-        match self.rendering.done_by_page(self.rendering.session.call(&moved)).await {
-            Ok(moved) => Ok(moved.result.value.is_none_or(|moved| moved != false)),
-            // The document is gone, and the next one moves.
-            Err(JobError::Cdp(CdpError::Refused { .. } | CdpError::PageGone)) => Ok(true),
-            Err(error) => Err(error),
-        }
+    async fn has_requested_frames(&mut self) -> Result<bool, JobError> {
+        let moved = self.rendering.evaluate_isolated("moved()").await?;
+        // Without an answer the document is gone, and the next one moves.
+        Ok(moved.is_none_or(|moved| moved != false))
     }
 
     /// Sees to it that the current document has something to do in every frame.
     async fn keep_alive(&mut self) -> Result<(), JobError> {
         let document = self.load_state().documents;
-        if self.kept_alive.is_some_and(|(kept_alive, _)| kept_alive == document) {
-            return Ok(());
+        if self.rendering.kept_alive != Some(document) {
+            (self.rendering.kept_alive, self.moves) = (Some(document), true);
+            // Without an answer it has navigated to its next document, which is given this then.
+            self.rendering.evaluate_isolated(KEEP_ALIVE_FRAMES).await?;
         }
-        (self.kept_alive, self.moves) = (Some((document, None)), true);
-        // Without a world it has navigated to its next document, which is given this then.
-        let Some(world) = self.rendering.isolated_world().await? else { return Ok(()) };
-        let mut script = EvaluateParams::new(KEEP_ALIVE_FRAMES);
-        script.context_id = Some(world);
-        self.kept_alive = Some((document, Some(world)));
-        Ok(self.rendering.session.send(&script)?)
+        Ok(())
     }
 }

@@ -16,7 +16,7 @@ use crate::{
 pub(crate) const TESTS: &[Test] = &[
     ("the same job gives the same picture on a machine that is overloaded", |s| Box::pin(waits(s))),
     ("the same job gives the same picture at load, and in any size", |s| Box::pin(captures(s))),
-    ("a picture has what its style sheets name", |s| Box::pin(drawn_resources(s))),
+    ("a picture has what its layout requests", |s| Box::pin(drawn_resources(s))),
 ];
 
 /// Processes that keep every core busy, ended when dropped.
