@@ -12,7 +12,7 @@ use std::{
         atomic::{AtomicBool, Ordering},
     },
     thread::JoinHandle,
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use anyhow::{Result, ensure};
@@ -267,6 +267,7 @@ impl Watch {
         let (stopped, sockets) = (Arc::clone(&stop), Arc::clone(&seen));
         let thread = std::thread::spawn(move || {
             while !stopped.load(Ordering::Relaxed) {
+                let begun = Instant::now();
                 let mut processes: Vec<u32> =
                     procfs::descendants(server).into_iter().map(|id| id.pid).collect();
                 processes.push(server);
@@ -278,7 +279,8 @@ impl Watch {
                 sockets.seen.extend(found);
                 sockets.looks += 1;
                 drop(sockets);
-                std::thread::sleep(Duration::from_millis(5));
+                // The system's tables take long to read on some machines.
+                std::thread::sleep(Duration::from_millis(5).max(3 * begun.elapsed()));
             }
         });
         Self { stop, thread: Some(thread), seen }
