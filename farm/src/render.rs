@@ -130,7 +130,7 @@ pub(crate) async fn render(
     let guarded = async {
         tokio::select! {
             biased;
-            rendered = run(page, browser, job, traffic, clock) => rendered,
+            rendered = run(page, browser, job, traffic, clock, deadline) => rendered,
             () = memory.exceeded() => Err(JobError::Refused(Refusal::PageMemoryExceeded)),
             error = yield_to_others(browser, slot) => Err(error),
         }
@@ -193,6 +193,7 @@ async fn run(
     job: &RenderJob,
     traffic: &Traffic,
     clock: Clock,
+    deadline: Instant,
 ) -> Result<RenderedPage, JobError> {
     let job_host = match &job.source {
         Source::Url(url) => url.as_url().host_str(),
@@ -213,6 +214,7 @@ async fn run(
         source: &job.source,
         before,
         clock,
+        deadline,
         needs_frame: matches!(job.output.format(), OutputFormat::Image(_)),
     };
     let entered_virtual_time = AtomicBool::new(false);
@@ -229,6 +231,7 @@ async fn run(
             browser.waited(waiting);
         }
         let file = capture::capture(&mut rendering, &job.viewport, &job.output, settled.script_ran).await?;
+        rendering.release_animations()?;
         entered_virtual_time.store(rendering.is_in_virtual_time(), Ordering::Relaxed);
         let now = rendering.load_state();
         let has_still_markup =

@@ -8,9 +8,9 @@ use super::load_state::LoadState;
 const NETWORK_IDLE: f64 = 500.0;
 /// A step in real time that takes so many milliseconds longer than it should is late.
 const LATE: f64 = 4.0;
-/// Most time of late steps that is not counted, in milliseconds. A page that gets too little CPU time all
-/// along would reach its deadline otherwise.
-const MAX_UNCOUNTED: f64 = 5_000.0;
+/// Most time of late steps that is not counted, as a part of the time that the job has beyond its wait. A
+/// page that gets too little CPU time all along would reach its deadline otherwise.
+const MAX_UNCOUNTED: f64 = 0.5;
 /// What is less than this is nothing: a rest of rounding, in milliseconds.
 const ROUNDING: f64 = 0.001;
 
@@ -29,8 +29,10 @@ pub(super) struct RemainingWait {
 impl RemainingWait {
     /// For the network to be idle, if wanted, and then so many milliseconds. `since` is when a request
     /// began or ended last.
-    pub(super) fn new(network_idle: bool, time: f64, since: Instant) -> Self {
-        Self { quiet: if network_idle { NETWORK_IDLE } else { 0.0 }, since, time, uncounted: MAX_UNCOUNTED }
+    pub(super) fn new(network_idle: bool, time: f64, since: Instant, deadline: Instant) -> Self {
+        let quiet = if network_idle { NETWORK_IDLE } else { 0.0 };
+        let left = deadline.saturating_duration_since(Instant::now()).as_secs_f64() * 1_000.0;
+        Self { quiet, since, time, uncounted: MAX_UNCOUNTED * (left - quiet - time).max(0.0) }
     }
 
     pub(super) fn is_none(&self) -> bool {
@@ -80,11 +82,14 @@ impl RemainingWait {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
-    #[test]
-    fn time_that_a_page_has_not_lived_through_is_not_counted_up_to_a_limit() {
-        let mut wait = RemainingWait::new(false, 1_000.0, Instant::now());
+    #[tokio::test(start_paused = true)]
+    async fn time_that_a_page_has_not_lived_through_is_not_counted_up_to_a_limit() {
+        let now = Instant::now();
+        let mut wait = RemainingWait::new(false, 1_000.0, now, now + Duration::from_secs(11));
         let mut count = |passed, used| wait.count_late(passed, 16.0, used).round();
         assert!((count(18.0, 16.0) - 18.0).abs() < ROUNDING, "in time");
         assert!((count(500.0, 20.0) - 20.0).abs() < ROUNDING, "stopped");

@@ -9,6 +9,7 @@ use std::{future::Future, time::Duration};
 use bytes::Bytes;
 use chromiumoxide_cdp::cdp::{
     browser_protocol::{
+        animation::SetPlaybackRateParams,
         emulation::{SetVirtualTimePolicyParams, VirtualTimePolicy},
         headless_experimental::{BeginFrameParams, ScreenshotParams},
         page::CreateIsolatedWorldParams,
@@ -59,6 +60,8 @@ pub(super) struct Rendering<'a> {
     /// The frames of a browser that draws on command.
     frames: Option<&'a mut BeginFrames>,
     in_virtual_time: bool,
+    /// Animations stand still.
+    holds_animations: bool,
     /// A drawn frame has changed the picture since the job began.
     has_drawn: bool,
     /// Requests up to this number were waited for long enough.
@@ -84,6 +87,7 @@ impl<'a> Rendering<'a> {
             state,
             frames,
             in_virtual_time: false,
+            holds_animations: false,
             has_drawn: false,
             given_up: 0,
             world: None,
@@ -132,6 +136,20 @@ impl<'a> Rendering<'a> {
         if origin.is_finite() {
             self.frames.iter_mut().for_each(|frames| frames.count_from(origin));
         }
+    }
+
+    /// Stops the clock of the page's animations and transitions.
+    pub(super) fn hold_animations(&mut self) -> Result<(), CdpError> {
+        self.holds_animations = true;
+        self.session.send(&SetPlaybackRateParams::new(0.0))
+    }
+
+    /// Lets animations go on, in this page and in the ones that are loaded into it.
+    pub(super) fn release_animations(&mut self) -> Result<(), CdpError> {
+        if std::mem::take(&mut self.holds_animations) {
+            self.session.send(&SetPlaybackRateParams::new(1.0))?;
+        }
+        Ok(())
     }
 
     /// Stops the page's clock, for good: from now on it is granted its time.

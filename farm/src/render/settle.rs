@@ -52,6 +52,8 @@ pub(super) struct Wait<'a> {
     /// The page's counters before it was delivered.
     pub(super) before: RendererMetrics,
     pub(super) clock: Clock,
+    /// When the job has failed.
+    pub(super) deadline: Instant,
     /// The page is captured as it was drawn; printing draws it anew.
     pub(super) needs_frame: bool,
 }
@@ -133,6 +135,7 @@ async fn pass_wait(rendering: &mut Rendering<'_>, wait: Wait<'_>) -> Result<Sett
         wait.until == WaitUntil::NetworkIdle,
         wait.timeout.get(),
         rendering.load_state().since,
+        wait.deadline,
     );
     if !rendering.draws_on_command() {
         let script_ran = has_script_run(rendering, before).await?;
@@ -143,6 +146,8 @@ async fn pass_wait(rendering: &mut Rendering<'_>, wait: Wait<'_>) -> Result<Sett
     let script_ran = has_run(before, loaded);
     rendering.count_frames_from(loaded.navigation_start * 1_000.0);
     if wait.is_none() {
+        // From here to its file the page is as it has loaded, however long that takes.
+        rendering.hold_animations()?;
         if needs_frame && wait.is_for_resources() {
             drawn_resources::wait(rendering).await;
         }

@@ -51,6 +51,16 @@ const MOVING: &[&str] = &[
     "<p id=p>0<script>let n = 0; (function again() { p.textContent = ++n; n < 15 && requestIdleCallback(again) })()</script>",
 ];
 
+/// A job in each way that a picture is captured, and how often to try it. All but the first take several
+/// frames.
+fn variants(job: RenderJob) -> [(RenderJob, usize); 3] {
+    [
+        (job.clone(), 4),
+        (RenderJob { viewport: viewport(320, 240, 2.0), ..job.clone() }, 4),
+        (RenderJob { output: png_of_all(), ..job }, 4),
+    ]
+}
+
 /// Renders a job several times, every other time beside busy loops.
 async fn assert_equal(farm: &Farm, job: &RenderJob, rounds: usize) {
     let first = pixels(&farm.render(job, PATIENCE).await.unwrap());
@@ -72,7 +82,9 @@ async fn waits(_: Arc<Shared>) {
     for page in MOVING {
         let mut job = html(&format!("<!doctype html>{page}"));
         job.wait_for_timeout = 700.0.try_into().unwrap();
-        assert_equal(&farm, &job, 6).await;
+        for (job, rounds) in variants(job) {
+            assert_equal(&farm, &job, rounds).await;
+        }
     }
     farm.shutdown().await;
 }
@@ -80,12 +92,8 @@ async fn waits(_: Arc<Shared>) {
 async fn captures(_: Arc<Shared>) {
     let farm = lone_farm().await;
     for page in MOVING.iter().filter(|page| !page.contains("requestIdleCallback")) {
-        let plain = html(&format!("<!doctype html>{page}"));
-        assert_equal(&farm, &plain, 4).await;
-        // These take several frames.
-        if page.contains("requestAnimationFrame") {
-            assert_equal(&farm, &RenderJob { viewport: viewport(320, 240, 2.0), ..plain.clone() }, 4).await;
-            assert_equal(&farm, &RenderJob { output: png_of_all(), ..plain }, 4).await;
+        for (job, rounds) in variants(html(&format!("<!doctype html>{page}"))) {
+            assert_equal(&farm, &job, rounds).await;
         }
     }
     farm.shutdown().await;
