@@ -3,6 +3,7 @@
 //!
 //! Invariant: a job has a browser to itself. A browser that died is replaced; one that has had its
 //! number of jobs stays in its slot until its successor is ready, and goes when its last job is done.
+//! While a heavy job runs beside others, one browser more is started than jobs need.
 //! Nothing is polled: a supervisor sleeps until its browser's pipe ends or it wants a successor.
 
 mod idle_pages;
@@ -94,6 +95,8 @@ struct BrowserSlot {
     pooled: Option<Arc<PooledBrowser>>,
     /// Why the latest start failed.
     failure: Option<LaunchError>,
+    /// A browser is being started on demand.
+    starting: bool,
 }
 
 impl BrowserSlot {
@@ -134,6 +137,7 @@ impl Pool {
             supervisors.spawn(Arc::clone(&shared).supervise(slot));
             supervisors.spawn(Arc::clone(&shared).supervise_on_demand(layout.browsers + slot));
         }
+        supervisors.spawn(Arc::clone(&shared).keep_reserve());
         let pool = Self { shared, supervisors: Mutex::new(supervisors) };
         if pool.shared.until(|slots| slots.iter().find_map(BrowserSlot::usable).map(|_| ())).await.is_some() {
             return Ok(pool);
@@ -237,7 +241,9 @@ impl Shared {
         let mut backoff = Backoff(MIN_BACKOFF);
         loop {
             let new = self.successor(slot, old.as_deref(), &mut backoff).await;
-            self.change(slot, |slot| *slot = BrowserSlot { pooled: Some(Arc::clone(&new)), failure: None });
+            self.change(slot, |slot| {
+                *slot = BrowserSlot { pooled: Some(Arc::clone(&new)), ..BrowserSlot::default() }
+            });
             new.refill();
             // The old one goes with its last job.
             drop(old.take());
@@ -263,7 +269,10 @@ impl Shared {
     async fn supervise_on_demand(self: Arc<Self>, slot: usize) {
         loop {
             self.demand.notified().await;
-            let new = match self.launch().await {
+            self.slots()[slot].starting = true;
+            let launched = self.launch().await;
+            self.slots()[slot].starting = false;
+            let new = match launched {
                 Ok(new) => new,
                 Err(error) => {
                     tracing::error!(error = &error as &dyn std::error::Error, "a browser did not start");
@@ -283,6 +292,20 @@ impl Shared {
                 self.report(&new);
             } else {
                 self.metrics.browser_ended(BrowserEnd::Recycled);
+            }
+        }
+    }
+
+    /// Has a browser started in advance while heavy jobs hold all the others, so that a job of another
+    /// account does not wait until one is started.
+    async fn keep_reserve(self: Arc<Self>) {
+        let mut changed = self.changes.0.subscribe();
+        while changed.changed().await.is_ok() {
+            let slots = self.slots();
+            let has_heavy =
+                slots.iter().filter_map(BrowserSlot::usable).any(|pooled| pooled.is_low_priority());
+            if has_heavy && slots.iter().all(|slot| slot.free().is_none() && !slot.starting) {
+                self.demand.notify_one();
             }
         }
     }

@@ -108,6 +108,11 @@ impl PooledBrowser {
         self.status().leased
     }
 
+    /// Whether its job runs at a low priority.
+    pub(super) fn is_low_priority(&self) -> bool {
+        self.status().low_priority
+    }
+
     /// Whether it has an idle page that the job may use again.
     pub(super) fn has_page_for(&self, request: &PageRequest<'_>) -> bool {
         self.idle_pages().has_warm(request.account, |page| request.fits(page))
@@ -233,6 +238,7 @@ impl BrowserLease {
     pub(crate) fn lower_priority(&self) {
         self.0.status().low_priority = true;
         self.browser().lower_priority();
+        self.0.changes.notify();
     }
 
     /// Ends a browser that does not do what it should.

@@ -32,6 +32,7 @@ pub(crate) const TESTS: &[Test] = &[
     ("nothing of a neighbour can be read", |s| Box::pin(unreadable::test(s))),
     ("hostile neighbours do not keep a good account's jobs from it", |s| Box::pin(besieged(s))),
     ("good jobs among hostile ones show what they should", |s| Box::pin(interleaved(s))),
+    ("while a heavy job runs a browser is started in advance", |s| Box::pin(reserve(s))),
     ("a page that uses too much memory takes none from a neighbour", |s| Box::pin(hog(s))),
     ("a page that crashes its browser is not tried on the next one", |s| Box::pin(crashed_browser(s))),
     ("renderers that die while pages are opened cost their browser", |s| Box::pin(stillborn(s))),
@@ -155,6 +156,24 @@ async fn interleaved(shared: Arc<Shared>) {
     });
     stream::iter(jobs).buffer_unordered(6).collect::<Vec<()>>().await;
     assert_eq!(program.metric("platen_farm_jobs_total{outcome=\"broken\"}").await, 0);
+    program.end().await;
+}
+
+async fn reserve(_: Arc<Shared>) {
+    let program = start(&["--browsers", "2"]).await;
+    program.until("platen_farm_browser_starts_total", 2).await;
+    let heavy = of("heavy", html("<script>while (true);</script>"));
+    let other = of("other", slow(10_000.0));
+    let jobs = async {
+        loop {
+            tokio::join!(send(&program, &heavy, PATIENT), send(&program, &other, PATIENT));
+        }
+    };
+    tokio::select! {
+        () = jobs => {}
+        // Each job has a browser, and nothing else waits for one.
+        () = program.until("platen_farm_browser_starts_total", 3) => {}
+    }
     program.end().await;
 }
 
