@@ -6,6 +6,7 @@
 //! While a heavy job runs beside others, one browser more is started than jobs need.
 //! Nothing is polled: a supervisor sleeps until its browser's pipe ends or it wants a successor.
 
+mod backoff;
 mod idle_pages;
 mod pooled_browser;
 mod recent_accounts;
@@ -22,16 +23,12 @@ use tokio::{
 };
 
 pub(crate) use self::pooled_browser::{BrowserLease, PageRequest};
-use self::{pooled_browser::PooledBrowser, recent_accounts::RecentAccounts};
+use self::{backoff::Backoff, pooled_browser::PooledBrowser, recent_accounts::RecentAccounts};
 use crate::{
     browser::{LaunchError, Launcher},
     metrics::{BrowserEnd, Metrics},
 };
 
-/// First pause after a start that failed; doubled each time.
-const MIN_BACKOFF: Duration = Duration::from_millis(250);
-/// A machine that cannot start browsers is not helped by trying more often than this.
-const MAX_BACKOFF: Duration = Duration::from_secs(15);
 /// How long a browser that was started on demand is kept without a job.
 const ON_DEMAND_IDLE_TIMEOUT: Duration = Duration::from_mins(1);
 
@@ -238,7 +235,7 @@ impl Shared {
     /// Keeps a browser running in a slot, until it is aborted.
     async fn supervise(self: Arc<Self>, slot: usize) {
         let mut old: Option<Arc<PooledBrowser>> = None;
-        let mut backoff = Backoff(MIN_BACKOFF);
+        let mut backoff = Backoff::default();
         loop {
             let new = self.successor(slot, old.as_deref(), &mut backoff).await;
             self.change(slot, |slot| {
@@ -254,7 +251,7 @@ impl Shared {
                     if new.jobs() == 0 {
                         backoff.wait().await;
                     } else {
-                        backoff = Backoff(MIN_BACKOFF);
+                        backoff = Backoff::default();
                     }
                 }
                 () = new.wants_successor() => {
@@ -276,7 +273,7 @@ impl Shared {
                 Ok(new) => new,
                 Err(error) => {
                     tracing::error!(error = &error as &dyn std::error::Error, "a browser did not start");
-                    tokio::time::sleep(MIN_BACKOFF).await;
+                    Backoff::default().wait().await;
                     continue;
                 }
             };
@@ -392,16 +389,5 @@ async fn closed(browser: Option<&PooledBrowser>) {
     match browser {
         Some(pooled) => pooled.browser.closed().await,
         None => std::future::pending().await,
-    }
-}
-
-/// How long to wait before the next try.
-struct Backoff(Duration);
-
-impl Backoff {
-    async fn wait(&mut self) {
-        let pause = self.0;
-        self.0 = (pause * 2).min(MAX_BACKOFF);
-        tokio::time::sleep(pause).await;
     }
 }
