@@ -1,6 +1,8 @@
 //! Farms and databases that are down, slow, or talk nonsense: the right status, and nothing
 //! rendered that was not recorded.
 
+use std::time::Duration;
+
 use anyhow::{Context as _, Result, bail, ensure};
 use platen_shared::refusal::Refusal;
 use platen_tests::{
@@ -11,6 +13,7 @@ use platen_tests::{
     farm::{self, Behaviour, StandInFarm, pattern_byte},
     loopback::ClosedPort,
     operator::Quota,
+    procfs,
     suite::{Stage, StandIn},
 };
 use serde_json::json;
@@ -197,6 +200,11 @@ async fn farm_comes_back(stage: Stage) -> Result<()> {
     render().await?.file("image/png")?;
     let address = farm.address();
     drop(farm);
+    // A job that is sent on a connection that ends is a job that may have been rendered.
+    let server = app.process.pid();
+    while procfs::sockets(&[server]).iter().any(|socket| socket.remote == address) {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
     render().await?.error(503, "The renderer is not available")?;
     let farm = StandInFarm::start_at(FARM_TOKEN, address).await?;
     let answer = render().await?;
