@@ -57,12 +57,13 @@ impl RemainingWait {
 
     /// How much of a step in real time counts. It should have taken `step`, and `passed` is how long it
     /// took. One that comes late because the renderer was stopped, or because others had the CPU, counts
-    /// no more than `used`: the page has not lived through the rest.
-    pub(super) fn count_late(&mut self, passed: f64, step: f64, used: f64) -> f64 {
+    /// no more than `step` and the CPU time that the browser took, which is asked for only then: the page
+    /// has not lived through the rest.
+    pub(super) fn count_late(&mut self, passed: f64, step: f64, cpu: impl FnOnce() -> f64) -> f64 {
         if passed <= step + LATE {
             return passed;
         }
-        let uncounted = (passed - used).clamp(0.0, self.uncounted);
+        let uncounted = (passed - step - cpu()).clamp(0.0, self.uncounted);
         self.uncounted -= uncounted;
         passed - uncounted
     }
@@ -90,7 +91,7 @@ mod tests {
     async fn time_that_a_page_has_not_lived_through_is_not_counted_up_to_a_limit() {
         let now = Instant::now();
         let mut wait = RemainingWait::new(false, 1_000.0, now, now + Duration::from_secs(11));
-        let mut count = |passed, used| wait.count_late(passed, 16.0, used).round();
+        let mut count = |passed, used| wait.count_late(passed, 16.0, || used - 16.0).round();
         assert!((count(18.0, 16.0) - 18.0).abs() < ROUNDING, "in time");
         assert!((count(500.0, 20.0) - 20.0).abs() < ROUNDING, "stopped");
         assert!((count(100.0, 150.0) - 100.0).abs() < ROUNDING, "busy on several cores");

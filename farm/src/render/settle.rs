@@ -293,8 +293,8 @@ async fn pass_real_time(
         }
         let now = Instant::now();
         let passed = (now - at).as_secs_f64() * 1_000.0;
-        let cpu = rendering.cpu_time().saturating_sub(cpu).as_secs_f64() * 1_000.0;
-        let counted = left.count_late(passed, step, step + cpu);
+        let cpu = || rendering.cpu_time().saturating_sub(cpu).as_secs_f64() * 1_000.0;
+        let counted = left.count_late(passed, step, cpu);
         left.pass(counted, &rendering.load_state());
         at = now;
     }
