@@ -4,6 +4,7 @@
 //! removed; and a farm that is killed takes its browsers with it. Left to others: how many there
 //! are, when they are replaced (pool), what is done with one (render).
 
+mod background;
 mod binary;
 mod identity;
 mod priority;
@@ -34,12 +35,18 @@ use chromiumoxide_cdp::cdp::browser_protocol::{
 use command_fds::{CommandFdExt as _, FdMapping, FdMappingCollision};
 use tokio_util::task::TaskTracker;
 
-pub(crate) use self::usage::MemoryWatch;
-use self::{identity::Identity, process::Process, stderr::StderrTail, workspace::Workspace};
+use self::{
+    background::Background, identity::Identity, process::Process, stderr::StderrTail, workspace::Workspace,
+};
+pub(crate) use self::{
+    background::{BackgroundBrowser, ForegroundJob},
+    usage::MemoryWatch,
+};
 use crate::{
     Config, StartError,
     cdp::{CdpError, Connection, Session},
     egress::{Egress, Gate},
+    metrics::Metrics,
 };
 
 /// A warm start takes 0.15 s; a cold one on a busy machine with a slow disk takes many times that.
@@ -97,13 +104,18 @@ pub(crate) struct Launcher {
     draws_by_itself: AtomicBool,
     alive: TaskTracker,
     egress: Egress,
+    background: Background,
     /// The proxy of whatever is not a page of the farm's: nothing gets through it.
     dead_end: Gate,
 }
 
 impl Launcher {
     /// Finds the browser and its user, and makes the directory for homes.
-    pub(crate) async fn new(config: Config, egress: Egress) -> Result<Self, StartError> {
+    pub(crate) async fn new(
+        config: Config,
+        egress: Egress,
+        metrics: Arc<Metrics>,
+    ) -> Result<Self, StartError> {
         let binary = binary::find(config.chromium.as_deref())?;
         let identity = Identity::resolve(config.browser_user.as_deref())?;
         let parent = std::env::temp_dir();
@@ -124,6 +136,7 @@ impl Launcher {
             draws_by_itself: AtomicBool::new(false),
             alive: TaskTracker::new(),
             egress,
+            background: Background::new(metrics),
             dead_end,
         })
     }
@@ -143,7 +156,7 @@ impl Launcher {
     /// Starts a browser and waits until it answers. It draws on demand if it can.
     pub(crate) async fn launch(&self) -> Result<Browser, LaunchError> {
         if !self.draws_by_itself.load(Ordering::Relaxed) {
-            let mut browser = self.launch_as(Drawing::OnDemand).await?;
+            let (mut browser, _starting) = self.launch_as(Drawing::OnDemand).await?;
             match tokio::time::timeout(START_LIMIT, draws_on_demand(&browser.connection)).await {
                 Err(_) => return Err(LaunchError::Silent),
                 Ok(Err(error)) => return Err(LaunchError::Protocol(error)),
@@ -161,10 +174,11 @@ impl Launcher {
                 }
             }
         }
-        self.launch_as(Drawing::ByItself).await
+        self.launch_as(Drawing::ByItself).await.map(|(browser, _)| browser)
     }
 
-    async fn launch_as(&self, drawing: Drawing) -> Result<Browser, LaunchError> {
+    /// Starts a browser in the background.
+    async fn launch_as(&self, drawing: Drawing) -> Result<(Browser, BackgroundBrowser), LaunchError> {
         let home = match &*self.workspace() {
             Some(workspace) => workspace.home(self.identity).map_err(LaunchError::Spawn)?,
             None => return Err(LaunchError::Closed),
@@ -172,6 +186,7 @@ impl Launcher {
         let (command, to_browser, from_browser) = self.command(home.path(), drawing)?;
         let (process, stderr) =
             Process::spawn(command, home, self.alive.token()).await.map_err(LaunchError::Spawn)?;
+        let starting = self.background.add(process.group());
         let stderr_tail = StderrTail::listen(stderr).map_err(LaunchError::Spawn)?;
         let connection = Connection::open(to_browser, from_browser).map_err(LaunchError::Spawn)?;
         let version = match tokio::time::timeout(START_LIMIT, connection.call(&GetVersionParams {})).await {
@@ -181,15 +196,17 @@ impl Launcher {
             Ok(Ok(version)) => version,
         };
         priority::set_for_session(process.pid(), priority::NORMAL);
-        Ok(Browser {
+        let browser = Browser {
             product: version.product,
             connection: Arc::new(connection),
             draws_on_command: false,
             egress: self.egress.clone(),
+            background: self.background.clone(),
             page_memory: self.config.page_memory_bytes(),
             process,
             stderr_tail,
-        })
+        };
+        Ok((browser, starting))
     }
 
     fn command(&self, home: &Path, drawing: Drawing) -> Result<(Command, OwnedFd, OwnedFd), LaunchError> {
@@ -280,6 +297,7 @@ pub(crate) struct Browser {
     connection: Arc<Connection>,
     draws_on_command: bool,
     egress: Egress,
+    background: Background,
     process: Process,
     stderr_tail: StderrTail,
     /// Bytes that one page may use.
@@ -328,9 +346,16 @@ impl Browser {
         usage::cpu_time(self.process.pid())
     }
 
-    /// Lowers the priority of all its processes.
-    pub(crate) fn lower_priority(&self) {
+    /// A job of this browser is in the foreground until the guard is dropped.
+    pub(crate) fn foreground_job(&self) -> ForegroundJob {
+        self.background.foreground_job()
+    }
+
+    /// Lowers the priority of all its processes, and stops them while other jobs begin until the guard is
+    /// dropped.
+    pub(crate) fn lower_priority(&self) -> BackgroundBrowser {
         priority::set(self.process.pid(), priority::LOW);
+        self.background.add(self.process.group())
     }
 
     /// Restores the priority of all its processes; false if only root could.

@@ -84,7 +84,7 @@ impl Farm {
         let admission = Admission::new(browsers, config.queue);
         let metrics = Arc::new(Metrics::new());
         let egress = Egress::new(&config, Arc::clone(&metrics))?;
-        let launcher = Launcher::new(config, egress.clone()).await?;
+        let launcher = Launcher::new(config, egress.clone(), Arc::clone(&metrics)).await?;
         let pool = Pool::start(launcher, layout, Arc::clone(&metrics)).await.map_err(StartError::Launch)?;
         let drawing = if pool.draws_on_command() { "on command" } else { "by itself" };
         tracing::info!(browsers, product = pool.product(), drawing, "the farm is ready");

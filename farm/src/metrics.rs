@@ -108,6 +108,7 @@ pub(crate) struct Metrics {
     browsers: Gauge,
     browser_starts: Counter,
     browser_ends: Family<ByReason, Counter>,
+    background_pauses: Counter,
     egress: Family<ByVerdict, Counter>,
     egress_bytes: Counter,
 }
@@ -130,6 +131,7 @@ impl Metrics {
             browsers: Gauge::default(),
             browser_starts: Counter::default(),
             browser_ends: Family::default(),
+            background_pauses: Counter::default(),
             egress: Family::default(),
             egress_bytes: Counter::default(),
         };
@@ -159,6 +161,11 @@ impl Metrics {
         registry.register("browsers", "Browsers that are ready", metrics.browsers.clone());
         registry.register("browser_starts", "Browsers started", metrics.browser_starts.clone());
         registry.register("browser_ends", "Browsers gone, by reason", metrics.browser_ends.clone());
+        registry.register(
+            "background_pauses",
+            "Pauses of background browsers while other jobs began",
+            metrics.background_pauses.clone(),
+        );
         registry.register("egress", "Connections that pages asked for, by verdict", metrics.egress.clone());
         registry.register("egress_bytes", "Bytes that pages sent and received", metrics.egress_bytes.clone());
         metrics
@@ -213,6 +220,10 @@ impl Metrics {
 
     pub(crate) fn browser_started(&self) {
         self.browser_starts.inc();
+    }
+
+    pub(crate) fn background_paused(&self) {
+        self.background_pauses.inc();
     }
 
     pub(crate) fn browser_ended(&self, reason: BrowserEnd) {

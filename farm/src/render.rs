@@ -42,6 +42,7 @@ pub(crate) use self::settle::Clock;
 use self::{page_events::PageEventHandler, page_lease::PageLease, rendering::Rendering, settle::Wait};
 use crate::{
     admission::Slot,
+    browser::ForegroundJob,
     cdp::{BinaryError, CdpError},
     egress::Traffic,
     page::Page,
@@ -51,9 +52,12 @@ use crate::{
 /// A job that runs for longer than this makes room for others: another browser may be started for those
 /// that wait.
 const LONG_JOB: Duration = Duration::from_secs(2);
-/// A job whose browser takes this much CPU time within [`LONG_JOB`] is heavy: the browser's priority is
-/// lowered while there are others.
-const HEAVY_CPU: Duration = Duration::from_millis(500);
+/// A job is in the foreground when it begins, for this long: most jobs end before that. From then on the
+/// CPU time of its browser is measured at this interval.
+const USAGE_INTERVAL: Duration = Duration::from_millis(500);
+/// A job whose browser takes this much CPU time within [`USAGE_INTERVAL`] is heavy: its browser is in the
+/// background while there are others.
+const HEAVY_CPU: Duration = Duration::from_millis(150);
 
 /// Why a job has no file.
 #[derive(Debug, thiserror::Error)]
@@ -127,12 +131,13 @@ pub(crate) async fn render(
         browser.recycle();
     }
     let pass = page.gate.admit(traffic);
+    let foreground = (!slot.is_heavy()).then(|| browser.browser().foreground_job());
     let guarded = async {
         tokio::select! {
             biased;
             rendered = run(page, browser, job, traffic, clock, deadline) => rendered,
             () = memory.exceeded() => Err(JobError::Refused(Refusal::PageMemoryExceeded)),
-            error = yield_to_others(browser, slot) => Err(error),
+            error = yield_to_others(browser, slot, foreground) => Err(error),
         }
     };
     let rendered = timeout_at(deadline, guarded).await;
@@ -152,19 +157,21 @@ pub(crate) async fn render(
 }
 
 /// Makes room for others when a job runs for long or takes much CPU time. Never completes.
-async fn yield_to_others(browser: &BrowserLease, slot: &Slot) -> JobError {
+async fn yield_to_others(browser: &BrowserLease, slot: &Slot, foreground: Option<ForegroundJob>) -> JobError {
     let long = async {
-        // Most jobs end before this and do not pay for it.
-        sleep(LONG_JOB / 4).await;
-        let mut cpu = browser.browser().cpu_time();
-        sleep(LONG_JOB * 3 / 4).await;
+        sleep(LONG_JOB).await;
         slot.mark_long();
+    };
+    let heavy = async {
+        sleep(USAGE_INTERVAL).await;
+        drop(foreground);
+        let mut cpu = browser.browser().cpu_time();
         loop {
+            sleep(USAGE_INTERVAL).await;
             let before = std::mem::replace(&mut cpu, browser.browser().cpu_time());
             if cpu.saturating_sub(before) >= HEAVY_CPU {
                 return slot.mark_heavy();
             }
-            sleep(LONG_JOB).await;
         }
     };
     let lower = async {
@@ -172,10 +179,12 @@ async fn yield_to_others(browser: &BrowserLease, slot: &Slot) -> JobError {
         browser.lower_priority();
     };
     if slot.is_heavy() {
-        tokio::join!(lower, long);
+        tokio::join!(long, heavy, lower);
     } else {
-        long.await;
-        lower.await;
+        tokio::join!(long, async {
+            heavy.await;
+            lower.await;
+        });
     }
     std::future::pending().await
 }

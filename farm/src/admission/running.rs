@@ -6,17 +6,18 @@
 //! hold at most as many slots as there are. While other accounts wait, one account gets no more than half
 //! of the slots.
 //!
-//! A job that takes much CPU time meanwhile is heavy, and the next ones of its account are expected to be.
+//! A job that takes much CPU time is heavy, and those of its account in the next five minutes are expected to
+//! be.
 
 use std::{collections::HashMap, time::Duration};
 
 use platen_shared::id::AccountId;
 use tokio::time::Instant;
 
-/// How long an account whose job ran for long is expected to do so again.
-const LONG_MEMORY: Duration = Duration::from_mins(5);
-/// Most accounts with long jobs that are remembered.
-const MAX_LONG_ACCOUNTS: usize = 1_024;
+/// How long an account whose job was long or heavy is expected to have another.
+const MEMORY: Duration = Duration::from_mins(5);
+/// Most accounts that are remembered.
+const MAX_ACCOUNTS: usize = 1_024;
 
 /// The jobs that have slots.
 #[derive(Debug)]
@@ -24,21 +25,29 @@ pub(super) struct RunningJobs {
     slots: usize,
     running: HashMap<u64, Running>,
     next_id: u64,
-    /// Accounts with a job that ran for long, and the latest one.
-    long_accounts: HashMap<AccountId, LongJob>,
+    /// Accounts with a job that was long or heavy.
+    accounts: HashMap<AccountId, LatestJobs>,
 }
 
-/// The latest long job of an account.
-#[derive(Debug, Clone, Copy)]
-struct LongJob {
-    ended: Instant,
-    heavy: bool,
+/// When the latest jobs of their kind ended that an account has had.
+#[derive(Debug, Clone, Copy, Default)]
+struct LatestJobs {
+    long: Option<Instant>,
+    heavy: Option<Instant>,
 }
 
-impl LongJob {
-    fn is_recent(&self) -> bool {
-        self.ended.elapsed() < LONG_MEMORY
+impl LatestJobs {
+    fn had_long(&self) -> bool {
+        self.long.is_some_and(is_recent)
     }
+
+    fn had_heavy(&self) -> bool {
+        self.heavy.is_some_and(is_recent)
+    }
+}
+
+fn is_recent(ended: Instant) -> bool {
+    ended.elapsed() < MEMORY
 }
 
 /// A job that has a slot.
@@ -46,17 +55,24 @@ impl LongJob {
 struct Running {
     account: AccountId,
     since: Instant,
-    /// It is expected to run for long, because a job of its account did.
-    expected_long: bool,
-    /// It has run for long.
+    /// What jobs of its account were lately.
+    expected: JobKind,
+    /// What it is so far.
+    seen: JobKind,
+}
+
+/// What a job takes.
+#[derive(Debug, Clone, Copy, Default)]
+struct JobKind {
+    /// It runs for long.
     long: bool,
-    /// It has taken much CPU time, or is expected to.
+    /// It takes much CPU time.
     heavy: bool,
 }
 
 impl RunningJobs {
     pub(super) fn new(slots: usize) -> Self {
-        Self { slots, running: HashMap::new(), next_id: 0, long_accounts: HashMap::new() }
+        Self { slots, running: HashMap::new(), next_id: 0, accounts: HashMap::new() }
     }
 
     /// How many jobs have slots.
@@ -67,20 +83,20 @@ impl RunningJobs {
     /// Notes that a job runs for long.
     pub(super) fn mark_long(&mut self, id: u64) {
         if let Some(job) = self.running.get_mut(&id) {
-            job.long = true;
+            job.seen.long = true;
         }
     }
 
     /// Notes that a job takes much CPU time.
     pub(super) fn mark_heavy(&mut self, id: u64) {
         if let Some(job) = self.running.get_mut(&id) {
-            job.heavy = true;
+            job.seen.heavy = true;
         }
     }
 
     /// Whether a job is heavy, or expected to be.
     pub(super) fn is_heavy(&self, id: u64) -> bool {
-        self.running.get(&id).is_some_and(|job| job.heavy)
+        self.running.get(&id).is_some_and(|job| job.seen.heavy || job.expected.heavy)
     }
 
     /// Takes a job back that has not begun.
@@ -90,7 +106,7 @@ impl RunningJobs {
 
     /// Whether a job of this account may run now. `others_wait` says that other accounts' jobs wait.
     pub(super) fn may_run(&self, account: &AccountId, others_wait: bool) -> bool {
-        let long = self.running.values().filter(|job| job.long || job.expected_long).count();
+        let long = self.running.values().filter(|job| job.seen.long || job.expected.long).count();
         let of_account = self.running.values().filter(|job| job.account == *account).count();
         let share = (self.slots / 2).max(1);
         self.running.len() < self.slots + long.min(self.slots)
@@ -98,23 +114,26 @@ impl RunningJobs {
             && !(long >= self.slots && self.is_long_account(account))
     }
 
-    /// The latest long job of an account, if it ended lately.
-    fn recent(&self, account: &AccountId) -> Option<&LongJob> {
-        self.long_accounts.get(account).filter(|job| job.is_recent())
+    fn latest(&self, account: &AccountId) -> LatestJobs {
+        self.accounts.get(account).copied().unwrap_or_default()
     }
 
     fn is_long_account(&self, account: &AccountId) -> bool {
-        self.recent(account).is_some()
+        self.latest(account).had_long()
     }
 
     /// Starts a job and returns its id.
     pub(super) fn start(&mut self, account: AccountId) -> u64 {
         let id = self.next_id;
         self.next_id += 1;
-        let recent = self.recent(&account);
-        let (expected_long, heavy) = (recent.is_some(), recent.is_some_and(|job| job.heavy));
-        self.running
-            .insert(id, Running { account, since: Instant::now(), expected_long, long: false, heavy });
+        let latest = self.latest(&account);
+        let job = Running {
+            account,
+            since: Instant::now(),
+            expected: JobKind { long: latest.had_long(), heavy: latest.had_heavy() },
+            seen: JobKind::default(),
+        };
+        self.running.insert(id, job);
         id
     }
 
@@ -122,13 +141,15 @@ impl RunningJobs {
     pub(super) fn end(&mut self, id: u64) -> Option<Duration> {
         let ended = self.running.remove(&id)?;
         // A short job of an account says nothing about its next one: hostile pages differ.
-        if ended.long {
-            if self.long_accounts.len() >= MAX_LONG_ACCOUNTS {
-                self.long_accounts.retain(|_, job| job.is_recent());
+        if ended.seen.long || ended.seen.heavy {
+            if self.accounts.len() >= MAX_ACCOUNTS {
+                self.accounts.retain(|_, jobs| jobs.had_long() || jobs.had_heavy());
             }
-            if self.long_accounts.len() < MAX_LONG_ACCOUNTS || self.is_long_account(&ended.account) {
-                self.long_accounts
-                    .insert(ended.account, LongJob { ended: Instant::now(), heavy: ended.heavy });
+            if self.accounts.len() < MAX_ACCOUNTS || self.accounts.contains_key(&ended.account) {
+                let latest = self.accounts.entry(ended.account).or_default();
+                let now = Some(Instant::now());
+                latest.long = now.filter(|_| ended.seen.long).or(latest.long);
+                latest.heavy = now.filter(|_| ended.seen.heavy).or(latest.heavy);
             }
         }
         Some(ended.since.elapsed())
@@ -152,18 +173,29 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn accounts_with_long_jobs_are_remembered_for_a_while_and_in_number() {
         let mut jobs = RunningJobs::new(1);
-        (0..MAX_LONG_ACCOUNTS).for_each(|number| run_long(&mut jobs, &account(number)));
-        let newcomer = account(MAX_LONG_ACCOUNTS);
+        (0..MAX_ACCOUNTS).for_each(|number| run_long(&mut jobs, &account(number)));
+        let newcomer = account(MAX_ACCOUNTS);
         run_long(&mut jobs, &newcomer);
         assert!(!jobs.is_long_account(&newcomer), "there is no room");
-        tokio::time::advance(LONG_MEMORY / 2).await;
+        tokio::time::advance(MEMORY / 2).await;
         // The one that goes on stays, and those that do not make room.
         run_long(&mut jobs, &account(0));
-        tokio::time::advance(LONG_MEMORY / 2).await;
+        tokio::time::advance(MEMORY / 2).await;
         run_long(&mut jobs, &newcomer);
         assert!(jobs.is_long_account(&newcomer) && jobs.is_long_account(&account(0)));
         assert!(!jobs.is_long_account(&account(1)));
-        assert_eq!(jobs.long_accounts.len(), 2);
+        assert_eq!(jobs.accounts.len(), 2);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_heavy_job_that_is_short_says_nothing_about_long_ones() {
+        let mut jobs = RunningJobs::new(1);
+        let id = jobs.start(account(0));
+        jobs.mark_heavy(id);
+        jobs.end(id).unwrap();
+        assert!(!jobs.is_long_account(&account(0)));
+        let next = jobs.start(account(0));
+        assert!(jobs.is_heavy(next));
     }
 
     #[tokio::test(start_paused = true)]
@@ -177,9 +209,9 @@ mod tests {
         assert!(jobs.is_heavy(second));
         jobs.end(second).unwrap();
         let third = jobs.start(account(0));
-        assert!(jobs.is_heavy(third));
-        jobs.cancel(third);
-        tokio::time::advance(LONG_MEMORY).await;
+        assert!(jobs.is_heavy(third) && jobs.is_long_account(&account(0)));
+        jobs.end(third).unwrap();
+        tokio::time::advance(MEMORY).await;
         let fourth = jobs.start(account(0));
         assert!(!jobs.is_heavy(fourth));
     }

@@ -61,9 +61,31 @@ impl Exit {
 
 /// The group's number for as long as it is ours.
 #[derive(Debug, Clone)]
-struct Group(Arc<Mutex<Option<Pid>>>);
+pub(super) struct Group(Arc<Mutex<Option<Pid>>>);
 
 impl Group {
+    #[cfg(test)]
+    pub(super) fn led_by(leader: u32) -> Self {
+        Self(Arc::new(Mutex::new(Some(Pid::from_raw(leader.cast_signed())))))
+    }
+
+    /// Stops all its processes.
+    pub(super) fn stop(&self) {
+        self.signal(Signal::SIGSTOP);
+    }
+
+    /// Lets processes that were stopped go on.
+    pub(super) fn resume(&self) {
+        self.signal(Signal::SIGCONT);
+    }
+
+    fn signal(&self, signal: Signal) {
+        if let Some(group) = *self.0.lock().unwrap_or_else(PoisonError::into_inner) {
+            // It fails only when no process is left in the group, or none is there yet.
+            let _ = killpg(group, signal);
+        }
+    }
+
     fn kill(&self) {
         if let Some(group) = *self.0.lock().unwrap_or_else(PoisonError::into_inner) {
             // It fails only when nobody is left in the group.
@@ -102,6 +124,11 @@ impl Process {
     /// Kills the whole group at once.
     pub(super) fn kill(&self) {
         self.group.kill();
+    }
+
+    /// Its process group.
+    pub(super) fn group(&self) -> Group {
+        self.group.clone()
     }
 
     /// The process id of the browser process, which is also that of its group.

@@ -11,7 +11,7 @@ use tokio::sync::Notify;
 
 use super::{Changes, Layout, idle_pages::IdlePages, recent_accounts::RecentAccounts};
 use crate::{
-    browser::Browser,
+    browser::{BackgroundBrowser, Browser},
     metrics::{Metrics, PageSource, Waiting},
     page::{Page, PageError},
 };
@@ -68,8 +68,8 @@ struct Status {
     leased: bool,
     jobs: u32,
     open_crashes: u32,
-    /// Its priority was lowered because its job runs for long.
-    low_priority: bool,
+    /// Its priority was lowered because its job is heavy.
+    low_priority: Option<BackgroundBrowser>,
 }
 
 impl PooledBrowser {
@@ -87,7 +87,7 @@ impl PooledBrowser {
                 leased: false,
                 jobs: 0,
                 open_crashes: 0,
-                low_priority: false,
+                low_priority: None,
             }),
             wants_successor: Notify::new(),
             idle_pages: Mutex::new(IdlePages::new(layout.warm_pages)),
@@ -110,7 +110,7 @@ impl PooledBrowser {
 
     /// Whether its job runs at a low priority.
     pub(super) fn is_low_priority(&self) -> bool {
-        self.status().low_priority
+        self.status().low_priority.is_some()
     }
 
     /// Whether it has an idle page that the job may use again.
@@ -236,8 +236,8 @@ impl BrowserLease {
 
     /// Lowers the priority of the browser until the lease ends.
     pub(crate) fn lower_priority(&self) {
-        self.0.status().low_priority = true;
-        self.browser().lower_priority();
+        let background = self.browser().lower_priority();
+        self.0.status().low_priority = Some(background);
         self.0.changes.notify();
     }
 
@@ -301,8 +301,8 @@ impl BrowserLease {
 
 impl Drop for BrowserLease {
     fn drop(&mut self) {
-        let low_priority = std::mem::take(&mut self.0.status().low_priority);
-        if low_priority && !self.browser().restore_priority() {
+        let low_priority = self.0.status().low_priority.take();
+        if low_priority.is_some() && !self.browser().restore_priority() {
             self.recycle();
         }
         self.0.status().leased = false;

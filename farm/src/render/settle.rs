@@ -188,6 +188,8 @@ async fn pass_wait(rendering: &mut Rendering<'_>, wait: Wait<'_>) -> Result<Sett
         time.step(step, left.patience()).await?;
         left.pass(step, &time.load_state());
     }
+    // A capture of several frames shows the last one of the wait: how many it takes depends on the machine.
+    rendering.hold_animations()?;
     Ok(Settled { waiting: Some(Waiting::VirtualTime), script_ran: true })
 }
 

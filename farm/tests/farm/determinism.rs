@@ -1,16 +1,16 @@
 //! The same job gives the same picture, however busy the machine is, in whatever way it is captured.
 
-use std::{
-    process::{Child, Command, Stdio},
-    sync::Arc,
-};
+use std::sync::Arc;
 
 use platen_farm::{Farm, Rendered};
 use platen_shared::{format::WaitUntil, job::RenderJob};
 
 use crate::{
     Test,
-    support::{GREEN, PATIENCE, Shared, farm, html, middle, png_of_all, site::Site, url, viewport},
+    support::{
+        GREEN, PATIENCE, Shared, busy_loops::BusyLoops, farm, html, middle, png_of_all, site::Site, url,
+        viewport,
+    },
 };
 
 pub(crate) const TESTS: &[Test] = &[
@@ -18,29 +18,6 @@ pub(crate) const TESTS: &[Test] = &[
     ("the same job gives the same picture at load, and in any size", |s| Box::pin(captures(s))),
     ("a picture has what its layout requests", |s| Box::pin(drawn_resources(s))),
 ];
-
-/// Processes that keep every core busy, ended when dropped.
-struct BusyLoops(Vec<Child>);
-
-impl BusyLoops {
-    fn start() -> Self {
-        let cores = std::thread::available_parallelism().map_or(2, usize::from);
-        let one = || {
-            let mut command = Command::new("sh");
-            command.args(["-c", "while :; do :; done"]).stdin(Stdio::null()).spawn().unwrap()
-        };
-        Self((0..2 * cores).map(|_| one()).collect())
-    }
-}
-
-impl Drop for BusyLoops {
-    fn drop(&mut self) {
-        for child in &mut self.0 {
-            let _ = child.kill();
-            let _ = child.wait();
-        }
-    }
-}
 
 /// Pages that show how many frames they have had, and how far an animation without an end has come.
 const MOVING: &[&str] = &[
@@ -82,9 +59,7 @@ async fn waits(_: Arc<Shared>) {
     for page in MOVING {
         let mut job = html(&format!("<!doctype html>{page}"));
         job.wait_for_timeout = 700.0.try_into().unwrap();
-        // A capture of several frames may show an animation that goes on a tenth of a millisecond later.
-        let ways = if page.contains("animation:") { 1 } else { 3 };
-        for (job, rounds) in variants(job).into_iter().take(ways) {
+        for (job, rounds) in variants(job) {
             assert_equal(&farm, &job, rounds).await;
         }
     }

@@ -3,6 +3,7 @@
 //!
 //! Invariant: no wall-clock limit decides any of these; the figures are those of `bench/run --neighbours`.
 
+mod background;
 mod unreadable;
 
 use std::{
@@ -33,6 +34,7 @@ pub(crate) const TESTS: &[Test] = &[
     ("hostile neighbours do not keep a good account's jobs from it", |s| Box::pin(besieged(s))),
     ("good jobs among hostile ones show what they should", |s| Box::pin(interleaved(s))),
     ("while a heavy job runs a browser is started in advance", |s| Box::pin(reserve(s))),
+    ("heavy jobs are paused while others begin, and go on", |s| Box::pin(background::test(s))),
     ("a page that uses too much memory takes none from a neighbour", |s| Box::pin(hog(s))),
     ("a page that crashes its browser is not tried on the next one", |s| Box::pin(crashed_browser(s))),
     ("renderers that die while pages are opened cost their browser", |s| Box::pin(stillborn(s))),

@@ -1,5 +1,6 @@
 //! What the tests share: the farm, a web site for it to visit, jobs, and a look at files.
 
+pub(crate) mod busy_loops;
 pub(crate) mod leftovers;
 pub(crate) mod names;
 pub(crate) mod program;

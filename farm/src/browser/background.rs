@@ -1,0 +1,257 @@
+//! Background browsers: those of heavy jobs, and those that start. They are stopped while other jobs begin
+//! on a machine that is short of CPUs.
+//!
+//! A low priority limits a process's share of the CPU time, not how long others wait for a CPU: at each
+//! wake-up a thread may wait for a tick of the kernel's (4 ms at 250 Hz), and a job wakes dozens of threads
+//! one after the other. The signals are those of job control (signal(7)), which reach a page's own processes
+//! in their sandbox.
+//!
+//! Invariant: a browser is stopped for at most [`MAX_PAUSE`], and then runs for at least as long; it
+//! goes on when it leaves the background.
+
+use std::{
+    collections::HashMap,
+    fs,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use tokio::{
+    sync::watch,
+    time::{Instant, sleep, timeout},
+};
+
+use super::process::Group;
+use crate::metrics::Metrics;
+
+/// Longest time for which a browser is stopped. Pages notice a longer one as a machine that is slow.
+const MAX_PAUSE: Duration = Duration::from_millis(250);
+
+/// The background browsers of a farm, and how many jobs are in the foreground.
+#[derive(Debug, Clone)]
+pub(super) struct Background(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    foreground: watch::Sender<usize>,
+    state: Mutex<State>,
+    is_short_of_cpus: fn() -> bool,
+    metrics: Arc<Metrics>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    next_id: u64,
+    browsers: HashMap<u64, Group>,
+    /// A task pauses them.
+    pausing: bool,
+    /// They are stopped now.
+    stopped: bool,
+}
+
+impl Background {
+    pub(super) fn new(metrics: Arc<Metrics>) -> Self {
+        Self::with(is_short_of_cpus, metrics)
+    }
+
+    fn with(is_short_of_cpus: fn() -> bool, metrics: Arc<Metrics>) -> Self {
+        Self(Arc::new(Inner {
+            foreground: watch::channel(0).0,
+            state: Mutex::default(),
+            is_short_of_cpus,
+            metrics,
+        }))
+    }
+
+    /// Adds a browser until the guard is dropped.
+    pub(super) fn add(&self, group: Group) -> BackgroundBrowser {
+        let mut state = self.state();
+        let id = state.next_id;
+        state.next_id += 1;
+        if state.stopped {
+            group.stop();
+        }
+        state.browsers.insert(id, group);
+        self.pause_if_needed(&mut state);
+        BackgroundBrowser { background: self.clone(), id }
+    }
+
+    /// Adds a job that is to have the CPUs, until the guard is dropped.
+    pub(super) fn foreground_job(&self) -> ForegroundJob {
+        self.0.foreground.send_modify(|jobs| *jobs += 1);
+        self.pause_if_needed(&mut self.state());
+        ForegroundJob(self.clone())
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn is_needed(&self, state: &State) -> bool {
+        !state.browsers.is_empty() && *self.0.foreground.borrow() > 0 && (self.0.is_short_of_cpus)()
+    }
+
+    fn pause_if_needed(&self, state: &mut State) {
+        if !state.pausing && self.is_needed(state) {
+            state.pausing = true;
+            tokio::spawn(self.clone().pause());
+        }
+    }
+
+    async fn pause(self) {
+        loop {
+            let pause = {
+                let mut state = self.state();
+                if !self.is_needed(&state) {
+                    state.pausing = false;
+                    return;
+                }
+                state.stopped = true;
+                state.browsers.values().for_each(Group::stop);
+                Pause(&self)
+            };
+            self.0.metrics.background_paused();
+            let since = Instant::now();
+            let _ = timeout(MAX_PAUSE, self.0.foreground.subscribe().wait_for(|jobs| *jobs == 0)).await;
+            drop(pause);
+            sleep(since.elapsed()).await;
+        }
+    }
+}
+
+/// The background browsers are stopped until this is dropped.
+struct Pause<'a>(&'a Background);
+
+impl Drop for Pause<'_> {
+    fn drop(&mut self) {
+        let mut state = self.0.state();
+        state.stopped = false;
+        state.browsers.values().for_each(Group::resume);
+    }
+}
+
+/// A browser that is in the background until this is dropped.
+#[derive(Debug)]
+pub(crate) struct BackgroundBrowser {
+    background: Background,
+    id: u64,
+}
+
+impl Drop for BackgroundBrowser {
+    fn drop(&mut self) {
+        let mut state = self.background.state();
+        let group = state.browsers.remove(&self.id);
+        if let Some(group) = group.filter(|_| state.stopped) {
+            group.resume();
+        }
+    }
+}
+
+/// A job that is in the foreground until this is dropped.
+#[derive(Debug)]
+pub(crate) struct ForegroundJob(Background);
+
+impl Drop for ForegroundJob {
+    fn drop(&mut self) {
+        self.0.0.foreground.send_modify(|jobs| *jobs -= 1);
+    }
+}
+
+/// Whether more threads are ready to run than there are CPUs; false if the kernel does not say.
+fn is_short_of_cpus() -> bool {
+    fs::read_to_string("/proc/stat").is_ok_and(|stat| has_more_threads_than_cpus(&stat))
+}
+
+/// Reads this from the text of `/proc/stat`, which has one line for all CPUs and one for each (`proc_stat(5)`).
+fn has_more_threads_than_cpus(stat: &str) -> bool {
+    let cpus = stat.lines().filter(|line| line.starts_with("cpu")).count().saturating_sub(1);
+    let ready = stat.lines().find_map(|line| line.strip_prefix("procs_running ")?.trim().parse().ok());
+    ready.is_some_and(|ready: usize| ready > cpus)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        os::unix::process::CommandExt as _,
+        process::{Child, Command},
+    };
+
+    use super::*;
+
+    fn background(is_short_of_cpus: fn() -> bool) -> Background {
+        Background::with(is_short_of_cpus, Arc::new(Metrics::new()))
+    }
+
+    /// A process that leads a group, killed when dropped.
+    struct Leader(Child);
+
+    impl Leader {
+        fn start() -> (Self, Group) {
+            let child = Command::new("sleep").arg("600").process_group(0).spawn().unwrap();
+            let group = Group::led_by(child.id());
+            (Self(child), group)
+        }
+
+        async fn is_stopped(&self, wanted: bool) {
+            let stat = format!("/proc/{}/stat", self.0.id());
+            while fs::read_to_string(&stat).unwrap().contains(") T ") != wanted {
+                sleep(Duration::from_millis(1)).await;
+            }
+        }
+    }
+
+    impl Drop for Leader {
+        fn drop(&mut self) {
+            self.0.kill().unwrap();
+            self.0.wait().unwrap();
+        }
+    }
+
+    #[tokio::test]
+    async fn a_background_browser_is_stopped_while_a_job_begins() {
+        let all = background(|| true);
+        let (first, group) = Leader::start();
+        let _first = all.add(group);
+        let job = all.foreground_job();
+        first.is_stopped(true).await;
+        let (second, group) = Leader::start();
+        let guard = all.add(group);
+        second.is_stopped(true).await;
+        drop(guard);
+        second.is_stopped(false).await;
+        drop(job);
+        first.is_stopped(false).await;
+    }
+
+    #[tokio::test]
+    async fn it_goes_on_in_between_while_jobs_last() {
+        let all = background(|| true);
+        let (leader, group) = Leader::start();
+        let _job = all.foreground_job();
+        let _guard = all.add(group);
+        for _ in 0..2 {
+            leader.is_stopped(true).await;
+            leader.is_stopped(false).await;
+        }
+    }
+
+    #[tokio::test]
+    async fn it_goes_on_where_there_are_cpus_or_no_jobs() {
+        let (leader, group) = Leader::start();
+        let idle = background(|| false);
+        let _job = idle.foreground_job();
+        let _guards = (idle.add(group.clone()), background(|| true).add(group));
+        tokio::task::yield_now().await;
+        assert!(!idle.state().pausing);
+        leader.is_stopped(false).await;
+    }
+
+    #[test]
+    fn threads_are_compared_with_cpus() {
+        let stat =
+            |ready| format!("cpu  1 2\ncpu0 1\ncpu1 1\nintr 5\nprocs_running {ready}\nprocs_blocked 0\n");
+        assert!(has_more_threads_than_cpus(&stat(3)) && !has_more_threads_than_cpus(&stat(2)));
+        assert!(!has_more_threads_than_cpus("cpu 1\n") && !has_more_threads_than_cpus(""));
+        assert!(fs::read_to_string("/proc/stat").unwrap().contains("\nprocs_running "));
+    }
+}
