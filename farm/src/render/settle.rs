@@ -40,6 +40,14 @@ const READY_STATE_INTERVAL: Duration = Duration::from_millis(250);
 const REAL_FRAMES: u32 = 3;
 /// The main thread is idle if it took less than this part of the CPU time it could have had.
 const IDLE_SHARE: f64 = 0.25;
+/// Shows the text caret where it blinks, as right after it got the focus: it blinks every half second, the
+/// length of the commonest waits, so chance would decide whether it is seen.
+const SHOW_CARET: &str = "(() => { let element = document.activeElement; while (element) {\
+    let inner = element.shadowRoot; try { inner ??= element.contentDocument } catch {}\
+    if (inner) { element = inner.activeElement; continue }\
+    if (element.isContentEditable || element.matches('input, textarea'))\
+    element.style.setProperty('caret-animation', 'manual', 'important');\
+    return } })()";
 /// A main thread that is never idle is waited for no longer than this, in milliseconds.
 const MAX_BUSY: f64 = 500.0;
 
@@ -122,6 +130,9 @@ pub(super) async fn milestone(
 /// was anything to wait for.
 pub(super) async fn settle(rendering: &mut Rendering<'_>, wait: Wait<'_>) -> Result<Settled, JobError> {
     let settled = pass_wait(rendering, wait).await?;
+    if wait.needs_frame && settled.waiting.is_some_and(|waiting| waiting != Waiting::Skipped) {
+        rendering.evaluate_isolated(SHOW_CARET).await?;
+    }
     // Printing waits for them by itself.
     if wait.needs_frame && wait.is_for_resources() {
         drawn_resources::settle(rendering).await?;

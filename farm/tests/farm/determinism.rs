@@ -16,6 +16,7 @@ use crate::{
 pub(crate) const TESTS: &[Test] = &[
     ("the same job gives the same picture on a machine that is overloaded", |s| Box::pin(waits(s))),
     ("the same job gives the same picture at load, and in any size", |s| Box::pin(captures(s))),
+    ("a text caret does not blink", |s| Box::pin(carets(s))),
     ("a picture has what its layout requests", |s| Box::pin(drawn_resources(s))),
 ];
 
@@ -64,6 +65,24 @@ async fn waits(_: Arc<Shared>) {
         }
     }
     farm.shutdown().await;
+}
+
+async fn carets(shared: Arc<Shared>) {
+    for page in [
+        "<input autofocus>",
+        "<p contenteditable id=p>x</p><script>p.focus()</script>",
+        "<div id=d></div><script>d.attachShadow({ mode: 'open' }).innerHTML = '<textarea>x</textarea>';\
+         d.shadowRoot.firstChild.focus()</script>",
+        "<iframe srcdoc='<input autofocus>'></iframe>",
+    ] {
+        let at_load = html(&format!("<!doctype html><style>* {{ font: 60px sans-serif }}</style>{page}"));
+        let first = pixels(&shared.render(&at_load).await.unwrap());
+        for milliseconds in [500.0, 700.0, 1_000.0] {
+            let mut job = at_load.clone();
+            job.wait_for_timeout = milliseconds.try_into().unwrap();
+            assert!(pixels(&shared.render(&job).await.unwrap()) == first, "{milliseconds} ms: {page}");
+        }
+    }
 }
 
 async fn captures(_: Arc<Shared>) {
