@@ -26,7 +26,7 @@ const MOVING: &[&str] = &[
     "<style>@keyframes a { to { transform: rotate(1turn) } } p { width: 90px; height: 90px; background: navy; animation: a 1.7s linear infinite }</style><p><script>0</script>",
     "<style>@keyframes a { to { transform: rotate(1turn) } } p { width: 90px; height: 90px; background: navy; animation: a 1.7s linear infinite }</style><p>",
     "<canvas id=c></canvas><script>let n = 0; const t = c.getContext('2d'); requestAnimationFrame(function again() { t.fillRect(n, n % 50, 3, 3); n += 2; requestAnimationFrame(again) })</script>",
-    "<p id=p>0<script>let n = 0; (function again() { p.textContent = ++n; n < 15 && requestIdleCallback(again) })()</script>",
+    "<p id=p>0<script>let n = 0; (function again() { p.textContent = ++n; n < 12 && requestIdleCallback(again) })()</script>",
 ];
 
 /// A job in each way that a picture is captured, and how often to try it. All but the first take several
