@@ -6,8 +6,8 @@
 //! one after the other. The signals are those of job control (signal(7)), which reach a page's own processes
 //! in their sandbox.
 //!
-//! Invariant: a browser is stopped for at most [`MAX_PAUSE`], and then runs for at least as long; it
-//! goes on when it leaves the background.
+//! Invariant: a browser is stopped for at most [`MAX_PAUSE`], and then runs for at least [`MIN_RUN`] times as
+//! long; it goes on when it leaves the background.
 
 use std::{
     collections::HashMap,
@@ -26,6 +26,10 @@ use crate::metrics::Metrics;
 
 /// Longest time for which a browser is stopped. Pages notice a longer one as a machine that is slow.
 const MAX_PAUSE: Duration = Duration::from_millis(250);
+
+/// How many times as long as it was stopped a browser then runs, so that it keeps at least three quarters of
+/// what its priority gives it.
+const MIN_RUN: u32 = 3;
 
 /// The background browsers of a farm, and how many jobs are in the foreground.
 #[derive(Debug, Clone)]
@@ -114,7 +118,7 @@ impl Background {
             let since = Instant::now();
             let _ = timeout(MAX_PAUSE, self.0.foreground.subscribe().wait_for(|jobs| *jobs == 0)).await;
             drop(pause);
-            sleep(since.elapsed()).await;
+            sleep(since.elapsed() * MIN_RUN).await;
         }
     }
 }

@@ -11,9 +11,8 @@ use rustix::process::{Pid, setpriority_pgrp};
 
 /// Nice value of a browser: under load it gets two thirds of what a process of the farm gets.
 pub(super) const NORMAL: i32 = 2;
-/// Nice value of a browser whose job is heavy and runs beside others: a third of what one of these gets. As it
-/// is stopped for up to half of the time as well, less would let it run into its deadline.
-pub(super) const LOW: i32 = 7;
+/// Nice value of a browser whose job is heavy and runs beside others: a tenth of what these get.
+pub(super) const LOW: i32 = 12;
 
 /// Sets the nice value of a browser, which leads a session: of every thread of it, and of its group. False
 /// if that was refused: raising the priority again takes root.
