@@ -301,8 +301,9 @@ impl BrowserLease {
 
 impl Drop for BrowserLease {
     fn drop(&mut self) {
-        let low_priority = self.0.status().low_priority.take();
-        if low_priority.is_some() && !self.browser().restore_priority() {
+        // It no longer is in the background when the next job may have it.
+        let had_low_priority = self.0.status().low_priority.take().is_some();
+        if had_low_priority && !self.browser().restore_priority() {
             self.recycle();
         }
         self.0.status().leased = false;
