@@ -9,7 +9,7 @@ pub mod body;
 #[cfg(target_family = "wasm")]
 pub mod database;
 #[cfg(target_family = "wasm")]
-pub mod outside;
+pub mod platform;
 #[cfg(target_family = "wasm")]
 pub mod reply;
 #[cfg(target_family = "wasm")]

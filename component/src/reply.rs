@@ -19,7 +19,7 @@ pub fn fields(entries: &[(String, Vec<u8>)]) -> Fields {
 
 /// An answer of these bytes; sets `content-length`.
 #[must_use]
-pub fn whole(status: u16, mut headers: Headers, body: Vec<u8>) -> Response {
+pub fn buffered(status: u16, mut headers: Headers, body: Vec<u8>) -> Response {
     headers.push(("content-length".into(), body.len().to_string().into_bytes()));
     let (mut writer, reader) = wit_stream::new();
     let (trailers_writer, trailers) = wit_future::new(|| Ok(None));

@@ -11,9 +11,9 @@ fn at(seconds: i64) -> OffsetDateTime {
 
 /// An instant as pages show it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Moment(pub i64);
+pub struct Timestamp(pub i64);
 
-impl Moment {
+impl Timestamp {
     /// `2026-11-21 08:51`
     #[must_use]
     pub fn minute(&self) -> String {
@@ -75,7 +75,7 @@ mod tests {
 
     #[test]
     fn instants_are_told_in_utc() {
-        let moment = Moment(1_709_251_199);
+        let moment = Timestamp(1_709_251_199);
         assert_eq!(moment.second(), "2024-02-29 23:59:59");
         assert_eq!(moment.iso(), "2024-02-29T23:59:59Z");
         assert_eq!(moment.month(), "2024-02");

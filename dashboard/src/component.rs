@@ -6,14 +6,14 @@
 
 mod answer;
 mod context;
-mod fault;
 mod handlers;
+mod page_error;
+mod request_head;
 mod settings;
-mod visit;
 
 use std::time::Instant;
 
-use platen_component::{body, body::BodyError, outside};
+use platen_component::{body, body::BodyError, platform};
 use platen_shared::limits;
 use spin_sdk::wasip3::{
     self,
@@ -24,9 +24,9 @@ use spin_sdk::wasip3::{
 use crate::{form::Form, guard};
 use answer::Answer;
 use context::Context;
-use fault::Fault;
 use handlers::{entry, files, keys, operator, person, templates, usage};
-use visit::Visit;
+use page_error::PageError;
+use request_head::RequestHead;
 
 struct Dashboard;
 wasip3::http::service::export!(Dashboard);
@@ -39,44 +39,44 @@ const MARKUP_FORM_BYTES: usize = 3 * limits::HTML_BYTES + 1024 * 1024;
 impl Guest for Dashboard {
     async fn handle(request: Request) -> Result<Response, ErrorCode> {
         let started = Instant::now();
-        let visit = Visit::of(&request);
-        let (answer, cause) = match serve(request, &visit).await {
+        let head = RequestHead::of(&request);
+        let (answer, cause) = match serve(request, &head).await {
             Ok(answer) => (answer, None),
-            Err(fault) => {
-                let cause = fault.cause();
-                (fault.answer(), cause)
+            Err(error) => {
+                let cause = error.cause();
+                (error.answer(), cause)
             }
         };
-        let response = answer.respond(&visit);
-        visit.log(response.get_status_code(), started.elapsed(), cause.as_deref());
+        let response = answer.respond(&head);
+        head.log(response.get_status_code(), started.elapsed(), cause.as_deref());
         Ok(response)
     }
 }
 
-async fn serve(request: Request, visit: &Visit) -> Result<Answer, Fault> {
-    let segments: Vec<&str> = visit.path.split('/').filter(|segment| !segment.is_empty()).collect();
+async fn serve(request: Request, head: &RequestHead) -> Result<Answer, PageError> {
+    let segments: Vec<&str> = head.path.split('/').filter(|segment| !segment.is_empty()).collect();
     let Some(("dashboard", segments)) = segments.split_first().map(|(first, rest)| (*first, rest)) else {
-        return Err(Fault::NotFound);
+        return Err(PageError::NotFound);
     };
     if let ["assets", name] = segments {
-        return files::asset(visit, name);
+        return files::asset(head, name);
     }
-    let context = Context::begin(visit, i64::try_from(outside::now()).unwrap_or(i64::MAX)).await?;
-    let form = if visit.is_post {
-        if guard::is_foreign(visit.origin.as_deref(), visit.fetch_site.as_deref(), &visit.host) {
-            return Err(Fault::Foreign);
+    let context = Context::begin(head, i64::try_from(platform::now()).unwrap_or(i64::MAX)).await?;
+    let form = if head.is_post {
+        if guard::is_foreign(head.origin.as_deref(), head.fetch_site.as_deref(), &head.host) {
+            return Err(PageError::Foreign);
         }
         // Nobody who is not signed in sends more than a few fields.
         let cap = match segments {
-            ["templates", _] if context.visitor.is_some() => MARKUP_FORM_BYTES,
+            ["templates", _] if context.current_user.is_some() => MARKUP_FORM_BYTES,
             _ => FORM_BYTES,
         };
-        if !body::is_of_type(&visit.content_type, "application/x-www-form-urlencoded") {
-            return Err(Fault::ContentType);
+        if !body::is_of_type(&head.content_type, "application/x-www-form-urlencoded") {
+            return Err(PageError::ContentType);
         }
-        let bytes = body::read(request, &visit.headers, cap).await.map_err(|error| match error {
-            BodyError::TooLarge => Fault::TooLarge,
-            BodyError::Incomplete => Fault::Incomplete,
+        let bytes = body::read(request, &head.headers, cap).await.map_err(|error| match error {
+            BodyError::TooLarge => PageError::TooLarge,
+            BodyError::Incomplete => PageError::Incomplete,
         })?;
         let form = Form::parse(&bytes);
         context.check_form(&form)?;
@@ -88,9 +88,9 @@ async fn serve(request: Request, visit: &Visit) -> Result<Answer, Fault> {
 }
 
 /// Every address of the dashboard.
-async fn route(context: &Context<'_>, segments: &[&str], form: &Form) -> Result<Answer, Fault> {
+async fn route(context: &Context<'_>, segments: &[&str], form: &Form) -> Result<Answer, PageError> {
     let c = context;
-    if c.visit.is_post {
+    if c.head.is_post {
         match segments {
             ["sign-in"] => entry::sign_in(c, form).await,
             ["invite", token] => entry::accept_invite(c, token, form).await,
@@ -119,7 +119,7 @@ async fn route(context: &Context<'_>, segments: &[&str], form: &Form) -> Result<
             ["operator", "accounts", id, "people", user, "remove"] => {
                 operator::remove_person(c, id, user).await
             }
-            _ => Err(Fault::NotFound),
+            _ => Err(PageError::NotFound),
         }
     } else {
         match segments {
@@ -142,7 +142,7 @@ async fn route(context: &Context<'_>, segments: &[&str], form: &Form) -> Result<
             ["operator", "audit"] => operator::audit(c).await,
             ["operator", "accounts", id] => operator::account(c, id).await,
             ["operator", "accounts", id, "people", user, "remove"] => operator::ask_remove(c, id, user).await,
-            _ => Err(Fault::NotFound),
+            _ => Err(PageError::NotFound),
         }
     }
 }

@@ -14,7 +14,7 @@ use askama::Template;
 
 /// What surrounds every page.
 #[derive(Debug, Clone)]
-pub struct Shell {
+pub struct Layout {
     /// The page's title.
     pub title: String,
     /// The token of every form on the page.
@@ -57,7 +57,7 @@ pub enum Section {
     Outside,
 }
 
-impl Shell {
+impl Layout {
     /// The value of `aria-current` for an entry of the menu, by its name in [`Section`].
     fn current(&self, entry: &str) -> &'static str {
         if format!("{:?}", self.section) == entry { "page" } else { "false" }
@@ -69,7 +69,7 @@ impl Shell {
 #[template(path = "message.html")]
 pub struct Message {
     /// What surrounds it.
-    pub shell: Shell,
+    pub layout: Layout,
     /// What it says.
     pub text: String,
     /// Where to go from here, and what the link says.
@@ -81,7 +81,7 @@ pub struct Message {
 #[template(path = "confirm.html")]
 pub struct Confirm {
     /// What surrounds it.
-    pub shell: Shell,
+    pub layout: Layout,
     /// What is asked.
     pub question: String,
     /// What will follow.

@@ -1,7 +1,7 @@
 //! All statements of the dashboard.
 //!
 //! Invariant: the connection is private to this module. A page reaches what an account owns only
-//! through [`account::Account`], which exists only for the account of a [`Visitor`], and what
+//! through [`account::Account`], which exists only for the account of a [`CurrentUser`], and what
 //! operators may do only through [`operator::Operator`], which exists only for an operator.
 
 pub(crate) mod account;
@@ -43,7 +43,7 @@ pub(crate) struct Lifetimes {
 
 /// Somebody who is signed in.
 #[derive(Debug, Clone)]
-pub(crate) struct Visitor {
+pub(crate) struct CurrentUser {
     pub(crate) user: UserId,
     pub(crate) email: String,
     pub(crate) session: SessionId,
@@ -59,7 +59,7 @@ pub(crate) struct Membership {
     pub(crate) disabled: bool,
 }
 
-impl Visitor {
+impl CurrentUser {
     pub(crate) fn is_operator(&self) -> bool {
         self.operator
     }
@@ -92,11 +92,11 @@ impl Store {
     }
 
     /// Whoever holds this session's cookie.
-    pub(crate) async fn visitor(
+    pub(crate) async fn current_user(
         &self,
         token: &Token,
         lifetimes: Lifetimes,
-    ) -> Result<Option<Visitor>, StoreError> {
+    ) -> Result<Option<CurrentUser>, StoreError> {
         let (seen_after, created_after) = (self.now - lifetimes.idle, self.now - lifetimes.whole);
         let values = vec![token.hash().into(), seen_after.into(), created_after.into()];
         let Some(row) = self.one_row(SESSION, values).await? else { return Ok(None) };
@@ -111,7 +111,7 @@ impl Store {
             }),
             None => None,
         };
-        Ok(Some(Visitor {
+        Ok(Some(CurrentUser {
             user: UserId::from_text(row.text(0)?),
             email: row.text(1)?,
             operator: row.number(2)?,
@@ -120,14 +120,14 @@ impl Store {
         }))
     }
 
-    /// What the visitor's account owns.
-    pub(crate) fn account<'s>(&'s self, visitor: &'s Visitor) -> Option<Account<'s>> {
-        Some(Account::new(self, visitor, &visitor.account.as_ref()?.id))
+    /// What the current_user's account owns.
+    pub(crate) fn account<'s>(&'s self, current_user: &'s CurrentUser) -> Option<Account<'s>> {
+        Some(Account::new(self, current_user, &current_user.account.as_ref()?.id))
     }
 
-    /// What operators may do, if the visitor is one.
-    pub(crate) fn operator<'s>(&'s self, visitor: &'s Visitor) -> Option<Operator<'s>> {
-        visitor.operator.then(|| Operator::new(self, visitor))
+    /// What operators may do, if the current_user is one.
+    pub(crate) fn operator<'s>(&'s self, current_user: &'s CurrentUser) -> Option<Operator<'s>> {
+        current_user.operator.then(|| Operator::new(self, current_user))
     }
 
     async fn rows(&self, sql: &str, values: Vec<Value>) -> Result<Vec<Row>, StoreError> {

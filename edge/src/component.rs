@@ -14,7 +14,7 @@ use std::{error::Error, time::Instant};
 
 use platen_component::{
     body::{self, BodyError},
-    outside,
+    platform,
 };
 use platen_shared::{key::ApiKey, limits};
 use spin_sdk::wasip3::{
@@ -110,7 +110,7 @@ async fn answer(
         return Err(ApiError::MethodNotAllowed.into());
     }
     let key = credentials::api_key(&headers.get("authorization")).ok_or(ApiError::InvalidKey)?;
-    let month = QuotaMonth::at(outside::now());
+    let month = QuotaMonth::at(platform::now());
 
     let parsed = match parse(endpoint, request, headers).await {
         Ok(parsed) => parsed,

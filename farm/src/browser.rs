@@ -45,7 +45,7 @@ pub(crate) use self::{
 use crate::{
     Config, StartError,
     cdp::{CdpError, Connection, Session},
-    egress::{Egress, Gate},
+    egress::{Egress, PageProxy},
     metrics::Metrics,
 };
 
@@ -106,7 +106,7 @@ pub(crate) struct Launcher {
     egress: Egress,
     background: Background,
     /// The proxy of whatever is not a page of the farm's: nothing gets through it.
-    dead_end: Gate,
+    dead_end: PageProxy,
 }
 
 impl Launcher {
@@ -121,7 +121,7 @@ impl Launcher {
         let parent = std::env::temp_dir();
         let workspace =
             Workspace::create(&parent).map_err(|source| StartError::Workspace { path: parent, source })?;
-        let dead_end = egress.dead_end().await.map_err(StartError::Gate)?;
+        let dead_end = egress.dead_end().await.map_err(StartError::PageProxy)?;
         process::adopt_orphans();
         if config.unsafe_no_sandbox {
             tracing::warn!(

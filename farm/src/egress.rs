@@ -1,7 +1,7 @@
 //! The egress guard: the one way from a page to the network.
 //!
 //! Chromium is told of no name server and of one proxy only: this one. Each page has a port of it
-//! (gate) that knows whose job it is. A connection is asked for by host and port; the host is
+//! (proxy) that knows whose job it is. A connection is asked for by host and port; the host is
 //! resolved here, once for a job, all its addresses are judged (rules), and one of those that were
 //! judged is dialled (dial). Plain HTTP is forwarded (forward), all else is a tunnel.
 //!
@@ -9,15 +9,15 @@
 //! no connection serves two jobs; none outlives its job; each decision leaves one line in the log
 //! and one count. Left to others: which job has which page (render), what the caller is told (load).
 
+mod counting_stream;
 mod dial;
 mod forward;
-mod gate;
-mod meter;
+mod job_egress;
 mod own;
+mod page_proxy;
 mod resolver;
 mod rules;
 mod settings;
-mod traffic;
 mod upstream;
 mod verdict;
 
@@ -25,7 +25,7 @@ use std::{io, net::IpAddr, sync::Arc};
 
 use url::Host;
 
-pub(crate) use self::{gate::Gate, traffic::Traffic};
+pub(crate) use self::{job_egress::JobEgress, page_proxy::PageProxy};
 use self::{
     own::{OwnAddresses, OwnPorts},
     resolver::Resolver,
@@ -34,7 +34,7 @@ use self::{
     verdict::Verdict,
 };
 pub use self::{
-    settings::{EgressConfig, InvalidPlace, InvalidPorts, NameServer, Place, Ports},
+    settings::{EgressConfig, HostPattern, InvalidHostPattern, InvalidPorts, NameServer, Ports},
     upstream::InvalidUpstream,
 };
 use crate::{Config, StartError, cancellation::PageStarted, metrics::Metrics};
@@ -91,18 +91,18 @@ impl Egress {
     }
 
     /// Opens a port for a page.
-    pub(crate) async fn gate(&self) -> io::Result<Gate> {
-        Gate::open(self, Verdict::NoJob).await
+    pub(crate) async fn proxy(&self) -> io::Result<PageProxy> {
+        PageProxy::open(self, Verdict::NoJob).await
     }
 
     /// Opens a port for what browsers ask for of their own accord, through which nothing gets.
-    pub(crate) async fn dead_end(&self) -> io::Result<Gate> {
-        Gate::open(self, Verdict::Browser).await
+    pub(crate) async fn dead_end(&self) -> io::Result<PageProxy> {
+        PageProxy::open(self, Verdict::Browser).await
     }
 
     /// The account of a job that begins; `page_started` is set when its page does.
-    pub(crate) fn traffic(&self, job: &str, page_started: PageStarted) -> Arc<Traffic> {
-        Arc::new(Traffic::new(self.clone(), job, page_started))
+    pub(crate) fn traffic(&self, job: &str, page_started: PageStarted) -> Arc<JobEgress> {
+        Arc::new(JobEgress::new(self.clone(), job, page_started))
     }
 
     /// Keeps pages away from a port on which the service listens.

@@ -65,7 +65,7 @@ pub enum StartError {
     },
     /// No port for the guard between pages and the network.
     #[error("the egress guard cannot listen on a port of this machine")]
-    Gate(#[source] io::Error),
+    PageProxy(#[source] io::Error),
     /// The addresses of this machine, which pages may not reach, are not known.
     #[error("the addresses of this machine's network interfaces cannot be listed")]
     OwnAddresses(#[source] Errno),

@@ -23,7 +23,7 @@ use crate::{
     admission::{Admission, Slot},
     browser::Launcher,
     cancellation::PageStarted,
-    egress::{Egress, Traffic},
+    egress::{Egress, JobEgress},
     http,
     metrics::{self, Metrics},
     pool::{Layout, PageRequest, Pool},
@@ -216,7 +216,7 @@ impl Inner {
     async fn attempt(
         &self,
         job: &RenderJob,
-        traffic: &Arc<Traffic>,
+        traffic: &Arc<JobEgress>,
         slot: Arc<Slot>,
         deadline: Instant,
     ) -> Result<Bytes, Refusal> {

@@ -40,7 +40,9 @@ mod token;
 
 pub use cdp::CdpError;
 pub use config::{Config, InvalidResolve, Resolve};
-pub use egress::{EgressConfig, InvalidPlace, InvalidPorts, InvalidUpstream, NameServer, Place, Ports};
+pub use egress::{
+    EgressConfig, HostPattern, InvalidHostPattern, InvalidPorts, InvalidUpstream, NameServer, Ports,
+};
 pub use error::{LaunchError, StartError};
 pub use farm::{Farm, Rendered};
 pub use token::{EmptyToken, FarmToken};

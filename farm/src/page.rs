@@ -29,7 +29,7 @@ use crate::{
     begin_frames::BeginFrames,
     browser::Browser,
     cdp::{CdpError, Events, Session},
-    egress::Gate,
+    egress::PageProxy,
 };
 
 /// Opening takes 30 ms, and up to a second on a machine that is short of CPU. A browser that takes
@@ -54,7 +54,7 @@ pub(crate) struct Page {
     /// The device scale factor of its jobs. A page that had jobs of two measures some text differently.
     pub(crate) scale_factor: Option<DeviceScaleFactor>,
     /// Its way to the network.
-    pub(crate) gate: Gate,
+    pub(crate) proxy: PageProxy,
     /// Position and size of its window when it was opened.
     pub(crate) window: Option<Bounds>,
     target: TargetId,
@@ -67,9 +67,9 @@ pub(crate) enum PageError {
     /// The browser said no, or is gone.
     #[error("the browser failed")]
     Cdp(#[from] CdpError),
-    /// There is no port for its gate.
+    /// There is no port for its proxy.
     #[error("no port for the page's requests")]
-    Gate(#[source] io::Error),
+    PageProxy(#[source] io::Error),
     /// It died before it was there.
     #[error("the page crashed while it was opened")]
     Crashed,
@@ -82,17 +82,17 @@ impl Page {
     /// Opens a page. Must be polled to its end.
     pub(crate) async fn open(browser: &Browser) -> Result<Self, PageError> {
         let connection = browser.connection();
-        let gate = browser.egress().gate().await.map_err(PageError::Gate)?;
+        let proxy = browser.egress().proxy().await.map_err(PageError::PageProxy)?;
         let create = CreateBrowserContextParams {
             dispose_on_detach: Some(true),
-            proxy_server: Some(gate.address()),
+            proxy_server: Some(proxy.address()),
             // Not even to this machine is there a way past it.
             proxy_bypass_list: Some("<-loopback>".to_owned()),
             ..Default::default()
         };
         let created = timeout(OPEN_TIMEOUT, connection.call(&create)).await.map_err(|_| PageError::Hangs)?;
         let context = created?.browser_context_id;
-        match timeout(OPEN_TIMEOUT, Self::open_in(browser, context.clone(), gate)).await {
+        match timeout(OPEN_TIMEOUT, Self::open_in(browser, context.clone(), proxy)).await {
             Ok(Ok(page)) => Ok(page),
             failed => {
                 connection.send(&DisposeBrowserContextParams::new(context))?;
@@ -101,7 +101,11 @@ impl Page {
         }
     }
 
-    async fn open_in(browser: &Browser, context: BrowserContextId, gate: Gate) -> Result<Self, PageError> {
+    async fn open_in(
+        browser: &Browser,
+        context: BrowserContextId,
+        proxy: PageProxy,
+    ) -> Result<Self, PageError> {
         let connection = browser.connection();
         let mut download = SetDownloadBehaviorParams::new(SetDownloadBehaviorBehavior::Deny);
         download.browser_context_id = Some(context.clone());
@@ -124,7 +128,7 @@ impl Page {
             jobs: 0,
             tainted: false,
             scale_factor: None,
-            gate,
+            proxy,
             window: None,
             target,
             context,

@@ -44,7 +44,7 @@ use crate::{
     admission::Slot,
     browser::ForegroundJob,
     cdp::{BinaryError, CdpError},
-    egress::Traffic,
+    egress::JobEgress,
     page::Page,
     pool::{BrowserLease, PageRequest},
 };
@@ -82,7 +82,7 @@ pub(crate) enum JobError {
     Cdp(#[from] CdpError),
     /// The system has no port for the page.
     #[error("no port for a page's requests")]
-    Gate(#[source] io::Error),
+    PageProxy(#[source] io::Error),
     /// An empty page does not answer.
     #[error("the browser hangs")]
     Stuck,
@@ -111,7 +111,7 @@ pub(crate) async fn render(
     job: &RenderJob,
     browser: BrowserLease,
     slot: &Arc<Slot>,
-    traffic: &Arc<Traffic>,
+    traffic: &Arc<JobEgress>,
     deadline: Instant,
     clock: Clock,
 ) -> Result<Bytes, JobError> {
@@ -130,7 +130,7 @@ pub(crate) async fn render(
     if memory.began_over() {
         browser.recycle();
     }
-    let pass = page.gate.admit(traffic);
+    let pass = page.proxy.admit(traffic);
     let foreground = (!slot.is_heavy()).then(|| browser.browser().foreground_job());
     let guarded = async {
         tokio::select! {
@@ -142,7 +142,7 @@ pub(crate) async fn render(
     };
     let rendered = timeout_at(deadline, guarded).await;
     drop(pass);
-    page.tainted |= page.gate.is_used();
+    page.tainted |= page.proxy.is_used();
     match &rendered {
         Ok(Err(JobError::Stuck)) => browser.kill("a page does not answer"),
         Ok(Err(JobError::Refused(Refusal::PageMemoryExceeded))) if browser.browser().is_over_memory() => {
@@ -200,7 +200,7 @@ async fn run(
     page: &mut Page,
     browser: &BrowserLease,
     job: &RenderJob,
-    traffic: &Traffic,
+    traffic: &JobEgress,
     clock: Clock,
     deadline: Instant,
 ) -> Result<RenderedPage, JobError> {

@@ -11,7 +11,7 @@ pub(crate) mod templates;
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use platen_shared::{id::AccountId, name::BadName, saved::BadMarkup};
+use platen_shared::{id::AccountId, name::BadName, template_record::BadMarkup};
 use rand::{TryRngCore as _, rngs::OsRng};
 
 use crate::db::{Connection, DbError, Row, Value};

@@ -15,7 +15,7 @@ use platen_tests::{
     image_file::{GREEN, Picture},
     operator::Quota,
     procfs::{self, ProcessId},
-    site::{self, Gate, Reply, Site},
+    site::{self, Latch, Reply, Site},
     suite::Stage,
 };
 use serde_json::json;
@@ -54,12 +54,12 @@ pub(crate) async fn are_gone(processes: &[ProcessId]) -> Result<()> {
     }
 }
 
-/// A server with a page on which a render hangs until the gate is opened.
+/// A server with a page on which a render hangs until the latch is opened.
 pub(crate) struct Held {
     pub(crate) app: TestApp,
     pub(crate) target: Target,
     pub(crate) account: String,
-    pub(crate) gate: Gate,
+    pub(crate) latch: Latch,
     pub(crate) url: String,
     site: Site,
 }
@@ -71,11 +71,11 @@ impl Held {
         let account = app.operator.account(Quota::Of(10)).await?;
         let target = app.target(&account);
         renders(&target).await?;
-        let gate = Gate::closed();
-        site.put("/held.png", Reply::of("image/png", Picture::png_of(GREEN, 40, 30)?).behind(&gate));
+        let latch = Latch::closed();
+        site.put("/held.png", Reply::of("image/png", Picture::png_of(GREEN, 40, 30)?).behind(&latch));
         let page = "<body style='margin:0'><img src='/held.png' style='display:block'></body>";
         let url = site.put("/held", Reply::page(page));
-        Ok(Self { app, target, account: account.id, gate, url, site })
+        Ok(Self { app, target, account: account.id, latch, url, site })
     }
 
     /// Returns once a render has come as far as the image that does not come.
@@ -98,7 +98,7 @@ async fn browser_killed(stage: Stage) -> Result<()> {
         kill(Pid::from_raw(browser.pid.cast_signed()), Signal::SIGKILL)?;
     }
     // It may have been tried again elsewhere, where the image comes now.
-    held.gate.open();
+    held.latch.open();
     let answer = render.await??;
     if answer.status == 200 {
         let picture = Picture::decode(answer.file("image/png")?, "image/png")?;

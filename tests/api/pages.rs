@@ -12,7 +12,7 @@ use platen_tests::{
     image_file::{GREEN, Picture, RED},
     loopback::ClosedPort,
     operator::{Account, Quota},
-    site::{Gate, HOST, Reply, Site},
+    site::{HOST, Latch, Reply, Site},
     suite::Stage,
 };
 use serde_json::{Value, json};
@@ -121,14 +121,14 @@ async fn waits_for_a_late_image(stage: Stage) -> Result<()> {
 
 async fn domcontentloaded(stage: Stage) -> Result<()> {
     let scene = Scene::set(&stage).await?;
-    let gate = Gate::closed();
-    scene.site().put("/held.png", Reply::of("image/png", Picture::png_of(GREEN, 40, 30)?).behind(&gate));
+    let latch = Latch::closed();
+    scene.site().put("/held.png", Reply::of("image/png", Picture::png_of(GREEN, 40, 30)?).behind(&latch));
     let page =
         "<body style='margin:0;background:rgb(255,0,0)'><img src='/held.png' style='display:block'></body>";
     let url = scene.site().put("/held", Reply::page(page));
     // The image never comes while the render runs, and nobody waits for it.
     let picture = scene.picture(json!({ "url": url, "waitUntil": "domcontentloaded" })).await?;
-    gate.open();
+    latch.open();
     picture.expect(20, 15, RED)
 }
 

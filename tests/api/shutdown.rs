@@ -32,7 +32,7 @@ async fn drains(stage: Stage) -> Result<()> {
         tokio::time::sleep(std::time::Duration::from_millis(10)).await;
     }
     ensure!(!render.is_finished(), "the running render was not waited for");
-    held.gate.open();
+    held.latch.open();
     let answer = render.await?.context("the running render was cut off")?;
     Picture::decode(answer.file("image/png")?, "image/png")?.expect(39, 29, GREEN)?;
     let status = held.app.process.ended().await?;

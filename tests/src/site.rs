@@ -25,7 +25,7 @@ pub struct Reply {
     headers: Vec<(&'static str, String)>,
     body: Bytes,
     delay: Duration,
-    gate: Option<watch::Receiver<bool>>,
+    latch: Option<watch::Receiver<bool>>,
 }
 
 impl Reply {
@@ -41,7 +41,7 @@ impl Reply {
             headers: vec![("content-type", content_type.to_owned())],
             body: body.into(),
             delay: Duration::ZERO,
-            gate: None,
+            latch: None,
         }
     }
 
@@ -70,19 +70,19 @@ impl Reply {
         Self { delay, ..self }
     }
 
-    /// Answers once the gate is open only.
+    /// Answers once the latch is open only.
     #[must_use]
-    pub fn behind(self, gate: &Gate) -> Self {
-        Self { gate: Some(gate.0.subscribe()), ..self }
+    pub fn behind(self, latch: &Latch) -> Self {
+        Self { latch: Some(latch.0.subscribe()), ..self }
     }
 }
 
 /// Holds replies back until it is opened or dropped.
 #[derive(Debug)]
-pub struct Gate(watch::Sender<bool>);
+pub struct Latch(watch::Sender<bool>);
 
-impl Gate {
-    /// A closed gate.
+impl Latch {
+    /// A closed latch.
     #[must_use]
     pub fn closed() -> Self {
         Self(watch::channel(false).0)
@@ -122,8 +122,8 @@ impl Site {
             async move {
                 let reply = reply.unwrap_or_else(|| Reply::page("").with_status(StatusCode::NOT_FOUND));
                 tokio::time::sleep(reply.delay).await;
-                if let Some(mut gate) = reply.gate {
-                    let _ = gate.wait_for(|open| *open).await;
+                if let Some(mut latch) = reply.latch {
+                    let _ = latch.wait_for(|open| *open).await;
                 }
                 let mut response = Response::builder().status(reply.status);
                 for (name, value) in reply.headers {
@@ -189,14 +189,14 @@ mod tests {
 
     #[tokio::test]
     async fn a_gate_holds_a_reply_back() {
-        let (site, gate) = (Site::start().await.unwrap(), Gate::closed());
-        site.put("/held", Reply::page("at last").behind(&gate));
+        let (site, latch) = (Site::start().await.unwrap(), Latch::closed());
+        site.put("/held", Reply::page("at last").behind(&latch));
         let asked = tokio::spawn(reqwest::get(site.private_url("/held")));
         while site.hits("/held") == 0 {
             tokio::task::yield_now().await;
         }
         assert!(!asked.is_finished());
-        gate.open();
+        latch.open();
         assert_eq!(asked.await.unwrap().unwrap().text().await.unwrap(), "at last");
     }
 }

@@ -7,7 +7,7 @@ use askama::Template;
 use platen_component::reply;
 use spin_sdk::wasip3::http::types::Response;
 
-use super::visit::Visit;
+use super::request_head::RequestHead;
 
 /// Own files and nothing inline. Pictures also from memory: a rendered file is shown from there.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob:; \
@@ -80,7 +80,7 @@ impl Answer {
         self
     }
 
-    pub(super) fn respond(self, visit: &Visit) -> Response {
+    pub(super) fn respond(self, head: &RequestHead) -> Response {
         let mut headers: reply::Headers = Vec::new();
         let mut set = |name: &str, value: &str| headers.push((name.to_owned(), value.as_bytes().to_vec()));
         set("content-type", self.content_type);
@@ -90,12 +90,12 @@ impl Answer {
         set("referrer-policy", "no-referrer");
         set("cross-origin-opener-policy", "same-origin");
         set("permissions-policy", "camera=(), geolocation=(), microphone=()");
-        if visit.secure {
+        if head.secure {
             set("strict-transport-security", "max-age=31536000");
         }
         for (name, value) in &self.more {
             set(name, value);
         }
-        reply::whole(self.status, headers, self.body)
+        reply::buffered(self.status, headers, self.body)
     }
 }

@@ -2,7 +2,7 @@
 
 use askama::Template;
 
-use super::Shell;
+use super::Layout;
 use crate::form::Field;
 
 /// The sign-in form.
@@ -10,7 +10,7 @@ use crate::form::Field;
 #[template(path = "sign_in.html")]
 pub struct SignIn {
     /// What surrounds it.
-    pub shell: Shell,
+    pub layout: Layout,
     /// The e-mail address; its error is that of the whole form.
     pub email: Field,
 }
@@ -20,7 +20,7 @@ pub struct SignIn {
 #[template(path = "invite.html")]
 pub struct Invite {
     /// What surrounds it.
-    pub shell: Shell,
+    pub layout: Layout,
     /// For whom the invite is.
     pub email: String,
     /// The secret at the end of the link.

@@ -2,8 +2,8 @@
 
 use askama::Template;
 
-use super::Shell;
-use crate::{clock::Moment, form::Field};
+use super::Layout;
+use crate::{clock::Timestamp, form::Field};
 
 /// How long a key for one click is good.
 pub const RENDER_KEY_SECONDS: i64 = 60;
@@ -18,9 +18,9 @@ pub struct Key {
     /// Its first characters.
     pub prefix: String,
     /// When it was made.
-    pub created: Moment,
+    pub created: Timestamp,
     /// When it was last used.
-    pub last_used: Option<Moment>,
+    pub last_used: Option<Timestamp>,
     /// It is refused.
     pub disabled: bool,
 }
@@ -41,7 +41,7 @@ pub struct NewKey {
 #[template(path = "keys.html")]
 pub struct Keys {
     /// What surrounds it.
-    pub shell: Shell,
+    pub layout: Layout,
     /// The keys.
     pub keys: Vec<Key>,
     /// The key that is shown this once.

@@ -2,8 +2,8 @@
 
 use askama::Template;
 
-use super::Shell;
-use crate::{clock::Moment, form::Field};
+use super::Layout;
+use crate::{clock::Timestamp, form::Field};
 
 /// An account.
 #[derive(Debug, Clone)]
@@ -19,7 +19,7 @@ pub struct Account {
     /// Its keys are refused.
     pub disabled: bool,
     /// When it was made.
-    pub created: Moment,
+    pub created: Timestamp,
     /// How many people are in it.
     pub people: u32,
 }
@@ -54,9 +54,9 @@ pub struct Person {
     /// They are an operator.
     pub operator: bool,
     /// When they came.
-    pub since: Moment,
+    pub since: Timestamp,
     /// When they were last seen.
-    pub seen: Option<Moment>,
+    pub seen: Option<Timestamp>,
     /// It is who looks at the page.
     pub is_you: bool,
 }
@@ -67,7 +67,7 @@ pub struct Entry {
     /// Its place in the log.
     pub id: i64,
     /// When.
-    pub at: Moment,
+    pub at: Timestamp,
     /// Who.
     pub actor: String,
     /// In which account.
@@ -83,7 +83,7 @@ pub struct Entry {
 #[template(path = "accounts.html")]
 pub struct Accounts {
     /// What surrounds it.
-    pub shell: Shell,
+    pub layout: Layout,
     /// The accounts.
     pub accounts: Vec<Account>,
     /// Everybody who sees this page.
@@ -99,7 +99,7 @@ pub struct Accounts {
 #[template(path = "account.html")]
 pub struct OneAccount {
     /// What surrounds it.
-    pub shell: Shell,
+    pub layout: Layout,
     /// The account.
     pub account: Account,
     /// Its people.
@@ -121,7 +121,7 @@ pub struct OneAccount {
 #[template(path = "audit.html")]
 pub struct Audit {
     /// What surrounds it.
-    pub shell: Shell,
+    pub layout: Layout,
     /// The entries, the newest first.
     pub entries: Vec<Entry>,
     /// Where the next page begins.

@@ -2,8 +2,8 @@
 
 use askama::Template;
 
-use super::Shell;
-use crate::{clock::Moment, form::Field};
+use super::Layout;
+use crate::{clock::Timestamp, form::Field};
 
 /// A session.
 #[derive(Debug, Clone)]
@@ -13,9 +13,9 @@ pub struct Session {
     /// The one this page is shown in.
     pub is_this: bool,
     /// When it began.
-    pub began: Moment,
+    pub began: Timestamp,
     /// When it was last used, about.
-    pub seen: Moment,
+    pub seen: Timestamp,
     /// The network address it began from.
     pub address: String,
     /// The browser, as it names itself.
@@ -57,7 +57,7 @@ impl Session {
 #[template(path = "you.html")]
 pub struct You {
     /// What surrounds it.
-    pub shell: Shell,
+    pub layout: Layout,
     /// The e-mail address.
     pub email: String,
     /// The sessions.

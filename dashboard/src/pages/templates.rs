@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use platen_shared::{id::TemplateId, template};
 
-use super::Shell;
-use crate::{clock::Moment, form::Field};
+use super::Layout;
+use crate::{clock::Timestamp, form::Field};
 
 /// Values to try a template with, by placeholder.
 pub type Samples = BTreeMap<String, String>;
@@ -20,7 +20,7 @@ pub struct Listed {
     /// The names its markup uses.
     pub placeholders: Vec<String>,
     /// When it was last saved.
-    pub updated: Moment,
+    pub updated: Timestamp,
 }
 
 /// A template.
@@ -35,7 +35,7 @@ pub struct Template {
     /// Values to try it with.
     pub samples: Samples,
     /// When it was last saved.
-    pub updated: Moment,
+    pub updated: Timestamp,
     /// How many earlier versions there are.
     pub versions: u32,
 }
@@ -48,7 +48,7 @@ pub struct Version {
     /// The template's name then.
     pub name: String,
     /// When it was saved.
-    pub saved: Moment,
+    pub saved: Timestamp,
     /// The markup; empty in a list.
     pub html: String,
 }
@@ -58,7 +58,7 @@ pub struct Version {
 #[template(path = "templates.html")]
 pub struct List {
     /// What surrounds it.
-    pub shell: Shell,
+    pub layout: Layout,
     /// What was searched for.
     pub search: String,
     /// The templates found.
@@ -70,7 +70,7 @@ pub struct List {
 #[template(path = "template.html")]
 pub struct Editor {
     /// What surrounds it.
-    pub shell: Shell,
+    pub layout: Layout,
     /// The saved template.
     pub saved: Option<Saved>,
     /// The name.
@@ -89,7 +89,7 @@ pub struct Saved {
     /// Its id.
     pub id: String,
     /// When it was last saved.
-    pub updated: Moment,
+    pub updated: Timestamp,
     /// How many earlier versions there are.
     pub versions: u32,
     /// A ready curl line.
@@ -112,7 +112,7 @@ pub fn with_samples(html: &str, samples: &Samples) -> Vec<(String, String)> {
     template::placeholders(html).into_iter().map(|name| (name.clone(), value(&name))).collect()
 }
 
-/// A ready curl line. Within single quotes of a shell, so that no value ends the text.
+/// A ready curl line. Within single quotes of a layout, so that no value ends the text.
 #[must_use]
 pub fn curl(base_url: &str, id: &str, html: &str, samples: &Samples) -> String {
     let variables: BTreeMap<String, String> = with_samples(html, samples).into_iter().collect();
@@ -129,7 +129,7 @@ pub fn curl(base_url: &str, id: &str, html: &str, samples: &Samples) -> String {
 #[template(path = "versions.html")]
 pub struct Versions {
     /// What surrounds it.
-    pub shell: Shell,
+    pub layout: Layout,
     /// The template's id.
     pub id: String,
     /// The template's name.
@@ -143,7 +143,7 @@ pub struct Versions {
 #[template(path = "version.html")]
 pub struct OneVersion {
     /// What surrounds it.
-    pub shell: Shell,
+    pub layout: Layout,
     /// The template's id.
     pub id: String,
     /// The version.
@@ -170,7 +170,7 @@ mod tests {
 
     #[test]
     fn what_was_typed_is_escaped() {
-        let shell = Shell {
+        let layout = Layout {
             title: "</title><script>alert(1)</script>".into(),
             form_token: "t".into(),
             person: None,
@@ -179,7 +179,7 @@ mod tests {
         };
         let xss = "</textarea><script>alert(1)</script>";
         let page = Editor {
-            shell,
+            layout,
             saved: None,
             name: Field::wrong(xss, xss),
             html: Field::of(xss),

@@ -2,14 +2,14 @@
 
 use askama::Template;
 
-use super::Shell;
-use crate::{chart::Chart, clock::Moment, csv};
+use super::Layout;
+use crate::{chart::Chart, clock::Timestamp, csv};
 
 /// Where an account stands in a month.
 #[derive(Debug, Clone)]
 pub struct Month {
     /// An instant in the month.
-    pub now: Moment,
+    pub now: Timestamp,
     /// Attempts allowed; `None` is no limit.
     pub quota: Option<u64>,
     /// Attempts made.
@@ -34,7 +34,7 @@ pub struct Attempt {
     /// Its place in the log.
     pub id: i64,
     /// When it began.
-    pub at: Moment,
+    pub at: Timestamp,
     /// The key's name then.
     pub key_name: Option<String>,
     /// `render` or `template`.
@@ -128,14 +128,14 @@ pub fn size(bytes: u64) -> String {
 
 /// A place in the list of attempts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Place {
+pub struct Cursor {
     /// When.
     pub at: i64,
     /// And which of them.
     pub id: i64,
 }
 
-impl Place {
+impl Cursor {
     /// Reads it from an address, `AT.ID`.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
@@ -149,7 +149,7 @@ impl Place {
 #[template(path = "usage.html")]
 pub struct Usage {
     /// What surrounds it.
-    pub shell: Shell,
+    pub layout: Layout,
     /// This month.
     pub month: Month,
     /// The last days.
@@ -161,7 +161,7 @@ pub struct Usage {
     /// This is not the first page.
     pub later: bool,
     /// Where the next page begins.
-    pub next: Option<Place>,
+    pub next: Option<Cursor>,
 }
 
 #[cfg(test)]
@@ -172,7 +172,7 @@ mod tests {
     fn a_caller_that_disconnected_is_shown_as_cancelled() {
         let attempt = Attempt {
             id: 1,
-            at: Moment(0),
+            at: Timestamp(0),
             key_name: Some("a".to_owned()),
             endpoint: "render".to_owned(),
             format: "png".to_owned(),
@@ -193,12 +193,12 @@ mod tests {
         {
             assert_eq!(size(bytes), text);
         }
-        let percent = |attempts, quota| Month { now: Moment(0), quota, attempts }.percent();
+        let percent = |attempts, quota| Month { now: Timestamp(0), quota, attempts }.percent();
         assert_eq!(
             [percent(5, Some(10)), percent(11, Some(10)), percent(0, Some(0)), percent(5, None)],
             [50, 100, 100, 0]
         );
-        assert_eq!(Place::parse("5.6"), Some(Place { at: 5, id: 6 }));
-        assert_eq!(Place::parse("5.6.7"), None);
+        assert_eq!(Cursor::parse("5.6"), Some(Cursor { at: 5, id: 6 }));
+        assert_eq!(Cursor::parse("5.6.7"), None);
     }
 }

@@ -6,19 +6,19 @@
 use platen_component::database::{Row, Value};
 use platen_shared::id::AccountId;
 
-use super::{Store, StoreError, Visitor};
+use super::{CurrentUser, Store, StoreError};
 use crate::scoped::Scoped;
 
-/// The account of a visitor.
+/// The account of a current_user.
 pub(crate) struct Account<'s> {
     store: &'s Store,
-    visitor: &'s Visitor,
+    current_user: &'s CurrentUser,
     id: &'s AccountId,
 }
 
 impl<'s> Account<'s> {
-    pub(super) fn new(store: &'s Store, visitor: &'s Visitor, id: &'s AccountId) -> Self {
-        Self { store, visitor, id }
+    pub(super) fn new(store: &'s Store, current_user: &'s CurrentUser, id: &'s AccountId) -> Self {
+        Self { store, current_user, id }
     }
 
     /// The time of this request.
@@ -47,6 +47,6 @@ impl<'s> Account<'s> {
 
     /// Writes down who did what.
     pub(super) async fn audit(&self, action: &str, subject: &str) -> Result<(), StoreError> {
-        self.store.audit(&self.visitor.email, Some(self.id), action, subject).await
+        self.store.audit(&self.current_user.email, Some(self.id), action, subject).await
     }
 }

@@ -5,7 +5,7 @@
 
 use platen_component::{
     database::{Value, text_or_null},
-    outside,
+    platform,
 };
 use platen_shared::{
     id::{SessionId, UserId},
@@ -62,7 +62,7 @@ impl Store {
         let Some(invite) = self.one_row(USE_INVITE, values).await? else { return Ok(None) };
         let email = invite.text(0)?;
         let values = vec![
-            UserId::from_random(outside::random()).as_str().into(),
+            UserId::from_random(platform::random()).as_str().into(),
             email.as_str().into(),
             text_or_null(invite.optional_text(1)?.as_deref()),
             Value::Integer(invite.number(2)?),
@@ -117,10 +117,10 @@ impl Store {
         if let Some(former) = former {
             self.end_session(former).await?;
         }
-        let token = Token::from_random(outside::random());
+        let token = Token::from_random(platform::random());
         let values = vec![
             token.hash().into(),
-            SessionId::from_random(outside::random()).as_str().into(),
+            SessionId::from_random(platform::random()).as_str().into(),
             user.as_str().into(),
             self.now.into(),
             origin.address.as_str().into(),

@@ -4,7 +4,7 @@
 
 use platen_component::{
     database::{Row, Value},
-    outside,
+    platform,
 };
 use platen_shared::{
     id::{KeyId, TemplateId},
@@ -14,7 +14,7 @@ use platen_shared::{
 
 use super::{StoreError, account::Account};
 use crate::{
-    clock::Moment,
+    clock::Timestamp,
     pages::keys::{Key, RENDER_KEY_SECONDS},
     scoped::Scoped,
 };
@@ -56,7 +56,7 @@ impl Account<'_> {
 
     /// Creates a key.
     pub(crate) async fn create_key(&self, name: &Name) -> Result<ApiKey, StoreError> {
-        let (id, key) = (KeyId::from_random(outside::random()), ApiKey::from_random(outside::random()));
+        let (id, key) = (KeyId::from_random(platform::random()), ApiKey::from_random(platform::random()));
         let values = [
             id.as_str().into(),
             name.as_str().into(),
@@ -92,7 +92,7 @@ impl Account<'_> {
         template: &TemplateId,
     ) -> Result<Option<ApiKey>, StoreError> {
         self.rows(DELETE_EXPIRED, [self.now().into()]).await?;
-        let (id, key) = (KeyId::from_random(outside::random()), ApiKey::from_random(outside::random()));
+        let (id, key) = (KeyId::from_random(platform::random()), ApiKey::from_random(platform::random()));
         let values = [
             id.as_str().into(),
             key.display_prefix().into(),
@@ -110,8 +110,8 @@ fn read(row: &Row) -> Result<Key, StoreError> {
         id: row.text(0)?,
         name: row.text(1)?,
         prefix: row.text(2)?,
-        created: Moment(row.number(3)?),
-        last_used: row.optional_number(4)?.map(Moment),
+        created: Timestamp(row.number(3)?),
+        last_used: row.optional_number(4)?.map(Timestamp),
         disabled: row.number(5)?,
     })
 }

@@ -1,16 +1,16 @@
 //! What operators do: accounts, people, invites, the audit log.
 //!
-//! Invariant: exists only for a visitor who is an operator; every change is written down.
+//! Invariant: exists only for a current_user who is an operator; every change is written down.
 
 use platen_component::{
     database::{Row, Value, number_or_null},
-    outside,
+    platform,
 };
 use platen_shared::{email::Email, id::AccountId, name::Name, token::Token};
 
-use super::{Store, StoreError, Visitor};
+use super::{CurrentUser, Store, StoreError};
 use crate::{
-    clock::{DAY, Moment},
+    clock::{DAY, Timestamp},
     pages::operator::{Account, Entry, Person},
 };
 
@@ -52,23 +52,23 @@ pub(crate) enum Invited {
 /// An operator at work.
 pub(crate) struct Operator<'s> {
     store: &'s Store,
-    visitor: &'s Visitor,
+    current_user: &'s CurrentUser,
 }
 
 impl<'s> Operator<'s> {
-    pub(super) fn new(store: &'s Store, visitor: &'s Visitor) -> Self {
-        Self { store, visitor }
+    pub(super) fn new(store: &'s Store, current_user: &'s CurrentUser) -> Self {
+        Self { store, current_user }
     }
 
     /// Every account, by name.
     pub(crate) async fn accounts(&self) -> Result<Vec<Account>, StoreError> {
-        let values = vec![Value::Null, Moment(self.store.now).month().into()];
+        let values = vec![Value::Null, Timestamp(self.store.now).month().into()];
         self.store.rows(ACCOUNTS, values).await?.iter().map(read).collect()
     }
 
     /// One account.
     pub(crate) async fn account(&self, id: &str) -> Result<Option<Account>, StoreError> {
-        let values = vec![id.into(), Moment(self.store.now).month().into()];
+        let values = vec![id.into(), Timestamp(self.store.now).month().into()];
         self.store.one_row(ACCOUNTS, values).await?.as_ref().map(read).transpose()
     }
 
@@ -78,7 +78,7 @@ impl<'s> Operator<'s> {
         name: &Name,
         quota: Option<u32>,
     ) -> Result<Option<AccountId>, StoreError> {
-        let id = AccountId::from_random(outside::random());
+        let id = AccountId::from_random(platform::random());
         let quota = number_or_null(quota.map(i64::from));
         let values = vec![id.as_str().into(), name.as_str().into(), quota, self.store.now.into()];
         if self.store.one_row(CREATE, values).await?.is_none() {
@@ -128,12 +128,12 @@ impl<'s> Operator<'s> {
         for row in self.store.rows(sql, values).await? {
             let id = row.text(0)?;
             people.push(Person {
-                is_you: id == self.visitor.user.as_str(),
+                is_you: id == self.current_user.user.as_str(),
                 id,
                 email: row.text(1)?,
                 operator: row.number(2)?,
-                since: Moment(row.number(3)?),
-                seen: row.optional_number(4)?.map(Moment),
+                since: Timestamp(row.number(3)?),
+                seen: row.optional_number(4)?.map(Timestamp),
             });
         }
         Ok(people)
@@ -141,7 +141,7 @@ impl<'s> Operator<'s> {
 
     /// Removes a person, not oneself; `false` if the account has none of that id.
     pub(crate) async fn remove_person(&self, account: &str, user: &str) -> Result<bool, StoreError> {
-        let values = vec![user.into(), account.into(), self.visitor.user.as_str().into()];
+        let values = vec![user.into(), account.into(), self.current_user.user.as_str().into()];
         let Some(row) = self.store.one_row(REMOVE_PERSON, values).await? else { return Ok(false) };
         self.store.rows(END_SESSIONS, vec![user.into()]).await?;
         self.audit(account, "removed person", &row.text(0)?).await?;
@@ -150,10 +150,10 @@ impl<'s> Operator<'s> {
 
     /// Removes an operator, not oneself; `false` if there is none of that id.
     pub(crate) async fn remove_operator(&self, user: &str) -> Result<bool, StoreError> {
-        let values = vec![user.into(), self.visitor.user.as_str().into()];
+        let values = vec![user.into(), self.current_user.user.as_str().into()];
         let Some(row) = self.store.one_row(REMOVE_OPERATOR, values).await? else { return Ok(false) };
         self.store.rows(END_SESSIONS, vec![user.into()]).await?;
-        self.store.audit(&self.visitor.email, None, "removed operator", &row.text(0)?).await?;
+        self.store.audit(&self.current_user.email, None, "removed operator", &row.text(0)?).await?;
         Ok(true)
     }
 
@@ -174,7 +174,7 @@ impl<'s> Operator<'s> {
             return Ok(Invited::OtherAccount);
         }
         self.store.rows(DROP_INVITES, vec![email.as_str().into()]).await?;
-        let token = Token::from_random(outside::random());
+        let token = Token::from_random(platform::random());
         let values = vec![
             token.hash().into(),
             email.as_str().into(),
@@ -191,11 +191,11 @@ impl<'s> Operator<'s> {
 
     /// Makes this account the one the operator works in; `false` if there is none.
     pub(crate) async fn join(&self, account: &str) -> Result<bool, StoreError> {
-        let values = vec![self.visitor.user.as_str().into(), account.into()];
+        let values = vec![self.current_user.user.as_str().into(), account.into()];
         if self.store.one_row(JOIN, values).await?.is_none() {
             return Ok(false);
         }
-        self.audit(account, "works in account", &self.visitor.email).await?;
+        self.audit(account, "works in account", &self.current_user.email).await?;
         Ok(true)
     }
 
@@ -204,7 +204,7 @@ impl<'s> Operator<'s> {
         let values = vec![before.unwrap_or(i64::MAX).into(), most.into()];
         let read = |row: &Row| -> Result<Entry, StoreError> {
             Ok(Entry {
-                at: Moment(row.number(0)?),
+                at: Timestamp(row.number(0)?),
                 actor: row.text(1)?,
                 account: row.optional_text(2)?,
                 action: row.text(3)?,
@@ -217,7 +217,7 @@ impl<'s> Operator<'s> {
 
     async fn audit(&self, account: &str, action: &str, subject: &str) -> Result<(), StoreError> {
         let account = AccountId::from_text(account);
-        self.store.audit(&self.visitor.email, Some(&account), action, subject).await
+        self.store.audit(&self.current_user.email, Some(&account), action, subject).await
     }
 }
 
@@ -228,7 +228,7 @@ fn read(row: &Row) -> Result<Account, StoreError> {
         quota: row.optional_number(2)?,
         attempts: row.number(3)?,
         disabled: row.number(4)?,
-        created: Moment(row.number(5)?),
+        created: Timestamp(row.number(5)?),
         people: row.number(6)?,
     })
 }

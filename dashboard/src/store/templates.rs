@@ -5,18 +5,18 @@
 
 use platen_component::{
     database::{Row, Value, text_or_null},
-    outside,
+    platform,
 };
 use platen_shared::{
     id::TemplateId,
     name::Name,
-    saved::{self, BadMarkup, Saved},
     template,
+    template_record::{self, BadMarkup, TemplateRecord},
 };
 
 use super::{StoreError, account::Account};
 use crate::{
-    clock::Moment,
+    clock::Timestamp,
     pages::templates::{Listed, Samples, Template, Version},
     scoped::Scoped,
 };
@@ -30,8 +30,8 @@ const GET: Scoped = Scoped::new(
      (SELECT count(*) FROM template_versions v WHERE v.account_id = ?1 AND v.template_id = templates.id) \
      FROM templates WHERE account_id = ?1 AND id = ?2",
 );
-const INSERT: Scoped = Scoped::new(saved::INSERT);
-const UPDATE: Scoped = Scoped::new(saved::UPDATE);
+const INSERT: Scoped = Scoped::new(template_record::INSERT);
+const UPDATE: Scoped = Scoped::new(template_record::UPDATE);
 const DELETE: Scoped = Scoped::new("DELETE FROM templates WHERE account_id = ?1 AND id = ?2 RETURNING name");
 const VERSIONS: Scoped = Scoped::new(
     "SELECT number, name, saved_at FROM template_versions WHERE account_id = ?1 AND template_id = ?2 \
@@ -61,7 +61,7 @@ impl Account<'_> {
                 id: row.text(0)?,
                 name: row.text(1)?,
                 placeholders: serde_json::from_str(&row.text(2)?)?,
-                updated: Moment(row.number(3)?),
+                updated: Timestamp(row.number(3)?),
             })
         };
         rows.iter().map(read).collect()
@@ -75,7 +75,7 @@ impl Account<'_> {
             name: row.text(1)?,
             html: template::unpack(row.bytes(2)?)?,
             samples: serde_json::from_str(&row.text(3)?)?,
-            updated: Moment(row.number(4)?),
+            updated: Timestamp(row.number(4)?),
             versions: row.number(5)?,
         }))
     }
@@ -88,12 +88,12 @@ impl Account<'_> {
         html: &str,
         samples: Option<&Samples>,
     ) -> Result<Save, StoreError> {
-        let columns = match Saved::new(name, html) {
+        let columns = match TemplateRecord::new(name, html) {
             Ok(columns) => columns,
             Err(error) => return Ok(Save::BadMarkup(error)),
         };
         let samples = samples.map(serde_json::to_string).transpose()?;
-        let new_id = TemplateId::from_random(outside::random());
+        let new_id = TemplateId::from_random(platform::random());
         let (sql, action, id) = match id {
             None => (INSERT, "created template", new_id),
             Some(id) => (UPDATE, "saved template", TemplateId::from_text(id)),
@@ -136,5 +136,5 @@ impl Account<'_> {
 }
 
 fn read_version(row: &Row, html: String) -> Result<Version, StoreError> {
-    Ok(Version { number: row.number(0)?, name: row.text(1)?, saved: Moment(row.number(2)?), html })
+    Ok(Version { number: row.number(0)?, name: row.text(1)?, saved: Timestamp(row.number(2)?), html })
 }

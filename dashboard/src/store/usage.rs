@@ -5,8 +5,8 @@ use platen_component::database::{Row, Value, number_or_null};
 use super::{StoreError, account::Account};
 use crate::{
     chart::{Chart, Day},
-    clock::{self, DAY, Moment},
-    pages::usage::{Attempt, Month, Place},
+    clock::{self, DAY, Timestamp},
+    pages::usage::{Attempt, Cursor, Month},
     scoped::Scoped,
 };
 
@@ -33,7 +33,7 @@ const DAYS_SHOWN: i64 = 30;
 impl Account<'_> {
     /// Where the account stands this month.
     pub(crate) async fn month(&self) -> Result<Month, StoreError> {
-        let now = Moment(self.now());
+        let now = Timestamp(self.now());
         let row = self.one_row(MONTH, [now.month().into()]).await?;
         let (quota, attempts) = match row {
             Some(row) => (row.optional_number(0)?, row.number(1)?),
@@ -61,11 +61,11 @@ impl Account<'_> {
     pub(crate) async fn attempts(
         &self,
         failures: bool,
-        before: Option<Place>,
+        before: Option<Cursor>,
         most: u32,
     ) -> Result<Vec<Attempt>, StoreError> {
         let sql = if failures { FAILURES } else { ATTEMPTS };
-        let before = before.unwrap_or(Place { at: i64::MAX, id: i64::MAX });
+        let before = before.unwrap_or(Cursor { at: i64::MAX, id: i64::MAX });
         let since = self.now() - DAYS_SHOWN * DAY;
         let values: [Value; 4] =
             [since.into(), before.at.into(), number_or_null(Some(before.id)), most.into()];
@@ -76,7 +76,7 @@ impl Account<'_> {
 fn read(row: &Row) -> Result<Attempt, StoreError> {
     Ok(Attempt {
         id: row.number(0)?,
-        at: Moment(row.number(1)?),
+        at: Timestamp(row.number(1)?),
         key_name: row.optional_text(2)?,
         endpoint: row.text(3)?,
         format: row.text(4)?,

@@ -53,7 +53,7 @@ pub(super) fn response(
             if error == ApiError::MethodNotAllowed {
                 set("allow", "POST".to_owned());
             }
-            reply::whole(error.status(), headers, body)
+            reply::buffered(error.status(), headers, body)
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Making a connection that was decided on.
 //!
 //! Invariant: dials addresses that were judged, and nothing else. Left to others: the decision
-//! (traffic), what goes over the connection (forward, gate).
+//! (traffic), what goes over the connection (forward, proxy).
 
 use std::{
     io,
@@ -17,7 +17,7 @@ use tokio::{
 };
 use url::Host;
 
-use super::{meter::Metered, traffic::Traffic, upstream::UpstreamError};
+use super::{counting_stream::CountingStream, job_egress::JobEgress, upstream::UpstreamError};
 
 /// How long the next address waits for the one before (RFC 8305).
 const HEAD_START: Duration = Duration::from_millis(250);
@@ -46,10 +46,10 @@ pub(super) enum DialError {
 
 /// Decides on a connection for a job, and makes it.
 pub(super) async fn connect(
-    traffic: &Arc<Traffic>,
+    traffic: &Arc<JobEgress>,
     host: Host<String>,
     port: u16,
-) -> Result<Metered, DialError> {
+) -> Result<CountingStream, DialError> {
     let target = (host, port);
     let decision = traffic.decide(&target).await;
     if !decision.verdict.allows() {
@@ -59,10 +59,10 @@ pub(super) async fn connect(
     let dialled = timeout_at(limit, dial(traffic, &decision.addresses, port)).await;
     let dialled = dialled.unwrap_or(Err(DialError::TooSlow));
     traffic.dialled(&target, dialled.as_ref().err());
-    Ok(Metered::new(dialled?, Arc::clone(traffic), target))
+    Ok(CountingStream::new(dialled?, Arc::clone(traffic), target))
 }
 
-async fn dial(traffic: &Traffic, addresses: &[IpAddr], port: u16) -> Result<TcpStream, DialError> {
+async fn dial(traffic: &JobEgress, addresses: &[IpAddr], port: u16) -> Result<TcpStream, DialError> {
     let targets = addresses.iter().map(|&address| SocketAddr::from((address, port)));
     let stream = match &traffic.egress().0.upstream {
         None => race(targets).await?,

@@ -25,9 +25,9 @@ use tower_service::Service;
 use url::Host;
 
 use super::{
+    counting_stream::CountingStream,
     dial::{self, DialError},
-    meter::Metered,
-    traffic::Traffic,
+    job_egress::JobEgress,
 };
 
 /// Forwards the requests of one job.
@@ -36,7 +36,7 @@ pub(super) struct Forwarder(Client<Dialler, Incoming>);
 
 impl Forwarder {
     /// A forwarder whose connections end with `ended`.
-    pub(super) fn new(traffic: &Arc<Traffic>, ended: &CancellationToken) -> Self {
+    pub(super) fn new(traffic: &Arc<JobEgress>, ended: &CancellationToken) -> Self {
         let executor = JobTasks { ended: ended.clone(), traffic: Arc::clone(traffic) };
         // As forgiving of servers as browsers are.
         let client = Client::builder(executor)
@@ -87,10 +87,10 @@ fn strip(headers: &mut HeaderMap) {
 
 /// Connects to where a request goes.
 #[derive(Debug, Clone)]
-struct Dialler(Arc<Traffic>);
+struct Dialler(Arc<JobEgress>);
 
 impl Service<Uri> for Dialler {
-    type Response = TokioIo<Metered>;
+    type Response = TokioIo<CountingStream>;
     type Error = DialError;
     type Future = Pin<Box<dyn Future<Output = Result<Self::Response, DialError>> + Send>>;
 
@@ -111,7 +111,7 @@ impl Service<Uri> for Dialler {
 #[derive(Debug, Clone)]
 struct JobTasks {
     ended: CancellationToken,
-    traffic: Arc<Traffic>,
+    traffic: Arc<JobEgress>,
 }
 
 impl<F: Future<Output: Send> + Send + 'static> Executor<F> for JobTasks {

@@ -9,7 +9,7 @@ use platen_shared::{address, url_rule};
 use url::Host;
 
 use super::{
-    settings::{Place, Ports},
+    settings::{HostPattern, Ports},
     verdict::Verdict,
 };
 use crate::config::Resolve;
@@ -18,8 +18,8 @@ use crate::config::Resolve;
 #[derive(Debug)]
 pub(super) struct Rules {
     pub(super) known: Vec<Resolve>,
-    pub(super) allow: Vec<Place>,
-    pub(super) deny: Vec<Place>,
+    pub(super) allow: Vec<HostPattern>,
+    pub(super) deny: Vec<HostPattern>,
     pub(super) ports: Ports,
 }
 
@@ -88,7 +88,8 @@ impl Rules {
     fn by_address(&self, address: IpAddr, trust: Trust) -> Verdict {
         // A network is the same network in its IPv6 clothes.
         let forms = [address, address.to_canonical()];
-        let has = |places: &[Place]| forms.iter().any(|&form| places.iter().any(|place| place.has(form)));
+        let has =
+            |places: &[HostPattern]| forms.iter().any(|&form| places.iter().any(|place| place.has(form)));
         if has(&self.deny) {
             return Verdict::DeniedAddress;
         }

@@ -26,11 +26,11 @@ pub struct EgressConfig {
         value_name = "HOST|CIDR",
         value_delimiter = ','
     )]
-    pub allow: Vec<Place>,
+    pub allow: Vec<HostPattern>,
 
     /// Pages never reach this host or network, whatever else is said
     #[arg(long = "egress-deny", env = "PLATEN_EGRESS_DENY", value_name = "HOST|CIDR", value_delimiter = ',')]
-    pub deny: Vec<Place>,
+    pub deny: Vec<HostPattern>,
 
     /// Ports that pages may reach, such as 80,443,8000-8999. A host of --resolve may be reached on
     /// all of them
@@ -88,7 +88,7 @@ impl Default for EgressConfig {
 
 /// A host, a host's whole domain, or a network.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Place {
+pub enum HostPattern {
     /// This name and no other.
     Host(String),
     /// Every name that ends in this one, after a dot.
@@ -100,9 +100,9 @@ pub enum Place {
 /// A text that is neither a host name nor a network.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("expected a host such as intranet.example or *.intranet.example, or a network such as 10.1.0.0/16")]
-pub struct InvalidPlace;
+pub struct InvalidHostPattern;
 
-impl Place {
+impl HostPattern {
     /// Whether it is this host, in the form URLs have it and without a trailing dot.
     pub(super) fn is_host(&self, name: &str) -> bool {
         match self {
@@ -118,10 +118,10 @@ impl Place {
     }
 }
 
-impl FromStr for Place {
-    type Err = InvalidPlace;
+impl FromStr for HostPattern {
+    type Err = InvalidHostPattern;
 
-    fn from_str(text: &str) -> Result<Self, InvalidPlace> {
+    fn from_str(text: &str) -> Result<Self, InvalidHostPattern> {
         if let Ok(net) = text.parse::<IpNet>() {
             return Ok(Self::Net(net));
         }
@@ -129,10 +129,10 @@ impl FromStr for Place {
             return Ok(Self::Net(address.into()));
         }
         let (name, below) = text.strip_prefix("*.").map_or((text, false), |name| (name, true));
-        let Ok(url::Host::Domain(name)) = url::Host::parse(name) else { return Err(InvalidPlace) };
+        let Ok(url::Host::Domain(name)) = url::Host::parse(name) else { return Err(InvalidHostPattern) };
         let name = name.trim_end_matches('.').to_owned();
         if name.is_empty() || name.contains('*') {
-            return Err(InvalidPlace);
+            return Err(InvalidHostPattern);
         }
         Ok(if below { Self::Below(name) } else { Self::Host(name) })
     }
@@ -221,7 +221,7 @@ mod tests {
 
     #[test]
     fn a_place_is_a_host_a_domain_or_a_network() {
-        let place = |text: &str| text.parse::<Place>();
+        let place = |text: &str| text.parse::<HostPattern>();
         assert!(place("Intranet.Example.").unwrap().is_host("intranet.example"));
         assert!(!place("intranet.example").unwrap().is_host("a.intranet.example"));
         let below = place("*.intranet.example").unwrap();

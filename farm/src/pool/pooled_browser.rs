@@ -172,7 +172,7 @@ impl PooledBrowser {
                     self.kill("its renderers die while pages are opened");
                 }
             }
-            Err(PageError::Cdp(_) | PageError::Gate(_)) => {}
+            Err(PageError::Cdp(_) | PageError::PageProxy(_)) => {}
         }
         opened
     }

@@ -23,7 +23,7 @@ use super::{
 };
 use crate::{
     cdp::Session,
-    egress::Traffic,
+    egress::JobEgress,
     page::{OPEN_TIMEOUT, Page},
 };
 
@@ -65,7 +65,7 @@ pub(super) async fn deliver(
     session: &Session,
     main_frame: &str,
     source: &Source,
-    traffic: &Traffic,
+    traffic: &JobEgress,
     state: &mut watch::Receiver<LoadState>,
 ) -> Result<(), JobError> {
     let before = state.borrow().documents;
@@ -107,7 +107,7 @@ pub(super) fn navigation_refusal(
     error_text: &str,
     url: &Url,
     host: &str,
-    traffic: &Traffic,
+    traffic: &JobEgress,
 ) -> Option<Refusal> {
     let host = host.to_owned();
     let name = error_text.strip_prefix("net::ERR_").unwrap_or(error_text);
@@ -176,7 +176,7 @@ mod tests {
     async fn network_errors_are_told_apart() {
         let egress = Egress::new(&Config::default(), Arc::new(Metrics::new())).unwrap();
         let url = Url::parse("https://10.0.0.1/").unwrap();
-        let code = |error: &str, traffic: &Traffic| {
+        let code = |error: &str, traffic: &JobEgress| {
             navigation_refusal(&format!("net::ERR_{error}"), &url, "h", traffic).map(|refusal| refusal.code())
         };
         let unknown = egress.traffic("", PageStarted::default());

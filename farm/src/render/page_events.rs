@@ -32,7 +32,7 @@ use self::messages::{AttachedSession, Dialog, Failed, Finished, Lifecycle, Recei
 use super::{JobError, load::navigation_refusal, load_state::LoadState, still_image};
 use crate::{
     cdp::{CdpError, Event, Events, Session},
-    egress::Traffic,
+    egress::JobEgress,
     page::auto_attach,
 };
 
@@ -46,7 +46,7 @@ pub(super) struct PageEventHandler<'a> {
     /// The host to name when the main document cannot be fetched: the job's own, because the target of
     /// a redirect is not for the caller to learn.
     job_host: Option<&'a str>,
-    traffic: &'a Traffic,
+    traffic: &'a JobEgress,
     state: watch::Sender<LoadState>,
     requests: HashMap<String, Request>,
     /// The latest request for a main document.
@@ -82,7 +82,7 @@ impl<'a> PageEventHandler<'a> {
         main_frame: &'a str,
         tainted: &'a mut bool,
         job_host: Option<&'a str>,
-        traffic: &'a Traffic,
+        traffic: &'a JobEgress,
     ) -> (Self, watch::Receiver<LoadState>) {
         let (state, watched) = watch::channel(LoadState::new(Instant::now()));
         let handler = Self {

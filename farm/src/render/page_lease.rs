@@ -96,7 +96,7 @@ impl Drop for PageLease {
 impl From<PageError> for JobError {
     fn from(error: PageError) -> Self {
         match error {
-            PageError::Gate(error) => Self::Gate(error),
+            PageError::PageProxy(error) => Self::PageProxy(error),
             // The job has not begun, so none of these counts as an attempt to render it.
             PageError::Cdp(_) | PageError::Crashed | PageError::Hangs => Self::Stale,
         }

@@ -40,7 +40,7 @@ pub(super) async fn reset(page: &mut Page, browser: &Browser, is_still: bool) ->
     if let Some(frames) = &mut page.frames {
         frames.finish().await?;
     }
-    if page.tainted || page.gate.is_used() {
+    if page.tainted || page.proxy.is_used() {
         return Ok(false);
     }
     let collect = page.jobs.is_multiple_of(COLLECT_EVERY);
@@ -67,7 +67,7 @@ pub(super) async fn reset(page: &mut Page, browser: &Browser, is_still: bool) ->
         }
     }
     let heap = heap.await?;
-    Ok(!page.gate.is_used()
+    Ok(!page.proxy.is_used()
         && heap.total_size + heap.embedder_heap_used_size + heap.backing_storage_size < MAX_HEAP_BYTES)
 }
 

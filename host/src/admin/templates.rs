@@ -1,12 +1,12 @@
 //! Saved templates.
 //!
-//! Invariant: a template is saved as [`platen_shared::saved`] makes it, as the dashboard does too.
+//! Invariant: a template is saved as [`platen_shared::template_record`] makes it, as the dashboard does too.
 
 use platen_shared::{
     id::{AccountId, TemplateId},
     name::Name,
-    saved::{self, Saved},
     template,
+    template_record::{self, TemplateRecord},
 };
 use serde::Serialize;
 
@@ -54,12 +54,12 @@ pub(crate) async fn put(
     html: &str,
     id: Option<&str>,
 ) -> Result<Template, AdminError> {
-    let columns = Saved::new(Name::parse(name)?, html)?;
+    let columns = TemplateRecord::new(Name::parse(name)?, html)?;
     let account = accounts::find(database, account).await?;
     let new_id = TemplateId::from_random(random()?);
     let (sql, action, id) = match id {
-        None => (saved::INSERT, "created template", new_id.as_str()),
-        Some(id) => (saved::UPDATE, "saved template", id),
+        None => (template_record::INSERT, "created template", new_id.as_str()),
+        Some(id) => (template_record::UPDATE, "saved template", id),
     };
     let parameters = vec![
         account.id.as_str().into(),

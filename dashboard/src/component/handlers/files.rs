@@ -2,16 +2,16 @@
 
 use crate::{
     assets,
-    component::{answer::Answer, fault::Fault, visit::Visit},
+    component::{answer::Answer, page_error::PageError, request_head::RequestHead},
 };
 
-pub(in crate::component) fn asset(visit: &Visit, name: &str) -> Result<Answer, Fault> {
-    if visit.is_post || visit.is_odd {
-        return Err(Fault::Method);
+pub(in crate::component) fn asset(head: &RequestHead, name: &str) -> Result<Answer, PageError> {
+    if head.is_post || head.is_odd {
+        return Err(PageError::Method);
     }
-    let asset = assets::find(name).ok_or(Fault::NotFound)?;
+    let asset = assets::find(name).ok_or(PageError::NotFound)?;
     let tag = format!("\"{name}\"");
-    if visit.none_match.as_deref() == Some(tag.as_str()) {
+    if head.none_match.as_deref() == Some(tag.as_str()) {
         return Ok(Answer::file(asset.content_type, Vec::new()).status(304).with("etag", tag));
     }
     let answer = if asset.is_frame {

@@ -19,7 +19,7 @@ fn url(text: &str) -> Url {
     text.parse().unwrap()
 }
 
-async fn verdict(traffic: &Traffic, text: &str) -> Verdict {
+async fn verdict(traffic: &JobEgress, text: &str) -> Verdict {
     traffic.decide(&host_port(&url(text)).unwrap()).await.verdict
 }
 
@@ -148,16 +148,16 @@ async fn the_port_of_a_gate_is_own_while_it_is_open() {
         config.egress.ports = "1-65535".parse().unwrap();
     });
     let traffic = egress.traffic("job", PageStarted::default());
-    for gate in [egress.gate().await.unwrap(), egress.dead_end().await.unwrap()] {
-        let address = gate.address();
+    for proxy in [egress.proxy().await.unwrap(), egress.dead_end().await.unwrap()] {
+        let address = proxy.address();
         // A listener on another address may have the same number.
         egress.forbid_port(url(&address).port().unwrap());
         assert_eq!(verdict(&traffic, &address).await, Verdict::OwnPort);
-        drop(gate);
+        drop(proxy);
         assert_eq!(verdict(&traffic, &address).await, Verdict::OwnPort);
     }
-    let gate = egress.gate().await.unwrap();
-    let address = gate.address();
-    drop(gate);
+    let proxy = egress.proxy().await.unwrap();
+    let address = proxy.address();
+    drop(proxy);
     assert_eq!(verdict(&traffic, &address).await, Verdict::Operator);
 }

@@ -6,7 +6,7 @@
 
 use crate::{limits, name::Name, template};
 
-/// Inserts a template: id, account, then the columns of [`Saved`], then the time. Samples too.
+/// Inserts a template: id, account, then the columns of [`TemplateRecord`], then the time. Samples too.
 pub const INSERT: &str = "INSERT INTO templates \
     (account_id, id, name, packed_html, placeholders, created_at, updated_at, samples) \
     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?6, coalesce(?7, '{}')) RETURNING id";
@@ -17,7 +17,7 @@ pub const UPDATE: &str = "UPDATE templates SET name = ?3, packed_html = ?4, plac
 
 /// A template's columns.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Saved {
+pub struct TemplateRecord {
     /// Its name.
     pub name: Name,
     /// Its markup, packed.
@@ -31,7 +31,7 @@ pub struct Saved {
 #[error("a template is not empty and has at most {} bytes", limits::HTML_BYTES)]
 pub struct BadMarkup;
 
-impl Saved {
+impl TemplateRecord {
     /// Makes the columns.
     ///
     /// # Errors
@@ -52,11 +52,11 @@ mod tests {
     #[test]
     fn the_columns_belong_together() {
         let name = Name::parse("n").unwrap();
-        let saved = Saved::new(name.clone(), "{{ b }}{{ a }}").unwrap();
+        let saved = TemplateRecord::new(name.clone(), "{{ b }}{{ a }}").unwrap();
         assert_eq!(saved.placeholders, r#"["a","b"]"#);
         assert_eq!(template::unpack(&saved.packed_html).unwrap(), "{{ b }}{{ a }}");
         for bad in [String::new(), "x".repeat(limits::HTML_BYTES + 1)] {
-            assert_eq!(Saved::new(name.clone(), &bad), Err(BadMarkup));
+            assert_eq!(TemplateRecord::new(name.clone(), &bad), Err(BadMarkup));
         }
     }
 }

@@ -17,18 +17,18 @@ use tokio::{
 };
 use url::Host;
 
-use super::traffic::Traffic;
+use super::job_egress::JobEgress;
 
 /// A counted connection.
 #[derive(Debug)]
-pub(super) struct Metered {
+pub(super) struct CountingStream {
     stream: TcpStream,
-    traffic: Arc<Traffic>,
+    traffic: Arc<JobEgress>,
     place: (Host<String>, u16),
 }
 
-impl Metered {
-    pub(super) fn new(stream: TcpStream, traffic: Arc<Traffic>, place: (Host<String>, u16)) -> Self {
+impl CountingStream {
+    pub(super) fn new(stream: TcpStream, traffic: Arc<JobEgress>, place: (Host<String>, u16)) -> Self {
         Self { stream, traffic, place }
     }
 
@@ -37,7 +37,7 @@ impl Metered {
     }
 }
 
-impl AsyncRead for Metered {
+impl AsyncRead for CountingStream {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -49,7 +49,7 @@ impl AsyncRead for Metered {
     }
 }
 
-impl AsyncWrite for Metered {
+impl AsyncWrite for CountingStream {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -81,7 +81,7 @@ impl AsyncWrite for Metered {
     }
 }
 
-impl Connection for Metered {
+impl Connection for CountingStream {
     fn connected(&self) -> Connected {
         Connected::new()
     }

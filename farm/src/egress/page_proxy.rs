@@ -32,11 +32,14 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 use url::Host;
 
-use super::{Egress, dial, forward::Forwarder, meter::Metered, traffic::Traffic, verdict::Verdict};
+use super::{
+    Egress, counting_stream::CountingStream, dial, forward::Forwarder, job_egress::JobEgress,
+    verdict::Verdict,
+};
 
 /// A port. It is closed when dropped, and everything that came through it is cut.
 #[derive(Debug)]
-pub(crate) struct Gate {
+pub(crate) struct PageProxy {
     port: u16,
     shared: Arc<Shared>,
     listening: JoinHandle<()>,
@@ -55,20 +58,20 @@ struct Shared {
 /// The job that has the page.
 #[derive(Debug)]
 struct Holder {
-    traffic: Arc<Traffic>,
+    traffic: Arc<JobEgress>,
     ended: CancellationToken,
     /// Made by the first plain request: most jobs make none.
     forwarder: OnceLock<Forwarder>,
 }
 
-/// The right of a job to go through a gate, until it is dropped.
+/// The right of a job to go through a proxy, until it is dropped.
 #[derive(Debug)]
 pub(crate) struct Pass {
     shared: Arc<Shared>,
     ended: CancellationToken,
 }
 
-impl Gate {
+impl PageProxy {
     pub(super) async fn open(egress: &Egress, jobless: Verdict) -> io::Result<Self> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
         let port = listener.local_addr()?.port();
@@ -90,7 +93,7 @@ impl Gate {
     }
 
     /// Lets a job through.
-    pub(crate) fn admit(&self, traffic: &Arc<Traffic>) -> Pass {
+    pub(crate) fn admit(&self, traffic: &Arc<JobEgress>) -> Pass {
         let ended = CancellationToken::new();
         let holder =
             Holder { traffic: Arc::clone(traffic), ended: ended.clone(), forwarder: OnceLock::new() };
@@ -104,7 +107,7 @@ impl Gate {
     }
 }
 
-impl Drop for Gate {
+impl Drop for PageProxy {
     fn drop(&mut self) {
         self.listening.abort();
         self.shared.closed.cancel();
@@ -215,7 +218,7 @@ async fn answer(
 }
 
 /// Carries bytes between a page and a host until one of them, or the job, ends.
-async fn carry(request: Request<Incoming>, mut origin: Metered, holder: Arc<Holder>) {
+async fn carry(request: Request<Incoming>, mut origin: CountingStream, holder: Arc<Holder>) {
     let carrying = async {
         if let Ok(page) = hyper::upgrade::on(request).await {
             let _ = tokio::io::copy_bidirectional(&mut TokioIo::new(page), &mut origin).await;

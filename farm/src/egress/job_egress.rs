@@ -4,7 +4,7 @@
 //! cannot be public when it is judged and something else when it is dialled; a job that has used up
 //! its share gets nothing more; the outcome of a connection is kept by host and port, so that the
 //! failure of one host never stands for another's. Not here: dialling (dial), whose connection it is
-//! (gate).
+//! (proxy).
 
 use std::{
     collections::HashMap,
@@ -38,7 +38,7 @@ type Lookup = Shared<BoxFuture<'static, Result<Arc<[IpAddr]>, NameServerFailed>>
 
 /// One job's account.
 #[derive(Debug)]
-pub(crate) struct Traffic {
+pub(crate) struct JobEgress {
     egress: Egress,
     job: String,
     until: Instant,
@@ -68,7 +68,7 @@ pub(super) struct Decision {
     pub(super) addresses: Vec<IpAddr>,
 }
 
-impl Traffic {
+impl JobEgress {
     pub(super) fn new(egress: Egress, job: &str, page_started: PageStarted) -> Self {
         let until = Instant::now() + egress.0.limits.time;
         Self {

@@ -7,13 +7,13 @@ use std::error::Error;
 
 use super::{answer::Answer, settings::SettingsError};
 use crate::{
-    pages::{Message, Section, Shell},
+    pages::{Layout, Message, Section},
     store::StoreError,
 };
 
 /// A request that was not carried out.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum Fault {
+pub(super) enum PageError {
     /// No such page, or nothing of this account's by that id.
     #[error("There is no such page, or it is not yours.")]
     NotFound,
@@ -61,7 +61,7 @@ pub(super) enum Fault {
     Page(#[from] askama::Error),
 }
 
-impl Fault {
+impl PageError {
     fn status(&self) -> u16 {
         match self {
             Self::NotFound => 404,
@@ -104,7 +104,7 @@ impl Fault {
         if matches!(self, Self::SignInFirst) {
             return Answer::redirect("/dashboard/sign-in");
         }
-        let shell = Shell {
+        let layout = Layout {
             title: self.title().to_owned(),
             form_token: String::new(),
             person: None,
@@ -115,7 +115,7 @@ impl Fault {
             Self::NoAccount => ("/dashboard/operator", "Operator’s page"),
             _ => ("/dashboard", "To the dashboard"),
         };
-        let page = Message { shell, text: self.to_string(), onward };
+        let page = Message { layout, text: self.to_string(), onward };
         Answer::page(&page)
             .map_or_else(|_| Answer::text(500, "Internal error"), |page| page.status(self.status()))
     }

@@ -7,7 +7,7 @@ use spin_sdk::wasip3::http::types::{Fields, Method, Request};
 use crate::{cookies, form::Form};
 
 /// The head of a request.
-pub(super) struct Visit {
+pub(super) struct RequestHead {
     pub(super) is_post: bool,
     /// Neither GET, HEAD nor POST.
     pub(super) is_odd: bool,
@@ -29,7 +29,7 @@ pub(super) struct Visit {
 /// Most of a browser's name that is kept.
 const AGENT_CHARS: usize = 200;
 
-impl Visit {
+impl RequestHead {
     pub(super) fn of(request: &Request) -> Self {
         let headers = request.get_headers();
         let method = request.get_method();
