@@ -95,8 +95,85 @@ ensure_npm() {
   command -v npm >/dev/null || apt_install nodejs npm
 }
 
+# cargo_build ARGUMENT...: `cargo build` that shows how far it is. Warnings and errors are printed
+# as they come.
+cargo_build() {
+  cargo build --locked "$@" 2>&1 | {
+    local line count=0 pending=
+    while IFS= read -r line; do
+      case "$line" in
+        *" Compiling "*)
+          count=$((count + 1))
+          if [ -t 1 ]; then
+            pending=yes
+            printf '\r\033[K    compiled %s crates, now %s' "$count" "${line##* Compiling }"
+          elif [ $((count % 50)) = 0 ]; then
+            printf '    compiled %s crates\n' "$count"
+          fi
+          ;;
+        *" Downloaded "* | *" Downloading "* | *" Locking "* | *" Updating "* | *" Finished "* | *" Blocking "*) ;;
+        *) printf '%s%s\n' "${pending:+$'\n'}" "$line" && pending= ;;
+      esac
+    done
+    [ -z "$pending" ] || printf '\r\033[K'
+  }
+}
+
 # The WebAssembly components, at the path spin.toml names.
 build_components() {
   say "building the components (WebAssembly)"
-  cargo build --quiet --locked -p platen-edge -p platen-dashboard --profile component --target wasm32-wasip2
+  cargo_build -p platen-edge -p platen-dashboard --profile component --target wasm32-wasip2
+}
+
+# listen_address VALUE NAME: VALUE as ADDRESS:PORT. Takes a port (8080, :8080), and localhost and
+# other host names in place of an address.
+listen_address() {
+  local value=$1 name=$2 host port
+  case "$value" in
+    *:*) host=${value%:*} port=${value##*:} ;;
+    *) host=127.0.0.1 port=$value ;;
+  esac
+  case "$host" in
+    "") host=0.0.0.0 ;;
+    localhost) host=127.0.0.1 ;;
+    \[*\]) ;;
+    *[!0-9.]*)
+      host=$(getent ahostsv4 "$host" | sed -n '1s/ .*//p')
+      [ -n "$host" ] || fail "$name is \"$value\", but this machine knows no address of that host. Use an address and a port, such as 127.0.0.1:3100."
+      ;;
+  esac
+  case "$port" in
+    "" | *[!0-9]* | ??????*) port=0 ;;
+  esac
+  [ "$port" -ge 1 ] && [ "$port" -le 65535 ] ||
+    fail "$name is \"$value\", but must be a port or an address and a port, such as 3100 or 127.0.0.1:3100."
+  printf '%s:%s' "$host" "$((10#$port))"
+}
+
+# listens ADDRESS:PORT: whether a process accepts connections there.
+listens() {
+  local host=${1%:*} port=${1##*:}
+  host=${host#[} host=${host%]}
+  case "$host" in 0.0.0.0) host=127.0.0.1 ;; ::) host=::1 ;; esac
+  (exec 3<>"/dev/tcp/$host/$port") 2>/dev/null
+}
+
+# A process is identified by its number and its start time, because numbers are used again.
+process_identity() {
+  local stat
+  stat=$(cat "/proc/$1/stat" 2>/dev/null) || return 1
+  # The 22nd field; the second, the name, may contain spaces.
+  set -- "$1" ${stat##*) }
+  printf '%s %s' "$1" "${21}"
+}
+
+# record_process PID FILE: makes FILE name this process.
+record_process() { process_identity "$1" >"$2"; }
+
+# recorded_process FILE: prints the number of the process that FILE names; fails if it has ended.
+recorded_process() {
+  local pid started
+  read -r pid started 2>/dev/null <"$1" || [ -n "${pid:-}" ] || return 1
+  [ -n "$started" ] && [ "$(process_identity "$pid")" = "$pid $started" ] || return 1
+  printf '%s' "$pid"
 }
