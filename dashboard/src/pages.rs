@@ -1,95 +1,94 @@
-//! Every page, as a typed template: what it shows, nothing about where that comes from.
+//! The pages as typed askama templates (`dashboard/templates/`).
 //!
-//! Invariant: whatever somebody typed is escaped by the template engine; nothing here marks a text
-//! as safe. The templates are in `templates/`.
+//! Invariant: askama escapes all text; no text is marked as safe.
 
-pub mod entry;
 pub mod keys;
 pub mod operator;
-pub mod person;
+pub mod profile;
+pub mod sign_in;
 pub mod templates;
 pub mod usage;
 
 use askama::Template;
 
-/// What surrounds every page.
+/// What all pages share: head, navigation, notice.
 #[derive(Debug, Clone)]
 pub struct Layout {
-    /// The page's title.
+    /// The title of the document.
     pub title: String,
-    /// The token of every form on the page.
+    /// The value of [`crate::csrf::FIELD`] in every form of the page.
     pub form_token: String,
-    /// Who is signed in.
-    pub person: Option<Person>,
-    /// The confirmation of what was just done.
+    /// The signed-in user.
+    pub user: Option<HeaderUser>,
+    /// The confirmation of the last action.
     pub notice: Option<&'static str>,
-    /// Where in the menu the page is.
+    /// The navigation entry to highlight.
     pub section: Section,
 }
 
-/// Who is signed in, for the page's head.
+/// The signed-in user, as the header shows them.
 #[derive(Debug, Clone)]
-pub struct Person {
-    /// The e-mail address.
+pub struct HeaderUser {
+    /// Shown as the tooltip of “Profile”.
     pub email: String,
-    /// The account's name.
+    /// Name of the current account.
     pub account: Option<String>,
-    /// The account is disabled.
+    /// Whether that account is disabled.
     pub account_disabled: bool,
-    /// May see the operator's pages.
+    /// Whether the operator's pages are shown.
     pub operator: bool,
 }
 
-/// The entries of the menu.
+/// An entry of the navigation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Section {
-    /// API Keys.
+    /// API keys.
     Keys,
     /// Templates.
     Templates,
     /// Usage.
     Usage,
-    /// Accounts and the audit log.
+    /// Accounts, operators and the audit log.
     Operator,
-    /// The person's own page.
-    You,
-    /// None of them.
-    Outside,
+    /// The user's password and sessions.
+    Profile,
+    /// No entry: sign-in, invites, errors.
+    None,
 }
 
 impl Layout {
-    /// The value of `aria-current` for an entry of the menu, by its name in [`Section`].
+    /// The value of `aria-current` for the entry of this name in [`Section`].
     fn current(&self, entry: &str) -> &'static str {
         if format!("{:?}", self.section) == entry { "page" } else { "false" }
     }
 }
 
-/// A page that says one thing, such as an error.
+/// A page with one message, such as an error.
 #[derive(Debug, Template)]
 #[template(path = "message.html")]
-pub struct Message {
-    /// What surrounds it.
+pub struct MessagePage {
+    /// Shared parts.
     pub layout: Layout,
-    /// What it says.
+    /// The message.
     pub text: String,
-    /// Where to go from here, and what the link says.
-    pub onward: (&'static str, &'static str),
+    /// Path and text of the link.
+    pub link: (&'static str, &'static str),
 }
 
-/// A page that asks before something is deleted.
+/// A page that asks for confirmation before something is deleted.
 #[derive(Debug, Template)]
 #[template(path = "confirm.html")]
-pub struct Confirm {
-    /// What surrounds it.
+pub struct ConfirmPage {
+    /// Shared parts.
     pub layout: Layout,
-    /// What is asked.
+    /// The heading.
     pub question: String,
-    /// What will follow.
+    /// What the action does.
     pub consequence: &'static str,
-    /// What the button says.
+    /// Text of the button.
     pub button: &'static str,
-    /// Where the answer goes.
+    /// Path that the form is posted to.
     pub action: String,
-    /// Where to go instead.
-    pub back: String,
+    /// Path of “Cancel”.
+    pub cancel: String,
 }

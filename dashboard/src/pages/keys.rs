@@ -5,47 +5,47 @@ use askama::Template;
 use super::Layout;
 use crate::{clock::Timestamp, form::Field};
 
-/// How long a key for one click is good.
+/// Lifetime of the key that “Render” uses.
 pub const RENDER_KEY_SECONDS: i64 = 60;
 
-/// A key's record.
+/// A key in the list.
 #[derive(Debug, Clone)]
 pub struct Key {
-    /// Its id.
+    /// Id for addresses of forms.
     pub id: String,
-    /// Its name.
+    /// Name given by the user.
     pub name: String,
-    /// Its first characters.
+    /// First characters of the secret.
     pub prefix: String,
-    /// When it was made.
+    /// Time of creation.
     pub created: Timestamp,
-    /// When it was last used.
+    /// Time of the last request with it.
     pub last_used: Option<Timestamp>,
-    /// It is refused.
+    /// Whether requests with it are refused.
     pub disabled: bool,
 }
 
-/// A key just made, and how it is used.
+/// A key just created, shown once with an example.
 #[derive(Debug, Clone)]
 pub struct NewKey {
-    /// Its name.
+    /// Name given by the user.
     pub name: String,
     /// The secret.
     pub key: String,
-    /// Where the server is, as the browser sees it.
+    /// Scheme and host of the server, for the curl command.
     pub base_url: String,
 }
 
-/// The page.
+/// The list of keys with a form for a new one.
 #[derive(Debug, Template)]
 #[template(path = "keys.html")]
-pub struct Keys {
-    /// What surrounds it.
+pub struct KeysPage {
+    /// Shared parts.
     pub layout: Layout,
-    /// The keys.
+    /// All keys of the account, newest first.
     pub keys: Vec<Key>,
-    /// The key that is shown this once.
+    /// The key just created.
     pub new: Option<NewKey>,
-    /// The name of the one to make.
+    /// Name of the key to create.
     pub name: Field,
 }

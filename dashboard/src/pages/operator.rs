@@ -1,27 +1,27 @@
-//! The operator's pages.
+//! The operator's pages: accounts, users, the audit log.
 
 use askama::Template;
 
 use super::Layout;
 use crate::{clock::Timestamp, form::Field};
 
-/// An account.
+/// An account in the list, and on its page.
 #[derive(Debug, Clone)]
 pub struct Account {
-    /// Its id.
+    /// Id for addresses.
     pub id: String,
-    /// Its name.
+    /// Unique name.
     pub name: String,
-    /// Attempts a month; `None` is unlimited.
+    /// Attempts per month; `None` is unlimited.
     pub quota: Option<u64>,
     /// Attempts this month.
     pub attempts: u64,
-    /// Its keys are refused.
+    /// Whether its keys are refused.
     pub disabled: bool,
-    /// When it was made.
+    /// Time of creation.
     pub created: Timestamp,
-    /// How many people are in it.
-    pub people: u32,
+    /// Number of its users.
+    pub members: u32,
 }
 
 impl Account {
@@ -30,101 +30,101 @@ impl Account {
     }
 }
 
-/// Reads a quota: a whole number, or nothing or `unlimited` for none.
+/// Parses a quota: a whole number; empty or `unlimited` for no limit.
 ///
 /// # Errors
-/// What is wrong, for the page.
+/// The error text for the form.
 pub fn parse_quota(text: &str) -> Result<Option<u32>, &'static str> {
     match text.trim() {
         "" | "unlimited" => Ok(None),
         number => number
             .parse()
             .map(Some)
-            .map_err(|_| "A quota is a whole number up to 4294967295, or empty for unlimited"),
+            .map_err(|_| "Enter a whole number up to 4294967295, or leave the quota empty for no limit"),
     }
 }
 
-/// Somebody in an account.
+/// A user of an account, or an operator.
 #[derive(Debug, Clone)]
-pub struct Person {
-    /// Their id.
+pub struct User {
+    /// Id for addresses.
     pub id: String,
-    /// Their e-mail address.
+    /// Address that they sign in with.
     pub email: String,
-    /// They are an operator.
+    /// Whether they are an operator.
     pub operator: bool,
-    /// When they came.
-    pub since: Timestamp,
-    /// When they were last seen.
-    pub seen: Option<Timestamp>,
-    /// It is who looks at the page.
-    pub is_you: bool,
+    /// Time of creation.
+    pub created: Timestamp,
+    /// Last use of a session; `None` without sessions.
+    pub last_seen: Option<Timestamp>,
+    /// Whether this is the user who views the page.
+    pub is_current: bool,
 }
 
-/// A line of the audit log.
+/// An entry of the audit log.
 #[derive(Debug, Clone)]
-pub struct Entry {
-    /// Its place in the log.
+pub struct AuditEntry {
+    /// Position in the log, for paging.
     pub id: i64,
-    /// When.
+    /// Time of the action.
     pub at: Timestamp,
-    /// Who.
+    /// E-mail address of the user, or `command line`.
     pub actor: String,
-    /// In which account.
+    /// Name of the account, if the action belongs to one.
     pub account: Option<String>,
-    /// Did what.
+    /// The action, such as `created key`.
     pub action: String,
-    /// To what.
+    /// Name or address of what was changed.
     pub subject: String,
 }
 
-/// The list of accounts.
+/// The list of accounts and operators.
 #[derive(Debug, Template)]
 #[template(path = "accounts.html")]
-pub struct Accounts {
-    /// What surrounds it.
+pub struct AccountsPage {
+    /// Shared parts.
     pub layout: Layout,
-    /// The accounts.
+    /// All accounts, by name.
     pub accounts: Vec<Account>,
-    /// Everybody who sees this page.
-    pub operators: Vec<Person>,
-    /// The name of the one to make.
+    /// All operators, by e-mail address.
+    pub operators: Vec<User>,
+    /// Name of the account to create.
     pub name: Field,
-    /// Its quota.
+    /// Quota of the account to create.
     pub quota: Field,
 }
 
-/// One account.
+/// The page of one account.
 #[derive(Debug, Template)]
 #[template(path = "account.html")]
-pub struct OneAccount {
-    /// What surrounds it.
+pub struct AccountPage {
+    /// Shared parts.
     pub layout: Layout,
-    /// The account.
+    /// The account as stored.
     pub account: Account,
-    /// Its people.
-    pub people: Vec<Person>,
-    /// Its name, to be changed.
+    /// Its users, by e-mail address.
+    pub members: Vec<User>,
+    /// The form that renames it.
     pub name: Field,
-    /// Its quota, to be changed.
+    /// The form that changes its quota.
     pub quota: Field,
-    /// Whom to invite.
+    /// The form that invites a user.
     pub email: Field,
-    /// The link of an invite just made.
+    /// The link of the invite just created.
     pub link: Option<String>,
-    /// The operator works in this account.
-    pub is_joined: bool,
+    /// Whether it is the operator's current account.
+    pub is_current: bool,
 }
 
 /// The audit log.
 #[derive(Debug, Template)]
-#[template(path = "audit.html")]
-pub struct Audit {
-    /// What surrounds it.
+#[template(path = "audit_log.html")]
+pub struct AuditLogPage {
+    /// Shared parts.
     pub layout: Layout,
-    /// The entries, the newest first.
-    pub entries: Vec<Entry>,
-    /// Where the next page begins.
+    /// One page of entries, newest first.
+    pub entries: Vec<AuditEntry>,
+    /// The `before` parameter of the next page, if there is one.
     pub next: Option<i64>,
 }
 
@@ -133,7 +133,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn quotas_are_numbers_or_nothing() {
+    fn a_quota_is_a_whole_number_or_unlimited() {
         assert_eq!(parse_quota(" 10 "), Ok(Some(10)));
         assert_eq!(parse_quota(""), Ok(None));
         assert_eq!(parse_quota("unlimited"), Ok(None));

@@ -1,4 +1,4 @@
-//! Saved templates.
+//! Saved templates: the list, the editor, the versions.
 
 use std::collections::BTreeMap;
 
@@ -7,96 +7,96 @@ use platen_shared::{id::TemplateId, template};
 use super::Layout;
 use crate::{clock::Timestamp, form::Field};
 
-/// Values to try a template with, by placeholder.
+/// Sample values by placeholder.
 pub type Samples = BTreeMap<String, String>;
 
-/// A template in a list.
+/// A template in the list.
 #[derive(Debug, Clone)]
-pub struct Listed {
-    /// Its id.
+pub struct TemplateSummary {
+    /// The `templateId` of requests.
     pub id: String,
-    /// Its name.
+    /// Name given by the user.
     pub name: String,
-    /// The names its markup uses.
+    /// Names of the placeholders in its markup.
     pub placeholders: Vec<String>,
-    /// When it was last saved.
+    /// Time of the last save.
     pub updated: Timestamp,
 }
 
-/// A template.
+/// A template with its markup.
 #[derive(Debug, Clone)]
 pub struct Template {
-    /// Its id.
+    /// The `templateId` of requests.
     pub id: TemplateId,
-    /// Its name.
+    /// Name given by the user.
     pub name: String,
-    /// Its markup.
+    /// The markup with placeholders.
     pub html: String,
-    /// Values to try it with.
+    /// Values for the preview and for “Render”.
     pub samples: Samples,
-    /// When it was last saved.
+    /// Time of the last save.
     pub updated: Timestamp,
-    /// How many earlier versions there are.
+    /// Number of earlier versions.
     pub versions: u32,
 }
 
-/// An earlier version.
+/// An earlier version of a template.
 #[derive(Debug, Clone)]
 pub struct Version {
-    /// Its number.
+    /// Counts from 1.
     pub number: u32,
-    /// The template's name then.
+    /// Name of the template in this version.
     pub name: String,
-    /// When it was saved.
+    /// Time at which this version was saved.
     pub saved: Timestamp,
-    /// The markup; empty in a list.
+    /// The markup; empty in the list.
     pub html: String,
 }
 
-/// The list.
+/// The list of templates.
 #[derive(Debug, askama::Template)]
 #[template(path = "templates.html")]
-pub struct List {
-    /// What surrounds it.
+pub struct TemplatesPage {
+    /// Shared parts.
     pub layout: Layout,
-    /// What was searched for.
+    /// The search text; empty for all templates.
     pub search: String,
-    /// The templates found.
-    pub templates: Vec<Listed>,
+    /// The templates found, last saved first.
+    pub templates: Vec<TemplateSummary>,
 }
 
-/// A template's page with its editor; without a template, the page of a new one.
+/// The editor of a saved or a new template.
 #[derive(Debug, askama::Template)]
 #[template(path = "template.html")]
-pub struct Editor {
-    /// What surrounds it.
+pub struct EditorPage {
+    /// Shared parts.
     pub layout: Layout,
-    /// The saved template.
-    pub saved: Option<Saved>,
-    /// The name.
+    /// The saved template; `None` for a new one.
+    pub saved: Option<SavedTemplate>,
+    /// Name in the form.
     pub name: Field,
-    /// The markup.
+    /// Markup in the form.
     pub html: Field,
-    /// Placeholder and value.
+    /// Placeholders of the markup with their sample values.
     pub samples: Vec<(String, String)>,
-    /// What is wrong with the sample values; empty if nothing is.
+    /// The error of the sample values; empty if they are valid.
     pub samples_error: String,
 }
 
-/// What is known of a template that is saved.
+/// What the editor shows of a saved template besides the form.
 #[derive(Debug, Clone)]
-pub struct Saved {
-    /// Its id.
+pub struct SavedTemplate {
+    /// The `templateId` of requests.
     pub id: String,
-    /// When it was last saved.
+    /// Time of the last save.
     pub updated: Timestamp,
-    /// How many earlier versions there are.
+    /// Number of earlier versions.
     pub versions: u32,
-    /// A ready curl line.
+    /// A curl command that renders it with its sample values.
     pub curl: String,
 }
 
-impl Editor {
+impl EditorPage {
     fn action(&self) -> String {
         match &self.saved {
             Some(saved) => format!("/dashboard/templates/{}", saved.id),
@@ -105,14 +105,14 @@ impl Editor {
     }
 }
 
-/// The placeholders of a markup with the values there are for them.
+/// The placeholders of the markup, each with its sample value or an empty one.
 #[must_use]
 pub fn with_samples(html: &str, samples: &Samples) -> Vec<(String, String)> {
     let value = |name: &String| samples.get(name).cloned().unwrap_or_default();
     template::placeholders(html).into_iter().map(|name| (name.clone(), value(&name))).collect()
 }
 
-/// A ready curl line. Within single quotes of a layout, so that no value ends the text.
+/// A curl command that renders a template. The body is quoted for a POSIX shell, so no value can end it.
 #[must_use]
 pub fn curl(base_url: &str, id: &str, html: &str, samples: &Samples) -> String {
     let variables: BTreeMap<String, String> = with_samples(html, samples).into_iter().collect();
@@ -124,34 +124,34 @@ pub fn curl(base_url: &str, id: &str, html: &str, samples: &Samples) -> String {
     )
 }
 
-/// The list of a template's versions.
+/// The earlier versions of a template.
 #[derive(Debug, askama::Template)]
 #[template(path = "versions.html")]
-pub struct Versions {
-    /// What surrounds it.
+pub struct VersionsPage {
+    /// Shared parts.
     pub layout: Layout,
-    /// The template's id.
+    /// Id of the template.
     pub id: String,
-    /// The template's name.
+    /// Name of the template.
     pub name: String,
-    /// The versions, the newest first.
+    /// The versions, newest first.
     pub versions: Vec<Version>,
 }
 
-/// One version.
+/// One earlier version of a template.
 #[derive(Debug, askama::Template)]
 #[template(path = "version.html")]
-pub struct OneVersion {
-    /// What surrounds it.
+pub struct VersionPage {
+    /// Shared parts.
     pub layout: Layout,
-    /// The template's id.
+    /// Id of the template.
     pub id: String,
-    /// The version.
+    /// The version with its markup.
     pub version: Version,
 }
 
-/// The markup a new template begins with.
-pub const FIRST_MARKUP: &str = "<!doctype html>\n<meta charset=\"utf-8\">\n<style>\n  body { font: 16px/1.5 sans-serif; margin: 3rem; }\n  h1 { color: #2743d2; }\n</style>\n<h1>Hello {{ name }}</h1>\n<p>This is your first template.</p>\n";
+/// The markup of a new template.
+pub const INITIAL_HTML: &str = "<!doctype html>\n<meta charset=\"utf-8\">\n<style>\n  body { font: 16px/1.5 sans-serif; margin: 3rem; }\n  h1 { color: #2743d2; }\n</style>\n<h1>Hello {{ name }}</h1>\n<p>This is your first template.</p>\n";
 
 #[cfg(test)]
 mod tests {
@@ -160,7 +160,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_curl_line_cannot_be_broken_out_of() {
+    fn values_cannot_end_the_quotes_of_the_curl_command() {
         let samples =
             Samples::from([("a".into(), "'; rm -rf ~; '\"$(x)".into()), ("unused".into(), "u".into())]);
         let line = curl("https://p.example", "tpl_x", "{{ a }}", &samples);
@@ -169,20 +169,20 @@ mod tests {
     }
 
     #[test]
-    fn what_was_typed_is_escaped() {
+    fn user_input_is_escaped() {
         let layout = Layout {
             title: "</title><script>alert(1)</script>".into(),
             form_token: "t".into(),
-            person: None,
+            user: None,
             notice: None,
             section: super::super::Section::Templates,
         };
         let xss = "</textarea><script>alert(1)</script>";
-        let page = Editor {
+        let page = EditorPage {
             layout,
             saved: None,
-            name: Field::wrong(xss, xss),
-            html: Field::of(xss),
+            name: Field::invalid(xss, xss),
+            html: Field::valid(xss),
             samples: vec![(xss.to_owned(), xss.to_owned())],
             samples_error: xss.to_owned(),
         };

@@ -1,21 +1,21 @@
-//! The person's own page.
+//! The profile page: the password and the sessions of the user.
 
 use platen_component::platform;
 
-use super::entry;
+use super::sign_in;
 use crate::{
     component::{
         answer::Answer,
-        context::{Context, done},
+        context::{Context, redirect_if_found, redirect_with_notice},
         page_error::PageError,
     },
     form::{Field, Form},
-    pages::{Section, person::You},
+    pages::{Section, profile::ProfilePage},
     password::Password,
     throttle::{self, Subject},
 };
 
-const PAGE: &str = "/dashboard/you";
+const PATH: &str = "/dashboard/you";
 
 pub(in crate::component) async fn page(c: &Context<'_>) -> Result<Answer, PageError> {
     show(c, Field::default(), (Field::default(), Field::default())).await
@@ -23,48 +23,45 @@ pub(in crate::component) async fn page(c: &Context<'_>) -> Result<Answer, PageEr
 
 pub(in crate::component) async fn change_password(c: &Context<'_>, form: &Form) -> Result<Answer, PageError> {
     let current_user = c.current_user()?;
-    let none = || (Field::default(), Field::default());
     let field = |name| form.get(name).unwrap_or_default();
-    // Whoever sits at an open browser may not guess without end either.
+    let current_error = |error: &str| show(c, Field::invalid("", error), Default::default());
+    // Counted like sign-ins, because an open browser must not allow unlimited guesses either.
     let subject = Subject::email(&current_user.email);
     if let Some(seconds) = c.store.count_try(&subject).await? {
-        return Ok(show(c, Field::wrong("", &throttle::wait_text(seconds)), none()).await?.status(429));
+        return Ok(current_error(&throttle::wait_message(seconds)).await?.status(429));
     }
     let stored = c.store.credentials(&current_user.email).await?;
-    if !Password::typed(field("current")).matches(stored.as_ref().map(|(_, hash)| hash.as_str())) {
-        return Ok(show(c, Field::wrong("", "This is not your password"), none()).await?.status(422));
+    if !Password::entered(field("current")).matches(stored.as_ref().map(|(_, hash)| hash.as_str())) {
+        return Ok(current_error("The current password is incorrect").await?.status(422));
     }
     c.store.forget_tries(&subject, &Subject::address("")).await?;
     match Password::new(field("password"), field("again"), &current_user.email) {
         Ok(password) => {
             c.store.set_password(current_user, &password.hash(platform::random())).await?;
-            Ok(done(PAGE, "password-changed"))
+            Ok(redirect_with_notice(PATH, "password-changed"))
         }
-        Err(error) => Ok(show(c, Field::default(), entry::beside(error)).await?.status(422)),
+        Err(error) => Ok(show(c, Field::default(), sign_in::password_fields(error)).await?.status(422)),
     }
 }
 
 pub(in crate::component) async fn end_session(c: &Context<'_>, id: &str) -> Result<Answer, PageError> {
-    if c.store.end_session_of(c.current_user()?, id).await? {
-        Ok(done(PAGE, "session-ended"))
-    } else {
-        Err(PageError::NotFound)
-    }
+    let found = c.store.end_session_of(c.current_user()?, id).await?;
+    redirect_if_found(found, PATH, "session-ended")
 }
 
-pub(in crate::component) async fn end_others(c: &Context<'_>) -> Result<Answer, PageError> {
+pub(in crate::component) async fn end_other_sessions(c: &Context<'_>) -> Result<Answer, PageError> {
     let current_user = c.current_user()?;
     c.store.end_sessions(&current_user.user, Some(&current_user.session)).await?;
-    Ok(done(PAGE, "sessions-ended"))
+    Ok(redirect_with_notice(PATH, "sessions-ended"))
 }
 
 async fn show(
     c: &Context<'_>,
     current: Field,
-    (password, again): (Field, Field),
+    (password, repeated): (Field, Field),
 ) -> Result<Answer, PageError> {
     let current_user = c.current_user()?;
     let sessions = c.store.sessions(current_user, c.settings.lifetimes).await?;
-    let layout = c.layout("You", Section::You);
-    c.page(&You { layout, email: current_user.email.clone(), sessions, current, password, again })
+    let layout = c.layout("Profile", Section::Profile);
+    c.page(&ProfilePage { layout, email: current_user.email.clone(), sessions, current, password, repeated })
 }

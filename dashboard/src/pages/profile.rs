@@ -1,32 +1,32 @@
-//! The person's own page: password and sessions.
+//! The profile page: password and sessions of the user.
 
 use askama::Template;
 
 use super::Layout;
 use crate::{clock::Timestamp, form::Field};
 
-/// A session.
+/// A session in the list.
 #[derive(Debug, Clone)]
 pub struct Session {
-    /// Its id.
+    /// Id for addresses of forms.
     pub id: String,
-    /// The one this page is shown in.
-    pub is_this: bool,
-    /// When it began.
-    pub began: Timestamp,
-    /// When it was last used, about.
-    pub seen: Timestamp,
-    /// The network address it began from.
+    /// Whether the page is viewed in this session.
+    pub is_current: bool,
+    /// Time of the sign-in.
+    pub created: Timestamp,
+    /// Time of the last use, to within a 60th of the idle timeout.
+    pub last_seen: Timestamp,
+    /// Network address at sign-in.
     pub address: String,
-    /// The browser, as it names itself.
-    pub agent: String,
+    /// The `User-Agent` header at sign-in.
+    pub user_agent: String,
 }
 
 impl Session {
-    /// The browser and the system in two words, guessed.
+    /// Browser and operating system, guessed from the `User-Agent` header.
     fn browser(&self) -> String {
         let first = |known: &[(&str, &'static str)]| {
-            known.iter().find(|(part, _)| self.agent.contains(part)).map(|(_, name)| *name)
+            known.iter().find(|(part, _)| self.user_agent.contains(part)).map(|(_, name)| *name)
         };
         let browser = first(&[
             ("Edg/", "Edge"),
@@ -52,20 +52,20 @@ impl Session {
     }
 }
 
-/// The page.
+/// The form that changes the password, and the sessions.
 #[derive(Debug, Template)]
-#[template(path = "you.html")]
-pub struct You {
-    /// What surrounds it.
+#[template(path = "profile.html")]
+pub struct ProfilePage {
+    /// Shared parts.
     pub layout: Layout,
-    /// The e-mail address.
+    /// The address that the user signs in with.
     pub email: String,
-    /// The sessions.
+    /// All sessions of the user, last used first.
     pub sessions: Vec<Session>,
-    /// The password as it is.
+    /// The current password: its error only.
     pub current: Field,
-    /// The new password.
+    /// The new password: its error only.
     pub password: Field,
-    /// Its repetition.
-    pub again: Field,
+    /// The repeated password: its error only.
+    pub repeated: Field,
 }
