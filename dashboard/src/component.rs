@@ -1,14 +1,14 @@
 //! The Spin component: from a request to its response.
 //!
 //! Invariant: [`route`] lists all addresses except those of static files. Every POST request has passed the
-//! check of its form token before a handler runs. All responses carry the headers set in [`answer`]. The log
+//! check of its form token before a handler runs. All responses carry the headers set in [`response`]. The log
 //! holds neither paths (an invite's path is a secret) nor form fields.
 
-mod answer;
 mod context;
 mod handlers;
 mod page_error;
 mod request_head;
+mod response;
 mod settings;
 
 use std::time::Instant;
@@ -22,11 +22,11 @@ use spin_sdk::wasip3::{
 };
 
 use crate::{csrf, form::Form};
-use answer::Answer;
 use context::Context;
 use handlers::{assets, keys, operator, profile, sign_in, templates, usage};
 use page_error::PageError;
 use request_head::RequestHead;
+use response::PageResponse;
 
 struct Dashboard;
 wasip3::http::service::export!(Dashboard);
@@ -41,20 +41,20 @@ impl Guest for Dashboard {
     async fn handle(request: Request) -> Result<Response, ErrorCode> {
         let started = Instant::now();
         let head = RequestHead::of(&request);
-        let (answer, cause) = match serve(request, &head).await {
-            Ok(answer) => (answer, None),
+        let (response, cause) = match serve(request, &head).await {
+            Ok(response) => (response, None),
             Err(error) => {
                 let cause = error.cause();
-                (error.answer(), cause)
+                (error.to_response(), cause)
             }
         };
-        let response = answer.respond(&head);
+        let response = response.into_http(&head);
         head.log(response.get_status_code(), started.elapsed(), cause.as_deref());
         Ok(response)
     }
 }
 
-async fn serve(request: Request, head: &RequestHead) -> Result<Answer, PageError> {
+async fn serve(request: Request, head: &RequestHead) -> Result<PageResponse, PageError> {
     let segments: Vec<&str> = head.path.split('/').filter(|segment| !segment.is_empty()).collect();
     let Some(("dashboard", segments)) = segments.split_first().map(|(first, rest)| (*first, rest)) else {
         return Err(PageError::NotFound);
@@ -88,61 +88,60 @@ async fn serve(request: Request, head: &RequestHead) -> Result<Answer, PageError
     route(&context, segments, &form).await
 }
 
-async fn route(context: &Context<'_>, segments: &[&str], form: &Form) -> Result<Answer, PageError> {
-    let c = context;
-    if c.head.is_post {
+async fn route(context: &Context<'_>, segments: &[&str], form: &Form) -> Result<PageResponse, PageError> {
+    if context.head.is_post {
         match segments {
-            ["sign-in"] => sign_in::sign_in(c, form).await,
-            ["invite", token] => sign_in::accept_invite(c, token, form).await,
-            ["sign-out"] => sign_in::sign_out(c).await,
-            ["you", "password"] => profile::change_password(c, form).await,
-            ["you", "sessions", "end-others"] => profile::end_other_sessions(c).await,
-            ["you", "sessions", id, "end"] => profile::end_session(c, id).await,
-            ["keys"] => keys::create(c, form).await,
-            ["keys", id, "disable"] => keys::set_disabled(c, id, true).await,
-            ["keys", id, "enable"] => keys::set_disabled(c, id, false).await,
-            ["keys", id, "delete"] => keys::delete(c, id).await,
-            ["templates", "new"] => templates::create(c, form).await,
-            ["templates", id] => templates::save(c, id, form).await,
-            ["templates", id, "duplicate"] => templates::duplicate(c, id).await,
-            ["templates", id, "delete"] => templates::delete(c, id).await,
-            ["templates", id, "render-key"] => templates::render_key(c, id).await,
-            ["templates", id, "versions", number, "restore"] => templates::restore(c, id, number).await,
-            ["operator"] => operator::create(c, form).await,
-            ["operator", "people", user, "remove"] => operator::remove_operator(c, user).await,
-            ["operator", "accounts", id, "name"] => operator::rename(c, id, form).await,
-            ["operator", "accounts", id, "quota"] => operator::set_quota(c, id, form).await,
-            ["operator", "accounts", id, "disable"] => operator::set_disabled(c, id, true).await,
-            ["operator", "accounts", id, "enable"] => operator::set_disabled(c, id, false).await,
-            ["operator", "accounts", id, "join"] => operator::switch_to(c, id).await,
-            ["operator", "accounts", id, "invite"] => operator::invite(c, id, form).await,
+            ["sign-in"] => sign_in::sign_in(context, form).await,
+            ["invite", token] => sign_in::accept_invite(context, token, form).await,
+            ["sign-out"] => sign_in::sign_out(context).await,
+            ["you", "password"] => profile::change_password(context, form).await,
+            ["you", "sessions", "end-others"] => profile::end_other_sessions(context).await,
+            ["you", "sessions", id, "end"] => profile::end_session(context, id).await,
+            ["keys"] => keys::create(context, form).await,
+            ["keys", id, "disable"] => keys::set_disabled(context, id, true).await,
+            ["keys", id, "enable"] => keys::set_disabled(context, id, false).await,
+            ["keys", id, "delete"] => keys::delete(context, id).await,
+            ["templates", "new"] => templates::create(context, form).await,
+            ["templates", id] => templates::save(context, id, form).await,
+            ["templates", id, "duplicate"] => templates::duplicate(context, id).await,
+            ["templates", id, "delete"] => templates::delete(context, id).await,
+            ["templates", id, "render-key"] => templates::render_key(context, id).await,
+            ["templates", id, "versions", number, "restore"] => templates::restore(context, id, number).await,
+            ["operator"] => operator::create(context, form).await,
+            ["operator", "people", user, "remove"] => operator::remove_operator(context, user).await,
+            ["operator", "accounts", id, "name"] => operator::rename(context, id, form).await,
+            ["operator", "accounts", id, "quota"] => operator::set_quota(context, id, form).await,
+            ["operator", "accounts", id, "disable"] => operator::set_disabled(context, id, true).await,
+            ["operator", "accounts", id, "enable"] => operator::set_disabled(context, id, false).await,
+            ["operator", "accounts", id, "join"] => operator::switch_to(context, id).await,
+            ["operator", "accounts", id, "invite"] => operator::invite(context, id, form).await,
             ["operator", "accounts", id, "people", user, "remove"] => {
-                operator::remove_member(c, id, user).await
+                operator::remove_member(context, id, user).await
             }
             _ => Err(PageError::NotFound),
         }
     } else {
         match segments {
-            [] => sign_in::home(c),
-            ["sign-in"] => sign_in::sign_in_page(c),
-            ["invite", token] => sign_in::invite_page(c, token).await,
-            ["you"] => profile::page(c).await,
-            ["keys"] => keys::page(c).await,
-            ["keys", id, "delete"] => keys::confirm_delete(c, id).await,
-            ["templates"] => templates::list(c).await,
-            ["templates", "new"] => templates::new_page(c),
-            ["templates", id] => templates::page(c, id).await,
-            ["templates", id, "delete"] => templates::confirm_delete(c, id).await,
-            ["templates", id, "versions"] => templates::versions(c, id).await,
-            ["templates", id, "versions", number] => templates::version(c, id, number).await,
-            ["usage"] => usage::page(c).await,
-            ["usage.csv"] => usage::export(c).await,
-            ["operator"] => operator::page(c).await,
-            ["operator", "people", user, "remove"] => operator::confirm_remove_operator(c, user).await,
-            ["operator", "audit"] => operator::audit_log(c).await,
-            ["operator", "accounts", id] => operator::account(c, id).await,
+            [] => sign_in::home(context),
+            ["sign-in"] => sign_in::sign_in_page(context),
+            ["invite", token] => sign_in::invite_page(context, token).await,
+            ["you"] => profile::page(context).await,
+            ["keys"] => keys::page(context).await,
+            ["keys", id, "delete"] => keys::confirm_delete(context, id).await,
+            ["templates"] => templates::list(context).await,
+            ["templates", "new"] => templates::new_page(context),
+            ["templates", id] => templates::page(context, id).await,
+            ["templates", id, "delete"] => templates::confirm_delete(context, id).await,
+            ["templates", id, "versions"] => templates::versions(context, id).await,
+            ["templates", id, "versions", number] => templates::version(context, id, number).await,
+            ["usage"] => usage::page(context).await,
+            ["usage.csv"] => usage::export(context).await,
+            ["operator"] => operator::page(context).await,
+            ["operator", "people", user, "remove"] => operator::confirm_remove_operator(context, user).await,
+            ["operator", "audit"] => operator::audit_log(context).await,
+            ["operator", "accounts", id] => operator::account(context, id).await,
             ["operator", "accounts", id, "people", user, "remove"] => {
-                operator::confirm_remove_member(c, id, user).await
+                operator::confirm_remove_member(context, id, user).await
             }
             _ => Err(PageError::NotFound),
         }

@@ -3,7 +3,7 @@
 use platen_component::platform;
 use platen_shared::token::Token;
 
-use super::{answer::Answer, page_error::PageError, request_head::RequestHead, settings::Settings};
+use super::{page_error::PageError, request_head::RequestHead, response::PageResponse, settings::Settings};
 use crate::{
     cookies::Cookie,
     csrf,
@@ -104,22 +104,26 @@ impl<'r> Context<'r> {
     }
 
     /// A page. Sets the form cookie if the browser has none yet.
-    pub(super) fn page(&self, page: &impl askama::Template) -> Result<Answer, PageError> {
-        let answer = Answer::page(page)?;
+    pub(super) fn page(&self, page: &impl askama::Template) -> Result<PageResponse, PageError> {
+        let response = PageResponse::page(page)?;
         Ok(if self.form_cookie_is_new {
-            answer.with("set-cookie", Cookie::Form.set(&self.form_cookie, self.head.secure))
+            response.with_header("set-cookie", Cookie::Form.set(&self.form_cookie, self.head.secure))
         } else {
-            answer
+            response
         })
     }
 }
 
 /// Redirects to a page that shows the notice of this code.
-pub(super) fn redirect_with_notice(path: &str, code: &'static str) -> Answer {
-    Answer::redirect(&format!("{path}?done={code}"))
+pub(super) fn redirect_with_notice(path: &str, code: &'static str) -> PageResponse {
+    PageResponse::redirect(&format!("{path}?done={code}"))
 }
 
 /// The same if the action has found its row, and otherwise `404`.
-pub(super) fn redirect_if_found(found: bool, path: &str, code: &'static str) -> Result<Answer, PageError> {
+pub(super) fn redirect_if_found(
+    found: bool,
+    path: &str,
+    code: &'static str,
+) -> Result<PageResponse, PageError> {
     if found { Ok(redirect_with_notice(path, code)) } else { Err(PageError::NotFound) }
 }

@@ -5,7 +5,7 @@
 
 use std::error::Error;
 
-use super::{answer::Answer, settings::SettingsError};
+use super::{response::PageResponse, settings::SettingsError};
 use crate::{
     pages::{Layout, MessagePage, Section},
     store::StoreError,
@@ -91,9 +91,9 @@ impl PageError {
         Some(text)
     }
 
-    pub(super) fn answer(&self) -> Answer {
+    pub(super) fn to_response(&self) -> PageResponse {
         if matches!(self, Self::SignInFirst) {
-            return Answer::redirect("/dashboard/sign-in");
+            return PageResponse::redirect("/dashboard/sign-in");
         }
         let layout = Layout {
             title: self.title().to_owned(),
@@ -107,7 +107,9 @@ impl PageError {
             _ => ("/dashboard", "Open the dashboard"),
         };
         let page = MessagePage { layout, text: self.to_string(), link };
-        Answer::page(&page)
-            .map_or_else(|_| Answer::text(500, "Internal error"), |page| page.status(self.status()))
+        PageResponse::page(&page).map_or_else(
+            |_| PageResponse::text(500, "Internal error"),
+            |page| page.with_status(self.status()),
+        )
     }
 }

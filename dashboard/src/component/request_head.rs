@@ -29,6 +29,10 @@ pub(super) struct RequestHead {
 /// Characters of the `User-Agent` header that are stored.
 const MAX_USER_AGENT_CHARS: usize = 200;
 
+/// The first segments of paths, as the log shows them.
+const SECTIONS: [&str; 10] =
+    ["sign-in", "sign-out", "invite", "you", "keys", "templates", "usage", "usage.csv", "operator", "assets"];
+
 impl RequestHead {
     pub(super) fn of(request: &Request) -> Self {
         let headers = request.get_headers();
@@ -73,19 +77,7 @@ impl RequestHead {
     /// Writes one log line, which names only the section of the path.
     pub(super) fn log(&self, status: u16, elapsed: Duration, cause: Option<&str>) {
         let section = self.path.split('/').nth(2).unwrap_or_default();
-        let known = [
-            "sign-in",
-            "sign-out",
-            "invite",
-            "you",
-            "keys",
-            "templates",
-            "usage",
-            "usage.csv",
-            "operator",
-            "assets",
-        ];
-        let section = known.iter().find(|known| **known == section).unwrap_or(&"none");
+        let section = SECTIONS.iter().find(|known| **known == section).unwrap_or(&"none");
         let cause = cause.map(|cause| format!(" cause={cause:?}")).unwrap_or_default();
         let line = format!(
             "platen-dashboard request_id={} section={section} status={status} ms={}{cause}\n",

@@ -2,22 +2,24 @@
 
 use crate::{
     assets,
-    component::{answer::Answer, page_error::PageError, request_head::RequestHead},
+    component::{page_error::PageError, request_head::RequestHead, response::PageResponse},
 };
 
-pub(in crate::component) fn asset(head: &RequestHead, name: &str) -> Result<Answer, PageError> {
+pub(crate) fn asset(head: &RequestHead, name: &str) -> Result<PageResponse, PageError> {
     if head.is_post || head.is_unsupported {
         return Err(PageError::Method);
     }
     let asset = assets::find(name).ok_or(PageError::NotFound)?;
     let etag = format!("\"{name}\"");
     if head.if_none_match.as_deref() == Some(etag.as_str()) {
-        return Ok(Answer::immutable(asset.content_type, Vec::new()).status(304).with("etag", etag));
+        return Ok(PageResponse::immutable(asset.content_type, Vec::new())
+            .with_status(304)
+            .with_header("etag", etag));
     }
-    let answer = if asset.is_frame {
-        Answer::immutable(asset.content_type, assets::frame().into_bytes()).with_frame_policy()
+    let response = if asset.is_frame {
+        PageResponse::immutable(asset.content_type, assets::frame().into_bytes()).with_frame_policy()
     } else {
-        Answer::immutable(asset.content_type, asset.bytes.to_vec())
+        PageResponse::immutable(asset.content_type, asset.bytes.to_vec())
     };
-    Ok(answer.with("etag", etag))
+    Ok(response.with_header("etag", etag))
 }

@@ -4,9 +4,9 @@ use platen_shared::{email::Email, name::Name};
 
 use crate::{
     component::{
-        answer::Answer,
         context::{Context, redirect_if_found, redirect_with_notice},
         page_error::PageError,
+        response::PageResponse,
     },
     form::{Field, Form},
     pages::{
@@ -25,12 +25,12 @@ fn account_path(id: &str) -> String {
     format!("{PATH}/accounts/{id}")
 }
 
-pub(in crate::component) async fn page(c: &Context<'_>) -> Result<Answer, PageError> {
-    show_accounts(c, Field::default(), Field::default()).await
+pub(crate) async fn page(context: &Context<'_>) -> Result<PageResponse, PageError> {
+    show_accounts(context, Field::default(), Field::default()).await
 }
 
-pub(in crate::component) async fn create(c: &Context<'_>, form: &Form) -> Result<Answer, PageError> {
-    let operator = c.operator()?;
+pub(crate) async fn create(context: &Context<'_>, form: &Form) -> Result<PageResponse, PageError> {
+    let operator = context.operator()?;
     let (name_text, quota_text) = (form.text("name"), form.text("quota"));
     let (name, quota) = match (Name::parse(&name_text), parse_quota(&quota_text)) {
         (Ok(name), Ok(quota)) => (name, quota),
@@ -39,28 +39,24 @@ pub(in crate::component) async fn create(c: &Context<'_>, form: &Form) -> Result
                 name.map_or_else(|error| Field::invalid(&name_text, &error), |_| Field::valid(&name_text));
             let quota =
                 quota.map_or_else(|error| Field::invalid(&quota_text, &error), |_| Field::valid(&quota_text));
-            return Ok(show_accounts(c, name, quota).await?.status(422));
+            return Ok(show_accounts(context, name, quota).await?.with_status(422));
         }
     };
     match operator.create(&name, quota).await? {
         Some(id) => Ok(redirect_with_notice(&account_path(id.as_str()), "account-created")),
         None => {
             let name = Field::invalid(name_text, NAME_TAKEN);
-            Ok(show_accounts(c, name, Field::valid(quota_text)).await?.status(422))
+            Ok(show_accounts(context, name, Field::valid(quota_text)).await?.with_status(422))
         }
     }
 }
 
-pub(in crate::component) async fn account(c: &Context<'_>, id: &str) -> Result<Answer, PageError> {
-    show_account(c, id, AccountForms::default()).await
+pub(crate) async fn account(context: &Context<'_>, id: &str) -> Result<PageResponse, PageError> {
+    show_account(context, id, AccountForms::default()).await
 }
 
-pub(in crate::component) async fn rename(
-    c: &Context<'_>,
-    id: &str,
-    form: &Form,
-) -> Result<Answer, PageError> {
-    let operator = c.operator()?;
+pub(crate) async fn rename(context: &Context<'_>, id: &str, form: &Form) -> Result<PageResponse, PageError> {
+    let operator = context.operator()?;
     operator.account(id).await?.ok_or(PageError::NotFound)?;
     let entered = form.text("name");
     let name = match Name::parse(&entered) {
@@ -70,15 +66,17 @@ pub(in crate::component) async fn rename(
         Ok(_) => Field::invalid(entered, NAME_TAKEN),
         Err(error) => Field::invalid(entered, &error),
     };
-    Ok(show_account(c, id, AccountForms { name: Some(name), ..Default::default() }).await?.status(422))
+    Ok(show_account(context, id, AccountForms { name: Some(name), ..Default::default() })
+        .await?
+        .with_status(422))
 }
 
-pub(in crate::component) async fn set_quota(
-    c: &Context<'_>,
+pub(crate) async fn set_quota(
+    context: &Context<'_>,
     id: &str,
     form: &Form,
-) -> Result<Answer, PageError> {
-    let operator = c.operator()?;
+) -> Result<PageResponse, PageError> {
+    let operator = context.operator()?;
     operator.account(id).await?.ok_or(PageError::NotFound)?;
     let entered = form.text("quota");
     match parse_quota(&entered) {
@@ -88,72 +86,75 @@ pub(in crate::component) async fn set_quota(
         }
         Err(error) => {
             let quota = Some(Field::invalid(entered, error));
-            Ok(show_account(c, id, AccountForms { quota, ..Default::default() }).await?.status(422))
+            Ok(show_account(context, id, AccountForms { quota, ..Default::default() })
+                .await?
+                .with_status(422))
         }
     }
 }
 
-pub(in crate::component) async fn set_disabled(
-    c: &Context<'_>,
+pub(crate) async fn set_disabled(
+    context: &Context<'_>,
     id: &str,
     disabled: bool,
-) -> Result<Answer, PageError> {
-    let operator = c.operator()?;
+) -> Result<PageResponse, PageError> {
+    let operator = context.operator()?;
     operator.account(id).await?.ok_or(PageError::NotFound)?;
     operator.set_disabled(id, disabled).await?;
     let code = if disabled { "account-disabled" } else { "account-enabled" };
     Ok(redirect_with_notice(&account_path(id), code))
 }
 
-pub(in crate::component) async fn switch_to(c: &Context<'_>, id: &str) -> Result<Answer, PageError> {
-    redirect_if_found(c.operator()?.join(id).await?, "/dashboard/keys", "account-switched")
+pub(crate) async fn switch_to(context: &Context<'_>, id: &str) -> Result<PageResponse, PageError> {
+    redirect_if_found(context.operator()?.join(id).await?, "/dashboard/keys", "account-switched")
 }
 
 /// Shows the link in the response itself, because it is not stored and could not be shown after a redirect.
-pub(in crate::component) async fn invite(
-    c: &Context<'_>,
-    id: &str,
-    form: &Form,
-) -> Result<Answer, PageError> {
-    let operator = c.operator()?;
+pub(crate) async fn invite(context: &Context<'_>, id: &str, form: &Form) -> Result<PageResponse, PageError> {
+    let operator = context.operator()?;
     let entered = form.text("email");
     let email = match Email::parse(&entered) {
         Ok(email) => match operator.invite(id, &email, form.get("operator") == Some("1")).await? {
             Invited::Done(token) => {
-                let link = Some(format!("{}/dashboard/invite/{}", c.head.base_url(), token.expose()));
+                let link = Some(format!("{}/dashboard/invite/{}", context.head.base_url(), token.expose()));
                 let email = Field::valid(email.as_str());
-                return show_account(c, id, AccountForms { email, link, ..Default::default() }).await;
+                return show_account(context, id, AccountForms { email, link, ..Default::default() }).await;
             }
             Invited::NoSuchAccount => return Err(PageError::NotFound),
             Invited::OtherAccount => Field::invalid(entered, "This user is a member of another account"),
         },
         Err(error) => Field::invalid(entered, &error),
     };
-    Ok(show_account(c, id, AccountForms { email, ..Default::default() }).await?.status(422))
+    Ok(show_account(context, id, AccountForms { email, ..Default::default() }).await?.with_status(422))
 }
 
-pub(in crate::component) async fn confirm_remove_member(
-    c: &Context<'_>,
+pub(crate) async fn confirm_remove_member(
+    context: &Context<'_>,
     id: &str,
     user: &str,
-) -> Result<Answer, PageError> {
-    let members = c.operator()?.people(id).await?;
-    confirm_removal(c, members, user, account_path(id))
+) -> Result<PageResponse, PageError> {
+    let members = context.operator()?.people(id).await?;
+    confirm_removal(context, members, user, account_path(id))
 }
 
-pub(in crate::component) async fn confirm_remove_operator(
-    c: &Context<'_>,
+pub(crate) async fn confirm_remove_operator(
+    context: &Context<'_>,
     user: &str,
-) -> Result<Answer, PageError> {
-    let operators = c.operator()?.operators().await?;
-    confirm_removal(c, operators, user, PATH.to_owned())
+) -> Result<PageResponse, PageError> {
+    let operators = context.operator()?.operators().await?;
+    confirm_removal(context, operators, user, PATH.to_owned())
 }
 
-fn confirm_removal(c: &Context<'_>, users: Vec<User>, id: &str, path: String) -> Result<Answer, PageError> {
+fn confirm_removal(
+    context: &Context<'_>,
+    users: Vec<User>,
+    id: &str,
+    path: String,
+) -> Result<PageResponse, PageError> {
     let user = users.into_iter().find(|user| user.id == id && !user.is_current);
     let user = user.ok_or(PageError::NotFound)?;
-    c.page(&ConfirmPage {
-        layout: c.layout("Remove user", Section::Operator),
+    context.page(&ConfirmPage {
+        layout: context.layout("Remove user", Section::Operator),
         question: format!("Remove {}?", user.email),
         consequence: "The user is signed out immediately and can no longer sign in. API keys and templates \
                       they created are kept.",
@@ -163,26 +164,26 @@ fn confirm_removal(c: &Context<'_>, users: Vec<User>, id: &str, path: String) ->
     })
 }
 
-pub(in crate::component) async fn remove_operator(c: &Context<'_>, user: &str) -> Result<Answer, PageError> {
-    redirect_if_found(c.operator()?.remove_operator(user).await?, PATH, "user-removed")
+pub(crate) async fn remove_operator(context: &Context<'_>, user: &str) -> Result<PageResponse, PageError> {
+    redirect_if_found(context.operator()?.remove_operator(user).await?, PATH, "user-removed")
 }
 
-pub(in crate::component) async fn remove_member(
-    c: &Context<'_>,
+pub(crate) async fn remove_member(
+    context: &Context<'_>,
     id: &str,
     user: &str,
-) -> Result<Answer, PageError> {
-    let found = c.operator()?.remove_person(id, user).await?;
+) -> Result<PageResponse, PageError> {
+    let found = context.operator()?.remove_person(id, user).await?;
     redirect_if_found(found, &account_path(id), "user-removed")
 }
 
-pub(in crate::component) async fn audit_log(c: &Context<'_>) -> Result<Answer, PageError> {
-    let before = c.head.query.get("before").and_then(|text| text.parse().ok());
-    let mut entries = c.operator()?.log(before, PAGE_ROWS + 1).await?;
+pub(crate) async fn audit_log(context: &Context<'_>) -> Result<PageResponse, PageError> {
+    let before = context.head.query.get("before").and_then(|text| text.parse().ok());
+    let mut entries = context.operator()?.log(before, PAGE_ROWS + 1).await?;
     let has_older = entries.len() > PAGE_ROWS as usize;
     entries.truncate(PAGE_ROWS as usize);
     let next = entries.last().filter(|_| has_older).map(|last| last.id);
-    c.page(&AuditLogPage { layout: c.layout("Audit log", Section::Operator), entries, next })
+    context.page(&AuditLogPage { layout: context.layout("Audit log", Section::Operator), entries, next })
 }
 
 /// The state of the forms on an account's page. `None` shows the stored value.
@@ -194,28 +195,32 @@ struct AccountForms {
     link: Option<String>,
 }
 
-async fn show_account(c: &Context<'_>, id: &str, forms: AccountForms) -> Result<Answer, PageError> {
-    let operator = c.operator()?;
+async fn show_account(
+    context: &Context<'_>,
+    id: &str,
+    forms: AccountForms,
+) -> Result<PageResponse, PageError> {
+    let operator = context.operator()?;
     let account = operator.account(id).await?.ok_or(PageError::NotFound)?;
     let members = operator.people(id).await?;
     let quota = account.quota.map(|quota| quota.to_string()).unwrap_or_default();
-    c.page(&AccountPage {
-        layout: c.layout(&account.name, Section::Operator),
+    context.page(&AccountPage {
+        layout: context.layout(&account.name, Section::Operator),
         name: forms.name.unwrap_or_else(|| Field::valid(&account.name)),
         quota: forms.quota.unwrap_or_else(|| Field::valid(quota)),
         email: forms.email,
         link: forms.link,
         account,
         members,
-        is_current: c.current_user()?.works_in(id),
+        is_current: context.current_user()?.works_in(id),
     })
 }
 
-async fn show_accounts(c: &Context<'_>, name: Field, quota: Field) -> Result<Answer, PageError> {
-    let operator = c.operator()?;
+async fn show_accounts(context: &Context<'_>, name: Field, quota: Field) -> Result<PageResponse, PageError> {
+    let operator = context.operator()?;
     let (accounts, operators) = (operator.accounts().await?, operator.operators().await?);
-    c.page(&AccountsPage {
-        layout: c.layout("Accounts", Section::Operator),
+    context.page(&AccountsPage {
+        layout: context.layout("Accounts", Section::Operator),
         accounts,
         operators,
         name,

@@ -4,9 +4,9 @@ use platen_shared::{id::TemplateId, limits, name::Name};
 
 use crate::{
     component::{
-        answer::Answer,
         context::{Context, redirect_if_found, redirect_with_notice},
         page_error::PageError,
+        response::PageResponse,
     },
     form::{Field, Form},
     pages::{
@@ -25,39 +25,51 @@ const PATH: &str = "/dashboard/templates";
 /// the markup.
 const MAX_SAMPLES_BYTES: usize = 256 * 1024;
 
-pub(in crate::component) async fn list(c: &Context<'_>) -> Result<Answer, PageError> {
-    let account = c.account()?;
-    let search = c.head.query.get("q").unwrap_or_default().trim().to_owned();
+pub(crate) async fn list(context: &Context<'_>) -> Result<PageResponse, PageError> {
+    let account = context.account()?;
+    let search = context.head.query.get("q").unwrap_or_default().trim().to_owned();
     let templates = account.templates(&search).await?;
-    c.page(&TemplatesPage { layout: c.layout("Templates", Section::Templates), search, templates })
+    context.page(&TemplatesPage {
+        layout: context.layout("Templates", Section::Templates),
+        search,
+        templates,
+    })
 }
 
-pub(in crate::component) fn new_page(c: &Context<'_>) -> Result<Answer, PageError> {
-    c.account()?;
+pub(crate) fn new_page(context: &Context<'_>) -> Result<PageResponse, PageError> {
+    context.account()?;
     let samples = Samples::from([("name".into(), "World".into())]);
-    show_editor(c, None, EditorForm::valid("", INITIAL_HTML, &samples))
+    show_editor(context, None, EditorForm::valid("", INITIAL_HTML, &samples))
 }
 
-pub(in crate::component) async fn page(c: &Context<'_>, id: &str) -> Result<Answer, PageError> {
-    let template = c.account()?.template(id).await?.ok_or(PageError::NotFound)?;
-    show_editor(c, Some(&template), EditorForm::valid(&template.name, &template.html, &template.samples))
+pub(crate) async fn page(context: &Context<'_>, id: &str) -> Result<PageResponse, PageError> {
+    let template = context.account()?.template(id).await?.ok_or(PageError::NotFound)?;
+    show_editor(
+        context,
+        Some(&template),
+        EditorForm::valid(&template.name, &template.html, &template.samples),
+    )
 }
 
-pub(in crate::component) async fn create(c: &Context<'_>, form: &Form) -> Result<Answer, PageError> {
-    save_from(c, None, form).await
+pub(crate) async fn create(context: &Context<'_>, form: &Form) -> Result<PageResponse, PageError> {
+    save_from(context, None, form).await
 }
 
-pub(in crate::component) async fn save(c: &Context<'_>, id: &str, form: &Form) -> Result<Answer, PageError> {
-    let template = c.account()?.template(id).await?.ok_or(PageError::NotFound)?;
-    save_from(c, Some(&template), form).await
+pub(crate) async fn save(context: &Context<'_>, id: &str, form: &Form) -> Result<PageResponse, PageError> {
+    let template = context.account()?.template(id).await?.ok_or(PageError::NotFound)?;
+    save_from(context, Some(&template), form).await
 }
 
-async fn save_from(c: &Context<'_>, template: Option<&Template>, form: &Form) -> Result<Answer, PageError> {
-    let account = c.account()?;
+async fn save_from(
+    context: &Context<'_>,
+    template: Option<&Template>,
+    form: &Form,
+) -> Result<PageResponse, PageError> {
+    let account = context.account()?;
     let (entered_name, html) = (form.text("name"), form.text("html"));
     let samples = samples(form);
     let entered = EditorForm::valid(&entered_name, &html, &samples);
-    let show_error = |form: EditorForm| Ok(show_editor(c, template, form)?.status(422));
+    let show_error = |form: EditorForm| Ok(show_editor(context, template, form)?.with_status(422));
     let name = match Name::parse(&entered_name) {
         Ok(name) => name,
         Err(error) => {
@@ -88,8 +100,8 @@ fn samples(form: &Form) -> Samples {
     samples.map(|(name, value)| (name.to_owned(), value.replace("\r\n", "\n"))).collect()
 }
 
-pub(in crate::component) async fn duplicate(c: &Context<'_>, id: &str) -> Result<Answer, PageError> {
-    let account = c.account()?;
+pub(crate) async fn duplicate(context: &Context<'_>, id: &str) -> Result<PageResponse, PageError> {
+    let account = context.account()?;
     let template = account.template(id).await?.ok_or(PageError::NotFound)?;
     let name = Name::parse(&template.name).map_err(|_| PageError::NotFound)?.with_suffix(" (copy)");
     match account.save_template(None, name, &template.html, Some(&template.samples)).await? {
@@ -98,10 +110,10 @@ pub(in crate::component) async fn duplicate(c: &Context<'_>, id: &str) -> Result
     }
 }
 
-pub(in crate::component) async fn confirm_delete(c: &Context<'_>, id: &str) -> Result<Answer, PageError> {
-    let template = c.account()?.template(id).await?.ok_or(PageError::NotFound)?;
-    c.page(&ConfirmPage {
-        layout: c.layout("Delete template", Section::Templates),
+pub(crate) async fn confirm_delete(context: &Context<'_>, id: &str) -> Result<PageResponse, PageError> {
+    let template = context.account()?.template(id).await?.ok_or(PageError::NotFound)?;
+    context.page(&ConfirmPage {
+        layout: context.layout("Delete template", Section::Templates),
         question: format!("Delete the template “{}”?", template.name),
         consequence: "Its versions are deleted as well. Requests with its ID fail with “Template not found”.",
         button: "Delete template",
@@ -110,17 +122,17 @@ pub(in crate::component) async fn confirm_delete(c: &Context<'_>, id: &str) -> R
     })
 }
 
-pub(in crate::component) async fn delete(c: &Context<'_>, id: &str) -> Result<Answer, PageError> {
-    redirect_if_found(c.account()?.delete_template(id).await?, PATH, "template-deleted")
+pub(crate) async fn delete(context: &Context<'_>, id: &str) -> Result<PageResponse, PageError> {
+    redirect_if_found(context.account()?.delete_template(id).await?, PATH, "template-deleted")
 }
 
 /// JSON for the script of the editor: a short-lived key, and the request that “Render” sends with it.
-pub(in crate::component) async fn render_key(c: &Context<'_>, id: &str) -> Result<Answer, PageError> {
-    let account = c.account()?;
+pub(crate) async fn render_key(context: &Context<'_>, id: &str) -> Result<PageResponse, PageError> {
+    let account = context.account()?;
     let template = account.template(id).await?.ok_or(PageError::NotFound)?;
     let key = account.create_render_key(&template.id).await?.ok_or(PageError::NotFound)?;
     let variables: Samples = with_samples(&template.html, &template.samples).into_iter().collect();
-    Ok(Answer::json(&serde_json::json!({
+    Ok(PageResponse::json(&serde_json::json!({
         "key": key.expose(),
         "seconds": RENDER_KEY_SECONDS,
         "templateId": template.id,
@@ -128,32 +140,32 @@ pub(in crate::component) async fn render_key(c: &Context<'_>, id: &str) -> Resul
     })))
 }
 
-pub(in crate::component) async fn versions(c: &Context<'_>, id: &str) -> Result<Answer, PageError> {
-    let account = c.account()?;
+pub(crate) async fn versions(context: &Context<'_>, id: &str) -> Result<PageResponse, PageError> {
+    let account = context.account()?;
     let template = account.template(id).await?.ok_or(PageError::NotFound)?;
     let versions = account.versions(id).await?;
-    let layout = c.layout("Versions", Section::Templates);
-    c.page(&VersionsPage { layout, id: template.id.to_string(), name: template.name, versions })
+    let layout = context.layout("Versions", Section::Templates);
+    context.page(&VersionsPage { layout, id: template.id.to_string(), name: template.name, versions })
 }
 
-pub(in crate::component) async fn version(
-    c: &Context<'_>,
+pub(crate) async fn version(
+    context: &Context<'_>,
     id: &str,
     number: &str,
-) -> Result<Answer, PageError> {
+) -> Result<PageResponse, PageError> {
     let number = number.parse().map_err(|_| PageError::NotFound)?;
-    let version = c.account()?.version(id, number).await?.ok_or(PageError::NotFound)?;
-    let layout = c.layout(format!("Version {number}"), Section::Templates);
-    c.page(&VersionPage { layout, id: TemplateId::from_text(id).to_string(), version })
+    let version = context.account()?.version(id, number).await?.ok_or(PageError::NotFound)?;
+    let layout = context.layout(format!("Version {number}"), Section::Templates);
+    context.page(&VersionPage { layout, id: TemplateId::from_text(id).to_string(), version })
 }
 
-pub(in crate::component) async fn restore(
-    c: &Context<'_>,
+pub(crate) async fn restore(
+    context: &Context<'_>,
     id: &str,
     number: &str,
-) -> Result<Answer, PageError> {
+) -> Result<PageResponse, PageError> {
     let number = number.parse().map_err(|_| PageError::NotFound)?;
-    let account = c.account()?;
+    let account = context.account()?;
     let version = account.version(id, number).await?.ok_or(PageError::NotFound)?;
     let name = Name::parse(&version.name).map_err(|_| PageError::NotFound)?;
     match account.save_template(Some(id), name, &version.html, None).await? {
@@ -181,15 +193,19 @@ impl EditorForm {
     }
 }
 
-fn show_editor(c: &Context<'_>, template: Option<&Template>, form: EditorForm) -> Result<Answer, PageError> {
+fn show_editor(
+    context: &Context<'_>,
+    template: Option<&Template>,
+    form: EditorForm,
+) -> Result<PageResponse, PageError> {
     let saved = template.map(|template| SavedTemplate {
         id: template.id.to_string(),
         updated: template.updated,
         versions: template.versions,
-        curl: curl(&c.head.base_url(), template.id.as_str(), &template.html, &template.samples),
+        curl: curl(&context.head.base_url(), template.id.as_str(), &template.html, &template.samples),
     });
     let title = template.map_or("New template", |template| template.name.as_str());
-    let layout = c.layout(title, Section::Templates);
+    let layout = context.layout(title, Section::Templates);
     let EditorForm { name, html, samples, samples_error } = form;
-    c.page(&EditorPage { layout, saved, name, html, samples, samples_error })
+    context.page(&EditorPage { layout, saved, name, html, samples, samples_error })
 }

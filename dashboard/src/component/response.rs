@@ -20,7 +20,7 @@ const FRAME_POLICY: &str = "sandbox allow-scripts; default-src 'none'; \
     form-action 'none'; base-uri 'none'; frame-ancestors 'self'";
 
 /// A response that is not sent yet.
-pub(super) struct Answer {
+pub(super) struct PageResponse {
     status: u16,
     content_type: &'static str,
     cache: &'static str,
@@ -29,7 +29,7 @@ pub(super) struct Answer {
     body: Vec<u8>,
 }
 
-impl Answer {
+impl PageResponse {
     fn of(status: u16, content_type: &'static str, body: Vec<u8>) -> Self {
         Self { status, content_type, cache: "no-store", policy: POLICY, extra_headers: Vec::new(), body }
     }
@@ -49,14 +49,14 @@ impl Answer {
     /// A file that the browser saves under this name.
     pub(super) fn download(content_type: &'static str, name: &str, body: Vec<u8>) -> Self {
         Self::of(200, content_type, body)
-            .with("content-disposition", format!("attachment; filename=\"{name}\""))
+            .with_header("content-disposition", format!("attachment; filename=\"{name}\""))
     }
 
     /// A file that browsers may cache without limit.
     pub(super) fn immutable(content_type: &'static str, body: Vec<u8>) -> Self {
-        let mut answer = Self::of(200, content_type, body);
-        answer.cache = "public, max-age=31536000, immutable";
-        answer
+        let mut response = Self::of(200, content_type, body);
+        response.cache = "public, max-age=31536000, immutable";
+        response
     }
 
     /// Replaces the policy with that of the preview's frame.
@@ -67,20 +67,20 @@ impl Answer {
 
     /// `303 See Other`: the browser continues with a GET request.
     pub(super) fn redirect(location: &str) -> Self {
-        Self::of(303, "text/plain; charset=utf-8", Vec::new()).with("location", location.to_owned())
+        Self::of(303, "text/plain; charset=utf-8", Vec::new()).with_header("location", location.to_owned())
     }
 
-    pub(super) fn status(mut self, status: u16) -> Self {
+    pub(super) fn with_status(mut self, status: u16) -> Self {
         self.status = status;
         self
     }
 
-    pub(super) fn with(mut self, name: &'static str, value: String) -> Self {
+    pub(super) fn with_header(mut self, name: &'static str, value: String) -> Self {
         self.extra_headers.push((name, value));
         self
     }
 
-    pub(super) fn respond(self, head: &RequestHead) -> Response {
+    pub(super) fn into_http(self, head: &RequestHead) -> Response {
         let mut headers: reply::Headers = Vec::new();
         let mut set = |name: &str, value: &str| headers.push((name.to_owned(), value.as_bytes().to_vec()));
         set("content-type", self.content_type);
