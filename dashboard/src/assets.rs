@@ -7,15 +7,12 @@ use std::sync::LazyLock;
 
 use sha2::{Digest as _, Sha256};
 
-/// A static file.
 #[derive(Debug, Clone, Copy)]
-pub struct Asset {
-    /// The content.
-    pub bytes: &'static [u8],
-    /// The value of `content-type`.
-    pub content_type: &'static str,
+pub(crate) struct Asset {
+    pub(crate) bytes: &'static [u8],
+    pub(crate) content_type: &'static str,
     /// Whether it is the preview's frame, which has a content security policy of its own.
-    pub is_frame: bool,
+    pub(crate) is_frame: bool,
 }
 
 const FILES: [(&str, &str, &str, &str); 6] = [
@@ -50,21 +47,18 @@ static ASSETS: LazyLock<Vec<NamedAsset>> = LazyLock::new(|| {
 });
 
 /// The file of this name, with its hash.
-#[must_use]
-pub fn find(name: &str) -> Option<Asset> {
+pub(crate) fn find(name: &str) -> Option<Asset> {
     ASSETS.iter().find(|named| named.name == name).map(|named| named.asset)
 }
 
 /// The path of a file in the browser.
-#[must_use]
-pub fn url(stem: &str, extension: &str) -> String {
+pub(crate) fn url(stem: &str, extension: &str) -> String {
     let named = ASSETS.iter().find(|named| named.stem == stem && named.extension == extension);
     format!("/dashboard/assets/{}", named.map_or("", |named| named.name.as_str()))
 }
 
 /// The HTML of the preview's frame, with the addresses of its script and style sheet.
-#[must_use]
-pub fn frame() -> String {
+pub(crate) fn frame() -> String {
     let text = FILES.iter().find(|(_, extension, ..)| *extension == "html").map_or("", |(.., text)| text);
     text.replace("frame.js", &url("frame", "js")).replace("style.css", &url("style", "css"))
 }

@@ -3,58 +3,51 @@
 //! Invariant: positions are whole units of a fixed view box. The page draws them as inline SVG without
 //! `style` attributes, which its content security policy forbids.
 
-/// Width of the view box.
-pub const WIDTH: u32 = 720;
+pub(crate) const WIDTH: u32 = 720;
 /// Height of the view box, without labels.
-pub const HEIGHT: u32 = 140;
+pub(crate) const HEIGHT: u32 = 140;
 
-/// The attempts of one day.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Day {
+pub(crate) struct Day {
     /// `YYYY-MM-DD`
-    pub day: String,
+    pub(crate) date: String,
     /// Counted attempts.
-    pub attempts: u64,
+    pub(crate) attempts: u64,
     /// Counted attempts that failed.
-    pub failures: u64,
+    pub(crate) failures: u64,
 }
 
 /// A bar: all attempts of a day, with the failed ones in front.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Bar {
-    /// The day it shows.
-    pub day: Day,
+pub(crate) struct Bar {
+    pub(crate) day: Day,
     /// Left edge.
-    pub x: u32,
-    /// Width of both parts.
-    pub width: u32,
+    pub(crate) x: u32,
+    pub(crate) width: u32,
     /// Upper edge of all attempts.
-    pub y: u32,
+    pub(crate) y: u32,
     /// Height of all attempts.
-    pub height: u32,
+    pub(crate) height: u32,
     /// Upper edge of the failed attempts, which start at the bottom.
-    pub failed_y: u32,
+    pub(crate) failed_y: u32,
     /// Height of the failed attempts.
-    pub failed_height: u32,
+    pub(crate) failed_height: u32,
 }
 
 /// A bar for each day, and the sums.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Chart {
+pub(crate) struct Chart {
     /// The bars, oldest day first.
-    pub bars: Vec<Bar>,
+    pub(crate) bars: Vec<Bar>,
     /// The number of attempts that fills the full height.
-    pub max: u64,
-    /// The sum of the attempts.
-    pub attempts: u64,
-    /// The sum of the failures.
-    pub failures: u64,
+    pub(crate) max: u64,
+    pub(crate) attempts: u64,
+    pub(crate) failures: u64,
 }
 
 impl Chart {
     /// Lays out these days, oldest first.
-    #[must_use]
-    pub fn new(days: Vec<Day>) -> Self {
+    pub(crate) fn new(days: Vec<Day>) -> Self {
         let attempts = days.iter().map(|day| day.attempts).sum();
         let failures = days.iter().map(|day| day.failures).sum();
         let max = days.iter().map(|day| day.attempts.max(day.failures)).max().unwrap_or(0).max(1);
@@ -84,15 +77,13 @@ impl Chart {
     }
 
     /// The oldest day; empty without days.
-    #[must_use]
-    pub fn first_day(&self) -> &str {
-        self.bars.first().map_or("", |bar| &bar.day.day)
+    pub(crate) fn first_day(&self) -> &str {
+        self.bars.first().map_or("", |bar| &bar.day.date)
     }
 
     /// The latest day; empty without days.
-    #[must_use]
-    pub fn last_day(&self) -> &str {
-        self.bars.last().map_or("", |bar| &bar.day.day)
+    pub(crate) fn last_day(&self) -> &str {
+        self.bars.last().map_or("", |bar| &bar.day.date)
     }
 }
 
@@ -102,7 +93,7 @@ mod tests {
 
     #[test]
     fn bars_are_proportional_to_attempts() {
-        let day = |attempts, failures| Day { day: String::new(), attempts, failures };
+        let day = |attempts, failures| Day { date: String::new(), attempts, failures };
         let chart = Chart::new(vec![day(0, 0), day(1_000_000, 500_000), day(1, 1)]);
         let heights: Vec<_> = chart.bars.iter().map(|bar| (bar.height, bar.failed_height)).collect();
         assert_eq!(heights, [(0, 0), (HEIGHT, HEIGHT / 2), (2, 2)]);

@@ -3,11 +3,11 @@
 use time::{Duration, OffsetDateTime};
 
 /// Seconds in a day.
-pub const DAY: i64 = 86_400;
+pub(crate) const DAY: i64 = 86_400;
 
 /// Seconds since 1970 (UTC).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Timestamp(pub i64);
+pub(crate) struct Timestamp(pub(crate) i64);
 
 impl Timestamp {
     fn utc(self) -> OffsetDateTime {
@@ -15,53 +15,45 @@ impl Timestamp {
     }
 
     /// `2026-11-21`
-    #[must_use]
-    pub fn date(&self) -> String {
+    pub(crate) fn date(self) -> String {
         self.utc().date().to_string()
     }
 
     /// `2026-11-21 08:51`
-    #[must_use]
-    pub fn date_and_minute(&self) -> String {
+    pub(crate) fn date_and_minute(self) -> String {
         let utc = self.utc();
         format!("{} {:02}:{:02}", utc.date(), utc.hour(), utc.minute())
     }
 
     /// `2026-11-21 08:51:07`
-    #[must_use]
-    pub fn date_and_second(&self) -> String {
+    pub(crate) fn date_and_second(self) -> String {
         format!("{}:{:02}", self.date_and_minute(), self.utc().second())
     }
 
     /// `2026-11-21T08:51:07Z`
-    #[must_use]
-    pub fn rfc3339(&self) -> String {
+    pub(crate) fn rfc3339(self) -> String {
         format!("{}Z", self.date_and_second().replace(' ', "T"))
     }
 
     /// `2026-11`, the form in which the database stores the month of a quota.
-    #[must_use]
-    pub fn month(&self) -> String {
+    pub(crate) fn month(self) -> String {
         self.date()[..7].to_owned()
     }
 
     /// `November 2026`
-    #[must_use]
-    pub fn month_name(&self) -> String {
+    pub(crate) fn month_name(self) -> String {
         let utc = self.utc();
         format!("{} {}", utc.month(), utc.year())
     }
 
     /// The first day of the next month, `1 December`.
-    #[must_use]
-    pub fn next_month_start(&self) -> String {
+    pub(crate) fn next_month_start(self) -> String {
         format!("1 {}", self.utc().month().next())
     }
 }
 
 /// The last `count` days up to and including the day of `now`, oldest first, as `YYYY-MM-DD`.
-#[must_use]
-pub fn last_days(now: i64, count: i64) -> Vec<String> {
+pub(crate) fn last_days(now: i64, count: i64) -> Vec<String> {
     let today = Timestamp(now).utc().date();
     (0..count).rev().map(|back| (today - Duration::days(back)).to_string()).collect()
 }

@@ -4,10 +4,8 @@
 
 use platen_shared::token::Token;
 
-/// A cookie of the dashboard.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Cookie {
-    /// Holds the token of a session.
+pub(crate) enum Cookie {
     Session,
     /// Binds forms to the browser before sign-in.
     Form,
@@ -26,8 +24,7 @@ impl Cookie {
 
     /// Reads it from the `cookie` headers. Two cookies of the name are ignored, because another origin may
     /// have set one of them.
-    #[must_use]
-    pub fn read(self, headers: &[Vec<u8>], secure: bool) -> Option<Token> {
+    pub(crate) fn read(self, headers: &[Vec<u8>], secure: bool) -> Option<Token> {
         let mut found = headers
             .iter()
             .filter_map(|header| std::str::from_utf8(header).ok())
@@ -42,23 +39,20 @@ impl Cookie {
     }
 
     /// The `set-cookie` value that sets it until the browser closes.
-    #[must_use]
-    pub fn set(self, token: &Token, secure: bool) -> String {
+    pub(crate) fn set(self, token: &Token, secure: bool) -> String {
         let secure_attribute = if secure { "; Secure" } else { "" };
         format!("{}={}; Path=/; HttpOnly; SameSite=Lax{secure_attribute}", self.name(secure), token.expose())
     }
 
     /// The `set-cookie` value that removes it.
-    #[must_use]
-    pub fn unset(self, secure: bool) -> String {
+    pub(crate) fn unset(self, secure: bool) -> String {
         let secure_attribute = if secure { "; Secure" } else { "" };
         format!("{}=; Path=/; Max-Age=0; HttpOnly; SameSite=Lax{secure_attribute}", self.name(secure))
     }
 }
 
 /// Whether a `Host` header names the loopback interface, where TLS is not required.
-#[must_use]
-pub fn is_loopback(host: &str) -> bool {
+pub(crate) fn is_loopback(host: &str) -> bool {
     let host = match host.strip_prefix('[') {
         Some(rest) => rest.split(']').next().unwrap_or_default(),
         None => host.rsplit_once(':').map_or(host, |(name, _port)| name),

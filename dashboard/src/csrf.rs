@@ -7,24 +7,20 @@
 use platen_shared::token::Token;
 use subtle::ConstantTimeEq as _;
 
-/// The name of the form field that holds the token.
-pub const FIELD: &str = "form_token";
+pub(crate) const FIELD: &str = "form_token";
 
 /// The form token for the pages of this cookie's browser.
-#[must_use]
-pub fn form_token(cookie: &Token) -> String {
+pub(crate) fn form_token(cookie: &Token) -> String {
     cookie.derived("form")
 }
 
 /// Whether the token of a form belongs to this cookie.
-#[must_use]
-pub fn is_valid(cookie: &Token, given: Option<&str>) -> bool {
+pub(crate) fn is_valid(cookie: &Token, given: Option<&str>) -> bool {
     given.is_some_and(|given| bool::from(form_token(cookie).as_bytes().ct_eq(given.as_bytes())))
 }
 
 /// Whether the browser states that the request comes from another site.
-#[must_use]
-pub fn is_cross_site(origin: Option<&str>, fetch_site: Option<&str>, host: &str) -> bool {
+pub(crate) fn is_cross_site(origin: Option<&str>, fetch_site: Option<&str>, host: &str) -> bool {
     let other_origin = match origin {
         None | Some("null") => false,
         Some(origin) => !origin.split_once("://").is_some_and(|(scheme, authority)| {

@@ -2,9 +2,7 @@
 //!
 //! Invariant: no cell begins with a character that makes a spreadsheet read it as a formula.
 
-/// One line with its line ending.
-#[must_use]
-pub fn line(cells: &[&str]) -> String {
+pub(crate) fn line(cells: &[&str]) -> String {
     let cells: Vec<String> = cells.iter().map(|text| cell(text)).collect();
     cells.join(",") + "\r\n"
 }

@@ -6,56 +6,50 @@ use std::fmt::Display;
 
 /// The fields of a form, decoded.
 #[derive(Debug, Default, Clone)]
-pub struct Form(Vec<(String, String)>);
+pub(crate) struct Form(Vec<(String, String)>);
 
 impl Form {
     /// Parses a request body or a query string.
-    #[must_use]
-    pub fn parse(bytes: &[u8]) -> Self {
+    pub(crate) fn parse(bytes: &[u8]) -> Self {
         Self(url::form_urlencoded::parse(bytes).into_owned().collect())
     }
 
     /// The value of a field as sent.
-    #[must_use]
-    pub fn get(&self, name: &str) -> Option<&str> {
+    pub(crate) fn get(&self, name: &str) -> Option<&str> {
         self.0.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
     }
 
     /// The value of a field with `\n` line endings (browsers send `\r\n`); empty if the field is missing.
-    #[must_use]
-    pub fn text(&self, name: &str) -> String {
+    pub(crate) fn text(&self, name: &str) -> String {
         self.get(name).unwrap_or_default().replace("\r\n", "\n")
     }
 
     /// The fields whose names begin with `prefix`, without the prefix.
-    pub fn with_prefix<'f>(&'f self, prefix: &'f str) -> impl Iterator<Item = (&'f str, &'f str)> {
+    pub(crate) fn with_prefix<'f>(&'f self, prefix: &'f str) -> impl Iterator<Item = (&'f str, &'f str)> {
         self.0.iter().filter_map(move |(name, value)| Some((name.strip_prefix(prefix)?, value.as_str())))
     }
 }
 
 /// A form field as a page shows it: its value, and its error.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
-pub struct Field {
+pub(crate) struct Field {
     /// The submitted or stored value.
-    pub value: String,
+    pub(crate) value: String,
     /// The error text; empty if the value is valid.
-    pub error: String,
+    pub(crate) error: String,
 }
 
 impl Field {
-    /// A valid field.
-    #[must_use]
-    pub fn valid(value: impl Into<String>) -> Self {
+    pub(crate) fn valid(value: impl Into<String>) -> Self {
         Self { value: value.into(), error: String::new() }
     }
 
-    /// An invalid field.
-    #[must_use]
-    pub fn invalid(value: impl Into<String>, error: &(impl Display + ?Sized)) -> Self {
+    pub(crate) fn invalid(value: impl Into<String>, error: &(impl Display + ?Sized)) -> Self {
         let mut error = error.to_string();
-        // `Display` texts of errors begin with a lower-case letter; pages show sentences.
+        // `Display` texts of errors have no capital letter and no full stop; pages show sentences.
         if let Some(first) = error.get(..1) {
-            error = first.to_uppercase() + &error[1..];
+            let full_stop = if error.ends_with('.') { "" } else { "." };
+            error = first.to_uppercase() + &error[1..] + full_stop;
         }
         Self { value: value.into(), error }
     }
@@ -73,6 +67,6 @@ mod tests {
         assert_eq!(form.text("t"), "l\nm");
         assert_eq!(form.with_prefix("sample.").collect::<Vec<_>>(), [("x", "<b>"), ("y", "")]);
         assert_eq!(form.get("broken"), Some("\u{fffd}%zz"));
-        assert_eq!(Field::invalid("x", "a thing").error, "A thing");
+        assert_eq!(Field::invalid("x", "a thing").error, "A thing.");
     }
 }

@@ -6,18 +6,21 @@
 //! the account of the session. The modules in this file are pure and are tested natively; HTTP and the
 //! database are in `component` and `store`.
 
-pub mod assets;
-pub mod chart;
-pub mod clock;
-pub mod cookies;
-pub mod csrf;
-pub mod csv;
-pub mod form;
-pub mod notice;
-pub mod pages;
-pub mod password;
+// Natively, only unit tests use the modules.
+#![cfg_attr(not(target_family = "wasm"), allow(dead_code))]
+
+mod assets;
+mod chart;
+mod clock;
+mod cookies;
+mod csrf;
+mod csv;
+mod form;
+mod notice;
+mod pages;
+mod password;
 pub mod scoped;
-pub mod throttle;
+mod throttle;
 
 #[cfg(target_family = "wasm")]
 mod component;

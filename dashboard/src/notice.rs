@@ -2,8 +2,7 @@
 //! be injected.
 
 /// The text of a code; `None` for an unknown code.
-#[must_use]
-pub fn text(code: &str) -> Option<&'static str> {
+pub(crate) fn text(code: &str) -> Option<&'static str> {
     Some(match code {
         "signed-out" => "You are signed out.",
         "password-changed" => "Password changed. Your other sessions are signed out.",

@@ -2,51 +2,43 @@
 //!
 //! Invariant: askama escapes all text; no text is marked as safe.
 
-pub mod keys;
-pub mod operator;
-pub mod profile;
-pub mod sign_in;
-pub mod templates;
-pub mod usage;
+pub(crate) mod keys;
+pub(crate) mod operator;
+pub(crate) mod profile;
+pub(crate) mod sign_in;
+pub(crate) mod templates;
+pub(crate) mod usage;
 
 use askama::Template;
 
 /// What all pages share: head, navigation, notice.
 #[derive(Debug, Clone)]
-pub struct Layout {
-    /// The title of the document.
-    pub title: String,
+pub(crate) struct Layout {
+    pub(crate) title: String,
     /// The value of [`crate::csrf::FIELD`] in every form of the page.
-    pub form_token: String,
-    /// The signed-in user.
-    pub user: Option<HeaderUser>,
-    /// The confirmation of the last action.
-    pub notice: Option<&'static str>,
+    pub(crate) form_token: String,
+    pub(crate) user: Option<HeaderUser>,
+    pub(crate) notice: Option<&'static str>,
     /// The navigation entry to highlight.
-    pub section: Section,
+    pub(crate) section: Section,
 }
 
 /// The signed-in user, as the header shows them.
 #[derive(Debug, Clone)]
-pub struct HeaderUser {
+pub(crate) struct HeaderUser {
     /// Shown as the tooltip of “Profile”.
-    pub email: String,
-    /// Name of the current account.
-    pub account: Option<String>,
-    /// Whether that account is disabled.
-    pub account_disabled: bool,
+    pub(crate) email: String,
+    pub(crate) account: Option<String>,
+    pub(crate) account_disabled: bool,
     /// Whether the operator's pages are shown.
-    pub operator: bool,
+    pub(crate) operator: bool,
 }
 
 /// An entry of the navigation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Section {
-    /// API keys.
+pub(crate) enum Section {
     Keys,
-    /// Templates.
     Templates,
-    /// Usage.
     Usage,
     /// Accounts, operators and the audit log.
     Operator,
@@ -66,29 +58,23 @@ impl Layout {
 /// A page with one message, such as an error.
 #[derive(Debug, Template)]
 #[template(path = "message.html")]
-pub struct MessagePage {
-    /// Shared parts.
-    pub layout: Layout,
-    /// The message.
-    pub text: String,
+pub(crate) struct MessagePage {
+    pub(crate) layout: Layout,
+    pub(crate) text: String,
     /// Path and text of the link.
-    pub link: (&'static str, &'static str),
+    pub(crate) link: (&'static str, &'static str),
 }
 
 /// A page that asks for confirmation before something is deleted.
 #[derive(Debug, Template)]
 #[template(path = "confirm.html")]
-pub struct ConfirmPage {
-    /// Shared parts.
-    pub layout: Layout,
-    /// The heading.
-    pub question: String,
-    /// What the action does.
-    pub consequence: &'static str,
-    /// Text of the button.
-    pub button: &'static str,
+pub(crate) struct ConfirmPage {
+    pub(crate) layout: Layout,
+    pub(crate) question: String,
+    pub(crate) consequence: &'static str,
+    pub(crate) button: &'static str,
     /// Path that the form is posted to.
-    pub action: String,
+    pub(crate) action: String,
     /// Path of “Cancel”.
-    pub cancel: String,
+    pub(crate) cancel: String,
 }

@@ -11,12 +11,11 @@ use argon2::{
     password_hash::phc::{Output, Salt},
 };
 
-/// Random bytes in a salt.
-pub const SALT_BYTES: usize = 16;
+pub(crate) const SALT_BYTES: usize = 16;
 /// Fewest characters of a new password.
-pub const MIN_CHARS: usize = 10;
+pub(crate) const MIN_CHARS: usize = 10;
 /// Most characters of a new password: hashing reads all of them.
-pub const MAX_CHARS: usize = 200;
+pub(crate) const MAX_CHARS: usize = 200;
 
 const HASH_BYTES: usize = 32;
 const ALGORITHM: Algorithm = Algorithm::Argon2id;
@@ -29,34 +28,27 @@ const PARAMS: Params = match Params::new(19_456, 2, 1, Some(HASH_BYTES)) {
 };
 
 /// A password in plain text.
-pub struct Password(String);
+pub(crate) struct Password(String);
 
-/// Why a new password is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum InvalidPassword {
-    /// Too short or too long.
+pub(crate) enum InvalidPassword {
     #[error("The password must have {MIN_CHARS} to {MAX_CHARS} characters")]
     Length,
     /// The e-mail address, which is the first guess of an attacker.
     #[error("The password must not be the e-mail address")]
     Email,
-    /// The repeated password differs.
     #[error("The passwords do not match")]
     Mismatch,
 }
 
 impl Password {
     /// Takes the password of a sign-in form without checking the rules for new ones.
-    #[must_use]
-    pub fn entered(text: &str) -> Self {
+    pub(crate) fn entered(text: &str) -> Self {
         Self(text.chars().take(MAX_CHARS + 1).collect())
     }
 
     /// Takes a new password and its repetition.
-    ///
-    /// # Errors
-    /// [`InvalidPassword`]
-    pub fn new(text: &str, repeated: &str, email: &str) -> Result<Self, InvalidPassword> {
+    pub(crate) fn new(text: &str, repeated: &str, email: &str) -> Result<Self, InvalidPassword> {
         if !(MIN_CHARS..=MAX_CHARS).contains(&text.chars().count()) {
             return Err(InvalidPassword::Length);
         }
@@ -67,8 +59,7 @@ impl Password {
     }
 
     /// The PHC string to store: `$argon2id$v=19$m=…,t=…,p=…$salt$hash`.
-    #[must_use]
-    pub fn hash(&self, salt: [u8; SALT_BYTES]) -> String {
+    pub(crate) fn hash(&self, salt: [u8; SALT_BYTES]) -> String {
         let Ok(hash) = argon2id().hash_password_with_salt(self.0.as_bytes(), &salt) else {
             unreachable!("the parameters and the salt are within Argon2's bounds")
         };
@@ -77,8 +68,7 @@ impl Password {
 
     /// Whether this is the password of a stored hash, checked with the parameters in that hash. `None` (an
     /// unknown user) and a damaged hash do not match, after the work of hashing with the current parameters.
-    #[must_use]
-    pub fn matches(&self, stored: Option<&str>) -> bool {
+    pub(crate) fn matches(&self, stored: Option<&str>) -> bool {
         match stored.and_then(parse) {
             Some(hash) => argon2id().verify_password(self.0.as_bytes(), &hash).is_ok(),
             None => std::hint::black_box(self.hash([0; SALT_BYTES])).is_empty(),
@@ -93,8 +83,7 @@ impl fmt::Debug for Password {
 }
 
 /// Whether a stored hash was made with other parameters or in another encoding than [`Password::hash`] uses.
-#[must_use]
-pub fn is_outdated(stored: &str) -> bool {
+pub(crate) fn is_outdated(stored: &str) -> bool {
     !PasswordHash::new(stored).is_ok_and(|hash| {
         hash.algorithm == ARGON2ID_IDENT
             && hash.version == Some(VERSION.into())

@@ -8,15 +8,14 @@ use std::net::{IpAddr, SocketAddr};
 use sha2::{Digest as _, Sha256};
 
 /// Length of the window in which attempts are counted.
-pub const WINDOW_SECONDS: u64 = 15 * 60;
+pub(crate) const WINDOW_SECONDS: u64 = 15 * 60;
 /// Attempts per window for one e-mail address.
-pub const MAX_ATTEMPTS_PER_EMAIL: u32 = 10;
+pub(crate) const MAX_ATTEMPTS_PER_EMAIL: u32 = 10;
 /// Attempts per window from one network address, which several users may share.
-pub const MAX_ATTEMPTS_PER_ADDRESS: u32 = 60;
+pub(crate) const MAX_ATTEMPTS_PER_ADDRESS: u32 = 60;
 
 /// The error text for a sign-in that has to wait.
-#[must_use]
-pub fn wait_message(seconds: u64) -> String {
+pub(crate) fn wait_message(seconds: u64) -> String {
     match seconds.div_ceil(60) {
         1 => "Too many attempts. Try again in 1 minute.".to_owned(),
         minutes => format!("Too many attempts. Try again in {minutes} minutes."),
@@ -25,24 +24,22 @@ pub fn wait_message(seconds: u64) -> String {
 
 /// What sign-in attempts are counted by.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Subject {
+pub(crate) struct Subject {
     /// The key of the count in the database.
-    pub hash: String,
+    pub(crate) hash: String,
     /// Attempts allowed per window.
-    pub allowed: u32,
+    pub(crate) allowed: u32,
 }
 
 impl Subject {
     /// All attempts for this e-mail address.
-    #[must_use]
-    pub fn email(email: &str) -> Self {
+    pub(crate) fn email(email: &str) -> Self {
         Self { hash: hash("email", email), allowed: MAX_ATTEMPTS_PER_EMAIL }
     }
 
     /// All attempts from this network address. IPv6 addresses are counted by their /64 network, because a
     /// subscriber gets all of it.
-    #[must_use]
-    pub fn address(address: &str) -> Self {
+    pub(crate) fn address(address: &str) -> Self {
         let subject = match parse(address) {
             Some(IpAddr::V6(address)) if address.to_ipv4_mapped().is_none() => {
                 format!("{:x?}", &address.segments()[..4])
@@ -55,8 +52,7 @@ impl Subject {
 }
 
 /// A network address without its port, or `unknown`, for display.
-#[must_use]
-pub fn display_address(address: &str) -> String {
+pub(crate) fn display_address(address: &str) -> String {
     parse(address).map_or_else(|| "unknown".to_owned(), |address| address.to_canonical().to_string())
 }
 

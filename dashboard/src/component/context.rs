@@ -81,9 +81,9 @@ impl<'r> Context<'r> {
     /// The client's network address: the last entry of the header that the operator has named, which the
     /// reverse proxy itself appends, or else the platform's.
     pub(super) fn address(&self) -> String {
-        let list = self.settings.client_address_header.as_deref().and_then(|name| self.head.header(name));
-        let last = list.and_then(|list| list.rsplit(',').next().map(|last| last.trim().to_owned()));
-        last.or_else(|| self.head.header("spin-client-addr")).unwrap_or_default()
+        let header = self.settings.client_address_header.as_deref().and_then(|name| self.head.header(name));
+        let address = header.and_then(|list| list.rsplit(',').next().map(|last| last.trim().to_owned()));
+        address.or_else(|| self.head.header("spin-client-addr")).unwrap_or_default()
     }
 
     /// The shared parts of a page.

@@ -6,46 +6,34 @@ use super::Layout;
 use crate::{clock::Timestamp, form::Field};
 
 /// Lifetime of the key that “Render” uses.
-pub const RENDER_KEY_SECONDS: i64 = 60;
+pub(crate) const RENDER_KEY_SECONDS: i64 = 60;
 
-/// A key in the list.
 #[derive(Debug, Clone)]
-pub struct Key {
-    /// Id for addresses of forms.
-    pub id: String,
-    /// Name given by the user.
-    pub name: String,
-    /// First characters of the secret.
-    pub prefix: String,
-    /// Time of creation.
-    pub created: Timestamp,
+pub(crate) struct Key {
+    pub(crate) id: String,
+    pub(crate) name: String,
+    pub(crate) prefix: String,
+    pub(crate) created: Timestamp,
     /// Time of the last request with it.
-    pub last_used: Option<Timestamp>,
-    /// Whether requests with it are refused.
-    pub disabled: bool,
+    pub(crate) last_used: Option<Timestamp>,
+    pub(crate) disabled: bool,
 }
 
 /// A key just created, shown once with an example.
 #[derive(Debug, Clone)]
-pub struct NewKey {
-    /// Name given by the user.
-    pub name: String,
-    /// The secret.
-    pub key: String,
+pub(crate) struct NewKey {
+    pub(crate) name: String,
+    pub(crate) key: String,
     /// Scheme and host of the server, for the curl command.
-    pub base_url: String,
+    pub(crate) base_url: String,
 }
 
-/// The list of keys with a form for a new one.
 #[derive(Debug, Template)]
 #[template(path = "keys.html")]
-pub struct KeysPage {
-    /// Shared parts.
-    pub layout: Layout,
+pub(crate) struct KeysPage {
+    pub(crate) layout: Layout,
     /// All keys of the account, newest first.
-    pub keys: Vec<Key>,
-    /// The key just created.
-    pub new: Option<NewKey>,
-    /// Name of the key to create.
-    pub name: Field,
+    pub(crate) keys: Vec<Key>,
+    pub(crate) new: Option<NewKey>,
+    pub(crate) name: Field,
 }

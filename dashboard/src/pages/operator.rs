@@ -7,34 +7,25 @@ use crate::{clock::Timestamp, form::Field};
 
 /// An account in the list, and on its page.
 #[derive(Debug, Clone)]
-pub struct Account {
-    /// Id for addresses.
-    pub id: String,
-    /// Unique name.
-    pub name: String,
+pub(crate) struct Account {
+    pub(crate) id: String,
+    pub(crate) name: String,
     /// Attempts per month; `None` is unlimited.
-    pub quota: Option<u64>,
-    /// Attempts this month.
-    pub attempts: u64,
-    /// Whether its keys are refused.
-    pub disabled: bool,
-    /// Time of creation.
-    pub created: Timestamp,
-    /// Number of its users.
-    pub members: u32,
+    pub(crate) quota: Option<u64>,
+    pub(crate) attempts: u64,
+    pub(crate) disabled: bool,
+    pub(crate) created: Timestamp,
+    pub(crate) members: u32,
 }
 
 impl Account {
     fn quota_text(&self) -> String {
-        self.quota.map_or_else(|| "unlimited".to_owned(), |quota| quota.to_string())
+        self.quota.map_or_else(|| "Unlimited".to_owned(), |quota| quota.to_string())
     }
 }
 
-/// Parses a quota: a whole number; empty or `unlimited` for no limit.
-///
-/// # Errors
-/// The error text for the form.
-pub fn parse_quota(text: &str) -> Result<Option<u32>, &'static str> {
+/// Parses a quota: a whole number; empty or `unlimited` for no limit. The error is a text for the form.
+pub(crate) fn parse_quota(text: &str) -> Result<Option<u32>, &'static str> {
     match text.trim() {
         "" | "unlimited" => Ok(None),
         number => number
@@ -46,86 +37,73 @@ pub fn parse_quota(text: &str) -> Result<Option<u32>, &'static str> {
 
 /// A user of an account, or an operator.
 #[derive(Debug, Clone)]
-pub struct User {
-    /// Id for addresses.
-    pub id: String,
-    /// Address that they sign in with.
-    pub email: String,
-    /// Whether they are an operator.
-    pub operator: bool,
-    /// Time of creation.
-    pub created: Timestamp,
+pub(crate) struct User {
+    pub(crate) id: String,
+    pub(crate) email: String,
+    pub(crate) operator: bool,
+    pub(crate) created: Timestamp,
     /// Last use of a session; `None` without sessions.
-    pub last_seen: Option<Timestamp>,
+    pub(crate) last_seen: Option<Timestamp>,
     /// Whether this is the user who views the page.
-    pub is_current: bool,
+    pub(crate) is_current: bool,
 }
 
-/// An entry of the audit log.
 #[derive(Debug, Clone)]
-pub struct AuditEntry {
+pub(crate) struct AuditEntry {
     /// Position in the log, for paging.
-    pub id: i64,
-    /// Time of the action.
-    pub at: Timestamp,
+    pub(crate) id: i64,
+    pub(crate) at: Timestamp,
     /// E-mail address of the user, or `command line`.
-    pub actor: String,
+    pub(crate) actor: String,
     /// Name of the account, if the action belongs to one.
-    pub account: Option<String>,
+    pub(crate) account: Option<String>,
     /// The action, such as `created key`.
-    pub action: String,
+    pub(crate) action: String,
     /// Name or address of what was changed.
-    pub subject: String,
+    pub(crate) subject: String,
 }
 
-/// The list of accounts and operators.
 #[derive(Debug, Template)]
 #[template(path = "accounts.html")]
-pub struct AccountsPage {
-    /// Shared parts.
-    pub layout: Layout,
+pub(crate) struct AccountsPage {
+    pub(crate) layout: Layout,
     /// All accounts, by name.
-    pub accounts: Vec<Account>,
+    pub(crate) accounts: Vec<Account>,
     /// All operators, by e-mail address.
-    pub operators: Vec<User>,
+    pub(crate) operators: Vec<User>,
     /// Name of the account to create.
-    pub name: Field,
+    pub(crate) name: Field,
     /// Quota of the account to create.
-    pub quota: Field,
+    pub(crate) quota: Field,
 }
 
-/// The page of one account.
 #[derive(Debug, Template)]
 #[template(path = "account.html")]
-pub struct AccountPage {
-    /// Shared parts.
-    pub layout: Layout,
-    /// The account as stored.
-    pub account: Account,
+pub(crate) struct AccountPage {
+    pub(crate) layout: Layout,
+    pub(crate) account: Account,
     /// Its users, by e-mail address.
-    pub members: Vec<User>,
+    pub(crate) members: Vec<User>,
     /// The form that renames it.
-    pub name: Field,
+    pub(crate) name: Field,
     /// The form that changes its quota.
-    pub quota: Field,
+    pub(crate) quota: Field,
     /// The form that invites a user.
-    pub email: Field,
+    pub(crate) email: Field,
     /// The link of the invite just created.
-    pub link: Option<String>,
+    pub(crate) link: Option<String>,
     /// Whether it is the operator's current account.
-    pub is_current: bool,
+    pub(crate) is_current: bool,
 }
 
-/// The audit log.
 #[derive(Debug, Template)]
 #[template(path = "audit_log.html")]
-pub struct AuditLogPage {
-    /// Shared parts.
-    pub layout: Layout,
+pub(crate) struct AuditLogPage {
+    pub(crate) layout: Layout,
     /// One page of entries, newest first.
-    pub entries: Vec<AuditEntry>,
+    pub(crate) entries: Vec<AuditEntry>,
     /// The `before` parameter of the next page, if there is one.
-    pub next: Option<i64>,
+    pub(crate) next: Option<i64>,
 }
 
 #[cfg(test)]

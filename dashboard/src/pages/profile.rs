@@ -5,21 +5,17 @@ use askama::Template;
 use super::Layout;
 use crate::{clock::Timestamp, form::Field};
 
-/// A session in the list.
 #[derive(Debug, Clone)]
-pub struct Session {
-    /// Id for addresses of forms.
-    pub id: String,
+pub(crate) struct Session {
+    pub(crate) id: String,
     /// Whether the page is viewed in this session.
-    pub is_current: bool,
-    /// Time of the sign-in.
-    pub created: Timestamp,
+    pub(crate) is_current: bool,
+    pub(crate) created: Timestamp,
     /// Time of the last use, to within a 60th of the idle timeout.
-    pub last_seen: Timestamp,
+    pub(crate) last_seen: Timestamp,
     /// Network address at sign-in.
-    pub address: String,
-    /// The `User-Agent` header at sign-in.
-    pub user_agent: String,
+    pub(crate) address: String,
+    pub(crate) user_agent: String,
 }
 
 impl Session {
@@ -52,20 +48,16 @@ impl Session {
     }
 }
 
-/// The form that changes the password, and the sessions.
 #[derive(Debug, Template)]
 #[template(path = "profile.html")]
-pub struct ProfilePage {
-    /// Shared parts.
-    pub layout: Layout,
-    /// The address that the user signs in with.
-    pub email: String,
-    /// All sessions of the user, last used first.
-    pub sessions: Vec<Session>,
+pub(crate) struct ProfilePage {
+    pub(crate) layout: Layout,
+    pub(crate) email: String,
+    pub(crate) sessions: Vec<Session>,
     /// The current password: its error only.
-    pub current: Field,
+    pub(crate) current: Field,
     /// The new password: its error only.
-    pub password: Field,
+    pub(crate) password: Field,
     /// The repeated password: its error only.
-    pub repeated: Field,
+    pub(crate) repeated: Field,
 }

@@ -8,92 +8,75 @@ use super::Layout;
 use crate::{clock::Timestamp, form::Field};
 
 /// Sample values by placeholder.
-pub type Samples = BTreeMap<String, String>;
+pub(crate) type Samples = BTreeMap<String, String>;
 
-/// A template in the list.
 #[derive(Debug, Clone)]
-pub struct TemplateSummary {
+pub(crate) struct TemplateSummary {
     /// The `templateId` of requests.
-    pub id: String,
-    /// Name given by the user.
-    pub name: String,
-    /// Names of the placeholders in its markup.
-    pub placeholders: Vec<String>,
-    /// Time of the last save.
-    pub updated: Timestamp,
+    pub(crate) id: String,
+    pub(crate) name: String,
+    pub(crate) placeholders: Vec<String>,
+    pub(crate) updated: Timestamp,
 }
 
-/// A template with its markup.
 #[derive(Debug, Clone)]
-pub struct Template {
+pub(crate) struct Template {
     /// The `templateId` of requests.
-    pub id: TemplateId,
-    /// Name given by the user.
-    pub name: String,
+    pub(crate) id: TemplateId,
+    pub(crate) name: String,
     /// The markup with placeholders.
-    pub html: String,
+    pub(crate) html: String,
     /// Values for the preview and for “Render”.
-    pub samples: Samples,
-    /// Time of the last save.
-    pub updated: Timestamp,
-    /// Number of earlier versions.
-    pub versions: u32,
+    pub(crate) samples: Samples,
+    pub(crate) updated: Timestamp,
+    pub(crate) versions: u32,
 }
 
-/// An earlier version of a template.
 #[derive(Debug, Clone)]
-pub struct Version {
+pub(crate) struct Version {
     /// Counts from 1.
-    pub number: u32,
+    pub(crate) number: u32,
     /// Name of the template in this version.
-    pub name: String,
-    /// Time at which this version was saved.
-    pub saved: Timestamp,
+    pub(crate) name: String,
+    pub(crate) saved: Timestamp,
     /// The markup; empty in the list.
-    pub html: String,
+    pub(crate) html: String,
 }
 
-/// The list of templates.
 #[derive(Debug, askama::Template)]
 #[template(path = "templates.html")]
-pub struct TemplatesPage {
-    /// Shared parts.
-    pub layout: Layout,
+pub(crate) struct TemplatesPage {
+    pub(crate) layout: Layout,
     /// The search text; empty for all templates.
-    pub search: String,
+    pub(crate) search: String,
     /// The templates found, last saved first.
-    pub templates: Vec<TemplateSummary>,
+    pub(crate) templates: Vec<TemplateSummary>,
 }
 
 /// The editor of a saved or a new template.
 #[derive(Debug, askama::Template)]
 #[template(path = "template.html")]
-pub struct EditorPage {
-    /// Shared parts.
-    pub layout: Layout,
+pub(crate) struct EditorPage {
+    pub(crate) layout: Layout,
     /// The saved template; `None` for a new one.
-    pub saved: Option<SavedTemplate>,
-    /// Name in the form.
-    pub name: Field,
-    /// Markup in the form.
-    pub html: Field,
+    pub(crate) saved: Option<SavedTemplate>,
+    pub(crate) name: Field,
+    pub(crate) html: Field,
     /// Placeholders of the markup with their sample values.
-    pub samples: Vec<(String, String)>,
+    pub(crate) samples: Vec<(String, String)>,
     /// The error of the sample values; empty if they are valid.
-    pub samples_error: String,
+    pub(crate) samples_error: String,
 }
 
 /// What the editor shows of a saved template besides the form.
 #[derive(Debug, Clone)]
-pub struct SavedTemplate {
+pub(crate) struct SavedTemplate {
     /// The `templateId` of requests.
-    pub id: String,
-    /// Time of the last save.
-    pub updated: Timestamp,
-    /// Number of earlier versions.
-    pub versions: u32,
+    pub(crate) id: String,
+    pub(crate) updated: Timestamp,
+    pub(crate) versions: u32,
     /// A curl command that renders it with its sample values.
-    pub curl: String,
+    pub(crate) curl: String,
 }
 
 impl EditorPage {
@@ -106,15 +89,13 @@ impl EditorPage {
 }
 
 /// The placeholders of the markup, each with its sample value or an empty one.
-#[must_use]
-pub fn with_samples(html: &str, samples: &Samples) -> Vec<(String, String)> {
+pub(crate) fn with_samples(html: &str, samples: &Samples) -> Vec<(String, String)> {
     let value = |name: &String| samples.get(name).cloned().unwrap_or_default();
     template::placeholders(html).into_iter().map(|name| (name.clone(), value(&name))).collect()
 }
 
 /// A curl command that renders a template. The body is quoted for a POSIX shell, so no value can end it.
-#[must_use]
-pub fn curl(base_url: &str, id: &str, html: &str, samples: &Samples) -> String {
+pub(crate) fn curl(base_url: &str, id: &str, html: &str, samples: &Samples) -> String {
     let variables: BTreeMap<String, String> = with_samples(html, samples).into_iter().collect();
     let body = serde_json::json!({ "templateId": id, "variables": variables, "format": "pdf" });
     let body = body.to_string().replace('\'', "'\\''");
@@ -124,34 +105,25 @@ pub fn curl(base_url: &str, id: &str, html: &str, samples: &Samples) -> String {
     )
 }
 
-/// The earlier versions of a template.
 #[derive(Debug, askama::Template)]
 #[template(path = "versions.html")]
-pub struct VersionsPage {
-    /// Shared parts.
-    pub layout: Layout,
-    /// Id of the template.
-    pub id: String,
-    /// Name of the template.
-    pub name: String,
+pub(crate) struct VersionsPage {
+    pub(crate) layout: Layout,
+    pub(crate) id: String,
+    pub(crate) name: String,
     /// The versions, newest first.
-    pub versions: Vec<Version>,
+    pub(crate) versions: Vec<Version>,
 }
 
-/// One earlier version of a template.
 #[derive(Debug, askama::Template)]
 #[template(path = "version.html")]
-pub struct VersionPage {
-    /// Shared parts.
-    pub layout: Layout,
-    /// Id of the template.
-    pub id: String,
-    /// The version with its markup.
-    pub version: Version,
+pub(crate) struct VersionPage {
+    pub(crate) layout: Layout,
+    pub(crate) id: String,
+    pub(crate) version: Version,
 }
 
-/// The markup of a new template.
-pub const INITIAL_HTML: &str = "<!doctype html>\n<meta charset=\"utf-8\">\n<style>\n  body { font: 16px/1.5 sans-serif; margin: 3rem; }\n  h1 { color: #2743d2; }\n</style>\n<h1>Hello {{ name }}</h1>\n<p>This is your first template.</p>\n";
+pub(crate) const INITIAL_HTML: &str = "<!doctype html>\n<meta charset=\"utf-8\">\n<style>\n  body { font: 16px/1.5 sans-serif; margin: 3rem; }\n  h1 { color: #2743d2; }\n</style>\n<h1>Hello {{ name }}</h1>\n<p>This is your first template.</p>\n";
 
 #[cfg(test)]
 mod tests {

@@ -7,19 +7,17 @@ use crate::{chart::Chart, clock::Timestamp, csv};
 
 /// Use of the quota in one month.
 #[derive(Debug, Clone)]
-pub struct MonthlyUsage {
+pub(crate) struct MonthlyUsage {
     /// The time of the request, in that month.
-    pub now: Timestamp,
+    pub(crate) now: Timestamp,
     /// Attempts per month; `None` is unlimited.
-    pub quota: Option<u64>,
-    /// Attempts counted so far.
-    pub attempts: u64,
+    pub(crate) quota: Option<u64>,
+    pub(crate) attempts: u64,
 }
 
 impl MonthlyUsage {
     /// Used part of the quota in whole percent, at most 100; 0 if there is no quota.
-    #[must_use]
-    pub fn percent(&self) -> u64 {
+    pub(crate) fn percent(&self) -> u64 {
         match self.quota {
             Some(0) => 100,
             Some(quota) => (self.attempts.saturating_mul(100) / quota).min(100),
@@ -28,27 +26,21 @@ impl MonthlyUsage {
     }
 }
 
-/// An attempt in the list.
 #[derive(Debug, Clone)]
-pub struct Attempt {
+pub(crate) struct Attempt {
     /// Position in the log, for paging.
-    pub id: i64,
-    /// Time of the request.
-    pub at: Timestamp,
+    pub(crate) id: i64,
+    pub(crate) at: Timestamp,
     /// Name of the key at that time.
-    pub key_name: Option<String>,
+    pub(crate) key_name: Option<String>,
     /// `render` or `template`.
-    pub endpoint: String,
-    /// The requested format.
-    pub format: String,
+    pub(crate) endpoint: String,
+    pub(crate) format: String,
     /// HTTP status of the response; 499 if the client disconnected.
-    pub status: u16,
-    /// Whether it counts against the quota.
-    pub counted: bool,
-    /// Milliseconds until the response started.
-    pub duration_ms: u64,
-    /// Size of the file in bytes.
-    pub size_bytes: Option<u64>,
+    pub(crate) status: u16,
+    pub(crate) counted: bool,
+    pub(crate) duration_ms: u64,
+    pub(crate) size_bytes: Option<u64>,
 }
 
 impl Attempt {
@@ -82,9 +74,7 @@ impl Attempt {
         }
     }
 
-    /// The attempt as one line of the CSV export.
-    #[must_use]
-    pub fn csv(&self) -> String {
+    pub(crate) fn csv(&self) -> String {
         csv::line(&[
             &self.at.rfc3339(),
             self.key_name.as_deref().unwrap_or(""),
@@ -99,9 +89,7 @@ impl Attempt {
     }
 }
 
-/// The header line of the CSV export.
-#[must_use]
-pub fn csv_header() -> String {
+pub(crate) fn csv_header() -> String {
     csv::line(&[
         "time",
         "key",
@@ -116,8 +104,7 @@ pub fn csv_header() -> String {
 }
 
 /// A number of bytes with its decimal unit.
-#[must_use]
-pub fn format_size(bytes: u64) -> String {
+pub(crate) fn format_size(bytes: u64) -> String {
     match bytes {
         0..1_000 => format!("{bytes} B"),
         1_000..1_000_000 => format!("{}.{} KB", bytes / 1_000, bytes % 1_000 / 100),
@@ -127,40 +114,33 @@ pub fn format_size(bytes: u64) -> String {
 
 /// A position in the list of attempts: the next page starts after it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Cursor {
+pub(crate) struct Cursor {
     /// Time of the attempt, in seconds since 1970.
-    pub at: i64,
+    pub(crate) at: i64,
     /// Id of the attempt, which orders attempts of the same second.
-    pub id: i64,
+    pub(crate) id: i64,
 }
 
 impl Cursor {
     /// Parses the `before` parameter, `AT.ID`.
-    #[must_use]
-    pub fn parse(text: &str) -> Option<Self> {
+    pub(crate) fn parse(text: &str) -> Option<Self> {
         let (at, id) = text.split_once('.')?;
         Some(Self { at: at.parse().ok()?, id: id.parse().ok()? })
     }
 }
 
-/// Quota, chart and attempts of the account.
 #[derive(Debug, Template)]
 #[template(path = "usage.html")]
-pub struct UsagePage {
-    /// Shared parts.
-    pub layout: Layout,
-    /// Use of this month's quota.
-    pub month: MonthlyUsage,
-    /// The last 30 days.
-    pub chart: Chart,
+pub(crate) struct UsagePage {
+    pub(crate) layout: Layout,
+    pub(crate) month: MonthlyUsage,
+    pub(crate) chart: Chart,
     /// One page of attempts, newest first.
-    pub attempts: Vec<Attempt>,
-    /// Whether only failed attempts are listed.
-    pub failures_only: bool,
-    /// Whether there are newer attempts.
-    pub has_newer: bool,
+    pub(crate) attempts: Vec<Attempt>,
+    pub(crate) failures_only: bool,
+    pub(crate) has_newer: bool,
     /// Where the next page starts, if there is one.
-    pub next: Option<Cursor>,
+    pub(crate) next: Option<Cursor>,
 }
 
 #[cfg(test)]

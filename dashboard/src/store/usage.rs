@@ -52,7 +52,7 @@ impl Account<'_> {
         }
         let days = days.into_iter().map(|day| {
             let (attempts, failures) = known.get(&day).copied().unwrap_or_default();
-            Day { day, attempts, failures }
+            Day { date: day, attempts, failures }
         });
         Ok(Chart::new(days.collect()))
     }

@@ -42,13 +42,11 @@ pub(crate) async fn create(context: &Context<'_>, form: &Form) -> Result<PageRes
             return Ok(show_accounts(context, name, quota).await?.with_status(422));
         }
     };
-    match operator.create(&name, quota).await? {
-        Some(id) => Ok(redirect_with_notice(&account_path(id.as_str()), "account-created")),
-        None => {
-            let name = Field::invalid(name_text, NAME_TAKEN);
-            Ok(show_accounts(context, name, Field::valid(quota_text)).await?.with_status(422))
-        }
+    if let Some(id) = operator.create(&name, quota).await? {
+        return Ok(redirect_with_notice(&account_path(id.as_str()), "account-created"));
     }
+    let name = Field::invalid(name_text, NAME_TAKEN);
+    Ok(show_accounts(context, name, Field::valid(quota_text)).await?.with_status(422))
 }
 
 pub(crate) async fn account(context: &Context<'_>, id: &str) -> Result<PageResponse, PageError> {
@@ -121,7 +119,9 @@ pub(crate) async fn invite(context: &Context<'_>, id: &str, form: &Form) -> Resu
                 return show_account(context, id, AccountForms { email, link, ..Default::default() }).await;
             }
             Invited::NoSuchAccount => return Err(PageError::NotFound),
-            Invited::OtherAccount => Field::invalid(entered, "This user is a member of another account"),
+            Invited::OtherAccount => {
+                Field::invalid(entered, "The user is a member of another account. Remove them there first")
+            }
         },
         Err(error) => Field::invalid(entered, &error),
     };
