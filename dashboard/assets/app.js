@@ -1,4 +1,4 @@
-// What every page has: copy buttons. Without this script the texts can be selected and copied.
+// Copy buttons, on every page. Without this script users can still select and copy the texts.
 "use strict";
 
 for (const button of document.querySelectorAll("button[data-copy]")) {
@@ -9,7 +9,7 @@ for (const button of document.querySelectorAll("button[data-copy]")) {
       await navigator.clipboard.writeText(source.textContent);
       button.textContent = "Copied";
     } catch {
-      // Not allowed, or not over TLS: selected, so that one key press copies it.
+      // The clipboard needs TLS and permission. Otherwise select the text, so that the user can copy it.
       getSelection().selectAllChildren(source);
       button.textContent = "Press Ctrl+C";
     }

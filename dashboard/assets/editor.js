@@ -1,5 +1,5 @@
-// The editor: placeholders and their sample values, highlighting, the live preview, and rendering.
-// All text from the template is put in place as text; the preview is a document of another origin.
+// The template editor: sample values of placeholders, syntax highlighting, live preview, rendering.
+// This page inserts template content as text only. The preview is a document of another origin.
 "use strict";
 
 const form = document.getElementById("template-form");
@@ -8,36 +8,36 @@ const samples = document.getElementById("samples");
 const preview = document.getElementById("preview");
 const highlight = document.getElementById("highlight");
 
-// As the server reads them: three braces on both sides win over two.
+// The same syntax as on the server: three braces take precedence over two.
 const SPACE = "[ \\t\\r\\n]*";
 const NAME = "([A-Za-z_][A-Za-z0-9_.-]*)";
-const placeholder = () =>
+const placeholderPattern = () =>
   new RegExp(`\\{\\{\\{${SPACE}${NAME}${SPACE}\\}\\}\\}|\\{\\{${SPACE}${NAME}${SPACE}\\}\\}`, "g");
 const ESCAPES = { "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#39;" };
 const escape = (text) => text.replace(/[&<>"']/g, (character) => ESCAPES[character]);
 
-function placeholders(text) {
+function placeholderNames(text) {
   const names = new Set();
-  for (const match of text.matchAll(placeholder())) names.add(match[1] ?? match[2]);
+  for (const match of text.matchAll(placeholderPattern())) names.add(match[1] ?? match[2]);
   return [...names].sort();
 }
 
-// Values typed before stay when their placeholder goes, in case it comes back.
-const known = new Map();
-for (const field of samples.querySelectorAll("[data-sample]")) known.set(field.dataset.sample, field);
+// Fields are kept when their placeholder is removed, because the user may add it again.
+const sampleFields = new Map();
+for (const field of samples.querySelectorAll("[data-sample]")) sampleFields.set(field.dataset.sample, field);
 
 function showSamples() {
-  const names = placeholders(markup.value);
-  const fields = names.map((name) => {
-    if (!known.has(name)) {
+  const names = placeholderNames(markup.value);
+  const rows = names.map((name) => {
+    if (!sampleFields.has(name)) {
       const field = document.createElement("textarea");
       field.id = `sample-${name}`;
       field.name = `sample.${name}`;
       field.rows = 1;
       field.dataset.sample = name;
-      known.set(name, field);
+      sampleFields.set(name, field);
     }
-    const field = known.get(name);
+    const field = sampleFields.get(name);
     if (field.parentElement) return field.parentElement;
     const row = document.createElement("div");
     row.className = "field";
@@ -49,32 +49,32 @@ function showSamples() {
     row.append(label, field);
     return row;
   });
-  const same = fields.length === samples.children.length && fields.every((row, i) => row === samples.children[i]);
-  // Moving a field takes the focus from it.
-  if (!same) samples.replaceChildren(...fields);
+  const unchanged = rows.length === samples.children.length && rows.every((row, i) => row === samples.children[i]);
+  // Moving a field would take the focus from it.
+  if (!unchanged) samples.replaceChildren(...rows);
   document.getElementById("no-samples").hidden = names.length > 0;
 }
 
-function filled() {
-  const value = (name) => known.get(name)?.value ?? "";
-  return markup.value.replace(placeholder(), (_, raw, escaped) =>
+function filledMarkup() {
+  const value = (name) => sampleFields.get(name)?.value ?? "";
+  return markup.value.replace(placeholderPattern(), (_, raw, escaped) =>
     raw === undefined ? escape(value(escaped)) : value(raw));
 }
 
 let frameIsReady = false;
 function showPreview() {
-  // Its origin is nobody's, so no other target can be named; nothing secret is in it.
-  if (frameIsReady) preview.contentWindow.postMessage(filled(), "*");
+  // The frame has an opaque origin, so "*" is the only target that matches. The markup holds no secrets.
+  if (frameIsReady) preview.contentWindow.postMessage(filledMarkup(), "*");
 }
 preview.addEventListener("load", () => { frameIsReady = true; showPreview(); });
 preview.hidden = false;
-// Loaded before this script ran, or not yet: either way it loads once more, and is heard.
+// The frame may have loaded before this script ran. Loading it again makes sure that the event is received.
 preview.src = preview.src;
 
-// Large markup is shown plain: to colour it would take longer than to type it.
-const HIGHLIGHT_CHARS = 100_000;
+// Longer markup is not highlighted, because highlighting would delay typing.
+const MAX_HIGHLIGHT_CHARS = 100_000;
 const TOKEN = new RegExp([
-  `(?<hole>\\{\\{\\{${SPACE}[A-Za-z_][\\w.-]*${SPACE}\\}\\}\\}|\\{\\{${SPACE}[A-Za-z_][\\w.-]*${SPACE}\\}\\})`,
+  `(?<placeholder>\\{\\{\\{${SPACE}[A-Za-z_][\\w.-]*${SPACE}\\}\\}\\}|\\{\\{${SPACE}[A-Za-z_][\\w.-]*${SPACE}\\}\\})`,
   "(?<comment><!--[^]*?(?:-->|$))",
   "(?<tag></?[A-Za-z][\\w:-]*|/?>|<!doctype)",
   "(?<string>\"[^\"\\n]*\"|'[^'\\n]*')",
@@ -83,8 +83,8 @@ const TOKEN = new RegExp([
 
 function showHighlight() {
   const text = markup.value;
-  const plain = text.length > HIGHLIGHT_CHARS;
-  markup.classList.toggle("over", !plain);
+  const plain = text.length > MAX_HIGHLIGHT_CHARS;
+  markup.classList.toggle("highlighted", !plain);
   highlight.hidden = plain;
   if (plain) return;
   const pieces = [];
@@ -101,24 +101,24 @@ function showHighlight() {
     pieces.push(span);
     end = match.index + match[0].length;
   }
-  // A last empty line has no height by itself.
+  // Without the line break, an empty last line has no height.
   highlight.replaceChildren(...pieces, `${text.slice(end)}\n`);
-  scroll();
+  syncScroll();
 }
-function scroll() {
+function syncScroll() {
   highlight.scrollTop = markup.scrollTop;
   highlight.scrollLeft = markup.scrollLeft;
 }
-markup.addEventListener("scroll", scroll);
+markup.addEventListener("scroll", syncScroll);
 
-let later = 0;
-function changed() {
-  clearTimeout(later);
-  later = setTimeout(() => { showSamples(); showPreview(); }, 150);
+let updateTimer = 0;
+function scheduleUpdate() {
+  clearTimeout(updateTimer);
+  updateTimer = setTimeout(() => { showSamples(); showPreview(); }, 150);
 }
 form.addEventListener("input", (event) => {
   if (event.target === markup) showHighlight();
-  changed();
+  scheduleUpdate();
   isDirty = true;
 });
 let isDirty = false;
@@ -131,30 +131,33 @@ const renderForm = document.getElementById("render-form");
 if (renderForm) {
   const button = document.getElementById("render");
   const status = document.getElementById("render-status");
-  const place = document.getElementById("rendered");
-  const say = (text, bad = false) => { status.textContent = text; status.classList.toggle("error", bad); };
+  const result = document.getElementById("rendered");
+  const showStatus = (text, isError = false) => {
+    status.textContent = text;
+    status.classList.toggle("error", isError);
+  };
   button.disabled = false;
 
   renderForm.addEventListener("submit", async (event) => {
     event.preventDefault();
-    if (isDirty) return say("Save first: the saved template is what is rendered.", true);
+    if (isDirty) return showStatus("Save your changes first. Only the saved template is rendered.", true);
     button.disabled = true;
-    place.hidden = true;
-    say("Rendering…");
+    result.hidden = true;
+    showStatus("Rendering…");
     try {
-      say(await render());
+      showStatus(await render());
     } catch (error) {
-      say(error.message, true);
+      showStatus(error.message, true);
     }
     button.disabled = false;
   });
 
   async function render() {
-    const answer = await fetch(renderForm.action, { method: "POST", body: new URLSearchParams(new FormData(renderForm)) });
-    if (!answer.ok || answer.redirected) throw new Error("You are not signed in any more. Load the page again.");
-    const { key, templateId, variables } = await answer.json();
+    const keyResponse = await fetch(renderForm.action, { method: "POST", body: new URLSearchParams(new FormData(renderForm)) });
+    if (!keyResponse.ok || keyResponse.redirected) throw new Error("Your session has expired. Reload the page and sign in again.");
+    const { key, templateId, variables } = await keyResponse.json();
     const format = document.getElementById("format").value;
-    const began = performance.now();
+    const startedAt = performance.now();
     const response = await fetch("/v1/render/template", {
       method: "POST",
       headers: { authorization: `Bearer ${key}`, "content-type": "application/json" },
@@ -163,7 +166,7 @@ if (renderForm) {
     });
     if (!response.ok) throw new Error((await response.json()).error);
     const file = await response.blob();
-    const seconds = ((performance.now() - began) / 1000).toFixed(2);
+    const seconds = ((performance.now() - startedAt) / 1000).toFixed(2);
     const url = URL.createObjectURL(file);
     const link = document.createElement("a");
     link.href = url;
@@ -172,13 +175,13 @@ if (renderForm) {
     link.textContent = `Download ${link.download}`;
     const parts = [link];
     if (file.type.startsWith("image/")) {
-      const picture = document.createElement("img");
-      picture.src = url;
-      picture.alt = "The rendered image";
-      parts.unshift(picture);
+      const image = document.createElement("img");
+      image.src = url;
+      image.alt = "The rendered image";
+      parts.unshift(image);
     }
-    place.replaceChildren(...parts);
-    place.hidden = false;
-    return `Rendered in ${seconds} s, ${(file.size / 1000).toFixed(1)} KB. It counted as one attempt.`;
+    result.replaceChildren(...parts);
+    result.hidden = false;
+    return `Rendered in ${seconds} s, ${(file.size / 1000).toFixed(1)} KB. Counted as one attempt.`;
   }
 }

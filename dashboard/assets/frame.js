@@ -1,5 +1,5 @@
-// The preview's own document: shows the markup its parent sends, each time in a new frame, and swaps
-// the frames when the new one is drawn. It runs in an origin of its own, and so does what it shows.
+// The document of the preview. It shows the markup that its parent sends, each time in a new frame, and removes
+// the previous frame when the new one has loaded. This document and its frames have opaque origins.
 "use strict";
 
 let shown = null;
@@ -8,14 +8,14 @@ addEventListener("message", (event) => {
   const next = document.createElement("iframe");
   next.setAttribute("sandbox", "allow-scripts");
   next.title = "Preview";
-  next.className = "waiting";
+  next.className = "loading";
   next.srcdoc = event.data;
   next.addEventListener("load", () => {
     for (const other of document.querySelectorAll("iframe")) if (other !== next) other.remove();
     next.className = "";
     shown = next;
   }, { once: true });
-  // One that never loads does not keep the next from being shown.
+  // Frames that have not loaded yet are dropped in favour of the new one.
   for (const other of document.querySelectorAll("iframe")) if (other !== shown) other.remove();
   document.body.append(next);
 });

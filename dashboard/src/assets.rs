@@ -1,23 +1,18 @@
-//! The files pages need besides themselves: style, scripts, icon, the frame of the preview.
+//! The static files of pages: style sheet, scripts, icon, the preview's frame.
 //!
-//! Invariant: a file's address holds the hash of its content, so it may be kept for ever, and a new
-//! build is never mixed with an old file.
+//! Invariant: the name of a file in its address holds a hash of all files' contents, so browsers may cache it
+//! without limit and never combine files of two builds.
 
 use std::sync::LazyLock;
 
 use sha2::{Digest as _, Sha256};
 
-use crate::hex;
-
-/// One file.
 #[derive(Debug, Clone, Copy)]
-pub struct Asset {
-    /// Its bytes.
-    pub bytes: &'static [u8],
-    /// Its media type.
-    pub content_type: &'static str,
-    /// It is the preview's frame, whose policy is another.
-    pub is_frame: bool,
+pub(crate) struct Asset {
+    pub(crate) bytes: &'static [u8],
+    pub(crate) content_type: &'static str,
+    /// Whether it is the preview's frame, which has a content security policy of its own.
+    pub(crate) is_frame: bool,
 }
 
 const FILES: [(&str, &str, &str, &str); 6] = [
@@ -29,20 +24,20 @@ const FILES: [(&str, &str, &str, &str); 6] = [
     ("icon", "svg", "image/svg+xml", include_str!("../assets/icon.svg")),
 ];
 
-struct Named {
+struct NamedAsset {
     stem: &'static str,
     extension: &'static str,
     name: String,
     asset: Asset,
 }
 
-static ASSETS: LazyLock<Vec<Named>> = LazyLock::new(|| {
-    // What the frame names changes with it.
+static ASSETS: LazyLock<Vec<NamedAsset>> = LazyLock::new(|| {
+    // The frame refers to the script and the style sheet, so its address changes with theirs.
     let all = FILES.iter().map(|(.., text)| text.as_bytes()).fold(Sha256::new(), Sha256::chain_update);
     let hash = hex::encode(&all.finalize()[..6]);
     FILES
         .iter()
-        .map(|&(stem, extension, content_type, text)| Named {
+        .map(|&(stem, extension, content_type, text)| NamedAsset {
             stem,
             extension,
             name: format!("{stem}-{hash}.{extension}"),
@@ -51,22 +46,19 @@ static ASSETS: LazyLock<Vec<Named>> = LazyLock::new(|| {
         .collect()
 });
 
-/// The file of a name in an address.
-#[must_use]
-pub fn find(name: &str) -> Option<Asset> {
+/// The file of this name, with its hash.
+pub(crate) fn find(name: &str) -> Option<Asset> {
     ASSETS.iter().find(|named| named.name == name).map(|named| named.asset)
 }
 
-/// The address of a file.
-#[must_use]
-pub fn url(stem: &str, extension: &str) -> String {
+/// The path of a file in the browser.
+pub(crate) fn url(stem: &str, extension: &str) -> String {
     let named = ASSETS.iter().find(|named| named.stem == stem && named.extension == extension);
     format!("/dashboard/assets/{}", named.map_or("", |named| named.name.as_str()))
 }
 
-/// The preview's frame, with the address of its script.
-#[must_use]
-pub fn frame() -> String {
+/// The HTML of the preview's frame, with the addresses of its script and style sheet.
+pub(crate) fn frame() -> String {
     let text = FILES.iter().find(|(_, extension, ..)| *extension == "html").map_or("", |(.., text)| text);
     text.replace("frame.js", &url("frame", "js")).replace("style.css", &url("style", "css"))
 }
@@ -76,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn addresses_lead_to_their_files() {
+    fn each_url_finds_its_file() {
         for (stem, extension, content_type, text) in FILES {
             let url = url(stem, extension);
             let asset = find(url.strip_prefix("/dashboard/assets/").unwrap()).unwrap();

@@ -1,67 +1,60 @@
-//! Attempts per day as bars.
+//! A bar chart of attempts per day.
 //!
-//! Invariant: geometry only, in whole units of a fixed view box; the page draws it as inline SVG
-//! without a style attribute, which the policy would refuse.
+//! Invariant: positions are whole units of a fixed view box. The page draws them as inline SVG without
+//! `style` attributes, which its content security policy forbids.
 
-/// Width of the drawing.
-pub const WIDTH: u32 = 720;
-/// Height of the drawing without its labels.
-pub const HEIGHT: u32 = 140;
+pub(crate) const WIDTH: u32 = 720;
+/// Height of the view box, without labels.
+pub(crate) const HEIGHT: u32 = 140;
 
-/// One day.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Day {
+pub(crate) struct Day {
     /// `YYYY-MM-DD`
-    pub day: String,
-    /// Attempts.
-    pub attempts: u64,
-    /// Those of them that failed.
-    pub failures: u64,
+    pub(crate) date: String,
+    /// Counted attempts.
+    pub(crate) attempts: u64,
+    /// Counted attempts that failed.
+    pub(crate) failures: u64,
 }
 
-/// One bar.
+/// A bar: all attempts of a day, with the failed ones in front.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Bar {
-    /// What it stands for.
-    pub day: Day,
-    /// Its left side.
-    pub x: u32,
-    /// Its width.
-    pub width: u32,
-    /// Its upper end.
-    pub y: u32,
-    /// Its height.
-    pub height: u32,
-    /// The upper end of the part that failed, which stands at the bottom.
-    pub failed_y: u32,
-    /// Its height.
-    pub failed_height: u32,
+pub(crate) struct Bar {
+    pub(crate) day: Day,
+    /// Left edge.
+    pub(crate) x: u32,
+    pub(crate) width: u32,
+    /// Upper edge of all attempts.
+    pub(crate) y: u32,
+    /// Height of all attempts.
+    pub(crate) height: u32,
+    /// Upper edge of the failed attempts, which start at the bottom.
+    pub(crate) failed_y: u32,
+    /// Height of the failed attempts.
+    pub(crate) failed_height: u32,
 }
 
-/// The drawing.
+/// A bar for each day, and the sums.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Chart {
-    /// The bars, the oldest day first.
-    pub bars: Vec<Bar>,
-    /// Attempts at the upper end.
-    pub top: u64,
-    /// The sum of all attempts.
-    pub attempts: u64,
-    /// The sum of all failures.
-    pub failures: u64,
+pub(crate) struct Chart {
+    /// The bars, oldest day first.
+    pub(crate) bars: Vec<Bar>,
+    /// The number of attempts that fills the full height.
+    pub(crate) max: u64,
+    pub(crate) attempts: u64,
+    pub(crate) failures: u64,
 }
 
 impl Chart {
-    /// Draws these days.
-    #[must_use]
-    pub fn new(days: Vec<Day>) -> Self {
+    /// Lays out these days, oldest first.
+    pub(crate) fn new(days: Vec<Day>) -> Self {
         let attempts = days.iter().map(|day| day.attempts).sum();
         let failures = days.iter().map(|day| day.failures).sum();
-        let top = days.iter().map(|day| day.attempts.max(day.failures)).max().unwrap_or(0).max(1);
+        let max = days.iter().map(|day| day.attempts.max(day.failures)).max().unwrap_or(0).max(1);
         let slot = WIDTH / u32::try_from(days.len().max(1)).unwrap_or(WIDTH);
         let scaled = |count: u64| {
-            let height = count.saturating_mul(u64::from(HEIGHT)) / top;
-            // One attempt among a million is still to be seen.
+            let height = count.saturating_mul(u64::from(HEIGHT)) / max;
+            // At least two units, so that one attempt among a million is visible.
             u32::try_from(height).unwrap_or(HEIGHT).max(u32::from(count > 0) * 2)
         };
         let bars = days
@@ -80,19 +73,17 @@ impl Chart {
                 }
             })
             .collect();
-        Self { bars, top, attempts, failures }
+        Self { bars, max, attempts, failures }
     }
 
-    /// The first day shown.
-    #[must_use]
-    pub fn first_day(&self) -> &str {
-        self.bars.first().map_or("", |bar| &bar.day.day)
+    /// The oldest day; empty without days.
+    pub(crate) fn first_day(&self) -> &str {
+        self.bars.first().map_or("", |bar| &bar.day.date)
     }
 
-    /// The last day shown.
-    #[must_use]
-    pub fn last_day(&self) -> &str {
-        self.bars.last().map_or("", |bar| &bar.day.day)
+    /// The latest day; empty without days.
+    pub(crate) fn last_day(&self) -> &str {
+        self.bars.last().map_or("", |bar| &bar.day.date)
     }
 }
 
@@ -101,13 +92,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bars_are_as_high_as_their_share() {
-        let day = |attempts, failures| Day { day: String::new(), attempts, failures };
+    fn bars_are_proportional_to_attempts() {
+        let day = |attempts, failures| Day { date: String::new(), attempts, failures };
         let chart = Chart::new(vec![day(0, 0), day(1_000_000, 500_000), day(1, 1)]);
         let heights: Vec<_> = chart.bars.iter().map(|bar| (bar.height, bar.failed_height)).collect();
         assert_eq!(heights, [(0, 0), (HEIGHT, HEIGHT / 2), (2, 2)]);
         assert!(chart.bars.iter().all(|bar| bar.x + bar.width <= WIDTH && bar.y + bar.height == HEIGHT));
-        assert_eq!((chart.top, chart.attempts, chart.failures), (1_000_000, 1_000_001, 500_001));
+        assert_eq!((chart.max, chart.attempts, chart.failures), (1_000_000, 1_000_001, 500_001));
         assert!(Chart::new(Vec::new()).bars.is_empty());
     }
 }

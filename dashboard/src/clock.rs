@@ -1,72 +1,61 @@
-//! Instants in words: everything is told in UTC.
+//! Instants as pages show them, in UTC.
 
 use time::{Duration, OffsetDateTime};
 
 /// Seconds in a day.
-pub const DAY: i64 = 86_400;
+pub(crate) const DAY: i64 = 86_400;
 
-fn at(seconds: i64) -> OffsetDateTime {
-    OffsetDateTime::from_unix_timestamp(seconds).unwrap_or(OffsetDateTime::UNIX_EPOCH)
-}
-
-/// An instant as pages show it.
+/// Seconds since 1970 (UTC).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Timestamp(pub i64);
+pub(crate) struct Timestamp(pub(crate) i64);
 
 impl Timestamp {
-    /// `2026-11-21 08:51`
-    #[must_use]
-    pub fn minute(&self) -> String {
-        let t = at(self.0);
-        format!("{} {:02}:{:02}", date(t), t.hour(), t.minute())
-    }
-
-    /// `2026-11-21 08:51:07`
-    #[must_use]
-    pub fn second(&self) -> String {
-        format!("{}:{:02}", self.minute(), at(self.0).second())
-    }
-
-    /// `2026-11-21T08:51:07Z`, for machines.
-    #[must_use]
-    pub fn iso(&self) -> String {
-        format!("{}Z", self.second().replace(' ', "T"))
+    fn utc(self) -> OffsetDateTime {
+        OffsetDateTime::from_unix_timestamp(self.0).unwrap_or(OffsetDateTime::UNIX_EPOCH)
     }
 
     /// `2026-11-21`
-    #[must_use]
-    pub fn day(&self) -> String {
-        date(at(self.0))
+    pub(crate) fn date(self) -> String {
+        self.utc().date().to_string()
     }
 
-    /// `2026-11`, as quotas name their month.
-    #[must_use]
-    pub fn month(&self) -> String {
-        self.day()[..7].to_owned()
+    /// `2026-11-21 08:51`
+    pub(crate) fn date_and_minute(self) -> String {
+        let utc = self.utc();
+        format!("{} {:02}:{:02}", utc.date(), utc.hour(), utc.minute())
+    }
+
+    /// `2026-11-21 08:51:07`
+    pub(crate) fn date_and_second(self) -> String {
+        format!("{}:{:02}", self.date_and_minute(), self.utc().second())
+    }
+
+    /// `2026-11-21T08:51:07Z`
+    pub(crate) fn rfc3339(self) -> String {
+        format!("{}Z", self.date_and_second().replace(' ', "T"))
+    }
+
+    /// `2026-11`, the form in which the database stores the month of a quota.
+    pub(crate) fn month(self) -> String {
+        self.date()[..7].to_owned()
     }
 
     /// `November 2026`
-    #[must_use]
-    pub fn month_in_words(&self) -> String {
-        let t = at(self.0);
-        format!("{} {}", t.month(), t.year())
+    pub(crate) fn month_name(self) -> String {
+        let utc = self.utc();
+        format!("{} {}", utc.month(), utc.year())
     }
 
     /// The first day of the next month, `1 December`.
-    #[must_use]
-    pub fn next_month(&self) -> String {
-        format!("1 {}", at(self.0).month().next())
+    pub(crate) fn next_month_start(self) -> String {
+        format!("1 {}", self.utc().month().next())
     }
 }
 
-/// The days up to and with the one of `now`, the oldest first, as `YYYY-MM-DD`.
-#[must_use]
-pub fn last_days(now: i64, count: i64) -> Vec<String> {
-    (0..count).rev().map(|back| date(at(now) - Duration::days(back))).collect()
-}
-
-fn date(t: OffsetDateTime) -> String {
-    format!("{:04}-{:02}-{:02}", t.year(), u8::from(t.month()), t.day())
+/// The last `count` days up to and including the day of `now`, oldest first, as `YYYY-MM-DD`.
+pub(crate) fn last_days(now: i64, count: i64) -> Vec<String> {
+    let today = Timestamp(now).utc().date();
+    (0..count).rev().map(|back| (today - Duration::days(back)).to_string()).collect()
 }
 
 #[cfg(test)]
@@ -74,14 +63,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn instants_are_told_in_utc() {
-        let moment = Timestamp(1_709_251_199);
-        assert_eq!(moment.second(), "2024-02-29 23:59:59");
-        assert_eq!(moment.iso(), "2024-02-29T23:59:59Z");
-        assert_eq!(moment.month(), "2024-02");
-        assert_eq!(moment.month_in_words(), "February 2024");
-        assert_eq!(moment.next_month(), "1 March");
-        assert_eq!(last_days(moment.0, 30).first().map(String::as_str), Some("2024-01-31"));
-        assert_eq!(last_days(moment.0, 2), ["2024-02-28", "2024-02-29"]);
+    fn instants_are_shown_in_utc() {
+        let instant = Timestamp(1_709_251_199);
+        assert_eq!(instant.date_and_second(), "2024-02-29 23:59:59");
+        assert_eq!(instant.rfc3339(), "2024-02-29T23:59:59Z");
+        assert_eq!(instant.month(), "2024-02");
+        assert_eq!(instant.month_name(), "February 2024");
+        assert_eq!(instant.next_month_start(), "1 March");
+        assert_eq!(last_days(instant.0, 30).first().map(String::as_str), Some("2024-01-31"));
+        assert_eq!(last_days(instant.0, 2), ["2024-02-28", "2024-02-29"]);
     }
 }

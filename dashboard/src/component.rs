@@ -1,14 +1,14 @@
-//! The component itself: from a request to an answer.
+//! The Spin component: from a request to its response.
 //!
-//! Invariant: every address stands in [`route`]. Whatever posts has shown a form's token before
-//! anything is changed, and every answer carries the headers of [`answer`]. The log says neither
-//! addresses, which hold invites, nor what forms hold.
+//! Invariant: [`route`] lists all addresses except those of static files. Every POST request has passed the
+//! check of its form token before a handler runs. All responses carry the headers set in [`response`]. The log
+//! holds neither paths (an invite's path is a secret) nor form fields.
 
-mod answer;
 mod context;
 mod handlers;
 mod page_error;
 mod request_head;
+mod response;
 mod settings;
 
 use std::time::Instant;
@@ -21,60 +21,61 @@ use spin_sdk::wasip3::{
     http::types::{ErrorCode, Request, Response},
 };
 
-use crate::{form::Form, guard};
-use answer::Answer;
+use crate::{csrf, form::Form};
 use context::Context;
-use handlers::{entry, files, keys, operator, person, templates, usage};
+use handlers::{assets, keys, operator, profile, sign_in, templates, usage};
 use page_error::PageError;
 use request_head::RequestHead;
+use response::PageResponse;
 
 struct Dashboard;
 wasip3::http::service::export!(Dashboard);
 
-/// Largest form that holds no markup.
-const FORM_BYTES: usize = 64 * 1024;
-/// Largest form with markup: each of its bytes may take three on the way, and there are samples.
-const MARKUP_FORM_BYTES: usize = 3 * limits::HTML_BYTES + 1024 * 1024;
+/// Limit of forms without markup.
+const MAX_FORM_BYTES: usize = 64 * 1024;
+/// Limit of the template form: percent-encoding can triple the size of the markup, and the form also holds
+/// sample values.
+const MAX_TEMPLATE_FORM_BYTES: usize = 3 * limits::HTML_BYTES + 1024 * 1024;
 
 impl Guest for Dashboard {
     async fn handle(request: Request) -> Result<Response, ErrorCode> {
         let started = Instant::now();
         let head = RequestHead::of(&request);
-        let (answer, cause) = match serve(request, &head).await {
-            Ok(answer) => (answer, None),
+        let (response, cause) = match serve(request, &head).await {
+            Ok(response) => (response, None),
             Err(error) => {
                 let cause = error.cause();
-                (error.answer(), cause)
+                (error.to_response(), cause)
             }
         };
-        let response = answer.respond(&head);
+        let response = response.into_http(&head);
         head.log(response.get_status_code(), started.elapsed(), cause.as_deref());
         Ok(response)
     }
 }
 
-async fn serve(request: Request, head: &RequestHead) -> Result<Answer, PageError> {
+async fn serve(request: Request, head: &RequestHead) -> Result<PageResponse, PageError> {
     let segments: Vec<&str> = head.path.split('/').filter(|segment| !segment.is_empty()).collect();
     let Some(("dashboard", segments)) = segments.split_first().map(|(first, rest)| (*first, rest)) else {
         return Err(PageError::NotFound);
     };
     if let ["assets", name] = segments {
-        return files::asset(head, name);
+        return assets::asset(head, name);
     }
     let context = Context::begin(head, i64::try_from(platform::now()).unwrap_or(i64::MAX)).await?;
     let form = if head.is_post {
-        if guard::is_foreign(head.origin.as_deref(), head.fetch_site.as_deref(), &head.host) {
-            return Err(PageError::Foreign);
+        if csrf::is_cross_site(head.origin.as_deref(), head.fetch_site.as_deref(), &head.host) {
+            return Err(PageError::CrossSite);
         }
-        // Nobody who is not signed in sends more than a few fields.
-        let cap = match segments {
-            ["templates", _] if context.current_user.is_some() => MARKUP_FORM_BYTES,
-            _ => FORM_BYTES,
+        // Only signed-in users may send large bodies.
+        let max_bytes = match segments {
+            ["templates", _] if context.current_user.is_some() => MAX_TEMPLATE_FORM_BYTES,
+            _ => MAX_FORM_BYTES,
         };
         if !body::is_of_type(&head.content_type, "application/x-www-form-urlencoded") {
             return Err(PageError::ContentType);
         }
-        let bytes = body::read(request, &head.headers, cap).await.map_err(|error| match error {
+        let bytes = body::read(request, &head.headers, max_bytes).await.map_err(|error| match error {
             BodyError::TooLarge => PageError::TooLarge,
             BodyError::Incomplete => PageError::Incomplete,
         })?;
@@ -87,61 +88,61 @@ async fn serve(request: Request, head: &RequestHead) -> Result<Answer, PageError
     route(&context, segments, &form).await
 }
 
-/// Every address of the dashboard.
-async fn route(context: &Context<'_>, segments: &[&str], form: &Form) -> Result<Answer, PageError> {
-    let c = context;
-    if c.head.is_post {
+async fn route(context: &Context<'_>, segments: &[&str], form: &Form) -> Result<PageResponse, PageError> {
+    if context.head.is_post {
         match segments {
-            ["sign-in"] => entry::sign_in(c, form).await,
-            ["invite", token] => entry::accept_invite(c, token, form).await,
-            ["sign-out"] => entry::sign_out(c).await,
-            ["you", "password"] => person::change_password(c, form).await,
-            ["you", "sessions", "end-others"] => person::end_others(c).await,
-            ["you", "sessions", id, "end"] => person::end_session(c, id).await,
-            ["keys"] => keys::create(c, form).await,
-            ["keys", id, "disable"] => keys::set_disabled(c, id, true).await,
-            ["keys", id, "enable"] => keys::set_disabled(c, id, false).await,
-            ["keys", id, "delete"] => keys::delete(c, id).await,
-            ["templates", "new"] => templates::create(c, form).await,
-            ["templates", id] => templates::save(c, id, form).await,
-            ["templates", id, "duplicate"] => templates::duplicate(c, id).await,
-            ["templates", id, "delete"] => templates::delete(c, id).await,
-            ["templates", id, "render-key"] => templates::render_key(c, id).await,
-            ["templates", id, "versions", number, "restore"] => templates::restore(c, id, number).await,
-            ["operator"] => operator::create(c, form).await,
-            ["operator", "people", user, "remove"] => operator::remove_operator(c, user).await,
-            ["operator", "accounts", id, "name"] => operator::rename(c, id, form).await,
-            ["operator", "accounts", id, "quota"] => operator::set_quota(c, id, form).await,
-            ["operator", "accounts", id, "disable"] => operator::set_disabled(c, id, true).await,
-            ["operator", "accounts", id, "enable"] => operator::set_disabled(c, id, false).await,
-            ["operator", "accounts", id, "join"] => operator::join(c, id).await,
-            ["operator", "accounts", id, "invite"] => operator::invite(c, id, form).await,
+            ["sign-in"] => sign_in::sign_in(context, form).await,
+            ["invite", token] => sign_in::accept_invite(context, token, form).await,
+            ["sign-out"] => sign_in::sign_out(context).await,
+            ["you", "password"] => profile::change_password(context, form).await,
+            ["you", "sessions", "end-others"] => profile::end_other_sessions(context).await,
+            ["you", "sessions", id, "end"] => profile::end_session(context, id).await,
+            ["keys"] => keys::create(context, form).await,
+            ["keys", id, "disable"] => keys::set_disabled(context, id, true).await,
+            ["keys", id, "enable"] => keys::set_disabled(context, id, false).await,
+            ["keys", id, "delete"] => keys::delete(context, id).await,
+            ["templates", "new"] => templates::create(context, form).await,
+            ["templates", id] => templates::save(context, id, form).await,
+            ["templates", id, "duplicate"] => templates::duplicate(context, id).await,
+            ["templates", id, "delete"] => templates::delete(context, id).await,
+            ["templates", id, "render-key"] => templates::render_key(context, id).await,
+            ["templates", id, "versions", number, "restore"] => templates::restore(context, id, number).await,
+            ["operator"] => operator::create(context, form).await,
+            ["operator", "people", user, "remove"] => operator::remove_operator(context, user).await,
+            ["operator", "accounts", id, "name"] => operator::rename(context, id, form).await,
+            ["operator", "accounts", id, "quota"] => operator::set_quota(context, id, form).await,
+            ["operator", "accounts", id, "disable"] => operator::set_disabled(context, id, true).await,
+            ["operator", "accounts", id, "enable"] => operator::set_disabled(context, id, false).await,
+            ["operator", "accounts", id, "join"] => operator::switch_to(context, id).await,
+            ["operator", "accounts", id, "invite"] => operator::invite(context, id, form).await,
             ["operator", "accounts", id, "people", user, "remove"] => {
-                operator::remove_person(c, id, user).await
+                operator::remove_member(context, id, user).await
             }
             _ => Err(PageError::NotFound),
         }
     } else {
         match segments {
-            [] => entry::home(c),
-            ["sign-in"] => entry::sign_in_page(c),
-            ["invite", token] => entry::invite_page(c, token).await,
-            ["you"] => person::page(c).await,
-            ["keys"] => keys::page(c).await,
-            ["keys", id, "delete"] => keys::ask_delete(c, id).await,
-            ["templates"] => templates::list(c).await,
-            ["templates", "new"] => templates::new_page(c),
-            ["templates", id] => templates::page(c, id).await,
-            ["templates", id, "delete"] => templates::ask_delete(c, id).await,
-            ["templates", id, "versions"] => templates::versions(c, id).await,
-            ["templates", id, "versions", number] => templates::version(c, id, number).await,
-            ["usage"] => usage::page(c).await,
-            ["usage.csv"] => usage::export(c).await,
-            ["operator"] => operator::page(c).await,
-            ["operator", "people", user, "remove"] => operator::ask_remove_operator(c, user).await,
-            ["operator", "audit"] => operator::audit(c).await,
-            ["operator", "accounts", id] => operator::account(c, id).await,
-            ["operator", "accounts", id, "people", user, "remove"] => operator::ask_remove(c, id, user).await,
+            [] => sign_in::home(context),
+            ["sign-in"] => sign_in::sign_in_page(context),
+            ["invite", token] => sign_in::invite_page(context, token).await,
+            ["you"] => profile::page(context).await,
+            ["keys"] => keys::page(context).await,
+            ["keys", id, "delete"] => keys::confirm_delete(context, id).await,
+            ["templates"] => templates::list(context).await,
+            ["templates", "new"] => templates::new_page(context),
+            ["templates", id] => templates::page(context, id).await,
+            ["templates", id, "delete"] => templates::confirm_delete(context, id).await,
+            ["templates", id, "versions"] => templates::versions(context, id).await,
+            ["templates", id, "versions", number] => templates::version(context, id, number).await,
+            ["usage"] => usage::page(context).await,
+            ["usage.csv"] => usage::export(context).await,
+            ["operator"] => operator::page(context).await,
+            ["operator", "people", user, "remove"] => operator::confirm_remove_operator(context, user).await,
+            ["operator", "audit"] => operator::audit_log(context).await,
+            ["operator", "accounts", id] => operator::account(context, id).await,
+            ["operator", "accounts", id, "people", user, "remove"] => {
+                operator::confirm_remove_member(context, id, user).await
+            }
             _ => Err(PageError::NotFound),
         }
     }

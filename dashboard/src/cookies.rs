@@ -1,22 +1,19 @@
-//! The two cookies: the session's, and the one that forms before a session are tied to.
+//! The session cookie, and the cookie that protects forms before sign-in.
 //!
-//! Invariant: out of reach for scripts, never sent by another site's post, and only over TLS, but
-//! for a server on this very machine.
+//! Invariant: both are `HttpOnly` and `SameSite=Lax`, and `Secure` unless the host is loopback.
 
 use platen_shared::token::Token;
 
-/// Which cookie.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Cookie {
-    /// Whoever has it is signed in.
+pub(crate) enum Cookie {
     Session,
-    /// Ties the forms of somebody who is not signed in to their browser.
+    /// Binds forms to the browser before sign-in.
     Form,
 }
 
 impl Cookie {
     fn name(self, secure: bool) -> &'static str {
-        // The prefix makes browsers refuse one that another host or an unprotected page set.
+        // Browsers accept a `__Host-` cookie only from this host over TLS (RFC 6265bis).
         match (self, secure) {
             (Self::Session, true) => "__Host-platen",
             (Self::Session, false) => "platen",
@@ -25,9 +22,9 @@ impl Cookie {
         }
     }
 
-    /// Reads it from the `cookie` headers. Two of one name are none: one of them is somebody else's.
-    #[must_use]
-    pub fn read(self, headers: &[Vec<u8>], secure: bool) -> Option<Token> {
+    /// Reads it from the `cookie` headers. Two cookies of the name are ignored, because another origin may
+    /// have set one of them.
+    pub(crate) fn read(self, headers: &[Vec<u8>], secure: bool) -> Option<Token> {
         let mut found = headers
             .iter()
             .filter_map(|header| std::str::from_utf8(header).ok())
@@ -41,24 +38,21 @@ impl Cookie {
         }
     }
 
-    /// The value of `set-cookie` that sets it, for as long as the browser runs.
-    #[must_use]
-    pub fn set(self, token: &Token, secure: bool) -> String {
+    /// The `set-cookie` value that sets it until the browser closes.
+    pub(crate) fn set(self, token: &Token, secure: bool) -> String {
         let secure_attribute = if secure { "; Secure" } else { "" };
         format!("{}={}; Path=/; HttpOnly; SameSite=Lax{secure_attribute}", self.name(secure), token.expose())
     }
 
-    /// The value of `set-cookie` that removes it.
-    #[must_use]
-    pub fn unset(self, secure: bool) -> String {
+    /// The `set-cookie` value that removes it.
+    pub(crate) fn unset(self, secure: bool) -> String {
         let secure_attribute = if secure { "; Secure" } else { "" };
         format!("{}=; Path=/; Max-Age=0; HttpOnly; SameSite=Lax{secure_attribute}", self.name(secure))
     }
 }
 
-/// Whether a host is this very machine, where there is no TLS.
-#[must_use]
-pub fn is_loopback(host: &str) -> bool {
+/// Whether a `Host` header names the loopback interface, where TLS is not required.
+pub(crate) fn is_loopback(host: &str) -> bool {
     let host = match host.strip_prefix('[') {
         Some(rest) => rest.split(']').next().unwrap_or_default(),
         None => host.rsplit_once(':').map_or(host, |(name, _port)| name),
@@ -73,7 +67,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_cookie_is_read_back_and_two_are_none() {
+    fn a_cookie_is_read_back_and_duplicates_are_ignored() {
         let token = Token::from_random([3; 40]);
         let set = Cookie::Session.set(&token, false);
         assert!(set.ends_with("; Path=/; HttpOnly; SameSite=Lax"), "{set}");
@@ -89,15 +83,15 @@ mod tests {
     }
 
     #[test]
-    fn only_this_machine_is_loopback() {
-        for here in ["127.0.0.1:3000", "localhost", "LOCALHOST:1", "[::1]:3000", "a.localhost:3", "127.1.2.3"]
+    fn only_localhost_and_loopback_addresses_are_loopback() {
+        for host in ["127.0.0.1:3000", "localhost", "LOCALHOST:1", "[::1]:3000", "a.localhost:3", "127.1.2.3"]
         {
-            assert!(is_loopback(here), "{here}");
+            assert!(is_loopback(host), "{host}");
         }
-        for there in
+        for host in
             ["", "example.com", "localhost.example.com", "127.0.0.1.example.com:80", "10.0.0.1", "[::2]"]
         {
-            assert!(!is_loopback(there), "{there}");
+            assert!(!is_loopback(host), "{host}");
         }
     }
 }

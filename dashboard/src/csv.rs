@@ -1,11 +1,8 @@
 //! Comma-separated values (RFC 4180).
 //!
-//! Invariant: a cell never begins as a formula does: whoever opens the file in a spreadsheet runs
-//! nothing that somebody gave for a name.
+//! Invariant: no cell begins with a character that makes a spreadsheet read it as a formula.
 
-/// One line with its end.
-#[must_use]
-pub fn line(cells: &[&str]) -> String {
+pub(crate) fn line(cells: &[&str]) -> String {
     let cells: Vec<String> = cells.iter().map(|text| cell(text)).collect();
     cells.join(",") + "\r\n"
 }
@@ -21,7 +18,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn cells_are_quoted_and_formulas_are_not_left_to_run() {
+    fn cells_are_quoted_and_formulas_are_escaped() {
         assert_eq!(line(&["a", "b,c", "d\"e", ""]), "a,\"b,c\",\"d\"\"e\",\r\n");
         assert_eq!(line(&["=1+1", "@x", "-2"]), "'=1+1,'@x,'-2\r\n");
     }

@@ -1,62 +1,55 @@
-//! A submitted form (`application/x-www-form-urlencoded`).
+//! A submitted form (`application/x-www-form-urlencoded`), and form fields as pages show them.
 //!
-//! Invariant: a field that is there twice counts once, by its first value; text that people typed
-//! has one kind of line end.
+//! Invariant: of a repeated field only the first value is used.
 
 use std::fmt::Display;
 
-/// The fields.
+/// The fields of a form, decoded.
 #[derive(Debug, Default, Clone)]
-pub struct Form(Vec<(String, String)>);
+pub(crate) struct Form(Vec<(String, String)>);
 
 impl Form {
-    /// Reads a body, or the query of an address.
-    #[must_use]
-    pub fn parse(bytes: &[u8]) -> Self {
+    /// Parses a request body or a query string.
+    pub(crate) fn parse(bytes: &[u8]) -> Self {
         Self(url::form_urlencoded::parse(bytes).into_owned().collect())
     }
 
-    /// A field's value.
-    #[must_use]
-    pub fn get(&self, name: &str) -> Option<&str> {
+    /// The value of a field as sent.
+    pub(crate) fn get(&self, name: &str) -> Option<&str> {
         self.0.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
     }
 
-    /// A field's text, empty if there is none, with `\n` for every line end: browsers send `\r\n`.
-    #[must_use]
-    pub fn text(&self, name: &str) -> String {
+    /// The value of a field with `\n` line endings (browsers send `\r\n`); empty if the field is missing.
+    pub(crate) fn text(&self, name: &str) -> String {
         self.get(name).unwrap_or_default().replace("\r\n", "\n")
     }
 
-    /// The fields whose names begin with `prefix`, by the rest of their names.
-    pub fn starting<'f>(&'f self, prefix: &'f str) -> impl Iterator<Item = (&'f str, &'f str)> {
+    /// The fields whose names begin with `prefix`, without the prefix.
+    pub(crate) fn with_prefix<'f>(&'f self, prefix: &'f str) -> impl Iterator<Item = (&'f str, &'f str)> {
         self.0.iter().filter_map(move |(name, value)| Some((name.strip_prefix(prefix)?, value.as_str())))
     }
 }
 
-/// A field as a page shows it again: what was typed, and what is wrong with it.
+/// A form field as a page shows it: its value, and its error.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
-pub struct Field {
-    /// What was typed.
-    pub value: String,
-    /// What is wrong; empty if nothing is.
-    pub error: String,
+pub(crate) struct Field {
+    /// The submitted or stored value.
+    pub(crate) value: String,
+    /// The error text; empty if the value is valid.
+    pub(crate) error: String,
 }
 
 impl Field {
-    /// A field with nothing wrong.
-    #[must_use]
-    pub fn of(value: impl Into<String>) -> Self {
+    pub(crate) fn valid(value: impl Into<String>) -> Self {
         Self { value: value.into(), error: String::new() }
     }
 
-    /// A field with something wrong.
-    #[must_use]
-    pub fn wrong(value: impl Into<String>, error: &(impl Display + ?Sized)) -> Self {
+    pub(crate) fn invalid(value: impl Into<String>, error: &(impl Display + ?Sized)) -> Self {
         let mut error = error.to_string();
-        // Errors of libraries begin small; pages write sentences.
+        // `Display` texts of errors have no capital letter and no full stop; pages show sentences.
         if let Some(first) = error.get(..1) {
-            error = first.to_uppercase() + &error[1..];
+            let full_stop = if error.ends_with('.') { "" } else { "." };
+            error = first.to_uppercase() + &error[1..] + full_stop;
         }
         Self { value: value.into(), error }
     }
@@ -67,13 +60,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn fields_are_decoded_and_the_first_counts() {
+    fn fields_are_decoded_and_the_first_value_is_used() {
         let form = Form::parse(b"a=1%2B1&a=2&sample.x=%3Cb%3E&sample.y=&t=l%0D%0Am&broken=%ff%zz");
         assert_eq!(form.get("a"), Some("1+1"));
         assert_eq!(form.get("b"), None);
         assert_eq!(form.text("t"), "l\nm");
-        assert_eq!(form.starting("sample.").collect::<Vec<_>>(), [("x", "<b>"), ("y", "")]);
+        assert_eq!(form.with_prefix("sample.").collect::<Vec<_>>(), [("x", "<b>"), ("y", "")]);
         assert_eq!(form.get("broken"), Some("\u{fffd}%zz"));
-        assert_eq!(Field::wrong("x", "a thing").error, "A thing");
+        assert_eq!(Field::invalid("x", "a thing").error, "A thing.");
     }
 }

@@ -1,25 +1,26 @@
-//! The dashboard: a Spin component with which account holders make keys and templates and see their
-//! usage, and operators make accounts.
+//! The dashboard, a Spin component: users manage API keys and templates and see their usage, and
+//! operators manage accounts.
 //!
-//! Invariant: it has no way out: no outbound host, and a render is asked for by the page's own
-//! script. What an account owns is read and changed only through `store::account::Account`, whose
-//! statements are all bound to the account of the session. The modules in this file are plain code,
-//! tested natively; all contact with the outside (HTTP, database, clock) is in `component` and
-//! `store`.
+//! Invariant: the component makes no outbound HTTP requests; the script of a page calls the render API. What
+//! an account owns is read and changed only through `store::account::Account`, whose statements are bound to
+//! the account of the session. The modules in this file are pure and are tested natively; HTTP and the
+//! database are in `component` and `store`.
 
-pub mod assets;
-pub mod chart;
-pub mod clock;
-pub mod cookies;
-pub mod csv;
-pub mod form;
-pub mod guard;
-pub mod hex;
-pub mod notice;
-pub mod pages;
-pub mod password;
+// Natively, only unit tests use the modules.
+#![cfg_attr(not(target_family = "wasm"), allow(dead_code))]
+
+mod assets;
+mod chart;
+mod clock;
+mod cookies;
+mod csrf;
+mod csv;
+mod form;
+mod notice;
+mod pages;
+mod password;
 pub mod scoped;
-pub mod throttle;
+mod throttle;
 
 #[cfg(target_family = "wasm")]
 mod component;

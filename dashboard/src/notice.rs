@@ -1,28 +1,28 @@
-//! The confirmation a page shows after an action: the address carries its word, never its text.
+//! The confirmation that a page shows after an action. The address carries only a code, so no other text can
+//! be injected.
 
-/// The word's text; `None` for a word that is none of ours.
-#[must_use]
-pub fn text(word: &str) -> Option<&'static str> {
-    Some(match word {
+/// The text of a code; `None` for an unknown code.
+pub(crate) fn text(code: &str) -> Option<&'static str> {
+    Some(match code {
         "signed-out" => "You are signed out.",
-        "password-changed" => "Your password is changed. Your other sessions are ended.",
-        "session-ended" => "The session is ended.",
-        "sessions-ended" => "All other sessions are ended.",
-        "key-disabled" => "The key is disabled. Requests with it are refused from now on.",
-        "key-enabled" => "The key is enabled.",
-        "key-deleted" => "The key is deleted.",
-        "template-created" => "The template is created.",
-        "template-saved" => "The template is saved. The earlier version is kept.",
-        "template-duplicated" => "This is the copy.",
-        "template-deleted" => "The template and its versions are deleted.",
-        "version-restored" => "The version is restored. What was there before is kept as a version.",
-        "account-created" => "The account is created. Invite somebody to it.",
-        "account-renamed" => "The account is renamed.",
-        "quota-changed" => "The quota is changed.",
-        "account-disabled" => "The account is disabled. Its keys are refused from now on.",
-        "account-enabled" => "The account is enabled.",
-        "account-joined" => "You are working in this account now.",
-        "person-removed" => "The person is removed and signed out.",
+        "password-changed" => "Password changed. Your other sessions are signed out.",
+        "session-ended" => "Session signed out.",
+        "sessions-ended" => "Other sessions signed out.",
+        "key-disabled" => "API key disabled. Requests with it are refused.",
+        "key-enabled" => "API key enabled.",
+        "key-deleted" => "API key deleted.",
+        "template-created" => "Template created.",
+        "template-saved" => "Template saved. The previous version is kept.",
+        "template-duplicated" => "Template duplicated. You are editing the copy.",
+        "template-deleted" => "Template deleted, including its versions.",
+        "version-restored" => "Version restored. The content it replaces is kept as a version.",
+        "account-created" => "Account created. Invite its first member below.",
+        "account-renamed" => "Account renamed.",
+        "quota-changed" => "Quota changed.",
+        "account-disabled" => "Account disabled. Its API keys are refused.",
+        "account-enabled" => "Account enabled.",
+        "account-switched" => "This is now your current account.",
+        "user-removed" => "User removed and signed out.",
         _ => return None,
     })
 }

@@ -1,95 +1,80 @@
-//! Every page, as a typed template: what it shows, nothing about where that comes from.
+//! The pages as typed askama templates (`dashboard/templates/`).
 //!
-//! Invariant: whatever somebody typed is escaped by the template engine; nothing here marks a text
-//! as safe. The templates are in `templates/`.
+//! Invariant: askama escapes all text; no text is marked as safe.
 
-pub mod entry;
-pub mod keys;
-pub mod operator;
-pub mod person;
-pub mod templates;
-pub mod usage;
+pub(crate) mod keys;
+pub(crate) mod operator;
+pub(crate) mod profile;
+pub(crate) mod sign_in;
+pub(crate) mod templates;
+pub(crate) mod usage;
 
 use askama::Template;
 
-/// What surrounds every page.
+/// What all pages share: head, navigation, notice.
 #[derive(Debug, Clone)]
-pub struct Layout {
-    /// The page's title.
-    pub title: String,
-    /// The token of every form on the page.
-    pub form_token: String,
-    /// Who is signed in.
-    pub person: Option<Person>,
-    /// The confirmation of what was just done.
-    pub notice: Option<&'static str>,
-    /// Where in the menu the page is.
-    pub section: Section,
+pub(crate) struct Layout {
+    pub(crate) title: String,
+    /// The value of [`crate::csrf::FIELD`] in every form of the page.
+    pub(crate) form_token: String,
+    pub(crate) user: Option<HeaderUser>,
+    pub(crate) notice: Option<&'static str>,
+    /// The navigation entry to highlight.
+    pub(crate) section: Section,
 }
 
-/// Who is signed in, for the page's head.
+/// The signed-in user, as the header shows them.
 #[derive(Debug, Clone)]
-pub struct Person {
-    /// The e-mail address.
-    pub email: String,
-    /// The account's name.
-    pub account: Option<String>,
-    /// The account is disabled.
-    pub account_disabled: bool,
-    /// May see the operator's pages.
-    pub operator: bool,
+pub(crate) struct HeaderUser {
+    /// Shown as the tooltip of “Profile”.
+    pub(crate) email: String,
+    pub(crate) account: Option<String>,
+    pub(crate) account_disabled: bool,
+    /// Whether the operator's pages are shown.
+    pub(crate) operator: bool,
 }
 
-/// The entries of the menu.
+/// An entry of the navigation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Section {
-    /// API Keys.
+pub(crate) enum Section {
     Keys,
-    /// Templates.
     Templates,
-    /// Usage.
     Usage,
-    /// Accounts and the audit log.
+    /// Accounts, operators and the audit log.
     Operator,
-    /// The person's own page.
-    You,
-    /// None of them.
-    Outside,
+    /// The user's password and sessions.
+    Profile,
+    /// No entry: sign-in, invites, errors.
+    None,
 }
 
 impl Layout {
-    /// The value of `aria-current` for an entry of the menu, by its name in [`Section`].
+    /// The value of `aria-current` for the entry of this name in [`Section`].
     fn current(&self, entry: &str) -> &'static str {
         if format!("{:?}", self.section) == entry { "page" } else { "false" }
     }
 }
 
-/// A page that says one thing, such as an error.
+/// A page with one message, such as an error.
 #[derive(Debug, Template)]
 #[template(path = "message.html")]
-pub struct Message {
-    /// What surrounds it.
-    pub layout: Layout,
-    /// What it says.
-    pub text: String,
-    /// Where to go from here, and what the link says.
-    pub onward: (&'static str, &'static str),
+pub(crate) struct MessagePage {
+    pub(crate) layout: Layout,
+    pub(crate) text: String,
+    /// Path and text of the link.
+    pub(crate) link: (&'static str, &'static str),
 }
 
-/// A page that asks before something is deleted.
+/// A page that asks for confirmation before something is deleted.
 #[derive(Debug, Template)]
 #[template(path = "confirm.html")]
-pub struct Confirm {
-    /// What surrounds it.
-    pub layout: Layout,
-    /// What is asked.
-    pub question: String,
-    /// What will follow.
-    pub consequence: &'static str,
-    /// What the button says.
-    pub button: &'static str,
-    /// Where the answer goes.
-    pub action: String,
-    /// Where to go instead.
-    pub back: String,
+pub(crate) struct ConfirmPage {
+    pub(crate) layout: Layout,
+    pub(crate) question: String,
+    pub(crate) consequence: &'static str,
+    pub(crate) button: &'static str,
+    /// Path that the form is posted to.
+    pub(crate) action: String,
+    /// Path of “Cancel”.
+    pub(crate) cancel: String,
 }

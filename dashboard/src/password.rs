@@ -1,94 +1,78 @@
-//! Passwords: what may be one, and how one is kept.
+//! Password rules and password hashes.
 //!
-//! Invariant: a password is never stored, shown or logged; what is stored is Argon2id's hash with
-//! its salt. Checking takes the same time whether or not there is a person to check against.
+//! Invariant: a password is never stored, shown or logged, only its Argon2id hash (a PHC string).
+//! An unknown user costs a sign-in the same work as a known one.
 
 use std::fmt;
 
-use argon2::{Algorithm, Argon2, Params, Version};
-use subtle::ConstantTimeEq as _;
+use argon2::{
+    ARGON2ID_IDENT, Algorithm, Argon2, Params, PasswordHash, PasswordHasher as _, PasswordVerifier as _,
+    Version,
+    password_hash::phc::{Output, Salt},
+};
 
-use crate::hex;
-
-/// Random bytes a salt is made of.
-pub const SALT_BYTES: usize = 16;
-/// Fewest characters.
-pub const CHARS_MIN: usize = 10;
-/// Most characters: hashing reads all of them.
-pub const CHARS_MAX: usize = 200;
+pub(crate) const SALT_BYTES: usize = 16;
+/// Fewest characters of a new password.
+pub(crate) const MIN_CHARS: usize = 10;
+/// Most characters of a new password: hashing reads all of them.
+pub(crate) const MAX_CHARS: usize = 200;
 
 const HASH_BYTES: usize = 32;
-/// OWASP's first choice for Argon2id with little memory: 19 MiB, two passes, one lane. About as
-/// much as a component can spend on one sign-in; `ARCHITECTURE.md` has the figure.
-const MEMORY_KIB: u32 = 19_456;
-const PASSES: u32 = 2;
-const LANES: u32 = 1;
+const ALGORITHM: Algorithm = Algorithm::Argon2id;
+const VERSION: Version = Version::V0x13;
+/// OWASP's minimum configuration of Argon2id: 19 MiB, two passes, one lane. `ARCHITECTURE.md` has the
+/// measured time.
+const PARAMS: Params = match Params::new(19_456, 2, 1, Some(HASH_BYTES)) {
+    Ok(params) => params,
+    Err(_) => panic!("the parameters are within Argon2's bounds"),
+};
 
-/// A password as somebody typed it.
-pub struct Password(String);
+/// A password in plain text.
+pub(crate) struct Password(String);
 
-/// Why a password is not taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum BadPassword {
-    /// Too short or too long.
-    #[error("A password has {CHARS_MIN} to {CHARS_MAX} characters")]
+pub(crate) enum InvalidPassword {
+    #[error("The password must have {MIN_CHARS} to {MAX_CHARS} characters")]
     Length,
-    /// The first to be tried.
-    #[error("A password must not be the e-mail address")]
+    /// The e-mail address, which is the first guess of an attacker.
+    #[error("The password must not be the e-mail address")]
     Email,
-    /// Typed twice, and not the same.
-    #[error("The two passwords are not the same")]
-    Unlike,
+    #[error("The passwords do not match")]
+    Mismatch,
 }
 
 impl Password {
-    /// Takes what was typed into a sign-in form, whatever it is.
-    #[must_use]
-    pub fn typed(text: &str) -> Self {
-        Self(text.chars().take(CHARS_MAX + 1).collect())
+    /// Takes the password of a sign-in form without checking the rules for new ones.
+    pub(crate) fn entered(text: &str) -> Self {
+        Self(text.chars().take(MAX_CHARS + 1).collect())
     }
 
-    /// Takes a new password, typed twice.
-    ///
-    /// # Errors
-    /// [`BadPassword`]
-    pub fn new(text: &str, again: &str, email: &str) -> Result<Self, BadPassword> {
-        if !(CHARS_MIN..=CHARS_MAX).contains(&text.chars().count()) {
-            return Err(BadPassword::Length);
+    /// Takes a new password and its repetition.
+    pub(crate) fn new(text: &str, repeated: &str, email: &str) -> Result<Self, InvalidPassword> {
+        if !(MIN_CHARS..=MAX_CHARS).contains(&text.chars().count()) {
+            return Err(InvalidPassword::Length);
         }
         if text.eq_ignore_ascii_case(email) {
-            return Err(BadPassword::Email);
+            return Err(InvalidPassword::Email);
         }
-        if text == again { Ok(Self(text.to_owned())) } else { Err(BadPassword::Unlike) }
+        if text == repeated { Ok(Self(text.to_owned())) } else { Err(InvalidPassword::Mismatch) }
     }
 
-    /// What is stored, in the form `$argon2id$v=19$m=…,t=…,p=…$salt$hash` with hexadecimal parts.
-    #[must_use]
-    pub fn hash(&self, salt: [u8; SALT_BYTES]) -> String {
-        let hash = self.argon2id(&salt);
-        format!("{}{}${}", prefix(), hex::encode(&salt), hex::encode(&hash))
+    /// The PHC string to store: `$argon2id$v=19$m=…,t=…,p=…$salt$hash`.
+    pub(crate) fn hash(&self, salt: [u8; SALT_BYTES]) -> String {
+        let Ok(hash) = argon2id().hash_password_with_salt(self.0.as_bytes(), &salt) else {
+            unreachable!("the parameters and the salt are within Argon2's bounds")
+        };
+        hash.to_string()
     }
 
-    /// Whether this is the password of what is stored. Without anything stored the answer is no,
-    /// after as much work.
-    #[must_use]
-    pub fn matches(&self, stored: Option<&str>) -> bool {
-        let parsed = stored.and_then(|stored| {
-            let (salt, hash) = stored.strip_prefix(&prefix())?.split_once('$')?;
-            Some((hex::decode::<SALT_BYTES>(salt)?, hex::decode::<HASH_BYTES>(hash)?))
-        });
-        let there = parsed.is_some();
-        let (salt, expected) = parsed.unwrap_or(([0; SALT_BYTES], [0; HASH_BYTES]));
-        bool::from(self.argon2id(&salt).ct_eq(&expected)) && there
-    }
-
-    fn argon2id(&self, salt: &[u8]) -> [u8; HASH_BYTES] {
-        let params = Params::new(MEMORY_KIB, PASSES, LANES, Some(HASH_BYTES)).expect("constants in bounds");
-        let mut hash = [0; HASH_BYTES];
-        Argon2::new(Algorithm::Argon2id, Version::V0x13, params)
-            .hash_password_into(self.0.as_bytes(), salt, &mut hash)
-            .expect("lengths in bounds");
-        hash
+    /// Whether this is the password of a stored hash, checked with the parameters in that hash. `None` (an
+    /// unknown user) and a damaged hash do not match, after the work of hashing with the current parameters.
+    pub(crate) fn matches(&self, stored: Option<&str>) -> bool {
+        match stored.and_then(parse) {
+            Some(hash) => argon2id().verify_password(self.0.as_bytes(), &hash).is_ok(),
+            None => std::hint::black_box(self.hash([0; SALT_BYTES])).is_empty(),
+        }
     }
 }
 
@@ -98,32 +82,94 @@ impl fmt::Debug for Password {
     }
 }
 
-fn prefix() -> String {
-    format!("$argon2id$v=19$m={MEMORY_KIB},t={PASSES},p={LANES}$")
+/// Whether a stored hash was made with other parameters or in another encoding than [`Password::hash`] uses.
+pub(crate) fn is_outdated(stored: &str) -> bool {
+    !PasswordHash::new(stored).is_ok_and(|hash| {
+        hash.algorithm == ARGON2ID_IDENT
+            && hash.version == Some(VERSION.into())
+            && Params::try_from(&hash).is_ok_and(|params| params == PARAMS)
+    })
+}
+
+fn argon2id() -> Argon2<'static> {
+    Argon2::new(ALGORITHM, VERSION, PARAMS)
+}
+
+/// Reads a PHC string. Earlier versions stored salt and hash in hexadecimal digits, which are valid Base64
+/// as well but longer.
+fn parse(stored: &str) -> Option<PasswordHash> {
+    let mut hash = PasswordHash::new(stored).ok()?;
+    let mut fields = stored.rsplit('$');
+    let (output, salt) = (hex::decode(fields.next()?), hex::decode(fields.next()?));
+    if let (Ok(output), Ok(salt)) = (output, salt)
+        && (output.len(), salt.len()) == (HASH_BYTES, SALT_BYTES)
+    {
+        hash.hash = Some(Output::new(&output).ok()?);
+        hash.salt = Some(Salt::new(&salt).ok()?);
+    }
+    hash.hash.is_some().then_some(hash)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    #[test]
-    fn only_the_same_password_matches() {
-        let password = Password::new("correct horse", "correct horse", "a@b").unwrap();
-        let stored = password.hash([7; SALT_BYTES]);
-        assert!(stored.starts_with("$argon2id$v=19$m=19456,t=2,p=1$07070707"), "{stored}");
-        assert!(!stored.contains("horse"));
-        assert!(password.matches(Some(&stored)));
-        assert!(!Password::typed("correct horse ").matches(Some(&stored)));
-        assert!(!password.matches(None));
-        assert!(!password.matches(Some("$argon2id$damaged")));
+    const PASSWORD: &str = "correct horse";
+
+    fn entered_right_and_wrong(stored: &str) -> (bool, bool) {
+        (
+            Password::entered(PASSWORD).matches(Some(stored)),
+            Password::entered("correct horse ").matches(Some(stored)),
+        )
     }
 
     #[test]
-    fn bad_passwords_are_told_why() {
-        let new = |text: &str, again: &str| Password::new(text, again, "someone@example.com").unwrap_err();
-        assert_eq!(new("short", "short"), BadPassword::Length);
-        assert_eq!(new(&"x".repeat(201), ""), BadPassword::Length);
-        assert_eq!(new("Someone@example.com", "Someone@example.com"), BadPassword::Email);
-        assert_eq!(new("long enough", "long enouhg"), BadPassword::Unlike);
+    fn only_the_same_password_matches() {
+        let stored = Password::new(PASSWORD, PASSWORD, "a@b").unwrap().hash([7; SALT_BYTES]);
+        assert!(stored.starts_with("$argon2id$v=19$m=19456,t=2,p=1$BwcHBwcHBwcHBwcHBwcHBw$"), "{stored}");
+        assert!(!stored.contains("horse"));
+        assert_eq!(entered_right_and_wrong(&stored), (true, false));
+        assert!(!is_outdated(&stored));
+        let password = Password::entered(PASSWORD);
+        for damaged in ["", "$argon2id$damaged", "$argon2id$v=19$m=19456,t=2,p=1$BwcHBwcHBwcHBwcHBwcHBw"] {
+            assert!(!password.matches(Some(damaged)) && is_outdated(damaged), "{damaged}");
+        }
+        assert!(!password.matches(None));
+    }
+
+    #[test]
+    fn a_hash_with_other_parameters_matches_and_is_outdated() {
+        for (memory, passes, lanes) in [(8_192, 1, 1), (19_456, 2, 2), (19_456, 3, 1)] {
+            let params = Params::new(memory, passes, lanes, Some(HASH_BYTES)).unwrap();
+            let hash: PasswordHash = Argon2::new(ALGORITHM, VERSION, params)
+                .hash_password_with_salt(PASSWORD.as_bytes(), &[7; SALT_BYTES])
+                .unwrap();
+            let stored = hash.to_string();
+            assert_eq!(entered_right_and_wrong(&stored), (true, false), "{stored}");
+            assert!(is_outdated(&stored), "{stored}");
+        }
+    }
+
+    #[test]
+    fn a_hash_with_hexadecimal_parts_matches_and_is_outdated() {
+        let hash = PasswordHash::new(&Password::entered(PASSWORD).hash([7; SALT_BYTES])).unwrap();
+        let (salt, output) = (hash.salt.unwrap(), hash.hash.unwrap());
+        let stored = format!(
+            "$argon2id$v=19$m=19456,t=2,p=1${}${}",
+            hex::encode(salt.as_ref()),
+            hex::encode(output.as_ref())
+        );
+        assert_eq!(entered_right_and_wrong(&stored), (true, false), "{stored}");
+        assert!(is_outdated(&stored));
+    }
+
+    #[test]
+    fn a_refused_password_says_why() {
+        let new =
+            |text: &str, repeated: &str| Password::new(text, repeated, "someone@example.com").unwrap_err();
+        assert_eq!(new("short", "short"), InvalidPassword::Length);
+        assert_eq!(new(&"x".repeat(201), ""), InvalidPassword::Length);
+        assert_eq!(new("Someone@example.com", "Someone@example.com"), InvalidPassword::Email);
+        assert_eq!(new("long enough", "long enouhg"), InvalidPassword::Mismatch);
     }
 }

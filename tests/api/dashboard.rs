@@ -8,6 +8,7 @@ mod journey;
 mod log;
 mod looks;
 mod operator;
+mod password_hashes;
 mod support;
 
 use platen_tests::case::Case;
@@ -17,6 +18,7 @@ pub(crate) fn cases() -> Vec<Case> {
         journey::cases(),
         operator::cases(),
         entry::cases(),
+        password_hashes::cases(),
         access::cases(),
         attacks::cases(),
         hostile::cases(),

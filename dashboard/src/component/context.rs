@@ -1,119 +1,129 @@
-//! Who asks, and what they may: the beginning of every request but those for files.
+//! What handlers get: the request, the signed-in user and the database.
 
 use platen_component::platform;
 use platen_shared::token::Token;
 
-use super::{answer::Answer, page_error::PageError, request_head::RequestHead, settings::Settings};
+use super::{page_error::PageError, request_head::RequestHead, response::PageResponse, settings::Settings};
 use crate::{
     cookies::Cookie,
+    csrf,
     form::Form,
-    guard, notice,
-    pages::{Layout, Person, Section},
+    notice,
+    pages::{HeaderUser, Layout, Section},
     store::{CurrentUser, Store, account::Account, entry::Origin, operator::Operator},
     throttle,
 };
 
-/// A request with its current_user.
-pub(super) struct Context<'v> {
-    pub(super) head: &'v RequestHead,
+/// A request with what its handler needs.
+pub(super) struct Context<'r> {
+    pub(super) head: &'r RequestHead,
     pub(super) store: Store,
     pub(super) settings: &'static Settings,
     pub(super) current_user: Option<CurrentUser>,
-    /// The session's cookie, whether or not it is good.
-    pub(super) session: Option<Token>,
-    /// What forms are tied to: the session, or before that a cookie of its own.
-    form: Token,
-    form_is_new: bool,
+    /// The token of the session cookie, whether or not its session exists.
+    pub(super) session_token: Option<Token>,
+    /// The token that form tokens are derived from: that of the session, or before sign-in that of the form
+    /// cookie.
+    form_cookie: Token,
+    form_cookie_is_new: bool,
 }
 
-impl<'v> Context<'v> {
-    pub(super) async fn begin(head: &'v RequestHead, now: i64) -> Result<Self, PageError> {
-        if head.is_odd {
+impl<'r> Context<'r> {
+    pub(super) async fn begin(head: &'r RequestHead, now: i64) -> Result<Self, PageError> {
+        if head.is_unsupported {
             return Err(PageError::Method);
         }
         let settings = Settings::get().await?;
         let store = Store::open(now).await?;
-        let session = Cookie::Session.read(&head.cookies, head.secure);
-        let current_user = match &session {
+        let session_token = Cookie::Session.read(&head.cookies, head.secure);
+        let current_user = match &session_token {
             Some(token) => store.current_user(token, settings.lifetimes).await?,
             None => None,
         };
-        let own = current_user.as_ref().and(session.clone());
-        let kept = own.or_else(|| Cookie::Form.read(&head.cookies, head.secure));
-        let form_is_new = kept.is_none();
-        let form = kept.unwrap_or_else(|| Token::from_random(platform::random()));
-        Ok(Self { head, store, settings, current_user, session, form, form_is_new })
+        let form_cookie = current_user.as_ref().and(session_token.clone());
+        let form_cookie = form_cookie.or_else(|| Cookie::Form.read(&head.cookies, head.secure));
+        let form_cookie_is_new = form_cookie.is_none();
+        let form_cookie = form_cookie.unwrap_or_else(|| Token::from_random(platform::random()));
+        Ok(Self { head, store, settings, current_user, session_token, form_cookie, form_cookie_is_new })
     }
 
-    /// Whether a form was made for whoever sends it.
+    /// Refuses a form that was not made for this browser.
     pub(super) fn check_form(&self, form: &Form) -> Result<(), PageError> {
-        if !self.form_is_new && guard::is_ours(&self.form, form.get(guard::FIELD)) {
+        if !self.form_cookie_is_new && csrf::is_valid(&self.form_cookie, form.get(csrf::FIELD)) {
             return Ok(());
         }
-        Err(if self.form_is_new && self.session.is_none() {
+        Err(if self.form_cookie_is_new && self.session_token.is_none() {
             PageError::NoCookie
         } else {
             PageError::StaleForm
         })
     }
 
-    /// Whoever is signed in.
     pub(super) fn current_user(&self) -> Result<&CurrentUser, PageError> {
         self.current_user.as_ref().ok_or(PageError::SignInFirst)
     }
 
-    /// What the current_user's account owns.
+    /// The current account of the user.
     pub(super) fn account(&self) -> Result<Account<'_>, PageError> {
         self.store.account(self.current_user()?).ok_or(PageError::NoAccount)
     }
 
-    /// What operators may do. For everybody else there is no such page.
+    /// The operator's actions. For other users the page does not exist.
     pub(super) fn operator(&self) -> Result<Operator<'_>, PageError> {
         self.store.operator(self.current_user()?).ok_or(PageError::NotFound)
     }
 
-    /// Where the request comes from, for the list of sessions.
+    /// Address and browser, for the list of sessions.
     pub(super) fn origin(&self) -> Origin {
-        Origin { address: throttle::shown_address(&self.address()), agent: self.head.agent.clone() }
+        Origin { address: throttle::display_address(&self.address()), agent: self.head.user_agent.clone() }
     }
 
-    /// The client's network address: as the proxy in front tells it, where the operator names the
-    /// header (its last entry, which is the proxy's own), else as the platform does.
+    /// The client's network address: the last entry of the header that the operator has named, which the
+    /// reverse proxy itself appends, or else the platform's.
     pub(super) fn address(&self) -> String {
-        let told = self.settings.client_address_header.as_deref().and_then(|name| self.head.header(name));
-        let told = told.and_then(|list| list.rsplit(',').next().map(|last| last.trim().to_owned()));
-        told.or_else(|| self.head.header("spin-client-addr")).unwrap_or_default()
+        let header = self.settings.client_address_header.as_deref().and_then(|name| self.head.header(name));
+        let address = header.and_then(|list| list.rsplit(',').next().map(|last| last.trim().to_owned()));
+        address.or_else(|| self.head.header("spin-client-addr")).unwrap_or_default()
     }
 
-    /// What surrounds a page.
+    /// The shared parts of a page.
     pub(super) fn layout(&self, title: impl Into<String>, section: Section) -> Layout {
-        let person = self.current_user.as_ref().map(|current_user| Person {
-            email: current_user.email.clone(),
-            account: current_user.account.as_ref().map(|account| account.name.clone()),
-            account_disabled: current_user.account.as_ref().is_some_and(|account| account.disabled),
-            operator: current_user.is_operator(),
+        let user = self.current_user.as_ref().map(|user| HeaderUser {
+            email: user.email.clone(),
+            account: user.account.as_ref().map(|account| account.name.clone()),
+            account_disabled: user.account.as_ref().is_some_and(|account| account.disabled),
+            operator: user.is_operator(),
         });
         Layout {
             title: title.into(),
-            form_token: guard::form_token(&self.form),
-            person,
+            form_token: csrf::form_token(&self.form_cookie),
+            user,
             notice: self.head.query.get("done").and_then(notice::text),
             section,
         }
     }
 
-    /// A page; one with a form for somebody who is not signed in brings the cookie it is tied to.
-    pub(super) fn page(&self, page: &impl askama::Template) -> Result<Answer, PageError> {
-        let answer = Answer::page(page)?;
-        Ok(if self.form_is_new {
-            answer.with("set-cookie", Cookie::Form.set(&self.form, self.head.secure))
+    /// A page. Sets the form cookie if the browser has none yet.
+    pub(super) fn page(&self, page: &impl askama::Template) -> Result<PageResponse, PageError> {
+        let response = PageResponse::page(page)?;
+        Ok(if self.form_cookie_is_new {
+            response.with_header("set-cookie", Cookie::Form.set(&self.form_cookie, self.head.secure))
         } else {
-            answer
+            response
         })
     }
 }
 
-/// To a page, with the confirmation of what was done.
-pub(super) fn done(path: &str, word: &'static str) -> Answer {
-    Answer::redirect(&format!("{path}?done={word}"))
+/// Redirects to a page that shows the notice of this code.
+pub(super) fn redirect_with_notice(path: &str, code: &'static str) -> PageResponse {
+    PageResponse::redirect(&format!("{path}?done={code}"))
+}
+
+/// The same if the action has found its row, and otherwise `404`.
+pub(super) fn redirect_if_found(
+    found: bool,
+    path: &str,
+    code: &'static str,
+) -> Result<PageResponse, PageError> {
+    if found { Ok(redirect_with_notice(path, code)) } else { Err(PageError::NotFound) }
 }

@@ -1,9 +1,9 @@
-//! What each address does: reads the form, asks the store, shows a page or leads to one.
+//! The handlers of all addresses: each parses its form, uses the store, and shows a page or redirects.
 
-pub(super) mod entry;
-pub(super) mod files;
+pub(super) mod assets;
 pub(super) mod keys;
 pub(super) mod operator;
-pub(super) mod person;
+pub(super) mod profile;
+pub(super) mod sign_in;
 pub(super) mod templates;
 pub(super) mod usage;

@@ -1,63 +1,54 @@
-//! Why a request was not carried out, and what is told of it.
+//! Errors of requests, and the pages that report them.
 //!
-//! Invariant: the only place of the dashboard where statuses of failures are written; what a page
-//! says holds neither a cause nor anything of the request.
+//! Invariant: only this file maps errors to HTTP statuses. A page never shows the cause of an error or text
+//! from the request; only the log holds the cause.
 
 use std::error::Error;
 
-use super::{answer::Answer, settings::SettingsError};
+use super::{response::PageResponse, settings::SettingsError};
 use crate::{
-    pages::{Layout, Message, Section},
+    pages::{Layout, MessagePage, Section},
     store::StoreError,
 };
 
-/// A request that was not carried out.
+const INTERNAL: &str = "An internal error occurred. Try again; if it persists, contact your operator.";
+
+/// Why a request was not carried out.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum PageError {
-    /// No such page, or nothing of this account's by that id.
-    #[error("There is no such page, or it is not yours.")]
+    /// No such page, or the account owns nothing with this id.
+    #[error("This page does not exist, or you do not have access to it.")]
     NotFound,
-    /// GET and POST are all there is.
-    #[error("This address does not know that method.")]
+    #[error("This address accepts only GET and POST requests.")]
     Method,
-    /// Somebody has to sign in first.
-    #[error("Please sign in.")]
+    #[error("Sign in first.")]
     SignInFirst,
-    /// Sent from another site's page.
-    #[error("This form was sent from another site.")]
-    Foreign,
-    /// Without a form's token, or with that of another session.
-    #[error("This form is out of date. Go back, load the page again and send it once more.")]
+    #[error("This form was sent from another site. Open the dashboard and submit the form there.")]
+    CrossSite,
+    /// The form token is missing or belongs to another session.
+    #[error("This form has expired. Go back, reload the page and submit it again.")]
     StaleForm,
-    /// Without any cookie: a browser keeps none of ours that came over plain HTTP from elsewhere.
+    /// No cookie: browsers do not store a `Secure` cookie that a site sets over plain HTTP.
     #[error(
-        "Your browser did not send the cookie that belongs to this form. Allow cookies for this site, and open \
-         the dashboard by https:// (http:// will do on this very machine only)."
+        "Your browser did not send the cookie that protects this form. Allow cookies for this site, and open the \
+         dashboard over https:// (http:// works only on localhost)."
     )]
     NoCookie,
-    /// Not a form.
-    #[error("This is not a form.")]
+    #[error("The content type must be application/x-www-form-urlencoded.")]
     ContentType,
-    /// Over the limit.
-    #[error("This form is too large.")]
+    #[error("The form is too large. Shorten its fields and submit it again.")]
     TooLarge,
-    /// It broke off.
-    #[error("The form could not be read to its end.")]
+    #[error("The form was not received completely. Submit it again.")]
     Incomplete,
-    /// An invite that is used, expired or none.
-    #[error("This link is used or no longer good. Ask your operator for a new one.")]
-    BadInvite,
-    /// Somebody who belongs to no account.
-    #[error("You do not work in an account. Choose one on the operator's page.")]
+    #[error("This invite link is invalid, used or expired. Ask your operator for a new one.")]
+    InvalidInvite,
+    #[error("You have no current account. Open the Operator page and switch to an account.")]
     NoAccount,
-    /// Ours.
-    #[error("Something went wrong on our side. Please try again.")]
+    #[error("{INTERNAL}")]
     Store(#[from] StoreError),
-    /// Ours.
-    #[error("Something went wrong on our side. Please try again.")]
+    #[error("{INTERNAL}")]
     Settings(#[from] SettingsError),
-    /// Ours.
-    #[error("Something went wrong on our side. Please try again.")]
+    #[error("{INTERNAL}")]
     Page(#[from] askama::Error),
 }
 
@@ -67,11 +58,11 @@ impl PageError {
             Self::NotFound => 404,
             Self::Method => 405,
             Self::SignInFirst => 303,
-            Self::Foreign | Self::StaleForm | Self::NoCookie => 403,
+            Self::CrossSite | Self::StaleForm | Self::NoCookie => 403,
             Self::ContentType => 415,
             Self::TooLarge => 413,
             Self::Incomplete => 400,
-            Self::BadInvite => 410,
+            Self::InvalidInvite => 410,
             Self::NoAccount => 409,
             Self::Store(_) | Self::Settings(_) | Self::Page(_) => 500,
         }
@@ -79,17 +70,17 @@ impl PageError {
 
     fn title(&self) -> &'static str {
         match self {
-            Self::NotFound => "Not found",
-            Self::BadInvite => "This link does not work",
-            Self::NoAccount => "No account",
-            Self::Foreign | Self::StaleForm | Self::NoCookie => "Not done",
-            Self::TooLarge => "Too large",
-            Self::Store(_) | Self::Settings(_) | Self::Page(_) => "Sorry",
-            _ => "Not understood",
+            Self::NotFound => "Page not found",
+            Self::InvalidInvite => "Invalid invite link",
+            Self::NoAccount => "No current account",
+            Self::CrossSite | Self::StaleForm | Self::NoCookie => "Form not accepted",
+            Self::TooLarge => "Form too large",
+            Self::Store(_) | Self::Settings(_) | Self::Page(_) => "Internal error",
+            Self::Method | Self::SignInFirst | Self::ContentType | Self::Incomplete => "Invalid request",
         }
     }
 
-    /// What only the log may say.
+    /// The chain of causes, for the log only.
     pub(super) fn cause(&self) -> Option<String> {
         let mut error: &dyn Error = self.source()?;
         let mut text = error.to_string();
@@ -100,23 +91,25 @@ impl PageError {
         Some(text)
     }
 
-    pub(super) fn answer(&self) -> Answer {
+    pub(super) fn to_response(&self) -> PageResponse {
         if matches!(self, Self::SignInFirst) {
-            return Answer::redirect("/dashboard/sign-in");
+            return PageResponse::redirect("/dashboard/sign-in");
         }
         let layout = Layout {
             title: self.title().to_owned(),
             form_token: String::new(),
-            person: None,
+            user: None,
             notice: None,
-            section: Section::Outside,
+            section: Section::None,
         };
-        let onward = match self {
-            Self::NoAccount => ("/dashboard/operator", "Operator’s page"),
-            _ => ("/dashboard", "To the dashboard"),
+        let link = match self {
+            Self::NoAccount => ("/dashboard/operator", "Open the Operator page"),
+            _ => ("/dashboard", "Open the dashboard"),
         };
-        let page = Message { layout, text: self.to_string(), onward };
-        Answer::page(&page)
-            .map_or_else(|_| Answer::text(500, "Internal error"), |page| page.status(self.status()))
+        let page = MessagePage { layout, text: self.to_string(), link };
+        PageResponse::page(&page).map_or_else(
+            |_| PageResponse::text(500, "Internal error"),
+            |page| page.with_status(self.status()),
+        )
     }
 }

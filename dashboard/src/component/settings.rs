@@ -1,4 +1,4 @@
-//! What the operator sets, read from Spin variables once an instance.
+//! Settings from Spin variables, read once per instance.
 
 use std::sync::OnceLock;
 
@@ -6,14 +6,13 @@ use platen_component::settings::{self, Unreadable, variable};
 
 use crate::store::Lifetimes;
 
-/// The dashboard's settings.
 pub(super) struct Settings {
     pub(super) lifetimes: Lifetimes,
-    /// The header in which a proxy in front tells the client's address, if there is one.
+    /// The header in which a trusted reverse proxy passes the client's address.
     pub(super) client_address_header: Option<String>,
 }
 
-/// A setting that cannot be used.
+/// Why a setting cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum SettingsError {
     #[error(transparent)]

@@ -5,47 +5,35 @@ use askama::Template;
 use super::Layout;
 use crate::{clock::Timestamp, form::Field};
 
-/// How long a key for one click is good.
-pub const RENDER_KEY_SECONDS: i64 = 60;
+/// Lifetime of the key that “Render” uses.
+pub(crate) const RENDER_KEY_SECONDS: i64 = 60;
 
-/// A key's record.
 #[derive(Debug, Clone)]
-pub struct Key {
-    /// Its id.
-    pub id: String,
-    /// Its name.
-    pub name: String,
-    /// Its first characters.
-    pub prefix: String,
-    /// When it was made.
-    pub created: Timestamp,
-    /// When it was last used.
-    pub last_used: Option<Timestamp>,
-    /// It is refused.
-    pub disabled: bool,
+pub(crate) struct Key {
+    pub(crate) id: String,
+    pub(crate) name: String,
+    pub(crate) prefix: String,
+    pub(crate) created: Timestamp,
+    /// Time of the last request with it.
+    pub(crate) last_used: Option<Timestamp>,
+    pub(crate) disabled: bool,
 }
 
-/// A key just made, and how it is used.
+/// A key just created, shown once with an example.
 #[derive(Debug, Clone)]
-pub struct NewKey {
-    /// Its name.
-    pub name: String,
-    /// The secret.
-    pub key: String,
-    /// Where the server is, as the browser sees it.
-    pub base_url: String,
+pub(crate) struct NewKey {
+    pub(crate) name: String,
+    pub(crate) key: String,
+    /// Scheme and host of the server, for the curl command.
+    pub(crate) base_url: String,
 }
 
-/// The page.
 #[derive(Debug, Template)]
 #[template(path = "keys.html")]
-pub struct Keys {
-    /// What surrounds it.
-    pub layout: Layout,
-    /// The keys.
-    pub keys: Vec<Key>,
-    /// The key that is shown this once.
-    pub new: Option<NewKey>,
-    /// The name of the one to make.
-    pub name: Field,
+pub(crate) struct KeysPage {
+    pub(crate) layout: Layout,
+    /// All keys of the account, newest first.
+    pub(crate) keys: Vec<Key>,
+    pub(crate) new: Option<NewKey>,
+    pub(crate) name: Field,
 }

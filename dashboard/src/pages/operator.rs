@@ -1,131 +1,109 @@
-//! The operator's pages.
+//! The operator's pages: accounts, users, the audit log.
 
 use askama::Template;
 
 use super::Layout;
 use crate::{clock::Timestamp, form::Field};
 
-/// An account.
+/// An account in the list, and on its page.
 #[derive(Debug, Clone)]
-pub struct Account {
-    /// Its id.
-    pub id: String,
-    /// Its name.
-    pub name: String,
-    /// Attempts a month; `None` is unlimited.
-    pub quota: Option<u64>,
-    /// Attempts this month.
-    pub attempts: u64,
-    /// Its keys are refused.
-    pub disabled: bool,
-    /// When it was made.
-    pub created: Timestamp,
-    /// How many people are in it.
-    pub people: u32,
+pub(crate) struct Account {
+    pub(crate) id: String,
+    pub(crate) name: String,
+    /// Attempts per month; `None` is unlimited.
+    pub(crate) quota: Option<u64>,
+    pub(crate) attempts: u64,
+    pub(crate) disabled: bool,
+    pub(crate) created: Timestamp,
+    pub(crate) members: u32,
 }
 
 impl Account {
     fn quota_text(&self) -> String {
-        self.quota.map_or_else(|| "unlimited".to_owned(), |quota| quota.to_string())
+        self.quota.map_or_else(|| "Unlimited".to_owned(), |quota| quota.to_string())
     }
 }
 
-/// Reads a quota: a whole number, or nothing or `unlimited` for none.
-///
-/// # Errors
-/// What is wrong, for the page.
-pub fn parse_quota(text: &str) -> Result<Option<u32>, &'static str> {
+/// Parses a quota: a whole number; empty or `unlimited` for no limit. The error is a text for the form.
+pub(crate) fn parse_quota(text: &str) -> Result<Option<u32>, &'static str> {
     match text.trim() {
         "" | "unlimited" => Ok(None),
         number => number
             .parse()
             .map(Some)
-            .map_err(|_| "A quota is a whole number up to 4294967295, or empty for unlimited"),
+            .map_err(|_| "Enter a whole number up to 4294967295, or leave the quota empty for no limit"),
     }
 }
 
-/// Somebody in an account.
+/// A user of an account, or an operator.
 #[derive(Debug, Clone)]
-pub struct Person {
-    /// Their id.
-    pub id: String,
-    /// Their e-mail address.
-    pub email: String,
-    /// They are an operator.
-    pub operator: bool,
-    /// When they came.
-    pub since: Timestamp,
-    /// When they were last seen.
-    pub seen: Option<Timestamp>,
-    /// It is who looks at the page.
-    pub is_you: bool,
+pub(crate) struct User {
+    pub(crate) id: String,
+    pub(crate) email: String,
+    pub(crate) operator: bool,
+    pub(crate) created: Timestamp,
+    /// Last use of a session; `None` without sessions.
+    pub(crate) last_seen: Option<Timestamp>,
+    /// Whether this is the user who views the page.
+    pub(crate) is_current: bool,
 }
 
-/// A line of the audit log.
 #[derive(Debug, Clone)]
-pub struct Entry {
-    /// Its place in the log.
-    pub id: i64,
-    /// When.
-    pub at: Timestamp,
-    /// Who.
-    pub actor: String,
-    /// In which account.
-    pub account: Option<String>,
-    /// Did what.
-    pub action: String,
-    /// To what.
-    pub subject: String,
+pub(crate) struct AuditEntry {
+    /// Position in the log, for paging.
+    pub(crate) id: i64,
+    pub(crate) at: Timestamp,
+    /// E-mail address of the user, or `command line`.
+    pub(crate) actor: String,
+    /// Name of the account, if the action belongs to one.
+    pub(crate) account: Option<String>,
+    /// The action, such as `created key`.
+    pub(crate) action: String,
+    /// Name or address of what was changed.
+    pub(crate) subject: String,
 }
 
-/// The list of accounts.
 #[derive(Debug, Template)]
 #[template(path = "accounts.html")]
-pub struct Accounts {
-    /// What surrounds it.
-    pub layout: Layout,
-    /// The accounts.
-    pub accounts: Vec<Account>,
-    /// Everybody who sees this page.
-    pub operators: Vec<Person>,
-    /// The name of the one to make.
-    pub name: Field,
-    /// Its quota.
-    pub quota: Field,
+pub(crate) struct AccountsPage {
+    pub(crate) layout: Layout,
+    /// All accounts, by name.
+    pub(crate) accounts: Vec<Account>,
+    /// All operators, by e-mail address.
+    pub(crate) operators: Vec<User>,
+    /// Name of the account to create.
+    pub(crate) name: Field,
+    /// Quota of the account to create.
+    pub(crate) quota: Field,
 }
 
-/// One account.
 #[derive(Debug, Template)]
 #[template(path = "account.html")]
-pub struct OneAccount {
-    /// What surrounds it.
-    pub layout: Layout,
-    /// The account.
-    pub account: Account,
-    /// Its people.
-    pub people: Vec<Person>,
-    /// Its name, to be changed.
-    pub name: Field,
-    /// Its quota, to be changed.
-    pub quota: Field,
-    /// Whom to invite.
-    pub email: Field,
-    /// The link of an invite just made.
-    pub link: Option<String>,
-    /// The operator works in this account.
-    pub is_joined: bool,
+pub(crate) struct AccountPage {
+    pub(crate) layout: Layout,
+    pub(crate) account: Account,
+    /// Its users, by e-mail address.
+    pub(crate) members: Vec<User>,
+    /// The form that renames it.
+    pub(crate) name: Field,
+    /// The form that changes its quota.
+    pub(crate) quota: Field,
+    /// The form that invites a user.
+    pub(crate) email: Field,
+    /// The link of the invite just created.
+    pub(crate) link: Option<String>,
+    /// Whether it is the operator's current account.
+    pub(crate) is_current: bool,
 }
 
-/// The audit log.
 #[derive(Debug, Template)]
-#[template(path = "audit.html")]
-pub struct Audit {
-    /// What surrounds it.
-    pub layout: Layout,
-    /// The entries, the newest first.
-    pub entries: Vec<Entry>,
-    /// Where the next page begins.
-    pub next: Option<i64>,
+#[template(path = "audit_log.html")]
+pub(crate) struct AuditLogPage {
+    pub(crate) layout: Layout,
+    /// One page of entries, newest first.
+    pub(crate) entries: Vec<AuditEntry>,
+    /// The `before` parameter of the next page, if there is one.
+    pub(crate) next: Option<i64>,
 }
 
 #[cfg(test)]
@@ -133,7 +111,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn quotas_are_numbers_or_nothing() {
+    fn a_quota_is_a_whole_number_or_unlimited() {
         assert_eq!(parse_quota(" 10 "), Ok(Some(10)));
         assert_eq!(parse_quota(""), Ok(None));
         assert_eq!(parse_quota("unlimited"), Ok(None));

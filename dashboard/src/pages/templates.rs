@@ -1,4 +1,4 @@
-//! Saved templates.
+//! Saved templates: the list, the editor, the versions.
 
 use std::collections::BTreeMap;
 
@@ -7,96 +7,79 @@ use platen_shared::{id::TemplateId, template};
 use super::Layout;
 use crate::{clock::Timestamp, form::Field};
 
-/// Values to try a template with, by placeholder.
-pub type Samples = BTreeMap<String, String>;
+/// Sample values by placeholder.
+pub(crate) type Samples = BTreeMap<String, String>;
 
-/// A template in a list.
 #[derive(Debug, Clone)]
-pub struct Listed {
-    /// Its id.
-    pub id: String,
-    /// Its name.
-    pub name: String,
-    /// The names its markup uses.
-    pub placeholders: Vec<String>,
-    /// When it was last saved.
-    pub updated: Timestamp,
+pub(crate) struct TemplateSummary {
+    /// The `templateId` of requests.
+    pub(crate) id: String,
+    pub(crate) name: String,
+    pub(crate) placeholders: Vec<String>,
+    pub(crate) updated: Timestamp,
 }
 
-/// A template.
 #[derive(Debug, Clone)]
-pub struct Template {
-    /// Its id.
-    pub id: TemplateId,
-    /// Its name.
-    pub name: String,
-    /// Its markup.
-    pub html: String,
-    /// Values to try it with.
-    pub samples: Samples,
-    /// When it was last saved.
-    pub updated: Timestamp,
-    /// How many earlier versions there are.
-    pub versions: u32,
+pub(crate) struct Template {
+    /// The `templateId` of requests.
+    pub(crate) id: TemplateId,
+    pub(crate) name: String,
+    /// The markup with placeholders.
+    pub(crate) html: String,
+    /// Values for the preview and for “Render”.
+    pub(crate) samples: Samples,
+    pub(crate) updated: Timestamp,
+    pub(crate) versions: u32,
 }
 
-/// An earlier version.
 #[derive(Debug, Clone)]
-pub struct Version {
-    /// Its number.
-    pub number: u32,
-    /// The template's name then.
-    pub name: String,
-    /// When it was saved.
-    pub saved: Timestamp,
-    /// The markup; empty in a list.
-    pub html: String,
+pub(crate) struct Version {
+    /// Counts from 1.
+    pub(crate) number: u32,
+    /// Name of the template in this version.
+    pub(crate) name: String,
+    pub(crate) saved: Timestamp,
+    /// The markup; empty in the list.
+    pub(crate) html: String,
 }
 
-/// The list.
 #[derive(Debug, askama::Template)]
 #[template(path = "templates.html")]
-pub struct List {
-    /// What surrounds it.
-    pub layout: Layout,
-    /// What was searched for.
-    pub search: String,
-    /// The templates found.
-    pub templates: Vec<Listed>,
+pub(crate) struct TemplatesPage {
+    pub(crate) layout: Layout,
+    /// The search text; empty for all templates.
+    pub(crate) search: String,
+    /// The templates found, last saved first.
+    pub(crate) templates: Vec<TemplateSummary>,
 }
 
-/// A template's page with its editor; without a template, the page of a new one.
+/// The editor of a saved or a new template.
 #[derive(Debug, askama::Template)]
 #[template(path = "template.html")]
-pub struct Editor {
-    /// What surrounds it.
-    pub layout: Layout,
-    /// The saved template.
-    pub saved: Option<Saved>,
-    /// The name.
-    pub name: Field,
-    /// The markup.
-    pub html: Field,
-    /// Placeholder and value.
-    pub samples: Vec<(String, String)>,
-    /// What is wrong with the sample values; empty if nothing is.
-    pub samples_error: String,
+pub(crate) struct EditorPage {
+    pub(crate) layout: Layout,
+    /// The saved template; `None` for a new one.
+    pub(crate) saved: Option<SavedTemplate>,
+    pub(crate) name: Field,
+    pub(crate) html: Field,
+    /// Placeholders of the markup with their sample values.
+    pub(crate) samples: Vec<(String, String)>,
+    /// The error of the sample values; empty if they are valid.
+    pub(crate) samples_error: String,
 }
 
-/// What is known of a template that is saved.
+/// What the editor shows of a saved template besides the form.
 #[derive(Debug, Clone)]
-pub struct Saved {
-    /// Its id.
-    pub id: String,
-    /// When it was last saved.
-    pub updated: Timestamp,
-    /// How many earlier versions there are.
-    pub versions: u32,
-    /// A ready curl line.
-    pub curl: String,
+pub(crate) struct SavedTemplate {
+    /// The `templateId` of requests.
+    pub(crate) id: String,
+    pub(crate) updated: Timestamp,
+    pub(crate) versions: u32,
+    /// A curl command that renders it with its sample values.
+    pub(crate) curl: String,
 }
 
-impl Editor {
+impl EditorPage {
     fn action(&self) -> String {
         match &self.saved {
             Some(saved) => format!("/dashboard/templates/{}", saved.id),
@@ -105,16 +88,14 @@ impl Editor {
     }
 }
 
-/// The placeholders of a markup with the values there are for them.
-#[must_use]
-pub fn with_samples(html: &str, samples: &Samples) -> Vec<(String, String)> {
+/// The placeholders of the markup, each with its sample value or an empty one.
+pub(crate) fn with_samples(html: &str, samples: &Samples) -> Vec<(String, String)> {
     let value = |name: &String| samples.get(name).cloned().unwrap_or_default();
     template::placeholders(html).into_iter().map(|name| (name.clone(), value(&name))).collect()
 }
 
-/// A ready curl line. Within single quotes of a layout, so that no value ends the text.
-#[must_use]
-pub fn curl(base_url: &str, id: &str, html: &str, samples: &Samples) -> String {
+/// A curl command that renders a template. The body is quoted for a POSIX shell, so no value can end it.
+pub(crate) fn curl(base_url: &str, id: &str, html: &str, samples: &Samples) -> String {
     let variables: BTreeMap<String, String> = with_samples(html, samples).into_iter().collect();
     let body = serde_json::json!({ "templateId": id, "variables": variables, "format": "pdf" });
     let body = body.to_string().replace('\'', "'\\''");
@@ -124,34 +105,25 @@ pub fn curl(base_url: &str, id: &str, html: &str, samples: &Samples) -> String {
     )
 }
 
-/// The list of a template's versions.
 #[derive(Debug, askama::Template)]
 #[template(path = "versions.html")]
-pub struct Versions {
-    /// What surrounds it.
-    pub layout: Layout,
-    /// The template's id.
-    pub id: String,
-    /// The template's name.
-    pub name: String,
-    /// The versions, the newest first.
-    pub versions: Vec<Version>,
+pub(crate) struct VersionsPage {
+    pub(crate) layout: Layout,
+    pub(crate) id: String,
+    pub(crate) name: String,
+    /// The versions, newest first.
+    pub(crate) versions: Vec<Version>,
 }
 
-/// One version.
 #[derive(Debug, askama::Template)]
 #[template(path = "version.html")]
-pub struct OneVersion {
-    /// What surrounds it.
-    pub layout: Layout,
-    /// The template's id.
-    pub id: String,
-    /// The version.
-    pub version: Version,
+pub(crate) struct VersionPage {
+    pub(crate) layout: Layout,
+    pub(crate) id: String,
+    pub(crate) version: Version,
 }
 
-/// The markup a new template begins with.
-pub const FIRST_MARKUP: &str = "<!doctype html>\n<meta charset=\"utf-8\">\n<style>\n  body { font: 16px/1.5 sans-serif; margin: 3rem; }\n  h1 { color: #2743d2; }\n</style>\n<h1>Hello {{ name }}</h1>\n<p>This is your first template.</p>\n";
+pub(crate) const INITIAL_HTML: &str = "<!doctype html>\n<meta charset=\"utf-8\">\n<style>\n  body { font: 16px/1.5 sans-serif; margin: 3rem; }\n  h1 { color: #2743d2; }\n</style>\n<h1>Hello {{ name }}</h1>\n<p>This is your first template.</p>\n";
 
 #[cfg(test)]
 mod tests {
@@ -160,7 +132,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_curl_line_cannot_be_broken_out_of() {
+    fn values_cannot_end_the_quotes_of_the_curl_command() {
         let samples =
             Samples::from([("a".into(), "'; rm -rf ~; '\"$(x)".into()), ("unused".into(), "u".into())]);
         let line = curl("https://p.example", "tpl_x", "{{ a }}", &samples);
@@ -169,20 +141,20 @@ mod tests {
     }
 
     #[test]
-    fn what_was_typed_is_escaped() {
+    fn user_input_is_escaped() {
         let layout = Layout {
             title: "</title><script>alert(1)</script>".into(),
             form_token: "t".into(),
-            person: None,
+            user: None,
             notice: None,
             section: super::super::Section::Templates,
         };
         let xss = "</textarea><script>alert(1)</script>";
-        let page = Editor {
+        let page = EditorPage {
             layout,
             saved: None,
-            name: Field::wrong(xss, xss),
-            html: Field::of(xss),
+            name: Field::invalid(xss, xss),
+            html: Field::valid(xss),
             samples: vec![(xss.to_owned(), xss.to_owned())],
             samples_error: xss.to_owned(),
         };

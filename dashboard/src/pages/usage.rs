@@ -1,25 +1,23 @@
-//! Usage.
+//! The usage page: this month's quota, a chart of 30 days, and the list of attempts.
 
 use askama::Template;
 
 use super::Layout;
 use crate::{chart::Chart, clock::Timestamp, csv};
 
-/// Where an account stands in a month.
+/// Use of the quota in one month.
 #[derive(Debug, Clone)]
-pub struct Month {
-    /// An instant in the month.
-    pub now: Timestamp,
-    /// Attempts allowed; `None` is no limit.
-    pub quota: Option<u64>,
-    /// Attempts made.
-    pub attempts: u64,
+pub(crate) struct MonthlyUsage {
+    /// The time of the request, in that month.
+    pub(crate) now: Timestamp,
+    /// Attempts per month; `None` is unlimited.
+    pub(crate) quota: Option<u64>,
+    pub(crate) attempts: u64,
 }
 
-impl Month {
-    /// How much of the quota is used, in whole percent up to 100.
-    #[must_use]
-    pub fn percent(&self) -> u64 {
+impl MonthlyUsage {
+    /// Used part of the quota in whole percent, at most 100; 0 if there is no quota.
+    pub(crate) fn percent(&self) -> u64 {
         match self.quota {
             Some(0) => 100,
             Some(quota) => (self.attempts.saturating_mul(100) / quota).min(100),
@@ -28,27 +26,21 @@ impl Month {
     }
 }
 
-/// One attempt.
 #[derive(Debug, Clone)]
-pub struct Attempt {
-    /// Its place in the log.
-    pub id: i64,
-    /// When it began.
-    pub at: Timestamp,
-    /// The key's name then.
-    pub key_name: Option<String>,
+pub(crate) struct Attempt {
+    /// Position in the log, for paging.
+    pub(crate) id: i64,
+    pub(crate) at: Timestamp,
+    /// Name of the key at that time.
+    pub(crate) key_name: Option<String>,
     /// `render` or `template`.
-    pub endpoint: String,
-    /// The format asked for.
-    pub format: String,
-    /// The HTTP status.
-    pub status: u16,
-    /// It counts against the quota.
-    pub counted: bool,
-    /// Milliseconds until the answer began.
-    pub ms: u64,
-    /// Bytes of the file.
-    pub bytes: Option<u64>,
+    pub(crate) endpoint: String,
+    pub(crate) format: String,
+    /// HTTP status of the response; 499 if the client disconnected.
+    pub(crate) status: u16,
+    pub(crate) counted: bool,
+    pub(crate) duration_ms: u64,
+    pub(crate) size_bytes: Option<u64>,
 }
 
 impl Attempt {
@@ -65,44 +57,39 @@ impl Attempt {
     }
 
     fn size(&self) -> String {
-        self.bytes.map_or_else(|| "–".to_owned(), size)
+        self.size_bytes.map_or_else(|| "–".to_owned(), format_size)
     }
 
-    /// What the status means, in a word or two.
-    fn meaning(&self) -> &'static str {
+    /// The status in a word or two.
+    fn result(&self) -> &'static str {
         match self.status {
             200 => "OK",
             400 => "Invalid",
             422 => "Page failed",
-            // The caller disconnected.
             499 => "Cancelled",
             502 => "Renderer failed",
             503 => "Busy",
-            504 => "Too slow",
+            504 => "Timed out",
             _ => "Error",
         }
     }
 
-    /// One line of the export.
-    #[must_use]
-    pub fn csv(&self) -> String {
+    pub(crate) fn csv(&self) -> String {
         csv::line(&[
-            &self.at.iso(),
+            &self.at.rfc3339(),
             self.key_name.as_deref().unwrap_or(""),
             self.path(),
             &self.format,
             &self.status.to_string(),
             if self.counted { "yes" } else { "no" },
-            &self.ms.to_string(),
-            &self.bytes.map(|bytes| bytes.to_string()).unwrap_or_default(),
-            self.meaning(),
+            &self.duration_ms.to_string(),
+            &self.size_bytes.map(|bytes| bytes.to_string()).unwrap_or_default(),
+            self.result(),
         ])
     }
 }
 
-/// The first line of the export.
-#[must_use]
-pub fn csv_head() -> String {
+pub(crate) fn csv_header() -> String {
     csv::line(&[
         "time",
         "key",
@@ -116,9 +103,8 @@ pub fn csv_head() -> String {
     ])
 }
 
-/// A number of bytes for people.
-#[must_use]
-pub fn size(bytes: u64) -> String {
+/// A number of bytes with its decimal unit.
+pub(crate) fn format_size(bytes: u64) -> String {
     match bytes {
         0..1_000 => format!("{bytes} B"),
         1_000..1_000_000 => format!("{}.{} KB", bytes / 1_000, bytes % 1_000 / 100),
@@ -126,42 +112,35 @@ pub fn size(bytes: u64) -> String {
     }
 }
 
-/// A place in the list of attempts.
+/// A position in the list of attempts: the next page starts after it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Cursor {
-    /// When.
-    pub at: i64,
-    /// And which of them.
-    pub id: i64,
+pub(crate) struct Cursor {
+    /// Time of the attempt, in seconds since 1970.
+    pub(crate) at: i64,
+    /// Id of the attempt, which orders attempts of the same second.
+    pub(crate) id: i64,
 }
 
 impl Cursor {
-    /// Reads it from an address, `AT.ID`.
-    #[must_use]
-    pub fn parse(text: &str) -> Option<Self> {
+    /// Parses the `before` parameter, `AT.ID`.
+    pub(crate) fn parse(text: &str) -> Option<Self> {
         let (at, id) = text.split_once('.')?;
         Some(Self { at: at.parse().ok()?, id: id.parse().ok()? })
     }
 }
 
-/// The page.
 #[derive(Debug, Template)]
 #[template(path = "usage.html")]
-pub struct Usage {
-    /// What surrounds it.
-    pub layout: Layout,
-    /// This month.
-    pub month: Month,
-    /// The last days.
-    pub chart: Chart,
-    /// Attempts, the newest first.
-    pub attempts: Vec<Attempt>,
-    /// Only those that failed are listed.
-    pub failures: bool,
-    /// This is not the first page.
-    pub later: bool,
-    /// Where the next page begins.
-    pub next: Option<Cursor>,
+pub(crate) struct UsagePage {
+    pub(crate) layout: Layout,
+    pub(crate) month: MonthlyUsage,
+    pub(crate) chart: Chart,
+    /// One page of attempts, newest first.
+    pub(crate) attempts: Vec<Attempt>,
+    pub(crate) failures_only: bool,
+    pub(crate) has_newer: bool,
+    /// Where the next page starts, if there is one.
+    pub(crate) next: Option<Cursor>,
 }
 
 #[cfg(test)]
@@ -169,7 +148,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_caller_that_disconnected_is_shown_as_cancelled() {
+    fn a_client_that_disconnected_is_shown_as_cancelled() {
         let attempt = Attempt {
             id: 1,
             at: Timestamp(0),
@@ -178,22 +157,22 @@ mod tests {
             format: "png".to_owned(),
             status: 499,
             counted: false,
-            ms: 12,
-            bytes: None,
+            duration_ms: 12,
+            size_bytes: None,
         };
         assert_eq!(attempt.csv(), "1970-01-01T00:00:00Z,a,/v1/render,png,499,no,12,,Cancelled\r\n");
-        assert!(csv_head().ends_with("size_bytes,result\r\n"));
+        assert!(csv_header().ends_with("size_bytes,result\r\n"));
         assert!(attempt.cancelled() && !attempt.failed());
     }
 
     #[test]
-    fn sizes_and_shares_are_told_in_few_digits() {
+    fn sizes_and_percentages_are_rounded_down() {
         for (bytes, text) in
             [(0, "0 B"), (999, "999 B"), (1_250, "1.2 KB"), (74_000, "74.0 KB"), (5_242_880, "5.2 MB")]
         {
-            assert_eq!(size(bytes), text);
+            assert_eq!(format_size(bytes), text);
         }
-        let percent = |attempts, quota| Month { now: Timestamp(0), quota, attempts }.percent();
+        let percent = |attempts, quota| MonthlyUsage { now: Timestamp(0), quota, attempts }.percent();
         assert_eq!(
             [percent(5, Some(10)), percent(11, Some(10)), percent(0, Some(0)), percent(5, None)],
             [50, 100, 100, 0]

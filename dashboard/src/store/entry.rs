@@ -24,6 +24,8 @@ const PUT_USER: &str = "INSERT INTO users (id, email, account_id, operator, pass
     account_id = coalesce(users.account_id, excluded.account_id), \
     operator = max(users.operator, excluded.operator) RETURNING id";
 const CREDENTIALS: &str = "SELECT id, password FROM users WHERE email = ?1 AND disabled_at IS NULL";
+// A password that was changed meanwhile is kept.
+const REPLACE_PASSWORD: &str = "UPDATE users SET password = ?3 WHERE id = ?1 AND password = ?2 RETURNING id";
 const BEGIN: &str = "INSERT INTO sessions (hash, id, user_id, created_at, seen_at, address, agent) \
     VALUES (?1, ?2, ?3, ?4, ?4, ?5, ?6) RETURNING id";
 const FORGET_ENDED: &str =
@@ -82,6 +84,18 @@ impl Store {
     pub(crate) async fn credentials(&self, email: &str) -> Result<Option<(UserId, String)>, StoreError> {
         let Some(row) = self.one_row(CREDENTIALS, vec![email.into()]).await? else { return Ok(None) };
         Ok(Some((UserId::from_text(row.text(0)?), row.text(1)?)))
+    }
+
+    /// Replaces the stored hash of a password with another hash of the same password.
+    pub(crate) async fn replace_password_hash(
+        &self,
+        user: &UserId,
+        old_hash: &str,
+        new_hash: &str,
+    ) -> Result<(), StoreError> {
+        let values = vec![user.as_str().into(), old_hash.into(), new_hash.into()];
+        self.rows(REPLACE_PASSWORD, values).await?;
+        Ok(())
     }
 
     /// Counts a try; gives the seconds to wait if there have been too many.

@@ -11,7 +11,7 @@ use platen_shared::{email::Email, id::AccountId, name::Name, token::Token};
 use super::{CurrentUser, Store, StoreError};
 use crate::{
     clock::{DAY, Timestamp},
-    pages::operator::{Account, Entry, Person},
+    pages::operator::{Account, AuditEntry, User},
 };
 
 const ACCOUNTS: &str = "SELECT id, name, quota, coalesce((SELECT attempts FROM usage \
@@ -114,26 +114,26 @@ impl<'s> Operator<'s> {
     }
 
     /// The people of an account.
-    pub(crate) async fn people(&self, id: &str) -> Result<Vec<Person>, StoreError> {
+    pub(crate) async fn people(&self, id: &str) -> Result<Vec<User>, StoreError> {
         self.persons(PEOPLE, vec![id.into()]).await
     }
 
     /// All operators, whatever account they work in.
-    pub(crate) async fn operators(&self) -> Result<Vec<Person>, StoreError> {
+    pub(crate) async fn operators(&self) -> Result<Vec<User>, StoreError> {
         self.persons(OPERATORS, Vec::new()).await
     }
 
-    async fn persons(&self, sql: &str, values: Vec<Value>) -> Result<Vec<Person>, StoreError> {
+    async fn persons(&self, sql: &str, values: Vec<Value>) -> Result<Vec<User>, StoreError> {
         let mut people = Vec::new();
         for row in self.store.rows(sql, values).await? {
             let id = row.text(0)?;
-            people.push(Person {
-                is_you: id == self.current_user.user.as_str(),
+            people.push(User {
+                is_current: id == self.current_user.user.as_str(),
                 id,
                 email: row.text(1)?,
                 operator: row.number(2)?,
-                since: Timestamp(row.number(3)?),
-                seen: row.optional_number(4)?.map(Timestamp),
+                created: Timestamp(row.number(3)?),
+                last_seen: row.optional_number(4)?.map(Timestamp),
             });
         }
         Ok(people)
@@ -200,10 +200,10 @@ impl<'s> Operator<'s> {
     }
 
     /// Who did what, the newest first, before an entry.
-    pub(crate) async fn log(&self, before: Option<i64>, most: u32) -> Result<Vec<Entry>, StoreError> {
+    pub(crate) async fn log(&self, before: Option<i64>, most: u32) -> Result<Vec<AuditEntry>, StoreError> {
         let values = vec![before.unwrap_or(i64::MAX).into(), most.into()];
-        let read = |row: &Row| -> Result<Entry, StoreError> {
-            Ok(Entry {
+        let read = |row: &Row| -> Result<AuditEntry, StoreError> {
+            Ok(AuditEntry {
                 at: Timestamp(row.number(0)?),
                 actor: row.text(1)?,
                 account: row.optional_text(2)?,
@@ -229,6 +229,6 @@ fn read(row: &Row) -> Result<Account, StoreError> {
         attempts: row.number(3)?,
         disabled: row.number(4)?,
         created: Timestamp(row.number(5)?),
-        people: row.number(6)?,
+        members: row.number(6)?,
     })
 }

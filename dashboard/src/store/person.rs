@@ -1,7 +1,7 @@
 //! What a person may do about themselves: the password and the sessions.
 
 use super::{CurrentUser, Lifetimes, Store, StoreError};
-use crate::{clock::Timestamp, pages::person::Session};
+use crate::{clock::Timestamp, pages::profile::Session};
 
 const SESSIONS: &str = "SELECT id, created_at, seen_at, address, agent FROM sessions \
     WHERE user_id = ?1 AND seen_at > ?2 AND created_at > ?3 ORDER BY seen_at DESC, created_at DESC";
@@ -21,12 +21,12 @@ impl Store {
         for row in self.rows(SESSIONS, values).await? {
             let id = row.text(0)?;
             sessions.push(Session {
-                is_this: id == current_user.session.as_str(),
+                is_current: id == current_user.session.as_str(),
                 id,
-                began: Timestamp(row.number(1)?),
-                seen: Timestamp(row.number(2)?),
+                created: Timestamp(row.number(1)?),
+                last_seen: Timestamp(row.number(2)?),
                 address: row.text(3)?,
-                agent: row.text(4)?,
+                user_agent: row.text(4)?,
             });
         }
         Ok(sessions)

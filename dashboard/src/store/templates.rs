@@ -17,7 +17,7 @@ use platen_shared::{
 use super::{StoreError, account::Account};
 use crate::{
     clock::Timestamp,
-    pages::templates::{Listed, Samples, Template, Version},
+    pages::templates::{Samples, Template, TemplateSummary, Version},
     scoped::Scoped,
 };
 
@@ -54,10 +54,10 @@ pub(crate) enum Save {
 
 impl Account<'_> {
     /// The templates whose names hold this text, the last changed first.
-    pub(crate) async fn templates(&self, search: &str) -> Result<Vec<Listed>, StoreError> {
+    pub(crate) async fn templates(&self, search: &str) -> Result<Vec<TemplateSummary>, StoreError> {
         let rows = self.rows(LIST, [search.into(), LISTED.into()]).await?;
-        let read = |row: &Row| -> Result<Listed, StoreError> {
-            Ok(Listed {
+        let read = |row: &Row| -> Result<TemplateSummary, StoreError> {
+            Ok(TemplateSummary {
                 id: row.text(0)?,
                 name: row.text(1)?,
                 placeholders: serde_json::from_str(&row.text(2)?)?,

@@ -6,7 +6,7 @@ use super::{StoreError, account::Account};
 use crate::{
     chart::{Chart, Day},
     clock::{self, DAY, Timestamp},
-    pages::usage::{Attempt, Cursor, Month},
+    pages::usage::{Attempt, Cursor, MonthlyUsage},
     scoped::Scoped,
 };
 
@@ -32,14 +32,14 @@ const DAYS_SHOWN: i64 = 30;
 
 impl Account<'_> {
     /// Where the account stands this month.
-    pub(crate) async fn month(&self) -> Result<Month, StoreError> {
+    pub(crate) async fn month(&self) -> Result<MonthlyUsage, StoreError> {
         let now = Timestamp(self.now());
         let row = self.one_row(MONTH, [now.month().into()]).await?;
         let (quota, attempts) = match row {
             Some(row) => (row.optional_number(0)?, row.number(1)?),
             None => (Some(0), 0),
         };
-        Ok(Month { now, quota, attempts })
+        Ok(MonthlyUsage { now, quota, attempts })
     }
 
     /// The last days as bars.
@@ -52,7 +52,7 @@ impl Account<'_> {
         }
         let days = days.into_iter().map(|day| {
             let (attempts, failures) = known.get(&day).copied().unwrap_or_default();
-            Day { day, attempts, failures }
+            Day { date: day, attempts, failures }
         });
         Ok(Chart::new(days.collect()))
     }
@@ -82,7 +82,7 @@ fn read(row: &Row) -> Result<Attempt, StoreError> {
         format: row.text(4)?,
         status: row.number(5)?,
         counted: row.number(6)?,
-        ms: row.number(7)?,
-        bytes: row.optional_number(8)?,
+        duration_ms: row.number(7)?,
+        size_bytes: row.optional_number(8)?,
     })
 }

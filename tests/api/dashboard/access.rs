@@ -48,7 +48,7 @@ async fn another_account(stage: Stage) -> Result<()> {
     }
     thief.get("/dashboard/you").await?;
     let session = owner.get("/dashboard/you").await?.body;
-    ensure!(session.contains("This one"), "{session}");
+    ensure!(session.contains("Current session"), "{session}");
     for (path, fields) in [
         (format!("/dashboard/keys/{key}/disable"), &[][..]),
         (format!("/dashboard/keys/{key}/enable"), &[]),

@@ -187,7 +187,7 @@ async fn injection(stage: Stage) -> Result<()> {
         "?1 :a @b $c",
     ] {
         let page = person.post("/dashboard/keys", &[("name", text)]).await?.is(200)?;
-        ensure!(page.body.contains("Your new key"), "{text}");
+        ensure!(page.body.contains("New API key"), "{text}");
         let id = person.new_template(text, &format!("<p>{text}</p>")).await?;
         let encoded = percent(text);
         let found = person.get(&format!("/dashboard/templates?q={encoded}")).await?.is(200)?;

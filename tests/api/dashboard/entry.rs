@@ -41,7 +41,7 @@ async fn invites(stage: Stage) -> Result<()> {
     for (password, again, error) in [
         ("short", "short", "10 to 200 characters"),
         (email.as_str(), email.as_str(), "must not be the e-mail address"),
-        (PASSWORD, "another sentence", "not the same"),
+        (PASSWORD, "another sentence", "do not match"),
     ] {
         let page = person.post(&link, &[("password", password), ("again", again)]).await?.is(422)?;
         ensure!(page.body.contains(error), "no {error:?} in {}", page.body);
@@ -270,9 +270,9 @@ async fn new_password(stage: Stage) -> Result<()> {
     ensure!(sign_in(&mut other, &email, PASSWORD).await? == 303);
     let change = |current, password, again| [("current", current), ("password", password), ("again", again)];
     let page = person.post("/dashboard/you/password", &change("wrong", NEW, NEW)).await?.is(422)?;
-    ensure!(page.body.contains("This is not your password"), "{}", page.body);
+    ensure!(page.body.contains("The current password is incorrect"), "{}", page.body);
     let page = person.post("/dashboard/you/password", &change(PASSWORD, NEW, "x")).await?.is(422)?;
-    ensure!(page.body.contains("not the same"), "{}", page.body);
+    ensure!(page.body.contains("do not match"), "{}", page.body);
     person.post("/dashboard/you/password", &change(PASSWORD, NEW, NEW)).await?.is(303)?;
     person.get("/dashboard/you").await?.is(200)?;
     other.get("/dashboard/you").await?.is(303)?;

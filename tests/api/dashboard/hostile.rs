@@ -126,7 +126,7 @@ async fn preview(stage: Stage) -> Result<()> {
     ensure!(at == "/dashboard/templates/new", "the page is at {at}");
     ensure!(page.eval("typeof pwned").await? == "undefined", "the page was written to");
     page.press("Create template").await?;
-    page.shows("The template is created.").await?;
+    page.shows("Template created.").await?;
     // The frame's own address is as powerless when it is opened by itself.
     let frame = page.text("document.querySelector('#preview').src").await?;
     page.go(&frame).await?;

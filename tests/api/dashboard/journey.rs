@@ -24,7 +24,7 @@ async fn journey(stage: Stage) -> Result<()> {
 
     // Come in, go out, come in again.
     come_in(&page, app, &email, &["--account", &account.id]).await?;
-    page.shows("API Keys").await?;
+    page.shows("API keys").await?;
     page.press("Sign out").await?;
     page.shows("You are signed out.").await?;
     page.fill("#email", &email).await?;
@@ -61,7 +61,7 @@ async fn journey(stage: Stage) -> Result<()> {
     page.fill("[data-sample=customer]", "Ada & Co").await?;
     page.fill("[data-sample=total]", "10.50").await?;
     page.press("Create template").await?;
-    page.shows("The template is created.").await?;
+    page.shows("Template created.").await?;
     page.wait("document.querySelector('[data-sample=customer]').value === 'Ada & Co'").await?;
     preview_shows(&page, "Ada & Co").await?;
 
@@ -71,7 +71,7 @@ async fn journey(stage: Stage) -> Result<()> {
         page.click("#render").await?;
         page.wait("document.querySelector('#rendered a') && !document.querySelector('#rendered').hidden")
             .await?;
-        page.shows("It counted as one attempt.").await?;
+        page.shows("Counted as one attempt.").await?;
         let name = page.text("document.querySelector('#rendered a').download").await?;
         ensure!(name == format!("invoice.{format}"), "the file is {name}");
         let head = "fetch(document.querySelector('#rendered a').href).then(r => r.arrayBuffer())\
@@ -88,13 +88,13 @@ async fn journey(stage: Stage) -> Result<()> {
     // Disabled is disabled with the next request.
     page.go(&format!("{}/dashboard/keys", app.base_url)).await?;
     page.press("Disable web server").await?;
-    page.shows("The key is disabled.").await?;
+    page.shows("API key disabled.").await?;
     target.render(&json!({ "html": "x" })).send().await?.error(401, "Invalid API key")?;
     page.press("Enable web server").await?;
     target.render(&json!({ "html": "x" })).send().await?.file("image/png")?;
     page.press("Delete web server").await?;
     page.press("Delete key").await?;
-    page.shows("The key is deleted.").await?;
+    page.shows("API key deleted.").await?;
     target.render(&json!({ "html": "x" })).send().await?.error(401, "Invalid API key")?;
     Ok(())
 }
@@ -134,14 +134,14 @@ async fn versions(stage: Stage) -> Result<()> {
     for text in ["second", "third"] {
         page.fill("#html", &format!("<p>{text}</p>")).await?;
         page.press("Save").await?;
-        page.shows("The template is saved.").await?;
+        page.shows("Template saved.").await?;
     }
     page.press("Versions (2)").await?;
     page.press("View version 1").await?;
     let shown = page.text("document.querySelector('#markup').value").await?;
     ensure!(shown == "<p>first {{ x }}</p>", "version 1 is {shown}");
     page.press("Restore this version").await?;
-    page.shows("The version is restored.").await?;
+    page.shows("Version restored.").await?;
     let html = page.text("document.querySelector('#html').value").await?;
     ensure!(html == "<p>first {{ x }}</p>", "restored {html}");
     page.press("Versions (3)").await?;
@@ -163,19 +163,19 @@ async fn versions(stage: Stage) -> Result<()> {
     // A copy, and then the end of the original.
     page.press("Card").await?;
     page.press("Duplicate").await?;
-    page.shows("This is the copy.").await?;
+    page.shows("Template duplicated.").await?;
     ensure!(page.text("document.querySelector('#name').value").await? == "Card (copy)");
     page.go(&format!("{}/dashboard/templates/{id}", app.base_url)).await?;
     page.press("Delete").await?;
     page.shows("Delete the template “Card”?").await?;
     page.press("Delete template").await?;
-    page.shows("The template and its versions are deleted.").await?;
+    page.shows("Template deleted, including its versions.").await?;
     target.render_template(&json!({ "templateId": id })).send().await?.error(404, "Template not found")?;
     page.fill("#q", "cop").await?;
     page.press("Search").await?;
     page.shows("Card (copy)").await?;
     page.go(&format!("{}/dashboard/templates?q=nothing", app.base_url)).await?;
-    page.shows("Nothing found").await
+    page.shows("No templates match").await
 }
 
 async fn without_scripts(stage: Stage) -> Result<()> {
@@ -188,7 +188,7 @@ async fn without_scripts(stage: Stage) -> Result<()> {
     come_in(&page, app, &new_email("cy"), &["--account", &account.id]).await?;
     page.fill("#name", "plain").await?;
     page.press("Create key").await?;
-    page.shows("Your new key “plain”").await?;
+    page.shows("New API key “plain”").await?;
     ensure!(page.eval("document.querySelectorAll('.copy:not([hidden])').length").await? == 0);
     page.go(&format!("{}/dashboard/templates/new", app.base_url)).await?;
     page.fill("#name", "Plain").await?;
@@ -197,7 +197,7 @@ async fn without_scripts(stage: Stage) -> Result<()> {
     // The fields of the placeholders come with the save.
     page.fill("#sample-a", "value").await?;
     page.press("Save").await?;
-    page.shows("The template is saved.").await?;
+    page.shows("Template saved.").await?;
     ensure!(page.text("document.querySelector('#sample-a').value").await? == "value");
     page.press("Sign out").await?;
     page.shows("You are signed out.").await

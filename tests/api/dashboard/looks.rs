@@ -125,7 +125,7 @@ async fn looks(stage: Stage) -> Result<()> {
     album.take("account-invite").await?;
     page.press("Disable").await?;
     album.take("account").await?;
-    page.press("Work in this account").await?;
+    page.press("Switch to this account").await?;
     album.take("keys-account-disabled").await?;
     page.go(&url("operator/audit")).await?;
     album.take("audit").await?;

@@ -35,14 +35,14 @@ async fn operators_way(stage: Stage) -> Result<()> {
     ensure!(page.eval(focus).await? == true, "the error is not told to who cannot see it");
     page.fill("#quota", "2").await?;
     page.press("Create account").await?;
-    page.shows("The account is created.").await?;
+    page.shows("Account created.").await?;
     let taken = app.operator.account(Quota::Of(1)).await?;
     page.fill("#name", &taken.name).await?;
     page.press("Rename").await?;
-    page.shows("There is an account of this name already").await?;
+    page.shows("Another account has this name").await?;
     page.fill("#name", &format!("{name} Ltd")).await?;
     page.press("Rename").await?;
-    page.shows("The account is renamed.").await?;
+    page.shows("Account renamed.").await?;
 
     // Somebody comes into it by a link.
     let guest_email = new_email("guest");
@@ -70,11 +70,11 @@ async fn operators_way(stage: Stage) -> Result<()> {
     page.shows(&guest_email).await?;
     page.fill("#quota", "").await?;
     page.press("Change quota").await?;
-    page.shows("The quota is changed.").await?;
+    page.shows("Quota changed.").await?;
     page.shows("no limit").await?;
     target.render(&json!({ "html": "x" })).send().await?.file("image/png")?;
     page.press("Disable").await?;
-    page.shows("The account is disabled.").await?;
+    page.shows("Account disabled.").await?;
     target.render(&json!({ "html": "x" })).send().await?.error(401, "Invalid API key")?;
     guest.go(&format!("{}/dashboard/keys", app.base_url)).await?;
     guest.shows("This account is disabled").await?;
@@ -82,14 +82,14 @@ async fn operators_way(stage: Stage) -> Result<()> {
     target.render(&json!({ "html": "x" })).send().await?.file("image/png")?;
 
     // Work in it, then remove its person.
-    page.press("Work in this account").await?;
+    page.press("Switch to this account").await?;
     page.shows("their key").await?;
     page.go(&format!("{}/dashboard/operator", app.base_url)).await?;
     page.press(&format!("{name} Ltd")).await?;
     page.press(&format!("Remove {guest_email}")).await?;
     page.shows(&format!("Remove {guest_email}?")).await?;
     page.press("Remove").await?;
-    page.shows("The person is removed").await?;
+    page.shows("User removed").await?;
     guest.go(&format!("{}/dashboard/keys", app.base_url)).await?;
     guest.shows("Sign in").await?;
 
@@ -132,7 +132,7 @@ async fn remove_another(stand_in: &StandIn, page: &Page, other: &Page, email: &s
     ensure!(own == false, "operators may remove themselves");
     page.press(&format!("Remove {second_email}")).await?;
     page.press("Remove").await?;
-    page.shows("The person is removed").await?;
+    page.shows("User removed").await?;
     other.go(&format!("{}/dashboard/operator", app.base_url)).await?;
     other.shows("Sign in").await
 }

@@ -4,66 +4,64 @@ use platen_shared::name::Name;
 
 use crate::{
     component::{
-        answer::Answer,
-        context::{Context, done},
+        context::{Context, redirect_if_found},
         page_error::PageError,
+        response::PageResponse,
     },
     form::{Field, Form},
     pages::{
-        Confirm, Section,
-        keys::{Keys, NewKey},
+        ConfirmPage, Section,
+        keys::{KeysPage, NewKey},
     },
 };
 
-const PAGE: &str = "/dashboard/keys";
+const PATH: &str = "/dashboard/keys";
 
-pub(in crate::component) async fn page(c: &Context<'_>) -> Result<Answer, PageError> {
-    show(c, None, Field::default()).await
+pub(crate) async fn page(context: &Context<'_>) -> Result<PageResponse, PageError> {
+    show(context, None, Field::default()).await
 }
 
-/// The key is shown in the answer itself: nowhere is it kept to be shown after a redirect.
-pub(in crate::component) async fn create(c: &Context<'_>, form: &Form) -> Result<Answer, PageError> {
-    let account = c.account()?;
-    let typed = form.text("name");
-    match Name::parse(&typed) {
+/// Shows the key in the response itself, because it is not stored and could not be shown after a redirect.
+pub(crate) async fn create(context: &Context<'_>, form: &Form) -> Result<PageResponse, PageError> {
+    let account = context.account()?;
+    let entered = form.text("name");
+    match Name::parse(&entered) {
         Ok(name) => {
             let key = account.create_key(&name).await?;
             let key = key.expose().to_owned();
-            let new = NewKey { name: name.to_string(), key, base_url: c.head.base_url() };
-            show(c, Some(new), Field::default()).await
+            let new = NewKey { name: name.to_string(), key, base_url: context.head.base_url() };
+            show(context, Some(new), Field::default()).await
         }
-        Err(error) => Ok(show(c, None, Field::wrong(typed, &error)).await?.status(422)),
+        Err(error) => Ok(show(context, None, Field::invalid(entered, &error)).await?.with_status(422)),
     }
 }
 
-pub(in crate::component) async fn set_disabled(
-    c: &Context<'_>,
+pub(crate) async fn set_disabled(
+    context: &Context<'_>,
     id: &str,
     disabled: bool,
-) -> Result<Answer, PageError> {
-    if !c.account()?.set_key_disabled(id, disabled).await? {
-        return Err(PageError::NotFound);
-    }
-    Ok(done(PAGE, if disabled { "key-disabled" } else { "key-enabled" }))
+) -> Result<PageResponse, PageError> {
+    let found = context.account()?.set_key_disabled(id, disabled).await?;
+    redirect_if_found(found, PATH, if disabled { "key-disabled" } else { "key-enabled" })
 }
 
-pub(in crate::component) async fn ask_delete(c: &Context<'_>, id: &str) -> Result<Answer, PageError> {
-    let key = c.account()?.key(id).await?.ok_or(PageError::NotFound)?;
-    c.page(&Confirm {
-        layout: c.layout("Delete a key", Section::Keys),
-        question: format!("Delete the key “{}” ({}…)?", key.name, key.prefix),
-        consequence: "Requests with it are refused at once, and it cannot be brought back.",
+pub(crate) async fn confirm_delete(context: &Context<'_>, id: &str) -> Result<PageResponse, PageError> {
+    let key = context.account()?.key(id).await?.ok_or(PageError::NotFound)?;
+    context.page(&ConfirmPage {
+        layout: context.layout("Delete API key", Section::Keys),
+        question: format!("Delete the API key “{}” ({}…)?", key.name, key.prefix),
+        consequence: "Requests with it are refused immediately. This cannot be undone.",
         button: "Delete key",
-        action: format!("{PAGE}/{}/delete", key.id),
-        back: PAGE.to_owned(),
+        action: format!("{PATH}/{}/delete", key.id),
+        cancel: PATH.to_owned(),
     })
 }
 
-pub(in crate::component) async fn delete(c: &Context<'_>, id: &str) -> Result<Answer, PageError> {
-    if c.account()?.delete_key(id).await? { Ok(done(PAGE, "key-deleted")) } else { Err(PageError::NotFound) }
+pub(crate) async fn delete(context: &Context<'_>, id: &str) -> Result<PageResponse, PageError> {
+    redirect_if_found(context.account()?.delete_key(id).await?, PATH, "key-deleted")
 }
 
-async fn show(c: &Context<'_>, new: Option<NewKey>, name: Field) -> Result<Answer, PageError> {
-    let keys = c.account()?.keys().await?;
-    c.page(&Keys { layout: c.layout("API Keys", Section::Keys), keys, new, name })
+async fn show(context: &Context<'_>, new: Option<NewKey>, name: Field) -> Result<PageResponse, PageError> {
+    let keys = context.account()?.keys().await?;
+    context.page(&KeysPage { layout: context.layout("API keys", Section::Keys), keys, new, name })
 }

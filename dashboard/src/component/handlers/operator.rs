@@ -1,226 +1,229 @@
-//! The operator's pages.
+//! The operator's pages: accounts, their users, operators, the audit log.
 
 use platen_shared::{email::Email, name::Name};
 
 use crate::{
     component::{
-        answer::Answer,
-        context::{Context, done},
+        context::{Context, redirect_if_found, redirect_with_notice},
         page_error::PageError,
+        response::PageResponse,
     },
     form::{Field, Form},
     pages::{
-        Confirm, Section,
-        operator::{Accounts, Audit, OneAccount, Person, parse_quota},
+        ConfirmPage, Section,
+        operator::{AccountPage, AccountsPage, AuditLogPage, User, parse_quota},
     },
     store::operator::Invited,
 };
 
-const PAGE: &str = "/dashboard/operator";
-const TAKEN: &str = "There is an account of this name already";
-/// Entries of the log on a page.
-const LISTED: u32 = 100;
+const PATH: &str = "/dashboard/operator";
+const NAME_TAKEN: &str = "Another account has this name. Choose a different one";
+/// Entries on one page of the audit log.
+const PAGE_ROWS: u32 = 100;
 
-pub(in crate::component) async fn page(c: &Context<'_>) -> Result<Answer, PageError> {
-    show_all(c, Field::default(), Field::default()).await
+fn account_path(id: &str) -> String {
+    format!("{PATH}/accounts/{id}")
 }
 
-pub(in crate::component) async fn create(c: &Context<'_>, form: &Form) -> Result<Answer, PageError> {
-    let operator = c.operator()?;
-    let (typed, quota_typed) = (form.text("name"), form.text("quota"));
-    let (name, quota) = match (Name::parse(&typed), parse_quota(&quota_typed)) {
+pub(crate) async fn page(context: &Context<'_>) -> Result<PageResponse, PageError> {
+    show_accounts(context, Field::default(), Field::default()).await
+}
+
+pub(crate) async fn create(context: &Context<'_>, form: &Form) -> Result<PageResponse, PageError> {
+    let operator = context.operator()?;
+    let (name_text, quota_text) = (form.text("name"), form.text("quota"));
+    let (name, quota) = match (Name::parse(&name_text), parse_quota(&quota_text)) {
         (Ok(name), Ok(quota)) => (name, quota),
         (name, quota) => {
-            let name = name.map_or_else(|error| Field::wrong(&typed, &error), |_| Field::of(&typed));
+            let name =
+                name.map_or_else(|error| Field::invalid(&name_text, &error), |_| Field::valid(&name_text));
             let quota =
-                quota.map_or_else(|error| Field::wrong(&quota_typed, &error), |_| Field::of(&quota_typed));
-            return Ok(show_all(c, name, quota).await?.status(422));
+                quota.map_or_else(|error| Field::invalid(&quota_text, &error), |_| Field::valid(&quota_text));
+            return Ok(show_accounts(context, name, quota).await?.with_status(422));
         }
     };
-    match operator.create(&name, quota).await? {
-        Some(id) => Ok(done(&format!("{PAGE}/accounts/{id}"), "account-created")),
-        None => Ok(show_all(c, Field::wrong(typed, TAKEN), Field::of(quota_typed)).await?.status(422)),
+    if let Some(id) = operator.create(&name, quota).await? {
+        return Ok(redirect_with_notice(&account_path(id.as_str()), "account-created"));
     }
+    let name = Field::invalid(name_text, NAME_TAKEN);
+    Ok(show_accounts(context, name, Field::valid(quota_text)).await?.with_status(422))
 }
 
-pub(in crate::component) async fn account(c: &Context<'_>, id: &str) -> Result<Answer, PageError> {
-    show(c, id, Shown::default()).await
+pub(crate) async fn account(context: &Context<'_>, id: &str) -> Result<PageResponse, PageError> {
+    show_account(context, id, AccountForms::default()).await
 }
 
-pub(in crate::component) async fn rename(
-    c: &Context<'_>,
-    id: &str,
-    form: &Form,
-) -> Result<Answer, PageError> {
-    let operator = c.operator()?;
+pub(crate) async fn rename(context: &Context<'_>, id: &str, form: &Form) -> Result<PageResponse, PageError> {
+    let operator = context.operator()?;
     operator.account(id).await?.ok_or(PageError::NotFound)?;
-    let typed = form.text("name");
-    let wrong = match Name::parse(&typed) {
+    let entered = form.text("name");
+    let name = match Name::parse(&entered) {
         Ok(name) if operator.rename(id, &name).await? => {
-            return Ok(done(&format!("{PAGE}/accounts/{id}"), "account-renamed"));
+            return Ok(redirect_with_notice(&account_path(id), "account-renamed"));
         }
-        Ok(_) => Field::wrong(typed, TAKEN),
-        Err(error) => Field::wrong(typed, &error),
+        Ok(_) => Field::invalid(entered, NAME_TAKEN),
+        Err(error) => Field::invalid(entered, &error),
     };
-    Ok(show(c, id, Shown { name: Some(wrong), ..Shown::default() }).await?.status(422))
+    Ok(show_account(context, id, AccountForms { name: Some(name), ..Default::default() })
+        .await?
+        .with_status(422))
 }
 
-pub(in crate::component) async fn set_quota(
-    c: &Context<'_>,
+pub(crate) async fn set_quota(
+    context: &Context<'_>,
     id: &str,
     form: &Form,
-) -> Result<Answer, PageError> {
-    let operator = c.operator()?;
+) -> Result<PageResponse, PageError> {
+    let operator = context.operator()?;
     operator.account(id).await?.ok_or(PageError::NotFound)?;
-    let typed = form.text("quota");
-    match parse_quota(&typed) {
+    let entered = form.text("quota");
+    match parse_quota(&entered) {
         Ok(quota) => {
             operator.set_quota(id, quota).await?;
-            Ok(done(&format!("{PAGE}/accounts/{id}"), "quota-changed"))
+            Ok(redirect_with_notice(&account_path(id), "quota-changed"))
         }
         Err(error) => {
-            let shown = Shown { quota: Some(Field::wrong(typed, &error)), ..Shown::default() };
-            Ok(show(c, id, shown).await?.status(422))
+            let quota = Some(Field::invalid(entered, error));
+            Ok(show_account(context, id, AccountForms { quota, ..Default::default() })
+                .await?
+                .with_status(422))
         }
     }
 }
 
-pub(in crate::component) async fn set_disabled(
-    c: &Context<'_>,
+pub(crate) async fn set_disabled(
+    context: &Context<'_>,
     id: &str,
     disabled: bool,
-) -> Result<Answer, PageError> {
-    let operator = c.operator()?;
+) -> Result<PageResponse, PageError> {
+    let operator = context.operator()?;
     operator.account(id).await?.ok_or(PageError::NotFound)?;
     operator.set_disabled(id, disabled).await?;
-    let word = if disabled { "account-disabled" } else { "account-enabled" };
-    Ok(done(&format!("{PAGE}/accounts/{id}"), word))
+    let code = if disabled { "account-disabled" } else { "account-enabled" };
+    Ok(redirect_with_notice(&account_path(id), code))
 }
 
-pub(in crate::component) async fn join(c: &Context<'_>, id: &str) -> Result<Answer, PageError> {
-    if c.operator()?.join(id).await? {
-        Ok(done("/dashboard/keys", "account-joined"))
-    } else {
-        Err(PageError::NotFound)
-    }
+pub(crate) async fn switch_to(context: &Context<'_>, id: &str) -> Result<PageResponse, PageError> {
+    redirect_if_found(context.operator()?.join(id).await?, "/dashboard/keys", "account-switched")
 }
 
-/// The link is shown in the answer itself: nowhere is it kept to be shown after a redirect.
-pub(in crate::component) async fn invite(
-    c: &Context<'_>,
-    id: &str,
-    form: &Form,
-) -> Result<Answer, PageError> {
-    let operator = c.operator()?;
-    let typed = form.text("email");
-    let wrong = match Email::parse(&typed) {
+/// Shows the link in the response itself, because it is not stored and could not be shown after a redirect.
+pub(crate) async fn invite(context: &Context<'_>, id: &str, form: &Form) -> Result<PageResponse, PageError> {
+    let operator = context.operator()?;
+    let entered = form.text("email");
+    let email = match Email::parse(&entered) {
         Ok(email) => match operator.invite(id, &email, form.get("operator") == Some("1")).await? {
             Invited::Done(token) => {
-                let link = format!("{}/dashboard/invite/{}", c.head.base_url(), token.expose());
-                let shown = Shown { email: Field::of(email.as_str()), link: Some(link), ..Shown::default() };
-                return show(c, id, shown).await;
+                let link = Some(format!("{}/dashboard/invite/{}", context.head.base_url(), token.expose()));
+                let email = Field::valid(email.as_str());
+                return show_account(context, id, AccountForms { email, link, ..Default::default() }).await;
             }
             Invited::NoSuchAccount => return Err(PageError::NotFound),
-            Invited::OtherAccount => Field::wrong(typed, "They belong to another account already"),
+            Invited::OtherAccount => {
+                Field::invalid(entered, "The user is a member of another account. Remove them there first")
+            }
         },
-        Err(error) => Field::wrong(typed, &error),
+        Err(error) => Field::invalid(entered, &error),
     };
-    Ok(show(c, id, Shown { email: wrong, ..Shown::default() }).await?.status(422))
+    Ok(show_account(context, id, AccountForms { email, ..Default::default() }).await?.with_status(422))
 }
 
-pub(in crate::component) async fn ask_remove(
-    c: &Context<'_>,
+pub(crate) async fn confirm_remove_member(
+    context: &Context<'_>,
     id: &str,
     user: &str,
-) -> Result<Answer, PageError> {
-    let people = c.operator()?.people(id).await?;
-    confirm_removal(c, people, user, format!("{PAGE}/accounts/{id}"))
+) -> Result<PageResponse, PageError> {
+    let members = context.operator()?.people(id).await?;
+    confirm_removal(context, members, user, account_path(id))
 }
 
-pub(in crate::component) async fn ask_remove_operator(
-    c: &Context<'_>,
+pub(crate) async fn confirm_remove_operator(
+    context: &Context<'_>,
     user: &str,
-) -> Result<Answer, PageError> {
-    let people = c.operator()?.operators().await?;
-    confirm_removal(c, people, user, PAGE.to_owned())
+) -> Result<PageResponse, PageError> {
+    let operators = context.operator()?.operators().await?;
+    confirm_removal(context, operators, user, PATH.to_owned())
 }
 
 fn confirm_removal(
-    c: &Context<'_>,
-    people: Vec<Person>,
-    user: &str,
-    page: String,
-) -> Result<Answer, PageError> {
-    let person = people.into_iter().find(|person| person.id == user && !person.is_you);
-    let person = person.ok_or(PageError::NotFound)?;
-    c.page(&Confirm {
-        layout: c.layout("Remove a person", Section::Operator),
-        question: format!("Remove {}?", person.email),
-        consequence: "They are signed out at once and cannot sign in any more. What they made stays.",
+    context: &Context<'_>,
+    users: Vec<User>,
+    id: &str,
+    path: String,
+) -> Result<PageResponse, PageError> {
+    let user = users.into_iter().find(|user| user.id == id && !user.is_current);
+    let user = user.ok_or(PageError::NotFound)?;
+    context.page(&ConfirmPage {
+        layout: context.layout("Remove user", Section::Operator),
+        question: format!("Remove {}?", user.email),
+        consequence: "The user is signed out immediately and can no longer sign in. API keys and templates \
+                      they created are kept.",
         button: "Remove",
-        action: format!("{page}/people/{}/remove", person.id),
-        back: page,
+        action: format!("{path}/people/{}/remove", user.id),
+        cancel: path,
     })
 }
 
-pub(in crate::component) async fn remove_operator(c: &Context<'_>, user: &str) -> Result<Answer, PageError> {
-    if c.operator()?.remove_operator(user).await? {
-        Ok(done(PAGE, "person-removed"))
-    } else {
-        Err(PageError::NotFound)
-    }
+pub(crate) async fn remove_operator(context: &Context<'_>, user: &str) -> Result<PageResponse, PageError> {
+    redirect_if_found(context.operator()?.remove_operator(user).await?, PATH, "user-removed")
 }
 
-pub(in crate::component) async fn remove_person(
-    c: &Context<'_>,
+pub(crate) async fn remove_member(
+    context: &Context<'_>,
     id: &str,
     user: &str,
-) -> Result<Answer, PageError> {
-    if c.operator()?.remove_person(id, user).await? {
-        Ok(done(&format!("{PAGE}/accounts/{id}"), "person-removed"))
-    } else {
-        Err(PageError::NotFound)
-    }
+) -> Result<PageResponse, PageError> {
+    let found = context.operator()?.remove_person(id, user).await?;
+    redirect_if_found(found, &account_path(id), "user-removed")
 }
 
-pub(in crate::component) async fn audit(c: &Context<'_>) -> Result<Answer, PageError> {
-    let before = c.head.query.get("before").and_then(|text| text.parse().ok());
-    let mut entries = c.operator()?.log(before, LISTED + 1).await?;
-    let more = entries.len() > LISTED as usize;
-    entries.truncate(LISTED as usize);
-    let next = entries.last().filter(|_| more).map(|last| last.id);
-    c.page(&Audit { layout: c.layout("Audit log", Section::Operator), entries, next })
+pub(crate) async fn audit_log(context: &Context<'_>) -> Result<PageResponse, PageError> {
+    let before = context.head.query.get("before").and_then(|text| text.parse().ok());
+    let mut entries = context.operator()?.log(before, PAGE_ROWS + 1).await?;
+    let has_older = entries.len() > PAGE_ROWS as usize;
+    entries.truncate(PAGE_ROWS as usize);
+    let next = entries.last().filter(|_| has_older).map(|last| last.id);
+    context.page(&AuditLogPage { layout: context.layout("Audit log", Section::Operator), entries, next })
 }
 
-/// What an account's page shows besides the account as it is.
+/// The state of the forms on an account's page. `None` shows the stored value.
 #[derive(Default)]
-struct Shown {
+struct AccountForms {
     name: Option<Field>,
     quota: Option<Field>,
     email: Field,
     link: Option<String>,
 }
 
-async fn show(c: &Context<'_>, id: &str, shown: Shown) -> Result<Answer, PageError> {
-    let operator = c.operator()?;
+async fn show_account(
+    context: &Context<'_>,
+    id: &str,
+    forms: AccountForms,
+) -> Result<PageResponse, PageError> {
+    let operator = context.operator()?;
     let account = operator.account(id).await?.ok_or(PageError::NotFound)?;
-    let people = operator.people(id).await?;
+    let members = operator.people(id).await?;
     let quota = account.quota.map(|quota| quota.to_string()).unwrap_or_default();
-    let is_joined = c.current_user()?.works_in(id);
-    c.page(&OneAccount {
-        layout: c.layout(&account.name, Section::Operator),
-        name: shown.name.unwrap_or_else(|| Field::of(&account.name)),
-        quota: shown.quota.unwrap_or_else(|| Field::of(quota)),
-        email: shown.email,
-        link: shown.link,
+    context.page(&AccountPage {
+        layout: context.layout(&account.name, Section::Operator),
+        name: forms.name.unwrap_or_else(|| Field::valid(&account.name)),
+        quota: forms.quota.unwrap_or_else(|| Field::valid(quota)),
+        email: forms.email,
+        link: forms.link,
         account,
-        people,
-        is_joined,
+        members,
+        is_current: context.current_user()?.works_in(id),
     })
 }
 
-async fn show_all(c: &Context<'_>, name: Field, quota: Field) -> Result<Answer, PageError> {
-    let operator = c.operator()?;
+async fn show_accounts(context: &Context<'_>, name: Field, quota: Field) -> Result<PageResponse, PageError> {
+    let operator = context.operator()?;
     let (accounts, operators) = (operator.accounts().await?, operator.operators().await?);
-    c.page(&Accounts { layout: c.layout("Accounts", Section::Operator), accounts, operators, name, quota })
+    context.page(&AccountsPage {
+        layout: context.layout("Accounts", Section::Operator),
+        accounts,
+        operators,
+        name,
+        quota,
+    })
 }

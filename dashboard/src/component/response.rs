@@ -1,7 +1,7 @@
-//! Answers, and the headers every one of them has.
+//! Responses and their common headers.
 //!
-//! Invariant: nothing leaves without a content security policy, `nosniff` and no referrer; nothing
-//! but files whose address holds their hash may be kept by anybody.
+//! Invariant: every response has a content security policy, `nosniff` and `no-referrer`. Only static files,
+//! whose names contain a hash, may be cached.
 
 use askama::Template;
 use platen_component::reply;
@@ -9,29 +9,29 @@ use spin_sdk::wasip3::http::types::Response;
 
 use super::request_head::RequestHead;
 
-/// Own files and nothing inline. Pictures also from memory: a rendered file is shown from there.
+/// Own files only, nothing inline. `blob:` images show rendered files.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob:; \
     connect-src 'self'; frame-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
-/// The preview's frame shows strangers' markup as a renderer would, in an origin of its own that
-/// reaches nothing of ours, wherever it is opened.
+/// The preview's frame shows untrusted markup the way a renderer does. `sandbox` gives it an opaque origin,
+/// also when its address is opened directly, so its scripts cannot reach the dashboard.
 const FRAME_POLICY: &str = "sandbox allow-scripts; default-src 'none'; \
     script-src * data: blob: 'unsafe-inline' 'unsafe-eval'; style-src * data: 'unsafe-inline'; \
     img-src * data: blob:; font-src * data:; media-src * data: blob:; frame-src 'self'; \
     form-action 'none'; base-uri 'none'; frame-ancestors 'self'";
 
-/// An answer.
-pub(super) struct Answer {
+/// A response that is not sent yet.
+pub(super) struct PageResponse {
     status: u16,
     content_type: &'static str,
     cache: &'static str,
     policy: &'static str,
-    more: Vec<(&'static str, String)>,
+    extra_headers: Vec<(&'static str, String)>,
     body: Vec<u8>,
 }
 
-impl Answer {
+impl PageResponse {
     fn of(status: u16, content_type: &'static str, body: Vec<u8>) -> Self {
-        Self { status, content_type, cache: "no-store", policy: POLICY, more: Vec::new(), body }
+        Self { status, content_type, cache: "no-store", policy: POLICY, extra_headers: Vec::new(), body }
     }
 
     pub(super) fn page(page: &impl Template) -> Result<Self, askama::Error> {
@@ -46,41 +46,41 @@ impl Answer {
         Self::of(200, "application/json", value.to_string().into_bytes())
     }
 
-    /// A file to be saved under this name.
+    /// A file that the browser saves under this name.
     pub(super) fn download(content_type: &'static str, name: &str, body: Vec<u8>) -> Self {
         Self::of(200, content_type, body)
-            .with("content-disposition", format!("attachment; filename=\"{name}\""))
+            .with_header("content-disposition", format!("attachment; filename=\"{name}\""))
     }
 
-    /// A file that never changes.
-    pub(super) fn file(content_type: &'static str, body: Vec<u8>) -> Self {
-        let mut answer = Self::of(200, content_type, body);
-        answer.cache = "public, max-age=31536000, immutable";
-        answer
+    /// A file that browsers may cache without limit.
+    pub(super) fn immutable(content_type: &'static str, body: Vec<u8>) -> Self {
+        let mut response = Self::of(200, content_type, body);
+        response.cache = "public, max-age=31536000, immutable";
+        response
     }
 
-    /// The preview's frame.
-    pub(super) fn frame(mut self) -> Self {
+    /// Replaces the policy with that of the preview's frame.
+    pub(super) fn with_frame_policy(mut self) -> Self {
         self.policy = FRAME_POLICY;
         self
     }
 
-    /// See the other page, whatever this was.
+    /// `303 See Other`: the browser continues with a GET request.
     pub(super) fn redirect(location: &str) -> Self {
-        Self::of(303, "text/plain; charset=utf-8", Vec::new()).with("location", location.to_owned())
+        Self::of(303, "text/plain; charset=utf-8", Vec::new()).with_header("location", location.to_owned())
     }
 
-    pub(super) fn status(mut self, status: u16) -> Self {
+    pub(super) fn with_status(mut self, status: u16) -> Self {
         self.status = status;
         self
     }
 
-    pub(super) fn with(mut self, name: &'static str, value: String) -> Self {
-        self.more.push((name, value));
+    pub(super) fn with_header(mut self, name: &'static str, value: String) -> Self {
+        self.extra_headers.push((name, value));
         self
     }
 
-    pub(super) fn respond(self, head: &RequestHead) -> Response {
+    pub(super) fn into_http(self, head: &RequestHead) -> Response {
         let mut headers: reply::Headers = Vec::new();
         let mut set = |name: &str, value: &str| headers.push((name.to_owned(), value.as_bytes().to_vec()));
         set("content-type", self.content_type);
@@ -93,7 +93,7 @@ impl Answer {
         if head.secure {
             set("strict-transport-security", "max-age=31536000");
         }
-        for (name, value) in &self.more {
+        for (name, value) in &self.extra_headers {
             set(name, value);
         }
         reply::buffered(self.status, headers, self.body)

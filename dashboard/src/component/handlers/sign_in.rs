@@ -1,0 +1,135 @@
+//! Sign-in, invites and sign-out.
+//!
+//! Invariant: the responses to a wrong password, an unknown e-mail address and a disabled user are equal in
+//! text and, as long as the stored hash has the current parameters, in time.
+
+use platen_component::platform;
+use platen_shared::{email::Email, id::UserId, token::Token};
+
+use crate::{
+    component::{
+        context::{Context, redirect_with_notice},
+        page_error::PageError,
+        response::PageResponse,
+    },
+    cookies::Cookie,
+    form::{Field, Form},
+    pages::{
+        Section,
+        sign_in::{InvitePage, SignInPage},
+    },
+    password::{self, InvalidPassword, Password},
+    throttle::{self, Subject},
+};
+
+const WRONG_CREDENTIALS: &str = "Incorrect e-mail address or password.";
+/// Characters of an entered e-mail address that are shown again.
+const MAX_EMAIL_CHARS: usize = 300;
+
+pub(crate) fn home(context: &Context<'_>) -> Result<PageResponse, PageError> {
+    let page = if context.current_user()?.account.is_some() { "keys" } else { "operator" };
+    Ok(PageResponse::redirect(&format!("/dashboard/{page}")))
+}
+
+pub(crate) fn sign_in_page(context: &Context<'_>) -> Result<PageResponse, PageError> {
+    if context.current_user.is_some() {
+        return home(context);
+    }
+    show_sign_in(context, Field::default())
+}
+
+pub(crate) async fn sign_in(context: &Context<'_>, form: &Form) -> Result<PageResponse, PageError> {
+    let entered = form.text("email");
+    let show_error = |error: String| {
+        show_sign_in(context, Field { value: entered.chars().take(MAX_EMAIL_CHARS).collect(), error })
+    };
+    let wrong_credentials = || Ok(show_error(WRONG_CREDENTIALS.to_owned())?.with_status(422));
+    let Ok(email) = Email::parse(&entered) else { return wrong_credentials() };
+    let subjects = [Subject::email(email.as_str()), Subject::address(&context.address())];
+    for subject in &subjects {
+        if let Some(seconds) = context.store.count_try(subject).await? {
+            return Ok(show_error(throttle::wait_message(seconds))?
+                .with_status(429)
+                .with_header("retry-after", seconds.to_string()));
+        }
+    }
+    let password = Password::entered(form.get("password").unwrap_or_default());
+    let stored = context.store.credentials(email.as_str()).await?;
+    let matches = password.matches(stored.as_ref().map(|(_, hash)| hash.as_str()));
+    let Some((user, hash)) = stored.filter(|_| matches) else { return wrong_credentials() };
+    if password::is_outdated(&hash) {
+        context.store.replace_password_hash(&user, &hash, &password.hash(platform::random())).await?;
+    }
+    let [email, address] = &subjects;
+    context.store.forget_tries(email, address).await?;
+    start_session(context, &user).await
+}
+
+pub(crate) async fn invite_page(context: &Context<'_>, token: &str) -> Result<PageResponse, PageError> {
+    show_invite(context, token, Field::default(), Field::default()).await
+}
+
+pub(crate) async fn accept_invite(
+    context: &Context<'_>,
+    token: &str,
+    form: &Form,
+) -> Result<PageResponse, PageError> {
+    let secret = Token::parse(token).ok_or(PageError::InvalidInvite)?;
+    let email = context.store.invited(&secret).await?.ok_or(PageError::InvalidInvite)?;
+    let field = |name| form.get(name).unwrap_or_default();
+    let password = match Password::new(field("password"), field("again"), &email) {
+        Ok(password) => password,
+        Err(error) => {
+            let (password, repeated) = password_fields(error);
+            return Ok(show_invite(context, token, password, repeated).await?.with_status(422));
+        }
+    };
+    let hash = password.hash(platform::random());
+    let user = context.store.accept_invite(&secret, &hash).await?.ok_or(PageError::InvalidInvite)?;
+    start_session(context, &user).await
+}
+
+pub(crate) async fn sign_out(context: &Context<'_>) -> Result<PageResponse, PageError> {
+    if let Some(token) = &context.session_token {
+        context.store.end_session(token).await?;
+    }
+    let response = redirect_with_notice("/dashboard/sign-in", "signed-out");
+    Ok(response.with_header("set-cookie", Cookie::Session.unset(context.head.secure)))
+}
+
+/// The fields of a new password and its repetition, with the error at the field that it belongs to.
+pub(super) fn password_fields(error: InvalidPassword) -> (Field, Field) {
+    let field = Field::invalid("", &error);
+    match error {
+        InvalidPassword::Mismatch => (Field::default(), field),
+        InvalidPassword::Length | InvalidPassword::Email => (field, Field::default()),
+    }
+}
+
+fn show_sign_in(context: &Context<'_>, email: Field) -> Result<PageResponse, PageError> {
+    context.page(&SignInPage { layout: context.layout("Sign in", Section::None), email })
+}
+
+async fn show_invite(
+    context: &Context<'_>,
+    token: &str,
+    password: Field,
+    repeated: Field,
+) -> Result<PageResponse, PageError> {
+    let secret = Token::parse(token).ok_or(PageError::InvalidInvite)?;
+    let email = context.store.invited(&secret).await?.ok_or(PageError::InvalidInvite)?;
+    // The invited user is not signed in, even if the browser has the session of another user.
+    let mut layout = context.layout("Welcome", Section::None);
+    layout.user = None;
+    context.page(&InvitePage { layout, email, token: token.to_owned(), password, repeated })
+}
+
+/// Signs a user in: replaces the session of the browser and removes its form cookie.
+async fn start_session(context: &Context<'_>, user: &UserId) -> Result<PageResponse, PageError> {
+    let previous = context.session_token.as_ref();
+    let token =
+        context.store.begin_session(user, &context.origin(), previous, context.settings.lifetimes).await?;
+    Ok(PageResponse::redirect("/dashboard")
+        .with_header("set-cookie", Cookie::Session.set(&token, context.head.secure))
+        .with_header("set-cookie", Cookie::Form.unset(context.head.secure)))
+}
