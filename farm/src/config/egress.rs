@@ -1,7 +1,6 @@
-//! The operator's settings of the egress guard: flags and `PLATEN_EGRESS_*` variables.
+//! Settings of the egress guard: flags and environment variables.
 //!
-//! Invariant: every default stands here with its reason; what cannot be meant is refused by the
-//! name of its setting. Left to others: what the settings mean for a connection (rules, traffic).
+//! Invariant: every default is defined here with its reason.
 
 use std::{
     fmt,
@@ -14,12 +13,12 @@ use std::{
 use ipnet::IpNet;
 use secrecy::SecretString;
 
-/// Where pages may go, and how much they may do there.
+/// Which hosts pages may reach, and the limits of one job.
 #[derive(Debug, Clone, clap::Args)]
 #[command(next_help_heading = "Egress guard")]
 pub struct EgressConfig {
-    /// Pages may also reach this host or network, though it is not public: intranet.example,
-    /// *.intranet.example, 10.1.0.0/16; may be given more than once
+    /// Host or network that pages may reach although it is not public: intranet.example,
+    /// *.intranet.example, 10.1.0.0/16; can be given more than once
     #[arg(
         long = "egress-allow",
         env = "PLATEN_EGRESS_ALLOW",
@@ -28,40 +27,40 @@ pub struct EgressConfig {
     )]
     pub allow: Vec<HostPattern>,
 
-    /// Pages never reach this host or network, whatever else is said
+    /// Host or network that pages may not reach; overrides every setting that allows it; can be given
+    /// more than once
     #[arg(long = "egress-deny", env = "PLATEN_EGRESS_DENY", value_name = "HOST|CIDR", value_delimiter = ',')]
     pub deny: Vec<HostPattern>,
 
-    /// Ports that pages may reach, such as 80,443,8000-8999. A host of --resolve may be reached on
-    /// all of them
-    // Where pages are served. Mail, databases and the like have no business with a page, and
-    // answer one all the same.
+    /// Ports that pages may reach, such as 80,443,8000-8999. Hosts of --resolve can be reached on all
+    /// ports
+    // Ports on which web pages are served. Mail servers and databases also answer HTTP requests.
     #[arg(long = "egress-ports", env = "PLATEN_EGRESS_PORTS", value_name = "PORTS", default_value = DEFAULT_PORTS)]
     pub ports: Ports,
 
-    /// Connections that one job may ask for
-    // A large page asks for a hundred; a page that scans asks for as many as it gets.
+    /// Maximum number of connections that one job may request, including denied ones
+    // A large page requests about a hundred. The limit stops a page that scans a network.
     #[arg(long = "egress-connections", env = "PLATEN_EGRESS_CONNECTIONS", value_name = "N", default_value_t = DEFAULT_CONNECTIONS)]
     pub connections: NonZeroU32,
 
-    /// Megabytes that one job may send and receive
-    // Ten times what the heaviest pages weigh.
+    /// Maximum number of megabytes (of 1,000,000 bytes) that one job may send and receive
+    // Ten times the size of the largest ordinary pages.
     #[arg(long = "egress-megabytes", env = "PLATEN_EGRESS_MEGABYTES", value_name = "MB", default_value_t = DEFAULT_MEGABYTES)]
     pub megabytes: NonZeroU32,
 
-    /// Seconds after which a job's connections are cut and no more are made
-    // A job has 30 seconds; this is for a caller of the library who gives it longer.
+    /// Seconds from the start of a job until its connections are closed and new ones are denied
+    // A job of the service has 30 seconds; callers of the library can set a longer deadline.
     #[arg(long = "egress-seconds", env = "PLATEN_EGRESS_SECONDS", value_name = "S", default_value_t = DEFAULT_SECONDS)]
     pub seconds: NonZeroU32,
 
-    /// An HTTP proxy through which everything leaves, such as <http://proxy.example:3128>. With
-    /// user and password in it, use the variable: everybody on the machine can read a command line
-    // Kept as it is and never shown, because of the password.
+    /// HTTP proxy for all connections of pages, such as <http://proxy.example:3128>. If the URL contains
+    /// a password, set it by the environment variable: all users of a machine can read command lines
+    // Parsed when the farm starts: clap would show an invalid value, with its password, in the error.
     #[arg(long = "egress-proxy", env = "PLATEN_EGRESS_PROXY", value_name = "URL", hide_env_values = true)]
     pub proxy: Option<SecretString>,
 
-    /// Ask this name server instead of the system's: an address, with a port if it is not 53; may
-    /// be given more than once
+    /// Name server to use instead of those of the system: an IP address, with a port if it is not 53;
+    /// can be given more than once
     #[arg(long = "dns", env = "PLATEN_DNS", value_name = "ADDRESS", value_delimiter = ',')]
     pub dns: Vec<NameServer>,
 }
@@ -86,35 +85,34 @@ impl Default for EgressConfig {
     }
 }
 
-/// A host, a host's whole domain, or a network.
+/// A pattern for hosts: a name, all subdomains of a name, or a network.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum HostPattern {
-    /// This name and no other.
-    Host(String),
-    /// Every name that ends in this one, after a dot.
-    Below(String),
-    /// These addresses.
-    Net(IpNet),
+    /// Exactly this name.
+    Exact(String),
+    /// All subdomains of this name, but not the name itself.
+    Subdomains(String),
+    /// All addresses of this network.
+    Network(IpNet),
 }
 
-/// A text that is neither a host name nor a network.
+/// The text is neither a host name nor a network.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("expected a host such as intranet.example or *.intranet.example, or a network such as 10.1.0.0/16")]
 pub struct InvalidHostPattern;
 
 impl HostPattern {
-    /// Whether it is this host, in the form URLs have it and without a trailing dot.
-    pub(super) fn is_host(&self, name: &str) -> bool {
+    /// `name` is in lower case and without a trailing dot.
+    pub(crate) fn matches_name(&self, name: &str) -> bool {
         match self {
-            Self::Host(host) => host == name,
-            Self::Below(parent) => name.strip_suffix(parent).is_some_and(|head| head.ends_with('.')),
-            Self::Net(_) => false,
+            Self::Exact(host) => host == name,
+            Self::Subdomains(parent) => name.strip_suffix(parent).is_some_and(|head| head.ends_with('.')),
+            Self::Network(_) => false,
         }
     }
 
-    /// Whether it has this address.
-    pub(super) fn has(&self, address: IpAddr) -> bool {
-        matches!(self, Self::Net(net) if net.contains(&address))
+    pub(crate) fn matches_address(&self, address: IpAddr) -> bool {
+        matches!(self, Self::Network(network) if network.contains(&address))
     }
 }
 
@@ -122,44 +120,45 @@ impl FromStr for HostPattern {
     type Err = InvalidHostPattern;
 
     fn from_str(text: &str) -> Result<Self, InvalidHostPattern> {
-        if let Ok(net) = text.parse::<IpNet>() {
-            return Ok(Self::Net(net));
+        if let Ok(network) = text.parse::<IpNet>() {
+            return Ok(Self::Network(network));
         }
         if let Ok(address) = text.parse::<IpAddr>() {
-            return Ok(Self::Net(address.into()));
+            return Ok(Self::Network(address.into()));
         }
-        let (name, below) = text.strip_prefix("*.").map_or((text, false), |name| (name, true));
+        let (name, variant): (_, fn(String) -> Self) =
+            text.strip_prefix("*.").map_or((text, Self::Exact), |parent| (parent, Self::Subdomains));
         let Ok(url::Host::Domain(name)) = url::Host::parse(name) else { return Err(InvalidHostPattern) };
         let name = name.trim_end_matches('.').to_owned();
         if name.is_empty() || name.contains('*') {
             return Err(InvalidHostPattern);
         }
-        Ok(if below { Self::Below(name) } else { Self::Host(name) })
+        Ok(variant(name))
     }
 }
 
-/// Ports, by ranges.
+/// A set of ports, as inclusive ranges.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ports(Vec<RangeInclusive<u16>>);
 
-/// A text that is no list of ports.
+/// Why a text is not a list of ports.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidPorts {
     /// Not a number up to 65535.
     #[error("{text:?} is not a port")]
     Number {
-        /// What stood there.
+        /// The invalid item.
         text: String,
-        /// Why not.
+        /// The parse error.
         source: ParseIntError,
     },
-    /// Nobody listens there, or the first is after the last.
-    #[error("{0} holds no port")]
+    /// Port 0, or a range whose start is greater than its end.
+    #[error("{0} is not a valid port or range of ports")]
     Empty(String),
 }
 
 impl Ports {
-    /// Whether this one is among them.
+    /// Whether the set contains `port`.
     #[must_use]
     pub fn contains(&self, port: u16) -> bool {
         self.0.iter().any(|range| range.contains(&port))
@@ -186,12 +185,12 @@ impl FromStr for Ports {
     }
 }
 
-/// A name server.
+/// The address of a name server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NameServer(SocketAddr);
 
 impl NameServer {
-    /// Where it listens, for UDP and TCP.
+    /// IP address and port, for UDP and TCP.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.0
@@ -220,24 +219,29 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_place_is_a_host_a_domain_or_a_network() {
-        let place = |text: &str| text.parse::<HostPattern>();
-        assert!(place("Intranet.Example.").unwrap().is_host("intranet.example"));
-        assert!(!place("intranet.example").unwrap().is_host("a.intranet.example"));
-        let below = place("*.intranet.example").unwrap();
-        assert!(below.is_host("a.b.intranet.example"));
-        assert!(!below.is_host("intranet.example") && !below.is_host("notintranet.example"));
-        let net = place("10.1.0.0/16").unwrap();
-        assert!(net.has("10.1.255.255".parse().unwrap()) && !net.has("10.2.0.0".parse().unwrap()));
-        assert!(!net.has("::ffff:10.1.0.1".parse().unwrap()));
-        assert!(place("fd00::7").unwrap().has("fd00::7".parse().unwrap()));
+    fn a_host_pattern_is_a_name_its_subdomains_or_a_network() {
+        let pattern = |text: &str| text.parse::<HostPattern>();
+        assert!(pattern("Intranet.Example.").unwrap().matches_name("intranet.example"));
+        assert!(!pattern("intranet.example").unwrap().matches_name("a.intranet.example"));
+        let subdomains = pattern("*.intranet.example").unwrap();
+        assert!(subdomains.matches_name("a.b.intranet.example"));
+        assert!(
+            !subdomains.matches_name("intranet.example") && !subdomains.matches_name("notintranet.example")
+        );
+        let network = pattern("10.1.0.0/16").unwrap();
+        assert!(
+            network.matches_address("10.1.255.255".parse().unwrap())
+                && !network.matches_address("10.2.0.0".parse().unwrap())
+        );
+        assert!(!network.matches_address("::ffff:10.1.0.1".parse().unwrap()));
+        assert!(pattern("fd00::7").unwrap().matches_address("fd00::7".parse().unwrap()));
         for bad in ["", "*", "*.", "a b", "10.0.0.0/33", "[::1]", "0x7f.1", "*.10.0.0.1"] {
-            place(bad).unwrap_err();
+            pattern(bad).unwrap_err();
         }
     }
 
     #[test]
-    fn ports_are_numbers_and_ranges() {
+    fn ports_are_given_as_numbers_and_ranges() {
         let ports: Ports = "80, 443,8000-8002".parse().unwrap();
         for (port, contained) in
             [(80, true), (81, false), (443, true), (7999, false), (8002, true), (8003, false)]
@@ -250,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_server_is_an_address() {
+    fn a_name_server_is_given_as_an_ip_address() {
         let server = |text: &str| text.parse::<NameServer>().map(|server| server.to_string());
         assert_eq!(server("10.0.0.53").unwrap(), "10.0.0.53:53");
         assert_eq!(server("fd00::53").unwrap(), "[fd00::53]:53");
