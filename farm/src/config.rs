@@ -13,7 +13,10 @@ use std::{
     thread,
 };
 
-pub use self::egress::{EgressConfig, HostPattern, InvalidHostPattern, InvalidPorts, NameServer, Ports};
+pub(crate) use self::egress::UpstreamProxy;
+pub use self::egress::{
+    EgressConfig, HostPattern, InvalidHostPattern, InvalidPorts, InvalidUpstream, NameServer, Ports,
+};
 
 /// Settings of the render pool.
 #[derive(Debug, Clone, clap::Args)]
@@ -59,7 +62,7 @@ pub struct Config {
     #[arg(long, env = "PLATEN_CHROMIUM", value_name = "FILE")]
     pub chromium: Option<PathBuf>,
 
-    /// User that browsers run as if the farm runs as root [default: platen if this user exists,
+    /// User of the browser processes where the farm runs as root [default: platen if this user exists,
     /// else nobody]
     // Chromium's sandbox does not start as root. A page that breaks out of a browser then has the rights
     // of a user without files.
@@ -81,6 +84,7 @@ pub struct Config {
     pub egress: EgressConfig,
 }
 
+const BROWSERS_PER_CORE: NonZeroUsize = NonZeroUsize::new(2).expect("2 is not zero");
 const DEFAULT_QUEUE: usize = 64;
 const DEFAULT_RECYCLE_AFTER: NonZeroU32 = NonZeroU32::new(1_000).expect("1000 is not zero");
 const DEFAULT_WARM_PAGES: usize = 4;
@@ -91,8 +95,8 @@ impl Config {
     /// Number of browser processes, which is also the number of jobs that are rendered at once.
     #[must_use]
     pub fn browser_count(&self) -> NonZeroUsize {
-        let per_core = || thread::available_parallelism().map(|cores| cores.saturating_mul(TWO));
-        self.browsers.or_else(|| per_core().ok()).unwrap_or(TWO)
+        let cores = || thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
+        self.browsers.unwrap_or_else(|| cores().saturating_mul(BROWSERS_PER_CORE))
     }
 
     /// Memory limit of one page in bytes.
@@ -101,8 +105,6 @@ impl Config {
         u64::from(self.page_memory.get()) * 1024 * 1024
     }
 }
-
-const TWO: NonZeroUsize = NonZeroUsize::new(2).expect("2 is not zero");
 
 impl Default for Config {
     fn default() -> Self {

@@ -5,8 +5,8 @@
 //! the rules (`policy`), name lookups (`resolver`), the addresses of this machine (`own_addresses`) and
 //! connections (`dial`). Each of these files uses only files that are named after it.
 //!
-//! Invariant: no packet goes to an address that the verdict does not allow, whatever a name resolves to
-//! later. No connection serves two jobs or outlives its job. Each decision is logged and counted.
+//! Invariant: no packet goes to an address that the verdict does not allow, even if a name has other
+//! addresses later. No connection serves two jobs or outlives its job. Each decision is logged and counted.
 
 mod dial;
 mod job;
@@ -17,16 +17,19 @@ mod resolver;
 
 use std::{io, sync::Arc, time::Duration};
 
-pub use self::dial::InvalidUpstream;
+pub(crate) use self::{job::JobEgress, page_proxy::PageProxy};
 use self::{
-    dial::Upstream,
     job::{Guard, JobLimits},
     own_addresses::{OwnAddresses, OwnPorts},
     policy::{Rules, Verdict},
     resolver::Resolver,
 };
-pub(crate) use self::{job::JobEgress, page_proxy::PageProxy};
-use crate::{Config, StartError, cancellation::PageStarted, metrics::Metrics};
+use crate::{
+    cancellation::PageStarted,
+    config::{Config, UpstreamProxy},
+    error::StartError,
+    metrics::Metrics,
+};
 
 /// A cheap handle on the guard.
 #[derive(Debug, Clone)]
@@ -43,7 +46,7 @@ impl Egress {
                 ports: settings.ports.clone(),
             },
             resolver: Resolver::new(&settings.dns).map_err(StartError::Resolver)?,
-            upstream: settings.proxy.as_ref().map(Upstream::parse).transpose()?,
+            upstream: settings.proxy.as_ref().map(UpstreamProxy::parse).transpose()?,
             limits: JobLimits {
                 max_connections: settings.connections.get(),
                 max_bytes: u64::from(settings.megabytes.get()) * 1_000_000,

@@ -40,10 +40,9 @@ mod token;
 
 pub use cdp::CdpError;
 pub use config::{
-    Config, EgressConfig, HostPattern, InvalidHostPattern, InvalidPorts, InvalidResolve, NameServer, Ports,
-    Resolve,
+    Config, EgressConfig, HostPattern, InvalidHostPattern, InvalidPorts, InvalidResolve, InvalidUpstream,
+    NameServer, Ports, Resolve,
 };
-pub use egress::InvalidUpstream;
 pub use error::{LaunchError, StartError};
 pub use farm::{Farm, Rendered};
 pub use token::{EmptyToken, FarmToken};

@@ -10,8 +10,12 @@ use std::{
     str::FromStr,
 };
 
+use base64::{Engine as _, prelude::BASE64_STANDARD};
+use hyper::header::HeaderValue;
 use ipnet::IpNet;
-use secrecy::SecretString;
+use percent_encoding::percent_decode_str;
+use secrecy::{ExposeSecret as _, SecretString};
+use url::{Host, Url};
 
 /// Which hosts pages may reach, and the limits of one job.
 #[derive(Debug, Clone, clap::Args)]
@@ -34,7 +38,7 @@ pub struct EgressConfig {
 
     /// Ports that pages may reach, such as 80,443,8000-8999. Hosts of --resolve can be reached on all
     /// ports
-    // Ports on which web pages are served. Mail servers and databases also answer HTTP requests.
+    // The usual ports of web servers. Pages have no reason to reach mail servers or databases.
     #[arg(long = "egress-ports", env = "PLATEN_EGRESS_PORTS", value_name = "PORTS", default_value = DEFAULT_PORTS)]
     pub ports: Ports,
 
@@ -128,7 +132,7 @@ impl FromStr for HostPattern {
         }
         let (name, variant): (_, fn(String) -> Self) =
             text.strip_prefix("*.").map_or((text, Self::Exact), |parent| (parent, Self::Subdomains));
-        let Ok(url::Host::Domain(name)) = url::Host::parse(name) else { return Err(InvalidHostPattern) };
+        let Ok(Host::Domain(name)) = Host::parse(name) else { return Err(InvalidHostPattern) };
         let name = name.trim_end_matches('.').to_owned();
         if name.is_empty() || name.contains('*') {
             return Err(InvalidHostPattern);
@@ -214,6 +218,56 @@ impl fmt::Display for NameServer {
     }
 }
 
+/// The HTTP proxy of `--egress-proxy`.
+#[derive(Debug)]
+pub(crate) struct UpstreamProxy {
+    pub(crate) host: String,
+    pub(crate) port: u16,
+    /// Marked as sensitive, so `Debug` does not show it.
+    pub(crate) authorization: Option<HeaderValue>,
+}
+
+/// Why the setting is not a proxy. Does not show the setting.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum InvalidUpstream {
+    /// Not a URL.
+    #[error("it is not a URL such as http://proxy.example:3128")]
+    NotUrl,
+    /// Another kind of proxy.
+    #[error("only HTTP proxies are supported: the URL must begin with http://")]
+    Scheme,
+    /// The URL has no host, or has a path, a query or a fragment.
+    #[error("it must have a host, and no path")]
+    Path,
+}
+
+impl UpstreamProxy {
+    pub(crate) fn parse(setting: &SecretString) -> Result<Self, InvalidUpstream> {
+        let url = Url::parse(setting.expose_secret()).map_err(|_| InvalidUpstream::NotUrl)?;
+        if url.scheme() != "http" {
+            return Err(InvalidUpstream::Scheme);
+        }
+        let has_no_path = url.path() == "/" && url.query().is_none() && url.fragment().is_none();
+        let host = url.host_str().filter(|_| has_no_path).ok_or(InvalidUpstream::Path)?;
+        let host = host.trim_start_matches('[').trim_end_matches(']').to_owned();
+        Ok(Self { host, port: url.port().unwrap_or(80), authorization: basic_credentials(&url) })
+    }
+}
+
+fn basic_credentials(url: &Url) -> Option<HeaderValue> {
+    let password = url.password();
+    if url.username().is_empty() && password.is_none() {
+        return None;
+    }
+    let mut credentials: Vec<u8> = percent_decode_str(url.username()).collect();
+    credentials.push(b':');
+    credentials.extend(percent_decode_str(password.unwrap_or_default()));
+    let value = format!("Basic {}", BASE64_STANDARD.encode(credentials));
+    let mut value = HeaderValue::try_from(value).expect("base64 is valid in a header");
+    value.set_sensitive(true);
+    Some(value)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -260,5 +314,25 @@ mod tests {
         assert_eq!(server("fd00::53").unwrap(), "[fd00::53]:53");
         assert_eq!(server("127.0.0.1:5353").unwrap(), "127.0.0.1:5353");
         server("dns.example").unwrap_err();
+    }
+
+    #[test]
+    fn the_setting_is_the_url_of_a_proxy_and_is_not_shown() {
+        let parse = |text: &str| UpstreamProxy::parse(&text.into());
+        let upstream = parse("http://us%40er:p%3Aw@proxy.example:3128").unwrap();
+        assert_eq!((upstream.host.as_str(), upstream.port), ("proxy.example", 3128));
+        let header = upstream.authorization.as_ref().unwrap();
+        assert_eq!(header, &format!("Basic {}", BASE64_STANDARD.encode("us@er:p:w")));
+        assert!(!format!("{upstream:?}").contains("Basic"));
+        assert!(parse("http://[::1]:8080/").unwrap().authorization.is_none());
+        for (bad, reason) in [
+            ("proxy.example:3128", InvalidUpstream::Scheme),
+            ("", InvalidUpstream::NotUrl),
+            ("https://proxy.example", InvalidUpstream::Scheme),
+            ("socks5://proxy.example", InvalidUpstream::Scheme),
+            ("http://proxy.example/path", InvalidUpstream::Path),
+        ] {
+            assert_eq!(parse(bad).unwrap_err(), reason, "{bad}");
+        }
     }
 }

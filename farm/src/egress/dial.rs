@@ -1,7 +1,7 @@
 //! Connects to one of the addresses that were judged, directly or through the operator's upstream proxy.
 //!
 //! Invariant: connects to the given addresses and to no other, and resolves no name but the upstream
-//! proxy's. The proxy's password is not shown.
+//! proxy's.
 
 use std::{
     io,
@@ -9,25 +9,23 @@ use std::{
     time::Duration,
 };
 
-use base64::{Engine as _, prelude::BASE64_STANDARD};
 use bytes::Bytes;
 use futures::{StreamExt as _, stream::FuturesUnordered};
 use http_body_util::Empty;
 use hyper::{
     Request, StatusCode,
     client::conn::http1,
-    header::{HOST, HeaderValue, PROXY_AUTHORIZATION},
+    header::{HOST, PROXY_AUTHORIZATION},
     upgrade::Upgraded,
 };
 use hyper_util::rt::TokioIo;
-use percent_encoding::percent_decode_str;
-use secrecy::{ExposeSecret as _, SecretString};
 use tokio::{
     net::TcpStream,
     time::{Instant, timeout, timeout_at},
 };
 use tokio_util::either::Either;
-use url::Url;
+
+use crate::config::UpstreamProxy;
 
 /// The recommended Connection Attempt Delay of RFC 8305, section 5.
 const CONNECTION_ATTEMPT_DELAY: Duration = Duration::from_millis(250);
@@ -55,7 +53,7 @@ pub(super) enum DialError {
 pub(super) async fn dial(
     addresses: &[IpAddr],
     port: u16,
-    upstream: Option<&Upstream>,
+    upstream: Option<&UpstreamProxy>,
     deadline: Instant,
 ) -> Result<HostStream, DialError> {
     let deadline = deadline.min(Instant::now() + DIAL_TIMEOUT);
@@ -63,7 +61,7 @@ pub(super) async fn dial(
     let attempt = |target| async move {
         match upstream {
             None => connect(target).await.map(Either::Left),
-            Some(upstream) => Ok(Either::Right(TokioIo::new(upstream.connect(target).await?))),
+            Some(proxy) => Ok(Either::Right(TokioIo::new(tunnel(proxy, target).await?))),
         }
     };
     timeout_at(deadline, race(targets, attempt)).await.unwrap_or(Err(DialError::Timeout))
@@ -101,29 +99,6 @@ async fn connect(target: SocketAddr) -> Result<TcpStream, DialError> {
     Ok(stream)
 }
 
-/// The operator's HTTP proxy.
-#[derive(Debug)]
-pub(super) struct Upstream {
-    host: String,
-    port: u16,
-    /// Marked as sensitive, so `Debug` does not show it.
-    authorization: Option<HeaderValue>,
-}
-
-/// Why the setting is not a proxy. Does not show the setting.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum InvalidUpstream {
-    /// Not a URL.
-    #[error("it is not a URL such as http://proxy.example:3128")]
-    NotUrl,
-    /// Another kind of proxy.
-    #[error("only HTTP proxies are supported: the URL must begin with http://")]
-    Scheme,
-    /// The URL has no host, or has a path, a query or a fragment.
-    #[error("it must have a host, and no path")]
-    Path,
-}
-
 #[derive(Debug, thiserror::Error)]
 pub(super) enum UpstreamError {
     #[error("cannot connect to it")]
@@ -134,59 +109,32 @@ pub(super) enum UpstreamError {
     Status(StatusCode),
 }
 
-impl Upstream {
-    pub(super) fn parse(setting: &SecretString) -> Result<Self, InvalidUpstream> {
-        let url = Url::parse(setting.expose_secret()).map_err(|_| InvalidUpstream::NotUrl)?;
-        if url.scheme() != "http" {
-            return Err(InvalidUpstream::Scheme);
+/// Makes a tunnel to `target`, which every 2xx status does (RFC 9110, section 9.3.6).
+async fn tunnel(proxy: &UpstreamProxy, target: SocketAddr) -> Result<Upgraded, UpstreamError> {
+    let stream = TcpStream::connect((proxy.host.as_str(), proxy.port)).await?;
+    stream.set_nodelay(true)?;
+    let (mut sender, connection) = http1::Builder::new()
+        .title_case_headers(true)
+        .max_buf_size(MAX_PROXY_RESPONSE_HEAD_BYTES)
+        .handshake(TokioIo::new(stream))
+        .await?;
+    let target = target.to_string();
+    let mut request = Request::connect(&target)
+        .header(HOST, &target)
+        .body(Empty::<Bytes>::new())
+        .expect("an address with a port is a valid authority and header value");
+    if let Some(authorization) = &proxy.authorization {
+        request.headers_mut().insert(PROXY_AUTHORIZATION, authorization.clone());
+    }
+    let upgraded = async {
+        let response = sender.send_request(request).await?;
+        if !response.status().is_success() {
+            return Err(UpstreamError::Status(response.status()));
         }
-        let has_no_path = url.path() == "/" && url.query().is_none() && url.fragment().is_none();
-        let host = url.host_str().filter(|_| has_no_path).ok_or(InvalidUpstream::Path)?;
-        let host = host.trim_start_matches('[').trim_end_matches(']').to_owned();
-        Ok(Self { host, port: url.port().unwrap_or(80), authorization: basic_credentials(&url) })
-    }
-
-    /// A tunnel to `target`. All 2xx statuses make one (RFC 9110, section 9.3.6).
-    async fn connect(&self, target: SocketAddr) -> Result<Upgraded, UpstreamError> {
-        let stream = TcpStream::connect((self.host.as_str(), self.port)).await?;
-        stream.set_nodelay(true)?;
-        let (mut sender, connection) = http1::Builder::new()
-            .title_case_headers(true)
-            .max_buf_size(MAX_PROXY_RESPONSE_HEAD_BYTES)
-            .handshake(TokioIo::new(stream))
-            .await?;
-        let target = target.to_string();
-        let mut request = Request::connect(&target)
-            .header(HOST, &target)
-            .body(Empty::<Bytes>::new())
-            .expect("an address with a port is a valid authority and header value");
-        if let Some(authorization) = &self.authorization {
-            request.headers_mut().insert(PROXY_AUTHORIZATION, authorization.clone());
-        }
-        let tunnel = async {
-            let response = sender.send_request(request).await?;
-            if !response.status().is_success() {
-                return Err(UpstreamError::Status(response.status()));
-            }
-            Ok(hyper::upgrade::on(response).await?)
-        };
-        let connection = async { Ok(connection.with_upgrades().await?) };
-        tokio::try_join!(tunnel, connection).map(|(tunnel, ())| tunnel)
-    }
-}
-
-fn basic_credentials(url: &Url) -> Option<HeaderValue> {
-    let password = url.password();
-    if url.username().is_empty() && password.is_none() {
-        return None;
-    }
-    let mut credentials: Vec<u8> = percent_decode_str(url.username()).collect();
-    credentials.push(b':');
-    credentials.extend(percent_decode_str(password.unwrap_or_default()));
-    let value = format!("Basic {}", BASE64_STANDARD.encode(credentials));
-    let mut value = HeaderValue::try_from(value).expect("base64 is valid in a header");
-    value.set_sensitive(true);
-    Some(value)
+        Ok(hyper::upgrade::on(response).await?)
+    };
+    let connection = async { Ok(connection.with_upgrades().await?) };
+    tokio::try_join!(upgraded, connection).map(|(upgraded, ())| upgraded)
 }
 
 #[cfg(test)]

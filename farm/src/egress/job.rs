@@ -29,19 +29,19 @@ use tokio::{
 use url::Url;
 
 use super::{
-    dial::{DialError, HostStream, Upstream, dial},
+    dial::{DialError, HostStream, dial},
     own_addresses::{OwnAddresses, OwnPorts},
     policy::{Failure, HostDecision, HostPort, Rules, Verdict},
     resolver::{NameServerFailed, Resolver},
 };
-use crate::{cancellation::PageStarted, metrics::Metrics};
+use crate::{cancellation::PageStarted, config::UpstreamProxy, metrics::Metrics};
 
 /// What all jobs of a farm share.
 #[derive(Debug)]
 pub(super) struct Guard {
     pub(super) rules: Rules,
     pub(super) resolver: Resolver,
-    pub(super) upstream: Option<Upstream>,
+    pub(super) upstream: Option<UpstreamProxy>,
     pub(super) limits: JobLimits,
     pub(super) metrics: Arc<Metrics>,
     pub(super) own_addresses: OwnAddresses,

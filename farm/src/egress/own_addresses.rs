@@ -66,13 +66,13 @@ impl OwnAddresses {
     fn has_changed(&self) -> bool {
         let Some(changes) = &self.changes else { return true };
         let mut notification = [0; 4096];
-        let mut changed = false;
+        let mut any = false;
         loop {
             match recv(changes.as_raw_fd(), &mut notification, MsgFlags::MSG_DONTWAIT) {
-                Err(Errno::EAGAIN) => return changed,
+                Err(Errno::EAGAIN) => return any,
                 Err(Errno::EINTR) => {}
                 // ENOBUFS: notifications were lost.
-                Ok(_) | Err(Errno::ENOBUFS) => changed = true,
+                Ok(_) | Err(Errno::ENOBUFS) => any = true,
                 Err(_) => return true,
             }
         }

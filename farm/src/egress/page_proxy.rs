@@ -52,7 +52,7 @@ use super::{
 /// Accepting fails mostly for lack of file descriptors, until other connections are closed.
 const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(20);
 
-/// A proxy on a loopback port of its own. Dropping it closes the port and all its connections.
+/// The proxy of a page, on its own loopback port. Dropping it closes the port and all its connections.
 #[derive(Debug)]
 pub(crate) struct PageProxy {
     port: u16,
@@ -201,7 +201,7 @@ async fn respond(
 struct BoundJob {
     tasks: JobTasks,
     /// Forwards plain HTTP. It keeps connections open and reuses them within the job. Created by the first
-    /// request, because most jobs send none.
+    /// request, because most jobs never send one.
     client: OnceLock<Client<JobConnector, Incoming>>,
 }
 

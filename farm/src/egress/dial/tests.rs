@@ -72,7 +72,7 @@ async fn attempts_begin_after_a_delay_or_after_a_failure() {
 async fn dialling_ends_after_ten_seconds_or_at_the_deadline() {
     let silent = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let upstream = format!("http://{}", silent.local_addr().unwrap());
-    let upstream = Upstream::parse(&upstream.into()).unwrap();
+    let upstream = UpstreamProxy::parse(&upstream.into()).unwrap();
     for (deadline, expected) in [(3, 3), (60, 10)] {
         let start = Instant::now();
         let deadline = start + Duration::from_secs(deadline);
@@ -94,31 +94,11 @@ async fn a_closed_port_is_reported_as_refused() {
     assert!(matches!(dial().await.unwrap_err(), DialError::Refused(_)));
 }
 
-#[test]
-fn the_setting_is_the_url_of_a_proxy_and_is_not_shown() {
-    let parse = |text: &str| Upstream::parse(&text.into());
-    let upstream = parse("http://us%40er:p%3Aw@proxy.example:3128").unwrap();
-    assert_eq!((upstream.host.as_str(), upstream.port), ("proxy.example", 3128));
-    let header = upstream.authorization.as_ref().unwrap();
-    assert_eq!(header, &format!("Basic {}", BASE64_STANDARD.encode("us@er:p:w")));
-    assert!(!format!("{upstream:?}").contains("Basic"));
-    assert!(parse("http://[::1]:8080/").unwrap().authorization.is_none());
-    for (bad, reason) in [
-        ("proxy.example:3128", InvalidUpstream::Scheme),
-        ("", InvalidUpstream::NotUrl),
-        ("https://proxy.example", InvalidUpstream::Scheme),
-        ("socks5://proxy.example", InvalidUpstream::Scheme),
-        ("http://proxy.example/path", InvalidUpstream::Path),
-    ] {
-        assert_eq!(parse(bad).unwrap_err(), reason, "{bad}");
-    }
-}
-
 /// The head of the request to a proxy that answers with `response`, and what comes of the tunnel.
 async fn tunnelled(response: &'static str) -> (String, Result<HostStream, DialError>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let upstream = format!("http://user:pass@{}", listener.local_addr().unwrap());
-    let upstream = Upstream::parse(&upstream.into()).unwrap();
+    let upstream = UpstreamProxy::parse(&upstream.into()).unwrap();
     let proxy = async {
         let (mut stream, _) = listener.accept().await.unwrap();
         let mut head = Vec::new();
