@@ -121,7 +121,7 @@ impl Launcher {
         let parent = std::env::temp_dir();
         let workspace =
             Workspace::create(&parent).map_err(|source| StartError::Workspace { path: parent, source })?;
-        let dead_end = egress.dead_end().await.map_err(StartError::PageProxy)?;
+        let dead_end = egress.browser_proxy().await.map_err(StartError::PageProxy)?;
         process::adopt_orphans();
         if config.unsafe_no_sandbox {
             tracing::warn!(

@@ -1,8 +1,9 @@
 //! The farm's settings: flags and `PLATEN_*` variables of both `platen-farm` and `platen`.
 //!
-//! Invariant: every default stands here with its reason, and [`Config::default`] is what an empty
-//! command line and an empty environment give. Left to others: where the farm listens and its
-//! token, which differ between the two programs.
+//! Invariant: every default is defined here or in `config/egress.rs` with its reason, and
+//! [`Config::default`] equals what an empty command line and an empty environment give.
+
+mod egress;
 
 use std::{
     net::IpAddr,
@@ -12,74 +13,78 @@ use std::{
     thread,
 };
 
-use crate::egress::EgressConfig;
+pub(crate) use self::egress::UpstreamProxy;
+pub use self::egress::{
+    EgressConfig, HostPattern, InvalidHostPattern, InvalidPorts, InvalidUpstream, NameServer, Ports,
+};
 
 /// Settings of the render pool.
 #[derive(Debug, Clone, clap::Args)]
 #[command(next_help_heading = "Render farm")]
 pub struct Config {
-    /// Browser processes, each of which renders one job at a time [default: two per core]
-    // One page waits for the network while another one computes. A job has a browser process to itself:
-    // two pages in one process can hold up or crash each other.
+    /// Number of browser processes, each of which renders one job at a time [default: two per core]
+    // While one page waits for the network, another one computes. Each job has its own browser process,
+    // because two pages in one process can block or crash each other.
     #[arg(long, env = "PLATEN_BROWSERS", value_name = "N")]
     pub browsers: Option<NonZeroUsize>,
 
-    /// Jobs that may wait for a browser; more are refused at once
-    // At 50 ms a job, 64 places in front of 4 slots are a wait below one second: enough to ride
-    // out a burst, and never a long wait for nothing.
+    /// Number of jobs that can wait for a browser; further jobs are refused at once
+    // At 50 ms a job and with 4 browsers, 64 jobs wait for less than one second: enough for a burst,
+    // without long waits.
     #[arg(long, env = "PLATEN_QUEUE", value_name = "N", default_value_t = DEFAULT_QUEUE)]
     pub queue: usize,
 
     /// Replace a browser after this many jobs
-    // A start costs about 300 ms of CPU: 0.3 ms a job, and memory that a browser loses over
-    // time stays bounded.
+    // A start costs about 300 ms of CPU, which is 0.3 ms per job, and bounds the memory that a browser
+    // leaks.
     #[arg(long, env = "PLATEN_RECYCLE_AFTER", value_name = "JOBS", default_value_t = DEFAULT_RECYCLE_AFTER)]
     pub recycle_after: NonZeroU32,
 
-    /// Pages that each browser keeps ready for accounts that have rendered before
-    // Each takes about 25 MB of memory and saves its account most of the cost of a small page.
+    /// Number of idle pages that each browser keeps for accounts that have rendered before
+    // Each uses about 25 MB of memory, and saves its account most of the cost of a small page.
     #[arg(long, env = "PLATEN_WARM_PAGES", value_name = "N", default_value_t = DEFAULT_WARM_PAGES)]
     pub warm_pages: usize,
 
     /// Replace an account's page after this many jobs
-    // A page costs about 60 ms of CPU: 0.25 ms a job, and memory that its process loses over time
-    // stays bounded.
+    // A new page costs about 60 ms of CPU, which is 0.25 ms per job, and bounds the memory that a
+    // renderer process leaks.
     #[arg(long, env = "PLATEN_PAGE_JOBS", value_name = "JOBS", default_value_t = DEFAULT_PAGE_JOBS)]
     pub page_jobs: NonZeroU32,
 
-    /// Memory that one page may use, in MiB; a job whose page uses more is refused
-    // Several times what the largest ordinary pages use, and a bound on what one page takes from the
-    // others.
+    /// Memory limit of one page, in MiB; a job whose page uses more fails
+    // Several times what the largest ordinary pages use, and it leaves memory to the other pages.
     #[arg(long, env = "PLATEN_PAGE_MEMORY", value_name = "MIB", default_value_t = DEFAULT_PAGE_MEMORY)]
     pub page_memory: NonZeroU32,
 
-    /// The Chromium to run [default: chromium-headless-shell, then chromium or google-chrome,
-    /// where packages put them]
+    /// Chromium executable [default: chromium-headless-shell, else chromium or google-chrome, at the
+    /// paths of their packages]
     // chromium-headless-shell renders the same at a quarter of the cost.
     #[arg(long, env = "PLATEN_CHROMIUM", value_name = "FILE")]
     pub chromium: Option<PathBuf>,
 
-    /// The user browsers run as when the farm runs as root [default: platen if there is such a
-    /// user, else nobody]
-    // Chromium's sandbox does not start as root, and a page that breaks out of a browser should
-    // find a user who owns nothing.
+    /// User of the browser processes where the farm runs as root [default: platen if this user exists,
+    /// else nobody]
+    // Chromium's sandbox does not start as root. A page that breaks out of a browser then has the rights
+    // of a user without files.
     #[arg(long, env = "PLATEN_BROWSER_USER", value_name = "USER")]
     pub browser_user: Option<String>,
 
-    /// Run Chromium without its sandbox: whoever writes a page may then take over the machine
+    /// Run Chromium without its sandbox: a malicious page can then take control of the machine
     #[arg(long, env = "PLATEN_UNSAFE_NO_SANDBOX")]
     pub unsafe_no_sandbox: bool,
 
-    /// This host has this address, even if it is not a public one; may be given more than once
-    // The operator has been there himself, so pages may reach it on every port.
+    /// Address of a host, used instead of DNS and allowed even if it is not public; can be given more
+    /// than once
+    // The operator names the host on purpose, so pages can reach it on every port.
     #[arg(long = "resolve", env = "PLATEN_RESOLVE", value_name = "HOST=IP", value_delimiter = ',')]
     pub resolve: Vec<Resolve>,
 
-    /// Where pages may go.
+    /// Settings of the egress guard.
     #[command(flatten)]
     pub egress: EgressConfig,
 }
 
+const BROWSERS_PER_CORE: NonZeroUsize = NonZeroUsize::new(2).expect("2 is not zero");
 const DEFAULT_QUEUE: usize = 64;
 const DEFAULT_RECYCLE_AFTER: NonZeroU32 = NonZeroU32::new(1_000).expect("1000 is not zero");
 const DEFAULT_WARM_PAGES: usize = 4;
@@ -87,21 +92,19 @@ const DEFAULT_PAGE_MEMORY: NonZeroU32 = NonZeroU32::new(1_024).expect("1024 is n
 const DEFAULT_PAGE_JOBS: NonZeroU32 = NonZeroU32::new(250).expect("250 is not zero");
 
 impl Config {
-    /// Browser processes to run, which is also how many jobs render at once.
+    /// Number of browser processes, which is also the number of jobs that are rendered at once.
     #[must_use]
     pub fn browser_count(&self) -> NonZeroUsize {
-        let per_core = || thread::available_parallelism().map(|cores| cores.saturating_mul(TWO));
-        self.browsers.or_else(|| per_core().ok()).unwrap_or(TWO)
+        let cores = || thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
+        self.browsers.unwrap_or_else(|| cores().saturating_mul(BROWSERS_PER_CORE))
     }
 
-    /// Bytes that one page may use.
+    /// Memory limit of one page in bytes.
     #[must_use]
     pub fn page_memory_bytes(&self) -> u64 {
         u64::from(self.page_memory.get()) * 1024 * 1024
     }
 }
-
-const TWO: NonZeroUsize = NonZeroUsize::new(2).expect("2 is not zero");
 
 impl Default for Config {
     fn default() -> Self {
@@ -121,7 +124,7 @@ impl Default for Config {
     }
 }
 
-/// A host name and the address it has, whatever the resolver says: `intranet.example=10.0.0.7`.
+/// A host name and the address that is used for it instead of DNS: `intranet.example=10.0.0.7`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Resolve {
     host: String,
@@ -129,13 +132,13 @@ pub struct Resolve {
 }
 
 impl Resolve {
-    /// The host name in the form URLs have it: lower case, without a trailing dot.
+    /// The host name in lower case and without a trailing dot.
     #[must_use]
     pub fn host(&self) -> &str {
         &self.host
     }
 
-    /// Its address.
+    /// The address of the host; it can be a private one.
     #[must_use]
     pub fn address(&self) -> IpAddr {
         self.address
@@ -148,15 +151,15 @@ pub enum InvalidResolve {
     /// No `=`.
     #[error("expected HOST=IP, such as intranet.example=10.0.0.7")]
     Shape,
-    /// Not a host name that a URL could have.
+    /// Not a host name that a URL can contain.
     #[error("{0:?} is not a host name")]
     Host(String),
     /// Not an address.
     #[error("{text:?} is not an IP address")]
     Address {
-        /// What stood there.
+        /// The text after the `=`.
         text: String,
-        /// Why not.
+        /// The parse error.
         source: std::net::AddrParseError,
     },
 }
@@ -167,11 +170,11 @@ impl FromStr for Resolve {
     fn from_str(text: &str) -> Result<Self, InvalidResolve> {
         let (host, address) = text.split_once('=').ok_or(InvalidResolve::Shape)?;
         let invalid = || InvalidResolve::Host(host.to_owned());
-        // Nothing that a URL would spell differently, or that means something in other settings.
+        // Only characters that a URL leaves as they are and that have no meaning in other settings.
         let Ok(url::Host::Domain(parsed)) = url::Host::parse(host) else { return Err(invalid()) };
-        let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._".contains(&byte);
+        let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._".contains(&byte);
         let name = parsed.trim_end_matches('.');
-        if name.is_empty() || !name.bytes().all(plain) {
+        if name.is_empty() || !name.bytes().all(is_plain) {
             return Err(invalid());
         }
         let address =
@@ -192,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_command_line_is_the_default() {
+    fn an_empty_command_line_gives_the_default() {
         assert_eq!(format!("{:?}", parse(&[]).unwrap()), format!("{:?}", Config::default()));
     }
 

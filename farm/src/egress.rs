@@ -1,119 +1,80 @@
-//! The egress guard: the one way from a page to the network.
+//! The egress guard: the only way from a page to the network.
 //!
-//! Chromium is told of no name server and of one proxy only: this one. Each page has a port of it
-//! (proxy) that knows whose job it is. A connection is asked for by host and port; the host is
-//! resolved here, once for a job, all its addresses are judged (rules), and one of those that were
-//! judged is dialled (dial). Plain HTTP is forwarded (forward), all else is a tunnel.
+//! Chromium has no name server and one proxy. Each page has its own proxy port (`page_proxy`), bound to the
+//! job that has the page. The job decides on each connection, dials it and counts its bytes (`job`). It uses
+//! the rules (`policy`), name lookups (`resolver`), the addresses of this machine (`own_addresses`) and
+//! connections (`dial`). Each of these files uses only files that are named after it.
 //!
-//! Invariant: no packet goes where the verdict does not allow it, whatever a name resolves to next;
-//! no connection serves two jobs; none outlives its job; each decision leaves one line in the log
-//! and one count. Left to others: which job has which page (render), what the caller is told (load).
+//! Invariant: no packet goes to an address that the verdict does not allow, even if a name has other
+//! addresses later. No connection serves two jobs or outlives its job. Each decision is logged and counted.
 
-mod counting_stream;
 mod dial;
-mod forward;
-mod job_egress;
-mod own;
+mod job;
+mod own_addresses;
 mod page_proxy;
+mod policy;
 mod resolver;
-mod rules;
-mod settings;
-mod upstream;
-mod verdict;
 
-use std::{io, net::IpAddr, sync::Arc};
+use std::{io, sync::Arc, time::Duration};
 
-use url::Host;
-
-pub(crate) use self::{job_egress::JobEgress, page_proxy::PageProxy};
+pub(crate) use self::{job::JobEgress, page_proxy::PageProxy};
 use self::{
-    own::{OwnAddresses, OwnPorts},
+    job::{Guard, JobLimits},
+    own_addresses::{OwnAddresses, OwnPorts},
+    policy::{Rules, Verdict},
     resolver::Resolver,
-    rules::Rules,
-    upstream::Upstream,
-    verdict::Verdict,
 };
-pub use self::{
-    settings::{EgressConfig, HostPattern, InvalidHostPattern, InvalidPorts, NameServer, Ports},
-    upstream::InvalidUpstream,
+use crate::{
+    cancellation::PageStarted,
+    config::{Config, UpstreamProxy},
+    error::StartError,
+    metrics::Metrics,
 };
-use crate::{Config, StartError, cancellation::PageStarted, metrics::Metrics};
 
-/// The guard: a cheap handle.
+/// A cheap handle on the guard.
 #[derive(Debug, Clone)]
-pub(crate) struct Egress(Arc<Inner>);
-
-#[derive(Debug)]
-struct Inner {
-    rules: Rules,
-    resolver: Resolver,
-    upstream: Option<Upstream>,
-    limits: Limits,
-    metrics: Arc<Metrics>,
-    own_addresses: OwnAddresses,
-    own_ports: OwnPorts,
-}
-
-/// What one job may do.
-#[derive(Debug, Clone, Copy)]
-struct Limits {
-    connections: u32,
-    bytes: u64,
-    time: std::time::Duration,
-}
+pub(crate) struct Egress(Arc<Guard>);
 
 impl Egress {
-    /// A guard with these settings.
     pub(crate) fn new(config: &Config, metrics: Arc<Metrics>) -> Result<Self, StartError> {
         let settings = &config.egress;
-        let rules = Rules {
-            known: config.resolve.clone(),
-            allow: settings.allow.clone(),
-            deny: settings.deny.clone(),
-            ports: settings.ports.clone(),
-        };
-        let limits = Limits {
-            connections: settings.connections.get(),
-            bytes: u64::from(settings.megabytes.get()) * 1_000_000,
-            time: std::time::Duration::from_secs(settings.seconds.get().into()),
-        };
-        let upstream = settings.proxy.as_ref().map(Upstream::parse).transpose()?;
-        let resolver = Resolver::new(&settings.dns)?;
-        Ok(Self(Arc::new(Inner {
-            rules,
-            resolver,
-            upstream,
-            limits,
+        Ok(Self(Arc::new(Guard {
+            rules: Rules {
+                resolve: config.resolve.clone(),
+                allow: settings.allow.clone(),
+                deny: settings.deny.clone(),
+                ports: settings.ports.clone(),
+            },
+            resolver: Resolver::new(&settings.dns).map_err(StartError::Resolver)?,
+            upstream: settings.proxy.as_ref().map(UpstreamProxy::parse).transpose()?,
+            limits: JobLimits {
+                max_connections: settings.connections.get(),
+                max_bytes: u64::from(settings.megabytes.get()) * 1_000_000,
+                timeout: Duration::from_secs(settings.seconds.get().into()),
+            },
             metrics,
             own_addresses: OwnAddresses::watch().map_err(StartError::OwnAddresses)?,
             own_ports: OwnPorts::default(),
         })))
     }
 
-    /// Opens a port for a page.
-    pub(crate) async fn proxy(&self) -> io::Result<PageProxy> {
-        PageProxy::open(self, Verdict::NoJob).await
+    /// Opens a proxy for a page. It denies every request while no job is bound to it.
+    pub(crate) async fn page_proxy(&self) -> io::Result<PageProxy> {
+        PageProxy::open(Arc::clone(&self.0), Verdict::NoJob).await
     }
 
-    /// Opens a port for what browsers ask for of their own accord, through which nothing gets.
-    pub(crate) async fn dead_end(&self) -> io::Result<PageProxy> {
-        PageProxy::open(self, Verdict::Browser).await
+    /// Opens a proxy that denies every request, for the requests of the browser itself.
+    pub(crate) async fn browser_proxy(&self) -> io::Result<PageProxy> {
+        PageProxy::open(Arc::clone(&self.0), Verdict::Browser).await
     }
 
-    /// The account of a job that begins; `page_started` is set when its page does.
-    pub(crate) fn traffic(&self, job: &str, page_started: PageStarted) -> Arc<JobEgress> {
-        Arc::new(JobEgress::new(self.clone(), job, page_started))
+    /// Begins the time and the counters of a job. `page_started` is set when the job's page begins to run.
+    pub(crate) fn job(&self, name: &str, page_started: PageStarted) -> Arc<JobEgress> {
+        Arc::new(JobEgress::new(Arc::clone(&self.0), name, page_started))
     }
 
-    /// Keeps pages away from a port on which the service listens.
+    /// Denies pages a port on which the service listens.
     pub(crate) fn forbid_port(&self, port: u16) {
         self.0.own_ports.add(port);
-    }
-
-    /// Counts a decision and writes it down.
-    fn report(&self, job: &str, host: &Host<String>, port: u16, address: Option<IpAddr>, verdict: Verdict) {
-        self.0.metrics.egress_decided(verdict.name());
-        let address = address.map(tracing::field::display);
-        tracing::info!(job, %host, port, address, verdict = verdict.name(), "egress");
     }
 }

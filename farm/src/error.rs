@@ -14,7 +14,7 @@ use nix::errno::Errno;
 use platen_shared::refusal::Refusal;
 
 pub use crate::browser::LaunchError;
-use crate::egress::InvalidUpstream;
+use crate::config::InvalidUpstream;
 
 /// Why [`crate::Farm::start`] failed. `Display` tells the operator what to do about it.
 #[derive(Debug, thiserror::Error)]

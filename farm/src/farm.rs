@@ -200,7 +200,7 @@ impl Inner {
         let slot = self.admission.admit(&job.account, deadline).await?;
         let admitted = Instant::now();
         self.metrics.job_admitted(admitted - arrived);
-        let traffic = self.egress.traffic(name, page_started.clone());
+        let traffic = self.egress.job(name, page_started.clone());
         if let Source::Url(url) = &job.source {
             let judged = timeout_at(deadline, traffic.judge(url.as_url())).await;
             // No page has run, and only the name server can have taken so long.

@@ -39,9 +39,9 @@ mod render;
 mod token;
 
 pub use cdp::CdpError;
-pub use config::{Config, InvalidResolve, Resolve};
-pub use egress::{
-    EgressConfig, HostPattern, InvalidHostPattern, InvalidPorts, InvalidUpstream, NameServer, Ports,
+pub use config::{
+    Config, EgressConfig, HostPattern, InvalidHostPattern, InvalidPorts, InvalidResolve, InvalidUpstream,
+    NameServer, Ports, Resolve,
 };
 pub use error::{LaunchError, StartError};
 pub use farm::{Farm, Rendered};

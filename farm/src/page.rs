@@ -82,7 +82,7 @@ impl Page {
     /// Opens a page. Must be polled to its end.
     pub(crate) async fn open(browser: &Browser) -> Result<Self, PageError> {
         let connection = browser.connection();
-        let proxy = browser.egress().proxy().await.map_err(PageError::PageProxy)?;
+        let proxy = browser.egress().page_proxy().await.map_err(PageError::PageProxy)?;
         let create = CreateBrowserContextParams {
             dispose_on_detach: Some(true),
             proxy_server: Some(proxy.address()),

@@ -130,7 +130,7 @@ pub(crate) async fn render(
     if memory.began_over() {
         browser.recycle();
     }
-    let pass = page.proxy.admit(traffic);
+    let binding = page.proxy.bind(traffic);
     let foreground = (!slot.is_heavy()).then(|| browser.browser().foreground_job());
     let guarded = async {
         tokio::select! {
@@ -141,7 +141,7 @@ pub(crate) async fn render(
         }
     };
     let rendered = timeout_at(deadline, guarded).await;
-    drop(pass);
+    drop(binding);
     page.tainted |= page.proxy.is_used();
     match &rendered {
         Ok(Err(JobError::Stuck)) => browser.kill("a page does not answer"),

@@ -1,43 +1,58 @@
-//! One page's port of the proxy.
+//! The proxy of one page: from an accepted connection to a tunnel or a forwarded request.
 //!
-//! A port, rather than credentials, tells whose request it is: credentials cost Chromium a round
-//! trip for each connection and the farm a pause of each request, a listening socket next to nothing.
+//! A page is recognised by the port of its proxy. Credentials instead of ports would cost Chromium a round
+//! trip per connection, and the farm an intercepted request.
 //!
-//! Invariant: a request belongs to the job that had the page when its connection was made, and to
-//! none if none had; when the job lets go of the page, all its connections are cut. A request that
-//! is not allowed is answered as by a host that cannot be reached: never with something a page
-//! could be made of, or tell from another failure.
+//! Invariant: a connection belongs to the job that has the page when the connection is accepted, and is
+//! closed when the job releases the page. A denied request looks to the page like an unreachable host: a
+//! failed tunnel or a closed connection, never a response that could be rendered.
 
 use std::{
     io,
     net::Ipv4Addr,
+    pin::Pin,
     sync::{
         Arc, Mutex, MutexGuard, OnceLock, PoisonError,
         atomic::{AtomicBool, Ordering},
     },
+    task::{Context, Poll},
     time::Duration,
 };
 
 use bytes::Bytes;
 use http_body_util::{Either, Empty};
 use hyper::{
-    Method, Request, Response, StatusCode, body::Incoming, header, server::conn::http1, service::service_fn,
+    HeaderMap, Method, Request, Response, StatusCode, Uri,
+    body::Incoming,
+    header::{self, HeaderName, HeaderValue},
+    rt::Executor,
+    server::conn::http1,
+    service::service_fn,
 };
-use hyper_util::{client::legacy, rt::TokioIo};
+use hyper_util::{
+    client::legacy::{
+        self, Client,
+        connect::{Connected, Connection},
+    },
+    rt::TokioIo,
+};
 use tokio::{
     net::{TcpListener, TcpStream},
     task::JoinHandle,
-    time::timeout_at,
+    time::{sleep, timeout_at},
 };
-use tokio_util::sync::CancellationToken;
-use url::Host;
+use tokio_util::sync::{CancellationToken, DropGuard};
+use tower_service::Service;
 
 use super::{
-    Egress, counting_stream::CountingStream, dial, forward::Forwarder, job_egress::JobEgress,
-    verdict::Verdict,
+    job::{ConnectError, CountingStream, Guard, JobEgress},
+    policy::{HostPort, Verdict},
 };
 
-/// A port. It is closed when dropped, and everything that came through it is cut.
+/// Accepting fails mostly for lack of file descriptors, until other connections are closed.
+const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(20);
+
+/// The proxy of a page, on its own loopback port. Dropping it closes the port and all its connections.
 #[derive(Debug)]
 pub(crate) struct PageProxy {
     port: u16,
@@ -47,39 +62,30 @@ pub(crate) struct PageProxy {
 
 #[derive(Debug)]
 struct Shared {
-    egress: Egress,
-    /// On requests that no job answers for.
-    jobless: Verdict,
-    holder: Mutex<Option<Arc<Holder>>>,
+    guard: Arc<Guard>,
+    /// The verdict on requests while no job has the page.
+    unbound_verdict: Verdict,
+    bound: Mutex<Option<Arc<BoundJob>>>,
     used: AtomicBool,
     closed: CancellationToken,
 }
 
-/// The job that has the page.
+/// Lets a job use the proxy until it is dropped.
 #[derive(Debug)]
-struct Holder {
-    traffic: Arc<JobEgress>,
-    ended: CancellationToken,
-    /// Made by the first plain request: most jobs make none.
-    forwarder: OnceLock<Forwarder>,
-}
-
-/// The right of a job to go through a proxy, until it is dropped.
-#[derive(Debug)]
-pub(crate) struct Pass {
+pub(crate) struct JobBinding {
     shared: Arc<Shared>,
-    ended: CancellationToken,
+    _ended: DropGuard,
 }
 
 impl PageProxy {
-    pub(super) async fn open(egress: &Egress, jobless: Verdict) -> io::Result<Self> {
+    pub(super) async fn open(guard: Arc<Guard>, unbound_verdict: Verdict) -> io::Result<Self> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
         let port = listener.local_addr()?.port();
-        egress.forbid_port(port);
+        guard.own_ports.add(port);
         let shared = Arc::new(Shared {
-            egress: egress.clone(),
-            jobless,
-            holder: Mutex::default(),
+            guard,
+            unbound_verdict,
+            bound: Mutex::default(),
             used: AtomicBool::new(false),
             closed: CancellationToken::new(),
         });
@@ -87,21 +93,19 @@ impl PageProxy {
         Ok(Self { port, shared, listening })
     }
 
-    /// What Chromium calls its proxy server.
+    /// The proxy server in the form that Chromium takes.
     pub(crate) fn address(&self) -> String {
         format!("http://{}:{}", Ipv4Addr::LOCALHOST, self.port)
     }
 
-    /// Lets a job through.
-    pub(crate) fn admit(&self, traffic: &Arc<JobEgress>) -> Pass {
+    pub(crate) fn bind(&self, job: &Arc<JobEgress>) -> JobBinding {
         let ended = CancellationToken::new();
-        let holder =
-            Holder { traffic: Arc::clone(traffic), ended: ended.clone(), forwarder: OnceLock::new() };
-        *self.shared.holder() = Some(Arc::new(holder));
-        Pass { shared: Arc::clone(&self.shared), ended }
+        let tasks = JobTasks { job: Arc::clone(job), ended: ended.clone() };
+        *self.shared.bound() = Some(Arc::new(BoundJob { tasks, client: OnceLock::new() }));
+        JobBinding { shared: Arc::clone(&self.shared), _ended: ended.drop_guard() }
     }
 
-    /// Whether anything ever came.
+    /// Whether a connection was ever accepted.
     pub(crate) fn is_used(&self) -> bool {
         self.shared.used.load(Ordering::Relaxed)
     }
@@ -111,20 +115,19 @@ impl Drop for PageProxy {
     fn drop(&mut self) {
         self.listening.abort();
         self.shared.closed.cancel();
-        self.shared.egress.0.own_ports.remove(self.port);
+        self.shared.guard.own_ports.remove(self.port);
     }
 }
 
-impl Drop for Pass {
+impl Drop for JobBinding {
     fn drop(&mut self) {
-        *self.shared.holder() = None;
-        self.ended.cancel();
+        *self.shared.bound() = None;
     }
 }
 
 impl Shared {
-    fn holder(&self) -> MutexGuard<'_, Option<Arc<Holder>>> {
-        self.holder.lock().unwrap_or_else(PoisonError::into_inner)
+    fn bound(&self) -> MutexGuard<'_, Option<Arc<BoundJob>>> {
+        self.bound.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -133,96 +136,210 @@ async fn listen(listener: TcpListener, shared: Arc<Shared>) {
         match listener.accept().await {
             Ok((stream, _)) => {
                 shared.used.store(true, Ordering::Relaxed);
-                let holder = shared.holder().clone();
-                tokio::spawn(serve(stream, Arc::clone(&shared), holder));
+                let bound = shared.bound().clone();
+                tokio::spawn(serve(stream, Arc::clone(&shared), bound));
             }
             Err(error) => {
-                tracing::warn!(%error, "a page's connection was not accepted");
-                // No files left, most likely: others must close some first.
-                tokio::time::sleep(Duration::from_millis(20)).await;
+                tracing::warn!(%error, "cannot accept a connection of a page");
+                sleep(ACCEPT_RETRY_DELAY).await;
             }
         }
     }
 }
 
-async fn serve(stream: TcpStream, shared: Arc<Shared>, holder: Option<Arc<Holder>>) {
+async fn serve(stream: TcpStream, shared: Arc<Shared>, bound: Option<Arc<BoundJob>>) {
     if stream.set_nodelay(true).is_err() {
         return;
     }
-    let ended = holder.as_ref().map_or(&shared.closed, |holder| &holder.ended).clone();
-    let until = holder.as_ref().map(|holder| holder.traffic.until());
-    let service = service_fn(move |request| {
-        let (shared, holder) = (Arc::clone(&shared), holder.clone());
-        async move { answer(request, &shared, holder.as_ref()).await }
-    });
+    let service = service_fn(|request| respond(request, &shared, bound.as_ref()));
     let connection = http1::Builder::new()
         .preserve_header_case(true)
         .header_read_timeout(None)
         .serve_connection(TokioIo::new(stream), service)
         .with_upgrades();
-    let serving = ended.run_until_cancelled(connection);
-    let served = match until {
-        None => serving.await,
-        Some(until) => timeout_at(until, serving).await.unwrap_or(None),
+    let served = match &bound {
+        Some(bound) => bound.tasks.run(connection).await,
+        None => shared.closed.run_until_cancelled(connection).await,
     };
     if let Some(Err(error)) = served {
-        tracing::trace!(error = &error as &dyn std::error::Error, "a page's connection ended early");
+        tracing::trace!(error = &error as &dyn std::error::Error, "a connection of a page failed");
     }
 }
 
-/// Why a request has no answer: its connection is closed instead.
+/// Why a request has no response: its connection is closed instead.
 #[derive(Debug, thiserror::Error)]
-enum Unanswered {
-    #[error("not a request for a proxy")]
-    NotForProxies,
-    #[error("no job")]
+enum NoResponse {
+    #[error("not a request to a proxy")]
+    NotForProxy,
+    #[error("no job has the page")]
     NoJob,
-    #[error("not forwarded")]
+    #[error("the request was not forwarded")]
     Forward(#[from] legacy::Error),
 }
 
 type Body = Either<Incoming, Empty<Bytes>>;
 
-async fn answer(
+async fn respond(
     request: Request<Incoming>,
     shared: &Shared,
-    holder: Option<&Arc<Holder>>,
-) -> Result<Response<Body>, Unanswered> {
-    let uri = request.uri();
-    let tunnel = request.method() == Method::CONNECT;
-    let scheme_is_known = tunnel || uri.scheme_str() == Some("http");
-    let host = uri.host().filter(|_| scheme_is_known).and_then(|host| Host::parse(host).ok());
-    let host = host.ok_or(Unanswered::NotForProxies)?;
-    let port = uri.port_u16().unwrap_or(80);
-    let Some(holder) = holder else {
-        shared.egress.report("", &host, port, None, shared.jobless);
-        return Err(Unanswered::NoJob);
-    };
-    if tunnel {
-        return Ok(match dial::connect(&holder.traffic, host, port).await {
-            Ok(origin) => {
-                tokio::spawn(carry(request, origin, Arc::clone(holder)));
-                Response::new(Either::Right(Empty::new()))
-            }
-            Err(error) => {
-                tracing::debug!(error = &error as &dyn std::error::Error, "no tunnel");
-                let mut response = Response::new(Either::Right(Empty::new()));
-                *response.status_mut() = StatusCode::BAD_GATEWAY;
-                response.headers_mut().insert(header::CONNECTION, header::HeaderValue::from_static("close"));
-                response
-            }
-        });
+    bound: Option<&Arc<BoundJob>>,
+) -> Result<Response<Body>, NoResponse> {
+    let is_connect = request.method() == Method::CONNECT;
+    if !is_connect && request.uri().scheme_str() != Some("http") {
+        return Err(NoResponse::NotForProxy);
     }
-    let forwarder = holder.forwarder.get_or_init(|| Forwarder::new(&holder.traffic, &holder.ended));
-    Ok(forwarder.forward(request).await?.map(Either::Left))
+    let target = HostPort::from_uri(request.uri()).ok_or(NoResponse::NotForProxy)?;
+    let Some(bound) = bound else {
+        shared.guard.report("", &target, None, shared.unbound_verdict);
+        return Err(NoResponse::NoJob);
+    };
+    if is_connect { Ok(bound.tunnel(request, target).await) } else { Ok(bound.forward(request).await?) }
 }
 
-/// Carries bytes between a page and a host until one of them, or the job, ends.
-async fn carry(request: Request<Incoming>, mut origin: CountingStream, holder: Arc<Holder>) {
-    let carrying = async {
-        if let Ok(page) = hyper::upgrade::on(request).await {
-            let _ = tokio::io::copy_bidirectional(&mut TokioIo::new(page), &mut origin).await;
+/// The job that has the page.
+#[derive(Debug)]
+struct BoundJob {
+    tasks: JobTasks,
+    /// Forwards plain HTTP. It keeps connections open and reuses them within the job. Created by the first
+    /// request, because most jobs never send one.
+    client: OnceLock<Client<JobConnector, Incoming>>,
+}
+
+impl BoundJob {
+    /// Connects to `target`, and starts to copy between it and the page.
+    async fn tunnel(&self, request: Request<Incoming>, target: HostPort) -> Response<Body> {
+        let mut response = Response::new(Either::Right(Empty::new()));
+        match self.tasks.job.connect(target).await {
+            Ok(host) => self.tasks.execute(copy(request, host)),
+            Err(error) => {
+                tracing::debug!(error = &error as &dyn std::error::Error, "no tunnel");
+                *response.status_mut() = StatusCode::BAD_GATEWAY;
+                response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+            }
         }
-    };
-    let _ = timeout_at(holder.traffic.until(), holder.ended.run_until_cancelled(carrying)).await;
+        response
+    }
+
+    /// Forwards a request, and adds no header that reveals the proxy.
+    async fn forward(&self, mut request: Request<Incoming>) -> Result<Response<Body>, legacy::Error> {
+        // As tolerant of servers as browsers are.
+        let client = self.client.get_or_init(|| {
+            Client::builder(self.tasks.clone())
+                .http1_ignore_invalid_headers_in_responses(true)
+                .http1_allow_spaces_after_header_name_in_responses(true)
+                .http1_allow_obsolete_multiline_headers_in_responses(true)
+                .http1_preserve_header_case(true)
+                .build(JobConnector(Arc::clone(&self.tasks.job)))
+        });
+        remove_hop_by_hop_headers(request.headers_mut());
+        let mut response = client.request(request).await?;
+        remove_hop_by_hop_headers(response.headers_mut());
+        Ok(response.map(Either::Left))
+    }
+}
+
+async fn copy(request: Request<Incoming>, mut host: CountingStream) {
+    if let Ok(page) = hyper::upgrade::on(request).await {
+        // An error ends the tunnel, which closes both connections.
+        let _ = tokio::io::copy_bidirectional(&mut TokioIo::new(page), &mut host).await;
+    }
+}
+
+/// Runs tasks until the job releases the page or its connections expire.
+#[derive(Debug, Clone)]
+struct JobTasks {
+    job: Arc<JobEgress>,
+    ended: CancellationToken,
+}
+
+impl JobTasks {
+    async fn run<F: Future>(&self, task: F) -> Option<F::Output> {
+        timeout_at(self.job.deadline(), self.ended.run_until_cancelled(task)).await.ok().flatten()
+    }
+}
+
+impl<F: Future<Output: Send> + Send + 'static> Executor<F> for JobTasks {
+    fn execute(&self, task: F) {
+        let tasks = self.clone();
+        tokio::spawn(async move { tasks.run(task).await.is_some() });
+    }
+}
+
+/// Makes the connections of a job's forwarded requests.
+#[derive(Debug, Clone)]
+struct JobConnector(Arc<JobEgress>);
+
+impl Service<Uri> for JobConnector {
+    type Response = TokioIo<CountingStream>;
+    type Error = ConnectError;
+    type Future = Pin<Box<dyn Future<Output = Result<Self::Response, ConnectError>> + Send>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), ConnectError>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, uri: Uri) -> Self::Future {
+        let job = Arc::clone(&self.0);
+        Box::pin(async move {
+            let target = HostPort::from_uri(&uri).ok_or(ConnectError::Denied)?;
+            job.connect(target).await.map(TokioIo::new)
+        })
+    }
+}
+
+impl Connection for CountingStream {
+    fn connected(&self) -> Connected {
+        Connected::new()
+    }
+}
+
+/// Headers about one connection (RFC 9110, section 7.6.1), and headers for proxies.
+const HOP_BY_HOP_HEADERS: [HeaderName; 8] = [
+    header::CONNECTION,
+    HeaderName::from_static("proxy-connection"),
+    HeaderName::from_static("keep-alive"),
+    header::TE,
+    header::TRANSFER_ENCODING,
+    header::UPGRADE,
+    header::PROXY_AUTHENTICATE,
+    header::PROXY_AUTHORIZATION,
+];
+
+fn remove_hop_by_hop_headers(headers: &mut HeaderMap) {
+    let named: Vec<HeaderName> = headers
+        .get_all(header::CONNECTION)
+        .iter()
+        .filter_map(|value| value.to_str().ok())
+        .flat_map(|value| value.split(','))
+        .filter_map(|name| name.trim().parse().ok())
+        .collect();
+    for name in named.iter().chain(&HOP_BY_HOP_HEADERS) {
+        headers.remove(name);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hop_by_hop_headers_are_removed() {
+        let mut headers = HeaderMap::new();
+        for (name, value) in [
+            ("host", "h"),
+            ("connection", "keep-alive, X-Mine"),
+            ("x-mine", "1"),
+            ("proxy-connection", "keep-alive"),
+            ("proxy-authorization", "Basic x"),
+            ("upgrade", "h2c"),
+            ("content-length", "3"),
+            ("x-yours", "2"),
+        ] {
+            headers.insert(HeaderName::from_static(name), value.parse().unwrap());
+        }
+        remove_hop_by_hop_headers(&mut headers);
+        let mut left: Vec<_> = headers.keys().map(HeaderName::as_str).collect();
+        left.sort_unstable();
+        assert_eq!(left, ["content-length", "host", "x-yours"]);
+    }
 }

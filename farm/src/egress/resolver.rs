@@ -1,8 +1,7 @@
-//! Names to addresses: the system's name servers and hosts file, or the operator's name servers.
+//! Resolves names by the system's name servers and hosts file, or by the operator's name servers.
 //!
-//! Invariant: an answer is used at most [`MAX_TTL`], and at most [`MAX_ANSWERS`] answers are kept; a
-//! failure of the name server is an error, never an absent name, and is not kept. Not here: which
-//! answers may be used (rules), and keeping to one answer for a job (traffic).
+//! Invariant: an answer is used for at most [`MAX_TTL`], and at most [`MAX_ANSWERS`] answers are cached. A
+//! failure of a name server is an error, never an absent name, and is not cached.
 
 use std::{net::IpAddr, time::Duration};
 
@@ -19,26 +18,21 @@ use hickory_resolver::{
 };
 use tokio::time::timeout;
 
-use super::settings::NameServer;
-use crate::StartError;
+use crate::config::NameServer;
 
-/// Answers that are kept.
 const MAX_ANSWERS: u64 = 4_096;
-/// A host that was moved should be found at its new address within minutes.
+/// A host that moves to another address is found there within minutes.
 const MAX_TTL: Duration = Duration::from_mins(5);
-/// A name that was just made should be found soon.
+/// A new name is found within seconds.
 const MAX_NOT_FOUND_TTL: Duration = Duration::from_secs(30);
-/// With its retries, a lookup may take this long: well below the deadline of a job, so that an outage of
-/// the name server is reported as one.
+/// For one lookup with its retries. Well below the deadline of a job, so that an outage of the name server
+/// is reported as such.
 const LOOKUP_TIMEOUT: Duration = Duration::from_secs(10);
-/// More addresses than this are no help in reaching a host, but they are all judged.
-pub(super) const MOST_DIALLED: usize = 8;
 
-/// Asks name servers.
 #[derive(Clone)]
 pub(super) struct Resolver(TokioResolver);
 
-/// No name server gave an answer: none was reached in time, or it answered with a failure of its own.
+/// No name server answered in time, or the answer was a failure such as `SERVFAIL` or `REFUSED`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("no name server answered")]
 pub(super) struct NameServerFailed;
@@ -50,29 +44,29 @@ impl std::fmt::Debug for Resolver {
 }
 
 impl Resolver {
-    /// A resolver that asks `servers`, or those of the system if there are none.
-    pub(super) fn new(servers: &[NameServer]) -> Result<Self, StartError> {
+    /// Uses `servers`, or those of the system if the list is empty.
+    pub(super) fn new(servers: &[NameServer]) -> Result<Self, NetError> {
         let mut builder = if servers.is_empty() {
             TokioResolver::builder_tokio().unwrap_or_else(|error| {
-                // A machine without a network renders markup all the same.
-                tracing::warn!(%error, "the system's name servers are not known; only its hosts file is used");
+                // A machine without a network can still render markup.
+                tracing::warn!(%error, "cannot read the system's name servers; using only its hosts file");
                 with_servers(&[])
             })
         } else {
             with_servers(servers)
         };
         let options = builder.options_mut();
-        // Both, because one address that is not public spoils the other ones.
+        // Both families, because one address that is not public denies the host.
         options.ip_strategy = LookupIpStrategy::Ipv4AndIpv6;
         options.cache_size = MAX_ANSWERS;
         options.positive_max_ttl = Some(MAX_TTL);
         options.negative_max_ttl = Some(MAX_NOT_FOUND_TTL);
-        builder.build().map(Self).map_err(StartError::Resolver)
+        builder.build().map(Self)
     }
 
-    /// Every address of a name; none if a name server says that there is no such name, or none for it.
+    /// All addresses of a name; empty if a name server answers that the name does not exist or has none.
     pub(super) async fn resolve(&self, name: &str) -> Result<Vec<IpAddr>, NameServerFailed> {
-        // As it stands in the URL, which is ASCII by now: there are hosts with an underscore.
+        // The URL parser has made the name ASCII. `from_ascii` also accepts underscores.
         let Ok(name) = Name::from_ascii(name) else { return Ok(Vec::new()) };
         timeout(LOOKUP_TIMEOUT, self.lookup(name)).await.unwrap_or_else(|_| {
             tracing::warn!("a name server did not answer in time");
@@ -83,11 +77,11 @@ impl Resolver {
     async fn lookup(&self, name: Name) -> Result<Vec<IpAddr>, NameServerFailed> {
         match self.0.lookup_ip(name.clone()).await {
             Ok(found) => return Ok(found.iter().collect()),
-            Err(error) if !says_not_found(&error) => return Err(failed(&error)),
+            Err(error) if !is_not_found(&error) => return Err(failed(&error)),
             Err(_) => {}
         }
-        // Only the error of one of several lookups comes back: that of IPv4, of the last name of the search
-        // list. The others must say the same. What a name server said before comes from the cache.
+        // `lookup_ip` returns the error of one of several lookups: of IPv4, with the last name of the search
+        // list. The name is absent only if the other lookups agree. Earlier answers come from the cache.
         let mut absolute = name;
         absolute.set_fqdn(true);
         let mut addresses = Vec::new();
@@ -96,7 +90,7 @@ impl Resolver {
                 Ok(found) => {
                     addresses.extend(found.answers().iter().filter_map(|record| record.data.ip_addr()));
                 }
-                Err(error) if !says_not_found(&error) => return Err(failed(&error)),
+                Err(error) if !is_not_found(&error) => return Err(failed(&error)),
                 Err(_) => {}
             }
         }
@@ -104,8 +98,8 @@ impl Resolver {
     }
 }
 
-/// Whether a name server answered, and said that the name does not exist or has no such address.
-fn says_not_found(error: &NetError) -> bool {
+/// Whether a name server answered that the name does not exist or has no such record.
+fn is_not_found(error: &NetError) -> bool {
     let NetError::Dns(DnsError::NoRecordsFound(answer)) = error else { return false };
     matches!(answer.response_code, ResponseCode::NXDomain | ResponseCode::NoError)
 }
@@ -143,20 +137,19 @@ pub(super) mod tests {
 
     use super::*;
 
-    /// What a name server of these tests does with a question.
+    /// How the fake name server answers a query.
     #[derive(Debug, Clone, Copy)]
     pub(in crate::egress) enum Reply {
-        /// This response code, without an address.
+        /// With this response code and no record.
         Code(ResponseCode),
-        /// This address, if it is of the kind that was asked for.
+        /// With this address if its record type is the requested one, else with no record.
         Address(IpAddr),
-        /// Nothing at all.
         Silence,
     }
 
     type Replies = Arc<Mutex<HashMap<(String, RecordType), Reply>>>;
 
-    /// A name server on loopback. What it does not know does not exist.
+    /// A name server on loopback. It answers queries for unknown names with `NXDOMAIN`.
     pub(in crate::egress) struct FakeNameServer {
         address: SocketAddr,
         replies: Replies,
@@ -190,7 +183,7 @@ pub(super) mod tests {
             self.replies.lock().unwrap().insert((name.to_owned(), kind), reply);
         }
 
-        /// The same for both kinds of addresses.
+        /// Sets the reply for A and AAAA queries.
         pub(in crate::egress) fn put_both(&self, name: &str, reply: Reply) {
             self.put(name, RecordType::A, reply);
             self.put(name, RecordType::AAAA, reply);
@@ -231,7 +224,7 @@ pub(super) mod tests {
     const NO_DATA: Reply = Reply::Code(ResponseCode::NoError);
 
     #[tokio::test]
-    async fn an_outage_is_told_from_an_absent_name() {
+    async fn an_outage_is_not_an_absent_name() {
         let server = FakeNameServer::start().await;
         let found = || Ok(vec!["1.2.3.4".parse().unwrap()]);
         let (absent, failed) = (|| Ok(Vec::new()), || Err(NameServerFailed));
@@ -257,7 +250,7 @@ pub(super) mod tests {
                 Reply::Code(ResponseCode::Refused),
                 failed(),
             ),
-            // A host that has IPv6 only, of which nothing is known then.
+            // A host with IPv6 addresses only, which are then unknown.
             ("only-six-fails.test", NO_DATA, Reply::Code(ResponseCode::ServFail), failed()),
         ] {
             server.put(name, RecordType::A, v4);
@@ -267,20 +260,20 @@ pub(super) mod tests {
         assert_eq!(server.resolver().resolve("not a name").await, absent());
     }
 
-    // The clock is ahead whenever nothing else is to be done, so a silent server costs no time.
+    // The paused clock advances whenever all tasks are idle, so the timeouts take no real time.
     #[tokio::test(start_paused = true)]
-    async fn a_silent_server_and_none_at_all_are_outages() {
+    async fn a_silent_server_and_a_missing_server_are_outages() {
         let server = FakeNameServer::start().await;
         server.put_both("silent.test", Reply::Silence);
-        let began = tokio::time::Instant::now();
+        let start = tokio::time::Instant::now();
         assert_eq!(server.resolver().resolve("silent.test").await, Err(NameServerFailed));
-        assert!(began.elapsed() <= LOOKUP_TIMEOUT + Duration::from_millis(10), "{:?}", began.elapsed());
+        assert!(start.elapsed() <= LOOKUP_TIMEOUT + Duration::from_millis(10), "{:?}", start.elapsed());
         let none = Resolver(with_servers(&[]).build().unwrap());
         assert_eq!(none.resolve("any.test").await, Err(NameServerFailed));
     }
 
     #[tokio::test]
-    async fn an_outage_is_not_kept() {
+    async fn an_outage_is_not_cached() {
         let server = FakeNameServer::start().await;
         let resolver = server.resolver();
         server.put_both("later.test", Reply::Code(ResponseCode::ServFail));

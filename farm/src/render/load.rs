@@ -179,13 +179,13 @@ mod tests {
         let code = |error: &str, traffic: &JobEgress| {
             navigation_refusal(&format!("net::ERR_{error}"), &url, "h", traffic).map(|refusal| refusal.code())
         };
-        let unknown = egress.traffic("", PageStarted::default());
+        let unknown = egress.job("", PageStarted::default());
         for (error, expected) in DEFINITE.into_iter().chain(VAGUE) {
             assert_eq!(code(error, &unknown), Some(expected), "{error}");
         }
         assert_eq!(code("HTTP_RESPONSE_CODE_FAILURE", &unknown), None);
         // Where the connection was denied, vague errors have their reason, and the others stay.
-        let denied = egress.traffic("", PageStarted::default());
+        let denied = egress.job("", PageStarted::default());
         denied.judge(&url).await.unwrap_err();
         for (error, expected) in DEFINITE {
             assert_eq!(code(error, &denied), Some(expected), "{error}");

@@ -2,12 +2,13 @@ use hickory_resolver::proto::op::ResponseCode;
 
 use super::{
     super::{
-        own::tests::Network,
+        Egress,
+        own_addresses::tests::NetworkNamespace,
         resolver::tests::{FakeNameServer, Reply},
     },
     *,
 };
-use crate::{Config, metrics::Metrics};
+use crate::Config;
 
 fn egress(change: impl FnOnce(&mut Config)) -> Egress {
     let mut config = Config::default();
@@ -19,57 +20,58 @@ fn url(text: &str) -> Url {
     text.parse().unwrap()
 }
 
-async fn verdict(traffic: &JobEgress, text: &str) -> Verdict {
-    traffic.decide(&host_port(&url(text)).unwrap()).await.verdict
+fn target(url: &Url) -> HostPort {
+    HostPort::from_url(url).unwrap()
+}
+
+async fn verdict(job: &JobEgress, text: &str) -> Verdict {
+    job.decide(&target(&url(text))).await.verdict
 }
 
 #[tokio::test]
-async fn the_failure_of_one_host_does_not_stand_for_another() {
+async fn the_failure_of_one_host_is_not_reported_for_another() {
     let egress = egress(|config| config.resolve.push("page.test=127.0.0.1".parse().unwrap()));
-    let traffic = egress.traffic("job", PageStarted::default());
+    let job = egress.job("job", PageStarted::default());
     let page = url("https://page.test:4443/");
-    let target = host_port(&page).unwrap();
-    assert_eq!(verdict(&traffic, page.as_str()).await, Verdict::Operator);
-    traffic.dialled(&target, None);
-    // The browser looks for the certificate of an issuer meanwhile.
-    assert_ne!(verdict(&traffic, "http://10.0.0.1/ca.crt").await.failure(), None);
-    assert_eq!(traffic.document_refusal(&page, "page.test"), None);
+    let target = target(&page);
+    assert_eq!(verdict(&job, page.as_str()).await, Verdict::Operator);
+    job.record_dial(&target, None);
+    // Chromium requests the certificate of an issuer from another host meanwhile.
+    assert_ne!(verdict(&job, "http://10.0.0.1/ca.crt").await.failure(), None);
+    assert_eq!(job.document_refusal(&page, "page.test"), None);
     assert_eq!(
-        traffic.document_refusal(&url("http://10.0.0.1/"), "10.0.0.1").unwrap().code(),
+        job.document_refusal(&url("http://10.0.0.1/"), "10.0.0.1").unwrap().code(),
         "address_not_public"
     );
-    // Another port of the same host is another place.
-    traffic.dialled(&(target.0.clone(), 81), Some(&DialError::TooSlow));
-    assert_eq!(traffic.document_refusal(&page, "page.test"), None);
-    traffic.dialled(&target, Some(&DialError::Refused(std::io::ErrorKind::ConnectionRefused.into())));
+    // Another port of the same host has its own outcome.
+    job.record_dial(&HostPort { port: 81, ..target.clone() }, Some(&DialError::Timeout));
+    assert_eq!(job.document_refusal(&page, "page.test"), None);
+    job.record_dial(&target, Some(&DialError::Refused(std::io::ErrorKind::ConnectionRefused.into())));
     let host = || "page.test".to_owned();
-    assert_eq!(
-        traffic.document_refusal(&page, "page.test"),
-        Some(Refusal::ConnectionRefused { host: host() })
-    );
-    // A connection that is made later makes up for it.
-    traffic.dialled(&target, None);
-    assert_eq!(traffic.document_refusal(&page, "page.test"), None);
+    assert_eq!(job.document_refusal(&page, "page.test"), Some(Refusal::ConnectionRefused { host: host() }));
+    // A later connection replaces the outcome.
+    job.record_dial(&target, None);
+    assert_eq!(job.document_refusal(&page, "page.test"), None);
 }
 
 #[tokio::test]
-async fn a_redirect_is_judged_by_where_it_led() {
+async fn the_outcome_of_a_redirect_is_that_of_its_last_target() {
     let egress = egress(|config| config.resolve.push("page.test=127.0.0.1".parse().unwrap()));
-    let traffic = egress.traffic("job", PageStarted::default());
+    let job = egress.job("job", PageStarted::default());
     let (page, next) = (url("http://page.test/"), url("http://10.0.0.1/secret"));
-    verdict(&traffic, page.as_str()).await;
-    traffic.document_requested(page.as_str());
-    verdict(&traffic, next.as_str()).await;
-    assert_eq!(traffic.document_refusal(&page, "page.test"), None);
-    traffic.document_requested(next.as_str());
+    verdict(&job, page.as_str()).await;
+    job.document_requested(page.as_str());
+    verdict(&job, next.as_str()).await;
+    assert_eq!(job.document_refusal(&page, "page.test"), None);
+    job.document_requested(next.as_str());
     let named = Refusal::AddressNotPublic { host: "page.test".to_owned() };
-    assert_eq!(traffic.document_refusal(&page, "page.test"), Some(named));
+    assert_eq!(job.document_refusal(&page, "page.test"), Some(named));
     let unnamed = Refusal::AddressNotPublic { host: "somewhere".to_owned() };
-    assert_eq!(traffic.document_refusal(&next, "somewhere"), Some(unnamed));
+    assert_eq!(job.document_refusal(&next, "somewhere"), Some(unnamed));
 }
 
 #[tokio::test]
-async fn each_reason_is_its_own_refusal() {
+async fn each_reason_has_its_own_refusal() {
     let server = FakeNameServer::start().await;
     for (name, code) in [("absent.test", ResponseCode::NXDomain), ("down.test", ResponseCode::ServFail)] {
         server.put_both(name, Reply::Code(code));
@@ -83,47 +85,47 @@ async fn each_reason_is_its_own_refusal() {
         ("http://absent.test/", "name_not_found"),
         ("http://down.test/", "name_server_failed"),
     ] {
-        let refusal = egress.traffic("job", PageStarted::default()).judge(&url(address)).await.unwrap_err();
+        let refusal = egress.job("job", PageStarted::default()).judge(&url(address)).await.unwrap_err();
         assert_eq!(refusal.code(), code, "{address}");
     }
 }
 
 #[tokio::test]
-async fn a_failed_lookup_is_asked_again_and_an_answer_is_kept() {
+async fn a_failed_lookup_is_repeated_and_an_answer_is_kept() {
     let server = FakeNameServer::start().await;
     server.put_both("page.test", Reply::Code(ResponseCode::Refused));
     let egress = egress(|config| config.egress.dns = vec![server.setting()]);
-    let traffic = egress.traffic("job", PageStarted::default());
-    assert_eq!(verdict(&traffic, "http://page.test/").await, Verdict::NameServerFailed);
+    let job = egress.job("job", PageStarted::default());
+    assert_eq!(verdict(&job, "http://page.test/").await, Verdict::NameServerFailed);
     server.put_both("page.test", Reply::Address("1.1.1.1".parse().unwrap()));
-    assert_eq!(verdict(&traffic, "http://page.test/").await, Verdict::Public);
+    assert_eq!(verdict(&job, "http://page.test/").await, Verdict::Public);
     server.put_both("page.test", Reply::Address("127.0.0.1".parse().unwrap()));
-    assert_eq!(verdict(&traffic, "http://page.test/").await, Verdict::Public);
-    let other = egress.traffic("other job", PageStarted::default());
+    assert_eq!(verdict(&job, "http://page.test/").await, Verdict::Public);
+    let other = egress.job("other job", PageStarted::default());
     assert_eq!(verdict(&other, "http://page.test/").await.name(), "loopback");
 }
 
 #[test]
-fn no_address_of_this_machine_and_no_port_of_the_service_is_reached() {
-    Network::run(|| {
-        Network::ip("address add 198.41.0.4/31 dev lo");
-        Network::ip("address add 198.41.0.5/31 dev lo");
-        Network::ip("route add default dev lo");
+fn own_addresses_and_ports_of_the_service_are_denied() {
+    NetworkNamespace::run(|| {
+        NetworkNamespace::ip("address add 198.41.0.4/31 dev lo");
+        NetworkNamespace::ip("address add 198.41.0.5/31 dev lo");
+        NetworkNamespace::ip("route add default dev lo");
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async {
             let egress = egress(|config| {
                 config.resolve = vec!["here.test=198.41.0.5".parse().unwrap()];
-                let places = ["198.41.0.4", "allowed.test", "127.0.0.0/8"];
-                config.egress.allow = places.map(|place| place.parse().unwrap()).into();
+                let patterns = ["198.41.0.4", "allowed.test", "127.0.0.0/8"];
+                config.egress.allow = patterns.map(|pattern| pattern.parse().unwrap()).into();
                 config.egress.ports = "1-65535".parse().unwrap();
             });
             egress.forbid_port(4000);
-            let traffic = egress.traffic("job", PageStarted::default());
+            let job = egress.job("job", PageStarted::default());
             for (address, expected) in [
                 ("http://198.41.0.5/", Verdict::OwnAddress),
                 ("http://[::ffff:198.41.0.5]/", Verdict::OwnAddress),
                 ("http://198.41.0.6/", Verdict::Public),
-                // What the operator allows may be on this machine, but not the service itself.
+                // The operator can allow addresses of this machine, but not the service itself.
                 ("http://198.41.0.4/", Verdict::Operator),
                 ("http://127.0.0.1/", Verdict::Operator),
                 ("http://here.test/", Verdict::Operator),
@@ -135,29 +137,29 @@ fn no_address_of_this_machine_and_no_port_of_the_service_is_reached() {
                 ("http://here.test:4000/", Verdict::OwnPort),
                 ("http://198.41.0.6:4000/", Verdict::Public),
             ] {
-                assert_eq!(verdict(&traffic, address).await, expected, "{address}");
+                assert_eq!(verdict(&job, address).await, expected, "{address}");
             }
         });
     });
 }
 
 #[tokio::test]
-async fn the_port_of_a_gate_is_own_while_it_is_open() {
+async fn the_port_of_a_page_proxy_is_own_while_it_is_open() {
     let egress = egress(|config| {
         config.egress.allow = vec!["127.0.0.1".parse().unwrap()];
         config.egress.ports = "1-65535".parse().unwrap();
     });
-    let traffic = egress.traffic("job", PageStarted::default());
-    for proxy in [egress.proxy().await.unwrap(), egress.dead_end().await.unwrap()] {
+    let job = egress.job("job", PageStarted::default());
+    for proxy in [egress.page_proxy().await.unwrap(), egress.browser_proxy().await.unwrap()] {
         let address = proxy.address();
-        // A listener on another address may have the same number.
+        // A listener on another address can have the same port.
         egress.forbid_port(url(&address).port().unwrap());
-        assert_eq!(verdict(&traffic, &address).await, Verdict::OwnPort);
+        assert_eq!(verdict(&job, &address).await, Verdict::OwnPort);
         drop(proxy);
-        assert_eq!(verdict(&traffic, &address).await, Verdict::OwnPort);
+        assert_eq!(verdict(&job, &address).await, Verdict::OwnPort);
     }
-    let proxy = egress.proxy().await.unwrap();
+    let proxy = egress.page_proxy().await.unwrap();
     let address = proxy.address();
     drop(proxy);
-    assert_eq!(verdict(&traffic, &address).await, Verdict::Operator);
+    assert_eq!(verdict(&job, &address).await, Verdict::Operator);
 }

@@ -1,14 +1,10 @@
-//! What is this machine's own: the addresses of all its interfaces, and the ports of the service.
+//! This machine's own addresses, and the ports on which the service listens.
 //!
-//! Addresses come from the kernel's list of interfaces (`getifaddrs`). A netlink socket that is
-//! subscribed to changes of addresses is read, without waiting, before every answer: the kernel queues a
-//! notice when it adds or removes an address, and only then is the list read again. So an answer is
-//! never older than the question, and costs one system call. Where the kernel gives no such socket, the
-//! list is read for every question.
+//! Addresses come from `getifaddrs`. A netlink socket reports changes: it is read, without blocking, before
+//! every answer, and the list is read again only after a change. So no answer is older than its question,
+//! and an answer costs one system call. Where the kernel gives no such socket, the list is read every time.
 //!
-//! Invariant: an address is compared in its canonical form, so that an IPv4-mapped one is the IPv4
-//! address; a port is own for as long as one of its holders has it. Not here: which connections are
-//! judged by it (traffic).
+//! Invariant: addresses are compared in their canonical form, so an IPv4-mapped one is the IPv4 address.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -28,25 +24,24 @@ use nix::{
 /// `RTMGRP_IPV4_IFADDR | RTMGRP_IPV6_IFADDR` of linux/rtnetlink.h.
 const ADDRESS_GROUPS: u32 = 0x10 | 0x100;
 
-/// The addresses of this machine.
 #[derive(Debug)]
 pub(super) struct OwnAddresses {
-    /// Readable when addresses have changed; none where the kernel has none to give.
+    /// Readable after addresses have changed; `None` if the kernel gives no such socket.
     changes: Option<OwnedFd>,
-    /// The latest list; none if it could not be read.
-    listed: Mutex<Option<Arc<HashSet<IpAddr>>>>,
+    /// The latest list; `None` if it could not be read.
+    addresses: Mutex<Option<Arc<HashSet<IpAddr>>>>,
 }
 
 impl OwnAddresses {
-    /// Lists them, so that a machine where that cannot be done is known at the start.
+    /// Fails where the addresses cannot be listed, so that the farm does not start without the list.
     pub(super) fn watch() -> nix::Result<Self> {
         let changes = subscribe().inspect_err(|error| {
-            tracing::warn!(%error, "changes of addresses are not reported; they are listed for every connection");
+            tracing::warn!(%error, "address changes are not reported; addresses are listed for every connection");
         });
-        Ok(Self { changes: changes.ok(), listed: Mutex::new(Some(Arc::new(interfaces()?))) })
+        Ok(Self { changes: changes.ok(), addresses: Mutex::new(Some(Arc::new(interface_addresses()?))) })
     }
 
-    /// Whether what is sent there arrives at this machine. If that is not known, it does.
+    /// Whether packets to `address` arrive at this machine; true if that is unknown.
     pub(super) fn contains(&self, address: IpAddr) -> bool {
         let address = address.to_canonical();
         address.is_loopback()
@@ -56,30 +51,27 @@ impl OwnAddresses {
     }
 
     fn list(&self) -> Option<Arc<HashSet<IpAddr>>> {
-        let mut listed = self.listed.lock().unwrap_or_else(PoisonError::into_inner);
-        // In this order: what changes after the list was read is reported the next time.
-        if self.has_changed() || listed.is_none() {
-            match interfaces() {
-                Ok(addresses) => *listed = Some(Arc::new(addresses)),
-                Err(error) => {
-                    tracing::error!(%error, "the addresses of this machine cannot be listed");
-                    *listed = None;
-                }
-            }
+        let mut addresses = self.addresses.lock().unwrap_or_else(PoisonError::into_inner);
+        // The order matters: a change after the list was read is then reported next time.
+        if self.has_changed() || addresses.is_none() {
+            *addresses = interface_addresses()
+                .inspect_err(|error| tracing::error!(%error, "cannot list the addresses of this machine"))
+                .ok()
+                .map(Arc::new);
         }
-        listed.clone()
+        addresses.clone()
     }
 
-    /// Empties the queue of notices; true if there was any, or if that is not known.
+    /// Empties the queue of notifications; true if there was one, or if that is unknown.
     fn has_changed(&self) -> bool {
         let Some(changes) = &self.changes else { return true };
-        let mut notice = [0; 4096];
+        let mut notification = [0; 4096];
         let mut any = false;
         loop {
-            match recv(changes.as_raw_fd(), &mut notice, MsgFlags::MSG_DONTWAIT) {
+            match recv(changes.as_raw_fd(), &mut notification, MsgFlags::MSG_DONTWAIT) {
                 Err(Errno::EAGAIN) => return any,
                 Err(Errno::EINTR) => {}
-                // A notice, or word of notices that were lost (ENOBUFS).
+                // ENOBUFS: notifications were lost.
                 Ok(_) | Err(Errno::ENOBUFS) => any = true,
                 Err(_) => return true,
             }
@@ -94,7 +86,7 @@ fn subscribe() -> nix::Result<OwnedFd> {
     Ok(changes)
 }
 
-fn interfaces() -> nix::Result<HashSet<IpAddr>> {
+fn interface_addresses() -> nix::Result<HashSet<IpAddr>> {
     let addresses = getifaddrs()?.filter_map(|interface| {
         let address = interface.address?;
         let v4 = address.as_sockaddr_in().map(|address| IpAddr::V4(address.ip()));
@@ -103,36 +95,36 @@ fn interfaces() -> nix::Result<HashSet<IpAddr>> {
     Ok(addresses.map(|address| address.to_canonical()).collect())
 }
 
-/// Whether the kernel answers from this address what is sent to it, as it does for whole networks that
-/// are routed to the machine without being an interface's. Sends nothing.
+/// Whether the kernel uses `address` as the source of packets to `address`. It does so for networks that
+/// are routed to this machine (route type `local`) although no interface has them. Sends no packet.
 fn is_routed_here(address: IpAddr) -> bool {
     let any: IpAddr = match address {
         IpAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
         IpAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
     };
-    let from = UdpSocket::bind((any, 0)).and_then(|socket| {
+    let source = UdpSocket::bind((any, 0)).and_then(|socket| {
         socket.connect((address, 9))?;
         socket.local_addr()
     });
-    from.is_ok_and(|from| from.ip() == address)
+    source.is_ok_and(|source| source.ip() == address)
 }
 
-/// The ports of this machine on which the service listens. One number may be listened on at several
-/// addresses, so each has a number of holders.
+/// The ports on which the service listens, each with its number of listeners: several can listen on one
+/// port, at different addresses.
 #[derive(Debug, Default)]
 pub(super) struct OwnPorts(Mutex<HashMap<u16, usize>>);
 
 impl OwnPorts {
-    /// The port is the service's for good, or until it is removed as often as it was added.
     pub(super) fn add(&self, port: u16) {
         *self.lock().entry(port).or_default() += 1;
     }
 
+    /// Undoes one [`Self::add`].
     pub(super) fn remove(&self, port: u16) {
         let mut ports = self.lock();
-        if let Some(holders) = ports.get_mut(&port) {
-            *holders -= 1;
-            if *holders == 0 {
+        if let Some(listeners) = ports.get_mut(&port) {
+            *listeners -= 1;
+            if *listeners == 0 {
                 ports.remove(&port);
             }
         }
@@ -155,20 +147,20 @@ pub(super) mod tests {
 
     use super::*;
 
-    /// A network namespace in which a test may do with addresses as it likes. It belongs to the thread of
-    /// the test and is gone with it.
-    pub(in crate::egress) struct Network;
+    /// A network namespace in which a test can change addresses and routes.
+    pub(in crate::egress) struct NetworkNamespace;
 
-    impl Network {
-        /// Runs `test` in a network of its own; says so where that takes more rights than there are.
+    impl NetworkNamespace {
+        /// Runs `test` on a new thread in a new namespace, which ends with the thread. Skips the test, with
+        /// a message, where the rights for that are missing.
         pub(in crate::egress) fn run(test: impl FnOnce() + Send + 'static) {
             if !Uid::effective().is_root() || Command::new("ip").arg("-V").output().is_err() {
-                eprintln!("skipped: an address can be added by root only, and by the program ip");
+                eprintln!("skipped: adding addresses takes root and the program ip");
                 return;
             }
             let thread = std::thread::spawn(|| {
                 if let Err(error) = nix::sched::unshare(CloneFlags::CLONE_NEWNET) {
-                    eprintln!("skipped: no network namespace is to be had: {error}");
+                    eprintln!("skipped: cannot create a network namespace: {error}");
                     return;
                 }
                 Self::ip("link set lo up");
@@ -188,7 +180,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn loopback_is_own_and_strangers_are_not() {
+    fn loopback_is_own_and_public_addresses_are_not() {
         let own = OwnAddresses::watch().unwrap();
         for address in ["127.0.0.1", "127.1.2.3", "::1", "0.0.0.0", "::", "::ffff:127.0.0.1"] {
             assert!(own.contains(parse(address)), "{address}");
@@ -199,44 +191,44 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn secondary_addresses_are_own_from_the_moment_they_are_added() {
-        Network::run(|| {
+    fn secondary_addresses_are_own_as_soon_as_they_are_added() {
+        NetworkNamespace::run(|| {
             let own = OwnAddresses::watch().unwrap();
             let added = ["198.41.0.4", "198.41.0.5", "::ffff:198.41.0.5", "2606:4700::a", "2606:4700::b"];
             for address in added {
                 assert!(!own.contains(parse(address)), "{address} before");
             }
-            Network::ip("address add 198.41.0.4/31 dev lo");
-            Network::ip("address add 2606:4700::a/64 dev lo");
-            // The kernel does not send from the second address of a network: it picks the first.
-            Network::ip("address add 198.41.0.5/31 dev lo");
-            Network::ip("address add 2606:4700::b/64 dev lo");
-            assert!(!is_routed_here(parse("198.41.0.5")), "the kernel's choice tells nothing here");
+            NetworkNamespace::ip("address add 198.41.0.4/31 dev lo");
+            NetworkNamespace::ip("address add 2606:4700::a/64 dev lo");
+            // The kernel sends from the first address of a network, not from the second.
+            NetworkNamespace::ip("address add 198.41.0.5/31 dev lo");
+            NetworkNamespace::ip("address add 2606:4700::b/64 dev lo");
+            assert!(!is_routed_here(parse("198.41.0.5")), "only the list has this address");
             for address in added {
                 assert!(own.contains(parse(address)), "{address}");
             }
-            Network::ip("address del 198.41.0.5/31 dev lo");
+            NetworkNamespace::ip("address del 198.41.0.5/31 dev lo");
             assert!(!own.contains(parse("198.41.0.5")), "an address that was removed");
-            // A network that ends here without being an interface's.
-            Network::ip("route add local 198.41.1.0/24 dev lo");
+            // A network that is routed to this machine and that no interface has.
+            NetworkNamespace::ip("route add local 198.41.1.0/24 dev lo");
             assert!(own.contains(parse("198.41.1.77")));
         });
     }
 
     #[test]
-    fn without_notices_the_list_is_read_each_time() {
-        Network::run(|| {
-            let own = OwnAddresses { changes: None, listed: Mutex::default() };
-            Network::ip("address add 198.41.0.4/31 dev lo");
+    fn without_notifications_the_list_is_read_every_time() {
+        NetworkNamespace::run(|| {
+            let own = OwnAddresses { changes: None, addresses: Mutex::default() };
+            NetworkNamespace::ip("address add 198.41.0.4/31 dev lo");
             assert!(own.contains(parse("198.41.0.4")) && !own.contains(parse("2606:4700::a")));
-            Network::ip("address add 198.41.0.5/31 dev lo");
-            Network::ip("address add 2606:4700::a/64 dev lo");
+            NetworkNamespace::ip("address add 198.41.0.5/31 dev lo");
+            NetworkNamespace::ip("address add 2606:4700::a/64 dev lo");
             assert!(own.contains(parse("198.41.0.5")) && own.contains(parse("2606:4700::a")));
         });
     }
 
     #[test]
-    fn a_port_is_own_until_its_last_holder_lets_go() {
+    fn a_port_is_own_until_its_last_listener_is_removed() {
         let ports = OwnPorts::default();
         ports.add(4000);
         ports.add(4000);

@@ -1,0 +1,338 @@
+//! The connections of one job: each is decided on, dialled, counted and logged here.
+//!
+//! Invariant: within a job a name keeps the addresses of its first lookup, and only addresses that were
+//! judged are dialled, so DNS rebinding has no effect. After a limit is reached, the job gets no further
+//! connection. Outcomes are kept by host and port: the failure of one is never reported for another.
+
+use std::{
+    collections::HashMap,
+    io,
+    net::IpAddr,
+    pin::Pin,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU32, AtomicU64, Ordering},
+    },
+    task::{Context, Poll, ready},
+    time::Duration,
+};
+
+use futures::{
+    FutureExt as _,
+    future::{BoxFuture, Shared},
+};
+use platen_shared::refusal::Refusal;
+use tokio::{
+    io::{AsyncRead, AsyncWrite, ReadBuf},
+    time::Instant,
+};
+use url::Url;
+
+use super::{
+    dial::{DialError, HostStream, dial},
+    own_addresses::{OwnAddresses, OwnPorts},
+    policy::{Failure, HostDecision, HostPort, Rules, Verdict},
+    resolver::{NameServerFailed, Resolver},
+};
+use crate::{cancellation::PageStarted, config::UpstreamProxy, metrics::Metrics};
+
+/// What all jobs of a farm share.
+#[derive(Debug)]
+pub(super) struct Guard {
+    pub(super) rules: Rules,
+    pub(super) resolver: Resolver,
+    pub(super) upstream: Option<UpstreamProxy>,
+    pub(super) limits: JobLimits,
+    pub(super) metrics: Arc<Metrics>,
+    pub(super) own_addresses: OwnAddresses,
+    pub(super) own_ports: OwnPorts,
+}
+
+#[derive(Debug)]
+pub(super) struct JobLimits {
+    pub(super) max_connections: u32,
+    pub(super) max_bytes: u64,
+    pub(super) timeout: Duration,
+}
+
+impl Guard {
+    /// Logs and counts a decision.
+    pub(super) fn report(&self, job: &str, target: &HostPort, address: Option<IpAddr>, verdict: Verdict) {
+        let HostPort { host, port } = target;
+        self.metrics.egress_decided(verdict.name());
+        let address = address.map(tracing::field::display);
+        tracing::info!(job, %host, port, address, verdict = verdict.name(), "egress");
+    }
+
+    /// The verdict on an address of this machine among `addresses`, if it denies the connection.
+    fn judge_own(&self, addresses: &[IpAddr], port: u16, verdict: Verdict) -> Option<(Verdict, IpAddr)> {
+        let is_own_port = self.own_ports.contains(port);
+        // The operator can allow addresses of this machine, but not the service itself.
+        if verdict == Verdict::Operator && !is_own_port {
+            return None;
+        }
+        let address = addresses.iter().copied().find(|&address| self.own_addresses.contains(address))?;
+        Some((if is_own_port { Verdict::OwnPort } else { Verdict::OwnAddress }, address))
+    }
+}
+
+/// A lookup, shared by all connections of the job that wait for it.
+type Lookup = Shared<BoxFuture<'static, Result<Arc<[IpAddr]>, NameServerFailed>>>;
+
+#[derive(Debug)]
+pub(crate) struct JobEgress {
+    guard: Arc<Guard>,
+    /// The job's name in the log.
+    name: String,
+    deadline: Instant,
+    connections: AtomicU32,
+    bytes: AtomicU64,
+    page_started: PageStarted,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// Lookups that are under way or had an answer.
+    lookups: HashMap<String, Lookup>,
+    /// Why the latest connection to a host and port failed; `None` if it was made.
+    outcomes: HashMap<HostPort, Option<Failure>>,
+    /// Where the latest navigation, or its latest redirect, requested the main document.
+    document: Option<HostPort>,
+}
+
+#[derive(Debug)]
+struct Decision {
+    verdict: Verdict,
+    /// The address that decided it.
+    address: Option<IpAddr>,
+    /// The addresses to dial; empty if the connection is denied.
+    addresses: Arc<[IpAddr]>,
+}
+
+impl From<Verdict> for Decision {
+    fn from(verdict: Verdict) -> Self {
+        Self { verdict, address: None, addresses: Arc::default() }
+    }
+}
+
+#[derive(Debug, thiserror::Error)]
+pub(super) enum ConnectError {
+    #[error("the connection is not allowed")]
+    Denied,
+    #[error("no connection was made")]
+    Dial(#[from] DialError),
+}
+
+impl JobEgress {
+    pub(super) fn new(guard: Arc<Guard>, name: &str, page_started: PageStarted) -> Self {
+        let deadline = Instant::now() + guard.limits.timeout;
+        Self {
+            guard,
+            name: name.to_owned(),
+            deadline,
+            connections: AtomicU32::new(0),
+            bytes: AtomicU64::new(0),
+            page_started,
+            state: Mutex::default(),
+        }
+    }
+
+    /// Judges the URL of the job before the job gets a browser. Only a denial is logged and counted: the
+    /// connection that follows is judged again.
+    pub(crate) async fn judge(&self, url: &Url) -> Result<(), Refusal> {
+        let Some(target) = HostPort::from_url(url) else { return Ok(()) };
+        let decision = self.evaluate(&target).await;
+        let Some(failure) = decision.verdict.failure() else { return Ok(()) };
+        self.record(target, &decision);
+        Err(failure.refusal(url.host_str().unwrap_or_default()))
+    }
+
+    /// Notes the URL at which the main document is requested: of a navigation, and of each redirect.
+    pub(crate) fn document_requested(&self, url: &str) {
+        self.state().document = Url::parse(url).ok().as_ref().and_then(HostPort::from_url);
+    }
+
+    /// Why the main document of a navigation to `url` could not be loaded, if its latest connection failed.
+    /// The refusal names `host`.
+    pub(crate) fn document_refusal(&self, url: &Url, host: &str) -> Option<Refusal> {
+        let state = self.state();
+        let target = state.document.clone().or_else(|| HostPort::from_url(url))?;
+        let failure = (*state.outcomes.get(&target)?)?;
+        Some(failure.refusal(host))
+    }
+
+    /// Notes that the job's page has begun to run.
+    pub(crate) fn start_page(&self) {
+        self.page_started.set();
+    }
+
+    /// When the job's connections are closed.
+    pub(super) fn deadline(&self) -> Instant {
+        self.deadline
+    }
+
+    /// Decides on a connection, and makes it if it is allowed.
+    pub(super) async fn connect(self: &Arc<Self>, target: HostPort) -> Result<CountingStream, ConnectError> {
+        let decision = self.decide(&target).await;
+        if !decision.verdict.allows() {
+            return Err(ConnectError::Denied);
+        }
+        let dialled =
+            dial(&decision.addresses, target.port, self.guard.upstream.as_ref(), self.deadline).await;
+        self.record_dial(&target, dialled.as_ref().err());
+        Ok(CountingStream { stream: dialled?, job: Arc::clone(self), target })
+    }
+
+    async fn decide(&self, target: &HostPort) -> Decision {
+        let limits = &self.guard.limits;
+        let earlier = self.connections.fetch_add(1, Ordering::Relaxed);
+        if earlier > limits.max_connections {
+            // A page can request a million connections; only the first one over the limit is logged.
+            self.guard.metrics.egress_decided(Verdict::ConnectionLimit.name());
+            return Verdict::ConnectionLimit.into();
+        }
+        let decision = if earlier == limits.max_connections {
+            Verdict::ConnectionLimit.into()
+        } else if Instant::now() >= self.deadline {
+            Verdict::TimeLimit.into()
+        } else if self.bytes.load(Ordering::Relaxed) >= limits.max_bytes {
+            Verdict::ByteLimit.into()
+        } else {
+            self.evaluate(target).await
+        };
+        self.record(target.clone(), &decision);
+        decision
+    }
+
+    async fn evaluate(&self, target: &HostPort) -> Decision {
+        let rules = &self.guard.rules;
+        let (addresses, trust) = match rules.judge_host(target) {
+            HostDecision::Denied(verdict) => return verdict.into(),
+            HostDecision::Addresses(addresses, trust) => (addresses.into(), trust),
+            HostDecision::Lookup(name, trust) => match self.resolve(&name).await {
+                Ok(addresses) => (addresses, trust),
+                Err(NameServerFailed) => return Verdict::NameServerFailed.into(),
+            },
+        };
+        let (mut verdict, mut address) = rules.judge_addresses(&addresses, trust);
+        if verdict.allows()
+            && let Some((own, own_address)) = self.guard.judge_own(&addresses, target.port, verdict)
+        {
+            (verdict, address) = (own, Some(own_address));
+        }
+        let addresses = if verdict.allows() { addresses } else { Arc::default() };
+        Decision { verdict, address, addresses }
+    }
+
+    /// The addresses that the name had at the job's first lookup.
+    async fn resolve(&self, name: &str) -> Result<Arc<[IpAddr]>, NameServerFailed> {
+        let begin = || {
+            let (resolver, name) = (self.guard.resolver.clone(), name.to_owned());
+            async move { resolver.resolve(&name).await.map(Arc::from) }.boxed().shared()
+        };
+        let lookup = self.state().lookups.entry(name.to_owned()).or_insert_with(begin).clone();
+        let found = lookup.clone().await;
+        if found.is_err() {
+            // An outage says nothing about the name, so the next connection looks it up again.
+            let mut state = self.state();
+            if state.lookups.get(name).is_some_and(|latest| latest.ptr_eq(&lookup)) {
+                state.lookups.remove(name);
+            }
+        }
+        found
+    }
+
+    fn record(&self, target: HostPort, decision: &Decision) {
+        self.guard.report(&self.name, &target, decision.address, decision.verdict);
+        self.state().outcomes.insert(target, decision.verdict.failure());
+    }
+
+    fn record_dial(&self, target: &HostPort, error: Option<&DialError>) {
+        let failure = error.map(|error| match error {
+            DialError::Refused(_) => Failure::Refused,
+            _ => Failure::Other,
+        });
+        self.state().outcomes.insert(target.clone(), failure);
+    }
+
+    /// Counts bytes of a connection to `target`. An error means that the job has used all its bytes.
+    fn count(&self, bytes: usize, target: &HostPort) -> io::Result<()> {
+        let (bytes, max) = (bytes as u64, self.guard.limits.max_bytes);
+        let before = self.bytes.fetch_add(bytes, Ordering::Relaxed);
+        self.guard.metrics.egress_bytes(bytes);
+        if before + bytes < max {
+            return Ok(());
+        }
+        if before < max {
+            self.guard.report(&self.name, target, None, Verdict::ByteLimit);
+        }
+        Err(io::ErrorKind::QuotaExceeded.into())
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A connection whose bytes are counted in both directions, and which fails where the job has used all of
+/// its bytes.
+#[derive(Debug)]
+pub(super) struct CountingStream {
+    stream: HostStream,
+    job: Arc<JobEgress>,
+    target: HostPort,
+}
+
+impl CountingStream {
+    fn count(&self, bytes: usize) -> io::Result<usize> {
+        self.job.count(bytes, &self.target).map(|()| bytes)
+    }
+}
+
+impl AsyncRead for CountingStream {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let before = buffer.filled().len();
+        ready!(Pin::new(&mut self.stream).poll_read(context, buffer))?;
+        Poll::Ready(self.count(buffer.filled().len() - before).map(drop))
+    }
+}
+
+impl AsyncWrite for CountingStream {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        let written = ready!(Pin::new(&mut self.stream).poll_write(context, bytes))?;
+        Poll::Ready(self.count(written))
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        slices: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let written = ready!(Pin::new(&mut self.stream).poll_write_vectored(context, slices))?;
+        Poll::Ready(self.count(written))
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(context)
+    }
+}
+
+#[cfg(test)]
+mod tests;
