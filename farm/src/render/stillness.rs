@@ -1,15 +1,15 @@
-//! The proof that a loaded page cannot change any more, so that waiting longer gives the same file.
+//! The proof that a loaded page stands still: it cannot change any more, so waiting gives the same file.
 //!
-//! A page stands still if all of this holds:
-//! 1. No script of it has run. Chromium counts the time that scripts take (`ScriptDuration` of
-//!    `Performance.getMetrics`); without a script there is no timer, callback or handler that could run.
-//! 2. No animation or transition was ever created, in any tree of the document (`Animation` domain).
-//! 3. It has one frame, no request in progress, no worker, no socket, and every image it has requested
-//!    is known to have one frame (`page_events`, `still_image`).
-//! 4. Its markup holds none of what changes by itself without a script (this file): SMIL, media, a
-//!    refresh, a blinking caret, an indeterminate progress bar.
+//! A page stands still if all of these conditions hold:
+//! 1. No script of it has run (`ScriptDuration` of `Performance.getMetrics` has not grown). Without a script
+//!    it has no timers, callbacks or handlers.
+//! 2. No animation or transition was created in any tree of the document (`Animation` domain).
+//! 3. It has one frame, no request in progress, no worker and no socket, and all its images are known to have
+//!    one frame (`page_events`, `still_image`).
+//! 4. Its markup has nothing that changes without a script (this file): SMIL, media, a refresh, a blinking
+//!    caret, an indeterminate progress bar.
 //!
-//! Invariant: where one of these is unknown, there is no proof.
+//! Invariant: if one of these is unknown, the page counts as one that may change.
 
 use chromiumoxide_cdp::cdp::browser_protocol::{
     page::{GetFrameTreeParams, GetResourceContentParams},
@@ -18,10 +18,10 @@ use chromiumoxide_cdp::cdp::browser_protocol::{
 use platen_shared::job::Source;
 use serde::Deserialize;
 
-use super::JobError;
+use super::job_error::JobError;
 use crate::cdp::{CdpError, Session};
 
-/// Elements that change without a script. `set` and `animate…` are those of SVG.
+/// Elements that change without a script. `animate` (as a prefix), `set` and `discard` are SVG elements.
 const CHANGING_ELEMENTS: &[&[u8]] = &[
     b"animate",
     b"set",
@@ -39,11 +39,12 @@ const CHANGING_ELEMENTS: &[&[u8]] = &[
     b"bgsound",
     b"applet",
 ];
-/// Attributes by which an element changes, or by which a tree is hidden from the checks above.
+/// Attributes that change the page: a focused field has a blinking caret, and `http-equiv` can refresh the
+/// page.
 const CHANGING_ATTRIBUTES: &[&[u8]] = &[b"autofocus", b"http-equiv"];
 
-/// Whether markup holds an element or attribute that can change the page without a script. It may find
-/// one where there is only text.
+/// Whether markup has an element or attribute that can change the page without a script. May be true for text
+/// that looks like one.
 pub(super) fn may_change(markup: &str) -> bool {
     let bytes = markup.as_bytes();
     let starts = |at: usize, name: &[u8]| {
@@ -51,7 +52,7 @@ pub(super) fn may_change(markup: &str) -> bool {
     };
     bytes.iter().enumerate().any(|(at, byte)| match byte {
         b'<' => {
-            // A prefix is how XML names an element of SVG.
+            // In XML the name of an SVG element may have a namespace prefix.
             let name = &bytes[at + 1..bytes.len().min(at + 32)];
             let local = name.iter().position(|byte| !byte.is_ascii_alphanumeric());
             let local = local.filter(|&end| name[end] == b':').map_or(at + 1, |end| at + 2 + end);
@@ -62,24 +63,24 @@ pub(super) fn may_change(markup: &str) -> bool {
     })
 }
 
-/// Counters of a page's main thread, in seconds.
+/// Metrics of a page's main thread, in seconds; NaN if Chromium does not report one.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct RendererMetrics {
-    /// CPU time that scripts of the page have taken.
+    /// CPU time of the page's scripts.
     pub(super) script: f64,
-    /// CPU time that tasks of the main thread have taken.
+    /// CPU time of all tasks.
     pub(super) tasks: f64,
-    /// When the main document began, on Chromium's monotonic clock.
+    /// Start of the main document, on Chromium's monotonic clock.
     pub(super) navigation_start: f64,
 }
 
-/// Asks for the counters. The main thread answers when it has done what it was asked before.
+/// Reads the metrics. The main thread answers after its earlier tasks.
 pub(super) async fn metrics(session: &Session) -> Result<RendererMetrics, CdpError> {
     let reply = session.start(&GetMetricsParams {})?.reply().await?;
     let metrics: Metrics<'_> = reply.parse()?;
     let value = |name| {
         let metric = metrics.metrics.iter().find(|metric| metric.name == name);
-        // One that is not there equals nothing, not even itself, so there is no proof.
+        // NaN is not equal to itself, so there is no proof without the metric.
         metric.map_or(f64::NAN, |metric| metric.value)
     };
     Ok(RendererMetrics {
@@ -89,7 +90,7 @@ pub(super) async fn metrics(session: &Session) -> Result<RendererMetrics, CdpErr
     })
 }
 
-/// Whether the markup of the page's main document is known, and holds nothing that changes by itself.
+/// Whether the markup of the main document is known and has nothing that changes without a script.
 pub(super) async fn has_still_markup(page: MainDocument<'_>, source: &Source) -> Result<bool, JobError> {
     match source {
         Source::Html(html) => Ok(!may_change(html.as_str())),
@@ -106,7 +107,7 @@ pub(super) async fn has_still_markup(page: MainDocument<'_>, source: &Source) ->
     }
 }
 
-/// What identifies the main document of a page.
+/// The main document of a page.
 #[derive(Clone, Copy)]
 pub(super) struct MainDocument<'a> {
     pub(super) session: &'a Session,
@@ -130,7 +131,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn markup_that_may_change_is_found() {
+    fn markup_that_can_change_without_a_script_is_detected() {
         for markup in [
             "<svg><animate attributeName=x></svg>",
             "<svg><animateTransform/></svg>",
