@@ -37,6 +37,7 @@ pub(crate) struct Admission(Arc<Inner>);
 struct Inner {
     slots: usize,
     state: Mutex<State>,
+    /// Slots in use.
     busy: watch::Sender<usize>,
 }
 
@@ -119,8 +120,8 @@ impl Admission {
                 let id = self.take(&mut state, account.clone());
                 return Ok(self.slot(id));
             }
-            if state.expected_wait(account, self.0.slots) > deadline.saturating_duration_since(Instant::now())
-            {
+            let time_left = deadline.saturating_duration_since(Instant::now());
+            if state.expected_wait(account, self.0.slots) > time_left {
                 return Err(Refusal::NoSlotInTime { retry_after: state.retry_after(self.0.slots) });
             }
             let (grant, granted) = oneshot::channel();

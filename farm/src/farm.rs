@@ -82,8 +82,7 @@ impl Farm {
         let launcher = Launcher::new(config, egress.clone(), Arc::clone(&metrics)).await?;
         let pool =
             Pool::start(launcher, pool_config, Arc::clone(&metrics)).await.map_err(StartError::Launch)?;
-        let begin_frame_control = pool.has_begin_frame_control();
-        tracing::info!(browsers, product = pool.product(), begin_frame_control, "farm is ready");
+        tracing::info!(browsers, "farm is ready");
         Ok(Self { inner: Arc::new(Inner { admission, pool, egress, metrics }) })
     }
 
@@ -152,7 +151,7 @@ impl Farm {
         self.inner.pool.ready() > 0 && !self.inner.admission.is_draining()
     }
 
-    /// The farm's metrics as OpenMetrics text.
+    /// The farm's metrics in the `OpenMetrics` text format.
     pub(crate) fn metrics(&self) -> String {
         self.inner.metrics.render(self.inner.admission.occupancy(), self.inner.pool.ready())
     }

@@ -160,7 +160,7 @@ impl Page {
             ..Default::default()
         })?;
         session.send(&auto_attach())?;
-        // For the proof that a page stands still, see render/stillness.rs.
+        // For the proof that a page is static, see render/static_page.rs.
         let thread_ticks = performance::EnableParams { time_domain: Some(EnableTimeDomain::ThreadTicks) };
         session.send(&thread_ticks)?;
         session.send(&animation::EnableParams {})?;

@@ -56,8 +56,10 @@ impl Pool {
         tasks.spawn(Arc::clone(&supervisor).keep_reserve());
         let pool = Self { supervisor, tasks: Mutex::new(tasks) };
         let slots = &pool.supervisor.slots;
-        let ready = slots.wait_for(|slots| slots.iter().find_map(BrowserSlot::usable).map(|_| ())).await;
-        if ready.is_some() {
+        let first = slots.wait_for(|slots| slots.iter().find_map(BrowserSlot::usable).cloned()).await;
+        if let Some(PooledBrowser { browser, .. }) = first.as_deref() {
+            let begin_frame_control = browser.has_begin_frame_control();
+            tracing::info!(product = browser.product(), begin_frame_control, "first browser is ready");
             return Ok(pool);
         }
         let failure = slots.lock().iter_mut().find_map(|slot| slot.failure.take());
@@ -92,20 +94,6 @@ impl Pool {
     /// Browsers that can take jobs, of those that always run.
     pub(crate) fn ready(&self) -> usize {
         self.supervisor.slots.ready()
-    }
-
-    /// Name and version of the browsers; empty if none runs.
-    pub(crate) fn product(&self) -> String {
-        let slots = self.supervisor.slots.lock();
-        let pooled = slots.iter().find_map(|slot| slot.pooled.as_ref());
-        pooled.map(|pooled| pooled.browser.product().to_owned()).unwrap_or_default()
-    }
-
-    /// Whether the browsers draw frames only on command.
-    pub(crate) fn has_begin_frame_control(&self) -> bool {
-        let slots = self.supervisor.slots.lock();
-        let mut browsers = slots.iter().filter_map(|slot| slot.pooled.as_ref());
-        browsers.any(|pooled| pooled.browser.has_begin_frame_control())
     }
 
     /// Ends all browsers, and completes when their processes and profiles are removed.

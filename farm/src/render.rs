@@ -12,16 +12,18 @@ mod navigation_error;
 mod page_events;
 mod page_lease;
 mod remaining_wait;
+mod renderer_metrics;
 mod rendering;
 mod reset;
 mod settle;
 mod stall;
+mod static_page;
 mod still_image;
-mod stillness;
 mod virtual_time;
 
 use std::{
     convert::Infallible,
+    pin::pin,
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -76,7 +78,7 @@ pub(crate) async fn render(
     if memory.began_over() {
         browser.recycle();
     }
-    let pass = page.proxy.admit(egress);
+    let binding = page.proxy.admit(egress);
     let foreground = (!slot.is_heavy()).then(|| browser.browser().foreground_job());
     let guarded = async {
         tokio::select! {
@@ -87,7 +89,7 @@ pub(crate) async fn render(
         }
     };
     let rendered = timeout_at(deadline, guarded).await;
-    drop(pass);
+    drop(binding);
     page.tainted |= page.proxy.is_used();
     match &rendered {
         Ok(Err(JobError::Unresponsive)) => browser.kill("a page does not respond"),
@@ -95,7 +97,7 @@ pub(crate) async fn render(
             browser.kill("it uses too much memory");
         }
         Ok(Ok(rendered)) if !page.tainted && request.reuse => {
-            lease.release(job.account.clone(), rendered.is_still);
+            lease.release(job.account.clone(), rendered.is_static);
         }
         _ => {}
     }
@@ -143,7 +145,7 @@ async fn yield_to_others(
 struct RenderedPage {
     file: Bytes,
     /// The page cannot change any more.
-    is_still: bool,
+    is_static: bool,
 }
 
 async fn run(
@@ -180,10 +182,10 @@ async fn run(
     let steps = async {
         let mut rendering =
             Rendering::new(browser.browser(), session, main_frame, frames.as_mut(), state.clone());
-        let loaded = async {
-            load::deliver(session, main_frame, &job.source, egress, &mut state).await?;
+        let loaded = pin!(async {
+            load::load(session, main_frame, &job.source, egress, &mut state).await?;
             settle::milestone(session, &mut state, job.wait_until).await
-        };
+        });
         frame_loop::while_loading(&mut rendering, loaded).await?;
         let settled = settle::settle(&mut rendering, wait).await?;
         if let Some(waiting) = settled.waiting {
@@ -193,10 +195,10 @@ async fn run(
         rendering.resume_animations()?;
         entered_virtual_time.store(rendering.is_in_virtual_time(), Ordering::Relaxed);
         let now = rendering.load_state();
-        let has_still_markup =
-            || matches!(&job.source, Source::Html(html) if !stillness::may_change(html.as_str()));
-        let is_still = !settled.script_ran && !now.may_change && now.requests == 0 && has_still_markup();
-        Ok(RenderedPage { file, is_still })
+        let has_static_markup =
+            || matches!(&job.source, Source::Html(html) if !static_page::may_change(html.as_str()));
+        let is_static = !settled.script_ran && !now.may_change && now.requests == 0 && has_static_markup();
+        Ok(RenderedPage { file, is_static })
     };
     let done = tokio::select! {
         // Polled first, because its error is the cause if a step fails as well.

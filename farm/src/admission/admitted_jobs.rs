@@ -1,8 +1,8 @@
 //! The jobs that have slots, and which account may get the next one.
 //!
 //! - Each long job allows one more job to run, up to twice the number of slots.
-//! - For five minutes after a long job, the jobs of its account are expected to be long. The long and
-//!   expected long jobs of all accounts together hold at most the number of slots.
+//! - For five minutes after a long job, the jobs of its account are expected to be long. They start only
+//!   while fewer jobs are long or expected to be than the number of slots.
 //! - While other accounts wait, an account gets at most half of the slots.
 //! - For five minutes after a heavy job, the jobs of its account are expected to be heavy.
 

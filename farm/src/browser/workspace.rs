@@ -74,11 +74,9 @@ fn sweep(parent: &Path) {
         if has_prefix && is_own && is_abandoned(&entry.path()) {
             let path = entry.path();
             match fs::remove_dir_all(&path) {
-                Ok(()) => {
-                    tracing::info!(path = %path.display(), "removed the browser profiles of a killed farm")
-                }
+                Ok(()) => tracing::info!(path = %path.display(), "removed profiles of a killed farm"),
                 Err(error) => {
-                    tracing::warn!(path = %path.display(), %error, "cannot remove the browser profiles of a killed farm");
+                    tracing::warn!(path = %path.display(), %error, "cannot remove profiles of a killed farm");
                 }
             }
         }

@@ -136,12 +136,13 @@ impl PooledBrowser {
         debug_assert!(!status.leased, "one job a browser");
         status.leased = true;
         status.jobs += 1;
-        if status.jobs == self.config.recycle_after {
-            status.state = State::Recycling;
-            self.recycling.notify_one();
-        }
+        let is_last = status.jobs == self.config.recycle_after;
         drop(status);
-        BrowserLease(Arc::clone(self))
+        let lease = BrowserLease(Arc::clone(self));
+        if is_last {
+            lease.recycle();
+        }
+        lease
     }
 
     /// Completes when it is to be replaced.

@@ -10,7 +10,7 @@ use crate::error::LaunchError;
 /// The slots: first those that always have a browser, then those whose browser is started on demand.
 #[derive(Debug)]
 pub(super) struct Slots {
-    slots: Mutex<Vec<BrowserSlot>>,
+    inner: Mutex<Vec<BrowserSlot>>,
     /// Slots that always have a browser.
     permanent: usize,
     /// Notified when a slot has changed or a lease has ended.
@@ -42,14 +42,14 @@ impl Slots {
     /// `permanent` slots that always have a browser, and as many whose browser is started on demand.
     pub(super) fn new(permanent: usize) -> Self {
         Self {
-            slots: Mutex::new((0..2 * permanent).map(|_| BrowserSlot::default()).collect()),
+            inner: Mutex::new((0..2 * permanent).map(|_| BrowserSlot::default()).collect()),
             permanent,
             changes: watch::Sender::new(()),
         }
     }
 
     pub(super) fn lock(&self) -> MutexGuard<'_, Vec<BrowserSlot>> {
-        self.slots.lock().unwrap_or_else(PoisonError::into_inner)
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Changes a slot and notifies the tasks that wait for a change.

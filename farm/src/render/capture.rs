@@ -88,6 +88,7 @@ async fn image(
     if !fits(width, height, viewport.device_scale_factor, format) {
         return Err(JobError::Refused(Refusal::PageTooLarge));
     }
+    let quality = (format != ImageFormat::Png).then_some(QUALITY);
     // A begin-frame screenshot ignores the device scale factor and shows only the viewport.
     #[expect(clippy::float_cmp, reason = "1 is exact")]
     let by_frame = !full_page && viewport.device_scale_factor.get() == 1.0;
@@ -97,7 +98,7 @@ async fn image(
         rendering.wait_for_page(session.call(&EvaluateParams::new("0"))).await?;
         let shot = ScreenshotParams {
             format: Some(frame_encoding(format)),
-            quality: (format != ImageFormat::Png).then_some(QUALITY),
+            quality,
             optimize_for_speed: Some(OPTIMIZE_FOR_SPEED),
         };
         return screenshot_frame(rendering, shot).await;
@@ -107,12 +108,10 @@ async fn image(
     }
     let mut capture = CaptureScreenshotParams {
         format: Some(encoding(format)),
+        quality,
         optimize_for_speed: Some(OPTIMIZE_FOR_SPEED),
         ..Default::default()
     };
-    if format != ImageFormat::Png {
-        capture.quality = Some(QUALITY);
-    }
     // Chromium does not answer if the width or height is less than one device pixel.
     let one_pixel = 1.0 / viewport.device_scale_factor.get();
     let (width, height) = (f64::from(width), f64::from(height));

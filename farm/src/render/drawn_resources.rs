@@ -8,14 +8,14 @@ use std::time::Duration;
 use tokio::time::{Instant, timeout_at};
 
 use super::{
-    job_error::JobError, load::reach, rendering::Rendering, stillness, virtual_time::VirtualTimeDriver,
+    job_error::JobError, load::reach, renderer_metrics, rendering::Rendering, virtual_time::VirtualTimeDriver,
 };
 use crate::begin_frames::{FRAME_INTERVAL_MS, FrameTime};
 
 /// How long resources are waited for. After the same time a browser shows text in a fallback font
 /// (<https://drafts.csswg.org/css-fonts/#font-display-desc>).
 const TIMEOUT: Duration = Duration::from_secs(3);
-/// Frames that are run after resources were loaded; each may make the page request more.
+/// Frames that are run after resources have loaded; each may make the page request more.
 const MAX_FRAMES: u32 = 3;
 
 /// Waits for the resources that are loading now, except those that [`Rendering::give_up_drawn`] gave up.
@@ -24,7 +24,7 @@ pub(super) async fn wait(rendering: &mut Rendering<'_>) {
 }
 
 /// Waits for the resources that are loading now and for those that the page requests in the frames after
-/// that. The page has had a frame with the loaded resources afterwards.
+/// that. Afterwards the page has had a frame with the loaded resources.
 pub(super) async fn settle(rendering: &mut Rendering<'_>) -> Result<(), JobError> {
     let until = Instant::now() + TIMEOUT;
     for _ in 0..MAX_FRAMES {
@@ -44,7 +44,7 @@ pub(super) async fn settle(rendering: &mut Rendering<'_>) -> Result<(), JobError
         if rendering.has_begin_frame_control() {
             rendering.frame(FrameTime::Same, true).await?;
         }
-        stillness::metrics(rendering.session).await?;
+        renderer_metrics::read(rendering.session).await?;
     }
     Ok(())
 }

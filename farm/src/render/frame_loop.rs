@@ -3,11 +3,15 @@
 //! Invariant: during a step the page has frames, so its animation callbacks, observers, transitions and lazy
 //! images progress. A browser without begin-frame control draws them itself.
 
-use std::{future::Future, time::Duration};
+use std::{
+    future::Future,
+    pin::{Pin, pin},
+    time::Duration,
+};
 
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 
-use super::{job_error::JobError, rendering::Rendering, stillness, virtual_time::VirtualTimeDriver};
+use super::{job_error::JobError, renderer_metrics, rendering::Rendering, virtual_time::VirtualTimeDriver};
 use crate::{
     begin_frames::{FRAME_DURATION, FRAME_INTERVAL_MS, FrameTime},
     cdp::CdpError,
@@ -33,20 +37,20 @@ pub(super) async fn while_loading<T>(
     if !rendering.has_begin_frame_control() {
         return step.await;
     }
-    let begun = Instant::now();
+    let started = Instant::now();
     let frames = async {
         loop {
             sleep(FRAME_DURATION).await;
             let requests = rendering.load_state().requests > 0;
             let frameless = if requests { FRAMELESS_LOAD_TIMEOUT } else { MAX_FRAMELESS_LOAD_TIMEOUT };
-            if begun.elapsed() >= frameless
+            if started.elapsed() >= frameless
                 && let Err(error) = rendering.frame(FrameTime::Now, true).await
             {
                 return error;
             }
         }
     };
-    race(step, frames).await
+    race(pin!(step), pin!(frames)).await
 }
 
 /// Waits for `step`, which needs frames and time of the page. It gets them after
@@ -58,18 +62,18 @@ pub(super) async fn while_waiting<T>(
     if !rendering.has_begin_frame_control() {
         return Ok(step.await?);
     }
-    tokio::pin!(step);
+    let mut step = pin!(step);
     let frameless = async {
         sleep(FRAMELESS_STEP_TIMEOUT).await;
         // The main thread answers after its present task.
-        let _ = rendering.wait_for_page(stillness::metrics(rendering.session)).await;
+        let _ = rendering.wait_for_page(renderer_metrics::read(rendering.session)).await;
     };
     tokio::select! {
         biased;
         done = &mut step => return Ok(done?),
         () = frameless => {}
     }
-    let step = async { Ok(step.await?) };
+    let step = pin!(async { Ok(step.await?) });
     if rendering.is_in_virtual_time() {
         let mut driver = VirtualTimeDriver::start(rendering).await?;
         let frames = async {
@@ -79,7 +83,7 @@ pub(super) async fn while_waiting<T>(
                 }
             }
         };
-        return race(step, frames).await;
+        return race(step, pin!(frames)).await;
     }
     let frames = async {
         let mut next = Instant::now() + FRAME_DURATION;
@@ -91,7 +95,7 @@ pub(super) async fn while_waiting<T>(
             next = Instant::now().max(next) + FRAME_DURATION;
         }
     };
-    race(step, frames).await
+    race(step, pin!(frames)).await
 }
 
 /// Draws frames with an unchanged frame time until `capture` is done.
@@ -102,7 +106,7 @@ pub(super) async fn while_capturing<T>(
     if !rendering.has_begin_frame_control() {
         return Ok(capture.await?);
     }
-    tokio::pin!(capture);
+    let mut capture = pin!(capture);
     for _ in 0..MAX_TIMELESS_FRAMES {
         tokio::select! {
             biased;
@@ -120,8 +124,8 @@ pub(super) async fn while_capturing<T>(
 
 /// Waits for `step` while `frames` runs; `frames` completes only with an error.
 async fn race<T>(
-    step: impl Future<Output = Result<T, JobError>>,
-    frames: impl Future<Output = JobError>,
+    step: Pin<&mut impl Future<Output = Result<T, JobError>>>,
+    frames: Pin<&mut impl Future<Output = JobError>>,
 ) -> Result<T, JobError> {
     tokio::select! {
         biased;

@@ -1,7 +1,7 @@
 //! Loading the job's page.
 //!
 //! Invariant: the viewport is set before the page is loaded, so its first script reads the right size. The
-//! time origin of the job's document (`performance.timeOrigin`) is in the job.
+//! time origin of the job's document (`performance.timeOrigin`) is within the job.
 
 use chromiumoxide_cdp::cdp::browser_protocol::{
     emulation::{ScreenOrientation, ScreenOrientationType, SetDeviceMetricsOverrideParams},
@@ -15,8 +15,8 @@ use super::{
     job_error::JobError,
     load_state::LoadState,
     navigation_error::navigation_refusal,
+    renderer_metrics::{self, RendererMetrics},
     reset,
-    stillness::{self, RendererMetrics},
 };
 use crate::{
     cdp::Session,
@@ -25,14 +25,14 @@ use crate::{
 };
 
 /// Sets the viewport and, for markup, navigates to a new empty document; a URL has its own document. Returns
-/// the page's counters before the job. An empty page answers immediately unless its browser hangs.
+/// the page's metrics before the job. An empty page answers immediately unless its browser hangs.
 pub(super) async fn prepare(page: &mut Page, job: &RenderJob) -> Result<RendererMetrics, JobError> {
     let prepared = async {
         let set = page.session.start(&device_metrics(&job.viewport))?;
         if matches!(job.source, Source::Html(_)) && !reset::navigate_to_empty(page).await? {
             return Err(JobError::NoPage);
         }
-        let before = stillness::metrics(&page.session).await?;
+        let before = renderer_metrics::read(&page.session).await?;
         set.await?;
         Ok(before)
     };
@@ -57,7 +57,7 @@ fn device_metrics(viewport: &Viewport) -> SetDeviceMetricsOverrideParams {
 }
 
 /// Loads the page and returns when its document has started to load.
-pub(super) async fn deliver(
+pub(super) async fn load(
     session: &Session,
     main_frame: &str,
     source: &Source,

@@ -59,14 +59,14 @@ impl PageLease {
     }
 
     /// Ends the lease of a page that may be reused: if it is worth keeping for the account's next job, the
-    /// page is reset in the background. `is_still` says that the page cannot change any more.
-    pub(super) fn release(mut self, account: AccountId, is_still: bool) {
+    /// page is reset in the background. `is_static` says that the page cannot change any more.
+    pub(super) fn release(mut self, account: AccountId, is_static: bool) {
         let Some(mut held) = self.held.take_if(|held| held.browser.is_worth_keeping(&account, &held.page))
         else {
             return;
         };
         self.runtime.spawn(async move {
-            let resetting = reset::reset(&mut held.page, held.browser.browser(), is_still);
+            let resetting = reset::reset(&mut held.page, held.browser.browser(), is_static);
             if matches!(timeout(RESET_TIMEOUT, resetting).await, Ok(Ok(true))) {
                 held.browser.keep(account, held.page).await;
                 held.browser.refill();

@@ -49,13 +49,13 @@ impl RemainingWait {
         interval_ms.min(if self.is_idle() { self.fixed_ms } else { self.idle_ms })
     }
 
-    /// How long a request may stop the page's clock: without limit while the network is awaited to be idle,
-    /// and no longer than the fixed time afterwards, because a request may never end.
+    /// How long a request may stop the page's clock: without limit until the network is idle, and at most the
+    /// fixed time afterwards, because a request may never end.
     pub(super) fn request_timeout_ms(&self) -> f64 {
         if self.is_idle() { self.fixed_ms } else { f64::INFINITY }
     }
 
-    /// Ignores requests until `since`, which were waited for otherwise.
+    /// Ignores requests that started or ended until `since`, because the job has already waited for them.
     pub(super) fn ignore_requests_until(&mut self, since: Instant) {
         self.since = since;
     }

@@ -203,14 +203,9 @@ impl<'a> Rendering<'a> {
             return Ok(Some(world));
         }
         let world = CreateIsolatedWorldParams::new(self.main_frame.to_owned());
-        match self.wait_for_page(self.session.call(&world)).await {
-            Ok(world) => {
-                self.world = Some((document, world.execution_context_id));
-                Ok(Some(world.execution_context_id))
-            }
-            Err(JobError::Cdp(CdpError::Refused { .. })) => Ok(None),
-            Err(error) => Err(error),
-        }
+        let created = unless_refused(self.wait_for_page(self.session.call(&world)).await)?;
+        self.world = created.map(|created| (document, created.execution_context_id));
+        Ok(self.world.map(|(_, world)| world))
     }
 
     /// Runs a script in an isolated world and returns its value; `None` if it has no value or the document is
@@ -219,11 +214,17 @@ impl<'a> Rendering<'a> {
         let Some(world) = self.isolated_world().await? else { return Ok(None) };
         let mut evaluate = EvaluateParams::new(script);
         evaluate.context_id = Some(world);
-        match self.wait_for_page(self.session.call(&evaluate)).await {
-            Ok(answer) => Ok(answer.result.value),
-            Err(JobError::Cdp(CdpError::Refused { .. })) => Ok(None),
-            Err(error) => Err(error),
-        }
+        let evaluated = unless_refused(self.wait_for_page(self.session.call(&evaluate)).await)?;
+        Ok(evaluated.and_then(|evaluated| evaluated.result.value))
+    }
+}
+
+/// `None` if Chromium refused the command, because the document is gone.
+fn unless_refused<T>(answer: Result<T, JobError>) -> Result<Option<T>, JobError> {
+    match answer {
+        Ok(answer) => Ok(Some(answer)),
+        Err(JobError::Cdp(CdpError::Refused { .. })) => Ok(None),
+        Err(error) => Err(error),
     }
 }
 

@@ -1,6 +1,6 @@
 //! Resetting a page for another job of the same account.
 //!
-//! A page that can still change is navigated to an empty document. A page that stands still stays as it is,
+//! A page that can still change is navigated to an empty document. A static page stays as it is,
 //! because the next job navigates it to a new empty document anyway.
 //!
 //! Invariant: a page that was reset has loaded no origin and has had no worker and no virtual time, and its
@@ -34,8 +34,8 @@ const MAX_HEAP_BYTES: f64 = 64.0 * 1024.0 * 1024.0;
 /// stays at 31 MiB, and the cost is not measurable.
 const COLLECT_INTERVAL_JOBS: u32 = 20;
 
-/// Resets a page; false if it must not be reused. `is_still` says that the page cannot change any more.
-pub(super) async fn reset(page: &mut Page, browser: &Browser, is_still: bool) -> Result<bool, JobError> {
+/// Resets a page; false if it must not be reused. `is_static` says that the page cannot change any more.
+pub(super) async fn reset(page: &mut Page, browser: &Browser, is_static: bool) -> Result<bool, JobError> {
     if let Some(frames) = &mut page.frames {
         frames.finish().await?;
     }
@@ -43,7 +43,7 @@ pub(super) async fn reset(page: &mut Page, browser: &Browser, is_still: bool) ->
         return Ok(false);
     }
     let collect = page.jobs.is_multiple_of(COLLECT_INTERVAL_JOBS);
-    if (collect || !is_still) && !navigate_to_empty(page).await? {
+    if (collect || !is_static) && !navigate_to_empty(page).await? {
         return Ok(false);
     }
     let session = &page.session;
@@ -51,7 +51,7 @@ pub(super) async fn reset(page: &mut Page, browser: &Browser, is_still: bool) ->
         session.send(&CollectGarbageParams {})?;
     }
     let heap = session.start(&GetHeapUsageParams {})?;
-    if !is_still {
+    if !is_static {
         if page.window_bounds(browser).await? != page.window {
             return Ok(false);
         }
@@ -77,13 +77,13 @@ pub(super) async fn navigate_to_empty(page: &mut Page) -> Result<bool, JobError>
     let mut navigating = page.session.start(&navigate)?;
     let (mut loaded, mut expected) = (HashSet::new(), None);
     loop {
-        if expected.as_ref().is_some_and(|loader| loaded.contains(loader)) {
+        if expected.as_ref().is_some_and(|id| loaded.contains(id)) {
             return Ok(true);
         }
         tokio::select! {
             answer = &mut navigating, if expected.is_none() => {
-                let Some(loader) = answer?.loader_id else { return Ok(false) };
-                expected = Some(loader.inner().clone());
+                let Some(id) = answer?.loader_id else { return Ok(false) };
+                expected = Some(id.inner().clone());
             }
             event = page.events.next() => {
                 let event = event.ok_or(JobError::Cdp(CdpError::PageGone))?;

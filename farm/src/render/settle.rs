@@ -1,7 +1,7 @@
 //! Waiting for the milestone of the job, and then for its time.
 //!
 //! Real time passes until the page's main thread is idle and no request is in progress. The rest of the wait
-//! is skipped if the page is proven to stand still (`stillness`), and passes in virtual time otherwise. A
+//! is skipped if the page is proven to be static (`static_page`), and passes in virtual time otherwise. A
 //! page with a worker or a socket, which virtual time does not control, waits in real time.
 
 use std::time::Duration;
@@ -23,8 +23,9 @@ use super::{
     load::reach,
     load_state::LoadState,
     remaining_wait::RemainingWait,
+    renderer_metrics::{self, RendererMetrics},
     rendering::Rendering,
-    stillness::{self, MainDocument, RendererMetrics},
+    static_page::{self, MainDocument},
     virtual_time::VirtualTimeDriver,
 };
 use crate::{
@@ -124,8 +125,8 @@ pub(super) async fn milestone(
     }
 }
 
-/// Waits until the network is idle, if that is the milestone, and then for the job's time. The page has had
-/// its animation-frame, resize and intersection callbacks afterwards.
+/// Waits until the network is idle, if that is the milestone, and then for the job's time. Afterwards the
+/// page has had its animation-frame, resize and intersection callbacks.
 pub(super) async fn settle(
     rendering: &mut Rendering<'_>,
     wait: WaitOptions<'_>,
@@ -154,7 +155,7 @@ async fn pass_wait(rendering: &mut Rendering<'_>, wait: WaitOptions<'_>) -> Resu
         pass_real_time(rendering, &mut left, Clock::Real).await?;
         return Ok(Settled { waiting: (!wait.is_empty()).then_some(Waiting::RealTime), script_ran });
     }
-    let loaded = stillness::metrics(rendering.session).await?;
+    let loaded = renderer_metrics::read(rendering.session).await?;
     let script_ran = has_run(before, loaded);
     rendering.count_frames_from(loaded.navigation_start * 1_000.0);
     if wait.is_empty() {
@@ -173,7 +174,7 @@ async fn pass_wait(rendering: &mut Rendering<'_>, wait: WaitOptions<'_>) -> Resu
         if left.is_over() {
             return Ok(Settled { waiting: Some(Waiting::RealTime), script_ran });
         }
-        if is_still(rendering, wait).await? && (!needs_frame || stays_still(rendering, before).await?) {
+        if is_static(rendering, wait).await? && (!needs_frame || stays_static(rendering, before).await?) {
             return Ok(Settled { waiting: Some(Waiting::Skipped), script_ran });
         }
     }
@@ -216,7 +217,7 @@ pub(super) struct Settled {
 }
 
 async fn has_script_run(rendering: &Rendering<'_>, before: RendererMetrics) -> Result<bool, JobError> {
-    Ok(has_run(before, stillness::metrics(rendering.session).await?))
+    Ok(has_run(before, renderer_metrics::read(rendering.session).await?))
 }
 
 #[expect(clippy::float_cmp, reason = "a counter that has not changed is the same number")]
@@ -228,23 +229,23 @@ fn has_run(before: RendererMetrics, now: RendererMetrics) -> bool {
 async fn run_callbacks(rendering: &mut Rendering<'_>) -> Result<(), JobError> {
     rendering.frame(FrameTime::Now, true).await?;
     // Intersection callbacks run in separate tasks after the frame.
-    stillness::metrics(rendering.session).await?;
+    renderer_metrics::read(rendering.session).await?;
     Ok(())
 }
 
-/// Whether the page is proven to stand still.
-async fn is_still(rendering: &Rendering<'_>, wait: WaitOptions<'_>) -> Result<bool, JobError> {
+/// Whether the page is proven to be static.
+async fn is_static(rendering: &Rendering<'_>, wait: WaitOptions<'_>) -> Result<bool, JobError> {
     if has_script_run(rendering, wait.before).await? || rendering.load_state().may_change {
         return Ok(false);
     }
     let document = MainDocument { session: rendering.session, main_frame: rendering.main_frame };
-    let has_still_markup = stillness::has_still_markup(document, wait.source).await?;
+    let has_static_markup = static_page::has_static_markup(document, wait.source).await?;
     let state = rendering.load_state();
-    Ok(has_still_markup && !state.may_change && !state.is_requesting(Instant::now()))
+    Ok(has_static_markup && !state.may_change && !state.is_requesting(Instant::now()))
 }
 
-/// Whether a page that stands still does so after its first frame as well, which starts to load lazy images.
-async fn stays_still(rendering: &mut Rendering<'_>, before: RendererMetrics) -> Result<bool, JobError> {
+/// Whether a page that was static is still so after its first frame, which starts to load lazy images.
+async fn stays_static(rendering: &mut Rendering<'_>, before: RendererMetrics) -> Result<bool, JobError> {
     run_callbacks(rendering).await?;
     let script_ran = has_script_run(rendering, before).await?;
     let state = rendering.load_state();
@@ -260,7 +261,7 @@ async fn stays_still(rendering: &mut Rendering<'_>, before: RendererMetrics) -> 
 async fn until_idle(rendering: &mut Rendering<'_>, left: &mut RemainingWait) -> Result<bool, JobError> {
     let mut passed_ms = 0.0;
     while !left.is_over() && passed_ms < MAX_BUSY_MS {
-        let tasks = stillness::metrics(rendering.session).await?.tasks;
+        let tasks = renderer_metrics::read(rendering.session).await?.tasks;
         let mut sample_ms = 0.0;
         for frame in 1..=FRAMES_PER_SAMPLE {
             let step_ms = left.until_frame(FRAME_INTERVAL_MS);
@@ -276,7 +277,7 @@ async fn until_idle(rendering: &mut Rendering<'_>, left: &mut RemainingWait) -> 
             }
         }
         passed_ms += sample_ms;
-        let busy = stillness::metrics(rendering.session).await?.tasks - tasks;
+        let busy = renderer_metrics::read(rendering.session).await?.tasks - tasks;
         if busy < sample_ms / 1_000.0 * MAX_IDLE_SHARE {
             break;
         }
@@ -303,7 +304,7 @@ async fn pass_real_time(
             rendering.frame(FrameTime::Now, true).await?;
         } else {
             // Waits for the page's main thread.
-            stillness::metrics(rendering.session).await?;
+            renderer_metrics::read(rendering.session).await?;
         }
         let now = Instant::now();
         let passed_ms = (now - at).as_secs_f64() * 1_000.0;

@@ -73,7 +73,7 @@ fn base64_decoded(mut text: Vec<u8>) -> Option<Vec<u8>> {
     FORGIVING.decode(text).ok()
 }
 
-/// The number of frames of a GIF: its image descriptors (section 20 of the GIF89a specification). `None` if
+/// The number of frames of a GIF: its image descriptors (section 20 of its specification). `None` if
 /// it is truncated or invalid.
 fn gif_frames(bytes: &[u8]) -> Option<u32> {
     let color_table = |flags: u8| if flags & 0x80 == 0 { 0 } else { 3 << ((flags & 7) + 1) };

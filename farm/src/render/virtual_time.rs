@@ -12,7 +12,7 @@ use chromiumoxide_cdp::cdp::browser_protocol::emulation::{SetVirtualTimePolicyPa
 use tokio::time::{Instant, timeout};
 
 use super::{
-    job_error::JobError, load_state::LoadState, rendering::Rendering, stall::CHECK_INTERVAL, stillness,
+    job_error::JobError, load_state::LoadState, renderer_metrics, rendering::Rendering, stall::CHECK_INTERVAL,
 };
 use crate::begin_frames::{FRAME_INTERVAL_MS, FrameTime};
 
@@ -111,9 +111,9 @@ impl<'r, 'a> VirtualTimeDriver<'r, 'a> {
     /// # Errors
     /// [`JobError::NeedsRealTime`] if the page stalls for another reason.
     async fn expired(&mut self, grant: u64, request_timeout_ms: f64) -> Result<bool, JobError> {
-        let begun = Instant::now();
+        let started = Instant::now();
         let mut stall = self.rendering.stall_meter();
-        let mut checked = begun;
+        let mut checked = started;
         while self.load_state().budget_expired <= grant {
             let changed = self.rendering.state.changed();
             let overdue = match timeout(CHECK_INTERVAL, changed).await {
@@ -131,7 +131,7 @@ impl<'r, 'a> VirtualTimeDriver<'r, 'a> {
             }
             // Requests stop the page's clock, and take real time.
             stall.reset();
-            if begun.elapsed().as_secs_f64() * 1_000.0 >= request_timeout_ms.max(FRAME_INTERVAL_MS) {
+            if started.elapsed().as_secs_f64() * 1_000.0 >= request_timeout_ms.max(FRAME_INTERVAL_MS) {
                 return Ok(false);
             }
             if checked.elapsed() >= MAIN_THREAD_INTERVAL {
@@ -144,7 +144,7 @@ impl<'r, 'a> VirtualTimeDriver<'r, 'a> {
 
     /// Fails if the page's main thread stalls, which would delay its requests.
     async fn check_main_thread(&self) -> Result<(), JobError> {
-        self.rendering.wait_for_page(stillness::metrics(self.rendering.session)).await.map(drop)
+        self.rendering.wait_for_page(renderer_metrics::read(self.rendering.session)).await.map(drop)
     }
 
     /// Whether the page has requested an animation frame since the previous call.

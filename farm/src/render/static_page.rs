@@ -1,6 +1,6 @@
-//! The proof that a loaded page stands still: it cannot change any more, so waiting gives the same file.
+//! The proof that a loaded page is static: it cannot change any more, so waiting gives the same file.
 //!
-//! A page stands still if all of these conditions hold:
+//! A page is static if all of these conditions hold:
 //! 1. No script of it has run (`ScriptDuration` of `Performance.getMetrics` has not grown). Without a script
 //!    it has no timers, callbacks or handlers.
 //! 2. No animation or transition was created in any tree of the document (`Animation` domain).
@@ -11,12 +11,8 @@
 //!
 //! Invariant: if one of these is unknown, the page counts as one that may change.
 
-use chromiumoxide_cdp::cdp::browser_protocol::{
-    page::{GetFrameTreeParams, GetResourceContentParams},
-    performance::GetMetricsParams,
-};
+use chromiumoxide_cdp::cdp::browser_protocol::page::{GetFrameTreeParams, GetResourceContentParams};
 use platen_shared::job::Source;
-use serde::Deserialize;
 
 use super::job_error::JobError;
 use crate::cdp::{CdpError, Session};
@@ -63,35 +59,8 @@ pub(super) fn may_change(markup: &str) -> bool {
     })
 }
 
-/// Metrics of a page's main thread, in seconds; NaN if Chromium does not report one.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct RendererMetrics {
-    /// CPU time of the page's scripts.
-    pub(super) script: f64,
-    /// CPU time of all tasks.
-    pub(super) tasks: f64,
-    /// Start of the main document, on Chromium's monotonic clock.
-    pub(super) navigation_start: f64,
-}
-
-/// Reads the metrics. The main thread answers after its earlier tasks.
-pub(super) async fn metrics(session: &Session) -> Result<RendererMetrics, CdpError> {
-    let reply = session.start(&GetMetricsParams {})?.reply().await?;
-    let metrics: Metrics<'_> = reply.parse()?;
-    let value = |name| {
-        let metric = metrics.metrics.iter().find(|metric| metric.name == name);
-        // NaN is not equal to itself, so there is no proof without the metric.
-        metric.map_or(f64::NAN, |metric| metric.value)
-    };
-    Ok(RendererMetrics {
-        script: value("ScriptDuration"),
-        tasks: value("TaskDuration"),
-        navigation_start: value("NavigationStart"),
-    })
-}
-
 /// Whether the markup of the main document is known and has nothing that changes without a script.
-pub(super) async fn has_still_markup(page: MainDocument<'_>, source: &Source) -> Result<bool, JobError> {
+pub(super) async fn has_static_markup(page: MainDocument<'_>, source: &Source) -> Result<bool, JobError> {
     match source {
         Source::Html(html) => Ok(!may_change(html.as_str())),
         Source::Url(_) => {
@@ -112,18 +81,6 @@ pub(super) async fn has_still_markup(page: MainDocument<'_>, source: &Source) ->
 pub(super) struct MainDocument<'a> {
     pub(super) session: &'a Session,
     pub(super) main_frame: &'a str,
-}
-
-#[derive(Deserialize)]
-struct Metrics<'a> {
-    #[serde(borrow)]
-    metrics: Vec<Metric<'a>>,
-}
-
-#[derive(Deserialize)]
-struct Metric<'a> {
-    name: &'a str,
-    value: f64,
 }
 
 #[cfg(test)]
