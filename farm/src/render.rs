@@ -51,13 +51,13 @@ use crate::{
 };
 
 /// A job that runs longer than this is long: another browser may be started for jobs that wait.
-const MIN_LONG_JOB: Duration = Duration::from_secs(2);
+const MIN_LONG_JOB_TIME: Duration = Duration::from_secs(2);
 /// A job is in the foreground for this long after its start; most jobs end before that. Afterwards the CPU
 /// time of its browser is measured at this interval.
 const USAGE_INTERVAL: Duration = Duration::from_millis(500);
 /// A job whose browser takes this much CPU time within [`USAGE_INTERVAL`] is heavy: its browser is in the
 /// background while other jobs run.
-const MIN_HEAVY_CPU: Duration = Duration::from_millis(150);
+const MIN_HEAVY_CPU_TIME: Duration = Duration::from_millis(150);
 
 /// Renders a job in a leased browser. The slot is held until the page is reset or closed.
 pub(crate) async fn render(
@@ -112,7 +112,7 @@ async fn yield_to_others(
     foreground: Option<ForegroundJob>,
 ) -> Infallible {
     let long = async {
-        sleep(MIN_LONG_JOB).await;
+        sleep(MIN_LONG_JOB_TIME).await;
         slot.mark_long();
     };
     let heavy = async {
@@ -122,7 +122,7 @@ async fn yield_to_others(
         loop {
             sleep(USAGE_INTERVAL).await;
             let before = std::mem::replace(&mut cpu, browser.browser().cpu_time());
-            if cpu.saturating_sub(before) >= MIN_HEAVY_CPU {
+            if cpu.saturating_sub(before) >= MIN_HEAVY_CPU_TIME {
                 return slot.mark_heavy();
             }
         }

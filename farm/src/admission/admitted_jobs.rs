@@ -34,17 +34,11 @@ struct LatestJobs {
 }
 
 impl LatestJobs {
-    fn had_long(&self) -> bool {
-        self.long.is_some_and(is_recent)
+    /// The kinds of the account's recent jobs, which its next ones are expected to have.
+    fn recent(&self) -> JobKind {
+        let is_recent = |ended: Instant| ended.elapsed() < EXPECTATION_TIMEOUT;
+        JobKind { long: self.long.is_some_and(is_recent), heavy: self.heavy.is_some_and(is_recent) }
     }
-
-    fn had_heavy(&self) -> bool {
-        self.heavy.is_some_and(is_recent)
-    }
-}
-
-fn is_recent(ended: Instant) -> bool {
-    ended.elapsed() < EXPECTATION_TIMEOUT
 }
 
 #[derive(Debug)]
@@ -57,7 +51,7 @@ struct AdmittedJob {
     observed: JobKind,
 }
 
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct JobKind {
     /// The job runs for a long time.
     long: bool,
@@ -104,28 +98,19 @@ impl AdmittedJobs {
         let share = (self.slots / 2).max(1);
         self.jobs.len() < self.slots + long.min(self.slots)
             && !(others_wait && of_account >= share)
-            && !(long >= self.slots && self.is_long_account(account))
+            && !(long >= self.slots && self.expected(account).long)
     }
 
-    fn latest(&self, account: &AccountId) -> LatestJobs {
-        self.accounts.get(account).copied().unwrap_or_default()
-    }
-
-    fn is_long_account(&self, account: &AccountId) -> bool {
-        self.latest(account).had_long()
+    fn expected(&self, account: &AccountId) -> JobKind {
+        self.accounts.get(account).map(LatestJobs::recent).unwrap_or_default()
     }
 
     /// Starts a job and returns its id.
     pub(super) fn start(&mut self, account: AccountId) -> u64 {
         let id = self.next_id;
         self.next_id += 1;
-        let latest = self.latest(&account);
-        let job = AdmittedJob {
-            account,
-            since: Instant::now(),
-            expected: JobKind { long: latest.had_long(), heavy: latest.had_heavy() },
-            observed: JobKind::default(),
-        };
+        let expected = self.expected(&account);
+        let job = AdmittedJob { account, since: Instant::now(), expected, observed: JobKind::default() };
         self.jobs.insert(id, job);
         id
     }
@@ -136,7 +121,7 @@ impl AdmittedJobs {
         // A short job does not end the expectation, because an account may alternate between kinds of jobs.
         if ended.observed.long || ended.observed.heavy {
             if self.accounts.len() >= MAX_ACCOUNTS {
-                self.accounts.retain(|_, jobs| jobs.had_long() || jobs.had_heavy());
+                self.accounts.retain(|_, latest| latest.recent() != JobKind::default());
             }
             if self.accounts.len() < MAX_ACCOUNTS || self.accounts.contains_key(&ended.account) {
                 let latest = self.accounts.entry(ended.account).or_default();
@@ -169,14 +154,14 @@ mod tests {
         (0..MAX_ACCOUNTS).for_each(|number| run_long(&mut jobs, &account(number)));
         let newcomer = account(MAX_ACCOUNTS);
         run_long(&mut jobs, &newcomer);
-        assert!(!jobs.is_long_account(&newcomer), "all entries are taken");
+        assert!(!jobs.expected(&newcomer).long, "all entries are taken");
         tokio::time::advance(EXPECTATION_TIMEOUT / 2).await;
         // An account with another long job stays, and the others expire.
         run_long(&mut jobs, &account(0));
         tokio::time::advance(EXPECTATION_TIMEOUT / 2).await;
         run_long(&mut jobs, &newcomer);
-        assert!(jobs.is_long_account(&newcomer) && jobs.is_long_account(&account(0)));
-        assert!(!jobs.is_long_account(&account(1)));
+        assert!(jobs.expected(&newcomer).long && jobs.expected(&account(0)).long);
+        assert!(!jobs.expected(&account(1)).long);
         assert_eq!(jobs.accounts.len(), 2);
     }
 
@@ -186,7 +171,7 @@ mod tests {
         let id = jobs.start(account(0));
         jobs.mark_heavy(id);
         jobs.end(id).unwrap();
-        assert!(!jobs.is_long_account(&account(0)));
+        assert!(!jobs.expected(&account(0)).long);
         let next = jobs.start(account(0));
         assert!(jobs.is_heavy(next));
     }
@@ -202,7 +187,7 @@ mod tests {
         assert!(jobs.is_heavy(second));
         jobs.end(second).unwrap();
         let third = jobs.start(account(0));
-        assert!(jobs.is_heavy(third) && jobs.is_long_account(&account(0)));
+        assert!(jobs.is_heavy(third) && jobs.expected(&account(0)).long);
         jobs.end(third).unwrap();
         tokio::time::advance(EXPECTATION_TIMEOUT).await;
         let fourth = jobs.start(account(0));

@@ -58,8 +58,8 @@ pub(crate) struct Launcher {
     browsers: TaskTracker,
     egress: Egress,
     background: Background,
-    /// Proxy of requests that belong to no page: it denies all connections.
-    dead_end: PageProxy,
+    /// Proxy of the browser's own requests, which belong to no page: it denies all connections.
+    browser_proxy: PageProxy,
 }
 
 impl Launcher {
@@ -74,11 +74,11 @@ impl Launcher {
         let parent = std::env::temp_dir();
         let workspace =
             Workspace::create(&parent).map_err(|source| StartError::Workspace { path: parent, source })?;
-        let dead_end = egress.dead_end().await.map_err(StartError::ProxyPort)?;
+        let browser_proxy = egress.dead_end().await.map_err(StartError::ProxyPort)?;
         process::adopt_orphans();
         if config.unsafe_no_sandbox {
             tracing::warn!(
-                "Chromium runs without its sandbox: a page that exploits the browser controls its user account"
+                "Chromium runs without its sandbox: a page that exploits it can act as the browsers' user"
             );
         }
         Ok(Self {
@@ -90,7 +90,7 @@ impl Launcher {
             browsers: TaskTracker::new(),
             egress,
             background: Background::new(metrics),
-            dead_end,
+            browser_proxy,
         })
     }
 
@@ -180,7 +180,7 @@ impl Launcher {
             &self.config,
             profile,
             drawing,
-            &self.dead_end.address(),
+            &self.browser_proxy.address(),
         ));
         command.env_clear().envs(environment(profile)).current_dir(profile);
         command
@@ -193,8 +193,8 @@ impl Launcher {
     }
 }
 
-/// Tries a frame of a page with begin-frame control. Only chromium-headless-shell supports both; other
-/// builds accept the page and refuse the frame.
+/// Opens a page with begin-frame control and draws a frame of it. Only chromium-headless-shell supports both;
+/// other builds open the page and refuse the frame.
 async fn supports_begin_frames(connection: &Arc<Connection>) -> Result<bool, CdpError> {
     let mut target = CreateTargetParams::new("about:blank");
     target.enable_begin_frame_control = Some(true);
@@ -214,8 +214,8 @@ async fn supports_begin_frames(connection: &Arc<Connection>) -> Result<bool, Cdp
     }
 }
 
-/// The environment of a browser. Of the farm's own it has only the settings of time zone and fonts, because
-/// the rest may contain secrets.
+/// The environment of a browser. It inherits only the settings of time zone and fonts, because the farm's
+/// environment may contain secrets.
 fn environment(profile: &Path) -> impl Iterator<Item = (&'static str, OsString)> {
     const INHERITED: &[&str] = &["TZ", "FONTCONFIG_FILE", "FONTCONFIG_PATH"];
     let inherited = INHERITED.iter().filter_map(|name| Some((*name, std::env::var_os(name)?)));

@@ -57,7 +57,7 @@ impl Exit {
     }
 }
 
-/// A process group; its id is `None` after its leader was reaped.
+/// A process group; its id is `None` after its leader has exited.
 #[derive(Debug, Clone)]
 pub(super) struct ProcessGroup(Arc<Mutex<Option<Pid>>>);
 
@@ -79,15 +79,10 @@ impl ProcessGroup {
         if let Some(group) = *self.0.lock().unwrap_or_else(PoisonError::into_inner) {
             // Fails only if the group has no process any more, or not yet.
             let _ = killpg(group, signal);
-        }
-    }
-
-    fn kill(&self) {
-        if let Some(group) = *self.0.lock().unwrap_or_else(PoisonError::into_inner) {
-            // Fails only if the group has no process.
-            let _ = killpg(group, Signal::SIGKILL);
             // Directly after its start the process does not lead its group yet.
-            let _ = kill(group, Signal::SIGKILL);
+            if signal == Signal::SIGKILL {
+                let _ = kill(group, signal);
+            }
         }
     }
 }
@@ -119,7 +114,7 @@ impl Process {
 
     /// Kills the whole group.
     pub(super) fn kill(&self) {
-        self.group.kill();
+        self.group.signal(Signal::SIGKILL);
     }
 
     pub(super) fn group(&self) -> ProcessGroup {

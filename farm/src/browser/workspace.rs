@@ -15,8 +15,8 @@ use tempfile::TempDir;
 
 use super::identity::Identity;
 
-const PREFIX: &str = "platen-farm-";
-const LOCK: &str = "lock";
+const DIRECTORY_PREFIX: &str = "platen-farm-";
+const LOCK_FILE: &str = "lock";
 
 /// A farm's directory of profiles; removed when dropped.
 #[derive(Debug)]
@@ -30,8 +30,8 @@ impl Workspace {
     pub(super) fn create(parent: &Path) -> io::Result<Self> {
         sweep(parent);
         // The lock is taken before the directory has the name by which other farms find it.
-        let hidden = tempfile::Builder::new().prefix(&format!(".{PREFIX}")).tempdir_in(parent)?;
-        let lock = File::create(hidden.path().join(LOCK))?;
+        let hidden = tempfile::Builder::new().prefix(&format!(".{DIRECTORY_PREFIX}")).tempdir_in(parent)?;
+        let lock = File::create(hidden.path().join(LOCK_FILE))?;
         lock.lock()?;
         // The browsers' user may enter the directory, but not list it.
         fs::set_permissions(hidden.path(), Permissions::from_mode(0o711))?;
@@ -68,7 +68,7 @@ impl Drop for Workspace {
 fn sweep(parent: &Path) {
     let Ok(entries) = fs::read_dir(parent) else { return };
     for entry in entries.flatten() {
-        let has_prefix = entry.file_name().to_string_lossy().starts_with(PREFIX);
+        let has_prefix = entry.file_name().to_string_lossy().starts_with(DIRECTORY_PREFIX);
         let is_own =
             entry.metadata().is_ok_and(|data| data.is_dir() && data.uid() == Uid::effective().as_raw());
         if has_prefix && is_own && is_abandoned(&entry.path()) {
@@ -84,7 +84,7 @@ fn sweep(parent: &Path) {
 }
 
 fn is_abandoned(directory: &Path) -> bool {
-    match File::open(directory.join(LOCK)).map(|lock| lock.try_lock()) {
+    match File::open(directory.join(LOCK_FILE)).map(|lock| lock.try_lock()) {
         Ok(Ok(())) => true,
         Ok(Err(TryLockError::WouldBlock | TryLockError::Error(_))) | Err(_) => false,
     }
@@ -101,7 +101,7 @@ mod tests {
         let profile = running.create_profile(Identity::Own).unwrap();
         let killed = parent.path().join("platen-farm-killed");
         fs::create_dir_all(killed.join("browser-x")).unwrap();
-        File::create(killed.join(LOCK)).unwrap();
+        File::create(killed.join(LOCK_FILE)).unwrap();
         sweep(parent.path());
         assert!(!killed.exists());
         assert!(profile.path().is_dir());

@@ -14,19 +14,19 @@ use crate::begin_frames::{FRAME_INTERVAL_MS, FrameTime};
 
 /// How long resources are waited for. After the same time a browser shows text in a fallback font
 /// (<https://drafts.csswg.org/css-fonts/#font-display-desc>).
-const TIMEOUT: Duration = Duration::from_secs(3);
+const RESOURCE_TIMEOUT: Duration = Duration::from_secs(3);
 /// Frames that are run after resources have loaded; each may make the page request more.
 const MAX_FRAMES: u32 = 3;
 
 /// Waits for the resources that are loading now, except those that [`Rendering::give_up_drawn`] gave up.
 pub(super) async fn wait(rendering: &mut Rendering<'_>) {
-    wait_until(rendering, Instant::now() + TIMEOUT).await;
+    wait_until(rendering, Instant::now() + RESOURCE_TIMEOUT).await;
 }
 
 /// Waits for the resources that are loading now and for those that the page requests in the frames after
 /// that. Afterwards the page has had a frame with the loaded resources.
 pub(super) async fn settle(rendering: &mut Rendering<'_>) -> Result<(), JobError> {
-    let until = Instant::now() + TIMEOUT;
+    let until = Instant::now() + RESOURCE_TIMEOUT;
     for _ in 0..MAX_FRAMES {
         if !rendering.is_loading_drawn() {
             break;
