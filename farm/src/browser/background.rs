@@ -44,10 +44,19 @@ struct Inner {
 struct State {
     next_id: u64,
     browsers: HashMap<u64, ProcessGroup>,
-    /// A task that stops and resumes the browsers is running.
-    pausing: bool,
-    /// The browsers are stopped now.
-    stopped: bool,
+    phase: Phase,
+}
+
+/// What the task that stops and resumes the browsers does.
+#[derive(Debug, Default, PartialEq, Eq)]
+enum Phase {
+    /// The task does not run.
+    #[default]
+    Idle,
+    /// The browsers are stopped.
+    Stopped,
+    /// The browsers run until they may be stopped again.
+    Running,
 }
 
 impl Background {
@@ -69,7 +78,7 @@ impl Background {
         let mut state = self.state();
         let id = state.next_id;
         state.next_id += 1;
-        if state.stopped {
+        if state.phase == Phase::Stopped {
             group.stop();
         }
         state.browsers.insert(id, group);
@@ -93,8 +102,8 @@ impl Background {
     }
 
     fn pause_if_needed(&self, state: &mut State) {
-        if !state.pausing && self.is_pause_needed(state) {
-            state.pausing = true;
+        if state.phase == Phase::Idle && self.is_pause_needed(state) {
+            state.phase = Phase::Running;
             tokio::spawn(self.clone().pause());
         }
     }
@@ -104,10 +113,10 @@ impl Background {
             let pause = {
                 let mut state = self.state();
                 if !self.is_pause_needed(&state) {
-                    state.pausing = false;
+                    state.phase = Phase::Idle;
                     return;
                 }
-                state.stopped = true;
+                state.phase = Phase::Stopped;
                 state.browsers.values().for_each(ProcessGroup::stop);
                 Pause(&self)
             };
@@ -126,7 +135,7 @@ struct Pause<'a>(&'a Background);
 impl Drop for Pause<'_> {
     fn drop(&mut self) {
         let mut state = self.0.state();
-        state.stopped = false;
+        state.phase = Phase::Running;
         state.browsers.values().for_each(ProcessGroup::resume);
     }
 }
@@ -142,7 +151,7 @@ impl Drop for BackgroundBrowser {
     fn drop(&mut self) {
         let mut state = self.background.state();
         let group = state.browsers.remove(&self.id);
-        if let Some(group) = group.filter(|_| state.stopped) {
+        if let Some(group) = group.filter(|_| state.phase == Phase::Stopped) {
             group.resume();
         }
     }
@@ -243,7 +252,7 @@ mod tests {
         let _job = idle.foreground_job();
         let _guards = (idle.add(group.clone()), background(|| true).add(group));
         tokio::task::yield_now().await;
-        assert!(!idle.state().pausing);
+        assert_eq!(idle.state().phase, Phase::Idle);
         leader.wait_until_stopped(false).await;
     }
 
