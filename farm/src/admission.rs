@@ -1,12 +1,12 @@
-//! Admission control: which job renders now, which waits, and which is rejected at once.
+//! Admission control: which job renders now, which waits in the queue, and which is rejected.
 //!
-//! Invariant: at most `2 × slots` [`Slot`]s exist at a time, and at most `slots` while no job is long;
-//! while other accounts wait, one account gets no more than half of the slots; a slot that is dropped
-//! goes to the job whose turn it is; a future that is dropped while it waits leaves no trace. A job that
-//! cannot be served in time is rejected when that is known, not at its deadline.
+//! Invariant: at most `2 × slots` [`Slot`]s exist at a time, and at most `slots` while no job is long. While
+//! other accounts wait, an account gets at most half of the slots. A dropped slot goes to the next job of the
+//! queue, and a dropped waiter leaves the queue. A job that cannot get a slot before its deadline is rejected
+//! immediately.
 
+mod admitted_jobs;
 mod queue;
-mod running;
 
 use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
@@ -20,16 +20,16 @@ use tokio::{
 };
 
 use self::{
-    queue::{FairQueue, Joined, Ticket},
-    running::RunningJobs,
+    admitted_jobs::AdmittedJobs,
+    queue::{FairQueue, JoinOutcome, Ticket},
 };
 
-/// How much the latest job counts in the average: about the last ten matter.
+/// Weight of the latest job in the moving average, which about the last ten jobs determine.
 const LATEST_WEIGHT: f64 = 0.2;
-/// The longest a caller is told to stay away; traffic changes faster than that.
-const LONGEST_RETRY_SECONDS: f64 = 30.0;
+/// Maximum of `retry-after`; the load changes faster than that.
+const MAX_RETRY_SECONDS: f64 = 30.0;
 
-/// Admission control of the farm: a cheap handle.
+/// Handle of the farm's admission control; clones share it.
 #[derive(Debug, Clone)]
 pub(crate) struct Admission(Arc<Inner>);
 
@@ -37,21 +37,23 @@ pub(crate) struct Admission(Arc<Inner>);
 struct Inner {
     slots: usize,
     state: Mutex<State>,
+    /// Slots in use.
     busy: watch::Sender<usize>,
 }
 
 #[derive(Debug)]
 struct State {
-    jobs: RunningJobs,
+    jobs: AdmittedJobs,
     queue: FairQueue<AccountId, Grant>,
     draining: bool,
-    /// Average seconds that a slot is held; `None` before the first job is done.
-    pace: Option<f64>,
+    /// Moving average of the time that a job holds its slot; `None` before the first job has ended.
+    average_seconds: Option<f64>,
 }
 
+/// Sends the id of the admitted job, or the reason for its rejection.
 type Grant = oneshot::Sender<Result<u64, Refusal>>;
 
-/// A right to render, given back when dropped.
+/// The right to render one job; released when dropped.
 #[derive(Debug)]
 pub(crate) struct Slot {
     admission: Admission,
@@ -59,47 +61,47 @@ pub(crate) struct Slot {
 }
 
 impl Slot {
-    /// Says that the job runs for long, so that others get a slot beside it.
+    /// Marks the job as long, so that another job may get a slot in addition.
     pub(crate) fn mark_long(&self) {
         let mut state = self.admission.state();
         state.jobs.mark_long(self.id);
         self.admission.dispatch(&mut state);
     }
 
-    /// Says that the job takes much CPU time.
+    /// Marks the job as heavy: it takes much CPU time.
     pub(crate) fn mark_heavy(&self) {
         self.admission.state().jobs.mark_heavy(self.id);
     }
 
-    /// Whether the job takes much CPU time, or is expected to because a long one of its account did.
+    /// Whether the job is heavy, or expected to be because a recent job of its account was.
     pub(crate) fn is_heavy(&self) -> bool {
         self.admission.state().jobs.is_heavy(self.id)
     }
 
-    /// Completes when other jobs run beside this one.
+    /// Completes when another job has a slot.
     pub(crate) async fn until_shared(&self) {
         let _ = self.admission.0.busy.subscribe().wait_for(|busy| *busy > 1).await;
     }
 }
 
-/// What the farm is doing, for its metrics.
+/// The use of slots and queue, for metrics.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Occupancy {
-    /// Slots there are.
+    /// Slots of jobs that are not long; long jobs allow up to as many in addition.
     pub(crate) slots: usize,
     /// Slots in use.
     pub(crate) busy: usize,
-    /// Jobs that wait.
+    /// Jobs in the queue.
     pub(crate) waiting: usize,
 }
 
 impl Admission {
     pub(crate) fn new(slots: usize, queue: usize) -> Self {
         let state = State {
-            jobs: RunningJobs::new(slots),
+            jobs: AdmittedJobs::new(slots),
             queue: FairQueue::new(queue),
             draining: false,
-            pace: None,
+            average_seconds: None,
         };
         Self(Arc::new(Inner { slots, state: Mutex::new(state), busy: watch::channel(0).0 }))
     }
@@ -118,32 +120,33 @@ impl Admission {
                 let id = self.take(&mut state, account.clone());
                 return Ok(self.slot(id));
             }
-            if state.wait_of(account, self.0.slots) > deadline.saturating_duration_since(Instant::now()) {
+            let time_left = deadline.saturating_duration_since(Instant::now());
+            if state.expected_wait(account, self.0.slots) > time_left {
                 return Err(Refusal::NoSlotInTime { retry_after: state.retry_after(self.0.slots) });
             }
             let (grant, granted) = oneshot::channel();
             let ticket = match state.queue.join(account, grant) {
-                Joined::Waiting(ticket) => ticket,
-                Joined::Instead(ticket, out) => {
-                    let _ = out.send(Err(state.queue_full(self.0.slots)));
+                JoinOutcome::Queued(ticket) => ticket,
+                JoinOutcome::Evicted(ticket, evicted) => {
+                    let _ = evicted.send(Err(state.queue_full(self.0.slots)));
                     ticket
                 }
-                Joined::Full(_) => return Err(state.queue_full(self.0.slots)),
+                JoinOutcome::Full(_) => return Err(state.queue_full(self.0.slots)),
             };
-            // Those before it may wait for another reason than a lack of slots.
+            // A slot may be free although jobs wait, because their accounts may not use it.
             self.dispatch(&mut state);
             QueuePosition { admission: self, ticket, granted }
         };
         match tokio::time::timeout_at(deadline, &mut position.granted).await {
             Ok(Ok(Ok(id))) => Ok(self.slot(id)),
             Ok(Ok(Err(refusal))) => Err(refusal),
-            // A grant is never dropped unsent; a farm that did so would not be available.
+            // Not reached: every grant is sent.
             Ok(Err(_)) => Err(Refusal::Draining),
             Err(_) => Err(Refusal::NoSlotInTime { retry_after: self.state().retry_after(self.0.slots) }),
         }
     }
 
-    /// Admits no more jobs and rejects those that wait.
+    /// Rejects new jobs and those in the queue.
     pub(crate) fn drain(&self) {
         let mut state = self.state();
         state.draining = true;
@@ -184,13 +187,15 @@ impl Admission {
     fn release(&self, state: &mut State, id: u64) {
         if let Some(held) = state.jobs.end(id) {
             let held = held.as_secs_f64();
-            state.pace = Some(state.pace.map_or(held, |pace| pace + LATEST_WEIGHT * (held - pace)));
+            let average =
+                state.average_seconds.map_or(held, |average| average + LATEST_WEIGHT * (held - average));
+            state.average_seconds = Some(average);
         }
         self.0.busy.send_replace(state.jobs.len());
         self.dispatch(state);
     }
 
-    /// Gives slots to waiting jobs, as far as there are any for them.
+    /// Gives free slots to waiting jobs that may use them.
     fn dispatch(&self, state: &mut State) {
         loop {
             let State { jobs, queue, .. } = state;
@@ -208,21 +213,22 @@ impl Admission {
 }
 
 impl State {
-    /// How long a newcomer of this account would wait, by what jobs took lately.
-    fn wait_of(&self, account: &AccountId, slots: usize) -> Duration {
-        self.estimate(self.queue.ahead_of(account) + 1, slots)
+    /// The expected wait of a new job of this account.
+    fn expected_wait(&self, account: &AccountId, slots: usize) -> Duration {
+        self.expected_time(self.queue.ahead_of(account) + 1, slots)
     }
 
-    fn estimate(&self, jobs: usize, slots: usize) -> Duration {
+    /// The expected time until this number of jobs has ended, by the average of recent jobs.
+    fn expected_time(&self, jobs: usize, slots: usize) -> Duration {
         #[expect(clippy::cast_precision_loss, reason = "an estimate of small numbers")]
         let rounds = jobs as f64 / slots as f64;
-        Duration::try_from_secs_f64(self.pace.unwrap_or(0.0) * rounds).unwrap_or(Duration::MAX)
+        Duration::try_from_secs_f64(self.average_seconds.unwrap_or(0.0) * rounds).unwrap_or(Duration::MAX)
     }
 
     fn retry_after(&self, slots: usize) -> u32 {
-        let seconds = self.estimate(self.queue.len() + 1, slots).as_secs_f64();
+        let seconds = self.expected_time(self.queue.len() + 1, slots).as_secs_f64();
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "clamped")]
-        let seconds = seconds.ceil().clamp(1.0, LONGEST_RETRY_SECONDS) as u32;
+        let seconds = seconds.ceil().clamp(1.0, MAX_RETRY_SECONDS) as u32;
         seconds
     }
 
@@ -238,7 +244,7 @@ impl Drop for Slot {
     }
 }
 
-/// A position in the queue, left when dropped.
+/// A position in the queue; removed when dropped.
 struct QueuePosition<'a> {
     admission: &'a Admission,
     ticket: Ticket,
@@ -248,8 +254,8 @@ struct QueuePosition<'a> {
 impl Drop for QueuePosition<'_> {
     fn drop(&mut self) {
         let mut state = self.admission.state();
-        // Grants are sent under this lock: either it still waits, or its grant is there to be
-        // found, unless it has been received and turned into a slot.
+        // Grants are sent under this lock. So a job that is not in the queue has its grant in the channel,
+        // unless it has received it and has a slot.
         if state.queue.remove(self.ticket).is_none()
             && let Ok(Ok(id)) = self.granted.try_recv()
         {

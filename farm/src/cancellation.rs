@@ -1,7 +1,7 @@
-//! Cancelling a job by its id, and whether its page had begun to run by then.
+//! Cancellation of jobs by id, and whether a job's page had started by then.
 //!
-//! Invariant: a job that is cancelled before it arrives is cancelled when it does, so the order of the
-//! two requests does not matter. A cancelled job ends because its future is dropped.
+//! Invariant: a job that is cancelled before it arrives is cancelled on arrival, so the order of the two
+//! requests does not matter. Cancelling a job drops its future.
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -13,20 +13,22 @@ use std::{
 
 use tokio_util::sync::CancellationToken;
 
-/// Ids of jobs that were cancelled before they arrived. A job follows its cancellation within moments.
-const MAX_EARLY: usize = 1_024;
+/// Limit of remembered ids that were cancelled before their job arrived; it usually arrives within
+/// milliseconds.
+const MAX_EARLY_CANCELLATIONS: usize = 1_024;
 
-/// Jobs under way that have an id.
+/// Registry of running jobs that have an id.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct RunningJobs(Arc<Mutex<Registry>>);
 
 #[derive(Debug, Default)]
 struct Registry {
     running: HashMap<String, CancellationToken>,
-    early: VecDeque<String>,
+    /// Ids that were cancelled before their job arrived, oldest first.
+    cancelled_early: VecDeque<String>,
 }
 
-/// A job under way: the right to be cancelled, until it is dropped.
+/// A running job, registered until it is dropped.
 #[derive(Debug)]
 pub(crate) struct RunningJob {
     jobs: RunningJobs,
@@ -35,15 +37,15 @@ pub(crate) struct RunningJob {
 }
 
 impl RunningJobs {
-    /// A job begins. Without an id it cannot be cancelled, nor by an id that another job has.
+    /// Registers a job. It cannot be cancelled if it has no id, or the id of another running job.
     pub(crate) fn begin(&self, id: Option<&str>) -> RunningJob {
         let cancelled = CancellationToken::new();
         let mut registry = self.lock();
         let id = id.filter(|id| !registry.running.contains_key(*id)).map(str::to_owned);
         if let Some(id) = &id {
             registry.running.insert(id.clone(), cancelled.clone());
-            if let Some(place) = registry.early.iter().position(|early| early == id) {
-                registry.early.remove(place);
+            if let Some(index) = registry.cancelled_early.iter().position(|early| early == id) {
+                registry.cancelled_early.remove(index);
                 cancelled.cancel();
             }
         }
@@ -51,15 +53,15 @@ impl RunningJobs {
         RunningJob { jobs: self.clone(), id, cancelled }
     }
 
-    /// Cancels the job of this id, now or when it arrives.
+    /// Cancels the job with this id, now or on its arrival.
     pub(crate) fn cancel(&self, id: &str) {
         let mut registry = self.lock();
         if let Some(job) = registry.running.get(id) {
             job.cancel();
         } else {
-            registry.early.push_back(id.to_owned());
-            if registry.early.len() > MAX_EARLY {
-                registry.early.pop_front();
+            registry.cancelled_early.push_back(id.to_owned());
+            if registry.cancelled_early.len() > MAX_EARLY_CANCELLATIONS {
+                registry.cancelled_early.pop_front();
             }
         }
     }
@@ -70,7 +72,7 @@ impl RunningJobs {
 }
 
 impl RunningJob {
-    /// Does `work` unless, or until, the job is cancelled.
+    /// Runs `work` until it completes or the job is cancelled; `None` if it was cancelled.
     pub(crate) async fn run<T>(&self, work: impl Future<Output = T>) -> Option<T> {
         self.cancelled.run_until_cancelled(work).await
     }
@@ -84,7 +86,7 @@ impl Drop for RunningJob {
     }
 }
 
-/// Whether a job's page has begun to run: a handle for the one who asks, and one for the one who knows.
+/// A shared flag: whether a job's page has started to run.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct PageStarted(Arc<AtomicBool>);
 
@@ -107,22 +109,22 @@ mod tests {
     #[tokio::test]
     async fn a_job_is_cancelled_by_its_id_before_and_after_it_arrives() {
         let jobs = RunningJobs::default();
-        let (one, other, nameless) = (jobs.begin(Some("one")), jobs.begin(Some("other")), jobs.begin(None));
+        let (one, other, without_id) = (jobs.begin(Some("one")), jobs.begin(Some("other")), jobs.begin(None));
         jobs.cancel("one");
         assert_eq!(one.run(pending::<()>()).await, None);
         assert_eq!(other.run(ready(1)).await, Some(1));
-        assert_eq!(nameless.run(ready(1)).await, Some(1));
+        assert_eq!(without_id.run(ready(1)).await, Some(1));
         jobs.cancel("early");
         let early = jobs.begin(Some("early"));
         assert_eq!(early.run(pending::<()>()).await, None);
-        drop((one, other, nameless, early));
-        // It was for that job only.
+        drop((one, other, without_id, early));
+        // The cancellation applied to that job only.
         assert_eq!(jobs.begin(Some("early")).run(ready(1)).await, Some(1));
         assert!(jobs.lock().running.is_empty());
     }
 
     #[tokio::test]
-    async fn a_second_job_of_an_id_does_not_take_it_from_the_first() {
+    async fn a_second_job_with_the_same_id_does_not_replace_the_first() {
         let jobs = RunningJobs::default();
         let first = jobs.begin(Some("one"));
         drop(jobs.begin(Some("one")));
@@ -133,9 +135,9 @@ mod tests {
     #[test]
     fn early_cancellations_are_bounded() {
         let jobs = RunningJobs::default();
-        for number in 0..2 * MAX_EARLY {
+        for number in 0..2 * MAX_EARLY_CANCELLATIONS {
             jobs.cancel(&number.to_string());
         }
-        assert_eq!(jobs.lock().early.len(), MAX_EARLY);
+        assert_eq!(jobs.lock().cancelled_early.len(), MAX_EARLY_CANCELLATIONS);
     }
 }

@@ -1,86 +1,119 @@
-//! Why the farm does not start, and how a refusal goes over HTTP.
-//!
-//! Invariant: the only place of this crate that knows HTTP statuses.
+//! Errors of starting the farm and its browsers, and the HTTP response of a refusal.
 
-use std::{io, path::PathBuf};
+use std::{io, path::PathBuf, time::Duration};
 
 use axum::{
     Json,
     http::{HeaderValue, StatusCode, header::RETRY_AFTER},
     response::{IntoResponse, Response},
 };
+use command_fds::FdMappingCollision;
 use hickory_resolver::net::NetError;
 use nix::errno::Errno;
 use platen_shared::refusal::Refusal;
 
-pub use crate::browser::LaunchError;
-use crate::config::InvalidUpstream;
+use crate::{cdp::CdpError, config::InvalidUpstream};
 
-/// Why [`crate::Farm::start`] failed. `Display` tells the operator what to do about it.
+/// Why [`crate::Farm::start`] failed. The message names the setting to change.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
-    /// No Chromium in the usual places.
+    /// No Chromium at any of the default paths.
     #[error(
-        "no Chromium was found; install one (apt-get install chromium-headless-shell) or name it with --chromium"
+        "no Chromium was found; install one (apt-get install chromium-headless-shell) or set its path with --chromium"
     )]
     NoChromium,
-    /// The Chromium named by the operator is not there.
-    #[error("there is no Chromium at {path}; check --chromium or PLATEN_CHROMIUM")]
+    /// The configured Chromium does not exist.
+    #[error("no Chromium at {path}; check --chromium or PLATEN_CHROMIUM")]
     ChromiumMissing {
-        /// What the setting says.
+        /// The configured path.
         path: PathBuf,
     },
-    /// The user named by the operator does not exist.
-    #[error("there is no user {name:?}; check --browser-user or PLATEN_BROWSER_USER")]
+    /// The configured user does not exist.
+    #[error("no user {name:?}; check --browser-user or PLATEN_BROWSER_USER")]
     NoSuchUser {
-        /// What the setting says.
+        /// The configured user.
         name: String,
     },
-    /// Users could not be looked up.
-    #[error("the user {name:?} could not be looked up")]
+    /// The user database could not be read.
+    #[error("the user {name:?} cannot be looked up")]
     Users {
-        /// Who was looked for.
+        /// User name or number.
         name: String,
-        /// Why it failed.
+        /// Error of the look-up.
         #[source]
         source: Errno,
     },
-    /// The browsers' user would be root.
-    #[error("browsers do not run as root; name another user with --browser-user")]
+    /// The browsers would run as root.
+    #[error("browsers do not run as root; set another user with --browser-user")]
     BrowserAsRoot,
-    /// Only root can start a process as somebody else.
-    #[error("only root can run browsers as {name:?}; leave --browser-user out or start the farm as root")]
+    /// Only root can start a process as another user.
+    #[error("only root can run browsers as {name:?}; omit --browser-user or start the farm as root")]
     CannotBecome {
-        /// What the setting says.
+        /// The configured user.
         name: String,
     },
-    /// A directory for browser profiles could not be made.
-    #[error("no directory for browser profiles could be made under {path}")]
+    /// The directory for browser profiles could not be created.
+    #[error("no directory for browser profiles can be created under {path}; check TMPDIR")]
     Workspace {
-        /// Where it was tried.
+        /// The parent directory.
         path: PathBuf,
-        /// Why it failed.
+        /// Error of the file system.
         #[source]
         source: io::Error,
     },
-    /// No port for the guard between pages and the network.
-    #[error("the egress guard cannot listen on a port of this machine")]
-    PageProxy(#[source] io::Error),
-    /// The addresses of this machine, which pages may not reach, are not known.
+    /// The egress guard could not listen on a loopback port.
+    #[error("the egress guard cannot listen on a loopback port")]
+    ProxyPort(#[source] io::Error),
+    /// The addresses of this machine, which pages may not reach, could not be listed.
     #[error("the addresses of this machine's network interfaces cannot be listed")]
     OwnAddresses(#[source] Errno),
-    /// Names could not be resolved.
-    #[error("no name server can be asked; check --dns or PLATEN_DNS, or the system's resolv.conf")]
+    /// The resolver could not be configured.
+    #[error("no name server can be used; check --dns or PLATEN_DNS, or the system's resolv.conf")]
     Resolver(#[source] NetError),
-    /// The operator's proxy is none.
+    /// The configured upstream proxy is invalid.
     #[error("--egress-proxy or PLATEN_EGRESS_PROXY cannot be used: {0}")]
     EgressProxy(#[from] InvalidUpstream),
-    /// No browser came up.
+    /// No browser could be started.
     #[error("no browser could be started")]
     Launch(#[source] LaunchError),
 }
 
-/// A refusal as the farm answers it: `{"code": "…", …}`.
+/// Why a browser could not be started.
+#[derive(Debug, thiserror::Error)]
+pub enum LaunchError {
+    /// The operating system refused a resource of the process.
+    #[error("the browser's process cannot be started")]
+    Spawn(#[source] io::Error),
+    /// The farm is shut down.
+    #[error("the farm is shut down")]
+    Closed,
+    /// The pipes could not be passed to the process.
+    #[error("the browser's pipes cannot be passed to its process")]
+    Pipes(#[source] FdMappingCollision),
+    /// The browser exited before it answered.
+    #[error("the browser exited at start{}{stderr_tail}", if stderr_tail.is_empty() { "" } else { ": " })]
+    Exited {
+        /// End of its standard error.
+        stderr_tail: String,
+    },
+    /// The kernel does not allow Chromium's sandbox.
+    #[error(
+        "Chromium cannot set up its sandbox. It needs unprivileged user namespaces: \
+         sysctl kernel.unprivileged_userns_clone=1 (Debian), \
+         sysctl kernel.apparmor_restrict_unprivileged_userns=0 (Ubuntu), or, in a container, \
+         a seccomp profile that allows clone and unshare. If all pages are your own, \
+         --unsafe-no-sandbox starts Chromium without it"
+    )]
+    NoSandbox,
+    /// The browser did not answer within this time.
+    #[error("the browser did not answer within {} s", .0.as_secs())]
+    Timeout(Duration),
+    /// The browser answered the first commands with an error.
+    #[error("the browser does not answer the DevTools protocol")]
+    Protocol(#[source] CdpError),
+}
+
+/// A refusal as an HTTP response: its status, `retry-after`, and `{"code": "…", …}` as the body.
 #[derive(Debug)]
 pub(crate) struct Refused(pub(crate) Refusal);
 
@@ -95,8 +128,8 @@ impl IntoResponse for Refused {
     }
 }
 
-/// The status between farm and edge. It is the public one, except where the mistake is the
-/// edge's own, about which the public learns nothing.
+/// The status from farm to edge: the public one, except for the edge's own mistakes, which callers do not
+/// see.
 fn status(refusal: &Refusal) -> StatusCode {
     match refusal {
         Refusal::Unauthorized => StatusCode::UNAUTHORIZED,
@@ -110,7 +143,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_refusal_has_its_status_and_says_when_to_come_again() {
+    fn a_refusal_has_its_status_and_retry_after() {
         let busy = Refused(Refusal::QueueFull { retry_after: 7 }).into_response();
         assert_eq!((busy.status().as_u16(), busy.headers()[RETRY_AFTER].to_str().unwrap()), (503, "7"));
         let late = Refused(Refusal::Deadline).into_response();

@@ -1,11 +1,10 @@
-//! The farm itself: what is behind a handle, and one job from arrival to end.
+//! The farm: its public handle, and the life of a job from admission to its result.
 //!
-//! Invariant: a job ends by its deadline, is tried at most [`MAX_ATTEMPTS`] times, and holds its slot
-//! until its last page is gone.
+//! Invariant: a job ends by its deadline, is attempted at most [`MAX_ATTEMPTS`] times, and holds its slot
+//! until its last page is closed or reset.
 
-use std::{error::Error, future::Future, io, sync::Arc, time::Duration};
+use std::{error::Error, sync::Arc, time::Duration};
 
-use axum::Router;
 use bytes::Bytes;
 use platen_shared::{
     format::OutputFormat,
@@ -13,35 +12,31 @@ use platen_shared::{
     limits,
     refusal::Refusal,
 };
-use tokio::{
-    net::TcpListener,
-    time::{Instant, timeout, timeout_at},
-};
+use tokio::time::{Instant, timeout, timeout_at};
 
 use crate::{
-    Config, FarmToken, StartError,
+    Config, StartError,
     admission::{Admission, Slot},
     browser::Launcher,
     cancellation::PageStarted,
     egress::{Egress, JobEgress},
-    http,
     metrics::{self, Metrics},
-    pool::{Layout, PageRequest, Pool},
+    pool::{PageRequest, Pool, PoolConfig},
     render::{self, Clock, JobError},
 };
 
-/// A job whose renderer or browser was lost is tried once more, on another browser.
+/// A job whose renderer or browser failed is retried once, on another browser.
 const MAX_ATTEMPTS: u32 = 2;
-/// Pages that may be found dead or not open before a job begins, until no browser counts as available.
-const MAX_STALE_PAGES: u32 = 4;
-/// Longest time a job may be given; a caller's larger number is a mistake or an attack.
-const MAX_DEADLINE: Duration = Duration::from_hours(1);
-/// How long running jobs may take to end when the farm shuts down: one deadline and a little for
-/// cleaning up.
+/// How often a job may find its page crashed, or fail to open one, before it starts. After that the farm
+/// reports that no browser is available.
+const MAX_MISSING_PAGES: u32 = 4;
+/// Upper bound of a job's time. A larger value from a caller is a mistake or an attack.
+const MAX_JOB_TIME: Duration = Duration::from_hours(1);
+/// Time for running jobs to end at shutdown: one deadline, and 5 s to close pages.
 const DRAIN_TIMEOUT: Duration = Duration::from_millis(limits::DEADLINE_MS + 5_000);
 
-/// A running farm: a cheap handle, cloned at will. Browsers are killed and reaped when the last
-/// handle is gone; [`Farm::shutdown`] does so in good order.
+/// Handle of a running farm; clones share the farm. When the last clone is dropped, the browsers are
+/// killed and reaped. [`Farm::shutdown`] waits for running jobs first.
 #[derive(Debug, Clone)]
 pub struct Farm {
     inner: Arc<Inner>,
@@ -60,22 +55,22 @@ struct Inner {
 pub struct Rendered {
     /// The file.
     pub bytes: Bytes,
-    /// What it is.
+    /// The format of `bytes`.
     pub format: OutputFormat,
-    /// How long it waited for a slot.
+    /// Time that the job waited for a slot.
     pub waited: Duration,
-    /// How long it took once it had one.
+    /// Time from admission to the file.
     pub rendered_in: Duration,
 }
 
 impl Farm {
-    /// Starts the browsers and returns as soon as one of them is ready; the others follow.
+    /// Starts the browsers and returns when the first is ready; the others start in the background.
     ///
     /// # Errors
-    /// [`StartError`] when no browser can be started with these settings.
+    /// [`StartError`] if no browser can be started with these settings.
     pub async fn start(config: Config) -> Result<Self, StartError> {
         let browsers = config.browser_count().get();
-        let layout = Layout {
+        let pool_config = PoolConfig {
             browsers,
             recycle_after: config.recycle_after.get(),
             warm_pages: config.warm_pages,
@@ -85,25 +80,24 @@ impl Farm {
         let metrics = Arc::new(Metrics::new());
         let egress = Egress::new(&config, Arc::clone(&metrics))?;
         let launcher = Launcher::new(config, egress.clone(), Arc::clone(&metrics)).await?;
-        let pool = Pool::start(launcher, layout, Arc::clone(&metrics)).await.map_err(StartError::Launch)?;
-        let drawing = if pool.draws_on_command() { "on command" } else { "by itself" };
-        tracing::info!(browsers, product = pool.product(), drawing, "the farm is ready");
+        let pool =
+            Pool::start(launcher, pool_config, Arc::clone(&metrics)).await.map_err(StartError::Launch)?;
+        tracing::info!(browsers, "farm is ready");
         Ok(Self { inner: Arc::new(Inner { admission, pool, egress, metrics }) })
     }
 
-    /// Renders one job within `time_left` of real time. Dropping the future cancels the job and
-    /// frees its slot.
+    /// Renders one job within `time_left` of wall-clock time. Dropping the future cancels the job.
     ///
     /// # Errors
-    /// [`Refusal`], whose cause has been logged.
+    /// [`Refusal`]; the farm has logged its cause.
     pub async fn render(&self, job: &RenderJob, time_left: Duration) -> Result<Rendered, Refusal> {
         self.render_as("", job, time_left).await
     }
 
-    /// As [`Farm::render`], for a job with a name by which the log tells what its page asked for.
+    /// Like [`Farm::render`]; the log lines about the page's connections have `name` as their `job`.
     ///
     /// # Errors
-    /// [`Refusal`], whose cause has been logged.
+    /// [`Refusal`]; the farm has logged its cause.
     pub async fn render_as(
         &self,
         name: &str,
@@ -113,8 +107,8 @@ impl Farm {
         self.render_observed(name, job, time_left, &PageStarted::default()).await
     }
 
-    /// As [`Farm::render_as`], for a caller who asks whether the page had begun to run, also when it has
-    /// dropped the future.
+    /// Like [`Farm::render_as`]; sets `page_started` when the page starts to run, so that the caller can
+    /// read it after dropping the future.
     pub(crate) async fn render_observed(
         &self,
         name: &str,
@@ -122,66 +116,42 @@ impl Farm {
         time_left: Duration,
         page_started: &PageStarted,
     ) -> Result<Rendered, Refusal> {
-        let mut tally = Tally { metrics: &self.inner.metrics, outcome: metrics::CLIENT_DISCONNECTED };
-        let result = self.inner.render(name, job, time_left.min(MAX_DEADLINE), page_started).await;
+        let mut guard = OutcomeGuard { metrics: &self.inner.metrics, outcome: metrics::CLIENT_DISCONNECTED };
+        let deadline = Instant::now() + time_left.min(MAX_JOB_TIME);
+        let result = self.inner.render(name, job, deadline, page_started).await;
         let result =
             result.map_err(|refusal| if page_started.get() { refusal } else { refusal.before_page_ran() });
-        tally.outcome = result.as_ref().map_or_else(Refusal::code, |_| metrics::RENDERED);
+        guard.outcome = result.as_ref().map_or_else(Refusal::code, |_| metrics::RENDERED);
         result
     }
 
-    /// The farm's HTTP interface: `POST /v1/jobs` for holders of `token`, `GET /healthz`,
-    /// `GET /readyz`, `GET /metrics`.
-    pub fn router(&self, token: FarmToken) -> Router {
-        http::router(self.clone(), token)
-    }
-
-    /// Serves [`Farm::router`] until `shutdown` completes, then shuts down as [`Farm::shutdown`]
-    /// does, refusing new jobs meanwhile, and returns.
-    ///
-    /// # Errors
-    /// When the listener breaks.
-    pub async fn serve(
-        &self,
-        listener: TcpListener,
-        token: FarmToken,
-        shutdown: impl Future<Output = ()> + Send,
-    ) -> io::Result<()> {
-        if let Ok(address) = listener.local_addr() {
-            self.forbid_port(address.port());
-        }
-        let served = http::serve(listener, self.router(token), shutdown, self.drain()).await;
-        self.shutdown().await;
-        served
-    }
-
-    /// Keeps pages away from a port of this machine, even where the operator allows its address: one on
-    /// which the service itself listens.
+    /// Denies pages a port of this machine on which the service listens, even where the operator allows
+    /// the address.
     pub fn forbid_port(&self, port: u16) {
         self.inner.egress.forbid_port(port);
     }
 
-    /// Takes no more jobs, waits for the running ones (at most one job's deadline), ends the
-    /// browsers and returns when nothing of them is left.
+    /// Rejects new jobs, waits for the running ones for at most 5 s more than a job's deadline, ends the
+    /// browsers, and returns when their processes and profiles are removed.
     pub async fn shutdown(&self) {
         self.drain().await;
         self.inner.pool.close().await;
     }
 
-    /// Takes no more jobs and waits for the running ones.
-    async fn drain(&self) {
+    /// Rejects new jobs and waits for the running ones.
+    pub(crate) async fn drain(&self) {
         self.inner.admission.drain();
         if timeout(DRAIN_TIMEOUT, self.inner.admission.idle()).await.is_err() {
-            tracing::warn!("jobs still run after the longest deadline; the farm ends without them");
+            tracing::warn!("jobs are still running after the drain timeout; shutting down without them");
         }
     }
 
-    /// Whether a job sent now would be taken.
+    /// Whether the farm accepts jobs.
     pub(crate) fn is_ready(&self) -> bool {
         self.inner.pool.ready() > 0 && !self.inner.admission.is_draining()
     }
 
-    /// The farm's counters as text.
+    /// The farm's metrics in the `OpenMetrics` text format.
     pub(crate) fn metrics(&self) -> String {
         self.inner.metrics.render(self.inner.admission.occupancy(), self.inner.pool.ready())
     }
@@ -192,55 +162,49 @@ impl Inner {
         &self,
         name: &str,
         job: &RenderJob,
-        time_left: Duration,
+        deadline: Instant,
         page_started: &PageStarted,
     ) -> Result<Rendered, Refusal> {
         let arrived = Instant::now();
-        let deadline = arrived + time_left;
         let slot = self.admission.admit(&job.account, deadline).await?;
         let admitted = Instant::now();
         self.metrics.job_admitted(admitted - arrived);
-        let traffic = self.egress.job(name, page_started.clone());
+        let job_egress = self.egress.job(name, page_started.clone());
         if let Source::Url(url) = &job.source {
-            let judged = timeout_at(deadline, traffic.judge(url.as_url())).await;
-            // No page has run, and only the name server can have taken so long.
+            let judged = timeout_at(deadline, job_egress.judge(url.as_url())).await;
+            // Judging waits for the name server only.
             judged.map_err(|_| Refusal::NameServerFailed)??;
         }
-        let bytes = self.attempt(job, &traffic, Arc::new(slot), deadline).await?;
+        let bytes = self.render_with_retries(job, &job_egress, Arc::new(slot), deadline).await?;
         let rendered_in = admitted.elapsed();
         let format = job.output.format();
         self.metrics.job_rendered(format, rendered_in);
         Ok(Rendered { bytes, format, waited: admitted - arrived, rendered_in })
     }
 
-    async fn attempt(
+    async fn render_with_retries(
         &self,
         job: &RenderJob,
-        traffic: &Arc<JobEgress>,
+        job_egress: &Arc<JobEgress>,
         slot: Arc<Slot>,
         deadline: Instant,
     ) -> Result<Bytes, Refusal> {
-        let request = PageRequest {
-            account: &job.account,
-            reuse: matches!(job.source, Source::Html(_)),
-            scale_factor: job.viewport.device_scale_factor,
-        };
-        let (mut attempt, mut stale, mut clock, mut avoid) = (1, 0, Clock::Virtual, None);
+        let request = PageRequest::new(job);
+        let no_browser = |attempt| if attempt == 1 { Refusal::NoBrowser } else { Refusal::Broken };
+        let (mut attempt, mut missing_pages, mut clock, mut avoid) = (1, 0, Clock::Virtual, None);
         loop {
             let leased = timeout_at(deadline, self.pool.lease(&request, avoid)).await;
-            let Ok(Some(browser)) = leased else {
-                return Err(if attempt == 1 { Refusal::NoBrowser } else { Refusal::Broken });
-            };
+            let Ok(Some(browser)) = leased else { return Err(no_browser(attempt)) };
             let id = browser.id();
-            let rendered = render::render(job, browser, &slot, traffic, deadline, clock).await;
+            let rendered = render::render(job, browser, &slot, job_egress, deadline, clock).await;
             let error = match rendered {
                 Ok(bytes) => return Ok(bytes),
                 Err(JobError::Refused(refusal)) => return Err(refusal),
-                Err(JobError::Stale) => {
-                    stale += 1;
-                    tracing::warn!(stale, "there was no living page for a job");
-                    if stale >= MAX_STALE_PAGES {
-                        return Err(if attempt == 1 { Refusal::NoBrowser } else { Refusal::Broken });
+                Err(JobError::NoPage) => {
+                    missing_pages += 1;
+                    tracing::warn!(missing_pages, "no page for a job");
+                    if missing_pages >= MAX_MISSING_PAGES {
+                        return Err(no_browser(attempt));
                     }
                     continue;
                 }
@@ -249,16 +213,16 @@ impl Inner {
                     clock = Clock::Real;
                     continue;
                 }
-                // It would take the next browser down as well.
+                // Not retried: the page would crash the next browser as well.
                 Err(JobError::BrowserCrashed) => {
-                    tracing::warn!("a page crashed its browser");
+                    tracing::warn!("page crashed its browser");
                     return Err(Refusal::PageCrashed);
                 }
                 Err(error) => error,
             };
-            let again = attempt < MAX_ATTEMPTS;
-            tracing::warn!(error = &error as &dyn Error, attempt, again, "a render failed");
-            if !again {
+            let retry = attempt < MAX_ATTEMPTS;
+            tracing::warn!(error = &error as &dyn Error, attempt, retry, "render failed");
+            if !retry {
                 return Err(match error {
                     JobError::Crashed => Refusal::PageCrashed,
                     _ => Refusal::Broken,
@@ -270,13 +234,13 @@ impl Inner {
     }
 }
 
-/// Counts a job when it ends, also when its caller has hung up.
-struct Tally<'a> {
+/// Counts a job when it ends, also when its future is dropped because the client disconnected.
+struct OutcomeGuard<'a> {
     metrics: &'a Metrics,
     outcome: &'static str,
 }
 
-impl Drop for Tally<'_> {
+impl Drop for OutcomeGuard<'_> {
     fn drop(&mut self) {
         self.metrics.job_ended(self.outcome);
     }

@@ -1,4 +1,4 @@
-//! The render farm of Platen: a pool of headless Chromium, as a library and behind HTTP.
+//! The render farm of Platen: a pool of headless Chromium, as a library and as an HTTP service.
 //!
 //! ```no_run
 //! # async fn example(job: platen_shared::job::RenderJob) -> Result<(), Box<dyn std::error::Error>> {
@@ -14,11 +14,10 @@
 //! # Ok(()) }
 //! ```
 //!
-//! The way of one job: `admit → lease → load → settle → capture → clean`, see [`Farm::render`].
+//! Steps of a job: `admit → lease → load → settle → capture → reset`, see [`Farm::render`].
 //!
-//! Invariant: a job never sees anything of another job, and whatever a page does, its slot is
-//! usable again after the job's deadline. Left to others: keys, quotas and public field names
-//! (edge).
+//! Invariant: a job cannot read data of another job, and its slot is free again after the job's deadline,
+//! whatever its page does.
 
 #![forbid(unsafe_code)]
 
@@ -36,6 +35,7 @@ mod metrics;
 mod page;
 mod pool;
 mod render;
+mod serve;
 mod token;
 
 pub use cdp::CdpError;

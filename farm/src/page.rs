@@ -1,8 +1,7 @@
-//! A page in a browser context of its own.
+//! A page in its own browser context.
 //!
-//! Invariant: a page that [`Page::open`] returns shows an empty document, reports every event that the
-//! farm needs, and reaches the network through its own proxy port only; one that cannot be opened is
-//! closed again.
+//! Invariant: a page that [`Page::open`] returns shows an empty document, reports the events that the farm
+//! needs, and reaches the network only through its own proxy port. A page that fails to open is closed.
 
 use std::{io, time::Duration};
 
@@ -32,30 +31,31 @@ use crate::{
     egress::PageProxy,
 };
 
-/// Opening takes 30 ms, and up to a second on a machine that is short of CPU. A browser that takes
-/// longer has lost the process it forks renderers from, or hangs.
+/// Opening takes 30 ms, and up to 1 s on a machine that is short of CPU. A browser that takes longer hangs,
+/// or has lost the zygote process that forks its renderers.
 pub(crate) const OPEN_TIMEOUT: Duration = Duration::from_secs(10);
-/// Closing takes 10 ms even when the page's script never returns.
+/// Closing takes 10 ms, even if a script of the page never returns.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// One page. A page that is dropped without being closed lives until its browser ends.
+/// A page. One that is dropped without [`Page::close`] stays open until its browser ends.
 #[derive(Debug)]
 pub(crate) struct Page {
     pub(crate) session: Session,
     pub(crate) events: Events,
-    /// The main frame, whose id is that of the page's target.
+    /// Id of the main frame, which is also the id of the page's target.
     pub(crate) main_frame: String,
-    /// Its frames, if its browser draws on command.
+    /// The begin-frame calls; `None` in a browser without begin-frame control.
     pub(crate) frames: Option<BeginFrames>,
-    /// Jobs it has had.
+    /// Jobs so far, including the current one.
     pub(crate) jobs: u32,
-    /// It has done something that no reset is known to undo, or was in virtual time.
+    /// It has done something that a reset does not undo, or was in virtual time.
     pub(crate) tainted: bool,
-    /// The device scale factor of its jobs. A page that had jobs of two measures some text differently.
+    /// The device scale factor of its jobs. After jobs with two factors, a page measures some text
+    /// differently.
     pub(crate) scale_factor: Option<DeviceScaleFactor>,
-    /// Its way to the network.
+    /// The proxy port of its browser context.
     pub(crate) proxy: PageProxy,
-    /// Position and size of its window when it was opened.
+    /// Position and size of the window when it was opened.
     pub(crate) window: Option<Bounds>,
     target: TargetId,
     context: BrowserContextId,
@@ -64,39 +64,40 @@ pub(crate) struct Page {
 /// Why a page could not be opened or closed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum PageError {
-    /// The browser said no, or is gone.
+    /// The browser answered with an error, or has exited.
     #[error("the browser failed")]
     Cdp(#[from] CdpError),
-    /// There is no port for its proxy.
-    #[error("no port for the page's requests")]
-    PageProxy(#[source] io::Error),
-    /// It died before it was there.
+    /// No port could be opened for the page's proxy.
+    #[error("no port for the page's proxy")]
+    ProxyPort(#[source] io::Error),
+    /// The renderer crashed while the page was opened.
     #[error("the page crashed while it was opened")]
     Crashed,
-    /// The browser takes too long.
-    #[error("the browser hangs")]
-    Hangs,
+    /// The browser did not answer in time.
+    #[error("the browser does not respond")]
+    Timeout,
 }
 
 impl Page {
-    /// Opens a page. Must be polled to its end.
+    /// Opens a page. Must be polled to completion, or the page stays open.
     pub(crate) async fn open(browser: &Browser) -> Result<Self, PageError> {
         let connection = browser.connection();
-        let proxy = browser.egress().page_proxy().await.map_err(PageError::PageProxy)?;
+        let proxy = browser.egress().page_proxy().await.map_err(PageError::ProxyPort)?;
         let create = CreateBrowserContextParams {
             dispose_on_detach: Some(true),
             proxy_server: Some(proxy.address()),
-            // Not even to this machine is there a way past it.
+            // Loopback addresses go through the proxy as well.
             proxy_bypass_list: Some("<-loopback>".to_owned()),
             ..Default::default()
         };
-        let created = timeout(OPEN_TIMEOUT, connection.call(&create)).await.map_err(|_| PageError::Hangs)?;
+        let created =
+            timeout(OPEN_TIMEOUT, connection.call(&create)).await.map_err(|_| PageError::Timeout)?;
         let context = created?.browser_context_id;
         match timeout(OPEN_TIMEOUT, Self::open_in(browser, context.clone(), proxy)).await {
             Ok(Ok(page)) => Ok(page),
             failed => {
                 connection.send(&DisposeBrowserContextParams::new(context))?;
-                Err(failed.map_or(PageError::Hangs, |opened| opened.expect_err("matched above")))
+                Err(failed.map_or(PageError::Timeout, |opened| opened.expect_err("matched above")))
             }
         }
     }
@@ -110,10 +111,10 @@ impl Page {
         let mut download = SetDownloadBehaviorParams::new(SetDownloadBehaviorBehavior::Deny);
         download.browser_context_id = Some(context.clone());
         connection.send(&download)?;
-        let on_command = browser.draws_on_command();
+        let begin_frame_control = browser.has_begin_frame_control();
         let mut target = CreateTargetParams::new("about:blank");
         target.browser_context_id = Some(context.clone());
-        target.enable_begin_frame_control = Some(on_command);
+        target.enable_begin_frame_control = Some(begin_frame_control);
         let target = connection.call(&target).await?.target_id;
         let mut attach = AttachToTargetParams::new(target.clone());
         attach.flatten = Some(true);
@@ -124,7 +125,7 @@ impl Page {
             session,
             events,
             main_frame,
-            frames: on_command.then(BeginFrames::default),
+            frames: begin_frame_control.then(BeginFrames::default),
             jobs: 0,
             tainted: false,
             scale_factor: None,
@@ -138,7 +139,7 @@ impl Page {
         Ok(page)
     }
 
-    /// Position and size of its window, which a script can change; none where there is no window.
+    /// Position and size of the window, which a script can change; `None` if Chromium reports no window.
     pub(crate) async fn window_bounds(&self, browser: &Browser) -> Result<Option<Bounds>, CdpError> {
         let window = GetWindowForTargetParams { target_id: Some(self.target.clone()) };
         match browser.connection().call(&window).await {
@@ -148,18 +149,18 @@ impl Page {
         }
     }
 
-    /// Enables what brings events, and waits for the empty document, so that it is not taken for
-    /// a job's.
+    /// Enables events, and waits until the empty document is loaded, so that its events are not taken for
+    /// those of a job.
     async fn listen(&mut self) -> Result<(), PageError> {
         let session = &self.session;
-        // Bodies are never asked for, so none is kept.
+        // The farm never reads bodies, so Chromium need not keep them.
         let network = session.start(&network::EnableParams {
             max_total_buffer_size: Some(0),
             max_resource_buffer_size: Some(0),
             ..Default::default()
         })?;
         session.send(&auto_attach())?;
-        // What the proof that a page stands still is made of, see render/stillness.rs.
+        // For the proof that a page is static, see render/static_page.rs.
         let thread_ticks = performance::EnableParams { time_domain: Some(EnableTimeDomain::ThreadTicks) };
         session.send(&thread_ticks)?;
         session.send(&animation::EnableParams {})?;
@@ -167,29 +168,29 @@ impl Page {
         session.send(&page::EnableParams::default())?;
         session.send(&SetLifecycleEventsEnabledParams::new(true))?;
         let loaded = loaded(&mut self.events, &self.main_frame);
-        // A renderer that has died answers nothing, so its end is watched for at the same time.
+        // A crashed renderer answers no command, so its crash event is awaited at the same time.
         tokio::try_join!(async { Ok(network.await?) }, loaded)?;
         Ok(())
     }
 
-    /// Whether it is alive, as far as is known.
+    /// Whether no crash of its renderer has been reported.
     pub(crate) fn is_alive(&mut self) -> bool {
         std::iter::from_fn(|| self.events.try_next()).all(|event| !event.is::<EventTargetCrashed>())
     }
 
-    /// Closes it, and with it its renderer process however busy, its cookies, caches and storage.
+    /// Closes the page with its renderer process, even a busy one, and its cookies, caches and storage.
     pub(crate) async fn close(self, browser: &Browser) -> Result<(), PageError> {
         let dispose = DisposeBrowserContextParams::new(self.context);
         let disposed = timeout(CLOSE_TIMEOUT, browser.connection().call(&dispose)).await;
         match disposed {
             Ok(Ok(_) | Err(CdpError::Closed)) => Ok(()),
             Ok(Err(error)) => Err(error.into()),
-            Err(_) => Err(PageError::Hangs),
+            Err(_) => Err(PageError::Timeout),
         }
     }
 }
 
-/// Waits for the `load` of the empty document.
+/// Waits for the `load` event of the empty document.
 async fn loaded(events: &mut Events, main_frame: &str) -> Result<(), PageError> {
     while let Some(event) = events.next().await {
         if event.is::<EventTargetCrashed>() {
@@ -205,7 +206,7 @@ async fn loaded(events: &mut Events, main_frame: &str) -> Result<(), PageError> 
     Err(CdpError::Closed.into())
 }
 
-/// Attaches to workers, which wait until their own network events are enabled.
+/// Attaches to workers; each waits until its network events are enabled.
 pub(crate) fn auto_attach() -> SetAutoAttachParams {
     let mut attach = SetAutoAttachParams::new(true, true);
     attach.flatten = Some(true);

@@ -1,21 +1,21 @@
-//! The secret that edge and farm share.
+//! The shared secret of edge and farm.
 //!
-//! Invariant: never empty, never printed, compared in constant time.
+//! Invariant: it is never empty or printed, and is compared in constant time.
 
 use secrecy::{ExposeSecret as _, SecretString};
 use subtle::ConstantTimeEq as _;
 
-/// A token with nothing in it.
+/// The token is empty or white space.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the farm's token is empty; set PLATEN_FARM_TOKEN or --token-file to a long random text")]
 pub struct EmptyToken;
 
-/// The bearer token of a farm.
+/// The bearer token that a farm accepts.
 #[derive(Debug, Clone)]
 pub struct FarmToken(SecretString);
 
 impl FarmToken {
-    /// Takes a token; white space around it does not count, since files end with a newline.
+    /// Creates a token, without white space around it, because files end with a newline.
     ///
     /// # Errors
     /// [`EmptyToken`].
@@ -26,8 +26,8 @@ impl FarmToken {
         }
     }
 
-    /// Whether an `authorization` header's value carries this token. The time taken tells the
-    /// token's length and nothing more.
+    /// Whether the value of an `authorization` header contains this token. The comparison's time reveals
+    /// only the token's length.
     #[must_use]
     pub fn accepts(&self, authorization: &[u8]) -> bool {
         let Some((scheme, credentials)) = authorization.split_at_checked("Bearer ".len()) else {
@@ -62,7 +62,7 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_token_is_none_and_a_token_is_not_shown() {
+    fn an_empty_token_is_refused_and_a_token_is_not_printed() {
         assert_eq!(FarmToken::new(" \n").unwrap_err(), EmptyToken);
         assert!(!format!("{:?}", FarmToken::new("s3cret").unwrap()).contains("s3cret"));
     }

@@ -1,34 +1,32 @@
-//! Waiting in turn: accounts one after the other, and within an account first come, first served.
+//! A bounded fair queue: round robin over accounts, and first in, first out within an account.
 //!
-//! Invariant: at most `capacity` wait. When all places are taken, a newcomer gets the place of the
-//! latest arrival of the account that waits with most, provided that leaves the two accounts no
-//! less even than before; so nobody can fill the queue for the others. Pure: no clock, no
-//! waiting, no locks.
+//! Invariant: at most `capacity` entries wait. If the queue is full, a new entry replaces the latest entry of
+//! the account with the most entries, if that account has at least two more than the new entry's. So one
+//! account cannot fill the queue for others.
 
 use std::collections::VecDeque;
 
-/// A place in the queue.
+/// Identifies an entry of the queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Ticket(u64);
 
-/// What became of a newcomer.
+/// Result of [`FairQueue::join`].
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Joined<V> {
-    /// It waits.
-    Waiting(Ticket),
-    /// It waits, in the place of another, which is out.
-    Instead(Ticket, V),
-    /// No place; the newcomer is handed back.
+pub(super) enum JoinOutcome<V> {
+    Queued(Ticket),
+    /// The new entry is queued, and this other one was removed for it.
+    Evicted(Ticket, V),
+    /// The new entry is returned.
     Full(V),
 }
 
-/// The queue: `V`s of accounts `K`.
+/// A queue of entries `V` of accounts `K`.
 #[derive(Debug)]
 pub(super) struct FairQueue<K, V> {
     capacity: usize,
     next_ticket: u64,
     len: usize,
-    /// In the order of their turns. No account is here without anything waiting.
+    /// In the order of their turns. Each has at least one entry.
     accounts: VecDeque<Account<K, V>>,
 }
 
@@ -43,12 +41,12 @@ impl<K: PartialEq + Clone, V> FairQueue<K, V> {
         Self { capacity, next_ticket: 0, len: 0, accounts: VecDeque::new() }
     }
 
-    /// How many wait.
+    /// Number of entries.
     pub(super) fn len(&self) -> usize {
         self.len
     }
 
-    /// How many have their turn before a newcomer of this account.
+    /// Number of entries that leave the queue before a new entry of this account.
     pub(super) fn ahead_of(&self, key: &K) -> usize {
         let own = self.waiting_of(key);
         self.accounts
@@ -57,33 +55,33 @@ impl<K: PartialEq + Clone, V> FairQueue<K, V> {
             .sum()
     }
 
-    /// Puts a newcomer in.
-    pub(super) fn join(&mut self, key: &K, value: V) -> Joined<V> {
+    /// Adds an entry.
+    pub(super) fn join(&mut self, key: &K, value: V) -> JoinOutcome<V> {
         if self.len < self.capacity {
-            return Joined::Waiting(self.push(key, value));
+            return JoinOutcome::Queued(self.push(key, value));
         }
         let own = self.waiting_of(key);
-        let heaviest = self.accounts.iter_mut().max_by_key(|account| account.waiting.len());
-        match heaviest {
-            Some(heaviest) if heaviest.waiting.len() > own + 1 => {
-                let (_, out) = heaviest.waiting.pop_back().expect("more than one waits");
+        let longest = self.accounts.iter_mut().max_by_key(|account| account.waiting.len());
+        match longest {
+            Some(longest) if longest.waiting.len() > own + 1 => {
+                let (_, evicted) = longest.waiting.pop_back().expect("it has more than one entry");
                 self.len -= 1;
-                Joined::Instead(self.push(key, value), out)
+                JoinOutcome::Evicted(self.push(key, value), evicted)
             }
-            _ => Joined::Full(value),
+            _ => JoinOutcome::Full(value),
         }
     }
 
-    /// How many accounts have something waiting.
+    /// Number of accounts with entries.
     pub(super) fn accounts(&self) -> usize {
         self.accounts.len()
     }
 
-    /// Takes out the next in turn of those accounts that `may_run`.
+    /// Removes the next entry of the accounts for which `may_run` is true.
     pub(super) fn pop(&mut self, may_run: impl Fn(&K) -> bool) -> Option<(K, V)> {
         let index = self.accounts.iter().position(|account| may_run(&account.key))?;
         let mut account = self.accounts.remove(index)?;
-        let (_, value) = account.waiting.pop_front().expect("an account here has something waiting");
+        let (_, value) = account.waiting.pop_front().expect("an account in the queue has an entry");
         self.len -= 1;
         let key = account.key.clone();
         if !account.waiting.is_empty() {
@@ -92,12 +90,12 @@ impl<K: PartialEq + Clone, V> FairQueue<K, V> {
         Some((key, value))
     }
 
-    /// Takes out one that no longer wants to wait; `None` if it is not here any more.
+    /// Removes an entry; `None` if it is no longer in the queue.
     pub(super) fn remove(&mut self, ticket: Ticket) -> Option<V> {
         for index in 0..self.accounts.len() {
             let waiting = &mut self.accounts[index].waiting;
-            if let Some(place) = waiting.iter().position(|(held, _)| *held == ticket) {
-                let (_, value) = waiting.remove(place)?;
+            if let Some(position) = waiting.iter().position(|(held, _)| *held == ticket) {
+                let (_, value) = waiting.remove(position)?;
                 if waiting.is_empty() {
                     self.accounts.remove(index);
                 }
@@ -150,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn a_newcomer_is_one_round_away_however_much_another_account_queues() {
+    fn a_new_account_waits_for_one_entry_of_each_other_account() {
         let mut queue = filled(9, &[('a', 1), ('a', 2), ('a', 3), ('a', 4)]);
         assert_eq!((queue.ahead_of(&'a'), queue.ahead_of(&'b')), (4, 1));
         queue.join(&'b', 5);
@@ -158,26 +156,26 @@ mod tests {
     }
 
     #[test]
-    fn a_full_queue_makes_room_at_the_cost_of_who_waits_with_most() {
+    fn a_full_queue_evicts_from_the_account_with_the_most_entries() {
         let mut queue = filled(4, &[('a', 1), ('a', 2), ('a', 3), ('a', 4)]);
-        assert_eq!(queue.join(&'a', 5), Joined::Full(5));
-        assert!(matches!(queue.join(&'b', 6), Joined::Instead(_, 4)));
-        assert!(matches!(queue.join(&'b', 7), Joined::Instead(_, 3)));
-        // Two and two: nobody would be better off.
-        assert_eq!(queue.join(&'b', 8), Joined::Full(8));
-        assert!(matches!(queue.join(&'c', 9), Joined::Instead(..)));
+        assert_eq!(queue.join(&'a', 5), JoinOutcome::Full(5));
+        assert!(matches!(queue.join(&'b', 6), JoinOutcome::Evicted(_, 4)));
+        assert!(matches!(queue.join(&'b', 7), JoinOutcome::Evicted(_, 3)));
+        // Both accounts have two entries, so an eviction would not be fairer.
+        assert_eq!(queue.join(&'b', 8), JoinOutcome::Full(8));
+        assert!(matches!(queue.join(&'c', 9), JoinOutcome::Evicted(..)));
         assert_eq!(queue.len(), 4);
     }
 
     #[test]
-    fn without_places_nobody_waits() {
-        assert_eq!(filled(0, &[]).join(&'a', 1), Joined::Full(1));
+    fn a_queue_without_capacity_is_full() {
+        assert_eq!(filled(0, &[]).join(&'a', 1), JoinOutcome::Full(1));
     }
 
     #[test]
-    fn leaving_frees_the_place_once() {
+    fn an_entry_is_removed_only_once() {
         let mut queue = filled(2, &[('a', 1)]);
-        let Joined::Waiting(ticket) = queue.join(&'b', 2) else { panic!("there was a place") };
+        let JoinOutcome::Queued(ticket) = queue.join(&'b', 2) else { panic!("the queue is not full") };
         assert_eq!((queue.remove(ticket), queue.remove(ticket), queue.len()), (Some(2), None, 1));
         assert_eq!(drained(&mut queue), [1]);
     }

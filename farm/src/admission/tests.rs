@@ -16,7 +16,7 @@ fn occupancy(slots: usize, busy: usize, waiting: usize) -> Occupancy {
 }
 
 #[tokio::test]
-async fn a_slot_is_passed_on() {
+async fn a_released_slot_goes_to_the_next_job() {
     let admission = Admission::new(1, 8);
     let first = admission.admit(&account("a"), soon()).await.unwrap();
     let waiting = tokio::spawn({
@@ -40,7 +40,7 @@ async fn a_cancelled_wait_keeps_no_slot() {
     let slot = admission.admit(&account("a"), soon()).await.unwrap();
     let owner = account("b");
     let mut context = Context::from_waker(Waker::noop());
-    // One leaves while it waits, one after the slot was given to it but before it knew.
+    // One is dropped while it waits, the other after it was granted the slot and before it was polled.
     let mut waits = Box::pin(admission.admit(&owner, soon()));
     let mut wins = Box::pin(admission.admit(&owner, soon()));
     assert!(waits.as_mut().poll(&mut context).is_pending());
@@ -54,7 +54,7 @@ async fn a_cancelled_wait_keeps_no_slot() {
 }
 
 #[tokio::test]
-async fn full_is_full_at_once() {
+async fn a_job_is_rejected_at_once_if_the_queue_is_full() {
     let admission = Admission::new(1, 0);
     let _slot = admission.admit(&account("a"), soon()).await.unwrap();
     let refusal = admission.admit(&account("b"), soon()).await.unwrap_err();
@@ -81,23 +81,23 @@ async fn one_account_cannot_fill_the_queue_for_another() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_hopeless_wait_is_rejected_at_once() {
+async fn a_job_that_cannot_get_a_slot_in_time_is_rejected_at_once() {
     let admission = Admission::new(1, 8);
     let slot = admission.admit(&account("a"), soon()).await.unwrap();
     let late = admission.admit(&account("a"), Instant::now() + Duration::from_millis(5)).await;
     assert_eq!(late.unwrap_err(), Refusal::NoSlotInTime { retry_after: 1 });
-    // Jobs take 20 s here, so 10 s are not enough: no need to wait and see.
+    // A job takes 20 s here, so a deadline in 10 s cannot be met.
     tokio::time::advance(Duration::from_secs(20)).await;
     drop(slot);
     let _slot = admission.admit(&account("a"), soon()).await.unwrap();
     let before = Instant::now();
-    let hopeless = admission.admit(&account("a"), before + Duration::from_secs(10)).await;
-    assert_eq!(hopeless.unwrap_err(), Refusal::NoSlotInTime { retry_after: 21 });
+    let rejected = admission.admit(&account("a"), before + Duration::from_secs(10)).await;
+    assert_eq!(rejected.unwrap_err(), Refusal::NoSlotInTime { retry_after: 21 });
     assert_eq!(Instant::now(), before);
 }
 
 #[tokio::test]
-async fn draining_rejects_those_that_wait_and_ends_with_the_last_job() {
+async fn draining_rejects_waiting_jobs_and_ends_with_the_last_running_one() {
     let admission = Admission::new(1, 8);
     let slot = admission.admit(&account("a"), soon()).await.unwrap();
     let owner = account("b");
@@ -113,29 +113,29 @@ async fn draining_rejects_those_that_wait_and_ends_with_the_last_job() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn long_jobs_make_room_for_others() {
+async fn long_jobs_allow_others_to_run_in_addition() {
     let admission = Admission::new(2, 64);
-    let hostile: Vec<AccountId> = ["h1", "h2", "h3", "h4"].iter().map(|name| account(name)).collect();
-    let one = admission.admit(&hostile[0], soon()).await.unwrap();
-    let two = admission.admit(&hostile[1], soon()).await.unwrap();
-    let good = account("good");
+    let long: Vec<AccountId> = ["l1", "l2", "l3", "l4"].iter().map(|name| account(name)).collect();
+    let one = admission.admit(&long[0], soon()).await.unwrap();
+    let two = admission.admit(&long[1], soon()).await.unwrap();
+    let short = account("short");
     let mut context = Context::from_waker(Waker::noop());
-    let mut waiting = Box::pin(admission.admit(&good, soon()));
+    let mut waiting = Box::pin(admission.admit(&short, soon()));
     assert!(waiting.as_mut().poll(&mut context).is_pending());
     tokio::time::advance(Duration::from_secs(2)).await;
     one.mark_long();
     drop(waiting.await.unwrap());
     two.mark_long();
-    let three = admission.admit(&hostile[2], soon()).await.unwrap();
+    let three = admission.admit(&long[2], soon()).await.unwrap();
     three.mark_long();
-    drop(admission.admit(&good, soon()).await.unwrap());
-    // Accounts that are known for long jobs never take more than there are slots.
+    drop(admission.admit(&short, soon()).await.unwrap());
+    // Accounts with recent long jobs never hold more than the number of slots.
     drop((one, two, three));
-    let _one = admission.admit(&hostile[0], soon()).await.unwrap();
-    let _two = admission.admit(&hostile[1], soon()).await.unwrap();
-    let mut third = Box::pin(admission.admit(&hostile[2], soon()));
+    let _one = admission.admit(&long[0], soon()).await.unwrap();
+    let _two = admission.admit(&long[1], soon()).await.unwrap();
+    let mut third = Box::pin(admission.admit(&long[2], soon()));
     assert!(third.as_mut().poll(&mut context).is_pending());
-    drop(admission.admit(&good, soon()).await.unwrap());
+    drop(admission.admit(&short, soon()).await.unwrap());
 }
 
 #[tokio::test]

@@ -1,13 +1,11 @@
-//! Background browsers: those of heavy jobs, and those that start. They are stopped while other jobs begin
-//! on a machine that is short of CPUs.
+//! Background browsers: those with heavy jobs, and those that are starting. They are stopped (`SIGSTOP`,
+//! `SIGCONT`) while other jobs start on a machine that is short of CPUs.
 //!
-//! A low priority limits a process's share of the CPU time, not how long others wait for a CPU: at each
-//! wake-up a thread may wait for a tick of the kernel's (4 ms at 250 Hz), and a job wakes dozens of threads
-//! one after the other. The signals are those of job control (signal(7)), which reach a page's own processes
-//! in their sandbox.
+//! A low priority is not enough: it limits a process's share of the CPU time, but at each wake-up a thread
+//! may still wait for a kernel tick (4 ms at 250 Hz), and a job wakes dozens of threads in sequence.
 //!
-//! Invariant: a browser is stopped for at most [`MAX_PAUSE`], and then runs for at least [`MIN_RUN`] times as
-//! long; it goes on when it leaves the background.
+//! Invariant: a browser is stopped for at most [`MAX_PAUSE`], and then runs for at least
+//! [`MIN_RUN_FACTOR`] times as long. It is resumed when it leaves the background.
 
 use std::{
     collections::HashMap,
@@ -21,17 +19,16 @@ use tokio::{
     time::{Instant, sleep, timeout},
 };
 
-use super::process::Group;
+use super::process::ProcessGroup;
 use crate::metrics::Metrics;
 
-/// Longest time for which a browser is stopped. Pages notice a longer one as a machine that is slow.
+/// Longest time for which a browser is stopped. To its page a pause looks like a slow machine.
 const MAX_PAUSE: Duration = Duration::from_millis(250);
+/// A browser runs at least this many times as long as it was stopped, so that it keeps at least three
+/// quarters of the CPU time that its priority gives it.
+const MIN_RUN_FACTOR: u32 = 3;
 
-/// How many times as long as it was stopped a browser then runs, so that it keeps at least three quarters of
-/// what its priority gives it.
-const MIN_RUN: u32 = 3;
-
-/// The background browsers of a farm, and how many jobs are in the foreground.
+/// The background browsers of a farm, and the number of foreground jobs.
 #[derive(Debug, Clone)]
 pub(super) struct Background(Arc<Inner>);
 
@@ -46,11 +43,20 @@ struct Inner {
 #[derive(Debug, Default)]
 struct State {
     next_id: u64,
-    browsers: HashMap<u64, Group>,
-    /// A task pauses them.
-    pausing: bool,
-    /// They are stopped now.
-    stopped: bool,
+    browsers: HashMap<u64, ProcessGroup>,
+    phase: Phase,
+}
+
+/// What the task that stops and resumes the browsers does.
+#[derive(Debug, Default, PartialEq, Eq)]
+enum Phase {
+    /// The task does not run.
+    #[default]
+    Idle,
+    /// The browsers are stopped.
+    Stopped,
+    /// The browsers run until they may be stopped again.
+    Running,
 }
 
 impl Background {
@@ -67,12 +73,12 @@ impl Background {
         }))
     }
 
-    /// Adds a browser until the guard is dropped.
-    pub(super) fn add(&self, group: Group) -> BackgroundBrowser {
+    /// Puts a browser in the background until the guard is dropped.
+    pub(super) fn add(&self, group: ProcessGroup) -> BackgroundBrowser {
         let mut state = self.state();
         let id = state.next_id;
         state.next_id += 1;
-        if state.stopped {
+        if state.phase == Phase::Stopped {
             group.stop();
         }
         state.browsers.insert(id, group);
@@ -80,7 +86,7 @@ impl Background {
         BackgroundBrowser { background: self.clone(), id }
     }
 
-    /// Adds a job that is to have the CPUs, until the guard is dropped.
+    /// Adds a foreground job until the guard is dropped.
     pub(super) fn foreground_job(&self) -> ForegroundJob {
         self.0.foreground.send_modify(|jobs| *jobs += 1);
         self.pause_if_needed(&mut self.state());
@@ -91,13 +97,13 @@ impl Background {
         self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn is_needed(&self, state: &State) -> bool {
+    fn is_pause_needed(&self, state: &State) -> bool {
         !state.browsers.is_empty() && *self.0.foreground.borrow() > 0 && (self.0.is_short_of_cpus)()
     }
 
     fn pause_if_needed(&self, state: &mut State) {
-        if !state.pausing && self.is_needed(state) {
-            state.pausing = true;
+        if state.phase == Phase::Idle && self.is_pause_needed(state) {
+            state.phase = Phase::Running;
             tokio::spawn(self.clone().pause());
         }
     }
@@ -106,35 +112,35 @@ impl Background {
         loop {
             let pause = {
                 let mut state = self.state();
-                if !self.is_needed(&state) {
-                    state.pausing = false;
+                if !self.is_pause_needed(&state) {
+                    state.phase = Phase::Idle;
                     return;
                 }
-                state.stopped = true;
-                state.browsers.values().for_each(Group::stop);
+                state.phase = Phase::Stopped;
+                state.browsers.values().for_each(ProcessGroup::stop);
                 Pause(&self)
             };
             self.0.metrics.background_paused();
             let since = Instant::now();
             let _ = timeout(MAX_PAUSE, self.0.foreground.subscribe().wait_for(|jobs| *jobs == 0)).await;
             drop(pause);
-            sleep(since.elapsed() * MIN_RUN).await;
+            sleep(since.elapsed() * MIN_RUN_FACTOR).await;
         }
     }
 }
 
-/// The background browsers are stopped until this is dropped.
+/// Resumes the background browsers when dropped.
 struct Pause<'a>(&'a Background);
 
 impl Drop for Pause<'_> {
     fn drop(&mut self) {
         let mut state = self.0.state();
-        state.stopped = false;
-        state.browsers.values().for_each(Group::resume);
+        state.phase = Phase::Running;
+        state.browsers.values().for_each(ProcessGroup::resume);
     }
 }
 
-/// A browser that is in the background until this is dropped.
+/// Keeps a browser in the background until it is dropped.
 #[derive(Debug)]
 pub(crate) struct BackgroundBrowser {
     background: Background,
@@ -145,13 +151,13 @@ impl Drop for BackgroundBrowser {
     fn drop(&mut self) {
         let mut state = self.background.state();
         let group = state.browsers.remove(&self.id);
-        if let Some(group) = group.filter(|_| state.stopped) {
+        if let Some(group) = group.filter(|_| state.phase == Phase::Stopped) {
             group.resume();
         }
     }
 }
 
-/// A job that is in the foreground until this is dropped.
+/// Counts a job as in the foreground until it is dropped.
 #[derive(Debug)]
 pub(crate) struct ForegroundJob(Background);
 
@@ -161,12 +167,12 @@ impl Drop for ForegroundJob {
     }
 }
 
-/// Whether more threads are ready to run than there are CPUs; false if the kernel does not say.
+/// Whether more threads are ready to run than the machine has CPUs; false if `/proc/stat` cannot be read.
 fn is_short_of_cpus() -> bool {
     fs::read_to_string("/proc/stat").is_ok_and(|stat| has_more_threads_than_cpus(&stat))
 }
 
-/// Reads this from the text of `/proc/stat`, which has one line for all CPUs and one for each (`proc_stat(5)`).
+/// Parses `/proc/stat`, which has one line for all CPUs and one for each CPU (`proc_stat(5)`).
 fn has_more_threads_than_cpus(stat: &str) -> bool {
     let cpus = stat.lines().filter(|line| line.starts_with("cpu")).count().saturating_sub(1);
     let ready = stat.lines().find_map(|line| line.strip_prefix("procs_running ")?.trim().parse().ok());
@@ -190,15 +196,15 @@ mod tests {
     struct Leader(Child);
 
     impl Leader {
-        fn start() -> (Self, Group) {
+        fn start() -> (Self, ProcessGroup) {
             let child = Command::new("sleep").arg("600").process_group(0).spawn().unwrap();
-            let group = Group::led_by(child.id());
+            let group = ProcessGroup::led_by(child.id());
             (Self(child), group)
         }
 
-        async fn is_stopped(&self, wanted: bool) {
+        async fn wait_until_stopped(&self, stopped: bool) {
             let stat = format!("/proc/{}/stat", self.0.id());
-            while fs::read_to_string(&stat).unwrap().contains(") T ") != wanted {
+            while fs::read_to_string(&stat).unwrap().contains(") T ") != stopped {
                 sleep(Duration::from_millis(1)).await;
             }
         }
@@ -212,42 +218,42 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_background_browser_is_stopped_while_a_job_begins() {
+    async fn a_background_browser_is_stopped_while_a_job_starts() {
         let all = background(|| true);
         let (first, group) = Leader::start();
         let _first = all.add(group);
         let job = all.foreground_job();
-        first.is_stopped(true).await;
+        first.wait_until_stopped(true).await;
         let (second, group) = Leader::start();
         let guard = all.add(group);
-        second.is_stopped(true).await;
+        second.wait_until_stopped(true).await;
         drop(guard);
-        second.is_stopped(false).await;
+        second.wait_until_stopped(false).await;
         drop(job);
-        first.is_stopped(false).await;
+        first.wait_until_stopped(false).await;
     }
 
     #[tokio::test]
-    async fn it_goes_on_in_between_while_jobs_last() {
+    async fn it_runs_between_pauses_while_jobs_last() {
         let all = background(|| true);
         let (leader, group) = Leader::start();
         let _job = all.foreground_job();
         let _guard = all.add(group);
         for _ in 0..2 {
-            leader.is_stopped(true).await;
-            leader.is_stopped(false).await;
+            leader.wait_until_stopped(true).await;
+            leader.wait_until_stopped(false).await;
         }
     }
 
     #[tokio::test]
-    async fn it_goes_on_where_there_are_cpus_or_no_jobs() {
+    async fn it_runs_if_cpus_are_free_or_no_job_is_in_the_foreground() {
         let (leader, group) = Leader::start();
         let idle = background(|| false);
         let _job = idle.foreground_job();
         let _guards = (idle.add(group.clone()), background(|| true).add(group));
         tokio::task::yield_now().await;
-        assert!(!idle.state().pausing);
-        leader.is_stopped(false).await;
+        assert_eq!(idle.state().phase, Phase::Idle);
+        leader.wait_until_stopped(false).await;
     }
 
     #[test]

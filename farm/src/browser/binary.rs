@@ -1,14 +1,13 @@
-//! Which Chromium to run.
+//! Finding the Chromium executable.
 
 use std::path::{Path, PathBuf};
 
 use crate::StartError;
 
-/// Where packages put it, cheapest first. `chromium-headless-shell` does not come with the browser
-/// window's machinery and renders the same at a quarter of the cost. `/usr/bin/chromium` comes
-/// after `/usr/lib/chromium` because Debian's is a shell script that does not replace itself by
-/// the browser.
-const USUAL_PLACES: &[&str] = &[
+/// Paths of packages, cheapest browser first. `chromium-headless-shell` has no browser window and renders
+/// the same at a quarter of the cost. `/usr/lib/chromium` comes before `/usr/bin/chromium`, which is a shell
+/// script on Debian that does not `exec` the browser.
+const DEFAULT_PATHS: &[&str] = &[
     "/usr/lib/chromium/chromium-headless-shell",
     "/usr/lib64/chromium-browser/headless_shell",
     "/usr/lib/chromium/chromium",
@@ -19,12 +18,12 @@ const USUAL_PLACES: &[&str] = &[
     "/usr/bin/google-chrome",
 ];
 
-/// The browser's file: the operator's choice, or the first of the usual places.
+/// The configured executable, or the first default path that exists.
 pub(super) fn find(setting: Option<&Path>) -> Result<PathBuf, StartError> {
     match setting {
         Some(path) if path.is_file() => Ok(path.to_owned()),
         Some(path) => Err(StartError::ChromiumMissing { path: path.to_owned() }),
-        None => USUAL_PLACES
+        None => DEFAULT_PATHS
             .iter()
             .map(Path::new)
             .find(|path| path.is_file())
@@ -38,9 +37,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_named_browser_must_be_there() {
-        let here = std::env::current_exe().unwrap();
-        assert_eq!(find(Some(&here)).unwrap(), here);
+    fn a_configured_browser_must_exist() {
+        let own = std::env::current_exe().unwrap();
+        assert_eq!(find(Some(&own)).unwrap(), own);
         let error = find(Some(Path::new("/nowhere/chrome"))).unwrap_err();
         assert!(error.to_string().contains("/nowhere/chrome"), "{error}");
     }

@@ -1,31 +1,30 @@
-//! As whom browsers run.
+//! The user that browsers run as.
 //!
-//! Invariant: never as root. Chromium's sandbox does not start as root, and a page that broke out
-//! of a browser of root's would own the machine.
+//! Invariant: it is never root. Chromium's sandbox does not start as root, and a page that escaped from it
+//! would control the machine.
 
 use nix::unistd::{Gid, Uid, User};
 
 use crate::StartError;
 
-/// Numbers that own nothing on any usual system (`nobody` and its group).
+/// User and group id of `nobody`, which usually own no files.
 const NOBODY: (u32, u32) = (65_534, 65_534);
 
 /// The user of the browsers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Identity {
-    /// The farm's own, who is not root.
+    /// The farm's own user, which is not root.
     Own,
-    /// Another one, whom root can become.
+    /// Another user, if the farm is root.
     Other {
-        /// User.
         uid: Uid,
-        /// Its group; it has no others.
+        /// Its only group.
         gid: Gid,
     },
 }
 
 impl Identity {
-    /// Settles it, from the setting and from who the farm runs as.
+    /// Chooses the user by the setting and the user of the farm.
     pub(super) fn resolve(setting: Option<&str>) -> Result<Self, StartError> {
         match (Uid::effective().is_root(), setting) {
             (true, Some(name)) => {
@@ -52,7 +51,7 @@ impl Identity {
     }
 }
 
-/// Finds a user by name, or by number: an image built without a user database has numbers only.
+/// Finds a user by name or number. A number need not exist: some container images have no user database.
 fn look_up(name: &str) -> Result<Option<(Uid, Gid)>, StartError> {
     let failed = |source| StartError::Users { name: name.to_owned(), source };
     let number = name.parse().map(Uid::from_raw);

@@ -1,13 +1,11 @@
-//! One browser as an operating-system process.
+//! A browser as an operating-system process.
 //!
-//! A thread of its own spawns it, waits for it and reaps it. The thread lives exactly as long as
-//! the process because the kernel's parent-death signal, which takes the browser down with a
-//! killed farm, is sent when the *thread* that spawned it ends.
+//! A dedicated thread spawns, awaits and reaps it. That thread must run as long as the process, because the
+//! kernel sends the parent-death signal (`PR_SET_PDEATHSIG`) when the *thread* that spawned it ends.
 //!
-//! Invariant: the process leads its own session and group, and whatever is left of the group when the leader
-//! ends is killed and reaped before the home directory is removed. The group's number is
-//! signalled only while it is certainly still ours: it is forgotten, under its lock, before the
-//! leader is reaped.
+//! Invariant: the process leads its own session and process group. When it exits, the rest of the group is
+//! killed and reaped before the profile is removed. The group is never signalled after its leader is reaped,
+//! because its id may be reused: the id is cleared, under a lock, before that.
 
 use std::{
     io,
@@ -29,20 +27,20 @@ use tempfile::TempDir;
 use tokio::sync::{oneshot, watch};
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
-/// A running browser process; killed with its whole group when dropped.
+/// A running browser process. When dropped, its whole group is killed.
 #[derive(Debug)]
 pub(super) struct Process {
-    group: Group,
+    group: ProcessGroup,
     pid: u32,
     exit: watch::Receiver<Option<Exit>>,
 }
 
 /// How a browser process ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Exit {
-    /// By a fault of its own: a signal such as SIGSEGV, SIGTRAP or SIGABRT.
+pub(crate) enum Exit {
+    /// By a signal such as SIGSEGV, SIGTRAP or SIGABRT.
     Crashed,
-    /// It was killed from outside, or ended by itself.
+    /// By SIGKILL or SIGTERM, or by exiting normally.
     Ended,
 }
 
@@ -59,87 +57,79 @@ impl Exit {
     }
 }
 
-/// The group's number for as long as it is ours.
+/// A process group; its id is `None` after its leader has exited.
 #[derive(Debug, Clone)]
-pub(super) struct Group(Arc<Mutex<Option<Pid>>>);
+pub(super) struct ProcessGroup(Arc<Mutex<Option<Pid>>>);
 
-impl Group {
+impl ProcessGroup {
     #[cfg(test)]
     pub(super) fn led_by(leader: u32) -> Self {
         Self(Arc::new(Mutex::new(Some(Pid::from_raw(leader.cast_signed())))))
     }
 
-    /// Stops all its processes.
     pub(super) fn stop(&self) {
         self.signal(Signal::SIGSTOP);
     }
 
-    /// Lets processes that were stopped go on.
     pub(super) fn resume(&self) {
         self.signal(Signal::SIGCONT);
     }
 
     fn signal(&self, signal: Signal) {
         if let Some(group) = *self.0.lock().unwrap_or_else(PoisonError::into_inner) {
-            // It fails only when no process is left in the group, or none is there yet.
+            // Fails only if the group has no process any more, or not yet.
             let _ = killpg(group, signal);
-        }
-    }
-
-    fn kill(&self) {
-        if let Some(group) = *self.0.lock().unwrap_or_else(PoisonError::into_inner) {
-            // It fails only when nobody is left in the group.
-            let _ = killpg(group, Signal::SIGKILL);
-            // A moment after its start it does not lead its group yet.
-            let _ = kill(group, Signal::SIGKILL);
+            // Directly after its start the process does not lead its group yet.
+            if signal == Signal::SIGKILL {
+                let _ = kill(group, signal);
+            }
         }
     }
 }
 
-/// Lets the farm reap what its browsers leave behind: their helpers become its children when the
-/// browser dies first, instead of zombies of a container's first process, which may not reap.
+/// Makes the farm the parent of helper processes whose browser has exited, so that it can reap them. The
+/// first process of a container may not do so.
 pub(super) fn adopt_orphans() {
     if let Err(error) = prctl::set_child_subreaper(true) {
-        tracing::warn!(%error, "processes that a killed browser leaves are reaped by the system");
+        tracing::warn!(%error, "cannot become a child subreaper; orphans of browsers are left to init");
     }
 }
 
 impl Process {
-    /// Runs `command`. `alive` is held until the process and its home are gone.
+    /// Runs `command`. `token` is dropped after all processes and the profile are removed.
     pub(super) async fn spawn(
         mut command: Command,
-        home: TempDir,
-        alive: TaskTrackerToken,
+        profile: TempDir,
+        token: TaskTrackerToken,
     ) -> io::Result<(Self, ChildStderr)> {
         let (report, spawned) = oneshot::channel();
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
         thread::Builder::new().name("browser".to_owned()).spawn(move || {
             run(command, report);
-            remove(home);
-            drop(alive);
+            remove(profile);
+            drop(token);
         })?;
         spawned.await.map_err(|_| io::Error::other("the browser's thread ended early"))?
     }
 
-    /// Kills the whole group at once.
+    /// Kills the whole group.
     pub(super) fn kill(&self) {
-        self.group.kill();
+        self.group.signal(Signal::SIGKILL);
     }
 
-    /// Its process group.
-    pub(super) fn group(&self) -> Group {
+    pub(super) fn group(&self) -> ProcessGroup {
         self.group.clone()
     }
 
-    /// The process id of the browser process, which is also that of its group.
+    /// Process id of the browser process, which is also the id of its group and session.
     pub(super) fn pid(&self) -> u32 {
         self.pid
     }
 
-    /// How it ended, once it has.
+    /// Completes when it has exited.
     pub(super) async fn exit(&self) -> Exit {
         let mut exit = self.exit.clone();
-        // Without its thread there is no report.
+        // No status is sent if the thread has ended early.
         exit.wait_for(Option::is_some).await.ok().and_then(|exit| *exit).unwrap_or(Exit::Ended)
     }
 }
@@ -152,10 +142,10 @@ impl Drop for Process {
 
 type Report = oneshot::Sender<io::Result<(Process, ChildStderr)>>;
 
-/// The life of one process, start to end.
+/// Spawns a process, reports it, and reaps it with its group.
 fn run(mut command: Command, report: Report) {
     let spawned = command.spawn();
-    // It holds the browser's ends of the pipes, which must be open in the browser alone.
+    // The command holds the browser's ends of the pipes, which only the browser may keep open.
     drop(command);
     let mut child = match spawned {
         Ok(child) => child,
@@ -165,22 +155,22 @@ fn run(mut command: Command, report: Report) {
         }
     };
     let leader = Pid::from_raw(child.id().cast_signed());
-    let group = Group(Arc::new(Mutex::new(Some(leader))));
+    let group = ProcessGroup(Arc::new(Mutex::new(Some(leader))));
     let (ending, exit) = watch::channel(None);
     let process = Process { group: group.clone(), pid: child.id(), exit };
     let stderr = child.stderr.take().expect("standard error is piped");
-    // If nobody waits for it any more, the process is dropped and thereby killed.
+    // If the receiver is dropped, the process is dropped, and thereby killed.
     let _ = report.send(Ok((process, stderr)));
 
     let status = retry(|| waitid(Id::Pid(leader), WaitPidFlag::WEXITED | WaitPidFlag::WNOWAIT));
-    tracing::debug!(pid = %leader, ?status, "a browser process ended");
-    let mut ours = group.0.lock().unwrap_or_else(PoisonError::into_inner);
+    tracing::debug!(pid = %leader, ?status, "browser process exited");
+    let mut id = group.0.lock().unwrap_or_else(PoisonError::into_inner);
     let _ = killpg(leader, Signal::SIGKILL);
-    *ours = None;
-    drop(ours);
+    *id = None;
+    drop(id);
     ending.send_replace(Some(Exit::of(status)));
-    // A member of the group becomes our child when its own parent has died, and can be reaped
-    // only after it has handed us its children: the group is empty when there is none left.
+    // When a process of the group exits, its children become children of the farm before it can be reaped. So
+    // `waitpid` fails only when the group is empty.
     while retry(|| waitpid(Pid::from_raw(-leader.as_raw()), None)).is_ok() {}
 }
 
@@ -193,9 +183,9 @@ fn retry(mut wait: impl FnMut() -> nix::Result<WaitStatus>) -> nix::Result<WaitS
     }
 }
 
-fn remove(home: TempDir) {
-    let path = home.path().to_owned();
-    if let Err(error) = home.close() {
-        tracing::warn!(path = %path.display(), %error, "a browser's home cannot be removed");
+fn remove(profile: TempDir) {
+    let path = profile.path().to_owned();
+    if let Err(error) = profile.close() {
+        tracing::warn!(path = %path.display(), %error, "cannot remove a browser's profile");
     }
 }

@@ -1,7 +1,7 @@
-//! What a browser wrote last on standard error.
+//! The end of a browser's standard error.
 //!
-//! Invariant: the pipe is always drained, so that a browser never blocks on it, and no more than
-//! [`KEPT`] bytes are held.
+//! Invariant: the pipe is always drained, so that the browser never blocks on it, and at most
+//! [`MAX_TAIL_BYTES`] are kept.
 
 use std::{
     io,
@@ -13,49 +13,44 @@ use std::{
 
 use tokio::{io::AsyncReadExt as _, net::unix::pipe, task::JoinHandle};
 
-/// A fatal message and its surroundings.
-const KEPT: usize = 4 * 1024;
-/// The pipe ends with the process, unless something the farm did not start still holds it.
-const END_LIMIT: Duration = Duration::from_secs(1);
+/// Enough for a fatal message and its context.
+const MAX_TAIL_BYTES: usize = 4 * 1024;
+/// The pipe closes when the process exits, unless a process that the farm did not start still holds it.
+const EOF_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Collects the end of the stream in the background.
+/// Reads standard error in a background task.
 #[derive(Debug)]
 pub(super) struct StderrTail {
-    kept: Arc<Mutex<Vec<u8>>>,
+    tail: Arc<Mutex<Vec<u8>>>,
     drain: JoinHandle<()>,
 }
 
 impl StderrTail {
     pub(super) fn listen(stderr: ChildStderr) -> io::Result<Self> {
         let mut pipe = pipe::Receiver::from_owned_fd(OwnedFd::from(stderr))?;
-        let kept = Arc::<Mutex<Vec<u8>>>::default();
-        let sink = Arc::clone(&kept);
+        let tail = Arc::<Mutex<Vec<u8>>>::default();
+        let sink = Arc::clone(&tail);
         let drain = tokio::spawn(async move {
             let mut chunk = [0; 1024];
             while let Ok(length @ 1..) = pipe.read(&mut chunk).await {
-                let mut kept = sink.lock().unwrap_or_else(PoisonError::into_inner);
-                kept.extend_from_slice(&chunk[..length]);
-                let surplus = kept.len().saturating_sub(KEPT);
-                kept.drain(..surplus);
+                let mut tail = sink.lock().unwrap_or_else(PoisonError::into_inner);
+                tail.extend_from_slice(&chunk[..length]);
+                let surplus = tail.len().saturating_sub(MAX_TAIL_BYTES);
+                tail.drain(..surplus);
             }
         });
-        Ok(Self { kept, drain })
+        Ok(Self { tail, drain })
     }
 
-    /// What there is by now.
+    /// The end of what has been written so far.
     pub(super) fn text(&self) -> String {
-        let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        String::from_utf8_lossy(&kept).trim().to_owned()
+        let tail = self.tail.lock().unwrap_or_else(PoisonError::into_inner);
+        String::from_utf8_lossy(&tail).trim().to_owned()
     }
 
-    /// All there is, once the stream has ended.
+    /// As [`StderrTail::text`], after the stream has ended.
     pub(super) async fn into_text(mut self) -> String {
-        let _ = tokio::time::timeout(END_LIMIT, &mut self.drain).await;
+        let _ = tokio::time::timeout(EOF_TIMEOUT, &mut self.drain).await;
         self.text()
     }
-}
-
-/// `: text`, or nothing where there is no text.
-pub(super) fn after_colon(text: &str) -> String {
-    if text.is_empty() { String::new() } else { format!(": {text}") }
 }

@@ -1,30 +1,28 @@
-//! Chromium's command line.
+//! Chromium's command-line switches, with the reason for each.
 //!
-//! Invariant: every switch stands here with its reason; none of them weakens the sandbox, save the
-//! one an operator asks for by name.
+//! Invariant: only the operator's setting `unsafe_no_sandbox` weakens the sandbox.
 
 use std::path::Path;
 
 use nix::sys::statvfs::statvfs;
 
-use super::Drawing;
-use crate::config::Config;
+use crate::Config;
 
-/// What every browser gets.
-const ALWAYS: &[&str] = &[
-    // Commands come through descriptors 3 and 4: no port that a page could find.
+/// Switches of every browser.
+const COMMON: &[&str] = &[
+    // Commands come through file descriptors 3 and 4, so there is no debugging port for a page to find.
     "--remote-debugging-pipe",
-    // Only chromium-headless-shell is headless by itself.
+    // Only chromium-headless-shell is headless without this switch.
     "--headless",
-    // Fatal messages only, on standard error: at any lower level Chromium writes down what pages
-    // log, and nothing of a page may end up in the farm's log.
+    // Only fatal messages: at lower levels Chromium also logs console messages of pages, which must not get
+    // into the farm's log.
     "--enable-logging=stderr",
     "--log-level=3",
-    // No window, tab or page but those the farm makes.
+    // No windows or pages except those that the farm creates.
     "--no-startup-window",
     "--no-first-run",
     "--no-default-browser-check",
-    // Nothing calls home: updates, metrics, crash reports, field trials, safe browsing, sync.
+    // No requests of the browser itself: updates, metrics, crash reports, field trials, safe browsing, sync.
     "--disable-background-networking",
     "--disable-breakpad",
     "--disable-client-side-phishing-detection",
@@ -36,78 +34,82 @@ const ALWAYS: &[&str] = &[
     "--disable-sync",
     "--metrics-recording-only",
     "--no-pings",
-    // No extensions, and none of the built-in ones that run in the background.
+    // No extensions, including built-in ones with background pages.
     "--disable-extensions",
     "--disable-component-extensions-with-background-pages",
-    // WebRtcHideLocalIpsWithMdns: would listen on the local network's multicast address, to give
-    // names to candidates that the policy below keeps from being made.
-    // IsolateOrigins, site-per-process: a page and its frames live in one process, which one
-    // session can watch and one signal can end. Two jobs never share a process: each has a browser
-    // context of its own. The others talk to services.
-    // PaintHolding, BackForwardCache, ProactivelySwapBrowsingInstance, RenderDocument: the next
-    // document of a page takes over its process and its frame at once, and nothing of the former one
-    // is kept for coming back to.
+    // WebRtcHideLocalIpsWithMdns: it listens on the local network's multicast address, to name candidates
+    // that the WebRTC policy below prevents anyway.
+    // IsolateOrigins, site-per-process: without them a page and its frames share one process, which one
+    // session observes. Jobs never share a process, because each has its own browser context.
+    // PaintHolding, BackForwardCache, ProactivelySwapBrowsingInstance, RenderDocument: without them the next
+    // document uses the page's process and frame at once, and the previous document is not kept.
+    // The others contact services.
     "--disable-features=WebRtcHideLocalIpsWithMdns,IsolateOrigins,site-per-process,PaintHolding,BackForwardCache,ProactivelySwapBrowsingInstance,RenderDocument,Translate,MediaRouter,OptimizationHints,AutofillServerCommunication,CertificateTransparencyComponentUpdater",
     "--disable-site-isolation-trials",
-    // No UDP: not for HTTP/3, not for WebRTC. (A peer connection binds a port all the same, and sends
-    // nothing from it.)
+    // No UDP, neither for HTTP/3 nor for WebRTC. (A peer connection still binds a port, but sends nothing.)
     "--disable-quic",
     "--force-webrtc-ip-handling-policy=disable_non_proxied_udp",
-    // A name is resolved when it is needed; a page's hints do not make requests by themselves.
+    // A page's hints do not resolve names.
     "--dns-prefetch-disable",
-    // Not even to this machine is there a way past the proxy.
+    // Loopback addresses go through the proxy as well.
     "--proxy-bypass-list=<-loopback>",
-    // Chromium has no name server: names are the proxy's business, and the proxy is found by its
-    // address. So nothing that does not know of the proxy finds anything either.
+    // Chromium resolves no names: the proxy does, and Chromium reaches the proxy by its address. So code in
+    // Chromium that bypasses the proxy cannot connect to a host.
     "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
-    // window.open gives null, as a popup blocker does: a second page would outlive its use.
+    // window.open returns null, as with a popup blocker: the farm would not close a second page.
     "--block-new-web-contents",
-    // A question that nobody can answer is answered with no.
+    // Permission prompts are denied, because there is no user.
     "--deny-permission-prompts",
     "--disable-notifications",
     "--disable-prompt-on-repost",
     "--disable-hang-monitor",
     "--password-store=basic",
-    // A server has no ears.
+    // No audio output.
     "--mute-audio",
-    // A page that nobody looks at runs at full speed all the same.
+    // Pages without a visible window run at full speed.
     "--disable-background-timer-throttling",
     "--disable-backgrounding-occluded-windows",
     "--disable-renderer-backgrounding",
-    // The same picture on every machine: no scrollbars, no hinting, one colour space, one
-    // language.
+    // The same picture on every machine: no scrollbars, no font hinting, one colour space, one language.
     "--hide-scrollbars",
     "--font-render-hinting=none",
     "--force-color-profile=srgb",
     "--lang=en-US",
 ];
 
-/// What makes a browser draw on demand, and draw all of a page in one frame.
-const ON_DEMAND: &[&str] = &[
+/// Switches for begin-frame control, and for drawing all of a page in one frame.
+const BEGIN_FRAME_CONTROL: &[&str] = &[
     "--enable-begin-frame-control",
-    // A frame is the page as it is: layout, paint and decoded pictures, none of it left for the
-    // next one.
+    // A frame includes layout, paint and image decoding; no work is left for the next frame.
     "--run-all-compositor-stages-before-draw",
     "--disable-new-content-rendering-timeout",
     "--disable-threaded-animation",
     "--disable-threaded-scrolling",
     "--disable-checker-imaging",
-    // What has not changed is drawn again with what has, or its edges depend on what was drawn before.
+    // Unchanged areas are rastered again as well: otherwise the edges of changes depend on earlier frames.
     "--disable-partial-raster",
 ];
 
-/// Smaller than this, `/dev/shm` cannot hold a large page's pictures. Containers get 64 MiB of it
-/// unless told otherwise.
-const ENOUGH_SHARED_MEMORY: u64 = 512 * 1024 * 1024;
+/// Space that the images of a large page need in `/dev/shm`. The default of containers is 64 MiB.
+const MIN_SHARED_MEMORY_BYTES: u64 = 512 * 1024 * 1024;
 
-/// The command line for a browser whose home is `home`. What it fetches of its own accord, for no
-/// page of the farm's, goes to `proxy`.
-pub(super) fn for_browser(config: &Config, home: &Path, drawing: Drawing, proxy: &str) -> Vec<String> {
-    let mut switches: Vec<String> = ALWAYS.iter().map(ToString::to_string).collect();
+/// How a browser draws its pages.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Drawing {
+    /// A frame for each command of the farm.
+    BeginFrameControl,
+    /// At 60 frames per second.
+    Continuous,
+}
+
+/// The switches of a browser. `profile` is its directory, and `proxy` the proxy for requests that belong to
+/// no page.
+pub(super) fn for_browser(config: &Config, profile: &Path, drawing: Drawing, proxy: &str) -> Vec<String> {
+    let mut switches: Vec<String> = COMMON.iter().map(ToString::to_string).collect();
     switches.push(format!("--proxy-server={proxy}"));
-    switches.push(format!("--user-data-dir={}", home.join("profile").display()));
-    if drawing == Drawing::OnDemand {
-        switches.extend(ON_DEMAND.iter().map(ToString::to_string));
+    switches.push(format!("--user-data-dir={}", profile.join("profile").display()));
+    if drawing == Drawing::BeginFrameControl {
+        switches.extend(BEGIN_FRAME_CONTROL.iter().map(ToString::to_string));
     }
     if !has_enough_shared_memory() {
         switches.push("--disable-dev-shm-usage".to_owned());
@@ -120,7 +122,7 @@ pub(super) fn for_browser(config: &Config, home: &Path, drawing: Drawing, proxy:
 
 fn has_enough_shared_memory() -> bool {
     statvfs("/dev/shm").is_ok_and(|data| {
-        data.blocks_available().saturating_mul(data.fragment_size()) >= ENOUGH_SHARED_MEMORY
+        data.blocks_available().saturating_mul(data.fragment_size()) >= MIN_SHARED_MEMORY_BYTES
     })
 }
 
@@ -129,9 +131,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_sandbox_stays_on_unless_told() {
+    fn only_its_setting_disables_the_sandbox() {
         let has = |config: &Config| {
-            for_browser(config, Path::new("/h"), Drawing::OnDemand, "http://127.0.0.1:9")
+            for_browser(config, Path::new("/h"), Drawing::BeginFrameControl, "http://127.0.0.1:9")
                 .contains(&"--no-sandbox".to_owned())
         };
         assert!(!has(&Config::default()));
@@ -139,9 +141,9 @@ mod tests {
     }
 
     #[test]
-    fn there_is_one_way_out() {
+    fn the_proxy_is_the_only_way_to_the_network() {
         let switches =
-            for_browser(&Config::default(), Path::new("/h"), Drawing::ByItself, "http://127.0.0.1:9");
+            for_browser(&Config::default(), Path::new("/h"), Drawing::Continuous, "http://127.0.0.1:9");
         for switch in [
             "--proxy-server=http://127.0.0.1:9",
             "--proxy-bypass-list=<-loopback>",

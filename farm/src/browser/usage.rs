@@ -1,68 +1,68 @@
 //! The memory and CPU time of a browser's processes.
 //!
-//! A browser serves one job at a time, so what a process of it comes to use during the job, it uses for
-//! the job. What it used before does not count: the processes that serve all pages may not have given
-//! back what an earlier job took, and an earlier page's renderer may still be ending. Nor do shared
-//! libraries and mapped files: they are the same for every page.
+//! A browser serves one job at a time, so all memory that its processes allocate during the job is counted
+//! for the job. Memory from before is not counted: shared processes may not have freed that of an earlier
+//! job, and an earlier page's renderer may still be exiting. Shared libraries and mapped files are not
+//! counted either, because they are the same for every page.
 
 use std::{collections::HashMap, fs, time::Duration};
 
-/// How often a browser is looked at while a job runs: a page can allocate about 1 GiB a second.
-const INTERVAL: Duration = Duration::from_millis(100);
-/// Length of a tick of `/proc/<pid>/stat`: `USER_HZ` is 100 on every architecture that Chromium runs on.
+/// How often the memory is read while a job runs. A page can allocate about 1 GiB per second.
+const SAMPLE_INTERVAL: Duration = Duration::from_millis(100);
+/// Clock tick of `/proc/<pid>/stat`: `USER_HZ` is 100 on all architectures that Chromium supports.
 const TICK: Duration = Duration::from_millis(10);
 
-/// The memory of a browser's processes since a job began.
+/// The memory of a browser's processes since the start of a job.
 #[derive(Debug)]
 pub(crate) struct MemoryWatch {
     browser: u32,
-    max: u64,
-    /// What each process used before the job.
+    max_bytes: u64,
+    /// Bytes that each process used before the job.
     before: HashMap<u32, u64>,
 }
 
 impl MemoryWatch {
-    /// Begins with a job, which may use `max` bytes in any process.
-    pub(super) fn new(browser: u32, max: u64) -> Self {
+    /// Starts with a job, which may use `max_bytes` in each process.
+    pub(super) fn new(browser: u32, max_bytes: u64) -> Self {
         let mut before = HashMap::new();
-        let mut left = vec![browser];
-        while let Some(process) = left.pop() {
-            before.extend(used(process).map(|bytes| (process, bytes)));
-            // Those of the main thread are nearly all, and cost little to find.
-            left.extend(children_of(process, process));
+        let mut unvisited = vec![browser];
+        while let Some(process) = unvisited.pop() {
+            before.extend(used_bytes(process).map(|bytes| (process, bytes)));
+            // The main thread's children are nearly all, and are cheap to find.
+            unvisited.extend(children_of(process, process));
         }
-        Self { browser, max, before }
+        Self { browser, max_bytes, before }
     }
 
-    /// Completes when the job uses too much.
+    /// Completes when a process uses more memory for the job than it may.
     pub(crate) async fn exceeded(&mut self) {
         loop {
-            tokio::time::sleep(INTERVAL).await;
+            tokio::time::sleep(SAMPLE_INTERVAL).await;
             for process in tree(self.browser) {
-                let Some(bytes) = used(process) else { continue };
+                let Some(bytes) = used_bytes(process) else { continue };
                 let new = || if is_renderer(process) { 0 } else { bytes };
                 let before = *self.before.entry(process).or_insert_with(new);
-                if bytes > self.max.saturating_add(before) {
+                if bytes > self.max_bytes.saturating_add(before) {
                     return;
                 }
             }
         }
     }
 
-    /// Whether the processes that serve all pages were left with more memory than a page may use.
+    /// Whether a shared process already used more than the limit before the job.
     pub(crate) fn began_over(&self) -> bool {
-        self.before.iter().any(|(process, bytes)| *bytes > self.max && !is_renderer(*process))
+        self.before.iter().any(|(process, bytes)| *bytes > self.max_bytes && !is_renderer(*process))
     }
 }
 
-/// Whether a process that serves all pages of a browser uses more than `max` bytes.
-pub(super) fn is_shared_process_over(browser: u32, max: u64) -> bool {
+/// Whether a shared process of a browser, one that is not a renderer, uses more than `max_bytes`.
+pub(super) fn is_shared_process_over(browser: u32, max_bytes: u64) -> bool {
     tree(browser)
         .into_iter()
-        .any(|process| used(process).is_some_and(|bytes| bytes > max) && !is_renderer(process))
+        .any(|process| used_bytes(process).is_some_and(|bytes| bytes > max_bytes) && !is_renderer(process))
 }
 
-/// CPU time that all living processes of a browser have taken.
+/// CPU time of all running processes of a browser since their start.
 pub(super) fn cpu_time(browser: u32) -> Duration {
     tree(browser).into_iter().filter_map(ticks).fold(Duration::ZERO, |sum, ticks| sum + TICK * ticks)
 }
@@ -72,29 +72,29 @@ fn is_renderer(process: u32) -> bool {
     command.split(|byte| *byte == 0).any(|argument| argument == b"--type=renderer")
 }
 
-/// A browser and all processes below it.
+/// The process ids of a browser and all its descendants.
 fn tree(browser: u32) -> Vec<u32> {
-    // Some are started by other threads than the main one, such as the network service.
+    // Some, such as the network service, are children of other threads than the main one.
     let threads = fs::read_dir(format!("/proc/{browser}/task")).into_iter().flatten().flatten();
     let threads = threads.filter_map(|thread| thread.file_name().to_str()?.parse().ok());
-    let mut left: Vec<u32> = threads.flat_map(|thread: u32| children_of(browser, thread)).collect();
+    let mut unvisited: Vec<u32> = threads.flat_map(|thread: u32| children_of(browser, thread)).collect();
     let mut all = vec![browser];
-    while let Some(process) = left.pop() {
+    while let Some(process) = unvisited.pop() {
         all.push(process);
-        left.extend(children_of(process, process));
+        unvisited.extend(children_of(process, process));
     }
     all
 }
 
-/// The processes that a thread has started.
+/// The child processes of a thread.
 fn children_of(process: u32, thread: u32) -> Vec<u32> {
     let list = fs::read_to_string(format!("/proc/{process}/task/{thread}/children")).unwrap_or_default();
     list.split_ascii_whitespace().filter_map(|id| id.parse().ok()).collect()
 }
 
-/// Bytes of memory that a process has for itself or shares with processes of its own browser; none when
-/// it has ended.
-fn used(process: u32) -> Option<u64> {
+/// Private memory of a process and memory that it shares with processes of its browser, in bytes; `None` if
+/// it has exited.
+fn used_bytes(process: u32) -> Option<u64> {
     let status = fs::read_to_string(format!("/proc/{process}/status")).ok()?;
     let kibibytes = |field: &str| -> Option<u64> {
         let line = status.lines().find_map(|line| line.strip_prefix(field))?;
@@ -103,10 +103,10 @@ fn used(process: u32) -> Option<u64> {
     Some((kibibytes("RssAnon:")? + kibibytes("RssShmem:")?) * 1024)
 }
 
-/// User and system time of a process in ticks; none when it has ended.
+/// User and system time of a process in ticks; `None` if it has exited.
 fn ticks(process: u32) -> Option<u32> {
     let stat = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
-    // The name of the program, in parentheses, may hold anything.
+    // The program's name, in parentheses, may contain any character.
     let mut fields = stat.rsplit_once(')')?.1.split_ascii_whitespace().skip(11);
     let mut next = || fields.next()?.parse::<u32>().ok();
     Some(next()? + next()?)
@@ -117,13 +117,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_usage_of_this_process_is_known() {
+    fn memory_and_cpu_time_of_this_process_are_measured() {
         let own = std::process::id();
-        let before = used(own).unwrap();
+        let before = used_bytes(own).unwrap();
         let block = vec![1_u8; 64 * 1024 * 1024];
-        assert!(used(own).unwrap() >= before + 60 * 1024 * 1024);
+        assert!(used_bytes(own).unwrap() >= before + 60 * 1024 * 1024);
         assert!(block.iter().all(|byte| *byte == 1));
-        assert_eq!((used(u32::MAX), ticks(u32::MAX)), (None, None));
+        assert_eq!((used_bytes(u32::MAX), ticks(u32::MAX)), (None, None));
         let start = cpu_time(own);
         while cpu_time(own) < start + TICK * 2 {
             std::hint::black_box(block.iter().map(|byte| u64::from(*byte)).sum::<u64>());
@@ -131,11 +131,11 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn memory_of_before_does_not_count_and_new_memory_does() {
-        // More than other tests of this process use meanwhile.
-        const MAX: u64 = 256 * 1024 * 1024;
+    async fn only_memory_allocated_during_the_job_counts() {
+        // More than concurrent tests of this process use.
+        const MAX_BYTES: u64 = 256 * 1024 * 1024;
         let earlier = vec![1_u8; 300 * 1024 * 1024];
-        let mut watch = MemoryWatch::new(std::process::id(), MAX);
+        let mut watch = MemoryWatch::new(std::process::id(), MAX_BYTES);
         assert!(watch.began_over());
         let soon = Duration::from_millis(350);
         tokio::time::timeout(soon, watch.exceeded()).await.unwrap_err();
@@ -145,10 +145,10 @@ mod tests {
     }
 
     #[test]
-    fn processes_of_other_threads_are_found() {
+    fn child_processes_of_other_threads_are_found() {
         let (started, child) = std::sync::mpsc::channel();
         let (end, ended) = std::sync::mpsc::channel::<()>();
-        // A process is listed with the thread that started it for as long as that runs.
+        // The kernel lists a child under the thread that spawned it while that thread runs.
         let thread = std::thread::spawn(move || {
             let mut child = std::process::Command::new("sleep").arg("600").spawn().unwrap();
             started.send(child.id()).unwrap();

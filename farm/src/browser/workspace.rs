@@ -1,8 +1,7 @@
-//! The directory under which browsers have their homes.
+//! The directory that contains the browsers' profiles.
 //!
-//! Invariant: it is gone when the farm and its last browser are; one that a killed farm left
-//! behind is removed by the next farm to start. A lock file tells the two apart: the system lets
-//! go of a dead process's lock.
+//! Invariant: it is removed when the farm ends. If a farm was killed, the next farm removes its directory. It
+//! recognises such a directory by the lock file, whose lock the kernel releases when its process exits.
 
 use std::{
     fs::{self, File, Permissions, TryLockError},
@@ -16,10 +15,10 @@ use tempfile::TempDir;
 
 use super::identity::Identity;
 
-const PREFIX: &str = "platen-farm-";
-const LOCK: &str = "lock";
+const DIRECTORY_PREFIX: &str = "platen-farm-";
+const LOCK_FILE: &str = "lock";
 
-/// Where the homes are; removed when dropped.
+/// A farm's directory of profiles; removed when dropped.
 #[derive(Debug)]
 pub(super) struct Workspace {
     path: PathBuf,
@@ -27,56 +26,57 @@ pub(super) struct Workspace {
 }
 
 impl Workspace {
-    /// Makes one under `parent`, and sweeps what dead farms left there.
+    /// Creates the directory in `parent`, and removes those of killed farms there.
     pub(super) fn create(parent: &Path) -> io::Result<Self> {
         sweep(parent);
-        // The lock is taken before the directory has the name that other farms sweep by.
-        let hidden = tempfile::Builder::new().prefix(&format!(".{PREFIX}")).tempdir_in(parent)?;
-        let lock = File::create(hidden.path().join(LOCK))?;
+        // The lock is taken before the directory has the name by which other farms find it.
+        let hidden = tempfile::Builder::new().prefix(&format!(".{DIRECTORY_PREFIX}")).tempdir_in(parent)?;
+        let lock = File::create(hidden.path().join(LOCK_FILE))?;
         lock.lock()?;
-        // Browsers of another user must pass through, and see nothing of their neighbours.
+        // The browsers' user may enter the directory, but not list it.
         fs::set_permissions(hidden.path(), Permissions::from_mode(0o711))?;
         let name = hidden.path().file_name().unwrap_or_default().to_string_lossy();
         let path = parent.join(name.trim_start_matches('.'));
         fs::rename(hidden.path(), &path)?;
-        // Nothing of that name is left for it to remove.
+        // The directory was renamed, so `TempDir` must not remove the old name.
         let _ = hidden.keep();
         Ok(Self { path, _lock: lock })
     }
 
-    /// Makes a home for one browser, which its user alone may enter.
-    pub(super) fn home(&self, identity: Identity) -> io::Result<TempDir> {
-        let home = tempfile::Builder::new()
+    /// Creates the profile directory of one browser, which only the browser's user may enter.
+    pub(super) fn create_profile(&self, identity: Identity) -> io::Result<TempDir> {
+        let profile = tempfile::Builder::new()
             .prefix("browser-")
             .permissions(Permissions::from_mode(0o700))
             .tempdir_in(&self.path)?;
         if let Identity::Other { uid, gid } = identity {
-            chown(home.path(), Some(uid.as_raw()), Some(gid.as_raw()))?;
+            chown(profile.path(), Some(uid.as_raw()), Some(gid.as_raw()))?;
         }
-        Ok(home)
+        Ok(profile)
     }
 }
 
 impl Drop for Workspace {
     fn drop(&mut self) {
         if let Err(error) = fs::remove_dir_all(&self.path) {
-            tracing::warn!(path = %self.path.display(), %error, "the directory of browser homes cannot be removed");
+            tracing::warn!(path = %self.path.display(), %error, "cannot remove the directory of browser profiles");
         }
     }
 }
 
-/// Removes the directories of this user's dead farms.
+/// Removes the directories of killed farms of this user.
 fn sweep(parent: &Path) {
     let Ok(entries) = fs::read_dir(parent) else { return };
     for entry in entries.flatten() {
-        let named = entry.file_name().to_string_lossy().starts_with(PREFIX);
-        let own = entry.metadata().is_ok_and(|data| data.is_dir() && data.uid() == Uid::effective().as_raw());
-        if named && own && is_abandoned(&entry.path()) {
+        let has_prefix = entry.file_name().to_string_lossy().starts_with(DIRECTORY_PREFIX);
+        let is_own =
+            entry.metadata().is_ok_and(|data| data.is_dir() && data.uid() == Uid::effective().as_raw());
+        if has_prefix && is_own && is_abandoned(&entry.path()) {
             let path = entry.path();
             match fs::remove_dir_all(&path) {
-                Ok(()) => tracing::info!(path = %path.display(), "removed what a killed farm left"),
+                Ok(()) => tracing::info!(path = %path.display(), "removed profiles of a killed farm"),
                 Err(error) => {
-                    tracing::warn!(path = %path.display(), %error, "cannot remove what a killed farm left");
+                    tracing::warn!(path = %path.display(), %error, "cannot remove profiles of a killed farm");
                 }
             }
         }
@@ -84,7 +84,7 @@ fn sweep(parent: &Path) {
 }
 
 fn is_abandoned(directory: &Path) -> bool {
-    match File::open(directory.join(LOCK)).map(|lock| lock.try_lock()) {
+    match File::open(directory.join(LOCK_FILE)).map(|lock| lock.try_lock()) {
         Ok(Ok(())) => true,
         Ok(Err(TryLockError::WouldBlock | TryLockError::Error(_))) | Err(_) => false,
     }
@@ -95,17 +95,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_dead_farms_directory_is_swept_and_a_living_ones_is_not() {
+    fn the_directory_of_a_killed_farm_is_removed_and_that_of_a_running_one_is_not() {
         let parent = tempfile::tempdir().unwrap();
-        let living = Workspace::create(parent.path()).unwrap();
-        let home = living.home(Identity::Own).unwrap();
-        let dead = parent.path().join("platen-farm-dead");
-        fs::create_dir_all(dead.join("browser-x")).unwrap();
-        File::create(dead.join(LOCK)).unwrap();
+        let running = Workspace::create(parent.path()).unwrap();
+        let profile = running.create_profile(Identity::Own).unwrap();
+        let killed = parent.path().join("platen-farm-killed");
+        fs::create_dir_all(killed.join("browser-x")).unwrap();
+        File::create(killed.join(LOCK_FILE)).unwrap();
         sweep(parent.path());
-        assert!(!dead.exists());
-        assert!(home.path().is_dir());
-        drop((home, living));
+        assert!(!killed.exists());
+        assert!(profile.path().is_dir());
+        drop((profile, running));
         assert_eq!(fs::read_dir(parent.path()).unwrap().count(), 0);
     }
 }

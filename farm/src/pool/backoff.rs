@@ -1,25 +1,25 @@
-//! The pauses between starts of a browser that fail.
+//! The delay between failed starts of a browser.
 
 use std::time::Duration;
 
-/// First pause after a start that failed; doubled each time.
-const MIN: Duration = Duration::from_millis(250);
-/// A machine that cannot start browsers is not helped by trying more often than this.
-const MAX: Duration = Duration::from_secs(15);
+/// Delay after the first failed start; it doubles with each further one.
+const MIN_DELAY: Duration = Duration::from_millis(250);
+/// More frequent retries only cost CPU on a machine that cannot start browsers.
+const MAX_DELAY: Duration = Duration::from_secs(15);
 
-/// How long to wait before the next try.
+/// The next delay.
 pub(super) struct Backoff(Duration);
 
 impl Default for Backoff {
     fn default() -> Self {
-        Self(MIN)
+        Self(MIN_DELAY)
     }
 }
 
 impl Backoff {
     pub(super) async fn wait(&mut self) {
-        let pause = self.0;
-        self.0 = (pause * 2).min(MAX);
-        tokio::time::sleep(pause).await;
+        let delay = self.0;
+        self.0 = (delay * 2).min(MAX_DELAY);
+        tokio::time::sleep(delay).await;
     }
 }

@@ -1,6 +1,6 @@
-//! The pages of one browser that wait for a job.
+//! The idle pages of one browser.
 //!
-//! Invariant: a page that an account has used is given to no other account.
+//! Invariant: a page that an account has used is never given to another account.
 
 use std::collections::VecDeque;
 
@@ -8,14 +8,13 @@ use platen_shared::id::AccountId;
 
 use crate::page::Page;
 
-/// Idle pages.
+/// Idle pages: spare ones, which no account has used, and warm ones, which one account has used.
 #[derive(Debug)]
 pub(super) struct IdlePages<P = Page> {
-    /// Never used, for any account.
     spares: Vec<P>,
     /// Spares that are being opened.
     opening: usize,
-    /// Used by one account each, the least recently used in front.
+    /// The least recently used first.
     warm: VecDeque<(AccountId, P)>,
     max_warm: usize,
 }
@@ -25,30 +24,30 @@ impl<P> IdlePages<P> {
         Self { spares: Vec::new(), opening: 0, warm: VecDeque::new(), max_warm }
     }
 
-    /// The page that the account used last, of those that `fit`.
+    /// Takes the account's most recently used page for which `fit` is true.
     pub(super) fn warm(&mut self, account: &AccountId, fit: impl Fn(&P) -> bool) -> Option<P> {
         let index = self.warm.iter().rposition(|(owner, page)| owner == account && fit(page))?;
         self.warm.remove(index).map(|(_, page)| page)
     }
 
-    /// Whether there is a page of the account's that `fit`s.
+    /// Whether the account has a page for which `fit` is true.
     pub(super) fn has_warm(&self, account: &AccountId, fit: impl Fn(&P) -> bool) -> bool {
         self.warm.iter().any(|(owner, page)| owner == account && fit(page))
     }
 
-    /// A page that no account has used.
+    /// Takes a page that no account has used.
     pub(super) fn spare(&mut self) -> Option<P> {
         self.spares.pop()
     }
 
-    /// Keeps a page for an account, and returns what must go for it.
+    /// Keeps a page for an account, and returns the page that is evicted for it.
     #[must_use]
     pub(super) fn keep(&mut self, account: AccountId, page: P) -> Option<P> {
         self.warm.push_back((account, page));
         if self.warm.len() > self.max_warm { self.warm.pop_front().map(|(_, page)| page) } else { None }
     }
 
-    /// How many spares to open now, so that there are `wanted`. Each must be reported by
+    /// Spare pages to open now, so that there will be `wanted`. The caller reports each of them with
     /// [`IdlePages::opened`].
     #[must_use]
     pub(super) fn missing(&mut self, wanted: usize) -> usize {
@@ -57,7 +56,7 @@ impl<P> IdlePages<P> {
         missing
     }
 
-    /// A spare is there, or could not be opened.
+    /// Adds a spare page; `None` if it could not be opened.
     pub(super) fn opened(&mut self, page: Option<P>) {
         self.opening -= 1;
         self.spares.extend(page);
@@ -73,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_stays_with_its_account() {
+    fn a_used_page_is_given_to_its_account_only() {
         let mut pages = IdlePages::new(4);
         assert_eq!(pages.keep(account("a"), 1), None);
         assert_eq!(pages.keep(account("a"), 2), None);
@@ -88,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn the_least_recently_used_page_goes() {
+    fn the_least_recently_used_page_is_evicted() {
         let mut pages = IdlePages::new(2);
         assert_eq!(pages.keep(account("a"), 1), None);
         assert_eq!(pages.keep(account("b"), 2), None);

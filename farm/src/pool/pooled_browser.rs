@@ -1,65 +1,77 @@
-//! A browser of the pool: its idle pages and its lease.
+//! A browser of the pool, with its idle pages, and its lease.
 //!
-//! Invariant: at most one job has it at a time, so no page's frame, script or crash meets another job in
-//! its process; a page that was used goes back to its own account or is closed; a browser that does not
+//! Invariant: a browser is leased to at most one job at a time, so frames, scripts and crashes of a page
+//! cannot affect another job. A used page is kept for its own account or closed. A browser that does not
 //! open or close pages is killed.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use platen_shared::{id::AccountId, job::DeviceScaleFactor};
-use tokio::sync::Notify;
+use platen_shared::{
+    id::AccountId,
+    job::{DeviceScaleFactor, RenderJob, Source},
+};
+use tokio::sync::{Notify, watch};
 
-use super::{Changes, Layout, idle_pages::IdlePages, recent_accounts::RecentAccounts};
+use super::{idle_pages::IdlePages, pool_config::PoolConfig, recent_accounts::RecentAccounts};
 use crate::{
     browser::{BackgroundBrowser, Browser},
     metrics::{Metrics, PageSource, Waiting},
     page::{Page, PageError},
 };
 
-/// Renderers that may die one after the other while pages are opened, before their browser is replaced.
+/// Consecutive renderer crashes while pages are opened, after which the browser is replaced.
 const MAX_OPEN_CRASHES: u32 = 3;
+/// Unused pages that each browser keeps ready: a browser has one job at a time.
+const SPARE_PAGES: usize = 1;
 
-/// Which idle page a job may use.
+/// The idle pages that a job may use.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct PageRequest<'a> {
     pub(crate) account: &'a AccountId,
-    /// Whether a page of the account's own may be used again: not by a job that loads an origin, which
-    /// closes its page afterwards.
+    /// Whether the job may use a page again. A job that loads an origin may not: its page is closed
+    /// afterwards, so a warm page would be wasted on it.
     pub(crate) reuse: bool,
     pub(crate) scale_factor: DeviceScaleFactor,
 }
 
-impl PageRequest<'_> {
-    /// Whether a page may be used again by this job: conditions that hold for a whole process must be
-    /// the same.
+impl<'a> PageRequest<'a> {
+    pub(crate) fn new(job: &'a RenderJob) -> Self {
+        Self {
+            account: &job.account,
+            reuse: matches!(job.source, Source::Html(_)),
+            scale_factor: job.viewport.device_scale_factor,
+        }
+    }
+
+    /// Whether the job may use this page, which its account has used before.
     fn fits(&self, page: &Page) -> bool {
         self.reuse && page.scale_factor.is_none_or(|factor| factor == self.scale_factor)
     }
 }
 
-/// What a browser is to its pool.
+/// The state of a browser in the pool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
     /// It takes jobs.
     Serving,
     /// It takes jobs until its successor is ready.
     Recycling,
-    /// The farm has killed it.
+    /// The farm killed it.
     Killed,
 }
 
-/// A browser in its slot, or one that has left it and still has a job.
+/// A browser in a slot, or one that was replaced and still has a job.
 #[derive(Debug)]
 pub(super) struct PooledBrowser {
     pub(super) browser: Browser,
     status: Mutex<Status>,
-    /// Notified when it wants a successor.
-    wants_successor: Notify,
+    /// Notified when its state becomes [`State::Recycling`].
+    recycling: Notify,
     idle_pages: Mutex<IdlePages>,
-    layout: Layout,
+    config: PoolConfig,
     recent: Arc<RecentAccounts>,
     metrics: Arc<Metrics>,
-    changes: Changes,
+    changes: watch::Sender<()>,
 }
 
 #[derive(Debug)]
@@ -68,17 +80,17 @@ struct Status {
     leased: bool,
     jobs: u32,
     open_crashes: u32,
-    /// Its priority was lowered because its job is heavy.
+    /// Present while its priority is lowered because its job is heavy.
     low_priority: Option<BackgroundBrowser>,
 }
 
 impl PooledBrowser {
     pub(super) fn new(
         browser: Browser,
-        layout: Layout,
+        config: PoolConfig,
         recent: Arc<RecentAccounts>,
         metrics: Arc<Metrics>,
-        changes: Changes,
+        changes: watch::Sender<()>,
     ) -> Self {
         Self {
             browser,
@@ -89,9 +101,9 @@ impl PooledBrowser {
                 open_crashes: 0,
                 low_priority: None,
             }),
-            wants_successor: Notify::new(),
-            idle_pages: Mutex::new(IdlePages::new(layout.warm_pages)),
-            layout,
+            recycling: Notify::new(),
+            idle_pages: Mutex::new(IdlePages::new(config.warm_pages)),
+            config,
             recent,
             metrics,
             changes,
@@ -103,46 +115,47 @@ impl PooledBrowser {
         self.status().state != State::Killed && !self.browser.is_closed()
     }
 
-    /// Whether a job has it.
+    /// Whether a job has leased it.
     pub(super) fn is_leased(&self) -> bool {
         self.status().leased
     }
 
-    /// Whether its job runs at a low priority.
+    /// Whether its job is heavy and runs at low priority.
     pub(super) fn is_low_priority(&self) -> bool {
         self.status().low_priority.is_some()
     }
 
-    /// Whether it has an idle page that the job may use again.
+    /// Whether it has a warm page that the job may use.
     pub(super) fn has_page_for(&self, request: &PageRequest<'_>) -> bool {
         self.idle_pages().has_warm(request.account, |page| request.fits(page))
     }
 
-    /// Leases it for one job. It must not be leased.
+    /// Leases it for one job. The caller has checked, under the lock of the slots, that it is free.
     pub(super) fn lease(self: &Arc<Self>) -> BrowserLease {
         let mut status = self.status();
         debug_assert!(!status.leased, "one job a browser");
         status.leased = true;
         status.jobs += 1;
-        if status.jobs == self.layout.recycle_after {
-            status.state = State::Recycling;
-            self.wants_successor.notify_one();
-        }
+        let is_last = status.jobs == self.config.recycle_after;
         drop(status);
-        BrowserLease(Arc::clone(self))
+        let lease = BrowserLease(Arc::clone(self));
+        if is_last {
+            lease.recycle();
+        }
+        lease
     }
 
-    /// Completes when it wants a successor.
-    pub(super) async fn wants_successor(&self) {
-        self.wants_successor.notified().await;
+    /// Completes when it is to be replaced.
+    pub(super) async fn recycling(&self) {
+        self.recycling.notified().await;
     }
 
-    /// Jobs it has had.
+    /// Jobs so far, including the current one.
     pub(super) fn jobs(&self) -> u32 {
         self.status().jobs
     }
 
-    /// Whether the farm has killed it.
+    /// Whether the farm killed it.
     pub(super) fn is_killed(&self) -> bool {
         self.status().state == State::Killed
     }
@@ -155,54 +168,54 @@ impl PooledBrowser {
         self.idle_pages.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Opens a page. Must be polled to its end.
+    /// Opens a page. Must be polled to completion, or the page stays open.
     async fn open(&self) -> Result<Page, PageError> {
         let opened = Page::open(&self.browser).await;
         match &opened {
             Ok(_) => self.status().open_crashes = 0,
-            Err(PageError::Hangs) => self.kill("it opens no page"),
+            Err(PageError::Timeout) => self.kill("it does not open a page"),
             Err(PageError::Crashed) => {
                 let crashes = {
                     let mut status = self.status();
                     status.open_crashes += 1;
                     status.open_crashes
                 };
-                tracing::warn!(crashes, "a renderer died while a page was opened");
+                tracing::warn!(crashes, "renderer crashed while a page was opened");
                 if crashes >= MAX_OPEN_CRASHES {
-                    self.kill("its renderers die while pages are opened");
+                    self.kill("its renderers crash while pages are opened");
                 }
             }
-            Err(PageError::Cdp(_) | PageError::PageProxy(_)) => {}
+            Err(PageError::Cdp(_) | PageError::ProxyPort(_)) => {}
         }
         opened
     }
 
     async fn close(&self, page: Page) {
         if let Err(error) = page.close(&self.browser).await {
-            tracing::warn!(error = &error as &dyn std::error::Error, "a page was not closed");
+            tracing::warn!(error = &error as &dyn std::error::Error, "page was not closed");
             self.kill("it does not close a page");
         }
     }
 
     fn kill(&self, reason: &'static str) {
         if std::mem::replace(&mut self.status().state, State::Killed) != State::Killed {
-            tracing::warn!(reason, product = self.browser.product(), "a browser is killed and replaced");
+            tracing::warn!(reason, product = self.browser.product(), "killing a browser and replacing it");
             self.browser.kill();
         }
     }
 
-    /// Opens a spare page if there is none, in the background.
+    /// Opens a spare page in the background, if the browser has none.
     pub(super) fn refill(self: &Arc<Self>) {
         if !self.is_usable() {
             return;
         }
-        for _ in 0..self.idle_pages().missing(Layout::SPARE_PAGES) {
+        for _ in 0..self.idle_pages().missing(SPARE_PAGES) {
             let pooled = Arc::clone(self);
             tokio::spawn(async move {
                 let page = pooled.open().await;
                 if let Err(error) = &page {
-                    // A job that needs a page meets the same error and reports it.
-                    tracing::debug!(error = error as &dyn std::error::Error, "a spare page was not opened");
+                    // Only a debug message: a job that needs a page gets the same error and logs it.
+                    tracing::debug!(error = error as &dyn std::error::Error, "spare page was not opened");
                 }
                 pooled.idle_pages().opened(page.ok());
             });
@@ -210,27 +223,26 @@ impl PooledBrowser {
     }
 }
 
-/// A browser that one job has, until it is dropped.
+/// A browser that is leased to one job until this is dropped.
 #[derive(Debug)]
 pub(crate) struct BrowserLease(Arc<PooledBrowser>);
 
 impl BrowserLease {
-    /// The browser.
     pub(crate) fn browser(&self) -> &Browser {
         &self.0.browser
     }
 
-    /// What tells this browser from the others of its pool, living or dead.
+    /// Identifies the browser in its pool for as long as it exists.
     pub(crate) fn id(&self) -> usize {
         Arc::as_ptr(&self.0).addr()
     }
 
-    /// Has the browser replaced once its successor is ready.
+    /// Requests that the browser is replaced when its successor is ready.
     pub(crate) fn recycle(&self) {
         let mut status = self.0.status();
         if status.state == State::Serving {
             status.state = State::Recycling;
-            self.0.wants_successor.notify_one();
+            self.0.recycling.notify_one();
         }
     }
 
@@ -238,15 +250,15 @@ impl BrowserLease {
     pub(crate) fn lower_priority(&self) {
         let background = self.browser().lower_priority();
         self.0.status().low_priority = Some(background);
-        self.0.changes.notify();
+        self.0.changes.send_replace(());
     }
 
-    /// Ends a browser that does not do what it should.
+    /// Kills the browser; `reason` is logged.
     pub(crate) fn kill(&self, reason: &'static str) {
         self.0.kill(reason);
     }
 
-    /// A page that is ready: one of the account's own, or else one that was never used.
+    /// An idle page: one that the account has used, or else a spare one.
     pub(crate) fn page(&self, request: &PageRequest<'_>) -> Option<Page> {
         loop {
             let mut idle = self.0.idle_pages();
@@ -263,19 +275,19 @@ impl BrowserLease {
         }
     }
 
-    /// Opens a page for a job that found none. Must be polled to its end.
+    /// Opens a page for a job that got no idle one. Must be polled to completion, or the page stays open.
     pub(crate) async fn open(&self) -> Result<Page, PageError> {
         let page = self.0.open().await?;
         self.0.metrics.page_given(PageSource::Opened);
         Ok(page)
     }
 
-    /// Records a job of an account's that has used its page well; true if the page is worth keeping.
+    /// Records a job of the account; true if the account's next job is likely soon and may use the page.
     pub(crate) fn is_worth_keeping(&self, account: &AccountId, page: &Page) -> bool {
-        self.0.recent.record(account) && page.jobs < self.0.layout.page_jobs
+        self.0.recent.record(account) && page.jobs < self.0.config.page_jobs
     }
 
-    /// Keeps a page that has been reset for the account that has used it.
+    /// Keeps a page that was reset for the account that has used it.
     pub(crate) async fn keep(&self, account: AccountId, page: Page) {
         let evicted = self.0.idle_pages().keep(account, page);
         if let Some(page) = evicted {
@@ -283,17 +295,15 @@ impl BrowserLease {
         }
     }
 
-    /// Closes a page.
     pub(crate) async fn close(&self, page: Page) {
         self.0.close(page).await;
     }
 
-    /// Records how a job has waited.
     pub(crate) fn waited(&self, waiting: Waiting) {
         self.0.metrics.job_waited(waiting);
     }
 
-    /// Has a spare page opened where one was taken.
+    /// Opens a spare page in the background, if the browser has none.
     pub(crate) fn refill(&self) {
         self.0.refill();
     }
@@ -301,12 +311,12 @@ impl BrowserLease {
 
 impl Drop for BrowserLease {
     fn drop(&mut self) {
-        // It no longer is in the background when the next job may have it.
+        // It leaves the background before the next job can lease it.
         let had_low_priority = self.0.status().low_priority.take().is_some();
         if had_low_priority && !self.browser().restore_priority() {
             self.recycle();
         }
         self.0.status().leased = false;
-        self.0.changes.notify();
+        self.0.changes.send_replace(());
     }
 }

@@ -1,9 +1,8 @@
-//! Accounts that have had a job recently.
+//! Accounts with a recent job.
 //!
-//! Resetting a page is wasted where its account has no further job before the page is evicted: 8 to 10 ms
-//! of CPU, a seventh of what a job of a new account costs. So a page is kept from the second
-//! job on, if the first was not too long ago. The idea is that of caches which admit only what has been
-//! asked for before (Einziger et al., `TinyLFU`, 2017).
+//! A reset takes 8 to 10 ms of CPU, a seventh of a new account's job, and is wasted if the account has no
+//! further job before its page is evicted. So a page is kept from the account's second recent job on. This
+//! is the admission policy of caches such as `TinyLFU` (Einziger et al., 2017).
 
 use std::{
     collections::VecDeque,
@@ -12,29 +11,29 @@ use std::{
 
 use platen_shared::id::AccountId;
 
-/// The accounts whose jobs were the latest.
+/// The accounts with the latest jobs.
 #[derive(Debug)]
 pub(super) struct RecentAccounts {
-    /// The latest at the back.
-    seen: Mutex<VecDeque<AccountId>>,
+    /// The most recent last.
+    accounts: Mutex<VecDeque<AccountId>>,
     max: usize,
 }
 
 impl RecentAccounts {
     /// Remembers at most `max` accounts.
     pub(super) fn new(max: usize) -> Self {
-        Self { seen: Mutex::default(), max }
+        Self { accounts: Mutex::default(), max }
     }
 
-    /// Notes a job of an account's; true if it has had one before, and few others have since.
+    /// Records a job of an account; true if at most `max - 1` other accounts had jobs since its previous one.
     pub(super) fn record(&self, account: &AccountId) -> bool {
-        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
-        let index = seen.iter().rposition(|known| known == account);
-        let known = index.and_then(|index| seen.remove(index));
+        let mut accounts = self.accounts.lock().unwrap_or_else(PoisonError::into_inner);
+        let index = accounts.iter().rposition(|known| known == account);
+        let known = index.and_then(|index| accounts.remove(index));
         let is_recent = known.is_some();
-        seen.push_back(known.unwrap_or_else(|| account.clone()));
-        if seen.len() > self.max {
-            seen.pop_front();
+        accounts.push_back(known.unwrap_or_else(|| account.clone()));
+        if accounts.len() > self.max {
+            accounts.pop_front();
         }
         is_recent
     }

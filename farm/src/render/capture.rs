@@ -1,7 +1,7 @@
-//! Making the file.
+//! Creating the file: a screenshot or a PDF.
 //!
-//! Invariant: a picture has exactly the asked size in device pixels, or the job is refused before
-//! Chromium is asked for it.
+//! Invariant: a picture has exactly the requested size in device pixels. If that is not allowed, the job is
+//! refused before Chromium draws it.
 
 use bytes::Bytes;
 use chromiumoxide_cdp::cdp::{
@@ -21,32 +21,32 @@ use platen_shared::{
     refusal::Refusal,
 };
 
-use super::{JobError, drawn_resources, rendering::Rendering};
+use super::{drawn_resources, frame_loop, job_error::JobError, rendering::Rendering};
 
-/// Quality of lossy pictures: where text edges show no artefacts at a normal viewing distance, and
-/// what the usual tools do. Also Chromium's own default.
+/// Quality of JPEG and WebP, which is also Chromium's default: text has no visible artefacts at a normal
+/// viewing distance.
 const QUALITY: i64 = 80;
-/// Whether PNG files may be larger for being made sooner: a third larger for 12 instead of 20 ms of
-/// CPU, at 1280×720, which is a fifth of what the whole job costs.
-const SPEED_OVER_SIZE: bool = true;
-/// Takes back the animation-frame and idle callbacks that the page has requested: how many frames a capture
-/// takes depends on the machine, and what it shows must not. Ids of callbacks are counted for all worlds of a
-/// document, and those that wait are the latest.
+/// Use the fast PNG encoder: at 1280×720 it takes 12 ms of CPU instead of 20, a fifth of the job's cost, and
+/// the file is a third larger.
+const OPTIMIZE_FOR_SPEED: bool = true;
+/// Cancels the page's pending animation-frame and idle callbacks: the number of frames of a capture depends
+/// on the machine, and the picture must not. Callback ids are shared by all worlds of a document, and the
+/// pending ones are the latest.
 const CANCEL_CALLBACKS: &str = "(function cancel(window) { try {\
     const most = 10000, last = window.requestAnimationFrame(() => {}), idle = window.requestIdleCallback(() => {});\
     for (let id = last; id > 0 && id > last - most; id--) window.cancelAnimationFrame(id);\
     for (let id = idle; id > 0 && id > idle - most; id--) window.cancelIdleCallback(id);\
     for (let n = 0; n < window.length; n++) cancel(window[n])\
     } catch {} })(window)";
-/// Loads the images and frames that are loaded when a reader comes near them, as printing does.
+/// Loads lazy images and frames, as printing does.
 const LOAD_LAZY_IMAGES: &str = "(() => { const lazy = document.querySelectorAll('img[loading=lazy i], iframe[loading=lazy i]');\
     for (const element of lazy) element.loading = 'eager'; return lazy.length })()";
-/// Frames drawn before a picture, if none of them changes anything.
-const FRAMES_BEFORE: u32 = 3;
-/// Two have always been enough.
-const FRAMES_TRIED: u32 = 8;
+/// Frames to draw before a screenshot until one of them has changed the picture.
+const MAX_FRAMES_BEFORE_SCREENSHOT: u32 = 3;
+/// Frames that may be returned without a picture. Two attempts have always been enough.
+const MAX_SCREENSHOT_ATTEMPTS: u32 = 8;
 
-/// Takes the page as it is now. `script_ran` says that a script of it may go on.
+/// Captures the page in its current state. `script_ran` says that a script of the page has run.
 pub(super) async fn capture(
     rendering: &mut Rendering<'_>,
     viewport: &Viewport,
@@ -58,9 +58,9 @@ pub(super) async fn capture(
             image(rendering, viewport, format, full_page, script_ran).await
         }
         Output::Pdf { paper, print_background, scale } => {
-            // Printing waits for what it makes the page load.
+            // Printing waits for resources that the page loads for it.
             let mut printing = rendering.session.start(&print(paper, print_background, scale))?;
-            rendering.frames_during(printing.reply()).await?.into_file()?.ok_or(JobError::NoFile)
+            frame_loop::while_waiting(rendering, printing.reply()).await?.into_file()?.ok_or(JobError::NoFile)
         }
     }
 }
@@ -79,70 +79,69 @@ async fn image(
         if lazy.is_some_and(|count| count != 0) {
             drawn_resources::settle(rendering).await?;
         }
-        // The whole page: what sticks out to the right is part of it, as in other tools.
-        let metrics = rendering.done_by_page(session.call(&GetLayoutMetricsParams {})).await?;
+        // The full page includes content that overflows to the right.
+        let metrics = rendering.wait_for_page(session.call(&GetLayoutMetricsParams {})).await?;
         let content = metrics.css_content_size;
-        width = width.max(whole(content.width));
-        height = height.max(whole(content.height));
+        width = width.max(whole_pixels(content.width));
+        height = height.max(whole_pixels(content.height));
     }
     if !fits(width, height, viewport.device_scale_factor, format) {
         return Err(JobError::Refused(Refusal::PageTooLarge));
     }
-    // A frame knows no device scale factor but 1 and ends with the viewport.
+    let quality = (format != ImageFormat::Png).then_some(QUALITY);
+    // A begin-frame screenshot ignores the device scale factor and shows only the viewport.
     #[expect(clippy::float_cmp, reason = "1 is exact")]
     let by_frame = !full_page && viewport.device_scale_factor.get() == 1.0;
-    if by_frame && rendering.draws_on_command() {
-        // A frame can be drawn around a script that never ends; it would show how far the page came, not
-        // the page. So its main thread must answer first, as it must for every other capture.
-        rendering.done_by_page(session.call(&EvaluateParams::new("0"))).await?;
+    if by_frame && rendering.has_begin_frame_control() {
+        // A frame can be drawn while a script runs endlessly, and would show an unfinished page. So the main
+        // thread must answer first, as for every other capture.
+        rendering.wait_for_page(session.call(&EvaluateParams::new("0"))).await?;
         let shot = ScreenshotParams {
             format: Some(frame_encoding(format)),
-            quality: (format != ImageFormat::Png).then_some(QUALITY),
-            optimize_for_speed: Some(SPEED_OVER_SIZE),
+            quality,
+            optimize_for_speed: Some(OPTIMIZE_FOR_SPEED),
         };
-        return screenshot(rendering, shot).await;
+        return screenshot_frame(rendering, shot).await;
     }
-    if script_ran && rendering.draws_on_command() {
+    if script_ran && rendering.has_begin_frame_control() {
         rendering.evaluate_isolated(CANCEL_CALLBACKS).await?;
     }
     let mut capture = CaptureScreenshotParams {
         format: Some(encoding(format)),
-        optimize_for_speed: Some(SPEED_OVER_SIZE),
+        quality,
+        optimize_for_speed: Some(OPTIMIZE_FOR_SPEED),
         ..Default::default()
     };
-    if format != ImageFormat::Png {
-        capture.quality = Some(QUALITY);
-    }
-    // Chromium never answers for an image of less than one device pixel in either direction.
+    // Chromium does not answer if the width or height is less than one device pixel.
     let one_pixel = 1.0 / viewport.device_scale_factor.get();
     let (width, height) = (f64::from(width), f64::from(height));
     if full_page || width < one_pixel || height < one_pixel {
         let (width, height) = (width.max(one_pixel), height.max(one_pixel));
         capture.clip = Some(Clip { x: 0.0, y: 0.0, width, height, scale: 1.0 });
-        // Not by a taller viewport, which would stretch what is sized by it.
+        // A taller viewport instead would change elements that are sized by the viewport.
         capture.capture_beyond_viewport = Some(true);
     }
     let mut capturing = session.start(&capture)?;
-    rendering.draw_during(capturing.reply()).await?.into_file()?.ok_or(JobError::NoFile)
+    frame_loop::while_capturing(rendering, capturing.reply()).await?.into_file()?.ok_or(JobError::NoFile)
 }
 
-/// A content size is whole in CSS pixels, whatever its type.
-fn whole(length: f64) -> u32 {
+/// A length in CSS pixels, rounded up.
+fn whole_pixels(length: f64) -> u32 {
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a cast saturates")]
     let length = length.ceil() as u32;
     length
 }
 
-/// Whether a picture of so many CSS pixels may be made and can be held by its format.
+/// Whether a picture of this size in CSS pixels is within the limit and the maximum of its format.
 fn fits(width: u32, height: u32, factor: DeviceScaleFactor, format: ImageFormat) -> bool {
-    let longest = match format {
-        // The width of a field in each format's header.
+    let max_side = match format {
+        // The size of the fields in the format's header.
         ImageFormat::Webp => 16_383.0,
         ImageFormat::Jpeg => 65_535.0,
         ImageFormat::Png => f64::INFINITY,
     };
-    let longer = (f64::from(width.max(height)) * factor.get()).round();
-    longer <= longest && device_pixels(width, height, factor) <= limits::IMAGE_PIXELS
+    let longer_side = (f64::from(width.max(height)) * factor.get()).round();
+    longer_side <= max_side && device_pixels(width, height, factor) <= limits::IMAGE_PIXELS
 }
 
 fn frame_encoding(format: ImageFormat) -> ScreenshotParamsFormat {
@@ -161,8 +160,8 @@ fn encoding(format: ImageFormat) -> CaptureScreenshotFormat {
     }
 }
 
-/// Paper and options of a PDF. Margins are not set: Chromium's own are a centimetre, and
-/// `@page { margin }` changes them. The paper is the caller's choice, not the page's.
+/// Options of a PDF. Margins are Chromium's default of 1 cm, which `@page { margin }` changes. The caller
+/// chooses the paper size, not the page.
 fn print(paper: PaperSize, print_background: bool, scale: PdfScale) -> PrintToPdfParams {
     let (width, height) = paper.inches();
     PrintToPdfParams {
@@ -172,24 +171,24 @@ fn print(paper: PaperSize, print_background: bool, scale: PdfScale) -> PrintToPd
         paper_height: Some(height),
         display_header_footer: Some(false),
         prefer_css_page_size: Some(false),
-        // Tags cost up to eight times the whole PDF, and Chromium makes them unless told.
+        // Tags are Chromium's default, and take up to eight times as long as the rest of the PDF.
         generate_tagged_pdf: Some(false),
         generate_document_outline: Some(false),
         ..Default::default()
     }
 }
 
-/// The viewport as one frame shows it.
-async fn screenshot(rendering: &mut Rendering<'_>, shot: ScreenshotParams) -> Result<Bytes, JobError> {
-    // A document's first frame may show the one before, without its picture or with it. One that
-    // changed something shows the document; where nothing changes, it has been shown already.
-    for _ in 0..FRAMES_BEFORE {
+/// Captures the viewport with a frame.
+async fn screenshot_frame(rendering: &mut Rendering<'_>, shot: ScreenshotParams) -> Result<Bytes, JobError> {
+    // The first frame of a document may still show the previous document. A frame that has changed the
+    // picture shows the current one; if no frame changes it, the current document is already shown.
+    for _ in 0..MAX_FRAMES_BEFORE_SCREENSHOT {
         if rendering.has_drawn() {
             break;
         }
         rendering.draw().await?;
     }
-    for _ in 0..FRAMES_TRIED {
+    for _ in 0..MAX_SCREENSHOT_ATTEMPTS {
         if let Some(file) = rendering.screenshot(shot.clone()).await? {
             return Ok(file);
         }
@@ -202,7 +201,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_picture_fits_its_limit_and_its_format() {
+    fn a_picture_must_fit_the_pixel_limit_and_its_format() {
         let fits =
             |width, height, factor: f64, format| fits(width, height, factor.try_into().unwrap(), format);
         assert!(fits(10_000, 10_000, 1.0, ImageFormat::Png));

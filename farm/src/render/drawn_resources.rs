@@ -1,58 +1,60 @@
-//! Waiting for what a page is drawn with: fonts, images and style sheets that it is loading.
+//! Waiting for the fonts, images and style sheets that a page draws.
 //!
-//! A `load` event does not wait for what only the layout requests, such as the fonts and backgrounds
-//! that a style sheet of its own file names. Printing waits for them, and so does every other capture.
+//! The `load` event does not wait for resources that only the layout requests, such as fonts and background
+//! images of an external style sheet. Printing waits for them, and so does every other capture.
 
 use std::time::Duration;
 
 use tokio::time::{Instant, timeout_at};
 
-use super::{JobError, load::reach, rendering::Rendering, stillness, virtual_time::VirtualTimeDriver};
-use crate::begin_frames::{FRAME_INTERVAL, FrameTime};
+use super::{
+    job_error::JobError, load::reach, renderer_metrics, rendering::Rendering, virtual_time::VirtualTimeDriver,
+};
+use crate::begin_frames::{FRAME_INTERVAL_MS, FrameTime};
 
-/// How long they are waited for. After this time a browser shows text without its font, too
+/// How long resources are waited for. After the same time a browser shows text in a fallback font
 /// (<https://drafts.csswg.org/css-fonts/#font-display-desc>).
-const TIMEOUT: Duration = Duration::from_secs(3);
-/// How often a frame is run because something has come, which may make the page request more.
+const RESOURCE_TIMEOUT: Duration = Duration::from_secs(3);
+/// Frames that are run after resources have loaded; each may make the page request more.
 const MAX_FRAMES: u32 = 3;
 
-/// Waits for what is being loaded now, unless it was waited for in vain before.
+/// Waits for the resources that are loading now, except those that [`Rendering::give_up_drawn`] gave up.
 pub(super) async fn wait(rendering: &mut Rendering<'_>) {
-    wait_until(rendering, Instant::now() + TIMEOUT).await;
+    wait_until(rendering, Instant::now() + RESOURCE_TIMEOUT).await;
 }
 
-/// Waits for what is being loaded now, and for what the page requests when that has come. Afterwards the
-/// page has had a frame with it.
+/// Waits for the resources that are loading now and for those that the page requests in the frames after
+/// that. Afterwards the page has had a frame with the loaded resources.
 pub(super) async fn settle(rendering: &mut Rendering<'_>) -> Result<(), JobError> {
-    let until = Instant::now() + TIMEOUT;
+    let until = Instant::now() + RESOURCE_TIMEOUT;
     for _ in 0..MAX_FRAMES {
         if !rendering.is_loading_drawn() {
             break;
         }
         if rendering.is_in_virtual_time() {
-            // The page's clock stands still until they have come.
-            let patience = until.saturating_duration_since(Instant::now()).as_secs_f64() * 1_000.0;
-            VirtualTimeDriver::start(rendering).await?.step(FRAME_INTERVAL, patience).await?;
+            // The page's clock is stopped until the requests have ended.
+            let timeout_ms = until.saturating_duration_since(Instant::now()).as_secs_f64() * 1_000.0;
+            VirtualTimeDriver::start(rendering).await?.step(FRAME_INTERVAL_MS, timeout_ms).await?;
             if Instant::now() >= until {
                 rendering.give_up_drawn();
             }
             continue;
         }
         wait_until(rendering, until).await;
-        if rendering.draws_on_command() {
+        if rendering.has_begin_frame_control() {
             rendering.frame(FrameTime::Same, true).await?;
         }
-        stillness::metrics(rendering.session).await?;
+        renderer_metrics::read(rendering.session).await?;
     }
     Ok(())
 }
 
 async fn wait_until(rendering: &mut Rendering<'_>, until: Instant) {
     let (latest, given_up) = (rendering.load_state().sent, rendering.given_up);
-    let have_come = reach(&mut rendering.state, |state| {
+    let loaded = reach(&mut rendering.state, |state| {
         state.oldest_drawn.is_none_or(|oldest| oldest > latest) || !state.is_loading_drawn(given_up)
     });
-    if timeout_at(until, have_come).await.is_err() {
+    if timeout_at(until, loaded).await.is_err() {
         rendering.give_up_drawn();
     }
 }

@@ -29,7 +29,7 @@ use tokio::{sync::watch, time::Instant};
 use url::Url;
 
 use self::messages::{AttachedSession, Dialog, Failed, Finished, Lifecycle, Received, Response, Sent};
-use super::{JobError, load::navigation_refusal, load_state::LoadState, still_image};
+use super::{JobError, load_state::LoadState, navigation_error::navigation_refusal, still_image};
 use crate::{
     cdp::{CdpError, Event, Events, Session},
     egress::JobEgress,

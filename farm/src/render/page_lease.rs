@@ -1,27 +1,27 @@
-//! A page that one job has.
+//! A page that is leased to one job.
 //!
-//! Invariant: a page that was not handed back is closed, whatever becomes of the job, and the job's slot
-//! and browser are free only after that. A browser that does not close a page in time is killed.
+//! Invariant: a page that is not released for reuse is closed, however the job ends, and the job's slot and
+//! browser are freed only after that. A browser that does not close a page in time is killed.
 
 use std::{sync::Arc, time::Duration};
 
 use platen_shared::id::AccountId;
 use tokio::{runtime::Handle, time::timeout};
 
-use super::{JobError, reset};
+use super::{job_error::JobError, reset};
 use crate::{
     admission::Slot,
-    page::{Page, PageError},
+    page::Page,
     pool::{BrowserLease, PageRequest},
 };
 
-/// A reset takes 10 ms. A page that holds it up is not worth waiting for.
+/// A reset takes 10 ms. A page that takes longer than this is closed.
 const RESET_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// A page, closed when dropped.
+/// A leased page; closed when dropped.
 #[derive(Debug)]
 pub(super) struct PageLease {
-    /// There until it is dropped or handed back.
+    /// `None` after the lease was dropped or released.
     held: Option<Held>,
     runtime: Handle,
 }
@@ -34,8 +34,8 @@ struct Held {
 }
 
 impl PageLease {
-    /// Takes a page of the browser: one of the account's own, one that was opened ahead, or a new one.
-    /// May be cancelled: the opening then goes on by itself, and what it opened is closed again.
+    /// Takes an idle page of the browser or opens one. Cancellation-safe: the opening then continues in the
+    /// background, and the page is closed.
     pub(super) async fn take(
         browser: BrowserLease,
         slot: Arc<Slot>,
@@ -52,21 +52,21 @@ impl PageLease {
         opening.await.map_err(JobError::Opening)?
     }
 
-    /// The page, and the browser it is in.
+    /// The page and its browser.
     pub(super) fn page(&mut self) -> (&mut Page, &BrowserLease) {
-        let held = self.held.as_mut().expect("held until dropped or handed back");
+        let held = self.held.as_mut().expect("held until dropped or released");
         (&mut held.page, &held.browser)
     }
 
-    /// Resets the page and keeps it for the account's next job, if one is to be expected, after this
-    /// job's file has been returned. `is_still` says that nothing goes on in the page.
-    pub(super) fn hand_back(mut self, account: AccountId, is_still: bool) {
+    /// Ends the lease of a page that may be reused: if it is worth keeping for the account's next job, the
+    /// page is reset in the background. `is_static` says that the page cannot change any more.
+    pub(super) fn release(mut self, account: AccountId, is_static: bool) {
         let Some(mut held) = self.held.take_if(|held| held.browser.is_worth_keeping(&account, &held.page))
         else {
             return;
         };
         self.runtime.spawn(async move {
-            let resetting = reset::reset(&mut held.page, held.browser.browser(), is_still);
+            let resetting = reset::reset(&mut held.page, held.browser.browser(), is_static);
             if matches!(timeout(RESET_TIMEOUT, resetting).await, Ok(Ok(true))) {
                 held.browser.keep(account, held.page).await;
                 held.browser.refill();
@@ -89,16 +89,6 @@ impl Drop for PageLease {
     fn drop(&mut self) {
         if let Some(held) = self.held.take() {
             self.runtime.spawn(held.close());
-        }
-    }
-}
-
-impl From<PageError> for JobError {
-    fn from(error: PageError) -> Self {
-        match error {
-            PageError::PageProxy(error) => Self::PageProxy(error),
-            // The job has not begun, so none of these counts as an attempt to render it.
-            PageError::Cdp(_) | PageError::Crashed | PageError::Hangs => Self::Stale,
         }
     }
 }

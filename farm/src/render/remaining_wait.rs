@@ -1,82 +1,86 @@
-//! What is left of a job's wait.
+//! The time that a job still has to wait, in milliseconds.
 
 use tokio::time::Instant;
 
 use super::load_state::LoadState;
 
-/// How long no request may be in progress for the network to count as idle, in milliseconds.
-const NETWORK_IDLE: f64 = 500.0;
-/// A step in real time that takes so many milliseconds longer than it should is late.
-const LATE: f64 = 4.0;
-/// Most time of late steps that is not counted, as a part of the time that the job has beyond its wait. A
-/// page that gets too little CPU time all along would reach its deadline otherwise.
-const MAX_UNCOUNTED: f64 = 0.5;
-/// What is less than this is nothing: a rest of rounding, in milliseconds.
-const ROUNDING: f64 = 0.001;
+/// The network is idle after this time without a request in progress.
+const NETWORK_IDLE_MS: f64 = 500.0;
+/// A step in real time is late if it takes this much longer than it should.
+const MIN_LATENESS_MS: f64 = 4.0;
+/// Limit of the time of late steps that is not counted, as a share of the job's time beyond its wait. Without
+/// a limit, a page that always gets too little CPU time would reach its deadline.
+const MAX_UNCOUNTED_SHARE: f64 = 0.5;
+/// Times shorter than this are rounding errors and count as zero.
+const EPSILON_MS: f64 = 0.001;
 
-/// What is left to wait for, in milliseconds.
+/// The remaining wait: first until the network is idle, then a fixed time.
 pub(super) struct RemainingWait {
-    /// Without a request in progress, first.
-    quiet: f64,
-    /// When a request began or ended last.
+    /// Time without a request in progress that is left until the network is idle.
+    idle_ms: f64,
+    /// When the latest request started or ended.
     since: Instant,
-    /// After that.
-    time: f64,
-    /// Time of late steps that need not be counted.
-    uncounted: f64,
+    /// Time that is left after the network is idle.
+    fixed_ms: f64,
+    /// Time of late steps that may still be left uncounted.
+    uncounted_ms: f64,
 }
 
 impl RemainingWait {
-    /// For the network to be idle, if wanted, and then so many milliseconds. `since` is when a request
-    /// began or ended last.
-    pub(super) fn new(network_idle: bool, time: f64, since: Instant, deadline: Instant) -> Self {
-        let quiet = if network_idle { NETWORK_IDLE } else { 0.0 };
-        let left = deadline.saturating_duration_since(Instant::now()).as_secs_f64() * 1_000.0;
-        Self { quiet, since, time, uncounted: MAX_UNCOUNTED * (left - quiet - time).max(0.0) }
+    /// A wait for the network to be idle, if `network_idle`, and then for `fixed_ms`. `since` is when the
+    /// latest request started or ended.
+    pub(super) fn new(network_idle: bool, fixed_ms: f64, since: Instant, deadline: Instant) -> Self {
+        let idle_ms = if network_idle { NETWORK_IDLE_MS } else { 0.0 };
+        let left_ms = deadline.saturating_duration_since(Instant::now()).as_secs_f64() * 1_000.0;
+        let uncounted_ms = MAX_UNCOUNTED_SHARE * (left_ms - idle_ms - fixed_ms).max(0.0);
+        Self { idle_ms, since, fixed_ms, uncounted_ms }
     }
 
-    pub(super) fn is_none(&self) -> bool {
-        self.quiet < ROUNDING && self.time < ROUNDING
+    pub(super) fn is_over(&self) -> bool {
+        self.is_idle() && self.fixed_ms < EPSILON_MS
     }
 
-    /// What is left until the next frame, which is due after so many milliseconds, or the end.
-    pub(super) fn until_frame(&self, interval: f64) -> f64 {
-        interval.min(if self.quiet < ROUNDING { self.time } else { self.quiet })
+    fn is_idle(&self) -> bool {
+        self.idle_ms < EPSILON_MS
     }
 
-    /// How long a request may hold up a page's clock: a page may have a request that never ends, but it is
-    /// not captured before its network is idle, if that is what it is waited for.
-    pub(super) fn patience(&self) -> f64 {
-        if self.quiet < ROUNDING { self.time } else { f64::INFINITY }
+    /// Time until the next frame, which is due after `interval_ms`, or until the end if that is earlier.
+    pub(super) fn until_frame(&self, interval_ms: f64) -> f64 {
+        interval_ms.min(if self.is_idle() { self.fixed_ms } else { self.idle_ms })
     }
 
-    /// Requests that ended before this were waited for.
-    pub(super) fn resume(&mut self, since: Instant) {
+    /// How long a request may stop the page's clock: without limit until the network is idle, and at most the
+    /// fixed time afterwards, because a request may never end.
+    pub(super) fn request_timeout_ms(&self) -> f64 {
+        if self.is_idle() { self.fixed_ms } else { f64::INFINITY }
+    }
+
+    /// Ignores requests that started or ended until `since`, because the job has already waited for them.
+    pub(super) fn ignore_requests_until(&mut self, since: Instant) {
         self.since = since;
     }
 
-    /// How much of a step in real time counts. It should have taken `step`, and `passed` is how long it
-    /// took. One that comes late because the renderer was stopped, or because others had the CPU, counts
-    /// no more than `step` and the CPU time that the browser took, which is asked for only then: the page
-    /// has not lived through the rest.
-    pub(super) fn count_late(&mut self, passed: f64, step: f64, cpu: impl FnOnce() -> f64) -> f64 {
-        if passed <= step + LATE {
-            return passed;
+    /// The part of a step in real time that counts. The step took `passed_ms` instead of `step_ms`. If it is
+    /// late, because the renderer was stopped or had no CPU, only `step_ms` and the browser's CPU time count:
+    /// the page could not run in the rest. `cpu_ms` is called only for a late step.
+    pub(super) fn counted_ms(&mut self, passed_ms: f64, step_ms: f64, cpu_ms: impl FnOnce() -> f64) -> f64 {
+        if passed_ms <= step_ms + MIN_LATENESS_MS {
+            return passed_ms;
         }
-        let uncounted = (passed - step - cpu()).clamp(0.0, self.uncounted);
-        self.uncounted -= uncounted;
-        passed - uncounted
+        let uncounted_ms = (passed_ms - step_ms - cpu_ms()).clamp(0.0, self.uncounted_ms);
+        self.uncounted_ms -= uncounted_ms;
+        passed_ms - uncounted_ms
     }
 
-    /// So many milliseconds have passed on the page, and this is its state now.
-    pub(super) fn pass(&mut self, milliseconds: f64, state: &LoadState) {
-        if self.quiet < ROUNDING {
-            self.time -= milliseconds;
+    /// Subtracts a step of the page, which is now in `state`.
+    pub(super) fn pass(&mut self, step_ms: f64, state: &LoadState) {
+        if self.is_idle() {
+            self.fixed_ms -= step_ms;
         } else if state.since != self.since || !state.is_quiet(Instant::now()) {
-            self.quiet = NETWORK_IDLE;
+            self.idle_ms = NETWORK_IDLE_MS;
             self.since = state.since;
         } else {
-            self.quiet -= milliseconds;
+            self.idle_ms -= step_ms;
         }
     }
 }
@@ -88,16 +92,16 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn time_that_a_page_has_not_lived_through_is_not_counted_up_to_a_limit() {
+    async fn time_without_cpu_is_not_counted_up_to_a_limit() {
         let now = Instant::now();
         let mut wait = RemainingWait::new(false, 1_000.0, now, now + Duration::from_secs(11));
-        let mut count = |passed, used| wait.count_late(passed, 16.0, || used - 16.0).round();
-        assert!((count(18.0, 16.0) - 18.0).abs() < ROUNDING, "in time");
-        assert!((count(500.0, 20.0) - 20.0).abs() < ROUNDING, "stopped");
-        assert!((count(100.0, 150.0) - 100.0).abs() < ROUNDING, "busy on several cores");
-        assert!((count(4_600.0, 100.0) - 100.0).abs() < ROUNDING, "stopped for long");
-        // 20 ms are left.
-        assert!((count(100.0, 16.0) - 80.0).abs() < ROUNDING);
-        assert!((count(100.0, 16.0) - 100.0).abs() < ROUNDING);
+        let mut count = |passed_ms, used_ms| wait.counted_ms(passed_ms, 16.0, || used_ms - 16.0).round();
+        assert!((count(18.0, 16.0) - 18.0).abs() < EPSILON_MS, "in time");
+        assert!((count(500.0, 20.0) - 20.0).abs() < EPSILON_MS, "stopped");
+        assert!((count(100.0, 150.0) - 100.0).abs() < EPSILON_MS, "busy on several cores");
+        assert!((count(4_600.0, 100.0) - 100.0).abs() < EPSILON_MS, "stopped for long");
+        // 20 ms may still be left uncounted.
+        assert!((count(100.0, 16.0) - 80.0).abs() < EPSILON_MS);
+        assert!((count(100.0, 16.0) - 100.0).abs() < EPSILON_MS);
     }
 }

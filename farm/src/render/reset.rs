@@ -1,11 +1,10 @@
-//! What makes a page fit for another job of the same account.
+//! Resetting a page for another job of the same account.
 //!
-//! A page in which a script ran, or something else may go on, is left at an empty document at once. One
-//! that stands still is left as it is: the next job navigates it to an empty document of its own anyway,
-//! which is where its time begins.
+//! A page that can still change is navigated to an empty document. A static page stays as it is,
+//! because the next job navigates it to a new empty document anyway.
 //!
-//! Invariant: a page that leaves here as clean has loaded no origin, has had no worker and no virtual
-//! time, and no property of it that outlives its documents has been changed.
+//! Invariant: a page that was reset has loaded no origin and has had no worker and no virtual time, and its
+//! properties that outlive its documents are unchanged.
 
 use std::collections::HashSet;
 
@@ -24,27 +23,27 @@ use chromiumoxide_cdp::cdp::{
 };
 use serde::Deserialize;
 
-use super::JobError;
+use super::job_error::JobError;
 use crate::{browser::Browser, cdp::CdpError, page::Page};
 
-/// A page with a larger heap was used for something large. Opening another one costs less than such a
-/// page has cost.
+/// A page with a larger heap is closed, to free the memory. A new page costs less than the job that allocated
+/// it.
 const MAX_HEAP_BYTES: f64 = 64.0 * 1024.0 * 1024.0;
 
-/// Jobs after which a page's garbage is collected. Without it the engine lets 0.8 MiB a job accumulate;
-/// collecting every twentieth time keeps a page at 31 MiB and costs nothing that can be measured.
-const COLLECT_EVERY: u32 = 20;
+/// Jobs after which a page's garbage is collected. Without this 0.8 MiB accumulate per job; with it a page
+/// stays at 31 MiB, and the cost is not measurable.
+const COLLECT_INTERVAL_JOBS: u32 = 20;
 
-/// Resets a page; false when it must not be used again. `is_still` says that nothing goes on in it.
-pub(super) async fn reset(page: &mut Page, browser: &Browser, is_still: bool) -> Result<bool, JobError> {
+/// Resets a page; false if it must not be reused. `is_static` says that the page cannot change any more.
+pub(super) async fn reset(page: &mut Page, browser: &Browser, is_static: bool) -> Result<bool, JobError> {
     if let Some(frames) = &mut page.frames {
         frames.finish().await?;
     }
     if page.tainted || page.proxy.is_used() {
         return Ok(false);
     }
-    let collect = page.jobs.is_multiple_of(COLLECT_EVERY);
-    if (collect || !is_still) && !empty(page).await? {
+    let collect = page.jobs.is_multiple_of(COLLECT_INTERVAL_JOBS);
+    if (collect || !is_static) && !navigate_to_empty(page).await? {
         return Ok(false);
     }
     let session = &page.session;
@@ -52,11 +51,11 @@ pub(super) async fn reset(page: &mut Page, browser: &Browser, is_still: bool) ->
         session.send(&CollectGarbageParams {})?;
     }
     let heap = session.start(&GetHeapUsageParams {})?;
-    if !is_still {
+    if !is_static {
         if page.window_bounds(browser).await? != page.window {
             return Ok(false);
         }
-        // The one property of a page that outlives its documents, and what is left in the history.
+        // `window.name` outlives documents, as does the history.
         let name = session.call(&EvaluateParams::new("window.name = '', history.length")).await?;
         match name.result.value.as_ref().and_then(serde_json::Value::as_u64) {
             Some(1) => {}
@@ -71,27 +70,27 @@ pub(super) async fn reset(page: &mut Page, browser: &Browser, is_still: bool) ->
         && heap.total_size + heap.embedder_heap_used_size + heap.backing_storage_size < MAX_HEAP_BYTES)
 }
 
-/// Navigates a page to an empty document and waits for that document's own `load`, so that it is not
-/// taken for the next one's; false when the page does something else that taints it.
-pub(super) async fn empty(page: &mut Page) -> Result<bool, JobError> {
+/// Navigates a page to an empty document and waits for the `load` event with that document's loader id, so
+/// that it is not mistaken for that of another document. False if the page does something that taints it.
+pub(super) async fn navigate_to_empty(page: &mut Page) -> Result<bool, JobError> {
     let navigate = NavigateParams::new("about:blank");
     let mut navigating = page.session.start(&navigate)?;
-    let (mut arrived, mut wanted) = (HashSet::new(), None);
+    let (mut loaded, mut expected) = (HashSet::new(), None);
     loop {
-        if wanted.as_ref().is_some_and(|loader| arrived.contains(loader)) {
+        if expected.as_ref().is_some_and(|id| loaded.contains(id)) {
             return Ok(true);
         }
         tokio::select! {
-            answer = &mut navigating, if wanted.is_none() => {
-                let Some(loader) = answer?.loader_id else { return Ok(false) };
-                wanted = Some(loader.inner().clone());
+            answer = &mut navigating, if expected.is_none() => {
+                let Some(id) = answer?.loader_id else { return Ok(false) };
+                expected = Some(id.inner().clone());
             }
             event = page.events.next() => {
                 let event = event.ok_or(JobError::Cdp(CdpError::PageGone))?;
                 if event.is::<EventLifecycleEvent>() {
                     let lifecycle: Lifecycle = event.parse()?;
                     if lifecycle.name == "load" && lifecycle.frame == page.main_frame {
-                        arrived.insert(lifecycle.loader);
+                        loaded.insert(lifecycle.loader);
                     }
                 } else if event.is::<EventJavascriptDialogOpening>() {
                     page.session.send(&HandleJavaScriptDialogParams::new(true))?;

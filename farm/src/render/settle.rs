@@ -1,9 +1,8 @@
-//! Waiting until a page counts as loaded, and then for as long as the job says.
+//! Waiting for the milestone of the job, and then for its time.
 //!
-//! Real time goes on until the page's main thread is idle and no request is in progress. Then the rest
-//! of the wait is skipped if the page is proven to stand still (`stillness`), and passes in virtual time
-//! otherwise. A page with a worker or a socket, which no virtual clock reaches, is waited for in real
-//! time.
+//! Real time passes until the page's main thread is idle and no request is in progress. The rest of the wait
+//! is skipped if the page is proven to be static (`static_page`), and passes in virtual time otherwise. A
+//! page with a worker or a socket, which virtual time does not control, waits in real time.
 
 use std::time::Duration;
 
@@ -19,77 +18,78 @@ use tokio::{
 };
 
 use super::{
-    JobError, drawn_resources,
+    drawn_resources,
+    job_error::JobError,
     load::reach,
     load_state::LoadState,
     remaining_wait::RemainingWait,
+    renderer_metrics::{self, RendererMetrics},
     rendering::Rendering,
-    stillness::{self, MainDocument, RendererMetrics},
+    static_page::{self, MainDocument},
     virtual_time::VirtualTimeDriver,
 };
 use crate::{
-    begin_frames::{FRAME_INTERVAL, FrameTime},
+    begin_frames::{FRAME_DURATION, FRAME_INTERVAL_MS, FrameTime},
     cdp::Session,
     metrics::Waiting,
 };
 
-/// How often a page that does not reach its milestone, though it requests nothing, is asked whether it
-/// still loads.
+/// How often `document.readyState` is read on a page that has no request in progress and has not reached its
+/// milestone.
 const READY_STATE_INTERVAL: Duration = Duration::from_millis(250);
-/// Frames that a page has in real time before its main thread is looked at.
-const REAL_FRAMES: u32 = 3;
-/// The main thread is idle if it took less than this part of the CPU time it could have had.
-const IDLE_SHARE: f64 = 0.25;
-/// Shows the text caret where it blinks, as right after it got the focus: it blinks every half second, the
-/// length of the commonest waits, so chance would decide whether it is seen.
+/// Frames in real time between two measurements of the main thread.
+const FRAMES_PER_SAMPLE: u32 = 3;
+/// The main thread is idle if it took less than this share of the time.
+const MAX_IDLE_SHARE: f64 = 0.25;
+/// Stops the blinking of the text caret and shows it, as right after focus. It blinks every 500 ms, a common
+/// length of waits, so whether a picture shows it would vary.
 const SHOW_CARET: &str = "(() => { let element = document.activeElement; while (element) {\
     let inner = element.shadowRoot; try { inner ??= element.contentDocument } catch {}\
     if (inner) { element = inner.activeElement; continue }\
     if (element.isContentEditable || element.matches('input, textarea'))\
     element.style.setProperty('caret-animation', 'manual', 'important');\
     return } })()";
-/// A main thread that is never idle is waited for no longer than this, in milliseconds.
-const MAX_BUSY: f64 = 500.0;
+/// How long to wait for the main thread to be idle.
+const MAX_BUSY_MS: f64 = 500.0;
 
-/// What a page is waited for after its document has come, and what that depends on.
+/// How to wait for a page after its document has started to load.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Wait<'a> {
+pub(super) struct WaitOptions<'a> {
     pub(super) until: WaitUntil,
     pub(super) timeout: WaitMs,
     pub(super) source: &'a Source,
-    /// The page's counters before it was delivered.
+    /// The page's metrics before the job.
     pub(super) before: RendererMetrics,
     pub(super) clock: Clock,
-    /// When the job has failed.
     pub(super) deadline: Instant,
-    /// The page is captured as it was drawn; printing draws it anew.
+    /// The file shows a drawn frame, as opposed to a PDF.
     pub(super) needs_frame: bool,
 }
 
-impl Wait<'_> {
-    fn is_none(&self) -> bool {
+impl WaitOptions<'_> {
+    fn is_empty(&self) -> bool {
         self.until != WaitUntil::NetworkIdle && self.timeout.get() <= 0.0
     }
 
-    /// Whether what the page is drawn with is waited for.
-    fn is_for_resources(&self) -> bool {
+    /// Whether to wait for fonts, images and style sheets.
+    fn waits_for_resources(&self) -> bool {
         self.until != WaitUntil::DomContentLoaded
     }
 }
 
-/// How the time of a wait may pass.
+/// How a wait may pass.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Clock {
-    /// Not at all or in virtual time, where that gives the same file.
+    /// Skipped or in virtual time, if that gives the same file.
     Virtual,
-    /// As on the wall.
+    /// In real time.
     Real,
 }
 
-/// Waits for the event that the milestone begins with.
+/// Waits for the event of the milestone: `DOMContentLoaded` or `load`.
 ///
 /// # Errors
-/// [`Refusal::LoadStopped`] if the page has stopped its own loading, so that the event never comes.
+/// [`Refusal::LoadStopped`] if the page has stopped its own loading, so that the event never fires.
 pub(super) async fn milestone(
     session: &Session,
     state: &mut watch::Receiver<LoadState>,
@@ -108,8 +108,8 @@ pub(super) async fn milestone(
             let ready = EvaluateParams::new("document.readyState");
             let answer = if state.requests == 0 { session.call(&ready).await? } else { continue };
             let complete = answer.result.value.as_ref().is_some_and(|value| value == "complete");
-            // The event comes with the state, but for an event handler that shows a dialog. So it must
-            // be the same twice.
+            // The event follows the state directly, unless an event handler shows a dialog. So the state must
+            // be complete twice.
             let now = (state.documents, state.dialogs);
             if !complete || complete_at.replace(now) != Some(now) {
                 continue;
@@ -125,41 +125,43 @@ pub(super) async fn milestone(
     }
 }
 
-/// Waits for the network, if that is the milestone, and then for the job's own time. Afterwards the page
-/// has had its animation-frame, resize and intersection callbacks. Returns how the time passed, if there
-/// was anything to wait for.
-pub(super) async fn settle(rendering: &mut Rendering<'_>, wait: Wait<'_>) -> Result<Settled, JobError> {
+/// Waits until the network is idle, if that is the milestone, and then for the job's time. Afterwards the
+/// page has had its animation-frame, resize and intersection callbacks.
+pub(super) async fn settle(
+    rendering: &mut Rendering<'_>,
+    wait: WaitOptions<'_>,
+) -> Result<Settled, JobError> {
     let settled = pass_wait(rendering, wait).await?;
     if wait.needs_frame && settled.waiting.is_some_and(|waiting| waiting != Waiting::Skipped) {
         rendering.evaluate_isolated(SHOW_CARET).await?;
     }
-    // Printing waits for them by itself.
-    if wait.needs_frame && wait.is_for_resources() {
+    // Printing waits for resources itself.
+    if wait.needs_frame && wait.waits_for_resources() {
         drawn_resources::settle(rendering).await?;
     }
     Ok(settled)
 }
 
-async fn pass_wait(rendering: &mut Rendering<'_>, wait: Wait<'_>) -> Result<Settled, JobError> {
-    let Wait { before, clock, needs_frame, .. } = wait;
+async fn pass_wait(rendering: &mut Rendering<'_>, wait: WaitOptions<'_>) -> Result<Settled, JobError> {
+    let WaitOptions { before, clock, needs_frame, .. } = wait;
     let mut left = RemainingWait::new(
         wait.until == WaitUntil::NetworkIdle,
         wait.timeout.get(),
         rendering.load_state().since,
         wait.deadline,
     );
-    if !rendering.draws_on_command() {
+    if !rendering.has_begin_frame_control() {
         let script_ran = has_script_run(rendering, before).await?;
         pass_real_time(rendering, &mut left, Clock::Real).await?;
-        return Ok(Settled { waiting: (!wait.is_none()).then_some(Waiting::RealTime), script_ran });
+        return Ok(Settled { waiting: (!wait.is_empty()).then_some(Waiting::RealTime), script_ran });
     }
-    let loaded = stillness::metrics(rendering.session).await?;
+    let loaded = renderer_metrics::read(rendering.session).await?;
     let script_ran = has_run(before, loaded);
     rendering.count_frames_from(loaded.navigation_start * 1_000.0);
-    if wait.is_none() {
-        // From here to its file the page is as it has loaded, however long that takes.
-        rendering.hold_animations()?;
-        if needs_frame && wait.is_for_resources() {
+    if wait.is_empty() {
+        // The file shows the page as it has loaded, however long the capture takes.
+        rendering.pause_animations()?;
+        if needs_frame && wait.waits_for_resources() {
             drawn_resources::wait(rendering).await;
         }
         if needs_frame || script_ran {
@@ -169,52 +171,53 @@ async fn pass_wait(rendering: &mut Rendering<'_>, wait: Wait<'_>) -> Result<Sett
     }
     if clock == Clock::Virtual && !script_ran {
         pass_real_time(rendering, &mut left, clock).await?;
-        if left.is_none() {
+        if left.is_over() {
             return Ok(Settled { waiting: Some(Waiting::RealTime), script_ran });
         }
-        if is_still(rendering, wait).await? && (!needs_frame || stays_still(rendering, before).await?) {
+        if is_static(rendering, wait).await? && (!needs_frame || stays_static(rendering, before).await?) {
             return Ok(Settled { waiting: Some(Waiting::Skipped), script_ran });
         }
     }
-    if wait.is_for_resources() {
-        // How many frames there are until then depends on the network; so there are none.
+    if wait.waits_for_resources() {
+        // Without frames, because their number would depend on the network.
         drawn_resources::wait(rendering).await;
-        left.resume(rendering.load_state().since);
+        left.ignore_requests_until(rendering.load_state().since);
     }
-    // What was animated before the first frame is dated up to one frame ahead. The frame must not be
-    // earlier, or how far an animation is depends on where between two frames the page was loaded.
-    sleep(Duration::from_secs_f64(FRAME_INTERVAL / 1_000.0)).await;
+    // An animation that was created before the first frame starts up to one frame later. The first frame must
+    // not be earlier than that, or the animation's progress would depend on when between two frames the page
+    // loaded.
+    sleep(FRAME_DURATION).await;
     run_callbacks(rendering).await?;
     pass_real_time(rendering, &mut left, clock).await?;
     while !until_idle(rendering, &mut left).await? {
-        // What the page has begun meanwhile.
+        // The page has started a request, a worker or a socket.
         pass_real_time(rendering, &mut left, clock).await?;
     }
-    if left.is_none() {
+    if left.is_over() {
         return Ok(Settled { waiting: Some(Waiting::RealTime), script_ran: true });
     }
-    let mut time = VirtualTimeDriver::start(rendering).await?;
-    while !left.is_none() {
-        let step = left.until_frame(time.interval());
-        time.step(step, left.patience()).await?;
-        left.pass(step, &time.load_state());
+    let mut driver = VirtualTimeDriver::start(rendering).await?;
+    while !left.is_over() {
+        let step_ms = left.until_frame(driver.interval_ms());
+        driver.step(step_ms, left.request_timeout_ms()).await?;
+        left.pass(step_ms, &driver.load_state());
     }
-    // A capture of several frames shows the last one of the wait: how many it takes depends on the machine.
-    rendering.hold_animations()?;
+    // A capture may take several frames, and their number depends on the machine.
+    rendering.pause_animations()?;
     Ok(Settled { waiting: Some(Waiting::VirtualTime), script_ran: true })
 }
 
-/// How a page has come to rest.
+/// The result of a wait.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Settled {
-    /// How the time passed, if there was anything to wait for.
+    /// How the wait passed; `None` if there was nothing to wait for.
     pub(super) waiting: Option<Waiting>,
     /// Whether a script of the page has run, or may have.
     pub(super) script_ran: bool,
 }
 
 async fn has_script_run(rendering: &Rendering<'_>, before: RendererMetrics) -> Result<bool, JobError> {
-    Ok(has_run(before, stillness::metrics(rendering.session).await?))
+    Ok(has_run(before, renderer_metrics::read(rendering.session).await?))
 }
 
 #[expect(clippy::float_cmp, reason = "a counter that has not changed is the same number")]
@@ -222,93 +225,92 @@ fn has_run(before: RendererMetrics, now: RendererMetrics) -> bool {
     now.script != before.script
 }
 
-/// Gives the page its animation-frame, resize and intersection callbacks.
+/// Runs the page's animation-frame, resize and intersection callbacks.
 async fn run_callbacks(rendering: &mut Rendering<'_>) -> Result<(), JobError> {
     rendering.frame(FrameTime::Now, true).await?;
-    // Intersection callbacks are tasks of their own after the frame.
-    stillness::metrics(rendering.session).await?;
+    // Intersection callbacks run in separate tasks after the frame.
+    renderer_metrics::read(rendering.session).await?;
     Ok(())
 }
 
-/// Whether the page is proven to stand still.
-async fn is_still(rendering: &Rendering<'_>, wait: Wait<'_>) -> Result<bool, JobError> {
+/// Whether the page is proven to be static.
+async fn is_static(rendering: &Rendering<'_>, wait: WaitOptions<'_>) -> Result<bool, JobError> {
     if has_script_run(rendering, wait.before).await? || rendering.load_state().may_change {
         return Ok(false);
     }
     let document = MainDocument { session: rendering.session, main_frame: rendering.main_frame };
-    let has_still_markup = stillness::has_still_markup(document, wait.source).await?;
+    let has_static_markup = static_page::has_static_markup(document, wait.source).await?;
     let state = rendering.load_state();
-    Ok(has_still_markup && !state.may_change && !state.is_requesting(Instant::now()))
+    Ok(has_static_markup && !state.may_change && !state.is_requesting(Instant::now()))
 }
 
-/// Whether a page that stands still does so in its first frame, too, which begins to load lazy images.
-async fn stays_still(rendering: &mut Rendering<'_>, before: RendererMetrics) -> Result<bool, JobError> {
+/// Whether a page that was static is still so after its first frame, which starts to load lazy images.
+async fn stays_static(rendering: &mut Rendering<'_>, before: RendererMetrics) -> Result<bool, JobError> {
     run_callbacks(rendering).await?;
     let script_ran = has_script_run(rendering, before).await?;
     let state = rendering.load_state();
     Ok(!script_ran && !state.may_change && !state.is_requesting(Instant::now()))
 }
 
-/// Lets real time pass, frame by frame, until the page's main thread is idle or nothing is left: a script
-/// that measures how long it runs must not meet a clock that stands still. False if the page has begun
-/// what needs real time.
+/// Passes real time in frames until the page's main thread is idle or the wait is over: a script that
+/// measures its own run time must not run in virtual time. False if the page has started something that needs
+/// real time.
 ///
-/// Every frame is run, however late, and carries the time at which it was due, so that how many there are
-/// and what time they see does not depend on the machine.
+/// Every frame is run, even a late one, with the frame time at which it was due, so that the number of frames
+/// and their times do not depend on the machine.
 async fn until_idle(rendering: &mut Rendering<'_>, left: &mut RemainingWait) -> Result<bool, JobError> {
-    let mut passed = 0.0;
-    while !left.is_none() && passed < MAX_BUSY {
-        let tasks = stillness::metrics(rendering.session).await?.tasks;
-        let mut sampled = 0.0;
-        for frame in 1..=REAL_FRAMES {
-            let step = left.until_frame(FRAME_INTERVAL);
-            rendering.due_frame(step, frame == REAL_FRAMES).await?;
-            sampled += step;
+    let mut passed_ms = 0.0;
+    while !left.is_over() && passed_ms < MAX_BUSY_MS {
+        let tasks = renderer_metrics::read(rendering.session).await?.tasks;
+        let mut sample_ms = 0.0;
+        for frame in 1..=FRAMES_PER_SAMPLE {
+            let step_ms = left.until_frame(FRAME_INTERVAL_MS);
+            rendering.due_frame(step_ms, frame == FRAMES_PER_SAMPLE).await?;
+            sample_ms += step_ms;
             let state = rendering.load_state();
-            left.pass(step, &state);
+            left.pass(step_ms, &state);
             if state.needs_real_time || state.is_requesting(Instant::now()) {
                 return Ok(false);
             }
-            if left.is_none() {
+            if left.is_over() {
                 return Ok(true);
             }
         }
-        passed += sampled;
-        if stillness::metrics(rendering.session).await?.tasks - tasks < sampled / 1_000.0 * IDLE_SHARE {
+        passed_ms += sample_ms;
+        let busy = renderer_metrics::read(rendering.session).await?.tasks - tasks;
+        if busy < sample_ms / 1_000.0 * MAX_IDLE_SHARE {
             break;
         }
     }
     Ok(true)
 }
 
-/// Lets real time pass: until what is left has passed, or, unless the clock is real, until nothing goes
-/// on that needs it.
-///
+/// Passes real time until the wait is over or, with [`Clock::Virtual`], until nothing needs real time.
 async fn pass_real_time(
     rendering: &mut Rendering<'_>,
     left: &mut RemainingWait,
     clock: Clock,
 ) -> Result<(), JobError> {
     let mut at = Instant::now();
-    while !left.is_none() {
+    while !left.is_over() {
         let state = rendering.load_state();
         if clock == Clock::Virtual && !state.needs_real_time && !state.is_requesting(at) {
             return Ok(());
         }
         let cpu = rendering.cpu_time();
-        let step = left.until_frame(FRAME_INTERVAL);
-        sleep_until(at + Duration::from_secs_f64(step / 1_000.0)).await;
-        if rendering.draws_on_command() {
+        let step_ms = left.until_frame(FRAME_INTERVAL_MS);
+        sleep_until(at + Duration::from_secs_f64(step_ms / 1_000.0)).await;
+        if rendering.has_begin_frame_control() {
             rendering.frame(FrameTime::Now, true).await?;
         } else {
-            // Answered by the page's main thread.
-            stillness::metrics(rendering.session).await?;
+            // Waits for the page's main thread.
+            renderer_metrics::read(rendering.session).await?;
         }
         let now = Instant::now();
-        let passed = (now - at).as_secs_f64() * 1_000.0;
-        let cpu = || rendering.cpu_time().saturating_sub(cpu).as_secs_f64() * 1_000.0;
-        let counted = left.count_late(passed, step, cpu);
-        left.pass(counted, &rendering.load_state());
+        let passed_ms = (now - at).as_secs_f64() * 1_000.0;
+        let cpu_ms = || rendering.cpu_time().saturating_sub(cpu).as_secs_f64() * 1_000.0;
+        let counted_ms = left.counted_ms(passed_ms, step_ms, cpu_ms);
+        left.pass(counted_ms, &rendering.load_state());
         at = now;
     }
     Ok(())

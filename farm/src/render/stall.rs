@@ -1,26 +1,26 @@
-//! Recognising a page that does not get through its virtual time.
+//! Detecting a page that stalls in virtual time.
 //!
-//! In virtual time a renderer's clock stands still while a script runs, so a script that loops until a
-//! time has passed never ends. The CPU time it takes tells it from one that is slow, because how
-//! much a page gets of a machine in real time depends on what else runs there.
+//! In virtual time a renderer's clock does not advance while a script runs, so a script that loops until a
+//! time has passed never ends. It is detected by its CPU time, because the real time of a slow step depends
+//! on the load of the machine.
 
 use std::{future::Future, time::Duration};
 
 use tokio::time::{Instant, timeout};
 
-use super::JobError;
+use super::job_error::JobError;
 use crate::{browser::Browser, cdp::CdpError};
 
-/// How often a step that takes long is looked at.
+/// How often a long step is checked.
 pub(super) const CHECK_INTERVAL: Duration = Duration::from_millis(250);
 /// CPU time that a browser may take for one step of its page.
 pub(super) const MAX_STEP_CPU: Duration = Duration::from_secs(2);
-/// CPU time that a browser may take for one frame, which may have much to paint.
+/// CPU time that a browser may take for one frame, which may paint a large page.
 pub(super) const MAX_FRAME_CPU: Duration = Duration::from_secs(6);
-/// Real time after which a step has failed, whatever CPU time it took: its renderer is stopped.
-const MAX_STEP_TIME: Duration = Duration::from_secs(10);
+/// Real time after which a step has failed, whatever its CPU time: its renderer is stopped.
+const STEP_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Watches one step of a page in virtual time.
+/// Measures one step of a page in virtual time.
 pub(super) struct StallMeter<'a> {
     browser: &'a Browser,
     max_cpu: Duration,
@@ -34,26 +34,26 @@ impl<'a> StallMeter<'a> {
         Self { browser, max_cpu, since: Instant::now(), cpu: None }
     }
 
-    /// Begins anew: the page waits for something else.
+    /// Restarts the measurement, when the page waits for something outside.
     pub(super) fn reset(&mut self) {
         (self.since, self.cpu) = (Instant::now(), None);
     }
 
-    /// To be called every [`CHECK_INTERVAL`] that the step lasts.
+    /// Checks the step; to be called every [`CHECK_INTERVAL`].
     ///
     /// # Errors
-    /// [`JobError::NeedsRealTime`] when the page does not get through the step.
+    /// [`JobError::NeedsRealTime`] if the page stalls in the step.
     pub(super) fn check(&mut self) -> Result<(), JobError> {
         let cpu = self.browser.cpu_time();
         let taken = cpu.saturating_sub(*self.cpu.get_or_insert(cpu));
-        if taken < self.max_cpu && self.since.elapsed() < MAX_STEP_TIME {
+        if taken < self.max_cpu && self.since.elapsed() < STEP_TIMEOUT {
             return Ok(());
         }
-        tracing::debug!(cpu = ?taken, time = ?self.since.elapsed(), "a page does not get through its virtual time");
+        tracing::debug!(cpu = ?taken, time = ?self.since.elapsed(), "page stalls in virtual time");
         Err(JobError::NeedsRealTime)
     }
 
-    /// Waits for a step.
+    /// Waits for a step, and checks it meanwhile.
     pub(super) async fn watch<T>(
         mut self,
         step: impl Future<Output = Result<T, CdpError>>,

@@ -1,10 +1,10 @@
-//! Whether an image in a `data:` URL can change by itself.
+//! Whether an image in a `data:` URL is still.
 //!
-//! Invariant: an image that is called still has one frame. Of what is not understood, the answer is no.
+//! Invariant: an image that counts as still has exactly one frame. Unknown formats do not count as still.
 
 use base64::{Engine as _, engine::DecodePaddingMode, engine::GeneralPurpose, engine::GeneralPurposeConfig};
 
-/// What in an SVG image makes it, or may make it, change.
+/// Text in an SVG image that may make it change.
 const SVG_MOTION: &[&str] = &[
     "<animate",
     "<set",
@@ -18,7 +18,7 @@ const SVG_MOTION: &[&str] = &[
     "<!entity",
 ];
 
-/// Whether the image of a `data:` URL has one frame only.
+/// Whether the image of a `data:` URL has exactly one frame.
 pub(super) fn is_still(url: &str) -> bool {
     let Some((head, data)) = url.strip_prefix("data:").and_then(|rest| rest.split_once(',')) else {
         return false;
@@ -37,7 +37,7 @@ pub(super) fn is_still(url: &str) -> bool {
     if media_type == "image/svg+xml" {
         return is_still_svg(&bytes);
     }
-    // Chromium goes by the content, whatever the media type says.
+    // Chromium detects the format by the content and ignores the media type.
     match bytes.as_slice() {
         [0xff, 0xd8, 0xff, ..] | [b'B', b'M', ..] => true,
         [0x89, b'P', b'N', b'G', ..] => !contains(&bytes, b"acTL"),
@@ -73,7 +73,8 @@ fn base64_decoded(mut text: Vec<u8>) -> Option<Vec<u8>> {
     FORGIVING.decode(text).ok()
 }
 
-/// Frames of a GIF: its image descriptors (section 20 of its specification). `None` if it breaks off.
+/// The number of frames of a GIF: its image descriptors (section 20 of its specification). `None` if
+/// it is truncated or invalid.
 fn gif_frames(bytes: &[u8]) -> Option<u32> {
     let color_table = |flags: u8| if flags & 0x80 == 0 { 0 } else { 3 << ((flags & 7) + 1) };
     let mut at = 13 + color_table(*bytes.get(10)?);
@@ -81,11 +82,11 @@ fn gif_frames(bytes: &[u8]) -> Option<u32> {
     loop {
         match bytes.get(at)? {
             0x3b => return Some(frames),
-            // An extension: a label, then blocks.
+            // An extension: a label, then sub-blocks.
             0x21 => at += 2,
             0x2c => {
                 frames += 1;
-                // The descriptor, its colour table, the size of codes, then blocks.
+                // The descriptor, its colour table, the minimum code size, then sub-blocks.
                 at += 11 + color_table(*bytes.get(at + 9)?);
             }
             _ => return None,
@@ -106,7 +107,7 @@ mod tests {
 
     use super::*;
 
-    /// A GIF of one pixel with so many frames.
+    /// A GIF of one pixel.
     fn gif(frames: usize) -> Vec<u8> {
         let mut bytes = b"GIF89a\x01\0\x01\0\x80\0\0\0\0\0\xff\xff\xff".to_vec();
         for _ in 0..frames {

@@ -1,56 +1,54 @@
-//! Virtual time: the page's clock advances as fast as the page can work.
+//! Virtual time: the page's clock advances as fast as the page can process its tasks.
 //!
-//! Time is granted in steps of one frame, and each step ends with that frame. A grant is matched to the
-//! report that it has passed by the order of Chromium's messages, so a late report is never taken for
-//! that of a later grant; the page has lived through every step that is counted.
+//! Time is granted in steps of one frame, and each step ends with that frame. The sequence numbers of
+//! Chromium's messages match the expiry of a grant to that grant, so a late expiry never ends a later step.
 //!
-//! Invariant: how many frames a page gets in a time does not depend on the machine. A renderer that was
-//! in virtual time never leaves it, so its page has no other job.
+//! Invariant: the number of frames in a period of virtual time does not depend on the machine. A renderer
+//! cannot leave virtual time, so its page is not reused.
 
-use std::{future::Future, time::Duration};
+use std::time::Duration;
 
 use chromiumoxide_cdp::cdp::browser_protocol::emulation::{SetVirtualTimePolicyParams, VirtualTimePolicy};
 use tokio::time::{Instant, timeout};
 
-use super::{JobError, load_state::LoadState, rendering::Rendering, stall::CHECK_INTERVAL, stillness};
-use crate::{
-    begin_frames::{FRAME_INTERVAL, FrameTime},
-    cdp::CdpError,
+use super::{
+    job_error::JobError, load_state::LoadState, renderer_metrics, rendering::Rendering, stall::CHECK_INTERVAL,
 };
+use crate::begin_frames::{FRAME_INTERVAL_MS, FrameTime};
 
-/// Frames that are run but not drawn after each that is drawn: they are not seen, and all that a page
-/// notices is that idle callbacks follow drawn frames only. So these come every 50 ms, as on a page that
-/// stands still. Drawing is about a third of the cost of a frame.
+/// Frames that are run but not drawn after each drawn one. Drawing is about a third of a frame's cost. To the
+/// page the only difference is that idle callbacks follow drawn frames: they run every 50 ms, as on an idle
+/// page.
 const UNDRAWN_FRAMES: u32 = 2;
-/// The time between two frames of a page on which nothing moves, in milliseconds: by at most two frames
-/// later begins what a timer sets moving.
-const STILL_INTERVAL: f64 = 3.0 * FRAME_INTERVAL;
-/// A page's idle callbacks follow frames in which a script had something to do. This gives every frame
-/// something. It runs in a world of its own: the page may have replaced `requestAnimationFrame`. The ids
-/// of callbacks are counted for all worlds of a document, which is how `moved` knows of the page's own.
+/// Frame interval of a page on which nothing moves. A movement that a timer starts begins at most two frames
+/// late.
+const STILL_INTERVAL_MS: f64 = 3.0 * FRAME_INTERVAL_MS;
+/// Requests an animation frame in every frame, because Chromium runs idle callbacks only after frames in
+/// which a script ran. It runs in an isolated world, because the page may have replaced
+/// `requestAnimationFrame`. Callback ids are shared by all worlds of a document, so `moved` can detect
+/// requests of the page's own scripts.
 const KEEP_ALIVE_FRAMES: &str = "(() => { let latest = requestAnimationFrame(next), others = false;\
     function next() { const id = requestAnimationFrame(next); others ||= id > latest + 1; latest = id }\
     globalThis.moved = () => { const moved = others; others = false; return moved } })()";
-/// Tasks after which time goes on although the page has more of them, as in headless Chromium's own
+/// Tasks after which time advances although more are pending; the value of headless Chromium's
 /// `--virtual-time-budget`.
 const MAX_STARVED_TASKS: i64 = 1_000;
-/// How often a page whose requests hold its clock is asked whether its main thread is alive.
+/// How often the main thread of a page is checked while requests stop the page's clock.
 const MAIN_THREAD_INTERVAL: Duration = Duration::from_millis(2_500);
 
 /// Drives the virtual time of one page.
 pub(super) struct VirtualTimeDriver<'r, 'a> {
     rendering: &'r mut Rendering<'a>,
-    /// Frames since one was drawn.
+    /// Frames since the latest drawn one.
     undrawn: u32,
-    /// Something has changed in the latest frames, or has asked for the next one.
+    /// The latest drawn frame has changed the picture, or the page has requested an animation frame.
     moves: bool,
-    /// Requests hold the clock for longer than the rest of the wait: it goes on without them.
+    /// A request has stopped the clock for too long: from now on time advances during requests.
     ignores_requests: bool,
 }
 
 impl<'r, 'a> VirtualTimeDriver<'r, 'a> {
-    /// Puts the page into virtual time, which stands still until it is granted. A page that is in virtual
-    /// time already goes on.
+    /// Puts the page into virtual time, if it is not in it yet.
     pub(super) async fn start(rendering: &'r mut Rendering<'a>) -> Result<Self, JobError> {
         if !rendering.is_in_virtual_time() {
             rendering.enter_virtual_time().await?;
@@ -58,53 +56,33 @@ impl<'r, 'a> VirtualTimeDriver<'r, 'a> {
         Ok(Self { rendering, undrawn: 0, moves: true, ignores_requests: false })
     }
 
-    /// How far the page has loaded.
     pub(super) fn load_state(&self) -> LoadState {
         self.rendering.load_state()
     }
 
-    /// The time until the next frame, in milliseconds.
-    pub(super) fn interval(&self) -> f64 {
-        if self.moves { FRAME_INTERVAL } else { STILL_INTERVAL }
+    /// The time until the next frame.
+    pub(super) fn interval_ms(&self) -> f64 {
+        if self.moves { FRAME_INTERVAL_MS } else { STILL_INTERVAL_MS }
     }
 
-    /// Lets virtual time pass until `step` is done, which waits for what the page does.
-    pub(super) async fn pass_during<T>(
-        &mut self,
-        step: impl Future<Output = Result<T, CdpError>>,
-    ) -> Result<T, JobError> {
-        let passing = async {
-            loop {
-                if let Err(error) = self.step(FRAME_INTERVAL, f64::INFINITY).await {
-                    return error;
-                }
-            }
-        };
-        tokio::select! {
-            biased;
-            done = step => Ok(done?),
-            error = passing => Err(error),
-        }
-    }
-
-    /// Lets so many milliseconds pass, and runs the next frame. Where a request holds the page's clock for
-    /// longer than `patience` milliseconds of real time, it goes on without it.
-    pub(super) async fn step(&mut self, milliseconds: f64, patience: f64) -> Result<(), JobError> {
+    /// Grants `step_ms` and runs the next frame. After a request has stopped the page's clock for
+    /// `request_timeout_ms` of real time, time advances during requests.
+    pub(super) async fn step(&mut self, step_ms: f64, request_timeout_ms: f64) -> Result<(), JobError> {
         self.keep_alive().await?;
         let policy = if self.ignores_requests {
             VirtualTimePolicy::Advance
         } else {
             VirtualTimePolicy::PauseIfNetworkFetchesPending
         };
-        let grant = self.grant(policy, milliseconds).await?;
-        if !self.expired(grant, patience).await? {
+        let grant = self.grant(policy, step_ms).await?;
+        if !self.expired(grant, request_timeout_ms).await? {
             self.ignores_requests = true;
-            let grant = self.grant(VirtualTimePolicy::Advance, milliseconds).await?;
+            let grant = self.grant(VirtualTimePolicy::Advance, step_ms).await?;
             self.expired(grant, f64::INFINITY).await?;
         }
         let drawn = self.undrawn >= UNDRAWN_FRAMES || !self.moves;
         self.undrawn = if drawn { 0 } else { self.undrawn + 1 };
-        let damaged = self.rendering.frame(FrameTime::After(milliseconds), drawn).await?;
+        let damaged = self.rendering.frame(FrameTime::After(step_ms), drawn).await?;
         if drawn {
             self.moves = damaged || self.has_requested_frames().await?;
         }
@@ -114,27 +92,28 @@ impl<'r, 'a> VirtualTimeDriver<'r, 'a> {
         Ok(())
     }
 
-    async fn grant(&self, policy: VirtualTimePolicy, milliseconds: f64) -> Result<u64, JobError> {
+    /// Grants virtual time and returns the sequence number of Chromium's answer.
+    async fn grant(&self, policy: VirtualTimePolicy, step_ms: f64) -> Result<u64, JobError> {
         let grant = SetVirtualTimePolicyParams {
-            budget: Some(milliseconds),
+            budget: Some(step_ms),
             max_virtual_time_task_starvation_count: Some(MAX_STARVED_TASKS),
             ..SetVirtualTimePolicyParams::new(policy)
         };
         let mut call = self.rendering.session.start(&grant)?;
-        let reply = self.rendering.done_by_page(call.reply()).await?;
+        let reply = self.rendering.wait_for_page(call.reply()).await?;
         reply.parse::<serde::de::IgnoredAny>()?;
         Ok(reply.sequence())
     }
 
-    /// Waits until a grant has passed; false if requests hold it up for `patience` milliseconds of real
-    /// time.
+    /// Waits until a grant has expired; false if requests have stopped the clock for `request_timeout_ms` of
+    /// real time.
     ///
     /// # Errors
-    /// [`JobError::NeedsRealTime`] if the page does not get through it for another reason.
-    async fn expired(&mut self, grant: u64, patience: f64) -> Result<bool, JobError> {
-        let begun = Instant::now();
+    /// [`JobError::NeedsRealTime`] if the page stalls for another reason.
+    async fn expired(&mut self, grant: u64, request_timeout_ms: f64) -> Result<bool, JobError> {
+        let started = Instant::now();
         let mut stall = self.rendering.stall_meter();
-        let mut asked = begun;
+        let mut checked = started;
         while self.load_state().budget_expired <= grant {
             let changed = self.rendering.state.changed();
             let overdue = match timeout(CHECK_INTERVAL, changed).await {
@@ -150,37 +129,37 @@ impl<'r, 'a> VirtualTimeDriver<'r, 'a> {
                 }
                 continue;
             }
-            // The page's clock stands still for the network, whose time is real.
+            // Requests stop the page's clock, and take real time.
             stall.reset();
-            if begun.elapsed().as_secs_f64() * 1_000.0 >= patience.max(FRAME_INTERVAL) {
+            if started.elapsed().as_secs_f64() * 1_000.0 >= request_timeout_ms.max(FRAME_INTERVAL_MS) {
                 return Ok(false);
             }
-            if asked.elapsed() >= MAIN_THREAD_INTERVAL {
+            if checked.elapsed() >= MAIN_THREAD_INTERVAL {
                 self.check_main_thread().await?;
-                asked = Instant::now();
+                checked = Instant::now();
             }
         }
         Ok(true)
     }
 
-    /// Finds out whether the page's main thread is what holds up its requests.
+    /// Fails if the page's main thread stalls, which would delay its requests.
     async fn check_main_thread(&self) -> Result<(), JobError> {
-        self.rendering.done_by_page(stillness::metrics(self.rendering.session)).await.map(drop)
+        self.rendering.wait_for_page(renderer_metrics::read(self.rendering.session)).await.map(drop)
     }
 
-    /// Whether the page has asked for an animation frame since this was asked last.
+    /// Whether the page has requested an animation frame since the previous call.
     async fn has_requested_frames(&mut self) -> Result<bool, JobError> {
         let moved = self.rendering.evaluate_isolated("moved()").await?;
-        // Without an answer the document is gone, and the next one moves.
+        // Without a value the document was replaced, and the next one may move.
         Ok(moved.is_none_or(|moved| moved != false))
     }
 
-    /// Sees to it that the current document has something to do in every frame.
+    /// Starts [`KEEP_ALIVE_FRAMES`] in the current document, if it does not run there yet.
     async fn keep_alive(&mut self) -> Result<(), JobError> {
         let document = self.load_state().documents;
         if self.rendering.kept_alive != Some(document) {
             (self.rendering.kept_alive, self.moves) = (Some(document), true);
-            // Without an answer it has navigated to its next document, which is given this then.
+            // Without a value the page has navigated; the next step starts the script in the new document.
             self.rendering.evaluate_isolated(KEEP_ALIVE_FRAMES).await?;
         }
         Ok(())

@@ -259,7 +259,7 @@ async fn stillborn(_: Arc<Shared>) {
     };
     let jobs = async {
         // Until the browser was replaced for it, and not for a page that no longer answers.
-        while !program.log().contains("its renderers die while pages are opened") {
+        while !program.log().contains("its renderers crash while pages are opened") {
             let (job, wanted) = numbered(2);
             let (status, file) = send(&program, &of("good", job), PATIENT).await;
             match status {

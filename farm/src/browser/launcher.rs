@@ -1,0 +1,236 @@
+//! Starting browsers: the command, the user, the profile, and the first commands to Chromium.
+
+use std::{
+    ffi::OsString,
+    io,
+    os::fd::OwnedFd,
+    path::{Path, PathBuf},
+    process::Command,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use chromiumoxide_cdp::cdp::browser_protocol::{
+    browser::GetVersionParams,
+    headless_experimental::BeginFrameParams,
+    target::{AttachToTargetParams, CloseTargetParams, CreateTargetParams},
+};
+use command_fds::{CommandFdExt as _, FdMapping};
+use tokio::time::timeout;
+use tokio_util::task::TaskTracker;
+
+use super::{
+    Browser,
+    background::{Background, BackgroundBrowser},
+    binary,
+    identity::Identity,
+    priority,
+    process::{self, Process},
+    stderr::StderrTail,
+    switches::{self, Drawing},
+    workspace::Workspace,
+};
+use crate::{
+    Config,
+    cdp::{CdpError, Connection, Session},
+    egress::{Egress, PageProxy},
+    error::{LaunchError, StartError},
+    metrics::Metrics,
+};
+
+/// A start takes 0.15 s with warm caches, and many times that with cold caches, a slow disk and busy CPUs.
+const START_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// Starts browsers with one configuration.
+#[derive(Debug)]
+pub(crate) struct Launcher {
+    config: Config,
+    binary: PathBuf,
+    identity: Identity,
+    /// `None` after [`Launcher::close`].
+    workspace: Mutex<Option<Workspace>>,
+    /// This Chromium has no begin-frame control.
+    draws_continuously: AtomicBool,
+    /// Has a token of each browser until its processes and profile are removed.
+    browsers: TaskTracker,
+    egress: Egress,
+    background: Background,
+    /// Proxy of the browser's own requests, which belong to no page: it denies all connections.
+    browser_proxy: PageProxy,
+}
+
+impl Launcher {
+    /// Finds Chromium and its user, and creates the directory for profiles.
+    pub(crate) async fn new(
+        config: Config,
+        egress: Egress,
+        metrics: Arc<Metrics>,
+    ) -> Result<Self, StartError> {
+        let binary = binary::find(config.chromium.as_deref())?;
+        let identity = Identity::resolve(config.browser_user.as_deref())?;
+        let parent = std::env::temp_dir();
+        let workspace =
+            Workspace::create(&parent).map_err(|source| StartError::Workspace { path: parent, source })?;
+        let browser_proxy = egress.browser_proxy().await.map_err(StartError::ProxyPort)?;
+        process::adopt_orphans();
+        if config.unsafe_no_sandbox {
+            tracing::warn!(
+                "Chromium runs without its sandbox: a page that exploits it can act as the browsers' user"
+            );
+        }
+        Ok(Self {
+            config,
+            binary,
+            identity,
+            workspace: Mutex::new(Some(workspace)),
+            draws_continuously: AtomicBool::new(false),
+            browsers: TaskTracker::new(),
+            egress,
+            background: Background::new(metrics),
+            browser_proxy,
+        })
+    }
+
+    /// Starts no more browsers, and completes when the processes and profiles of all browsers are removed.
+    /// Browsers must have been dropped or killed before.
+    pub(crate) async fn close(&self) {
+        self.browsers.close();
+        self.browsers.wait().await;
+        drop(self.workspace().take());
+    }
+
+    fn workspace(&self) -> MutexGuard<'_, Option<Workspace>> {
+        self.workspace.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Starts a browser and waits until it answers. It has begin-frame control if this Chromium supports it.
+    pub(crate) async fn launch(&self) -> Result<Browser, LaunchError> {
+        if !self.draws_continuously.load(Ordering::Relaxed) {
+            let (mut browser, _starting) = self.launch_as(Drawing::BeginFrameControl).await?;
+            match timeout(START_TIMEOUT, supports_begin_frames(&browser.connection)).await {
+                Err(_) => return Err(LaunchError::Timeout(START_TIMEOUT)),
+                Ok(Err(error)) => return Err(LaunchError::Protocol(error)),
+                Ok(Ok(true)) => {
+                    browser.has_begin_frame_control = true;
+                    return Ok(browser);
+                }
+                Ok(Ok(false)) => {
+                    self.draws_continuously.store(true, Ordering::Relaxed);
+                    tracing::info!(
+                        product = browser.product(),
+                        "this browser has no begin-frame control; images cost more CPU than with \
+                         chromium-headless-shell"
+                    );
+                }
+            }
+        }
+        self.launch_as(Drawing::Continuous).await.map(|(browser, _)| browser)
+    }
+
+    /// Starts a browser. It is in the background until the guard is dropped.
+    async fn launch_as(&self, drawing: Drawing) -> Result<(Browser, BackgroundBrowser), LaunchError> {
+        let profile = match &*self.workspace() {
+            Some(workspace) => workspace.create_profile(self.identity).map_err(LaunchError::Spawn)?,
+            None => return Err(LaunchError::Closed),
+        };
+        let (command, to_browser, from_browser) = self.command(profile.path(), drawing)?;
+        let (process, stderr) =
+            Process::spawn(command, profile, self.browsers.token()).await.map_err(LaunchError::Spawn)?;
+        let starting = self.background.add(process.group());
+        let stderr_tail = StderrTail::listen(stderr).map_err(LaunchError::Spawn)?;
+        let connection = Connection::open(to_browser, from_browser).map_err(LaunchError::Spawn)?;
+        let version = match timeout(START_TIMEOUT, connection.call(&GetVersionParams {})).await {
+            Err(_) => return Err(LaunchError::Timeout(START_TIMEOUT)),
+            Ok(Err(CdpError::Closed)) => return Err(exited(stderr_tail).await),
+            Ok(Err(error)) => return Err(LaunchError::Protocol(error)),
+            Ok(Ok(version)) => version,
+        };
+        priority::set_for_session(process.pid(), priority::NORMAL);
+        let browser = Browser {
+            product: version.product,
+            connection: Arc::new(connection),
+            has_begin_frame_control: false,
+            egress: self.egress.clone(),
+            background: self.background.clone(),
+            page_memory_bytes: self.config.page_memory_bytes(),
+            process,
+            stderr_tail,
+        };
+        Ok((browser, starting))
+    }
+
+    /// The command, and the farm's ends of the pipes to and from the browser.
+    fn command(&self, profile: &Path, drawing: Drawing) -> Result<(Command, OwnedFd, OwnedFd), LaunchError> {
+        let (browser_input, to_browser) = io::pipe().map_err(LaunchError::Spawn)?;
+        let (from_browser, browser_output) = io::pipe().map_err(LaunchError::Spawn)?;
+        // Each browser runs in its own session, which the kernel schedules as one group (see priority.rs).
+        let mut command = Command::new("setsid");
+        command.args(["nice", "-n", &priority::NORMAL.to_string(), "setpriv"]);
+        // The sandbox uses user namespaces and needs no set-user-id helper.
+        command.arg("--no-new-privs");
+        // If the farm is killed, the kernel kills the browser.
+        command.args(["--pdeathsig", "KILL"]);
+        if let Identity::Other { uid, gid } = self.identity {
+            command.args([format!("--reuid={uid}"), format!("--regid={gid}"), "--clear-groups".to_owned()]);
+        }
+        command.arg("--").arg(&self.binary).args(switches::for_browser(
+            &self.config,
+            profile,
+            drawing,
+            &self.browser_proxy.address(),
+        ));
+        command.env_clear().envs(environment(profile)).current_dir(profile);
+        command
+            .fd_mappings(vec![
+                FdMapping { parent_fd: browser_input.into(), child_fd: 3 },
+                FdMapping { parent_fd: browser_output.into(), child_fd: 4 },
+            ])
+            .map_err(LaunchError::Pipes)?;
+        Ok((command, to_browser.into(), from_browser.into()))
+    }
+}
+
+/// Opens a page with begin-frame control and draws a frame of it. Only chromium-headless-shell supports both;
+/// other builds open the page and refuse the frame.
+async fn supports_begin_frames(connection: &Arc<Connection>) -> Result<bool, CdpError> {
+    let mut target = CreateTargetParams::new("about:blank");
+    target.enable_begin_frame_control = Some(true);
+    let drawn = async {
+        let target = connection.call(&target).await?.target_id;
+        let mut attach = AttachToTargetParams::new(target.clone());
+        attach.flatten = Some(true);
+        let (session, _events) =
+            Session::new(Arc::clone(connection), connection.call(&attach).await?.session_id);
+        session.call(&BeginFrameParams::default()).await?;
+        connection.send(&CloseTargetParams::new(target))
+    };
+    match drawn.await {
+        Ok(()) => Ok(true),
+        Err(CdpError::Refused { .. }) => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+/// The environment of a browser. It inherits only the settings of time zone and fonts, because the farm's
+/// environment may contain secrets.
+fn environment(profile: &Path) -> impl Iterator<Item = (&'static str, OsString)> {
+    const INHERITED: &[&str] = &["TZ", "FONTCONFIG_FILE", "FONTCONFIG_PATH"];
+    let inherited = INHERITED.iter().filter_map(|name| Some((*name, std::env::var_os(name)?)));
+    let profile = profile.as_os_str();
+    inherited.chain([
+        ("HOME", profile.to_owned()),
+        ("TMPDIR", profile.to_owned()),
+        ("PATH", "/usr/bin:/bin".into()),
+        ("LANG", "C.UTF-8".into()),
+    ])
+}
+
+async fn exited(stderr_tail: StderrTail) -> LaunchError {
+    match stderr_tail.into_text().await {
+        text if text.contains("No usable sandbox") => LaunchError::NoSandbox,
+        stderr_tail => LaunchError::Exited { stderr_tail },
+    }
+}

@@ -1,0 +1,233 @@
+//! The tasks that start, replace and end the browsers of a pool.
+//!
+//! Nothing is polled: a task sleeps until its browser's pipe closes, or its browser is to be replaced.
+
+use std::{
+    error::Error,
+    sync::{Arc, Mutex, PoisonError, Weak},
+    time::Duration,
+};
+
+use tokio::sync::Notify;
+
+use super::{
+    backoff::Backoff,
+    pool_config::PoolConfig,
+    pooled_browser::PooledBrowser,
+    recent_accounts::RecentAccounts,
+    slots::{BrowserSlot, Slots},
+};
+use crate::{
+    browser::Launcher,
+    error::LaunchError,
+    metrics::{BrowserEnd, Metrics},
+};
+
+/// How long a browser that was started on demand is kept without a job.
+const ON_DEMAND_IDLE_TIMEOUT: Duration = Duration::from_mins(1);
+
+/// Starts, replaces and ends the browsers of a pool.
+#[derive(Debug)]
+pub(super) struct Supervisor {
+    launcher: Launcher,
+    config: PoolConfig,
+    recent: Arc<RecentAccounts>,
+    metrics: Arc<Metrics>,
+    pub(super) slots: Slots,
+    /// Wakes the task of one slot whose browser is started on demand.
+    demand: Notify,
+    /// All browsers that may still run, so that [`Supervisor::close`] can end them.
+    started: Mutex<Vec<Weak<PooledBrowser>>>,
+}
+
+impl Supervisor {
+    pub(super) fn new(launcher: Launcher, config: PoolConfig, metrics: Arc<Metrics>) -> Self {
+        Self {
+            launcher,
+            config,
+            // After jobs of this many other accounts, an account's page has been evicted in any case.
+            recent: Arc::new(RecentAccounts::new(2 * config.browsers * config.warm_pages)),
+            metrics,
+            slots: Slots::new(config.browsers),
+            demand: Notify::new(),
+            started: Mutex::default(),
+        }
+    }
+
+    /// Asks for one more browser, if a slot for it is empty.
+    pub(super) fn demand_browser(&self) {
+        self.demand.notify_one();
+    }
+
+    /// Ends all browsers, and completes when their processes and profiles are removed. The other tasks of
+    /// the supervisor must have been stopped before.
+    pub(super) async fn close(&self) {
+        self.slots.lock().iter_mut().for_each(|slot| slot.pooled = None);
+        let started = std::mem::take(&mut *self.started.lock().unwrap_or_else(PoisonError::into_inner));
+        for pooled in started.iter().filter_map(Weak::upgrade) {
+            pooled.browser.kill();
+        }
+        self.launcher.close().await;
+    }
+
+    /// Keeps a browser running in a slot. Never completes.
+    pub(super) async fn supervise(self: Arc<Self>, slot: usize) {
+        let mut old: Option<Arc<PooledBrowser>> = None;
+        let mut backoff = Backoff::default();
+        loop {
+            let new = self.successor(slot, old.as_deref(), &mut backoff).await;
+            self.slots.change(slot, |slot| {
+                *slot = BrowserSlot { pooled: Some(Arc::clone(&new)), ..BrowserSlot::default() }
+            });
+            new.refill();
+            // If the old browser has a job, it ends with that.
+            drop(old.take());
+            tokio::select! {
+                () = new.browser.closed() => {
+                    self.slots.change(slot, |slot| slot.pooled = None);
+                    self.report_exit(&new);
+                    if new.jobs() == 0 {
+                        backoff.wait().await;
+                    } else {
+                        backoff = Backoff::default();
+                    }
+                }
+                () = new.recycling() => {
+                    self.metrics.browser_ended(BrowserEnd::Recycled);
+                    old = Some(new);
+                }
+            }
+        }
+    }
+
+    /// Starts a browser in a slot on demand, and ends it after [`ON_DEMAND_IDLE_TIMEOUT`] without a job.
+    /// Never completes.
+    pub(super) async fn supervise_on_demand(self: Arc<Self>, slot: usize) {
+        loop {
+            self.demand.notified().await;
+            self.slots.lock()[slot].starting = true;
+            let launched = self.launch().await;
+            self.slots.lock()[slot].starting = false;
+            let new = match launched {
+                Ok(new) => new,
+                Err(error) => {
+                    tracing::error!(error = &error as &dyn Error, "browser did not start");
+                    Backoff::default().wait().await;
+                    continue;
+                }
+            };
+            self.slots.change(slot, |slot| slot.pooled = Some(Arc::clone(&new)));
+            new.refill();
+            let exited = tokio::select! {
+                () = new.browser.closed() => true,
+                () = new.recycling() => false,
+                () = self.idle(&new) => false,
+            };
+            self.slots.change(slot, |slot| slot.pooled = None);
+            if exited {
+                self.report_exit(&new);
+            } else {
+                self.metrics.browser_ended(BrowserEnd::Recycled);
+            }
+        }
+    }
+
+    /// Starts a browser in advance when all others are leased and at least one has a heavy job, so that the
+    /// next job does not wait for a start. Never completes.
+    pub(super) async fn keep_reserve(self: Arc<Self>) {
+        let mut changed = self.slots.changes().subscribe();
+        while changed.changed().await.is_ok() {
+            let slots = self.slots.lock();
+            let has_heavy =
+                slots.iter().filter_map(BrowserSlot::usable).any(|pooled| pooled.is_low_priority());
+            if has_heavy && slots.iter().all(|slot| slot.free().is_none() && !slot.starting) {
+                self.demand_browser();
+            }
+        }
+    }
+
+    /// Completes when a browser has had no job for [`ON_DEMAND_IDLE_TIMEOUT`].
+    async fn idle(&self, pooled: &PooledBrowser) {
+        let mut changed = self.slots.changes().subscribe();
+        loop {
+            let jobs = pooled.jobs();
+            tokio::time::sleep(ON_DEMAND_IDLE_TIMEOUT).await;
+            if pooled.is_leased() {
+                let _ = changed.wait_for(|()| !pooled.is_leased()).await;
+            } else if pooled.jobs() == jobs {
+                return;
+            }
+        }
+    }
+
+    /// Starts the next browser for a slot, and removes the old one from it if that exits meanwhile.
+    async fn successor(
+        &self,
+        slot: usize,
+        old: Option<&PooledBrowser>,
+        backoff: &mut Backoff,
+    ) -> Arc<PooledBrowser> {
+        let launching = self.launch_until_ready(slot, backoff);
+        tokio::pin!(launching);
+        tokio::select! {
+            new = &mut launching => new,
+            () = closed(old) => {
+                self.slots.change(slot, |slot| slot.pooled = None);
+                launching.await
+            }
+        }
+    }
+
+    /// Starts a browser, and retries until one is ready.
+    async fn launch_until_ready(&self, slot: usize, backoff: &mut Backoff) -> Arc<PooledBrowser> {
+        loop {
+            match self.launch().await {
+                Ok(pooled) => return pooled,
+                Err(error) => {
+                    tracing::error!(error = &error as &dyn Error, "browser did not start");
+                    self.slots.change(slot, |slot| slot.failure = Some(error));
+                }
+            }
+            backoff.wait().await;
+        }
+    }
+
+    async fn launch(&self) -> Result<Arc<PooledBrowser>, LaunchError> {
+        let launched = self.launcher.launch().await;
+        let browser = launched.inspect_err(|_| self.metrics.browser_ended(BrowserEnd::StartFailed))?;
+        self.metrics.browser_started();
+        tracing::debug!(product = browser.product(), "browser is ready");
+        let pooled = Arc::new(PooledBrowser::new(
+            browser,
+            self.config,
+            Arc::clone(&self.recent),
+            Arc::clone(&self.metrics),
+            self.slots.changes().clone(),
+        ));
+        let mut started = self.started.lock().unwrap_or_else(PoisonError::into_inner);
+        started.retain(|pooled| pooled.strong_count() > 0);
+        started.push(Arc::downgrade(&pooled));
+        Ok(pooled)
+    }
+
+    fn report_exit(&self, exited: &PooledBrowser) {
+        if exited.is_killed() {
+            self.metrics.browser_ended(BrowserEnd::Killed);
+        } else {
+            self.metrics.browser_ended(BrowserEnd::Died);
+            tracing::warn!(
+                jobs = exited.jobs(),
+                stderr_tail = exited.browser.stderr_tail(),
+                "browser exited unexpectedly; replacing it"
+            );
+        }
+    }
+}
+
+/// Completes when the browser has exited; never if there is none.
+async fn closed(browser: Option<&PooledBrowser>) {
+    match browser {
+        Some(pooled) => pooled.browser.closed().await,
+        None => std::future::pending().await,
+    }
+}

@@ -1,0 +1,135 @@
+//! Frames of a page while a step of its job is awaited.
+//!
+//! Invariant: during a step the page has frames, so its animation callbacks, observers, transitions and lazy
+//! images progress. A browser without begin-frame control draws them itself.
+
+use std::{
+    future::Future,
+    pin::{Pin, pin},
+    time::Duration,
+};
+
+use tokio::time::{Instant, sleep, sleep_until, timeout};
+
+use super::{job_error::JobError, renderer_metrics, rendering::Rendering, virtual_time::VirtualTimeDriver};
+use crate::{
+    begin_frames::{FRAME_DURATION, FRAME_INTERVAL_MS, FrameTime},
+    cdp::CdpError,
+};
+
+/// A page starts to load without frames, so that their number and the progress of its animations do not
+/// depend on the machine. While requests are in progress, it gets frames after this time.
+const FRAMELESS_LOAD_TIMEOUT: Duration = Duration::from_millis(500);
+/// After this time a loading page gets frames in any case.
+const MAX_FRAMELESS_LOAD_TIMEOUT: Duration = Duration::from_secs(3);
+/// How long a step may take before the page gets frames and time.
+const FRAMELESS_STEP_TIMEOUT: Duration = Duration::from_millis(50);
+/// How long a capture is awaited after each frame. Two frames are enough on an idle machine.
+const CAPTURE_POLL_TIMEOUT: Duration = Duration::from_millis(4);
+/// Frames without time that a capture may take; after them the page gets time as well.
+const MAX_TIMELESS_FRAMES: u32 = 500;
+
+/// Waits until `step` has loaded a page, and runs frames at 60 Hz from the time when the page gets them.
+pub(super) async fn while_loading<T>(
+    rendering: &mut Rendering<'_>,
+    step: impl Future<Output = Result<T, JobError>>,
+) -> Result<T, JobError> {
+    if !rendering.has_begin_frame_control() {
+        return step.await;
+    }
+    let started = Instant::now();
+    let frames = async {
+        loop {
+            sleep(FRAME_DURATION).await;
+            let requests = rendering.load_state().requests > 0;
+            let frameless = if requests { FRAMELESS_LOAD_TIMEOUT } else { MAX_FRAMELESS_LOAD_TIMEOUT };
+            if started.elapsed() >= frameless
+                && let Err(error) = rendering.frame(FrameTime::Now, true).await
+            {
+                return error;
+            }
+        }
+    };
+    race(pin!(step), pin!(frames)).await
+}
+
+/// Waits for `step`, which needs frames and time of the page. It gets them after
+/// [`FRAMELESS_STEP_TIMEOUT`]: a shorter step shows the page in a state that does not depend on the machine.
+pub(super) async fn while_waiting<T>(
+    rendering: &mut Rendering<'_>,
+    step: impl Future<Output = Result<T, CdpError>>,
+) -> Result<T, JobError> {
+    if !rendering.has_begin_frame_control() {
+        return Ok(step.await?);
+    }
+    let mut step = pin!(step);
+    let frameless = async {
+        sleep(FRAMELESS_STEP_TIMEOUT).await;
+        // The main thread answers after its present task.
+        let _ = rendering.wait_for_page(renderer_metrics::read(rendering.session)).await;
+    };
+    tokio::select! {
+        biased;
+        done = &mut step => return Ok(done?),
+        () = frameless => {}
+    }
+    let step = pin!(async { Ok(step.await?) });
+    if rendering.is_in_virtual_time() {
+        let mut driver = VirtualTimeDriver::start(rendering).await?;
+        let frames = async {
+            loop {
+                if let Err(error) = driver.step(FRAME_INTERVAL_MS, f64::INFINITY).await {
+                    return error;
+                }
+            }
+        };
+        return race(step, pin!(frames)).await;
+    }
+    let frames = async {
+        let mut next = Instant::now() + FRAME_DURATION;
+        loop {
+            sleep_until(next).await;
+            if let Err(error) = rendering.frame(FrameTime::Now, true).await {
+                return error;
+            }
+            next = Instant::now().max(next) + FRAME_DURATION;
+        }
+    };
+    race(step, pin!(frames)).await
+}
+
+/// Draws frames with an unchanged frame time until `capture` is done.
+pub(super) async fn while_capturing<T>(
+    rendering: &mut Rendering<'_>,
+    capture: impl Future<Output = Result<T, CdpError>>,
+) -> Result<T, JobError> {
+    if !rendering.has_begin_frame_control() {
+        return Ok(capture.await?);
+    }
+    let mut capture = pin!(capture);
+    for _ in 0..MAX_TIMELESS_FRAMES {
+        tokio::select! {
+            biased;
+            done = &mut capture => return Ok(done?),
+            // The frame time must not advance, because the number of frames depends on the machine.
+            drawn = rendering.frame(FrameTime::Same, true) => drawn.map(drop)?,
+        }
+        // Each frame is a microsecond later than the one before, so there should be few.
+        if let Ok(done) = timeout(CAPTURE_POLL_TIMEOUT, &mut capture).await {
+            return Ok(done?);
+        }
+    }
+    while_waiting(rendering, capture).await
+}
+
+/// Waits for `step` while `frames` runs; `frames` completes only with an error.
+async fn race<T>(
+    step: Pin<&mut impl Future<Output = Result<T, JobError>>>,
+    frames: Pin<&mut impl Future<Output = JobError>>,
+) -> Result<T, JobError> {
+    tokio::select! {
+        biased;
+        done = step => done,
+        error = frames => Err(error),
+    }
+}

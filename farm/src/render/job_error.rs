@@ -1,0 +1,64 @@
+//! Why a job has no file.
+
+use std::io;
+
+use platen_shared::refusal::Refusal;
+use tokio::task::JoinError;
+
+use crate::{
+    cdp::{BinaryError, CdpError},
+    page::PageError,
+};
+
+/// Why a job has no file.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum JobError {
+    /// The caller receives the reason; a retry would not help.
+    #[error("refused")]
+    Refused(#[source] Refusal),
+    #[error("the page's renderer crashed")]
+    Crashed,
+    /// No page could be opened, or its renderer crashed, before the job started.
+    #[error("no page is available")]
+    NoPage,
+    /// The page does not complete a step in virtual time, or uses something that virtual time does not
+    /// control.
+    #[error("the page needs real time")]
+    NeedsRealTime,
+    #[error("the page crashed its browser")]
+    BrowserCrashed,
+    /// The browser exited, or answered with an error.
+    #[error("the browser failed")]
+    Cdp(#[from] CdpError),
+    #[error("no port for the page's proxy")]
+    ProxyPort(#[source] io::Error),
+    /// An empty page does not answer.
+    #[error("the browser does not respond")]
+    Unresponsive,
+    /// The task that opens a page panicked or was aborted.
+    #[error("the task that opens a page failed")]
+    Opening(#[source] JoinError),
+    #[error("the browser's file cannot be decoded")]
+    File(#[source] BinaryError),
+    #[error("the browser returned no file")]
+    NoFile,
+}
+
+impl From<BinaryError> for JobError {
+    fn from(error: BinaryError) -> Self {
+        match error {
+            BinaryError::Cdp(error) => Self::Cdp(error),
+            error @ BinaryError::Base64(_) => Self::File(error),
+        }
+    }
+}
+
+impl From<PageError> for JobError {
+    fn from(error: PageError) -> Self {
+        match error {
+            PageError::ProxyPort(error) => Self::ProxyPort(error),
+            // The job has not started, so none of these counts as an attempt.
+            PageError::Cdp(_) | PageError::Crashed | PageError::Timeout => Self::NoPage,
+        }
+    }
+}
