@@ -44,7 +44,7 @@ pub(crate) struct Page {
     pub(crate) events: Events,
     /// Id of the main frame, which is also the id of the page's target.
     pub(crate) main_frame: String,
-    /// The begin-frame calls; `None` in a browser without begin-frame control.
+    /// The begin-frame calls; `None` without begin-frame control.
     pub(crate) frames: Option<BeginFrames>,
     /// Jobs so far, including the current one.
     pub(crate) jobs: u32,

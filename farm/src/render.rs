@@ -104,8 +104,8 @@ pub(crate) async fn render(
     rendered.map_err(timed_out)?.map(|rendered| rendered.file)
 }
 
-/// Marks a job as long or heavy when it becomes so, and lowers the priority of the browser of a heavy job
-/// while other jobs run. Never completes.
+/// Ends the time of a job in the foreground, marks the job as long or heavy when it becomes so, and lowers the
+/// priority of the browser of a heavy job when other jobs run as well. Never completes.
 async fn yield_to_others(
     browser: &BrowserLease,
     slot: &Slot,

@@ -1,8 +1,8 @@
 //! A bounded fair queue: round robin over accounts, and first in, first out within an account.
 //!
 //! Invariant: at most `capacity` entries wait. If the queue is full, a new entry replaces the latest entry of
-//! the account with the most entries, if that account has at least two more than the new entry's. So one
-//! account cannot fill the queue for others.
+//! the account with the most entries, if that account has at least two entries more than the account of the
+//! new one. So one account cannot fill the queue for others.
 
 use std::collections::VecDeque;
 
