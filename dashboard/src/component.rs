@@ -34,7 +34,7 @@ wasip3::http::service::export!(Dashboard);
 /// Largest form that holds no markup.
 const FORM_BYTES: usize = 64 * 1024;
 /// Largest form with markup: each of its bytes may take three on the way, and there are samples.
-const MARKUP_FORM_BYTES: usize = 3 * limits::HTML_BYTES + 1024 * 1024;
+const MARKUP_FORM_BYTES: usize = 3 * limits::MAX_HTML_BYTES + 1024 * 1024;
 
 impl Guest for Dashboard {
     async fn handle(request: Request) -> Result<Response, ErrorCode> {

@@ -7,7 +7,7 @@
 use platen_shared::{
     failure::FailureClass,
     limits,
-    refusal::{RETRY_AFTER, Refusal},
+    refusal::{RETRY_AFTER_SECONDS, Refusal},
 };
 
 use crate::request::InvalidRequest;
@@ -28,7 +28,7 @@ pub enum ApiError {
     #[error("Content type must be application/json")]
     ContentType,
     /// Over the body limit.
-    #[error("The body must be at most {} bytes", limits::BODY_BYTES)]
+    #[error("The body must be at most {} bytes", limits::MAX_BODY_BYTES)]
     BodyTooLarge,
     /// The body stopped in the middle.
     #[error("The body could not be read to its end")]
@@ -95,7 +95,7 @@ impl ApiError {
         match self {
             Self::QuotaExhausted { retry_after } => Some(*retry_after),
             Self::Refused(refusal) => refusal.retry_after().map(u64::from),
-            Self::FarmUnreachable => Some(RETRY_AFTER.into()),
+            Self::FarmUnreachable => Some(RETRY_AFTER_SECONDS.into()),
             _ => None,
         }
     }

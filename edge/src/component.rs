@@ -168,7 +168,7 @@ async fn parse(endpoint: Endpoint, request: Request, headers: &Fields) -> Result
     if !body::is_of_type(&headers.get("content-type"), "application/json") {
         return Err(ApiError::ContentType);
     }
-    let bytes = body::read(request, headers, limits::BODY_BYTES).await.map_err(|error| match error {
+    let bytes = body::read(request, headers, limits::MAX_BODY_BYTES).await.map_err(|error| match error {
         BodyError::TooLarge => ApiError::BodyTooLarge,
         BodyError::Incomplete => ApiError::BodyIncomplete,
     })?;

@@ -126,28 +126,28 @@ impl RenderRequest {
         let format = field("format").choice(OutputFormat::NAMES, OutputFormat::parse)?;
         let paper = field("pdfFormat").choice(PAPER_NAMES, PaperSize::parse)?.unwrap_or_default();
         let print_background = field("printBackground").boolean()?.unwrap_or_default();
-        let scale = field("scale").number(limits::PDF_SCALE, PdfScale::try_from)?.unwrap_or_default();
+        let scale = field("scale").number(limits::PDF_SCALE_RANGE, PdfScale::try_from)?.unwrap_or_default();
         let file_name = field("fileName").file_name()?;
         let default = Viewport::default();
-        let side = |name| field(name).whole(limits::VIEWPORT_SIDE, Side::try_from);
+        let side = |name| field(name).whole(limits::VIEWPORT_SIDE_RANGE, Side::try_from);
         let viewport = Viewport {
             width: side("width")?.unwrap_or(default.width),
             height: side("height")?.unwrap_or(default.height),
             device_scale_factor: field("deviceScaleFactor")
-                .number(limits::DEVICE_SCALE_FACTOR, DeviceScaleFactor::try_from)?
+                .number(limits::DEVICE_SCALE_FACTOR_RANGE, DeviceScaleFactor::try_from)?
                 .unwrap_or_default(),
         };
         let full_page = field("fullPage").boolean()?.unwrap_or_default();
         let wait_until = field("waitUntil").choice(WaitUntil::NAMES, WaitUntil::parse)?.unwrap_or_default();
         let wait_for_timeout = field("waitForTimeout")
-            .milliseconds(limits::WAIT_FOR_TIMEOUT_MS, WaitMs::try_from)?
+            .milliseconds(limits::WAIT_FOR_TIMEOUT_MS_RANGE, WaitMs::try_from)?
             .unwrap_or_default();
         let output = match format.unwrap_or(OutputFormat::DEFAULT) {
             OutputFormat::Pdf => Output::Pdf { paper, print_background, scale },
             OutputFormat::Image(format) => Output::Image { format, full_page },
         };
         let pixels = viewport.device_pixels();
-        if matches!(output, Output::Image { .. }) && pixels > limits::IMAGE_PIXELS {
+        if matches!(output, Output::Image { .. }) && pixels > limits::MAX_IMAGE_PIXELS {
             return Err(InvalidRequest::TooManyPixels { pixels });
         }
         Ok(Self { subject, file_name, viewport, wait_until, wait_for_timeout, output })

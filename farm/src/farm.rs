@@ -38,7 +38,7 @@ const MAX_STALE_PAGES: u32 = 4;
 const MAX_DEADLINE: Duration = Duration::from_hours(1);
 /// How long running jobs may take to end when the farm shuts down: one deadline and a little for
 /// cleaning up.
-const DRAIN_TIMEOUT: Duration = Duration::from_millis(limits::DEADLINE_MS + 5_000);
+const DRAIN_TIMEOUT: Duration = Duration::from_millis(limits::RENDER_TIMEOUT_MS + 5_000);
 
 /// A running farm: a cheap handle, cloned at will. Browsers are killed and reaped when the last
 /// handle is gone; [`Farm::shutdown`] does so in good order.

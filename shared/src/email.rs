@@ -12,14 +12,14 @@ pub struct Email(String);
 /// Not an address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("an e-mail address looks like name@example.com")]
-pub struct BadEmail;
+pub struct InvalidEmail;
 
 impl Email {
     /// Takes an address as somebody wrote it.
     ///
     /// # Errors
-    /// [`BadEmail`]
-    pub fn parse(text: &str) -> Result<Self, BadEmail> {
+    /// [`InvalidEmail`]
+    pub fn parse(text: &str) -> Result<Self, InvalidEmail> {
         let text = text.trim().to_lowercase();
         let odd = |c: char| c.is_whitespace() || c.is_control() || "<>\"'(),;:\\".contains(c);
         let good = text.len() <= BYTES
@@ -27,7 +27,7 @@ impl Email {
             && text
                 .split_once('@')
                 .is_some_and(|(name, host)| !name.is_empty() && !host.is_empty() && !host.contains('@'));
-        if good { Ok(Self(text)) } else { Err(BadEmail) }
+        if good { Ok(Self(text)) } else { Err(InvalidEmail) }
     }
 
     /// The address as text.
@@ -54,7 +54,7 @@ mod tests {
         for bad in
             ["", "a", "@b", "a@", "a@b@c", "a b@c", "<a@b>", "a@b\n", &format!("{}@b", "a".repeat(254))]
         {
-            let expected = if bad == "a@b\n" { Email::parse("a@b") } else { Err(BadEmail) };
+            let expected = if bad == "a@b\n" { Email::parse("a@b") } else { Err(InvalidEmail) };
             assert_eq!(Email::parse(bad), expected, "{bad}");
         }
     }

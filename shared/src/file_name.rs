@@ -13,13 +13,13 @@ use crate::{format::OutputFormat, limits};
 pub const DEFAULT_STEM: &str = "render";
 
 /// Transliterates to ASCII, lower-cases, makes one `-` of every run of other characters, trims
-/// and cuts to [`limits::FILE_STEM_CHARS`]. `None` if nothing is left.
+/// and cuts to [`limits::MAX_FILE_STEM_CHARS`]. `None` if nothing is left.
 #[must_use]
 pub fn slugify(text: &str) -> Option<String> {
     let mut transliterator = Transliterator::default();
     let mut slug = String::new();
     for character in text.chars() {
-        if slug.len() > limits::FILE_STEM_CHARS {
+        if slug.len() > limits::MAX_FILE_STEM_CHARS {
             break;
         }
         for letter in transliterator.ascii(character).chars() {
@@ -30,7 +30,7 @@ pub fn slugify(text: &str) -> Option<String> {
             }
         }
     }
-    slug.truncate(limits::FILE_STEM_CHARS);
+    slug.truncate(limits::MAX_FILE_STEM_CHARS);
     let slug = slug.trim_end_matches('-');
     (!slug.is_empty()).then(|| slug.to_owned())
 }

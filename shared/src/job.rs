@@ -11,7 +11,7 @@ use crate::{
     format::{ImageFormat, OutputFormat, PaperSize, WaitUntil},
     id::AccountId,
     limits,
-    url_rule::{self, UrlProblem},
+    url_rule::{self, InvalidUrl},
 };
 
 /// Why a value cannot be part of a job.
@@ -31,13 +31,13 @@ pub enum InvalidJob {
     #[error("html must not be empty")]
     EmptyHtml,
     /// Markup over the limit.
-    #[error("html must be at most {} bytes", limits::HTML_BYTES)]
+    #[error("html must be at most {} bytes", limits::MAX_HTML_BYTES)]
     HtmlTooLarge,
     /// A URL that breaks the rule.
     #[error("invalid url")]
-    Url(#[source] UrlProblem),
+    Url(#[source] InvalidUrl),
     /// An image over the pixel limit.
-    #[error("an image of {pixels} pixels is over the limit of {}", limits::IMAGE_PIXELS)]
+    #[error("an image of {pixels} pixels is over the limit of {}", limits::MAX_IMAGE_PIXELS)]
     TooManyPixels {
         /// Device pixels asked for.
         pixels: u64,
@@ -83,19 +83,19 @@ macro_rules! bounded {
 
 bounded!(
     /// One side of a viewport in whole CSS pixels; a fraction is cut off.
-    Side, u32, "a viewport side", limits::VIEWPORT_SIDE
+    Side, u32, "a viewport side", limits::VIEWPORT_SIDE_RANGE
 );
 bounded!(
     /// Device pixels per CSS pixel.
-    DeviceScaleFactor, f64, "the device scale factor", limits::DEVICE_SCALE_FACTOR
+    DeviceScaleFactor, f64, "the device scale factor", limits::DEVICE_SCALE_FACTOR_RANGE
 );
 bounded!(
     /// Scale of a PDF's content.
-    PdfScale, f64, "the scale", limits::PDF_SCALE
+    PdfScale, f64, "the scale", limits::PDF_SCALE_RANGE
 );
 bounded!(
     /// A wait in milliseconds.
-    WaitMs, f64, "the wait", limits::WAIT_FOR_TIMEOUT_MS
+    WaitMs, f64, "the wait", limits::WAIT_FOR_TIMEOUT_MS_RANGE
 );
 
 impl Default for DeviceScaleFactor {
@@ -152,7 +152,7 @@ pub fn device_pixels(width: u32, height: u32, factor: DeviceScaleFactor) -> u64 
     side(width).saturating_mul(side(height))
 }
 
-/// Markup that is not empty and within [`limits::HTML_BYTES`].
+/// Markup that is not empty and within [`limits::MAX_HTML_BYTES`].
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Html(String);
@@ -178,7 +178,7 @@ impl TryFrom<String> for Html {
     fn try_from(html: String) -> Result<Self, InvalidJob> {
         match html.len() {
             0 => Err(InvalidJob::EmptyHtml),
-            1..=limits::HTML_BYTES => Ok(Self(html)),
+            1..=limits::MAX_HTML_BYTES => Ok(Self(html)),
             _ => Err(InvalidJob::HtmlTooLarge),
         }
     }
@@ -280,14 +280,14 @@ pub struct RenderJob {
 
 impl RenderJob {
     /// Checks what no single field shows: that a picture of the viewport has at most
-    /// [`limits::IMAGE_PIXELS`]. A full page's height is known to the farm only.
+    /// [`limits::MAX_IMAGE_PIXELS`]. A full page's height is known to the farm only.
     ///
     /// # Errors
     /// [`InvalidJob::TooManyPixels`].
     pub fn check(self) -> Result<Self, InvalidJob> {
         let pixels = self.viewport.device_pixels();
         match self.output {
-            Output::Image { .. } if pixels > limits::IMAGE_PIXELS => {
+            Output::Image { .. } if pixels > limits::MAX_IMAGE_PIXELS => {
                 Err(InvalidJob::TooManyPixels { pixels })
             }
             _ => Ok(self),

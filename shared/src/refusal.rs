@@ -90,7 +90,7 @@ pub enum Refusal {
     /// The picture would have more pixels than allowed, or more than its format can hold.
     #[error(
         "The page is too large: its image would be over the limit of its format or of {} pixels",
-        crate::limits::IMAGE_PIXELS
+        crate::limits::MAX_IMAGE_PIXELS
     )]
     PageTooLarge,
     /// The page itself broke: it ran out of memory, or killed its renderer every time.
@@ -197,7 +197,7 @@ impl Refusal {
     #[must_use]
     pub fn before_page_ran(self) -> Self {
         match self {
-            Self::Deadline => Self::NoSlotInTime { retry_after: RETRY_AFTER },
+            Self::Deadline => Self::NoSlotInTime { retry_after: RETRY_AFTER_SECONDS },
             Self::Broken | Self::PageCrashed => Self::NoBrowser,
             refusal => refusal,
         }
@@ -208,14 +208,14 @@ impl Refusal {
     pub fn retry_after(&self) -> Option<u32> {
         match self {
             Self::QueueFull { retry_after } | Self::NoSlotInTime { retry_after } => Some(*retry_after),
-            refusal if refusal.class() == FailureClass::RendererUnavailable => Some(RETRY_AFTER),
+            refusal if refusal.class() == FailureClass::RendererUnavailable => Some(RETRY_AFTER_SECONDS),
             _ => None,
         }
     }
 }
 
 /// About the time that a browser or a farm takes to start, in seconds.
-pub const RETRY_AFTER: u32 = 5;
+pub const RETRY_AFTER_SECONDS: u32 = 5;
 
 #[cfg(test)]
 mod tests {

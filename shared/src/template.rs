@@ -14,15 +14,15 @@ pub enum FillError {
     /// Placeholders without a value, each once, in the order of the alphabet.
     #[error("missing template variables: {}", .0.join(", "))]
     Missing(Vec<String>),
-    /// The filled template is over [`limits::HTML_BYTES`].
-    #[error("the filled template is over {} bytes", limits::HTML_BYTES)]
+    /// The filled template is over [`limits::MAX_HTML_BYTES`].
+    #[error("the filled template is over {} bytes", limits::MAX_HTML_BYTES)]
     TooLarge,
 }
 
 /// A stored template that is not what [`pack`] makes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the stored template is damaged")]
-pub struct Damaged;
+pub struct DamagedTemplate;
 
 /// Markup in the form it is stored in: raw deflate (RFC 1951). A libSQL server's rows hold 5 MB by
 /// default, less than the markup of a template may be, and most of a claim's time on a distant
@@ -38,10 +38,10 @@ const PACKING_LEVEL: u8 = 6;
 /// Markup out of the form it is stored in.
 ///
 /// # Errors
-/// [`Damaged`], also when it would be over [`limits::HTML_BYTES`].
-pub fn unpack(packed: &[u8]) -> Result<String, Damaged> {
-    let html = miniz_oxide::inflate::decompress_to_vec_with_limit(packed, limits::HTML_BYTES);
-    String::from_utf8(html.map_err(|_| Damaged)?).map_err(|_| Damaged)
+/// [`DamagedTemplate`], also when it would be over [`limits::MAX_HTML_BYTES`].
+pub fn unpack(packed: &[u8]) -> Result<String, DamagedTemplate> {
+    let html = miniz_oxide::inflate::decompress_to_vec_with_limit(packed, limits::MAX_HTML_BYTES);
+    String::from_utf8(html.map_err(|_| DamagedTemplate)?).map_err(|_| DamagedTemplate)
 }
 
 /// A stretch of a template.
@@ -83,7 +83,7 @@ pub fn fill<'v>(template: &str, value_of: impl Fn(&str) -> Option<&'v str>) -> R
                 if escape { escape_html(value) } else { Cow::Borrowed(value) }
             }
         };
-        if filled.len() + text.len() > limits::HTML_BYTES {
+        if filled.len() + text.len() > limits::MAX_HTML_BYTES {
             return Err(FillError::TooLarge);
         }
         filled.push_str(&text);
@@ -219,20 +219,20 @@ mod tests {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
             char::from(u8::try_from(state >> 57).unwrap())
         })
-        .take(limits::HTML_BYTES)
+        .take(limits::MAX_HTML_BYTES)
         .collect();
         let packed = pack(&noise);
         assert!(packed.len() < 4_900_000, "{}", packed.len());
         assert_eq!(unpack(&packed).unwrap(), noise);
         assert_eq!(unpack(&pack("é")).unwrap(), "é");
-        assert_eq!(unpack(b"not deflate"), Err(Damaged));
-        assert_eq!(unpack(&pack(&" ".repeat(limits::HTML_BYTES + 1))), Err(Damaged));
+        assert_eq!(unpack(b"not deflate"), Err(DamagedTemplate));
+        assert_eq!(unpack(&pack(&" ".repeat(limits::MAX_HTML_BYTES + 1))), Err(DamagedTemplate));
     }
 
     #[test]
     fn a_filled_template_over_the_limit_is_refused_at_the_limit() {
-        let value = "x".repeat(limits::HTML_BYTES);
-        assert_eq!(fill("{{v}}", |_| Some(&value)).unwrap().len(), limits::HTML_BYTES);
+        let value = "x".repeat(limits::MAX_HTML_BYTES);
+        assert_eq!(fill("{{v}}", |_| Some(&value)).unwrap().len(), limits::MAX_HTML_BYTES);
         assert_eq!(fill("{{v}}.", |_| Some(&value)), Err(FillError::TooLarge));
     }
 }

@@ -12,15 +12,15 @@ use crate::{address, limits};
 
 /// Why a URL is refused. `Display` completes the sentence `"url" …`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum UrlProblem {
+pub enum InvalidUrl {
     /// Empty, or not a URL on its own.
     #[error("must be an absolute http or https URL")]
     NotAbsolute,
     /// Another scheme.
     #[error("must use http or https")]
     Scheme,
-    /// Over [`limits::URL_CHARS`].
-    #[error("must be at most {} characters", limits::URL_CHARS)]
+    /// Over [`limits::MAX_URL_CHARS`].
+    #[error("must be at most {} characters", limits::MAX_URL_CHARS)]
     TooLong,
     /// `user:password@`.
     #[error("must not contain a user name or password")]
@@ -40,33 +40,33 @@ const LOCAL_NAMES: &[&str] = &["localhost", "local", "internal", "localdomain", 
 /// Parses and checks a URL.
 ///
 /// # Errors
-/// The first rule it breaks, as a [`UrlProblem`].
-pub fn parse(text: &str) -> Result<Url, UrlProblem> {
-    if text.chars().count() > limits::URL_CHARS {
-        return Err(UrlProblem::TooLong);
+/// The first rule it breaks, as a [`InvalidUrl`].
+pub fn parse(text: &str) -> Result<Url, InvalidUrl> {
+    if text.chars().count() > limits::MAX_URL_CHARS {
+        return Err(InvalidUrl::TooLong);
     }
     if text.chars().any(|c| c.is_control() || c.is_whitespace()) {
-        return Err(UrlProblem::Character);
+        return Err(InvalidUrl::Character);
     }
-    let url = Url::parse(text).map_err(|_| UrlProblem::NotAbsolute)?;
+    let url = Url::parse(text).map_err(|_| InvalidUrl::NotAbsolute)?;
     if !matches!(url.scheme(), "http" | "https") {
-        return Err(UrlProblem::Scheme);
+        return Err(InvalidUrl::Scheme);
     }
     // `http:example.com` and `http:\\example.com` parse too; they are spellings nobody means.
     let after_scheme = &text[url.scheme().len()..];
     if !after_scheme.starts_with("://") {
-        return Err(UrlProblem::NotAbsolute);
+        return Err(InvalidUrl::NotAbsolute);
     }
     if !url.username().is_empty() || url.password().is_some() || authority(after_scheme).contains('@') {
-        return Err(UrlProblem::Credentials);
+        return Err(InvalidUrl::Credentials);
     }
     let public = match url.host() {
         Some(Host::Ipv4(address)) => address::classify(IpAddr::V4(address)).is_public(),
         Some(Host::Ipv6(address)) => address::classify(IpAddr::V6(address)).is_public(),
         Some(Host::Domain(name)) => !is_local_name(name),
-        None => return Err(UrlProblem::NotAbsolute),
+        None => return Err(InvalidUrl::NotAbsolute),
     };
-    if public { Ok(url) } else { Err(UrlProblem::NotPublic) }
+    if public { Ok(url) } else { Err(InvalidUrl::NotPublic) }
 }
 
 /// Whether a host name can only mean this machine or network.
@@ -89,9 +89,9 @@ mod tests {
 
     #[test]
     fn urls_are_accepted_or_refused_for_one_reason() {
-        use UrlProblem::{Character, Credentials, NotAbsolute, NotPublic, Scheme, TooLong};
+        use InvalidUrl::{Character, Credentials, NotAbsolute, NotPublic, Scheme, TooLong};
         let long = format!("https://example.com/{}", "a".repeat(2_029));
-        let table: &[(&str, Result<(), UrlProblem>)] = &[
+        let table: &[(&str, Result<(), InvalidUrl>)] = &[
             ("https://example.com", Ok(())),
             ("HTTP://EXAMPLE.com:8080/a?b#c", Ok(())),
             ("https://münchen.example/", Ok(())),

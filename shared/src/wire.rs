@@ -21,12 +21,12 @@ pub const TRACEPARENT: &str = "traceparent";
 /// W3C trace state, handed on as it came.
 pub const TRACESTATE: &str = "tracestate";
 /// Longest request id taken over from a caller, in characters.
-pub const REQUEST_ID_CHARS: usize = 128;
+pub const MAX_REQUEST_ID_CHARS: usize = 128;
 
 /// Whether a caller's request id is taken over: 1 to 128 letters, digits, `-`, `_`, `.` or `:`,
 /// so that it can stand in a log line as it is.
 #[must_use]
 pub fn is_request_id(text: &str) -> bool {
-    (1..=REQUEST_ID_CHARS).contains(&text.len())
+    (1..=MAX_REQUEST_ID_CHARS).contains(&text.len())
         && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.:".contains(&byte))
 }

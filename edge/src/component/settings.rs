@@ -32,7 +32,7 @@ pub(super) enum SettingsError {
     FarmToken,
     #[error(
         "the Spin variable deadline_ms must be a whole number of milliseconds from 1 to {}",
-        limits::DEADLINE_MS
+        limits::RENDER_TIMEOUT_MS
     )]
     Deadline,
 }
@@ -51,8 +51,9 @@ impl Settings {
             return Err(SettingsError::FarmToken);
         }
         let deadline = variable("deadline_ms").await?.parse().ok();
-        let deadline =
-            deadline.filter(|ms| (1..=limits::DEADLINE_MS).contains(ms)).ok_or(SettingsError::Deadline)?;
+        let deadline = deadline
+            .filter(|ms| (1..=limits::RENDER_TIMEOUT_MS).contains(ms))
+            .ok_or(SettingsError::Deadline)?;
         Ok(Self { farm, farm_token, deadline: Duration::from_millis(deadline) })
     }
 }

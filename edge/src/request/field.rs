@@ -5,7 +5,7 @@
 
 use std::{borrow::Cow, collections::BTreeMap, fmt, ops::RangeInclusive};
 
-use platen_shared::{job::InvalidJob, limits, url_rule::UrlProblem};
+use platen_shared::{job::InvalidJob, limits, url_rule::InvalidUrl};
 use serde::de::{Deserializer as _, IgnoredAny, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
@@ -43,11 +43,11 @@ pub enum InvalidRequest {
     Choice { name: &'static str, choices: &'static [&'static str] },
     #[error("\"html\" must not be empty")]
     EmptyHtml,
-    #[error("\"html\" must be at most {} bytes of UTF-8", limits::HTML_BYTES)]
+    #[error("\"html\" must be at most {} bytes of UTF-8", limits::MAX_HTML_BYTES)]
     HtmlTooLarge,
     #[error("\"url\" {0}")]
-    Url(UrlProblem),
-    #[error("\"fileName\" must be 1 to {} characters", limits::FILE_NAME_CHARS)]
+    Url(InvalidUrl),
+    #[error("\"fileName\" must be 1 to {} characters", limits::MAX_FILE_NAME_CHARS)]
     FileNameLength,
     #[error("\"variables\" must be an object of strings and numbers")]
     VariablesType,
@@ -55,16 +55,16 @@ pub enum InvalidRequest {
     VariableType(String),
     #[error("\"variables\" holds \"{0}\" twice")]
     VariableRepeated(String),
-    #[error("\"variables\" must have at most {} entries", limits::VARIABLES)]
+    #[error("\"variables\" must have at most {} entries", limits::MAX_VARIABLES)]
     TooManyVariables,
     #[error(
         "The image would have {pixels} pixels; at most {} are allowed. Lower \"width\", \"height\" or \"deviceScaleFactor\"",
-        limits::IMAGE_PIXELS
+        limits::MAX_IMAGE_PIXELS
     )]
     TooManyPixels { pixels: u64 },
     #[error("Missing template variable{} {}", if .0.len() == 1 { "" } else { "s" }, quoted(.0))]
     MissingVariables(Vec<String>),
-    #[error("The filled template must be at most {} bytes of UTF-8", limits::HTML_BYTES)]
+    #[error("The filled template must be at most {} bytes of UTF-8", limits::MAX_HTML_BYTES)]
     FilledTemplateTooLarge,
     #[error("The filled template is empty")]
     EmptyTemplate,
@@ -194,7 +194,7 @@ impl<'a> Field<'a> {
     pub(super) fn file_name(self) -> Parsed<String> {
         let name = self.string()?;
         match name.as_ref().map(|name| name.chars().count()) {
-            None | Some(1..=limits::FILE_NAME_CHARS) => Ok(name),
+            None | Some(1..=limits::MAX_FILE_NAME_CHARS) => Ok(name),
             Some(_) => Err(InvalidRequest::FileNameLength),
         }
     }
@@ -255,7 +255,7 @@ impl<'de> Visitor<'de> for Variables {
                 // As it was written: 10.50 stays 10.50.
                 is_number(value).then(|| Cow::Borrowed(value.get()))
             };
-            if variables.len() == limits::VARIABLES {
+            if variables.len() == limits::MAX_VARIABLES {
                 problem = Some(InvalidRequest::TooManyVariables);
             } else if let Some(text) = text {
                 let shown = shortened(&name);

@@ -142,7 +142,7 @@ fn fits(width: u32, height: u32, factor: DeviceScaleFactor, format: ImageFormat)
         ImageFormat::Png => f64::INFINITY,
     };
     let longer = (f64::from(width.max(height)) * factor.get()).round();
-    longer <= longest && device_pixels(width, height, factor) <= limits::IMAGE_PIXELS
+    longer <= longest && device_pixels(width, height, factor) <= limits::MAX_IMAGE_PIXELS
 }
 
 fn frame_encoding(format: ImageFormat) -> ScreenshotParamsFormat {

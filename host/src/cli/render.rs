@@ -84,7 +84,7 @@ impl Render {
         let mut config = self.farm;
         config.browsers = config.browsers.or(Some(std::num::NonZeroUsize::MIN));
         let farm = Farm::start(config).await?;
-        let rendered = farm.render(&job, Duration::from_millis(limits::DEADLINE_MS)).await;
+        let rendered = farm.render(&job, Duration::from_millis(limits::RENDER_TIMEOUT_MS)).await;
         farm.shutdown().await;
         let file = rendered?.bytes;
         if self.output == Path::new("-") {

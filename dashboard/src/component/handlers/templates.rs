@@ -79,7 +79,7 @@ async fn save_from(c: &Context<'_>, template: Option<&Template>, form: &Form) ->
 /// Sample values of the form; those whose placeholder is gone from the markup stay, for it may
 /// come back.
 fn samples(form: &Form) -> Samples {
-    let samples = form.starting("sample.").take(limits::VARIABLES);
+    let samples = form.starting("sample.").take(limits::MAX_VARIABLES);
     samples.map(|(name, value)| (name.to_owned(), value.replace("\r\n", "\n"))).collect()
 }
 
