@@ -1,7 +1,7 @@
 //! The component: the lifecycle of a request, `auth → parse → claim → forward → relay`.
 //!
-//! Invariant: [`answer`] takes these steps in this order. Every request is answered with its id and
-//! writes one line to the access log.
+//! Invariant: [`respond`] takes these steps in this order. Every response has the request id, and every
+//! request writes one line to the access log.
 
 mod attempt;
 mod context;
@@ -41,7 +41,7 @@ impl Guest for Edge {
     async fn handle(request: Request) -> Result<Response, ErrorCode> {
         let headers = request.get_headers();
         let mut context = RequestContext::new(&headers);
-        let response = match answer(request, &headers, &mut context).await {
+        let response = match respond(request, &headers, &mut context).await {
             Ok(file) => reply::file(file, &context),
             Err(failure) => {
                 let response = reply::error(&failure.error, &context);
@@ -54,7 +54,7 @@ impl Guest for Edge {
     }
 }
 
-async fn answer(
+async fn respond(
     request: Request,
     headers: &Fields,
     context: &mut RequestContext,
@@ -68,7 +68,7 @@ async fn answer(
     // parse
     let request = match parse(endpoint, request, headers).await {
         Ok(request) => request,
-        // An invalid key has precedence over an invalid body, and only the database tells valid keys.
+        // An invalid key has precedence over an invalid body, and only the database can tell whether a key is valid.
         Err(error) => {
             let database = Database::open().await.map_err(Failure::internal)?;
             authenticate(&database, &key, About::Key, context).await?;

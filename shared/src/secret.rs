@@ -16,7 +16,7 @@ pub(crate) fn sha256_hex(bytes: &[u8]) -> String {
     hex::encode(Sha256::digest(bytes))
 }
 
-/// Defines a type for a secret text. Its constructors are left to the module that uses the macro.
+/// Defines a type for a secret text. The module that uses the macro adds constructors.
 macro_rules! secret {
     ($(#[$doc:meta])* $name:ident) => {
         $(#[$doc])*

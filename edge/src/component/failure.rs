@@ -1,4 +1,4 @@
-//! A request that is answered with an error.
+//! The failure of a request.
 
 use std::error::Error;
 

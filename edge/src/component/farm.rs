@@ -1,6 +1,6 @@
 //! Sends one job to the farm, and gives its response as a stream that the edge does not read.
 //!
-//! Invariant: every error tells whether a page may have run, because that decides whether the attempt
+//! Invariant: every error says whether a page may have run, because that decides whether the attempt
 //! counts. The deadline holds even if the farm does not reply; dropping the request then closes it, by
 //! which the farm notices.
 
@@ -82,7 +82,7 @@ pub(super) async fn render(
         return Err(refused(response).await);
     }
     let headers = response.get_headers();
-    // A proxy between edge and farm may answer 200 with a page of its own.
+    // A proxy between edge and farm may respond with 200 and an HTML page.
     let content_type = headers.get("content-type").into_iter().next().unwrap_or_default();
     if content_type != job.output.format().content_type().as_bytes() {
         let cause = format!("farm answered 200 with {:?}", String::from_utf8_lossy(&content_type));

@@ -7,8 +7,8 @@ use crate::endpoint::Endpoint;
 
 /// Maximum number of characters of a caller's name in a message.
 const MAX_QUOTED_CHARS: usize = 64;
-/// Jaro-Winkler similarity above which a known field is suggested: a typing error or a wrong case in
-/// `fullPage` is above it, `foo` is below it for every field.
+/// Jaro-Winkler similarity above which a known field is suggested. One wrong letter is above it; `foo` is
+/// below it for every field.
 const MIN_SUGGESTION_SIMILARITY: f64 = 0.85;
 
 /// The rule that a request body breaks. `Display` is the public message of a 400.
