@@ -31,17 +31,12 @@ impl Trace {
             .filter(|id| wire::is_request_id(id))
             .unwrap_or_else(|| random[..32].to_owned());
         let job_id = random[48..].to_owned();
-        match header(wire::TRACEPARENT).filter(|parent| is_traceparent(parent)) {
-            Some(traceparent) => {
-                let tracestate = header(wire::TRACESTATE);
-                let tracestate = tracestate.filter(|state| state.len() <= MAX_TRACESTATE_BYTES);
-                Self { request_id, job_id, traceparent, tracestate }
-            }
-            None => {
-                let traceparent = format!("00-{}-{}-01", &random[..32], &random[32..48]).into_bytes();
-                Self { request_id, job_id, traceparent, tracestate: None }
-            }
+        if let Some(traceparent) = header(wire::TRACEPARENT).filter(|parent| is_traceparent(parent)) {
+            let tracestate = header(wire::TRACESTATE).filter(|state| state.len() <= MAX_TRACESTATE_BYTES);
+            return Self { request_id, job_id, traceparent, tracestate };
         }
+        let traceparent = format!("00-{}-{}-01", &random[..32], &random[32..48]).into_bytes();
+        Self { request_id, job_id, traceparent, tracestate: None }
     }
 }
 

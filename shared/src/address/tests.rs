@@ -24,6 +24,7 @@ fn each_verdict_has_its_own_name() {
     names.dedup();
     let verdicts: std::collections::HashSet<_> = TABLE.iter().map(|(_, verdict)| *verdict).collect();
     assert_eq!(names.len(), verdicts.len());
+    assert_eq!([As112.name(), SixToFourRelay.name()], ["as112", "six_to_four_relay"]);
 }
 
 const TABLE: &[(&str, Verdict)] = &[
