@@ -156,20 +156,18 @@ async fn claim(
             context.authenticated(&claim.account, claim.usage);
             return Ok(claim);
         }
-        let found = match &request.subject {
-            Subject::Source(_) => authenticate(database, key, About::Source, context).await?,
+        match &request.subject {
+            Subject::Source(_) => drop(authenticate(database, key, About::Source, context).await?),
             Subject::Template { id, variables } => {
-                let mut found = authenticate(database, key, About::Template(id), context).await?;
-                let placeholders = found.placeholders.take().ok_or(ApiError::TemplateNotFound)?;
-                let missing: Vec<String> =
-                    placeholders.into_iter().filter(|name| !variables.contains_key(name)).collect();
+                let found = authenticate(database, key, About::Template(id), context).await?;
+                let mut missing = found.placeholders.ok_or(ApiError::TemplateNotFound)?;
+                missing.retain(|name| !variables.contains_key(name));
                 if !missing.is_empty() {
                     return Err(ApiError::from(InvalidRequest::MissingVariables(missing)).into());
                 }
-                found
             }
-        };
-        if found.usage.quota.is_some_and(|quota| found.usage.attempts >= quota) {
+        }
+        if context.usage.is_some_and(|usage| usage.is_exhausted()) {
             break;
         }
     }

@@ -53,6 +53,12 @@ pub struct Usage {
 }
 
 impl Usage {
+    /// Whether no attempt remains.
+    #[must_use]
+    pub fn is_exhausted(&self) -> bool {
+        self.quota.is_some_and(|quota| self.attempts >= quota)
+    }
+
     /// The `ratelimit-policy` and `ratelimit` fields of draft-ietf-httpapi-ratelimit-headers-10:
     /// quota and window in seconds; remaining attempts and seconds until the reset.
     #[must_use]
