@@ -35,7 +35,7 @@ wasip3::http::service::export!(Dashboard);
 const MAX_FORM_BYTES: usize = 64 * 1024;
 /// Limit of the template form: percent-encoding can triple the size of the markup, and the form also holds
 /// sample values.
-const MAX_TEMPLATE_FORM_BYTES: usize = 3 * limits::HTML_BYTES + 1024 * 1024;
+const MAX_TEMPLATE_FORM_BYTES: usize = 3 * limits::MAX_HTML_BYTES + 1024 * 1024;
 
 impl Guest for Dashboard {
     async fn handle(request: Request) -> Result<Response, ErrorCode> {

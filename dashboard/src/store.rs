@@ -27,7 +27,7 @@ pub(crate) enum StoreError {
     #[error(transparent)]
     Database(#[from] DatabaseError),
     #[error(transparent)]
-    Template(#[from] platen_shared::template::Damaged),
+    Template(#[from] platen_shared::template::DamagedTemplate),
     #[error("a stored JSON text is damaged")]
     Json(#[from] serde_json::Error),
 }

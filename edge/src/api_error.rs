@@ -1,66 +1,66 @@
-//! Every answer that is not a file: its status, its public message, and nothing about its cause.
+//! The public errors: status and message, without the cause.
 //!
-//! Invariant: the only place of the edge where HTTP statuses of errors are written; those of attempts
-//! that failed come from the classes of `platen_shared::failure`. A message holds text of ours and names
-//! the caller wrote, never an address, a path or a statement.
+//! Invariant: the edge defines HTTP statuses of errors only here; those of failed attempts come from
+//! `platen_shared::failure`. A message contains fixed text and names from the request, never an address, a
+//! file path or an SQL statement.
 
 use platen_shared::{
     failure::FailureClass,
     limits,
-    refusal::{RETRY_AFTER, Refusal},
+    refusal::{RETRY_AFTER_SECONDS, Refusal},
 };
 
 use crate::request::InvalidRequest;
 
-/// A request that was not answered with a file. `Display` is the public message.
+/// An error response. `Display` is the public message.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum ApiError {
-    /// No such path.
+    /// The path does not exist.
     #[error("Not found")]
     NotFound,
-    /// The path exists, the method does not.
+    /// The path does not accept the method.
     #[error("Method not allowed")]
     MethodNotAllowed,
-    /// Whatever is wrong with the key: a caller cannot tell which.
+    /// The key is missing, malformed, unknown or disabled. Callers do not learn which.
     #[error("Invalid API key")]
     InvalidKey,
-    /// Not JSON by its own declaration.
+    /// The content type is not JSON.
     #[error("Content type must be application/json")]
     ContentType,
-    /// Over the body limit.
-    #[error("The body must be at most {} bytes", limits::BODY_BYTES)]
+    /// The body is larger than [`limits::MAX_BODY_BYTES`].
+    #[error("The body must be at most {} bytes", limits::MAX_BODY_BYTES)]
     BodyTooLarge,
-    /// The body stopped in the middle.
+    /// The connection broke before the end of the body.
     #[error("The body could not be read to its end")]
     BodyIncomplete,
-    /// The body breaks a rule.
+    /// The body breaks a rule of the contract.
     #[error(transparent)]
     Invalid(#[from] InvalidRequest),
-    /// No such template in this account.
+    /// The account has no such template.
     #[error("Template not found")]
     TemplateNotFound,
-    /// No attempt is left this month.
+    /// All attempts of this month are used.
     #[error("Monthly quota exhausted")]
     QuotaExhausted {
         /// Seconds until the next month begins.
         retry_after: u64,
     },
-    /// The farm refused the job, or broke.
+    /// The farm refused the job, or failed.
     #[error(transparent)]
     Refused(#[from] Refusal),
-    /// The farm could not be reached, or a proxy in front of it says so.
+    /// The farm, or the farm behind a proxy, could not be reached.
     #[error("The renderer is not available")]
     FarmUnreachable,
-    /// Ours: the database, a setting, a damaged template. The cause is logged, never sent.
+    /// The database, a setting or a stored template. The cause is logged and never sent.
     #[error("Internal error")]
     Internal,
 }
 
-/// How a request ends that is not answered with a file.
+/// Where a request failed.
 enum Outcome {
-    /// Refused with this status before an attempt is recorded.
+    /// Before an attempt was recorded; answered with this status.
     Rejected(u16),
-    /// An attempt that failed, or would have.
+    /// After an attempt was recorded, or while the service could not record one.
     Failed(FailureClass),
 }
 
@@ -80,7 +80,7 @@ impl ApiError {
         }
     }
 
-    /// The HTTP status.
+    /// The HTTP status of the response.
     #[must_use]
     pub fn status(&self) -> u16 {
         match self.outcome() {
@@ -89,13 +89,13 @@ impl ApiError {
         }
     }
 
-    /// Seconds for `retry-after`, where waiting helps.
+    /// Seconds for the `retry-after` header; `None` where a retry does not help.
     #[must_use]
     pub fn retry_after(&self) -> Option<u64> {
         match self {
             Self::QuotaExhausted { retry_after } => Some(*retry_after),
             Self::Refused(refusal) => refusal.retry_after().map(u64::from),
-            Self::FarmUnreachable => Some(RETRY_AFTER.into()),
+            Self::FarmUnreachable => Some(RETRY_AFTER_SECONDS.into()),
             _ => None,
         }
     }
@@ -109,7 +109,7 @@ impl ApiError {
         }
     }
 
-    /// The JSON body.
+    /// The body of the response: a JSON object with one member, `error`.
     #[must_use]
     pub fn body(&self) -> Vec<u8> {
         serde_json::json!({ "error": self.to_string() }).to_string().into_bytes()
@@ -120,10 +120,10 @@ impl ApiError {
 mod tests {
     use super::*;
 
-    /// Status, counted, seconds to wait: one row for each error; those of refusals are the shared table's.
+    /// One row for each error: status, counted, `retry-after`. `platen_shared::refusal` has those of refusals.
     #[test]
-    fn each_error_has_its_row() {
-        let invalid = || crate::request::InvalidRequest::MissingVariables(vec!["a".to_owned()]);
+    fn each_error_has_the_expected_status_and_count() {
+        let invalid = || InvalidRequest::MissingVariables(vec!["a".to_owned()]);
         for (error, status, counted, retry_after) in [
             (ApiError::NotFound, 404, false, None),
             (ApiError::TemplateNotFound, 404, false, None),

@@ -1,21 +1,20 @@
-//! The component itself: the way of one request, `auth → parse → claim → forward → relay`.
+//! The component: the lifecycle of a request, `auth → parse → claim → forward → relay`.
 //!
-//! Invariant: every step of that way stands in [`answer`], in that order, and whatever happens one
-//! log line is written and every answer carries its request id.
+//! Invariant: [`respond`] takes these steps in this order. Every response has the request id, and every
+//! request writes one line to the access log.
 
 mod attempt;
+mod context;
 mod database;
+mod failure;
 mod farm;
 mod log;
 mod reply;
 mod settings;
 
-use std::{error::Error, time::Instant};
+use std::time::Instant;
 
-use platen_component::{
-    body::{self, BodyError},
-    platform,
-};
+use platen_component::body::{self, BodyError};
 use platen_shared::{key::ApiKey, limits};
 use spin_sdk::wasip3::{
     self,
@@ -26,13 +25,13 @@ use spin_sdk::wasip3::{
 use crate::{
     api_error::ApiError,
     credentials,
-    quota::{QuotaMonth, Usage},
-    request::{Endpoint, RenderRequest, Subject},
+    endpoint::Endpoint,
+    request::{InvalidRequest, RenderRequest, Subject},
 };
 use attempt::Attempt;
-use database::{About, Claim, Database, Template};
-use farm::Trace;
-use log::Record;
+use context::RequestContext;
+use database::{About, Claim, Database, Found, Template};
+use failure::Failure;
 use settings::Settings;
 
 struct Edge;
@@ -40,194 +39,157 @@ wasip3::http::service::export!(Edge);
 
 impl Guest for Edge {
     async fn handle(request: Request) -> Result<Response, ErrorCode> {
-        let started = Instant::now();
         let headers = request.get_headers();
-        let trace = Trace::of(&headers);
-        let mut record = Record::new(&trace);
-        let (mut standing, mut attempt) = (None, None);
-        let answer = answer(request, &headers, &trace, &mut record, &mut standing, &mut attempt).await;
-        let answer = answer.map_err(|failure| {
-            record.failed(&failure.error, failure.cause);
-            failure.error
-        });
-        let response = reply::response(answer, &trace, standing.as_ref());
-        record.write(response.get_status_code(), started.elapsed());
-        if let Some(attempt) = attempt {
-            attempt.write_later(response.get_status_code(), started);
-        }
+        let mut context = RequestContext::new(&headers);
+        let response = match respond(request, &headers, &mut context).await {
+            Ok(file) => reply::file(file, &context),
+            Err(failure) => {
+                let response = reply::error(&failure.error, &context);
+                context.log.failed(failure);
+                response
+            }
+        };
+        context.finish(response.get_status_code());
         Ok(response)
     }
 }
 
-/// Why a request was not answered with a file, and what only the log may say of it.
-struct Failure {
-    error: ApiError,
-    cause: Option<String>,
-}
-
-impl<E: Into<ApiError>> From<E> for Failure {
-    fn from(error: E) -> Self {
-        Self { error: error.into(), cause: None }
-    }
-}
-
-impl Failure {
-    fn internal<E: Error + 'static>(cause: E) -> Self {
-        Self { error: ApiError::Internal, cause: Some(with_sources(&cause)) }
-    }
-}
-
-/// An error with all that caused it, for the log.
-fn with_sources(error: &(dyn Error + 'static)) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(error) = source {
-        text = format!("{text}: {error}");
-        source = error.source();
-    }
-    text
-}
-
-/// Where an account stands, for the `ratelimit` fields of an answer to a good key.
-struct Standing {
-    usage: Usage,
-    month: QuotaMonth,
-}
-
-async fn answer(
+async fn respond(
     request: Request,
     headers: &Fields,
-    trace: &Trace,
-    record: &mut Record,
-    standing: &mut Option<Standing>,
-    attempt: &mut Option<Attempt>,
+    context: &mut RequestContext,
 ) -> Result<reply::File, Failure> {
-    let path = request.get_path_with_query().unwrap_or_default();
-    let path = path.split('?').next().unwrap_or_default();
-    let endpoint = Endpoint::of_path(path).ok_or(ApiError::NotFound)?;
-    record.endpoint(endpoint);
-    if !matches!(request.get_method(), Method::Post) {
-        return Err(ApiError::MethodNotAllowed.into());
-    }
-    let key = credentials::api_key(&headers.get("authorization")).ok_or(ApiError::InvalidKey)?;
-    let month = QuotaMonth::at(platform::now());
+    let endpoint = route(&request)?;
+    context.log.endpoint = Some(endpoint);
 
-    let parsed = match parse(endpoint, request, headers).await {
-        Ok(parsed) => parsed,
-        // A bad key outranks a bad body, and only the database knows a bad key.
+    // auth
+    let key = credentials::api_key(&headers.get("authorization")).ok_or(ApiError::InvalidKey)?;
+
+    // parse
+    let request = match parse(endpoint, request, headers).await {
+        Ok(request) => request,
+        // An invalid key has precedence over an invalid body, and only the database can tell whether a key is valid.
         Err(error) => {
-            check_key(&key, month, record, standing).await?;
+            let database = Database::open().await.map_err(Failure::internal)?;
+            authenticate(&database, &key, About::Key, context).await?;
             return Err(error.into());
         }
     };
 
+    // claim
     let settings = Settings::get().await.map_err(Failure::internal)?;
     let database = Database::open().await.map_err(Failure::internal)?;
-    let claimed = Instant::now();
-    let now = month.now;
-    let claim = claim(&database, &key, &parsed, month, record, standing).await?;
-    let format = parsed.format();
-    let attempt = attempt.insert(Attempt::begin(
-        &trace.request_id,
+    let deadline = Instant::now() + settings.render_timeout;
+    let claim = claim(&database, &key, &request, context).await?;
+    let format = request.format();
+    let disposition = request.content_disposition(claim.template.as_ref().map(|it| it.name.as_str()));
+    context.attempt = Some(Attempt::begin(
+        &context.trace.request_id,
         &key,
         &claim.account,
         endpoint,
         format.extension(),
-        now,
+        context.month.now,
     ));
-    let outcome = async {
-        let template = claim.template.as_ref();
-        let disposition = parsed.content_disposition(template.map(|template| template.name.as_str()));
-        // Here, and not where it was read: a damaged one must not cost an attempt.
-        let markup = template.map(Template::html).transpose().map_err(Failure::internal)?;
-        let job = parsed.into_job(claim.account.clone(), markup.as_deref()).map_err(ApiError::from)?;
-        let left = settings.deadline.saturating_sub(claimed.elapsed());
-        let body = farm::render(settings, &job, left, trace, record).await?;
-        attempt.bytes = body.declared_length();
-        Ok(reply::File { format, disposition, body })
-    }
-    .await;
-    if let Err(Failure { error, .. }) = &outcome
-        && !error.is_counted()
-    {
-        match database.refund(&claim).await {
-            Ok(()) => {
-                attempt.counted = false;
-                if let Some(standing) = standing {
-                    standing.usage.attempts = standing.usage.attempts.saturating_sub(1);
-                }
+
+    // forward
+    let body = match forward(settings, request, &claim, deadline, context).await {
+        Ok(body) => body,
+        Err(failure) => {
+            if !failure.error.is_counted() {
+                refund(&database, &claim, context).await;
             }
-            Err(cause) => record.refund_failed(&cause),
+            return Err(failure);
         }
+    };
+
+    // relay
+    if let Some(attempt) = &mut context.attempt {
+        attempt.bytes = body.declared_length();
     }
-    outcome
+    Ok(reply::File { format, disposition, body })
 }
 
-/// Content type, size and content of the body, in that order.
+fn route(request: &Request) -> Result<Endpoint, ApiError> {
+    let path = request.get_path_with_query().unwrap_or_default();
+    let path = path.split('?').next().unwrap_or_default();
+    let endpoint = Endpoint::of_path(path).ok_or(ApiError::NotFound)?;
+    if matches!(request.get_method(), Method::Post) { Ok(endpoint) } else { Err(ApiError::MethodNotAllowed) }
+}
+
+/// Checks content type, size and content of the body, in this order.
 async fn parse(endpoint: Endpoint, request: Request, headers: &Fields) -> Result<RenderRequest, ApiError> {
     if !body::is_of_type(&headers.get("content-type"), "application/json") {
         return Err(ApiError::ContentType);
     }
-    let bytes = body::read(request, headers, limits::BODY_BYTES).await.map_err(|error| match error {
+    let bytes = body::read(request, headers, limits::MAX_BODY_BYTES).await.map_err(|error| match error {
         BodyError::TooLarge => ApiError::BodyTooLarge,
         BodyError::Incomplete => ApiError::BodyIncomplete,
     })?;
     Ok(RenderRequest::parse(endpoint, &bytes)?)
 }
 
-/// Whether the key belongs to somebody, so that another error may be told.
-async fn check_key(
+/// Looks the key up in the database without recording an attempt.
+async fn authenticate(
+    database: &Database,
     key: &ApiKey,
-    month: QuotaMonth,
-    record: &mut Record,
-    standing: &mut Option<Standing>,
-) -> Result<(), Failure> {
-    let database = Database::open().await.map_err(Failure::internal)?;
-    let found = database.standing(key, &month, About::Key).await.map_err(Failure::internal)?;
+    about: About<'_>,
+    context: &mut RequestContext,
+) -> Result<Found, Failure> {
+    let found = database.standing(key, &context.month, about).await.map_err(Failure::internal)?;
     let found = found.ok_or(ApiError::InvalidKey)?;
-    record.account(&found.account);
-    *standing = Some(Standing { usage: found.usage, month });
-    Ok(())
+    context.authenticated(&found.account, found.usage);
+    Ok(found)
 }
 
-/// Records the attempt, or finds out why it cannot be recorded.
+/// Records the attempt, or finds the reason why the database refuses it.
 async fn claim(
     database: &Database,
     key: &ApiKey,
     request: &RenderRequest,
-    month: QuotaMonth,
-    record: &mut Record,
-    standing: &mut Option<Standing>,
+    context: &mut RequestContext,
 ) -> Result<Claim, Failure> {
-    // A second round is needed only if the quota was raised, or an attempt given back, between
-    // the claim that failed and the look at why.
+    // The second iteration is needed only if the quota was raised, or an attempt refunded, between the
+    // refused claim and the look-up of the reason.
     for _ in 0..2 {
-        if let Some(claim) = database.claim(key, &month, request).await.map_err(Failure::internal)? {
-            record.account(&claim.account);
-            *standing = Some(Standing { usage: claim.usage, month });
+        if let Some(claim) = database.claim(key, &context.month, request).await.map_err(Failure::internal)? {
+            context.authenticated(&claim.account, claim.usage);
             return Ok(claim);
         }
-        let about = match &request.subject {
-            Subject::Template { id, .. } => About::Template(id),
-            Subject::Source(_) => About::Source,
-        };
-        let found = database.standing(key, &month, about).await.map_err(Failure::internal)?;
-        let found = found.ok_or(ApiError::InvalidKey)?;
-        record.account(&found.account);
-        *standing = Some(Standing { usage: found.usage, month: month.clone() });
-        if let Subject::Template { variables, .. } = &request.subject {
-            let placeholders = found.placeholders.ok_or(ApiError::TemplateNotFound)?;
-            let missing: Vec<String> =
-                placeholders.into_iter().filter(|name| !variables.contains_key(name)).collect();
-            if !missing.is_empty() {
-                return Err(
-                    ApiError::Invalid(crate::request::InvalidRequest::MissingVariables(missing)).into()
-                );
+        match &request.subject {
+            Subject::Source(_) => drop(authenticate(database, key, About::Source, context).await?),
+            Subject::Template { id, variables } => {
+                let found = authenticate(database, key, About::Template(id), context).await?;
+                let mut missing = found.placeholders.ok_or(ApiError::TemplateNotFound)?;
+                missing.retain(|name| !variables.contains_key(name));
+                if !missing.is_empty() {
+                    return Err(ApiError::from(InvalidRequest::MissingVariables(missing)).into());
+                }
             }
         }
-        if found.usage.quota.is_some_and(|quota| found.usage.attempts >= quota) {
+        if context.usage.is_some_and(|usage| usage.is_exhausted()) {
             break;
         }
     }
-    Err(ApiError::QuotaExhausted { retry_after: month.seconds_left }.into())
+    Err(ApiError::QuotaExhausted { retry_after: context.month.seconds_left }.into())
+}
+
+async fn forward(
+    settings: &Settings,
+    request: RenderRequest,
+    claim: &Claim,
+    deadline: Instant,
+    context: &mut RequestContext,
+) -> Result<farm::FileBody, Failure> {
+    // Decompressed after the claim, where a damaged template fails as an attempt that is refunded.
+    let markup = claim.template.as_ref().map(Template::html).transpose().map_err(Failure::internal)?;
+    let job = request.into_job(claim.account.clone(), markup.as_deref()).map_err(ApiError::from)?;
+    farm::render(settings, &job, deadline, context).await
+}
+
+async fn refund(database: &Database, claim: &Claim, context: &mut RequestContext) {
+    match database.refund(claim).await {
+        Ok(()) => context.refunded(),
+        Err(cause) => context.log.refund_error = Some(cause.to_string()),
+    }
 }

@@ -1,12 +1,11 @@
-//! The `authorization` header: shape and checksum of the key, without I/O.
-//!
-//! Invariant: a header that fails here never costs a database call.
+//! The `authorization` header. Shape and checksum of a key are checked without I/O, so that a malformed
+//! key costs no database call.
 
 use platen_shared::key::ApiKey;
 
-/// Reads the key out of the values of the `authorization` header. `None` unless there is exactly
-/// one value, its scheme is `Bearer` in any case of letters (RFC 9110 11.1), and the key's shape
-/// and checksum are right.
+/// Reads the key from the values of the `authorization` header. `None` unless there is exactly one value,
+/// its scheme is `Bearer` in any case of letters (RFC 9110 11.1), and shape and checksum of the key are
+/// valid.
 #[must_use]
 pub fn api_key(values: &[Vec<u8>]) -> Option<ApiKey> {
     let [value] = values else { return None };

@@ -1,14 +1,16 @@
-//! The edge: a Spin component that authenticates a render request, validates it strictly, claims
-//! one attempt of its account's quota, forwards one complete job to a farm and relays the file.
+//! The edge: a Spin component that authenticates a render request, validates it strictly, claims one
+//! attempt of its account's quota, forwards one complete job to a farm and relays the file.
 //!
-//! Invariant: nothing leaves for a farm before one SQL statement has recorded the attempt, and the
-//! file is never held here. The modules in this file are plain code, tested natively; all contact
-//! with the outside (HTTP, database, variables, clock) is in `component`.
+//! Invariant: no job is sent to a farm before one SQL statement has recorded the attempt, and the file is
+//! never buffered. The modules of this file are tested natively; `component` does all I/O (HTTP,
+//! database, variables, clock).
 
 pub mod api_error;
 pub mod credentials;
+pub mod endpoint;
 pub mod quota;
 pub mod request;
+pub mod trace;
 
 #[cfg(target_family = "wasm")]
 mod component;

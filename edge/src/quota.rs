@@ -1,19 +1,19 @@
-//! The monthly quota as callers see it: which month it is, and the `ratelimit` fields.
+//! The month of the quota, and the `ratelimit` header fields.
 //!
-//! Invariant: a month is a calendar month in UTC; the clock's reading comes in as an argument.
+//! Invariant: a month is a calendar month in UTC. The current time is an argument.
 
 use time::{Date, Month, OffsetDateTime};
 
-/// What stands for "no limit" in the `ratelimit` fields: the largest integer of structured fields
-/// (RFC 9651 3.3.1), because the policy's quota is not optional.
+/// The value of "no limit" in the `ratelimit` fields, whose quota is mandatory: the largest integer of
+/// structured fields (RFC 9651 3.3.1).
 pub const UNLIMITED: u64 = 999_999_999_999_999;
 
-/// A calendar month in UTC, and where in it now is.
+/// A calendar month in UTC, and the current time within it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct QuotaMonth {
-    /// The instant itself, in whole seconds since 1970 (UTC).
+    /// The current time in whole seconds since 1970 (UTC).
     pub now: u64,
-    /// `YYYY-MM`.
+    /// The month as `YYYY-MM`.
     pub name: String,
     /// Length of the month in seconds.
     pub seconds: u64,
@@ -43,25 +43,32 @@ impl QuotaMonth {
     }
 }
 
-/// Where an account stands in a month.
+/// The usage of an account in a month.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Usage {
-    /// Attempts recorded.
+    /// Number of recorded attempts.
     pub attempts: u64,
-    /// Attempts allowed; `None` is no limit.
+    /// Number of allowed attempts; `None` is no limit.
     pub quota: Option<u64>,
 }
 
 impl Usage {
+    /// Whether no attempt remains.
+    #[must_use]
+    pub fn is_exhausted(&self) -> bool {
+        self.quota.is_some_and(|quota| self.attempts >= quota)
+    }
+
     /// The `ratelimit-policy` and `ratelimit` fields of draft-ietf-httpapi-ratelimit-headers-10:
-    /// quota, window in seconds; what is left, seconds until it is reset.
+    /// quota and window in seconds; remaining attempts and seconds until the reset.
     #[must_use]
     pub fn headers(&self, month: &QuotaMonth) -> [(&'static str, String); 2] {
         let quota = self.quota.unwrap_or(UNLIMITED).min(UNLIMITED);
-        let left = self.quota.map_or(UNLIMITED, |quota| quota.saturating_sub(self.attempts)).min(UNLIMITED);
+        let remaining =
+            self.quota.map_or(UNLIMITED, |quota| quota.saturating_sub(self.attempts)).min(UNLIMITED);
         [
             ("ratelimit-policy", format!("\"monthly\";q={quota};w={}", month.seconds)),
-            ("ratelimit", format!("\"monthly\";r={left};t={}", month.seconds_left)),
+            ("ratelimit", format!("\"monthly\";r={remaining};t={}", month.seconds_left)),
         ]
     }
 }
@@ -86,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn the_fields_say_what_is_left() {
+    fn the_fields_have_the_quota_and_the_remaining_attempts() {
         let month = QuotaMonth::at(1_709_251_199);
         let fields = |attempts, quota| Usage { attempts, quota }.headers(&month).map(|(_, value)| value);
         assert_eq!(fields(3, Some(10)), ["\"monthly\";q=10;w=2505600", "\"monthly\";r=7;t=1"]);

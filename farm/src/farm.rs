@@ -33,7 +33,7 @@ const MAX_MISSING_PAGES: u32 = 4;
 /// Upper bound of a job's time. A larger value from a caller is a mistake or an attack.
 const MAX_JOB_TIME: Duration = Duration::from_hours(1);
 /// Time for running jobs to end at shutdown: one deadline, and 5 s to close pages.
-const DRAIN_TIMEOUT: Duration = Duration::from_millis(limits::DEADLINE_MS + 5_000);
+const DRAIN_TIMEOUT: Duration = Duration::from_millis(limits::RENDER_TIMEOUT_MS + 5_000);
 
 /// Handle of a running farm; clones share the farm. When the last clone is dropped, the browsers are
 /// killed and reaped. [`Farm::shutdown`] waits for running jobs first.

@@ -179,7 +179,7 @@ fn read(body: Result<Bytes, BytesRejection>) -> Result<RenderJob, Unreadable> {
 /// What the edge left of the deadline, at most the whole.
 fn time_left(headers: &HeaderMap) -> Duration {
     let told = headers.get(wire::DEADLINE_MS).and_then(|value| value.to_str().ok()?.parse::<u64>().ok());
-    Duration::from_millis(told.unwrap_or(limits::DEADLINE_MS).min(limits::DEADLINE_MS))
+    Duration::from_millis(told.unwrap_or(limits::RENDER_TIMEOUT_MS).min(limits::RENDER_TIMEOUT_MS))
 }
 
 /// The one line that a job leaves in the log.

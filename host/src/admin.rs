@@ -11,7 +11,7 @@ pub(crate) mod templates;
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use platen_shared::{id::AccountId, name::BadName, template_record::BadMarkup};
+use platen_shared::{id::AccountId, name::InvalidName, template_record::BadMarkup};
 use rand::{TryRngCore as _, rngs::OsRng};
 
 use crate::db::{Connection, DbError, Row, Value};
@@ -36,7 +36,7 @@ pub(crate) enum AdminError {
     NameTaken(String),
     /// Not a name.
     #[error(transparent)]
-    BadName(#[from] BadName),
+    BadName(#[from] InvalidName),
     /// Not a template.
     #[error(transparent)]
     BadTemplate(#[from] BadMarkup),

@@ -210,7 +210,7 @@ fn request_id(request: &mut Request<Incoming>) -> String {
 /// Bytes of the body as announced; one without a length may become as large as any.
 fn body_size(request: &Request<Incoming>) -> u64 {
     use hyper::body::Body as _;
-    let most = limits::BODY_BYTES as u64;
+    let most = limits::MAX_BODY_BYTES as u64;
     request.body().size_hint().upper().unwrap_or(most).min(most)
 }
 

@@ -1,14 +1,16 @@
-//! Which IP addresses a render may reach: one pure function from an address to a verdict.
+//! Which IP addresses a render may reach: a pure function from an address to a verdict.
 //!
-//! Source: the IANA IPv4 and IPv6 Special-Purpose Address Registries, and the IPv6 address space
-//! registry for what is not handed out at all. Invariant: only [`Verdict::Public`] may be dialled;
-//! an IPv6 form that embeds an IPv4 address is never better than what it embeds. Left to others:
-//! resolving names, dialling, and any exception an operator makes.
+//! Source: the IANA IPv4 and IPv6 Special-Purpose Address Registries, and the IPv6 address space registry
+//! for unassigned blocks. Invariant: connections are made to [`Verdict::Public`] only. An IPv6 address
+//! that embeds an IPv4 address is public only if the embedded address is.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// What an address is. One variant for each reason to refuse it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+use strum::IntoStaticStr;
+
+/// The kind of an address: public, or the reason to refuse it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 pub enum Verdict {
     /// Globally reachable unicast.
     Public,
@@ -20,7 +22,7 @@ pub enum Verdict {
     Private,
     /// `100.64/10`, shared by carrier-grade NAT (RFC 6598).
     SharedNat,
-    /// `169.254/16`, `fe80::/10`: where cloud metadata services live (RFC 3927, RFC 4291).
+    /// `169.254/16`, `fe80::/10`: the range of cloud metadata services (RFC 3927, RFC 4291).
     LinkLocal,
     /// `fc00::/7` (RFC 4193).
     UniqueLocal,
@@ -38,18 +40,18 @@ pub enum Verdict {
     ProtocolAssignment,
     /// `192.88.99.0/24`, the withdrawn 6to4 relay anycast (RFC 7526).
     SixToFourRelay,
-    /// `192.31.196.0/24`, `192.175.48.0/24`, `2001:4:112::/48`, `2620:4f:8000::/48`: sinks for
-    /// questions about private names (RFC 7534, RFC 7535).
+    /// `192.31.196.0/24`, `192.175.48.0/24`, `2001:4:112::/48`, `2620:4f:8000::/48`: sinks for DNS
+    /// queries about private addresses (RFC 7534, RFC 7535).
     As112,
     /// `192.52.193.0/24`, `2001:3::/32`: multicast tunnels (RFC 7450).
     MulticastTunnel,
-    /// `100::/64` and `100:0:0:1::/64`, which discard or stand for nothing (RFC 6666, RFC 9780).
+    /// `100::/64`, discard-only, and `100:0:0:1::/64`, the dummy prefix (RFC 6666, RFC 9780).
     Discard,
-    /// `64:ff9b:1::/48`, a site's own translation prefix (RFC 8215).
+    /// `64:ff9b:1::/48`, local-use IPv4/IPv6 translation (RFC 8215).
     LocalTranslation,
     /// `5f00::/16`, segment routing identifiers (RFC 9602).
     SegmentRouting,
-    /// `240/4`, and every IPv6 block not given out as global unicast (RFC 1112, RFC 4291).
+    /// `240/4`, and every IPv6 block that is not assigned as global unicast (RFC 1112, RFC 4291).
     Reserved,
 }
 
@@ -60,35 +62,14 @@ impl Verdict {
         self == Self::Public
     }
 
-    /// Its name in counters and logs.
+    /// The name in metrics and log lines, in snake case.
     #[must_use]
     pub fn name(self) -> &'static str {
-        match self {
-            Self::Public => "public",
-            Self::Unspecified => "unspecified",
-            Self::Loopback => "loopback",
-            Self::Private => "private",
-            Self::SharedNat => "shared_nat",
-            Self::LinkLocal => "link_local",
-            Self::UniqueLocal => "unique_local",
-            Self::SiteLocal => "site_local",
-            Self::Multicast => "multicast",
-            Self::Broadcast => "broadcast",
-            Self::Documentation => "documentation",
-            Self::Benchmarking => "benchmarking",
-            Self::ProtocolAssignment => "protocol_assignment",
-            Self::SixToFourRelay => "six_to_four_relay",
-            Self::As112 => "as112",
-            Self::MulticastTunnel => "multicast_tunnel",
-            Self::Discard => "discard",
-            Self::LocalTranslation => "local_translation",
-            Self::SegmentRouting => "segment_routing",
-            Self::Reserved => "reserved",
-        }
+        self.into()
     }
 }
 
-/// Judges one address.
+/// The verdict for one address.
 #[must_use]
 pub fn classify(address: IpAddr) -> Verdict {
     match address {
@@ -97,7 +78,7 @@ pub fn classify(address: IpAddr) -> Verdict {
     }
 }
 
-/// First match wins, so a narrower range stands before the one it lies in.
+/// The first match wins, so a range precedes every range that contains it.
 const V4: &[(Ipv4Addr, u32, Verdict)] = &[
     (Ipv4Addr::UNSPECIFIED, 8, Verdict::Unspecified),
     (Ipv4Addr::new(10, 0, 0, 0), 8, Verdict::Private),
@@ -126,7 +107,7 @@ fn classify_v4(address: Ipv4Addr) -> Verdict {
         .map_or(Verdict::Public, |&(_, _, verdict)| verdict)
 }
 
-/// First match wins. Forms that embed an IPv4 address are looked at before this table.
+/// The first match wins. Addresses that embed an IPv4 address are examined before this table.
 const V6: &[(u128, u32, Verdict)] = &[
     (0, 128, Verdict::Unspecified),
     (1, 128, Verdict::Loopback),
@@ -145,7 +126,7 @@ const V6: &[(u128, u32, Verdict)] = &[
     (0xfe80 << 112, 10, Verdict::LinkLocal),
     (0xfec0 << 112, 10, Verdict::SiteLocal),
     (0xff00 << 112, 8, Verdict::Multicast),
-    // Global unicast is 2000::/3; all the rest is not given out.
+    // Global unicast is 2000::/3; the rest is not assigned.
     (0x2000 << 112, 3, Verdict::Public),
     (0, 0, Verdict::Reserved),
 ];
@@ -157,9 +138,9 @@ fn classify_v6(address: Ipv6Addr) -> Verdict {
         .find(|(base, prefix, _)| (bits ^ base).checked_shr(128 - prefix).unwrap_or(0) == 0)
         .map_or(Verdict::Reserved, |&(_, _, verdict)| verdict);
     let mut inner = embedded_v4(bits).map(classify_v4);
-    // `::` and `::1` are what they are; nothing is in them.
+    // `::` and `::1` embed no address.
     match inner.find(|inner| !inner.is_public()) {
-        // What is inside says more than the wrapper, and decides where the wrapper is harmless.
+        // The verdict of the embedded address is more specific than that of its prefix.
         Some(inner) if bits > 1 => inner,
         None if is_nat64(bits) || is_mapped(bits) => Verdict::Public,
         _ => from_table,
@@ -177,7 +158,7 @@ fn is_nat64(bits: u128) -> bool {
 /// The IPv4 addresses inside a mapped, compatible, translated (`::ffff:0:a.b.c.d`), NAT64, 6to4,
 /// Teredo or ISATAP address. One address can be several of these.
 fn embedded_v4(bits: u128) -> impl Iterator<Item = Ipv4Addr> {
-    #[allow(clippy::cast_possible_truncation, reason = "the low 32 bits are what is wanted")]
+    #[allow(clippy::cast_possible_truncation, reason = "only the low 32 bits are meant")]
     let low = |bits: u128| Ipv4Addr::from(bits as u32);
     let local_translation = bits >> 80 == 0x0064_ff9b_0001;
     let six_to_four = bits >> 112 == 0x2002;
@@ -187,12 +168,12 @@ fn embedded_v4(bits: u128) -> impl Iterator<Item = Ipv4Addr> {
     let compatible = bits >> 32 == 0 || bits >> 32 == 0xffff_0000;
     [
         (is_mapped(bits) || is_nat64(bits) || compatible || isatap, low(bits)),
-        // A site puts its prefix anywhere inside: an address may stand at the end, or around the
-        // byte that RFC 6052 leaves empty.
+        // A site chooses the length of its prefix (RFC 6052 2.2), so the IPv4 address is in the last
+        // 32 bits or around the octet u, which is zero.
         (local_translation, low(bits)),
         (local_translation, low(((bits >> 64 & 0xffff) << 16) | (bits >> 40 & 0xffff))),
         (six_to_four, low(bits >> 80)),
-        // Teredo has its client's address inverted, and its server's as it is (RFC 4380).
+        // Teredo inverts the bits of the client's address, and not those of the server's (RFC 4380).
         (teredo, low(!bits)),
         (teredo, low(bits >> 64)),
     ]

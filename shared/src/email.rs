@@ -1,36 +1,36 @@
-//! The e-mail address that a person signs in with.
+//! The e-mail address with which a user signs in.
 
 use std::fmt;
 
-/// Longest address, in bytes (RFC 5321 4.5.3.1).
-const BYTES: usize = 254;
+/// Maximum length of an address (RFC 5321 4.5.3.1).
+const MAX_EMAIL_BYTES: usize = 254;
 
-/// An address in lower case. No mail is ever sent, so its shape is all that is checked.
+/// An address in lower case. Platen sends no e-mail, so only the shape is checked.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Email(String);
 
-/// Not an address.
+/// The text does not have the shape of an address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("an e-mail address looks like name@example.com")]
-pub struct BadEmail;
+pub struct InvalidEmail;
 
 impl Email {
-    /// Takes an address as somebody wrote it.
+    /// Removes surrounding white space, converts to lower case and checks the shape.
     ///
     /// # Errors
-    /// [`BadEmail`]
-    pub fn parse(text: &str) -> Result<Self, BadEmail> {
+    /// [`InvalidEmail`]
+    pub fn parse(text: &str) -> Result<Self, InvalidEmail> {
         let text = text.trim().to_lowercase();
-        let odd = |c: char| c.is_whitespace() || c.is_control() || "<>\"'(),;:\\".contains(c);
-        let good = text.len() <= BYTES
-            && !text.contains(odd)
+        let is_forbidden = |c: char| c.is_whitespace() || c.is_control() || "<>\"'(),;:\\".contains(c);
+        let is_valid = text.len() <= MAX_EMAIL_BYTES
+            && !text.contains(is_forbidden)
             && text
                 .split_once('@')
                 .is_some_and(|(name, host)| !name.is_empty() && !host.is_empty() && !host.contains('@'));
-        if good { Ok(Self(text)) } else { Err(BadEmail) }
+        if is_valid { Ok(Self(text)) } else { Err(InvalidEmail) }
     }
 
-    /// The address as text.
+    /// The address in lower case.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
@@ -48,13 +48,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn addresses_are_lower_case_and_have_two_sides() {
+    fn addresses_are_lower_case_and_have_a_name_and_a_host() {
         assert_eq!(Email::parse(" Ann@Example.COM ").unwrap().as_str(), "ann@example.com");
         assert!(Email::parse("ops@localhost").is_ok());
         for bad in
             ["", "a", "@b", "a@", "a@b@c", "a b@c", "<a@b>", "a@b\n", &format!("{}@b", "a".repeat(254))]
         {
-            let expected = if bad == "a@b\n" { Email::parse("a@b") } else { Err(BadEmail) };
+            let expected = if bad == "a@b\n" { Email::parse("a@b") } else { Err(InvalidEmail) };
             assert_eq!(Email::parse(bad), expected, "{bad}");
         }
     }

@@ -1,12 +1,13 @@
-//! The classes of failures after an attempt was recorded: one public status each, and whether the
-//! attempt counts.
+//! The classes of failed attempts: each has one public status, and either counts or is refunded.
 //!
-//! Invariant: the only place where a status of a failed attempt and its effect on the quota are
-//! written. Edge and farm both ask here, so they cannot disagree. Not here: what is refused before
-//! an attempt is recorded (the edge's `ApiError`).
+//! Invariant: the status of a failed attempt and its effect on the quota are defined only here, so edge
+//! and farm agree. Requests that are rejected before an attempt is recorded are the edge's `ApiError`.
 
-/// Whose fault it is that an attempt gave no file, and how far it had come.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+use strum::IntoStaticStr;
+
+/// The cause of a failed attempt, and how far the attempt had come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 pub enum FailureClass {
     /// The caller's page cannot be rendered.
     PageFailed,
@@ -21,12 +22,13 @@ pub enum FailureClass {
         /// A page had begun to run.
         page_ran: bool,
     },
-    /// A fault of the service outside of the renderer: its database, a setting, a damaged template.
+    /// The service failed outside of the renderer: its database, a setting, a damaged template.
     Internal,
 }
 
 impl FailureClass {
-    /// The HTTP status; 499 is for logs and the usage table, because its caller is gone.
+    /// The HTTP status. 499 appears in logs and in the table of attempts only, because the caller has
+    /// disconnected.
     #[must_use]
     pub fn status(self) -> u16 {
         match self {
@@ -49,17 +51,10 @@ impl FailureClass {
         }
     }
 
-    /// Its name in log lines.
+    /// The name in log lines, in snake case.
     #[must_use]
     pub fn name(self) -> &'static str {
-        match self {
-            Self::PageFailed => "page_failed",
-            Self::DeadlineExceeded => "deadline_exceeded",
-            Self::RendererFailed => "renderer_failed",
-            Self::RendererUnavailable => "renderer_unavailable",
-            Self::Cancelled { .. } => "cancelled",
-            Self::Internal => "internal",
-        }
+        self.into()
     }
 }
 
@@ -68,7 +63,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_class_has_one_status_and_counts_or_not() {
+    fn each_class_has_one_status_and_either_counts_or_does_not() {
         for (class, status, counted, name) in [
             (FailureClass::PageFailed, 422, true, "page_failed"),
             (FailureClass::DeadlineExceeded, 504, true, "deadline_exceeded"),

@@ -1,7 +1,7 @@
-//! Download file names: any text to a short ASCII slug.
+//! Download file names: a short ASCII slug of any text.
 //!
-//! Invariant: a stem is 1 to 80 of `a-z`, `0-9` and `-`, and neither starts nor ends with `-`, so
-//! it can stand in a quoted header value and on any file system as it is.
+//! Invariant: a stem has 1 to 80 of `a-z`, `0-9` and `-`, and neither starts nor ends with `-`, so it
+//! needs no escaping in a quoted header value or on a file system.
 
 mod ascii;
 
@@ -9,17 +9,17 @@ use ascii::Transliterator;
 
 use crate::{format::OutputFormat, limits};
 
-/// The stem of last resort.
+/// The stem where no candidate yields one.
 pub const DEFAULT_STEM: &str = "render";
 
-/// Transliterates to ASCII, lower-cases, makes one `-` of every run of other characters, trims
-/// and cuts to [`limits::FILE_STEM_CHARS`]. `None` if nothing is left.
+/// Transliterates to ASCII in lower case, replaces every run of other characters by one `-`, cuts to
+/// [`limits::MAX_FILE_STEM_CHARS`], and removes `-` from both ends. `None` if the result is empty.
 #[must_use]
 pub fn slugify(text: &str) -> Option<String> {
     let mut transliterator = Transliterator::default();
     let mut slug = String::new();
     for character in text.chars() {
-        if slug.len() > limits::FILE_STEM_CHARS {
+        if slug.len() > limits::MAX_FILE_STEM_CHARS {
             break;
         }
         for letter in transliterator.ascii(character).chars() {
@@ -30,13 +30,13 @@ pub fn slugify(text: &str) -> Option<String> {
             }
         }
     }
-    slug.truncate(limits::FILE_STEM_CHARS);
+    slug.truncate(limits::MAX_FILE_STEM_CHARS);
     let slug = slug.trim_end_matches('-');
     (!slug.is_empty()).then(|| slug.to_owned())
 }
 
-/// The `content-disposition` of a file: the first of `candidates` that leaves something when
-/// slugified, else [`DEFAULT_STEM`], with the extension of the format.
+/// The `content-disposition` of a file: the slug of the first of `candidates` that has one, else
+/// [`DEFAULT_STEM`], with the extension of the format.
 #[must_use]
 pub fn content_disposition(candidates: &[Option<&str>], format: OutputFormat) -> String {
     let stem =
@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_name_that_leaves_something_wins() {
+    fn the_first_name_with_a_slug_wins() {
         let png = OutputFormat::Image(ImageFormat::Png);
         assert_eq!(content_disposition(&[None], png), "attachment; filename=\"render.png\"");
         assert_eq!(content_disposition(&[Some("!"), Some("My T")], png), "attachment; filename=\"my-t.png\"");

@@ -1,9 +1,10 @@
-//! Output formats, paper sizes and load milestones, with the names callers write for them.
+//! Output formats, paper sizes and load milestones, and their names in the API.
 //!
-//! Invariant: `parse` accepts exactly the names of the contract and `NAMES` lists them for error
-//! messages and for the `OpenAPI` document.
+//! Invariant: `parse` accepts exactly the names of the contract. `NAMES` lists them for error messages
+//! and for the `OpenAPI` document.
 
 use serde::{Deserialize, Serialize};
+use strum::{EnumString, VariantNames};
 
 /// An image encoding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -11,28 +12,28 @@ use serde::{Deserialize, Serialize};
 pub enum ImageFormat {
     /// Lossless.
     Png,
-    /// Lossy.
+    /// Lossy, without transparency.
     Jpeg,
-    /// Lossy, smaller than JPEG; no side over 16,383 device pixels.
+    /// Lossy, smaller than JPEG; each side is at most 16,383 device pixels.
     Webp,
 }
 
-/// What the caller gets back.
+/// The format of a rendered file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum OutputFormat {
-    /// A picture of the viewport or of the full page.
+    /// An image of the viewport or of the full page.
     Image(ImageFormat),
-    /// Paged, vector, selectable text.
+    /// A PDF, with text as text.
     Pdf,
 }
 
 impl OutputFormat {
-    /// What a request without `format` gets.
+    /// The default of `format`.
     pub const DEFAULT: Self = Self::Image(ImageFormat::Png);
     /// The accepted values of `format`.
     pub const NAMES: &'static [&'static str] = &["png", "jpeg", "jpg", "webp", "pdf"];
 
-    /// Reads a value of `format`; names are lower-case.
+    /// Reads a value of `format`; names are in lower case.
     #[must_use]
     pub fn parse(name: &str) -> Option<Self> {
         Some(match name {
@@ -55,7 +56,7 @@ impl OutputFormat {
         }
     }
 
-    /// The file name extension, without the dot.
+    /// The extension of the file name, without the dot.
     #[must_use]
     pub fn extension(self) -> &'static str {
         match self {
@@ -68,7 +69,10 @@ impl OutputFormat {
 }
 
 /// A paper size of a PDF, portrait except `Ledger`.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize, EnumString, VariantNames,
+)]
+#[strum(ascii_case_insensitive)]
 #[expect(missing_docs, reason = "the names are the sizes")]
 pub enum PaperSize {
     Letter,
@@ -86,29 +90,17 @@ pub enum PaperSize {
 }
 
 impl PaperSize {
-    /// Every size with the name callers write, in the order of the documentation.
-    pub const ALL: &'static [(&'static str, Self)] = &[
-        ("Letter", Self::Letter),
-        ("Legal", Self::Legal),
-        ("Tabloid", Self::Tabloid),
-        ("Ledger", Self::Ledger),
-        ("A0", Self::A0),
-        ("A1", Self::A1),
-        ("A2", Self::A2),
-        ("A3", Self::A3),
-        ("A4", Self::A4),
-        ("A5", Self::A5),
-        ("A6", Self::A6),
-    ];
+    /// The accepted values of `pdfFormat`, in the order of the documentation.
+    pub const NAMES: &'static [&'static str] = Self::VARIANTS;
 
     /// Reads a value of `pdfFormat` in any case of letters.
     #[must_use]
     pub fn parse(name: &str) -> Option<Self> {
-        Self::ALL.iter().find(|(known, _)| known.eq_ignore_ascii_case(name)).map(|&(_, size)| size)
+        name.parse().ok()
     }
 
-    /// Width and height in inches. ISO 216 sizes are exact millimetres, divided by 25.4; the
-    /// North American ones are exact inches (ANSI/ASME Y14.1 for Tabloid and Ledger).
+    /// Width and height in inches. ISO 216 defines whole millimetres, which are divided by 25.4; the
+    /// North American sizes are defined in inches (ANSI/ASME Y14.1 for Tabloid and Ledger).
     #[must_use]
     pub fn inches(self) -> (f64, f64) {
         let mm = |width: f64, height: f64| (width / 25.4, height / 25.4);
@@ -128,31 +120,43 @@ impl PaperSize {
     }
 }
 
-/// When a page counts as loaded.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+/// The milestone at which a page counts as loaded.
+#[derive(
+    Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize, EnumString, VariantNames,
+)]
 #[serde(rename_all = "lowercase")]
+#[strum(serialize_all = "lowercase")]
 pub enum WaitUntil {
     /// The document is parsed; subresources may be missing.
     DomContentLoaded,
     /// The `load` event has fired.
     #[default]
     Load,
-    /// `load`, then no request under way for 500 ms.
+    /// The `load` event has fired, and then no request was in progress for 500 ms.
     NetworkIdle,
 }
 
 impl WaitUntil {
     /// The accepted values of `waitUntil`.
-    pub const NAMES: &'static [&'static str] = &["domcontentloaded", "load", "networkidle"];
+    pub const NAMES: &'static [&'static str] = Self::VARIANTS;
 
-    /// Reads a value of `waitUntil`; names are lower-case.
+    /// Reads a value of `waitUntil`; names are in lower case.
     #[must_use]
     pub fn parse(name: &str) -> Option<Self> {
-        Some(match name {
-            "domcontentloaded" => Self::DomContentLoaded,
-            "load" => Self::Load,
-            "networkidle" => Self::NetworkIdle,
-            _ => return None,
-        })
+        name.parse().ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_those_of_the_contract() {
+        assert_eq!(WaitUntil::NAMES, ["domcontentloaded", "load", "networkidle"]);
+        let papers = ["Letter", "Legal", "Tabloid", "Ledger", "A0", "A1", "A2", "A3", "A4", "A5", "A6"];
+        assert_eq!(PaperSize::NAMES, papers);
+        assert_eq!(PaperSize::parse("lETTER"), Some(PaperSize::Letter));
+        assert_eq!((PaperSize::parse("A7"), WaitUntil::parse("Load")), (None, None));
     }
 }

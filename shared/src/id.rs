@@ -1,14 +1,13 @@
-//! Identifiers of stored things: a prefix that says what it is, then 20 base62 characters.
+//! Identifiers of stored records: a prefix that names the kind, then 20 base62 characters.
 //!
-//! Invariant: an id made by [`AccountId::from_random`] and its siblings is unguessable when its
-//! random bytes are; reading one accepts any text, because an id that does not exist is answered
-//! like one that belongs to somebody else.
+//! Reading an id accepts any text, because an id that does not exist is answered like an id of another
+//! account.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::key::base62;
+use crate::secret::base62;
 
 macro_rules! id {
     ($(#[$doc:meta])* $name:ident, $prefix:literal) => {
@@ -24,13 +23,13 @@ macro_rules! id {
                 Self(format!(concat!($prefix, "_{}"), base62(&random)))
             }
 
-            /// Takes an id as somebody wrote it.
+            /// Takes any text as an id, without a check.
             #[must_use]
             pub fn from_text(text: impl Into<String>) -> Self {
                 Self(text.into())
             }
 
-            /// The id as text.
+            /// The id with its prefix.
             #[must_use]
             pub fn as_str(&self) -> &str {
                 &self.0
@@ -46,27 +45,27 @@ macro_rules! id {
 }
 
 id!(
-    /// One customer: owns keys, templates and a quota.
+    /// An account: it owns keys, templates and a quota.
     AccountId,
     "acc"
 );
 id!(
-    /// One API key's record; not the secret.
+    /// The record of an API key; not the secret.
     KeyId,
     "key"
 );
 id!(
-    /// One saved template.
+    /// A saved template.
     TemplateId,
     "tpl"
 );
 id!(
-    /// One person who may sign in.
+    /// A user, who can sign in to the dashboard.
     UserId,
     "usr"
 );
 id!(
-    /// One sign-in of a person; not the cookie.
+    /// A session of a user; not the secret in the cookie.
     SessionId,
     "ses"
 );

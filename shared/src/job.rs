@@ -1,8 +1,7 @@
-//! The job an edge hands to a farm: every default filled in, no value out of bounds.
+//! The job that an edge sends to a farm, with all defaults filled in.
 //!
-//! Invariant: a [`RenderJob`] that exists is valid; deserialising one checks it again, so a farm
-//! does not have to trust its caller. Left to others: names and messages of the public fields
-//! (edge), the address behind a URL's host name (farm).
+//! Invariant: every [`RenderJob`] is valid. Deserialisation checks the values again, so a farm does not
+//! have to trust its caller.
 
 use serde::{Deserialize, Serialize};
 use url::Url;
@@ -11,35 +10,32 @@ use crate::{
     format::{ImageFormat, OutputFormat, PaperSize, WaitUntil},
     id::AccountId,
     limits,
-    url_rule::{self, UrlProblem},
+    url_rule::{self, InvalidUrl},
 };
 
-/// Why a value cannot be part of a job.
+/// The rule that a value of a job breaks.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum InvalidJob {
     /// A number outside its range.
     #[error("{what} must be from {min} to {max}")]
     OutOfRange {
-        /// The value's name.
+        /// Name of the value.
         what: &'static str,
         /// Smallest allowed value.
         min: f64,
         /// Largest allowed value.
         max: f64,
     },
-    /// No markup at all.
+    /// The markup is empty.
     #[error("html must not be empty")]
     EmptyHtml,
-    /// Markup over the limit.
-    #[error("html must be at most {} bytes", limits::HTML_BYTES)]
+    /// The markup is larger than [`limits::MAX_HTML_BYTES`].
+    #[error("html must be at most {} bytes", limits::MAX_HTML_BYTES)]
     HtmlTooLarge,
-    /// A URL that breaks the rule.
-    #[error("invalid url")]
-    Url(#[source] UrlProblem),
-    /// An image over the pixel limit.
-    #[error("an image of {pixels} pixels is over the limit of {}", limits::IMAGE_PIXELS)]
+    /// The image has more than [`limits::MAX_IMAGE_PIXELS`].
+    #[error("an image of {pixels} pixels is over the limit of {}", limits::MAX_IMAGE_PIXELS)]
     TooManyPixels {
-        /// Device pixels asked for.
+        /// Requested number of device pixels.
         pixels: u64,
     },
 }
@@ -52,7 +48,7 @@ macro_rules! bounded {
         pub struct $name($number);
 
         impl $name {
-            /// The number.
+            /// The number, which is within the range.
             #[must_use]
             pub fn get(self) -> $number {
                 self.0
@@ -82,20 +78,20 @@ macro_rules! bounded {
 }
 
 bounded!(
-    /// One side of a viewport in whole CSS pixels; a fraction is cut off.
-    Side, u32, "a viewport side", limits::VIEWPORT_SIDE
+    /// Width or height of a viewport in whole CSS pixels; a fraction is truncated.
+    Side, u32, "a viewport side", limits::VIEWPORT_SIDE_RANGE
 );
 bounded!(
     /// Device pixels per CSS pixel.
-    DeviceScaleFactor, f64, "the device scale factor", limits::DEVICE_SCALE_FACTOR
+    DeviceScaleFactor, f64, "the device scale factor", limits::DEVICE_SCALE_FACTOR_RANGE
 );
 bounded!(
-    /// Scale of a PDF's content.
-    PdfScale, f64, "the scale", limits::PDF_SCALE
+    /// Scale of the content of a PDF.
+    PdfScale, f64, "the scale", limits::PDF_SCALE_RANGE
 );
 bounded!(
-    /// A wait in milliseconds.
-    WaitMs, f64, "the wait", limits::WAIT_FOR_TIMEOUT_MS
+    /// A waiting time in milliseconds.
+    WaitMs, f64, "the wait", limits::WAIT_FOR_TIMEOUT_MS_RANGE
 );
 
 impl Default for DeviceScaleFactor {
@@ -114,20 +110,20 @@ impl Default for WaitMs {
     }
 }
 
-/// The window a page sees.
+/// The viewport of a page.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Viewport {
-    /// CSS pixels.
+    /// Width in CSS pixels.
     pub width: Side,
-    /// CSS pixels.
+    /// Height in CSS pixels.
     pub height: Side,
     /// Device pixels per CSS pixel.
     pub device_scale_factor: DeviceScaleFactor,
 }
 
 impl Viewport {
-    /// Device pixels of one picture of the viewport, each side rounded to the nearest pixel and at least one.
+    /// Number of device pixels of the viewport; see [`device_pixels`].
     #[must_use]
     pub fn device_pixels(&self) -> u64 {
         device_pixels(self.width.get(), self.height.get(), self.device_scale_factor)
@@ -144,7 +140,8 @@ impl Default for Viewport {
     }
 }
 
-/// Device pixels of a picture of `width` × `height` CSS pixels, each side rounded and at least one.
+/// Number of device pixels of `width` × `height` CSS pixels. Each side is rounded to the nearest pixel and
+/// is at least one.
 #[must_use]
 pub fn device_pixels(width: u32, height: u32, factor: DeviceScaleFactor) -> u64 {
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "at most 2^32 × 4")]
@@ -152,13 +149,13 @@ pub fn device_pixels(width: u32, height: u32, factor: DeviceScaleFactor) -> u64 
     side(width).saturating_mul(side(height))
 }
 
-/// Markup that is not empty and within [`limits::HTML_BYTES`].
+/// Markup of 1 to [`limits::MAX_HTML_BYTES`] bytes of UTF-8.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Html(String);
 
 impl Html {
-    /// The markup.
+    /// The markup as text.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
@@ -166,7 +163,7 @@ impl Html {
 }
 
 impl std::fmt::Debug for Html {
-    /// Shows the size only: markup is never logged.
+    /// Shows the size only, because markup must not appear in logs.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "Html({} bytes)", self.0.len())
     }
@@ -178,7 +175,7 @@ impl TryFrom<String> for Html {
     fn try_from(html: String) -> Result<Self, InvalidJob> {
         match html.len() {
             0 => Err(InvalidJob::EmptyHtml),
-            1..=limits::HTML_BYTES => Ok(Self(html)),
+            1..=limits::MAX_HTML_BYTES => Ok(Self(html)),
             _ => Err(InvalidJob::HtmlTooLarge),
         }
     }
@@ -190,13 +187,13 @@ impl From<Html> for String {
     }
 }
 
-/// A URL that keeps the rule of [`url_rule`]: its host may still resolve to anything.
+/// A URL that passes [`url_rule`]. Its host may still resolve to any address.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct PublicUrl(Url);
 
 impl PublicUrl {
-    /// The parsed URL.
+    /// The parsed URL, with its host in ASCII.
     #[must_use]
     pub fn as_url(&self) -> &Url {
         &self.0
@@ -204,10 +201,10 @@ impl PublicUrl {
 }
 
 impl TryFrom<String> for PublicUrl {
-    type Error = InvalidJob;
+    type Error = InvalidUrl;
 
-    fn try_from(text: String) -> Result<Self, InvalidJob> {
-        url_rule::parse(&text).map(Self).map_err(InvalidJob::Url)
+    fn try_from(text: String) -> Result<Self, InvalidUrl> {
+        url_rule::parse(&text).map(Self)
     }
 }
 
@@ -217,34 +214,34 @@ impl From<PublicUrl> for String {
     }
 }
 
-/// What is rendered.
+/// The document to render.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Source {
-    /// Markup supplied by the caller, or a filled template.
+    /// Markup of the caller, or a filled template.
     Html(Html),
-    /// A page the farm fetches.
+    /// The URL of a page that the browser loads.
     Url(PublicUrl),
 }
 
-/// What comes back, with the options of that kind only.
+/// The kind of file, with its options.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Output {
-    /// A picture.
+    /// An image.
     Image {
-        /// The encoding.
+        /// Encoding of the image.
         format: ImageFormat,
-        /// The whole page instead of the viewport.
+        /// Whether the image shows the whole page instead of the viewport.
         full_page: bool,
     },
-    /// A paged document.
+    /// A PDF.
     Pdf {
-        /// The paper.
+        /// Paper size.
         paper: PaperSize,
         /// Whether backgrounds are printed.
         print_background: bool,
-        /// Scale of the content.
+        /// Scale of the content, where 1 is its CSS size.
         scale: PdfScale,
     },
 }
@@ -260,34 +257,35 @@ impl Output {
     }
 }
 
-/// One render, complete: what `POST /v1/jobs` of a farm takes as its JSON body.
+/// One render: the JSON body of `POST /v1/jobs` of a farm.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(try_from = "Unchecked", deny_unknown_fields)]
+#[serde(try_from = "UncheckedRenderJob", deny_unknown_fields)]
 pub struct RenderJob {
-    /// Whose job it is: the farm is fair between accounts and never shares a page between two.
+    /// The owner of the job. The farm shares its slots fairly between accounts, and no two of them use the
+    /// same page.
     pub account: AccountId,
-    /// What is rendered.
+    /// The document to render.
     pub source: Source,
-    /// The window.
+    /// Size of the page's window.
     pub viewport: Viewport,
-    /// When the page counts as loaded.
+    /// The milestone at which the page counts as loaded.
     pub wait_until: WaitUntil,
-    /// How long to wait after that, in milliseconds of the page's time.
+    /// Time to wait after the milestone, in milliseconds of the page's clock.
     pub wait_for_timeout: WaitMs,
-    /// What comes back.
+    /// Kind of file, and its options.
     pub output: Output,
 }
 
 impl RenderJob {
-    /// Checks what no single field shows: that a picture of the viewport has at most
-    /// [`limits::IMAGE_PIXELS`]. A full page's height is known to the farm only.
+    /// Checks the rule that concerns several fields: an image of the viewport has at most
+    /// [`limits::MAX_IMAGE_PIXELS`]. The farm checks that of a full page, whose height only the page decides.
     ///
     /// # Errors
     /// [`InvalidJob::TooManyPixels`].
     pub fn check(self) -> Result<Self, InvalidJob> {
         let pixels = self.viewport.device_pixels();
         match self.output {
-            Output::Image { .. } if pixels > limits::IMAGE_PIXELS => {
+            Output::Image { .. } if pixels > limits::MAX_IMAGE_PIXELS => {
                 Err(InvalidJob::TooManyPixels { pixels })
             }
             _ => Ok(self),
@@ -297,7 +295,7 @@ impl RenderJob {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Unchecked {
+struct UncheckedRenderJob {
     account: AccountId,
     source: Source,
     viewport: Viewport,
@@ -306,11 +304,11 @@ struct Unchecked {
     output: Output,
 }
 
-impl TryFrom<Unchecked> for RenderJob {
+impl TryFrom<UncheckedRenderJob> for RenderJob {
     type Error = InvalidJob;
 
-    fn try_from(raw: Unchecked) -> Result<Self, InvalidJob> {
-        let Unchecked { account, source, viewport, wait_until, wait_for_timeout, output } = raw;
+    fn try_from(raw: UncheckedRenderJob) -> Result<Self, InvalidJob> {
+        let UncheckedRenderJob { account, source, viewport, wait_until, wait_for_timeout, output } = raw;
         Self { account, source, viewport, wait_until, wait_for_timeout, output }.check()
     }
 }

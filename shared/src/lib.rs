@@ -1,10 +1,9 @@
-//! The wire contract of Platen and nothing else: the job an edge hands to a farm, the limits and
-//! formats of the public API, the refusals a farm answers with, keys, ids, file names, templates,
-//! addresses and the database schema.
+//! The wire contract of Platen: the job that an edge sends to a farm, the limits and formats of the
+//! public API, the refusals of a farm, keys, ids, file names, templates, addresses and the database
+//! schema.
 //!
-//! Invariant: pure. No I/O, no clock, no randomness, no async: whatever is needed comes in as an
-//! argument, so that the same code runs in a WebAssembly component, in the farm and in a test.
-//! Left to others: reading HTTP bodies (edge), running SQL (edge, host), rendering (farm).
+//! Invariant: no I/O, no clock, no randomness, no async. These come in as arguments, so that the same
+//! code runs in a WebAssembly component, in the farm and in a test.
 
 pub mod address;
 pub mod email;
@@ -18,6 +17,7 @@ pub mod limits;
 pub mod name;
 pub mod refusal;
 pub mod schema;
+mod secret;
 pub mod template;
 pub mod template_record;
 pub mod token;

@@ -1,35 +1,35 @@
-//! Every bound and default of the public API, each in one place.
+//! Every limit and default of the public API.
 //!
-//! Invariant: a number that a caller can meet in an error message or in the documentation is
-//! defined here and nowhere else.
+//! Invariant: a number in an error message or in the documentation of the API is defined here and
+//! nowhere else.
 
 use std::ops::RangeInclusive;
 
-/// Largest `html`, and largest filled template, in bytes of UTF-8 (5 MiB).
-pub const HTML_BYTES: usize = 5 * 1024 * 1024;
-/// Largest request body in bytes (32 MiB): room for 5 MiB of HTML with every character escaped.
-pub const BODY_BYTES: usize = 32 * 1024 * 1024;
-/// Longest `url` in characters.
-pub const URL_CHARS: usize = 2_048;
-/// Longest `fileName` in Unicode scalar values.
-pub const FILE_NAME_CHARS: usize = 160;
-/// Longest download file name stem in characters, after slugifying.
-pub const FILE_STEM_CHARS: usize = 80;
-/// Most entries in `variables`.
-pub const VARIABLES: usize = 1_000;
-/// Most device pixels in one image.
-pub const IMAGE_PIXELS: u64 = 100_000_000;
+/// Maximum of `html`, and of a filled template, in bytes of UTF-8 (5 MiB).
+pub const MAX_HTML_BYTES: usize = 5 * 1024 * 1024;
+/// Maximum of a request body in bytes (32 MiB): enough for 5 MiB of HTML with every character escaped.
+pub const MAX_BODY_BYTES: usize = 32 * 1024 * 1024;
+/// Maximum of `url` in Unicode scalar values.
+pub const MAX_URL_CHARS: usize = 2_048;
+/// Maximum of `fileName` in Unicode scalar values.
+pub const MAX_FILE_NAME_CHARS: usize = 160;
+/// Maximum of a download file name without its extension, in ASCII characters.
+pub const MAX_FILE_STEM_CHARS: usize = 80;
+/// Maximum number of entries in `variables`.
+pub const MAX_VARIABLES: usize = 1_000;
+/// Maximum number of device pixels in one image.
+pub const MAX_IMAGE_PIXELS: u64 = 100_000_000;
 /// Allowed `width` and `height` in CSS pixels.
-pub const VIEWPORT_SIDE: RangeInclusive<u32> = 1..=7_680;
+pub const VIEWPORT_SIDE_RANGE: RangeInclusive<u32> = 1..=7_680;
 /// Default `width` in CSS pixels.
 pub const DEFAULT_WIDTH: u32 = 1_280;
 /// Default `height` in CSS pixels.
 pub const DEFAULT_HEIGHT: u32 = 720;
 /// Allowed `deviceScaleFactor` in device pixels per CSS pixel.
-pub const DEVICE_SCALE_FACTOR: RangeInclusive<f64> = 0.1..=4.0;
+pub const DEVICE_SCALE_FACTOR_RANGE: RangeInclusive<f64> = 0.1..=4.0;
 /// Allowed `scale` of a PDF.
-pub const PDF_SCALE: RangeInclusive<f64> = 0.1..=2.0;
+pub const PDF_SCALE_RANGE: RangeInclusive<f64> = 0.1..=2.0;
 /// Allowed `waitForTimeout` in milliseconds.
-pub const WAIT_FOR_TIMEOUT_MS: RangeInclusive<f64> = 0.0..=10_000.0;
-/// Real time from the claim to the last byte of the file, in milliseconds.
-pub const DEADLINE_MS: u64 = 30_000;
+pub const WAIT_FOR_TIMEOUT_MS_RANGE: RangeInclusive<f64> = 0.0..=10_000.0;
+/// Maximum and default real time from the claim to the last byte of the file, in milliseconds.
+pub const RENDER_TIMEOUT_MS: u64 = 30_000;

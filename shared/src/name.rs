@@ -1,38 +1,39 @@
-//! Names that people give to accounts, keys and templates.
+//! Names of accounts, keys and templates.
 
 use std::fmt;
 
-/// Longest name, in characters.
-pub const NAME_CHARS: usize = 200;
+/// Maximum length of a name in Unicode scalar values.
+pub const MAX_NAME_CHARS: usize = 200;
 
-/// A name: 1 to 200 characters without control characters, and without spaces around it.
+/// A name of 1 to 200 characters, without control characters and without surrounding white space.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Name(String);
 
-/// Not a name.
+/// The text is empty, too long, or contains control characters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("a name has 1 to {NAME_CHARS} characters, and no control characters")]
-pub struct BadName;
+#[error("a name has 1 to {MAX_NAME_CHARS} characters, and no control characters")]
+pub struct InvalidName;
 
 impl Name {
-    /// Takes a name as somebody wrote it.
+    /// Removes surrounding white space and checks the rest.
     ///
     /// # Errors
-    /// [`BadName`]
-    pub fn parse(text: &str) -> Result<Self, BadName> {
+    /// [`InvalidName`]
+    pub fn parse(text: &str) -> Result<Self, InvalidName> {
         let name = text.trim();
-        let good = (1..=NAME_CHARS).contains(&name.chars().count()) && !name.contains(char::is_control);
-        if good { Ok(Self(name.to_owned())) } else { Err(BadName) }
+        let is_valid =
+            (1..=MAX_NAME_CHARS).contains(&name.chars().count()) && !name.contains(char::is_control);
+        if is_valid { Ok(Self(name.to_owned())) } else { Err(InvalidName) }
     }
 
-    /// The name with something behind it, cut to the bound.
+    /// Appends `suffix`, and shortens the name where both would be too long.
     #[must_use]
     pub fn with_suffix(&self, suffix: &str) -> Self {
-        let room = NAME_CHARS.saturating_sub(suffix.chars().count());
+        let room = MAX_NAME_CHARS.saturating_sub(suffix.chars().count());
         Self(self.0.chars().take(room).chain(suffix.chars()).collect())
     }
 
-    /// The name as text.
+    /// The name without surrounding white space.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
@@ -52,9 +53,9 @@ mod tests {
     #[test]
     fn names_are_trimmed_and_bounded() {
         assert_eq!(Name::parse("  a b ").unwrap().as_str(), "a b");
-        assert_eq!(Name::parse(&"é".repeat(NAME_CHARS)).unwrap().with_suffix(" x").as_str().len(), 398);
-        for bad in ["", "  ", "a\nb", "a\0", &"x".repeat(NAME_CHARS + 1)] {
-            assert_eq!(Name::parse(bad), Err(BadName), "{bad}");
+        assert_eq!(Name::parse(&"é".repeat(MAX_NAME_CHARS)).unwrap().with_suffix(" x").as_str().len(), 398);
+        for bad in ["", "  ", "a\nb", "a\0", &"x".repeat(MAX_NAME_CHARS + 1)] {
+            assert_eq!(Name::parse(bad), Err(InvalidName), "{bad}");
         }
     }
 }

@@ -1,33 +1,35 @@
-//! Why a farm did not render a job, as it says so on the wire: `{"code": "…", …}`.
+//! The reasons for which a farm does not render a job, as JSON: `{"code": "…", …}`.
 //!
-//! Invariant: the code alone decides the class of the failure ([`FailureClass`]) and with it the
-//! public status and whether the attempt counts. The edge writes every message that a caller reads,
-//! and no message names an address.
+//! Invariant: the code alone decides the class of the failure ([`FailureClass`]), and with it the public
+//! status and whether the attempt counts. The edge writes every client-visible message itself, and no
+//! message contains an address.
 
 use serde::{Deserialize, Serialize};
+use strum::IntoStaticStr;
 
 use crate::failure::FailureClass;
 
-/// A farm's refusal. `Display` is the public message.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+/// The reason why a job was not rendered. `Display` is the public message.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, IntoStaticStr, thiserror::Error)]
 #[serde(tag = "code", rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 pub enum Refusal {
-    /// The edge and the farm do not share a token: a mistake of the operator.
+    /// The tokens of the edge and the farm differ: a configuration error of the operator.
     #[error("The renderer is not available")]
     Unauthorized,
-    /// The job does not parse: edge and farm are of different versions.
+    /// The job cannot be parsed: edge and farm have different versions.
     #[error("The renderer is not available")]
     InvalidJob,
-    /// Every slot and every queue place is taken.
+    /// All slots and queue positions are taken.
     #[error("The renderer is busy, try again shortly")]
     QueueFull {
-        /// When a place is likely, in seconds.
+        /// Seconds until a queue position is likely to be free.
         retry_after: u32,
     },
-    /// The deadline passed, or would have, before a slot was free.
+    /// No slot becomes free before the deadline.
     #[error("The renderer is busy, try again shortly")]
     NoSlotInTime {
-        /// When a slot is likely, in seconds.
+        /// Seconds until a slot is likely to be free.
         retry_after: u32,
     },
     /// The farm is shutting down.
@@ -36,91 +38,91 @@ pub enum Refusal {
     /// No browser could be started.
     #[error("The renderer is not available")]
     NoBrowser,
-    /// No name server answered.
+    /// No name server replied.
     #[error("The name server did not answer, try again shortly")]
     NameServerFailed,
-    /// The host name of the page has no address.
+    /// The host name of the URL does not exist or has no address.
     #[error("The name \"{host}\" could not be resolved")]
     NameNotFound {
-        /// The URL's host.
+        /// Host of the URL.
         host: String,
     },
-    /// The host name of the page leads to an address that is not public.
+    /// The host of the URL resolves to an address that is not public.
     #[error("The address of \"{host}\" is not public")]
     AddressNotPublic {
-        /// The URL's host.
+        /// Host of the URL.
         host: String,
     },
-    /// The port of the page is not one that pages may reach.
+    /// Pages may not connect to the port of the URL.
     #[error("The port of \"{host}\" is not allowed")]
     PortNotAllowed {
-        /// The URL's host.
+        /// Host of the URL.
         host: String,
     },
-    /// Nobody listens there.
+    /// No service listens on the host and port of the URL.
     #[error("\"{host}\" refused the connection")]
     ConnectionRefused {
-        /// The URL's host.
+        /// Host of the URL.
         host: String,
     },
-    /// The connection was made or tried, and failed.
+    /// The connection could not be established, or broke.
     #[error("The connection to \"{host}\" failed")]
     ConnectionFailed {
-        /// The URL's host.
+        /// Host of the URL.
         host: String,
     },
-    /// No trustworthy TLS connection.
+    /// The TLS handshake failed or the certificate is not trusted.
     #[error("The TLS connection to \"{host}\" failed")]
     Tls {
-        /// The URL's host.
+        /// Host of the URL.
         host: String,
     },
-    /// Redirected too often.
+    /// The URL redirects more often than the browser follows.
     #[error("\"{host}\" redirected too many times")]
     TooManyRedirects {
-        /// The URL's host.
+        /// Host of the URL.
         host: String,
     },
-    /// The URL answers with something that is not a page, such as a download.
+    /// The response is not a document that the browser shows, such as a download.
     #[error("\"{host}\" did not answer with a page")]
     NotAPage {
-        /// The URL's host.
+        /// Host of the URL.
         host: String,
     },
-    /// The picture would have more pixels than allowed, or more than its format can hold.
+    /// The image would exceed the limit of pixels, or that of its format.
     #[error(
         "The page is too large: its image would be over the limit of its format or of {} pixels",
-        crate::limits::IMAGE_PIXELS
+        crate::limits::MAX_IMAGE_PIXELS
     )]
     PageTooLarge,
-    /// The page itself broke: it ran out of memory, or killed its renderer every time.
+    /// The page exhausts the memory of its renderer or crashes it on every try.
     #[error("The page crashed while it was rendered")]
     PageCrashed,
-    /// The page used more memory than the operator allows one page.
+    /// The page exceeded the memory limit that the operator sets for one page.
     #[error("The page used more memory than a page may use")]
     PageMemoryExceeded,
     /// The page closed itself before it was captured.
     #[error("The page closed itself before it was rendered")]
     PageClosed,
-    /// The page stopped its own loading (`window.stop()`) before the milestone was reached.
+    /// The page stopped its own loading (`window.stop()`) before the `waitUntil` milestone.
     #[error("The page stopped loading before it was complete")]
     LoadStopped,
     /// The deadline passed while the job ran.
     #[error("The render did not finish in time")]
     Deadline,
-    /// The browser or the farm broke under the job.
+    /// The browser or the farm failed while the job ran.
     #[error("The renderer failed")]
     Broken,
     /// The caller disconnected, and the job was cancelled.
     #[error("The client disconnected")]
     Cancelled {
-        /// A page had begun to run.
+        /// Whether a page had begun to run.
         page_ran: bool,
     },
 }
 
 impl Refusal {
-    /// The class of the failure. The table by which every tier goes.
+    /// The class of the failure.
     #[must_use]
     pub fn class(&self) -> FailureClass {
         match self {
@@ -162,81 +164,57 @@ impl Refusal {
         self.class().is_counted()
     }
 
-    /// The code on the wire, which is also its name in counters and log lines.
+    /// The `code` in JSON, which is also the name in metrics and log lines.
     #[must_use]
     pub fn code(&self) -> &'static str {
-        match self {
-            Self::Unauthorized => "unauthorized",
-            Self::InvalidJob => "invalid_job",
-            Self::QueueFull { .. } => "queue_full",
-            Self::NoSlotInTime { .. } => "no_slot_in_time",
-            Self::Draining => "draining",
-            Self::NoBrowser => "no_browser",
-            Self::NameServerFailed => "name_server_failed",
-            Self::NameNotFound { .. } => "name_not_found",
-            Self::AddressNotPublic { .. } => "address_not_public",
-            Self::PortNotAllowed { .. } => "port_not_allowed",
-            Self::ConnectionRefused { .. } => "connection_refused",
-            Self::ConnectionFailed { .. } => "connection_failed",
-            Self::Tls { .. } => "tls",
-            Self::TooManyRedirects { .. } => "too_many_redirects",
-            Self::NotAPage { .. } => "not_a_page",
-            Self::PageTooLarge => "page_too_large",
-            Self::PageCrashed => "page_crashed",
-            Self::PageMemoryExceeded => "page_memory_exceeded",
-            Self::PageClosed => "page_closed",
-            Self::LoadStopped => "load_stopped",
-            Self::Deadline => "deadline",
-            Self::Broken => "broken",
-            Self::Cancelled { .. } => "cancelled",
-        }
+        self.into()
     }
 
-    /// The refusal of a job whose page had not begun to run: what else would be a failure of its page is
-    /// one of the renderer before it ran.
+    /// The refusal of a job whose page had not begun to run: a failure that would otherwise count against
+    /// the page becomes one of the renderer.
     #[must_use]
     pub fn before_page_ran(self) -> Self {
         match self {
-            Self::Deadline => Self::NoSlotInTime { retry_after: RETRY_AFTER },
+            Self::Deadline => Self::NoSlotInTime { retry_after: RETRY_AFTER_SECONDS },
             Self::Broken | Self::PageCrashed => Self::NoBrowser,
             refusal => refusal,
         }
     }
 
-    /// Seconds for `retry-after`, where waiting helps.
+    /// Seconds for the `retry-after` header; `None` where a retry does not help.
     #[must_use]
     pub fn retry_after(&self) -> Option<u32> {
         match self {
             Self::QueueFull { retry_after } | Self::NoSlotInTime { retry_after } => Some(*retry_after),
-            refusal if refusal.class() == FailureClass::RendererUnavailable => Some(RETRY_AFTER),
+            refusal if refusal.class() == FailureClass::RendererUnavailable => Some(RETRY_AFTER_SECONDS),
             _ => None,
         }
     }
 }
 
-/// About the time that a browser or a farm takes to start, in seconds.
-pub const RETRY_AFTER: u32 = 5;
+/// Default of `retry-after`: about the time in which a browser or a farm starts, in seconds.
+pub const RETRY_AFTER_SECONDS: u32 = 5;
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn what_broke_before_the_page_ran_is_not_counted() {
+    fn a_failure_before_the_page_ran_is_not_counted() {
         for refusal in [Refusal::Deadline, Refusal::Broken, Refusal::PageCrashed] {
             assert!(refusal.is_counted());
             assert_eq!(refusal.before_page_ran().class(), FailureClass::RendererUnavailable);
         }
-        // Where the caller's URL leads is known before.
+        // The URL of the caller is checked before a page runs, so these stay.
         let host = || "a.example".to_owned();
         for refusal in [Refusal::NameNotFound { host: host() }, Refusal::QueueFull { retry_after: 7 }] {
             assert_eq!(refusal.clone().before_page_ran(), refusal);
         }
     }
 
-    /// Code, status, counted, seconds to wait: one row for each refusal.
+    /// One row for each refusal: code, status, counted, `retry-after`.
     #[test]
-    fn each_code_has_its_row() {
+    fn each_refusal_has_the_expected_code_status_and_count() {
         let host = || "a.example".to_owned();
         let rows: [(Refusal, &str, u16, bool, Option<u32>); 24] = [
             (Refusal::Unauthorized, "unauthorized", 503, false, Some(5)),

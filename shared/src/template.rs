@@ -1,56 +1,55 @@
-//! Template substitution: `{{ name }}` escaped, `{{{ name }}}` as it is.
+//! Template substitution: the value of `{{ name }}` is HTML-escaped, that of `{{{ name }}}` is not.
 //!
-//! Invariant: one pass from left to right; a value is never looked at for placeholders again, so
-//! a value cannot bring in another. Any other use of braces is left as it stands, because CSS and
-//! scripts hold braces too.
+//! Invariant: one pass from left to right; placeholders within values are not replaced. Any other use of
+//! braces stays unchanged, because CSS and scripts contain braces.
 
 use std::{borrow::Cow, collections::BTreeSet};
 
 use crate::limits;
 
-/// Why a template could not be filled.
+/// The reason why a template cannot be filled.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum FillError {
-    /// Placeholders without a value, each once, in the order of the alphabet.
+    /// Placeholders without a value, each once, sorted.
     #[error("missing template variables: {}", .0.join(", "))]
     Missing(Vec<String>),
-    /// The filled template is over [`limits::HTML_BYTES`].
-    #[error("the filled template is over {} bytes", limits::HTML_BYTES)]
+    /// The filled template is larger than [`limits::MAX_HTML_BYTES`].
+    #[error("the filled template is over {} bytes", limits::MAX_HTML_BYTES)]
     TooLarge,
 }
 
-/// A stored template that is not what [`pack`] makes.
+/// A stored template that [`unpack`] cannot decompress.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the stored template is damaged")]
-pub struct Damaged;
+pub struct DamagedTemplate;
 
-/// Markup in the form it is stored in: raw deflate (RFC 1951). A libSQL server's rows hold 5 MB by
-/// default, less than the markup of a template may be, and most of a claim's time on a distant
-/// database is the markup's way.
+/// Compresses markup for the database with raw deflate (RFC 1951). A row of a libSQL server holds 5 MB by
+/// default, which is less than the maximum of a template, and with a remote database the transfer of the
+/// markup takes most of the time of a claim.
 #[must_use]
 pub fn pack(html: &str) -> Vec<u8> {
-    miniz_oxide::deflate::compress_to_vec(html.as_bytes(), PACKING_LEVEL)
+    miniz_oxide::deflate::compress_to_vec(html.as_bytes(), COMPRESSION_LEVEL)
 }
 
-/// zlib's own default: higher levels take twice the time for a hundredth of the size.
-const PACKING_LEVEL: u8 = 6;
+/// The default of zlib. Higher levels take twice the time and save 1 % of the size.
+const COMPRESSION_LEVEL: u8 = 6;
 
-/// Markup out of the form it is stored in.
+/// Decompresses the output of [`pack`].
 ///
 /// # Errors
-/// [`Damaged`], also when it would be over [`limits::HTML_BYTES`].
-pub fn unpack(packed: &[u8]) -> Result<String, Damaged> {
-    let html = miniz_oxide::inflate::decompress_to_vec_with_limit(packed, limits::HTML_BYTES);
-    String::from_utf8(html.map_err(|_| Damaged)?).map_err(|_| Damaged)
+/// [`DamagedTemplate`], also when the markup is larger than [`limits::MAX_HTML_BYTES`].
+pub fn unpack(packed: &[u8]) -> Result<String, DamagedTemplate> {
+    let html = miniz_oxide::inflate::decompress_to_vec_with_limit(packed, limits::MAX_HTML_BYTES);
+    String::from_utf8(html.map_err(|_| DamagedTemplate)?).map_err(|_| DamagedTemplate)
 }
 
-/// A stretch of a template.
+/// A placeholder, or the text between two of them.
 enum Piece<'t> {
     Text(&'t str),
     Placeholder { name: &'t str, escape: bool },
 }
 
-/// The names a template uses, each once, in the order of the alphabet.
+/// The names of the placeholders of a template, each once, sorted.
 #[must_use]
 pub fn placeholders(template: &str) -> Vec<String> {
     let names: BTreeSet<&str> = pieces(template)
@@ -62,12 +61,11 @@ pub fn placeholders(template: &str) -> Vec<String> {
     names.into_iter().map(str::to_owned).collect()
 }
 
-/// Fills a template; `value_of` gives the value of a name. A value no placeholder asks for is
-/// never looked up.
+/// Replaces the placeholders of a template; `value_of` returns the value of a name.
 ///
 /// # Errors
-/// [`FillError::Missing`] names every placeholder without a value; [`FillError::TooLarge`] when
-/// the result passes the limit, noticed before it is held in memory.
+/// [`FillError::Missing`] lists every placeholder without a value. [`FillError::TooLarge`] is returned
+/// before the text that exceeds the limit is allocated.
 pub fn fill<'v>(template: &str, value_of: impl Fn(&str) -> Option<&'v str>) -> Result<String, FillError> {
     let missing: Vec<String> =
         placeholders(template).into_iter().filter(|name| value_of(name).is_none()).collect();
@@ -83,7 +81,7 @@ pub fn fill<'v>(template: &str, value_of: impl Fn(&str) -> Option<&'v str>) -> R
                 if escape { escape_html(value) } else { Cow::Borrowed(value) }
             }
         };
-        if filled.len() + text.len() > limits::HTML_BYTES {
+        if filled.len() + text.len() > limits::MAX_HTML_BYTES {
             return Err(FillError::TooLarge);
         }
         filled.push_str(&text);
@@ -129,15 +127,15 @@ fn pieces(template: &str) -> impl Iterator<Item = Piece<'_>> {
                 rest = &rest[length..];
                 return Some(piece);
             }
-            // `{{{{ name }}` holds a placeholder further right: go on one brace later.
+            // `{{{{ name }}` contains a placeholder one or two braces further right.
             search_from = start + 1;
         }
         Some(Piece::Text(std::mem::take(&mut rest)))
     })
 }
 
-/// Reads a placeholder that starts exactly here, and its length in bytes. Three braces on both
-/// sides win over two; `{{{ name }}` is a literal `{` before an escaped placeholder.
+/// Reads a placeholder at the start of `text`, with its length in bytes. Three braces on both sides have
+/// precedence over two; `{{{ name }}` is a literal `{` before an escaped placeholder.
 fn placeholder_at(text: &str) -> Option<(Piece<'_>, usize)> {
     for (open, close, escape) in [("{{{", "}}}", false), ("{{", "}}", true)] {
         let Some(inside) = text.strip_prefix(open) else { continue };
@@ -146,9 +144,9 @@ fn placeholder_at(text: &str) -> Option<(Piece<'_>, usize)> {
             .find(|c: char| !(c.is_ascii_alphanumeric() || "_-.".contains(c)))
             .unwrap_or(trimmed.len());
         let (name, after) = trimmed.split_at(name_length);
-        let starts_well = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
+        let is_name = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
         let after = after.trim_start_matches(is_space);
-        if starts_well && after.starts_with(close) {
+        if is_name && after.starts_with(close) {
             let length = text.len() - after.len() + close.len();
             return Some((Piece::Placeholder { name, escape }, length));
         }
@@ -176,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn placeholders_are_replaced_and_nothing_else_is() {
+    fn only_placeholders_are_replaced() {
         let table = [
             ("plain", "plain"),
             ("{{ a }}", "&lt;A&amp;&#39;&quot;&gt;"),
@@ -212,27 +210,27 @@ mod tests {
     }
 
     #[test]
-    fn what_is_packed_unpacks_and_fits_a_row() {
-        // Seven random bits a byte: the least compressible markup there can be.
+    fn packed_markup_unpacks_and_fits_a_row() {
+        // Seven random bits per byte compress worst.
         let mut state = 1_u64;
         let noise: String = std::iter::repeat_with(|| {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
             char::from(u8::try_from(state >> 57).unwrap())
         })
-        .take(limits::HTML_BYTES)
+        .take(limits::MAX_HTML_BYTES)
         .collect();
         let packed = pack(&noise);
         assert!(packed.len() < 4_900_000, "{}", packed.len());
         assert_eq!(unpack(&packed).unwrap(), noise);
         assert_eq!(unpack(&pack("é")).unwrap(), "é");
-        assert_eq!(unpack(b"not deflate"), Err(Damaged));
-        assert_eq!(unpack(&pack(&" ".repeat(limits::HTML_BYTES + 1))), Err(Damaged));
+        assert_eq!(unpack(b"not deflate"), Err(DamagedTemplate));
+        assert_eq!(unpack(&pack(&" ".repeat(limits::MAX_HTML_BYTES + 1))), Err(DamagedTemplate));
     }
 
     #[test]
     fn a_filled_template_over_the_limit_is_refused_at_the_limit() {
-        let value = "x".repeat(limits::HTML_BYTES);
-        assert_eq!(fill("{{v}}", |_| Some(&value)).unwrap().len(), limits::HTML_BYTES);
+        let value = "x".repeat(limits::MAX_HTML_BYTES);
+        assert_eq!(fill("{{v}}", |_| Some(&value)).unwrap().len(), limits::MAX_HTML_BYTES);
         assert_eq!(fill("{{v}}.", |_| Some(&value)), Err(FillError::TooLarge));
     }
 }

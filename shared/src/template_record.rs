@@ -28,7 +28,7 @@ pub struct TemplateRecord {
 
 /// Markup that cannot be a template.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("a template is not empty and has at most {} bytes", limits::HTML_BYTES)]
+#[error("a template is not empty and has at most {} bytes", limits::MAX_HTML_BYTES)]
 pub struct BadMarkup;
 
 impl TemplateRecord {
@@ -37,7 +37,7 @@ impl TemplateRecord {
     /// # Errors
     /// [`BadMarkup`]
     pub fn new(name: Name, html: &str) -> Result<Self, BadMarkup> {
-        if html.is_empty() || html.len() > limits::HTML_BYTES {
+        if html.is_empty() || html.len() > limits::MAX_HTML_BYTES {
             return Err(BadMarkup);
         }
         let placeholders = serde_json::Value::from(template::placeholders(html)).to_string();
@@ -55,7 +55,7 @@ mod tests {
         let saved = TemplateRecord::new(name.clone(), "{{ b }}{{ a }}").unwrap();
         assert_eq!(saved.placeholders, r#"["a","b"]"#);
         assert_eq!(template::unpack(&saved.packed_html).unwrap(), "{{ b }}{{ a }}");
-        for bad in [String::new(), "x".repeat(limits::HTML_BYTES + 1)] {
+        for bad in [String::new(), "x".repeat(limits::MAX_HTML_BYTES + 1)] {
             assert_eq!(TemplateRecord::new(name.clone(), &bad), Err(BadMarkup));
         }
     }

@@ -1,18 +1,16 @@
-//! Secrets in links and cookies: invites and sessions.
+//! Secrets in invite links and session cookies.
 //!
-//! Invariant: the secret leaves a [`Token`] only through [`Token::expose`]; what is stored is its
-//! hash, so that whoever reads the database cannot come in with what stands there.
+//! Invariant: the database stores only [`Token::hash`], so that its content does not let anyone sign in.
 
-use std::fmt;
+use crate::secret::{base62, secret, sha256_hex};
 
-use crate::key::{base62, sha256_hex};
-
-/// Random bytes a token is made of.
+/// Number of random bytes that a token is made from, and its length in characters.
 pub const RANDOM_BYTES: usize = 40;
 
-/// A secret of 40 base62 characters (238 bits).
-#[derive(Clone, PartialEq, Eq)]
-pub struct Token(String);
+secret!(
+    /// A secret of 40 base62 characters (238 bits).
+    Token
+);
 
 impl Token {
     /// Makes a token from the bytes of a cryptographic random generator.
@@ -21,36 +19,18 @@ impl Token {
         Self(base62(&random))
     }
 
-    /// Reads a token; `None` if it does not have the shape of one.
+    /// Reads a token; `None` if its length or alphabet is wrong.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
-        let good = text.len() == RANDOM_BYTES && text.bytes().all(|byte| byte.is_ascii_alphanumeric());
-        good.then(|| Self(text.to_owned()))
+        let is_valid = text.len() == RANDOM_BYTES && text.bytes().all(|byte| byte.is_ascii_alphanumeric());
+        is_valid.then(|| Self(text.to_owned()))
     }
 
-    /// The secret itself.
-    #[must_use]
-    pub fn expose(&self) -> &str {
-        &self.0
-    }
-
-    /// What is stored and looked up: SHA-256 in lower-case hex.
-    #[must_use]
-    pub fn hash(&self) -> String {
-        sha256_hex(self.0.as_bytes())
-    }
-
-    /// Another secret that follows from this one and from which this one does not follow: what
-    /// a form carries to show that it comes from the holder of the cookie.
+    /// A second secret that is computed from this one and does not reveal it, such as the token by
+    /// which a form proves that it belongs to the session of the cookie.
     #[must_use]
     pub fn derived(&self, purpose: &str) -> String {
         sha256_hex(format!("{purpose}:{}", self.0).as_bytes())
-    }
-}
-
-impl fmt::Debug for Token {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Token(…)")
     }
 }
 
@@ -59,7 +39,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_token_is_read_back_and_shows_nothing_of_itself() {
+    fn a_token_is_parsed_and_its_debug_hides_it() {
         let token = Token::from_random(std::array::from_fn(|i| u8::try_from(i * 5).unwrap()));
         assert_eq!(Token::parse(token.expose()), Some(token.clone()));
         assert_ne!(token.derived("form"), token.hash());

@@ -1,8 +1,8 @@
-//! What a `url` may be, as far as its text tells.
+//! The rules for `url` that can be checked without resolving its host.
 //!
-//! Invariant: a URL that passes is absolute, http or https, without credentials, and its host is
-//! neither a literal address nor a name that can only be local. Left to others: the address a
-//! name resolves to (farm).
+//! Invariant: a URL that passes is absolute, http or https, without credentials, and its host is neither a
+//! literal address that is not public nor a local name. These checks give early errors; they are not a
+//! security boundary, because a public name can resolve to any address.
 
 use std::net::IpAddr;
 
@@ -10,66 +10,66 @@ use url::{Host, Url};
 
 use crate::{address, limits};
 
-/// Why a URL is refused. `Display` completes the sentence `"url" …`.
+/// The rule that a URL breaks. `Display` completes the sentence `"url" …`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum UrlProblem {
-    /// Empty, or not a URL on its own.
+pub enum InvalidUrl {
+    /// Empty, relative, or not a URL.
     #[error("must be an absolute http or https URL")]
     NotAbsolute,
-    /// Another scheme.
+    /// The scheme is neither http nor https.
     #[error("must use http or https")]
     Scheme,
-    /// Over [`limits::URL_CHARS`].
-    #[error("must be at most {} characters", limits::URL_CHARS)]
+    /// Longer than [`limits::MAX_URL_CHARS`].
+    #[error("must be at most {} characters", limits::MAX_URL_CHARS)]
     TooLong,
-    /// `user:password@`.
+    /// The URL has a part `user:password@`.
     #[error("must not contain a user name or password")]
     Credentials,
-    /// White space or a control character, which a parser would silently drop.
+    /// White space or a control character, which URL parsers remove silently.
     #[error("must not contain white space or control characters")]
     Character,
-    /// A literal address or local name that a render may not reach.
+    /// The host is a literal address that is not public, or a local name.
     #[error("must be reachable from the public internet")]
     NotPublic,
 }
 
-/// Names, and everything below them, that never lead to the public internet: RFC 6761, RFC 6762,
-/// RFC 8375, ICANN's `internal`, and what resolvers and hosts files commonly give this machine.
+/// Domains that are never on the public internet: RFC 6761, RFC 6762, RFC 8375, ICANN's `internal`, and
+/// `localdomain`, a common name of the local machine in hosts files.
 const LOCAL_NAMES: &[&str] = &["localhost", "local", "internal", "localdomain", "home.arpa"];
 
 /// Parses and checks a URL.
 ///
 /// # Errors
-/// The first rule it breaks, as a [`UrlProblem`].
-pub fn parse(text: &str) -> Result<Url, UrlProblem> {
-    if text.chars().count() > limits::URL_CHARS {
-        return Err(UrlProblem::TooLong);
+/// The first rule that the URL breaks.
+pub fn parse(text: &str) -> Result<Url, InvalidUrl> {
+    if text.chars().count() > limits::MAX_URL_CHARS {
+        return Err(InvalidUrl::TooLong);
     }
     if text.chars().any(|c| c.is_control() || c.is_whitespace()) {
-        return Err(UrlProblem::Character);
+        return Err(InvalidUrl::Character);
     }
-    let url = Url::parse(text).map_err(|_| UrlProblem::NotAbsolute)?;
+    let url = Url::parse(text).map_err(|_| InvalidUrl::NotAbsolute)?;
     if !matches!(url.scheme(), "http" | "https") {
-        return Err(UrlProblem::Scheme);
+        return Err(InvalidUrl::Scheme);
     }
-    // `http:example.com` and `http:\\example.com` parse too; they are spellings nobody means.
+    // `http:example.com` and `http:\\example.com` are accepted by the parser, but are spelling mistakes.
     let after_scheme = &text[url.scheme().len()..];
     if !after_scheme.starts_with("://") {
-        return Err(UrlProblem::NotAbsolute);
+        return Err(InvalidUrl::NotAbsolute);
     }
     if !url.username().is_empty() || url.password().is_some() || authority(after_scheme).contains('@') {
-        return Err(UrlProblem::Credentials);
+        return Err(InvalidUrl::Credentials);
     }
-    let public = match url.host() {
+    let is_public = match url.host() {
         Some(Host::Ipv4(address)) => address::classify(IpAddr::V4(address)).is_public(),
         Some(Host::Ipv6(address)) => address::classify(IpAddr::V6(address)).is_public(),
         Some(Host::Domain(name)) => !is_local_name(name),
-        None => return Err(UrlProblem::NotAbsolute),
+        None => return Err(InvalidUrl::NotAbsolute),
     };
-    if public { Ok(url) } else { Err(UrlProblem::NotPublic) }
+    if is_public { Ok(url) } else { Err(InvalidUrl::NotPublic) }
 }
 
-/// Whether a host name can only mean this machine or network.
+/// Whether a host name is, or is below, a domain of the local machine or network.
 #[must_use]
 pub fn is_local_name(name: &str) -> bool {
     let name = name.trim_end_matches('.').to_ascii_lowercase();
@@ -88,10 +88,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn urls_are_accepted_or_refused_for_one_reason() {
-        use UrlProblem::{Character, Credentials, NotAbsolute, NotPublic, Scheme, TooLong};
+    fn urls_are_accepted_or_refused_with_a_reason() {
+        use InvalidUrl::{Character, Credentials, NotAbsolute, NotPublic, Scheme, TooLong};
         let long = format!("https://example.com/{}", "a".repeat(2_029));
-        let table: &[(&str, Result<(), UrlProblem>)] = &[
+        let table: &[(&str, Result<(), InvalidUrl>)] = &[
             ("https://example.com", Ok(())),
             ("HTTP://EXAMPLE.com:8080/a?b#c", Ok(())),
             ("https://münchen.example/", Ok(())),

@@ -67,14 +67,13 @@ fn schema_of(endpoint: &str) -> Result<String> {
 
 async fn limits_and_names(_: Stage) -> Result<()> {
     let document = document()?;
-    let papers: Vec<&str> = PaperSize::ALL.iter().map(|(name, _)| *name).collect();
-    let (side, factor) = (limits::VIEWPORT_SIDE, limits::DEVICE_SCALE_FACTOR);
-    let (scale, wait) = (limits::PDF_SCALE, limits::WAIT_FOR_TIMEOUT_MS);
+    let (side, factor) = (limits::VIEWPORT_SIDE_RANGE, limits::DEVICE_SCALE_FACTOR_RANGE);
+    let (scale, wait) = (limits::PDF_SCALE_RANGE, limits::WAIT_FOR_TIMEOUT_MS_RANGE);
     let table = [
-        ("Html/maxLength", json!(limits::HTML_BYTES)),
-        ("PublicUrl/maxLength", json!(limits::URL_CHARS)),
-        ("Variables/maxProperties", json!(limits::VARIABLES)),
-        ("FileName/maxLength", json!(limits::FILE_NAME_CHARS)),
+        ("Html/maxLength", json!(limits::MAX_HTML_BYTES)),
+        ("PublicUrl/maxLength", json!(limits::MAX_URL_CHARS)),
+        ("Variables/maxProperties", json!(limits::MAX_VARIABLES)),
+        ("FileName/maxLength", json!(limits::MAX_FILE_NAME_CHARS)),
         ("Width/minimum", json!(side.start())),
         ("Width/maximum", json!(side.end())),
         ("Width/default", json!(limits::DEFAULT_WIDTH)),
@@ -89,7 +88,7 @@ async fn limits_and_names(_: Stage) -> Result<()> {
         ("WaitForTimeout/maximum", json!(wait.end())),
         ("Format/enum", json!(OutputFormat::NAMES)),
         ("WaitUntil/enum", json!(WaitUntil::NAMES)),
-        ("PdfFormat/anyOf/0/enum", json!(papers)),
+        ("PdfFormat/anyOf/0/enum", json!(PaperSize::NAMES)),
     ];
     for (pointer, expected) in table {
         let found = document.pointer(&format!("/components/schemas/{pointer}"));
@@ -104,15 +103,15 @@ async fn limits_and_names(_: Stage) -> Result<()> {
     }
     // Numbers in prose go stale as easily.
     let prose = document.to_string();
-    for number in [limits::HTML_BYTES as u64, limits::BODY_BYTES as u64, limits::IMAGE_PIXELS] {
+    for number in [limits::MAX_HTML_BYTES as u64, limits::MAX_BODY_BYTES as u64, limits::MAX_IMAGE_PIXELS] {
         ensure!(prose.contains(&with_commas(number)), "{} is not in the document", with_commas(number));
     }
-    ensure!(prose.contains(&format!("{} seconds", limits::DEADLINE_MS / 1_000)), "the deadline");
+    ensure!(prose.contains(&format!("{} seconds", limits::RENDER_TIMEOUT_MS / 1_000)), "the deadline");
     ensure!(
-        prose.contains(&format!("1 to {} letters", wire::REQUEST_ID_CHARS)),
+        prose.contains(&format!("1 to {} letters", wire::MAX_REQUEST_ID_CHARS)),
         "the length of a request id"
     );
-    ensure!(prose.contains(&format!("1 to {} of", limits::FILE_STEM_CHARS)), "the length of a file name");
+    ensure!(prose.contains(&format!("1 to {} of", limits::MAX_FILE_STEM_CHARS)), "the length of a file name");
     Ok(())
 }
 

@@ -25,7 +25,8 @@ pub(crate) fn cases() -> Vec<Case> {
         Case::any_server("pdf/scripts_run_first", scripts_run_first),
         Case::any_server("pdf/wait_for_timeout", wait_for_timeout),
     ];
-    for &(name, paper) in PaperSize::ALL {
+    for &name in PaperSize::NAMES {
+        let paper = PaperSize::parse(name).expect("a listed name");
         cases
             .push(Case::any_server(format!("pdf/paper/{name}"), move |stage| paper_size(stage, name, paper)));
     }

@@ -148,7 +148,7 @@ async fn filled_to_the_limit(stage: Stage) -> Result<()> {
     let render = async |value: String| {
         target.render_template(&json!({ "templateId": id, "variables": { "v": value } })).send().await
     };
-    let half = limits::HTML_BYTES / 2;
+    let half = limits::MAX_HTML_BYTES / 2;
     render("a".repeat(half)).await?.file("image/png")?;
     let message = "The filled template must be at most 5242880 bytes of UTF-8";
     render("a".repeat(half + 1)).await?.error(400, message)?;
@@ -166,12 +166,12 @@ async fn largest(stage: Stage) -> Result<()> {
     characters.extend(['é', '€']);
     let mut html = String::from("{{ a }}");
     let mut random: u32 = 1;
-    while html.len() + 'é'.len_utf8() < limits::HTML_BYTES {
+    while html.len() + 'é'.len_utf8() < limits::MAX_HTML_BYTES {
         // Numerical Recipes' generator; its upper bits are good enough for noise.
         random = random.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
         html.push(characters[(random >> 26) as usize]);
     }
-    html.extend(std::iter::repeat_n('x', limits::HTML_BYTES - html.len()));
+    html.extend(std::iter::repeat_n('x', limits::MAX_HTML_BYTES - html.len()));
     let expected = html.replace("{{ a }}", "1");
     filled(&stage, &html, json!({ "a": 1 }), &expected).await
 }

@@ -83,6 +83,6 @@ async fn deadline(stage: Stage) -> Result<()> {
     let stand_in = stage.stand_in().await?;
     let (_, headers) = received(&stand_in, |call| call).await?;
     let left: u64 = one(&headers, wire::DEADLINE_MS)?.parse()?;
-    ensure!((1..=platen_shared::limits::DEADLINE_MS).contains(&left), "{left} ms left");
+    ensure!((1..=platen_shared::limits::RENDER_TIMEOUT_MS).contains(&left), "{left} ms left");
     Ok(())
 }

@@ -138,7 +138,7 @@ pub(crate) fn all(site: &Site) -> Result<Vec<Page>> {
         Page {
             name: "huge-png",
             title: "5 MB of HTML, PNG",
-            source: Source::Html(repeat::up_to(&read("report.html")?, limits::HTML_BYTES)?),
+            source: Source::Html(repeat::up_to(&read("report.html")?, limits::MAX_HTML_BYTES)?),
             probes: vec![(8, 8, [0x3b, 0x2a, 0x63])],
             ..invoice.clone()
         },

@@ -68,7 +68,7 @@ pub(super) enum EdgeDatabaseError {
     #[error(transparent)]
     Database(#[from] DatabaseError),
     #[error(transparent)]
-    Template(#[from] template::Damaged),
+    Template(#[from] template::DamagedTemplate),
 }
 
 /// A recorded attempt.
@@ -87,7 +87,7 @@ pub(super) struct Template {
 
 impl Template {
     /// Its markup.
-    pub(super) fn html(&self) -> Result<String, template::Damaged> {
+    pub(super) fn html(&self) -> Result<String, template::DamagedTemplate> {
         template::unpack(&self.packed)
     }
 }

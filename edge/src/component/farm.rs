@@ -1,13 +1,10 @@
-//! One job to the farm, and its answer as a stream that nobody here reads.
+//! Sends one job to the farm, and gives its response as a stream that the edge does not read.
 //!
-//! Invariant: an error says whether the browser may have run, because that decides whether the
-//! attempt counts. The deadline holds whatever the farm does; dropping the request on the way out
-//! tells the farm that nobody waits any more.
+//! Invariant: every error says whether a page may have run, because that decides whether the attempt
+//! counts. The deadline holds even if the farm does not reply; dropping the request then closes it, by
+//! which the farm notices.
 
-use std::{
-    fmt::Write as _,
-    time::{Duration, Instant},
-};
+use std::time::{Duration, Instant};
 
 use futures::future::{Either, select};
 use platen_shared::{job::RenderJob, refusal::Refusal, wire};
@@ -19,118 +16,77 @@ use spin_sdk::{
                 ErrorCode, Fields, HeaderError, Method, Request, RequestOptions, Response, Scheme, Trailers,
             },
         },
-        random::random::get_random_bytes,
         wit_future, wit_stream,
     },
     wit_bindgen::{self, FutureReader, StreamReader, StreamResult},
 };
 
-use super::{ApiError, Failure, Record, Settings};
+use super::{
+    context::RequestContext,
+    failure::Failure,
+    settings::{FarmAddress, Settings},
+};
+use crate::{api_error::ApiError, trace::Trace};
 
-/// How much longer than the farm's own deadline its answer is waited for: the farm's word on a
-/// deadline says more than ours.
-const GRACE: Duration = Duration::from_millis(500);
-/// Longest `tracestate` handed on; the specification asks for at least this much.
-const TRACESTATE_BYTES: usize = 512;
-/// Most that is read of a refusal.
-const REFUSAL_BYTES: usize = 64 * 1024;
+/// Additional time for the response of the farm, whose refusal of a late job is more specific than a
+/// timeout of the edge.
+const GRACE_PERIOD: Duration = Duration::from_millis(500);
+/// Maximum number of bytes that are read of a refusal.
+const MAX_REFUSAL_BYTES: usize = 64 * 1024;
 
-/// A file on its way.
+type TrailersReader = FutureReader<Result<Option<Trailers>, ErrorCode>>;
+
+/// The body of a successful response.
 pub(super) struct FileBody {
     pub(super) length: Option<Vec<u8>>,
     pub(super) bytes: StreamReader<u8>,
-    pub(super) trailers: FutureReader<Result<Option<Trailers>, ErrorCode>>,
+    pub(super) trailers: TrailersReader,
 }
 
 impl FileBody {
-    /// The length in bytes, where the farm told it.
+    /// The length in bytes, if the farm declares it.
     pub(super) fn declared_length(&self) -> Option<i64> {
         std::str::from_utf8(self.length.as_deref()?).ok()?.parse().ok()
     }
 }
 
-/// What ties the log lines of all tiers together, and names the job.
-pub(super) struct Trace {
-    pub(super) request_id: String,
-    /// By which the job can be cancelled; not a caller's to choose.
-    job_id: String,
-    parent: Vec<u8>,
-    state: Option<Vec<u8>>,
-}
-
-impl Trace {
-    /// Takes over a caller's request id and W3C trace context where they are well formed, and
-    /// makes them where they are not.
-    pub(super) fn of(headers: &Fields) -> Self {
-        let random = hex(&get_random_bytes(40));
-        let given =
-            headers.get(wire::REQUEST_ID).into_iter().next().and_then(|id| String::from_utf8(id).ok());
-        let request_id =
-            given.filter(|id| wire::is_request_id(id)).unwrap_or_else(|| random[..32].to_owned());
-        let parent =
-            headers.get(wire::TRACEPARENT).into_iter().next().filter(|parent| is_traceparent(parent));
-        let (parent, state) = if let Some(parent) = parent {
-            let state = headers.get(wire::TRACESTATE).into_iter().next();
-            (parent, state.filter(|state| state.len() <= TRACESTATE_BYTES))
-        } else {
-            (format!("00-{}-{}-01", &random[..32], &random[32..48]).into_bytes(), None)
-        };
-        Self { request_id, job_id: random[48..].to_owned(), parent, state }
-    }
-}
-
-fn is_traceparent(value: &[u8]) -> bool {
-    let shape = |(index, byte): (usize, &u8)| match index {
-        2 | 35 | 52 => *byte == b'-',
-        _ => byte.is_ascii_digit() || (b'a'..=b'f').contains(byte),
-    };
-    value.len() == 55 && value.iter().enumerate().all(shape) && &value[..2] != b"ff"
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut hex, byte| {
-        let _ = write!(hex, "{byte:02x}");
-        hex
-    })
-}
-
-/// Sends a job and waits for the head of the answer.
+/// Sends a job and waits for the head of the response.
 pub(super) async fn render(
     settings: &Settings,
     job: &RenderJob,
-    left: Duration,
-    trace: &Trace,
-    record: &mut Record,
+    deadline: Instant,
+    context: &mut RequestContext,
 ) -> Result<FileBody, Failure> {
+    let remaining = deadline.saturating_duration_since(Instant::now());
     let body = serde_json::to_vec(job).map_err(Failure::internal)?;
-    let request = request(settings, body.len(), left, trace).map_err(Failure::internal)?;
+    let headers = headers(settings, body.len(), remaining, &context.trace).map_err(Failure::internal)?;
     let started = Instant::now();
     let (mut writer, reader) = wit_stream::new();
     let (trailers_writer, trailers) = wit_future::new(|| Ok(None));
     drop(trailers_writer);
-    let (request, _sent) = request.into_request(reader, trailers, left);
+    let (request, _sent) = request(&settings.farm, headers, reader, trailers, remaining);
     wit_bindgen::spawn(async move {
         writer.write_all(body).await;
     });
-    let answered = {
+    let result = {
         let send = std::pin::pin!(client::send(request));
-        let timeout = std::pin::pin!(spin_sdk::time::sleep(left + GRACE));
+        let timeout = std::pin::pin!(spin_sdk::time::sleep(remaining + GRACE_PERIOD));
         match select(send, timeout).await {
-            Either::Left((answered, _)) => answered,
+            Either::Left((result, _)) => result,
             Either::Right(_) => return Err(ApiError::from(Refusal::Deadline).into()),
         }
     };
-    record.farm(started.elapsed());
-    let response = answered.map_err(|code| unreached(&code))?;
+    context.log.farm_elapsed = Some(started.elapsed());
+    let response = result.map_err(|code| no_response(&code))?;
     if response.get_status_code() != 200 {
         return Err(refused(response).await);
     }
     let headers = response.get_headers();
-    // A proxy in front of a farm may say 200 with a page of its own.
+    // A proxy between edge and farm may respond with 200 and an HTML page.
     let content_type = headers.get("content-type").into_iter().next().unwrap_or_default();
     if content_type != job.output.format().content_type().as_bytes() {
         let cause = format!("farm answered 200 with {:?}", String::from_utf8_lossy(&content_type));
-        return Err(Failure { error: Refusal::Broken.into(), cause: Some(cause) });
+        return Err(Failure::new(Refusal::Broken, cause));
     }
     let length = headers.get("content-length").into_iter().next();
     let (_done, done_reader) = wit_future::new(|| Ok(()));
@@ -138,64 +94,59 @@ pub(super) async fn render(
     Ok(FileBody { length, bytes, trailers })
 }
 
-/// A header of ours that the platform does not allow.
+/// A header that the platform rejects.
 #[derive(Debug, thiserror::Error)]
-#[error("the request to the farm cannot be built: {0:?}")]
-struct BadHeader(HeaderError);
+#[error("cannot build the request to the farm: {0:?}")]
+struct RejectedHeader(HeaderError);
 
-struct Head {
-    headers: Fields,
-    https: bool,
-    authority: String,
-    path: String,
-}
-
-fn request(settings: &Settings, length: usize, left: Duration, trace: &Trace) -> Result<Head, BadHeader> {
+fn headers(
+    settings: &Settings,
+    length: usize,
+    remaining: Duration,
+    trace: &Trace,
+) -> Result<Fields, RejectedHeader> {
     let mut entries = vec![
         ("authorization".to_owned(), format!("Bearer {}", settings.farm_token).into_bytes()),
         ("content-type".to_owned(), b"application/json".to_vec()),
         ("content-length".to_owned(), length.to_string().into_bytes()),
         (wire::REQUEST_ID.to_owned(), trace.request_id.clone().into_bytes()),
         (wire::JOB_ID.to_owned(), trace.job_id.clone().into_bytes()),
-        (wire::DEADLINE_MS.to_owned(), left.as_millis().to_string().into_bytes()),
-        (wire::TRACEPARENT.to_owned(), trace.parent.clone()),
+        (wire::DEADLINE_MS.to_owned(), remaining.as_millis().to_string().into_bytes()),
+        (wire::TRACEPARENT.to_owned(), trace.traceparent.clone()),
     ];
-    entries.extend(trace.state.clone().map(|state| (wire::TRACESTATE.to_owned(), state)));
-    let headers = Fields::from_list(&entries).map_err(BadHeader)?;
-    let farm = &settings.farm;
-    Ok(Head { headers, https: farm.https, authority: farm.authority.clone(), path: farm.path.clone() })
+    entries.extend(trace.tracestate.clone().map(|state| (wire::TRACESTATE.to_owned(), state)));
+    Fields::from_list(&entries).map_err(RejectedHeader)
 }
 
-impl Head {
-    fn into_request(
-        self,
-        body: StreamReader<u8>,
-        trailers: FutureReader<Result<Option<Trailers>, ErrorCode>>,
-        left: Duration,
-    ) -> (Request, FutureReader<Result<(), ErrorCode>>) {
-        // Nobody here reads the file, so the platform watches that it does not stall for good; one
-        // that cannot has a limit of its own.
-        let options = RequestOptions::new();
-        let _ = options.set_between_bytes_timeout(u64::try_from(left.as_nanos()).ok());
-        let (request, transmitted) = Request::new(self.headers, Some(body), trailers, Some(options));
-        let scheme = if self.https { Scheme::Https } else { Scheme::Http };
-        let set = request
-            .set_method(&Method::Post)
-            .and_then(|()| request.set_scheme(Some(&scheme)))
-            .and_then(|()| request.set_authority(Some(&self.authority)))
-            .and_then(|()| request.set_path_with_query(Some(&self.path)));
-        debug_assert!(set.is_ok(), "the parts of farm_url were checked when it was parsed");
-        (request, transmitted)
-    }
+fn request(
+    farm: &FarmAddress,
+    headers: Fields,
+    body: StreamReader<u8>,
+    trailers: TrailersReader,
+    remaining: Duration,
+) -> (Request, FutureReader<Result<(), ErrorCode>>) {
+    // The edge does not read the file, so the platform has to detect a stalled transfer. A platform that
+    // does not support this option applies its own limit.
+    let options = RequestOptions::new();
+    let _ = options.set_between_bytes_timeout(u64::try_from(remaining.as_nanos()).ok());
+    let (request, transmitted) = Request::new(headers, Some(body), trailers, Some(options));
+    let scheme = if farm.https { Scheme::Https } else { Scheme::Http };
+    let set = request
+        .set_method(&Method::Post)
+        .and_then(|()| request.set_scheme(Some(&scheme)))
+        .and_then(|()| request.set_authority(Some(&farm.authority)))
+        .and_then(|()| request.set_path_with_query(Some(&farm.path)));
+    debug_assert!(set.is_ok(), "the parts of farm_url were checked when it was parsed");
+    (request, transmitted)
 }
 
-/// A request that got no answer: not counted where the farm was never reached.
-fn unreached(code: &ErrorCode) -> Failure {
+/// The failure of a request without a response. It is refunded if the farm was not reached.
+fn no_response(code: &ErrorCode) -> Failure {
     let error = match code {
         ErrorCode::InternalError(Some(reason)) if reason == wire::DISCONNECTED_UNSENT => {
             Refusal::Cancelled { page_ran: false }.into()
         }
-        // Nothing more is known of it.
+        // Whether a page ran is not known, so the attempt counts.
         ErrorCode::InternalError(Some(reason)) if reason == wire::DISCONNECTED => {
             Refusal::Cancelled { page_ran: true }.into()
         }
@@ -216,16 +167,16 @@ fn unreached(code: &ErrorCode) -> Failure {
         | ErrorCode::ConfigurationError => ApiError::FarmUnreachable,
         _ => Refusal::Broken.into(),
     };
-    Failure { error, cause: Some(format!("{code:?}")) }
+    Failure::new(error, format!("{code:?}"))
 }
 
-/// An answer that is no file: the farm's refusal, or something that is not a farm's word at all.
+/// The failure of a response other than 200: a refusal of the farm, or the response of a proxy.
 async fn refused(response: Response) -> Failure {
     let status = response.get_status_code();
     let (_done, done_reader) = wit_future::new(|| Ok(()));
     let (mut stream, _trailers) = Response::consume_body(response, done_reader);
     let mut body = Vec::with_capacity(1024);
-    while body.len() < REFUSAL_BYTES {
+    while body.len() < MAX_REFUSAL_BYTES {
         if body.capacity() == body.len() {
             body.reserve(4096);
         }
@@ -235,15 +186,11 @@ async fn refused(response: Response) -> Failure {
             break;
         }
     }
-    match serde_json::from_slice::<Refusal>(&body) {
-        Ok(refusal) => {
-            let cause = format!("farm answered {status}: {refusal:?}");
-            Failure { error: refusal.into(), cause: Some(cause) }
-        }
-        Err(_) => Failure {
-            // By 503 a proxy says that it reaches no farm. Anything else may come after the page has run.
-            error: if status == 503 { ApiError::FarmUnreachable } else { Refusal::Broken.into() },
-            cause: Some(format!("farm answered {status} without a refusal")),
-        },
+    if let Ok(refusal) = serde_json::from_slice::<Refusal>(&body) {
+        let cause = format!("farm answered {status}: {refusal:?}");
+        return Failure::new(refusal, cause);
     }
+    // A proxy answers 503 if it reaches no farm. With any other status a page may have run.
+    let error = if status == 503 { ApiError::FarmUnreachable } else { Refusal::Broken.into() };
+    Failure::new(error, format!("farm answered {status} without a refusal"))
 }

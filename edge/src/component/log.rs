@@ -1,7 +1,7 @@
-//! One line a request, on standard error, as `key=value` pairs.
+//! Log lines on standard error, as `key=value` pairs; one access log line for each request.
 //!
-//! Invariant: holds no key, body, header or path a caller wrote; the request id was checked to be
-//! plain text before.
+//! Invariant: a line contains no key, body, header or path of a caller. The request id was checked and
+//! needs no escaping.
 
 use std::{
     fmt::{Debug, Write as _},
@@ -11,69 +11,37 @@ use std::{
 
 use platen_shared::id::AccountId;
 
-use super::{ApiError, Endpoint, farm::Trace};
+use super::failure::Failure;
+use crate::{api_error::ApiError, endpoint::Endpoint};
 
-/// What is known of a request so far.
-pub(super) struct Record {
-    request_id: String,
-    endpoint: Option<Endpoint>,
-    account: Option<AccountId>,
-    farm: Option<Duration>,
+/// The optional fields of the access log line.
+#[derive(Default)]
+pub(super) struct AccessLog {
+    pub(super) endpoint: Option<Endpoint>,
+    pub(super) account: Option<AccountId>,
+    /// Time from sending the job to the head of the farm's response.
+    pub(super) farm_elapsed: Option<Duration>,
     error: Option<String>,
     cause: Option<String>,
-    refund_error: Option<String>,
+    pub(super) refund_error: Option<String>,
 }
 
-impl Record {
-    pub(super) fn new(trace: &Trace) -> Self {
-        Self {
-            request_id: trace.request_id.clone(),
-            endpoint: None,
-            account: None,
-            farm: None,
-            error: None,
-            cause: None,
-            refund_error: None,
-        }
-    }
-
-    pub(super) fn endpoint(&mut self, endpoint: Endpoint) {
-        self.endpoint = Some(endpoint);
-    }
-
-    pub(super) fn account(&mut self, account: &AccountId) {
-        self.account = Some(account.clone());
-    }
-
-    /// Time until the head of the farm's answer.
-    pub(super) fn farm(&mut self, elapsed: Duration) {
-        self.farm = Some(elapsed);
-    }
-
-    /// A message that quotes the caller is left out: what a caller writes is not for the log.
-    pub(super) fn failed(&mut self, error: &ApiError, cause: Option<String>) {
-        self.error = Some(match error {
+impl AccessLog {
+    /// Records the error. Messages that quote the caller are replaced by a general one.
+    pub(super) fn failed(&mut self, failure: Failure) {
+        self.error = Some(match failure.error {
             ApiError::Invalid(_) => "Invalid request".to_owned(),
             ApiError::Refused(_) => "Refused by the farm".to_owned(),
             other => other.to_string(),
         });
-        self.cause = cause;
+        self.cause = failure.cause;
     }
 
-    pub(super) fn refund_failed(&mut self, cause: &impl ToString) {
-        self.refund_error = Some(cause.to_string());
-    }
-
-    pub(super) fn write(&self, status: u16, elapsed: Duration) {
-        let endpoint = match self.endpoint {
-            Some(Endpoint::Render) => "render",
-            Some(Endpoint::Template) => "template",
-            None => "none",
-        };
+    pub(super) fn write(&self, request_id: &str, status: u16, elapsed: Duration) {
+        let endpoint = self.endpoint.map_or("none", Endpoint::name);
+        let elapsed_ms = elapsed.as_millis();
         let mut line = format!(
-            "platen-edge request_id={} endpoint={endpoint} status={status} ms={}",
-            self.request_id,
-            elapsed.as_millis()
+            "platen-edge request_id={request_id} endpoint={endpoint} status={status} ms={elapsed_ms}"
         );
         let mut pair = |name: &str, value: &dyn Debug| {
             // Writing to a string cannot fail.
@@ -82,8 +50,8 @@ impl Record {
         if let Some(account) = &self.account {
             pair("account", &account.as_str());
         }
-        if let Some(farm) = self.farm {
-            pair("farm_ms", &farm.as_millis());
+        if let Some(elapsed) = self.farm_elapsed {
+            pair("farm_ms", &elapsed.as_millis());
         }
         for (name, text) in
             [("error", &self.error), ("cause", &self.cause), ("refund_error", &self.refund_error)]
@@ -92,14 +60,17 @@ impl Record {
                 pair(name, text);
             }
         }
-        line.push('\n');
-        // One write, so that lines of concurrent requests do not mix. Nobody can be told if it fails.
-        let _ = std::io::stderr().write_all(line.as_bytes());
+        write_line(line);
     }
 }
 
-/// An attempt that could not be written down: the caller has the answer already.
+/// Reports an attempt whose row could not be written. The response has already been sent.
 pub(super) fn attempt_lost(request_id: &str, cause: &impl ToString) {
-    let line = format!("platen-edge request_id={request_id} attempt_lost={:?}\n", cause.to_string());
+    write_line(format!("platen-edge request_id={request_id} attempt_lost={:?}", cause.to_string()));
+}
+
+/// One write call, so that lines of concurrent requests do not mix. There is no place to report an error.
+fn write_line(mut line: String) {
+    line.push('\n');
     let _ = std::io::stderr().write_all(line.as_bytes());
 }

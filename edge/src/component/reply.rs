@@ -1,13 +1,14 @@
-//! Answers: headers built anew, never copied from the farm, and a body handed on unread.
+//! Responses: headers of the edge only, never copied from the farm, and a body that is relayed unread.
 //!
-//! Invariant: every answer has `x-request-id` and `cache-control: no-store`; a file keeps its
-//! declared length, so that a broken transfer can be told from a whole file.
+//! Invariant: every response has `x-request-id` and `cache-control: no-store`. A file keeps its declared
+//! length, so that a client detects a truncated transfer.
 
-use platen_component::reply::{self, fields};
+use platen_component::reply::{self, Headers, fields};
 use platen_shared::{format::OutputFormat, wire};
 use spin_sdk::wasip3::http::types::Response;
 
-use super::{ApiError, Standing, farm::FileBody, farm::Trace};
+use super::{context::RequestContext, farm::FileBody};
+use crate::api_error::ApiError;
 
 /// A rendered file.
 pub(super) struct File {
@@ -16,44 +17,43 @@ pub(super) struct File {
     pub(super) body: FileBody,
 }
 
-/// Builds the answer.
-pub(super) fn response(
-    answer: Result<File, ApiError>,
-    trace: &Trace,
-    standing: Option<&Standing>,
-) -> Response {
-    let mut headers: Vec<(String, Vec<u8>)> = vec![
-        (wire::REQUEST_ID.into(), trace.request_id.clone().into_bytes()),
-        ("cache-control".into(), b"no-store".to_vec()),
-    ];
-    let mut set = |name: &str, value: String| headers.push((name.to_owned(), value.into_bytes()));
-    if let Some(Standing { usage, month }) = standing {
-        for (name, value) in usage.headers(month) {
-            set(name, value);
+pub(super) fn file(file: File, context: &RequestContext) -> Response {
+    let mut headers = headers(context);
+    push(&mut headers, "content-type", file.format.content_type());
+    push(&mut headers, "content-disposition", file.disposition);
+    // Browsers must not guess another type, because the content comes from untrusted markup.
+    push(&mut headers, "x-content-type-options", "nosniff");
+    if let Some(length) = file.body.length {
+        push(&mut headers, "content-length", length);
+    }
+    let (response, _sent) = Response::new(fields(&headers), Some(file.body.bytes), file.body.trailers);
+    response
+}
+
+pub(super) fn error(error: &ApiError, context: &RequestContext) -> Response {
+    let mut headers = headers(context);
+    push(&mut headers, "content-type", "application/json");
+    if let Some(seconds) = error.retry_after() {
+        push(&mut headers, "retry-after", seconds.to_string());
+    }
+    if *error == ApiError::MethodNotAllowed {
+        push(&mut headers, "allow", "POST");
+    }
+    reply::buffered(error.status(), headers, error.body())
+}
+
+fn headers(context: &RequestContext) -> Headers {
+    let mut headers = Headers::new();
+    push(&mut headers, wire::REQUEST_ID, context.trace.request_id.as_str());
+    push(&mut headers, "cache-control", "no-store");
+    if let Some(usage) = &context.usage {
+        for (name, value) in usage.headers(&context.month) {
+            push(&mut headers, name, value);
         }
     }
-    match answer {
-        Ok(File { format, disposition, body }) => {
-            set("content-type", format.content_type().to_owned());
-            set("content-disposition", disposition);
-            // What a browser must never do with a file somebody else's markup made: guess.
-            set("x-content-type-options", "nosniff".to_owned());
-            if let Some(length) = body.length {
-                headers.push(("content-length".into(), length));
-            }
-            let (response, _sent) = Response::new(fields(&headers), Some(body.bytes), body.trailers);
-            response
-        }
-        Err(error) => {
-            let body = error.body();
-            set("content-type", "application/json".to_owned());
-            if let Some(seconds) = error.retry_after() {
-                set("retry-after", seconds.to_string());
-            }
-            if error == ApiError::MethodNotAllowed {
-                set("allow", "POST".to_owned());
-            }
-            reply::buffered(error.status(), headers, body)
-        }
-    }
+    headers
+}
+
+fn push(headers: &mut Headers, name: &str, value: impl Into<Vec<u8>>) {
+    headers.push((name.to_owned(), value.into()));
 }

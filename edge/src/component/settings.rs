@@ -1,27 +1,27 @@
-//! What the operator sets, read from Spin variables once an instance.
+//! The settings of the operator, read from Spin variables once per instance.
 //!
-//! Invariant: the token has no `Debug`; a setting that is wrong is named, its value is not shown.
+//! Invariant: no type here implements `Debug` for the token. Errors name a variable and never contain its
+//! value.
 
 use std::{sync::OnceLock, time::Duration};
 
 use platen_component::settings::{self, Unreadable, variable};
 use platen_shared::{limits, wire};
 
-/// The edge's settings.
 pub(super) struct Settings {
     pub(super) farm: FarmAddress,
     pub(super) farm_token: String,
-    pub(super) deadline: Duration,
+    pub(super) render_timeout: Duration,
 }
 
-/// Where jobs are sent.
+/// The URL to which jobs are posted, in the parts that a request needs.
 pub(super) struct FarmAddress {
     pub(super) https: bool,
     pub(super) authority: String,
     pub(super) path: String,
 }
 
-/// A setting that cannot be used.
+/// An invalid setting.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum SettingsError {
     #[error(transparent)]
@@ -32,13 +32,12 @@ pub(super) enum SettingsError {
     FarmToken,
     #[error(
         "the Spin variable deadline_ms must be a whole number of milliseconds from 1 to {}",
-        limits::DEADLINE_MS
+        limits::RENDER_TIMEOUT_MS
     )]
     Deadline,
 }
 
 impl Settings {
-    /// The settings of this instance.
     pub(super) async fn get() -> Result<&'static Self, SettingsError> {
         static SETTINGS: OnceLock<Settings> = OnceLock::new();
         settings::once(&SETTINGS, Self::read()).await
@@ -50,10 +49,11 @@ impl Settings {
         if farm_token.is_empty() {
             return Err(SettingsError::FarmToken);
         }
-        let deadline = variable("deadline_ms").await?.parse().ok();
-        let deadline =
-            deadline.filter(|ms| (1..=limits::DEADLINE_MS).contains(ms)).ok_or(SettingsError::Deadline)?;
-        Ok(Self { farm, farm_token, deadline: Duration::from_millis(deadline) })
+        let milliseconds = variable("deadline_ms").await?.parse().ok();
+        let milliseconds = milliseconds
+            .filter(|ms| (1..=limits::RENDER_TIMEOUT_MS).contains(ms))
+            .ok_or(SettingsError::Deadline)?;
+        Ok(Self { farm, farm_token, render_timeout: Duration::from_millis(milliseconds) })
     }
 }
 

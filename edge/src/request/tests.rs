@@ -1,4 +1,4 @@
-//! The parser's own rules; the full table of messages is in the black-box tests.
+//! The rules of the parser. The black-box tests have one golden case for each message.
 
 use super::*;
 
@@ -50,7 +50,27 @@ fn messages_name_the_field_and_the_rule() {
 }
 
 #[test]
-fn template_variables_keep_what_was_written() {
+fn field_names_are_those_of_the_contract() {
+    let names = |endpoint| FieldName::of_endpoint(endpoint).map(FieldName::as_str).collect::<Vec<_>>();
+    let shared = [
+        "format",
+        "pdfFormat",
+        "printBackground",
+        "scale",
+        "fileName",
+        "width",
+        "height",
+        "deviceScaleFactor",
+        "fullPage",
+        "waitUntil",
+        "waitForTimeout",
+    ];
+    assert_eq!(names(Endpoint::Render), [&["html", "url"][..], &shared].concat());
+    assert_eq!(names(Endpoint::Template), [&["templateId", "variables"][..], &shared].concat());
+}
+
+#[test]
+fn numbers_in_variables_keep_their_spelling() {
     let body = br#"{"templateId":"t","variables":{"a":10.50,"b":"x\n","c":-0}}"#;
     let request = RenderRequest::parse(Endpoint::Template, body).unwrap();
     let job = request.into_job(AccountId::from_text("acc"), Some("{{a}}|{{b}}|{{c}}")).unwrap();
@@ -67,7 +87,7 @@ fn template_variables_keep_what_was_written() {
 }
 
 #[test]
-fn a_deep_body_is_refused_without_a_deep_stack() {
+fn a_deeply_nested_body_does_not_exhaust_the_stack() {
     let deep = format!("{{\"html\":{}{}}}", "[".repeat(500_000), "]".repeat(500_000));
     assert_eq!(error(Endpoint::Render, &deep), "\"html\" must be a string");
 }

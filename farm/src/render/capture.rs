@@ -141,7 +141,7 @@ fn fits(width: u32, height: u32, factor: DeviceScaleFactor, format: ImageFormat)
         ImageFormat::Png => f64::INFINITY,
     };
     let longer_side = (f64::from(width.max(height)) * factor.get()).round();
-    longer_side <= max_side && device_pixels(width, height, factor) <= limits::IMAGE_PIXELS
+    longer_side <= max_side && device_pixels(width, height, factor) <= limits::MAX_IMAGE_PIXELS
 }
 
 fn frame_encoding(format: ImageFormat) -> ScreenshotParamsFormat {

@@ -2,7 +2,7 @@
 
 use anyhow::{Result, bail};
 use clap::Args;
-use platen_shared::email::{BadEmail, Email};
+use platen_shared::email::{Email, InvalidEmail};
 use serde::Serialize;
 use url::Url;
 
@@ -71,6 +71,6 @@ impl Invite {
     }
 }
 
-fn email(text: &str) -> Result<Email, BadEmail> {
+fn email(text: &str) -> Result<Email, InvalidEmail> {
     Email::parse(text)
 }

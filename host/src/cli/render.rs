@@ -84,7 +84,7 @@ impl Render {
         let mut config = self.farm;
         config.browsers = config.browsers.or(Some(std::num::NonZeroUsize::MIN));
         let farm = Farm::start(config).await?;
-        let rendered = farm.render(&job, Duration::from_millis(limits::DEADLINE_MS)).await;
+        let rendered = farm.render(&job, Duration::from_millis(limits::RENDER_TIMEOUT_MS)).await;
         farm.shutdown().await;
         let file = rendered?.bytes;
         if self.output == Path::new("-") {
@@ -124,7 +124,9 @@ impl Render {
     fn source(&self) -> Result<Source> {
         let scheme = self.page.split_once("://").map(|(scheme, _)| scheme.to_ascii_lowercase());
         Ok(match scheme.as_deref() {
-            Some("http" | "https") => Source::Url(PublicUrl::try_from(self.page.clone())?),
+            Some("http" | "https") => {
+                Source::Url(PublicUrl::try_from(self.page.clone()).context("invalid url")?)
+            }
             _ => Source::Html(Html::try_from(template::read(Path::new(&self.page))?)?),
         })
     }
@@ -154,10 +156,7 @@ fn number<T: TryFrom<f64, Error: std::fmt::Display>>(text: &str) -> Result<T, St
 }
 
 fn paper(text: &str) -> Result<PaperSize, String> {
-    PaperSize::parse(text).ok_or_else(|| {
-        let names: Vec<&str> = PaperSize::ALL.iter().map(|(name, _)| *name).collect();
-        format!("one of {}", names.join(", "))
-    })
+    PaperSize::parse(text).ok_or_else(|| format!("one of {}", PaperSize::NAMES.join(", ")))
 }
 
 #[cfg(test)]

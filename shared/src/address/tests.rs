@@ -1,4 +1,4 @@
-//! Every range, both of its ends and both neighbours just outside, and every form that embeds.
+//! Both ends of every range, the addresses just outside, and every form that embeds an IPv4 address.
 
 use Verdict::{
     As112, Benchmarking, Broadcast, Discard, Documentation, LinkLocal, LocalTranslation, Loopback, Multicast,
@@ -9,7 +9,7 @@ use Verdict::{
 use super::*;
 
 #[test]
-fn addresses_are_judged_by_what_they_are_and_what_they_embed() {
+fn an_address_has_the_verdict_of_its_range_or_of_its_embedded_address() {
     for (text, expected) in TABLE {
         let address: IpAddr = text.parse().unwrap();
         assert_eq!(classify(address), *expected, "{text}");
@@ -18,12 +18,13 @@ fn addresses_are_judged_by_what_they_are_and_what_they_embed() {
 }
 
 #[test]
-fn one_verdict_has_one_name() {
+fn each_verdict_has_its_own_name() {
     let mut names: Vec<_> = TABLE.iter().map(|(_, verdict)| verdict.name()).collect();
     names.sort_unstable();
     names.dedup();
     let verdicts: std::collections::HashSet<_> = TABLE.iter().map(|(_, verdict)| *verdict).collect();
     assert_eq!(names.len(), verdicts.len());
+    assert_eq!([As112.name(), SixToFourRelay.name()], ["as112", "six_to_four_relay"]);
 }
 
 const TABLE: &[(&str, Verdict)] = &[

@@ -1,27 +1,27 @@
-//! Any character as the lower-case ASCII letters, digits and hyphens that stand for it.
+//! Transliteration of any character to lower-case ASCII letters, digits and hyphens.
 //!
-//! Invariant: agrees with the `deunicode` crate for every character; the table is packed by this
-//! crate's build script, which says why.
+//! Invariant: the result is that of the `deunicode` crate for every character. The build script of this
+//! crate compresses its table.
 
 include!(concat!(env!("OUT_DIR"), "/ascii_pages.rs"));
 
-/// Unpacks pages of the table, and keeps the last one: a name is mostly of one script.
+/// Decompresses pages of the table, and caches the last one: most names are of one script.
 #[derive(Default)]
 pub(super) struct Transliterator {
     page: Option<(u8, String)>,
 }
 
 impl Transliterator {
-    /// Letters, digits and `-` only; may be empty, for characters that stand for nothing.
+    /// Letters, digits and `-`; empty for characters without a transliteration, such as a combining accent.
     pub(super) fn ascii(&mut self, character: char) -> &str {
         let code = u32::from(character);
         let number = INDEX[(code / PAGE_CHARS) as usize];
-        if self.page.as_ref().is_none_or(|(held, _)| *held != number) {
+        if self.page.as_ref().is_none_or(|(cached, _)| *cached != number) {
             let text = miniz_oxide::inflate::decompress_to_vec(PAGES[usize::from(number)])
-                .expect("the build script packed this page");
+                .expect("the build script compressed this page");
             self.page = Some((number, String::from_utf8(text).expect("a page is ASCII")));
         }
-        let (_, text) = self.page.as_ref().expect("a page was just unpacked");
+        let (_, text) = self.page.as_ref().expect("the page was decompressed above");
         text.split('\n').nth((code % PAGE_CHARS) as usize).unwrap_or_default()
     }
 }
@@ -31,7 +31,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_packed_table_agrees_with_the_crate_it_is_made_of() {
+    fn the_compressed_table_agrees_with_deunicode() {
         let mut transliterator = Transliterator::default();
         for character in '\0'..=char::MAX {
             let itself = character.to_string();

@@ -96,7 +96,7 @@ async fn save_from(
 /// The sample values of the form, including those without a placeholder in the markup: a user may add the
 /// placeholder again.
 fn samples(form: &Form) -> Samples {
-    let samples = form.with_prefix("sample.").take(limits::VARIABLES);
+    let samples = form.with_prefix("sample.").take(limits::MAX_VARIABLES);
     samples.map(|(name, value)| (name.to_owned(), value.replace("\r\n", "\n"))).collect()
 }
 

@@ -1,0 +1,37 @@
+//! The failure of a request.
+
+use std::error::Error;
+
+use crate::api_error::ApiError;
+
+/// The public error, and a cause for the access log only.
+pub(super) struct Failure {
+    pub(super) error: ApiError,
+    pub(super) cause: Option<String>,
+}
+
+impl<E: Into<ApiError>> From<E> for Failure {
+    fn from(error: E) -> Self {
+        Self { error: error.into(), cause: None }
+    }
+}
+
+impl Failure {
+    pub(super) fn new(error: impl Into<ApiError>, cause: String) -> Self {
+        Self { error: error.into(), cause: Some(cause) }
+    }
+
+    pub(super) fn internal<E: Error + 'static>(cause: E) -> Self {
+        Self::new(ApiError::Internal, with_sources(&cause))
+    }
+}
+
+fn with_sources(error: &(dyn Error + 'static)) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(error) = source {
+        text = format!("{text}: {error}");
+        source = error.source();
+    }
+    text
+}

@@ -1,0 +1,31 @@
+//! The two operations of the API.
+
+/// An operation of the API.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Endpoint {
+    /// `POST /v1/render`.
+    Render,
+    /// `POST /v1/render/template`.
+    Template,
+}
+
+impl Endpoint {
+    /// The operation at a path, which must not include the query.
+    #[must_use]
+    pub fn of_path(path: &str) -> Option<Self> {
+        match path {
+            "/v1/render" => Some(Self::Render),
+            "/v1/render/template" => Some(Self::Template),
+            _ => None,
+        }
+    }
+
+    /// The name in log lines and in the table of attempts.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Render => "render",
+            Self::Template => "template",
+        }
+    }
+}

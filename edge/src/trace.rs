@@ -1,0 +1,86 @@
+//! Request ids, job ids and W3C Trace Context, which connect the log lines of all tiers.
+
+use platen_shared::wire;
+
+/// Number of random bytes from which [`Trace::new`] makes ids.
+pub const RANDOM_BYTES: usize = 40;
+/// Maximum length of a `tracestate` that is forwarded. The specification requires at least this much.
+const MAX_TRACESTATE_BYTES: usize = 512;
+
+/// The ids of one request.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Trace {
+    /// The `x-request-id` of the response and of all log lines.
+    pub request_id: String,
+    /// The id by which the job can be cancelled. Always generated, because callers choose request ids.
+    pub job_id: String,
+    /// The `traceparent` of the job.
+    pub traceparent: Vec<u8>,
+    /// The `tracestate` of the job.
+    pub tracestate: Option<Vec<u8>>,
+}
+
+impl Trace {
+    /// Takes the caller's request id and trace context if they are valid, and generates them from
+    /// `random` otherwise. `header` returns the first value of a request header.
+    #[must_use]
+    pub fn new(header: impl Fn(&str) -> Option<Vec<u8>>, random: [u8; RANDOM_BYTES]) -> Self {
+        let random = hex::encode(random);
+        let request_id = header(wire::REQUEST_ID)
+            .and_then(|id| String::from_utf8(id).ok())
+            .filter(|id| wire::is_request_id(id))
+            .unwrap_or_else(|| random[..32].to_owned());
+        let job_id = random[48..].to_owned();
+        if let Some(traceparent) = header(wire::TRACEPARENT).filter(|parent| is_traceparent(parent)) {
+            let tracestate = header(wire::TRACESTATE).filter(|state| state.len() <= MAX_TRACESTATE_BYTES);
+            return Self { request_id, job_id, traceparent, tracestate };
+        }
+        let traceparent = format!("00-{}-{}-01", &random[..32], &random[32..48]).into_bytes();
+        Self { request_id, job_id, traceparent, tracestate: None }
+    }
+}
+
+/// `version-traceid-parentid-flags` in lower-case hex, where version `ff` is invalid.
+fn is_traceparent(value: &[u8]) -> bool {
+    let is_valid_at = |(index, byte): (usize, &u8)| match index {
+        2 | 35 | 52 => *byte == b'-',
+        _ => byte.is_ascii_digit() || (b'a'..=b'f').contains(byte),
+    };
+    value.len() == 55 && value.iter().enumerate().all(is_valid_at) && &value[..2] != b"ff"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PARENT: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+
+    fn trace(headers: &[(&str, &str)]) -> Trace {
+        let header = |name: &str| headers.iter().find(|(known, _)| *known == name);
+        Trace::new(|name| header(name).map(|(_, value)| value.as_bytes().to_vec()), [0xab; RANDOM_BYTES])
+    }
+
+    #[test]
+    fn valid_headers_are_taken() {
+        let trace = trace(&[("x-request-id", "id-1"), ("traceparent", PARENT), ("tracestate", "a=1")]);
+        assert_eq!(trace.request_id, "id-1");
+        assert_eq!(trace.traceparent, PARENT.as_bytes());
+        assert_eq!(trace.tracestate.as_deref(), Some(&b"a=1"[..]));
+        assert_eq!(trace.job_id, "ab".repeat(16));
+    }
+
+    #[test]
+    fn missing_and_invalid_headers_are_generated() {
+        let generated = trace(&[]);
+        assert_eq!(generated.request_id, "ab".repeat(16));
+        assert!(is_traceparent(&generated.traceparent));
+        for parent in
+            ["", "00", &PARENT.to_uppercase(), &PARENT.replace("00-", "ff-"), &PARENT.replace('-', "_")]
+        {
+            let headers = [("x-request-id", "a b"), ("traceparent", parent), ("tracestate", "a=1")];
+            assert_eq!(trace(&headers), generated, "{parent}");
+        }
+        let long = "a".repeat(MAX_TRACESTATE_BYTES + 1);
+        assert_eq!(trace(&[("traceparent", PARENT), ("tracestate", &long)]).tracestate, None);
+    }
+}
