@@ -8,8 +8,7 @@ use std::time::Duration;
 
 use chromiumoxide_cdp::cdp::browser_protocol::headless_experimental::{BeginFrameParams, BeginFrameReturns};
 use nix::time::{ClockId, clock_gettime};
-
-use crate::cdp::{Call, CdpError, Reply, Session};
+use platen_cdp::{Call, CdpError, Reply, Session};
 
 /// Ticks of a frame's time in a millisecond. Chromium rounds the times by which a page animates, counted
 /// from the beginning of its document, to a tenth of a millisecond, up or down by chance; a time that

@@ -17,7 +17,6 @@ mod workspace;
 use std::{
     ffi::OsString,
     io,
-    os::fd::OwnedFd,
     path::{Path, PathBuf},
     process::Command,
     sync::{
@@ -32,7 +31,7 @@ use chromiumoxide_cdp::cdp::browser_protocol::{
     headless_experimental::BeginFrameParams,
     target::{AttachToTargetParams, CloseTargetParams, CreateTargetParams},
 };
-use command_fds::{CommandFdExt as _, FdMapping, FdMappingCollision};
+use platen_cdp::{BrowserPipes, CdpError, Connection, Session};
 use tokio_util::task::TaskTracker;
 
 use self::{
@@ -44,7 +43,6 @@ pub(crate) use self::{
 };
 use crate::{
     Config, StartError,
-    cdp::{CdpError, Connection, Session},
     egress::{Egress, PageProxy},
     metrics::Metrics,
 };
@@ -66,9 +64,6 @@ pub enum LaunchError {
     /// The farm has been shut down.
     #[error("the farm has been shut down")]
     Closed,
-    /// Its pipes could not be handed over.
-    #[error("the browser's pipes cannot be handed over")]
-    Pipes(#[source] FdMappingCollision),
     /// It ended before it answered.
     #[error("the browser ended at once{}", stderr::after_colon(stderr_tail))]
     Ended {
@@ -183,12 +178,12 @@ impl Launcher {
             Some(workspace) => workspace.home(self.identity).map_err(LaunchError::Spawn)?,
             None => return Err(LaunchError::Closed),
         };
-        let (command, to_browser, from_browser) = self.command(home.path(), drawing)?;
+        let (command, pipes) = self.command(home.path(), drawing).map_err(LaunchError::Spawn)?;
         let (process, stderr) =
             Process::spawn(command, home, self.alive.token()).await.map_err(LaunchError::Spawn)?;
         let starting = self.background.add(process.group());
         let stderr_tail = StderrTail::listen(stderr).map_err(LaunchError::Spawn)?;
-        let connection = Connection::open(to_browser, from_browser).map_err(LaunchError::Spawn)?;
+        let connection = Connection::open(pipes).map_err(LaunchError::Spawn)?;
         let version = match tokio::time::timeout(START_LIMIT, connection.call(&GetVersionParams {})).await {
             Err(_) => return Err(LaunchError::Silent),
             Ok(Err(CdpError::Closed)) => return Err(ended(stderr_tail).await),
@@ -209,9 +204,7 @@ impl Launcher {
         Ok((browser, starting))
     }
 
-    fn command(&self, home: &Path, drawing: Drawing) -> Result<(Command, OwnedFd, OwnedFd), LaunchError> {
-        let (their_input, to_browser) = io::pipe().map_err(LaunchError::Spawn)?;
-        let (from_browser, their_output) = io::pipe().map_err(LaunchError::Spawn)?;
+    fn command(&self, home: &Path, drawing: Drawing) -> io::Result<(Command, BrowserPipes)> {
         // A session of its own, which the kernel schedules as one, however many threads a page starts.
         let mut command = Command::new("setsid");
         command.args(["nice", "-n", &priority::NORMAL.to_string(), "setpriv"]);
@@ -229,13 +222,8 @@ impl Launcher {
             &self.dead_end.address(),
         ));
         command.env_clear().envs(environment(home)).current_dir(home);
-        command
-            .fd_mappings(vec![
-                FdMapping { parent_fd: their_input.into(), child_fd: 3 },
-                FdMapping { parent_fd: their_output.into(), child_fd: 4 },
-            ])
-            .map_err(LaunchError::Pipes)?;
-        Ok((command, to_browser.into(), from_browser.into()))
+        let pipes = BrowserPipes::attach(&mut command)?;
+        Ok((command, pipes))
     }
 }
 

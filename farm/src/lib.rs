@@ -26,7 +26,6 @@ mod admission;
 mod begin_frames;
 mod browser;
 mod cancellation;
-mod cdp;
 mod config;
 mod egress;
 mod error;
@@ -38,11 +37,11 @@ mod pool;
 mod render;
 mod token;
 
-pub use cdp::CdpError;
 pub use config::{Config, InvalidResolve, Resolve};
 pub use egress::{
     EgressConfig, HostPattern, InvalidHostPattern, InvalidPorts, InvalidUpstream, NameServer, Ports,
 };
 pub use error::{LaunchError, StartError};
 pub use farm::{Farm, Rendered};
+pub use platen_cdp::CdpError;
 pub use token::{EmptyToken, FarmToken};

@@ -28,6 +28,7 @@ use std::{
 };
 
 use bytes::Bytes;
+use platen_cdp::CdpError;
 use platen_shared::{
     format::OutputFormat,
     job::{RenderJob, Source},
@@ -43,7 +44,6 @@ use self::{page_events::PageEventHandler, page_lease::PageLease, rendering::Rend
 use crate::{
     admission::Slot,
     browser::ForegroundJob,
-    cdp::{BinaryError, CdpError},
     egress::JobEgress,
     page::Page,
     pool::{BrowserLease, PageRequest},
@@ -89,21 +89,9 @@ pub(crate) enum JobError {
     /// The task that opens a page was lost.
     #[error("no page was opened")]
     Opening(#[source] JoinError),
-    /// The file is not what it should be.
-    #[error("the browser's file cannot be read")]
-    File(#[source] BinaryError),
     /// There is no file.
     #[error("the browser's file is empty")]
     NoFile,
-}
-
-impl From<BinaryError> for JobError {
-    fn from(error: BinaryError) -> Self {
-        match error {
-            BinaryError::Cdp(error) => Self::Cdp(error),
-            error @ BinaryError::Base64(_) => Self::File(error),
-        }
-    }
 }
 
 /// Renders a job with a leased browser. The slot is held until the page is clean or gone.

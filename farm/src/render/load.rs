@@ -8,6 +8,7 @@ use chromiumoxide_cdp::cdp::browser_protocol::{
     page::{NavigateParams, SetDocumentContentParams},
 };
 use futures::future;
+use platen_cdp::Session;
 use platen_shared::{
     job::{RenderJob, Source, Viewport},
     refusal::Refusal,
@@ -22,7 +23,6 @@ use super::{
     stillness::{self, RendererMetrics},
 };
 use crate::{
-    cdp::Session,
     egress::JobEgress,
     page::{OPEN_TIMEOUT, Page},
 };

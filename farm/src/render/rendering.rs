@@ -16,6 +16,7 @@ use chromiumoxide_cdp::cdp::{
     },
     js_protocol::runtime::{EvaluateParams, ExecutionContextId},
 };
+use platen_cdp::{CdpError, Reply, Session};
 use serde::Deserialize;
 use serde_json::Value;
 use tokio::{
@@ -33,7 +34,6 @@ use super::{
 use crate::{
     begin_frames::{BeginFrames, FrameTime, monotonic_now},
     browser::Browser,
-    cdp::{CdpError, Reply, Session},
 };
 
 /// The time between two frames of a 60 Hz display.

@@ -22,10 +22,10 @@ use chromiumoxide_cdp::cdp::{
         runtime::{EvaluateParams, GetHeapUsageParams},
     },
 };
-use serde::Deserialize;
+use platen_cdp::CdpError;
 
 use super::JobError;
-use crate::{browser::Browser, cdp::CdpError, page::Page};
+use crate::{browser::Browser, page::Page};
 
 /// A page with a larger heap was used for something large. Opening another one costs less than such a
 /// page has cost.
@@ -84,18 +84,18 @@ pub(super) async fn empty(page: &mut Page) -> Result<bool, JobError> {
         tokio::select! {
             answer = &mut navigating, if wanted.is_none() => {
                 let Some(loader) = answer?.loader_id else { return Ok(false) };
-                wanted = Some(loader.inner().clone());
+                wanted = Some(loader);
             }
             event = page.events.next() => {
                 let event = event.ok_or(JobError::Cdp(CdpError::PageGone))?;
                 if event.is::<EventLifecycleEvent>() {
-                    let lifecycle: Lifecycle = event.parse()?;
-                    if lifecycle.name == "load" && lifecycle.frame == page.main_frame {
-                        arrived.insert(lifecycle.loader);
+                    let lifecycle: EventLifecycleEvent = event.parse()?;
+                    if lifecycle.name == "load" && *lifecycle.frame_id.inner() == page.main_frame {
+                        arrived.insert(lifecycle.loader_id);
                     }
                 } else if event.is::<EventJavascriptDialogOpening>() {
                     page.session.send(&HandleJavaScriptDialogParams::new(true))?;
-                } else if super::page_events::taints(&event)? {
+                } else if super::page_events::taints(&event) {
                     return Ok(false);
                 } else if event.is::<EventTargetCrashed>() {
                     return Err(JobError::Crashed);
@@ -103,13 +103,4 @@ pub(super) async fn empty(page: &mut Page) -> Result<bool, JobError> {
             }
         }
     }
-}
-
-#[derive(Deserialize)]
-struct Lifecycle {
-    #[serde(rename = "frameId")]
-    frame: String,
-    #[serde(rename = "loaderId")]
-    loader: String,
-    name: String,
 }

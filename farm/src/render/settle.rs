@@ -8,6 +8,7 @@
 use std::time::Duration;
 
 use chromiumoxide_cdp::cdp::js_protocol::runtime::EvaluateParams;
+use platen_cdp::Session;
 use platen_shared::{
     format::WaitUntil,
     job::{Source, WaitMs},
@@ -29,7 +30,6 @@ use super::{
 };
 use crate::{
     begin_frames::{FRAME_INTERVAL, FrameTime},
-    cdp::Session,
     metrics::Waiting,
 };
 

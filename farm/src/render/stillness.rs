@@ -15,11 +15,11 @@ use chromiumoxide_cdp::cdp::browser_protocol::{
     page::{GetFrameTreeParams, GetResourceContentParams},
     performance::GetMetricsParams,
 };
+use platen_cdp::{CdpError, Session};
 use platen_shared::job::Source;
 use serde::Deserialize;
 
 use super::JobError;
-use crate::cdp::{CdpError, Session};
 
 /// Elements that change without a script. `set` and `animate…` are those of SVG.
 const CHANGING_ELEMENTS: &[&[u8]] = &[

@@ -10,13 +10,11 @@
 use std::{future::Future, time::Duration};
 
 use chromiumoxide_cdp::cdp::browser_protocol::emulation::{SetVirtualTimePolicyParams, VirtualTimePolicy};
+use platen_cdp::CdpError;
 use tokio::time::{Instant, timeout};
 
 use super::{JobError, load_state::LoadState, rendering::Rendering, stall::CHECK_INTERVAL, stillness};
-use crate::{
-    begin_frames::{FRAME_INTERVAL, FrameTime},
-    cdp::CdpError,
-};
+use crate::begin_frames::{FRAME_INTERVAL, FrameTime};
 
 /// Frames that are run but not drawn after each that is drawn: they are not seen, and all that a page
 /// notices is that idle callbacks follow drawn frames only. So these come every 50 ms, as on a page that

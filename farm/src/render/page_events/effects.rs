@@ -1,0 +1,48 @@
+//! What an event shows about its page: whether it can be used again, whether it may change without a script,
+//! and whether its time can be virtual.
+
+use chromiumoxide_cdp::cdp::browser_protocol::{
+    network::{
+        EventRequestWillBeSent, EventResponseReceived, EventWebSocketCreated, EventWebTransportCreated,
+        ResourceType,
+    },
+    target::EventAttachedToTarget,
+};
+use platen_cdp::Event;
+
+use super::partial::RequestWillBeSent;
+
+/// Whether a response may be for something that changes by itself.
+pub(super) fn may_change(received: &EventResponseReceived) -> bool {
+    let response = &received.response;
+    match received.r#type {
+        // Of the other formats that pages use, each has an animated form.
+        ResourceType::Image => {
+            !response.url.starts_with("data:")
+                && !matches!(response.mime_type.as_str(), "image/jpeg" | "image/bmp")
+        }
+        ResourceType::Document => {
+            let headers = response.headers.inner().as_object();
+            response.mime_type != "text/html"
+                || response.url.contains('#')
+                || headers.is_none_or(|all| all.keys().any(|name| name.eq_ignore_ascii_case("refresh")))
+        }
+        _ => false,
+    }
+}
+
+/// Whether an event shows an origin, a worker or a socket: something that may leave cookies, storage,
+/// cache entries, credentials or running code.
+pub(in crate::render) fn taints(event: &Event) -> bool {
+    if event.is::<EventRequestWillBeSent>() {
+        return event.parse_partial::<RequestWillBeSent<'_>>().map_or(true, |sent| sent.loads_origin());
+    }
+    needs_real_time(event)
+}
+
+/// Whether an event shows something that runs outside of the page's own clock.
+pub(super) fn needs_real_time(event: &Event) -> bool {
+    event.is::<EventWebSocketCreated>()
+        || event.is::<EventWebTransportCreated>()
+        || event.is::<EventAttachedToTarget>()
+}
