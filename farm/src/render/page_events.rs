@@ -4,11 +4,11 @@
 //! Invariant: a dialog is answered while the steps of the job run. Handler and steps are polled in the same
 //! future and are dropped together.
 //!
-//! An event that cannot be parsed must not end a job; each branch of [`PageEventHandler::on_event`] says
-//! what it assumes instead.
+//! An event that cannot be parsed does not end a job, except a lifecycle event, without which no page is
+//! loaded. Each branch of [`PageEventHandler::on_event`] says what it assumes instead.
 
 mod effects;
-mod partial;
+mod recovery;
 #[cfg(test)]
 mod tests;
 
@@ -21,7 +21,7 @@ use chromiumoxide_cdp::cdp::{
         inspector::EventTargetCrashed,
         network::{
             self, EventLoadingFailed, EventLoadingFinished, EventRequestWillBeSent, EventResponseReceived,
-            ResourceType,
+            RequestId, ResourceType,
         },
         page::{
             DialogType, EventFrameAttached, EventFrameStoppedLoading, EventJavascriptDialogOpening,
@@ -37,8 +37,8 @@ use url::Url;
 
 pub(super) use self::effects::taints;
 use self::{
-    effects::{may_change, needs_real_time},
-    partial::{LoadingFailed, RequestWillBeSent},
+    effects::{loads_origin, may_change, needs_real_time},
+    recovery::{loading_failed, loading_finished, request_will_be_sent},
 };
 use super::{JobError, load::navigation_refusal, load_state::LoadState, still_image};
 use crate::{egress::JobEgress, page::auto_attach};
@@ -55,7 +55,7 @@ pub(super) struct PageEventHandler<'a> {
     job_host: Option<&'a str>,
     traffic: &'a JobEgress,
     state: watch::Sender<LoadState>,
-    requests: HashMap<String, Request>,
+    requests: HashMap<RequestId, Request>,
     /// The latest request for a main document.
     document: Option<Document>,
 }
@@ -71,7 +71,7 @@ struct Request {
 
 /// A request for a main document.
 struct Document {
-    id: String,
+    id: RequestId,
     /// URL before redirects.
     first: String,
     /// URL after the latest redirect.
@@ -122,9 +122,9 @@ impl<'a> PageEventHandler<'a> {
             // All its fields are mandatory and none is an enum; without this event no page is loaded.
             self.on_lifecycle(&event.parse()?);
         } else if event.is::<EventRequestWillBeSent>() {
-            match event.parse_partial() {
-                Ok(sent) => self.on_request(event.worker_session(), &sent),
-                Err(_) => self.on_unknown_request(),
+            match request_will_be_sent(event) {
+                Some(sent) => self.on_request(event.worker_session(), &sent),
+                None => self.on_unknown_request(),
             }
         } else if event.is::<EventResponseReceived>() {
             // Without it nothing proves that the page stands still.
@@ -132,17 +132,17 @@ impl<'a> PageEventHandler<'a> {
                 self.state.send_modify(|state| state.may_change = true);
             }
         } else if event.is::<EventLoadingFinished>() {
-            match event.parse::<EventLoadingFinished>() {
-                Ok(finished) => self.on_request_end(finished.request_id.inner()),
-                Err(_) => self.on_unknown_request_end(),
+            match loading_finished(event) {
+                Some(finished) => self.on_request_end(&finished.request_id),
+                None => self.on_unknown_request_end(),
             }
         } else if event.is::<EventLoadingFailed>() {
-            match event.parse_partial::<LoadingFailed<'_>>() {
-                Ok(failed) => {
+            match loading_failed(event) {
+                Some(failed) => {
                     self.on_failure(&failed)?;
-                    self.on_request_end(failed.request_id);
+                    self.on_request_end(&failed.request_id);
                 }
-                Err(_) => self.on_unknown_request_end(),
+                None => self.on_unknown_request_end(),
             }
         } else if event.is::<EventVirtualTimeBudgetExpired>() {
             self.state.send_modify(|state| state.budget_expired = event.sequence());
@@ -203,14 +203,15 @@ impl<'a> PageEventHandler<'a> {
         }
     }
 
-    fn on_request(&mut self, worker: Option<&str>, sent: &RequestWillBeSent<'_>) {
-        *self.tainted |= sent.loads_origin();
+    fn on_request(&mut self, worker: Option<&str>, sent: &EventRequestWillBeSent) {
+        *self.tainted |= loads_origin(sent);
         let url = &sent.request.url;
-        let resource_type = sent.resource_type.as_ref();
+        let resource_type = sent.r#type.as_ref();
         let is_document = resource_type == Some(&ResourceType::Document);
-        let is_main_document = is_document && sent.frame_id == Some(self.main_frame);
+        let is_main_document =
+            is_document && sent.frame_id.as_ref().is_some_and(|frame| frame.inner() == self.main_frame);
         if worker.is_none() && is_main_document {
-            self.on_document(sent.request_id, url);
+            self.on_document(&sent.request_id, url);
         }
         // An event stream stays open, so it is not waited for.
         if resource_type == Some(&ResourceType::EventSource) {
@@ -218,7 +219,7 @@ impl<'a> PageEventHandler<'a> {
             return;
         }
         // Chromium reports the main script of a worker in the session of its page, without a document.
-        let is_worker_script = worker.is_none() && sent.loader_id.is_empty();
+        let is_worker_script = worker.is_none() && sent.loader_id.inner().is_empty();
         let may_change = match resource_type {
             Some(ResourceType::Image) => url.starts_with("data:") && !still_image::is_still(url),
             Some(ResourceType::Document) => !is_main_document,
@@ -240,10 +241,10 @@ impl<'a> PageEventHandler<'a> {
                 Some(ResourceType::Font | ResourceType::Image | ResourceType::Stylesheet)
             ) || is_document && !is_main_document);
         // A redirect has the id of its request.
-        let first = self.requests.get(sent.request_id).and_then(|request| request.drawn);
+        let first = self.requests.get(&sent.request_id).and_then(|request| request.drawn);
         let drawn = is_drawn.then_some(first.unwrap_or(number));
         let request = Request { worker: worker.map(ToOwned::to_owned), is_worker_script, drawn };
-        self.requests.insert(sent.request_id.to_owned(), request);
+        self.requests.insert(sent.request_id.clone(), request);
         self.state.send_modify(|state| state.sent = number);
         self.record_requests();
     }
@@ -255,7 +256,7 @@ impl<'a> PageEventHandler<'a> {
         self.state.send_modify(|state| (state.may_change, state.needs_real_time) = (true, true));
     }
 
-    fn on_request_end(&mut self, id: &str) {
+    fn on_request_end(&mut self, id: &RequestId) {
         if self.requests.remove(id).is_some() {
             self.record_requests();
         }
@@ -290,23 +291,23 @@ impl<'a> PageEventHandler<'a> {
         });
     }
 
-    fn on_document(&mut self, id: &str, url: &str) {
+    fn on_document(&mut self, id: &RequestId, url: &str) {
         self.traffic.document_requested(url);
         match &mut self.document {
-            Some(document) if document.id == id => url.clone_into(&mut document.last),
+            Some(document) if document.id == *id => url.clone_into(&mut document.last),
             document => {
-                *document = Some(Document { id: id.to_owned(), first: url.to_owned(), last: url.to_owned() });
+                *document = Some(Document { id: id.clone(), first: url.to_owned(), last: url.to_owned() });
             }
         }
     }
 
     /// A page whose main document is missing or incomplete is not the requested page.
-    fn on_failure(&self, failed: &LoadingFailed<'_>) -> Result<(), JobError> {
+    fn on_failure(&self, failed: &EventLoadingFailed) -> Result<(), JobError> {
         let Some(document) = self.document.as_ref().filter(|document| document.id == failed.request_id)
         else {
             return Ok(());
         };
-        if failed.cancelled {
+        if failed.canceled == Some(true) {
             // The previous document stays, and does not finish loading.
             self.state.send_modify(|state| state.navigation_cancelled = true);
             return Ok(());
@@ -317,7 +318,7 @@ impl<'a> PageEventHandler<'a> {
         });
         let host = host.unwrap_or_else(|| UNNAMED_HOST.to_owned());
         let Ok(last) = Url::parse(&document.last) else { return Ok(()) };
-        let refusal = navigation_refusal(failed.error_text, &last, &host, self.traffic);
+        let refusal = navigation_refusal(&failed.error_text, &last, &host, self.traffic);
         refusal.map_or(Ok(()), |refusal| Err(JobError::Refused(refusal)))
     }
 }

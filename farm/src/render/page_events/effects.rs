@@ -10,7 +10,7 @@ use chromiumoxide_cdp::cdp::browser_protocol::{
 };
 use platen_cdp::Event;
 
-use super::partial::RequestWillBeSent;
+use super::recovery::request_will_be_sent;
 
 /// Whether a response may be for something that changes by itself.
 pub(super) fn may_change(received: &EventResponseReceived) -> bool {
@@ -35,9 +35,14 @@ pub(super) fn may_change(received: &EventResponseReceived) -> bool {
 /// cache entries, credentials or running code.
 pub(in crate::render) fn taints(event: &Event) -> bool {
     if event.is::<EventRequestWillBeSent>() {
-        return event.parse_partial::<RequestWillBeSent<'_>>().map_or(true, |sent| sent.loads_origin());
+        return request_will_be_sent(event).is_none_or(|sent| loads_origin(&sent));
     }
     needs_real_time(event)
+}
+
+/// Whether a request is for a URL that has an origin.
+pub(super) fn loads_origin(sent: &EventRequestWillBeSent) -> bool {
+    !["data:", "blob:", "about:"].iter().any(|scheme| sent.request.url.starts_with(scheme))
 }
 
 /// Whether an event shows something that runs outside of the page's own clock.

@@ -47,10 +47,23 @@ async fn handle(events: impl IntoIterator<Item = (&'static str, Value)>) -> Hand
     Handled { state, tainted, error, commands: commands.collect() }
 }
 
-/// Every enum of this event that the farm does not read has a value that no version of the protocol has.
-fn request(id: &str, kind: &str, url: &str) -> (&'static str, Value) {
+/// A request, of a Chromium with the protocol of the generated types or of one with another: enums that the
+/// farm does not read have new values, and a mandatory field is missing.
+fn request(known: bool, id: &str, kind: &str, url: &str) -> (&'static str, Value) {
+    if known {
+        let params = json!({
+            "requestId": id, "loaderId": "L", "documentURL": "about:blank", "frameId": "F", "type": kind,
+            "request": {
+                "url": url, "method": "GET", "headers": {}, "initialPriority": "Low",
+                "referrerPolicy": "origin",
+            },
+            "timestamp": 1.5, "wallTime": 2.5, "initiator": { "type": "parser" },
+            "redirectHasExtraInfo": false,
+        });
+        return ("Network.requestWillBeSent", params);
+    }
     let params = json!({
-        "requestId": id, "loaderId": "L", "documentURL": "about:blank", "frameId": "F", "type": kind,
+        "requestId": id, "loaderId": "L", "frameId": "F", "type": kind,
         "request": {
             "url": url, "method": "GET", "headers": {}, "initialPriority": "New", "referrerPolicy": "new",
             "mixedContentType": "new", "newField": [1, { "a": null }],
@@ -98,24 +111,28 @@ fn lifecycle(name: &str) -> (&'static str, Value) {
 
 #[tokio::test]
 async fn requests_are_counted_whatever_their_unread_fields_hold() {
-    let image = || request("1", "Image", "data:image/bmp;base64,");
-    let loaded = handle([lifecycle("init"), image(), lifecycle("load")]).await;
-    assert!(matches!(loaded.error, JobError::Cdp(CdpError::PageGone)));
-    assert!(loaded.state.loaded && loaded.state.documents == 1 && loaded.state.parsed == false);
-    assert_eq!((loaded.state.requests, loaded.state.newest_drawn), (1, Some(1)));
-    assert!(!loaded.tainted);
+    for known in [true, false] {
+        let image = || request(known, "1", "Image", "data:image/bmp;base64,");
+        let loaded = handle([lifecycle("init"), image(), lifecycle("load")]).await;
+        assert!(matches!(loaded.error, JobError::Cdp(CdpError::PageGone)));
+        assert!(loaded.state.loaded && !loaded.state.parsed && loaded.state.documents == 1);
+        assert_eq!((loaded.state.requests, loaded.state.newest_drawn), (1, Some(1)));
+        assert!(!loaded.tainted);
 
-    let finished = json!({ "requestId": "1", "timestamp": 1.5, "encodedDataLength": 3, "newField": 1 });
-    for end in [failed("1"), ("Network.loadingFinished", finished)] {
-        let ended = handle([image(), request("2", "NewType", "http://a.test/"), end]).await;
-        assert_eq!((ended.state.requests, ended.state.sent, ended.state.newest_drawn), (1, 2, None));
-        assert!(ended.tainted && ended.state.may_change, "an unknown type may be a script");
+        let finished = json!({ "requestId": "1", "timestamp": 1.5, "encodedDataLength": 3, "newField": 1 });
+        let incomplete = json!({ "requestId": "1" });
+        let finished = [finished, incomplete].map(|params| ("Network.loadingFinished", params));
+        for end in [failed("1")].into_iter().chain(finished) {
+            let ended = handle([image(), request(known, "2", "NewType", "http://a.test/"), end]).await;
+            assert_eq!((ended.state.requests, ended.state.sent, ended.state.newest_drawn), (1, 2, None));
+            assert!(ended.tainted && ended.state.may_change, "an unknown type may be a script");
+        }
     }
 }
 
 #[tokio::test]
 async fn unreadable_requests_are_not_waited_for() {
-    let request = || request("1", "Font", "http://a.test/font");
+    let request = || request(true, "1", "Font", "http://a.test/font");
     let unknown = handle([("Network.requestWillBeSent", json!({ "requestId": 1 }))]).await;
     assert!(matches!(unknown.error, JobError::Cdp(CdpError::PageGone)));
     assert!(unknown.tainted && unknown.state.may_change && unknown.state.needs_real_time);
