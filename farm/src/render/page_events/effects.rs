@@ -1,5 +1,4 @@
-//! What an event shows about its page: whether it can be used again, whether it may change without a script,
-//! and whether its time can be virtual.
+//! Decides by an event whether its page can be used again, may change without a script, or needs real time.
 
 use chromiumoxide_cdp::cdp::browser_protocol::{
     network::{
@@ -16,7 +15,7 @@ use super::recovery::request_will_be_sent;
 pub(super) fn may_change(received: &EventResponseReceived) -> bool {
     let response = &received.response;
     match received.r#type {
-        // Of the other formats that pages use, each has an animated form.
+        // Every other common image format has an animated variant.
         ResourceType::Image => {
             !response.url.starts_with("data:")
                 && !matches!(response.mime_type.as_str(), "image/jpeg" | "image/bmp")
@@ -31,7 +30,7 @@ pub(super) fn may_change(received: &EventResponseReceived) -> bool {
     }
 }
 
-/// Whether an event shows an origin, a worker or a socket: something that may leave cookies, storage,
+/// Whether an event reports an origin, a worker or a socket: something that may leave cookies, storage,
 /// cache entries, credentials or running code.
 pub(in crate::render) fn taints(event: &Event) -> bool {
     if event.is::<EventRequestWillBeSent>() {
@@ -45,7 +44,7 @@ pub(super) fn loads_origin(sent: &EventRequestWillBeSent) -> bool {
     !["data:", "blob:", "about:"].iter().any(|scheme| sent.request.url.starts_with(scheme))
 }
 
-/// Whether an event shows something that runs outside of the page's own clock.
+/// Whether an event reports something that virtual time does not stop.
 pub(super) fn needs_real_time(event: &Event) -> bool {
     event.is::<EventWebSocketCreated>()
         || event.is::<EventWebTransportCreated>()
