@@ -1,13 +1,10 @@
-//! The limit: Chromium driven by nothing but the protocol's own commands, on pages that are used
-//! again and again and are never cleaned.
-//!
-//! Invariant: not a product: job after job sees what the last one left. It shows what a render
-//! costs when nothing is done but rendering.
+//! The baseline: Chromium driven by the fewest protocol commands, on pages that are used again and are
+//! never reset. A job can see what the previous one left, so this only shows what rendering itself costs.
 
 mod browser;
-mod cdp;
 mod clock;
 mod page;
+mod tab;
 
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
@@ -25,13 +22,13 @@ use tokio::{
 
 use self::{browser::Browser, page::Page};
 
-/// Raw CDP behind HTTP, as one of the sides.
+/// Chromium driven by CDP commands, behind HTTP.
 #[derive(clap::Args)]
 pub(crate) struct Options {
-    /// The Chromium to run.
+    /// Path of Chromium.
     #[arg(long)]
     chromium: PathBuf,
-    /// Pages, each of which renders one job at a time.
+    /// Number of pages; each renders one job at a time.
     #[arg(long)]
     pages: usize,
     /// Chromium's host resolver rules.
@@ -39,7 +36,7 @@ pub(crate) struct Options {
     resolve: String,
 }
 
-/// A job, with the names of the public API, complete.
+/// A job with all its options, named as in the public API.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Job {
@@ -55,8 +52,8 @@ struct Job {
     fast_png: bool,
 }
 
-/// Far beyond any job: a page that takes longer is given up.
-const JOB_LIMIT: Duration = Duration::from_mins(1);
+/// Far longer than any job takes; a page that exceeds it is replaced.
+const JOB_TIMEOUT: Duration = Duration::from_mins(1);
 
 struct Pages {
     free: Semaphore,
@@ -95,14 +92,14 @@ async fn answer(pages: Arc<Pages>, request: Request<Incoming>) -> Response<plate
 
 async fn render(pages: Arc<Pages>, request: Request<Incoming>) -> Result<Bytes> {
     let job: Job = serde_json::from_slice(&request.into_body().collect().await?.to_bytes())?;
-    // As a task, so that a caller that gives up does not take the page with it.
+    // A task, so that the page is kept when the caller disconnects.
     let rendered = tokio::spawn(async move {
         let _permit = pages.free.acquire().await?;
-        let mut page = pages.idle.lock().await.pop().context("as many pages as permits")?;
-        let file = tokio::time::timeout(JOB_LIMIT, page.render(&job)).await;
+        let mut page = pages.idle.lock().await.pop().context("a permit has no page")?;
+        let file = tokio::time::timeout(JOB_TIMEOUT, page.render(&job)).await;
         let hangs = file.is_err();
-        pages.idle.lock().await.push(if hangs { page.anew().await? } else { page });
-        file.context("the page hangs")?
+        pages.idle.lock().await.push(if hangs { page.replace().await? } else { page });
+        file.context("the page does not finish its job")?
     });
     rendered.await?
 }

@@ -7,8 +7,7 @@ use std::time::Duration;
 
 use chromiumoxide_cdp::cdp::browser_protocol::headless_experimental::{BeginFrameParams, BeginFrameReturns};
 use nix::time::{ClockId, clock_gettime};
-
-use crate::cdp::{Call, CdpError, Reply, Session};
+use platen_cdp::{Call, CdpError, Reply, Session};
 
 /// Resolution of the frame time. Chromium rounds animation times, counted from the start of the document,
 /// to a tenth of a millisecond, up or down unpredictably. A whole number of ticks needs no rounding.

@@ -23,7 +23,8 @@ pub(crate) use self::{
     process::Exit,
     usage::MemoryWatch,
 };
-use crate::{cdp::Connection, egress::Egress};
+use crate::egress::Egress;
+use platen_cdp::Connection;
 
 /// How long the pipe of an exiting browser may stay open after the sessions of its pages have ended.
 const CLOSE_TIMEOUT: Duration = Duration::from_millis(200);

@@ -7,12 +7,12 @@ use axum::{
     http::{HeaderValue, StatusCode, header::RETRY_AFTER},
     response::{IntoResponse, Response},
 };
-use command_fds::FdMappingCollision;
 use hickory_resolver::net::NetError;
 use nix::errno::Errno;
+use platen_cdp::CdpError;
 use platen_shared::refusal::Refusal;
 
-use crate::{cdp::CdpError, config::InvalidUpstream};
+use crate::config::InvalidUpstream;
 
 /// Why [`crate::Farm::start`] failed. The message names the setting to change.
 #[derive(Debug, thiserror::Error)]
@@ -87,9 +87,6 @@ pub enum LaunchError {
     /// The farm is shut down.
     #[error("the farm is shut down")]
     Closed,
-    /// The pipes could not be passed to the process.
-    #[error("the browser's pipes cannot be passed to its process")]
-    Pipes(#[source] FdMappingCollision),
     /// The browser exited before it answered.
     #[error("the browser exited at start{}{stderr_tail}", if stderr_tail.is_empty() { "" } else { ": " })]
     Exited {

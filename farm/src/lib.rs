@@ -25,7 +25,6 @@ mod admission;
 mod begin_frames;
 mod browser;
 mod cancellation;
-mod cdp;
 mod config;
 mod egress;
 mod error;
@@ -38,11 +37,11 @@ mod render;
 mod serve;
 mod token;
 
-pub use cdp::CdpError;
 pub use config::{
     Config, EgressConfig, HostPattern, InvalidHostPattern, InvalidPorts, InvalidResolve, InvalidUpstream,
     NameServer, Ports, Resolve,
 };
 pub use error::{LaunchError, StartError};
 pub use farm::{Farm, Rendered};
+pub use platen_cdp::CdpError;
 pub use token::{EmptyToken, FarmToken};

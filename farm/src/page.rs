@@ -20,16 +20,11 @@ use chromiumoxide_cdp::cdp::browser_protocol::{
         SetAutoAttachParams, TargetId,
     },
 };
+use platen_cdp::{CdpError, Events, Session};
 use platen_shared::job::DeviceScaleFactor;
-use serde::Deserialize;
 use tokio::time::timeout;
 
-use crate::{
-    begin_frames::BeginFrames,
-    browser::Browser,
-    cdp::{CdpError, Events, Session},
-    egress::PageProxy,
-};
+use crate::{begin_frames::BeginFrames, browser::Browser, egress::PageProxy};
 
 /// Opening takes 30 ms, and up to 1 s on a machine that is short of CPU. A browser that takes longer hangs,
 /// or has lost the zygote process that forks its renderers.
@@ -197,8 +192,8 @@ async fn loaded(events: &mut Events, main_frame: &str) -> Result<(), PageError> 
             return Err(PageError::Crashed);
         }
         if event.is::<EventLifecycleEvent>() {
-            let lifecycle: Lifecycle<'_> = event.parse()?;
-            if lifecycle.name == "load" && lifecycle.frame == main_frame {
+            let lifecycle: EventLifecycleEvent = event.parse()?;
+            if lifecycle.name == "load" && lifecycle.frame_id.inner() == main_frame {
                 return Ok(());
             }
         }
@@ -211,11 +206,4 @@ pub(crate) fn auto_attach() -> SetAutoAttachParams {
     let mut attach = SetAutoAttachParams::new(true, true);
     attach.flatten = Some(true);
     attach
-}
-
-#[derive(Deserialize)]
-struct Lifecycle<'a> {
-    #[serde(rename = "frameId")]
-    frame: &'a str,
-    name: &'a str,
 }

@@ -32,6 +32,7 @@ use std::{
 };
 
 use bytes::Bytes;
+use platen_cdp::CdpError;
 use platen_shared::{
     format::OutputFormat,
     job::{RenderJob, Source},
@@ -44,7 +45,6 @@ use self::{page_events::PageEventHandler, page_lease::PageLease, rendering::Rend
 use crate::{
     admission::Slot,
     browser::{Exit, ForegroundJob},
-    cdp::CdpError,
     egress::JobEgress,
     page::Page,
     pool::{BrowserLease, PageRequest},

@@ -1,60 +1,52 @@
-//! A real browser for the tests of pages: a small driver of Chromium over its debugging pipe.
+//! A real browser for the tests of the dashboard, driven over its debugging pipe.
 //!
-//! Invariant: runs as an unprivileged user with its sandbox on, with a profile of its own that is
-//! gone when the browser is dropped. Nothing waits a fixed time: what a page shall become is asked
-//! again and again, with patience that only a broken page uses up.
+//! Invariant: it runs as an unprivileged user with its sandbox and a temporary profile; process and profile
+//! are removed when the browser is dropped. Conditions are polled until a timeout that only a broken page
+//! reaches.
 
 mod page;
 
 use std::{
-    collections::HashMap,
-    io::{self, BufRead as _, BufReader, Write as _},
     os::unix::{
         fs::{PermissionsExt as _, chown},
         process::CommandExt as _,
     },
     path::Path,
     process::{Child, Command, Stdio},
-    sync::{
-        Arc, Mutex, PoisonError,
-        atomic::{AtomicU64, Ordering},
-    },
-    thread,
+    sync::Arc,
     time::Duration,
 };
 
-use anyhow::{Context as _, Result, bail};
-use command_fds::{CommandFdExt as _, FdMapping};
+use anyhow::{Context as _, Result};
+use chromiumoxide_cdp::cdp::browser_protocol::{
+    browser::GetVersionParams,
+    target::{AttachToTargetParams, CreateBrowserContextParams, CreateTargetParams, TargetId},
+};
 use nix::{
     sys::signal::{Signal, killpg},
     unistd::{Pid, Uid},
 };
-use serde_json::{Value, json};
+use platen_cdp::{BrowserPipes, CdpError, Connection, Session};
 use tempfile::TempDir;
-use tokio::sync::oneshot;
 
 pub use page::{Page, Theme};
 
-/// Only so that a browser that hangs does not hang the run.
-const PATIENCE: Duration = Duration::from_mins(3);
-/// A user and group that own nothing.
+/// Bounds every command and condition, so that a browser that hangs fails its test.
+const TIMEOUT: Duration = Duration::from_mins(3);
+/// User and group id of `nobody`, which owns no files.
 const NOBODY: u32 = 65_534;
 const BINARIES: [&str; 3] =
     ["/usr/lib/chromium/chromium-headless-shell", "/usr/lib/chromium/chromium", "/opt/google/chrome/chrome"];
 
-type Calls = Arc<Mutex<HashMap<u64, oneshot::Sender<Value>>>>;
-
 /// A running browser.
 pub struct Browser {
     child: Child,
-    input: Mutex<io::PipeWriter>,
-    calls: Calls,
-    last: AtomicU64,
+    connection: Arc<Connection>,
     _home: TempDir,
 }
 
 impl Browser {
-    /// Starts one.
+    /// Starts a browser and waits until it answers.
     ///
     /// # Errors
     /// When it does not start.
@@ -75,57 +67,40 @@ impl Browser {
         command.env_clear().env("HOME", home.path()).env("TMPDIR", home.path()).env("PATH", "/usr/bin:/bin");
         command.current_dir(home.path()).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         command.process_group(0);
-        let (their_input, input) = io::pipe()?;
-        let (output, their_output) = io::pipe()?;
-        command.fd_mappings(vec![
-            FdMapping { parent_fd: their_input.into(), child_fd: 3 },
-            FdMapping { parent_fd: their_output.into(), child_fd: 4 },
-        ])?;
+        let pipes = BrowserPipes::attach(&mut command)?;
         let child = command.spawn().context("the browser does not start")?;
-        // It holds the browser's ends of the pipes, which must be open in the browser alone.
+        // The command holds the browser's ends of the pipes.
         drop(command);
-        let calls = Calls::default();
-        read_answers(output, Arc::clone(&calls));
-        let browser = Self { child, input: Mutex::new(input), calls, last: AtomicU64::new(0), _home: home };
-        browser.call(None, "Browser.getVersion", json!({})).await.context("the browser does not answer")?;
+        let browser = Self { child, connection: Arc::new(Connection::open(pipes)?), _home: home };
+        within_timeout(browser.connection.call(&GetVersionParams {})).await?;
         Ok(Arc::new(browser))
     }
 
-    /// A page in a new context: without the cookies of any other.
+    /// Opens a page in a new browser context, which has no cookies.
     ///
     /// # Errors
     /// When the browser is gone.
     pub async fn page(self: &Arc<Self>) -> Result<Page> {
-        let context = self.call(None, "Target.createBrowserContext", json!({})).await?;
-        let target = json!({ "url": "about:blank", "browserContextId": context["browserContextId"] });
-        let target = self.call(None, "Target.createTarget", target).await?;
-        let attach = json!({ "targetId": target["targetId"], "flatten": true });
-        let session = self.call(None, "Target.attachToTarget", attach).await?;
-        let text = |value: &Value| value.as_str().map(str::to_owned).context("a text");
-        Ok(Page::new(Arc::clone(self), text(&session["sessionId"])?, text(&context["browserContextId"])?))
+        let context = within_timeout(self.connection.call(&CreateBrowserContextParams::default())).await?;
+        let mut target = CreateTargetParams::new("about:blank");
+        target.browser_context_id = Some(context.browser_context_id.clone());
+        let target = within_timeout(self.connection.call(&target)).await?;
+        let session = self.attach(target.target_id).await?;
+        Ok(Page::new(Arc::clone(self), session, context.browser_context_id))
     }
 
-    /// One command of the protocol.
-    async fn call(&self, session: Option<&str>, method: &str, parameters: Value) -> Result<Value> {
-        let id = self.last.fetch_add(1, Ordering::Relaxed) + 1;
-        let mut message = json!({ "id": id, "method": method, "params": parameters });
-        if let Some(session) = session {
-            message["sessionId"] = session.into();
-        }
-        let (sender, answer) = oneshot::channel();
-        self.calls.lock().unwrap_or_else(PoisonError::into_inner).insert(id, sender);
-        let mut bytes = message.to_string().into_bytes();
-        bytes.push(0);
-        self.input.lock().unwrap_or_else(PoisonError::into_inner).write_all(&bytes)?;
-        let mut answer = tokio::time::timeout(PATIENCE, answer)
-            .await
-            .with_context(|| format!("no answer to {method}"))?
-            .context("the browser is gone")?;
-        match answer.get("error") {
-            Some(error) => bail!("{method}: {error}"),
-            None => Ok(answer["result"].take()),
-        }
+    /// A session with a target. Its events are not received.
+    async fn attach(&self, target: TargetId) -> Result<Session> {
+        let mut attach = AttachToTargetParams::new(target);
+        attach.flatten = Some(true);
+        let attached = within_timeout(self.connection.call(&attach)).await?;
+        Ok(Session::new(Arc::clone(&self.connection), attached.session_id).0)
     }
+}
+
+/// The result of a command.
+async fn within_timeout<T>(call: impl Future<Output = Result<T, CdpError>>) -> Result<T> {
+    Ok(tokio::time::timeout(TIMEOUT, call).await.context("the browser does not reply")??)
 }
 
 impl Drop for Browser {
@@ -135,7 +110,7 @@ impl Drop for Browser {
     }
 }
 
-/// What tests of pages need: no calls home, nothing that depends on the machine.
+/// No requests by the browser itself, and rendering that does not depend on the machine.
 fn switches(home: &Path) -> Vec<String> {
     let profile = format!("--user-data-dir={}", home.join("profile").display());
     [
@@ -157,24 +132,4 @@ fn switches(home: &Path) -> Vec<String> {
     .map(str::to_owned)
     .chain([profile])
     .collect()
-}
-
-/// A thread that reads until the browser's end of the pipe closes.
-fn read_answers(output: io::PipeReader, calls: Calls) {
-    thread::spawn(move || {
-        let mut messages = BufReader::new(output);
-        let mut message = Vec::new();
-        while matches!(messages.read_until(0, &mut message), Ok(1..)) {
-            message.pop();
-            if let Ok(value) = serde_json::from_slice::<Value>(&message)
-                && let Some(id) = value["id"].as_u64()
-                && let Some(call) = calls.lock().unwrap_or_else(PoisonError::into_inner).remove(&id)
-            {
-                // Whoever has stopped waiting does not need it.
-                let _ = call.send(value);
-            }
-            message.clear();
-        }
-        calls.lock().unwrap_or_else(PoisonError::into_inner).clear();
-    });
 }

@@ -1,24 +1,19 @@
-//! Chromium's process, spoken to through descriptors 3 and 4.
+//! Chromium's process and the connection to it.
 //!
-//! Invariant: runs as the user this program runs as, with the sandbox on; [`Browser::stop`] returns
-//! once it has ended.
+//! Invariant: it runs as the user of this program, with its sandbox; [`Browser::stop`] returns after the
+//! process has exited.
 
 use std::{
-    io::pipe,
-    os::fd::OwnedFd,
     path::Path,
     process::{Child, Command, Stdio},
     sync::Arc,
 };
 
 use anyhow::{Context as _, Result};
-use command_fds::{CommandFdExt as _, FdMapping};
-use serde_json::json;
+use chromiumoxide_cdp::cdp::browser_protocol::browser::CloseParams;
+use platen_cdp::{BrowserPipes, Connection};
 
-use super::cdp::Connection;
-
-/// What the limit is measured with: frames on demand, and nothing that makes a page that is used
-/// again slower than a new one.
+/// Frames on command, and no feature that makes a page that is used again slower than a new one.
 const SWITCHES: &[&str] = &[
     "--remote-debugging-pipe",
     "--headless",
@@ -48,36 +43,30 @@ pub(super) struct Browser {
 }
 
 impl Browser {
-    /// Starts it with a profile in the home of the user.
+    /// Starts it with a profile in the home directory of the user.
     pub(super) fn start(chromium: &Path, resolve: &str) -> Result<Self> {
-        let home = std::env::var("HOME").context("HOME is where the profile goes")?;
-        let (their_input, to_browser) = pipe()?;
-        let (from_browser, their_output) = pipe()?;
+        let home = std::env::var("HOME").context("HOME is not set; the profile is written there")?;
         let mut command = Command::new("setpriv");
-        // It ends with this program, however that ends.
+        // The kernel kills it when this program exits.
         command.args(["--pdeathsig", "KILL", "--"]).arg(chromium).args(SWITCHES);
         command.arg(format!("--host-resolver-rules={resolve}"));
         command.arg(format!("--user-data-dir={home}/profile")).arg("about:blank");
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-        command.fd_mappings(vec![
-            FdMapping { parent_fd: their_input.into(), child_fd: 3 },
-            FdMapping { parent_fd: their_output.into(), child_fd: 4 },
-        ])?;
+        let pipes = BrowserPipes::attach(&mut command)?;
         let child = command.spawn().context("Chromium does not start")?;
-        // With the command go this process's ends of what the browser holds now.
+        // The command holds the browser's ends of the pipes.
         drop(command);
-        let connection = Connection::open(OwnedFd::from(to_browser), OwnedFd::from(from_browser))?;
-        Ok(Self { child, connection })
+        Ok(Self { child, connection: Arc::new(Connection::open(pipes)?) })
     }
 
     pub(super) fn connection(&self) -> &Arc<Connection> {
         &self.connection
     }
 
-    /// Closes it and waits for its end.
+    /// Closes it and waits until its process has exited.
     pub(super) async fn stop(mut self) -> Result<()> {
-        // It may be gone before it has answered.
-        let _ = self.connection.call(None, "Browser.close", &json!({})).await;
+        // It may exit before it has replied.
+        let _ = self.connection.call(&CloseParams {}).await;
         tokio::task::spawn_blocking(move || self.child.wait()).await??;
         Ok(())
     }

@@ -1,25 +1,24 @@
-//! A page's virtual time, moved on in steps with a frame behind each.
+//! The virtual time of a page, which passes in steps with a frame after each.
 //!
-//! Invariant: the time of frames never goes backwards, which would hang them; time does not pass
-//! while something is on its way over the network.
+//! Invariant: the time of frames never decreases, because Chromium does not finish such a frame; no time
+//! passes while a network request is in progress.
 
 use anyhow::Result;
-use serde::Deserialize;
-use serde_json::json;
-use tokio::sync::broadcast::Receiver;
-
-use super::{
-    cdp::Event,
-    page::{LOADED, Tab},
+use chromiumoxide_cdp::cdp::browser_protocol::{
+    emulation::{EventVirtualTimeBudgetExpired, SetVirtualTimePolicyParams, VirtualTimePolicy},
+    headless_experimental::BeginFrameReturns,
+    page::EventLoadEventFired,
 };
+use platen_cdp::Event;
 
-/// A frame at 60 a second, in whole milliseconds.
-pub(super) const FRAME_MS: f64 = 16.0;
+use super::tab::{FRAME_INTERVAL_MS, Tab};
+
 /// The longest step while nothing moves.
-const LONGEST_MS: f64 = 128.0;
-const EXPIRED: &str = "Emulation.virtualTimeBudgetExpired";
+const MAX_STEP_MS: f64 = 128.0;
+/// Tasks that may run in one step before Chromium lets time pass all the same.
+const MAX_TASKS_PER_STEP: i64 = 1000;
 
-/// The time of one page.
+/// The time of one page, in milliseconds.
 pub(super) struct Clock {
     base: f64,
     passed: f64,
@@ -27,64 +26,63 @@ pub(super) struct Clock {
 }
 
 impl Clock {
-    /// Stops the page's time and draws its first frame. The clock goes on from the page's last one,
-    /// unless it is in another process by now, which begins anew.
-    pub(super) async fn stop(tab: &Tab, last: Option<Self>) -> Result<Self> {
-        #[derive(Deserialize)]
-        #[serde(rename_all = "camelCase")]
-        struct Stopped {
-            virtual_time_ticks_base: f64,
-        }
-        let stopped: Stopped =
-            tab.ask("Emulation.setVirtualTimePolicy", json!({ "policy": "pause" })).await?;
-        let base = stopped.virtual_time_ticks_base;
-        #[expect(clippy::float_cmp, reason = "the very number it gave last time")]
-        let same = last.filter(|last| last.base == base);
-        let passed = same.map_or(0.0, |last| last.passed + FRAME_MS);
-        let clock = Self { base, passed, step: FRAME_MS };
-        tab.frame(Some(&clock), None).await?;
+    /// Stops the page's time and draws its first frame. The clock continues `previous`, unless the page is
+    /// in another process since, whose clock begins again.
+    pub(super) async fn stop(tab: &Tab, previous: Option<Self>) -> Result<Self> {
+        let pause = SetVirtualTimePolicyParams::new(VirtualTimePolicy::Pause);
+        let base = tab.session.call(&pause).await?.virtual_time_ticks_base;
+        #[expect(clippy::float_cmp, reason = "the process repeats the same number")]
+        let same_process = previous.filter(|previous| previous.base == base);
+        let passed = same_process.map_or(0.0, |previous| previous.passed + FRAME_INTERVAL_MS);
+        let clock = Self { base, passed, step: FRAME_INTERVAL_MS };
+        clock.draw(tab).await?;
         Ok(clock)
     }
 
-    /// Milliseconds on the clock that frames are told.
+    /// The time that the page's frames carry.
     pub(super) fn now(&self) -> f64 {
         self.base + self.passed
     }
 
     /// Lets time pass until the page has loaded.
-    pub(super) async fn until_loaded(mut self, tab: &Tab, events: &mut Receiver<Event>) -> Result<Self> {
-        loop {
-            tab.call("Emulation.setVirtualTimePolicy", policy(self.step)).await?;
-            let mut loaded = false;
-            while &*tab.wait(events, &[LOADED, EXPIRED]).await? == LOADED {
-                loaded = true;
-            }
-            self.passed += self.step;
-            tab.frame(Some(&self), None).await?;
-            if loaded {
-                return Ok(self);
-            }
-        }
-    }
-
-    /// Lets so many milliseconds pass: frame by frame while something moves, in longer and longer
-    /// steps while nothing does.
-    pub(super) async fn run(&mut self, tab: &Tab, events: &mut Receiver<Event>, ms: u32) -> Result<()> {
-        let end = self.passed + f64::from(ms);
-        while self.passed < end {
-            let step = self.step.min(end - self.passed).max(1.0);
-            tab.call("Emulation.setVirtualTimePolicy", policy(step)).await?;
-            tab.wait(events, &[EXPIRED]).await?;
-            self.passed += step;
-            let moved = tab.frame(Some(self), None).await?.has_damage;
-            self.step = if moved { FRAME_MS } else { (self.step * 2.0).min(LONGEST_MS) };
+    pub(super) async fn run_until_loaded(&mut self, tab: &mut Tab) -> Result<()> {
+        let mut loaded = false;
+        while !loaded {
+            self.pass(tab, self.step, |event| loaded |= event.is::<EventLoadEventFired>()).await?;
+            self.draw(tab).await?;
         }
         Ok(())
     }
-}
 
-fn policy(budget: f64) -> serde_json::Value {
-    json!({
-        "policy": "pauseIfNetworkFetchesPending", "budget": budget, "maxVirtualTimeTaskStarvationCount": 1000,
-    })
+    /// Lets time pass: frame by frame while something moves, and in steps that double while nothing does.
+    pub(super) async fn run(&mut self, tab: &mut Tab, milliseconds: u32) -> Result<()> {
+        let end = self.passed + f64::from(milliseconds);
+        while self.passed < end {
+            let step = self.step.min(end - self.passed).max(1.0);
+            self.pass(tab, step, |_| {}).await?;
+            let moved = self.draw(tab).await?;
+            self.step = if moved { FRAME_INTERVAL_MS } else { (self.step * 2.0).min(MAX_STEP_MS) };
+        }
+        Ok(())
+    }
+
+    async fn pass(&mut self, tab: &mut Tab, step: f64, mut observe: impl FnMut(&Event)) -> Result<()> {
+        let mut policy = SetVirtualTimePolicyParams::new(VirtualTimePolicy::PauseIfNetworkFetchesPending);
+        policy.budget = Some(step);
+        policy.max_virtual_time_task_starvation_count = Some(MAX_TASKS_PER_STEP);
+        tab.session.call(&policy).await?;
+        tab.wait(|event| {
+            observe(event);
+            event.is::<EventVirtualTimeBudgetExpired>()
+        })
+        .await?;
+        self.passed += step;
+        Ok(())
+    }
+
+    /// Draws a frame; true if it changed the picture.
+    async fn draw(&self, tab: &Tab) -> Result<bool> {
+        let reply = tab.begin_frame(Some(self.now()), None).await?;
+        Ok(reply.parse::<BeginFrameReturns>()?.has_damage)
+    }
 }

@@ -3,7 +3,6 @@
 use std::{
     ffi::OsString,
     io,
-    os::fd::OwnedFd,
     path::{Path, PathBuf},
     process::Command,
     sync::{
@@ -18,7 +17,7 @@ use chromiumoxide_cdp::cdp::browser_protocol::{
     headless_experimental::BeginFrameParams,
     target::{AttachToTargetParams, CloseTargetParams, CreateTargetParams},
 };
-use command_fds::{CommandFdExt as _, FdMapping};
+use platen_cdp::{BrowserPipes, CdpError, Connection, Session};
 use tokio::time::timeout;
 use tokio_util::task::TaskTracker;
 
@@ -35,7 +34,6 @@ use super::{
 };
 use crate::{
     Config,
-    cdp::{CdpError, Connection, Session},
     egress::{Egress, PageProxy},
     error::{LaunchError, StartError},
     metrics::Metrics,
@@ -136,12 +134,12 @@ impl Launcher {
             Some(workspace) => workspace.create_profile(self.identity).map_err(LaunchError::Spawn)?,
             None => return Err(LaunchError::Closed),
         };
-        let (command, to_browser, from_browser) = self.command(profile.path(), drawing)?;
+        let (command, pipes) = self.command(profile.path(), drawing).map_err(LaunchError::Spawn)?;
         let (process, stderr) =
             Process::spawn(command, profile, self.browsers.token()).await.map_err(LaunchError::Spawn)?;
         let starting = self.background.add(process.group());
         let stderr_tail = StderrTail::listen(stderr).map_err(LaunchError::Spawn)?;
-        let connection = Connection::open(to_browser, from_browser).map_err(LaunchError::Spawn)?;
+        let connection = Connection::open(pipes).map_err(LaunchError::Spawn)?;
         let version = match timeout(START_TIMEOUT, connection.call(&GetVersionParams {})).await {
             Err(_) => return Err(LaunchError::Timeout(START_TIMEOUT)),
             Ok(Err(CdpError::Closed)) => return Err(exited(stderr_tail).await),
@@ -163,9 +161,7 @@ impl Launcher {
     }
 
     /// The command, and the farm's ends of the pipes to and from the browser.
-    fn command(&self, profile: &Path, drawing: Drawing) -> Result<(Command, OwnedFd, OwnedFd), LaunchError> {
-        let (browser_input, to_browser) = io::pipe().map_err(LaunchError::Spawn)?;
-        let (from_browser, browser_output) = io::pipe().map_err(LaunchError::Spawn)?;
+    fn command(&self, profile: &Path, drawing: Drawing) -> io::Result<(Command, BrowserPipes)> {
         // Each browser runs in its own session, which the kernel schedules as one group (see priority.rs).
         let mut command = Command::new("setsid");
         command.args(["nice", "-n", &priority::NORMAL.to_string(), "setpriv"]);
@@ -183,13 +179,8 @@ impl Launcher {
             &self.browser_proxy.address(),
         ));
         command.env_clear().envs(environment(profile)).current_dir(profile);
-        command
-            .fd_mappings(vec![
-                FdMapping { parent_fd: browser_input.into(), child_fd: 3 },
-                FdMapping { parent_fd: browser_output.into(), child_fd: 4 },
-            ])
-            .map_err(LaunchError::Pipes)?;
-        Ok((command, to_browser.into(), from_browser.into()))
+        let pipes = BrowserPipes::attach(&mut command)?;
+        Ok((command, pipes))
     }
 }
 

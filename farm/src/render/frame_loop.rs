@@ -9,13 +9,11 @@ use std::{
     time::Duration,
 };
 
+use platen_cdp::CdpError;
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 
 use super::{job_error::JobError, renderer_metrics, rendering::Rendering, virtual_time::VirtualTimeDriver};
-use crate::{
-    begin_frames::{FRAME_DURATION, FRAME_INTERVAL_MS, FrameTime},
-    cdp::CdpError,
-};
+use crate::begin_frames::{FRAME_DURATION, FRAME_INTERVAL_MS, FrameTime};
 
 /// A page starts to load without frames, so that their number and the progress of its animations do not
 /// depend on the machine. While requests are in progress, it gets frames after this time.

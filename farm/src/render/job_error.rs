@@ -2,13 +2,11 @@
 
 use std::io;
 
+use platen_cdp::CdpError;
 use platen_shared::refusal::Refusal;
 use tokio::task::JoinError;
 
-use crate::{
-    cdp::{BinaryError, CdpError},
-    page::PageError,
-};
+use crate::page::PageError;
 
 /// Why a job has no file.
 #[derive(Debug, thiserror::Error)]
@@ -38,19 +36,8 @@ pub(crate) enum JobError {
     /// The task that opens a page panicked or was aborted.
     #[error("the task that opens a page failed")]
     Opening(#[source] JoinError),
-    #[error("the browser's file cannot be decoded")]
-    File(#[source] BinaryError),
     #[error("the browser returned no file")]
     NoFile,
-}
-
-impl From<BinaryError> for JobError {
-    fn from(error: BinaryError) -> Self {
-        match error {
-            BinaryError::Cdp(error) => Self::Cdp(error),
-            error @ BinaryError::Base64(_) => Self::File(error),
-        }
-    }
 }
 
 impl From<PageError> for JobError {

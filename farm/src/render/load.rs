@@ -8,6 +8,7 @@ use chromiumoxide_cdp::cdp::browser_protocol::{
     page::{NavigateParams, SetDocumentContentParams},
 };
 use futures::future;
+use platen_cdp::Session;
 use platen_shared::job::{RenderJob, Source, Viewport};
 use tokio::{sync::watch, task::yield_now, time::timeout};
 
@@ -19,7 +20,6 @@ use super::{
     reset,
 };
 use crate::{
-    cdp::Session,
     egress::JobEgress,
     page::{OPEN_TIMEOUT, Page},
 };

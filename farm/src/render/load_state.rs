@@ -1,52 +1,52 @@
-//! How far a page has loaded, as `page_events` sees it.
+//! The load state of a page, which the handler of its events records.
 
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// How long the main script of a worker may take to load before the network counts as idle without it:
-/// a shared worker's request ends on no session that the page has.
+/// After this time the network counts as idle although the main script of a worker is still loading: the
+/// end of a shared worker's request is not reported in the session of the page.
 const WORKER_SCRIPT_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// How far the main document has come.
+/// The state of the main document and of the requests of its page.
 #[derive(Debug, Clone, Copy)]
-#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own, and all combinations occur")]
+#[expect(clippy::struct_excessive_bools, reason = "the facts are independent, and all combinations occur")]
 pub(super) struct LoadState {
-    /// Documents the main frame has had, the empty one of before the job not counted.
+    /// Number of documents that the main frame has had since the job began.
     pub(super) documents: u32,
-    /// The document is parsed.
+    /// `DOMContentLoaded` has fired in the document.
     pub(super) parsed: bool,
-    /// Its `load` event has fired.
+    /// `load` has fired in the document.
     pub(super) loaded: bool,
-    /// A navigation of the main frame was cancelled: to `mailto:`, to a download, to an answer without
-    /// content. A document that was loading then has stopped, and will not fire `load`.
+    /// A navigation of the main frame was cancelled: to `mailto:`, to a download, or to a response without
+    /// content. If a document was loading, it has stopped and does not fire `load`.
     pub(super) navigation_cancelled: bool,
-    /// Dialogs that were answered.
+    /// Number of dialogs that were answered.
     pub(super) dialogs: u32,
-    /// Requests of the page and its workers in progress.
+    /// Number of requests in progress, of the page and its workers.
     pub(super) requests: usize,
-    /// Of these, main scripts of workers.
+    /// Number of these that are for main scripts of workers.
     pub(super) worker_scripts: usize,
-    /// Requests that the page has sent.
+    /// Number of requests that the page and its workers have sent.
     pub(super) sent: u64,
-    /// Number of the oldest request in progress for something that is drawn: a font, an image, a style
-    /// sheet, a frame.
+    /// Number of the oldest request in progress whose response is drawn: a font, an image, a style sheet or
+    /// a frame. Requests are numbered from 1 in the order in which they were sent.
     pub(super) oldest_drawn: Option<u64>,
-    /// Number of the newest of these.
+    /// Number of the newest such request.
     pub(super) newest_drawn: Option<u64>,
-    /// When `loaded` or `requests` changed last.
+    /// When `loaded` or `requests` last changed.
     pub(super) since: Instant,
-    /// Something runs outside of the page's own clock: a worker, a socket, an event stream.
+    /// The page uses something that virtual time does not stop: a worker, a socket or an event stream.
     pub(super) needs_real_time: bool,
-    /// Something was seen that may change the picture without a script: an animation, a frame, an
+    /// The page has something that may change the picture without a script: an animation, a frame or an
     /// animated image.
     pub(super) may_change: bool,
-    /// Sequence number of the latest report that granted virtual time has passed.
+    /// Sequence number of the latest `virtualTimeBudgetExpired` event.
     pub(super) budget_expired: u64,
 }
 
 impl LoadState {
-    /// An empty document that has been there for a while.
+    /// The state of an empty document that has loaded.
     pub(super) fn new(since: Instant) -> Self {
         Self {
             documents: 0,
@@ -66,18 +66,19 @@ impl LoadState {
         }
     }
 
-    /// Whether a request is in progress that can end.
+    /// Whether a request is in progress whose end is reported.
     pub(super) fn is_requesting(&self, now: Instant) -> bool {
         let ignored = if now >= self.since + WORKER_SCRIPT_TIMEOUT { self.worker_scripts } else { 0 };
         self.requests > ignored
     }
 
-    /// Whether a request for something that is drawn is in progress, but for those up to a number.
+    /// Whether a request whose response is drawn is in progress. Requests up to the number `given_up` are
+    /// ignored.
     pub(super) fn is_loading_drawn(&self, given_up: u64) -> bool {
         self.newest_drawn.is_some_and(|newest| newest > given_up)
     }
 
-    /// Whether the page is loaded and nothing that it requested is missing.
+    /// Whether the page is loaded and no request is in progress.
     pub(super) fn is_quiet(&self, now: Instant) -> bool {
         (self.loaded || self.navigation_cancelled) && !self.is_requesting(now)
     }

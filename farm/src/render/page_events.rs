@@ -1,10 +1,16 @@
-//! The events of a page while a job runs: its dialogs are answered, and how far it has loaded, what it
-//! requests and whether it is alive is recorded.
+//! Handles the events of a page while a job runs: answers dialogs, records the load state and the requests
+//! in progress, and ends the job when the page is gone.
 //!
-//! Invariant: a dialog never waits for the job's own steps, nor the other way round. The handler runs
-//! beside them, in the same future: when one is dropped, so is the other.
+//! Invariant: a dialog is answered while the steps of the job run. Handler and steps are polled in the same
+//! future and are dropped together.
+//!
+//! An event that cannot be parsed does not end a job, except a lifecycle event, without which no page is
+//! loaded. Each branch of [`PageEventHandler::on_event`] says what it assumes instead.
 
-mod messages;
+mod effects;
+mod recovery;
+#[cfg(test)]
+mod tests;
 
 use std::collections::HashMap;
 
@@ -15,67 +21,69 @@ use chromiumoxide_cdp::cdp::{
         inspector::EventTargetCrashed,
         network::{
             self, EventLoadingFailed, EventLoadingFinished, EventRequestWillBeSent, EventResponseReceived,
-            EventWebSocketCreated, EventWebTransportCreated,
+            RequestId, ResourceType,
         },
         page::{
-            EventFrameAttached, EventFrameStoppedLoading, EventJavascriptDialogOpening, EventLifecycleEvent,
-            HandleJavaScriptDialogParams,
+            DialogType, EventFrameAttached, EventFrameStoppedLoading, EventJavascriptDialogOpening,
+            EventLifecycleEvent, HandleJavaScriptDialogParams,
         },
         target::{EventAttachedToTarget, EventDetachedFromTarget, SessionId},
     },
     js_protocol::runtime::RunIfWaitingForDebuggerParams,
 };
+use platen_cdp::{CdpError, Event, Events, Session};
 use tokio::{sync::watch, time::Instant};
 use url::Url;
 
-use self::messages::{AttachedSession, Dialog, Failed, Finished, Lifecycle, Received, Response, Sent};
-use super::{JobError, load_state::LoadState, navigation_error::navigation_refusal, still_image};
-use crate::{
-    cdp::{CdpError, Event, Events, Session},
-    egress::JobEgress,
-    page::auto_attach,
+pub(super) use self::effects::taints;
+use self::{
+    effects::{loads_origin, may_change, needs_real_time},
+    recovery::{loading_failed, loading_finished, request_will_be_sent},
 };
+use super::{job_error::JobError, load_state::LoadState, navigation_error::navigation_refusal, still_image};
+use crate::{egress::JobEgress, page::auto_attach};
 
 /// Handles the events of one page during one job.
 pub(super) struct PageEventHandler<'a> {
     session: &'a Session,
     events: &'a mut Events,
     main_frame: &'a str,
-    /// Set when the page does what no reset is known to undo.
+    /// Set when the page does something that no reset is known to undo.
     tainted: &'a mut bool,
-    /// The host to name when the main document cannot be fetched: the job's own, because the target of
-    /// a redirect is not for the caller to learn.
+    /// The host to name when the main document cannot be fetched: the one of the job's URL, because the
+    /// caller must not learn the target of a redirect.
     job_host: Option<&'a str>,
     traffic: &'a JobEgress,
     state: watch::Sender<LoadState>,
-    requests: HashMap<String, Request>,
+    requests: HashMap<RequestId, Request>,
     /// The latest request for a main document.
     document: Option<Document>,
 }
 
 /// A request in progress.
 struct Request {
-    /// The session of the worker that sent it; none if the page did.
+    /// The session of the worker that sent it; `None` if the page sent it.
     worker: Option<String>,
     is_worker_script: bool,
-    /// Its number, if it is for something that is drawn.
+    /// Its number among the requests of the page, if its response is drawn.
     drawn: Option<u64>,
 }
 
 /// A request for a main document.
 struct Document {
-    id: String,
-    /// Its URL before redirects.
+    id: RequestId,
+    /// URL before redirects.
     first: String,
-    /// Its URL after the latest redirect.
+    /// URL after the latest redirect.
     last: String,
 }
 
-/// Stands for a host in a message where the page, not the caller, chose it.
+/// Replaces a host in a message when the page, not the caller, chose it.
 const UNNAMED_HOST: &str = "the page's destination";
 
 impl<'a> PageEventHandler<'a> {
-    /// A handler for a page that shows an empty document. `job_host` is the host of the job's URL.
+    /// A handler for a page that shows an empty document, and its load state. `job_host` is the host of the
+    /// job's URL.
     pub(super) fn new(
         session: &'a Session,
         events: &'a mut Events,
@@ -99,7 +107,7 @@ impl<'a> PageEventHandler<'a> {
         (handler, watched)
     }
 
-    /// Handles events for as long as it is polled; returns only what ends the job.
+    /// Handles events until one ends the job, and returns the reason.
     pub(super) async fn run(mut self) -> JobError {
         loop {
             let Some(event) = self.events.next().await else { return JobError::Cdp(CdpError::PageGone) };
@@ -110,37 +118,54 @@ impl<'a> PageEventHandler<'a> {
     }
 
     fn on_event(&mut self, event: &Event) -> Result<(), JobError> {
-        if !*self.tainted && taints(event)? {
-            *self.tainted = true;
-        }
         if event.is::<EventLifecycleEvent>() {
+            // All its fields are mandatory and none is an enum; without this event no page is loaded.
             self.on_lifecycle(&event.parse()?);
         } else if event.is::<EventRequestWillBeSent>() {
-            self.on_request(event.worker(), &event.parse()?);
+            match request_will_be_sent(event) {
+                Some(sent) => self.on_request(event.worker_session(), &sent),
+                None => self.on_unknown_request(),
+            }
         } else if event.is::<EventResponseReceived>() {
-            self.on_response(&event.parse()?);
+            // Without it nothing proves that the page stands still.
+            if event.parse().as_ref().map_or(true, may_change) {
+                self.state.send_modify(|state| state.may_change = true);
+            }
         } else if event.is::<EventLoadingFinished>() {
-            self.on_request_end(event.parse::<Finished<'_>>()?.id);
+            match loading_finished(event) {
+                Some(finished) => self.on_request_end(&finished.request_id),
+                None => self.on_unknown_request_end(),
+            }
         } else if event.is::<EventLoadingFailed>() {
-            let failed: Failed<'_> = event.parse()?;
-            self.on_failure(&failed)?;
-            self.on_request_end(failed.id);
+            match loading_failed(event) {
+                Some(failed) => {
+                    self.on_failure(&failed)?;
+                    self.on_request_end(&failed.request_id);
+                }
+                None => self.on_unknown_request_end(),
+            }
         } else if event.is::<EventVirtualTimeBudgetExpired>() {
             self.state.send_modify(|state| state.budget_expired = event.sequence());
         } else if event.is::<EventAttachedToTarget>() {
-            self.on_worker(event.parse::<AttachedSession>()?.id)?;
+            // A worker whose session is unknown stays paused; the page may not need it.
+            if let Ok(attached) = event.parse::<EventAttachedToTarget>() {
+                self.on_worker(attached.session_id)?;
+            }
         } else if event.is::<EventDetachedFromTarget>() {
-            let session = event.parse::<AttachedSession>()?.id;
-            self.requests.retain(|_, request| request.worker.as_deref() != Some(session.as_ref()));
-            self.note_requests();
+            if let Ok(detached) = event.parse::<EventDetachedFromTarget>() {
+                let session: &str = detached.session_id.as_ref();
+                self.requests.retain(|_, request| request.worker.as_deref() != Some(session));
+                self.record_requests();
+            }
         } else if event.is::<EventFrameStoppedLoading>() {
-            // Wakes up who waits for `load`, which comes before this event or not at all.
+            // Wakes the steps that wait for `load`, which comes before this event or not at all.
             self.state.send_modify(|_| {});
         } else if event.is::<EventJavascriptDialogOpening>() {
-            let dialog: Dialog<'_> = event.parse()?;
-            // There is no user to agree to anything; but an alert only has to be seen, and a page that
-            // is left may be left.
-            let accept = matches!(dialog.kind, "alert" | "beforeunload");
+            // There is no user who could agree to something, so an unknown dialog is dismissed as well. An
+            // alert only has to be seen, and a page may be left.
+            let accept = event
+                .parse::<EventJavascriptDialogOpening>()
+                .is_ok_and(|dialog| matches!(dialog.r#type, DialogType::Alert | DialogType::Beforeunload));
             self.session.send(&HandleJavaScriptDialogParams::new(accept))?;
             self.state.send_modify(|state| state.dialogs += 1);
         } else if event.is::<EventTargetCrashed>() {
@@ -149,24 +174,25 @@ impl<'a> PageEventHandler<'a> {
             self.state.send_modify(|state| state.may_change = true);
         }
         if needs_real_time(event) {
+            *self.tainted = true;
             self.state.send_modify(|state| state.needs_real_time = true);
         }
         Ok(())
     }
 
-    fn on_lifecycle(&mut self, event: &Lifecycle<'_>) {
-        if event.frame != self.main_frame {
+    fn on_lifecycle(&mut self, event: &EventLifecycleEvent) {
+        if event.frame_id.inner() != self.main_frame {
             return;
         }
         let now = Instant::now();
-        match event.name {
+        match event.name.as_str() {
             "init" => {
                 self.requests.retain(|_, request| request.worker.is_some());
                 self.state.send_modify(|state| {
                     state.documents += 1;
                     (state.parsed, state.loaded, state.navigation_cancelled) = (false, false, false);
                 });
-                self.note_requests();
+                self.record_requests();
             }
             "DOMContentLoaded" => self.state.send_modify(|state| state.parsed = true),
             "load" => self.state.send_modify(|state| {
@@ -177,71 +203,73 @@ impl<'a> PageEventHandler<'a> {
         }
     }
 
-    fn on_request(&mut self, worker: Option<&str>, sent: &Sent<'_>) {
+    fn on_request(&mut self, worker: Option<&str>, sent: &EventRequestWillBeSent) {
+        *self.tainted |= loads_origin(sent);
         let url = &sent.request.url;
-        let kind = sent.kind.unwrap_or_default();
-        if worker.is_none() && kind == "Document" && sent.frame == Some(self.main_frame) {
-            self.on_document(sent.id, url);
+        let resource_type = sent.r#type.as_ref();
+        let is_document = resource_type == Some(&ResourceType::Document);
+        let is_main_document =
+            is_document && sent.frame_id.as_ref().is_some_and(|frame| frame.inner() == self.main_frame);
+        if worker.is_none() && is_main_document {
+            self.on_document(&sent.request_id, url);
         }
-        // What a page holds open on purpose is not waited for.
-        if kind == "EventSource" {
+        // An event stream stays open, so it is not waited for.
+        if resource_type == Some(&ResourceType::EventSource) {
             self.state.send_modify(|state| state.needs_real_time = true);
             return;
         }
-        // Chromium reports the main script of a worker on its page's session, as of no document.
-        let is_worker_script = worker.is_none() && sent.loader.is_empty();
-        let may_change = match kind {
-            "Image" => url.starts_with("data:") && !still_image::is_still(url),
-            "Document" => sent.frame != Some(self.main_frame),
-            "Stylesheet" | "Font" | "Ping" => false,
+        // Chromium reports the main script of a worker in the session of its page, without a document.
+        let is_worker_script = worker.is_none() && sent.loader_id.inner().is_empty();
+        let may_change = match resource_type {
+            Some(ResourceType::Image) => url.starts_with("data:") && !still_image::is_still(url),
+            Some(ResourceType::Document) => !is_main_document,
+            Some(ResourceType::Stylesheet | ResourceType::Font | ResourceType::Ping) => false,
             _ => true,
         };
         self.state.send_modify(|state| {
             state.may_change |= may_change;
             state.needs_real_time |= is_worker_script;
         });
-        // Such a script is never reported as finished if it comes from memory.
+        // Chromium never reports the end of such a script if it comes from memory.
         if is_worker_script && !url.starts_with("http") {
             return;
         }
         let number = self.state.borrow().sent + 1;
         let is_drawn = worker.is_none()
-            && (matches!(kind, "Font" | "Image" | "Stylesheet")
-                || kind == "Document" && sent.frame != Some(self.main_frame));
+            && (matches!(
+                resource_type,
+                Some(ResourceType::Font | ResourceType::Image | ResourceType::Stylesheet)
+            ) || is_document && !is_main_document);
         // A redirect has the id of its request.
-        let first = self.requests.get(sent.id).and_then(|request| request.drawn);
+        let first = self.requests.get(&sent.request_id).and_then(|request| request.drawn);
         let drawn = is_drawn.then_some(first.unwrap_or(number));
         let request = Request { worker: worker.map(ToOwned::to_owned), is_worker_script, drawn };
-        self.requests.insert(sent.id.to_owned(), request);
+        self.requests.insert(sent.request_id.clone(), request);
         self.state.send_modify(|state| state.sent = number);
-        self.note_requests();
+        self.record_requests();
     }
 
-    fn on_response(&mut self, received: &Received<'_>) {
-        let Response { mime_type, url, headers } = &received.response;
-        let may_change = match received.kind.unwrap_or_default() {
-            // Of the other formats that pages use, each has an animated form.
-            "Image" => !url.starts_with("data:") && !matches!(mime_type.as_ref(), "image/jpeg" | "image/bmp"),
-            "Document" => {
-                mime_type != "text/html"
-                    || headers.keys().any(|name| name.eq_ignore_ascii_case("refresh"))
-                    || url.contains('#')
-            }
-            _ => false,
-        };
-        if may_change {
-            self.state.send_modify(|state| state.may_change = true);
-        }
+    /// A request that cannot be read is not waited for, because its end would not be recognised. It may be
+    /// for anything.
+    fn on_unknown_request(&mut self) {
+        *self.tainted = true;
+        self.state.send_modify(|state| (state.may_change, state.needs_real_time) = (true, true));
     }
 
-    fn on_request_end(&mut self, id: &str) {
+    fn on_request_end(&mut self, id: &RequestId) {
         if self.requests.remove(id).is_some() {
-            self.note_requests();
+            self.record_requests();
         }
+    }
+
+    /// An unknown request has ended: none is waited for, because one would be waited for until the deadline.
+    fn on_unknown_request_end(&mut self) {
+        self.requests.clear();
+        self.record_requests();
     }
 
     fn on_worker(&mut self, id: SessionId) -> Result<(), JobError> {
-        let worker = self.session.worker(id);
+        let worker = self.session.worker_session(id);
         worker.send(&network::EnableParams {
             max_total_buffer_size: Some(0),
             max_resource_buffer_size: Some(0),
@@ -251,7 +279,7 @@ impl<'a> PageEventHandler<'a> {
         Ok(worker.send(&RunIfWaitingForDebuggerParams {})?)
     }
 
-    fn note_requests(&mut self) {
+    fn record_requests(&mut self) {
         let requests = self.requests.len();
         let worker_scripts = self.requests.values().filter(|request| request.is_worker_script).count();
         let drawn = || self.requests.values().filter_map(|request| request.drawn);
@@ -263,23 +291,24 @@ impl<'a> PageEventHandler<'a> {
         });
     }
 
-    fn on_document(&mut self, id: &str, url: &str) {
+    fn on_document(&mut self, id: &RequestId, url: &str) {
         self.traffic.document_requested(url);
         match &mut self.document {
-            Some(document) if document.id == id => url.clone_into(&mut document.last),
+            Some(document) if document.id == *id => url.clone_into(&mut document.last),
             document => {
-                *document = Some(Document { id: id.to_owned(), first: url.to_owned(), last: url.to_owned() });
+                *document = Some(Document { id: id.clone(), first: url.to_owned(), last: url.to_owned() });
             }
         }
     }
 
-    /// A page whose main document does not come, or not whole, is not the page that was asked for.
-    fn on_failure(&self, failed: &Failed<'_>) -> Result<(), JobError> {
-        let Some(document) = self.document.as_ref().filter(|document| document.id == failed.id) else {
+    /// A page whose main document is missing or incomplete is not the requested page.
+    fn on_failure(&self, failed: &EventLoadingFailed) -> Result<(), JobError> {
+        let Some(document) = self.document.as_ref().filter(|document| document.id == failed.request_id)
+        else {
             return Ok(());
         };
-        if failed.cancelled {
-            // The former document stays, and will not finish loading.
+        if failed.canceled == Some(true) {
+            // The previous document stays, and does not finish loading.
             self.state.send_modify(|state| state.navigation_cancelled = true);
             return Ok(());
         }
@@ -289,24 +318,7 @@ impl<'a> PageEventHandler<'a> {
         });
         let host = host.unwrap_or_else(|| UNNAMED_HOST.to_owned());
         let Ok(last) = Url::parse(&document.last) else { return Ok(()) };
-        let refusal = navigation_refusal(failed.error, &last, &host, self.traffic);
+        let refusal = navigation_refusal(&failed.error_text, &last, &host, self.traffic);
         refusal.map_or(Ok(()), |refusal| Err(JobError::Refused(refusal)))
     }
-}
-
-/// Whether an event shows an origin, a worker or a socket: something that may leave cookies, storage,
-/// cache entries, credentials or running code.
-pub(super) fn taints(event: &Event) -> Result<bool, CdpError> {
-    if event.is::<EventRequestWillBeSent>() {
-        let url = event.parse::<Sent<'_>>()?.request.url;
-        return Ok(!["data:", "blob:", "about:"].iter().any(|scheme| url.starts_with(scheme)));
-    }
-    Ok(needs_real_time(event))
-}
-
-/// Whether an event shows something that runs outside of the page's own clock.
-fn needs_real_time(event: &Event) -> bool {
-    event.is::<EventWebSocketCreated>()
-        || event.is::<EventWebTransportCreated>()
-        || event.is::<EventAttachedToTarget>()
 }

@@ -3,7 +3,7 @@
 use chromiumoxide_cdp::cdp::browser_protocol::performance::GetMetricsParams;
 use serde::Deserialize;
 
-use crate::cdp::{CdpError, Session};
+use platen_cdp::{CdpError, Session};
 
 /// Metrics of a page's main thread, in seconds; NaN if Chromium does not report one.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -12,6 +12,7 @@ use chromiumoxide_cdp::cdp::{
     },
     js_protocol::runtime::{EvaluateParams, ExecutionContextId},
 };
+use platen_cdp::{CdpError, Reply, Session};
 use serde::Deserialize;
 use serde_json::Value;
 use tokio::{sync::watch, time::sleep};
@@ -24,7 +25,6 @@ use super::{
 use crate::{
     begin_frames::{BeginFrames, FrameTime, monotonic_now_ms},
     browser::Browser,
-    cdp::{CdpError, Reply, Session},
 };
 
 /// Access of the steps of a job to its page.

@@ -21,10 +21,10 @@ use chromiumoxide_cdp::cdp::{
         runtime::{EvaluateParams, GetHeapUsageParams},
     },
 };
-use serde::Deserialize;
+use platen_cdp::CdpError;
 
 use super::job_error::JobError;
-use crate::{browser::Browser, cdp::CdpError, page::Page};
+use crate::{browser::Browser, page::Page};
 
 /// A page with a larger heap is closed, to free the memory. A new page costs less than the job that allocated
 /// it.
@@ -83,18 +83,18 @@ pub(super) async fn navigate_to_empty(page: &mut Page) -> Result<bool, JobError>
         tokio::select! {
             answer = &mut navigating, if expected.is_none() => {
                 let Some(id) = answer?.loader_id else { return Ok(false) };
-                expected = Some(id.inner().clone());
+                expected = Some(id);
             }
             event = page.events.next() => {
                 let event = event.ok_or(JobError::Cdp(CdpError::PageGone))?;
                 if event.is::<EventLifecycleEvent>() {
-                    let lifecycle: Lifecycle = event.parse()?;
-                    if lifecycle.name == "load" && lifecycle.frame == page.main_frame {
-                        loaded.insert(lifecycle.loader);
+                    let lifecycle: EventLifecycleEvent = event.parse()?;
+                    if lifecycle.name == "load" && *lifecycle.frame_id.inner() == page.main_frame {
+                        loaded.insert(lifecycle.loader_id);
                     }
                 } else if event.is::<EventJavascriptDialogOpening>() {
                     page.session.send(&HandleJavaScriptDialogParams::new(true))?;
-                } else if super::page_events::taints(&event)? {
+                } else if super::page_events::taints(&event) {
                     return Ok(false);
                 } else if event.is::<EventTargetCrashed>() {
                     return Err(JobError::Crashed);
@@ -102,13 +102,4 @@ pub(super) async fn navigate_to_empty(page: &mut Page) -> Result<bool, JobError>
             }
         }
     }
-}
-
-#[derive(Deserialize)]
-struct Lifecycle {
-    #[serde(rename = "frameId")]
-    frame: String,
-    #[serde(rename = "loaderId")]
-    loader: String,
-    name: String,
 }

@@ -7,6 +7,7 @@
 use std::time::Duration;
 
 use chromiumoxide_cdp::cdp::js_protocol::runtime::EvaluateParams;
+use platen_cdp::Session;
 use platen_shared::{
     format::WaitUntil,
     job::{Source, WaitMs},
@@ -30,7 +31,6 @@ use super::{
 };
 use crate::{
     begin_frames::{FRAME_DURATION, FRAME_INTERVAL_MS, FrameTime},
-    cdp::Session,
     metrics::Waiting,
 };
 

@@ -6,10 +6,11 @@
 
 use std::{future::Future, time::Duration};
 
+use platen_cdp::CdpError;
 use tokio::time::{Instant, timeout};
 
 use super::job_error::JobError;
-use crate::{browser::Browser, cdp::CdpError};
+use crate::browser::Browser;
 
 /// How often a long step is checked.
 pub(super) const CHECK_INTERVAL: Duration = Duration::from_millis(250);

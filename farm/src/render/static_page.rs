@@ -15,7 +15,7 @@ use chromiumoxide_cdp::cdp::browser_protocol::page::{GetFrameTreeParams, GetReso
 use platen_shared::job::Source;
 
 use super::job_error::JobError;
-use crate::cdp::{CdpError, Session};
+use platen_cdp::{CdpError, Session};
 
 /// Elements that change without a script. `animate` (as a prefix), `set` and `discard` are SVG elements.
 const CHANGING_ELEMENTS: &[&[u8]] = &[

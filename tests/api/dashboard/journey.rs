@@ -184,7 +184,7 @@ async fn without_scripts(stage: Stage) -> Result<()> {
     let account = app.operator.account(Quota::Of(10)).await?;
     let browser = Browser::start().await?;
     let page = browser.page().await?;
-    page.scripts(false).await?;
+    page.enable_scripts(false).await?;
     come_in(&page, app, &new_email("cy"), &["--account", &account.id]).await?;
     page.fill("#name", "plain").await?;
     page.press("Create key").await?;

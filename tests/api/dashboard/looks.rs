@@ -164,7 +164,7 @@ impl Album<'_> {
     async fn take(&mut self, name: &str) -> Result<()> {
         for theme in [Theme::Light, Theme::Dark] {
             for (width, height) in SIZES {
-                self.page.look(width, height, theme).await?;
+                self.page.set_viewport(width, height, theme).await?;
                 let name = format!("{name}-{width}-{}", theme.name());
                 self.look(&name, width).await?;
                 self.keep(&name).await?;

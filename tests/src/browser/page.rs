@@ -1,28 +1,46 @@
-//! One page: going somewhere, filling forms, asking what is there.
+//! A page of the test browser: navigation, forms, and conditions on its content.
 
 use std::{sync::Arc, time::Duration};
 
 use anyhow::{Context as _, Result, bail, ensure};
-use base64::{Engine as _, prelude::BASE64_STANDARD};
+use bytes::Bytes;
+use chromiumoxide_cdp::cdp::{
+    browser_protocol::{
+        browser::BrowserContextId,
+        emulation::{
+            MediaFeature, SetDeviceMetricsOverrideParams, SetEmulatedMediaParams,
+            SetScriptExecutionDisabledParams,
+        },
+        input::InsertTextParams,
+        network::{GetCookiesParams, SetCookieParams},
+        page::{
+            CaptureScreenshotFormat, CaptureScreenshotParams, CreateIsolatedWorldParams, GetFrameTreeParams,
+            NavigateParams,
+        },
+        target::GetTargetsParams,
+    },
+    js_protocol::runtime::EvaluateParams,
+};
+use platen_cdp::Session;
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
-use super::{Browser, PATIENCE};
+use super::{Browser, TIMEOUT, within_timeout};
 
-/// Between two looks at a page.
-const LOOK_AGAIN: Duration = Duration::from_millis(25);
+/// The interval at which a condition is evaluated.
+const POLL_INTERVAL: Duration = Duration::from_millis(25);
 
-/// Light or dark.
+/// The value of the media feature `prefers-color-scheme`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Theme {
-    /// Light.
+    /// `light`.
     Light,
-    /// Dark.
+    /// `dark`.
     Dark,
 }
 
 impl Theme {
-    /// As style sheets name it.
+    /// The name in CSS.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -32,51 +50,50 @@ impl Theme {
     }
 }
 
-/// A page in a browser.
+/// A page in a browser context of its own.
 pub struct Page {
     browser: Arc<Browser>,
-    session: String,
-    context: String,
+    session: Session,
+    context: BrowserContextId,
 }
 
 impl Page {
-    pub(super) fn new(browser: Arc<Browser>, session: String, context: String) -> Self {
+    pub(super) fn new(browser: Arc<Browser>, session: Session, context: BrowserContextId) -> Self {
         Self { browser, session, context }
     }
 
-    async fn call(&self, method: &str, parameters: Value) -> Result<Value> {
-        self.browser.call(Some(&self.session), method, parameters).await
-    }
-
-    /// Goes to an address and waits until it is loaded.
+    /// Navigates to a URL and waits until it is loaded.
     ///
     /// # Errors
-    /// When it cannot be reached.
+    /// When the URL cannot be loaded.
     pub async fn go(&self, url: &str) -> Result<()> {
         self.mark().await?;
-        let gone = self.call("Page.navigate", json!({ "url": url })).await?;
-        ensure!(gone["errorText"].is_null(), "{url}: {}", gone["errorText"]);
+        let navigated = within_timeout(self.session.call(&NavigateParams::new(url))).await?;
+        ensure!(navigated.error_text.is_none(), "{url}: {:?}", navigated.error_text);
         self.loaded().await.with_context(|| url.to_owned())
     }
 
-    /// Evaluates a script, waiting for its promise, and gives its value.
+    /// Evaluates a script, waits for its promise, and returns the value.
     ///
     /// # Errors
-    /// When it throws.
+    /// When the script throws.
     pub async fn eval(&self, script: &str) -> Result<Value> {
-        let parameters =
-            json!({ "expression": script, "awaitPromise": true, "returnByValue": true, "userGesture": true });
-        let mut answer = self.call("Runtime.evaluate", parameters).await?;
-        if let Some(thrown) = answer.get("exceptionDetails") {
-            bail!("{script}: {}", thrown["exception"]["description"].as_str().unwrap_or("thrown"));
+        let mut evaluate = EvaluateParams::new(script);
+        evaluate.await_promise = Some(true);
+        evaluate.return_by_value = Some(true);
+        evaluate.user_gesture = Some(true);
+        let evaluated = within_timeout(self.session.call(&evaluate)).await?;
+        if let Some(thrown) = evaluated.exception_details {
+            let description = thrown.exception.and_then(|exception| exception.description);
+            bail!("{script}: {}", description.unwrap_or(thrown.text));
         }
-        Ok(answer["result"]["value"].take())
+        Ok(evaluated.result.value.unwrap_or_default())
     }
 
-    /// Evaluates a script to a text.
+    /// Evaluates a script to a string.
     ///
     /// # Errors
-    /// When it throws or is something else.
+    /// When the script throws or its value is not a string.
     pub async fn text(&self, script: &str) -> Result<String> {
         let value = self.eval(script).await?;
         Ok(value.as_str().with_context(|| format!("{script} is {value}"))?.to_owned())
@@ -90,204 +107,188 @@ impl Page {
         self.text("document.body.innerText").await
     }
 
-    /// Waits until a script's value is true.
+    /// Waits until the value of a script is true.
     ///
     /// # Errors
-    /// When it never is; the error holds the page's text.
+    /// After a timeout, with the text of the page.
     pub async fn wait(&self, condition: &str) -> Result<()> {
         let began = Instant::now();
         loop {
-            // In the middle of a navigation there is nothing to ask.
+            // During a navigation the script cannot be evaluated.
             if matches!(self.eval(&format!("!!({condition})")).await, Ok(Value::Bool(true))) {
                 return Ok(());
             }
-            if began.elapsed() > PATIENCE {
-                bail!("never {condition} in:\n{}", self.body().await.unwrap_or_default());
+            if began.elapsed() > TIMEOUT {
+                bail!("timed out waiting for {condition} in:\n{}", self.body().await.unwrap_or_default());
             }
-            sleep(LOOK_AGAIN).await;
+            sleep(POLL_INTERVAL).await;
         }
     }
 
     /// Waits until the page shows this text.
     ///
     /// # Errors
-    /// When it never does; the error holds the page's text.
+    /// After a timeout, with the text of the page.
     pub async fn shows(&self, text: &str) -> Result<()> {
         self.wait(&format!("document.body.innerText.includes({})", json!(text))).await
     }
 
-    /// Types a text into a field, in place of what is there.
+    /// Replaces the text of a field.
     ///
     /// # Errors
-    /// When there is no such field.
+    /// When no field matches.
     pub async fn fill(&self, selector: &str, text: &str) -> Result<()> {
         let select = format!(
             "(() => {{ const f = document.querySelector({}); f.focus(); f.select(); }})()",
             json!(selector)
         );
         self.eval(&select).await?;
-        self.call("Input.insertText", json!({ "text": text })).await?;
+        within_timeout(self.session.call(&InsertTextParams::new(text))).await?;
         Ok(())
     }
 
-    /// Chooses an option.
+    /// Selects an option of a `<select>`.
     ///
     /// # Errors
-    /// When there is no such field.
+    /// When no field matches.
     pub async fn choose(&self, selector: &str, value: &str) -> Result<()> {
         self.eval(&format!("void (document.querySelector({}).value = {})", json!(selector), json!(value)))
             .await?;
         Ok(())
     }
 
-    /// Clicks something that stays on the page.
+    /// Clicks an element that does not navigate.
     ///
     /// # Errors
-    /// When there is no such thing.
+    /// When no element matches.
     pub async fn click(&self, selector: &str) -> Result<()> {
         self.eval(&format!("document.querySelector({}).click()", json!(selector))).await?;
         Ok(())
     }
 
-    /// Clicks something that leads to another page, and waits until that is loaded.
+    /// Clicks an element that navigates, and waits until the new page is loaded.
     ///
     /// # Errors
-    /// When there is no such thing.
+    /// When no element matches.
     pub async fn follow(&self, selector: &str) -> Result<()> {
         self.mark().await?;
         self.click(selector).await?;
         self.loaded().await.with_context(|| format!("after a click on {selector}"))
     }
 
-    /// Clicks the button or link with this text, and waits until the page it leads to is loaded.
+    /// Clicks the button or link with this text, and waits until the new page is loaded.
     ///
     /// # Errors
-    /// When there is none.
+    /// When no button or link has the text.
     pub async fn press(&self, text: &str) -> Result<()> {
         self.mark().await?;
         let script = format!(
-            "(() => {{ const it = [...document.querySelectorAll('main button, main a, header button, header a')]\
+            "(() => {{ const element = [...document.querySelectorAll('main button, main a, header button, header a')]\
              .find((e) => e.innerText.trim() === {0} || e.textContent.trim() === {0});\
-             if (!it) throw new Error('there is no ' + {0}); it.click(); }})()",
+             if (!element) throw new Error('no button or link with the text ' + {0}); element.click(); }})()",
             json!(text)
         );
         self.eval(&script).await?;
         self.loaded().await.with_context(|| format!("after {text:?}"))
     }
 
-    /// Sets the size of the window and the theme.
+    /// Sets the size of the viewport and the theme.
     ///
     /// # Errors
     /// When the page is gone.
-    pub async fn look(&self, width: u32, height: u32, theme: Theme) -> Result<()> {
-        let metrics = json!({ "width": width, "height": height, "deviceScaleFactor": 1, "mobile": false });
-        self.call("Emulation.setDeviceMetricsOverride", metrics).await?;
-        let feature = json!({ "features": [{ "name": "prefers-color-scheme", "value": theme.name() }] });
-        self.call("Emulation.setEmulatedMedia", feature).await?;
+    pub async fn set_viewport(&self, width: u32, height: u32, theme: Theme) -> Result<()> {
+        let metrics = SetDeviceMetricsOverrideParams::new(width, height, 1.0, false);
+        within_timeout(self.session.call(&metrics)).await?;
+        let scheme = MediaFeature::new("prefers-color-scheme", theme.name());
+        let media = SetEmulatedMediaParams { features: Some(vec![scheme]), ..Default::default() };
+        within_timeout(self.session.call(&media)).await?;
         Ok(())
     }
 
-    /// A picture of the whole page, as PNG.
+    /// A screenshot of the whole page, as PNG.
     ///
     /// # Errors
     /// When the page is gone.
-    pub async fn screenshot(&self) -> Result<Vec<u8>> {
-        let parameters = json!({ "format": "png", "captureBeyondViewport": true });
-        let taken = self.call("Page.captureScreenshot", parameters).await?;
-        Ok(BASE64_STANDARD.decode(taken["data"].as_str().context("a picture")?)?)
+    pub async fn screenshot(&self) -> Result<Bytes> {
+        let capture = CaptureScreenshotParams {
+            format: Some(CaptureScreenshotFormat::Png),
+            capture_beyond_viewport: Some(true),
+            ..Default::default()
+        };
+        let reply = within_timeout(self.session.start(&capture)?.reply()).await?;
+        reply.into_file()?.context("the screenshot is empty")
     }
 
-    /// With or without scripts.
+    /// Enables or disables scripts.
     ///
     /// # Errors
     /// When the page is gone.
-    pub async fn scripts(&self, on: bool) -> Result<()> {
-        self.call("Emulation.setScriptExecutionDisabled", json!({ "value": !on })).await?;
+    pub async fn enable_scripts(&self, enabled: bool) -> Result<()> {
+        within_timeout(self.session.call(&SetScriptExecutionDisabledParams::new(!enabled))).await?;
         Ok(())
     }
 
-    /// Sets a cookie of this browser's.
+    /// Sets a cookie for a URL.
     ///
     /// # Errors
     /// When the page is gone.
     pub async fn set_cookie(&self, url: &str, name: &str, value: &str) -> Result<()> {
-        self.call("Network.setCookie", json!({ "url": url, "name": name, "value": value })).await?;
+        let mut cookie = SetCookieParams::new(name, value);
+        cookie.url = Some(url.to_owned());
+        within_timeout(self.session.call(&cookie)).await?;
         Ok(())
     }
 
-    /// The cookies a server of this address gets.
+    /// Names and values of the cookies that a request to a URL carries.
     ///
     /// # Errors
     /// When the page is gone.
     pub async fn cookies(&self, url: &str) -> Result<Vec<(String, String)>> {
-        let cookies = self.call("Network.getCookies", json!({ "urls": [url] })).await?;
-        let text = |cookie: &Value, name: &str| cookie[name].as_str().unwrap_or_default().to_owned();
-        let cookies = cookies["cookies"].as_array().context("cookies")?;
-        Ok(cookies.iter().map(|cookie| (text(cookie, "name"), text(cookie, "value"))).collect())
+        let cookies = GetCookiesParams { urls: Some(vec![url.to_owned()]) };
+        let cookies = within_timeout(self.session.call(&cookies)).await?.cookies;
+        Ok(cookies.into_iter().map(|cookie| (cookie.name, cookie.value)).collect())
     }
 
-    /// Waits until some frame of the page, of whatever origin, shows this text.
+    /// Waits until a frame of the page, of any origin, shows this text.
     ///
     /// # Errors
-    /// When none ever does.
+    /// After a timeout.
     pub async fn frames_show(&self, text: &str) -> Result<()> {
         self.in_frames(&format!("document.body?.innerText.includes({})", json!(text))).await
     }
 
-    /// Waits until a script's value is true in some frame of the page, of whatever origin.
+    /// Waits until the value of a script is true in a frame of the page, of any origin.
     ///
     /// # Errors
-    /// When it never is.
+    /// After a timeout.
     pub async fn in_frames(&self, condition: &str) -> Result<()> {
         let began = Instant::now();
-        while began.elapsed() < PATIENCE {
+        while began.elapsed() < TIMEOUT {
             for session in self.frame_sessions().await? {
-                // Frames come and go while they are asked.
-                if self.session_frames_show(&session, condition).await.unwrap_or(false) {
+                // A frame may be removed while the script is evaluated.
+                if is_true_in_a_frame(&session, condition).await.unwrap_or(false) {
                     return Ok(());
                 }
             }
-            sleep(LOOK_AGAIN).await;
+            sleep(POLL_INTERVAL).await;
         }
-        bail!("never {condition} in a frame")
+        bail!("timed out waiting for {condition} in a frame")
     }
 
-    /// The page's own session, and one for each frame that has a process of its own.
-    async fn frame_sessions(&self) -> Result<Vec<String>> {
+    /// The session of the page, and one for each frame that has a process of its own.
+    async fn frame_sessions(&self) -> Result<Vec<Session>> {
         let mut sessions = vec![self.session.clone()];
-        let targets = self.browser.call(None, "Target.getTargets", json!({})).await?;
-        for target in targets["targetInfos"].as_array().into_iter().flatten() {
-            if target["type"] == "iframe" && target["browserContextId"] == self.context.as_str() {
-                let attach = json!({ "targetId": target["targetId"], "flatten": true });
-                if let Ok(session) = self.browser.call(None, "Target.attachToTarget", attach).await {
-                    sessions.extend(session["sessionId"].as_str().map(str::to_owned));
-                }
+        let targets = within_timeout(self.browser.connection.call(&GetTargetsParams::default())).await?;
+        for target in targets.target_infos {
+            if target.r#type == "iframe" && target.browser_context_id.as_ref() == Some(&self.context) {
+                sessions.extend(self.browser.attach(target.target_id).await.ok());
             }
         }
         Ok(sessions)
     }
 
-    async fn session_frames_show(&self, session: &str, condition: &str) -> Result<bool> {
-        let call = |method, parameters| self.browser.call(Some(session), method, parameters);
-        let tree = call("Page.getFrameTree", json!({})).await?;
-        let mut trees = vec![&tree["frameTree"]];
-        while let Some(tree) = trees.pop() {
-            trees.extend(tree["childFrames"].as_array().into_iter().flatten());
-            let frame = json!({ "frameId": tree["frame"]["id"] });
-            let world = call("Page.createIsolatedWorld", frame).await?;
-            let question = json!({
-                "expression": format!("!!({condition})"), "returnByValue": true,
-                "contextId": world["executionContextId"],
-            });
-            if call("Runtime.evaluate", question).await?["result"]["value"] == true {
-                return Ok(true);
-            }
-        }
-        Ok(false)
-    }
-
+    /// Marks the document, so that `loaded` can tell the next one from it.
     async fn mark(&self) -> Result<()> {
-        // A question that a page asks before it is left would stay unanswered.
         self.eval("void (window.platenTestsLeft = true)").await?;
         Ok(())
     }
@@ -295,4 +296,20 @@ impl Page {
     async fn loaded(&self) -> Result<()> {
         self.wait("!window.platenTestsLeft && document.readyState === 'complete'").await
     }
+}
+
+/// Whether the value of a script is true in a frame of this session's target.
+async fn is_true_in_a_frame(session: &Session, condition: &str) -> Result<bool> {
+    let mut trees = vec![within_timeout(session.call(&GetFrameTreeParams {})).await?.frame_tree];
+    while let Some(tree) = trees.pop() {
+        trees.extend(tree.child_frames.into_iter().flatten());
+        let world = within_timeout(session.call(&CreateIsolatedWorldParams::new(tree.frame.id))).await?;
+        let mut evaluate = EvaluateParams::new(format!("!!({condition})"));
+        evaluate.return_by_value = Some(true);
+        evaluate.context_id = Some(world.execution_context_id);
+        if within_timeout(session.call(&evaluate)).await?.result.value == Some(Value::Bool(true)) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }

@@ -1,7 +1,7 @@
-//! Messages of the protocol as text: JSON, each closed by a NUL byte.
+//! The messages of the protocol: JSON, each followed by a NUL byte.
 //!
-//! Invariant: a large reply is looked at from its front only, until the caller who knows its shape
-//! reads it in place.
+//! Invariant: of a large reply only the beginning is read here; the caller, who has its type, parses it in
+//! place.
 
 use bytes::Bytes;
 use chromiumoxide_cdp::cdp::browser_protocol::target::EventDetachedFromTarget;
@@ -9,26 +9,26 @@ use chromiumoxide_types::{Command, MethodType as _};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use super::Event;
+use crate::Event;
 
-/// Closes a message on a debugging pipe.
-pub(super) const END: u8 = 0;
+/// Follows each message on a debugging pipe.
+pub(crate) const TERMINATOR: u8 = 0;
 
-/// What a message is and whom it is for.
+/// A message by its receiver.
 #[derive(Debug)]
-pub(super) enum Message {
-    /// The answer to a call, unread.
+pub(crate) enum Message {
+    /// The reply to the command with this id, not parsed.
     Reply(u64, Bytes),
     /// An event of a session.
     Event(String, Event),
-    /// A session is no more: its page has closed itself.
+    /// A session has ended because its page is gone.
     Detached(String),
-    /// Something nobody can have asked for.
+    /// An event of the browser itself, which has no receiver.
     Other,
 }
 
-/// Writes a command down, closing byte included.
-pub(super) fn encode<C: Command>(
+/// A command as JSON, with terminator.
+pub(crate) fn encode<C: Command>(
     id: u64,
     session: Option<&str>,
     command: &C,
@@ -43,12 +43,12 @@ pub(super) fn encode<C: Command>(
     }
     let method = command.identifier();
     let mut text = serde_json::to_vec(&Message { id, method: &method, session, params: command })?;
-    text.push(END);
+    text.push(TERMINATOR);
     Ok(text)
 }
 
-/// Tells what a message is. `message` is without its closing byte.
-pub(super) fn classify(message: Bytes) -> Result<Message, serde_json::Error> {
+/// Finds the receiver of a message without terminator.
+pub(crate) fn classify(message: Bytes) -> Result<Message, serde_json::Error> {
     #[derive(Deserialize)]
     struct Envelope<'a> {
         id: Option<u64>,
@@ -70,7 +70,7 @@ pub(super) fn classify(message: Bytes) -> Result<Message, serde_json::Error> {
     Ok(match parsed {
         Envelope { id: Some(id), .. } => Message::Reply(id, message),
         Envelope { method: Some(method), session: Some(session), params, .. } => {
-            let params = params.map_or_else(|| RawValue::NULL.to_owned(), ToOwned::to_owned);
+            let params = params.map_or_else(Bytes::new, |params| message.slice_ref(params.get().as_bytes()));
             Message::Event(session, Event { method, params, sequence: 0, worker: None })
         }
         Envelope { method: Some(method), session: None, params: Some(params), .. }
@@ -82,15 +82,15 @@ pub(super) fn classify(message: Bytes) -> Result<Message, serde_json::Error> {
     })
 }
 
-/// Chromium writes `id` first: a screenshot of megabytes need not be scanned to find it.
+/// Chromium writes `id` first, so a screenshot of megabytes is not scanned to find it.
 fn leading_id(message: &[u8]) -> Option<u64> {
     let digits = message.strip_prefix(br#"{"id":"#)?;
     let end = digits.iter().take(20).position(|byte| *byte == b',')?;
     std::str::from_utf8(&digits[..end]).ok()?.parse().ok()
 }
 
-/// Reads an answer: the result, or the error the browser reports.
-pub(super) fn decode_reply<'a, T: Deserialize<'a>>(
+/// Parses a reply: the result, or the error of the browser.
+pub(crate) fn decode_reply<'a, T: Deserialize<'a>>(
     message: &'a [u8],
 ) -> Result<Result<T, chromiumoxide_types::Error>, serde_json::Error> {
     #[derive(Deserialize)]
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn replies_are_found_wherever_the_id_stands() {
+    fn a_reply_is_recognised_wherever_its_id_is() {
         for text in [r#"{"id":12,"result":{}}"#, r#"{"result":{},"id":12}"#, r#"{ "id": 12, "result": {} }"#]
         {
             let incoming = classify(Bytes::from_static(text.as_bytes())).unwrap();
@@ -145,14 +145,14 @@ mod tests {
     }
 
     #[test]
-    fn events_of_the_browser_itself_and_rubbish() {
+    fn events_of_the_browser_and_invalid_json_are_told_apart() {
         let text = br#"{"method":"Target.targetCreated","params":{}}"#;
         assert!(matches!(classify(Bytes::from_static(text)).unwrap(), Message::Other));
         classify(Bytes::from_static(b"{")).unwrap_err();
     }
 
     #[test]
-    fn an_answer_is_a_result_or_an_error() {
+    fn a_reply_is_a_result_or_an_error() {
         #[derive(Debug, Deserialize)]
         struct Data<'a> {
             data: &'a str,

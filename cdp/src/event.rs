@@ -1,0 +1,128 @@
+//! Events of a session.
+
+use std::{
+    collections::BTreeSet,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use bytes::Bytes;
+use chromiumoxide_types::MethodType;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use tokio::sync::mpsc;
+
+use crate::{CdpError, connection::Shared};
+
+/// The events of one session and of its workers, in the order in which the browser sent them. Ends when
+/// the page or the browser is gone.
+#[derive(Debug)]
+pub struct Events {
+    pub(crate) queue: mpsc::UnboundedReceiver<Event>,
+    pub(crate) session: String,
+    pub(crate) shared: Arc<Shared>,
+}
+
+impl Events {
+    /// Waits for the next event; `None` when the page or the browser is gone. Safe to cancel.
+    pub async fn next(&mut self) -> Option<Event> {
+        self.queue.recv().await
+    }
+
+    /// The next event that has been received already.
+    pub fn try_next(&mut self) -> Option<Event> {
+        self.queue.try_recv().ok()
+    }
+}
+
+impl Drop for Events {
+    fn drop(&mut self) {
+        // The routes of its workers have the same receiver.
+        self.queue.close();
+        self.shared
+            .routes()
+            .sessions
+            .retain(|session, route| *session != self.session && !route.events.is_closed());
+    }
+}
+
+/// One event, not parsed yet.
+#[derive(Debug)]
+pub struct Event {
+    pub(crate) method: String,
+    /// JSON.
+    pub(crate) params: Bytes,
+    pub(crate) sequence: u64,
+    pub(crate) worker: Option<String>,
+}
+
+/// Events that could not be parsed, each reported once.
+static REPORTED: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
+
+impl Event {
+    /// The number of this message among all messages of the browser, comparable with
+    /// [`Reply::sequence`](crate::Reply::sequence).
+    #[must_use]
+    pub fn sequence(&self) -> u64 {
+        self.sequence
+    }
+
+    /// The session of the worker that sent the event; `None` if the page sent it.
+    #[must_use]
+    pub fn worker_session(&self) -> Option<&str> {
+        self.worker.as_deref()
+    }
+
+    /// Whether this is an `E`.
+    #[must_use]
+    pub fn is<E: MethodType>(&self) -> bool {
+        E::method_id() == self.method
+    }
+
+    /// Parses the event as an `E`, its generated type. The type fails on enum values that a later Chromium
+    /// adds and on mandatory fields that another version does not send, so the caller must decide what an
+    /// event means that cannot be parsed. The first failure of each event is logged.
+    ///
+    /// # Errors
+    /// [`CdpError::Decode`].
+    pub fn parse<E: MethodType + DeserializeOwned>(&self) -> Result<E, CdpError> {
+        debug_assert!(self.is::<E>(), "{} is parsed as {}", self.method, E::method_id());
+        serde_json::from_slice(&self.params).map_err(|source| {
+            let method = self.method.clone();
+            if REPORTED.lock().unwrap_or_else(PoisonError::into_inner).insert(method.clone()) {
+                tracing::debug!(method, error = %source, "cannot decode an event of this browser");
+            }
+            CdpError::Decode { method, source }
+        })
+    }
+
+    /// The parameters without a type, for events that [`parse`](Self::parse) cannot parse; null if there are
+    /// none.
+    #[must_use]
+    pub fn fields(&self) -> Value {
+        serde_json::from_slice(&self.params).unwrap_or_default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use chromiumoxide_cdp::cdp::browser_protocol::page::{DialogType, EventJavascriptDialogOpening};
+
+    use super::*;
+
+    fn dialog(kind: &str) -> Event {
+        let params = format!(
+            r#"{{"url":"","frameId":"F","message":"","type":"{kind}","hasBrowserHandler":false,"new":[1]}}"#
+        );
+        let method = EventJavascriptDialogOpening::IDENTIFIER.to_owned();
+        Event { method, params: params.into(), sequence: 0, worker: None }
+    }
+
+    #[test]
+    fn an_unknown_field_is_ignored_and_an_unknown_enum_value_is_an_error() {
+        let known: EventJavascriptDialogOpening = dialog("alert").parse().unwrap();
+        assert_eq!(known.r#type, DialogType::Alert);
+        let unknown = dialog("newType");
+        assert!(matches!(unknown.parse::<EventJavascriptDialogOpening>(), Err(CdpError::Decode { .. })));
+        assert_eq!(unknown.fields()["type"], "newType");
+    }
+}

@@ -1,0 +1,70 @@
+//! A client of the Chrome `DevTools` protocol over Chromium's debugging pipe, with the generated types of
+//! `chromiumoxide_cdp`.
+//!
+//! A pipe instead of a WebSocket: there is no TCP debugging port that a page could reach, the end of the
+//! browser closes the pipe at once, and no domain is enabled that the caller does not enable.
+//!
+//! Invariant: when the pipe closes, every call in progress fails and every event stream ends.
+
+#![forbid(unsafe_code)]
+
+mod call;
+mod connection;
+mod event;
+mod file;
+mod message;
+mod pipe;
+mod session;
+
+pub use call::{Call, Reply};
+pub use connection::Connection;
+pub use event::{Event, Events};
+pub use pipe::BrowserPipes;
+pub use session::Session;
+
+/// Why a call has no result, or an event cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub enum CdpError {
+    /// The browser has exited, or has closed its pipe.
+    #[error("the browser closed its pipe")]
+    Closed,
+    /// The page has closed or crashed.
+    #[error("the page is gone")]
+    PageGone,
+    /// The browser replied with an error.
+    #[error("the browser refused {method}")]
+    Refused {
+        /// The command.
+        method: String,
+        /// The error in the reply.
+        #[source]
+        source: chromiumoxide_types::Error,
+    },
+    /// A reply or an event does not have the expected type.
+    #[error("cannot decode {method}")]
+    Decode {
+        /// The command or the event.
+        method: String,
+        /// The first difference from the expected type.
+        #[source]
+        source: serde_json::Error,
+    },
+    /// The file in a reply is not base64.
+    #[error("the file in the reply to {method} is not base64")]
+    File {
+        /// The command.
+        method: String,
+        /// The first invalid character.
+        #[source]
+        source: base64::DecodeSliceError,
+    },
+    /// A command cannot be written as JSON.
+    #[error("cannot encode {method}")]
+    Encode {
+        /// The command.
+        method: String,
+        /// The error of the serialiser.
+        #[source]
+        source: serde_json::Error,
+    },
+}

@@ -1,0 +1,67 @@
+//! Sessions: commands to one attached target.
+
+use std::sync::Arc;
+
+use chromiumoxide_cdp::cdp::browser_protocol::target::SessionId;
+use chromiumoxide_types::Command;
+use tokio::sync::mpsc;
+
+use crate::{Call, CdpError, Connection, Events, connection::Route};
+
+/// A session with one attached target: a page, a frame in a process of its own, or a worker.
+#[derive(Debug, Clone)]
+pub struct Session {
+    connection: Arc<Connection>,
+    id: SessionId,
+}
+
+impl Session {
+    /// The session `id` on `connection`, and its events from now on. Enable domains that send events after
+    /// this call, not before.
+    #[must_use]
+    pub fn new(connection: Arc<Connection>, id: SessionId) -> (Self, Events) {
+        let (sender, queue) = mpsc::unbounded_channel();
+        let mut routes = connection.shared.routes();
+        if !routes.closed {
+            routes.sessions.insert(id.inner().clone(), Route { events: sender, worker: false });
+        }
+        drop(routes);
+        let events = Events { queue, session: id.inner().clone(), shared: Arc::clone(&connection.shared) };
+        (Self { connection, id }, events)
+    }
+
+    /// The session of a worker of this page. Its events are received with those of the page from now on.
+    #[must_use]
+    pub fn worker_session(&self, id: SessionId) -> Self {
+        let mut routes = self.connection.shared.routes();
+        if let Some(route) = routes.sessions.get(self.id.inner()).cloned() {
+            routes.sessions.insert(id.inner().clone(), Route { worker: true, ..route });
+        }
+        drop(routes);
+        Self { connection: Arc::clone(&self.connection), id }
+    }
+
+    /// Sends a command and returns the call to wait for, so that several can be in progress.
+    ///
+    /// # Errors
+    /// When the browser is gone.
+    pub fn start<C: Command>(&self, command: &C) -> Result<Call<C::Response>, CdpError> {
+        self.connection.start(Some(&self.id), command)
+    }
+
+    /// Sends a command and waits for its result.
+    ///
+    /// # Errors
+    /// When the page or the browser is gone, or replies with an error.
+    pub async fn call<C: Command>(&self, command: &C) -> Result<C::Response, CdpError> {
+        self.start(command)?.await
+    }
+
+    /// Sends a command and discards the reply.
+    ///
+    /// # Errors
+    /// When the browser is gone.
+    pub fn send<C: Command>(&self, command: &C) -> Result<(), CdpError> {
+        self.connection.push(self.connection.next_id(), Some(&self.id), command)
+    }
+}

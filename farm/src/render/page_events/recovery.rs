@@ -1,0 +1,55 @@
+//! The events that decide which requests a job waits for.
+//!
+//! Without `requestWillBeSent` a picture is taken too early, and without the end of a request a job waits
+//! until its deadline, so these events are read even if their generated types fail. The types fail on values
+//! that the farm does not read: on enums that Chromium extends (`CorsError`, `BlockedReason`, the type of an
+//! initiator, the referrer policy) and on mandatory fields that another version does not send (`charset` of
+//! a redirect's response). The fields that the farm reads are then parsed with placeholders for the others.
+
+use chromiumoxide_cdp::cdp::browser_protocol::network::{
+    EventLoadingFailed, EventLoadingFinished, EventRequestWillBeSent, ResourceType,
+};
+use platen_cdp::Event;
+use serde_json::{Value, from_value, json};
+
+/// `None` if the event has no request id, loader or URL.
+pub(super) fn request_will_be_sent(event: &Event) -> Option<EventRequestWillBeSent> {
+    event.parse().ok().or_else(|| {
+        let fields = event.fields();
+        let mut known = json!({
+            "requestId": fields["requestId"], "loaderId": fields["loaderId"], "frameId": fields["frameId"],
+            "documentURL": "", "timestamp": 0, "wallTime": 0, "redirectHasExtraInfo": false,
+            "initiator": { "type": "other" },
+            "request": {
+                "url": fields["request"]["url"], "method": "", "headers": {}, "initialPriority": "Low",
+                "referrerPolicy": "no-referrer",
+            },
+        });
+        if fields["type"].as_str().is_some_and(|name| name.parse::<ResourceType>().is_ok()) {
+            known["type"] = fields["type"].clone();
+        }
+        from_value(known).ok()
+    })
+}
+
+/// `None` if the event has no request id.
+pub(super) fn loading_finished(event: &Event) -> Option<EventLoadingFinished> {
+    event.parse().ok().or_else(|| {
+        let known =
+            json!({ "requestId": event.fields()["requestId"], "timestamp": 0, "encodedDataLength": 0 });
+        from_value(known).ok()
+    })
+}
+
+/// `None` if the event has no request id or error.
+pub(super) fn loading_failed(event: &Event) -> Option<EventLoadingFailed> {
+    event.parse().ok().or_else(|| {
+        let fields = event.fields();
+        let cancelled = fields["canceled"] == Value::Bool(true);
+        let known = json!({
+            "requestId": fields["requestId"], "errorText": fields["errorText"], "canceled": cancelled,
+            "timestamp": 0, "type": ResourceType::Other,
+        });
+        from_value(known).ok()
+    })
+}

@@ -1,0 +1,173 @@
+use std::{
+    io::{self, Read as _, Write as _},
+    sync::Arc,
+};
+
+use platen_cdp::{BrowserPipes, Connection};
+use serde_json::{Value, json};
+
+use super::*;
+use crate::{Config, cancellation::PageStarted, egress::Egress, metrics::Metrics};
+
+/// What a handler has made of a sequence of events.
+struct Handled {
+    state: LoadState,
+    tainted: bool,
+    error: JobError,
+    /// The parameters of the commands that it has sent.
+    commands: Vec<Value>,
+}
+
+/// Sends events from a browser that then exits.
+async fn handle(events: impl IntoIterator<Item = (&'static str, Value)>) -> Handled {
+    let (mut commands, to_browser) = io::pipe().unwrap();
+    let (from_browser, mut browser) = io::pipe().unwrap();
+    let pipes = BrowserPipes { to_browser: to_browser.into(), from_browser: from_browser.into() };
+    let connection = Arc::new(Connection::open(pipes).unwrap());
+    let (session, mut queue) = Session::new(connection, SessionId::new("S"));
+    for (method, params) in events {
+        let event = json!({ "method": method, "params": params, "sessionId": "S" });
+        browser.write_all(format!("{event}\0").as_bytes()).unwrap();
+    }
+    drop(browser);
+    let traffic = Egress::new(&Config::default(), Arc::new(Metrics::new())).unwrap();
+    let traffic = traffic.job("", PageStarted::default());
+    let mut tainted = false;
+    let (handler, state) = PageEventHandler::new(&session, &mut queue, "F", &mut tainted, None, &traffic);
+    let error = handler.run().await;
+    let state = *state.borrow();
+    drop((queue, session));
+    let sent = tokio::task::spawn_blocking(move || {
+        let mut sent = String::new();
+        commands.read_to_string(&mut sent).map(|_| sent)
+    });
+    let sent = sent.await.unwrap().unwrap();
+    let commands = sent.split_terminator('\0');
+    let commands = commands.map(|text| serde_json::from_str::<Value>(text).unwrap()["params"].take());
+    Handled { state, tainted, error, commands: commands.collect() }
+}
+
+/// A request, of a Chromium with the protocol of the generated types or of one with another: enums that the
+/// farm does not read have new values, and a mandatory field is missing.
+fn request(known: bool, id: &str, kind: &str, url: &str) -> (&'static str, Value) {
+    if known {
+        let params = json!({
+            "requestId": id, "loaderId": "L", "documentURL": "about:blank", "frameId": "F", "type": kind,
+            "request": {
+                "url": url, "method": "GET", "headers": {}, "initialPriority": "Low",
+                "referrerPolicy": "origin",
+            },
+            "timestamp": 1.5, "wallTime": 2.5, "initiator": { "type": "parser" },
+            "redirectHasExtraInfo": false,
+        });
+        return ("Network.requestWillBeSent", params);
+    }
+    let params = json!({
+        "requestId": id, "loaderId": "L", "frameId": "F", "type": kind,
+        "request": {
+            "url": url, "method": "GET", "headers": {}, "initialPriority": "New", "referrerPolicy": "new",
+            "mixedContentType": "new", "newField": [1, { "a": null }],
+        },
+        "timestamp": 1.5, "wallTime": 2.5, "initiator": { "type": "new" }, "redirectHasExtraInfo": false,
+        "renderBlockingBehavior": "New", "newField": {},
+    });
+    ("Network.requestWillBeSent", params)
+}
+
+fn failed(id: &str) -> (&'static str, Value) {
+    let params = json!({
+        "requestId": id, "timestamp": 1.5, "type": "NewType", "errorText": "net::ERR_FAILED",
+        "blockedReason": "new-reason", "corsErrorStatus": { "corsError": "NewError", "failedParameter": "" },
+        "newField": true,
+    });
+    ("Network.loadingFailed", params)
+}
+
+fn response(security_state: &str) -> (&'static str, Value) {
+    let params = json!({
+        "requestId": "1", "loaderId": "L", "timestamp": 1.5, "type": "Document", "hasExtraInfo": false,
+        "newField": 1,
+        "response": {
+            "url": "http://a.test/", "status": 200, "statusText": "OK", "mimeType": "text/html",
+            "charset": "utf-8", "headers": { "etag": "a" }, "connectionReused": false, "connectionId": 1,
+            "encodedDataLength": 3, "securityState": security_state, "newField": 1,
+        },
+    });
+    ("Network.responseReceived", params)
+}
+
+fn dialog(kind: &str) -> (&'static str, Value) {
+    let params = json!({
+        "url": "about:blank", "frameId": "F", "message": "", "type": kind, "hasBrowserHandler": false,
+        "newField": 1,
+    });
+    ("Page.javascriptDialogOpening", params)
+}
+
+fn lifecycle(name: &str) -> (&'static str, Value) {
+    let params = json!({ "frameId": "F", "loaderId": "L", "name": name, "timestamp": 1.5, "newField": 1 });
+    ("Page.lifecycleEvent", params)
+}
+
+#[tokio::test]
+async fn requests_are_counted_whatever_their_unread_fields_hold() {
+    for known in [true, false] {
+        let image = || request(known, "1", "Image", "data:image/bmp;base64,");
+        let loaded = handle([lifecycle("init"), image(), lifecycle("load")]).await;
+        assert!(matches!(loaded.error, JobError::Cdp(CdpError::PageGone)));
+        assert!(loaded.state.loaded && !loaded.state.parsed && loaded.state.documents == 1);
+        assert_eq!((loaded.state.requests, loaded.state.newest_drawn), (1, Some(1)));
+        assert!(!loaded.tainted);
+
+        let finished = json!({ "requestId": "1", "timestamp": 1.5, "encodedDataLength": 3, "newField": 1 });
+        let incomplete = json!({ "requestId": "1" });
+        let finished = [finished, incomplete].map(|params| ("Network.loadingFinished", params));
+        for end in [failed("1")].into_iter().chain(finished) {
+            let ended = handle([image(), request(known, "2", "NewType", "http://a.test/"), end]).await;
+            assert_eq!((ended.state.requests, ended.state.sent, ended.state.newest_drawn), (1, 2, None));
+            assert!(ended.tainted && ended.state.may_change, "an unknown type may be a script");
+        }
+    }
+}
+
+#[tokio::test]
+async fn unreadable_requests_are_not_waited_for() {
+    let request = || request(true, "1", "Font", "http://a.test/font");
+    let unknown = handle([("Network.requestWillBeSent", json!({ "requestId": 1 }))]).await;
+    assert!(matches!(unknown.error, JobError::Cdp(CdpError::PageGone)));
+    assert!(unknown.tainted && unknown.state.may_change && unknown.state.needs_real_time);
+    assert_eq!(unknown.state.requests, 0);
+    for end in ["Network.loadingFinished", "Network.loadingFailed"] {
+        let ended = handle([request(), (end, json!({ "newField": 1 }))]).await;
+        assert!(matches!(ended.error, JobError::Cdp(CdpError::PageGone)));
+        assert_eq!((ended.state.requests, ended.state.sent), (0, 1), "{end}");
+    }
+}
+
+#[tokio::test]
+async fn an_unreadable_response_leaves_no_proof_of_stillness() {
+    assert!(!handle([response("secure")]).await.state.may_change);
+    let unknown = handle([response("new-state")]).await;
+    assert!(matches!(unknown.error, JobError::Cdp(CdpError::PageGone)));
+    assert!(unknown.state.may_change);
+}
+
+#[tokio::test]
+async fn an_unknown_dialog_is_dismissed() {
+    for (kind, accept) in [("alert", true), ("beforeunload", true), ("confirm", false), ("new", false)] {
+        let handled = handle([dialog(kind)]).await;
+        assert!(matches!(handled.error, JobError::Cdp(CdpError::PageGone)));
+        assert_eq!(handled.commands, [json!({ "accept": accept })], "{kind}");
+        assert_eq!(handled.state.dialogs, 1);
+    }
+}
+
+#[tokio::test]
+async fn an_unreadable_worker_needs_real_time() {
+    for event in ["Target.attachedToTarget", "Target.detachedFromTarget"] {
+        let handled = handle([(event, json!({ "sessionId": 1 }))]).await;
+        assert!(matches!(handled.error, JobError::Cdp(CdpError::PageGone)));
+        assert_eq!(handled.state.needs_real_time, event == "Target.attachedToTarget");
+        assert_eq!(handled.tainted, event == "Target.attachedToTarget");
+    }
+}
