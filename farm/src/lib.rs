@@ -33,9 +33,11 @@ mod error;
 mod farm;
 mod http;
 mod metrics;
+mod metrics_registry;
 mod page;
 mod pool;
 mod render;
+pub mod startup;
 mod token;
 
 pub use cdp::CdpError;
@@ -45,4 +47,5 @@ pub use egress::{
 };
 pub use error::{LaunchError, StartError};
 pub use farm::{Farm, Rendered};
+pub use metrics_registry::MetricsRegistry;
 pub use token::{EmptyToken, FarmToken};
