@@ -132,7 +132,7 @@ fn the_error_of_a_wrong_type_has_its_line() {
     let error =
         parse(&GOOD.replacen("source = \"edge.wasm\"", "source = { url = \"https://x\" }", 1)).unwrap_err();
     assert!(error.to_string().starts_with("spin.toml is not a Spin manifest: "), "{error}");
-    assert!(error.to_string().contains("line 14"), "{error}");
+    assert!(error.to_string().contains("line 13"), "{error}");
     assert!(matches!(error, ManifestError::Syntax { .. }));
 }
 
