@@ -54,18 +54,19 @@ pub(crate) enum Waiting {
     /// It did not, because nothing on the page could change.
     Skipped,
     VirtualTime,
-    /// In real time: the page had an open request, socket or worker, or the browser draws frames without
-    /// being told to.
+    /// In real time: the page had an open request, socket or worker, or the browser does not draw on
+    /// command.
     RealTime,
 }
 
-type LabelledCounter = Family<[(&'static str, &'static str); 1], Counter>;
+type Label = [(&'static str, &'static str); 1];
+type LabelledCounter = Family<Label, Counter>;
 
 /// The farm's counters and histograms.
 #[derive(Debug)]
 pub(crate) struct Metrics {
     jobs: LabelledCounter,
-    render_seconds: Family<[(&'static str, &'static str); 1], Histogram, fn() -> Histogram>,
+    render_seconds: Family<Label, Histogram, fn() -> Histogram>,
     wait_seconds: Histogram,
     retries: Counter,
     real_time_retries: Counter,

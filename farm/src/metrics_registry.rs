@@ -46,6 +46,7 @@ impl MetricsRegistry {
     }
 
     /// All metrics in Prometheus' text format, version 0.0.4.
+    #[must_use]
     pub fn encode(&self) -> String {
         let mut open_metrics = String::new();
         // Writing to a string cannot fail.
@@ -54,8 +55,8 @@ impl MetricsRegistry {
     }
 }
 
-/// OpenMetrics names a counter without `_total` in its metadata; the text format, which `promtool` and older
-/// scrapers read, names it as its samples are named.
+/// The metadata of a counter has its name without `_total` in the format of `prometheus-client`, and with it in
+/// the text format, which `promtool` reads.
 fn to_text_format(open_metrics: &str) -> String {
     let mut text = String::with_capacity(open_metrics.len() + 1024);
     for family in open_metrics.split("# HELP ").skip(1) {

@@ -69,6 +69,7 @@ impl LogArgs {
 
 /// Parses the command line. Prints help, the version or what is wrong with the arguments, and exits, if
 /// there is nothing to run.
+#[must_use]
 pub fn parse<P: Parser>() -> P {
     P::try_parse().unwrap_or_else(|error| {
         if error.use_stderr() && is_json_requested() {

@@ -9,6 +9,7 @@ mod local_connection;
 mod location;
 mod remote;
 mod result;
+mod statement;
 mod value;
 
 use std::sync::Arc;

@@ -22,6 +22,7 @@ use super::{
     local_connection::LocalConnection,
     location::Purpose,
     result::{Effects, QueryResult},
+    statement::StatementKind,
     value::Value,
 };
 
@@ -171,31 +172,6 @@ impl Drop for Lease {
     }
 }
 
-/// What a statement may do, by its first word; [`StatementKind::Other`] may do anything.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum StatementKind {
-    Read,
-    Write,
-    Other,
-}
-
-impl StatementKind {
-    fn of(sql: &str) -> Self {
-        let word: String = sql
-            .trim_start()
-            .chars()
-            .take_while(char::is_ascii_alphabetic)
-            .collect::<String>()
-            .to_ascii_uppercase();
-        match word.as_str() {
-            "SELECT" | "VALUES" => Self::Read,
-            // `WITH` may begin a reading statement as well.
-            "INSERT" | "UPDATE" | "DELETE" | "REPLACE" | "WITH" => Self::Write,
-            _ => Self::Other,
-        }
-    }
-}
-
 async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, DbError> + Send + 'static,
 ) -> Result<T, DbError> {
@@ -207,28 +183,5 @@ fn create_private(path: &Path) -> io::Result<()> {
         // Another process has just created it.
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
         other => other.map(drop),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::StatementKind::{self, Other, Read, Write};
-
-    #[test]
-    fn the_kind_of_a_statement_follows_from_its_first_word() {
-        for (sql, kind) in [
-            ("SELECT 1", Read),
-            (" \n select 1", Read),
-            ("VALUES (1)", Read),
-            ("INSERT INTO t VALUES (1)", Write),
-            ("with a as (select 1) insert into t select * from a", Write),
-            ("UPDATE t SET a = 1", Write),
-            ("PRAGMA foreign_keys = OFF", Other),
-            ("BEGIN", Other),
-            ("-- a comment\nSELECT 1", Other),
-            ("", Other),
-        ] {
-            assert_eq!(StatementKind::of(sql), kind, "{sql:?}");
-        }
     }
 }

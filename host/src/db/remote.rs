@@ -18,6 +18,7 @@ use url::Url;
 use super::{
     error::DbError,
     result::{Effects, QueryResult, Row},
+    statement::first_word,
     value::Value,
 };
 
@@ -149,10 +150,6 @@ impl Stream {
             }
         }
     }
-}
-
-fn first_word(sql: &str) -> String {
-    sql.trim_start().chars().take_while(char::is_ascii_alphabetic).collect::<String>().to_ascii_uppercase()
 }
 
 #[derive(Serialize)]
