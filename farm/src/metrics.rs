@@ -210,10 +210,10 @@ impl<F: Fn() -> Option<(Occupancy, usize)> + Send + Sync + 'static> Collector fo
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
         let Some((occupancy, browsers)) = self.0() else { return Ok(()) };
         for (name, help, value) in [
-            ("slots", "Jobs that can render at the same time", occupancy.slots),
-            ("slots_busy", "Slots in use", occupancy.busy),
-            ("queue_length", "Jobs that wait for a slot", occupancy.waiting),
-            ("browsers", "Browsers that are ready", browsers),
+            ("slots", "Jobs that can render at the same time.", occupancy.slots),
+            ("slots_busy", "Slots in use.", occupancy.busy),
+            ("queue_length", "Jobs that wait for a slot.", occupancy.waiting),
+            ("browsers", "Browsers that are ready.", browsers),
         ] {
             let gauge = ConstGauge::new(i64::try_from(value).unwrap_or(i64::MAX));
             gauge.encode(encoder.encode_descriptor(name, help, None, gauge.metric_type())?)?;

@@ -89,20 +89,20 @@ impl Collector for ProcessCollector {
             let time = Duration::from_micros(micros.unsigned_abs());
             add(
                 "process_cpu_seconds",
-                "User and system CPU time spent, in seconds",
+                "User and system CPU time spent, in seconds.",
                 &ConstCounter::new(time.as_secs_f64()),
             )?;
         }
         let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
         let limit = getrlimit(Resource::RLIMIT_NOFILE).ok().and_then(|(soft, _)| i64::try_from(soft).ok());
         for (name, help, value) in [
-            ("process_resident_memory_bytes", "Resident memory, in bytes", status_bytes(&status, "VmRSS:")),
-            ("process_virtual_memory_bytes", "Virtual memory, in bytes", status_bytes(&status, "VmSize:")),
-            ("process_open_fds", "Open file descriptors", open_files()),
-            ("process_max_fds", "Limit of open file descriptors", limit),
+            ("process_resident_memory_bytes", "Resident memory, in bytes.", status_bytes(&status, "VmRSS:")),
+            ("process_virtual_memory_bytes", "Virtual memory, in bytes.", status_bytes(&status, "VmSize:")),
+            ("process_open_fds", "Open file descriptors.", open_files()),
+            ("process_max_fds", "Limit of open file descriptors.", limit),
             (
                 "process_start_time_seconds",
-                "Start of the process, in seconds since the Unix epoch",
+                "Start of the process, in seconds since the Unix epoch.",
                 Some(self.start_time_seconds),
             ),
         ] {
