@@ -3,6 +3,8 @@
 //! Invariant: with `--log-format json` every line that they write themselves is one JSON object with
 //! `timestamp`, `level` and `message`, also before the log is started and when a thread panics.
 
+mod json_log;
+
 use std::{
     env,
     io::{self, IsTerminal as _, Write as _},
@@ -13,16 +15,12 @@ use std::{
 
 use clap::{Args, Parser, ValueEnum};
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
-use serde_json::json;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
-use tracing_subscriber::{
-    EnvFilter,
-    fmt::{
-        format::Writer,
-        time::{FormatTime as _, SystemTime},
-    },
-};
+use tracing::Level;
+use tracing_subscriber::EnvFilter;
+
+use json_log::{JsonFormat, JsonLine};
 
 /// Options of the log, which is written to standard error.
 #[derive(Debug, Args)]
@@ -59,9 +57,11 @@ impl LogArgs {
         match self.log_format {
             LogFormat::Text => log.init(),
             LogFormat::Json => {
-                log.json().flatten_event(true).init();
+                log.event_format(JsonFormat).init();
                 // Not through the subscriber: the panic may have happened in it.
-                panic::set_hook(Box::new(|panic| write_error(&json_line("ERROR", &panic.to_string()))));
+                panic::set_hook(Box::new(|panic| {
+                    write_error(JsonLine::new(Level::ERROR, &panic.to_string()));
+                }));
             }
         }
     }
@@ -73,7 +73,7 @@ impl LogArgs {
 pub fn parse<P: Parser>() -> P {
     P::try_parse().unwrap_or_else(|error| {
         if error.use_stderr() && is_json_requested() {
-            write_error(&json_line("ERROR", error.to_string().trim_end()));
+            write_error(JsonLine::new(Level::ERROR, error.to_string().trim_end()));
             process::exit(error.exit_code());
         }
         error.exit()
@@ -83,7 +83,7 @@ pub fn parse<P: Parser>() -> P {
 /// Prints a line to standard output, whatever the filter of the log.
 pub fn announce(message: &str) {
     match LOG_FORMAT.get() {
-        Some(LogFormat::Json) => println!("{}", json_line("INFO", message)),
+        Some(LogFormat::Json) => println!("{}", JsonLine::new(Level::INFO, message)),
         _ => println!("{message}"),
     }
 }
@@ -92,8 +92,8 @@ pub fn announce(message: &str) {
 pub fn exit_code(program: &str, result: anyhow::Result<()>) -> ExitCode {
     let Err(error) = result else { return ExitCode::SUCCESS };
     match LOG_FORMAT.get() {
-        Some(LogFormat::Json) => write_error(&json_line("ERROR", &format!("{error:#}"))),
-        _ => write_error(&format!("{program}: {error:#}")),
+        Some(LogFormat::Json) => write_error(JsonLine::new(Level::ERROR, &format!("{error:#}"))),
+        _ => write_error(format_args!("{program}: {error:#}")),
     }
     ExitCode::FAILURE
 }
@@ -143,15 +143,7 @@ fn is_json_requested() -> bool {
         || env::var("PLATEN_LOG_FORMAT").is_ok_and(|format| format == "json")
 }
 
-/// A line like those of the log, for messages that no filter may drop.
-fn json_line(level: &str, message: &str) -> String {
-    let mut timestamp = String::new();
-    // Writing to a string cannot fail.
-    let _ = SystemTime.format_time(&mut Writer::new(&mut timestamp));
-    json!({ "timestamp": timestamp, "level": level, "message": message }).to_string()
-}
-
 /// Unlike `eprintln!`, does not panic if standard error is closed.
-fn write_error(line: &str) {
+fn write_error(line: impl std::fmt::Display) {
     let _ = writeln!(io::stderr(), "{line}");
 }

@@ -10,6 +10,7 @@ use std::{
 };
 
 use bytes::Bytes;
+use http_body_util::{BodyExt as _, Empty};
 use hyper::body::{Body, Frame, SizeHint};
 use wasmtime_wasi_http::{Error, WasiBody};
 
@@ -18,7 +19,7 @@ use crate::{metrics::Metrics, runtime::ClientDisconnect};
 
 /// A response, from its request's arrival to its last byte.
 pub(super) struct ResponseBody {
-    body: Option<WasiBody>,
+    body: WasiBody,
     /// Bytes still to come, where the component announced how many.
     remaining: Option<u64>,
     complete: bool,
@@ -32,7 +33,8 @@ impl ResponseBody {
     pub(super) fn begin(metrics: Arc<Metrics>) -> Self {
         metrics.in_flight.inc();
         let client_disconnect = ClientDisconnect::new();
-        Self { body: None, remaining: None, complete: false, client_disconnect, metrics, permits: None }
+        let body = Empty::new().map_err(|never| match never {}).boxed_unsync();
+        Self { body, remaining: None, complete: false, client_disconnect, metrics, permits: None }
     }
 
     pub(super) fn client_disconnect(&self) -> ClientDisconnect {
@@ -44,7 +46,7 @@ impl ResponseBody {
     pub(super) fn with(mut self, body: WasiBody, sent: bool, permits: Option<Permits>) -> Self {
         self.complete = !sent || body.is_end_stream();
         self.remaining = body.size_hint().exact();
-        self.body = Some(body);
+        self.body = body;
         self.permits = permits;
         self
     }
@@ -68,12 +70,11 @@ impl Body for ResponseBody {
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Error>>> {
-        let Some(body) = self.body.as_mut() else { return Poll::Ready(None) };
-        let frame = ready!(Pin::new(&mut *body).poll_frame(context));
+        let frame = ready!(Pin::new(&mut self.body).poll_frame(context));
         let ended = match &frame {
             // An error is not caused by the client.
             None | Some(Err(_)) => true,
-            Some(Ok(_)) => body.is_end_stream(),
+            Some(Ok(_)) => self.body.is_end_stream(),
         };
         if let (Some(remaining), Some(Ok(frame))) = (&mut self.remaining, &frame) {
             *remaining = remaining.saturating_sub(frame.data_ref().map_or(0, |data| data.len() as u64));
@@ -84,17 +85,17 @@ impl Body for ResponseBody {
     }
 
     fn is_end_stream(&self) -> bool {
-        self.body.as_ref().is_none_or(Body::is_end_stream)
+        self.body.is_end_stream()
     }
 
     fn size_hint(&self) -> SizeHint {
-        self.body.as_ref().map_or_else(SizeHint::default, Body::size_hint)
+        self.body.size_hint()
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use http_body_util::{BodyExt as _, Full};
+    use http_body_util::Full;
     use prometheus_client::registry::Registry;
 
     use super::*;
