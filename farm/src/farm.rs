@@ -15,7 +15,7 @@ use platen_shared::{
 use tokio::time::{Instant, timeout, timeout_at};
 
 use crate::{
-    Config, StartError,
+    Config, MetricsRegistry, StartError,
     admission::{Admission, Slot},
     browser::Launcher,
     cancellation::PageStarted,
@@ -48,6 +48,7 @@ struct Inner {
     pool: Pool,
     egress: Egress,
     metrics: Arc<Metrics>,
+    registry: MetricsRegistry,
 }
 
 /// A rendered file.
@@ -69,6 +70,14 @@ impl Farm {
     /// # Errors
     /// [`StartError`] if no browser can be started with these settings.
     pub async fn start(config: Config) -> Result<Self, StartError> {
+        Self::start_with_metrics(config, &MetricsRegistry::default()).await
+    }
+
+    /// As [`Farm::start`], with the metrics in the registry of the process. A registry takes one farm.
+    ///
+    /// # Errors
+    /// As [`Farm::start`].
+    pub async fn start_with_metrics(config: Config, registry: &MetricsRegistry) -> Result<Self, StartError> {
         let browsers = config.browser_count().get();
         let pool_config = PoolConfig {
             browsers,
@@ -77,13 +86,17 @@ impl Farm {
             page_jobs: config.page_jobs.get(),
         };
         let admission = Admission::new(browsers, config.queue);
-        let metrics = Arc::new(Metrics::new());
+        let metrics = Arc::new(registry.register(Metrics::register));
         let egress = Egress::new(&config, Arc::clone(&metrics))?;
         let launcher = Launcher::new(config, egress.clone(), Arc::clone(&metrics)).await?;
         let pool =
             Pool::start(launcher, pool_config, Arc::clone(&metrics)).await.map_err(StartError::Launch)?;
         tracing::info!(browsers, "farm is ready");
-        Ok(Self { inner: Arc::new(Inner { admission, pool, egress, metrics }) })
+        let inner = Arc::new(Inner { admission, pool, egress, metrics, registry: registry.clone() });
+        let sampled = Arc::downgrade(&inner);
+        let sample = move || sampled.upgrade().map(|inner| (inner.admission.occupancy(), inner.pool.ready()));
+        registry.register(|registry| metrics::register_gauges(registry, sample));
+        Ok(Self { inner })
     }
 
     /// Renders one job within `time_left` of wall-clock time. Dropping the future cancels the job.
@@ -151,9 +164,9 @@ impl Farm {
         self.inner.pool.ready() > 0 && !self.inner.admission.is_draining()
     }
 
-    /// The farm's metrics in the `OpenMetrics` text format.
+    /// The metrics of this process as text.
     pub(crate) fn metrics(&self) -> String {
-        self.inner.metrics.render(self.inner.admission.occupancy(), self.inner.pool.ready())
+        self.inner.registry.encode()
     }
 }
 

@@ -1,8 +1,8 @@
-//! The farm over HTTP: the whole route table, and serving it.
+//! The farm over HTTP: its routes, and how they are served.
 //!
 //! Invariant: a job's body is read only for a caller with the token; every job leaves one line in
 //! the log, also when its caller disconnected; a job that is cancelled by its id is answered at once,
-//! with whether its page had begun to run. Not here: statuses of refusals (error).
+//! with whether its page had begun to run.
 
 use std::{future::Future, io, time::Duration};
 
@@ -28,17 +28,16 @@ use platen_shared::{
 use tokio::{net::TcpListener, sync::oneshot, time::Instant};
 
 use crate::{
-    Farm, FarmToken, Rendered,
+    Farm, FarmToken, MetricsRegistry, Rendered,
     cancellation::{PageStarted, RunningJob, RunningJobs},
     error::Refused,
     metrics,
 };
 
-/// Largest job in bytes: 5 MiB of HTML with every byte written as a JSON escape of six, and then
-/// room to spare.
-const BODY_LIMIT: usize = 64 * 1024 * 1024;
-/// How long open connections may take to end once nothing is being rendered.
-const GOODBYE_LIMIT: Duration = Duration::from_secs(5);
+/// 5 MiB of HTML in which each byte is a JSON escape of six bytes are 30 MiB.
+const MAX_BODY_BYTES: usize = 64 * 1024 * 1024;
+/// How long open connections may take to end once all jobs have ended.
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
 
 #[derive(Debug, Clone)]
 struct App {
@@ -49,7 +48,7 @@ struct App {
 
 pub(crate) fn router(farm: Farm, token: FarmToken) -> Router {
     Router::new()
-        .route(wire::JOBS_PATH, post(render).layer(DefaultBodyLimit::max(BODY_LIMIT)))
+        .route(wire::JOBS_PATH, post(render).layer(DefaultBodyLimit::max(MAX_BODY_BYTES)))
         .route(&format!("{}/{{id}}", wire::JOBS_PATH), delete(cancel))
         .route("/healthz", get(|| async { "alive\n" }))
         .route("/readyz", get(readiness))
@@ -57,7 +56,7 @@ pub(crate) fn router(farm: Farm, token: FarmToken) -> Router {
         .with_state(App { farm, token, running: RunningJobs::default() })
 }
 
-/// Serves until `shutdown` completes, then until `drain` does, then lets connections end.
+/// Serves until `shutdown` and then `drain` have completed, and closes the connections.
 pub(crate) async fn serve(
     listener: TcpListener,
     router: Router,
@@ -65,10 +64,10 @@ pub(crate) async fn serve(
     drain: impl Future<Output = ()>,
 ) -> io::Result<()> {
     let (stop, stopped) = oneshot::channel::<()>();
-    // A file leaves in several writes; the last must not wait for an acknowledgement.
+    // A file is sent in several writes; the last one must not wait for an acknowledgement.
     let listener = listener.tap_io(|stream| {
         if let Err(error) = stream.set_nodelay(true) {
-            tracing::debug!(%error, "a connection keeps its delay");
+            tracing::debug!(%error, "cannot set TCP_NODELAY on a connection");
         }
     });
     let stopped = async move {
@@ -78,15 +77,15 @@ pub(crate) async fn serve(
     tokio::pin!(server);
     tokio::select! {
         result = &mut server => return result,
-        () = shutdown => tracing::info!("shutting down: running jobs end, new ones are refused"),
+        () = shutdown => tracing::info!("shutting down: running jobs finish, new jobs are refused"),
     }
-    // Still answering meanwhile, so that callers learn to go elsewhere.
+    // Requests are still answered during the drain, so that callers get a refusal and can use another farm.
     tokio::select! {
         result = &mut server => return result,
         () = drain => {}
     }
     let _ = stop.send(());
-    tokio::time::timeout(GOODBYE_LIMIT, server).await.unwrap_or(Ok(()))
+    tokio::time::timeout(CLOSE_TIMEOUT, server).await.unwrap_or(Ok(()))
 }
 
 async fn readiness(State(app): State<App>) -> (StatusCode, &'static str) {
@@ -98,7 +97,7 @@ async fn readiness(State(app): State<App>) -> (StatusCode, &'static str) {
 }
 
 async fn metrics(State(app): State<App>) -> impl IntoResponse {
-    ([(CONTENT_TYPE, metrics::CONTENT_TYPE)], app.farm.metrics())
+    ([(CONTENT_TYPE, MetricsRegistry::CONTENT_TYPE)], app.farm.metrics())
 }
 
 /// Proof that the caller has the token.
@@ -111,14 +110,14 @@ impl FromRequestParts<App> for Authorized {
         match parts.headers.get(AUTHORIZATION) {
             Some(value) if app.token.accepts(value.as_bytes()) => Ok(Self),
             _ => {
-                tracing::warn!("a job came without the farm's token");
+                tracing::warn!("a request did not have the farm's token");
                 Err(Refused(Refusal::Unauthorized))
             }
         }
     }
 }
 
-/// A job is registered when its head has arrived, so that it can be cancelled while its body does.
+/// A job is registered when its head has arrived, so that it can be cancelled while its body arrives.
 impl FromRequestParts<App> for RunningJob {
     type Rejection = Refused;
 
@@ -128,7 +127,7 @@ impl FromRequestParts<App> for RunningJob {
     }
 }
 
-/// The job itself is answered, if it is still under way.
+/// The request that brought the job is answered as well, if the job is still running.
 async fn cancel(_: Authorized, State(app): State<App>, Path(id): Path<String>) -> StatusCode {
     if !wire::is_request_id(&id) {
         return StatusCode::NOT_FOUND;
@@ -148,11 +147,11 @@ async fn render(
     let job = match read(body) {
         Ok(job) => job,
         Err(error) => {
-            tracing::warn!(request_id = line.request_id, %error, "a job is not readable");
+            tracing::warn!(request_id = line.request_id, %error, "cannot read a job");
             return line.refused(Refusal::InvalidJob);
         }
     };
-    line.about(&job);
+    line.describe(&job);
     let page = line.page.clone();
     let request_id = line.request_id.clone();
     let rendering = app.farm.render_observed(&request_id, &job, time_left(&headers), &page);
@@ -163,26 +162,26 @@ async fn render(
     }
 }
 
-/// Why a job cannot be read. Says where, never what: jobs are full of other people's words.
+/// Why a job cannot be read. The text has the position of the error and nothing of the job's content.
 #[derive(Debug, thiserror::Error)]
-enum Unreadable {
+enum InvalidJob {
     #[error("the body did not arrive: {0}")]
     Body(#[from] BytesRejection),
-    #[error("the body is no job: {:?} error at line {}, column {}", .0.classify(), .0.line(), .0.column())]
+    #[error("the body is not a job: {:?} error at line {}, column {}", .0.classify(), .0.line(), .0.column())]
     Json(#[from] serde_json::Error),
 }
 
-fn read(body: Result<Bytes, BytesRejection>) -> Result<RenderJob, Unreadable> {
+fn read(body: Result<Bytes, BytesRejection>) -> Result<RenderJob, InvalidJob> {
     Ok(serde_json::from_slice(&body?)?)
 }
 
-/// What the edge left of the deadline, at most the whole.
+/// The rest of the deadline, from the edge's header; never more than the whole deadline.
 fn time_left(headers: &HeaderMap) -> Duration {
-    let told = headers.get(wire::DEADLINE_MS).and_then(|value| value.to_str().ok()?.parse::<u64>().ok());
-    Duration::from_millis(told.unwrap_or(limits::RENDER_TIMEOUT_MS).min(limits::RENDER_TIMEOUT_MS))
+    let given = headers.get(wire::DEADLINE_MS).and_then(|value| value.to_str().ok()?.parse::<u64>().ok());
+    Duration::from_millis(given.unwrap_or(limits::RENDER_TIMEOUT_MS).min(limits::RENDER_TIMEOUT_MS))
 }
 
-/// The one line that a job leaves in the log.
+/// Writes the log line of a job when it is dropped.
 struct AccessLog {
     request_id: String,
     traceparent: String,
@@ -211,14 +210,14 @@ impl AccessLog {
             since: Instant::now(),
             waited: Duration::ZERO,
             bytes: 0,
-            // What nginx made the usual number for a client that went away.
+            // The status that nginx logs for a client that disconnected.
             status: 499,
             outcome: metrics::CLIENT_DISCONNECTED,
             page: PageStarted::default(),
         }
     }
 
-    fn about(&mut self, job: &RenderJob) {
+    fn describe(&mut self, job: &RenderJob) {
         job.account.as_str().clone_into(&mut self.account);
         self.format = job.output.format().extension();
         self.source = match job.source {
@@ -233,7 +232,7 @@ impl AccessLog {
         ([(CONTENT_TYPE, file.format.content_type())], file.bytes).into_response()
     }
 
-    /// The line stays as for a caller that disconnected without a word.
+    /// The log line is that of a client that disconnected.
     fn cancelled(self) -> Response {
         Refused(Refusal::Cancelled { page_ran: self.page.get() }).into_response()
     }

@@ -31,10 +31,12 @@ mod error;
 mod farm;
 mod http;
 mod metrics;
+mod metrics_registry;
 mod page;
 mod pool;
 mod render;
 mod serve;
+pub mod startup;
 mod token;
 
 pub use config::{
@@ -43,5 +45,6 @@ pub use config::{
 };
 pub use error::{LaunchError, StartError};
 pub use farm::{Farm, Rendered};
+pub use metrics_registry::MetricsRegistry;
 pub use platen_cdp::CdpError;
 pub use token::{EmptyToken, FarmToken};

@@ -1,40 +1,39 @@
-//! What the farm counts, for Prometheus.
+//! What the farm counts.
 //!
-//! Invariant: label values come from closed sets of this crate; no host name, account or other
-//! text of a caller's becomes one.
+//! Invariant: label values come from closed sets of this crate, never from callers or pages.
 
-use std::{fmt::Write as _, time::Duration};
+use std::{fmt, time::Duration};
 
 use platen_shared::format::OutputFormat;
 use prometheus_client::{
-    encoding::{EncodeLabelSet, text},
-    metrics::{counter::Counter, family::Family, gauge::Gauge, histogram::Histogram},
-    registry::Registry,
+    collector::Collector,
+    encoding::{DescriptorEncoder, EncodeMetric as _},
+    metrics::{counter::Counter, family::Family, gauge::ConstGauge, histogram::Histogram},
+    registry::{Metric, Registry},
 };
 
 use crate::admission::Occupancy;
 
-/// The media type of [`Metrics::render`]'s text.
-pub(crate) const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+const PREFIX: &str = "platen_farm";
 
-/// From a tiny PDF to the deadline.
+/// Upper bounds of the histograms' buckets, from a small PDF to the deadline.
 const SECONDS: [f64; 13] = [0.01, 0.025, 0.05, 0.1, 0.2, 0.3, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 30.0];
 
-/// The outcome of a job that gave its file.
+/// The outcome of a job that produced its file.
 pub(crate) const RENDERED: &str = "rendered";
-/// The outcome of a job whose caller disconnected before its end.
+/// The outcome of a job whose client disconnected before its end.
 pub(crate) const CLIENT_DISCONNECTED: &str = "client_disconnected";
 
-/// Why there is a browser less.
+/// Why a browser ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum BrowserEnd {
-    /// By itself, or killed by somebody else.
+    /// It exited, or was killed by another program.
     Died,
-    /// Killed by the farm because it hung.
+    /// The farm killed it because it did not respond.
     Killed,
-    /// After its number of jobs.
+    /// It had rendered its maximum number of jobs.
     Recycled,
-    /// It never came up.
+    /// It exited before it was ready.
     StartFailed,
 }
 
@@ -43,179 +42,118 @@ pub(crate) enum BrowserEnd {
 pub(crate) enum PageSource {
     /// Its account has used it before.
     Warm,
-    /// It was opened ahead.
+    /// It was opened in advance.
     Spare,
     /// It was opened while the job waited.
     Opened,
 }
 
-/// How a job has waited for its page after it had loaded.
+/// How a job waited after its page had loaded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Waiting {
-    /// Not at all: the page was proven to stand still.
+    /// It did not, because nothing on the page could change.
     Skipped,
-    /// In virtual time.
     VirtualTime,
-    /// In real time: the page held a request or a socket open, had workers, or the browser draws by
-    /// itself.
+    /// In real time: the page had an open request, socket or worker, or the browser does not draw on
+    /// command.
     RealTime,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct ByTime {
-    time: &'static str,
-}
+type Label = [(&'static str, &'static str); 1];
+type LabelledCounter = Family<Label, Counter>;
 
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct BySource {
-    source: &'static str,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct ByReason {
-    reason: &'static str,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct ByVerdict {
-    verdict: &'static str,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct ByOutcome {
-    outcome: &'static str,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct ByFormat {
-    format: &'static str,
-}
-
-/// The farm's counters.
+/// The farm's counters and histograms.
 #[derive(Debug)]
 pub(crate) struct Metrics {
-    registry: Registry,
-    jobs: Family<ByOutcome, Counter>,
-    render_seconds: Family<ByFormat, Histogram, fn() -> Histogram>,
+    jobs: LabelledCounter,
+    render_seconds: Family<Label, Histogram, fn() -> Histogram>,
     wait_seconds: Histogram,
     retries: Counter,
     real_time_retries: Counter,
-    pages: Family<BySource, Counter>,
-    waits: Family<ByTime, Counter>,
-    slots: Gauge,
-    slots_busy: Gauge,
-    waiting: Gauge,
-    browsers: Gauge,
+    pages: LabelledCounter,
+    waits: LabelledCounter,
     browser_starts: Counter,
-    browser_ends: Family<ByReason, Counter>,
+    browser_ends: LabelledCounter,
     background_pauses: Counter,
-    egress: Family<ByVerdict, Counter>,
+    egress: LabelledCounter,
     egress_bytes: Counter,
 }
 
 impl Metrics {
+    /// Metrics in a registry that is not read.
+    #[cfg(test)]
     pub(crate) fn new() -> Self {
-        let histogram: fn() -> Histogram = || Histogram::new(SECONDS);
-        let mut metrics = Self {
-            registry: Registry::with_prefix("platen_farm"),
-            jobs: Family::default(),
-            render_seconds: Family::new_with_constructor(histogram),
-            wait_seconds: histogram(),
-            retries: Counter::default(),
-            real_time_retries: Counter::default(),
-            pages: Family::default(),
-            waits: Family::default(),
-            slots: Gauge::default(),
-            slots_busy: Gauge::default(),
-            waiting: Gauge::default(),
-            browsers: Gauge::default(),
-            browser_starts: Counter::default(),
-            browser_ends: Family::default(),
-            background_pauses: Counter::default(),
-            egress: Family::default(),
-            egress_bytes: Counter::default(),
-        };
-        let registry = &mut metrics.registry;
-        registry.register("jobs", "Jobs by how they ended", metrics.jobs.clone());
-        registry.register(
-            "render_seconds",
-            "From slot to file, of jobs that gave one",
-            metrics.render_seconds.clone(),
-        );
-        registry.register("wait_seconds", "From arrival to slot", metrics.wait_seconds.clone());
-        registry.register("retries", "Jobs tried again on another page", metrics.retries.clone());
-        registry.register(
-            "real_time_retries",
-            "Jobs rendered again in real time because their page did not get through its virtual time",
-            metrics.real_time_retries.clone(),
-        );
-        registry.register("pages", "Pages given to jobs, by where they came from", metrics.pages.clone());
-        registry.register(
-            "waits",
-            "Jobs that waited for an idle network or a time, by the time that passed",
-            metrics.waits.clone(),
-        );
-        registry.register("slots", "Jobs that can render at once", metrics.slots.clone());
-        registry.register("slots_busy", "Slots in use", metrics.slots_busy.clone());
-        registry.register("queue_length", "Jobs that wait for a slot", metrics.waiting.clone());
-        registry.register("browsers", "Browsers that are ready", metrics.browsers.clone());
-        registry.register("browser_starts", "Browsers started", metrics.browser_starts.clone());
-        registry.register("browser_ends", "Browsers gone, by reason", metrics.browser_ends.clone());
-        registry.register(
-            "background_pauses",
-            "Pauses of background browsers while other jobs began",
-            metrics.background_pauses.clone(),
-        );
-        registry.register("egress", "Connections that pages asked for, by verdict", metrics.egress.clone());
-        registry.register("egress_bytes", "Bytes that pages sent and received", metrics.egress_bytes.clone());
-        metrics
+        Self::register(&mut Registry::default())
+    }
+
+    pub(crate) fn register(registry: &mut Registry) -> Self {
+        let registry = registry.sub_registry_with_prefix(PREFIX);
+        let render_seconds = Family::new_with_constructor((|| Histogram::new(SECONDS)) as fn() -> Histogram);
+        let wait_seconds = Histogram::new(SECONDS);
+        let help = "Time from the job's slot to its file, of jobs with a file";
+        registry.register("render_seconds", help, render_seconds.clone());
+        registry.register("wait_seconds", "Time from the job's arrival to its slot", wait_seconds.clone());
+        Self {
+            render_seconds,
+            wait_seconds,
+            jobs: counter(registry, "jobs", "Jobs, by outcome"),
+            retries: counter(registry, "retries", "Jobs that were tried again on another browser"),
+            real_time_retries: counter(
+                registry,
+                "real_time_retries",
+                "Jobs rendered again in real time because their page did not get through its virtual time",
+            ),
+            pages: counter(registry, "pages", "Pages given to jobs, by source"),
+            waits: counter(registry, "waits", "Waits of jobs for an idle network or a time, by kind of time"),
+            browser_starts: counter(registry, "browser_starts", "Browsers started"),
+            browser_ends: counter(registry, "browser_ends", "Browsers that ended, by reason"),
+            background_pauses: counter(
+                registry,
+                "background_pauses",
+                "Pauses of background browsers while other jobs began",
+            ),
+            egress: counter(registry, "egress", "Connections that pages requested, by verdict"),
+            egress_bytes: counter(registry, "egress_bytes", "Bytes that pages sent and received"),
+        }
     }
 
     /// A job ended: [`RENDERED`], [`CLIENT_DISCONNECTED`] or the code of its refusal.
     pub(crate) fn job_ended(&self, outcome: &'static str) {
-        self.jobs.get_or_create(&ByOutcome { outcome }).inc();
+        self.jobs.get_or_create(&[("outcome", outcome)]).inc();
     }
 
-    /// A job got its slot.
     pub(crate) fn job_admitted(&self, waited: Duration) {
         self.wait_seconds.observe(waited.as_secs_f64());
     }
 
-    /// A job gave a file.
     pub(crate) fn job_rendered(&self, format: OutputFormat, took: Duration) {
-        self.render_seconds
-            .get_or_create(&ByFormat { format: format.extension() })
-            .observe(took.as_secs_f64());
+        self.render_seconds.get_or_create(&[("format", format.extension())]).observe(took.as_secs_f64());
     }
 
-    /// A job is tried again.
     pub(crate) fn job_retried(&self) {
         self.retries.inc();
     }
 
-    /// A job is rendered again in real time.
     pub(crate) fn job_needs_real_time(&self) {
         self.real_time_retries.inc();
     }
 
-    /// A job got a page.
     pub(crate) fn page_given(&self, source: PageSource) {
         let source = match source {
             PageSource::Warm => "warm",
             PageSource::Spare => "spare",
             PageSource::Opened => "opened",
         };
-        self.pages.get_or_create(&BySource { source }).inc();
+        self.pages.get_or_create(&[("source", source)]).inc();
     }
 
-    /// A job has waited.
     pub(crate) fn job_waited(&self, waiting: Waiting) {
         let time = match waiting {
             Waiting::Skipped => "skipped",
             Waiting::VirtualTime => "virtual",
             Waiting::RealTime => "real",
         };
-        self.waits.get_or_create(&ByTime { time }).inc();
+        self.waits.get_or_create(&[("time", time)]).inc();
     }
 
     pub(crate) fn browser_started(&self) {
@@ -233,46 +171,73 @@ impl Metrics {
             BrowserEnd::Recycled => "recycled",
             BrowserEnd::StartFailed => "start_failed",
         };
-        self.browser_ends.get_or_create(&ByReason { reason }).inc();
+        self.browser_ends.get_or_create(&[("reason", reason)]).inc();
     }
 
-    /// A connection was decided on.
     pub(crate) fn egress_decided(&self, verdict: &'static str) {
-        self.egress.get_or_create(&ByVerdict { verdict }).inc();
+        self.egress.get_or_create(&[("verdict", verdict)]).inc();
     }
 
-    /// A page sent or received something.
     pub(crate) fn egress_bytes(&self, bytes: u64) {
         self.egress_bytes.inc_by(bytes);
     }
+}
 
-    /// The text that Prometheus reads.
-    pub(crate) fn render(&self, occupancy: Occupancy, browsers: usize) -> String {
-        let set = |gauge: &Gauge, value: usize| gauge.set(i64::try_from(value).unwrap_or(i64::MAX));
-        set(&self.slots, occupancy.slots);
-        set(&self.slots_busy, occupancy.busy);
-        set(&self.waiting, occupancy.waiting);
-        set(&self.browsers, browsers);
-        let mut text = String::new();
-        if let Err(error) = text::encode(&mut text, &self.registry) {
-            let _ = writeln!(text, "# {error}");
+fn counter<M: Metric + Default + Clone>(registry: &mut Registry, name: &str, help: &str) -> M {
+    let metric = M::default();
+    registry.register(name, help, metric.clone());
+    metric
+}
+
+/// Registers the gauges, which `sample` reads when the metrics are read: the queue, and the number of
+/// browsers that are ready. `None` leaves them out.
+pub(crate) fn register_gauges(
+    registry: &mut Registry,
+    sample: impl Fn() -> Option<(Occupancy, usize)> + Send + Sync + 'static,
+) {
+    registry.sub_registry_with_prefix(PREFIX).register_collector(Box::new(Gauges(sample)));
+}
+
+struct Gauges<F>(F);
+
+impl<F> fmt::Debug for Gauges<F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Gauges")
+    }
+}
+
+impl<F: Fn() -> Option<(Occupancy, usize)> + Send + Sync + 'static> Collector for Gauges<F> {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
+        let Some((occupancy, browsers)) = self.0() else { return Ok(()) };
+        for (name, help, value) in [
+            ("slots", "Jobs that can render at the same time.", occupancy.slots),
+            ("slots_busy", "Slots in use.", occupancy.busy),
+            ("queue_length", "Jobs that wait for a slot.", occupancy.waiting),
+            ("browsers", "Browsers that are ready.", browsers),
+        ] {
+            let gauge = ConstGauge::new(i64::try_from(value).unwrap_or(i64::MAX));
+            gauge.encode(encoder.encode_descriptor(name, help, None, gauge.metric_type())?)?;
         }
-        text
+        Ok(())
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::MetricsRegistry;
 
     #[test]
-    fn the_text_names_what_was_counted() {
-        let metrics = Metrics::new();
+    fn the_text_has_what_was_counted() {
+        let registry = MetricsRegistry::default();
+        let metrics = registry.register(Metrics::register);
+        let occupancy = Occupancy { slots: 4, busy: 1, waiting: 2 };
+        registry.register(|registry| register_gauges(registry, move || Some((occupancy, 2))));
         metrics.job_ended("rendered");
         metrics.job_rendered(OutputFormat::Pdf, Duration::from_millis(40));
         metrics.browser_ended(BrowserEnd::Died);
         metrics.job_waited(Waiting::VirtualTime);
-        let text = metrics.render(Occupancy { slots: 4, busy: 1, waiting: 2 }, 2);
+        let text = registry.encode();
         for line in [
             r#"platen_farm_jobs_total{outcome="rendered"} 1"#,
             r#"platen_farm_render_seconds_bucket{le="0.05",format="pdf"} 1"#,

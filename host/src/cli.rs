@@ -7,7 +7,6 @@
 pub(crate) mod account;
 pub(crate) mod invite;
 pub(crate) mod key;
-pub(crate) mod log;
 pub(crate) mod migrate;
 pub(crate) mod render;
 pub(crate) mod template;

@@ -1,9 +1,10 @@
 //! `platen`: Platen on one machine, and the operator's commands.
 //!
-//! Invariant: standard output holds what was asked for and nothing else; logs and errors go to
-//! standard error, and a failure is a non-zero exit status. This file is the tree of commands.
+//! Invariant: standard output has the result of the command only; logs and errors go to standard error, and a
+//! failure has a non-zero exit status.
 
 mod admin;
+mod bounded_body;
 mod cli;
 mod db;
 mod manifest;
@@ -16,14 +17,16 @@ mod variables;
 
 use std::process::ExitCode;
 
+use anyhow::Context as _;
 use clap::{Parser, Subcommand};
+use platen_farm::startup;
 
-/// HTML, a URL or a template in; PNG, WebP, JPEG or PDF out.
+/// Renders HTML, URLs and templates to PNG, WebP, JPEG and PDF.
 #[derive(Debug, Parser)]
 #[command(name = "platen", version)]
 struct Platen {
     #[command(flatten)]
-    log: cli::log::Log,
+    log: startup::LogArgs,
     #[command(subcommand)]
     command: Command,
 }
@@ -32,26 +35,25 @@ struct Platen {
 enum Command {
     /// Run the server: the components of spin.toml, the database and the render farm
     Up(cli::up::Up),
-    /// Bring a database's schema up to date
+    /// Migrate the schema of a database
     Migrate(cli::migrate::Migrate),
-    /// Accounts and their quotas
+    /// Manage accounts and their quotas
     #[command(subcommand)]
     Account(cli::account::Account),
-    /// API keys
+    /// Manage API keys
     #[command(subcommand)]
     Key(cli::key::Key),
-    /// Saved templates
+    /// Manage saved templates
     #[command(subcommand)]
     Template(cli::template::Template),
-    /// Let a person into the dashboard: print a link that works once
+    /// Invite a user to the dashboard: print a one-time link
     Invite(cli::invite::Invite),
     /// Render one page to a file, without a server
     Render(cli::render::Render),
 }
 
 fn main() -> ExitCode {
-    let Platen { log, command } = Platen::parse();
-    // A command's own errors are printed; what the server does is worth a line.
+    let Platen { log, command } = startup::parse();
     log.start(if matches!(command, Command::Up(_)) { "info" } else { "warn" });
     let run = async {
         match command {
@@ -64,23 +66,13 @@ fn main() -> ExitCode {
             Command::Render(render) => render.run().await,
         }
     };
-    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
+    let runtime = match tokio::runtime::Runtime::new().context("cannot start the async runtime") {
         Ok(runtime) => runtime,
-        Err(error) => {
-            eprintln!("platen: the runtime does not start: {error}");
-            return ExitCode::FAILURE;
-        }
+        Err(error) => return startup::exit_code("platen", Err(error)),
     };
     let result = runtime.block_on(run);
-    // What still runs ends with the process: a thread that waits for the database does not hold the
-    // exit up, and instances are not torn down one by one as if they had failed.
+    // Not dropped, which would wait for threads that wait for the database, and would end component instances
+    // one by one as failed.
     std::mem::forget(runtime);
-    match result {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            // The whole chain: this is the operator's terminal.
-            eprintln!("platen: {error:#}");
-            ExitCode::FAILURE
-        }
-    }
+    startup::exit_code("platen", result)
 }

@@ -1,9 +1,7 @@
 //! `spin.toml`, manifest version 2: the part of it that `platen up` provides.
 //!
-//! Invariant: a [`Manifest`] that was read asks for nothing that is not provided; every other key
-//! is refused by name, because a component that silently lacks what it asked for fails later and
-//! far away. Left to others: values of variables ([`crate::variables`]), what an outbound host
-//! means ([`crate::outbound`]).
+//! Invariant: a [`Manifest`] has no key that is not provided. Such a key is an error, because a component
+//! that lacks what it requested would fail later with an unrelated error.
 
 use std::{
     collections::BTreeMap,
@@ -11,148 +9,140 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use serde::Deserialize;
+use serde::{Deserialize, de::IgnoredAny};
+use serde_path_to_error::Segment;
 
-/// The database every component may ask for by this name.
+/// The name of the database that components can use.
 pub(crate) const DEFAULT_DATABASE: &str = "default";
 
-/// Why a manifest cannot be run.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ManifestError {
-    /// No file.
     #[error("there is no {0}: run platen where spin.toml is, or name it with --manifest")]
     Missing(PathBuf),
-    /// The file cannot be read.
     #[error("{path} cannot be read")]
     Unreadable {
-        /// The file.
         path: PathBuf,
-        /// Why not.
         #[source]
         source: io::Error,
     },
-    /// Not TOML, or a key's value is not what it must be.
+    /// Not TOML, or a value of another type.
     #[error("{path} is not a Spin manifest: {source}")]
-    Syntax {
-        /// The file.
-        path: PathBuf,
-        /// Where and why.
-        source: Box<toml::de::Error>,
-    },
-    /// Another manifest version.
+    Syntax { path: PathBuf, source: Box<toml::de::Error> },
     #[error("spin.toml: spin_manifest_version must be 2")]
     Version,
-    /// A key that is not provided.
-    #[error("spin.toml: {whose} asks for {key:?}, which platen up does not provide")]
+    #[error("spin.toml: {part} asks for {key:?}, which platen up does not provide")]
     NotProvided {
-        /// The part of the manifest.
-        whose: String,
-        /// The key.
+        /// The part of the manifest that has the key.
+        part: String,
         key: String,
     },
-    /// A database of another name.
     #[error(
         "spin.toml: component {component:?} asks for the database {name:?}; platen up has one, \"default\""
     )]
-    Database {
-        /// The component.
-        component: String,
-        /// The database's name.
-        name: String,
-    },
-    /// A name that is not `lower_snake_case`.
+    Database { component: String, name: String },
     #[error("spin.toml: {0:?} is not a variable's name: lower-case letters, digits and single underscores")]
     VariableName(String),
-    /// Neither a default nor required, or both.
     #[error("spin.toml: variable {0:?} needs either a default or required = true")]
     VariableValue(String),
-    /// A trigger for a component that is not there.
-    #[error("spin.toml: the route {route:?} leads to component {component:?}, which is not there")]
-    NoComponent {
-        /// The route.
-        route: String,
-        /// The component.
-        component: String,
-    },
-    /// A route that is no route.
+    #[error("spin.toml: the route {route:?} leads to component {component:?}, which does not exist")]
+    NoComponent { route: String, component: String },
     #[error(
         "spin.toml: {0:?} is not a route: it begins with a slash, and only \"/...\" at its end is a wildcard"
     )]
     Route(String),
-    /// Two triggers for one route.
-    #[error("spin.toml: the route {0:?} is there twice")]
-    SameRoute(String),
-    /// Nothing to serve.
+    #[error("spin.toml: the route {0:?} is defined twice")]
+    DuplicateRoute(String),
     #[error("spin.toml: there is no [[trigger.http]]")]
     NoTrigger,
 }
 
-/// A manifest.
 #[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub(crate) struct Manifest {
     spin_manifest_version: u8,
-    /// `[application]`
     pub(crate) application: Application,
-    /// `[variables]`
     #[serde(default)]
     pub(crate) variables: BTreeMap<String, Variable>,
     trigger: Triggers,
-    /// `[component.<id>]`
     #[serde(default, rename = "component")]
     pub(crate) components: BTreeMap<String, Component>,
 }
 
-/// `[application]`
+// A field of type `Option<IgnoredAny>` is a key that is accepted and has no effect here.
+
 #[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub(crate) struct Application {
-    /// The application's name.
     pub(crate) name: String,
+    #[serde(rename = "version")]
+    _version: Option<IgnoredAny>,
+    #[serde(rename = "description")]
+    _description: Option<IgnoredAny>,
+    #[serde(rename = "authors")]
+    _authors: Option<IgnoredAny>,
+    /// Settings of other programs, which Spin does not read either.
+    #[serde(rename = "tool")]
+    _tool: Option<IgnoredAny>,
 }
 
-/// One of `[variables]`.
 #[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub(crate) struct Variable {
-    /// The value nobody overrode.
     pub(crate) default: Option<String>,
     #[serde(default)]
     required: bool,
+    #[serde(rename = "secret")]
+    _secret: Option<IgnoredAny>,
+    #[serde(rename = "description")]
+    _description: Option<IgnoredAny>,
 }
 
 #[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
 struct Triggers {
     #[serde(default)]
     http: Vec<HttpTrigger>,
 }
 
-/// One `[[trigger.http]]`.
 #[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub(crate) struct HttpTrigger {
     /// `/path` or `/path/...`
     pub(crate) route: String,
-    /// The component that answers there.
+    /// The id of the component at this route.
     pub(crate) component: String,
+    #[serde(rename = "id")]
+    _id: Option<IgnoredAny>,
 }
 
-/// One `[component.<id>]`.
 #[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub(crate) struct Component {
-    /// The `.wasm` file; after reading, relative to nothing but the working directory.
+    /// The `.wasm` file, relative to the working directory once the manifest is read.
     pub(crate) source: PathBuf,
-    /// Templates of the component's own variables.
+    /// Templates of the values of the component's variables.
     #[serde(default)]
     pub(crate) variables: BTreeMap<String, String>,
-    /// Templates of where it may connect to.
+    /// Templates of rules for [`crate::outbound`].
     #[serde(default)]
     pub(crate) allowed_outbound_hosts: Vec<String>,
     #[serde(default)]
     sqlite_databases: Vec<String>,
     build: Option<Build>,
+    #[serde(rename = "description")]
+    _description: Option<IgnoredAny>,
+    #[serde(rename = "tool")]
+    _tool: Option<IgnoredAny>,
 }
 
-/// `[component.<id>.build]`
 #[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
 struct Build {
     command: Commands,
+    #[serde(rename = "workdir")]
+    _workdir: Option<IgnoredAny>,
+    #[serde(rename = "watch")]
+    _watch: Option<IgnoredAny>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -163,12 +153,11 @@ enum Commands {
 }
 
 impl Component {
-    /// Whether it may use the database.
     pub(crate) fn uses_database(&self) -> bool {
         !self.sqlite_databases.is_empty()
     }
 
-    /// The command that makes its `.wasm` file, if the manifest has one.
+    /// The manifest's command that builds the `.wasm` file.
     pub(crate) fn build_command(&self) -> Option<String> {
         self.build.as_ref().map(|build| match &build.command {
             Commands::One(command) => command.clone(),
@@ -199,9 +188,9 @@ impl Manifest {
 
     fn parse(text: &str, path: &Path) -> Result<Self, ManifestError> {
         let syntax = |source| ManifestError::Syntax { path: path.to_owned(), source: Box::new(source) };
-        let table: toml::Table = text.parse().map_err(syntax)?;
-        keys::check(&table)?;
-        let manifest: Self = toml::from_str(text).map_err(syntax)?;
+        let deserializer = toml::Deserializer::parse(text).map_err(syntax)?;
+        let manifest: Self = serde_path_to_error::deserialize(deserializer)
+            .map_err(|error| not_provided(text, &error).unwrap_or_else(|| syntax(error.into_inner())))?;
         manifest.check()?;
         Ok(manifest)
     }
@@ -225,12 +214,12 @@ impl Manifest {
         if self.trigger.http.is_empty() {
             return Err(ManifestError::NoTrigger);
         }
-        for (index, HttpTrigger { route, component }) in self.trigger.http.iter().enumerate() {
+        for (index, HttpTrigger { route, component, .. }) in self.trigger.http.iter().enumerate() {
             if !is_route(route) {
                 return Err(ManifestError::Route(route.clone()));
             }
             if self.trigger.http[..index].iter().any(|earlier| earlier.route == *route) {
-                return Err(ManifestError::SameRoute(route.clone()));
+                return Err(ManifestError::DuplicateRoute(route.clone()));
             }
             if !self.components.contains_key(component) {
                 let (route, component) = (route.clone(), component.clone());
@@ -239,6 +228,30 @@ impl Manifest {
         }
         Ok(())
     }
+}
+
+/// The error of a key that is not provided, if this is one.
+fn not_provided(text: &str, error: &serde_path_to_error::Error<toml::de::Error>) -> Option<ManifestError> {
+    let (key, _) = error.inner().message().strip_prefix("unknown field `")?.split_once('`')?;
+    let segments: Vec<String> = error.path().iter().map(Segment::to_string).collect();
+    let segments: Vec<&str> = segments.iter().map(String::as_str).filter(|segment| *segment != key).collect();
+    let part = match segments[..] {
+        [] => "the manifest".to_owned(),
+        ["application"] => "the application".to_owned(),
+        ["variables", name] => format!("variable {name:?}"),
+        ["component", id] => format!("component {id:?}"),
+        ["component", id, "build"] => format!("the build of component {id:?}"),
+        ["trigger", "http", index] => {
+            let table: toml::Table = text.parse().ok()?;
+            let index: usize = index.trim_matches(['[', ']']).parse().ok()?;
+            match table["trigger"]["http"][index].get("route") {
+                Some(toml::Value::String(route)) => format!("the trigger of {route:?}"),
+                _ => "a trigger".to_owned(),
+            }
+        }
+        _ => "a trigger".to_owned(),
+    };
+    Some(ManifestError::NotProvided { part, key: key.to_owned() })
 }
 
 fn check_variable_name(name: &str) -> Result<(), ManifestError> {
@@ -256,8 +269,6 @@ fn is_route(route: &str) -> bool {
         && !path.contains(['*', ':', '?', '#'])
         && !path.split('/').any(|segment| segment == "...")
 }
-
-mod keys;
 
 #[cfg(test)]
 mod tests;

@@ -1,133 +1,109 @@
-//! Counters of the server, and their text for Prometheus.
+//! What the server counts.
 //!
-//! Invariant: counting never waits. Left to others: statements (counted by [`crate::db`]), the
-//! farm's own figures (the farm).
+//! Invariant: label values are statuses and the routes of the manifest, never text of clients.
 
-use std::{
-    fmt::Write as _,
-    sync::atomic::{AtomicU64, Ordering},
-};
+use std::time::Duration;
 
 use http::StatusCode;
+use prometheus_client::{
+    metrics::{counter::Counter, family::Family, gauge::Gauge, histogram::Histogram},
+    registry::Registry,
+};
 
-const FIRST_STATUS: u16 = 100;
-const STATUSES: usize = 900;
+/// Upper bounds of the histogram's buckets: from a request that is refused to a render's deadline.
+const SECONDS: [f64; 14] = [0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 20.0, 30.0];
 
-/// The counters.
+type RouteAndClass = [(&'static str, &'static str); 2];
+
+#[derive(Debug)]
 pub(crate) struct Metrics {
-    requests: [AtomicU64; STATUSES],
-    in_flight: AtomicU64,
-    turned_away: AtomicU64,
-    hung_up: AtomicU64,
-    instances: AtomicU64,
-}
-
-impl Default for Metrics {
-    fn default() -> Self {
-        Self {
-            requests: [const { AtomicU64::new(0) }; STATUSES],
-            in_flight: AtomicU64::new(0),
-            turned_away: AtomicU64::new(0),
-            hung_up: AtomicU64::new(0),
-            instances: AtomicU64::new(0),
-        }
-    }
+    requests: Family<[(&'static str, u16); 1], Counter>,
+    durations: Family<RouteAndClass, Histogram, fn() -> Histogram>,
+    /// Requests from their arrival to the end of their response.
+    pub(crate) in_flight: Gauge,
+    /// Requests beyond the concurrency limit.
+    pub(crate) rejected: Counter,
+    pub(crate) client_disconnects: Counter,
+    pub(crate) instances: Counter,
 }
 
 impl Metrics {
-    /// An answer's head was handed to the client's connection.
-    pub(crate) fn answered(&self, status: StatusCode) {
-        if let Some(counter) = self.requests.get(usize::from(status.as_u16() - FIRST_STATUS)) {
-            counter.fetch_add(1, Ordering::Relaxed);
-        }
-    }
-
-    /// A request came in.
-    pub(crate) fn began(&self) {
-        self.in_flight.fetch_add(1, Ordering::Relaxed);
-    }
-
-    /// A request's answer was sent, or its client is gone.
-    pub(crate) fn ended(&self) {
-        self.in_flight.fetch_sub(1, Ordering::Relaxed);
-    }
-
-    /// A request was refused because too many were there.
-    pub(crate) fn turned_away(&self) {
-        self.turned_away.fetch_add(1, Ordering::Relaxed);
-    }
-
-    /// A client was gone before its answer was complete.
-    pub(crate) fn hung_up(&self) {
-        self.hung_up.fetch_add(1, Ordering::Relaxed);
-    }
-
-    /// A component was instantiated.
-    pub(crate) fn instantiated(&self) {
-        self.instances.fetch_add(1, Ordering::Relaxed);
-    }
-
-    /// Prometheus' text format, version 0.0.4.
-    pub(crate) fn render(&self, db_statements: u64) -> String {
-        let mut text = String::new();
-        let mut single = |name: &str, kind: &str, help: &str, value: u64| {
-            let _ = write!(text, "# HELP {name} {help}\n# TYPE {name} {kind}\n{name} {value}\n");
+    /// `statements` counts those of the components.
+    pub(crate) fn register(registry: &mut Registry, statements: Counter) -> Self {
+        let durations = Family::new_with_constructor((|| Histogram::new(SECONDS)) as fn() -> Histogram);
+        let metrics = Self {
+            requests: Family::default(),
+            durations,
+            in_flight: Gauge::default(),
+            rejected: Counter::default(),
+            client_disconnects: Counter::default(),
+            instances: Counter::default(),
         };
-        let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-        single(
-            "platen_db_statements_total",
-            "counter",
-            "Statements executed on behalf of components.",
-            db_statements,
+        registry.register("platen_db_statements", "Statements executed for components", statements);
+        let http = registry.sub_registry_with_prefix("platen_http");
+        http.register("requests", "Requests answered, by status", metrics.requests.clone());
+        http.register(
+            "request_duration_seconds",
+            "Time from the request's arrival to the head of its response, by route and class of status",
+            metrics.durations.clone(),
         );
-        single("platen_http_requests_in_flight", "gauge", "Requests being answered.", load(&self.in_flight));
-        single(
-            "platen_http_requests_turned_away_total",
-            "counter",
-            "Requests refused because too many were there.",
-            load(&self.turned_away),
+        http.register("requests_in_flight", "Requests being answered", metrics.in_flight.clone());
+        http.register(
+            "requests_turned_away",
+            "Requests refused because of the limit of concurrent requests",
+            metrics.rejected.clone(),
         );
-        single(
-            "platen_http_clients_hung_up_total",
-            "counter",
-            "Clients gone before their answer was complete.",
-            load(&self.hung_up),
+        http.register(
+            "clients_hung_up",
+            "Clients that disconnected before the end of their response",
+            metrics.client_disconnects.clone(),
         );
-        single(
-            "platen_component_instances_total",
-            "counter",
-            "Component instances made.",
-            load(&self.instances),
-        );
-        text.push_str("# HELP platen_http_requests_total Requests answered, by status.\n");
-        text.push_str("# TYPE platen_http_requests_total counter\n");
-        for (status, counter) in (FIRST_STATUS..).zip(&self.requests) {
-            let count = load(counter);
-            if count > 0 {
-                let _ = writeln!(text, "platen_http_requests_total{{status=\"{status}\"}} {count}");
-            }
-        }
-        text
+        let help = "Component instances created";
+        registry.register("platen_component_instances", help, metrics.instances.clone());
+        metrics
+    }
+
+    /// Counts a response whose head goes to the client.
+    pub(crate) fn responded(&self, route: &'static str, status: StatusCode, elapsed: Duration) {
+        self.requests.get_or_create(&[("status", status.as_u16())]).inc();
+        let class = match status.as_u16() {
+            100..200 => "1xx",
+            200..300 => "2xx",
+            300..400 => "3xx",
+            400..500 => "4xx",
+            _ => "5xx",
+        };
+        let labels = [("route", route), ("status", class)];
+        self.durations.get_or_create(&labels).observe(elapsed.as_secs_f64());
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use platen_farm::MetricsRegistry;
+
     use super::*;
 
     #[test]
-    fn counts_by_status() {
-        let metrics = Metrics::default();
-        metrics.answered(StatusCode::OK);
-        metrics.answered(StatusCode::OK);
-        metrics.answered(StatusCode::from_u16(999).unwrap());
-        metrics.began();
-        let text = metrics.render(7);
+    fn responses_are_counted_by_status_and_timed_by_route() {
+        let registry = MetricsRegistry::default();
+        let statements = Counter::default();
+        statements.inc_by(7);
+        let metrics = registry.register(|registry| Metrics::register(registry, statements));
+        metrics.responded("/...", StatusCode::OK, Duration::from_millis(3));
+        metrics.responded("/...", StatusCode::OK, Duration::from_millis(30));
+        metrics.responded("none", StatusCode::from_u16(999).unwrap(), Duration::ZERO);
+        metrics.in_flight.inc();
+        let text = registry.encode();
         for line in [
+            "# TYPE platen_db_statements_total counter",
             "platen_db_statements_total 7",
             "platen_http_requests_in_flight 1",
             "platen_http_requests_total{status=\"200\"} 2",
             "platen_http_requests_total{status=\"999\"} 1",
+            "# TYPE platen_http_request_duration_seconds histogram",
+            "platen_http_request_duration_seconds_bucket{le=\"0.005\",route=\"/...\",status=\"2xx\"} 1",
+            "platen_http_request_duration_seconds_count{route=\"/...\",status=\"2xx\"} 2",
         ] {
             assert!(text.lines().any(|found| found == line), "{line} in {text}");
         }

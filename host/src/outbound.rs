@@ -1,33 +1,27 @@
-//! Where a component may connect to: `allowed_outbound_hosts`, matched as Spin matches it.
+//! Which hosts a component may send requests to: `allowed_outbound_hosts`, with Spin's semantics.
 //!
-//! Invariant: what no rule allows is denied, and a rule looks at scheme, host and port as the
-//! request names them: `localhost` is not `127.0.0.1`. Left to others: dialling.
+//! Invariant: a request that no rule allows is denied. A rule is compared with scheme, host and port as the
+//! request has them, before names are resolved: `localhost` is not `127.0.0.1`.
 
 use std::ops::Range;
 
 use http::Uri;
 use url::Host;
 
-/// Why a rule is no rule.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum InvalidRule {
-    /// No `://`.
-    #[error("has no scheme: write scheme://host:port, where * stands for any")]
+    #[error("has no scheme: write scheme://host:port, where * matches any")]
     NoScheme,
-    /// A scheme that no component can use here.
     #[error("has a scheme other than http, https and *")]
     Scheme,
-    /// A form of host that Spin knows and this server does not provide.
+    /// Spin has this kind of host.
     #[error("names a kind of host that platen up does not provide (itself, another component, a network)")]
     HostKind,
-    /// Not a host.
     #[error("has no valid host: a name, an address, *, or *.domain")]
     Host,
-    /// Not a port.
     #[error("has no valid port: a number, a range such as 8000..8010, or *")]
     Port,
-    /// A path.
-    #[error("has a path, which means nothing here")]
+    #[error("has a path: write scheme://host:port")]
     Path,
 }
 
@@ -36,7 +30,7 @@ pub(crate) enum InvalidRule {
 pub(crate) struct AllowedHosts(Vec<Rule>);
 
 impl AllowedHosts {
-    /// Adds a rule. An empty one, as an unset variable leaves it, allows nothing.
+    /// Adds a rule. One that is empty because a variable is not set allows nothing.
     pub(crate) fn allow(&mut self, rule: &str) -> Result<(), InvalidRule> {
         if !matches!(rule, "" | "http://" | "https://") {
             self.0.push(Rule::parse(rule)?);
@@ -44,10 +38,10 @@ impl AllowedHosts {
         Ok(())
     }
 
-    /// Whether a request to this address may leave.
+    /// Whether a request to this URI may be sent.
     pub(crate) fn allows(&self, uri: &Uri) -> bool {
         let (Some(scheme), Some(authority)) = (uri.scheme_str(), uri.authority()) else { return false };
-        // A user in front of the host is a way to write one host and mean another.
+        // A URI with user information is refused below, because parsers disagree about its host.
         let Ok(host) = Host::parse(authority.host()) else { return false };
         let Some(port) = authority.port_u16().or_else(|| default_port(scheme)) else { return false };
         !authority.as_str().contains('@')
@@ -69,7 +63,7 @@ struct Rule {
 #[derive(Debug)]
 enum HostRule {
     Any,
-    /// With the dot in front.
+    /// The suffix with its leading dot.
     SubdomainOf(String),
     Only(Host),
 }
@@ -89,14 +83,14 @@ impl Rule {
     fn parse(text: &str) -> Result<Self, InvalidRule> {
         let (scheme, rest) = text.trim().split_once("://").ok_or(InvalidRule::NoScheme)?;
         let rest = rest.strip_suffix('/').unwrap_or(rest);
-        // Before a path is looked for: a network is written with a slash.
+        // Before the check for a path, because a network has a slash as well.
         if rest.starts_with('{') || rest.split_once('/').is_some_and(|(host, _)| is_address(host)) {
             return Err(InvalidRule::HostKind);
         }
         if rest.contains('/') {
             return Err(InvalidRule::Path);
         }
-        // The colons of a bare [::1] are the host's own.
+        // The colons of [::1] belong to the host.
         let (host, port) = match rest.rsplit_once(':') {
             Some((host, port)) if !port.ends_with(']') => (host, Some(port)),
             _ => (rest, None),
@@ -137,7 +131,7 @@ fn parse_host(text: &str) -> Result<HostRule, InvalidRule> {
 fn parse_port(text: &str) -> Result<Range<u32>, InvalidRule> {
     let number = |text: &str| text.parse::<u16>().map(u32::from).map_err(|_| InvalidRule::Port);
     match text.split_once("..") {
-        // As Spin reads it: the end is not part of it.
+        // As in Spin, the end is exclusive.
         Some((start, end)) => Ok(number(start)?..number(end)?),
         None => number(text).map(|port| port..port + 1),
     }
@@ -160,7 +154,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_each_rule_allows_and_what_not() {
+    fn a_rule_allows_its_hosts_and_no_others() {
         for (rule, allowed, denied) in [
             (
                 "http://127.0.0.1:3001",
@@ -219,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn rules_that_are_none() {
+    fn an_invalid_rule_is_refused_with_its_reason() {
         for (rule, problem) in [
             ("farm.example:80", InvalidRule::NoScheme),
             ("*", InvalidRule::NoScheme),

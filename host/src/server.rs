@@ -1,15 +1,15 @@
-//! The HTTP server in front of the components.
+//! The HTTP server that passes requests to the components.
 //!
-//! Invariant: whatever the clients do, connections, requests and the bytes of their bodies are
-//! bounded, none of them waits for ever, and an answer of the server itself is `{"error": "…"}`.
-//! Left to others: everything a request means (components).
+//! Invariant: connections, requests and the bytes of their bodies are limited, and each of them has a
+//! timeout. An error of the server itself is `{"error": "…"}`.
 
-mod answer;
-mod body;
+mod concurrency_limit;
 mod connection;
-mod exposition;
-mod gate;
+mod metrics_endpoint;
+mod response_body;
 mod router;
+mod server_error;
+mod upload;
 
 use std::{
     collections::BTreeMap,
@@ -19,7 +19,6 @@ use std::{
 };
 
 use http::{HeaderName, HeaderValue, Method, Request, Response, Uri, header, uri};
-use http_body_util::BodyExt as _;
 use hyper::{body::Incoming, service::service_fn};
 use hyper_util::{
     rt::{TokioIo, TokioTimer},
@@ -37,57 +36,62 @@ use wasmtime_wasi_http::WasiBody;
 use crate::{
     manifest::HttpTrigger,
     metrics::Metrics,
-    runtime::{ComponentError, Handler, HangUp, Lane},
+    runtime::{ClientDisconnect, ComponentError, Handler, Isolation},
 };
-use answer::Problem;
-use body::{Answering, Upload};
-use gate::Gate;
+use concurrency_limit::{ConcurrencyLimit, Permits};
+use response_body::ResponseBody;
 use router::{Route, Router};
+use server_error::ServerError;
+use upload::Upload;
 
-pub(crate) use exposition::serve_metrics;
+pub(crate) use metrics_endpoint::serve_metrics;
 
-/// Connections at once; more wait to be accepted.
-const CONNECTIONS: usize = 4096;
-/// Time for a request's head, and for the next one on a kept connection.
-const HEAD_WITHIN: Duration = Duration::from_secs(30);
-/// Largest head of a request, in bytes.
-const HEAD_BYTES: usize = 64 * 1024;
-/// Bodies over this have an instance of their own, and count against [`Gate`]'s memory.
-const SMALL_BODY_BYTES: u64 = 1024 * 1024;
-/// Time for running requests to end after a signal: one render and its way back.
-const DRAIN_WITHIN: Duration = Duration::from_secs(40);
+/// More connections wait to be accepted.
+const MAX_CONNECTIONS: usize = 4096;
+/// For the head of a request, also of the next one on a connection.
+const HEADER_READ_TIMEOUT: Duration = Duration::from_secs(30);
+const MAX_HEAD_BYTES: usize = 64 * 1024;
+/// A request with a larger body has an instance of its own, and its body counts in [`ConcurrencyLimit`].
+const MAX_SMALL_BODY_BYTES: u64 = 1024 * 1024;
+/// After a signal; a render and the sending of its response take less.
+const DRAIN_TIMEOUT: Duration = Duration::from_secs(40);
+/// After an error of `accept`.
+const ACCEPT_RETRY_INTERVAL: Duration = Duration::from_millis(50);
 
-/// Where Spin answers for itself.
+/// Spin responds to these paths itself.
 const WELL_KNOWN: &str = "/.well-known/spin/";
+const HEALTH: &str = "/.well-known/spin/health";
+/// The label of requests that match no route.
+const NO_ROUTE: &str = "none";
 
-/// The server.
 pub(crate) struct Server {
     router: Router,
-    gate: Gate,
+    concurrency_limit: ConcurrencyLimit,
     metrics: Arc<Metrics>,
 }
 
 impl Server {
-    /// A server of these routes; every component they name is in `handlers`.
+    /// `handlers` has every component that the routes name.
     pub(crate) fn new(
         routes: &[HttpTrigger],
         handlers: &BTreeMap<String, Handler>,
         metrics: Arc<Metrics>,
     ) -> Self {
-        Self { router: Router::new(routes, handlers), gate: Gate::default(), metrics }
+        let concurrency_limit = ConcurrencyLimit::default();
+        Self { router: Router::new(routes, handlers), concurrency_limit, metrics }
     }
 
-    /// Serves until `stop` completes, then finishes what runs and returns.
+    /// Serves until `stop` completes, and returns when the requests in flight have ended.
     pub(crate) async fn serve(self: Arc<Self>, listener: TcpListener, stop: impl Future<Output = ()>) {
         let graceful = GracefulShutdown::new();
-        let places = Arc::new(Semaphore::new(CONNECTIONS));
+        let permits = Arc::new(Semaphore::new(MAX_CONNECTIONS));
         let mut stop = std::pin::pin!(stop);
         loop {
             let accept = async {
-                let place = Arc::clone(&places).acquire_owned().await;
-                (place, listener.accept().await)
+                let permit = Arc::clone(&permits).acquire_owned().await;
+                (permit, listener.accept().await)
             };
-            let (place, accepted) = tokio::select! {
+            let (permit, accepted) = tokio::select! {
                 () = &mut stop => break,
                 accepted = accept => accepted,
             };
@@ -95,22 +99,22 @@ impl Server {
                 Ok((stream, client)) => {
                     let serving = graceful.watch(Arc::clone(&self).connection(stream, client));
                     tokio::spawn(async move {
-                        let _place = place;
+                        let _permit = permit;
                         if let Err(error) = serving.await {
-                            tracing::debug!(error = &error as &dyn std::error::Error, "a connection ended");
+                            tracing::debug!(error = &error as &dyn std::error::Error, "a connection failed");
                         }
                     });
                 }
                 Err(error) => {
-                    // Out of file descriptors, as a rule: others will be closed presently.
-                    tracing::warn!(error = &error as &dyn std::error::Error, "a connection was not accepted");
-                    sleep(Duration::from_millis(50)).await;
+                    // Mostly a lack of file descriptors, until other connections are closed.
+                    tracing::warn!(error = &error as &dyn std::error::Error, "cannot accept a connection");
+                    sleep(ACCEPT_RETRY_INTERVAL).await;
                 }
             }
         }
         drop(listener);
-        if timeout(DRAIN_WITHIN, graceful.shutdown()).await.is_err() {
-            tracing::warn!("requests still running are broken off");
+        if timeout(DRAIN_TIMEOUT, graceful.shutdown()).await.is_err() {
+            tracing::warn!("aborting requests that did not end in time");
         }
     }
 
@@ -119,81 +123,83 @@ impl Server {
         stream: TcpStream,
         client: SocketAddr,
     ) -> impl hyper_util::server::graceful::GracefulConnection<Error = hyper::Error> {
-        // Small answers leave at once.
+        // Small responses are sent at once.
         let _ = stream.set_nodelay(true);
         hyper::server::conn::http1::Builder::new()
             .timer(TokioTimer::new())
-            .header_read_timeout(HEAD_WITHIN)
-            .max_buf_size(HEAD_BYTES)
+            .header_read_timeout(HEADER_READ_TIMEOUT)
+            .max_buf_size(MAX_HEAD_BYTES)
             .serve_connection(
-                TokioIo::new(connection::WriteGuarded::new(stream)),
-                service_fn(move |request| Arc::clone(&self).answer(request, client)),
+                TokioIo::new(connection::ClientStream::new(stream)),
+                service_fn(move |request| Arc::clone(&self).respond(request, client)),
             )
     }
 
-    /// Answers one request.
-    async fn answer(
+    async fn respond(
         self: Arc<Self>,
         mut request: Request<Incoming>,
         client: SocketAddr,
-    ) -> Result<Response<Answering>, std::convert::Infallible> {
+    ) -> Result<Response<ResponseBody>, std::convert::Infallible> {
         let began = Instant::now();
         let id = request_id(&mut request);
         let method = request.method().clone();
-        let answering = Answering::begin(Arc::clone(&self.metrics));
-        let hang_up = answering.hang_up();
-        let (response, permits) = match self.route(request, client, hang_up).await {
-            // The component writes a line of its own.
+        let path = request.uri().path();
+        let route = if path.starts_with(WELL_KNOWN) { None } else { self.router.find(path) };
+        let body = ResponseBody::begin(Arc::clone(&self.metrics));
+        let dispatched = match route {
+            Some(route) => self.dispatch(request, route, client, body.client_disconnect()).await,
+            None if path == HEALTH => Ok((server_error::healthy(), Permits::none())),
+            None => Err(ServerError::NotFound),
+        };
+        let (response, permits) = match dispatched {
+            // The component writes the log line of this request.
             Ok((response, permits)) => (response, Some(permits)),
-            Err(problem) => {
-                let status = problem.status().as_u16();
+            Err(error) => {
+                let status = error.status().as_u16();
                 let ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
-                tracing::info!(request_id = id, %method, status, ms, ?problem, "answered by the server");
-                (answer::of(problem, &id), None)
+                tracing::info!(request_id = id, %method, status, ms, ?error, "request refused by the server");
+                (server_error::response(error, &id), None)
             }
         };
-        self.metrics.answered(response.status());
+        self.metrics.responded(route.map_or(NO_ROUTE, Route::pattern), response.status(), began.elapsed());
         let sent = method != Method::HEAD;
-        Ok(response.map(|body| answering.with(body, sent, permits)))
+        Ok(response.map(|content| body.with(content, sent, permits)))
     }
 
-    async fn route(
+    /// The response of the component at this route.
+    async fn dispatch(
         &self,
         mut request: Request<Incoming>,
+        route: &Route,
         client: SocketAddr,
-        hang_up: HangUp,
-    ) -> Result<(Response<WasiBody>, gate::Permits), Problem> {
-        let path = request.uri().path();
-        if let Some(own) = path.strip_prefix(WELL_KNOWN) {
-            let permits = gate::Permits::none();
-            return if own == "health" { Ok((answer::healthy(), permits)) } else { Err(Problem::NotFound) };
-        }
-        let route = self.router.find(path).ok_or(Problem::NotFound)?;
-        let handler = route.handler().clone();
+        client_disconnect: ClientDisconnect,
+    ) -> Result<(Response<WasiBody>, Permits), ServerError> {
         prepare(&mut request, route, client)?;
         let size = body_size(&request);
-        let lane = if size > SMALL_BODY_BYTES { Lane::Alone } else { Lane::Shared };
-        let large = if lane == Lane::Alone { size } else { 0 };
-        let permits = self.gate.enter(large).await.inspect_err(|_| self.metrics.turned_away())?;
-        let upload = Upload::new();
-        let request = request.map(|body| upload.guard(body).boxed_unsync());
-        match handler.handle(request, lane, hang_up).await {
-            // Whatever the component made of it: the client did not send what it announced.
-            _ if upload.stalled() => Err(Problem::Stalled),
+        let (isolation, large_body_bytes) =
+            if size > MAX_SMALL_BODY_BYTES { (Isolation::Dedicated, size) } else { (Isolation::Shared, 0) };
+        let permits = self.concurrency_limit.acquire(large_body_bytes).await;
+        let permits = permits.inspect_err(|_| {
+            self.metrics.rejected.inc();
+        })?;
+        let upload = Upload::default();
+        let request = request.map(|body| upload.limit(body));
+        match route.handler().handle(request, isolation, client_disconnect).await {
+            // Also if the component responded: the client did not send the body that it announced.
+            _ if upload.timed_out() => Err(ServerError::UploadTimedOut),
             Ok(response) => Ok((response, permits)),
             Err(error) => {
-                tracing::error!(error = &error as &dyn std::error::Error, "no answer from the component");
+                tracing::error!(error = &error as &dyn std::error::Error, "a component gave no response");
                 Err(match error {
-                    ComponentError::Late => Problem::Late,
-                    ComponentError::Failed(_) => Problem::Internal,
+                    ComponentError::TimedOut => ServerError::ComponentTimedOut,
+                    ComponentError::Failed(_) => ServerError::ComponentFailed,
                 })
             }
         }
     }
 }
 
-/// Takes over the client's request id if it can stand in a log, and makes one otherwise; either
-/// way the component finds it in the request.
+/// The client's request id if it is valid, otherwise a new one, which is added to the request.
 fn request_id(request: &mut Request<Incoming>) -> String {
     let given = request.headers().get(wire::REQUEST_ID).and_then(|value| value.to_str().ok());
     match given {
@@ -207,19 +213,19 @@ fn request_id(request: &mut Request<Incoming>) -> String {
     }
 }
 
-/// Bytes of the body as announced; one without a length may become as large as any.
+/// The announced size of the body in bytes; the maximum for a body without a length.
 fn body_size(request: &Request<Incoming>) -> u64 {
     use hyper::body::Body as _;
-    let most = limits::MAX_BODY_BYTES as u64;
-    request.body().size_hint().upper().unwrap_or(most).min(most)
+    let max = limits::MAX_BODY_BYTES as u64;
+    request.body().size_hint().upper().unwrap_or(max).min(max)
 }
 
-/// Makes of a request what a component finds on Spin: the whole URL, and Spin's headers in place
-/// of any the client sent.
-fn prepare(request: &mut Request<Incoming>, route: &Route, client: SocketAddr) -> Result<(), Problem> {
+/// Gives a request the form that it has on Spin: the absolute URL, and Spin's headers, which replace those
+/// of the client.
+fn prepare(request: &mut Request<Incoming>, route: &Route, client: SocketAddr) -> Result<(), ServerError> {
     let authority = match request.headers().get(header::HOST) {
-        Some(host) => uri::Authority::try_from(host.as_bytes()).map_err(|_| Problem::NoHost)?,
-        None => request.uri().authority().cloned().ok_or(Problem::NoHost)?,
+        Some(host) => uri::Authority::try_from(host.as_bytes()).map_err(|_| ServerError::NoHost)?,
+        None => request.uri().authority().cloned().ok_or(ServerError::NoHost)?,
     };
     let mut parts = std::mem::take(request.uri_mut()).into_parts();
     let path = parts.path_and_query.get_or_insert_with(|| uri::PathAndQuery::from_static("/"));
@@ -234,10 +240,10 @@ fn prepare(request: &mut Request<Incoming>, route: &Route, client: SocketAddr) -
     ];
     parts.scheme = Some(uri::Scheme::HTTP);
     parts.authority = Some(authority);
-    *request.uri_mut() = Uri::from_parts(parts).map_err(|_| Problem::NoHost)?;
+    *request.uri_mut() = Uri::from_parts(parts).map_err(|_| ServerError::NoHost)?;
     request.headers_mut().remove(header::CONNECTION);
     for (name, value) in spin {
-        let value = HeaderValue::try_from(value).map_err(|_| Problem::NoHost)?;
+        let value = HeaderValue::try_from(value).map_err(|_| ServerError::NoHost)?;
         request.headers_mut().insert(HeaderName::from_static(name), value);
     }
     Ok(())

@@ -1,8 +1,8 @@
-//! Spin variables: from the manifest, the environment (`SPIN_VARIABLE_NAME`) and the server
-//! itself, filled into templates `{{ name }}`.
+//! Spin variables: from the manifest, the environment (`SPIN_VARIABLE_NAME`) and the server, filled into
+//! templates `{{ name }}`.
 //!
-//! Invariant: every declared variable has a value, or the server does not start; a value is a
-//! secret whether or not the manifest says so, and is never shown.
+//! Invariant: every declared variable has a value, or the server does not start. Each value is treated as a
+//! secret.
 
 use std::collections::BTreeMap;
 
@@ -10,24 +10,12 @@ use secrecy::{ExposeSecret as _, SecretString};
 
 use crate::manifest::Variable;
 
-/// Why variables have no values, or a template none.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub(crate) enum VariableError {
-    /// Required and not given.
     #[error("the variable {name:?} is required: set {} in the environment", environment_name(name))]
-    Required {
-        /// Its name.
-        name: String,
-    },
-    /// A template names a variable that is not declared.
+    Required { name: String },
     #[error("spin.toml: {template:?} uses the variable {name:?}, which is not in [variables]")]
-    Undeclared {
-        /// The template.
-        template: String,
-        /// The name.
-        name: String,
-    },
-    /// `{{` without `}}`.
+    Undeclared { template: String, name: String },
     #[error("spin.toml: {0:?} has {{{{ without }}}}")]
     Unclosed(String),
 }
@@ -37,8 +25,8 @@ pub(crate) enum VariableError {
 pub(crate) struct Variables(BTreeMap<String, SecretString>);
 
 impl Variables {
-    /// Gives every declared variable a value: the server's own, else the environment's, else its
-    /// default. `own` may hold values nobody declared.
+    /// Gives every declared variable a value: that of `own`, which the server sets, otherwise the
+    /// environment's, otherwise the default. Values in `own` that are not declared are ignored.
     pub(crate) fn resolve(
         declared: &BTreeMap<String, Variable>,
         mut own: BTreeMap<&str, SecretString>,
@@ -57,7 +45,7 @@ impl Variables {
             .map(Self)
     }
 
-    /// Fills a template.
+    /// Replaces the placeholders of a template.
     pub(crate) fn fill(&self, template: &str) -> Result<SecretString, VariableError> {
         let mut filled = String::new();
         let mut rest = template;
@@ -102,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn own_before_environment_before_default() {
+    fn the_servers_value_precedes_the_environments_and_that_the_default() {
         for (own, environment, expected) in [
             (&[][..], &[("SPIN_VARIABLE_B", "eb")][..], "A eb u"),
             (&[], &[("SPIN_VARIABLE_A", "ea"), ("SPIN_VARIABLE_B", "")], "ea  u"),
@@ -118,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_is_told_with_its_cure() {
+    fn the_error_of_a_missing_variable_names_the_environment_variable() {
         let error = resolve(&[], &[]).unwrap_err();
         assert_eq!(
             error.to_string(),

@@ -53,6 +53,26 @@ impl Operator {
 }
 
 #[test]
+fn with_the_json_log_format_errors_are_json_lines() {
+    let operator = Operator::new();
+    for (arguments, message) in [
+        (&["account", "list", "--log-format", "json"][..], "there is no database at"),
+        (&["account", "lists", "--log-format=json"], "unrecognized subcommand"),
+        (&["up", "--listen", "nowhere", "--log-format", "json"], "invalid value 'nowhere'"),
+        (&["up", "--log-format", "json"], "there is no spin.toml"),
+    ] {
+        let error = operator.error(arguments);
+        let lines: Vec<Value> = error.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        let last = lines.last().unwrap();
+        assert_eq!(last["level"], "ERROR", "{error}");
+        assert!(
+            last["timestamp"].is_string() && last["message"].as_str().unwrap().contains(message),
+            "{error}"
+        );
+    }
+}
+
+#[test]
 fn migrations_are_applied_once() {
     let operator = Operator::new();
     let first = operator.json(&["migrate"]);

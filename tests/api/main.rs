@@ -16,6 +16,7 @@ mod file_names;
 mod golden;
 mod headers;
 mod images;
+mod logs;
 mod openapi;
 mod order;
 mod pages;
@@ -74,6 +75,7 @@ fn main() -> anyhow::Result<ExitCode> {
         shutdown::cases(),
         relay::cases(),
         trace::cases(),
+        logs::cases(),
         openapi::cases(),
         dashboard::cases(),
     ]

@@ -196,9 +196,10 @@ impl TestApp {
     }
 }
 
-/// What stands behind a text up to the end of its line.
+/// What follows a text up to the end of its line, or of its JSON string.
 fn line_after(log: &str, text: &str) -> Option<String> {
     let (line, _) = log.split_once(text)?.1.split_once('\n')?;
+    let (line, _) = line.split_once('"').unwrap_or((line, ""));
     Some(line.trim().trim_end_matches('/').to_owned())
 }
 

@@ -1,11 +1,8 @@
-//! A SQLite file: connections that are kept open with their prepared statements, one borrower at
-//! a time, and the work on threads where it may block.
+//! A SQLite file: a pool of open connections, whose statements run on threads that may block.
 //!
-//! Invariant: of the statements of this process at most one that may write runs at a time, so
-//! that writers queue in order here instead of polling the file's lock. Writers of other
-//! processes are waited for by SQLite, up to [`BUSY_TIMEOUT`].
-
-mod opened;
+//! Invariant: at most one statement of this process that may write runs at a time, so that writers queue
+//! in order instead of polling the file's lock. SQLite waits for the writers of other processes, up to
+//! [`BUSY_TIMEOUT`].
 
 use std::{
     fs, io,
@@ -18,28 +15,26 @@ use std::{
     time::Duration,
 };
 
-use tokio::{
-    runtime::Handle,
-    sync::{Semaphore, oneshot},
-    task,
+use tokio::{runtime::Handle, sync::Semaphore, task};
+
+use super::{
+    error::DbError,
+    local_connection::LocalConnection,
+    location::Purpose,
+    result::{Effects, QueryResult},
+    statement::StatementKind,
+    value::Value,
 };
-
-use super::{Answer, DbError, Effects, Purpose, Value};
-use opened::Opened;
-
-/// Most bytes of rows held at once: of a writing statement's `RETURNING`, and of one read row.
-pub(super) const HELD_BYTES: usize = 16 * 1024 * 1024;
 
 /// How long a statement waits for another process that writes; a busy disk may take seconds.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(15);
-/// Connections kept for the next borrower. More than this many statements at once are rare.
-const KEPT_CONNECTIONS: usize = 16;
+/// More concurrent statements than this are rare.
+const MAX_IDLE_CONNECTIONS: usize = 16;
 
-/// The file's open connections.
 pub(super) struct Pool {
     path: PathBuf,
     purpose: Purpose,
-    idle: Mutex<Vec<Opened>>,
+    idle: Mutex<Vec<LocalConnection>>,
     writer: Arc<Semaphore>,
 }
 
@@ -65,18 +60,17 @@ impl Pool {
                     if purpose == Purpose::Operate {
                         return Err(DbError::Missing(opening.path.display().to_string()));
                     }
-                    // Made here and not by SQLite, so that nobody else may read it: it holds
-                    // every customer's templates.
-                    create_private(&opening.path).map_err(unreachable)?;
+                    // SQLite would create it with permissions for other users.
+                    create_private(&opening.path).map_err(DbError::unreachable)?;
                 }
-                Err(error) => return Err(unreachable(error)),
+                Err(error) => return Err(DbError::unreachable(error)),
             }
-            let opened = opening.connect()?;
+            let connection = opening.connect()?;
             if purpose != Purpose::Operate {
-                // A property of the file: readers no longer wait for the writer.
-                opened.run("PRAGMA journal_mode = WAL")?;
+                // A property of the file, with which readers do not wait for the writer.
+                connection.run("PRAGMA journal_mode = WAL")?;
             }
-            opening.keep(opened);
+            opening.put(connection);
             Ok(())
         })
         .await?;
@@ -86,46 +80,47 @@ impl Pool {
     pub(super) fn lease(self: &Arc<Self>) -> Arc<Lease> {
         Arc::new(Lease {
             pool: Arc::clone(self),
-            opened: Mutex::default(),
+            connection: Mutex::default(),
             altered: AtomicBool::new(false),
-            turn: Arc::new(Semaphore::new(1)),
+            statement: Arc::new(Semaphore::new(1)),
         })
     }
 
-    fn connect(&self) -> Result<Opened, DbError> {
+    fn connect(&self) -> Result<LocalConnection, DbError> {
         let build =
             libsql::Builder::new_local(&self.path).flags(libsql::OpenFlags::SQLITE_OPEN_READ_WRITE).build();
-        let connection =
-            Handle::current().block_on(build).and_then(|database| database.connect()).map_err(unreachable)?;
-        connection.busy_timeout(BUSY_TIMEOUT).map_err(unreachable)?;
-        let opened = Opened::new(connection);
+        let connection = Handle::current().block_on(build).and_then(|database| database.connect());
+        let connection = connection.map_err(DbError::unreachable)?;
+        connection.busy_timeout(BUSY_TIMEOUT).map_err(DbError::unreachable)?;
+        let connection = LocalConnection::new(connection);
         let synchronous = if self.purpose == Purpose::Serve { "NORMAL" } else { "FULL" };
-        opened.run(&format!("PRAGMA synchronous = {synchronous}"))?;
-        opened.run("PRAGMA foreign_keys = ON")?;
-        Ok(opened)
+        connection.run(&format!("PRAGMA synchronous = {synchronous}"))?;
+        connection.run("PRAGMA foreign_keys = ON")?;
+        Ok(connection)
     }
 
-    fn take(&self) -> Option<Opened> {
+    fn take(&self) -> Option<LocalConnection> {
         self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop()
     }
 
-    fn keep(&self, opened: Opened) {
+    fn put(&self, connection: LocalConnection) {
         let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
-        if idle.len() < KEPT_CONNECTIONS {
-            idle.push(opened);
+        if idle.len() < MAX_IDLE_CONNECTIONS {
+            idle.push(connection);
         }
     }
 }
 
-/// One borrower's hold on a connection, which goes back to the pool with it.
+/// A connection while it has a user; it returns to the pool when this is dropped.
 #[derive(Debug)]
 pub(super) struct Lease {
     pool: Arc<Pool>,
-    opened: Mutex<Option<Opened>>,
-    /// A statement may have changed the connection itself: a transaction, a PRAGMA, a temporary
-    /// table. Such a connection is not handed on.
+    connection: Mutex<Option<LocalConnection>>,
+    /// Whether a statement may have changed the state of the connection: a transaction, a PRAGMA, a
+    /// temporary table. Such a connection does not return to the pool.
     altered: AtomicBool,
-    turn: Arc<Semaphore>,
+    /// The right to run a statement.
+    statement: Arc<Semaphore>,
 }
 
 impl Lease {
@@ -134,75 +129,45 @@ impl Lease {
         sql: String,
         parameters: Vec<Value>,
         effects: Arc<Effects>,
-    ) -> Result<Answer, DbError> {
-        let kind = Kind::of(&sql);
-        let altered = self.altered.fetch_or(kind == Kind::Other, Ordering::Relaxed) || kind == Kind::Other;
-        let turn = Arc::clone(&self.turn).acquire_owned().await.map_err(|_| DbError::Broken)?;
+    ) -> Result<QueryResult, DbError> {
+        let kind = StatementKind::of(&sql);
+        let alters = kind == StatementKind::Other;
+        let altered = self.altered.fetch_or(alters, Ordering::Relaxed) || alters;
+        let statement = Arc::clone(&self.statement).acquire_owned().await.map_err(|_| DbError::Panicked)?;
         let writer = match kind {
-            // Within a transaction of the borrower's own the file's lock decides, and the next
-            // writer polls for it: were it to hold the permit, neither would come to an end.
-            Kind::Write if !altered => {
-                Some(Arc::clone(&self.pool.writer).acquire_owned().await.map_err(|_| DbError::Broken)?)
+            // Within a transaction of this connection the file's lock decides, and the next writer polls
+            // for it. Waiting for the permit here could be a deadlock with that writer.
+            StatementKind::Write if !altered => {
+                Some(Arc::clone(&self.pool.writer).acquire_owned().await.map_err(|_| DbError::Panicked)?)
             }
             _ => None,
         };
         let lease = Arc::clone(self);
-        let (answer_tx, answer_rx) = oneshot::channel();
-        task::spawn_blocking(move || {
-            // The permits are held here: a caller that goes away leaves its statement running,
-            // and the next one still has to wait for it.
-            let _permits = (turn, writer);
-            let mut slot = lease.opened.lock().unwrap_or_else(PoisonError::into_inner);
-            // Out of the slot while it works, so that one that panics is not used again.
-            let opened = match slot.take().or_else(|| lease.pool.take()) {
-                Some(opened) => Ok(opened),
-                None => lease.pool.connect(),
+        blocking(move || {
+            // Held by the thread, because the statement runs on if the caller drops its future.
+            let _permits = (statement, writer);
+            let mut slot = lease.connection.lock().unwrap_or_else(PoisonError::into_inner);
+            // Taken out, so that a connection whose thread panics is not used again.
+            let mut connection = match slot.take().or_else(|| lease.pool.take()) {
+                Some(connection) => connection,
+                None => lease.pool.connect()?,
             };
-            match opened {
-                Ok(mut opened) => {
-                    opened.answer(&sql, parameters, kind != Kind::Read, &effects, answer_tx);
-                    *slot = Some(opened);
-                }
-                Err(error) => drop(answer_tx.send(Err(error))),
-            }
-        });
-        answer_rx.await.map_err(|_| DbError::Broken)?
+            let result = connection.execute(&sql, parameters, &effects);
+            *slot = Some(connection);
+            result
+        })
+        .await
     }
 }
 
 impl Drop for Lease {
     fn drop(&mut self) {
-        let slot = self.opened.get_mut().unwrap_or_else(PoisonError::into_inner);
-        if let Some(opened) = slot.take()
+        let slot = self.connection.get_mut().unwrap_or_else(PoisonError::into_inner);
+        if let Some(connection) = slot.take()
             && !self.altered.load(Ordering::Relaxed)
-            && opened.is_autocommit()
+            && connection.is_autocommit()
         {
-            self.pool.keep(opened);
-        }
-    }
-}
-
-/// What a statement may do, by its first word. When in doubt, more.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
-    Read,
-    Write,
-    Other,
-}
-
-impl Kind {
-    fn of(sql: &str) -> Self {
-        let word: String = sql
-            .trim_start()
-            .chars()
-            .take_while(char::is_ascii_alphabetic)
-            .collect::<String>()
-            .to_ascii_uppercase();
-        match word.as_str() {
-            "SELECT" | "VALUES" => Self::Read,
-            // `WITH` may begin either.
-            "INSERT" | "UPDATE" | "DELETE" | "REPLACE" | "WITH" => Self::Write,
-            _ => Self::Other,
+            self.pool.put(connection);
         }
     }
 }
@@ -210,40 +175,13 @@ impl Kind {
 async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, DbError> + Send + 'static,
 ) -> Result<T, DbError> {
-    task::spawn_blocking(work).await.map_err(|_| DbError::Broken)?
+    task::spawn_blocking(work).await.map_err(|_| DbError::Panicked)?
 }
 
 fn create_private(path: &Path) -> io::Result<()> {
     match fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(path) {
-        // Another process was faster; its file is as good.
+        // Another process has just created it.
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
         other => other.map(drop),
-    }
-}
-
-fn unreachable(error: impl std::error::Error + Send + Sync + 'static) -> DbError {
-    DbError::Unreachable(Box::new(error))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::Kind;
-
-    #[test]
-    fn the_first_word_tells_what_a_statement_may_do() {
-        for (sql, kind) in [
-            ("SELECT 1", Kind::Read),
-            (" \n select 1", Kind::Read),
-            ("VALUES (1)", Kind::Read),
-            ("INSERT INTO t VALUES (1)", Kind::Write),
-            ("with a as (select 1) insert into t select * from a", Kind::Write),
-            ("UPDATE t SET a = 1", Kind::Write),
-            ("PRAGMA foreign_keys = OFF", Kind::Other),
-            ("BEGIN", Kind::Other),
-            ("-- a comment\nSELECT 1", Kind::Other),
-            ("", Kind::Other),
-        ] {
-            assert_eq!(Kind::of(sql), kind, "{sql:?}");
-        }
     }
 }

@@ -1,7 +1,7 @@
-//! Where a database is, as an operator writes it.
+//! Where a database is, and what it is opened for.
 //!
-//! Invariant: a [`Location`] is a file's path or an `http`/`https` URL without user, query or
-//! fragment. Left to others: the token, which never stands in a URL.
+//! Invariant: a [`Location`] is a file's path or an `http`/`https` URL without user, query or fragment, so
+//! it holds no secret.
 
 use std::{
     fmt,
@@ -14,25 +14,34 @@ use url::Url;
 /// A SQLite file or a libSQL server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Location {
-    /// A file.
     File(PathBuf),
-    /// A libSQL server's HTTP address.
+    /// The HTTP address of a libSQL server.
     Server(Url),
 }
 
-/// Why a text is not a location.
+/// What a database is opened for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    /// The server: a missing file is created.
+    // WAL with synchronous=NORMAL: a commit does not wait for the disk. After a power failure the file is
+    // consistent and may lack the attempts of the last moments, which is to the customer's advantage;
+    // waiting for the disk would cost every request milliseconds.
+    Serve,
+    /// An operator's command on an existing database. A key that was printed must not be lost in a power
+    /// failure, so each commit waits for the disk.
+    Operate,
+    /// `platen migrate`: as `Operate`, and a missing file is created.
+    Migrate,
+}
+
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum InvalidLocation {
-    /// Nothing there.
     #[error("a database is a file's path or a URL, and this is empty")]
     Empty,
-    /// Not a URL.
     #[error("{0:?} is not a URL")]
     NotAUrl(String),
-    /// A scheme of something else.
     #[error("a database URL starts with http://, https:// or libsql://, not {0}://")]
     Scheme(String),
-    /// More than scheme, host, port and path.
     #[error("a database URL has no user, query or fragment; the token goes into PLATEN_DB_TOKEN")]
     Extra,
 }
@@ -55,7 +64,7 @@ impl FromStr for Location {
         let Some((scheme, rest)) = text.split_once("://") else {
             return if text.is_empty() { Err(InvalidLocation::Empty) } else { Ok(Self::File(text.into())) };
         };
-        // libSQL's own scheme, and the WebSocket ones, name servers that speak HTTP as well.
+        // libSQL's scheme and the WebSocket schemes name servers that have the HTTP interface as well.
         let http = match scheme {
             "http" | "ws" => "http",
             "https" | "wss" | "libsql" => "https",

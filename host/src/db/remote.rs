@@ -1,9 +1,8 @@
-//! A libSQL server, spoken to in Hrana 3 over HTTP: one request a statement on a connection kept
-//! alive, which is one round trip however far away the server is.
+//! A libSQL server, over Hrana 3 on HTTP: one request, and so one round trip, per statement.
 //!
-//! Invariant: outside a transaction every request closes the stream it opens, so nothing is held
-//! on the server between statements. A statement is sent again only if the server says that it did
-//! nothing of it, because another one was writing. The token goes into one header and nowhere else.
+//! Invariant: outside of a transaction every request closes the stream it opens, so the server holds
+//! nothing between statements. A statement is sent again only if the server reports that it did nothing
+//! because another one was writing. The token is sent in the `authorization` header only.
 
 use std::{sync::Arc, time::Duration};
 
@@ -16,32 +15,34 @@ use tokio::{
 };
 use url::Url;
 
-use super::{Answer, DbError, Effects, Row, Value};
+use super::{
+    error::DbError,
+    result::{Effects, QueryResult, Row},
+    statement::first_word,
+    value::Value,
+};
 
-/// Longest wait for a connection to the server.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
-/// Longest wait for a statement, past which its caller has given up as well.
+/// Callers do not wait longer either.
 const STATEMENT_TIMEOUT: Duration = Duration::from_secs(20);
-/// How long a statement is sent again that the server refused because its file was locked. sqld makes
-/// writers wait for each other, and yet was seen to refuse for some seconds on a machine whose disk was
-/// busy.
+/// How long a statement that the server refused because its file was locked is retried. sqld queues its
+/// writers, but was seen to refuse them for some seconds on a machine with a busy disk.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(15);
-/// How long in between.
-const BUSY_PAUSE: Duration = Duration::from_millis(50);
-/// Statements under way at once; the others wait their turn here. sqld refuses, rather than queues,
-/// what is over 128 requests from all its clients together.
-const AT_ONCE: usize = 64;
-/// Servers and proxies close idle connections after about a minute; a statement should not be
-/// sent into one that is just closing.
+const RETRY_INTERVAL: Duration = Duration::from_millis(50);
+/// Statements beyond this wait here. sqld refuses, rather than queues, more than 128 concurrent requests of
+/// all its clients together.
+const MAX_CONCURRENT_STATEMENTS: usize = 64;
+/// Shorter than the minute after which servers and proxies close idle connections, so that a statement is
+/// not sent into a connection that is just closing.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(15);
 
-/// A server; a cheap handle.
+/// A cheap handle.
 #[derive(Debug, Clone)]
 pub(super) struct Client {
     http: reqwest::Client,
     server: Url,
     token: Option<SecretString>,
-    turns: Arc<Semaphore>,
+    permits: Arc<Semaphore>,
 }
 
 impl Client {
@@ -54,8 +55,8 @@ impl Client {
             .redirect(reqwest::redirect::Policy::none())
             .no_proxy()
             .build()
-            .map_err(unreachable)?;
-        Ok(Self { http, server, token, turns: Arc::new(Semaphore::new(AT_ONCE)) })
+            .map_err(DbError::unreachable)?;
+        Ok(Self { http, server, token, permits: Arc::new(Semaphore::new(MAX_CONCURRENT_STATEMENTS)) })
     }
 
     pub(super) fn stream(&self) -> Arc<Stream> {
@@ -63,37 +64,38 @@ impl Client {
     }
 
     async fn send(&self, base: &Url, pipeline: &Pipeline<'_>) -> Result<PipelineResult, DbError> {
-        // A server that answers nobody is not waited for longer in the queue than in front of it.
-        let _turn = timeout(STATEMENT_TIMEOUT, self.turns.acquire()).await.map_err(unreachable)?;
+        // If the server does not respond, waiting for a permit fails after the same time.
+        let permit = timeout(STATEMENT_TIMEOUT, self.permits.acquire()).await;
+        let _permit = permit.map_err(DbError::unreachable)?;
         let address = format!("{}/v3/pipeline", base.as_str().trim_end_matches('/'));
         let mut request = self.http.post(address).json(pipeline);
         if let Some(token) = &self.token {
             request = request.bearer_auth(token.expose_secret());
         }
-        let response = request.send().await.map_err(unreachable)?;
+        let response = request.send().await.map_err(DbError::unreachable)?;
         match response.status().as_u16() {
-            200 => response.json().await.map_err(unreachable),
+            200 => response.json().await.map_err(DbError::unreachable),
             401 | 403 => Err(DbError::Unauthorized),
             _ => {
                 let error = response.error_for_status_ref().err();
-                // Hrana answers 400 with its own error for a request it cannot carry out.
+                // A request that cannot be carried out has the status 400 and an error of Hrana.
                 match response.json::<Failure>().await {
                     Ok(failure) => Err(failure.into()),
-                    Err(other) => Err(unreachable(error.unwrap_or(other))),
+                    Err(other) => Err(DbError::unreachable(error.unwrap_or(other))),
                 }
             }
         }
     }
 }
 
-/// One borrower's stream: nothing on the server, except within a transaction.
+/// A stream, which exists on the server only within a transaction.
 #[derive(Debug)]
 pub(super) struct Stream {
     client: Client,
     transaction: Mutex<Option<Transaction>>,
 }
 
-/// What the server wants to hear again to go on with a stream.
+/// What the next request must repeat to continue a stream.
 #[derive(Debug)]
 struct Transaction {
     baton: String,
@@ -106,10 +108,10 @@ impl Stream {
         sql: &str,
         parameters: &[Value],
         effects: &Effects,
-    ) -> Result<Answer, DbError> {
+    ) -> Result<QueryResult, DbError> {
         let mut transaction = self.transaction.lock().await;
-        // Taken out: an error, or a caller that goes away, ends the transaction for us, and the
-        // server rolls it back.
+        // Taken out, so that after an error, or if the caller drops this future, the transaction is not
+        // continued and the server rolls it back.
         let open = transaction.take();
         let stays_open = match first_word(sql).as_str() {
             "BEGIN" | "SAVEPOINT" => true,
@@ -124,7 +126,7 @@ impl Stream {
         if open.is_none() {
             let until = Instant::now() + BUSY_TIMEOUT;
             while result.is_busy() && Instant::now() < until {
-                sleep(BUSY_PAUSE).await;
+                sleep(RETRY_INTERVAL).await;
                 result = self.client.send(base, &pipeline).await?;
             }
         }
@@ -140,16 +142,14 @@ impl Stream {
                 }
                 let columns = result.cols.into_iter().map(|col| col.name.unwrap_or_default()).collect();
                 let rows = result.rows.into_iter().map(read).collect::<Result<_, _>>()?;
-                Ok(Answer { columns, rows, rest: None })
+                Ok(QueryResult { columns, rows })
             }
             Some(Outcome::Error { error }) => Err(error.into()),
-            Some(Outcome::Ok { response: Response::Other }) | None => Err(unreachable(Nonsense)),
+            Some(Outcome::Ok { response: Response::Other }) | None => {
+                Err(DbError::unreachable(InvalidResponse))
+            }
         }
     }
-}
-
-fn first_word(sql: &str) -> String {
-    sql.trim_start().chars().take_while(char::is_ascii_alphabetic).collect::<String>().to_ascii_uppercase()
 }
 
 #[derive(Serialize)]
@@ -186,10 +186,10 @@ struct PipelineResult {
 }
 
 impl PipelineResult {
-    /// Whether nothing was done because somebody else was writing.
+    /// Whether nothing was done because another client was writing.
     fn is_busy(&self) -> bool {
         let Some(Outcome::Error { error }) = self.results.first() else { return false };
-        // In SQLite's own words, for servers that give no code.
+        // Some servers send SQLite's message without a code.
         error.code.as_deref().is_some_and(|code| code.starts_with("SQLITE_BUSY"))
             || error.message.ends_with("database is locked")
     }
@@ -241,7 +241,7 @@ impl From<Failure> for DbError {
     }
 }
 
-/// A value as Hrana writes it: integers as text, because JSON's numbers are not wide enough.
+/// A value in Hrana's JSON; integers are text, because JSON numbers hold 53 bits in many implementations.
 #[derive(Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 enum WireValue {
@@ -269,26 +269,23 @@ fn read(row: Vec<WireValue>) -> Result<Row, DbError> {
         .map(|value| {
             Ok(match value {
                 WireValue::Null => Value::Null,
-                WireValue::Integer { value } => Value::Integer(value.parse().map_err(unreachable)?),
+                WireValue::Integer { value } => Value::Integer(value.parse().map_err(DbError::unreachable)?),
                 WireValue::Float { value } => Value::Real(value),
                 WireValue::Text { value } => Value::Text(value),
-                // The server leaves the padding out, the protocol allows either.
+                // The protocol allows padding; sqld leaves it out.
                 WireValue::Blob { base64 } => Value::Blob(
-                    BASE64_STANDARD_NO_PAD.decode(base64.trim_end_matches('=')).map_err(unreachable)?,
+                    BASE64_STANDARD_NO_PAD
+                        .decode(base64.trim_end_matches('='))
+                        .map_err(DbError::unreachable)?,
                 ),
             })
         })
         .collect()
 }
 
-/// The server's answer is not Hrana.
 #[derive(Debug, thiserror::Error)]
-#[error("the server's answer makes no sense")]
-struct Nonsense;
-
-fn unreachable(error: impl std::error::Error + Send + Sync + 'static) -> DbError {
-    DbError::Unreachable(Box::new(error))
-}
+#[error("the response of the database server is not one of Hrana 3")]
+struct InvalidResponse;
 
 #[cfg(test)]
 mod tests {
@@ -302,8 +299,8 @@ mod tests {
 
     use super::*;
 
-    /// A server that fails so many statements like this before it carries one out. Gives its
-    /// address, and how many it was sent.
+    /// A server that fails the first `failures` statements. Returns its address, and the number of statements
+    /// that it received.
     async fn server(
         failures: usize,
         message: &'static str,
@@ -332,13 +329,13 @@ mod tests {
         (url, sent)
     }
 
-    async fn execute(url: Url) -> Result<Answer, DbError> {
+    async fn execute(url: Url) -> Result<QueryResult, DbError> {
         let stream = Client::new(url, None).unwrap().stream();
         stream.execute("INSERT INTO t VALUES (1)", &[], &Effects::default()).await
     }
 
     #[tokio::test]
-    async fn only_a_statement_that_did_nothing_is_sent_again() {
+    async fn only_a_statement_that_did_nothing_is_retried() {
         for (message, code, calls) in [
             ("m", Some("SQLITE_BUSY"), 4),
             ("SQLite error: database is locked", None, 4),

@@ -1,6 +1,4 @@
-//! The file database, as components and operators use it.
-
-use std::sync::Arc;
+//! Statements on a database file.
 
 use super::*;
 
@@ -8,7 +6,7 @@ async fn open(directory: &tempfile::TempDir, purpose: Purpose) -> Database {
     Database::open(&Location::in_data(directory.path()), None, purpose).await.unwrap()
 }
 
-async fn filled(directory: &tempfile::TempDir) -> Database {
+async fn with_table(directory: &tempfile::TempDir) -> Database {
     let database = open(directory, Purpose::Serve).await;
     let connection = database.connect();
     connection.query("CREATE TABLE t (a INTEGER PRIMARY KEY, b TEXT UNIQUE)", vec![]).await.unwrap();
@@ -16,26 +14,26 @@ async fn filled(directory: &tempfile::TempDir) -> Database {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn values_go_in_and_come_out() {
+async fn values_are_returned_as_they_were_bound() {
     let directory = tempfile::tempdir().unwrap();
     let database = open(&directory, Purpose::Serve).await;
     let values =
         vec![Value::Null, Value::Integer(i64::MIN), Value::Real(0.5), "ü".into(), Value::Blob(vec![0, 255])];
     let connection = database.connect();
-    let answer =
+    let result =
         connection.execute("SELECT ?1 AS a, ?2, ?3, ?4, ?5".to_owned(), values.clone()).await.unwrap();
-    assert_eq!(answer.columns[0], "a");
-    assert_eq!(answer.collect().await.unwrap(), vec![values]);
-    // The statement is kept; what was bound to it is not.
+    assert_eq!(result.columns[0], "a");
+    assert_eq!(result.rows, vec![values]);
+    // The prepared statement is reused without its parameters.
     let again = connection.query("SELECT ?1 AS a, ?2, ?3, ?4, ?5", vec![1.into()]).await.unwrap();
     assert_eq!(again[0][1], Value::Null);
-    assert_eq!(database.statements(), 2);
+    assert_eq!(database.statements().get(), 2);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn effects_are_the_connections_own() {
+async fn each_connection_has_its_own_effects() {
     let directory = tempfile::tempdir().unwrap();
-    let database = filled(&directory).await;
+    let database = with_table(&directory).await;
     let first = database.connect();
     first.query("INSERT INTO t VALUES (7, 'x'), (8, 'y')", vec![]).await.unwrap();
     first.query("SELECT * FROM t", vec![]).await.unwrap();
@@ -47,9 +45,9 @@ async fn effects_are_the_connections_own() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_one_borrower_leaves_open_the_next_does_not_see() {
+async fn the_state_of_a_connection_does_not_reach_its_next_user() {
     let directory = tempfile::tempdir().unwrap();
-    let database = filled(&directory).await;
+    let database = with_table(&directory).await;
     let careless = database.connect();
     careless.query("PRAGMA foreign_keys = OFF", vec![]).await.unwrap();
     careless.query("BEGIN", vec![]).await.unwrap();
@@ -63,7 +61,7 @@ async fn what_one_borrower_leaves_open_the_next_does_not_see() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_transaction_does_not_deadlock_with_other_writers() {
     let directory = tempfile::tempdir().unwrap();
-    let database = filled(&directory).await;
+    let database = with_table(&directory).await;
     let holder = database.connect();
     holder.query("BEGIN IMMEDIATE", vec![]).await.unwrap();
     holder.query("INSERT INTO t VALUES (1, 'x')", vec![]).await.unwrap();
@@ -75,9 +73,9 @@ async fn a_transaction_does_not_deadlock_with_other_writers() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn many_writers_at_once_all_count() {
+async fn concurrent_writers_lose_no_update() {
     let directory = tempfile::tempdir().unwrap();
-    let database = filled(&directory).await;
+    let database = with_table(&directory).await;
     database.connect().query("INSERT INTO t VALUES (0, 'n')", vec![]).await.unwrap();
     let writers = (0..100).map(|_| {
         let connection = database.connect();
@@ -91,38 +89,48 @@ async fn many_writers_at_once_all_count() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn long_results_stream_and_an_abandoned_one_holds_nobody_up() {
+async fn a_long_result_is_whole_and_an_abandoned_statement_blocks_no_other() {
     let directory = tempfile::tempdir().unwrap();
-    let database = filled(&directory).await;
+    let database = with_table(&directory).await;
     let sql = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 5000) INSERT INTO t SELECT i, i FROM n";
     database.connect().query(sql, vec![]).await.unwrap();
-    let connection = Arc::new(database.connect());
-    let answer = connection.execute("SELECT a FROM t ORDER BY a".to_owned(), vec![]).await.unwrap();
-    assert!(answer.rest.is_some());
-    let rows = answer.collect().await.unwrap();
+    let connection = database.connect();
+    let rows = connection.query("SELECT a FROM t ORDER BY a", vec![]).await.unwrap();
     assert_eq!((rows.len(), &rows[4999][0]), (5000, &Value::Integer(5000)));
 
-    let abandoned = connection.execute("SELECT a FROM t".to_owned(), vec![]).await.unwrap();
+    let reading = connection.clone();
+    let abandoned = tokio::spawn(async move { reading.query("SELECT a FROM t", vec![]).await });
+    tokio::task::yield_now().await;
     database.connect().query("INSERT INTO t VALUES (9999, 'z')", vec![]).await.unwrap();
-    drop(abandoned);
+    abandoned.abort();
     connection.query("SELECT 1", vec![]).await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn errors_are_the_databases_words_and_name_no_path() {
+async fn a_result_over_the_limit_is_an_error() {
     let directory = tempfile::tempdir().unwrap();
-    let database = filled(&directory).await;
+    let connection = open(&directory, Purpose::Serve).await.connect();
+    let sql = "SELECT zeroblob(?1) UNION ALL SELECT zeroblob(?1)";
+    let half = i64::try_from(result::MAX_RESULT_BYTES / 2).unwrap();
+    assert!(matches!(connection.query(sql, vec![half.into()]).await, Err(DbError::TooLarge)));
+    assert_eq!(connection.query(sql, vec![1.into()]).await.unwrap().len(), 2);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn errors_have_the_message_of_sqlite_and_no_path() {
+    let directory = tempfile::tempdir().unwrap();
+    let database = with_table(&directory).await;
     let connection = database.connect();
     connection.query("INSERT INTO t VALUES (1, 'x')", vec![]).await.unwrap();
-    for (sql, words) in [
+    for (sql, message) in [
         ("INSERT INTO t VALUES (2, 'x')", "UNIQUE constraint failed: t.b"),
         ("SELEC 1", "near \"SELEC\": syntax error"),
         ("SELECT * FROM nowhere", "no such table: nowhere"),
     ] {
         let error = connection.query(sql, vec![]).await.unwrap_err();
-        assert_eq!(error.to_string(), words, "{sql}");
+        assert_eq!(error.to_string(), message, "{sql}");
     }
-    // The connection is as good as before.
+    // The connection can still be used.
     connection.query("INSERT INTO t VALUES (2, 'y')", vec![]).await.unwrap();
     let missing = Location::File(directory.path().join("none.db"));
     let error = Database::open(&missing, None, Purpose::Operate).await.unwrap_err();
@@ -133,7 +141,7 @@ async fn errors_are_the_databases_words_and_name_no_path() {
 #[tokio::test(flavor = "multi_thread")]
 async fn only_the_first_statement_runs() {
     let directory = tempfile::tempdir().unwrap();
-    let database = filled(&directory).await;
+    let database = with_table(&directory).await;
     database.connect().query("INSERT INTO t VALUES (1, 'x'); DROP TABLE t", vec![]).await.unwrap();
     database.connect().query("SELECT * FROM t", vec![]).await.unwrap();
 }

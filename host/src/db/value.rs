@@ -1,8 +1,6 @@
-//! One value of the database.
-//!
-//! Invariant: the five types of SQLite and nothing else.
+//! The values of rows and parameters.
 
-/// A value.
+/// A value of one of SQLite's five types.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Value {
     Null,
@@ -13,7 +11,6 @@ pub(crate) enum Value {
 }
 
 impl Value {
-    /// The integer, if it is one.
     pub(crate) fn as_integer(&self) -> Option<i64> {
         match self {
             Self::Integer(number) => Some(*number),
@@ -21,7 +18,7 @@ impl Value {
         }
     }
 
-    /// About how many bytes it holds.
+    /// Roughly the memory that it occupies, in bytes.
     pub(crate) fn size(&self) -> usize {
         size_of::<Self>()
             + match self {

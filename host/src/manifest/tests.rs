@@ -1,4 +1,4 @@
-//! Manifests that are run, and why others are not.
+//! Manifests that are accepted, and the errors of others.
 
 use super::*;
 
@@ -29,7 +29,7 @@ fn parse(text: &str) -> Result<Manifest, ManifestError> {
 }
 
 #[test]
-fn a_good_manifest() {
+fn a_valid_manifest_is_read() {
     let manifest = parse(GOOD).unwrap();
     assert_eq!(manifest.application.name, "platen");
     assert_eq!(manifest.routes()[0].route, "/...");
@@ -39,7 +39,7 @@ fn a_good_manifest() {
 }
 
 #[test]
-fn what_is_not_provided_is_refused_by_name() {
+fn a_manifest_with_a_key_or_value_that_is_not_provided_is_refused() {
     for (name, from, to, message) in [
         (
             "key-value store",
@@ -106,7 +106,7 @@ fn what_is_not_provided_is_refused_by_name() {
             "no component",
             "component = \"edge\"",
             "component = \"egde\"",
-            "spin.toml: the route \"/...\" leads to component \"egde\", which is not there",
+            "spin.toml: the route \"/...\" leads to component \"egde\", which does not exist",
         ),
         (
             "a named segment",
@@ -118,7 +118,7 @@ fn what_is_not_provided_is_refused_by_name() {
             "the same route",
             "[component.edge]",
             "[[trigger.http]]\nroute = \"/...\"\ncomponent = \"edge\"\n[component.edge]",
-            "spin.toml: the route \"/...\" is there twice",
+            "spin.toml: the route \"/...\" is defined twice",
         ),
     ] {
         assert!(GOOD.contains(from), "{name}");
@@ -128,15 +128,16 @@ fn what_is_not_provided_is_refused_by_name() {
 }
 
 #[test]
-fn a_wrong_type_is_told_with_its_place() {
+fn the_error_of_a_wrong_type_has_its_line() {
     let error =
         parse(&GOOD.replacen("source = \"edge.wasm\"", "source = { url = \"https://x\" }", 1)).unwrap_err();
     assert!(error.to_string().starts_with("spin.toml is not a Spin manifest: "), "{error}");
+    assert!(error.to_string().contains("line 13"), "{error}");
     assert!(matches!(error, ManifestError::Syntax { .. }));
 }
 
 #[test]
-fn routes() {
+fn only_spins_forms_of_routes_are_valid() {
     for route in ["/", "/...", "/a", "/a/b/...", "/.well/x.y"] {
         assert!(is_route(route), "{route}");
     }

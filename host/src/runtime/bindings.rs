@@ -1,4 +1,4 @@
-//! Generated from `wit/`: what `spin:sqlite` and `spin:variables` ask of a host.
+//! Generated from `wit/`: the imports `spin:sqlite` and `spin:variables` of a component.
 
 #![allow(missing_docs, unreachable_pub, clippy::pedantic, reason = "generated code")]
 
@@ -6,5 +6,5 @@ wasmtime::component::bindgen!({
     path: "wit",
     world: "platen:host/imports",
     imports: { default: async | store | trappable },
-    with: { "spin:sqlite/sqlite.connection": super::sqlite::Open },
+    with: { "spin:sqlite/sqlite.connection": crate::db::Connection },
 });

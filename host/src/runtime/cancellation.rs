@@ -1,12 +1,11 @@
-//! Cancelling a job at the farm when the client for whom it is made disconnects.
+//! Cancels a job at the farm when the client for whom it is made disconnects.
 //!
-//! Closing the connection would end the job as well, but then only the farm would know whether a page
-//! had run, and the component decides by that whether the attempt counts. So the farm is asked to cancel
-//! the job (`DELETE /v1/jobs/id`), and its answer to the job goes to the component, which runs on
-//! without its client.
+//! Closing the connection would end the job as well, but would not return whether a page had run, which
+//! decides whether the attempt counts. Therefore the job is cancelled by `DELETE /v1/jobs/{id}`, and the
+//! farm's response to the job goes to the component, which continues without its client.
 //!
-//! Invariant: ends within [`CANCEL_TIMEOUT`], and the connection of a job that has no answer by then is
-//! closed. What is not known is taken for a page that ran.
+//! Invariant: this ends within [`CANCEL_TIMEOUT`]; the connection of a job without a response by then is
+//! closed, and its page counts as one that ran.
 
 use std::time::Duration;
 
@@ -16,19 +15,18 @@ use platen_shared::wire;
 use tokio::time::timeout;
 use wasmtime_wasi_http::{Error, WasiBody};
 
-use super::client::Sent;
+use super::{client::Exchange, disconnect::disconnected};
 
-/// The farm answers at once; one that does not, or another one behind the same address, gets the
-/// connection closed, which frees the slot.
+/// A farm responds at once. If it does not, or if another farm behind the same address got the request, the
+/// connection is closed, which frees the slot.
 const CANCEL_TIMEOUT: Duration = Duration::from_secs(2);
-/// Most that is read of the answer.
-const MAX_ANSWER: usize = 64 * 1024;
+const MAX_RESPONSE_BYTES: usize = 64 * 1024;
 
 /// The request that cancels a job.
 pub(super) struct Cancellation(Request<WasiBody>);
 
 impl Cancellation {
-    /// For a request that brings a job to a farm; `None` for any other.
+    /// `None` for a request that does not bring a job to a farm.
     pub(super) fn of(request: &Request<WasiBody>) -> Option<Self> {
         let id = request.headers().get(JOB_ID)?.to_str().ok().filter(|id| wire::is_request_id(id))?;
         let mut parts = request.uri().clone().into_parts();
@@ -43,21 +41,21 @@ impl Cancellation {
         cancel.body(Empty::new().map_err(|never| match never {}).boxed_unsync()).ok().map(Self)
     }
 
-    /// Sends it by `send`, and waits for the answer to the job, which `exchange` brings.
-    pub(super) async fn carry_out<S: Future<Output = Sent>>(
+    /// Sends it with `send`, and waits for the response to the job, which `exchange` resolves to.
+    pub(super) async fn carry_out<S: Future<Output = Exchange>>(
         self,
-        exchange: impl Future<Output = Sent>,
+        exchange: impl Future<Output = Exchange>,
         send: impl FnOnce(Request<WasiBody>) -> S,
-    ) -> Sent {
+    ) -> Exchange {
         let answer = async {
             tokio::pin!(exchange);
             let exchanged = tokio::select! {
-                // What is known already need not be asked for.
+                // A response that has arrived needs no cancellation.
                 biased;
                 exchanged = &mut exchange => exchanged,
                 cancelled = send(self.0) => {
                     if let Err(error) = cancelled {
-                        tracing::warn!(%error, "a job was not cancelled");
+                        tracing::warn!(%error, "cannot cancel a job");
                     }
                     exchange.await
                 }
@@ -70,20 +68,16 @@ impl Cancellation {
 
 const JOB_ID: HeaderName = HeaderName::from_static(wire::JOB_ID);
 
-/// The error of a request whose client has disconnected, in words the component knows.
-pub(super) fn disconnected(reason: &str) -> Error {
-    Error::InternalError(Some(reason.to_owned()))
-}
-
-/// A refusal with its body, so that it can be read though the client is gone. A file has no reader.
+/// Reads the body of a refusal here, because the bodies of responses fail when the client has
+/// disconnected. A file is not needed by then.
 async fn buffered(
     (response, io): (Response<WasiBody>, Box<dyn Future<Output = Result<(), Error>> + Send>),
-) -> Sent {
+) -> Exchange {
     if response.status() == StatusCode::OK {
         return Err(disconnected(wire::DISCONNECTED));
     }
     let (head, body) = response.into_parts();
-    let reading = Limited::new(body, MAX_ANSWER).collect();
+    let reading = Limited::new(body, MAX_RESPONSE_BYTES).collect();
     tokio::pin!(reading);
     // Some connections move only while this is polled.
     let read = tokio::select! {
@@ -116,13 +110,13 @@ mod tests {
         Full::new(text.into()).map_err(|never| match never {}).boxed_unsync()
     }
 
-    #[expect(clippy::unnecessary_wraps, reason = "it stands for what may fail")]
-    fn sent(status: u16, body: &'static str) -> Sent {
+    #[expect(clippy::unnecessary_wraps, reason = "the type of what may fail")]
+    fn sent(status: u16, body: &'static str) -> Exchange {
         Ok((Response::builder().status(status).body(full(body)).unwrap(), Box::new(async { Ok(()) })))
     }
 
-    fn reason(sent: Sent) -> Option<String> {
-        match sent {
+    fn reason(exchange: Exchange) -> Option<String> {
+        match exchange {
             Err(Error::InternalError(reason)) => reason,
             _ => None,
         }
@@ -141,16 +135,16 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn the_farms_answer_is_brought_back() {
-        let asked = Mutex::new(0);
+    async fn the_farms_response_to_the_job_is_returned() {
+        let cancelled = Mutex::new(0);
         let cancellation = || Cancellation::of(&job(Some("a-1"))).unwrap();
         let send = |_| {
-            *asked.lock().unwrap() += 1;
+            *cancelled.lock().unwrap() += 1;
             async { sent(204, "") }
         };
-        // The job is answered only when the farm was asked to cancel it.
+        // The job gets its response only after the cancellation.
         let after = async {
-            while *asked.lock().unwrap() == 0 {
+            while *cancelled.lock().unwrap() == 0 {
                 tokio::task::yield_now().await;
             }
             sent(499, "cancelled")
@@ -158,15 +152,15 @@ mod tests {
         let (response, _) = cancellation().carry_out(after, send).await.unwrap();
         assert_eq!(response.status(), 499);
         assert_eq!(response.into_body().collect().await.unwrap().to_bytes(), "cancelled");
-        // A file that was ready by then has no reader.
+        // A file that was ready by then is not needed.
         let file = cancellation().carry_out(async { sent(200, "file") }, send).await;
         assert_eq!(reason(file).as_deref(), Some(wire::DISCONNECTED));
-        // A farm that does not know of it, and goes on.
+        // A farm that does not have the job, and does not respond.
         let began = tokio::time::Instant::now();
         let silent = cancellation().carry_out(pending(), |_| async { sent(404, "") }).await;
         assert_eq!(reason(silent).as_deref(), Some(wire::DISCONNECTED));
         assert_eq!(began.elapsed().as_secs(), CANCEL_TIMEOUT.as_secs());
-        // One that is gone.
+        // A farm that cannot be reached.
         let gone = cancellation().carry_out(async { Err(Error::ConnectionRefused) }, send).await;
         assert!(matches!(gone, Err(Error::ConnectionRefused)));
     }

@@ -1,7 +1,6 @@
-//! Hands requests to instances of a component, by Wasmtime's own `ProxyHandler`.
+//! Dispatches requests to instances of a component, by Wasmtime's `ProxyHandler`, and limits the instances.
 //!
-//! Invariant: every bound on an instance stands here with its reason. Left to others: how many
-//! requests there are at once (`ProxyHandler` takes any number; [`crate::server`] bounds them).
+//! `ProxyHandler` accepts any number of requests; [`crate::server`] limits them.
 
 use std::{
     pin::Pin,
@@ -25,58 +24,50 @@ use wasmtime_wasi_http::{
 };
 
 use super::{
-    Engine, Grants, LoadError, bindings,
-    client::{Client, Outgoing},
-    engine::TICK,
+    bindings,
+    client::Client,
+    disconnect::ClientDisconnect,
+    engine::{Engine, TICK_INTERVAL},
+    error::{ComponentError, LoadError},
+    grants::Grants,
+    outgoing::Outgoing,
     sqlite::Sqlite,
-    state::{HangUp, State},
+    state::State,
     variables::Variables,
 };
 use crate::{manifest, metrics::Metrics};
 
-/// As in Spin, so that a component behaves the same on both: static data lives that long.
-const REQUESTS_PER_INSTANCE: usize = 128;
-const REQUESTS_AT_ONCE: usize = 16;
-/// 16 bodies of up to 1 MiB with several copies of each fit many times over.
-const SMALL_MEMORY: usize = 256 * 1024 * 1024;
-/// A body of 32 MiB, its growth by doubling, its decoded text and the job made of it.
-const LARGE_MEMORY: usize = 512 * 1024 * 1024;
-/// A burst makes an instance for nearly every request, and requests go to idle instances in turn:
-/// were they kept for long, steady traffic would keep them all. As in Spin.
-const KEPT_IDLE: Duration = Duration::from_secs(1);
-/// Receiving the body may take two minutes and rendering half of one. Past this, no answer comes.
-const ANSWER_WITHIN: Duration = Duration::from_mins(3);
-/// A file of any size to a slow client; what stalls is ended by its connection much earlier.
-const FINISH_WITHIN: Duration = Duration::from_hours(1);
-/// Guest code computing this long since its instance's last request began is a runaway: parsing
-/// the largest body takes about a second.
-const COMPUTE_WITHIN: Duration = Duration::from_secs(15);
+/// As in Spin, so that static data of a component is reused as often on both.
+const MAX_REQUESTS_PER_INSTANCE: usize = 128;
+const MAX_CONCURRENT_REQUESTS: usize = 16;
+/// Far more than 16 bodies of up to 1 MiB with several copies of each.
+const MAX_SHARED_MEMORY_BYTES: usize = 256 * 1024 * 1024;
+/// A body of 32 MiB, its growth by doubling, its decoded text and the job made from it.
+const MAX_DEDICATED_MEMORY_BYTES: usize = 512 * 1024 * 1024;
+/// As in Spin. A burst creates an instance for nearly every request, and requests go to idle instances in
+/// turn, so with a long timeout steady traffic would keep all of them.
+const IDLE_TIMEOUT: Duration = Duration::from_secs(1);
+/// Receiving the body may take two minutes, and rendering half a minute.
+const RESPONSE_TIMEOUT: Duration = Duration::from_mins(3);
+/// For a file of any size to a slow client; a stalled one is ended by its connection much earlier.
+const BODY_TIMEOUT: Duration = Duration::from_hours(1);
+/// Computing time since the last request of an instance began. Parsing the largest body takes about a second.
+const COMPUTE_TIMEOUT: Duration = Duration::from_secs(15);
 
-/// Which instances a request goes to.
+/// Whether requests share an instance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Lane {
-    /// Shares an instance with up to 15 others: its body is small.
+pub(crate) enum Isolation {
+    /// With up to 15 others, for small bodies.
     Shared,
-    /// Has an instance of its own, whose memory is given back when it is done.
-    Alone,
+    /// An instance for one request, whose memory is freed after it.
+    Dedicated,
 }
 
-/// Why a component gave no answer.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum ComponentError {
-    /// It took too long.
-    #[error("the component did not answer in time")]
-    Late,
-    /// It trapped, or its instance could not be made, or it returned an error.
-    #[error("the component failed")]
-    Failed(#[source] wasmtime::Error),
-}
-
-/// A component, ready to answer; a cheap handle.
+/// A component that handles requests; a cheap handle.
 #[derive(Clone)]
 pub(crate) struct Handler {
     shared: ProxyHandler<Instances>,
-    alone: ProxyHandler<Instances>,
+    dedicated: ProxyHandler<Instances>,
 }
 
 impl Handler {
@@ -102,38 +93,42 @@ impl Handler {
             source,
         })?;
         let grants = Arc::new(grants);
-        let instances = |memory_bytes, at_once, in_all| {
+        let instances = |max_memory_bytes, max_concurrent, max_total| {
             ProxyHandler::new(Instances {
                 engine: engine.clone(),
                 pre: ProxyPre::P3(pre.clone()),
                 grants: Arc::clone(&grants),
                 client: client.clone(),
                 metrics: Arc::clone(metrics),
-                memory_bytes,
-                at_once,
-                in_all,
+                max_memory_bytes,
+                max_concurrent,
+                max_total,
             })
         };
         Ok(Self {
-            shared: instances(SMALL_MEMORY, REQUESTS_AT_ONCE, REQUESTS_PER_INSTANCE),
-            alone: instances(LARGE_MEMORY, 1, 1),
+            shared: instances(MAX_SHARED_MEMORY_BYTES, MAX_CONCURRENT_REQUESTS, MAX_REQUESTS_PER_INSTANCE),
+            dedicated: instances(MAX_DEDICATED_MEMORY_BYTES, 1, 1),
         })
     }
 
-    /// Answers one request. The component goes on when this is dropped; `hang_up` ends what it
-    /// does outside.
+    /// The response to one request. Dropping this does not stop the component; `client_disconnect` ends its
+    /// outgoing requests.
     pub(crate) async fn handle(
         &self,
         request: ::http::Request<WasiBody>,
-        lane: Lane,
-        hang_up: HangUp,
+        isolation: Isolation,
+        client_disconnect: ClientDisconnect,
     ) -> Result<::http::Response<WasiBody>, ComponentError> {
-        let handler = match lane {
-            Lane::Shared => &self.shared,
-            Lane::Alone => &self.alone,
+        let handler = match isolation {
+            Isolation::Shared => &self.shared,
+            Isolation::Dedicated => &self.dedicated,
         };
-        handler.handle(hang_up, request).await.map_err(|error| {
-            if error.is::<ExpirationError>() { ComponentError::Late } else { ComponentError::Failed(error) }
+        handler.handle(client_disconnect, request).await.map_err(|error| {
+            if error.is::<ExpirationError>() {
+                ComponentError::TimedOut
+            } else {
+                ComponentError::Failed(error)
+            }
         })
     }
 }
@@ -149,16 +144,16 @@ fn linker(engine: &wasmtime::Engine) -> wasmtime::Result<Linker<State>> {
     Ok(linker)
 }
 
-/// Makes instances of one component.
+/// Creates the instances of one component.
 struct Instances {
     engine: Engine,
     pre: ProxyPre<State>,
     grants: Arc<Grants>,
     client: Client,
     metrics: Arc<Metrics>,
-    memory_bytes: usize,
-    at_once: usize,
-    in_all: usize,
+    max_memory_bytes: usize,
+    max_concurrent: usize,
+    max_total: usize,
 }
 
 impl HandlerState for Instances {
@@ -167,31 +162,35 @@ impl HandlerState for Instances {
     type WorkerState = Worker;
 
     async fn instantiate(&self) -> wasmtime::Result<Instance<State, Expiration, Worker>> {
-        let state = State::new(Arc::clone(&self.grants), self.client.clone(), self.memory_bytes);
+        let state = State::new(Arc::clone(&self.grants), self.client.clone(), self.max_memory_bytes);
         let mut store = Store::new(self.engine.get(), state);
         store.limiter(State::limiter);
         store.set_epoch_deadline(1);
         store.epoch_deadline_callback(|mut context| {
             let state = context.data_mut();
             state.busy_ticks += 1;
-            if TICK * state.busy_ticks > COMPUTE_WITHIN {
-                wasmtime::bail!("the component computed for more than {COMPUTE_WITHIN:?} on end");
+            if TICK_INTERVAL * state.busy_ticks > COMPUTE_TIMEOUT {
+                wasmtime::bail!("the component computed for more than {COMPUTE_TIMEOUT:?}");
             }
             Ok(UpdateDeadline::Yield(1))
         });
         let proxy = self.pre.instantiate_async(&mut store).await?;
-        self.metrics.instantiated();
+        self.metrics.instances.inc();
         Ok(Instance {
             store,
             proxy,
             view: State::http,
-            expiration: Expiration(Box::pin(sleep(KEPT_IDLE))),
-            state: Worker { component: Arc::clone(&self.grants), at_once: self.at_once, in_all: self.in_all },
+            expiration: Expiration(Box::pin(sleep(IDLE_TIMEOUT))),
+            state: Worker {
+                component: Arc::clone(&self.grants),
+                max_concurrent: self.max_concurrent,
+                max_total: self.max_total,
+            },
         })
     }
 }
 
-/// When an instance is given up.
+/// When an instance ends.
 struct Expiration(Pin<Box<Sleep>>);
 
 impl WorkerExpiration for Expiration {
@@ -201,13 +200,13 @@ impl WorkerExpiration for Expiration {
         status: WorkerStatus,
         start: Instant,
     ) -> Poll<()> {
-        let patience = match status {
-            WorkerStatus::Idle => KEPT_IDLE,
-            // Each request has its own time; this ends an instance that keeps it from counting.
-            WorkerStatus::Requests => ANSWER_WITHIN * 2,
-            WorkerStatus::PostReturn => FINISH_WITHIN,
+        let timeout = match status {
+            WorkerStatus::Idle => IDLE_TIMEOUT,
+            // Each request has a timeout as well; this one ends an instance that blocks those.
+            WorkerStatus::Requests => RESPONSE_TIMEOUT * 2,
+            WorkerStatus::PostReturn => BODY_TIMEOUT,
         };
-        let deadline = (start + patience).into();
+        let deadline = (start + timeout).into();
         if self.0.deadline() != deadline {
             self.0.as_mut().reset(deadline);
         }
@@ -215,21 +214,21 @@ impl WorkerExpiration for Expiration {
     }
 }
 
-/// What one instance accepts.
+/// Which requests one instance accepts.
 struct Worker {
     component: Arc<Grants>,
-    at_once: usize,
-    in_all: usize,
+    max_concurrent: usize,
+    max_total: usize,
 }
 
 impl WorkerState for Worker {
     type StoreData = State;
-    type RequestData = HangUp;
+    type RequestData = ClientDisconnect;
 
-    fn should_accept_request(&self, at_once: usize, in_all: usize) -> ShouldAccept {
-        if in_all >= self.in_all {
+    fn should_accept_request(&self, concurrent: usize, total: usize) -> ShouldAccept {
+        if total >= self.max_total {
             ShouldAccept::Never
-        } else if at_once >= self.at_once {
+        } else if concurrent >= self.max_concurrent {
             ShouldAccept::No
         } else {
             ShouldAccept::Yes
@@ -239,11 +238,11 @@ impl WorkerState for Worker {
     fn on_request_start(
         &self,
         mut store: StoreContextMut<'_, State>,
-        hang_up: HangUp,
+        client_disconnect: ClientDisconnect,
         task: GuestTaskId,
     ) -> Pin<Box<dyn Future<Output = ()> + Send + Sync>> {
-        store.data_mut().begin(task, hang_up);
-        Box::pin(sleep(ANSWER_WITHIN))
+        store.data_mut().begin_request(task, client_disconnect);
+        Box::pin(sleep(RESPONSE_TIMEOUT))
     }
 
     fn drop(&self, _: Store<State>, result: wasmtime::Result<()>) {
@@ -251,7 +250,7 @@ impl WorkerState for Worker {
             tracing::error!(
                 component = self.component.id,
                 error = format!("{error:?}"),
-                "an instance failed"
+                "a component instance failed"
             );
         }
     }

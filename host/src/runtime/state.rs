@@ -1,11 +1,10 @@
-//! What a component instance carries with it, and the limits it runs within.
+//! The state and the limits of a component instance.
 //!
-//! Invariant: one instance answers up to 16 requests at once, so nothing of a single request
-//! stands here but the table that tells whose hang-up belongs to which task.
+//! Invariant: an instance handles up to 16 requests at once, so the only state of a single request here is
+//! its [`ClientDisconnect`], by the request's task.
 
 use std::{collections::HashMap, sync::Arc};
 
-use tokio_util::sync::CancellationToken;
 use wasmtime::{
     ResourceLimiter, StoreLimits, StoreLimitsBuilder,
     component::{GuestTaskId, ResourceTable},
@@ -13,59 +12,56 @@ use wasmtime::{
 use wasmtime_wasi::{WasiCtx, WasiCtxBuilder, WasiCtxView, WasiView};
 use wasmtime_wasi_http::{WasiHttpCtx, WasiHttpCtxView, WasiHttpView};
 
-use super::{Grants, client};
-
-/// Told when a request's client is gone before its answer is complete.
-pub(crate) type HangUp = CancellationToken;
+use super::{
+    client::Client, component_log::ComponentLog, disconnect::ClientDisconnect, grants::Grants, hooks::Hooks,
+};
 
 /// The data of one instance's store.
 pub(crate) struct State {
     wasi: WasiCtx,
     http: WasiHttpCtx,
-    pub(super) hooks: client::Hooks,
+    pub(super) hooks: Hooks,
     pub(super) table: ResourceTable,
     pub(super) limits: StoreLimits,
     pub(super) grants: Arc<Grants>,
-    /// The hang-up of each request's task. An instance answers a bounded number of requests, so
-    /// entries are left to be dropped with it.
-    hang_ups: HashMap<GuestTaskId, HangUp>,
-    /// Ticks of guest code since the last request began.
+    /// By the task of the request. An instance handles a bounded number of requests, so entries are
+    /// dropped with it.
+    client_disconnects: HashMap<GuestTaskId, ClientDisconnect>,
+    /// Ticks in which guest code ran since the last request began.
     pub(super) busy_ticks: u32,
 }
 
 impl State {
-    pub(super) fn new(grants: Arc<Grants>, client: client::Client, memory_bytes: usize) -> Self {
+    pub(super) fn new(grants: Arc<Grants>, client: Client, memory_bytes: usize) -> Self {
         let mut wasi = WasiCtxBuilder::new();
-        // Both outputs, so that the server's own standard output holds what scripts read there.
-        wasi.stdout(wasmtime_wasi::cli::stderr()).stderr(wasmtime_wasi::cli::stderr());
+        wasi.stdout(ComponentLog::new(Arc::clone(&grants))).stderr(ComponentLog::new(Arc::clone(&grants)));
         wasi.allow_tcp(false).allow_udp(false).allow_ip_name_lookup(false);
         Self {
             wasi: wasi.build(),
             http: WasiHttpCtx::new(),
-            hooks: client::Hooks::new(client, Arc::clone(&grants)),
+            hooks: Hooks::new(client, Arc::clone(&grants)),
             table: ResourceTable::new(),
             limits: StoreLimitsBuilder::new()
                 .memory_size(memory_bytes)
-                .memories(MEMORIES)
-                .tables(TABLES)
-                .table_elements(TABLE_ELEMENTS)
-                .instances(INSTANCES)
+                .memories(MAX_MEMORIES)
+                .tables(MAX_TABLES)
+                .table_elements(MAX_TABLE_ELEMENTS)
+                .instances(MAX_INSTANCES)
                 .build(),
             grants,
-            hang_ups: HashMap::new(),
+            client_disconnects: HashMap::new(),
             busy_ticks: 0,
         }
     }
 
-    /// A request's task begins.
-    pub(super) fn begin(&mut self, task: GuestTaskId, hang_up: HangUp) {
-        self.hang_ups.insert(task, hang_up);
+    pub(super) fn begin_request(&mut self, task: GuestTaskId, client_disconnect: ClientDisconnect) {
+        self.client_disconnects.insert(task, client_disconnect);
         self.busy_ticks = 0;
     }
 
-    /// The hang-up of the request whose task this is.
-    pub(super) fn hang_up_of(&self, task: Option<GuestTaskId>) -> HangUp {
-        task.and_then(|task| self.hang_ups.get(&task)).cloned().unwrap_or_default()
+    /// That of the request whose task this is; one that is never cancelled for other tasks.
+    pub(super) fn client_disconnect_of(&self, task: Option<GuestTaskId>) -> ClientDisconnect {
+        task.and_then(|task| self.client_disconnects.get(&task)).cloned().unwrap_or_default()
     }
 
     pub(super) fn limiter(&mut self) -> &mut dyn ResourceLimiter {
@@ -73,11 +69,11 @@ impl State {
     }
 }
 
-// A component is a handful of core modules: the language's own and its adapters.
-const MEMORIES: usize = 16;
-const TABLES: usize = 64;
-const TABLE_ELEMENTS: usize = 100_000;
-const INSTANCES: usize = 64;
+// A component consists of a few core modules: that of the program and its adapters.
+const MAX_MEMORIES: usize = 16;
+const MAX_TABLES: usize = 64;
+const MAX_TABLE_ELEMENTS: usize = 100_000;
+const MAX_INSTANCES: usize = 64;
 
 impl WasiView for State {
     fn ctx(&mut self) -> WasiCtxView<'_> {

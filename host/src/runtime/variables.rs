@@ -1,6 +1,6 @@
 //! `spin:variables` for components.
 //!
-//! Invariant: a component sees the variables the manifest gives it, and no others.
+//! Invariant: a component can read only the variables that the manifest gives it.
 
 use secrecy::ExposeSecret as _;
 use wasmtime::component::{Accessor, HasData};
@@ -10,7 +10,7 @@ use super::{
     state::State,
 };
 
-/// Marks this interface's part of the store: all of it.
+/// The interface uses the whole state of the store.
 pub(super) struct Variables;
 
 impl HasData for Variables {

@@ -1,10 +1,9 @@
-//! A client's connection that is closed when the client stops reading, and not under a client that
-//! is still sending.
+//! The connection of a client, with a limit for writing and a lingering close.
 //!
-//! Invariant: a write waits at most [`WRITE_WITHIN`] for the client to take some of it, so that
-//! an answer, and the upstream it comes from, is not held for ever. A connection is closed with
-//! nothing left unread within bounds: the kernel would reset it otherwise, and a client that was
-//! answered in the middle of its body would lose the answer.
+//! Invariant: a write waits at most [`WRITE_TIMEOUT`] for the client to read some of it, so that a response and
+//! its upstream connection end. When a connection is closed, what the client still sends is read first,
+//! within limits: otherwise the kernel resets the connection, and a client that got its response in the
+//! middle of its body may lose the response (RFC 9112, section 9.6).
 
 use std::{
     future::Future as _,
@@ -19,26 +18,23 @@ use tokio::{
     time::{Instant, Sleep, sleep},
 };
 
-/// How long a client may take nothing of its answer.
-const WRITE_WITHIN: Duration = Duration::from_secs(30);
+const WRITE_TIMEOUT: Duration = Duration::from_secs(30);
+/// How long a client may send nothing, without closing its side, after this side was closed.
+const LINGER_TIMEOUT: Duration = Duration::from_secs(2);
+/// More than the largest body.
+const MAX_LINGER_BYTES: usize = 64 * 1024 * 1024;
 
-/// How long a client that was told the end may send nothing without closing its side.
-const LINGER_WITHIN: Duration = Duration::from_secs(2);
-/// How much such a client may still send: the largest body and a good deal more.
-const LINGER_BYTES: usize = 64 * 1024 * 1024;
-
-/// The connection.
-pub(super) struct WriteGuarded<S> {
+pub(super) struct ClientStream<S> {
     stream: S,
     deadline: Pin<Box<Sleep>>,
     waiting: bool,
-    /// Bytes read and thrown away since our side was closed; `None` before that.
+    /// Bytes read and discarded since this side was closed; `None` before that.
     lingered: Option<usize>,
 }
 
-impl<S> WriteGuarded<S> {
+impl<S> ClientStream<S> {
     pub(super) fn new(stream: S) -> Self {
-        Self { stream, deadline: Box::pin(sleep(WRITE_WITHIN)), waiting: false, lingered: None }
+        Self { stream, deadline: Box::pin(sleep(WRITE_TIMEOUT)), waiting: false, lingered: None }
     }
 
     fn guard<T>(&mut self, context: &mut Context<'_>, written: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
@@ -48,18 +44,18 @@ impl<S> WriteGuarded<S> {
         }
         if !self.waiting {
             self.waiting = true;
-            self.deadline.as_mut().reset(Instant::now() + WRITE_WITHIN);
+            self.deadline.as_mut().reset(Instant::now() + WRITE_TIMEOUT);
         }
         self.deadline.as_mut().poll(context).map(|()| Err(io::ErrorKind::TimedOut.into()))
     }
 }
 
-impl<S: AsyncRead + Unpin> WriteGuarded<S> {
-    /// Reads what the client still sends, up to the end or a bound.
+impl<S: AsyncRead + Unpin> ClientStream<S> {
+    /// Reads what the client still sends, up to the end or a limit.
     fn linger(&mut self, context: &mut Context<'_>) -> Poll<()> {
-        let mut scrap = [0; 16 * 1024];
+        let mut discarded = [0; 16 * 1024];
         loop {
-            let mut buffer = ReadBuf::new(&mut scrap);
+            let mut buffer = ReadBuf::new(&mut discarded);
             let read = Pin::new(&mut self.stream).poll_read(context, &mut buffer);
             match (read, buffer.filled().len()) {
                 (Poll::Ready(Err(_)), _) | (Poll::Ready(Ok(())), 0) => return Poll::Ready(()),
@@ -67,17 +63,17 @@ impl<S: AsyncRead + Unpin> WriteGuarded<S> {
                 (Poll::Ready(Ok(())), count) => {
                     let lingered = self.lingered.get_or_insert(0);
                     *lingered += count;
-                    if *lingered > LINGER_BYTES {
+                    if *lingered > MAX_LINGER_BYTES {
                         return Poll::Ready(());
                     }
-                    self.deadline.as_mut().reset(Instant::now() + LINGER_WITHIN);
+                    self.deadline.as_mut().reset(Instant::now() + LINGER_TIMEOUT);
                 }
             }
         }
     }
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for WriteGuarded<S> {
+impl<S: AsyncRead + Unpin> AsyncRead for ClientStream<S> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -87,7 +83,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for WriteGuarded<S> {
     }
 }
 
-impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for WriteGuarded<S> {
+impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for ClientStream<S> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -120,7 +116,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for WriteGuarded<S> {
             let closed = Pin::new(&mut self.stream).poll_shutdown(context);
             ready!(self.guard(context, closed))?;
             self.lingered = Some(0);
-            self.deadline.as_mut().reset(Instant::now() + LINGER_WITHIN);
+            self.deadline.as_mut().reset(Instant::now() + LINGER_TIMEOUT);
         }
         self.linger(context).map(Ok)
     }
@@ -133,35 +129,35 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn a_client_that_reads_nothing_is_given_up() {
+    async fn a_write_to_a_client_that_reads_nothing_times_out() {
         let (ours, _theirs) = tokio::io::duplex(16);
         let began = Instant::now();
-        let error = WriteGuarded::new(ours).write_all(&[0; 64]).await.unwrap_err();
+        let error = ClientStream::new(ours).write_all(&[0; 64]).await.unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::TimedOut);
-        assert_eq!(began.elapsed().as_secs(), WRITE_WITHIN.as_secs());
+        assert_eq!(began.elapsed().as_secs(), WRITE_TIMEOUT.as_secs());
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_a_client_still_sends_is_read_before_the_close() {
+    async fn what_a_client_still_sends_is_read_before_closing() {
         let (ours, mut theirs) = tokio::io::duplex(16);
         let sending = tokio::spawn(async move {
             let sent = theirs.write_all(&[0; 4096]).await;
             (sent, theirs)
         });
         let began = Instant::now();
-        let mut guarded = WriteGuarded::new(ours);
+        let mut guarded = ClientStream::new(ours);
         guarded.shutdown().await.unwrap();
         sending.await.unwrap().0.unwrap();
         // The client did not close its side.
-        assert_eq!(began.elapsed().as_secs(), LINGER_WITHIN.as_secs());
+        assert_eq!(began.elapsed().as_secs(), LINGER_TIMEOUT.as_secs());
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_client_that_closes_is_not_lingered_for() {
+    async fn a_connection_that_the_client_closed_is_closed_at_once() {
         let (ours, theirs) = tokio::io::duplex(16);
         drop(theirs);
         let began = Instant::now();
-        WriteGuarded::new(ours).shutdown().await.unwrap();
+        ClientStream::new(ours).shutdown().await.unwrap();
         assert_eq!(began.elapsed(), Duration::ZERO);
     }
 }

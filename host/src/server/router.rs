@@ -1,18 +1,15 @@
-//! Which component answers at which path, as Spin decides it: an exact route before a wildcard,
-//! a longer wildcard before a shorter one; a slash at the end does not count.
-//!
-//! Invariant: the manifest's routes, each there once. Left to others: their syntax (the manifest).
+//! Finds the component for a path, as Spin does: an exact route before a wildcard, a longer wildcard before
+//! a shorter one; a slash at the end is ignored.
 
 use std::collections::BTreeMap;
 
 use crate::{manifest::HttpTrigger, runtime::Handler};
 
-/// All routes.
 pub(super) struct Router<H = Handler>(Vec<Route<H>>);
 
-/// One route.
 pub(super) struct Route<H = Handler> {
-    pattern: String,
+    /// As in the manifest; static, because it is a label of metrics.
+    pattern: &'static str,
     /// Without the wildcard and without a slash at the end.
     prefix: String,
     wildcard: bool,
@@ -26,14 +23,15 @@ impl<H: Clone> Router<H> {
             .filter_map(|trigger| {
                 let wildcard = trigger.route.strip_suffix("/...");
                 Some(Route {
-                    pattern: trigger.route.clone(),
+                    // Routes exist as long as the process.
+                    pattern: trigger.route.clone().leak(),
                     prefix: trimmed(wildcard.unwrap_or(&trigger.route)).to_owned(),
                     wildcard: wildcard.is_some(),
                     handler: handlers.get(&trigger.component)?.clone(),
                 })
             })
             .collect();
-        // The first that matches is the right one.
+        // So that the first match is the right one.
         routes.sort_by_key(|route| (route.wildcard, std::cmp::Reverse(route.prefix.len())));
         Self(routes)
     }
@@ -52,9 +50,9 @@ impl<H> Route<H> {
         &self.handler
     }
 
-    /// The route as the manifest has it.
-    pub(super) fn pattern(&self) -> &str {
-        &self.pattern
+    /// The route as in the manifest.
+    pub(super) fn pattern(&self) -> &'static str {
+        self.pattern
     }
 
     /// The route without its wildcard.
@@ -62,7 +60,7 @@ impl<H> Route<H> {
         &self.prefix
     }
 
-    /// What the wildcard stands for in a path of this route.
+    /// The part of a path that the wildcard matches.
     pub(super) fn rest_of<'p>(&self, path: &'p str) -> &'p str {
         if self.wildcard { path.get(self.prefix.len()..).unwrap_or_default() } else { "" }
     }
@@ -77,7 +75,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn exact_before_wildcard_and_long_before_short() {
+    fn an_exact_route_precedes_a_wildcard_and_a_long_one_a_short_one() {
         let triggers: Vec<HttpTrigger> =
             ["/...", "/v1/...", "/v1/render", "/dashboard/...", "/dashboard/login/"]
                 .iter()

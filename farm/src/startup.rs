@@ -1,0 +1,149 @@
+//! How the programs `platen` and `platen-farm` read their arguments, log, report errors and stop.
+//!
+//! Invariant: with `--log-format json` every line that they write themselves is one JSON object with
+//! `timestamp`, `level` and `message`, also before the log is started and when a thread panics.
+
+mod json_log;
+
+use std::{
+    env,
+    io::{self, IsTerminal as _, Write as _},
+    panic,
+    process::{self, ExitCode},
+    sync::OnceLock,
+};
+
+use clap::{Args, Parser, ValueEnum};
+use nix::sys::resource::{Resource, getrlimit, setrlimit};
+use tokio::signal::unix::{SignalKind, signal};
+use tokio_util::sync::CancellationToken;
+use tracing::Level;
+use tracing_subscriber::EnvFilter;
+
+use json_log::{JsonFormat, JsonLine};
+
+/// Options of the log, which is written to standard error.
+#[derive(Debug, Args)]
+pub struct LogArgs {
+    /// Which log lines to write, such as warn or platen=debug [default: info for a server, warn for
+    /// other commands]
+    #[arg(long, env = "PLATEN_LOG", value_name = "FILTER", global = true)]
+    log: Option<EnvFilter>,
+
+    /// Format of the log: text, or json for one JSON object per line
+    #[arg(long, env = "PLATEN_LOG_FORMAT", value_name = "FORMAT", default_value = "text", global = true)]
+    log_format: LogFormat,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum LogFormat {
+    Text,
+    Json,
+}
+
+static LOG_FORMAT: OnceLock<LogFormat> = OnceLock::new();
+
+impl LogArgs {
+    /// Starts the log; `default_filter` is used if no filter was given.
+    pub fn start(self, default_filter: &str) {
+        let filter = self.log.unwrap_or_else(|| EnvFilter::new(default_filter));
+        let log = tracing_subscriber::fmt()
+            .with_env_filter(filter)
+            .with_writer(io::stderr)
+            // Otherwise a closed standard error causes a panic wherever a line is written.
+            .log_internal_errors(false)
+            .with_ansi(io::stderr().is_terminal());
+        let _ = LOG_FORMAT.set(self.log_format);
+        match self.log_format {
+            LogFormat::Text => log.init(),
+            LogFormat::Json => {
+                log.event_format(JsonFormat).init();
+                // Not through the subscriber: the panic may have happened in it.
+                panic::set_hook(Box::new(|panic| {
+                    write_error(JsonLine::new(Level::ERROR, &panic.to_string()));
+                }));
+            }
+        }
+    }
+}
+
+/// Parses the command line. Prints help, the version or what is wrong with the arguments, and exits, if
+/// there is nothing to run.
+#[must_use]
+pub fn parse<P: Parser>() -> P {
+    P::try_parse().unwrap_or_else(|error| {
+        if error.use_stderr() && is_json_requested() {
+            write_error(JsonLine::new(Level::ERROR, error.to_string().trim_end()));
+            process::exit(error.exit_code());
+        }
+        error.exit()
+    })
+}
+
+/// Prints a line to standard output, whatever the filter of the log.
+pub fn announce(message: &str) {
+    match LOG_FORMAT.get() {
+        Some(LogFormat::Json) => println!("{}", JsonLine::new(Level::INFO, message)),
+        _ => println!("{message}"),
+    }
+}
+
+/// The exit status of a program. An error is written to standard error with its causes.
+pub fn exit_code(program: &str, result: anyhow::Result<()>) -> ExitCode {
+    let Err(error) = result else { return ExitCode::SUCCESS };
+    match LOG_FORMAT.get() {
+        Some(LogFormat::Json) => write_error(JsonLine::new(Level::ERROR, &format!("{error:#}"))),
+        _ => write_error(format_args!("{program}: {error:#}")),
+    }
+    ExitCode::FAILURE
+}
+
+/// Handles SIGTERM and SIGINT: the first signal cancels the token, the second one exits the process.
+///
+/// # Errors
+/// When the handlers cannot be installed.
+pub fn stop_signal() -> io::Result<CancellationToken> {
+    let (mut terminate, mut interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
+    let stop = CancellationToken::new();
+    let stopping = stop.clone();
+    tokio::spawn(async move {
+        loop {
+            tokio::select! {
+                _ = terminate.recv() => {}
+                _ = interrupt.recv() => {}
+            }
+            if stopping.is_cancelled() {
+                // The kernel kills the browsers, and the next start removes their profiles.
+                tracing::warn!("second signal: exiting immediately");
+                process::exit(1);
+            }
+            tracing::info!("shutting down after in-flight requests");
+            stopping.cancel();
+        }
+    });
+    Ok(stop)
+}
+
+/// Raises the soft limit of open files to the hard limit. Most systems start processes with a soft limit
+/// of 1,024, because `select` handles no more, and allow far more.
+pub fn raise_file_limit() {
+    let raised = getrlimit(Resource::RLIMIT_NOFILE).and_then(|(soft, hard)| {
+        if soft < hard { setrlimit(Resource::RLIMIT_NOFILE, hard, hard) } else { Ok(()) }
+    });
+    if let Err(error) = raised {
+        tracing::warn!(error = &error as &dyn std::error::Error, "cannot raise the limit of open files");
+    }
+}
+
+/// The format that the arguments ask for, where they cannot be parsed as a whole.
+fn is_json_requested() -> bool {
+    let arguments: Vec<String> = env::args_os().filter_map(|argument| argument.into_string().ok()).collect();
+    arguments.iter().any(|argument| argument == "--log-format=json")
+        || arguments.windows(2).any(|pair| pair == ["--log-format", "json"])
+        || env::var("PLATEN_LOG_FORMAT").is_ok_and(|format| format == "json")
+}
+
+/// Unlike `eprintln!`, does not panic if standard error is closed.
+fn write_error(line: impl std::fmt::Display) {
+    let _ = writeln!(io::stderr(), "{line}");
+}

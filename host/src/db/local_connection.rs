@@ -1,0 +1,136 @@
+//! One open connection to the file: runs statements on a thread that may block.
+//!
+//! Invariant: after a statement, however it ended, it is reset, so that it holds no snapshot of the file.
+
+use std::{collections::HashMap, fmt};
+
+use tokio::runtime::Handle;
+
+use super::{
+    error::DbError,
+    result::{Effects, MAX_RESULT_BYTES, QueryResult, Row},
+    value::Value,
+};
+
+const MAX_PREPARED_STATEMENTS: usize = 32;
+
+/// A connection with its prepared statements.
+pub(super) struct LocalConnection {
+    // Before the connection, because fields are dropped in this order.
+    statements: HashMap<String, libsql::Statement>,
+    connection: libsql::Connection,
+}
+
+impl fmt::Debug for LocalConnection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("LocalConnection")
+    }
+}
+
+impl LocalConnection {
+    pub(super) fn new(connection: libsql::Connection) -> Self {
+        Self { statements: HashMap::new(), connection }
+    }
+
+    /// Whether no transaction is open.
+    pub(super) fn is_autocommit(&self) -> bool {
+        self.connection.is_autocommit()
+    }
+
+    /// Runs a statement without parameters and discards its rows.
+    pub(super) fn run(&self, sql: &str) -> Result<(), DbError> {
+        Handle::current().block_on(async {
+            let mut rows = self.connection.query(sql, ()).await.map_err(map_error)?;
+            while rows.next().await.map_err(map_error)?.is_some() {}
+            Ok(())
+        })
+    }
+
+    pub(super) fn execute(
+        &mut self,
+        sql: &str,
+        parameters: Vec<Value>,
+        effects: &Effects,
+    ) -> Result<QueryResult, DbError> {
+        Handle::current().block_on(async {
+            let (statement, connection) = self.prepare(sql).await?;
+            let before = connection.total_changes();
+            let result = query(statement, parameters).await;
+            // The effects of the last statement that wrote remain after one that wrote nothing.
+            if result.is_ok() && connection.total_changes() != before {
+                effects.store(connection.changes(), connection.last_insert_rowid());
+            }
+            // A statement that is not reset keeps its snapshot, and the write-ahead log grows.
+            statement.reset();
+            result
+        })
+    }
+
+    async fn prepare(&mut self, sql: &str) -> Result<(&libsql::Statement, &libsql::Connection), DbError> {
+        if !self.statements.contains_key(sql) {
+            if self.statements.len() >= MAX_PREPARED_STATEMENTS {
+                self.statements.clear();
+            }
+            let prepared = self.connection.prepare(sql).await.map_err(map_error)?;
+            self.statements.insert(sql.to_owned(), prepared);
+        }
+        Ok((&self.statements[sql], &self.connection))
+    }
+}
+
+async fn query(statement: &libsql::Statement, mut parameters: Vec<Value>) -> Result<QueryResult, DbError> {
+    // A prepared statement keeps its last parameters, so those that are missing are set to NULL.
+    parameters.resize(parameters.len().max(statement.parameter_count()), Value::Null);
+    let parameters: Vec<libsql::Value> = parameters.into_iter().map(into_libsql).collect();
+    let mut rows = statement.query(parameters).await.map_err(map_error)?;
+    // Read after the first step: before it, a statement that was prepared before a change of the schema has
+    // the old columns.
+    let width = rows.column_count();
+    let columns = (0..width).map(|index| rows.column_name(index).unwrap_or_default().to_owned()).collect();
+    let mut result = QueryResult { columns, rows: Vec::new() };
+    let mut bytes = 0;
+    while let Some(row) = rows.next().await.map_err(map_error)? {
+        let row = read(&row, width)?;
+        bytes += row.iter().map(Value::size).sum::<usize>();
+        if bytes > MAX_RESULT_BYTES {
+            return Err(DbError::TooLarge);
+        }
+        result.rows.push(row);
+    }
+    Ok(result)
+}
+
+fn read(row: &libsql::Row, width: i32) -> Result<Row, DbError> {
+    (0..width)
+        .map(|index| {
+            Ok(match row.get_value(index).map_err(map_error)? {
+                libsql::Value::Null => Value::Null,
+                libsql::Value::Integer(number) => Value::Integer(number),
+                libsql::Value::Real(number) => Value::Real(number),
+                libsql::Value::Text(text) => Value::Text(text),
+                libsql::Value::Blob(bytes) => Value::Blob(bytes),
+            })
+        })
+        .collect()
+}
+
+fn into_libsql(value: Value) -> libsql::Value {
+    match value {
+        Value::Null => libsql::Value::Null,
+        Value::Integer(number) => libsql::Value::Integer(number),
+        Value::Real(number) => libsql::Value::Real(number),
+        Value::Text(text) => libsql::Value::Text(text),
+        Value::Blob(bytes) => libsql::Value::Blob(bytes),
+    }
+}
+
+/// SQLite's messages about a statement name tables and columns, never the file.
+fn map_error(error: libsql::Error) -> DbError {
+    const FULL: i32 = 13;
+    match error {
+        libsql::Error::SqliteFailure(code, message) => {
+            DbError::Statement { message, full: code & 0xff == FULL }
+        }
+        other => DbError::unreachable(other),
+    }
+}

@@ -1,0 +1,40 @@
+//! What a statement returns and changes.
+
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+
+use super::value::Value;
+
+/// Limit of a result, so that one statement cannot exhaust the memory: some hundred thousand short rows.
+pub(super) const MAX_RESULT_BYTES: usize = 64 * 1024 * 1024;
+
+/// The values of one row, in the order of the columns.
+pub(crate) type Row = Vec<Value>;
+
+#[derive(Debug)]
+pub(crate) struct QueryResult {
+    /// Names of the columns.
+    pub(crate) columns: Vec<String>,
+    pub(crate) rows: Vec<Row>,
+}
+
+/// The effects of a connection's last statement that wrote, as SQLite counts them.
+#[derive(Debug, Default)]
+pub(super) struct Effects {
+    changes: AtomicU64,
+    last_insert_rowid: AtomicI64,
+}
+
+impl Effects {
+    pub(super) fn store(&self, changes: u64, last_insert_rowid: i64) {
+        self.changes.store(changes, Ordering::Relaxed);
+        self.last_insert_rowid.store(last_insert_rowid, Ordering::Relaxed);
+    }
+
+    pub(super) fn changes(&self) -> u64 {
+        self.changes.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn last_insert_rowid(&self) -> i64 {
+        self.last_insert_rowid.load(Ordering::Relaxed)
+    }
+}

@@ -1,0 +1,76 @@
+//! Checks and sends the HTTP requests of one component instance.
+//!
+//! Invariant: a request is sent only to an allowed host, and ends when the client for whom it is made
+//! disconnects; a job ends by its cancellation. An [`Error::InternalError`] of
+//! [`wire::DISCONNECTED_UNSENT`] means that no byte of the request was sent.
+
+use std::sync::Arc;
+
+use http_body_util::BodyExt as _;
+use platen_shared::wire;
+use wasmtime_wasi_http::{Error, RequestOptions, WasiBody, WasiHttpHooks};
+
+use super::{
+    cancellation::Cancellation,
+    client::{Client, DEFAULT_TIMEOUT, Exchange},
+    disconnect::{ClientDisconnect, disconnected},
+    grants::Grants,
+};
+use crate::bounded_body::BoundedBody;
+
+pub(super) struct Hooks {
+    client: Client,
+    grants: Arc<Grants>,
+    /// That of the request on whose behalf the next call is made.
+    pub(super) client_disconnect: ClientDisconnect,
+}
+
+impl Hooks {
+    pub(super) fn new(client: Client, grants: Arc<Grants>) -> Self {
+        Self { client, grants, client_disconnect: ClientDisconnect::new() }
+    }
+}
+
+impl WasiHttpHooks for Hooks {
+    fn send_request(
+        &mut self,
+        request: http::Request<WasiBody>,
+        options: Option<RequestOptions>,
+        _: Box<dyn Future<Output = Result<(), Error>> + Send>,
+    ) -> Box<dyn Future<Output = Exchange> + Send> {
+        if !self.grants.allowed_hosts.allows(request.uri()) {
+            tracing::warn!(
+                component = self.grants.id,
+                host = request.uri().authority().map(http::uri::Authority::host),
+                "a component requested a host that its allowed_outbound_hosts do not list"
+            );
+            return Box::new(async { Err(Error::HttpRequestDenied) });
+        }
+        let (client, client_disconnect) = (self.client.clone(), self.client_disconnect.clone());
+        Box::new(async move {
+            if client_disconnect.is_cancelled() {
+                return Err(disconnected(wire::DISCONNECTED_UNSENT));
+            }
+            let options = options.unwrap_or_default();
+            let idle_timeout = options.between_bytes_timeout.unwrap_or(DEFAULT_TIMEOUT);
+            let cancellation = Cancellation::of(&request);
+            let mut exchange = Box::pin(client.send(request, options));
+            match (client_disconnect.run_until_cancelled(&mut exchange).await, cancellation) {
+                (Some(exchanged), _) => {
+                    let (response, io) = exchanged?;
+                    let end = async move {
+                        client_disconnect.cancelled_owned().await;
+                        Error::ConnectionTerminated
+                    };
+                    let body = |body| BoundedBody::new(body, idle_timeout, end).boxed_unsync();
+                    Ok((response.map(body), io))
+                }
+                (None, Some(cancellation)) => {
+                    let send = |cancel| client.send(cancel, RequestOptions::default());
+                    cancellation.carry_out(exchange, send).await
+                }
+                (None, None) => Err(disconnected(wire::DISCONNECTED)),
+            }
+        })
+    }
+}
