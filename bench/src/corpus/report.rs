@@ -1,16 +1,16 @@
-//! What is printed at the end of a comparison.
+//! The report of a comparison.
 
 use std::collections::BTreeMap;
 
 use super::{
-    accepted::Accepted,
+    accepted::AcceptedDifferences,
     page::{Milestone, Mode},
     verdict::Verdict,
 };
 
-/// Prints every verdict that is not plain equality, then how many there are of each kind at each milestone,
-/// and gives the number of failures that are not accepted.
-pub(super) fn print(accepted: &Accepted, verdicts: Vec<(String, Mode, Verdict)>) -> usize {
+/// Prints every verdict except equality, then the number of verdicts of each kind at each milestone, and
+/// returns the number of failures that are not accepted.
+pub(super) fn print(accepted: &AcceptedDifferences, verdicts: Vec<(String, Mode, Verdict)>) -> usize {
     let mut kinds: BTreeMap<&str, [usize; 3]> = BTreeMap::new();
     let mut failures = 0;
     for (page, mode, verdict) in verdicts {
@@ -19,7 +19,7 @@ pub(super) fn print(accepted: &Accepted, verdicts: Vec<(String, Mode, Verdict)>)
             match accepted.reason(&page, mode) {
                 Some(reason) => {
                     println!("{page} {mode}: accepted, {reason}: {verdict}");
-                    kind = "accepted by name";
+                    kind = "accepted, with a reason in bench/corpus/accepted.json";
                 }
                 None => failures += 1,
             }
