@@ -5,13 +5,14 @@
 
 mod accepted;
 mod cpu_load;
+mod farm_instance;
 mod file_server;
 mod matrix;
 mod number_marker;
 mod page;
 mod queue;
 mod rendered;
-mod renderer;
+
 mod repeatability;
 mod report;
 mod stalls;
@@ -25,10 +26,10 @@ use platen_tests::settings;
 
 use self::{
     accepted::AcceptedDifferences,
+    farm_instance::FarmInstance,
     file_server::FileServer,
     page::{Format, Milestone, Mode, Page, Source},
     rendered::Rendered,
-    renderer::Renderer,
 };
 
 #[derive(clap::Args)]
@@ -139,13 +140,13 @@ impl Corpus {
     /// Renders a case and parses its file. The job waits for `extra_wait_ms` more than its mode says.
     async fn render(
         &self,
-        renderer: &Renderer,
+        farm: &FarmInstance,
         (page, mode): &Case,
         account: &str,
         extra_wait_ms: u32,
     ) -> Result<Rendered> {
         let job = page.job(*mode, &self.server.origin(), account, extra_wait_ms)?;
-        let (file, format) = (renderer.render(&job).await?, mode.format);
+        let (file, format) = (farm.render(&job).await?, mode.format);
         // Parsing blocks the thread.
         tokio::task::spawn_blocking(move || Rendered::parse(file, format)).await?
     }

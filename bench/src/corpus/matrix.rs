@@ -7,10 +7,10 @@ use anyhow::Result;
 
 use super::{
     Case, Corpus,
+    farm_instance::FarmInstance,
     page::Milestone,
     queue,
     rendered::{self, Difference},
-    renderer::Renderer,
     report,
     verdict::{self, Outcome, Verdict},
 };
@@ -24,11 +24,11 @@ const ACCOUNTS: usize = 3;
 pub(super) async fn run(corpus: &Corpus) -> Result<usize> {
     let cases = corpus.cases(&corpus.options.milestones);
     eprintln!("{} pages, {} jobs per round", corpus.pages.len(), cases.len());
-    let farm = Renderer::start_farm(corpus).await?;
+    let farm = FarmInstance::start_under_test(corpus).await?;
     let first = round(corpus, &farm, &cases, "first round", corpus.seed).await;
     let second = round(corpus, &farm, &cases, "second round", corpus.seed.wrapping_add(1)).await;
     let reference =
-        if corpus.options.no_reference { None } else { Some(Renderer::start_reference(corpus).await?) };
+        if corpus.options.no_reference { None } else { Some(FarmInstance::start_reference(corpus).await?) };
     let mut third = Vec::new();
     if let Some(reference) = &reference {
         third = round(corpus, reference, &cases, "reference", corpus.seed.wrapping_add(2)).await;
@@ -65,29 +65,29 @@ pub(super) async fn run(corpus: &Corpus) -> Result<usize> {
 }
 
 /// Renders all cases once in a random order.
-async fn round(corpus: &Corpus, renderer: &Renderer, cases: &[Case], title: &str, seed: u64) -> Vec<Outcome> {
+async fn round(corpus: &Corpus, farm: &FarmInstance, cases: &[Case], title: &str, seed: u64) -> Vec<Outcome> {
     eprintln!("{title}");
     let order = queue::shuffled(cases.len(), seed);
-    let work = async |number: usize| render(corpus, renderer, &cases[number], number, 0).await;
+    let work = async |number: usize| render(corpus, farm, &cases[number], number, 0).await;
     queue::run(&order, corpus.options.concurrency, work).await
 }
 
 async fn render(
     corpus: &Corpus,
-    renderer: &Renderer,
+    farm: &FarmInstance,
     case: &Case,
     number: usize,
     extra_wait_ms: u32,
 ) -> Outcome {
     let account = format!("acc_corpus{}", number % ACCOUNTS);
-    corpus.render(renderer, case, &account, extra_wait_ms).await.map_err(|error| format!("{error:#}"))
+    corpus.render(farm, case, &account, extra_wait_ms).await.map_err(|error| format!("{error:#}"))
 }
 
 /// Repeats jobs with longer waits.
 struct LongerWaits<'a> {
     corpus: &'a Corpus,
-    farm: &'a Renderer,
-    reference: &'a Renderer,
+    farm: &'a FarmInstance,
+    reference: &'a FarmInstance,
 }
 
 impl LongerWaits<'_> {

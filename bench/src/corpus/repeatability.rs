@@ -5,10 +5,10 @@ use anyhow::Result;
 use super::{
     Case, Corpus,
     cpu_load::CpuLoad,
+    farm_instance::FarmInstance,
     page::Milestone,
     queue,
     rendered::{self, Rendered},
-    renderer::Renderer,
 };
 
 /// Renders every page `times` times in both conditions and returns the number of cases whose files are not
@@ -17,7 +17,7 @@ pub(super) async fn run(corpus: &Corpus, times: usize) -> Result<usize> {
     let milestones = &corpus.options.milestones;
     let milestones = if milestones.is_empty() { &[Milestone::Second][..] } else { milestones };
     let cases = corpus.cases(milestones);
-    let farm = Renderer::start_farm(corpus).await?;
+    let farm = FarmInstance::start_under_test(corpus).await?;
     eprintln!("{} cases, {times} times each on an idle machine", cases.len());
     let idle = render_all(corpus, &farm, &cases, times).await?;
     eprintln!("the same on a machine with a busy loop per core");
@@ -32,9 +32,9 @@ pub(super) async fn run(corpus: &Corpus, times: usize) -> Result<usize> {
         let mut found = Vec::new();
         for (condition, repeated) in [("idle", idle), ("busy", busy)] {
             found.extend(repeated.differences.iter().map(|text| format!("{condition}: {text}")));
-            for (side, file) in [("first", &repeated.first), ("other", &repeated.other)] {
+            for (name, file) in [("first", &repeated.first), ("other", &repeated.other)] {
                 if let (Some(file), Some(_)) = (file, &repeated.other) {
-                    file.write(output, &format!("{}.{mode}.{condition}.{side}", page.name))?;
+                    file.write(output, &format!("{}.{mode}.{condition}.{name}", page.name))?;
                 }
             }
         }
@@ -67,7 +67,12 @@ struct Repeated {
     other: Option<Rendered>,
 }
 
-async fn render_all(corpus: &Corpus, farm: &Renderer, cases: &[Case], times: usize) -> Result<Vec<Repeated>> {
+async fn render_all(
+    corpus: &Corpus,
+    farm: &FarmInstance,
+    cases: &[Case],
+    times: usize,
+) -> Result<Vec<Repeated>> {
     let order = queue::shuffled(cases.len() * times, corpus.seed);
     let work = async |number: usize| corpus.render(farm, &cases[number / times], "acc_corpus", 0).await;
     let outcomes = queue::run(&order, corpus.options.concurrency, work).await;

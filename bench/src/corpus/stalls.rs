@@ -6,7 +6,7 @@ use std::{
     fs,
     sync::{
         Arc,
-        atomic::{AtomicBool, AtomicUsize, Ordering},
+        atomic::{AtomicBool, Ordering},
     },
     thread::{self, JoinHandle},
     time::Duration,
@@ -23,30 +23,31 @@ use platen_tests::procfs::{self, ProcessId};
 use rand::{Rng as _, SeedableRng as _, rngs::StdRng};
 
 use super::{
-    Corpus, number_marker,
+    Corpus,
+    farm_instance::FarmInstance,
+    number_marker,
     page::Format,
     queue,
     rendered::{self, Rendered},
-    renderer::Renderer,
     timer_page,
 };
 use crate::farm;
 
-/// How long a renderer is stopped, in milliseconds.
+/// How long a process is stopped, in milliseconds.
 const STALL_MS: std::ops::RangeInclusive<u64> = 30..=500;
 /// Time between two stalls of a thread, in milliseconds.
 const INTERVAL_MS: std::ops::RangeInclusive<u64> = 5..=60;
 const WAIT_MS: u32 = 1_000;
-/// Number of threads, and so of renderers that can be stopped at the same time.
+/// Number of threads, and so of processes that can be stopped at the same time.
 const THREADS: u64 = 3;
 
 /// Runs the jobs and returns the number of wrong files.
 pub(super) async fn run(corpus: &Corpus, jobs: usize) -> Result<usize> {
     ensure!(jobs < usize::from(u16::MAX), "at most {} jobs", u16::MAX);
     rendered::create_empty_directory(&corpus.options.output)?;
-    let farm = Renderer::start_farm(corpus).await?;
+    let farm = FarmInstance::start_under_test(corpus).await?;
     eprintln!("{jobs} jobs with stalls");
-    let stalls = Stalls::start(farm.pid(), corpus.seed);
+    let mut stalls = Stalls::start(farm.pid(), corpus.seed);
     let order = queue::shuffled(jobs, corpus.seed);
     let work = async |number| render(corpus, &farm, u16::try_from(number)?).await;
     let outcomes = queue::run(&order, corpus.options.concurrency, work).await;
@@ -58,12 +59,12 @@ pub(super) async fn run(corpus: &Corpus, jobs: usize) -> Result<usize> {
             println!("job {number} (script {}): {error:#}", timer_page::script(number));
         }
     }
-    println!("{wrong} of {jobs} files are wrong; renderers were stopped {stops} times");
-    ensure!(stops > 0, "no renderer was stopped");
+    println!("{wrong} of {jobs} files are wrong; renderer processes were stopped {stops} times");
+    ensure!(stops > 0, "no renderer process was stopped");
     Ok(wrong)
 }
 
-async fn render(corpus: &Corpus, farm: &Renderer, number: u16) -> Result<()> {
+async fn render(corpus: &Corpus, farm: &FarmInstance, number: u16) -> Result<()> {
     let ms = StdRng::seed_from_u64(corpus.seed ^ u64::from(number)).random_range(100..=900);
     let format = if number.is_multiple_of(4) { Format::Pdf } else { Format::Png };
     let source = Source::Html(timer_page::markup(number, ms).try_into()?);
@@ -94,55 +95,48 @@ fn check(file: &Bytes, format: Format, number: u16) -> Result<()> {
     Ok(())
 }
 
-/// Threads that stop and continue renderers.
+/// Threads that stop and continue renderer processes.
 struct Stalls {
     ended: Arc<AtomicBool>,
-    stops: Arc<AtomicUsize>,
-    threads: Vec<JoinHandle<()>>,
+    threads: Vec<JoinHandle<usize>>,
 }
 
 impl Stalls {
     fn start(farm: u32, seed: u64) -> Self {
-        let (ended, stops) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
+        let ended = Arc::new(AtomicBool::new(false));
         let threads = (0..THREADS).map(|number| {
-            let (ended, stops) = (Arc::clone(&ended), Arc::clone(&stops));
+            let ended = Arc::clone(&ended);
             let random = StdRng::seed_from_u64(seed ^ number);
-            thread::spawn(move || stall(farm, random, &ended, &stops))
+            thread::spawn(move || stall(farm, random, &ended))
         });
-        let threads = threads.collect();
-        Self { ended, stops, threads }
+        Self { threads: threads.collect(), ended }
     }
 
-    /// Ends the threads and returns how often a renderer was stopped.
-    fn end(mut self) -> usize {
-        self.join();
-        self.stops.load(Ordering::Relaxed)
-    }
-
-    fn join(&mut self) {
+    /// Ends the threads and returns how often a process was stopped.
+    fn end(&mut self) -> usize {
         self.ended.store(true, Ordering::Relaxed);
-        for thread in self.threads.drain(..) {
-            let _ = thread.join();
-        }
+        self.threads.drain(..).filter_map(|thread| thread.join().ok()).sum()
     }
 }
 
 impl Drop for Stalls {
     fn drop(&mut self) {
-        self.join();
+        self.end();
     }
 }
 
-fn stall(farm: u32, mut random: StdRng, ended: &AtomicBool, stops: &AtomicUsize) {
+fn stall(farm: u32, mut random: StdRng, ended: &AtomicBool) -> usize {
+    let mut stops = 0;
     while !ended.load(Ordering::Relaxed) {
         let renderers = renderers(farm);
         if !renderers.is_empty() {
             let stopped = Stopped::stop(&renderers[random.random_range(0..renderers.len())]);
             thread::sleep(Duration::from_millis(random.random_range(STALL_MS)));
-            stops.fetch_add(usize::from(stopped.is_some()), Ordering::Relaxed);
+            stops += usize::from(stopped.is_some());
         }
         thread::sleep(Duration::from_millis(random.random_range(INTERVAL_MS)));
     }
+    stops
 }
 
 fn renderers(farm: u32) -> Vec<ProcessId> {

@@ -16,14 +16,14 @@ use super::{Corpus, file_server};
 use crate::{compare::traversable_directory, farm::Farm, http_client};
 
 /// A running farm.
-pub(super) struct Renderer {
+pub(super) struct FarmInstance {
     farm: Farm,
     _directory: TempDir,
 }
 
-impl Renderer {
+impl FarmInstance {
     /// Starts the farm under test.
-    pub(super) async fn start_farm(corpus: &Corpus) -> Result<Self> {
+    pub(super) async fn start_under_test(corpus: &Corpus) -> Result<Self> {
         Self::start("farm", corpus, traversable_directory()?, &corpus.options.chromium).await
     }
 
