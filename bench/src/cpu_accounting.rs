@@ -1,6 +1,6 @@
 //! CPU time and memory of a process or of a whole process tree.
 //!
-//! Invariant: the CPU time of a tree includes that of exited processes and of nothing outside the tree.
+//! Invariant: the CPU time of a tree includes exited processes and excludes processes outside the tree.
 //! With a writable cgroup v2 the kernel keeps the sum. Without one it is the sum over `/proc`, which adds
 //! the time of an exited process to the parent that reaped it.
 
@@ -159,9 +159,14 @@ pub(crate) fn process_cpu_time(pid: u32) -> Result<Duration> {
 fn cpu_time(pid: u32, indices: &[usize]) -> Result<Duration> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat"))?;
     // The name in parentheses may contain any character, so fields are counted after it.
-    let fields: Vec<&str> = stat.rsplit_once(')').context("no name")?.1.split_whitespace().collect();
-    let field =
-        |index: &usize| fields.get(*index).and_then(|text| text.parse::<u32>().ok()).context("no number");
+    let fields: Vec<&str> =
+        stat.rsplit_once(')').context("no process name in /proc/PID/stat")?.1.split_whitespace().collect();
+    let field = |index: &usize| {
+        fields
+            .get(*index)
+            .and_then(|text| text.parse::<u32>().ok())
+            .context("a field of /proc/PID/stat is not a number")
+    };
     let ticks = indices.iter().map(field).sum::<Result<u32>>()?;
     Ok(Duration::from_secs(1) / TICKS_PER_SECOND * ticks)
 }

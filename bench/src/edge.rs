@@ -46,7 +46,7 @@ pub(crate) async fn run(options: Options) -> Result<()> {
     let account = app.operator.account(Quota::Unlimited).await?;
     farm.behave(&account.id, Behaviour::LongFile(FILE_BYTES as u64));
 
-    let server = app.base_url.strip_prefix("http://").context("an http URL")?.parse()?;
+    let server = app.base_url.strip_prefix("http://").context("the base URL is not an http URL")?.parse()?;
     let key = format!("Bearer {}", account.key);
     let html = br#"{"html":"<h1>Hello</h1>","format":"pdf"}"#.as_slice();
     let case = |name, authorization: &str, body, status, length| Case {

@@ -1,6 +1,6 @@
 //! A `platen-farm` process and the jobs that are sent to it.
 //!
-//! Invariant: a dropped [`Farm`] has stopped, together with its browsers.
+//! Invariant: dropping a [`Farm`] stops its process and its browsers.
 
 use std::{net::SocketAddr, path::Path, process::Command};
 

@@ -25,7 +25,7 @@ pub(crate) struct Measurement {
     pub(crate) peak_memory_bytes: u64,
     /// Why the file that was decoded is wrong.
     pub(crate) file_error: Option<String>,
-    /// Images and fonts fetched per job, for pages with such.
+    /// Images and fonts fetched per job, on the page that has them.
     pub(crate) fetches_per_job: Option<f64>,
 }
 

@@ -1,7 +1,7 @@
 //! The renderers under comparison: how each is started and which pages it supports.
 //!
 //! Invariant: all run the same Chromium (or the full one beside it, where the name says so) as an
-//! unprivileged user with the sandbox enabled. A dropped [`Target`] has stopped with all its child processes.
+//! unprivileged user with the sandbox enabled. Dropping a [`Target`] stops all of its processes.
 
 use std::{
     fs,
@@ -125,7 +125,7 @@ pub(crate) struct Target {
     pub(crate) kind: Kind,
     pub(crate) api: Api,
     pub(crate) address: SocketAddr,
-    // Fields are dropped in this order: the server stops before the rest of its processes is killed.
+    // Fields are dropped in this order: the server stops first, then remaining processes are killed.
     _server: Server,
     pub(crate) processes: ProcessTree,
 }
@@ -227,7 +227,8 @@ impl Target {
         let directory = environment.directory.path();
         let app = TestApp::start(&options, &environment.settings, &http, directory).await?;
         let account = app.operator.account(Quota::Unlimited).await?;
-        let address = app.base_url.strip_prefix("http://").context("no http URL")?.parse()?;
+        let address =
+            app.base_url.strip_prefix("http://").context("the base URL is not an http URL")?.parse()?;
         let processes = environment.cgroups.adopt("chain", app.process.pid())?;
         let api = Api::Public { key: account.key };
         Ok(Self { kind: Kind::Chain, api, address, _server: Server::App { _app: Box::new(app) }, processes })

@@ -12,7 +12,7 @@ use anyhow::Result;
 use http::{Response, StatusCode};
 use platen_tests::loopback::{Body, BreakOff, Loopback, full};
 
-/// The host name that farms resolve to it.
+/// Host name of the site, which farms resolve to 127.0.0.1.
 pub(super) const HOST: &str = "corpus.test";
 const MAX_DELAY_MS: u64 = 5_000;
 

@@ -43,7 +43,7 @@ const THREADS: u64 = 3;
 
 /// Runs the jobs and returns the number of wrong files.
 pub(super) async fn run(corpus: &Corpus, jobs: usize) -> Result<usize> {
-    ensure!(jobs < usize::from(u16::MAX), "at most {} jobs", u16::MAX);
+    ensure!(jobs < usize::from(u16::MAX), "--stalls accepts fewer than {} jobs", u16::MAX);
     rendered::create_empty_directory(&corpus.options.output)?;
     let farm = FarmInstance::start_under_test(corpus).await?;
     eprintln!("{jobs} jobs with stalls");
@@ -86,7 +86,7 @@ fn check(file: &Bytes, format: Format, number: u16) -> Result<()> {
     match Rendered::parse(file.clone(), format)? {
         Rendered::Image { png } => {
             let found = number_marker::decode(&rendered::decode(&png)?).context("the page had not ended")?;
-            ensure!(found == number, "the file of job {found}");
+            ensure!(found == number, "the file is that of job {found}");
         }
         Rendered::Document { text, .. } => {
             ensure!(text.contains(&timer_page::text(number)), "the text is {:?}", text.trim());

@@ -1,4 +1,4 @@
-//! Pages that run timers for some hundred milliseconds and draw their number at the end.
+//! Pages that run timers for several hundred milliseconds and draw their number at the end.
 //!
 //! Invariant: every page has drawn its number at most 950 ms after `load`.
 

@@ -1,6 +1,6 @@
 //! The verdict on a page in one mode.
 //!
-//! Invariant: everything is a failure except equality and differences that the page's own changes explain.
+//! Invariant: only equality, and a difference that the page's own changes explain, is not a failure.
 
 use std::fmt;
 
@@ -25,7 +25,7 @@ pub(super) enum Verdict {
     Failed(String),
     /// The two rounds of the farm differ.
     Unstable(Difference),
-    /// The reference differs at any time.
+    /// The reference differs, also after longer waits.
     Different(Difference),
 }
 
