@@ -33,35 +33,24 @@ pub(super) async fn run(corpus: &Corpus) -> Result<usize> {
     if let Some(reference) = &reference {
         third = round(corpus, reference, &cases, "reference", corpus.seed.wrapping_add(2)).await;
     }
-    let mut verdicts = Vec::new();
-    let mut open = Vec::new();
-    for (number, (_, mode)) in cases.iter().enumerate() {
-        match verdict::compare_rounds([&first[number], &second[number]], third.get(number), mode.wait)? {
-            Ok(verdict) => verdicts.push((number, verdict)),
-            Err(difference) => open.push((number, difference)),
+    eprintln!("comparing; where the reference differs, with longer waits");
+    let order: Vec<usize> = (0..cases.len()).collect();
+    let work = async |number: usize| {
+        let case = &cases[number];
+        let rounds = [&first[number], &second[number]];
+        match (verdict::compare_rounds(rounds, third.get(number), case.1.wait)?, &reference) {
+            (Ok(verdict), _) => Ok(verdict),
+            (Err(difference), None) => Ok(Verdict::Different(difference)),
+            (Err(difference), Some(reference)) => {
+                let longer = LongerWaits { corpus, farm: &farm, reference };
+                longer.verdict(case, &first[number], &third[number], difference).await
+            }
         }
-    }
-    if let Some(reference) = &reference {
-        eprintln!("repeating {} jobs with longer waits", open.len());
-        let order: Vec<usize> = (0..open.len()).collect();
-        let work = async |index: usize| {
-            let (number, difference) = &open[index];
-            let longer = LongerWaits { corpus, farm: &farm, reference };
-            let case = &cases[*number];
-            longer.verdict(case, &first[*number], &third[*number], difference.clone()).await
-        };
-        let later = queue::run(&order, corpus.options.concurrency, work).await;
-        for ((number, _), verdict) in open.iter().zip(later) {
-            verdicts.push((*number, verdict?));
-        }
-    }
-    verdicts.sort_by_key(|(number, _)| *number);
+    };
+    let verdicts = queue::run(&order, corpus.options.concurrency, work).await;
+    let verdicts: Vec<Verdict> = verdicts.into_iter().collect::<Result<_>>()?;
     write_differences(corpus, &cases, &verdicts, [&first, &second, &third])?;
-    let lines = verdicts.into_iter().map(|(number, verdict)| {
-        let (page, mode) = &cases[number];
-        (page.name.clone(), *mode, verdict)
-    });
-    Ok(report::print(&corpus.accepted, lines.collect()))
+    Ok(report::print(&corpus.accepted, &cases, &verdicts))
 }
 
 /// Renders all cases once in a random order.
@@ -128,19 +117,18 @@ impl LongerWaits<'_> {
 fn write_differences(
     corpus: &Corpus,
     cases: &[Case],
-    verdicts: &[(usize, Verdict)],
+    verdicts: &[Verdict],
     rounds: [&Vec<Outcome>; 3],
 ) -> Result<()> {
     let output = &corpus.options.output;
     rendered::create_empty_directory(output)?;
-    for (number, verdict) in verdicts {
+    for (number, ((page, mode), verdict)) in cases.iter().zip(verdicts).enumerate() {
         let equal = matches!(verdict, Verdict::Repeated | Verdict::Equal | Verdict::EqualLater(_));
         if equal && !corpus.options.keep {
             continue;
         }
-        let (page, mode) = &cases[*number];
         for (outcomes, round) in rounds.iter().zip(["first", "second", "reference"]) {
-            if let Some(Ok(file)) = outcomes.get(*number) {
+            if let Some(Ok(file)) = outcomes.get(number) {
                 file.write(output, &format!("{}.{mode}.{round}", page.name))?;
             }
         }
