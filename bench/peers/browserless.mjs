@@ -1,5 +1,5 @@
-// browserless as its own image runs it, on a Chromium that is installed already: it looks for the
-// one that Playwright would download, so a link to BENCH_CHROMIUM is put there.
+// browserless, started as in its own image, on an installed Chromium. browserless looks for the Chromium that
+// Playwright downloads, so this script creates a symbolic link to BENCH_CHROMIUM at that path.
 import { mkdir, symlink } from "node:fs/promises";
 import { createRequire } from "node:module";
 import { dirname } from "node:path";
@@ -8,7 +8,7 @@ const { chromium } = createRequire(import.meta.resolve("@browserless.io/browserl
 await mkdir(dirname(chromium.executablePath()), { recursive: true });
 await symlink(process.env.BENCH_CHROMIUM, chromium.executablePath());
 
-// It looks for browsers while it is loaded.
+// browserless looks for browsers while its module is loaded, so it is imported after the link exists.
 const { Browserless } = await import("@browserless.io/browserless");
 const server = new Browserless();
 await server.start();

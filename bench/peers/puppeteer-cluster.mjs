@@ -1,7 +1,7 @@
-// puppeteer-cluster with a browser context a job, as its documentation recommends it: one browser,
-// kept; for each job a context and a page, closed afterwards.
+// puppeteer-cluster with one browser context per job, as its documentation recommends: one browser process,
+// and for each job a new context and page, which are closed afterwards.
 //
-// BENCH_CHROMIUM, BENCH_CONCURRENCY and BENCH_RESOLVE (Chromium's host resolver rules) steer it.
+// Settings: BENCH_CHROMIUM, BENCH_CONCURRENCY and BENCH_RESOLVE (Chromium's host resolver rules).
 import { Cluster } from "puppeteer-cluster";
 import puppeteer from "puppeteer-core";
 
@@ -14,7 +14,7 @@ const cluster = await Cluster.launch({
   timeout: 120_000,
   puppeteerOptions: {
     executablePath: process.env.BENCH_CHROMIUM,
-    // A pipe costs less than the WebSocket that is the default.
+    // A pipe uses less CPU time than the default WebSocket.
     pipe: true,
     args: [`--host-resolver-rules=${process.env.BENCH_RESOLVE}`],
   },
@@ -27,7 +27,7 @@ async function render({ page, data: job }) {
   if (job.html) await page.setContent(job.html, { waitUntil });
   else await page.goto(job.url, { waitUntil });
   if (job.waitUntil === "networkidle") await page.waitForNetworkIdle({ idleTime: 500 });
-  if (job.waitForTimeout) await new Promise((wake) => setTimeout(wake, job.waitForTimeout));
+  if (job.waitForTimeout) await new Promise((resolve) => setTimeout(resolve, job.waitForTimeout));
   if (job.format === "pdf") {
     const { pdfFormat: format, printBackground, scale } = job;
     return page.pdf({ format, printBackground, scale, tagged: false, outline: false });

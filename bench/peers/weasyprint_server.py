@@ -1,7 +1,7 @@
-"""WeasyPrint behind HTTP: POST a job with the fields of Platen's own API, get a PDF.
+"""An HTTP server for WeasyPrint: it accepts a job with the fields of Platen's public API and responds with a PDF.
 
-BENCH_CONCURRENCY processes share one socket, because one Python process computes on one core.
-It runs no scripts and draws no pictures: only the plain PDF pages are asked of it.
+BENCH_CONCURRENCY processes share one socket, because one Python process uses one core.
+WeasyPrint runs no scripts and writes no images, so it only gets the jobs for PDFs of static pages.
 """
 
 import json
@@ -19,7 +19,7 @@ class Handler(BaseHTTPRequestHandler):
         job = json.loads(self.rfile.read(int(self.headers["content-length"])))
         try:
             status, body = 200, render(job)
-        except Exception as error:  # whatever it is, it is counted as a failed job
+        except Exception as error:  # any error counts as a failed job
             status, body = 500, str(error).encode()
         self.send_response(status)
         self.send_header("content-length", str(len(body)))
@@ -32,8 +32,8 @@ class Handler(BaseHTTPRequestHandler):
 
 def render(job):
     if job["format"] != "pdf" or not job.get("html"):
-        raise ValueError("only PDF of given HTML")
-    # The paper comes first, so that the page's own @page rules win, as they do in a browser.
+        raise ValueError("only PDF of HTML is supported")
+    # The page's own @page rules take precedence over this style sheet, as in a browser.
     paper = CSS(string=f"@page {{ size: {job['pdfFormat']} }}")
     return HTML(string=job["html"], base_url="about:blank").write_pdf(stylesheets=[paper])
 

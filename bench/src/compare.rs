@@ -1,88 +1,88 @@
-//! Platen beside its peers: the same pages, the same options, the same concurrency, one round of
-//! each side after the other.
+//! Platen compared with other renderers: the same pages, options and concurrency, and in each round one
+//! turn per renderer.
 //!
-//! Invariant: within one run every side renders on the same machine in the same minutes, after the
-//! same warm-up, and a file that is not what was asked for is counted as an error. Left to others:
-//! installing the peers and building in release (`bench/run`).
+//! Invariant: within one run all renderers work on the same machine in the same minutes, after the same
+//! warm-up. A file that is not the requested one counts as an error.
 
 mod aims;
-mod call;
 mod chart;
-mod check;
-mod drive;
-pub(crate) mod figures;
-mod guard;
+mod egress_guard;
+mod file_check;
+mod load;
+mod markdown;
 mod measure;
-mod meter;
+mod measurement;
 mod page;
-mod photo;
-mod repeat;
+mod page_template;
+mod prepared_request;
 mod report;
 mod soak;
-pub(crate) mod target;
+mod target;
+mod test_image;
 
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
-use anyhow::{Context as _, Result, bail, ensure};
+use anyhow::{Context as _, Result, ensure};
 use platen_tests::{
     settings::{self, Settings},
     site::Site,
 };
-use tokio::signal::unix::{SignalKind, signal};
 
 use self::{
-    call::Call,
-    drive::Seen,
-    figures::{Figures, count},
-    meter::Cgroups,
+    measurement::Measurement,
     page::Page,
-    target::{Kind, Surroundings, Target},
+    prepared_request::PreparedRequest,
+    target::{Environment, Kind, Target},
+};
+use crate::{
+    cpu_accounting::Cgroups,
+    http_client,
+    statistics::{LoadResult, milliseconds},
 };
 
-/// Platen beside its peers.
 #[derive(clap::Args)]
 pub(crate) struct Options {
-    /// Sides, separated by commas [default: all that are installed]
+    /// Renderers, separated by commas [default: all that are installed]
     #[arg(long, value_delimiter = ',')]
     targets: Vec<Kind>,
     /// Pages, separated by commas [default: all]
     #[arg(long, value_delimiter = ',')]
     pages: Vec<String>,
-    /// Rounds on the invoice, one less on other pages; every side has one turn in each.
+    /// Rounds on the invoice pages; other pages get one fewer
     #[arg(long, default_value_t = 3)]
     rounds: usize,
-    /// Jobs of a turn.
+    /// Maximum number of jobs per turn
     #[arg(long, default_value_t = 60)]
     jobs: usize,
-    /// Seconds after which a turn begins no more jobs.
+    /// Seconds after which a turn starts no further jobs
     #[arg(long, default_value_t = 1.5)]
     seconds: f64,
-    /// Jobs under way at once.
+    /// Concurrent jobs
     #[arg(long, default_value_t = 2)]
     concurrency: usize,
-    /// Instead of comparing: memory of the farm over many jobs.
+    /// Measure the farm's memory over many jobs instead of comparing
     #[arg(long)]
     soak: bool,
-    /// Jobs of --soak; with fewer than by default the outcome is printed and not written.
+    /// Jobs of --soak; with fewer than the default the result is printed instead of written
     #[arg(long, default_value_t = SOAK_JOBS)]
     soak_jobs: usize,
-    /// Instead of comparing: what the egress guard costs.
+    /// Measure the CPU time of the egress guard instead of comparing
     #[arg(long, conflicts_with = "soak")]
     guard: bool,
-    /// The Chromium of all sides.
+    /// Chromium for all renderers
     #[arg(long, env = "PLATEN_CHROMIUM", default_value = "/usr/lib/chromium/chromium-headless-shell")]
     chromium: PathBuf,
-    /// Full Chromium, for the sides that say so.
+    /// Full Chromium, for the targets whose name ends in "-chromium"
     #[arg(long, default_value = "/usr/lib/chromium/chromium")]
     full_chromium: PathBuf,
-    /// Where bench/run installed the peers.
+    /// Directory in which bench/run installed the other renderers
     #[arg(long, default_value = "target/bench")]
     tools: PathBuf,
 }
 
-/// Everything a run found out.
+/// The results of a run.
 #[derive(Debug)]
-struct Outcome {
+struct Comparison {
     concurrency: usize,
     rounds: usize,
     fast_png: bool,
@@ -90,193 +90,182 @@ struct Outcome {
     versions: Vec<String>,
     pages: Vec<Page>,
     kinds: Vec<Kind>,
-    /// Sides that could not be had, and why.
-    missing: Vec<(Kind, String)>,
-    /// By page, then by side, in the order of `pages` and `kinds`; nothing where a side cannot.
-    figures: Vec<Vec<Option<Figures>>>,
+    /// Renderers that could not be started, with the reason.
+    unavailable: Vec<(Kind, String)>,
+    /// Indexed by page, then by renderer, like `pages` and `kinds`; `None` where a renderer does not
+    /// support a page.
+    measurements: Vec<Vec<Option<Measurement>>>,
     half_load: Vec<HalfLoad>,
-    /// CPU time a second of a warm side that has nothing to do, in milliseconds.
+    /// CPU milliseconds per second of a warm renderer without jobs.
     idle: Vec<(Kind, f64)>,
 }
 
-impl Outcome {
-    fn of(&self, page: &str, kind: Kind) -> Option<&Figures> {
+impl Comparison {
+    fn measurement(&self, page: &str, kind: Kind) -> Option<&Measurement> {
         let row = self.pages.iter().position(|known| known.name == page)?;
         let column = self.kinds.iter().position(|known| *known == kind)?;
-        self.figures[row][column].as_ref()
+        self.measurements[row][column].as_ref()
     }
 }
 
-/// One side at half the rate it can do.
+/// A renderer at half of its maximum rate.
 #[derive(Debug)]
 struct HalfLoad {
     kind: Kind,
     page: &'static str,
     rate: f64,
-    seen: Seen,
+    result: LoadResult,
 }
 
-/// Enough to tell memory that grows from memory that settles.
+/// Enough to distinguish memory that grows from memory that reaches a steady state.
 const SOAK_JOBS: usize = 2_000;
 const HALF_LOAD_SECONDS: f64 = 10.0;
-const IDLE_WATCH: Duration = Duration::from_secs(10);
+const IDLE_DURATION: Duration = Duration::from_secs(10);
 
-/// Compares, or what the options say instead, and writes what was found.
+/// Runs the selected benchmark and writes its section of `RESULTS.md`.
 pub(crate) async fn run(options: Options) -> Result<()> {
-    let mut terminate = signal(SignalKind::terminate())?;
-    tokio::select! {
-        done = run_to_end(options) => done,
-        // Dropping the run stops and reaps all it started.
-        _ = tokio::signal::ctrl_c() => bail!("interrupted"),
-        _ = terminate.recv() => bail!("told to end"),
-    }
-}
-
-async fn run_to_end(options: Options) -> Result<()> {
-    let around = Surroundings {
+    let environment = Environment {
         chromium: options.chromium.clone(),
         full_chromium: options.full_chromium.clone(),
-        tools: options.tools.canonicalize().context("the peers are not installed: run bench/run")?,
+        tools: options
+            .tools
+            .canonicalize()
+            .context("the other renderers are not installed: run bench/run")?,
         concurrency: options.concurrency,
         settings: Settings::from_env()?,
         cgroups: Cgroups::find(),
-        directory: open_directory()?,
+        directory: traversable_directory()?,
     };
     let site = Site::start().await?;
     let results = settings::crate_dir().join("../bench");
-    if options.soak {
-        let section = soak::run(&around, &site, options.soak_jobs).await?;
-        if options.soak_jobs < SOAK_JOBS {
-            println!("{section}");
-            return Ok(());
-        }
-        return report::put(&results.join("RESULTS.md"), "soak", &section);
-    }
-    if options.guard {
-        let section = guard::run(&around, &site).await?;
-        return report::put(&results.join("RESULTS.md"), "guard", &section);
-    }
-    let outcome = compare(&options, &around, &site).await?;
-    let section = report::section(&outcome);
-    if options.targets.is_empty() && options.pages.is_empty() {
-        std::fs::write(results.join("results.svg"), chart::svg(&outcome))?;
-        report::put(&results.join("RESULTS.md"), "peers", &section)
+    // Only complete runs replace results.
+    let (name, section, is_complete) = if options.soak {
+        let section = soak::run(&environment, &site, options.soak_jobs).await?;
+        ("soak", section, options.soak_jobs >= SOAK_JOBS)
+    } else if options.guard {
+        ("guard", egress_guard::run(&environment, &site).await?, true)
     } else {
-        // Part of a comparison does not replace a whole one.
-        println!("{section}");
-        Ok(())
+        let comparison = compare(&options, &environment, &site).await?;
+        let is_complete = options.targets.is_empty() && options.pages.is_empty();
+        if is_complete {
+            std::fs::write(results.join("results.svg"), chart::svg(&comparison))?;
+        }
+        ("peers", report::section(&comparison), is_complete)
+    };
+    if is_complete {
+        return markdown::replace_section(&results.join("RESULTS.md"), name, &section);
     }
+    println!("{section}");
+    Ok(())
 }
 
-/// Homes of unprivileged users are below it, so they must be able to pass.
-pub(crate) fn open_directory() -> Result<tempfile::TempDir> {
+/// A temporary directory that unprivileged users can traverse, for their home directories.
+pub(crate) fn traversable_directory() -> Result<tempfile::TempDir> {
     use std::os::unix::fs::PermissionsExt as _;
     let directory = tempfile::Builder::new().prefix("platen-bench-").tempdir()?;
     std::fs::set_permissions(directory.path(), std::fs::Permissions::from_mode(0o711))?;
     Ok(directory)
 }
 
-async fn compare(options: &Options, around: &Surroundings, site: &Site) -> Result<Outcome> {
+async fn compare(options: &Options, environment: &Environment, site: &Site) -> Result<Comparison> {
     use clap::ValueEnum as _;
     let mut pages = page::all(site)?;
     for name in &options.pages {
         let names: Vec<&str> = pages.iter().map(|page| page.name).collect();
-        ensure!(names.contains(&name.as_str()), "there is no page {name}; there are {}", names.join(", "));
+        ensure!(names.contains(&name.as_str()), "unknown page {name}; the pages are {}", names.join(", "));
     }
     pages.retain(|page| options.pages.is_empty() || options.pages.iter().any(|name| name == page.name));
-    let wanted = if options.targets.is_empty() { Kind::value_variants() } else { &options.targets };
+    let kinds = if options.targets.is_empty() { Kind::value_variants() } else { &options.targets };
 
     let mut targets = Vec::new();
-    let mut missing = Vec::new();
-    for kind in wanted {
-        say(&format!("starting {}", kind.name()));
-        match Target::start(*kind, around).await {
+    let mut unavailable = Vec::new();
+    for kind in kinds {
+        eprintln!("starting {}", kind.name());
+        match Target::start(*kind, environment).await {
             Ok(target) => targets.push(target),
             Err(error) => {
-                say(&format!("  not there: {error:#}"));
+                eprintln!("  unavailable: {error:#}");
                 let reason = error.to_string();
-                missing.push((*kind, reason.lines().next().unwrap_or_default().to_owned()));
+                unavailable.push((*kind, reason.lines().next().unwrap_or_default().to_owned()));
             }
         }
     }
 
-    let http = reqwest::Client::builder().no_proxy().build()?;
+    let http = http_client::client()?;
     let fast_png = farm_writes_fast_png(&http, &targets, site).await?;
-    let mut figures = Vec::new();
+    let mut measurements = Vec::new();
     for page in &mut pages {
-        say(page.name);
+        eprintln!("{}", page.name);
         page.fast_png = fast_png;
-        figures.push(measure::all(options, &http, site, &targets, page).await?);
+        measurements.push(measure::all(options, &http, site, &targets, page).await?);
     }
-    let mut outcome = Outcome {
+    let mut comparison = Comparison {
         concurrency: options.concurrency,
         rounds: options.rounds,
         fast_png,
-        accounting: around.cgroups.to_string(),
-        versions: report::versions(around),
+        accounting: environment.cgroups.to_string(),
+        versions: report::versions(environment),
         kinds: targets.iter().map(|target| target.kind).collect(),
         pages,
-        missing,
-        figures,
+        unavailable,
+        measurements,
         half_load: Vec::new(),
         idle: Vec::new(),
     };
-    outcome.half_load = half_load(&http, &targets, &outcome).await?;
-    outcome.idle = idle(&targets).await?;
-    Ok(outcome)
+    comparison.half_load = half_load(&http, &targets, &comparison).await?;
+    comparison.idle = idle(&targets).await?;
+    Ok(comparison)
 }
 
-/// Whether the farm's PNG are those that Chromium writes when asked for speed. The others are asked
-/// for the same, so that they are compared at the same size of file.
+/// Whether the farm's PNG files are those of Chromium's `optimizeForSpeed`. The other renderers get the
+/// same option, so that all are compared at the same file size.
 async fn farm_writes_fast_png(http: &reqwest::Client, targets: &[Target], site: &Site) -> Result<bool> {
     let running = |kind: Kind| targets.iter().find(|target| target.kind == kind);
     let (Some(farm), Some(raw)) = (running(Kind::Farm), running(Kind::Raw)) else { return Ok(false) };
-    let pages = page::all(site)?;
-    let small = pages.into_iter().find(|page| page.name == "invoice-png").context("an invoice")?;
+    let small = page::named(site, "invoice-png")?;
     let fast = Page { fast_png: true, ..small.clone() };
-    let bytes_of = async |target: &Target, page: &Page| {
-        let call = Call::new(&target.speech, target.address, page)?;
-        anyhow::Ok(drive::once(http, &call).await?.len())
+    let file_bytes = async |target: &Target, page: &Page| {
+        let request = PreparedRequest::new(target, page)?;
+        anyhow::Ok(request.send(http).await?.len())
     };
-    let of_farm = bytes_of(farm, &small).await?;
-    Ok(bytes_of(raw, &fast).await?.abs_diff(of_farm) < bytes_of(raw, &small).await?.abs_diff(of_farm))
+    let of_farm = file_bytes(farm, &small).await?;
+    Ok(file_bytes(raw, &fast).await?.abs_diff(of_farm) < file_bytes(raw, &small).await?.abs_diff(of_farm))
 }
 
-/// The invoice at half the rate each of these sides showed, in random arrivals.
-async fn half_load(http: &reqwest::Client, targets: &[Target], outcome: &Outcome) -> Result<Vec<HalfLoad>> {
+/// The invoice pages at half of a renderer's measured rate, with random arrivals.
+async fn half_load(
+    http: &reqwest::Client,
+    targets: &[Target],
+    comparison: &Comparison,
+) -> Result<Vec<HalfLoad>> {
     let mut all = Vec::new();
-    for page in outcome.pages.iter().filter(|page| page.name.starts_with("invoice-")) {
+    for page in comparison.pages.iter().filter(|page| page.name.starts_with("invoice-")) {
         for target in targets {
             if !matches!(target.kind, Kind::Farm | Kind::Chain | Kind::Cluster) {
                 continue;
             }
-            let Some(rate) = outcome.of(page.name, target.kind).and_then(Figures::rate) else { continue };
+            let measurement = comparison.measurement(page.name, target.kind);
+            let Some(rate) = measurement.and_then(Measurement::rate) else { continue };
             let rate = rate / 2.0;
-            say(&format!("half load: {}, {}", page.name, target.kind.name()));
-            let call = Arc::new(Call::new(&target.speech, target.address, page)?);
-            #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "some hundred")]
+            eprintln!("half load: {}, {}", page.name, target.kind.name());
+            let request = Arc::new(PreparedRequest::new(target, page)?);
+            #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a few hundred")]
             let jobs = (rate * HALF_LOAD_SECONDS).ceil() as usize;
-            let seen = drive::open(http, &call, rate, jobs).await;
-            all.push(HalfLoad { kind: target.kind, page: page.name, rate, seen });
+            let result = load::open_loop(http, &request, rate, jobs).await;
+            all.push(HalfLoad { kind: target.kind, page: page.name, rate, result });
         }
     }
     Ok(all)
 }
 
-/// What each side spends when nothing is asked of any.
+/// The CPU time of each renderer while there are no jobs.
 async fn idle(targets: &[Target]) -> Result<Vec<(Kind, f64)>> {
-    say("idle");
+    eprintln!("idle");
     tokio::time::sleep(Duration::from_secs(2)).await;
-    let before: Vec<Duration> = targets.iter().map(|target| target.meter.cpu()).collect::<Result<_>>()?;
-    tokio::time::sleep(IDLE_WATCH).await;
-    let mut all = Vec::new();
-    for (target, before) in targets.iter().zip(before) {
-        let spent = target.meter.cpu()?.saturating_sub(before);
-        all.push((target.kind, spent.as_secs_f64() * 1_000.0 / IDLE_WATCH.as_secs_f64()));
-    }
-    Ok(all)
-}
-
-fn say(text: &str) {
-    eprintln!("{text}");
+    let cpu_times = || targets.iter().map(|target| target.processes.cpu_time()).collect::<Result<Vec<_>>>();
+    let before = cpu_times()?;
+    tokio::time::sleep(IDLE_DURATION).await;
+    let spent = cpu_times()?.into_iter().zip(before).map(|(after, before)| after.saturating_sub(before));
+    let per_second = spent.map(|spent| milliseconds(spent) / IDLE_DURATION.as_secs_f64());
+    Ok(targets.iter().map(|target| target.kind).zip(per_second).collect())
 }

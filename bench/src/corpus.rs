@@ -1,37 +1,37 @@
-//! Real pages: rendered by a farm and by a reference that draws by itself in real time, and compared.
+//! Real pages, rendered by a farm and by a reference that renders in real time, and compared.
 //!
-//! Invariant: everything stays on 127.0.0.1, the number of jobs is known before the first one, and
-//! dropping a run ends every process it started. `bench/corpus/run` installs the packages that the pages
-//! use.
+//! Invariant: all requests stay on 127.0.0.1, the number of jobs is known before the first one, and dropping
+//! a run stops every process it started. `bench/corpus/run` installs the packages that the pages use.
 
 mod accepted;
-mod busy;
-mod farm;
-mod identity;
+mod cpu_load;
+mod farm_instance;
+mod file_server;
 mod matrix;
+mod number_marker;
 mod page;
 mod queue;
 mod rendered;
-mod repeat;
+
+mod repeatability;
 mod report;
-mod server;
 mod stalls;
-mod timed;
+mod timer_page;
 mod verdict;
 
 use std::{env, path::PathBuf};
 
-use anyhow::{Context as _, Result, bail, ensure};
+use anyhow::{Context as _, Result, ensure};
 use platen_tests::settings;
-use tokio::signal::unix::{SignalKind, signal};
 
 use self::{
-    accepted::Accepted,
+    accepted::AcceptedDifferences,
+    farm_instance::FarmInstance,
+    file_server::FileServer,
     page::{Format, Milestone, Mode, Page, Source},
-    server::FileServer,
+    rendered::Rendered,
 };
 
-/// Real pages, rendered in virtual time and by a browser that draws by itself in real time.
 #[derive(clap::Args)]
 pub(crate) struct Options {
     /// Pages or categories, separated by commas [default: all]
@@ -40,84 +40,77 @@ pub(crate) struct Options {
     /// Formats [default: all]
     #[arg(long, value_delimiter = ',')]
     formats: Vec<Format>,
-    /// Milestones [default: all; with --repeat the last]
+    /// Milestones [default: all; with --repeat: second]
     #[arg(long, value_delimiter = ',')]
     milestones: Vec<Milestone>,
-    /// How pages are handed over [default: all]
+    /// How jobs specify pages: as markup or by URL [default: all]
     #[arg(long, value_delimiter = ',')]
     sources: Vec<Source>,
-    /// Jobs under way at once.
+    /// Concurrent jobs
     #[arg(long, default_value_t = 4)]
     concurrency: usize,
-    /// Seed of the order and of the stalls [default: another one each time]
+    /// Seed of the order and of the stalls [default: random]
     #[arg(long)]
     seed: Option<u64>,
-    /// Compare the two rounds of the farm only, without the reference.
+    /// Compare only the two rounds of the farm, without the reference
     #[arg(long)]
     no_reference: bool,
-    /// Keep the files of all jobs, not only of those that differ.
+    /// Write the files of all jobs, not only of those that differ
     #[arg(long)]
     keep: bool,
-    /// Instead: so many jobs of pages that change by timers, while renderers are stopped and continued
+    /// Instead, render this many pages that change by timers while renderer processes are stopped and continued
     #[arg(long, value_name = "JOBS", num_args = 0..=1, default_missing_value = "1000")]
     stalls: Option<usize>,
-    /// Instead: every page so many times, on an idle machine and on a busy one
+    /// Instead, render every page this many times on an idle and on a busy machine
     #[arg(long, value_name = "TIMES", num_args = 0..=1, default_missing_value = "20", conflicts_with = "stalls")]
     repeat: Option<usize>,
-    /// The farm [default: platen-farm beside this program]
+    /// Program of the farm [default: platen-farm in the directory of this program]
     #[arg(long, value_name = "FILE")]
     farm: Option<PathBuf>,
-    /// The Chromium of both sides.
+    /// Chromium for the farm and the reference
     #[arg(long, env = "PLATEN_CHROMIUM", default_value = "/usr/lib/chromium/chromium-headless-shell")]
     chromium: PathBuf,
-    /// Where `bench/corpus/run` installed the packages.
+    /// Directory in which bench/corpus/run installed the packages
     #[arg(long, default_value = "target/bench/corpus")]
     installed: PathBuf,
-    /// Where files that differ are written; what was there is removed.
+    /// Directory for files that differ; existing content is removed
     #[arg(long, default_value = "target/bench/corpus-differences")]
     output: PathBuf,
 }
 
-/// What every mode of the command needs.
+/// The options, the pages and what all benchmarks of the corpus share.
 pub(crate) struct Corpus {
     options: Options,
     pages: Vec<Page>,
-    accepted: Accepted,
+    accepted: AcceptedDifferences,
     server: FileServer,
     farm: PathBuf,
     seed: u64,
 }
 
-/// Runs until done, or until told to end.
-pub(crate) async fn run(options: Options) -> Result<()> {
-    let mut terminate = signal(SignalKind::terminate())?;
-    tokio::select! {
-        done = run_to_end(options) => done,
-        // Dropping the run stops and reaps all it started.
-        _ = tokio::signal::ctrl_c() => bail!("interrupted"),
-        _ = terminate.recv() => bail!("terminated"),
-    }
-}
+type Case = (Page, Mode);
 
-async fn run_to_end(options: Options) -> Result<()> {
+/// Runs the selected benchmark.
+///
+/// # Errors
+/// When a job fails or a difference is not accepted.
+pub(crate) async fn run(options: Options) -> Result<()> {
     let directory = settings::crate_dir().join("../bench/corpus").canonicalize()?;
     let packages = options.installed.join("node_modules").canonicalize();
     let packages = packages.context("the packages are not installed: run bench/corpus/run")?;
     let mut pages = page::all(&directory)?;
     for name in &options.pages {
-        let known = pages.iter().any(|page| page.answers_to(name));
-        ensure!(known, "there is no page or category {name}");
+        ensure!(pages.iter().any(|page| page.matches(name)), "unknown page or category {name}");
     }
-    pages.retain(|page| options.pages.is_empty() || options.pages.iter().any(|name| page.answers_to(name)));
+    pages.retain(|page| options.pages.is_empty() || options.pages.iter().any(|name| page.matches(name)));
     let farm = match &options.farm {
         Some(farm) => farm.clone(),
         None => env::current_exe()?.with_file_name("platen-farm"),
     };
-    ensure!(farm.exists(), "there is no {}: build it first", farm.display());
     let seed = options.seed.unwrap_or_else(rand::random);
     println!("seed {seed}");
     let corpus = Corpus {
-        accepted: Accepted::read(&directory.join("accepted.json"))?,
+        accepted: AcceptedDifferences::read(&directory.join("accepted.json"))?,
         server: FileServer::start(&directory.join("pages"), &packages).await?,
         pages,
         farm,
@@ -126,7 +119,7 @@ async fn run_to_end(options: Options) -> Result<()> {
     };
     let failures = match (corpus.options.stalls, corpus.options.repeat) {
         (Some(jobs), _) => stalls::run(&corpus, jobs).await?,
-        (_, Some(times)) => repeat::run(&corpus, times).await?,
+        (_, Some(times)) => repeatability::run(&corpus, times).await?,
         _ => matrix::run(&corpus).await?,
     };
     ensure!(failures == 0, "{failures} failures; see above");
@@ -134,17 +127,27 @@ async fn run_to_end(options: Options) -> Result<()> {
 }
 
 impl Corpus {
-    /// Every job that the options leave.
-    fn cases(&self, milestones: &[Milestone]) -> Vec<(Page, Mode)> {
+    /// All pages in all modes that the options select and the page supports.
+    fn cases(&self, milestones: &[Milestone]) -> Vec<Case> {
         let modes = Mode::all(&self.options.formats, milestones, &self.options.sources);
         let mut cases = Vec::new();
         for page in &self.pages {
-            cases.extend(modes.iter().filter(|mode| page.can(**mode)).map(|mode| (page.clone(), *mode)));
+            cases.extend(modes.iter().filter(|mode| page.supports(**mode)).map(|mode| (page.clone(), *mode)));
         }
         cases
     }
-}
 
-fn say(text: &str) {
-    eprintln!("{text}");
+    /// Renders a case and parses its file. The job waits for `extra_wait_ms` more than its mode says.
+    async fn render(
+        &self,
+        farm: &FarmInstance,
+        (page, mode): &Case,
+        account: &str,
+        extra_wait_ms: u32,
+    ) -> Result<Rendered> {
+        let job = page.job(*mode, &self.server.origin(), account, extra_wait_ms)?;
+        let (file, format) = (farm.render(&job).await?, mode.format);
+        // Parsing blocks the thread.
+        tokio::task::spawn_blocking(move || Rendered::parse(file, format)).await?
+    }
 }

@@ -1,49 +1,70 @@
-//! Measures Platen, alone and beside its peers, for `bench/RESULTS.md`. Run it through the scripts
-//! beside it, which build what it measures in release.
+//! Benchmarks of Platen, alone and compared with other renderers, for `bench/RESULTS.md`. The scripts
+//! in `bench/` build what is measured in release and start this program.
 //!
-//! Invariant: sends only to 127.0.0.1, a fixed number of requests, and compares only within one
-//! run: these figures are about ratios, not about machines.
+//! Invariant: requests go to 127.0.0.1 only and their number is fixed. Figures are comparable only
+//! within one run.
 
 #![forbid(unsafe_code)]
 
 mod compare;
 mod corpus;
+mod cpu_accounting;
 mod edge;
-mod load;
+mod farm;
+mod http_client;
 mod neighbours;
 mod raw;
-mod usage;
+mod statistics;
 
+use anyhow::{Result, bail};
 use clap::{Parser, Subcommand};
+use tokio::signal::{
+    ctrl_c,
+    unix::{SignalKind, signal},
+};
 
-/// Measures Platen and prints Markdown.
+/// Runs benchmarks of Platen and prints the results as Markdown.
 #[derive(Parser)]
 struct Arguments {
     #[command(subcommand)]
-    what: What,
+    command: Command,
 }
 
 #[derive(Subcommand)]
-enum What {
-    /// What the edge costs: a 401, a 400 and a relayed file from a stand-in farm.
+enum Command {
+    /// Measure the cost of the edge: a 401, a 400 and a file relayed from a stub farm
     Edge(edge::Options),
-    /// Platen beside its peers.
+    /// Compare Platen with other renderers
     Compare(compare::Options),
-    /// Real pages, rendered in virtual time and by a browser that draws by itself in real time.
+    /// Render real pages in virtual time and compare them with a browser that renders in real time
     Corpus(corpus::Options),
-    /// A good account beside ordinary and beside hostile ones.
+    /// Measure the latency of a well-behaved account beside ordinary and beside hostile accounts
     Neighbours(neighbours::Options),
     #[command(hide = true)]
     Raw(raw::Options),
 }
 
 #[tokio::main]
-async fn main() -> anyhow::Result<()> {
-    match Arguments::parse().what {
-        What::Edge(options) => edge::run(options).await,
-        What::Compare(options) => compare::run(options).await,
-        What::Corpus(options) => corpus::run(options).await,
-        What::Neighbours(options) => neighbours::run(options).await,
-        What::Raw(options) => raw::run(options).await,
+async fn main() -> Result<()> {
+    let command = Arguments::parse().command;
+    if let Command::Raw(options) = command {
+        return raw::run(options).await;
+    }
+    let mut terminate = signal(SignalKind::terminate())?;
+    tokio::select! {
+        result = run(command) => result,
+        // Dropping the run stops and reaps every process it started.
+        _ = ctrl_c() => bail!("interrupted"),
+        _ = terminate.recv() => bail!("terminated"),
+    }
+}
+
+async fn run(command: Command) -> Result<()> {
+    match command {
+        Command::Edge(options) => edge::run(options).await,
+        Command::Compare(options) => compare::run(options).await,
+        Command::Corpus(options) => corpus::run(options).await,
+        Command::Neighbours(options) => neighbours::run(options).await,
+        Command::Raw(options) => raw::run(options).await,
     }
 }

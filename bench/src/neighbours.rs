@@ -1,7 +1,8 @@
-//! What a good account gets beside others: beside their ordinary jobs, and beside hostile ones.
+//! The latency of a well-behaved account beside ordinary accounts, and beside hostile ones.
 //!
-//! Invariant: the good account sends the same jobs at the same rate in both parts, to the same farm, and
-//! every answer is decoded and compared with what it must show. The pages are those of the farm's tests.
+//! Invariant: in both parts the well-behaved account sends the same jobs at the same rate to the same farm,
+//! and every file is decoded and compared with the expected one. The hostile pages are those of the farm's
+//! tests.
 
 use std::{
     collections::BTreeMap,
@@ -16,167 +17,141 @@ use std::{
 
 use anyhow::{Context as _, Result, ensure};
 use futures::{StreamExt as _, future::join_all, stream};
+use image::RgbImage;
 use nix::sys::signal::Signal;
 use platen_shared::{
-    format::{ImageFormat, WaitUntil},
-    id::AccountId,
-    job::{Output, RenderJob, Source, Viewport, WaitMs},
+    format::WaitUntil,
+    job::{RenderJob, Source, Viewport},
     wire,
 };
-use platen_tests::{process::Process, procfs, settings::Settings};
-use reqwest::Client;
+use platen_tests::{procfs, settings::Settings};
 
-use crate::compare::figures::percentile_ms;
+use crate::{
+    farm::{self, Farm},
+    statistics::LoadResult,
+};
 
-/// A good account beside ordinary and beside hostile ones.
 #[derive(clap::Args)]
 pub(crate) struct Options {
-    /// Jobs of the good account in each part, one a second.
+    /// Jobs of the well-behaved account in each part, one per second
     #[arg(long, default_value_t = 120)]
     jobs: u32,
-    /// Good jobs that are interleaved with as many hostile ones.
+    /// Well-behaved jobs that run interleaved with as many hostile ones
     #[arg(long, default_value_t = 400)]
     pairs: usize,
-    /// Browsers of the farm.
+    /// Browsers of the farm
     #[arg(long, default_value_t = 2)]
     browsers: u32,
-    /// Deadline of the hostile jobs in milliseconds.
+    /// Deadline of the hostile jobs in milliseconds
     #[arg(long, default_value_t = 3_000)]
     deadline_ms: u64,
-    /// The Chromium.
+    /// Chromium for the farm
     #[arg(long, env = "PLATEN_CHROMIUM", default_value = "/usr/lib/chromium/chromium-headless-shell")]
     chromium: PathBuf,
 }
 
-const TOKEN: &str = "the token of the bench";
 const HOSTILE: &str = include_str!("../../farm/tests/farm/neighbours/hostile.html");
 const ORDINARY: &str = "<!doctype html><style>body { font: 14px sans-serif } td { border: 1px solid }</style>\
     <h1>Invoice</h1><table id=t></table><script>for (let i = 0; i < 60; i++) \
     t.insertRow().insertCell().textContent = 'Item ' + i</script>";
-/// Deadline of the others' jobs, in milliseconds.
-const PATIENT_MS: u64 = 30_000;
-/// What an answer at the deadline may take longer: the answer itself, on a machine that is busy.
-const LATE: Duration = Duration::from_secs(2);
-/// Hostile and ordinary accounts.
-const OTHERS: usize = 4;
+/// Deadline of well-behaved and ordinary jobs, in milliseconds.
+const DEADLINE_MS: u64 = 30_000;
+/// How much later than its deadline a response may arrive on a busy machine.
+const DEADLINE_TOLERANCE: Duration = Duration::from_secs(2);
+/// Number of ordinary accounts, and of hostile ones.
+const OTHER_ACCOUNTS: usize = 4;
+/// Concurrent jobs while well-behaved and hostile ones are interleaved.
+const INTERLEAVED_JOBS: usize = 6;
 
-/// A running farm.
-struct Farm {
-    process: Process,
-    jobs: String,
-    http: Client,
+async fn start_farm(options: &Options) -> Result<Farm> {
+    let mut command = Command::new(Settings::from_env()?.platen.with_file_name("platen-farm"));
+    command.args(["--page-memory", "400", "--browsers", &options.browsers.to_string()]);
+    Farm::start("farm", command, &options.chromium).await
 }
 
-impl Farm {
-    async fn start(options: &Options) -> Result<Self> {
-        let program = Settings::from_env()?.platen.with_file_name("platen-farm");
-        ensure!(program.exists(), "there is no {}: build it first", program.display());
-        let mut command = Command::new(program);
-        command.args(["--listen", "127.0.0.1:0", "--page-memory", "400"]);
-        command.args(["--browsers", &options.browsers.to_string()]);
-        command.env("PLATEN_FARM_TOKEN", TOKEN).env("PLATEN_CHROMIUM", &options.chromium);
-        let process = Process::start("farm", &command, Signal::SIGTERM)?;
-        let address = |log: &str| {
-            let rest = log.split_once("listening address=")?.1;
-            rest.split_whitespace().next().map(ToOwned::to_owned)
-        };
-        let address = process.wait_for(address).await?;
-        let jobs = format!("http://{address}{}", wire::JOBS_PATH);
-        Ok(Self { process, jobs, http: Client::builder().no_proxy().build()? })
-    }
+/// Runs one job and returns the status and the body of its response.
+async fn send(farm: &Farm, account: &str, page: &str, deadline_ms: u64) -> Result<(u16, Vec<u8>)> {
+    let source = Source::Html(page.to_owned().try_into()?);
+    let viewport = Viewport { width: 400.0.try_into()?, height: 300.0.try_into()?, ..Viewport::default() };
+    let job = farm::job(account, source, WaitUntil::Load, 0, farm::png(false))?;
+    let request = farm.request(&RenderJob { viewport, ..job });
+    let response = request.header(wire::DEADLINE_MS, deadline_ms).send().await?;
+    let status = response.status().as_u16();
+    Ok((status, response.bytes().await?.to_vec()))
+}
 
-    async fn send(&self, account: &str, page: &str, deadline_ms: u64) -> Result<(u16, Vec<u8>)> {
-        let job = RenderJob {
-            account: AccountId::from_text(account),
-            source: Source::Html(page.to_owned().try_into()?),
-            viewport: Viewport { width: 400.0.try_into()?, height: 300.0.try_into()?, ..Viewport::default() },
-            wait_until: WaitUntil::Load,
-            wait_for_timeout: WaitMs::default(),
-            output: Output::Image { format: ImageFormat::Png, full_page: false },
-        };
-        let request = self.http.post(&self.jobs).bearer_auth(TOKEN).json(&job);
-        let answer = request.header(wire::DEADLINE_MS, deadline_ms).send().await?;
-        let status = answer.status().as_u16();
-        Ok((status, answer.bytes().await?.to_vec()))
-    }
-
-    /// Tells it to end, and counts what is left of it.
-    async fn end(mut self) -> Result<usize> {
-        let below = procfs::descendants(self.process.pid());
-        self.process.signal(Signal::SIGTERM)?;
-        self.process.ended().await?;
-        Ok(below.into_iter().filter(procfs::ProcessId::is_alive).count())
-    }
+/// Stops the farm and returns the number of child processes that are left.
+async fn stop(mut farm: Farm) -> Result<usize> {
+    let descendants = procfs::descendants(farm.process.pid());
+    farm.process.signal(Signal::SIGTERM)?;
+    farm.process.ended().await?;
+    Ok(descendants.into_iter().filter(procfs::ProcessId::is_alive).count())
 }
 
 fn hostile_pages() -> Vec<&'static str> {
     HOSTILE.split("<!-- ").skip(1).filter_map(|section| Some(section.split_once(" -->")?.1)).collect()
 }
 
-/// What the jobs of one side came to.
+/// Counts the responses to the jobs of the other accounts.
 #[derive(Default)]
-struct Seen {
-    statuses: Mutex<BTreeMap<u16, usize>>,
+struct ResponseCounts {
+    by_status: Mutex<BTreeMap<u16, usize>>,
     late: AtomicUsize,
 }
 
-impl Seen {
-    fn note(&self, status: u16, is_late: bool) {
-        *self.statuses.lock().unwrap_or_else(PoisonError::into_inner).entry(status).or_default() += 1;
+impl ResponseCounts {
+    fn record(&self, status: u16, is_late: bool) {
+        *self.by_status.lock().unwrap_or_else(PoisonError::into_inner).entry(status).or_default() += 1;
         self.late.fetch_add(usize::from(is_late), Ordering::Relaxed);
     }
 
     fn text(&self) -> String {
-        let statuses = self.statuses.lock().unwrap_or_else(PoisonError::into_inner);
-        let all: Vec<String> = statuses.iter().map(|(status, jobs)| format!("{jobs} × {status}")).collect();
+        let by_status = self.by_status.lock().unwrap_or_else(PoisonError::into_inner);
+        let all: Vec<String> = by_status.iter().map(|(status, jobs)| format!("{jobs} × {status}")).collect();
         format!("{}, {} after their deadline", all.join(", "), self.late.load(Ordering::Relaxed))
     }
 }
 
-/// The good account's latencies and what was wrong.
-#[derive(Default)]
-struct Good {
-    latencies: Vec<Duration>,
-    wrong: Vec<String>,
-}
-
-/// One job a second, each of another colour, whether or not the one before is answered.
-async fn good_jobs(farm: &Farm, jobs: u32) -> Good {
-    let begun = Instant::now();
+/// Starts one job per second, each with a different colour, without waiting for the previous one.
+async fn well_behaved_jobs(farm: &Farm, jobs: u32) -> LoadResult {
+    let started = Instant::now();
     let jobs = (0..jobs).map(|number| async move {
-        tokio::time::sleep_until((begun + Duration::from_secs(number.into())).into()).await;
-        good_job(farm, number).await
+        tokio::time::sleep_until((started + Duration::from_secs(number.into())).into()).await;
+        well_behaved_job(farm, number).await
     });
-    let mut good = Good::default();
-    for job in join_all(jobs).await {
-        match job {
-            Ok(latency) => good.latencies.push(latency),
-            Err(error) => good.wrong.push(format!("{error:#}")),
-        }
-    }
-    good
+    LoadResult::new(started, join_all(jobs).await)
 }
 
-async fn good_job(farm: &Farm, number: u32) -> Result<Duration> {
+async fn well_behaved_job(farm: &Farm, number: u32) -> Result<Duration> {
     let colour = [u8::try_from(number % 200)?, u8::try_from(number / 200 % 200)?, 90];
     let [red, green, blue] = colour;
     let page = format!(
         "{ORDINARY}<script>document.documentElement.style.background = 'rgb({red},{green},{blue})'</script>"
     );
-    let begun = Instant::now();
-    let (status, file) = farm.send("good", &page, PATIENT_MS).await?;
-    let latency = begun.elapsed();
-    ensure!(status == 200, "{status}: {}", String::from_utf8_lossy(&file));
-    let picture = image::load_from_memory(&file)?.to_rgb8();
-    ensure!(picture.dimensions() == (400, 300) && picture.get_pixel(390, 5).0 == colour, "another picture");
+    let started = Instant::now();
+    let response = send(farm, "good", &page, DEADLINE_MS).await?;
+    let latency = started.elapsed();
+    let image = decode(&response)?;
+    let is_expected = image.dimensions() == (400, 300) && image.get_pixel(390, 5).0 == colour;
+    ensure!(is_expected, "the image is not the expected one");
     Ok(latency)
 }
 
-/// Sends jobs of an account's, one after the other, until `done`.
-async fn ordinary_jobs(farm: &Farm, account: usize, done: &AtomicBool, seen: &Seen) -> Result<()> {
+fn decode((status, file): &(u16, Vec<u8>)) -> Result<RgbImage> {
+    ensure!(*status == 200, "{status}: {}", String::from_utf8_lossy(file));
+    Ok(image::load_from_memory(file)?.to_rgb8())
+}
+
+/// Sends jobs of one account, one after the other, until `done`.
+async fn ordinary_jobs(
+    farm: &Farm,
+    account: usize,
+    done: &AtomicBool,
+    counts: &ResponseCounts,
+) -> Result<()> {
     while !done.load(Ordering::Relaxed) {
-        let (status, _) = farm.send(&format!("ordinary {account}"), ORDINARY, PATIENT_MS).await?;
-        seen.note(status, false);
+        let (status, _) = send(farm, &format!("ordinary {account}"), ORDINARY, DEADLINE_MS).await?;
+        counts.record(status, false);
         tokio::time::sleep(Duration::from_millis(250)).await;
     }
     Ok(())
@@ -187,33 +162,39 @@ async fn hostile_jobs(
     account: usize,
     deadline_ms: u64,
     done: &AtomicBool,
-    seen: &Seen,
+    counts: &ResponseCounts,
 ) -> Result<()> {
     let pages = hostile_pages();
-    for page in pages.iter().cycle().skip(account * pages.len() / OTHERS) {
+    for page in pages.iter().cycle().skip(account * pages.len() / OTHER_ACCOUNTS) {
         if done.load(Ordering::Relaxed) {
             break;
         }
-        hostile_job(farm, account, page, deadline_ms, seen).await?;
+        hostile_job(farm, account, page, deadline_ms, counts).await?;
     }
     Ok(())
 }
 
-async fn hostile_job(farm: &Farm, account: usize, page: &str, deadline_ms: u64, seen: &Seen) -> Result<()> {
-    let begun = Instant::now();
-    let (status, _) = farm.send(&format!("hostile {account}"), page, deadline_ms).await?;
-    seen.note(status, begun.elapsed() > Duration::from_millis(deadline_ms) + LATE);
+async fn hostile_job(
+    farm: &Farm,
+    account: usize,
+    page: &str,
+    deadline_ms: u64,
+    counts: &ResponseCounts,
+) -> Result<()> {
+    let started = Instant::now();
+    let (status, _) = send(farm, &format!("hostile {account}"), page, deadline_ms).await?;
+    counts.record(status, started.elapsed() > Duration::from_millis(deadline_ms) + DEADLINE_TOLERANCE);
     if status == 503 {
-        // As a caller does that obeys `retry-after`.
+        // As a client does that obeys `retry-after`.
         tokio::time::sleep(Duration::from_secs(1)).await;
     }
     Ok(())
 }
 
-/// Runs both parts and the interleaved jobs, and prints what was found.
+/// Runs both parts and the interleaved jobs, and prints the results.
 pub(crate) async fn run(options: Options) -> Result<()> {
-    let farm = Farm::start(&options).await?;
-    let (ordinary, hostile) = (Seen::default(), Seen::default());
+    let farm = start_farm(&options).await?;
+    let (ordinary, hostile) = (ResponseCounts::default(), ResponseCounts::default());
     let beside_ordinary = beside(&farm, options.jobs, async |account, done| {
         ordinary_jobs(&farm, account, done, &ordinary).await
     })
@@ -222,72 +203,71 @@ pub(crate) async fn run(options: Options) -> Result<()> {
         hostile_jobs(&farm, account, options.deadline_ms, done, &hostile).await
     })
     .await?;
-    let interleaved = Seen::default();
-    let wrong = interleave(&farm, options.pairs, &interleaved).await?;
-    let left = farm.end().await?;
+    let interleaved = ResponseCounts::default();
+    let errors = interleave(&farm, options.pairs, &interleaved).await?;
+    let left = stop(farm).await?;
 
-    println!("| the good account beside | jobs | wrong | p50 ms | p95 ms |\n| --- | --- | --- | --- | --- |");
-    for (beside, good) in [("ordinary jobs", &beside_ordinary), ("hostile jobs", &beside_hostile)] {
-        let [p50, p95] = [50, 95].map(|percent| percentile_ms(&good.latencies, percent).unwrap_or(f64::NAN));
-        println!("| {beside} | {} | {} | {p50:.0} | {p95:.0} |", options.jobs, good.wrong.len());
+    println!("| other accounts send | jobs | wrong | p50 ms | p95 ms |\n| --- | --- | --- | --- | --- |");
+    for (others, result) in [("ordinary jobs", &beside_ordinary), ("hostile jobs", &beside_hostile)] {
+        let [p50, p95] = [50, 95].map(|percent| result.percentile_ms(percent).unwrap_or(f64::NAN));
+        println!("| {others} | {} | {} | {p50:.0} | {p95:.0} |", options.jobs, result.errors.len());
     }
-    let p95 = |good: &Good| percentile_ms(&good.latencies, 95).context("no job was answered well");
+    let p95 = |result: &LoadResult| result.percentile_ms(95).context("no job was successful");
     println!("\nRatio of the p95: {:.2}", p95(&beside_hostile)? / p95(&beside_ordinary)?);
-    println!("Ordinary jobs of others: {}", ordinary.text());
+    println!("Ordinary jobs: {}", ordinary.text());
     println!("Hostile jobs: {}", hostile.text());
     println!(
-        "Interleaved: {} of {} good jobs wrong; hostile: {}",
-        wrong.len(),
+        "Interleaved: {} of {} well-behaved jobs wrong; hostile jobs: {}",
+        errors.len(),
         options.pairs,
         interleaved.text()
     );
     println!("Processes left: {left}");
-    for wrong in [&beside_ordinary.wrong, &beside_hostile.wrong, &wrong].into_iter().flatten() {
-        println!("- {wrong}");
+    for error in [&beside_ordinary.errors, &beside_hostile.errors, &errors].into_iter().flatten() {
+        println!("- {error}");
     }
     Ok(())
 }
 
-/// The good account's jobs while every one of the other accounts does something.
+/// Runs the jobs of the well-behaved account while each of the other accounts runs `others`.
 async fn beside(
     farm: &Farm,
     jobs: u32,
     others: impl AsyncFn(usize, &AtomicBool) -> Result<()>,
-) -> Result<Good> {
+) -> Result<LoadResult> {
     let done = AtomicBool::new(false);
-    let good = async {
-        // The others are at work when the first good job comes.
+    let well_behaved = async {
+        // By then the jobs of the other accounts are in progress.
         tokio::time::sleep(Duration::from_secs(3)).await;
-        let good = good_jobs(farm, jobs).await;
+        let result = well_behaved_jobs(farm, jobs).await;
         done.store(true, Ordering::Relaxed);
-        good
+        result
     };
-    let others = join_all((0..OTHERS).map(|account| others(account, &done)));
-    let (good, others) = tokio::join!(good, others);
+    let others = join_all((0..OTHER_ACCOUNTS).map(|account| others(account, &done)));
+    let (result, others) = tokio::join!(well_behaved, others);
     others.into_iter().collect::<Result<Vec<()>>>()?;
-    Ok(good)
+    Ok(result)
 }
 
-/// As many hostile jobs as good ones, six at once; says which good ones were wrong.
-async fn interleave(farm: &Farm, pairs: usize, seen: &Seen) -> Result<Vec<String>> {
-    let reference = farm.send("reference", ORDINARY, PATIENT_MS).await?;
-    let reference = image::load_from_memory(&reference.1)?.to_rgb8();
+/// Runs `pairs` of a hostile and a well-behaved job and returns the errors of the well-behaved ones.
+async fn interleave(farm: &Farm, pairs: usize, counts: &ResponseCounts) -> Result<Vec<String>> {
+    let reference = decode(&send(farm, "reference", ORDINARY, DEADLINE_MS).await?)?;
     let (pages, reference) = (hostile_pages(), &reference);
     let jobs = (0..2 * pairs).map(|number| {
         let page = pages[number / 2 % pages.len()];
         async move {
             if number % 2 == 0 {
-                hostile_job(farm, number / 2 % OTHERS, page, 1_000, seen).await?;
+                hostile_job(farm, number / 2 % OTHER_ACCOUNTS, page, 1_000, counts).await?;
                 return anyhow::Ok(None);
             }
-            let (status, file) = farm.send(&format!("good {}", number % 7), ORDINARY, PATIENT_MS).await?;
-            if status != 200 {
-                return Ok(Some(format!("{status}: {}", String::from_utf8_lossy(&file))));
-            }
-            let is_right = image::load_from_memory(&file)?.to_rgb8() == *reference;
-            Ok((!is_right).then(|| "another picture".to_owned()))
+            let response = send(farm, &format!("good {}", number % 7), ORDINARY, DEADLINE_MS).await?;
+            Ok(match decode(&response) {
+                Ok(image) if image == *reference => None,
+                Ok(_) => Some("the image is not the expected one".to_owned()),
+                Err(error) => Some(format!("{error:#}")),
+            })
         }
     });
-    let outcomes: Vec<Result<Option<String>>> = stream::iter(jobs).buffer_unordered(6).collect().await;
+    let outcomes: Vec<Result<_>> = stream::iter(jobs).buffer_unordered(INTERLEAVED_JOBS).collect().await;
     Ok(outcomes.into_iter().collect::<Result<Vec<_>>>()?.into_iter().flatten().collect())
 }

@@ -1,4 +1,4 @@
-// Chance that is the same each time, for libraries that use some.
+// Replaces Math.random by a generator with a fixed seed, so that pages are the same in every run.
 (() => {
   let state = 1;
   Math.random = () => {

@@ -1,39 +1,40 @@
-//! The comparison as a picture: CPU time a job, PDF and PNG of the invoice.
+//! A bar chart of the CPU time per job, for PDF and PNG of the invoice.
 //!
-//! Invariant: bars are drawn to one linear scale that begins at zero, within each half.
+//! Invariant: within each half all bars have the same linear scale, which begins at zero.
 
 use std::fmt::Write as _;
 
-use super::{Outcome, figures::Figures, target::Kind};
+use super::{Comparison, measurement::Measurement, target::Kind};
 
 const WIDTH: f64 = 900.0;
 const LEFT: f64 = 290.0;
-const BAR: f64 = 20.0;
-const STEP: f64 = 28.0;
-const LONGEST: f64 = WIDTH - LEFT - 90.0;
+const BAR_HEIGHT: f64 = 20.0;
+const BAR_INTERVAL: f64 = 28.0;
+const MAX_BAR_LENGTH: f64 = WIDTH - LEFT - 90.0;
 
-/// Draws it.
-pub(super) fn svg(outcome: &Outcome) -> String {
+/// The chart as SVG.
+pub(super) fn svg(comparison: &Comparison) -> String {
     let mut body = String::new();
     let mut top = 20.0;
     for (page, title) in
         [("invoice-pdf", "PDF A4 of an invoice"), ("invoice-png", "PNG 1280×720 of an invoice")]
     {
-        let cost = |kind: &Kind| Some((*kind, outcome.of(page, *kind).and_then(Figures::cpu_ms)?));
-        let costs: Vec<(Kind, f64)> = outcome.kinds.iter().filter_map(cost).collect();
+        let cost =
+            |kind: &Kind| Some((*kind, comparison.measurement(page, *kind).and_then(Measurement::cpu_ms)?));
+        let costs: Vec<(Kind, f64)> = comparison.kinds.iter().filter_map(cost).collect();
         if costs.is_empty() {
             continue;
         }
         let highest = costs.iter().map(|(_, cost)| *cost).fold(0.0, f64::max);
         let _ = writeln!(
             body,
-            "<text x=\"20\" y=\"{}\" class=\"title\">{title}: CPU milliseconds a job, less is better</text>",
+            "<text x=\"20\" y=\"{}\" class=\"title\">{title}: CPU milliseconds per job, lower is better</text>",
             top + 14.0
         );
         top += 30.0;
         for (kind, cost) in costs {
-            bar(&mut body, kind, cost, cost / highest * LONGEST, top);
-            top += STEP;
+            bar(&mut body, kind, cost, cost / highest * MAX_BAR_LENGTH, top);
+            top += BAR_INTERVAL;
         }
         top += 24.0;
     }
@@ -52,12 +53,12 @@ fn bar(body: &mut String, kind: Kind, cost: f64, length: f64, top: f64) {
         Kind::Farm | Kind::FarmAccounts | Kind::Chain => "platen",
         _ => "peer",
     };
-    let middle = top + BAR * 0.72;
+    let middle = top + BAR_HEIGHT * 0.72;
     let (name, length) = (kind.title().replace('*', ""), length.max(1.0));
     let _ = writeln!(body, "<text x=\"{}\" y=\"{middle:.1}\" text-anchor=\"end\">{name}</text>", LEFT - 10.0);
     let _ = writeln!(
         body,
-        "<rect class=\"{class}\" x=\"{LEFT}\" y=\"{top:.1}\" width=\"{length:.1}\" height=\"{BAR}\" rx=\"3\"/>\
+        "<rect class=\"{class}\" x=\"{LEFT}\" y=\"{top:.1}\" width=\"{length:.1}\" height=\"{BAR_HEIGHT}\" rx=\"3\"/>\
          <text x=\"{:.1}\" y=\"{middle:.1}\">{cost:.0}</text>",
         LEFT + length + 8.0
     );

@@ -1,7 +1,7 @@
-//! One page on all sides: a close look at a file, the same warm-up, then round by round.
+//! Measures all renderers on one page: checks a file, warms up, then runs the rounds.
 //!
-//! Invariant: nothing is read of a side's memory while its jobs are timed; its CPU time is read when
-//! it has cleaned up behind them.
+//! Invariant: a renderer's memory is not read while its jobs are timed. Its CPU time is read after it has
+//! cleaned up.
 
 use std::{sync::Arc, time::Duration};
 
@@ -9,122 +9,122 @@ use anyhow::Result;
 use platen_tests::site::Site;
 
 use super::{
-    Options,
-    call::Call,
-    check,
-    drive::{self, Limits, closed},
-    figures::{Figures, Round, count},
+    Options, file_check,
+    load::{LoadLimits, closed_loop},
+    measurement::{Measurement, Round},
     page::{self, Page},
+    prepared_request::PreparedRequest,
     report,
     target::Target,
 };
+use crate::statistics::count;
 
-/// Time for a side to clean up behind a turn.
-const CLEANING: Duration = Duration::from_millis(300);
-/// Bounds of a warm-up: jobs for each worker, and time for those that are slow.
+/// Time for a renderer to clean up after a turn.
+const CLEANUP_DURATION: Duration = Duration::from_millis(300);
+/// Jobs per worker during the warm-up.
 const WARM_UP_JOBS: usize = 3;
-const WARM_UP_TIME: Duration = Duration::from_secs(2);
-/// Between two readings of memory during a warm-up.
+/// Time after which the warm-up starts no further jobs.
+const WARM_UP_DURATION: Duration = Duration::from_secs(2);
+/// Interval between memory readings during the warm-up.
 const MEMORY_INTERVAL: Duration = Duration::from_millis(150);
 
-/// Figures of every side, in their order; nothing for one that cannot render the page.
+/// Measurements in the order of `targets`; `None` where a renderer does not support the page.
 pub(super) async fn all(
     options: &Options,
     http: &reqwest::Client,
     site: &Site,
     targets: &[Target],
     page: &Page,
-) -> Result<Vec<Option<Figures>>> {
-    let mut sides = Vec::new();
+) -> Result<Vec<Option<Measurement>>> {
+    let mut runs = Vec::new();
     for target in targets {
-        let can = target.kind.can(page);
-        sides.push(if can { Some(Side::warm(options, http, target, page).await?) } else { None });
+        let supports = target.kind.supports(page);
+        runs.push(if supports { Some(TargetRun::start(options, http, target, page).await?) } else { None });
     }
     for round in 0..rounds(options, page) {
-        for turn in 0..sides.len() {
-            // Another side begins each round.
-            let place = (turn + round) % sides.len();
-            if let Some(side) = sides[place].as_mut().filter(|side| side.figures.wrong.is_none()) {
-                side.turn(options, http, site).await?;
+        for turn in 0..runs.len() {
+            // Each round begins with a different renderer.
+            let index = (turn + round) % runs.len();
+            if let Some(run) = runs[index].as_mut().filter(|run| run.measurement.file_error.is_none()) {
+                run.turn(options, http, site).await?;
             }
         }
     }
-    for side in sides.iter().flatten() {
-        report::progress(side.target.kind, &side.figures);
+    for run in runs.iter().flatten() {
+        report::print_progress(run.target.kind, &run.measurement);
     }
-    Ok(sides.into_iter().map(|side| side.map(|side| side.figures)).collect())
+    Ok(runs.into_iter().map(|run| run.map(|run| run.measurement)).collect())
 }
 
 fn rounds(options: &Options, page: &Page) -> usize {
     match page.wait_ms {
-        // In real time these are ten seconds a job: one round is enough to see that.
+        // A renderer that waits in real time needs ten seconds per job: one round is enough.
         10_000.. => 1,
         _ if page.name.starts_with("invoice") => options.rounds,
         _ => options.rounds.saturating_sub(1).max(1),
     }
 }
 
-/// One side and what it has shown so far.
-struct Side<'a> {
+struct TargetRun<'a> {
     target: &'a Target,
-    call: Arc<Call>,
-    figures: Figures,
+    request: Arc<PreparedRequest>,
+    measurement: Measurement,
 }
 
-impl<'a> Side<'a> {
-    /// Looks closely at one file, then warms the side up on the page.
-    async fn warm(
+impl<'a> TargetRun<'a> {
+    /// Checks one file, then warms the renderer up on the page.
+    async fn start(
         options: &Options,
         http: &reqwest::Client,
         target: &'a Target,
         page: &Page,
     ) -> Result<Self> {
-        let call = Arc::new(Call::new(&target.speech, target.address, page)?);
-        let mut side = Self { target, call, figures: Figures::default() };
-        let file = drive::once(http, &side.call).await;
-        match file.and_then(|file| Ok((check::closely(&file, page)?, file.len()))) {
+        let request = Arc::new(PreparedRequest::new(target, page)?);
+        let mut run = Self { target, request, measurement: Measurement::default() };
+        let file = run.request.send(http).await;
+        match file.and_then(|file| Ok((file_check::content(&file, page)?, file.len()))) {
             Ok((pages, bytes)) => {
-                (side.figures.pages, side.figures.bytes) = (pages, bytes);
-                side.call.expect_size(bytes);
+                (run.measurement.file_pages, run.measurement.file_bytes) = (pages, bytes);
+                run.request.expect_bytes(bytes);
             }
             Err(error) => {
-                side.figures.wrong = Some(format!("{error:#}"));
-                return Ok(side);
+                run.measurement.file_error = Some(format!("{error:#}"));
+                return Ok(run);
             }
         }
-        let call = Arc::new(Call::new(&target.speech, target.address, &page.without_wait())?);
+        let request = Arc::new(PreparedRequest::new(target, &page.without_wait())?);
         let concurrency = options.concurrency;
-        let limits = Limits { jobs: concurrency * WARM_UP_JOBS, time: WARM_UP_TIME, concurrency };
-        let mut jobs = std::pin::pin!(closed(http, &call, limits));
+        let limits = LoadLimits { jobs: concurrency * WARM_UP_JOBS, time: WARM_UP_DURATION, concurrency };
+        let mut jobs = std::pin::pin!(closed_loop(http, &request, limits));
         loop {
             tokio::select! {
-                _ = &mut jobs => return Ok(side),
-                () = tokio::time::sleep(MEMORY_INTERVAL) => side.read_memory(),
+                _ = &mut jobs => return Ok(run),
+                () = tokio::time::sleep(MEMORY_INTERVAL) => run.read_memory(),
             }
         }
     }
 
-    /// One turn of this side.
     async fn turn(&mut self, options: &Options, http: &reqwest::Client, site: &Site) -> Result<()> {
-        let limits = Limits {
+        let limits = LoadLimits {
             jobs: options.jobs,
             time: Duration::from_secs_f64(options.seconds),
             concurrency: options.concurrency,
         };
-        let (cpu, fetches) = (self.target.meter.cpu()?, page::gallery_fetches(site));
-        let seen = closed(http, &self.call, limits).await;
-        tokio::time::sleep(CLEANING).await;
-        let cpu = self.target.meter.cpu()?.saturating_sub(cpu);
+        let (cpu_time, fetches) = (self.target.processes.cpu_time()?, page::gallery_fetches(site));
+        let result = closed_loop(http, &self.request, limits).await;
+        tokio::time::sleep(CLEANUP_DURATION).await;
+        let cpu_time = self.target.processes.cpu_time()?.saturating_sub(cpu_time);
         let fetches = page::gallery_fetches(site) - fetches;
         if fetches > 0 {
-            self.figures.fetches = Some(count(fetches) / count(seen.latencies.len().max(1)));
+            self.measurement.fetches_per_job = Some(count(fetches) / count(result.latencies.len().max(1)));
         }
         self.read_memory();
-        self.figures.rounds.push(Round { seen, cpu });
+        self.measurement.rounds.push(Round { result, cpu_time });
         Ok(())
     }
 
     fn read_memory(&mut self) {
-        self.figures.memory = self.figures.memory.max(self.target.meter.memory());
+        let peak = &mut self.measurement.peak_memory_bytes;
+        *peak = (*peak).max(self.target.processes.memory_bytes());
     }
 }

@@ -1,7 +1,7 @@
-//! The pages and what is asked of each: the rows of the comparison.
+//! The pages of the comparison and their options.
 //!
-//! Invariant: every side gets the same page and the same options, and a page tells by its pixels
-//! or its text whether it was rendered to its end.
+//! Invariant: all renderers get the same page and options. The pixels or the text of the file show whether
+//! the page was rendered completely.
 
 use std::{fs, path::Path};
 
@@ -14,12 +14,11 @@ use platen_tests::{
 };
 use serde_json::{Value, json};
 
-use super::{photo, repeat};
+use super::{page_template, test_image};
 
-/// What comes back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Output {
-    /// A PDF on A4 with backgrounds and without tags.
+    /// An untagged PDF on A4 with backgrounds.
     Pdf,
     /// A PNG of the viewport.
     Png,
@@ -27,41 +26,50 @@ pub(crate) enum Output {
     FullPng,
 }
 
-/// Where the page comes from.
 #[derive(Debug, Clone)]
 pub(crate) enum Source {
     Html(String),
     Url(String),
 }
 
-/// One page, asked for in one way.
+impl Source {
+    /// Adds the field `html` or `url` to a request.
+    pub(crate) fn write_to(&self, request: &mut Value) {
+        match self {
+            Self::Html(html) => request["html"] = html.as_str().into(),
+            Self::Url(url) => request["url"] = url.as_str().into(),
+        }
+    }
+}
+
+/// A page and the options of its job.
 #[derive(Debug, Clone)]
 pub(crate) struct Page {
-    /// What the command line calls it.
+    /// Name on the command line.
     pub(crate) name: &'static str,
-    /// What the report calls it.
+    /// Heading in the report.
     pub(crate) title: &'static str,
     pub(crate) source: Source,
     pub(crate) output: Output,
     pub(crate) network_idle: bool,
     pub(crate) wait_ms: u32,
-    /// Size of the picture.
+    /// Expected size of the image.
     pub(crate) size: (u32, u32),
-    /// Places in the picture (or, for a PDF, colours of its first page) that show that all is there.
+    /// Expected pixels of the image; for a PDF only the colours count, on its first page.
     pub(crate) probes: Vec<(u32, u32, Colour)>,
-    /// The last words of a PDF.
+    /// The last text of a PDF.
     pub(crate) text: &'static str,
-    /// Whether it needs neither scripts nor the network.
-    pub(crate) plain: bool,
-    /// Whether a PNG is asked for fast or small, of sides that leave the choice.
+    /// Whether the page needs neither scripts nor the network.
+    pub(crate) is_static: bool,
+    /// Whether renderers with a choice write PNG fast instead of small.
     pub(crate) fast_png: bool,
 }
 
-/// The window of every page.
+/// The viewport of every page.
 pub(crate) const VIEWPORT: (u32, u32) = (1280, 720);
 
 impl Page {
-    /// The page as the body of a request to Platen's own API.
+    /// The body of a request to the public API of Platen.
     pub(crate) fn request(&self) -> Value {
         let mut body = json!({
             "format": if self.output == Output::Pdf { "pdf" } else { "png" },
@@ -75,20 +83,17 @@ impl Page {
             "waitUntil": if self.network_idle { "networkidle" } else { "load" },
             "waitForTimeout": self.wait_ms,
         });
-        match &self.source {
-            Source::Html(html) => body["html"] = html.as_str().into(),
-            Source::Url(url) => body["url"] = url.as_str().into(),
-        }
+        self.source.write_to(&mut body);
         body
     }
 
-    /// The same page without its wait: what a side is warmed up with.
+    /// The same page without its wait, for the warm-up.
     pub(crate) fn without_wait(&self) -> Self {
         Self { wait_ms: 0, network_idle: false, ..self.clone() }
     }
 }
 
-/// Every page of the comparison; those that need a site are put on `site`.
+/// Adds the pages that need a site to `site` and returns all pages of the comparison.
 pub(crate) fn all(site: &Site) -> Result<Vec<Page>> {
     let directory = settings::crate_dir().join("../bench/pages");
     let read = |name: &str| -> Result<String> {
@@ -105,7 +110,7 @@ pub(crate) fn all(site: &Site) -> Result<Vec<Page>> {
         size: VIEWPORT,
         probes: vec![(8, 8, [0x1f, 0x4e, 0x8c])],
         text: "",
-        plain: true,
+        is_static: true,
         fast_png: false,
     };
     let pdf = Page { output: Output::Pdf, ..invoice.clone() };
@@ -120,7 +125,7 @@ pub(crate) fn all(site: &Site) -> Result<Vec<Page>> {
         Page {
             name: "table-pdf",
             title: "Table of 200 rows, PDF A4",
-            source: Source::Html(repeat::times(&read("table.html")?, 200)?),
+            source: Source::Html(page_template::repeat(&read("table.html")?, 200)?),
             probes: vec![(8, 8, [0x14, 0x53, 0x2d])],
             text: "200 A-",
             ..pdf
@@ -130,22 +135,22 @@ pub(crate) fn all(site: &Site) -> Result<Vec<Page>> {
             title: "20 images and a web font by URL, PNG",
             source: Source::Url(gallery(site, &read("gallery.html")?)?),
             probes: (0..20)
-                .map(|n| (24 + n % 5 * 248 + 120, 80 + n / 5 * 158 + 142, photo::STRIPE))
+                .map(|n| (24 + n % 5 * 248 + 120, 80 + n / 5 * 158 + 142, test_image::STRIPE))
                 .collect(),
-            plain: false,
+            is_static: false,
             ..invoice.clone()
         },
         Page {
             name: "huge-png",
             title: "5 MB of HTML, PNG",
-            source: Source::Html(repeat::up_to(&read("report.html")?, limits::MAX_HTML_BYTES)?),
+            source: Source::Html(page_template::fill_to(&read("report.html")?, limits::MAX_HTML_BYTES)?),
             probes: vec![(8, 8, [0x3b, 0x2a, 0x63])],
             ..invoice.clone()
         },
         Page {
             name: "full-page-png",
             title: "Full page 1280×10,000, PNG",
-            source: Source::Html(repeat::times(&read("article.html")?, 10)?),
+            source: Source::Html(page_template::repeat(&read("article.html")?, 10)?),
             output: Output::FullPng,
             size: (1280, 10_000),
             probes: vec![(640, 9_980, [0x7c, 0x2d, 0x12])],
@@ -157,7 +162,7 @@ pub(crate) fn all(site: &Site) -> Result<Vec<Page>> {
             source: Source::Html(read("chart.html")?),
             wait_ms: 1_200,
             probes: vec![(1230, 38, [0x15, 0x80, 0x3d])],
-            plain: false,
+            is_static: false,
             ..invoice.clone()
         },
         Page {
@@ -181,35 +186,40 @@ pub(crate) fn all(site: &Site) -> Result<Vec<Page>> {
     ])
 }
 
-/// Puts the gallery on the site. Nothing of it may be kept from one job to the next, so that every
-/// side fetches as much.
-fn gallery(site: &Site, page: &str) -> Result<String> {
-    let fresh = |reply: Reply| reply.with_header("cache-control", "no-store");
-    for number in 1..=20 {
-        let image = photo::jpeg(number)?;
-        site.put(&format!("/bench/image-{number}.jpg"), fresh(Reply::of("image/jpeg", image)));
-    }
-    site.put("/bench/font.ttf", fresh(Reply::of("font/ttf", font()?)));
-    Ok(site.put("/bench/gallery", fresh(Reply::page(repeat::times(page, 20)?))))
+/// The page of this name.
+pub(crate) fn named(site: &Site, name: &str) -> Result<Page> {
+    let page = all(site)?.into_iter().find(|page| page.name == name);
+    page.with_context(|| format!("unknown page {name}"))
 }
 
-/// How many of the gallery's pictures and fonts have been fetched so far.
+/// Adds the gallery to the site, with `no-store`, so that every renderer fetches all of it for each job.
+fn gallery(site: &Site, page: &str) -> Result<String> {
+    let uncached = |reply: Reply| reply.with_header("cache-control", "no-store");
+    for number in 1..=20 {
+        let image = test_image::jpeg(number)?;
+        site.put(&format!("/bench/image-{number}.jpg"), uncached(Reply::of("image/jpeg", image)));
+    }
+    site.put("/bench/font.ttf", uncached(Reply::of("font/ttf", font()?)));
+    Ok(site.put("/bench/gallery", uncached(Reply::page(page_template::repeat(page, 20)?))))
+}
+
+/// Fetches of the gallery's images and font so far.
 pub(crate) fn gallery_fetches(site: &Site) -> usize {
     let images = (1..=20).map(|number| site.hits(&format!("/bench/image-{number}.jpg")));
     images.sum::<usize>() + site.hits("/bench/font.ttf")
 }
 
-/// Fetches of one whole gallery.
+/// Fetches of one complete gallery.
 pub(crate) const GALLERY_FETCHES: usize = 21;
 
-/// A font file of the Liberation family, served under another name so that no side has it.
+/// A font of the Liberation family, served under another name, so that no renderer has it installed.
 fn font() -> Result<Vec<u8>> {
-    const PLACES: [&str; 2] = [
+    const PATHS: [&str; 2] = [
         "/usr/share/fonts/truetype/liberation/LiberationSerif-Regular.ttf",
         "/usr/share/fonts/truetype/liberation2/LiberationSerif-Regular.ttf",
     ];
-    let found = PLACES.iter().find(|path| Path::new(path).exists());
+    let found = PATHS.iter().find(|path| Path::new(path).exists());
     let font = fs::read(found.context("no Liberation font: install fonts-liberation")?)?;
-    ensure!(font.len() > 10_000, "the font file is no font");
+    ensure!(font.len() > 10_000, "the font file is too short");
     Ok(font)
 }

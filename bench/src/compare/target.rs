@@ -1,8 +1,7 @@
-//! The sides: how each is started and what it can do.
+//! The renderers under comparison: how each is started and which pages it supports.
 //!
-//! Invariant: all run the Chromium that the options name (or the full one beside it, where the
-//! name says so), as an unprivileged user with its sandbox on; one that is dropped has been stopped
-//! and reaped, with all its helpers.
+//! Invariant: all run the same Chromium (or the full one beside it, where the name says so) as an
+//! unprivileged user with the sandbox enabled. Dropping a [`Target`] stops all of its processes.
 
 use std::{
     fs,
@@ -24,43 +23,42 @@ use platen_tests::{
 };
 use tempfile::TempDir;
 
-use super::{
-    call::{BROWSERLESS_TOKEN, Speech},
-    meter::{Cgroups, Meter},
-    page::{Output, Page, Source},
+use super::page::{Output, Page, Source};
+use crate::{
+    cpu_accounting::{Cgroups, ProcessTree},
+    farm::{Farm, address_after},
 };
 
-/// Which side.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Kind {
-    /// Raw CDP on warm pages that are used again: the limit.
+    /// Raw CDP on warm, reused pages: the limit
     Raw,
-    /// The farm alone, jobs of one account.
+    /// The farm alone, all jobs from one account
     Farm,
-    /// The farm alone, a new account for every job.
+    /// The farm alone, a new account for every job
     FarmAccounts,
-    /// `platen up`: HTTP, WebAssembly, libSQL, farm.
+    /// `platen up`: HTTP, WebAssembly, libSQL, farm
     Chain,
-    /// puppeteer-cluster with contexts, on the same Chromium.
+    /// puppeteer-cluster with contexts, on the same Chromium
     Cluster,
-    /// puppeteer-cluster with contexts, on full Chromium.
+    /// puppeteer-cluster with contexts, on full Chromium
     ClusterChromium,
-    /// browserless, on the same Chromium.
+    /// browserless, on the same Chromium
     Browserless,
-    /// browserless, on full Chromium.
+    /// browserless, on full Chromium
     BrowserlessChromium,
-    /// `WeasyPrint`.
+    /// `WeasyPrint`
     Weasyprint,
 }
 
 impl Kind {
-    /// What the report calls it.
+    /// The name in reports, as Markdown.
     pub(crate) fn title(self) -> &'static str {
         match self {
             Self::Raw => "raw CDP, warm page (limit)",
             Self::Farm => "**Platen farm**",
-            Self::FarmAccounts => "**Platen farm, new account each job**",
-            Self::Chain => "**Platen, whole chain**",
+            Self::FarmAccounts => "**Platen farm, new account per job**",
+            Self::Chain => "**Platen, end to end**",
             Self::Cluster => "puppeteer-cluster, contexts",
             Self::ClusterChromium => "puppeteer-cluster, contexts, full Chromium",
             Self::Browserless => "browserless",
@@ -69,163 +67,177 @@ impl Kind {
         }
     }
 
-    /// A name for files and groups.
+    /// The name on the command line, of directories and of cgroups.
     pub(crate) fn name(self) -> String {
         use clap::ValueEnum as _;
         self.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned())
     }
 
-    /// Whether it can render the page at all.
-    pub(crate) fn can(self, page: &Page) -> bool {
+    pub(crate) fn supports(self, page: &Page) -> bool {
         match self {
             Self::Raw | Self::Farm | Self::FarmAccounts | Self::Chain => true,
             Self::Weasyprint => {
-                page.output == Output::Pdf && page.plain && matches!(page.source, Source::Html(_))
+                page.output == Output::Pdf && page.is_static && matches!(page.source, Source::Html(_))
             }
-            // Those that wait in real time take as long as it says, which needs no measuring.
+            // Renderers that wait in real time take at least the wait, which needs no measurement.
             _ => page.wait_ms < 10_000,
         }
     }
 
-    fn wants_full_chromium(self) -> bool {
+    fn needs_full_chromium(self) -> bool {
         matches!(self, Self::ClusterChromium | Self::BrowserlessChromium)
     }
 }
 
-/// What all sides are started with.
+/// How jobs are sent to a renderer.
+#[derive(Debug, Clone)]
+pub(crate) enum Api {
+    /// The internal API of the farm.
+    Farm {
+        /// Each job comes from a new account.
+        new_accounts: bool,
+    },
+    /// The public API.
+    Public { key: String },
+    /// The fields of the public API without a key, as the servers in `bench/peers` accept them.
+    Plain,
+    /// The API of browserless, with launch options for Chromium as JSON.
+    Browserless { launch: String },
+}
+
+/// What all renderers are started with.
 #[derive(Debug)]
-pub(crate) struct Surroundings {
-    /// The Chromium of the comparison.
+pub(crate) struct Environment {
     pub(crate) chromium: PathBuf,
-    /// Full Chromium.
     pub(crate) full_chromium: PathBuf,
-    /// Where the peers are installed.
+    /// Directory in which the other renderers are installed.
     pub(crate) tools: PathBuf,
     pub(crate) concurrency: usize,
     pub(crate) settings: Settings,
     pub(crate) cgroups: Cgroups,
-    /// Homes and data.
+    /// Home directories and data.
     pub(crate) directory: TempDir,
 }
 
-/// A running side.
+/// A running renderer.
 #[derive(Debug)]
 pub(crate) struct Target {
     pub(crate) kind: Kind,
-    pub(crate) speech: Speech,
+    pub(crate) api: Api,
     pub(crate) address: SocketAddr,
-    // In this order they are dropped: the server before its account.
+    // Fields are dropped in this order: the server stops first, then remaining processes are killed.
     _server: Server,
-    pub(crate) meter: Meter,
+    pub(crate) processes: ProcessTree,
 }
 
 #[derive(Debug)]
 enum Server {
     Process { _process: Process },
+    Farm { _farm: Box<Farm> },
     App { _app: Box<TestApp> },
 }
 
-/// The user that owns nothing.
+/// The user and group `nobody`.
 const NOBODY: u32 = 65_534;
-const TOKEN: &str = "the token of the bench";
+/// browserless takes its token from the query.
+pub(crate) const BROWSERLESS_TOKEN: &str = "bench";
 
 impl Target {
-    /// Starts a side, or says why it cannot be had here.
-    pub(crate) async fn start(kind: Kind, around: &Surroundings) -> Result<Self> {
+    /// # Errors
+    /// When a program that the renderer needs is not installed or does not start.
+    pub(crate) async fn start(kind: Kind, environment: &Environment) -> Result<Self> {
         ensure!(
-            !kind.wants_full_chromium() || around.full_chromium.exists(),
+            !kind.needs_full_chromium() || environment.full_chromium.exists(),
             "full Chromium is not installed"
         );
         match kind {
-            Kind::Chain => return Self::start_chain(around).await,
-            Kind::Farm | Kind::FarmAccounts => return Self::start_farm(kind, around).await,
-            _ => {}
+            Kind::Chain => Self::start_chain(environment).await,
+            Kind::Farm | Kind::FarmAccounts => Self::start_farm(kind, environment).await,
+            _ => Self::start_other(kind, environment).await,
         }
+    }
+
+    async fn start_other(kind: Kind, environment: &Environment) -> Result<Self> {
         let name = kind.name();
-        let home = around.home(&name)?;
-        let chromium = if kind.wants_full_chromium() { &around.full_chromium } else { &around.chromium };
-        let rules = format!("MAP {} 127.0.0.1", site::HOST);
-        let peers = around.tools.join("peers");
-        let node = around.tools.join("node/node_modules/.bin/node");
-        let mut speech = Speech::Plain;
+        let home = environment.create_home(&name)?;
+        let Environment { chromium, full_chromium, .. } = environment;
+        let chromium = if kind.needs_full_chromium() { full_chromium } else { chromium };
+        let resolver_rules = format!("MAP {} 127.0.0.1", site::HOST);
+        let concurrency = environment.concurrency.to_string();
+        let peers = environment.tools.join("peers");
+        let node = environment.tools.join("node/node_modules/.bin/node");
+        let mut api = Api::Plain;
         let mut command = match kind {
             Kind::Raw => {
                 let mut command = unprivileged(&std::env::current_exe()?, &home)?;
-                command.arg("raw").arg("--chromium").arg(chromium).args(["--resolve", &rules]);
-                command.args(["--pages", &around.concurrency.to_string()]);
+                command.arg("raw").arg("--chromium").arg(chromium).args(["--resolve", &resolver_rules]);
+                command.args(["--pages", &concurrency]);
                 command
             }
             Kind::Weasyprint => {
-                let mut command = unprivileged(&around.tools.join("python/bin/python"), &home)?;
+                let mut command = unprivileged(&environment.tools.join("python/bin/python"), &home)?;
                 command.arg(peers.join("weasyprint_server.py"));
                 command
             }
             Kind::Cluster | Kind::ClusterChromium => {
                 let mut command = unprivileged(&node, &home)?;
-                command.arg(peers.join("puppeteer-cluster.mjs")).env("BENCH_RESOLVE", &rules);
+                command.arg(peers.join("puppeteer-cluster.mjs")).env("BENCH_RESOLVE", &resolver_rules);
                 command
             }
             _ => {
-                let launch = serde_json::json!({ "args": [format!("--host-resolver-rules={rules}")] });
-                speech = Speech::Browserless { launch: launch.to_string() };
+                let resolver_rules = format!("--host-resolver-rules={resolver_rules}");
+                api =
+                    Api::Browserless { launch: serde_json::json!({ "args": [resolver_rules] }).to_string() };
                 let mut command = unprivileged(&node, &home)?;
                 command.arg(peers.join("browserless.mjs")).current_dir(&peers);
                 command.env("PLAYWRIGHT_BROWSERS_PATH", home.join("browsers"));
                 command.envs([("HOST", "127.0.0.1"), ("TOKEN", BROWSERLESS_TOKEN), ("TIMEOUT", "120000")]);
-                // Its log is off, as it would be written for every request and event.
+                // Without its log, which has lines for every request and event.
                 command.envs([("DEBUG", "quiet"), ("NODE_ENV", "production")]);
                 command.env("PORT", free_port()?.to_string());
-                command.env("CONCURRENT", around.concurrency.to_string()).env("QUEUED", "64");
+                command.env("CONCURRENT", &concurrency).env("QUEUED", "64");
                 command
             }
         };
-        command.env("BENCH_CHROMIUM", chromium).env("BENCH_CONCURRENCY", around.concurrency.to_string());
+        command.env("BENCH_CHROMIUM", chromium).env("BENCH_CONCURRENCY", concurrency);
         let process = Process::start(&name, &command, Signal::SIGTERM)?;
         let address = process.wait_for(|log| address_after(log, "listening on http://")).await?;
-        let meter = around.cgroups.adopt(&name, process.pid())?;
-        Ok(Self { kind, speech, address, _server: Server::Process { _process: process }, meter })
+        let processes = environment.cgroups.adopt(&name, process.pid())?;
+        Ok(Self { kind, api, address, _server: Server::Process { _process: process }, processes })
     }
 
-    async fn start_farm(kind: Kind, around: &Surroundings) -> Result<Self> {
-        let platen = &around.settings.platen;
-        let farm = platen.with_file_name("platen-farm");
-        ensure!(farm.exists(), "there is no {}: build it first", farm.display());
-        let mut command = Command::new(farm);
-        command.args(["--listen", "127.0.0.1:0", "--resolve", &resolve()]);
-        // One line a job, as it runs in production.
-        command.env("PLATEN_FARM_TOKEN", TOKEN).env("PLATEN_CHROMIUM", &around.chromium);
-        let process = Process::start(&kind.name(), &command, Signal::SIGTERM)?;
-        let address = process.wait_for(|log| address_after(log, "listening address=")).await?;
-        let meter = around.cgroups.adopt(&kind.name(), process.pid())?;
-        let new_accounts = kind == Kind::FarmAccounts;
-        let speech = Speech::Farm { token: TOKEN.to_owned(), new_accounts };
-        Ok(Self { kind, speech, address, _server: Server::Process { _process: process }, meter })
+    /// Starts the farm with its default log, one line per job, as in production.
+    async fn start_farm(kind: Kind, environment: &Environment) -> Result<Self> {
+        let mut command = Command::new(environment.settings.platen.with_file_name("platen-farm"));
+        command.args(["--resolve", &format!("{}=127.0.0.1", site::HOST)]);
+        let farm = Farm::start(&kind.name(), command, &environment.chromium).await?;
+        let processes = environment.cgroups.adopt(&kind.name(), farm.process.pid())?;
+        let (api, address) = (Api::Farm { new_accounts: kind == Kind::FarmAccounts }, farm.address);
+        Ok(Self { kind, api, address, _server: Server::Farm { _farm: Box::new(farm) }, processes })
     }
 
-    async fn start_chain(around: &Surroundings) -> Result<Self> {
+    async fn start_chain(environment: &Environment) -> Result<Self> {
+        let chromium = environment.chromium.to_str().context("the path of Chromium is not UTF-8")?;
         let options = AppOptions {
-            database: DatabaseKind::File,
-            farm_url: None,
-            deadline_ms: None,
-            variables: Vec::new(),
-            arguments: Vec::new(),
+            arguments: vec!["--chromium".to_owned(), chromium.to_owned()],
+            ..AppOptions::own_farm(DatabaseKind::File)
         };
-        let options =
-            AppOptions { arguments: vec!["--chromium".to_owned(), path_text(&around.chromium)?], ..options };
         let options = options.resolving(site::HOST);
         let http = reqwest::Client::new();
-        let app = TestApp::start(&options, &around.settings, &http, around.directory.path()).await?;
+        let directory = environment.directory.path();
+        let app = TestApp::start(&options, &environment.settings, &http, directory).await?;
         let account = app.operator.account(Quota::Unlimited).await?;
-        let address = app.base_url.strip_prefix("http://").context("an http URL")?.parse()?;
-        let meter = around.cgroups.adopt("chain", app.process.pid())?;
-        let speech = Speech::Public { key: account.key };
-        Ok(Self { kind: Kind::Chain, speech, address, _server: Server::App { _app: Box::new(app) }, meter })
+        let address =
+            app.base_url.strip_prefix("http://").context("the base URL is not an http URL")?.parse()?;
+        let processes = environment.cgroups.adopt("chain", app.process.pid())?;
+        let api = Api::Public { key: account.key };
+        Ok(Self { kind: Kind::Chain, api, address, _server: Server::App { _app: Box::new(app) }, processes })
     }
 }
 
-impl Surroundings {
-    /// A directory of a side's own that it may write to.
-    fn home(&self, name: &str) -> Result<PathBuf> {
+impl Environment {
+    /// Creates a directory to which the renderer's user may write.
+    fn create_home(&self, name: &str) -> Result<PathBuf> {
         let home = self.directory.path().join(name);
         fs::create_dir(&home)?;
         if geteuid().is_root() {
@@ -235,9 +247,9 @@ impl Surroundings {
     }
 }
 
-/// A program as a user who owns nothing but its home, because Chromium has no sandbox as root.
+/// A command that runs as an unprivileged user, because the sandbox of Chromium does not work as root.
 fn unprivileged(program: &Path, home: &Path) -> Result<Command> {
-    ensure!(program.exists(), "there is no {}: run bench/run, which installs it", program.display());
+    ensure!(program.exists(), "{} does not exist: run bench/run, which installs it", program.display());
     let mut command = Command::new("setpriv");
     command.args(["--no-new-privs", "--pdeathsig", "TERM"]);
     if geteuid().is_root() {
@@ -248,33 +260,7 @@ fn unprivileged(program: &Path, home: &Path) -> Result<Command> {
     Ok(command)
 }
 
-fn resolve() -> String {
-    format!("{}=127.0.0.1", site::HOST)
-}
-
-fn path_text(path: &Path) -> Result<String> {
-    Ok(path.to_str().context("a UTF-8 path")?.to_owned())
-}
-
-/// A port that was free a moment ago, for a server that cannot choose one by itself.
+/// A free port, for a server that does not support port 0.
 fn free_port() -> Result<u16> {
     Ok(TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?.port())
-}
-
-/// The address behind a text, once its line is whole.
-pub(crate) fn address_after(log: &str, text: &str) -> Option<SocketAddr> {
-    let (line, _) = log.split_once(text)?.1.split_once('\n')?;
-    line.trim().parse().ok()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_address_is_read_from_a_whole_line() {
-        assert_eq!(address_after("listening on http://127.0.0.1:80", "http://"), None);
-        let address = address_after("x\nlistening on http://127.0.0.1:80\n", "listening on http://");
-        assert_eq!(address, "127.0.0.1:80".parse().ok());
-    }
 }

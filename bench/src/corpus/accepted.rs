@@ -1,4 +1,4 @@
-//! Differences that are accepted, each with its reason: `bench/corpus/accepted.json`.
+//! Accepted differences and their reasons, from `bench/corpus/accepted.json`.
 
 use std::{fs, path::Path};
 
@@ -7,21 +7,20 @@ use serde::Deserialize;
 
 use super::page::Mode;
 
-/// One line of the file.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Entry {
     page: String,
-    /// A mode's name, whose parts may each be `*`: `png-second-*`.
+    /// Name of a mode; each of its parts may be `*`, as in `png-second-*`.
     mode: String,
     reason: String,
 }
 
-/// The whole file.
+/// The content of the file.
 #[derive(Debug, Deserialize)]
-pub(super) struct Accepted(Vec<Entry>);
+pub(super) struct AcceptedDifferences(Vec<Entry>);
 
-impl Accepted {
+impl AcceptedDifferences {
     pub(super) fn read(file: &Path) -> Result<Self> {
         Self::parse(&fs::read_to_string(file)?).with_context(|| file.display().to_string())
     }
@@ -30,12 +29,12 @@ impl Accepted {
         let accepted: Self = serde_json::from_str(text)?;
         for entry in &accepted.0 {
             ensure!(!entry.reason.trim().is_empty(), "{} has no reason", entry.page);
-            ensure!(entry.mode.split('-').count() == 3, "{} is no mode", entry.mode);
+            ensure!(entry.mode.split('-').count() == 3, "{} is not a mode", entry.mode);
         }
         Ok(accepted)
     }
 
-    /// Why this page may differ in this mode.
+    /// The reason why this page may differ in this mode, if it may.
     pub(super) fn reason(&self, page: &str, mode: Mode) -> Option<&str> {
         let name = mode.to_string();
         let matches = |entry: &&Entry| {
@@ -52,9 +51,9 @@ mod tests {
     use crate::corpus::page::{Format, Milestone, Source};
 
     #[test]
-    fn an_entry_is_for_the_modes_it_names() {
+    fn an_entry_matches_only_the_modes_that_it_names() {
         let text = r#"[{"page": "a", "mode": "png-*-url", "reason": "because"}]"#;
-        let accepted = Accepted::parse(text).unwrap();
+        let accepted = AcceptedDifferences::parse(text).unwrap();
         let mode = |format, source| Mode { format, wait: Milestone::Load, source };
         assert_eq!(accepted.reason("a", mode(Format::Png, Source::Url)), Some("because"));
         assert_eq!(accepted.reason("a", mode(Format::Png, Source::Html)), None);
@@ -64,7 +63,7 @@ mod tests {
 
     #[test]
     fn an_entry_needs_a_reason() {
-        Accepted::parse(r#"[{"page": "a", "mode": "png-*-url", "reason": " "}]"#).unwrap_err();
-        Accepted::parse(r#"[{"page": "a", "mode": "png", "reason": "because"}]"#).unwrap_err();
+        AcceptedDifferences::parse(r#"[{"page": "a", "mode": "png-*-url", "reason": " "}]"#).unwrap_err();
+        AcceptedDifferences::parse(r#"[{"page": "a", "mode": "png", "reason": "because"}]"#).unwrap_err();
     }
 }

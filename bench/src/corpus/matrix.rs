@@ -1,130 +1,112 @@
-//! The comparison: every page in every mode, twice by the farm and once by the reference.
+//! Renders every page in every mode, twice with the farm and once with the reference, and compares the files.
 //!
-//! Invariant: the reference is given more time before a page counts as different, and the farm is never
-//! given more than the mode says, save to see where a page that moves comes to rest.
+//! Invariant: the reference gets more time before a page counts as different. The farm gets more time than
+//! the mode says only to find the final state of a page that is still changing.
 
 use anyhow::Result;
 
 use super::{
-    Corpus,
-    farm::Farm,
-    page::{Milestone, Mode, Page},
+    Case, Corpus,
+    farm_instance::FarmInstance,
+    page::Milestone,
     queue,
-    rendered::{self, Difference, Rendered},
-    report, say,
+    rendered::{self, Difference},
+    report,
     verdict::{self, Outcome, Verdict},
 };
 
-/// How much more time the reference gets, one after the other.
-const PATIENCE_MS: [u32; 2] = [3_000, 9_000];
-/// Accounts that the jobs come from, so that pages are used again and by several.
+/// Additional waits of the reference, tried in this order.
+const EXTRA_WAITS_MS: [u32; 2] = [3_000, 9_000];
+/// Number of accounts, so that browser pages are reused and belong to several accounts.
 const ACCOUNTS: usize = 3;
 
-/// Compares, prints a report and gives the number of failures.
+/// Prints a report and returns the number of failures.
 pub(super) async fn run(corpus: &Corpus) -> Result<usize> {
     let cases = corpus.cases(&corpus.options.milestones);
-    say(&format!("{} pages, {} jobs a round", corpus.pages.len(), cases.len()));
-    let subject = Farm::subject(corpus).await?;
-    let first = round(corpus, &subject, &cases, "first round", corpus.seed).await;
-    let second = round(corpus, &subject, &cases, "second round", corpus.seed.wrapping_add(1)).await;
-    let reference = if corpus.options.no_reference { None } else { Some(Farm::reference(corpus).await?) };
-    let mut real = Vec::new();
+    eprintln!("{} pages, {} jobs per round", corpus.pages.len(), cases.len());
+    let farm = FarmInstance::start_under_test(corpus).await?;
+    let first = round(corpus, &farm, &cases, "first round", corpus.seed).await;
+    let second = round(corpus, &farm, &cases, "second round", corpus.seed.wrapping_add(1)).await;
+    let reference =
+        if corpus.options.no_reference { None } else { Some(FarmInstance::start_reference(corpus).await?) };
+    let mut third = Vec::new();
     if let Some(reference) = &reference {
-        let order = corpus.seed.wrapping_add(2);
-        real = round(corpus, reference, &cases, "reference", order).await;
+        third = round(corpus, reference, &cases, "reference", corpus.seed.wrapping_add(2)).await;
     }
-    let mut verdicts = Vec::new();
-    let mut open = Vec::new();
-    for (number, (_, mode)) in cases.iter().enumerate() {
-        match verdict::first([&first[number], &second[number]], real.get(number), mode.wait)? {
-            Ok(verdict) => verdicts.push((number, verdict)),
-            Err(difference) => open.push((number, difference)),
+    eprintln!("comparing; where the reference differs, with longer waits");
+    let order: Vec<usize> = (0..cases.len()).collect();
+    let work = async |number: usize| {
+        let case = &cases[number];
+        let rounds = [&first[number], &second[number]];
+        match (verdict::compare_rounds(rounds, third.get(number), case.1.wait)?, &reference) {
+            (Ok(verdict), _) => Ok(verdict),
+            (Err(difference), None) => Ok(Verdict::Different(difference)),
+            (Err(difference), Some(reference)) => {
+                let longer = LongerWaits { corpus, farm: &farm, reference };
+                longer.verdict(case, &first[number], &third[number], difference).await
+            }
         }
-    }
-    if let Some(reference) = &reference {
-        say(&format!("more time for {} of them", open.len()));
-        let order: Vec<usize> = (0..open.len()).collect();
-        let work = async |place: usize| {
-            let (number, difference) = &open[place];
-            let sides = Sides { corpus, subject: &subject, reference };
-            let case = &cases[*number];
-            sides.later(case, &first[*number], &real[*number], difference.clone()).await
-        };
-        let later = queue::all(&order, corpus.options.concurrency, work).await;
-        for ((number, _), verdict) in open.iter().zip(later) {
-            verdicts.push((*number, verdict?));
-        }
-    }
-    verdicts.sort_by_key(|(number, _)| *number);
-    let all = [&first, &second, &real];
-    write_differences(corpus, &cases, &verdicts, &all)?;
-    let lines = verdicts.into_iter().map(|(number, verdict)| {
-        let (page, mode) = &cases[number];
-        (page.name.clone(), *mode, verdict)
-    });
-    Ok(report::print(&corpus.accepted, lines.collect()))
+    };
+    let verdicts = queue::run(&order, corpus.options.concurrency, work).await;
+    let verdicts: Vec<Verdict> = verdicts.into_iter().collect::<Result<_>>()?;
+    write_differences(corpus, &cases, &verdicts, [&first, &second, &third])?;
+    Ok(report::print(&corpus.accepted, &cases, &verdicts))
 }
 
-/// One round in its own random order.
-async fn round(corpus: &Corpus, farm: &Farm, cases: &[(Page, Mode)], title: &str, seed: u64) -> Vec<Outcome> {
-    say(title);
+/// Renders all cases once in a random order.
+async fn round(corpus: &Corpus, farm: &FarmInstance, cases: &[Case], title: &str, seed: u64) -> Vec<Outcome> {
+    eprintln!("{title}");
     let order = queue::shuffled(cases.len(), seed);
     let work = async |number: usize| render(corpus, farm, &cases[number], number, 0).await;
-    queue::all(&order, corpus.options.concurrency, work).await
+    queue::run(&order, corpus.options.concurrency, work).await
 }
 
-/// One job; its file is read where it does not hold up others.
 async fn render(
     corpus: &Corpus,
-    farm: &Farm,
-    (page, mode): &(Page, Mode),
+    farm: &FarmInstance,
+    case: &Case,
     number: usize,
-    more_ms: u32,
+    extra_wait_ms: u32,
 ) -> Outcome {
-    let format = mode.format;
-    let render = async {
-        let account = format!("acc_corpus{}", number % ACCOUNTS);
-        let job = page.job(*mode, &corpus.server.origin(), &account, more_ms)?;
-        let file = farm.render(&job).await?;
-        tokio::task::spawn_blocking(move || Rendered::read(file, format)).await?
-    };
-    render.await.map_err(|error: anyhow::Error| format!("{error:#}"))
+    let account = format!("acc_corpus{}", number % ACCOUNTS);
+    corpus.render(farm, case, &account, extra_wait_ms).await.map_err(|error| format!("{error:#}"))
 }
 
-struct Sides<'a> {
+/// Repeats jobs with longer waits.
+struct LongerWaits<'a> {
     corpus: &'a Corpus,
-    subject: &'a Farm,
-    reference: &'a Farm,
+    farm: &'a FarmInstance,
+    reference: &'a FarmInstance,
 }
 
-impl Sides<'_> {
-    /// The verdict on a page that looked otherwise in the reference, which is given more time.
-    async fn later(
+impl LongerWaits<'_> {
+    /// The verdict on a page that differs from the reference, after the reference had more time.
+    async fn verdict(
         &self,
-        case: &(Page, Mode),
-        ours: &Outcome,
-        real: &Outcome,
+        case: &Case,
+        farm: &Outcome,
+        reference: &Outcome,
         difference: Difference,
     ) -> Result<Verdict> {
-        let (Ok(ours), Ok(real)) = (ours, real) else { return Ok(Verdict::Different(difference)) };
+        let (Ok(farm), Ok(reference)) = (farm, reference) else { return Ok(Verdict::Different(difference)) };
         let mut last = difference;
-        for more_ms in PATIENCE_MS {
-            let patient = match render(self.corpus, self.reference, case, 0, more_ms).await {
-                Ok(patient) => patient,
+        for extra_wait_ms in EXTRA_WAITS_MS {
+            let later_reference = match render(self.corpus, self.reference, case, 0, extra_wait_ms).await {
+                Ok(file) => file,
                 Err(reason) => return Ok(Verdict::Failed(format!("reference: {reason}"))),
             };
-            match ours.difference(&patient)? {
-                None => return Ok(Verdict::EqualLater(more_ms)),
+            match farm.difference(&later_reference)? {
+                None => return Ok(Verdict::EqualLater(extra_wait_ms)),
                 Some(difference) => last = difference,
             }
-            // Halfway through an animation no two browsers show the same; where it ends they do.
-            if case.1.wait == Milestone::Idle && real.difference(&patient)?.is_some() {
-                let rest = match render(self.corpus, self.subject, case, 0, more_ms).await {
-                    Ok(rest) => rest,
+            // During an animation two browsers show different states; their final states are equal.
+            if case.1.wait == Milestone::Idle && reference.difference(&later_reference)?.is_some() {
+                let later_farm = match render(self.corpus, self.farm, case, 0, extra_wait_ms).await {
+                    Ok(file) => file,
                     Err(reason) => return Ok(Verdict::Failed(format!("farm: {reason}"))),
                 };
-                if rest.difference(&patient)?.is_none() {
-                    return Ok(Verdict::Moving);
+                if later_farm.difference(&later_reference)?.is_none() {
+                    return Ok(Verdict::Changing);
                 }
             }
         }
@@ -134,21 +116,20 @@ impl Sides<'_> {
 
 fn write_differences(
     corpus: &Corpus,
-    cases: &[(Page, Mode)],
-    verdicts: &[(usize, Verdict)],
-    all: &[&Vec<Outcome>; 3],
+    cases: &[Case],
+    verdicts: &[Verdict],
+    rounds: [&Vec<Outcome>; 3],
 ) -> Result<()> {
     let output = &corpus.options.output;
-    rendered::make_room(output)?;
-    for (number, verdict) in verdicts {
+    rendered::create_empty_directory(output)?;
+    for (number, ((page, mode), verdict)) in cases.iter().zip(verdicts).enumerate() {
         let equal = matches!(verdict, Verdict::Repeated | Verdict::Equal | Verdict::EqualLater(_));
         if equal && !corpus.options.keep {
             continue;
         }
-        let (page, mode) = &cases[*number];
-        for (outcomes, side) in all.iter().zip(["first", "second", "reference"]) {
-            if let Some(Ok(file)) = outcomes.get(*number) {
-                file.write(output, &format!("{}.{mode}.{side}", page.name))?;
+        for (outcomes, round) in rounds.iter().zip(["first", "second", "reference"]) {
+            if let Some(Ok(file)) = outcomes.get(number) {
+                file.write(output, &format!("{}.{mode}.{round}", page.name))?;
             }
         }
     }

@@ -1,43 +1,52 @@
-//! The pages of the corpus and the ways in which each is rendered.
+//! The pages of the corpus and the modes in which they are rendered.
 //!
-//! Invariant: pages come in the order of their names, so that a seed gives the same run everywhere.
+//! Invariant: pages are sorted by name, so that a seed gives the same run on every machine.
 
 use std::{fmt, fs, path::Path};
 
 use anyhow::{Context as _, Result, ensure};
 use platen_shared::{
-    format::{ImageFormat, PaperSize, WaitUntil},
-    id::AccountId,
-    job::{Output, PdfScale, RenderJob, Source as JobSource, Viewport, WaitMs},
+    format::WaitUntil,
+    job::{Output, RenderJob, Source as JobSource},
 };
 use serde::Deserialize;
 
-/// What comes back.
+use crate::farm;
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, clap::ValueEnum)]
 pub(crate) enum Format {
     Png,
     Pdf,
 }
 
-/// When the picture is taken.
+impl Format {
+    pub(super) fn output(self) -> Output {
+        match self {
+            Self::Png => farm::png(false),
+            Self::Pdf => farm::pdf(),
+        }
+    }
+}
+
+/// When a page is captured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, clap::ValueEnum)]
 pub(crate) enum Milestone {
-    /// `load`.
+    /// `load`
     Load,
-    /// `networkidle`.
+    /// `networkidle`
     Idle,
-    /// A second after `load`.
+    /// One second after `load`
     Second,
 }
 
-/// How the page is handed over.
+/// How a job specifies its page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, clap::ValueEnum)]
 pub(crate) enum Source {
     Html,
     Url,
 }
 
-/// One way to render a page.
+/// How a page is rendered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Mode {
     pub(crate) format: Format,
@@ -46,7 +55,7 @@ pub(crate) struct Mode {
 }
 
 impl Mode {
-    /// Every way that is made of these; an empty list stands for all.
+    /// Every combination of these values; an empty list means all values.
     pub(super) fn all(formats: &[Format], waits: &[Milestone], sources: &[Source]) -> Vec<Self> {
         let formats = or_all(formats);
         let (waits, sources) = (or_all(waits), or_all(sources));
@@ -83,26 +92,26 @@ impl fmt::Display for Mode {
 pub(crate) struct Page {
     pub(crate) name: String,
     category: String,
-    /// Where the file server has it.
+    /// Path on the file server.
     path: String,
-    /// Its markup where it is one of our own.
+    /// The markup of an HTML page of the corpus; `None` for documents of packages, XHTML and SVG.
     markup: Option<String>,
 }
 
-/// A line of `foreign.json`: a document that a package ships.
+/// An entry of `foreign.json`: a document in a package.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Foreign {
+struct PackageDocument {
     name: String,
     path: String,
 }
 
-/// All pages below `directory`: our own in a folder for each category, and documents of packages.
+/// All pages below `directory`, with one folder per category, and the documents of packages.
 pub(super) fn all(directory: &Path) -> Result<Vec<Page>> {
     let mut pages = Vec::new();
     for category in fs::read_dir(directory.join("pages"))? {
         let category = category?.path();
-        // What pages fetch is no page.
+        // `data` holds resources of pages.
         if !category.is_dir() || category.ends_with("data") {
             continue;
         }
@@ -119,80 +128,54 @@ pub(super) fn all(directory: &Path) -> Result<Vec<Page>> {
             pages.push(Page { name, category: folder, path, markup });
         }
     }
-    let foreign: Vec<Foreign> = serde_json::from_str(&fs::read_to_string(directory.join("foreign.json"))?)?;
-    pages.extend(foreign.into_iter().map(|Foreign { name, path }| Page {
-        name,
-        category: "foreign".to_owned(),
-        path,
-        markup: None,
+    let documents: Vec<PackageDocument> =
+        serde_json::from_str(&fs::read_to_string(directory.join("foreign.json"))?)?;
+    pages.extend(documents.into_iter().map(|PackageDocument { name, path }| {
+        let category = "foreign".to_owned();
+        Page { name, category, path, markup: None }
     }));
     pages.sort_by(|one, other| one.name.cmp(&other.name));
-    let twice = pages.windows(2).find(|pair| pair[0].name == pair[1].name);
-    ensure!(twice.is_none(), "two pages have one name: {twice:?}");
+    let duplicate = pages.windows(2).find(|pair| pair[0].name == pair[1].name);
+    ensure!(duplicate.is_none(), "two pages have the same name: {duplicate:?}");
     Ok(pages)
 }
 
 fn stem(path: &Path) -> Result<String> {
-    Ok(path.file_stem().and_then(|text| text.to_str()).context("a UTF-8 name")?.to_owned())
+    Ok(path.file_stem().and_then(|text| text.to_str()).context("the file name is not UTF-8")?.to_owned())
 }
 
 impl Page {
-    /// Whether a name on the command line means this page.
-    pub(super) fn answers_to(&self, name: &str) -> bool {
+    /// Whether a name on the command line selects this page.
+    pub(super) fn matches(&self, name: &str) -> bool {
         self.name == name || self.category == name
     }
 
-    /// Whether there is such a way: only our own pages are handed over as markup.
-    pub(super) fn can(&self, mode: Mode) -> bool {
+    /// Whether the page can be rendered in this mode: not all pages are available as markup.
+    pub(super) fn supports(&self, mode: Mode) -> bool {
         mode.source == Source::Url || self.markup.is_some()
     }
 
-    /// The job, which waits for some time more than the mode says.
-    pub(super) fn job(&self, mode: Mode, site: &str, account: &str, more_ms: u32) -> Result<RenderJob> {
+    /// The job, which waits for `extra_wait_ms` more than the mode says.
+    pub(super) fn job(&self, mode: Mode, site: &str, account: &str, extra_wait_ms: u32) -> Result<RenderJob> {
         let url = format!("{site}{}", self.path);
         let source = match (mode.source, &self.markup) {
             (Source::Html, Some(markup)) => JobSource::Html(with_base(markup, &url).try_into()?),
             _ => JobSource::Url(url.try_into()?),
         };
-        let wait_ms = more_ms + if mode.wait == Milestone::Second { 1_000 } else { 0 };
+        let wait_ms = extra_wait_ms + if mode.wait == Milestone::Second { 1_000 } else { 0 };
         let wait_until = if mode.wait == Milestone::Idle { WaitUntil::NetworkIdle } else { WaitUntil::Load };
-        job(source, wait_until, wait_ms, mode.format, account)
+        farm::job(account, source, wait_until, wait_ms, mode.format.output())
     }
 }
 
-/// A job with the default viewport, or A4 with backgrounds.
-pub(super) fn job(
-    source: JobSource,
-    wait_until: WaitUntil,
-    wait_ms: u32,
-    format: Format,
-    account: &str,
-) -> Result<RenderJob> {
-    let output = match format {
-        Format::Png => Output::Image { format: ImageFormat::Png, full_page: false },
-        Format::Pdf => {
-            Output::Pdf { paper: PaperSize::A4, print_background: true, scale: PdfScale::default() }
-        }
-    };
-    let job = RenderJob {
-        account: AccountId::from_text(account),
-        source,
-        viewport: Viewport::default(),
-        wait_until,
-        wait_for_timeout: WaitMs::try_from(f64::from(wait_ms))?,
-        output,
-    };
-    Ok(job.check()?)
-}
-
-/// The markup with a `<base>`, so that its addresses are those of the page at `url`.
+/// The markup with a `<base>`, so that relative URLs resolve as on the page at `url`.
 fn with_base(markup: &str, url: &str) -> String {
-    let behind = |text: &str| {
+    let end_of = |text: &str| {
         let start = markup.find(text)?;
         Some(start + markup[start..].find('>')? + 1)
     };
-    let place = behind("<head>").or_else(|| behind("<!doctype")).or_else(|| behind("<!DOCTYPE"));
-    let (before, rest) = markup.split_at(place.unwrap_or(0));
+    let position = end_of("<head>").or_else(|| end_of("<!doctype")).or_else(|| end_of("<!DOCTYPE"));
+    let (before, rest) = markup.split_at(position.unwrap_or(0));
     format!("{before}<base href=\"{url}\">{rest}")
 }
 
@@ -201,7 +184,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_base_stands_where_the_head_begins() {
+    fn a_base_is_inserted_at_the_start_of_the_head() {
         assert_eq!(with_base("x", "u"), "<base href=\"u\">x");
         assert_eq!(with_base("<!doctype html><p>", "u"), "<!doctype html><base href=\"u\"><p>");
         let with_head = with_base("<!doctype html><html><head><title>", "u");

@@ -1,4 +1,4 @@
-//! So many jobs at once, in a random order that a seed gives again.
+//! Runs jobs with a fixed concurrency, in a random order that depends only on the seed.
 
 use std::{
     io::{IsTerminal as _, Write as _, stderr},
@@ -8,15 +8,15 @@ use std::{
 use futures::{StreamExt as _, stream};
 use rand::{SeedableRng as _, rngs::StdRng, seq::SliceRandom as _};
 
-/// The numbers below `count` in random order.
+/// The numbers below `count` in a random order.
 pub(super) fn shuffled(count: usize, seed: u64) -> Vec<usize> {
     let mut order: Vec<usize> = (0..count).collect();
     order.shuffle(&mut StdRng::seed_from_u64(seed));
     order
 }
 
-/// What `work` gives for each number, in the order of the numbers, however they were ordered.
-pub(super) async fn all<T, F>(order: &[usize], concurrency: usize, work: impl Fn(usize) -> F) -> Vec<T>
+/// Runs `work` for the numbers in `order` and returns the outcomes, sorted by number.
+pub(super) async fn run<T, F>(order: &[usize], concurrency: usize, work: impl Fn(usize) -> F) -> Vec<T>
 where
     F: Future<Output = T>,
 {
@@ -24,7 +24,7 @@ where
     let (done, work) = (&done, &work);
     let jobs = order.iter().map(|&number| async move {
         let outcome = work(number).await;
-        progress(done.fetch_add(1, Ordering::Relaxed) + 1, order.len());
+        print_progress(done.fetch_add(1, Ordering::Relaxed) + 1, order.len());
         (number, outcome)
     });
     let mut outcomes: Vec<_> = stream::iter(jobs).buffer_unordered(concurrency).collect().await;
@@ -32,12 +32,12 @@ where
     outcomes.into_iter().map(|(_, outcome)| outcome).collect()
 }
 
-fn progress(done: usize, of: usize) {
+fn print_progress(done: usize, total: usize) {
     if stderr().is_terminal() {
-        let end = if done == of { "\n" } else { "" };
-        let _ = write!(stderr(), "\r  {done} of {of}{end}");
-    } else if done.is_multiple_of(100) || done == of {
-        eprintln!("  {done} of {of}");
+        let end = if done == total { "\n" } else { "" };
+        let _ = write!(stderr(), "\r  {done} of {total}{end}");
+    } else if done.is_multiple_of(100) || done == total {
+        eprintln!("  {done} of {total}");
     }
 }
 
@@ -46,11 +46,11 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn outcomes_are_in_the_order_of_the_numbers() {
+    async fn outcomes_are_sorted_by_number() {
         let order = shuffled(50, 1);
         assert_ne!(order, (0..50).collect::<Vec<_>>());
         assert_eq!(order, shuffled(50, 1));
-        let doubled = all(&order, 4, async |number| number * 2).await;
+        let doubled = run(&order, 4, async |number| number * 2).await;
         assert_eq!(doubled, (0..50).map(|number| number * 2).collect::<Vec<_>>());
     }
 }

@@ -1,6 +1,6 @@
-//! Files that came back, and in what two of them differ.
+//! Rendered files and the differences between two of them.
 //!
-//! Invariant: pictures are compared pixel by pixel and exactly; documents by their pages and text.
+//! Invariant: images are compared exactly, pixel by pixel; PDF documents by their page count and text.
 
 use std::{fmt, fs, path::Path, process::Command};
 
@@ -11,21 +11,21 @@ use tempfile::NamedTempFile;
 
 use super::page::Format;
 
-/// A file that was looked at.
+/// A parsed file.
 #[derive(Debug, Clone)]
 pub(super) enum Rendered {
-    Picture { png: Bytes },
+    Image { png: Bytes },
     Document { pdf: Bytes, text: String },
 }
 
-/// In what two files differ.
+/// The difference between two files.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Difference {
-    Kinds,
+    Formats,
     Sizes((u32, u32), (u32, u32)),
     Pixels {
         count: usize,
-        /// Left, top, right and bottom, all of them inside.
+        /// Left, top, right and bottom, inclusive.
         bounds: [u32; 4],
     },
     Pages(usize, usize),
@@ -38,34 +38,35 @@ pub(super) enum Difference {
 }
 
 impl Rendered {
-    /// Reads a file; what is no file of its kind is an error.
-    pub(super) fn read(file: Bytes, format: Format) -> Result<Self> {
+    /// # Errors
+    /// When the file does not have the format.
+    pub(super) fn parse(file: Bytes, format: Format) -> Result<Self> {
         if format == Format::Png {
-            ensure!(file.starts_with(b"\x89PNG\r\n\x1a\n"), "the file is no PNG");
-            return Ok(Self::Picture { png: file });
+            ensure!(file.starts_with(b"\x89PNG\r\n\x1a\n"), "the file is not a PNG");
+            return Ok(Self::Image { png: file });
         }
-        ensure!(file.starts_with(b"%PDF-"), "the file is no PDF");
+        ensure!(file.starts_with(b"%PDF-"), "the file is not a PDF");
         let text = pdf_text(&file)?;
         Ok(Self::Document { pdf: file, text })
     }
 
-    /// In what they differ, if they do.
     pub(super) fn difference(&self, other: &Self) -> Result<Option<Difference>> {
         match (self, other) {
-            // The same bytes are the same pixels.
-            (Self::Picture { png: one }, Self::Picture { png: other }) if one == other => Ok(None),
-            (Self::Picture { png: one }, Self::Picture { png: other }) => {
-                Ok(pixels(&decode(one)?, &decode(other)?))
+            (Self::Image { png: one }, Self::Image { png: other }) if one == other => Ok(None),
+            (Self::Image { png: one }, Self::Image { png: other }) => {
+                Ok(pixel_difference(&decode(one)?, &decode(other)?))
             }
-            (Self::Document { text: one, .. }, Self::Document { text: other, .. }) => Ok(texts(one, other)),
-            _ => Ok(Some(Difference::Kinds)),
+            (Self::Document { text: one, .. }, Self::Document { text: other, .. }) => {
+                Ok(text_difference(one, other))
+            }
+            _ => Ok(Some(Difference::Formats)),
         }
     }
 
-    /// Writes the file, and the first page of a document as a picture beside it.
+    /// Writes the file, and for a document also the first page as an image.
     pub(super) fn write(&self, directory: &Path, name: &str) -> Result<()> {
         match self {
-            Self::Picture { png } => fs::write(directory.join(format!("{name}.png")), png)?,
+            Self::Image { png } => fs::write(directory.join(format!("{name}.png")), png)?,
             Self::Document { pdf, .. } => {
                 let file = directory.join(format!("{name}.pdf"));
                 fs::write(&file, pdf)?;
@@ -77,8 +78,8 @@ impl Rendered {
     }
 }
 
-/// An empty directory for files that differ.
-pub(super) fn make_room(directory: &Path) -> Result<()> {
+/// Creates a directory, or removes the content of an existing one.
+pub(super) fn create_empty_directory(directory: &Path) -> Result<()> {
     if directory.exists() {
         fs::remove_dir_all(directory)?;
     }
@@ -90,7 +91,7 @@ pub(super) fn decode(png: &[u8]) -> Result<RgbaImage> {
     Ok(image::load_from_memory_with_format(png, image::ImageFormat::Png)?.into_rgba8())
 }
 
-/// The text of a document as it stands on its pages, each of which ends with a form feed.
+/// The text of a document with its layout; each page ends with a form feed.
 fn pdf_text(pdf: &[u8]) -> Result<String> {
     let file = NamedTempFile::new()?;
     fs::write(file.path(), pdf)?;
@@ -105,7 +106,7 @@ fn poppler(command: &mut Command) -> Result<Vec<u8>> {
     Ok(output.stdout)
 }
 
-fn pixels(one: &RgbaImage, other: &RgbaImage) -> Option<Difference> {
+fn pixel_difference(one: &RgbaImage, other: &RgbaImage) -> Option<Difference> {
     if one.dimensions() != other.dimensions() {
         return Some(Difference::Sizes(one.dimensions(), other.dimensions()));
     }
@@ -119,7 +120,7 @@ fn pixels(one: &RgbaImage, other: &RgbaImage) -> Option<Difference> {
     found.map(|(count, bounds)| Difference::Pixels { count, bounds })
 }
 
-fn texts(one: &str, other: &str) -> Option<Difference> {
+fn text_difference(one: &str, other: &str) -> Option<Difference> {
     let pages = |text: &str| text.matches('\u{c}').count();
     if pages(one) != pages(other) {
         return Some(Difference::Pages(pages(one), pages(other)));
@@ -142,13 +143,13 @@ fn texts(one: &str, other: &str) -> Option<Difference> {
 impl fmt::Display for Difference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Kinds => f.write_str("files of two kinds"),
-            Self::Sizes(one, other) => write!(f, "{}×{} against {}×{}", one.0, one.1, other.0, other.1),
+            Self::Formats => f.write_str("different file formats"),
+            Self::Sizes(one, other) => write!(f, "{}×{} instead of {}×{}", one.0, one.1, other.0, other.1),
             Self::Pixels { count, bounds: [left, top, right, bottom] } => {
                 write!(f, "{count} pixels in {left},{top} to {right},{bottom}")
             }
-            Self::Pages(one, other) => write!(f, "{one} pages against {other}"),
-            Self::Text { line, one, other } => write!(f, "line {line}: {one:?} against {other:?}"),
+            Self::Pages(one, other) => write!(f, "{one} pages instead of {other}"),
+            Self::Text { line, one, other } => write!(f, "line {line}: {one:?} instead of {other:?}"),
         }
     }
 }
@@ -160,28 +161,31 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pixels_that_differ_are_counted_and_bounded() {
+    fn differing_pixels_are_counted_with_their_bounds() {
         let one = RgbaImage::from_pixel(10, 8, Rgba([1, 2, 3, 255]));
         let mut other = one.clone();
-        assert_eq!(pixels(&one, &other), None);
+        assert_eq!(pixel_difference(&one, &other), None);
         other.put_pixel(7, 2, Rgba([1, 2, 4, 255]));
         other.put_pixel(3, 5, Rgba([1, 2, 3, 254]));
-        assert_eq!(pixels(&one, &other), Some(Difference::Pixels { count: 2, bounds: [3, 2, 7, 5] }));
+        assert_eq!(
+            pixel_difference(&one, &other),
+            Some(Difference::Pixels { count: 2, bounds: [3, 2, 7, 5] })
+        );
         let larger = RgbaImage::new(10, 9);
-        assert_eq!(pixels(&one, &larger), Some(Difference::Sizes((10, 8), (10, 9))));
+        assert_eq!(pixel_difference(&one, &larger), Some(Difference::Sizes((10, 8), (10, 9))));
     }
 
     #[test]
-    fn texts_are_compared_by_page_and_line() {
-        assert_eq!(texts("a\nb\n\u{c}", "a\nb\n\u{c}"), None);
-        assert_eq!(texts("a\u{c}", "a\u{c}b\u{c}"), Some(Difference::Pages(1, 2)));
+    fn documents_are_compared_by_page_and_line() {
+        assert_eq!(text_difference("a\nb\n\u{c}", "a\nb\n\u{c}"), None);
+        assert_eq!(text_difference("a\u{c}", "a\u{c}b\u{c}"), Some(Difference::Pages(1, 2)));
         let difference = Difference::Text { line: 2, one: "b".into(), other: "c".into() };
-        assert_eq!(texts("a\n b\n\u{c}", "a\n c\n\u{c}"), Some(difference));
+        assert_eq!(text_difference("a\n b\n\u{c}", "a\n c\n\u{c}"), Some(difference));
     }
 
     #[test]
-    fn what_is_no_file_is_refused() {
-        Rendered::read(Bytes::from_static(b"<html>"), Format::Png).unwrap_err();
-        Rendered::read(Bytes::from_static(b"<html>"), Format::Pdf).unwrap_err();
+    fn a_file_of_another_format_is_refused() {
+        Rendered::parse(Bytes::from_static(b"<html>"), Format::Png).unwrap_err();
+        Rendered::parse(Bytes::from_static(b"<html>"), Format::Pdf).unwrap_err();
     }
 }

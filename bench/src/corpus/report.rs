@@ -1,35 +1,27 @@
-//! What is printed at the end of a comparison.
+//! The report of a comparison.
 
 use std::collections::BTreeMap;
 
-use super::{
-    accepted::Accepted,
-    page::{Milestone, Mode},
-    verdict::Verdict,
-};
+use super::{Case, accepted::AcceptedDifferences, verdict::Verdict};
 
-/// Prints every verdict that is not plain equality, then how many there are of each kind at each milestone,
-/// and gives the number of failures that are not accepted.
-pub(super) fn print(accepted: &Accepted, verdicts: Vec<(String, Mode, Verdict)>) -> usize {
+/// Prints every verdict except equality, then the number of verdicts of each kind at each milestone, and
+/// returns the number of failures that are not accepted.
+pub(super) fn print(accepted: &AcceptedDifferences, cases: &[Case], verdicts: &[Verdict]) -> usize {
     let mut kinds: BTreeMap<&str, [usize; 3]> = BTreeMap::new();
     let mut failures = 0;
-    for (page, mode, verdict) in verdicts {
+    for ((page, mode), verdict) in cases.iter().zip(verdicts) {
+        let page = &page.name;
         let mut kind = verdict.kind();
         if verdict.is_failure() {
-            match accepted.reason(&page, mode) {
+            match accepted.reason(page, *mode) {
                 Some(reason) => {
                     println!("{page} {mode}: accepted, {reason}: {verdict}");
-                    kind = "accepted by name";
+                    kind = "accepted, with a reason in bench/corpus/accepted.json";
                 }
                 None => failures += 1,
             }
         }
-        let milestone = match mode.wait {
-            Milestone::Load => 0,
-            Milestone::Idle => 1,
-            Milestone::Second => 2,
-        };
-        kinds.entry(kind).or_default()[milestone] += 1;
+        kinds.entry(kind).or_default()[mode.wait as usize] += 1;
         if kind == verdict.kind() && !matches!(verdict, Verdict::Equal | Verdict::Repeated) {
             println!("{page} {mode}: {kind}: {verdict}");
         }

@@ -1,12 +1,12 @@
-//! Renderers that stand still for some time while their pages are waited for: no file may be wrong.
+//! Stops renderer processes for short times while pages wait. All files must be correct.
 //!
-//! Invariant: only renderers below the farm are stopped, and every one is continued.
+//! Invariant: only renderer processes of the farm are stopped, and each of them is continued.
 
 use std::{
     fs,
     sync::{
         Arc,
-        atomic::{AtomicBool, AtomicUsize, Ordering},
+        atomic::{AtomicBool, Ordering},
     },
     thread::{self, JoinHandle},
     time::Duration,
@@ -24,128 +24,119 @@ use rand::{Rng as _, SeedableRng as _, rngs::StdRng};
 
 use super::{
     Corpus,
-    farm::Farm,
-    identity,
-    page::{self, Format},
+    farm_instance::FarmInstance,
+    number_marker,
+    page::Format,
     queue,
     rendered::{self, Rendered},
-    say, timed,
+    timer_page,
 };
+use crate::farm;
 
-/// For how long a renderer is stopped, in milliseconds.
+/// How long a process is stopped, in milliseconds.
 const STALL_MS: std::ops::RangeInclusive<u64> = 30..=500;
-/// For how long all run in between, in milliseconds.
-const RUN_MS: std::ops::RangeInclusive<u64> = 5..=60;
+/// Time between two stalls of a thread, in milliseconds.
+const INTERVAL_MS: std::ops::RangeInclusive<u64> = 5..=60;
 const WAIT_MS: u32 = 1_000;
-/// Threads that do so, so that several renderers can stand still at once.
+/// Number of threads, and so of processes that can be stopped at the same time.
 const THREADS: u64 = 3;
 
-/// Runs the jobs and gives the number of wrong files.
+/// Runs the jobs and returns the number of wrong files.
 pub(super) async fn run(corpus: &Corpus, jobs: usize) -> Result<usize> {
-    ensure!(jobs < usize::from(u16::MAX), "at most {} jobs", u16::MAX);
-    rendered::make_room(&corpus.options.output)?;
-    let farm = Farm::subject(corpus).await?;
-    say(&format!("{jobs} jobs under stalls"));
-    let stalls = Stalls::start(farm.pid(), corpus.seed);
+    ensure!(jobs < usize::from(u16::MAX), "--stalls accepts fewer than {} jobs", u16::MAX);
+    rendered::create_empty_directory(&corpus.options.output)?;
+    let farm = FarmInstance::start_under_test(corpus).await?;
+    eprintln!("{jobs} jobs with stalls");
+    let mut stalls = Stalls::start(farm.pid(), corpus.seed);
     let order = queue::shuffled(jobs, corpus.seed);
-    let outcomes = queue::all(&order, corpus.options.concurrency, async |number| {
-        let number = u16::try_from(number)?;
-        once(corpus, &farm, number).await
-    });
-    let outcomes = outcomes.await;
+    let work = async |number| render(corpus, &farm, u16::try_from(number)?).await;
+    let outcomes = queue::run(&order, corpus.options.concurrency, work).await;
     let stops = stalls.end();
     let mut wrong = 0;
     for (number, outcome) in outcomes.iter().enumerate() {
         if let Err(error) = outcome {
             wrong += 1;
-            println!("job {number} (way {}): {error:#}", timed::way(number));
+            println!("job {number} (script {}): {error:#}", timer_page::script(number));
         }
     }
-    println!("{wrong} wrong of {jobs}, renderers stopped {stops} times");
-    ensure!(stops > 0, "no renderer was ever stopped");
+    println!("{wrong} of {jobs} files are wrong; renderer processes were stopped {stops} times");
+    ensure!(stops > 0, "no renderer process was stopped");
     Ok(wrong)
 }
 
-async fn once(corpus: &Corpus, farm: &Farm, number: u16) -> Result<()> {
+async fn render(corpus: &Corpus, farm: &FarmInstance, number: u16) -> Result<()> {
     let ms = StdRng::seed_from_u64(corpus.seed ^ u64::from(number)).random_range(100..=900);
     let format = if number.is_multiple_of(4) { Format::Pdf } else { Format::Png };
-    let source = Source::Html(timed::page(number, ms).try_into()?);
+    let source = Source::Html(timer_page::markup(number, ms).try_into()?);
     let account = format!("acc_stalls{}", number % 3);
-    let job = page::job(source, WaitUntil::Load, WAIT_MS, format, &account)?;
+    let job = farm::job(&account, source, WaitUntil::Load, WAIT_MS, format.output())?;
     let file = farm.render(&job).await?;
     let output = corpus.options.output.clone();
     tokio::task::spawn_blocking(move || {
         check(&file, format, number).inspect_err(|_| {
-            let read = Rendered::read(file.clone(), format);
-            let _ = read.and_then(|wrong| wrong.write(&output, &format!("stalls.{number}")));
+            let parsed = Rendered::parse(file.clone(), format);
+            let _ = parsed.and_then(|wrong| wrong.write(&output, &format!("stalls.{number}")));
         })
     })
     .await?
 }
 
-/// Whether it is the file of this job, at its end.
+/// Checks that the file is that of this job and shows the end of its page.
 fn check(file: &Bytes, format: Format, number: u16) -> Result<()> {
-    match Rendered::read(file.clone(), format)? {
-        Rendered::Picture { png } => {
-            let found = identity::decode(&rendered::decode(&png)?).context("a page before its end")?;
-            ensure!(found == number, "the file of job {found}");
+    match Rendered::parse(file.clone(), format)? {
+        Rendered::Image { png } => {
+            let found = number_marker::decode(&rendered::decode(&png)?).context("the page had not ended")?;
+            ensure!(found == number, "the file is that of job {found}");
         }
         Rendered::Document { text, .. } => {
-            ensure!(text.contains(&timed::text(number)), "a text of {:?}", text.trim());
+            ensure!(text.contains(&timer_page::text(number)), "the text is {:?}", text.trim());
         }
     }
     Ok(())
 }
 
-/// Threads that stop and continue renderers until they are ended.
+/// Threads that stop and continue renderer processes.
 struct Stalls {
     ended: Arc<AtomicBool>,
-    stops: Arc<AtomicUsize>,
-    threads: Vec<JoinHandle<()>>,
+    threads: Vec<JoinHandle<usize>>,
 }
 
 impl Stalls {
     fn start(farm: u32, seed: u64) -> Self {
-        let (ended, stops) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
+        let ended = Arc::new(AtomicBool::new(false));
         let threads = (0..THREADS).map(|number| {
-            let (ended, stops) = (Arc::clone(&ended), Arc::clone(&stops));
+            let ended = Arc::clone(&ended);
             let random = StdRng::seed_from_u64(seed ^ number);
-            thread::spawn(move || stall(farm, random, &ended, &stops))
+            thread::spawn(move || stall(farm, random, &ended))
         });
-        let threads = threads.collect();
-        Self { ended, stops, threads }
+        Self { threads: threads.collect(), ended }
     }
 
-    /// Ends them and gives how often a renderer was stopped.
-    fn end(mut self) -> usize {
-        self.join();
-        self.stops.load(Ordering::Relaxed)
-    }
-
-    fn join(&mut self) {
+    /// Ends the threads and returns how often a process was stopped.
+    fn end(&mut self) -> usize {
         self.ended.store(true, Ordering::Relaxed);
-        for thread in self.threads.drain(..) {
-            let _ = thread.join();
-        }
+        self.threads.drain(..).filter_map(|thread| thread.join().ok()).sum()
     }
 }
 
 impl Drop for Stalls {
     fn drop(&mut self) {
-        self.join();
+        self.end();
     }
 }
 
-fn stall(farm: u32, mut random: StdRng, ended: &AtomicBool, stops: &AtomicUsize) {
+fn stall(farm: u32, mut random: StdRng, ended: &AtomicBool) -> usize {
+    let mut stops = 0;
     while !ended.load(Ordering::Relaxed) {
         let renderers = renderers(farm);
         if !renderers.is_empty() {
             let stopped = Stopped::stop(&renderers[random.random_range(0..renderers.len())]);
             thread::sleep(Duration::from_millis(random.random_range(STALL_MS)));
-            stops.fetch_add(usize::from(stopped.is_some()), Ordering::Relaxed);
+            stops += usize::from(stopped.is_some());
         }
-        thread::sleep(Duration::from_millis(random.random_range(RUN_MS)));
+        thread::sleep(Duration::from_millis(random.random_range(INTERVAL_MS)));
     }
+    stops
 }
 
 fn renderers(farm: u32) -> Vec<ProcessId> {
@@ -156,7 +147,7 @@ fn renderers(farm: u32) -> Vec<ProcessId> {
     procfs::descendants(farm).into_iter().filter(is_renderer).collect()
 }
 
-/// A process that stands still until this is dropped.
+/// A stopped process, which continues when this value is dropped.
 struct Stopped(Pid);
 
 impl Stopped {
@@ -168,7 +159,7 @@ impl Stopped {
 
 impl Drop for Stopped {
     fn drop(&mut self) {
-        // One that was killed meanwhile has nothing to continue.
+        // Fails if the process was killed meanwhile.
         let _ = kill(self.0, Signal::SIGCONT);
     }
 }

@@ -1,7 +1,6 @@
-//! What a comparison says about a page in one mode.
+//! The verdict on a page in one mode.
 //!
-//! Invariant: only what is equal, accepted with a reason, or explained by the page's own movement is no
-//! failure.
+//! Invariant: only equality, and a difference that the page's own changes explain, is not a failure.
 
 use std::fmt;
 
@@ -10,41 +9,40 @@ use super::{
     rendered::{Difference, Rendered},
 };
 
-/// How a page came out in one mode.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Verdict {
-    /// Both rounds gave the same; there was no reference.
+    /// Both rounds are equal; there was no reference.
     Repeated,
-    /// Both rounds and the reference gave the same.
+    /// Both rounds and the reference are equal.
     Equal,
-    /// The reference needed so many milliseconds more.
+    /// The reference is equal after this many additional milliseconds.
     EqualLater(u32),
-    /// In the reference, too, the page goes on changing after this milestone. Both end equal.
-    Moving,
-    /// At `load`, which is no state of rest, the reference shows something else.
+    /// The page continues to change after this milestone, also in the reference. The final states are equal.
+    Changing,
+    /// The reference differs at `load`, when a page may still change.
     AtLoad(Difference),
-    /// A side gave no file.
+    /// A job failed.
     Failed(String),
-    /// The farm's own two rounds differ.
+    /// The two rounds of the farm differ.
     Unstable(Difference),
-    /// The reference never shows what the farm does.
+    /// The reference differs, also after longer waits.
     Different(Difference),
 }
 
 impl Verdict {
-    /// Whether it has to be accepted by name.
+    /// Whether `accepted.json` must contain the page.
     pub(super) fn is_failure(&self) -> bool {
         matches!(self, Self::Failed(_) | Self::Unstable(_) | Self::Different(_))
     }
 
-    /// A heading for its kind.
+    /// The description of its kind in the report.
     pub(super) fn kind(&self) -> &'static str {
         match self {
             Self::Repeated => "equal in both rounds",
             Self::Equal => "equal in both rounds and the reference",
-            Self::EqualLater(_) => "equal once the reference had more time",
-            Self::Moving => "in motion in the reference, too; equal at the end",
-            Self::AtLoad(_) => "equal in both rounds; at load the reference differs",
+            Self::EqualLater(_) => "equal after a longer wait of the reference",
+            Self::Changing => "still changing, also in the reference; final states equal",
+            Self::AtLoad(_) => "equal in both rounds; the reference differs at load",
             Self::Failed(_) => "FAILED",
             Self::Unstable(_) => "UNSTABLE: the two rounds differ",
             Self::Different(_) => "DIFFERENT from the reference",
@@ -55,22 +53,21 @@ impl Verdict {
 impl fmt::Display for Verdict {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::EqualLater(ms) => write!(f, "after {ms} ms more"),
+            Self::EqualLater(ms) => write!(f, "after {ms} additional ms"),
             Self::AtLoad(difference) | Self::Unstable(difference) | Self::Different(difference) => {
                 difference.fmt(f)
             }
             Self::Failed(reason) => f.write_str(reason),
-            Self::Repeated | Self::Equal | Self::Moving => Ok(()),
+            Self::Repeated | Self::Equal | Self::Changing => Ok(()),
         }
     }
 }
 
-/// What a job gave, or why it gave nothing.
+/// The file of a job, or why it failed.
 pub(super) type Outcome = Result<Rendered, String>;
 
-/// The verdict on two rounds and the reference, if that is all it takes. Where more time may explain
-/// a difference, the difference is given instead.
-pub(super) fn first(
+/// The verdict on two rounds and the reference, or the difference where a longer wait may explain it.
+pub(super) fn compare_rounds(
     rounds: [&Outcome; 2],
     reference: Option<&Outcome>,
     wait: Milestone,
@@ -106,7 +103,7 @@ mod tests {
     #[test]
     fn rounds_are_compared_before_the_reference() {
         let [a, b]: [Outcome; 2] = ["a", "b"].map(|text| Ok(document(text)));
-        let verdict = |one, other, reference, wait| first([one, other], reference, wait).unwrap();
+        let verdict = |one, other, reference, wait| compare_rounds([one, other], reference, wait).unwrap();
         assert_eq!(verdict(&a, &a, Some(&a), Milestone::Second), Ok(Verdict::Equal));
         assert_eq!(verdict(&a, &a, None, Milestone::Second), Ok(Verdict::Repeated));
         assert!(matches!(verdict(&a, &b, Some(&a), Milestone::Load), Ok(Verdict::Unstable(_))));

@@ -1,7 +1,7 @@
-//! The web site of the corpus: our pages and the files of the packages, on 127.0.0.1.
+//! The web site of the corpus on 127.0.0.1: the pages and the files of the packages.
 //!
-//! Invariant: gives only files below its two directories. `/after/MS/…` gives `/…` after a while, for
-//! pages that fetch something late.
+//! Invariant: only files below the two directories are served. `/after/MS/…` serves `/…` after a delay, for
+//! pages that fetch resources late.
 
 use std::{
     path::{Component, Path, PathBuf},
@@ -12,9 +12,8 @@ use anyhow::Result;
 use http::{Response, StatusCode};
 use platen_tests::loopback::{Body, BreakOff, Loopback, full};
 
-/// The name under which farms find it.
+/// Host name of the site, which farms resolve to 127.0.0.1.
 pub(super) const HOST: &str = "corpus.test";
-/// The longest delay that a page can ask for.
 const MAX_DELAY_MS: u64 = 5_000;
 
 /// A running site.
@@ -30,14 +29,13 @@ impl FileServer {
             let file = file(path, &pages, &packages);
             async move {
                 tokio::time::sleep(delay).await;
-                Ok::<_, BreakOff>(answer(file).await)
+                Ok::<_, BreakOff>(respond(file).await)
             }
         })
         .await?;
         Ok(Self { server })
     }
 
-    /// Its origin.
     pub(super) fn origin(&self) -> String {
         format!("http://{HOST}:{}", self.server.address().port())
     }
@@ -60,22 +58,22 @@ fn file(path: &str, pages: &Path, packages: &Path) -> Option<PathBuf> {
         .map(|rest| (pages, rest))
         .or_else(|| path.strip_prefix("/node_modules/").map(|rest| (packages, rest)))?;
     let rest = Path::new(rest);
-    let plain = rest.components().all(|part| matches!(part, Component::Normal(_)));
-    plain.then(|| directory.join(rest))
+    let is_below = rest.components().all(|part| matches!(part, Component::Normal(_)));
+    is_below.then(|| directory.join(rest))
 }
 
-async fn answer(file: Option<PathBuf>) -> Response<Body> {
+async fn respond(file: Option<PathBuf>) -> Response<Body> {
     let mut response = Response::new(full(""));
     *response.status_mut() = StatusCode::NOT_FOUND;
     let Some(file) = file else { return response };
     let Ok(body) = tokio::fs::read(&file).await else { return response };
-    // Modules, fonts and fetches of pages that are handed over as markup, which have no origin.
-    let found = Response::builder()
+    // Pages that are rendered from markup have an opaque origin, so their modules, fonts and fetches need CORS.
+    let response_with_file = Response::builder()
         .header("content-type", media_type(&file))
         .header("access-control-allow-origin", "*")
         .header("access-control-allow-headers", "*")
         .body(full(body));
-    found.unwrap_or(response)
+    response_with_file.unwrap_or(response)
 }
 
 fn media_type(file: &Path) -> &'static str {
@@ -113,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn only_files_of_the_corpus_are_given() {
+    fn only_files_of_the_corpus_are_served() {
         let found = |path| file(path, Path::new("/p"), Path::new("/n"));
         assert_eq!(found("/pages/a/b.html"), Some("/p/a/b.html".into()));
         assert_eq!(found("/node_modules/@a/b.js"), Some("/n/@a/b.js".into()));

@@ -1,4 +1,4 @@
-//! Fills a page's repeated part with as much as is asked for.
+//! Repeats the part of a page between two comments and fills in its placeholders.
 //!
 //! Invariant: the same page and count give the same text on every machine.
 
@@ -11,20 +11,20 @@ const WORDS: [&str; 16] = [
     "sheet", "galley", "linen", "press", "folio",
 ];
 
-/// The page with its repeated part this many times.
-pub(super) fn times(page: &str, count: u32) -> Result<String> {
+/// The page with `count` copies of its repeated part.
+pub(super) fn repeat(page: &str, count: u32) -> Result<String> {
     let (before, part, after) = split(page)?;
-    let parts: String = (1..=count).map(|number| fill(part, number)).collect();
+    let parts: String = (1..=count).map(|number| substitute(part, number)).collect();
     Ok([before, &parts, after].concat())
 }
 
-/// The page with its repeated part as often as fits into this many bytes.
-pub(super) fn up_to(page: &str, bytes: usize) -> Result<String> {
+/// The page with as many copies of its repeated part as fit into `max_bytes`.
+pub(super) fn fill_to(page: &str, max_bytes: usize) -> Result<String> {
     let (before, part, after) = split(page)?;
     let mut html = before.to_owned();
     for number in 1.. {
-        let next = fill(part, number);
-        if html.len() + next.len() + after.len() > bytes {
+        let next = substitute(part, number);
+        if html.len() + next.len() + after.len() > max_bytes {
             break;
         }
         html.push_str(&next);
@@ -34,16 +34,16 @@ pub(super) fn up_to(page: &str, bytes: usize) -> Result<String> {
 }
 
 fn split(page: &str) -> Result<(&str, &str, &str)> {
-    let (before, rest) = page.split_once(BEGIN).context("a page without a repeated part")?;
-    let (part, after) = rest.split_once(END).context("a repeated part without an end")?;
+    let (before, rest) = page.split_once(BEGIN).context("the page has no repeated part")?;
+    let (part, after) = rest.split_once(END).context("the repeated part has no end")?;
     Ok((before, part, after))
 }
 
-/// `{n}` is the part's number; `{a}` … `{e}` and `{h}` are numbers, `{word}` and `{words}` words
-/// that follow from it.
-fn fill(part: &str, number: u32) -> String {
+/// Replaces `{n}` by the number of the copy, `{a}` … `{e}` and `{h}` by pseudo-random numbers and
+/// `{word}` and `{words}` by pseudo-random words.
+fn substitute(part: &str, number: u32) -> String {
     let mut state = number;
-    // The constants of a well-known generator (Numerical Recipes); quality does not matter here.
+    // The linear congruential generator of Numerical Recipes; its quality does not matter here.
     let mut next = |below: u32| {
         state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
         (state >> 8) % below
@@ -68,15 +68,15 @@ mod tests {
 
     #[test]
     fn a_part_is_repeated_and_numbered() {
-        let page = times(PAGE, 3).unwrap();
+        let page = repeat(PAGE, 3).unwrap();
         assert!(page.starts_with("a[1 ") && page.ends_with("]z") && page.contains("][3 "), "{page}");
-        assert_eq!(page, times(PAGE, 3).unwrap());
-        times("no part", 1).unwrap_err();
+        assert_eq!(page, repeat(PAGE, 3).unwrap());
+        repeat("no part", 1).unwrap_err();
     }
 
     #[test]
-    fn a_size_is_filled_and_not_passed() {
-        let page = up_to(PAGE, 1_000).unwrap();
+    fn a_page_is_filled_up_to_its_maximum_size() {
+        let page = fill_to(PAGE, 1_000).unwrap();
         assert!((900..=1_000).contains(&page.len()), "{}", page.len());
     }
 }

@@ -1,6 +1,6 @@
-//! A busy machine: one endless loop for each core, in processes of their own.
+//! CPU load: one process with an endless loop per core.
 //!
-//! Invariant: the loops end with the value, and with this program.
+//! Invariant: the processes stop when the value is dropped and when this program exits.
 
 use std::{process::Command, thread};
 
@@ -8,12 +8,12 @@ use anyhow::Result;
 use nix::sys::signal::Signal;
 use platen_tests::process::Process;
 
-/// Loops on all cores.
-pub(super) struct BusyLoops {
+/// Running loops.
+pub(super) struct CpuLoad {
     _loops: Vec<Process>,
 }
 
-impl BusyLoops {
+impl CpuLoad {
     pub(super) fn start() -> Result<Self> {
         let cores = thread::available_parallelism()?.get();
         let mut command = Command::new("sh");

@@ -1,0 +1,151 @@
+//! A page as a request in the format of each renderer.
+//!
+//! Invariant: request bodies are built before the clock starts, except for the account's name where every
+//! job has a new account.
+
+use std::sync::{
+    OnceLock,
+    atomic::{AtomicU64, Ordering},
+};
+
+use anyhow::{Context as _, Result, ensure};
+use bytes::Bytes;
+use platen_shared::{
+    format::WaitUntil,
+    job::{RenderJob, Source as JobSource},
+    wire,
+};
+use reqwest::{Url, header};
+use serde_json::{Value, json};
+
+use super::{
+    file_check,
+    page::{Output, Page, Source, VIEWPORT},
+    target::{Api, BROWSERLESS_TOKEN, Target},
+};
+use crate::{farm, http_client};
+
+#[derive(Debug)]
+enum Body {
+    Constant(Bytes),
+    /// The text before and after the account's number.
+    PerAccount(String, String),
+}
+
+/// A request for one page that can be sent many times.
+#[derive(Debug)]
+pub(crate) struct PreparedRequest {
+    url: Url,
+    bearer: Option<String>,
+    body: Body,
+    output: Output,
+    sent: AtomicU64,
+    /// Size of a file whose content was checked.
+    expected_bytes: OnceLock<usize>,
+}
+
+impl PreparedRequest {
+    pub(crate) fn new(target: &Target, page: &Page) -> Result<Self> {
+        let mut bearer = None;
+        let url = |path: &str| Url::parse(&format!("http://{}{path}", target.address));
+        let (url, body) = match &target.api {
+            Api::Farm { new_accounts } => {
+                bearer = Some(farm::TOKEN.to_owned());
+                let job = serde_json::to_string(&job(page)?)?;
+                let body = if *new_accounts {
+                    let (before, after) = job.split_once(ACCOUNT).context("no account name")?;
+                    Body::PerAccount([before, ACCOUNT].concat(), after.to_owned())
+                } else {
+                    Body::Constant(job.into())
+                };
+                (url(wire::JOBS_PATH)?, body)
+            }
+            Api::Public { key } => {
+                bearer = Some(key.clone());
+                (url("/v1/render")?, Body::Constant(page.request().to_string().into()))
+            }
+            Api::Plain => {
+                let mut request = page.request();
+                request["fastPng"] = page.fast_png.into();
+                (url("/")?, Body::Constant(request.to_string().into()))
+            }
+            Api::Browserless { launch } => {
+                let route = if page.output == Output::Pdf { "pdf" } else { "screenshot" };
+                let mut url = url(&format!("/chromium/{route}"))?;
+                url.query_pairs_mut().append_pair("token", BROWSERLESS_TOKEN).append_pair("launch", launch);
+                (url, Body::Constant(browserless(page).to_string().into()))
+            }
+        };
+        let (output, sent, expected_bytes) = (page.output, AtomicU64::new(0), OnceLock::new());
+        Ok(Self { url, bearer, body, output, sent, expected_bytes })
+    }
+
+    /// Sends one job and returns its file.
+    pub(crate) async fn send(&self, http: &reqwest::Client) -> Result<Bytes> {
+        let number = self.sent.fetch_add(1, Ordering::Relaxed);
+        let body = match &self.body {
+            Body::Constant(body) => body.clone(),
+            Body::PerAccount(before, after) => [before, &number.to_string(), after.as_str()].concat().into(),
+        };
+        let mut request =
+            http.post(self.url.clone()).header(header::CONTENT_TYPE, "application/json").body(body);
+        if let Some(bearer) = &self.bearer {
+            request = request.bearer_auth(bearer);
+        }
+        http_client::fetch_file(request).await
+    }
+
+    /// Sets the file size that [`check`](Self::check) expects.
+    pub(crate) fn expect_bytes(&self, bytes: usize) {
+        let _ = self.expected_bytes.set(bytes);
+    }
+
+    /// Checks that a file has the right signature and the expected size within 2 %.
+    pub(crate) fn check(&self, file: &[u8]) -> Result<()> {
+        file_check::signature(file, self.output)?;
+        if let Some(&expected) = self.expected_bytes.get() {
+            let difference = file.len().abs_diff(expected);
+            ensure!(difference * 50 <= expected, "a file of {} bytes instead of {expected}", file.len());
+        }
+        Ok(())
+    }
+}
+
+/// The account of all jobs, or the prefix of the accounts' names.
+const ACCOUNT: &str = "acc_bench";
+
+fn job(page: &Page) -> Result<RenderJob> {
+    let source = match &page.source {
+        Source::Html(html) => JobSource::Html(html.clone().try_into()?),
+        Source::Url(url) => JobSource::Url(url.clone().try_into()?),
+    };
+    let output = match page.output {
+        Output::Pdf => farm::pdf(),
+        Output::Png => farm::png(false),
+        Output::FullPng => farm::png(true),
+    };
+    let wait_until = if page.network_idle { WaitUntil::NetworkIdle } else { WaitUntil::Load };
+    let job = farm::job(ACCOUNT, source, wait_until, page.wait_ms, output)?;
+    let viewport = (job.viewport.width.get(), job.viewport.height.get());
+    ensure!(viewport == VIEWPORT, "the default viewport is {viewport:?} instead of {VIEWPORT:?}");
+    Ok(job)
+}
+
+fn browserless(page: &Page) -> Value {
+    let (width, height) = VIEWPORT;
+    let mut request = json!({
+        "gotoOptions": { "waitUntil": if page.network_idle { "networkidle0" } else { "load" } },
+        "viewport": { "width": width, "height": height, "deviceScaleFactor": 1 },
+    });
+    page.source.write_to(&mut request);
+    if page.wait_ms > 0 {
+        request["waitForTimeout"] = page.wait_ms.into();
+    }
+    request["options"] = if page.output == Output::Pdf {
+        json!({ "format": "A4", "printBackground": true, "tagged": false, "outline": false })
+    } else {
+        let full_page = page.output == Output::FullPng;
+        json!({ "type": "png", "fullPage": full_page, "optimizeForSpeed": page.fast_png })
+    };
+    request
+}

@@ -1,0 +1,71 @@
+//! A number that a page draws as coloured squares, which identifies the job of an image.
+//!
+//! Invariant: the number is drawn twice, the second time inverted. A square of any third colour makes the
+//! marker invalid.
+
+use image::RgbaImage;
+
+/// Bits of a number.
+pub(super) const BITS: u32 = 16;
+/// Width and height of a square in CSS pixels.
+pub(super) const SQUARE_SIZE: u32 = 20;
+
+/// Colours of a set and of an unset bit.
+pub(super) const COLOURS: [&str; 2] = ["#0000ff", "#ffff00"];
+
+/// The bits of a number, then of its inverse, the lowest bit first.
+pub(super) fn bits(number: u16) -> impl Iterator<Item = bool> {
+    let all = u32::from(number) | u32::from(!number) << BITS;
+    (0..2 * BITS).map(move |index| all >> index & 1 == 1)
+}
+
+/// The number in an image, if its marker is valid.
+pub(super) fn decode(image: &RgbaImage) -> Option<u16> {
+    let mut all = 0_u32;
+    for index in 0..2 * BITS {
+        let (x, y) =
+            (index % BITS * SQUARE_SIZE + SQUARE_SIZE / 2, index / BITS * SQUARE_SIZE + SQUARE_SIZE / 2);
+        match image.get_pixel_checked(x, y)?.0 {
+            [0, 0, 255, 255] => all |= 1 << index,
+            [255, 255, 0, 255] => {}
+            _ => return None,
+        }
+    }
+    let number = u16::try_from(all & 0xffff).ok()?;
+    (all >> BITS == u32::from(!number)).then_some(number)
+}
+
+#[cfg(test)]
+mod tests {
+    use image::Rgba;
+
+    use super::*;
+
+    fn drawn(number: u16) -> RgbaImage {
+        let mut image = RgbaImage::from_pixel(400, 60, Rgba([255, 255, 255, 255]));
+        for (index, set) in (0..).zip(bits(number)) {
+            let colour = if set { [0, 0, 255, 255] } else { [255, 255, 0, 255] };
+            for (x, y) in (0..SQUARE_SIZE).flat_map(|x| (0..SQUARE_SIZE).map(move |y| (x, y))) {
+                image.put_pixel(index % BITS * SQUARE_SIZE + x, index / BITS * SQUARE_SIZE + y, Rgba(colour));
+            }
+        }
+        image
+    }
+
+    #[test]
+    fn a_drawn_number_is_decoded() {
+        for number in [0, 1, 1_000, 0xaaaa, u16::MAX] {
+            assert_eq!(decode(&drawn(number)), Some(number));
+        }
+    }
+
+    #[test]
+    fn a_wrong_square_makes_the_marker_invalid() {
+        let mut image = drawn(77);
+        image.put_pixel(SQUARE_SIZE / 2, SQUARE_SIZE / 2, Rgba([255, 255, 0, 255]));
+        assert_eq!(decode(&image), None);
+        image.put_pixel(SQUARE_SIZE / 2, SQUARE_SIZE / 2, Rgba([255, 0, 0, 255]));
+        assert_eq!(decode(&image), None);
+        assert_eq!(decode(&RgbaImage::new(10, 10)), None);
+    }
+}

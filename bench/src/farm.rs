@@ -1,0 +1,92 @@
+//! A `platen-farm` process and the jobs that are sent to it.
+//!
+//! Invariant: dropping a [`Farm`] stops its process and its browsers.
+
+use std::{net::SocketAddr, path::Path, process::Command};
+
+use anyhow::{Result, ensure};
+use nix::sys::signal::Signal;
+use platen_shared::{
+    format::{ImageFormat, PaperSize, WaitUntil},
+    id::AccountId,
+    job::{Output, PdfScale, RenderJob, Source, Viewport, WaitMs},
+    wire,
+};
+use platen_tests::process::Process;
+use reqwest::{Client, RequestBuilder};
+
+use crate::http_client;
+
+pub(crate) const TOKEN: &str = "the token of the bench";
+
+/// A running farm.
+#[derive(Debug)]
+pub(crate) struct Farm {
+    pub(crate) process: Process,
+    pub(crate) address: SocketAddr,
+    http: Client,
+}
+
+impl Farm {
+    /// Starts `command`, which names the farm's program and further arguments. `name` is its name in errors.
+    pub(crate) async fn start(name: &str, mut command: Command, chromium: &Path) -> Result<Self> {
+        let program = Path::new(command.get_program());
+        ensure!(program.exists(), "{} does not exist: build it first", program.display());
+        command.args(["--listen", "127.0.0.1:0"]);
+        command.env("PLATEN_FARM_TOKEN", TOKEN).env("PLATEN_CHROMIUM", chromium);
+        let process = Process::start(name, &command, Signal::SIGTERM)?;
+        let address = process.wait_for(|log| address_after(log, "listening address=")).await?;
+        Ok(Self { process, address, http: http_client::client()? })
+    }
+
+    pub(crate) fn request(&self, job: &RenderJob) -> RequestBuilder {
+        let url = format!("http://{}{}", self.address, wire::JOBS_PATH);
+        self.http.post(url).bearer_auth(TOKEN).json(job)
+    }
+}
+
+/// A job with the default viewport.
+pub(crate) fn job(
+    account: &str,
+    source: Source,
+    wait_until: WaitUntil,
+    wait_ms: u32,
+    output: Output,
+) -> Result<RenderJob> {
+    let job = RenderJob {
+        account: AccountId::from_text(account),
+        source,
+        viewport: Viewport::default(),
+        wait_until,
+        wait_for_timeout: WaitMs::try_from(f64::from(wait_ms))?,
+        output,
+    };
+    Ok(job.check()?)
+}
+
+pub(crate) fn png(full_page: bool) -> Output {
+    Output::Image { format: ImageFormat::Png, full_page }
+}
+
+/// A PDF on A4 with backgrounds.
+pub(crate) fn pdf() -> Output {
+    Output::Pdf { paper: PaperSize::A4, print_background: true, scale: PdfScale::default() }
+}
+
+/// The address that follows `text` in a log, once the line is complete.
+pub(crate) fn address_after(log: &str, text: &str) -> Option<SocketAddr> {
+    let (line, _) = log.split_once(text)?.1.split_once('\n')?;
+    line.trim().parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_is_read_from_a_complete_line() {
+        assert_eq!(address_after("listening on http://127.0.0.1:80", "http://"), None);
+        let address = address_after("x\nlistening on http://127.0.0.1:80\n", "listening on http://");
+        assert_eq!(address, "127.0.0.1:80".parse().ok());
+    }
+}

@@ -1,0 +1,43 @@
+//! HTTP clients of the benchmarks.
+
+use std::{net::SocketAddr, time::Duration};
+
+use anyhow::{Context as _, Result, bail, ensure};
+use bytes::Bytes;
+use hyper::{body::Body, client::conn::http1::SendRequest};
+use hyper_util::rt::TokioIo;
+use reqwest::{Client, RequestBuilder};
+use tokio::{net::TcpStream, task::JoinHandle};
+
+/// Well above the duration of any job, so that a renderer that hangs does not block the run.
+const RESPONSE_TIMEOUT: Duration = Duration::from_mins(2);
+
+pub(crate) fn client() -> Result<Client> {
+    Ok(Client::builder().no_proxy().build()?)
+}
+
+/// Sends a request and reads the file of its response.
+///
+/// # Errors
+/// When the status is not 2xx, or the response is empty, incomplete or late.
+pub(crate) async fn fetch_file(request: RequestBuilder) -> Result<Bytes> {
+    let response = request.timeout(RESPONSE_TIMEOUT).send().await.context("no response")?;
+    let status = response.status();
+    let body = response.bytes().await.context("the response is incomplete")?;
+    if !status.is_success() {
+        bail!("{status}: {}", String::from_utf8_lossy(&body[..body.len().min(200)]));
+    }
+    ensure!(!body.is_empty(), "the file is empty");
+    Ok(body)
+}
+
+/// Opens an HTTP/1.1 connection and starts the task that drives it.
+pub(crate) async fn connect<B>(address: SocketAddr) -> Result<(SendRequest<B>, JoinHandle<hyper::Result<()>>)>
+where
+    B: Body<Data = Bytes, Error: std::error::Error + Send + Sync> + Send + 'static,
+{
+    let stream = TcpStream::connect(address).await?;
+    stream.set_nodelay(true)?;
+    let (sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await?;
+    Ok((sender, tokio::spawn(connection)))
+}
