@@ -1,6 +1,4 @@
-//! Parsed PDF files: their pages by a PDF library, their text and looks by poppler.
-//!
-//! Invariant: what is asked of a file is answered by a program that is not Chromium.
+//! Parsed PDF files: their pages with a PDF library, their text and pixels with poppler.
 
 use std::{fs, process::Command};
 
@@ -21,11 +19,11 @@ impl Pdf {
     /// Parses a file.
     ///
     /// # Errors
-    /// When it is not a whole PDF.
+    /// When it is not a complete PDF.
     pub fn parse(bytes: &[u8]) -> Result<Self> {
-        ensure!(bytes.starts_with(b"%PDF-"), "it does not start as a PDF");
+        ensure!(bytes.starts_with(b"%PDF-"), "the file does not start as a PDF");
         let end = &bytes[bytes.len().saturating_sub(16)..];
-        ensure!(end.windows(5).any(|window| window == b"%%EOF"), "it does not end as a PDF");
+        ensure!(end.windows(5).any(|window| window == b"%%EOF"), "the file does not end as a PDF");
         Ok(Self { bytes: bytes.to_vec(), document: Document::load_mem(bytes)? })
     }
 
@@ -56,6 +54,18 @@ impl Pdf {
     pub fn text(&self) -> Result<String> {
         let text = self.poppler("pdftotext", &["-enc", "UTF-8"], &["-"])?;
         Ok(String::from_utf8(text)?.split_whitespace().collect::<Vec<_>>().join(" "))
+    }
+
+    /// The text of all pages with its lines and columns, without page breaks.
+    ///
+    /// # Errors
+    /// When poppler is missing or cannot read the file.
+    pub fn layout(&self) -> Result<String> {
+        Ok(String::from_utf8(self.poppler(
+            "pdftotext",
+            &["-layout", "-nopgbrk", "-enc", "UTF-8"],
+            &["-"],
+        )?)?)
     }
 
     /// The first page as a picture with one pixel a point.
