@@ -99,9 +99,6 @@ pub struct TestApp {
 impl TestApp {
     /// Runs a statement directly on its database and returns the first column of the first row if it is an
     /// integer.
-    ///
-    /// # Errors
-    /// When the statement fails.
     pub async fn execute(&self, sql: &str) -> Result<Option<i64>> {
         let Some(url) = self.database.url() else {
             let file = self.directory.path().join("data").join("platen.db");
@@ -130,9 +127,6 @@ impl TestApp {
     }
 
     /// Starts a server with its files below `parent`.
-    ///
-    /// # Errors
-    /// When it does not start; the error holds its log.
     pub async fn start(
         options: &Options,
         settings: &Settings,
@@ -187,22 +181,14 @@ impl TestApp {
     }
 
     /// The value of a metric, see [`metrics::read`].
-    ///
-    /// # Errors
-    /// When the server has no such metric.
     pub async fn metric(&self, name: &str) -> Result<u64> {
-        let url = format!("{}/metrics", self.metrics_url.trim_end_matches("/metrics"));
-        metrics::read(&self.http, &url, name).await?.with_context(|| format!("no metric {name}"))
+        let value = metrics::read(&self.http, &self.metrics_url, name).await?;
+        value.with_context(|| format!("no metric {name}"))
     }
 
     /// Waits until a metric has this value.
-    ///
-    /// # Errors
-    /// After [`wait::MAX_WAIT`].
     pub async fn until_metric(&self, name: &str, value: u64) -> Result<()> {
-        // The metric may not exist yet.
-        let has_value = async || Ok((self.metric(name).await.ok() == Some(value)).then_some(()));
-        wait::until_some(&format!("{name} is {value}"), has_value).await
+        metrics::until(&self.http, &self.metrics_url, name, value).await
     }
 
     /// The directory that holds all its files.

@@ -13,9 +13,6 @@ pub struct BusyLoops(#[expect(dead_code, reason = "held until dropped")] Vec<Pro
 
 impl BusyLoops {
     /// Starts `per_core` endless loops for each core.
-    ///
-    /// # Errors
-    /// When a process cannot be started.
     pub fn start(per_core: usize) -> Result<Self> {
         let cores = thread::available_parallelism()?.get();
         let mut command = Command::new("sh");

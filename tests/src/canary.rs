@@ -39,9 +39,6 @@ pub struct Canary {
 
 impl Canary {
     /// Starts them.
-    ///
-    /// # Errors
-    /// When no port is free on all the addresses.
     pub async fn start() -> Result<Self> {
         let mut failure = None;
         // A port that is free on one address may be in use on another.
@@ -97,9 +94,6 @@ impl Canary {
 
     /// The connections and datagrams that have arrived. A listener handles them in order of arrival, so a probe of
     /// our own that it has recorded proves that everything earlier is recorded too.
-    ///
-    /// # Errors
-    /// When a canary does not answer.
     pub async fn visits(&self) -> Result<Vec<String>> {
         let mut probes = Vec::new();
         for &to in &self.addresses {

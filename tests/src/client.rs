@@ -115,18 +115,12 @@ impl Call {
     }
 
     /// Sends it and returns as soon as the answer begins.
-    ///
-    /// # Errors
-    /// When the connection breaks.
     pub async fn start(self) -> Result<reqwest::Response> {
         let request = self.http.request(self.method, self.url).headers(self.headers).body(self.body);
         Ok(request.send().await?)
     }
 
     /// Sends it and reads the whole answer.
-    ///
-    /// # Errors
-    /// When the connection breaks.
     pub async fn send(self) -> Result<Answer> {
         let response = self.start().await.context("no answer")?;
         let (status, headers) = (response.status().as_u16(), response.headers().clone());
@@ -186,9 +180,6 @@ const LEAKS: &[&str] = &[
 
 impl Answer {
     /// The value of a header that occurs exactly once.
-    ///
-    /// # Errors
-    /// When it is missing or occurs more than once.
     pub fn header(&self, name: &str) -> Result<&str> {
         let mut values = self.headers.get_all(name).iter();
         match (values.next(), values.next()) {
@@ -199,9 +190,6 @@ impl Answer {
     }
 
     /// Checks everything that the contract promises for a success, and returns the file.
-    ///
-    /// # Errors
-    /// When a check fails.
     pub fn file(&self, content_type: &str) -> Result<&Bytes> {
         ensure!(self.status == 200, "expected a file, got {}", self.summary());
         self.common(content_type)?;
@@ -222,9 +210,6 @@ impl Answer {
     }
 
     /// The file name in `content-disposition`.
-    ///
-    /// # Errors
-    /// When there is none.
     pub fn file_name(&self) -> Result<&str> {
         let disposition = self.header("content-disposition")?;
         let name =
@@ -233,9 +218,6 @@ impl Answer {
     }
 
     /// Checks that this is the expected failure, and everything that the contract promises for a failure.
-    ///
-    /// # Errors
-    /// When a check fails.
     pub fn error(&self, status: u16, message: &str) -> Result<()> {
         let expected = json!({ "error": message });
         let body: Value = serde_json::from_slice(&self.body)
@@ -264,9 +246,6 @@ impl Answer {
     }
 
     /// The values of the `ratelimit` fields.
-    ///
-    /// # Errors
-    /// When they are missing or have another form.
     pub fn rate_limit(&self) -> Result<RateLimit> {
         let (quota, window) = two_parameters(self.header("ratelimit-policy")?, "q", "w")?;
         let (left, reset) = two_parameters(self.header("ratelimit")?, "r", "t")?;

@@ -63,9 +63,6 @@ pub struct LibsqlServer {
 
 impl Database {
     /// Creates a database below `parent`.
-    ///
-    /// # Errors
-    /// When `sqld` is missing or does not start; the error names the cure.
     pub async fn start(kind: DatabaseKind, settings: &Settings, parent: &Path) -> Result<Self> {
         let credentials = match kind {
             DatabaseKind::File => return Ok(Self::File),
@@ -98,9 +95,6 @@ impl Database {
     }
 
     /// Stops (SIGSTOP) or continues (SIGCONT) a libSQL server. No effect on a file.
-    ///
-    /// # Errors
-    /// When the server has ended.
     pub fn pause(&self, paused: bool) -> Result<()> {
         match self {
             Self::File => Ok(()),
@@ -111,9 +105,6 @@ impl Database {
     }
 
     /// Kills a libSQL server (SIGKILL). No effect on a file.
-    ///
-    /// # Errors
-    /// When it cannot be killed.
     pub async fn kill(&mut self) -> Result<()> {
         if let Self::Server(server) = self {
             server.process.signal(Signal::SIGKILL)?;

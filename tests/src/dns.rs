@@ -41,9 +41,6 @@ pub struct NameServer {
 
 impl NameServer {
     /// Starts a server without names.
-    ///
-    /// # Errors
-    /// When no port is free.
     pub async fn start() -> Result<Self> {
         let socket = UdpSocket::bind("127.0.0.1:0").await?;
         let (address, state) = (socket.local_addr()?, Arc::<Mutex<State>>::default());

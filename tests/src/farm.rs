@@ -94,17 +94,11 @@ pub struct StandInFarm {
 
 impl StandInFarm {
     /// Starts a farm that accepts jobs with this token.
-    ///
-    /// # Errors
-    /// When no port is free.
     pub async fn start(token: &str) -> Result<Self> {
         Self::start_at(token, ([127, 0, 0, 1], 0).into()).await
     }
 
     /// Starts a farm on this address.
-    ///
-    /// # Errors
-    /// When the address is in use.
     pub async fn start_at(token: &str, address: SocketAddr) -> Result<Self> {
         let state = Arc::new(State { token: token.to_owned(), ..State::default() });
         let shared = Arc::clone(&state);
@@ -136,17 +130,11 @@ impl StandInFarm {
     }
 
     /// Waits until the account's first job is received.
-    ///
-    /// # Errors
-    /// After [`wait::MAX_WAIT`].
     pub async fn until_received_from(&self, account: &str) -> Result<()> {
         wait::until("the job reaches the farm", || !self.received_from(account).is_empty()).await
     }
 
     /// The job with a request id.
-    ///
-    /// # Errors
-    /// When no such job was received.
     pub fn received_as(&self, request_id: &str) -> Result<Received> {
         let received = lock(&self.state.received);
         let job =

@@ -85,17 +85,11 @@ pub struct Valid {
 pub type Named<C> = (String, Result<C>);
 
 /// Every invalid case.
-///
-/// # Errors
-/// When the directory cannot be read.
 pub fn invalid() -> Result<Vec<Named<Invalid>>> {
     load("golden/invalid")
 }
 
 /// Every valid case.
-///
-/// # Errors
-/// When the directory cannot be read.
 pub fn valid() -> Result<Vec<Named<Valid>>> {
     load("golden/valid")
 }
@@ -139,9 +133,6 @@ impl Case for Valid {
 
 impl Valid {
     /// The complete job that the farm must receive for an account.
-    ///
-    /// # Errors
-    /// When the case does not describe a job.
     pub fn job(&self, account: &str) -> Result<platen_shared::job::RenderJob> {
         let text = fs::read_to_string(crate_dir().join("golden/default-job.json"))?;
         let mut job: Value = serde_json::from_str(&text)?;

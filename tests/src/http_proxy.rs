@@ -19,9 +19,6 @@ pub struct HttpProxy {
 
 impl HttpProxy {
     /// Starts a proxy that accepts every request, or answers each with 403.
-    ///
-    /// # Errors
-    /// When no port is free.
     pub async fn start(accepts: bool) -> Result<Self> {
         let listener = TcpListener::bind("127.0.0.1:0").await?;
         let (port, heads) = (listener.local_addr()?.port(), Arc::<Mutex<Vec<String>>>::default());

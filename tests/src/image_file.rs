@@ -23,9 +23,6 @@ pub const WHITE: Colour = [255, 255, 255];
 
 impl Picture {
     /// Decodes a file of this media type.
-    ///
-    /// # Errors
-    /// When its first bytes are of another type, or it is damaged.
     pub fn decode(bytes: &[u8], content_type: &str) -> Result<Self> {
         let expected = ImageFormat::from_mime_type(content_type).context("no picture type")?;
         let actual = image::guess_format(bytes)?;
@@ -40,9 +37,6 @@ impl Picture {
     }
 
     /// Checks the colour of a pixel, with a tolerance for lossy formats.
-    ///
-    /// # Errors
-    /// When it has another colour, or is outside of the picture.
     pub fn expect(&self, x: u32, y: u32, colour: Colour) -> Result<()> {
         const TOLERANCE: u8 = 12;
         let pixel =
@@ -59,9 +53,6 @@ impl Picture {
     }
 
     /// A PNG file of one colour.
-    ///
-    /// # Errors
-    /// Never for sizes above zero.
     pub fn png_of(colour: Colour, width: u32, height: u32) -> Result<Vec<u8>> {
         let image = DynamicImage::from(RgbImage::from_pixel(width, height, image::Rgb(colour)));
         let mut file = std::io::Cursor::new(Vec::new());

@@ -18,9 +18,6 @@ pub struct Credentials {
 
 impl Credentials {
     /// Generates a key pair and signs a token with it.
-    ///
-    /// # Errors
-    /// When the system's random number generator fails.
     pub fn generate() -> Result<Self> {
         let document =
             Ed25519KeyPair::generate_pkcs8(&SystemRandom::new()).map_err(|_| anyhow!("no randomness"))?;

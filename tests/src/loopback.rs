@@ -54,9 +54,6 @@ pub struct Loopback {
 
 impl Loopback {
     /// Serves `handler` on a free port.
-    ///
-    /// # Errors
-    /// When no port is free.
     pub async fn start<H, F>(handler: H) -> Result<Self>
     where
         H: Fn(Request<Incoming>) -> F + Clone + Send + 'static,
@@ -66,9 +63,6 @@ impl Loopback {
     }
 
     /// Serves `handler` on this address.
-    ///
-    /// # Errors
-    /// When the address is in use.
     pub async fn start_at<H, F>(address: SocketAddr, handler: H) -> Result<Self>
     where
         H: Fn(Request<Incoming>) -> F + Clone + Send + 'static,
@@ -105,9 +99,6 @@ impl Drop for Loopback {
 
 /// The end of a body that breaks off. The server writes what came before it to the socket first, because a
 /// body that is not ready makes it flush.
-///
-/// # Errors
-/// Always.
 pub async fn break_off() -> Result<Bytes, BreakOff> {
     tokio::task::yield_now().await;
     Err(BreakOff)
@@ -119,9 +110,6 @@ pub struct ClosedPort(TcpSocket);
 
 impl ClosedPort {
     /// Binds a port.
-    ///
-    /// # Errors
-    /// When no port is free.
     pub fn hold() -> Result<Self> {
         let socket = TcpSocket::new_v4()?;
         socket.bind(([127, 0, 0, 1], 0).into())?;
@@ -129,9 +117,6 @@ impl ClosedPort {
     }
 
     /// Its URL.
-    ///
-    /// # Errors
-    /// When the socket has no address.
     pub fn url(&self) -> Result<String> {
         Ok(format!("http://{}", self.0.local_addr()?))
     }

@@ -2,15 +2,23 @@
 
 use anyhow::Result;
 
+use crate::wait;
+
 /// The value of an integer metric: with labels in `name` that of one series, without labels the sum over all series.
 /// `None` if the server has no such series yet.
-///
-/// # Errors
-/// When the server does not answer.
 pub async fn read(http: &reqwest::Client, metrics_url: &str, name: &str) -> Result<Option<u64>> {
     let text = http.get(metrics_url).send().await?.error_for_status()?.text().await?;
     let values: Vec<u64> = text.lines().filter_map(|line| sample(line, name)).collect();
     Ok((!values.is_empty()).then(|| values.iter().sum()))
+}
+
+/// Waits until a metric has this value. A metric that does not exist yet has the value 0.
+pub async fn until(http: &reqwest::Client, metrics_url: &str, name: &str, value: u64) -> Result<()> {
+    wait::until_some(&format!("{name} is {value}"), async || {
+        let current = read(http, metrics_url, name).await?.unwrap_or(0);
+        Ok((current == value).then_some(()))
+    })
+    .await
 }
 
 /// The value in a line, if the line is about that metric.

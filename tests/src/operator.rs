@@ -62,9 +62,6 @@ impl Operator {
     }
 
     /// Runs a command and returns its exit status and output.
-    ///
-    /// # Errors
-    /// When it cannot be started.
     pub fn output(&self, arguments: &[&str]) -> Result<Output> {
         let mut command = Command::new(&self.platen);
         if let Some(directory) = &self.directory {
@@ -76,9 +73,6 @@ impl Operator {
     }
 
     /// Runs a command with `--json` and returns what it printed.
-    ///
-    /// # Errors
-    /// When it fails; the error holds what it wrote to standard error.
     pub fn json(&self, arguments: &[&str]) -> Result<Value> {
         let output = self.output(&[arguments, &["--json"]].concat())?;
         let errors = String::from_utf8_lossy(&output.stderr);
@@ -89,9 +83,6 @@ impl Operator {
     }
 
     /// The same, without blocking the executor.
-    ///
-    /// # Errors
-    /// When it fails; the error holds what it wrote to standard error.
     pub async fn run(&self, arguments: &[&str]) -> Result<Value> {
         let (operator, arguments) =
             (self.clone(), arguments.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>());
@@ -102,9 +93,6 @@ impl Operator {
     }
 
     /// Creates an account of a new name, with a key.
-    ///
-    /// # Errors
-    /// When a command fails.
     pub async fn account(&self, quota: Quota) -> Result<Account> {
         let name = format!("Account {:016x}", rand::random::<u64>());
         let quota = match quota {
@@ -118,17 +106,11 @@ impl Operator {
     }
 
     /// Creates one more key of an account: its record with the secret.
-    ///
-    /// # Errors
-    /// When the command fails.
     pub async fn key(&self, account: &str) -> Result<Value> {
         self.run(&["key", "create", "--account", account, "--name", "test"]).await
     }
 
     /// Saves a template and returns its id.
-    ///
-    /// # Errors
-    /// When the command fails.
     pub async fn template(&self, account: &str, name: &str, html: &str) -> Result<String> {
         let file = tempfile::NamedTempFile::with_suffix(".html")?;
         std::fs::write(file.path(), html)?;
@@ -137,18 +119,12 @@ impl Operator {
     }
 
     /// Invites a user and returns the path of the link. `target` is `--operator`, or `--account` and an account.
-    ///
-    /// # Errors
-    /// When the command fails.
     pub async fn invite(&self, email: &str, target: &[&str]) -> Result<String> {
         let invite = self.run(&[&["invite", email, "--url", "http://host"], target].concat()).await?;
         Ok(text(&invite, "link")?.trim_start_matches("http://host").to_owned())
     }
 
     /// The attempts recorded for an account this month.
-    ///
-    /// # Errors
-    /// When the command fails or does not list the account.
     pub async fn attempts(&self, account: &str) -> Result<u64> {
         let list = self.run(&["account", "list"]).await?;
         let found = list.as_array().and_then(|list| list.iter().find(|it| it["id"] == account));
@@ -158,9 +134,6 @@ impl Operator {
 }
 
 /// A text member of a JSON object.
-///
-/// # Errors
-/// When there is none.
 pub fn text(record: &Value, name: &str) -> Result<String> {
     Ok(record[name].as_str().with_context(|| format!("no {name} in {record}"))?.to_owned())
 }

@@ -17,9 +17,6 @@ pub struct Pdf {
 
 impl Pdf {
     /// Parses a file.
-    ///
-    /// # Errors
-    /// When it is not a complete PDF.
     pub fn parse(bytes: &[u8]) -> Result<Self> {
         ensure!(bytes.starts_with(b"%PDF-"), "the file does not start as a PDF");
         let end = &bytes[bytes.len().saturating_sub(16)..];
@@ -28,9 +25,6 @@ impl Pdf {
     }
 
     /// Width and height of every page in points (1/72 inch).
-    ///
-    /// # Errors
-    /// When a page has no media box.
     pub fn pages(&self) -> Result<Vec<(f64, f64)>> {
         let pages = self.document.get_pages();
         pages.into_values().map(|id| self.size(self.document.get_dictionary(id)?)).collect()
@@ -48,18 +42,12 @@ impl Pdf {
     }
 
     /// The text of all pages, with white space made single spaces.
-    ///
-    /// # Errors
-    /// When poppler is missing or cannot read the file.
     pub fn text(&self) -> Result<String> {
         let text = self.poppler("pdftotext", &["-enc", "UTF-8"], &["-"])?;
         Ok(String::from_utf8(text)?.split_whitespace().collect::<Vec<_>>().join(" "))
     }
 
     /// The text of all pages with its lines and columns, without page breaks.
-    ///
-    /// # Errors
-    /// When poppler is missing or cannot read the file.
     pub fn layout(&self) -> Result<String> {
         Ok(String::from_utf8(self.poppler(
             "pdftotext",
@@ -69,9 +57,6 @@ impl Pdf {
     }
 
     /// The first page as a picture with one pixel a point.
-    ///
-    /// # Errors
-    /// When poppler is missing or cannot read the file.
     pub fn first_page(&self) -> Result<Picture> {
         let options = ["-png", "-r", "72", "-f", "1", "-l", "1", "-singlefile"];
         Picture::decode(&self.poppler("pdftoppm", &options, &[])?, "image/png")

@@ -39,9 +39,6 @@ pub struct Process {
 impl Process {
     /// Starts `command`, with standard output and standard error collected in one log. If the test process
     /// ends without stopping it, it gets `parent_death_signal`.
-    ///
-    /// # Errors
-    /// When it cannot be started.
     pub fn start(name: &str, command: &Command, parent_death_signal: Signal) -> Result<Self> {
         let mut wrapped = Command::new("setpriv");
         // `setpriv` instead of `pre_exec`, which needs unsafe code.
@@ -74,9 +71,6 @@ impl Process {
     }
 
     /// CPU time that it has used.
-    ///
-    /// # Errors
-    /// When it has ended.
     pub fn cpu_time(&self) -> Result<Duration> {
         procfs::cpu_time(self.pid())
     }
@@ -99,9 +93,6 @@ impl Process {
     }
 
     /// Waits until `find` finds something in the log.
-    ///
-    /// # Errors
-    /// When the program ends first, or after [`MAX_WAIT`]; the error holds its log.
     pub async fn wait_for<T>(&self, find: impl Fn(&str) -> Option<T>) -> Result<T> {
         let mut log = self.log.clone();
         let found = async {
@@ -123,9 +114,6 @@ impl Process {
     }
 
     /// Calls `probe` until it returns a value.
-    ///
-    /// # Errors
-    /// When the program ends first, or after [`MAX_WAIT`]; the error holds its log.
     pub async fn wait_until<T>(&self, mut probe: impl FnMut() -> Option<T>) -> Result<T> {
         wait::until_some("the program is ready", async || {
             let found = probe();
@@ -138,17 +126,11 @@ impl Process {
     }
 
     /// Sends a signal.
-    ///
-    /// # Errors
-    /// When the process has ended.
     pub fn signal(&self, signal: Signal) -> Result<()> {
         Ok(kill(Pid::from_raw(self.pid().cast_signed()), signal)?)
     }
 
     /// Waits for the program to end by itself.
-    ///
-    /// # Errors
-    /// After [`MAX_WAIT`]; the error holds its log.
     pub async fn ended(&mut self) -> Result<ExitStatus> {
         let child = &mut self.child;
         wait::until_some("the program ends", async || Ok(child.try_wait()?))

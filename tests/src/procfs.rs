@@ -43,9 +43,6 @@ impl ProcessId {
     }
 
     /// Sends a signal.
-    ///
-    /// # Errors
-    /// When the process has ended.
     pub fn signal(&self, signal: Signal) -> Result<()> {
         Ok(kill(Pid::from_raw(self.pid.cast_signed()), signal)?)
     }
@@ -64,9 +61,6 @@ impl ProcessId {
     }
 
     /// The parent directory of the profile directories of a browser's server.
-    ///
-    /// # Errors
-    /// When it is not a browser, or has ended.
     pub fn browser_workspace(&self) -> Result<PathBuf> {
         let command = self.command_line();
         let profile = command.split(PROFILE).nth(1).and_then(|rest| rest.split(' ').next());
@@ -144,25 +138,16 @@ fn status(pid: u32, field: &str) -> Result<String> {
 }
 
 /// A memory figure of `/proc/PID/status`, such as `VmRSS` or `VmHWM`, in bytes.
-///
-/// # Errors
-/// When the process has ended.
 pub fn memory(pid: u32, figure: &str) -> Result<u64> {
     Ok(status(pid, figure)?.parse::<u64>()? * 1024)
 }
 
 /// Resets the process's `VmHWM` to its current memory.
-///
-/// # Errors
-/// When the process has ended or the kernel does not allow it.
 pub fn reset_peak_memory(pid: u32) -> io::Result<()> {
     fs::write(format!("/proc/{pid}/clear_refs"), "5")
 }
 
 /// User and system time of all threads of a process.
-///
-/// # Errors
-/// When the process has ended.
 pub fn cpu_time(pid: u32) -> Result<Duration> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat"))?;
     // In hundredths of a second.

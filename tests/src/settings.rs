@@ -39,9 +39,6 @@ pub struct Settings {
 
 impl Settings {
     /// Reads the environment.
-    ///
-    /// # Errors
-    /// When a variable is not valid.
     pub fn from_env() -> Result<Self> {
         Self::from_lookup(|name| env::var_os(name))
     }

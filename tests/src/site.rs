@@ -132,18 +132,12 @@ pub struct Site {
 
 impl Site {
     /// Starts a site that answers every path with 404.
-    ///
-    /// # Errors
-    /// When no port is free.
     pub async fn start() -> Result<Self> {
         Self::start_with(|_, _| Reply::page("").with_status(StatusCode::NOT_FOUND)).await
     }
 
     /// Starts a site that answers paths without a [`put`](Self::put) reply with what `fallback` returns for the
     /// URI and the headers of a request.
-    ///
-    /// # Errors
-    /// When no port is free.
     pub async fn start_with(
         fallback: impl Fn(&Uri, &HeaderMap) -> Reply + Clone + Send + 'static,
     ) -> Result<Self> {
@@ -190,9 +184,6 @@ impl Site {
     }
 
     /// Waits until a path has had this many requests.
-    ///
-    /// # Errors
-    /// After [`wait::MAX_WAIT`].
     pub async fn until_hits(&self, path: &str, hits: usize) -> Result<()> {
         wait::until(&format!("request {hits} for {path}"), || self.hits(path) >= hits).await
     }

@@ -71,9 +71,6 @@ pub struct Suite {
 
 impl Suite {
     /// Prepares a run without starting a server.
-    ///
-    /// # Errors
-    /// When the temporary directory cannot be created.
     pub fn new(settings: Settings) -> Result<Arc<Self>> {
         let http = reqwest::Client::builder()
             .no_proxy()
@@ -128,9 +125,6 @@ pub struct Stage {
 impl Stage {
     /// The server under test with the key of a new account, or of the account that the environment sets. A new
     /// account has the fixture template.
-    ///
-    /// # Errors
-    /// When the server does not start.
     pub async fn target(&self) -> Result<Target> {
         if let Some(target) = self.external() {
             return Ok(target);
@@ -142,9 +136,6 @@ impl Stage {
 
     /// The server under test with the key of an account that other cases use at the same time, for cases that
     /// change and count nothing.
-    ///
-    /// # Errors
-    /// When the server does not start.
     pub async fn common(&self) -> Result<Target> {
         match self.external() {
             Some(target) => Ok(target),
@@ -163,9 +154,6 @@ impl Stage {
     }
 
     /// The shared server with a real farm.
-    ///
-    /// # Errors
-    /// When it does not start.
     pub async fn real(&self) -> Result<Arc<Real>> {
         let servers = self.suite.servers(self.database);
         shared(&servers.real, async {
@@ -179,18 +167,12 @@ impl Stage {
     }
 
     /// The shared server with a stand-in farm.
-    ///
-    /// # Errors
-    /// When it does not start.
     pub async fn stand_in(&self) -> Result<Arc<StandIn>> {
         let servers = self.suite.servers(self.database);
         shared(&servers.stand_in, async { self.start_stand_in(None).await }).await
     }
 
     /// A server with a stand-in farm for this case alone.
-    ///
-    /// # Errors
-    /// When it does not start.
     pub async fn start_stand_in(&self, deadline_ms: Option<u64>) -> Result<StandIn> {
         let farm = StandInFarm::start(FARM_TOKEN).await?;
         let options = Options { deadline_ms, ..Options::with_farm(self.database, farm.url()) };
@@ -201,9 +183,6 @@ impl Stage {
     }
 
     /// A server for this case alone.
-    ///
-    /// # Errors
-    /// When it does not start.
     pub async fn start(&self, options: &Options) -> Result<TestApp> {
         let Suite { settings, http, directory, logs, .. } = &*self.suite;
         let app = TestApp::start(options, settings, http, directory.path()).await?;

@@ -30,9 +30,6 @@ pub struct UntrustedTlsServer {
 
 impl UntrustedTlsServer {
     /// Starts it on 127.0.0.1.
-    ///
-    /// # Errors
-    /// When no port is free.
     pub async fn start() -> Result<Self> {
         let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(KEY));
         let config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))

@@ -12,10 +12,7 @@ pub const MAX_WAIT: Duration = Duration::from_mins(3);
 
 const POLL_INTERVAL: Duration = Duration::from_millis(10);
 
-/// Calls `probe` until it returns a value, and returns that.
-///
-/// # Errors
-/// When `probe` fails, or after [`MAX_WAIT`]; the error names `event`.
+/// Calls `probe` until it fails or returns a value. Fails after [`MAX_WAIT`].
 pub async fn until_some<T>(event: &str, mut probe: impl AsyncFnMut() -> Result<Option<T>>) -> Result<T> {
     let begun = Instant::now();
     loop {
@@ -27,10 +24,7 @@ pub async fn until_some<T>(event: &str, mut probe: impl AsyncFnMut() -> Result<O
     }
 }
 
-/// Calls `condition` until it holds.
-///
-/// # Errors
-/// After [`MAX_WAIT`]; the error names `event`.
+/// Calls `condition` until it is true. Fails after [`MAX_WAIT`].
 pub async fn until(event: &str, mut condition: impl FnMut() -> bool) -> Result<()> {
     until_some(event, async || Ok(condition().then_some(()))).await
 }

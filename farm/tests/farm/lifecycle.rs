@@ -23,7 +23,7 @@ pub(crate) const TESTS: &[Test] = &[
     ("a dropped job frees its slot", |s| Box::pin(dropped_job(s))),
     ("a job is tried again after its browser was killed", |s| Box::pin(killed_browser(s))),
     ("a job is tried again after its renderer was killed", |s| Box::pin(killed_renderer(s))),
-    ("a page whose renderer dies twice is refused", |s| Box::pin(renderer_killed_twice(s))),
+    ("a page whose renderer is killed twice is refused", |s| Box::pin(renderer_killed_twice(s))),
     ("a browser that hangs is replaced", |s| Box::pin(hanging_browser(s))),
     ("a browser is replaced after its number of jobs", |s| Box::pin(recycled_browser(s))),
     ("a killed farm leaves no browser, and the next one deletes its profiles", |s| Box::pin(killed_farm(s))),

@@ -10,7 +10,7 @@ pub(crate) fn cases() -> Vec<Case> {
     vec![
         Case::own_server("dashboard/access/another_accounts_records_are_not_found", another_account),
         Case::own_server("dashboard/access/operator_pages_are_not_found", not_an_operator),
-        Case::own_server("dashboard/access/every_path_needs_a_session", nobody),
+        Case::own_server("dashboard/access/every_path_needs_a_session", needs_a_session),
         Case::own_server("dashboard/access/a_render_key_is_valid_for_a_minute_and_a_template", render_key),
     ]
 }
@@ -117,11 +117,11 @@ async fn not_an_operator(stage: Stage) -> Result<()> {
     Ok(())
 }
 
-async fn nobody(stage: Stage) -> Result<()> {
+async fn needs_a_session(stage: Stage) -> Result<()> {
     let stand_in = stage.stand_in().await?;
     let app = &stand_in.app;
-    let mut nobody = Person::signed_out(app)?;
-    nobody.get("/dashboard/sign-in").await?.is(200)?;
+    let mut signed_out = Person::signed_out(app)?;
+    signed_out.get("/dashboard/sign-in").await?.is(200)?;
     for path in [
         "",
         "/keys",
@@ -141,7 +141,7 @@ async fn nobody(stage: Stage) -> Result<()> {
         "/operator/accounts/x/people/y/remove",
     ] {
         let page =
-            nobody.get(&format!("/dashboard{path}")).await?.is(303).with_context(|| path.to_owned())?;
+            signed_out.get(&format!("/dashboard{path}")).await?.is(303).with_context(|| path.to_owned())?;
         ensure!(
             page.location() == "/dashboard/sign-in" && page.body.is_empty(),
             "{path}: {}",
@@ -171,8 +171,11 @@ async fn nobody(stage: Stage) -> Result<()> {
         "/operator/accounts/x/invite",
         "/operator/accounts/x/people/y/remove",
     ] {
-        let page =
-            nobody.post(&format!("/dashboard{path}"), &[]).await?.is(303).with_context(|| path.to_owned())?;
+        let page = signed_out
+            .post(&format!("/dashboard{path}"), &[])
+            .await?
+            .is(303)
+            .with_context(|| path.to_owned())?;
         ensure!(page.location() == "/dashboard/sign-in", "{path}: {}", page.location());
     }
     // A removed user has no session.

@@ -141,11 +141,11 @@ async fn oversized(stage: Stage) -> Result<()> {
     let app = &stand_in.app;
     let account = app.operator.account(Quota::Of(1)).await?;
     let mut person = Person::of(app, &account).await?;
-    let mut nobody = Person::signed_out(app)?;
-    nobody.get("/dashboard/sign-in").await?;
+    let mut signed_out = Person::signed_out(app)?;
+    signed_out.get("/dashboard/sign-in").await?;
     let large = "x".repeat(70_000);
-    nobody.post("/dashboard/sign-in", &[("email", &large), ("password", &large)]).await?.is(413)?;
-    nobody.post("/dashboard/templates/new", &[("html", &large)]).await?.is(413)?;
+    signed_out.post("/dashboard/sign-in", &[("email", &large), ("password", &large)]).await?.is(413)?;
+    signed_out.post("/dashboard/templates/new", &[("html", &large)]).await?.is(413)?;
     person.post("/dashboard/keys", &[("name", &large)]).await?.is(413)?;
     person.post("/dashboard/keys", &[("name", &"x".repeat(201))]).await?.is(422)?;
     let over = "x".repeat(5 * 1024 * 1024 + 1);
@@ -158,8 +158,11 @@ async fn oversized(stage: Stage) -> Result<()> {
     person.post("/dashboard/templates/new", &[("name", "n"), ("html", &over.repeat(4))]).await?.is(413)?;
     // The length of hashed passwords is limited; a longer one is wrong.
     let long = "x".repeat(60_000);
-    nobody.get("/dashboard/sign-in").await?;
-    nobody.post("/dashboard/sign-in", &[("email", &new_email("x")), ("password", &long)]).await?.is(422)?;
+    signed_out.get("/dashboard/sign-in").await?;
+    signed_out
+        .post("/dashboard/sign-in", &[("email", &new_email("x")), ("password", &long)])
+        .await?
+        .is(422)?;
     // The error is beside the samples, and the page keeps the input.
     let sample = "y".repeat(256 * 1024 + 1);
     let fields = [("name", "n"), ("html", "{{ a }}"), ("sample.a", &sample)];
@@ -200,11 +203,11 @@ async fn injection(stage: Stage) -> Result<()> {
             person.get(&path).await?.is(404).with_context(|| path.clone())?;
         }
         person.get(&format!("/dashboard/usage?before={encoded}&failures={encoded}")).await?.is(200)?;
-        let mut nobody = Person::signed_out(app)?;
-        nobody.get("/dashboard/sign-in").await?;
-        nobody.post("/dashboard/sign-in", &[("email", text), ("password", text)]).await?.is(422)?;
-        nobody.cookies.insert("platen".into(), text.replace([';', ' '], ""));
-        nobody.get("/dashboard/keys").await?.is(303)?;
+        let mut signed_out = Person::signed_out(app)?;
+        signed_out.get("/dashboard/sign-in").await?;
+        signed_out.post("/dashboard/sign-in", &[("email", text), ("password", text)]).await?.is(422)?;
+        signed_out.cookies.insert("platen".into(), text.replace([';', ' '], ""));
+        signed_out.get("/dashboard/keys").await?.is(303)?;
     }
     let keys = app.operator.run(&["key", "list", "--account", &account.id]).await?;
     ensure!(keys.as_array().is_some_and(|keys| keys.len() == 7), "{keys}");

@@ -136,7 +136,7 @@ mod tests {
             own.iter().any(|socket| socket.local == address && socket.peer_window_is_closed)
         };
         assert!(!is_closed());
-        while stream.write(&[0; 65_536]).is_ok() {}
+        while stream.write(&[0; 8_192]).is_ok() {}
         crate::wait::until("a closed window", is_closed).await.unwrap();
     }
 }

@@ -1,4 +1,4 @@
-//! An idle page, whatever its last job was, uses no CPU time.
+//! An idle page uses no CPU time, also after a job with timers, animations or workers.
 
 use std::{sync::Arc, time::Duration};
 

@@ -55,13 +55,15 @@ impl FarmProcess {
 
     /// The value of a metric, 0 if there is none yet.
     pub(crate) async fn metric(&self, name: &str) -> u64 {
-        let url = format!("{}/metrics", self.base_url);
-        metrics::read(&self.http, &url, name).await.unwrap().unwrap_or(0)
+        metrics::read(&self.http, &self.metrics_url(), name).await.unwrap().unwrap_or(0)
     }
 
     pub(crate) async fn until_metric(&self, name: &str, value: u64) {
-        let has_value = async || Ok((self.metric(name).await == value).then_some(()));
-        wait::until_some(&format!("{name} is {value}"), has_value).await.unwrap();
+        metrics::until(&self.http, &self.metrics_url(), name, value).await.unwrap();
+    }
+
+    fn metrics_url(&self) -> String {
+        format!("{}/metrics", self.base_url)
     }
 
     /// The first of its browsers, once it runs.

@@ -4,7 +4,7 @@ use std::io;
 
 use platen_farm::{Farm, FarmToken};
 use platen_shared::{job::RenderJob, wire};
-use platen_tests::{metrics, wait};
+use platen_tests::metrics;
 use reqwest::{Client, RequestBuilder, Response};
 use tokio::{net::TcpListener, sync::oneshot, task::JoinHandle};
 
@@ -43,13 +43,15 @@ impl Server {
     }
 
     pub(crate) async fn metric(&self, name: &str) -> u64 {
-        let url = format!("{}/metrics", self.base_url);
-        metrics::read(&self.http, &url, name).await.unwrap().unwrap_or(0)
+        metrics::read(&self.http, &self.metrics_url(), name).await.unwrap().unwrap_or(0)
     }
 
     pub(crate) async fn until_metric(&self, name: &str, value: u64) {
-        let has_value = async || Ok((self.metric(name).await == value).then_some(()));
-        wait::until_some(&format!("{name} is {value}"), has_value).await.unwrap();
+        metrics::until(&self.http, &self.metrics_url(), name, value).await.unwrap();
+    }
+
+    fn metrics_url(&self) -> String {
+        format!("{}/metrics", self.base_url)
     }
 
     /// Begins the graceful shutdown.
