@@ -132,10 +132,10 @@ async fn no_enumeration(stage: Stage) -> Result<()> {
     let mut cpu_times = Vec::new();
     let mut bodies = Vec::new();
     for email in emails {
+        person.get("/dashboard/sign-in").await?;
         let before = app.process.cpu_time()?;
         // As many tries as the throttle accepts.
         for _ in 0..9 {
-            person.get("/dashboard/sign-in").await?;
             let fields = [("email", email), ("password", "wrong")];
             let page = person.post("/dashboard/sign-in", &fields).await?.is(422)?;
             bodies.push(page.body.replace(email, ""));
@@ -143,9 +143,9 @@ async fn no_enumeration(stage: Stage) -> Result<()> {
         cpu_times.push(app.process.cpu_time()?.saturating_sub(before));
     }
     ensure!(bodies.iter().all(|body| *body == bodies[0]), "the pages differ");
-    // The same work is done for both: without the hash for unknown addresses, CPU times differ by a factor of ten.
+    // The password is hashed for unknown addresses too: the hash takes most of the CPU time of a try.
     let (known, unknown) = (cpu_times[0], cpu_times[1]);
-    ensure!(unknown * 4 > known && known * 4 > unknown, "the CPU times are {known:?} and {unknown:?}");
+    ensure!(unknown * 2 > known && known * 2 > unknown, "the CPU times are {known:?} and {unknown:?}");
     Ok(())
 }
 
