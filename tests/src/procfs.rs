@@ -60,6 +60,12 @@ impl ProcessId {
         status(self.pid, field).ok()
     }
 
+    /// Bytes of its anonymous memory; 0 if it has ended.
+    #[must_use]
+    pub fn anonymous_memory(&self) -> u64 {
+        memory(self.pid, "RssAnon").unwrap_or(0)
+    }
+
     /// The parent directory of the profile directories of a browser's server.
     pub fn browser_workspace(&self) -> Result<PathBuf> {
         let command = self.command_line();

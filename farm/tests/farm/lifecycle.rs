@@ -86,7 +86,7 @@ async fn killed_renderer(_: Arc<Shared>) {
     let held = HeldPage::start(&["--browsers", "1"]).await;
     let job = held.post();
     held.until_loading(1).await;
-    held.farm.kill_renderers();
+    held.kill_renderer();
     held.until_loading(2).await;
     held.latch.open();
     assert_eq!(job.await.unwrap().unwrap().status(), 200);
@@ -100,7 +100,7 @@ async fn renderer_killed_twice(_: Arc<Shared>) {
     let job = held.post();
     for attempt in 1..=2 {
         held.until_loading(attempt).await;
-        held.farm.kill_renderers();
+        held.kill_renderer();
     }
     let response = job.await.unwrap().unwrap();
     assert_eq!(response.status(), 422);

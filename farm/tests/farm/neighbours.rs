@@ -191,10 +191,7 @@ async fn excess_memory(_: Arc<Shared>) {
             assert_eq!((job.0, &*refusal), (422, r#"{"code":"page_memory_exceeded"}"#), "{kind}");
         }
         assert_eq!((neighbour.0, colour(&neighbour.1)), (200, GREEN), "beside {kind}");
-        let is_large = |process: &ProcessId| {
-            let kibibytes = process.status("RssAnon").and_then(|kibibytes| kibibytes.parse::<u64>().ok());
-            kibibytes.unwrap_or_default() > MEBIBYTES * 1024
-        };
+        let is_large = |process: &ProcessId| process.anonymous_memory() > MEBIBYTES * 1024 * 1024;
         let none_is_large = || !procfs::descendants(farm.pid()).iter().any(is_large);
         wait::until("no process uses too much memory", none_is_large).await.unwrap();
     }

@@ -84,6 +84,12 @@ impl FarmProcess {
         }
     }
 
+    /// Kills the renderer with the most memory.
+    pub(crate) fn kill_largest_renderer(&self) {
+        let largest = procfs::renderers(self.pid()).into_iter().max_by_key(ProcessId::anonymous_memory);
+        largest.unwrap().signal(Signal::SIGKILL).unwrap();
+    }
+
     /// Kills the farm and returns the directory that it leaves.
     pub(crate) async fn kill(mut self) -> TempDir {
         self.process.signal(Signal::SIGKILL).unwrap();

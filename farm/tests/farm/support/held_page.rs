@@ -23,13 +23,22 @@ impl HeldPage {
         let latch = Latch::closed();
         let picture = Reply::of("image/svg+xml", "<svg xmlns='http://www.w3.org/2000/svg'/>");
         site.put(PICTURE, picture.with_header("cache-control", "no-store").behind(&latch));
-        let page = format!("<!doctype html><html style='background:green'><img src='{PICTURE}'>");
+        // Its memory tells its renderer from those of spare pages.
+        let page = format!(
+            "<!doctype html><html style='background:green'><script>const large = new Uint8Array(1e8).fill(1)</script>\
+             <img src='{PICTURE}'>"
+        );
         let job = url(&site.put("/held", Reply::page(page)));
         Self { farm, latch, site, job }
     }
 
     pub(crate) fn post(&self) -> JoinHandle<reqwest::Result<Response>> {
         tokio::spawn(self.farm.post(&self.job).send())
+    }
+
+    /// Kills the renderer of the page, but not those of spare pages, which the next attempt may use.
+    pub(crate) fn kill_renderer(&self) {
+        self.farm.kill_largest_renderer();
     }
 
     /// Waits until this many attempts of the job have requested the picture.
