@@ -1,17 +1,21 @@
-//! The operator's commands, through the binary, on a database file.
+//! The operator's commands: runs the binary on a database file.
 
-use std::{
-    path::Path,
-    process::{Command, Output},
-};
+use std::{path::Path, process::Output};
 
+use platen_tests::operator;
 use serde_json::Value;
 
-struct Operator(tempfile::TempDir);
+/// The commands in a new directory.
+struct Operator {
+    commands: operator::Operator,
+    directory: tempfile::TempDir,
+}
 
 impl Operator {
     fn new() -> Self {
-        Self(tempfile::tempdir().expect("a temporary directory"))
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let platen = Path::new(env!("CARGO_BIN_EXE_platen"));
+        Self { commands: operator::Operator::in_directory(platen, directory.path()), directory }
     }
 
     fn migrated() -> Self {
@@ -21,21 +25,15 @@ impl Operator {
     }
 
     fn path(&self) -> &Path {
-        self.0.path()
+        self.directory.path()
     }
 
     fn run(&self, arguments: &[&str]) -> Output {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_platen"));
-        // Nothing of the environment the test runs in.
-        command.env_clear().current_dir(self.path()).args(arguments);
-        command.output().expect("the binary runs")
+        self.commands.output(arguments).expect("the binary runs")
     }
 
     fn json(&self, arguments: &[&str]) -> Value {
-        let output = self.run(&[arguments, &["--json"]].concat());
-        let said = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "{arguments:?}: {said}");
-        serde_json::from_slice(&output.stdout).expect("--json prints JSON")
+        self.commands.json(arguments).expect("the command prints JSON")
     }
 
     fn text(&self, arguments: &[&str]) -> String {
@@ -49,6 +47,14 @@ impl Operator {
         assert!(!output.status.success(), "{arguments:?} succeeded");
         assert!(output.stdout.is_empty(), "{arguments:?} printed to standard output");
         String::from_utf8(output.stderr).expect("UTF-8")
+    }
+
+    /// Checks that each command fails with its message.
+    fn errors(&self, table: &[(&[&str], &str)]) {
+        for (arguments, message) in table {
+            let error = self.error(arguments);
+            assert!(error.contains(message), "{arguments:?}: {error}");
+        }
     }
 }
 
@@ -82,7 +88,7 @@ fn migrations_are_applied_once() {
 }
 
 #[test]
-fn two_that_migrate_at_once_apply_each_step_once() {
+fn concurrent_migrations_apply_each_step_once() {
     let operator = Operator::new();
     let steps: usize = std::thread::scope(|scope| {
         let runs: Vec<_> = (0..8).map(|_| scope.spawn(|| operator.json(&["migrate"]))).collect();
@@ -93,7 +99,7 @@ fn two_that_migrate_at_once_apply_each_step_once() {
 
 #[cfg(unix)]
 #[test]
-fn what_is_made_is_private() {
+fn created_files_are_private() {
     use std::os::unix::fs::PermissionsExt as _;
     let operator = Operator::migrated();
     let mode = |path: &str| operator.path().join(path).metadata().unwrap().permissions().mode() & 0o777;
@@ -102,7 +108,7 @@ fn what_is_made_is_private() {
 }
 
 #[test]
-fn a_database_that_is_not_there_or_behind_is_told_with_its_cure() {
+fn the_error_for_a_missing_or_outdated_database_names_the_cure() {
     let operator = Operator::new();
     let error = operator.error(&["account", "list"]);
     assert!(error.contains("there is no database at .platen/platen.db: run `platen migrate`"), "{error}");
@@ -154,17 +160,14 @@ fn accounts() {
     assert_eq!(list.as_array().unwrap().len(), 2);
     assert!(operator.text(&["account", "list"]).contains("Acme & Söhne"));
 
-    for (arguments, message) in [
+    operator.errors(&[
         (&["account", "create", "free"][..], "there is an account \"free\" already"),
         (&["account", "create", " "], "a name has 1 to 200 characters"),
         (&["account", "create", "x", "--quota=-1"], "a whole number"),
         (&["account", "create", "x", "--quota", "many"], "a whole number"),
         (&["account", "disable", "nobody"], "there is no account \"nobody\""),
         (&["account", "delete", "free"], "unrecognized subcommand"),
-    ] {
-        let error = operator.error(arguments);
-        assert!(error.contains(message), "{arguments:?}: {error}");
-    }
+    ]);
 }
 
 #[test]
@@ -184,18 +187,15 @@ fn keys() {
     assert_eq!(operator.json(&["key", "list", "--account", "acme"])[0]["disabled"], true);
     assert_eq!(operator.json(&["key", "enable", id])["disabled"], false);
     assert!(!operator.text(&["key", "list"]).contains(key.expose()));
-    // Only its hash is kept.
+    // Only its hash is stored.
     let stored = std::fs::read(operator.path().join(".platen/platen.db")).unwrap();
     assert!(!stored.windows(42).any(|window| window == key.expose().as_bytes()));
 
-    for (arguments, message) in [
+    operator.errors(&[
         (&["key", "create", "--account", "nobody"][..], "there is no account \"nobody\""),
         (&["key", "disable", "key_x"], "there is no key \"key_x\""),
         (&["key", "list", "--account", "nobody"], "there is no account \"nobody\""),
-    ] {
-        let error = operator.error(arguments);
-        assert!(error.contains(message), "{arguments:?}: {error}");
-    }
+    ]);
 }
 
 #[test]
@@ -224,17 +224,14 @@ fn templates() {
     std::fs::write(operator.path().join("empty.html"), "").unwrap();
     std::fs::write(operator.path().join("binary.html"), [0xff, 0xfe]).unwrap();
     let put = |account, id, file| ["template", "put", "--account", account, "--name", "x", "--id", id, file];
-    for (arguments, message) in [
+    operator.errors(&[
         (&put("other", id, "new.html")[..], "belongs to another account"),
         (&put("acme", "tpl_x", "new.html"), "there is no template \"tpl_x\""),
         (&["template", "put", "--account", "acme", "--name", "x", "empty.html"], "not empty"),
         (&["template", "put", "--account", "acme", "--name", "x", "binary.html"], "is not UTF-8 text"),
         (&["template", "put", "--account", "acme", "--name", "x", "missing.html"], "cannot be read"),
         (&["template", "show", "tpl_x"], "there is no template \"tpl_x\""),
-    ] {
-        let error = operator.error(arguments);
-        assert!(error.contains(message), "{arguments:?}: {error}");
-    }
+    ]);
     assert_eq!(operator.json(&["template", "delete", id])["id"], id);
     assert!(operator.error(&["template", "delete", id]).contains("there is no template"));
 }
@@ -263,7 +260,7 @@ fn invites() {
 }
 
 #[test]
-fn up_says_what_is_missing() {
+fn up_names_what_is_missing() {
     let operator = Operator::new();
     let error = operator.error(&["up"]);
     assert!(error.contains("there is no spin.toml"), "{error}");
@@ -275,10 +272,8 @@ fn up_says_what_is_missing() {
     let up = ["up", "--listen", "127.0.0.1:0", "--farm-url", "http://127.0.0.1:9"];
     let error = operator.error(&up);
     assert!(error.contains("PLATEN_FARM_TOKEN"), "{error}");
-    let mut command = Command::new(env!("CARGO_BIN_EXE_platen"));
-    command.env_clear().env("PLATEN_FARM_TOKEN", "t").current_dir(operator.path()).args(up);
-    let output = command.output().unwrap();
-    let error = String::from_utf8(output.stderr).unwrap();
-    assert!(!output.status.success());
+    let operator =
+        Operator { commands: operator.commands.env("PLATEN_FARM_TOKEN", "t"), directory: operator.directory };
+    let error = operator.error(&up);
     assert!(error.contains("there is no out/edge.wasm; build it with `make edge`"), "{error}");
 }

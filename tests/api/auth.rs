@@ -1,4 +1,4 @@
-//! Keys: every way one can be bad gives the same answer, and says nothing about which way it was.
+//! Keys: every invalid key gets the same answer, which does not say why it is invalid.
 
 use anyhow::{Context as _, Result, ensure};
 use http::header::AUTHORIZATION;
@@ -13,29 +13,29 @@ use serde_json::json;
 
 pub(crate) fn cases() -> Vec<Case> {
     vec![
-        Case::any_server("auth/no_header", no_header),
-        Case::any_server("auth/bad_headers", bad_headers),
-        Case::any_server("auth/two_headers", two_headers),
-        Case::any_server("auth/bad_keys", bad_keys),
-        Case::any_server("auth/every_changed_character", every_changed_character),
+        Case::any_server("auth/no_header", no_header).once(),
+        Case::any_server("auth/bad_headers", bad_headers).once(),
+        Case::any_server("auth/two_headers", two_headers).once(),
+        Case::any_server("auth/bad_keys", bad_keys).once(),
+        Case::any_server("auth/every_changed_character", every_changed_character).once(),
         Case::any_server("auth/unknown_key_with_right_checksum", unknown_key),
-        Case::any_server("auth/scheme_in_any_case", scheme_in_any_case),
-        Case::any_server("auth/key_elsewhere_than_in_the_header", key_elsewhere),
+        Case::any_server("auth/scheme_in_any_case", scheme_in_any_case).once(),
+        Case::any_server("auth/key_elsewhere_than_in_the_header", key_elsewhere).once(),
         Case::own_server("auth/disabled_key", disabled_key),
         Case::own_server("auth/disabled_account", disabled_account),
         Case::own_server("auth/a_second_key_works_beside_the_first", second_key),
     ]
 }
 
-/// A body that is refused for another reason once the key is good: nothing is rendered here.
+/// A body that is refused after the key was accepted, so nothing is rendered.
 const INVALID: &str = "{}";
 const NOT_RENDERED: &str = "\"html\" or \"url\" is required";
 
-/// Exactly this, and nothing that only a good key's answer has.
+/// Checks for exactly this answer, without the headers of an answer to a valid key.
 fn refused(answer: &Answer) -> Result<()> {
     answer.error(401, "Invalid API key")?;
     ensure!(answer.body == r#"{"error":"Invalid API key"}"#, "the body is {:?}", answer.body);
-    ensure!(!answer.headers.contains_key("ratelimit"), "a bad key learns of a quota");
+    ensure!(!answer.headers.contains_key("ratelimit"), "an invalid key gets a quota");
     Ok(())
 }
 
@@ -99,7 +99,7 @@ async fn two_headers(stage: Stage) -> Result<()> {
     let good = format!("Bearer {}", target.key);
     for second in [good.as_str(), "Bearer x", ""] {
         let call = target.post(RENDER, INVALID).more(AUTHORIZATION, second.as_bytes());
-        refused(&call.send().await?).with_context(|| format!("the good key, then {second:?}"))?;
+        refused(&call.send().await?).with_context(|| format!("the valid key, then {second:?}"))?;
     }
     Ok(())
 }
@@ -133,11 +133,11 @@ async fn bad_keys(stage: Stage) -> Result<()> {
 
 async fn every_changed_character(stage: Stage) -> Result<()> {
     let target = stage.common().await?;
-    for place in 0..KEY_CHARS {
+    for index in 0..KEY_CHARS {
         let mut key = target.key.clone().into_bytes();
-        key[place] = if key[place] == b'x' { b'y' } else { b'x' };
+        key[index] = if key[index] == b'x' { b'y' } else { b'x' };
         let answer = with_authorization(&target, &[b"Bearer ", key.as_slice()].concat()).await?;
-        refused(&answer).with_context(|| format!("character {place} changed"))?;
+        refused(&answer).with_context(|| format!("character {index} changed"))?;
     }
     Ok(())
 }
@@ -206,7 +206,7 @@ async fn second_key(stage: Stage) -> Result<()> {
     for target in [&target, &second] {
         target.render(&json!({ "html": "x" })).send().await?.file("image/png")?;
     }
-    // One quota for the account, whichever key.
+    // Both keys use the quota of the account.
     ensure!(stand_in.app.operator.attempts(&account.id).await? == 2, "two keys, two attempts");
     stand_in.app.operator.run(&["key", "disable", &account.key_id]).await?;
     refused(&target.render(&json!({ "html": "x" })).send().await?)?;

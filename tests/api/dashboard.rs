@@ -1,29 +1,29 @@
-//! The dashboard: in a real browser the way people use it, and over HTTP the way attackers do.
+//! The dashboard: in a real browser as users see it, and over HTTP as attackers do.
 
 mod access;
+mod accessibility;
+mod account_user;
 mod attacks;
-mod entry;
 mod hostile;
-mod journey;
 mod log;
-mod looks;
 mod operator;
 mod password_hashes;
+mod sign_in;
 mod support;
 
 use platen_tests::case::Case;
 
 pub(crate) fn cases() -> Vec<Case> {
     [
-        journey::cases(),
+        account_user::cases(),
         operator::cases(),
-        entry::cases(),
         password_hashes::cases(),
+        sign_in::cases(),
         access::cases(),
         attacks::cases(),
         hostile::cases(),
         log::cases(),
-        looks::cases(),
+        accessibility::cases(),
     ]
     .concat()
 }

@@ -1,7 +1,5 @@
-//! Farms and databases that are down, slow, or talk nonsense: the right status, and nothing
-//! rendered that was not recorded.
-
-use std::time::Duration;
+//! Farms and databases that are down, slow, or send invalid answers: the status is correct, and nothing is rendered
+//! without a recorded attempt.
 
 use anyhow::{Context as _, Result, bail, ensure};
 use platen_shared::refusal::Refusal;
@@ -11,10 +9,12 @@ use platen_tests::{
     client::{Answer, RENDER},
     database::DatabaseKind,
     farm::{self, Behaviour, StandInFarm, pattern_byte},
+    latch::{Latch, LatchWaiter},
     loopback::ClosedPort,
     operator::Quota,
     procfs,
     suite::{Stage, StandIn},
+    wait,
 };
 use serde_json::json;
 
@@ -23,19 +23,19 @@ pub(crate) fn cases() -> Vec<Case> {
         Case::own_server("faults/farm_down", farm_down),
         Case::own_server("faults/farm_full", farm_full),
         Case::own_server("faults/farm_slow", farm_slow),
-        Case::own_server("faults/farm_stops_in_mid_file", farm_stops_in_mid_file),
-        Case::own_server("faults/farm_answers_nonsense", farm_answers_nonsense),
-        Case::own_server("faults/a_proxy_reaches_no_farm", proxy_without_farm),
+        Case::own_server("faults/farm_stalls_within_a_file", farm_stalls),
+        Case::own_server("faults/farm_sends_invalid_answers", invalid_answers),
+        Case::own_server("faults/proxy_without_a_farm", proxy_without_farm),
         Case::own_server("faults/damaged_template", damaged_template),
-        Case::own_server("faults/farm_hangs_up_before_its_answer", farm_hangs_up),
-        Case::own_server("faults/farm_breaks_off_in_mid_file", farm_breaks_off),
-        Case::own_server("faults/farm_goes_away_and_comes_back", farm_comes_back),
-        Case::own_server("faults/farm_of_another_token", farm_of_another_token),
+        Case::own_server("faults/farm_closes_the_connection", farm_hangs_up),
+        Case::own_server("faults/farm_closes_the_connection_within_a_file", farm_breaks_off),
+        Case::own_server("faults/farm_restarts", farm_restarts),
+        Case::own_server("faults/farm_with_another_token", farm_of_another_token),
         Case::own_server("faults/database_down", database_down),
     ]
 }
 
-/// One attempt of a new account with the farm behaving so: the answer, and attempts recorded.
+/// One attempt of a new account, with this behaviour of the farm: the answer and the recorded attempts.
 async fn attempt(stand_in: &StandIn, behaviour: Behaviour) -> Result<(Result<Answer>, u64)> {
     let account = stand_in.app.operator.account(Quota::Of(5)).await?;
     stand_in.farm.behave(&account.id, behaviour);
@@ -72,25 +72,24 @@ async fn farm_slow(stage: Stage) -> Result<()> {
     let (answer, attempts) = attempt(&stand_in, Behaviour::Stall).await?;
     answer?.error(504, "The render did not finish in time")?;
     ensure!(attempts == 1, "{attempts} attempts were counted");
-    // The deadline the farm was given is what was left of ours.
     let received = stand_in.farm.received_in_all();
     ensure!(received == 1, "the farm received {received} jobs");
     let (answer, _) = attempt(&stand_in, Behaviour::File).await?;
-    answer?.file("image/png").context("the server goes on")?;
+    answer?.file("image/png").context("the next render")?;
     Ok(())
 }
 
-async fn farm_stops_in_mid_file(stage: Stage) -> Result<()> {
+async fn farm_stalls(stage: Stage) -> Result<()> {
     let stand_in = stage.start_stand_in(Some(1_500)).await?;
     let (answer, attempts) = attempt(&stand_in, Behaviour::StallAfter(100_000)).await?;
     if let Ok(answer) = answer {
-        bail!("half a file passed for a whole answer: {}", answer.summary());
+        bail!("half a file was accepted as complete: {}", answer.summary());
     }
     ensure!(attempts == 1, "{attempts} attempts were counted");
     Ok(())
 }
 
-async fn farm_answers_nonsense(stage: Stage) -> Result<()> {
+async fn invalid_answers(stage: Stage) -> Result<()> {
     let stand_in = stage.stand_in().await?;
     for (status, content_type, body) in [
         (500, "text/html", "<h1>Internal Server Error</h1> at /srv/farm.rs:12"),
@@ -102,7 +101,7 @@ async fn farm_answers_nonsense(stage: Stage) -> Result<()> {
         (302, "text/html", ""),
         (404, "text/plain", "not found"),
         (422, "application/json", "{\"code\":\"no_such_code\"}"),
-        (422, "application/json", "{\"error\":\"words of the farm's own\"}"),
+        (422, "application/json", "{\"error\":\"a text of the farm\"}"),
         (422, "application/json", "{"),
         (418, "image/png", "file"),
     ] {
@@ -114,7 +113,7 @@ async fn farm_answers_nonsense(stage: Stage) -> Result<()> {
     Ok(())
 }
 
-/// A proxy in front of farms that says it has none. It is no farm's refusal, but no page has run.
+/// A reverse proxy without a running farm answers 503. It is not a refusal of a farm, but no page has run.
 async fn proxy_without_farm(stage: Stage) -> Result<()> {
     let stand_in = stage.stand_in().await?;
     for (content_type, body) in
@@ -161,29 +160,33 @@ async fn farm_breaks_off(stage: Stage) -> Result<()> {
         [(Some(1_000_000), 300_000), (None, 300_000), (Some(1_000_000), 999_999), (Some(100), 50), (None, 50)]
     {
         let account = stand_in.app.operator.account(Quota::Of(5)).await?;
-        stand_in.farm.behave(&account.id, Behaviour::BreakOff { promised, sent });
+        let latch = Latch::closed();
+        stand_in.farm.behave(&account.id, Behaviour::BreakOff { promised, sent, until: latch.waiter() });
         let mut response = stand_in.app.target(&account).render(&json!({ "html": "x" })).start().await?;
         ensure!(response.status() == 200, "{promised:?}, {sent}: {}", response.status());
+        latch.open();
         let mut received = 0;
-        let clean = loop {
+        let is_complete = loop {
             match response.chunk().await {
                 Ok(Some(piece)) => {
-                    let right =
-                        piece.iter().zip(received..).all(|(byte, place)| *byte == pattern_byte(place));
-                    ensure!(right, "other bytes than the farm's");
+                    let is_equal =
+                        piece.iter().zip(received..).all(|(byte, offset)| *byte == pattern_byte(offset));
+                    ensure!(is_equal, "the bytes are not those of the farm");
                     received += piece.len() as u64;
                 }
                 Ok(None) => break true,
                 Err(_) => break false,
             }
         };
-        ensure!(!clean, "{received} of {promised:?} bytes passed for a whole file");
+        ensure!(!is_complete, "{received} of {promised:?} bytes were accepted as a complete file");
         ensure!(received <= sent, "{received} bytes of {sent}");
         ensure!(stand_in.app.operator.attempts(&account.id).await? == 1, "the attempt was not counted");
     }
-    // Before the first byte of the file it is a 502, or at least no whole answer.
+    // Before the first byte of the file it is a 502, or at least no complete answer.
     for promised in [Some(100), None] {
-        let (answer, attempts) = attempt(&stand_in, Behaviour::BreakOff { promised, sent: 0 }).await?;
+        let (answer, attempts) =
+            attempt(&stand_in, Behaviour::BreakOff { promised, sent: 0, until: LatchWaiter::ready() })
+                .await?;
         if let Ok(answer) = answer {
             answer.error(502, "The renderer failed")?;
         }
@@ -192,7 +195,7 @@ async fn farm_breaks_off(stage: Stage) -> Result<()> {
     Ok(())
 }
 
-async fn farm_comes_back(stage: Stage) -> Result<()> {
+async fn farm_restarts(stage: Stage) -> Result<()> {
     let farm = StandInFarm::start(FARM_TOKEN).await?;
     let app = stage.start(&Options::with_farm(stage.database, farm.url())).await?;
     let account = app.operator.account(Quota::Of(5)).await?;
@@ -200,16 +203,15 @@ async fn farm_comes_back(stage: Stage) -> Result<()> {
     render().await?.file("image/png")?;
     let address = farm.address();
     drop(farm);
-    // A job that is sent on a connection that ends is a job that may have been rendered.
+    // A job that is sent on a connection that then ends may have been rendered.
     let server = app.process.pid();
-    while procfs::sockets(&[server]).iter().any(|socket| socket.remote == address) {
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
+    let is_closed = || !procfs::sockets(&[server]).iter().any(|socket| socket.remote == address);
+    wait::until("the server closes its connections to the farm", is_closed).await?;
     render().await?.error(503, "The renderer is not available")?;
     let farm = StandInFarm::start_at(FARM_TOKEN, address).await?;
     let answer = render().await?;
     ensure!(answer.file("image/png")? == farm::FILE, "{}", answer.summary());
-    ensure!(farm.received_in_all() == 1, "the farm that came back received it");
+    ensure!(farm.received_in_all() == 1, "the restarted farm received one job");
     ensure!(app.operator.attempts(&account.id).await? == 2, "two were rendered");
     Ok(())
 }
@@ -221,7 +223,7 @@ async fn farm_of_another_token(stage: Stage) -> Result<()> {
     let answer = app.target(&account).render(&json!({ "html": "x" })).send().await?;
     answer.error(503, "The renderer is not available")?;
     ensure!(app.operator.attempts(&account.id).await? == 0, "it was counted");
-    ensure!((farm.received_in_all(), farm.turned_away()) == (0, 1), "the farm took the job");
+    ensure!((farm.received_in_all(), farm.turned_away()) == (0, 1), "the farm accepted the job");
     Ok(())
 }
 
@@ -231,7 +233,7 @@ async fn database_down(stage: Stage) -> Result<()> {
     target.render(&json!({ "html": "x" })).send().await?.file("image/png")?;
     let before = stand_in.farm.received_in_all();
     if stage.database == DatabaseKind::File {
-        spoil_files(&stand_in)?;
+        corrupt_files(&stand_in)?;
     } else {
         stand_in.app.database.kill().await?;
     }
@@ -244,27 +246,27 @@ async fn database_down(stage: Stage) -> Result<()> {
             .context("a render")?;
         let template = json!({ "templateId": target.template_id });
         target.render_template(&template).send().await?.error(500, "Internal error").context("a template")?;
-        // Whose key it is cannot be told, so what is wrong with the body cannot either.
+        // Errors of the body are for valid keys only, and the key cannot be checked.
         target.post(RENDER, "{}").send().await?.error(500, "Internal error").context("an invalid body")?;
     }
-    // What needs no database is answered all the same.
+    // Answers that need no database.
     target.render(&json!({ "html": "x" })).key("junk").send().await?.error(401, "Invalid API key")?;
     target.post("/v1/nothing", "").send().await?.error(404, "Not found")?;
-    ensure!(stand_in.farm.received_in_all() == before, "something was rendered unrecorded");
+    ensure!(stand_in.farm.received_in_all() == before, "something was rendered without a recorded attempt");
     Ok(())
 }
 
-/// Makes every file of the database unusable in place: the server may hold it open.
-pub(crate) fn spoil_files(stand_in: &StandIn) -> Result<()> {
-    let mut spoilt = 0;
+/// Overwrites every file of the database in place, because the server may hold it open.
+pub(crate) fn corrupt_files(stand_in: &StandIn) -> Result<()> {
+    let mut corrupted = 0;
     for entry in std::fs::read_dir(stand_in.app.directory().join("data"))? {
         let path = entry?.path();
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         if name.contains(".db") || name.contains(".sqlite") {
             std::fs::write(&path, vec![0x5a; 64 * 1024])?;
-            spoilt += 1;
+            corrupted += 1;
         }
     }
-    ensure!(spoilt > 0, "no database file in {}", stand_in.app.directory().display());
+    ensure!(corrupted > 0, "no database file in {}", stand_in.app.directory().display());
     Ok(())
 }

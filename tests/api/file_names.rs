@@ -1,4 +1,4 @@
-//! The name in `content-disposition`: always a short ASCII slug, whatever was asked for.
+//! The name in `content-disposition`: always a short ASCII slug.
 
 use anyhow::{Context as _, Result, ensure};
 use platen_tests::{case::Case, operator::Quota, suite::Stage};
@@ -56,7 +56,7 @@ async fn of_renders(stage: Stage) -> Result<()> {
         let answer = target.render(&json!({ "html": "x", "fileName": given })).send().await?;
         answer.file("image/png").with_context(|| format!("{given:?}"))?;
         let name = answer.file_name()?;
-        // A few characters have more than one good transliteration; their form is what matters.
+        // For a few characters only the form is checked: they have more than one valid transliteration.
         let exact = !given.contains(['§', '\u{202e}', '\u{200b}']);
         ensure!(!exact || name == format!("{stem}.png"), "{given:?} became {name:?}, not {stem:?}");
         is_slug(name).with_context(|| format!("{given:?} became {name:?}"))?;
@@ -77,7 +77,10 @@ fn is_slug(name: &str) -> Result<()> {
     let (stem, extension) = name.split_once('.').context("no extension")?;
     let plain = |text: &str| text.bytes().all(|byte| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'-'));
     ensure!(plain(stem) && plain(extension), "other characters");
-    ensure!((1..=80).contains(&stem.len()) && !stem.starts_with('-') && !stem.ends_with('-'), "its ends");
+    ensure!(
+        (1..=80).contains(&stem.len()) && !stem.starts_with('-') && !stem.ends_with('-'),
+        "it begins or ends wrongly"
+    );
     Ok(())
 }
 
@@ -91,7 +94,7 @@ async fn of_templates(stage: Stage) -> Result<()> {
         ("***", None, "render.png"),
         ("../x", None, "x.png"),
         ("Monthly Invoice", Some("Mine"), "mine.png"),
-        // Nothing is left of the given name: the endpoint's default, which is the template's.
+        // Nothing remains of the given name: the default is the name of the template.
         ("Monthly Invoice", Some("***"), "monthly-invoice.png"),
         ("!!!", Some("***"), "render.png"),
     ] {

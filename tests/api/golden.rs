@@ -1,4 +1,8 @@
-//! The golden cases: invalid bodies and their messages, valid ones and the jobs made of them.
+//! The golden cases: invalid bodies and their messages, valid bodies and their jobs.
+//!
+//! A case with a saved template runs on each database. All others run once: an invalid body is refused before the
+//! claim, and the claim of a valid one contains nothing of its body. `invalid_bodies_are_not_counted` sends all
+//! invalid bodies on each database.
 
 use std::sync::Arc;
 
@@ -22,7 +26,11 @@ pub(crate) fn cases() -> Result<Vec<Case>> {
                 let needs_template = case.input().needs_template();
                 let case = Arc::new(case);
                 let run = move |stage| invalid(stage, Arc::clone(&case));
-                if needs_template { Case::any_template(name, run) } else { Case::any_server(name, run) }
+                if needs_template {
+                    Case::any_template(name, run)
+                } else {
+                    Case::any_server(name, run).once()
+                }
             }
         });
     }
@@ -31,8 +39,10 @@ pub(crate) fn cases() -> Result<Vec<Case>> {
         cases.push(match case {
             Err(error) => broken(name, &error),
             Ok(case) => {
+                let needs_template = case.input().needs_template();
                 let case = Arc::new(case);
-                Case::own_server(name, move |stage| valid(stage, Arc::clone(&case)))
+                let run = move |stage| valid(stage, Arc::clone(&case));
+                if needs_template { Case::own_server(name, run) } else { Case::own_server(name, run).once() }
             }
         });
     }
@@ -40,7 +50,7 @@ pub(crate) fn cases() -> Result<Vec<Case>> {
     Ok(cases)
 }
 
-/// A file that is not a good case is a case that fails.
+/// A failing case for a file that is not a valid case.
 fn broken(name: String, error: &anyhow::Error) -> Case {
     let reason = format!("{error:#}");
     Case::files(name, move |_| {
@@ -67,13 +77,13 @@ async fn valid(stage: Stage, case: Arc<Valid>) -> Result<()> {
     let answer = target.post(case.input().endpoint(), body).request_id(&id).send().await?;
     let job = case.job(&stand_in.account.id)?;
     ensure!(answer.file(job.output.format().content_type())? == farm::FILE, "{}", answer.summary());
-    ensure!(answer.file_name()? == case.file_name, "the file is called {}", answer.file_name()?);
+    ensure!(answer.file_name()? == case.file_name, "the file name is {}", answer.file_name()?);
     let received = stand_in.farm.received_as(&id)?.job;
     ensure!(received == job, "{}\nexpected {job:?}\nreceived {received:?}", case.about);
     Ok(())
 }
 
-/// Every invalid body by one account, and nothing is counted, nothing reached the farm.
+/// Sends every invalid body with one account: none is counted, and none reaches the farm.
 async fn invalid_bodies_are_not_counted(stage: Stage) -> Result<()> {
     let stand_in = stage.stand_in().await?;
     let account = stand_in.app.operator.account(Quota::Of(1)).await?;

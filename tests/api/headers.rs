@@ -1,6 +1,4 @@
-//! Headers that every answer has, and the limits on what a request may be made of.
-
-use std::time::Duration;
+//! Headers of every answer, and limits of requests.
 
 use anyhow::{Context as _, Result, ensure};
 use http::header::ACCEPT_ENCODING;
@@ -19,16 +17,16 @@ use tokio::{
 
 pub(crate) fn cases() -> Vec<Case> {
     vec![
-        Case::any_server("headers/request_id_is_taken_over", request_id_taken_over),
-        Case::any_server("headers/bad_request_id_is_replaced", bad_request_id),
-        Case::any_server("headers/request_ids_differ", request_ids_differ),
-        Case::any_server("headers/nothing_internal_is_told", nothing_internal),
-        Case::any_server("headers/answers_are_not_encoded", not_encoded),
-        Case::any_server("headers/chunked_body", chunked_body),
-        Case::any_server("headers/announced_body_over_the_limit", announced_over_the_limit),
-        Case::any_server("headers/chunked_body_over_the_limit", chunked_over_the_limit),
-        Case::any_server("headers/body_that_never_ends_is_cut_off_by_its_sender", unfinished_body),
-        Case::any_server("headers/keep_alive_after_every_error", keep_alive),
+        Case::any_server("headers/request_id_is_kept", request_id_kept).once(),
+        Case::any_server("headers/invalid_request_id_is_replaced", invalid_request_id).once(),
+        Case::any_server("headers/request_ids_differ", request_ids_differ).once(),
+        Case::any_server("headers/no_internal_headers", nothing_internal),
+        Case::any_server("headers/answers_are_not_encoded", not_encoded).once(),
+        Case::any_server("headers/chunked_body", chunked_body).once(),
+        Case::any_server("headers/announced_body_over_the_limit", announced_over_the_limit).once(),
+        Case::any_server("headers/chunked_body_over_the_limit", chunked_over_the_limit).once(),
+        Case::any_server("headers/a_client_that_disconnects_within_its_body", unfinished_body).once(),
+        Case::any_server("headers/keep_alive_after_every_error", keep_alive).once(),
         Case::own_server("headers/ratelimit_counts_down", ratelimit_counts_down),
         Case::own_server("headers/ratelimit_of_no_limit", ratelimit_of_no_limit),
     ]
@@ -38,20 +36,20 @@ async fn invalid(target: &Target, id: &str) -> Result<Answer> {
     target.post(RENDER, "{}").request_id(id).send().await
 }
 
-async fn request_id_taken_over(stage: Stage) -> Result<()> {
+async fn request_id_kept(stage: Stage) -> Result<()> {
     let target = stage.common().await?;
     let long = "x".repeat(128);
     for id in ["a", "A-b_c.d:9", "0192f0c4-7c3e-7cc0-a1b2-c3d4e5f60718", &long] {
         let answer = invalid(&target, id).await?;
         ensure!(answer.header(wire::REQUEST_ID)? == id, "{id} became {}", answer.header(wire::REQUEST_ID)?);
     }
-    // Errors before anything else was looked at have it as well.
+    // The first checks answer with it too.
     let answer = target.post("/nowhere", "").key("junk").request_id("mine").send().await?;
     ensure!(answer.header(wire::REQUEST_ID)? == "mine", "{}", answer.summary());
     Ok(())
 }
 
-async fn bad_request_id(stage: Stage) -> Result<()> {
+async fn invalid_request_id(stage: Stage) -> Result<()> {
     let target = stage.common().await?;
     let long = "x".repeat(129);
     for id in ["", "a b", "a/b", "<x>", "é", "\"quoted\"", "a,b", &long] {
@@ -104,7 +102,7 @@ async fn not_encoded(stage: Stage) -> Result<()> {
     Ok(())
 }
 
-/// Speaks HTTP by hand, for what a client library would not say.
+/// Sends a request that a client library would not send.
 async fn by_hand(target: &Target, headers: &str, body: &[&[u8]]) -> Result<String> {
     let host = target.base_url.trim_start_matches("http://");
     let mut stream = TcpStream::connect(host).await?;
@@ -115,7 +113,7 @@ async fn by_hand(target: &Target, headers: &str, body: &[&[u8]]) -> Result<Strin
     );
     stream.write_all(head.as_bytes()).await?;
     for piece in body {
-        // The server may have answered and closed before it has read all.
+        // The server may answer and close before it has read everything.
         if stream.write_all(piece).await.is_err() {
             break;
         }
@@ -162,9 +160,9 @@ async fn unfinished_body(stage: Stage) -> Result<()> {
         target.key
     );
     stream.write_all(head.as_bytes()).await?;
-    drop(stream);
-    tokio::time::sleep(Duration::from_millis(20)).await;
-    // The server lives on.
+    stream.shutdown().await?;
+    // The server closes the connection once it has noticed the end.
+    let _ = stream.read_to_end(&mut Vec::new()).await;
     target.post(RENDER, "{}").send().await?.error(400, "\"html\" or \"url\" is required")
 }
 
@@ -198,7 +196,7 @@ async fn keep_alive(stage: Stage) -> Result<()> {
     Ok(())
 }
 
-/// Reads one answer with a `content-length` off a connection that stays open.
+/// Reads one answer with a `content-length` from a connection that stays open.
 async fn read_answer(stream: &mut TcpStream) -> Result<String> {
     let mut answer = Vec::new();
     loop {
@@ -228,7 +226,7 @@ async fn ratelimit_counts_down(stage: Stage) -> Result<()> {
         Ok(limit.left)
     };
     ensure!(left(&target.post(RENDER, "{}").send().await?)? == 2, "an invalid body took an attempt");
-    ensure!(left(&target.render(&valid).send().await?)? == 1, "the first render leaves one");
+    ensure!(left(&target.render(&valid).send().await?)? == 1, "the first render leaves one attempt");
     ensure!(left(&target.render(&valid).send().await?)? == 0, "the second leaves none");
     ensure!(left(&target.render(&valid).send().await?)? == 0, "none is left");
     let invalid = target.post(RENDER, "{}").send().await?;

@@ -1,4 +1,4 @@
-//! Pictures: decoded, measured, and looked at.
+//! Pictures: their size and pixels.
 
 use anyhow::{Context as _, Result, ensure};
 use platen_tests::{
@@ -21,10 +21,10 @@ pub(crate) fn cases() -> Vec<Case> {
         Case::any_server("images/full_page_over_the_pixel_limit", over_the_pixel_limit),
         Case::any_server("images/webp_over_its_own_limit", webp_over_its_limit),
         Case::any_server("images/wait_for_timeout", wait_for_timeout),
-        Case::any_server("images/wait_for_timeout_is_not_longer_than_asked", not_waited_for),
+        Case::any_server("images/wait_for_timeout_is_not_exceeded", wait_not_exceeded),
         Case::any_server("images/unicode_and_entities", unicode),
         Case::any_server("images/dialogs_do_not_hang", dialogs),
-        Case::any_server("images/jobs_do_not_see_each_other", strangers),
+        Case::any_server("images/jobs_do_not_affect_each_other", isolated_jobs),
     ];
     for format in ["png", "jpeg", "jpg", "webp"] {
         for (width, height, factor) in [
@@ -37,12 +37,13 @@ pub(crate) fn cases() -> Vec<Case> {
             (1280, 720, 0.1),
         ] {
             let name = format!("images/size/{format}_{width}x{height}x{factor}");
-            cases.push(Case::any_server(name, move |stage| size(stage, format, width, height, factor)));
+            cases
+                .push(Case::any_server(name, move |stage| size(stage, format, width, height, factor)).once());
         }
     }
     for (width, height) in [(7_680, 4), (4, 7_680), (7_680, 7_680)] {
         let name = format!("images/size/largest_{width}x{height}");
-        cases.push(Case::any_server(name, move |stage| size(stage, "png", width, height, 1.0)));
+        cases.push(Case::any_server(name, move |stage| size(stage, "png", width, height, 1.0)).once());
     }
     cases
 }
@@ -79,7 +80,7 @@ async fn defaults(stage: Stage) -> Result<()> {
     let target = stage.target().await?;
     let picture = picture(&target, &json!({ "html": "<p>x</p>" }), "image/png").await?;
     ensure!(picture.size() == (1280, 720), "{:?}", picture.size());
-    // Paper is white unless the page says otherwise.
+    // The background is white by default.
     picture.expect(1279, 719, WHITE)
 }
 
@@ -89,7 +90,7 @@ async fn html_wins(stage: Stage) -> Result<()> {
     picture(&target, &body, "image/png").await?.expect(4, 4, GREEN)
 }
 
-/// The page's own script looks, in the head, before there is anything to lay out.
+/// The script runs in the head, before the first layout.
 async fn viewport_before_first_layout(stage: Stage) -> Result<()> {
     let target = stage.target().await?;
     for (width, height, factor) in [(413, 271, 1.0), (413, 271, 2.0), (1600, 900, 1.5)] {
@@ -137,11 +138,11 @@ async fn full_page_short(stage: Stage) -> Result<()> {
     let target = stage.target().await?;
     let body = json!({ "html": plain(GREEN), "fullPage": true, "width": 300, "height": 200 });
     let picture = picture(&target, &body, "image/png").await?;
-    ensure!(picture.size() == (300, 200), "a page is as high as its window at least: {:?}", picture.size());
+    ensure!(picture.size() == (300, 200), "a page is at least as high as its viewport: {:?}", picture.size());
     Ok(())
 }
 
-/// What is as high as the window stays so: the window does not grow with the page.
+/// An element with the height of the viewport keeps it: the viewport does not grow with the page.
 async fn full_page_viewport(stage: Stage) -> Result<()> {
     let target = stage.target().await?;
     let html = "<body style='margin:0'><div style='height:100vh;background:rgb(0,128,0)'></div>\
@@ -178,7 +179,7 @@ async fn webp_over_its_limit(stage: Stage) -> Result<()> {
     let html = "<body style='margin:0'><div style='height:16384px'></div></body>";
     let body = json!({ "html": html, "fullPage": true, "width": 10, "height": 100, "format": "webp" });
     target.render(&body).send().await?.error(422, TOO_LARGE)?;
-    // The same page is no trouble for another format.
+    // Another format accepts the same page.
     let body = json!({ "html": html, "fullPage": true, "width": 10, "height": 100, "format": "png" });
     let picture = picture(&target, &body, "image/png").await?;
     ensure!(picture.size() == (10, 16_384), "{:?}", picture.size());
@@ -199,14 +200,14 @@ async fn wait_for_timeout(stage: Stage) -> Result<()> {
     picture(&target, &body, "image/png").await?.expect(10, 10, GREEN)
 }
 
-async fn not_waited_for(stage: Stage) -> Result<()> {
+async fn wait_not_exceeded(stage: Stage) -> Result<()> {
     let target = stage.target().await?;
-    // Far beyond any delay of a slow machine within the deadline of a render.
-    let body = json!({ "html": turns_green_after(25_000), "waitForTimeout": 10, "width": 20, "height": 20 });
+    // Longer than the deadline of a render.
+    let body = json!({ "html": turns_green_after(600_000), "waitForTimeout": 10, "width": 20, "height": 20 });
     picture(&target, &body, "image/png").await?.expect(10, 10, RED)
 }
 
-/// Text arrives as the characters it is, and entities are read.
+/// All characters of the text reach the page, and entities are decoded.
 async fn unicode(stage: Stage) -> Result<()> {
     let target = stage.target().await?;
     let html = "<body><p id=a>Zo\u{eb} \u{1F600} &euro;\u{2028}\u{feff}</p><script>
@@ -231,8 +232,8 @@ async fn dialogs(stage: Stage) -> Result<()> {
         .expect(10, 10, GREEN)
 }
 
-/// Nothing a job leaves behind is there for the next one, of the same account or of another.
-async fn strangers(stage: Stage) -> Result<()> {
+/// A job leaves nothing for the next one, of the same account or of another.
+async fn isolated_jobs(stage: Stage) -> Result<()> {
     let one = stage.target().await?;
     let other = stage.target().await?;
     let html = "<html style='background:rgb(0,128,0)'><body><script>

@@ -1,11 +1,10 @@
-//! The black-box suite: every promise of the contract, checked over HTTP on servers of its own, or
-//! on one that runs already.
+//! The black-box suite: checks every promise of the contract over HTTP, on servers that it starts or on an external
+//! one.
 //!
-//! `cargo test -p platen-tests --test api -- [FILTER] [--test-threads N]`; the variables that steer
-//! it are in `src/settings.rs`.
+//! `cargo test -p platen-tests --test api -- [FILTER] [--test-threads N]`; its environment variables are in
+//! `src/settings.rs`.
 //!
-//! Invariant: every server a case started has been stopped when this process ends, whether it
-//! passed, failed or was interrupted.
+//! Invariant: all servers have been stopped when this process ends, after a failure or a signal too.
 
 mod auth;
 mod crash;
@@ -39,17 +38,17 @@ use tokio::{
 
 fn main() -> anyhow::Result<ExitCode> {
     let mut arguments = Arguments::from_args();
-    // A case mostly waits: for a command, for a start, for a render.
+    // Cases mostly wait: for commands, starts and renders.
     let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     arguments.test_threads.get_or_insert(3 * cores);
     let runtime = Runtime::new()?;
     let suite = Suite::new(Settings::from_env()?)?;
-    // The servers themselves are told of our end by the kernel; their files are not.
+    // The kernel signals the servers when this process ends, but does not delete their files.
     let directory = suite.directory().to_owned();
     runtime.spawn(async move {
-        if let Ok(mut asked_to_end) = signal(SignalKind::terminate()) {
+        if let Ok(mut terminate) = signal(SignalKind::terminate()) {
             tokio::select! {
-                _ = asked_to_end.recv() => {}
+                _ = terminate.recv() => {}
                 _ = tokio::signal::ctrl_c() => {}
             }
             let _ = std::fs::remove_dir_all(directory);
@@ -82,9 +81,9 @@ fn main() -> anyhow::Result<ExitCode> {
     .concat();
     let trials = case::trials(&suite, &cases, runtime.handle());
     let conclusion = libtest_mimic::run(&arguments, trials);
-    debug_assert_eq!(Arc::strong_count(&suite), 1, "a case keeps the suite alive");
-    let inside = runtime.enter();
+    debug_assert_eq!(Arc::strong_count(&suite), 1, "a case holds the suite");
+    let context = runtime.enter();
     drop(suite);
-    drop(inside);
+    drop(context);
     Ok(conclusion.exit_code())
 }

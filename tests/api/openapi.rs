@@ -1,5 +1,5 @@
-//! The OpenAPI document against what it describes: the limits and names of the contract, the
-//! golden cases, and answers of a running server.
+//! The OpenAPI document compared with the limits and names of the contract, the golden cases, and answers of a running
+//! server.
 
 use anyhow::{Context as _, Result, anyhow, ensure};
 use boon::{Compiler, SchemaIndex, Schemas};
@@ -101,7 +101,7 @@ async fn limits_and_names(_: Stage) -> Result<()> {
         };
         ensure!(same, "{pointer} is {found:?}, the contract says {expected}");
     }
-    // Numbers in prose go stale as easily.
+    // The numbers in descriptions.
     let prose = document.to_string();
     for number in [limits::MAX_HTML_BYTES as u64, limits::MAX_BODY_BYTES as u64, limits::MAX_IMAGE_PIXELS] {
         ensure!(prose.contains(&with_commas(number)), "{} is not in the document", with_commas(number));
@@ -154,7 +154,7 @@ async fn defaults_and_bounds(_: Stage) -> Result<()> {
     Ok(())
 }
 
-/// The statuses of decisions, no more and no less, and each failure as it really looks.
+/// Exactly the statuses of the contract, and the form of each failure.
 async fn every_failure(_: Stage) -> Result<()> {
     let mut validator = Validator::new()?;
     let document = document()?;
@@ -188,13 +188,13 @@ async fn golden_cases(_: Stage) -> Result<()> {
     let mut wrong = Vec::new();
     for (name, case) in golden::invalid()? {
         let case = case?;
-        // What no JSON parser takes, no schema is asked about.
+        // Bodies that are not JSON have no schema.
         let Ok(body) = serde_json::from_slice::<Value>(&case.input().bytes("tpl_x")) else { continue };
         let accepted = validator.accepts(&schema_of(case.input().endpoint())?, &body)?;
         if accepted == case.schema_can_tell {
-            let told = if accepted { "accepts" } else { "refuses" };
+            let verb = if accepted { "accepts" } else { "refuses" };
             wrong.push(format!(
-                "the schema {told} invalid/{name}, whose schema_can_tell is {}",
+                "the schema {verb} invalid/{name}, whose schema_can_tell is {}",
                 case.schema_can_tell
             ));
         }
@@ -239,7 +239,10 @@ fn described(validator: &mut Validator, endpoint: &str, answer: &Answer) -> Resu
     ensure!(response["content"].get(media_type).is_some(), "{media_type} is not described");
     if media_type == "application/json" {
         let body = serde_json::from_slice(&answer.body)?;
-        ensure!(validator.accepts("/components/schemas/Error", &body)?, "the body is not as described");
+        ensure!(
+            validator.accepts("/components/schemas/Error", &body)?,
+            "the body differs from its description"
+        );
     }
     for (name, header) in response["headers"].as_object().context("no headers")? {
         let pointer = header["$ref"].as_str().context("headers are shared")?.trim_start_matches('#');
@@ -253,7 +256,7 @@ fn described(validator: &mut Validator, endpoint: &str, answer: &Answer) -> Resu
         let value = if is_integer { json!(text.parse::<u64>()?) } else { json!(text) };
         ensure!(
             validator.accepts(&format!("{pointer}/schema"), &value)?,
-            "{name}: {text} is not as described"
+            "{name}: {text} differs from its description"
         );
     }
     Ok(())

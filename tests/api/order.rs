@@ -1,4 +1,4 @@
-//! Which check answers first, statuses that need no body, and content types.
+//! The order of checks, statuses that need no body, and content types.
 
 use anyhow::{Context as _, Result, ensure};
 use http::{
@@ -15,12 +15,12 @@ use serde_json::json;
 
 pub(crate) fn cases() -> Vec<Case> {
     vec![
-        Case::any_server("order/unknown_paths", unknown_paths),
-        Case::any_server("order/other_methods", other_methods),
-        Case::any_server("order/path_before_method_before_key", path_method_key),
-        Case::any_server("order/key_before_content_type_before_body", key_content_type_body),
-        Case::any_server("order/content_types", content_types),
-        Case::any_server("order/body_before_template", body_before_template),
+        Case::any_server("order/unknown_paths", unknown_paths).once(),
+        Case::any_server("order/other_methods", other_methods).once(),
+        Case::any_server("order/path_before_method_before_key", path_method_key).once(),
+        Case::any_server("order/key_before_content_type_before_body", key_content_type_body).once(),
+        Case::any_server("order/content_types", content_types).once(),
+        Case::any_server("order/body_before_template", body_before_template).once(),
         Case::own_server("order/template_and_variables_before_quota", template_before_quota),
         Case::own_server("order/quota_before_farm", quota_before_farm),
     ]
@@ -47,7 +47,7 @@ async fn unknown_paths(stage: Stage) -> Result<()> {
     ] {
         target.post(path, "{}").send().await?.error(404, "Not found").context(path)?;
     }
-    // What stands behind a question mark is not the path.
+    // The query is not part of the path.
     let answer = target.post(&format!("{RENDER}?x=1"), "{}").send().await?;
     answer.error(400, "\"html\" or \"url\" is required")
 }
@@ -88,7 +88,7 @@ async fn key_content_type_body(stage: Stage) -> Result<()> {
     target.post(RENDER, "{").key("junk").send().await?.error(401, "Invalid API key")?;
     let answer = wrong_type(target.post(RENDER, "{")).send().await?;
     answer.error(415, "Content type must be application/json")?;
-    // Too large and of the wrong type; too large and with a bad key.
+    // Too large and of the wrong type; too large and with an invalid key.
     let large = vec![b' '; 32 * 1024 * 1024 + 1];
     let answer = wrong_type(target.post(RENDER, large.clone())).send().await?;
     answer.error(415, "Content type must be application/json")?;
@@ -130,7 +130,7 @@ async fn content_types(stage: Stage) -> Result<()> {
         answer.error(415, "Content type must be application/json").context(bad)?;
     }
     let answer = target.post(RENDER, "{}").without(&CONTENT_TYPE).send().await?;
-    answer.error(415, "Content type must be application/json").context("none at all")
+    answer.error(415, "Content type must be application/json").context("no content type")
 }
 
 async fn body_before_template(stage: Stage) -> Result<()> {
@@ -163,6 +163,6 @@ async fn quota_before_farm(stage: Stage) -> Result<()> {
     let account = stand_in.app.operator.account(Quota::Of(0)).await?;
     let answer = stand_in.app.target(&account).render(&json!({ "html": "x" })).send().await?;
     answer.error(429, "Monthly quota exhausted")?;
-    ensure!(stand_in.farm.received_from(&account.id).is_empty(), "the farm was asked");
+    ensure!(stand_in.farm.received_from(&account.id).is_empty(), "the farm received the job");
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! Renders of a URL: pages as they look, when they count as loaded, and where a render may not go.
+//! Renders of a URL: pictures of pages, when a page counts as loaded, and addresses that a render may not reach.
 
 use std::time::Duration;
 
@@ -10,9 +10,10 @@ use platen_tests::{
     case::Case,
     client::Target,
     image_file::{GREEN, Picture, RED},
+    latch::Latch,
     loopback::ClosedPort,
     operator::{Account, Quota},
-    site::{HOST, Latch, Reply, Site},
+    site::{HOST, Reply, Site},
     suite::Stage,
 };
 use serde_json::{Value, json};
@@ -24,7 +25,7 @@ pub(crate) fn cases() -> Vec<Case> {
         Case::own_server("pages/a_page", a_page),
         Case::own_server("pages/waits_for_a_late_image", waits_for_a_late_image),
         Case::own_server("pages/domcontentloaded_does_not_wait", domcontentloaded),
-        Case::own_server("pages/networkidle_waits_for_what_follows_load", networkidle),
+        Case::own_server("pages/networkidle_waits_for_requests_after_load", networkidle),
         Case::own_server("pages/redirects_are_followed", redirects),
         Case::own_server("pages/redirect_loop", redirect_loop),
         Case::own_server("pages/redirect_to_a_private_address", redirect_to_private),
@@ -36,21 +37,20 @@ pub(crate) fn cases() -> Vec<Case> {
         Case::own_server("pages/not_tls", not_tls),
         Case::own_server("pages/closed_without_an_answer", closed_without_an_answer),
         Case::own_server("pages/download", download),
-        Case::own_server("pages/nothing_of_ours_is_sent", nothing_of_ours),
-        Case::own_server("pages/cookies_do_not_stay", cookies_do_not_stay),
-        Case::any_server("pages/literal_private_addresses_are_refused_unasked", literal_private),
+        Case::own_server("pages/no_data_of_the_client_is_sent", no_client_data),
+        Case::own_server("pages/cookies_are_not_kept", cookies_are_not_kept),
+        Case::any_server("pages/private_addresses_are_refused_before_a_render", literal_private).once(),
     ];
     for status in [403, 404, 410, 500, 503] {
-        cases.push(Case::own_server(format!("pages/a_page_that_answers_{status}"), move |stage| {
-            answering(stage, status)
-        }));
+        let name = format!("pages/a_page_with_status_{status}");
+        cases.push(Case::own_server(name, move |stage| answering(stage, status)).once());
     }
     cases
 }
 
 const PAGE: &str = "<!doctype html><body style='margin:0;background:rgb(0,128,0)'>hello</body>";
 
-/// The shared server and its site, with an account of this case's own.
+/// The shared server and its site, with a new account.
 struct Scene {
     real: std::sync::Arc<platen_tests::suite::Real>,
     account: Account,
@@ -126,7 +126,7 @@ async fn domcontentloaded(stage: Stage) -> Result<()> {
     let page =
         "<body style='margin:0;background:rgb(255,0,0)'><img src='/held.png' style='display:block'></body>";
     let url = scene.site().put("/held", Reply::page(page));
-    // The image never comes while the render runs, and nobody waits for it.
+    // The image is not sent while the render runs.
     let picture = scene.picture(json!({ "url": url, "waitUntil": "domcontentloaded" })).await?;
     latch.open();
     picture.expect(20, 15, RED)
@@ -135,7 +135,7 @@ async fn domcontentloaded(stage: Stage) -> Result<()> {
 async fn networkidle(stage: Stage) -> Result<()> {
     let scene = Scene::set(&stage).await?;
     scene.site().put("/data", Reply::of("text/plain", "green").after(Duration::from_millis(800)));
-    // Under way when `load` fires, and answered after it.
+    // In progress when `load` fires, and answered after it.
     let page = "<html style='background:rgb(255,0,0)'><body><script>
         addEventListener('load', async () => {
           const answer = await (await fetch('/data')).text();
@@ -163,7 +163,7 @@ async fn redirect_to_private(stage: Stage) -> Result<()> {
     let scene = Scene::set(&stage).await?;
     let secret = scene.site().private_url("/secret-by-address");
     let url = scene.site().put("/redirect-to-address", Reply::redirect(&secret));
-    // Where it led is not told, not even as the page itself wrote it.
+    // The message does not name the target of the redirect.
     scene.refused(&url, &format!("The address of \"{HOST}\" is not public")).await?;
     ensure!(scene.site().hits("/secret-by-address") == 0, "the private address was reached");
     Ok(())
@@ -186,7 +186,7 @@ async fn redirect_to_a_file(stage: Stage) -> Result<()> {
     Ok(())
 }
 
-/// A name no resolver has to be asked about: its label is longer than names can be.
+/// A name that needs no resolver: its label is longer than DNS allows.
 async fn name_not_found(stage: Stage) -> Result<()> {
     let scene = Scene::set(&stage).await?;
     let host = format!("{}.test", "a".repeat(64));
@@ -200,7 +200,7 @@ async fn connection_refused(stage: Stage) -> Result<()> {
     scene.refused(&url, &format!("\"{HOST}\" refused the connection")).await
 }
 
-/// A name that this machine's hosts file gives a private address, and that no rule of names knows.
+/// A name with a private address in this machine's hosts file that is not a local name by rule.
 fn private_name() -> Option<String> {
     let hosts = std::fs::read_to_string("/etc/hosts").ok()?;
     hosts.lines().find_map(|line| {
@@ -213,11 +213,10 @@ fn private_name() -> Option<String> {
 
 async fn name_of_a_private_address(stage: Stage) -> Result<()> {
     let scene = Scene::set(&stage).await?;
-    let host =
-        private_name().context("/etc/hosts has no name of a private address besides localhost; add one")?;
+    let host = private_name().context("/etc/hosts needs a name with a private address besides localhost")?;
     scene.site().put("/secret-by-hosts", Reply::page(PAGE));
     let url = scene.site().private_url("/secret-by-hosts").replace("127.0.0.1", &host);
-    // The site's port is not one of those that pages may reach, and is looked at before the name is.
+    // The port of the site is not allowed, and ports are checked before names.
     scene.refused(&url, &format!("The port of \"{host}\" is not allowed")).await?;
     ensure!(scene.site().hits("/secret-by-hosts") == 0, "{host} was reached");
     Ok(())
@@ -245,25 +244,26 @@ async fn download(stage: Stage) -> Result<()> {
     scene.refused(&url, &format!("\"{HOST}\" did not answer with a page")).await
 }
 
-/// What the site is told about the render: nothing of the caller's.
-async fn nothing_of_ours(stage: Stage) -> Result<()> {
+/// The site gets no data of the client.
+async fn no_client_data(stage: Stage) -> Result<()> {
     let scene = Scene::set(&stage).await?;
     let page = "<body><script>document.write(document.referrer || 'no referrer', ' ', document.cookie || 'no cookie')</script>";
     let url = scene.site().put("/headers", Reply::page(page));
     let text = pdf(&scene.target, json!({ "url": url })).await?.text()?;
     ensure!(text == "no referrer no cookie", "{text}");
-    let headers = scene.site().last_headers("/headers").context("nobody asked")?;
+    let headers = scene.site().last_headers("/headers").context("the page was not requested")?;
     let key = scene.target.key.as_str();
     for (name, value) in &headers {
         let value = String::from_utf8_lossy(value.as_bytes());
         ensure!(!value.contains(key) && !value.contains(&scene.account.id), "{name}: {value}");
-        let ours = ["authorization", "cookie", "referer", "traceparent", "x-request-id", "x-forwarded-for"];
-        ensure!(!ours.contains(&name.as_str()), "{name}: {value}");
+        let forbidden =
+            ["authorization", "cookie", "referer", "traceparent", "x-request-id", "x-forwarded-for"];
+        ensure!(!forbidden.contains(&name.as_str()), "{name}: {value}");
     }
     Ok(())
 }
 
-async fn cookies_do_not_stay(stage: Stage) -> Result<()> {
+async fn cookies_are_not_kept(stage: Stage) -> Result<()> {
     let scene = Scene::set(&stage).await?;
     let page = "<html style='background:rgb(0,128,0)'><body><script>
         const left = document.cookie || localStorage.left || sessionStorage.left;
@@ -274,7 +274,7 @@ async fn cookies_do_not_stay(stage: Stage) -> Result<()> {
     let reply = Reply::page(page).with_header("set-cookie", "served=1; Max-Age=1000; HttpOnly");
     let url = scene.site().put("/cookies", reply);
     let first = scene.picture(json!({ "url": url })).await?;
-    // The served cookie is there in the first already: it came with the page.
+    // The first render has the cookie of its own response.
     ensure!(
         scene.site().last_headers("/cookies").is_some_and(|it| !it.contains_key("cookie")),
         "a cookie was sent"
@@ -283,7 +283,7 @@ async fn cookies_do_not_stay(stage: Stage) -> Result<()> {
     let other = Scene::set(&stage).await?;
     for scene in [&scene, &other, &scene] {
         scene.picture(json!({ "url": url })).await?.expect(39, 29, GREEN)?;
-        let headers = scene.site().last_headers("/cookies").context("nobody asked")?;
+        let headers = scene.site().last_headers("/cookies").context("the page was not requested")?;
         ensure!(!headers.contains_key("cookie"), "{headers:?}");
     }
     Ok(())
@@ -291,7 +291,7 @@ async fn cookies_do_not_stay(stage: Stage) -> Result<()> {
 
 async fn literal_private(stage: Stage) -> Result<()> {
     let target = stage.common().await?;
-    // The whole table is in the golden cases; this is the port of the service itself.
+    // The other addresses are in the golden cases; this is the port of the server itself.
     let answer = target.render(&json!({ "url": target.base_url })).send().await?;
     answer.error(400, "\"url\" must be reachable from the public internet")
 }

@@ -18,7 +18,7 @@ pub(crate) fn cases() -> Vec<Case> {
         Case::any_server("pdf/pages_and_text", pages_and_text),
         Case::any_server("pdf/long_page_is_broken", long_page),
         Case::any_server("pdf/text_in_many_scripts", many_scripts),
-        Case::any_server("pdf/background_is_printed_when_asked", background),
+        Case::any_server("pdf/background_is_printed_on_request", background),
         Case::any_server("pdf/scale", scale),
         Case::any_server("pdf/viewport_before_first_layout", viewport),
         Case::any_server("pdf/print_styles_apply", print_styles),
@@ -27,8 +27,8 @@ pub(crate) fn cases() -> Vec<Case> {
     ];
     for &name in PaperSize::NAMES {
         let paper = PaperSize::parse(name).expect("a listed name");
-        cases
-            .push(Case::any_server(format!("pdf/paper/{name}"), move |stage| paper_size(stage, name, paper)));
+        let name_of_case = format!("pdf/paper/{name}");
+        cases.push(Case::any_server(name_of_case, move |stage| paper_size(stage, name, paper)).once());
     }
     cases
 }
@@ -38,7 +38,7 @@ pub(crate) async fn pdf(target: &Target, mut body: Value) -> Result<Pdf> {
     Pdf::parse(target.render(&body).send().await?.file("application/pdf")?)
 }
 
-/// Whether every page has that size, to a point: Chromium rounds paper to whole pixels.
+/// Checks the size of every page, to one point because Chromium rounds paper to whole pixels.
 fn is_paper(pdf: &Pdf, paper: PaperSize) -> Result<()> {
     let (width, height) = paper.inches();
     let (width, height) = (width * 72.0, height * 72.0);
@@ -98,13 +98,13 @@ async fn background(stage: Stage) -> Result<()> {
     let target = stage.target().await?;
     let html = "<html><body style='background:rgb(0,128,0)'>\
         <div style='width:400px;height:400px;background:rgb(0,128,0)'></div></body></html>";
-    for (asked, colour) in [(Some(true), GREEN), (Some(false), WHITE), (None, WHITE)] {
+    for (requested, colour) in [(Some(true), GREEN), (Some(false), WHITE), (None, WHITE)] {
         let mut body = json!({ "html": html });
-        if let Some(asked) = asked {
-            body["printBackground"] = asked.into();
+        if let Some(requested) = requested {
+            body["printBackground"] = requested.into();
         }
         let page = pdf(&target, body).await?.first_page()?;
-        page.expect(150, 150, colour).with_context(|| format!("printBackground: {asked:?}"))?;
+        page.expect(150, 150, colour).with_context(|| format!("printBackground: {requested:?}"))?;
     }
     Ok(())
 }
@@ -161,7 +161,7 @@ async fn wait_for_timeout(stage: Stage) -> Result<()> {
         <script>setTimeout(() => document.getElementById('a').textContent = 'after', 300)</script>";
     ensure!(
         pdf(&target, json!({ "html": html, "waitForTimeout": 1000 })).await?.text()? == "after",
-        "it was not waited for"
+        "the render did not wait"
     );
     Ok(())
 }

@@ -1,8 +1,5 @@
-//! Database statements per request, by the server's own count: 1 for a render and 1 that writes it
-//! down after its answer, 1 for an invalid body, 0 for a junk key. That the one after an answer is
-//! not waited for is shown in `dashboard/log.rs`.
-
-use std::time::{Duration, Instant};
+//! Database statements per request, as the server counts them: 1 for a render and 1 that logs it after the answer, 1
+//! for an invalid body, 0 for a malformed key. `dashboard/log.rs` checks that the answer does not wait for the log.
 
 use anyhow::{Context as _, Result, ensure};
 use http::{Method, header::AUTHORIZATION};
@@ -12,6 +9,7 @@ use platen_tests::{
     client::{Call, RENDER, TEMPLATE},
     operator::Quota,
     suite::{Stage, StandIn},
+    wait,
 };
 use serde_json::json;
 
@@ -19,13 +17,10 @@ pub(crate) fn cases() -> Vec<Case> {
     vec![Case::own_server("statements/per_request", per_request)]
 }
 
-/// Only so that a count that never comes does not hang the run.
-const PATIENCE: Duration = Duration::from_mins(2);
-
-/// One server for itself: its counter is for all requests.
+/// On a server for this case only, because it counts the statements of all requests.
 async fn per_request(stage: Stage) -> Result<()> {
-    const TIMES: u32 = 5;
-    const AFTER: u32 = 1;
+    const TIMES: u64 = 5;
+    const LOG: u64 = 1;
     let stand_in = stage.start_stand_in(None).await?;
     let target = &stand_in.common;
     let exhausted = stand_in.app.operator.account(Quota::Of(0)).await?;
@@ -35,9 +30,9 @@ async fn per_request(stage: Stage) -> Result<()> {
     let filled = json!({
         "templateId": target.template_id, "variables": { "customer": "c", "total": 1, "markup": "" },
     });
-    let table: Vec<(&str, Call, u16, u32)> = vec![
-        ("a render", target.render(&html), 200, 1 + AFTER),
-        ("a render of a template", target.render_template(&filled), 200, 1 + AFTER),
+    let table: Vec<(&str, Call, u16, u64)> = vec![
+        ("a render", target.render(&html), 200, 1 + LOG),
+        ("a render of a template", target.render_template(&filled), 200, 1 + LOG),
         ("an invalid body", target.post(RENDER, invalid), 400, 1),
         ("an invalid body for a template", target.post(TEMPLATE, invalid), 400, 1),
         ("no body", target.post(RENDER, ""), 400, 1),
@@ -48,32 +43,29 @@ async fn per_request(stage: Stage) -> Result<()> {
         ("a junk key and an invalid body", target.post(RENDER, invalid).key("junk"), 401, 0),
         ("no such path", target.post("/v1/nothing", "{}"), 404, 0),
         ("no such method", target.post(RENDER, "").method(Method::GET), 405, 0),
-        ("a well-formed key nobody has, invalid body", unknown.post(RENDER, invalid), 401, 1),
-        // The claim, and then the question why it came to nothing.
-        ("a well-formed key nobody has", unknown.render(&html), 401, 2),
+        ("a well-formed unknown key, invalid body", unknown.post(RENDER, invalid), 401, 1),
+        // The claim, and then the statement that finds out why it returned no row.
+        ("a well-formed unknown key", unknown.render(&html), 401, 2),
         ("no quota left", exhausted.render(&html), 429, 2),
         ("no such template", target.render_template(&json!({ "templateId": "tpl_x" })), 404, 2),
     ];
-    let mut wanted = stand_in.app.metric("platen_db_statements_total").await?;
+    let mut expected_total = stand_in.app.metric("platen_db_statements_total").await?;
     for (what, call, status, expected) in table {
         for _ in 0..TIMES {
             ensure!(call.clone().send().await?.status == status, "{what}: not a {status}");
         }
-        wanted += f64::from(expected * TIMES);
-        come_to(&stand_in, wanted).await.context(what)?;
+        expected_total += expected * TIMES;
+        until_statements(&stand_in, expected_total).await.context(what)?;
     }
     Ok(())
 }
 
-/// Waits until so many statements have been run. What comes late is noticed by the next to wait.
-async fn come_to(stand_in: &StandIn, wanted: f64) -> Result<()> {
-    let began = Instant::now();
-    loop {
+/// Waits until this many statements have been run. The next wait detects statements that are too many.
+async fn until_statements(stand_in: &StandIn, expected: u64) -> Result<()> {
+    wait::until_some(&format!("{expected} statements"), async || {
         let counted = stand_in.app.metric("platen_db_statements_total").await?;
-        if (counted - wanted).abs() < 0.5 {
-            return Ok(());
-        }
-        ensure!(counted < wanted && began.elapsed() < PATIENCE, "{counted} statements, not {wanted}");
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
+        ensure!(counted <= expected, "{counted} statements instead of {expected}");
+        Ok((counted == expected).then_some(()))
+    })
+    .await
 }

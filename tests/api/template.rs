@@ -1,4 +1,4 @@
-//! Saved templates: whose they are, what is filled in, and what comes out of a real render.
+//! Saved templates: their owner, their variables, and their renders.
 
 use anyhow::{Context as _, Result, ensure};
 use platen_shared::{job::Source, limits};
@@ -32,7 +32,7 @@ fn fixture(target: &Target, variables: &Value) -> Value {
 
 async fn rendered_text(stage: Stage) -> Result<()> {
     let target = stage.target().await?;
-    // As JSON text, because serde_json would write the number its own way.
+    // As JSON text, because serde_json formats numbers in its own way.
     let body =
         fixture(&target, &json!({ "customer": "<b>Zoë</b> & \"Søn's\"", "total": "TOTAL", "markup": "" }));
     let body = body.to_string().replace("\"TOTAL\"", "10.50");
@@ -75,15 +75,15 @@ async fn of_another_account(stage: Stage) -> Result<()> {
     let stand_in = stage.stand_in().await?;
     let operator = &stand_in.app.operator;
     let (owner, id) = saved(operator, "<p>{{ secret }}</p>").await?;
-    let stranger = operator.account(Quota::Of(5)).await?;
+    let other = operator.account(Quota::Of(5)).await?;
     let body = json!({ "templateId": id, "variables": { "secret": 1 } });
-    let answer = stand_in.app.target(&stranger).render_template(&body).send().await?;
+    let answer = stand_in.app.target(&other).render_template(&body).send().await?;
     answer.error(404, "Template not found")?;
-    // Not even which variables it has is told.
-    let answer = stand_in.app.target(&stranger).render_template(&json!({ "templateId": id })).send().await?;
+    // The answer does not reveal which variables it has.
+    let answer = stand_in.app.target(&other).render_template(&json!({ "templateId": id })).send().await?;
     answer.error(404, "Template not found")?;
-    ensure!(operator.attempts(&stranger.id).await? == 0, "a 404 was counted");
-    ensure!(stand_in.farm.received_from(&stranger.id).is_empty(), "it was rendered");
+    ensure!(operator.attempts(&other.id).await? == 0, "a 404 was counted");
+    ensure!(stand_in.farm.received_from(&other.id).is_empty(), "it was rendered");
     stand_in.app.target(&owner).render_template(&body).send().await?.file("image/png")?;
     Ok(())
 }
@@ -132,7 +132,7 @@ async fn filled(stage: &Stage, template: &str, variables: Value, expected: &str)
 }
 
 async fn placeholder_forms(stage: Stage) -> Result<()> {
-    // In one template, because each costs a few commands.
+    // One template, because each needs two commands.
     let template = "{{a}}|{{ a }}|{{\ta\n}}|{{{a}}}|{{{ a }}}|{{ a-b.c_1 }}|{{_}}|{{ 1a }}|{{ a b }}|{{}}|{{ a }|{ a }|\
         {{{ a }}|{{ a }}}|{{é}}|{{#if a}}|a{{b:1}}|{{ a";
     let variables = json!({ "a": "<&>", "a-b.c_1": "x", "_": "y", "b": "z" });
@@ -159,7 +159,7 @@ async fn filled_to_the_limit(stage: Stage) -> Result<()> {
     Ok(())
 }
 
-/// On every database, even if it hardly compresses: sqld takes rows of up to 5,000,000 bytes.
+/// A template that hardly compresses: sqld accepts rows of up to 5,000,000 bytes.
 async fn largest(stage: Stage) -> Result<()> {
     let mut characters =
         (b'0'..=b'9').chain(b'A'..=b'Z').chain(b'a'..=b'z').map(char::from).collect::<Vec<_>>();
@@ -167,7 +167,7 @@ async fn largest(stage: Stage) -> Result<()> {
     let mut html = String::from("{{ a }}");
     let mut random: u32 = 1;
     while html.len() + 'é'.len_utf8() < limits::MAX_HTML_BYTES {
-        // Numerical Recipes' generator; its upper bits are good enough for noise.
+        // The linear congruential generator of Numerical Recipes; its upper bits are random enough.
         random = random.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
         html.push(characters[(random >> 26) as usize]);
     }

@@ -1,4 +1,4 @@
-//! What ties the log lines of all tiers together reaches the farm, and so does its token.
+//! The farm receives the request id, the trace context, its token and the deadline.
 
 use anyhow::{Context as _, Result, ensure};
 use http::{HeaderMap, HeaderName, header::AUTHORIZATION};
@@ -13,16 +13,16 @@ use serde_json::json;
 
 pub(crate) fn cases() -> Vec<Case> {
     vec![
-        Case::own_server("trace/request_id_and_context_are_handed_on", handed_on),
-        Case::own_server("trace/bad_context_is_made_anew", made_anew),
-        Case::own_server("trace/farm_is_shown_its_token_and_not_the_key", token),
-        Case::own_server("trace/deadline_is_handed_on", deadline),
+        Case::own_server("trace/request_id_and_context_are_forwarded", forwarded),
+        Case::own_server("trace/invalid_context_is_replaced", replaced),
+        Case::own_server("trace/farm_receives_its_token_and_not_the_key", token),
+        Case::own_server("trace/deadline_is_forwarded", deadline),
     ]
 }
 
 const PARENT: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
 
-/// Sends a render and gives the answer with the headers the farm received.
+/// Sends a render: the answer, and the headers that the farm received.
 async fn received(stand_in: &StandIn, change: impl FnOnce(Call) -> Call) -> Result<(Answer, HeaderMap)> {
     let answer = change(stand_in.common.render(&json!({ "html": "x" }))).send().await?;
     answer.file("image/png")?;
@@ -35,7 +35,7 @@ fn one<'h>(headers: &'h HeaderMap, name: &str) -> Result<&'h str> {
     Ok(headers.get(name).context("just counted")?.to_str()?)
 }
 
-async fn handed_on(stage: Stage) -> Result<()> {
+async fn forwarded(stage: Stage) -> Result<()> {
     let stand_in = stage.stand_in().await?;
     let id = format!("trace-{:016x}", rand::random::<u64>());
     let (answer, headers) = received(&stand_in, |call| {
@@ -44,14 +44,14 @@ async fn handed_on(stage: Stage) -> Result<()> {
     })
     .await?;
     ensure!(answer.header(wire::REQUEST_ID)? == id && one(&headers, wire::REQUEST_ID)? == id, "{headers:?}");
-    // The same trace; the parent may be a span of the edge's own.
+    // The same trace; the parent may be a span of the edge.
     let parent = one(&headers, wire::TRACEPARENT)?;
     ensure!(parent.starts_with(&PARENT[..36]) && parent.len() == PARENT.len(), "{parent}");
     ensure!(one(&headers, wire::TRACESTATE)? == "vendor=value,other=1", "{headers:?}");
     Ok(())
 }
 
-async fn made_anew(stage: Stage) -> Result<()> {
+async fn replaced(stage: Stage) -> Result<()> {
     let stand_in = stage.stand_in().await?;
     let upper = PARENT.to_uppercase();
     for bad in ["", "x", &PARENT[1..], &upper, &format!("ff{}", &PARENT[2..])] {
@@ -73,9 +73,9 @@ async fn token(stage: Stage) -> Result<()> {
     let (_, headers) = received(&stand_in, |call| call).await?;
     ensure!(one(&headers, AUTHORIZATION.as_str())? == format!("Bearer {FARM_TOKEN}"), "{headers:?}");
     let key = &stand_in.common.key;
-    let told = headers.values().any(|value| String::from_utf8_lossy(value.as_bytes()).contains(key));
-    ensure!(!told, "the farm is told the caller's key");
-    ensure!(stand_in.farm.turned_away() == 0, "the farm turned requests away");
+    let has_key = headers.values().any(|value| String::from_utf8_lossy(value.as_bytes()).contains(key));
+    ensure!(!has_key, "the farm received the key of the client");
+    ensure!(stand_in.farm.turned_away() == 0, "the farm refused requests");
     Ok(())
 }
 

@@ -1,39 +1,47 @@
-//! Listeners that nobody may come near: on every address of this machine that is not public.
+//! Listeners that no page may reach, on every address of this machine that is not public.
 //!
-//! Invariant: a connection or a datagram to any of them is counted, whatever it is. Where this
-//! machine has no private address besides loopback, [`Canary::addresses`] shows it.
+//! Invariant: every connection and datagram to one of them is recorded. If this machine has no private address
+//! besides loopback, [`Canary::addresses`] shows it.
 
 use std::{
     fs,
-    net::{IpAddr, Ipv4Addr, Ipv6Addr},
-    sync::{Arc, Mutex, PoisonError},
+    net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
 use anyhow::Result;
 use platen_shared::address::classify;
 use tokio::{
-    net::{TcpListener, UdpSocket},
+    net::{TcpListener, TcpStream, UdpSocket},
     task::JoinSet,
 };
 
-/// Canaries that sit on one port of many addresses, for TCP and UDP.
+use crate::wait;
+
+type Visits = Arc<Mutex<Vec<Visit>>>;
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Visit {
+    protocol: &'static str,
+    to: IpAddr,
+    from: SocketAddr,
+}
+
+/// Canaries on one port of many addresses, for TCP and UDP.
 #[derive(Debug)]
 pub struct Canary {
     addresses: Vec<IpAddr>,
     port: u16,
-    visits: Arc<Mutex<Vec<String>>>,
+    visits: Visits,
     /// Ends with the canary.
     _tasks: JoinSet<()>,
 }
 
 impl Canary {
-    /// Puts them up.
-    ///
-    /// # Errors
-    /// When no port is free on all the addresses.
+    /// Starts them.
     pub async fn start() -> Result<Self> {
         let mut failure = None;
-        // What is free on one address may be taken on another.
+        // A port that is free on one address may be in use on another.
         for _ in 0..20 {
             match Self::try_start().await {
                 Ok(canary) => return Ok(canary),
@@ -45,34 +53,34 @@ impl Canary {
 
     async fn try_start() -> Result<Self> {
         let (mut port, mut addresses) = (0, Vec::new());
-        let (visits, mut tasks) = (Arc::<Mutex<Vec<String>>>::default(), JoinSet::new());
-        for address in own_addresses() {
-            // An address that is being set up, or bound to an interface, takes no listener.
-            let tcp = match TcpListener::bind((address, port)).await {
+        let (visits, mut tasks) = (Visits::default(), JoinSet::new());
+        for to in own_addresses() {
+            // An address that is being set up, or is bound to an interface, accepts no listener.
+            let tcp = match TcpListener::bind((to, port)).await {
                 Ok(tcp) => tcp,
-                Err(_) if address != Ipv4Addr::LOCALHOST && !address.is_loopback() => continue,
+                Err(_) if !to.is_loopback() => continue,
                 Err(error) => return Err(error.into()),
             };
             port = tcp.local_addr()?.port();
-            let udp = UdpSocket::bind((address, port)).await?;
-            addresses.push(address);
+            let udp = UdpSocket::bind((to, port)).await?;
+            addresses.push(to);
             let seen = Arc::clone(&visits);
             tasks.spawn(async move {
                 while let Ok((_, from)) = tcp.accept().await {
-                    note(&seen, format!("TCP to {address} from {from}"));
+                    lock(&seen).push(Visit { protocol: "TCP", to, from });
                 }
             });
             let seen = Arc::clone(&visits);
             tasks.spawn(async move {
                 while let Ok((_, from)) = udp.recv_from(&mut [0; 64]).await {
-                    note(&seen, format!("UDP to {address} from {from}"));
+                    lock(&seen).push(Visit { protocol: "UDP", to, from });
                 }
             });
         }
         Ok(Self { addresses, port, visits, _tasks: tasks })
     }
 
-    /// Where they sit.
+    /// The addresses on which they listen.
     #[must_use]
     pub fn addresses(&self) -> &[IpAddr] {
         &self.addresses
@@ -84,18 +92,33 @@ impl Canary {
         self.port
     }
 
-    /// Who has come so far.
-    #[must_use]
-    pub fn visits(&self) -> Vec<String> {
-        self.visits.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    /// The connections and datagrams that have arrived. A listener handles them in order of arrival, so a probe of
+    /// our own that it has recorded proves that everything earlier is recorded too.
+    pub async fn visits(&self) -> Result<Vec<String>> {
+        let mut probes = Vec::new();
+        for &to in &self.addresses {
+            let stream = TcpStream::connect((to, self.port)).await?;
+            probes.push(Visit { protocol: "TCP", to, from: stream.local_addr()? });
+            let socket = UdpSocket::bind((to, 0)).await?;
+            socket.send_to(b"x", (to, self.port)).await?;
+            probes.push(Visit { protocol: "UDP", to, from: socket.local_addr()? });
+        }
+        let are_recorded = || {
+            let visits = lock(&self.visits);
+            probes.iter().all(|probe| visits.contains(probe))
+        };
+        wait::until("the canaries record a probe", are_recorded).await?;
+        let mut visits = lock(&self.visits);
+        visits.retain(|visit| !probes.contains(visit));
+        Ok(visits.iter().map(|visit| format!("{visit:?}")).collect())
     }
 }
 
-fn note(visits: &Mutex<Vec<String>>, visit: String) {
-    visits.lock().unwrap_or_else(PoisonError::into_inner).push(visit);
+fn lock(visits: &Visits) -> MutexGuard<'_, Vec<Visit>> {
+    visits.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Loopback, and what this machine's interfaces have that is not public.
+/// Loopback addresses, and those of this machine's interfaces that are not public.
 fn own_addresses() -> Vec<IpAddr> {
     let mut addresses: Vec<IpAddr> = vec![Ipv4Addr::LOCALHOST.into(), Ipv4Addr::new(127, 0, 0, 2).into()];
     let trie = fs::read_to_string("/proc/net/fib_trie").unwrap_or_default();
@@ -110,7 +133,7 @@ fn own_addresses() -> Vec<IpAddr> {
     let six = fs::read_to_string("/proc/net/if_inet6").unwrap_or_default();
     let digits = six.lines().filter_map(|line| line.split_whitespace().next());
     let six = digits.filter_map(|digits| u128::from_str_radix(digits, 16).ok());
-    // A link-local address wants an interface beside it.
+    // A link-local address needs an interface beside it.
     addresses.extend(six.map(Ipv6Addr::from).filter(|six| !six.is_unicast_link_local()).map(IpAddr::from));
     addresses.retain(|address| !classify(*address).is_public());
     addresses.sort_unstable();
@@ -120,24 +143,18 @@ fn own_addresses() -> Vec<IpAddr> {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
 
     #[tokio::test]
-    async fn whoever_comes_is_seen() {
+    async fn every_connection_and_datagram_is_recorded() {
         let canary = Canary::start().await.unwrap();
         assert!(canary.addresses().contains(&Ipv4Addr::LOCALHOST.into()));
-        assert!(canary.visits().is_empty());
-        let mut expected = 0;
+        assert!(canary.visits().await.unwrap().is_empty());
         for address in canary.addresses() {
-            drop(tokio::net::TcpStream::connect((*address, canary.port())).await.unwrap());
+            drop(TcpStream::connect((*address, canary.port())).await.unwrap());
             let socket = UdpSocket::bind((*address, 0)).await.unwrap();
             socket.send_to(b"x", (*address, canary.port())).await.unwrap();
-            expected += 2;
         }
-        while canary.visits().len() < expected {
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
+        assert_eq!(canary.visits().await.unwrap().len(), 2 * canary.addresses().len());
     }
 }

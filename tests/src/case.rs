@@ -1,42 +1,42 @@
-//! Cases, and how they become the trials of a run.
+//! Cases, and the trials of a run that are made of them.
 //!
-//! Invariant: a case runs once on every database asked for, unless it has nothing to do with one; what a server
-//! that runs already cannot show is listed as ignored, with the reason.
+//! Invariant: a case runs on each chosen database, unless its result does not depend on the database. Cases that an
+//! external server cannot run are listed as ignored, with the reason.
 
 use std::sync::Arc;
 
 use anyhow::Result;
-use futures::future::BoxFuture;
+use futures::future::LocalBoxFuture;
 use libtest_mimic::Trial;
 use tokio::runtime::Handle;
 
 use crate::{
     database::DatabaseKind,
+    settings::External,
     suite::{Stage, Suite},
 };
 
-/// What a case cannot do without.
+/// What a case needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Needs {
-    /// Any server and a key to it.
+    /// Any server and a key of it.
     Server,
     /// Any server with the fixture template.
     Template,
-    /// Servers that the suite starts.
+    /// A server that the suite starts.
     OwnServer,
-    /// The same, whatever the database is.
-    OwnServerOnce,
-    /// Nothing but files.
-    Nothing,
+    /// Files only.
+    Files,
 }
 
-type Run = Arc<dyn Fn(Stage) -> BoxFuture<'static, Result<()>> + Send + Sync>;
+type Run = Arc<dyn Fn(Stage) -> LocalBoxFuture<'static, Result<()>> + Send + Sync>;
 
 /// One case.
 #[derive(Clone)]
 pub struct Case {
     name: String,
     needs: Needs,
+    runs_once: bool,
     run: Run,
 }
 
@@ -45,68 +45,78 @@ macro_rules! constructors {
         $(#[$doc])*
         pub fn $name<F>(name: impl Into<String>, run: impl Fn(Stage) -> F + Send + Sync + 'static) -> Self
         where
-            F: Future<Output = Result<()>> + Send + 'static,
+            F: Future<Output = Result<()>> + 'static,
         {
-            Self { name: name.into(), needs: Needs::$needs, run: Arc::new(move |stage| Box::pin(run(stage))) }
+            let (name, needs) = (name.into(), Needs::$needs);
+            let run: Run = Arc::new(move |stage| Box::pin(run(stage)));
+            Self { name, needs, runs_once: needs == Needs::Files, run }
         }
     )*};
 }
 
 impl Case {
     constructors! {
-        /// A case for any server and a key to it.
+        /// A case for any server and a key of it.
         any_server => Server;
         /// A case for any server whose account has the fixture template.
         any_template => Template;
-        /// A case that starts servers, or looks into them.
+        /// A case that starts a server or inspects one that the suite has started.
         own_server => OwnServer;
-        /// A case that starts servers, or looks into them, and has nothing to do with the database.
-        own_server_once => OwnServerOnce;
-        /// A case about files, not servers.
-        files => Nothing;
+        /// A case about files, without a server.
+        files => Files;
+    }
+
+    /// The case on the first database only: its result does not depend on the database.
+    #[must_use]
+    pub fn once(self) -> Self {
+        Self { runs_once: true, ..self }
+    }
+
+    /// Why the case cannot run.
+    fn ignored(&self, external: Option<&External>) -> Option<&'static str> {
+        match (self.needs, external) {
+            (Needs::OwnServer, Some(_)) => Some("ignored: needs a server that the suite starts"),
+            (Needs::Template, Some(server)) if server.template_id.is_none() => {
+                Some("ignored: needs PLATEN_TEST_TEMPLATE_ID")
+            }
+            _ => None,
+        }
+    }
+
+    fn trial(&self, suite: &Arc<Suite>, database: DatabaseKind, runtime: &Handle) -> Trial {
+        let external = suite.settings().external.as_ref();
+        let ignored = self.ignored(external);
+        let kind = ignored.unwrap_or(match (self.needs, external) {
+            (Needs::Files, _) => "",
+            (_, Some(_)) => "external",
+            (_, None) => database.name(),
+        });
+        let (run, stage, runtime) =
+            (Arc::clone(&self.run), Stage { suite: Arc::clone(suite), database }, runtime.clone());
+        let trial = Trial::test(&self.name, move || {
+            let suite = Arc::clone(&stage.suite);
+            runtime.block_on(run(stage)).map_err(|error| {
+                let failure = format!("{error:#}");
+                let log = suite.log_lines_of(&failure);
+                [failure].into_iter().chain(log).collect::<Vec<_>>().join("\n").into()
+            })
+        });
+        trial.with_kind(kind).with_ignored_flag(ignored.is_some())
     }
 }
 
 /// Makes the trials of a run.
 #[must_use]
 pub fn trials(suite: &Arc<Suite>, cases: &[Case], runtime: &Handle) -> Vec<Trial> {
-    let external = suite.settings().external.as_ref();
-    let databases = match external {
-        // The database is the server's own affair; one round tells all.
+    let settings = suite.settings();
+    let databases = match settings.external {
+        // An external server has one database, whichever kind it is.
         Some(_) => &[DatabaseKind::File][..],
-        None => &suite.settings().databases,
+        None => &settings.databases,
     };
-    let mut trials = Vec::new();
-    for &database in databases {
-        for case in cases {
-            let reason = match (case.needs, external) {
-                (Needs::Nothing | Needs::OwnServerOnce, _) if database != databases[0] => continue,
-                (Needs::OwnServer | Needs::OwnServerOnce, Some(_)) => {
-                    Some("ignored: needs a server of its own")
-                }
-                (Needs::Template, Some(server)) if server.template_id.is_none() => {
-                    Some("ignored: needs PLATEN_TEST_TEMPLATE_ID")
-                }
-                _ => None,
-            };
-            let (run, stage, runtime) =
-                (Arc::clone(&case.run), Stage { suite: Arc::clone(suite), database }, runtime.clone());
-            let trial = Trial::test(&case.name, move || {
-                let suite = Arc::clone(&stage.suite);
-                runtime.block_on(run(stage)).map_err(|error| {
-                    let failure = format!("{error:#}");
-                    let logged = suite.logged_about(&failure);
-                    [failure].into_iter().chain(logged).collect::<Vec<_>>().join("\n").into()
-                })
-            });
-            let kind = match (reason, case.needs, external) {
-                (Some(reason), ..) => reason,
-                (_, Needs::Nothing, _) => "",
-                (.., Some(_)) => "external",
-                _ => database.name(),
-            };
-            trials.push(trial.with_kind(kind).with_ignored_flag(reason.is_some()));
-        }
-    }
-    trials
+    let on = |database: DatabaseKind| {
+        let cases = cases.iter().filter(move |case| !case.runs_once || database == databases[0]);
+        cases.map(move |case| case.trial(suite, database, runtime))
+    };
+    databases.iter().flat_map(|database| on(*database)).collect()
 }

@@ -1,7 +1,7 @@
-//! A caller of the public API, and what it may take for granted about every answer.
+//! A client of the public API that checks what the contract promises for every answer.
 //!
-//! Invariant: [`Answer::file`] and [`Answer::error`] check all that the contract promises of a
-//! success and of a failure, so that every case checks it along the way.
+//! Invariant: [`Answer::file`] and [`Answer::error`] check everything that the contract promises for a success and
+//! for a failure, so every case checks it.
 
 use anyhow::{Context as _, Result, bail, ensure};
 use bytes::Bytes;
@@ -14,16 +14,16 @@ pub const RENDER: &str = "/v1/render";
 /// The path of a render of a template.
 pub const TEMPLATE: &str = "/v1/render/template";
 
-/// A server, and a key to it.
+/// A server and a key of it.
 #[derive(Debug, Clone)]
 pub struct Target {
     /// The client, shared by all.
     pub http: reqwest::Client,
     /// Where it listens, without a slash at the end.
     pub base_url: String,
-    /// A good key.
+    /// A valid key.
     pub key: String,
-    /// The fixture template of the key's account, where there is one.
+    /// The fixture template of the key's account, if it has one.
     pub template_id: Option<String>,
 }
 
@@ -40,7 +40,7 @@ impl Target {
         self.post(TEMPLATE, body.to_string())
     }
 
-    /// A request as the contract wants it: `POST`, the key, `content-type: application/json`.
+    /// A request in the form of the contract: `POST`, the key, `content-type: application/json`.
     #[must_use]
     pub fn post(&self, path: &str, body: impl Into<Bytes>) -> Call {
         let mut headers = HeaderMap::new();
@@ -62,7 +62,7 @@ impl Target {
     }
 }
 
-/// A request in the making.
+/// A request that has not been sent.
 #[derive(Debug, Clone)]
 pub struct Call {
     http: reqwest::Client,
@@ -85,10 +85,10 @@ impl Call {
         self.header(header::AUTHORIZATION, format!("Bearer {key}").as_bytes())
     }
 
-    /// With a header in place of any of that name.
+    /// With a header that replaces all of that name.
     #[must_use]
     pub fn header(mut self, name: HeaderName, value: &[u8]) -> Self {
-        let value = HeaderValue::from_bytes(value).expect("a test's header holds no control character");
+        let value = HeaderValue::from_bytes(value).expect("a header of a test has no control character");
         self.headers.insert(name, value);
         self
     }
@@ -96,7 +96,7 @@ impl Call {
     /// With one more header of that name.
     #[must_use]
     pub fn more(mut self, name: HeaderName, value: &[u8]) -> Self {
-        let value = HeaderValue::from_bytes(value).expect("a test's header holds no control character");
+        let value = HeaderValue::from_bytes(value).expect("a header of a test has no control character");
         self.headers.append(name, value);
         self
     }
@@ -108,25 +108,19 @@ impl Call {
         self
     }
 
-    /// With a request id of the caller's.
+    /// With this request id.
     #[must_use]
     pub fn request_id(self, id: &str) -> Self {
         self.header(HeaderName::from_static(wire::REQUEST_ID), id.as_bytes())
     }
 
     /// Sends it and returns as soon as the answer begins.
-    ///
-    /// # Errors
-    /// When the connection breaks.
     pub async fn start(self) -> Result<reqwest::Response> {
         let request = self.http.request(self.method, self.url).headers(self.headers).body(self.body);
         Ok(request.send().await?)
     }
 
     /// Sends it and reads the whole answer.
-    ///
-    /// # Errors
-    /// When the connection breaks.
     pub async fn send(self) -> Result<Answer> {
         let response = self.start().await.context("no answer")?;
         let (status, headers) = (response.status().as_u16(), response.headers().clone());
@@ -135,7 +129,7 @@ impl Call {
     }
 }
 
-/// A whole answer.
+/// A complete answer.
 #[derive(Debug, Clone)]
 pub struct Answer {
     /// The HTTP status.
@@ -159,7 +153,7 @@ pub struct RateLimit {
     pub reset: u64,
 }
 
-/// What a message for the public never holds, in lower case.
+/// Texts that no public message contains, in lower case.
 const LEAKS: &[&str] = &[
     "127.0.0.1",
     "::1",
@@ -185,23 +179,17 @@ const LEAKS: &[&str] = &[
 ];
 
 impl Answer {
-    /// The value of a header that stands there exactly once.
-    ///
-    /// # Errors
-    /// When it does not.
+    /// The value of a header that occurs exactly once.
     pub fn header(&self, name: &str) -> Result<&str> {
         let mut values = self.headers.get_all(name).iter();
         match (values.next(), values.next()) {
             (Some(value), None) => Ok(value.to_str()?),
-            (None, _) => bail!("there is no {name} on {}", self.summary()),
-            (Some(_), Some(_)) => bail!("there are two {name} on {}", self.summary()),
+            (None, _) => bail!("no {name} on {}", self.summary()),
+            (Some(_), Some(_)) => bail!("more than one {name} on {}", self.summary()),
         }
     }
 
-    /// The file, having checked everything the contract promises of a success.
-    ///
-    /// # Errors
-    /// When a promise is broken.
+    /// Checks everything that the contract promises for a success, and returns the file.
     pub fn file(&self, content_type: &str) -> Result<&Bytes> {
         ensure!(self.status == 200, "expected a file, got {}", self.summary());
         self.common(content_type)?;
@@ -210,7 +198,7 @@ impl Answer {
             "image/jpeg" => "jpg",
             "image/webp" => "webp",
             "application/pdf" => "pdf",
-            other => bail!("{other} is no type of the contract"),
+            other => bail!("{other} is not a media type of the contract"),
         };
         let disposition = self.header("content-disposition")?;
         let well_formed = disposition.starts_with("attachment; filename=\"")
@@ -221,10 +209,7 @@ impl Answer {
         Ok(&self.body)
     }
 
-    /// The stem in `content-disposition`.
-    ///
-    /// # Errors
-    /// When there is none.
+    /// The file name in `content-disposition`.
     pub fn file_name(&self) -> Result<&str> {
         let disposition = self.header("content-disposition")?;
         let name =
@@ -232,10 +217,7 @@ impl Answer {
         name.with_context(|| format!("content-disposition: {disposition}"))
     }
 
-    /// Checks that this is that failure, and everything the contract promises of one.
-    ///
-    /// # Errors
-    /// When it is not, or a promise is broken.
+    /// Checks that this is the expected failure, and everything that the contract promises for a failure.
     pub fn error(&self, status: u16, message: &str) -> Result<()> {
         let expected = json!({ "error": message });
         let body: Value = serde_json::from_slice(&self.body)
@@ -246,23 +228,24 @@ impl Answer {
             self.summary()
         );
         self.common("application/json")?;
-        let wants_retry = matches!(status, 429 | 503);
-        ensure!(self.headers.contains_key("retry-after") == wants_retry, "retry-after on {}", self.summary());
+        let needs_retry_after = matches!(status, 429 | 503);
+        ensure!(
+            self.headers.contains_key("retry-after") == needs_retry_after,
+            "retry-after on {}",
+            self.summary()
+        );
         let lower = message.to_lowercase();
         let leak = LEAKS.iter().find(|leak| lower.contains(**leak));
-        ensure!(leak.is_none(), "the message {message:?} holds {leak:?}");
-        // Nobody's quota: before the key was looked at, or when it could not be.
-        let nobodys = matches!((status, message), (401 | 405 | 500, _) | (404, "Not found"));
-        if !nobodys {
+        ensure!(leak.is_none(), "the message {message:?} contains {leak:?}");
+        // Answers before the key is looked up, or when it cannot be, have no quota.
+        let has_no_quota = matches!((status, message), (401 | 405 | 500, _) | (404, "Not found"));
+        if !has_no_quota {
             self.rate_limit()?;
         }
         Ok(())
     }
 
-    /// The `ratelimit` fields, whose form is checked.
-    ///
-    /// # Errors
-    /// When they are not there or of another form.
+    /// The values of the `ratelimit` fields.
     pub fn rate_limit(&self) -> Result<RateLimit> {
         let (quota, window) = two_parameters(self.header("ratelimit-policy")?, "q", "w")?;
         let (left, reset) = two_parameters(self.header("ratelimit")?, "r", "t")?;
@@ -317,7 +300,7 @@ mod tests {
     ];
 
     #[test]
-    fn an_error_is_checked_to_the_letter() {
+    fn an_error_is_compared_exactly() {
         let body = r#"{"error":"Invalid API key"}"#;
         answer(401, PROMISED, body).error(401, "Invalid API key").unwrap();
         answer(401, PROMISED, body).error(400, "Invalid API key").unwrap_err();
@@ -327,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn the_quota_fields_are_read() {
+    fn the_ratelimit_fields_are_read() {
         let headers = [("ratelimit-policy", "\"monthly\";q=5;w=9"), ("ratelimit", "\"monthly\";r=4;t=8")];
         let limit = answer(200, &headers, "").rate_limit().unwrap();
         assert_eq!(limit, RateLimit { quota: 5, window: 9, left: 4, reset: 8 });

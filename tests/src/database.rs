@@ -1,6 +1,6 @@
-//! The databases the suite runs on: a file, and a real libSQL server without and with tokens.
+//! The databases that the suite runs on: a file, and a libSQL server without and with tokens.
 //!
-//! Invariant: every [`Database`] is empty when it is made and gone when it is dropped.
+//! Invariant: a [`Database`] is empty when it is created, and deleted when it is dropped.
 
 use std::{fs, path::Path, process::Command};
 
@@ -10,14 +10,14 @@ use tempfile::TempDir;
 
 use crate::{jwt::Credentials, process::Process, procfs, settings::Settings};
 
-/// Which kind of database.
+/// A kind of database.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum DatabaseKind {
     /// A SQLite-format file under the server's data directory.
     File,
-    /// `sqld`, open to everybody who reaches it.
+    /// `sqld` without authentication.
     Sqld,
-    /// `sqld` that asks for a signed token.
+    /// `sqld` that requires a signed token.
     SqldJwt,
 }
 
@@ -42,10 +42,10 @@ impl DatabaseKind {
     }
 }
 
-/// A database of its own.
+/// A database for one server.
 #[derive(Debug)]
 pub enum Database {
-    /// The server's own file; nothing to start.
+    /// A file that the server under test creates.
     File,
     /// A running libSQL server.
     Server(Box<LibsqlServer>),
@@ -54,7 +54,7 @@ pub enum Database {
 /// A running libSQL server.
 #[derive(Debug)]
 pub struct LibsqlServer {
-    /// Killed before its directory goes.
+    // Dropped before its directory.
     process: Process,
     url: String,
     token: Option<String>,
@@ -62,10 +62,7 @@ pub struct LibsqlServer {
 }
 
 impl Database {
-    /// Makes a database below `parent`.
-    ///
-    /// # Errors
-    /// When there is no `sqld` or it does not start; the error names the cure.
+    /// Creates a database below `parent`.
     pub async fn start(kind: DatabaseKind, settings: &Settings, parent: &Path) -> Result<Self> {
         let credentials = match kind {
             DatabaseKind::File => return Ok(Self::File),
@@ -73,13 +70,13 @@ impl Database {
             DatabaseKind::SqldJwt => Some(Credentials::generate()?),
         };
         let sqld = settings.sqld.as_deref().context(
-            "no sqld: run the suite through scripts/test, which installs it, or set PLATEN_SQLD to a \
-             libSQL server binary, or leave these cases out with PLATEN_TEST_DATABASES=file",
+            "sqld is missing: run scripts/test, which installs it, or set PLATEN_SQLD to a libSQL server \
+             binary, or skip these cases with PLATEN_TEST_DATABASES=file",
         )?;
         Ok(Self::Server(Box::new(LibsqlServer::start(sqld, credentials, parent).await?)))
     }
 
-    /// The `--db` of it; `None` is the server's default, a file.
+    /// Its `--db`; `None` is the default, a file.
     #[must_use]
     pub fn url(&self) -> Option<&str> {
         match self {
@@ -88,7 +85,7 @@ impl Database {
         }
     }
 
-    /// The token it asks for.
+    /// The token that it requires.
     #[must_use]
     pub fn token(&self) -> Option<&str> {
         match self {
@@ -97,23 +94,17 @@ impl Database {
         }
     }
 
-    /// Holds a libSQL server still, or lets it go on. Nothing for a file.
-    ///
-    /// # Errors
-    /// When it is gone.
-    pub fn hold(&self, still: bool) -> Result<()> {
+    /// Stops (SIGSTOP) or continues (SIGCONT) a libSQL server. No effect on a file.
+    pub fn pause(&self, paused: bool) -> Result<()> {
         match self {
             Self::File => Ok(()),
             Self::Server(server) => {
-                server.process.signal(if still { Signal::SIGSTOP } else { Signal::SIGCONT })
+                server.process.signal(if paused { Signal::SIGSTOP } else { Signal::SIGCONT })
             }
         }
     }
 
-    /// Takes a libSQL server down at once, as a crash would. Nothing for a file.
-    ///
-    /// # Errors
-    /// When it cannot be killed.
+    /// Kills a libSQL server (SIGKILL). No effect on a file.
     pub async fn kill(&mut self) -> Result<()> {
         if let Self::Server(server) = self {
             server.process.signal(Signal::SIGKILL)?;
@@ -134,7 +125,7 @@ impl LibsqlServer {
             command.args(["--auth-jwt-key-file", "public-key"]);
         }
         let process = Process::start("sqld", &command, Signal::SIGKILL)?;
-        // It does not tell which port it was given; the kernel does.
+        // It does not log its port; the kernel has it.
         let port = process.wait_until(|| Some(procfs::listening(process.pid()).first()?.port())).await?;
         let url = format!("http://127.0.0.1:{port}");
         let health = reqwest::get(format!("{url}/health")).await?;
@@ -149,7 +140,7 @@ mod tests {
 
     use super::*;
 
-    /// Statuses of one statement without and with the token. Skipped where there is no sqld.
+    /// Statuses of one statement without and with the token; `None` without sqld.
     async fn statuses(kind: DatabaseKind) -> Option<(u16, u16)> {
         let settings = Settings::from_env().unwrap();
         settings.sqld.as_ref()?;
@@ -171,7 +162,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn sqld_with_tokens_wants_ours() {
+    async fn sqld_with_tokens_requires_one() {
         assert!(matches!(statuses(DatabaseKind::SqldJwt).await, None | Some((401, 200))));
     }
 }

@@ -1,7 +1,7 @@
-//! A name server on 127.0.0.1 whose names lead where an attacker wants them to.
+//! A name server on 127.0.0.1 whose answers a test controls.
 //!
-//! Invariant: an answer may be used once only (its time to live is zero), so that every look-up is
-//! seen here. Names it does not know do not exist.
+//! Invariant: answers have a time to live of zero, so every look-up is counted here. Names that it was not given
+//! do not exist.
 
 use std::{
     collections::HashMap,
@@ -14,13 +14,21 @@ use tokio::{net::UdpSocket, task::JoinHandle};
 
 const A: u16 = 1;
 const AAAA: u16 = 28;
+const SERVER_FAILURE: u8 = 2;
 const NO_SUCH_NAME: u8 = 3;
+
+/// How queries for a name are answered.
+#[derive(Debug)]
+enum Name {
+    /// With these addresses one after the other; the last repeats.
+    Addresses(Vec<Vec<IpAddr>>),
+    Failure,
+}
 
 #[derive(Debug, Default)]
 struct State {
-    /// The answers a name gets one after the other; the last stays.
-    names: HashMap<String, Vec<Vec<IpAddr>>>,
-    asked: HashMap<(String, u16), usize>,
+    names: HashMap<String, Name>,
+    queries: HashMap<(String, u16), usize>,
 }
 
 /// A running name server.
@@ -32,10 +40,7 @@ pub struct NameServer {
 }
 
 impl NameServer {
-    /// Starts one that knows no name.
-    ///
-    /// # Errors
-    /// When no port is to be had.
+    /// Starts a server without names.
     pub async fn start() -> Result<Self> {
         let socket = UdpSocket::bind("127.0.0.1:0").await?;
         let (address, state) = (socket.local_addr()?, Arc::<Mutex<State>>::default());
@@ -63,22 +68,23 @@ impl NameServer {
         self.put_in_turn(name, &[addresses]);
     }
 
-    /// Gives a name the first addresses when it is asked for the first time, and so on.
+    /// Gives a name the first addresses for the first query, the second for the second, and so on.
     pub fn put_in_turn(&self, name: &str, answers: &[&[&str]]) {
         let parse = |answer: &&[&str]| answer.iter().filter_map(|text| text.parse().ok()).collect();
-        lock(&self.state).names.insert(name.to_owned(), answers.iter().map(parse).collect());
+        lock(&self.state).names.insert(name.to_owned(), Name::Addresses(answers.iter().map(parse).collect()));
     }
 
-    /// How often a name was asked for.
+    /// Answers queries for a name with SERVFAIL.
+    pub fn fail(&self, name: &str) {
+        lock(&self.state).names.insert(name.to_owned(), Name::Failure);
+    }
+
+    /// How many times a name was looked up. A query for each address family counts as one look-up.
     #[must_use]
-    pub fn asked(&self, name: &str) -> usize {
+    pub fn queries(&self, name: &str) -> usize {
         let state = lock(&self.state);
-        [A, AAAA]
-            .iter()
-            .filter_map(|kind| state.asked.get(&(name.to_owned(), *kind)))
-            .copied()
-            .max()
-            .unwrap_or(0)
+        let count = |kind| state.queries.get(&(name.to_owned(), kind)).copied().unwrap_or(0);
+        count(A).max(count(AAAA))
     }
 }
 
@@ -90,40 +96,41 @@ impl Drop for NameServer {
 
 /// RFC 1035, section 4: a header of 12 bytes, the question as it came, and the answers.
 fn answer(query: &[u8], state: &mut State) -> Option<Vec<u8>> {
-    let (mut place, mut labels) = (12, Vec::new());
+    let (mut offset, mut labels) = (12, Vec::new());
     loop {
-        let length = usize::from(*query.get(place)?);
-        place += 1;
+        let length = usize::from(*query.get(offset)?);
+        offset += 1;
         if length == 0 {
             break;
         }
-        labels.push(String::from_utf8(query.get(place..place + length)?.to_vec()).ok()?);
-        place += length;
+        labels.push(String::from_utf8(query.get(offset..offset + length)?.to_vec()).ok()?);
+        offset += length;
     }
     let name = labels.join(".").to_ascii_lowercase();
-    let kind = u16::from_be_bytes(query.get(place..place + 2)?.try_into().ok()?);
-    let question = query.get(12..place + 4)?;
-    let asked = state.asked.entry((name.clone(), kind)).or_default();
-    let turn = *asked;
-    *asked += 1;
-    let answers = state.names.get(&name);
-    let addresses: Vec<Vec<u8>> = answers
-        .and_then(|answers| answers.get(turn).or(answers.last()))
-        .into_iter()
-        .flatten()
-        .filter_map(|address| match (address, kind) {
-            (IpAddr::V4(address), A) => Some(address.octets().to_vec()),
-            (IpAddr::V6(address), AAAA) => Some(address.octets().to_vec()),
-            _ => None,
-        })
-        .collect();
-    let code = if answers.is_some() { 0 } else { NO_SUCH_NAME };
+    let kind = u16::from_be_bytes(query.get(offset..offset + 2)?.try_into().ok()?);
+    let question = query.get(12..offset + 4)?;
+    let queries = state.queries.entry((name.clone(), kind)).or_default();
+    let turn = *queries;
+    *queries += 1;
+    let (code, addresses) = match state.names.get(&name) {
+        None => (NO_SUCH_NAME, &[][..]),
+        Some(Name::Failure) => (SERVER_FAILURE, &[][..]),
+        Some(Name::Addresses(answers)) => {
+            (0, answers.get(turn).or(answers.last()).map_or(&[][..], Vec::as_slice))
+        }
+    };
+    let octets = addresses.iter().filter_map(|address| match (address, kind) {
+        (IpAddr::V4(address), A) => Some(address.octets().to_vec()),
+        (IpAddr::V6(address), AAAA) => Some(address.octets().to_vec()),
+        _ => None,
+    });
+    let addresses: Vec<Vec<u8>> = octets.collect();
     let mut reply = query.get(..2)?.to_vec();
-    // An answer, recursion wanted and to be had; one question.
+    // A response, recursion desired and available; one question.
     reply.extend([0x81, 0x80 | code, 0, 1, 0, u8::try_from(addresses.len()).ok()?, 0, 0, 0, 0]);
     reply.extend(question);
     for address in addresses {
-        // The name of the question, a class of IN, no time to live.
+        // The name of the question, class IN, time to live zero.
         reply.extend([0xc0, 12]);
         reply.extend(kind.to_be_bytes());
         reply.extend([0, 1, 0, 0, 0, 0, 0, u8::try_from(address.len()).ok()?]);
@@ -154,12 +161,14 @@ mod tests {
     fn answers_come_in_turn_and_by_kind() {
         let mut state = State::default();
         let answers = vec![vec!["1.2.3.4".parse().unwrap()], vec!["::1".parse().unwrap()]];
-        state.names.insert("a.test".to_owned(), answers);
+        state.names.insert("a.test".to_owned(), Name::Addresses(answers));
+        state.names.insert("down.test".to_owned(), Name::Failure);
         assert!(ask("A.test", A, &mut state).ends_with(&[0, 4, 1, 2, 3, 4]));
         assert_eq!(ask("a.test", A, &mut state)[7], 0, "the second answer has no address of this kind");
         ask("a.test", AAAA, &mut state);
         assert_eq!(ask("a.test", AAAA, &mut state)[7], 1);
         assert_eq!(ask("b.test", A, &mut state)[3] & 15, NO_SUCH_NAME);
-        assert_eq!(state.asked[&("a.test".to_owned(), A)], 2);
+        assert_eq!(ask("down.test", A, &mut state)[3] & 15, SERVER_FAILURE);
+        assert_eq!(state.queries[&("a.test".to_owned(), A)], 2);
     }
 }

@@ -1,7 +1,7 @@
-//! A farm that renders nothing: it remembers the jobs it was given and answers as it was told.
+//! A stand-in farm: it renders nothing, records the jobs that it receives, and answers as configured.
 //!
-//! Invariant: a job without the right token, or that does not parse as one, is never remembered
-//! as received. What it answers is decided by the account, so that cases can share one.
+//! Invariant: a request without the right token or a valid job is not recorded as received. The answer depends on
+//! the account, so cases can share one stand-in.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -10,7 +10,6 @@ use std::{
         Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicU64, Ordering},
     },
-    time::Duration,
 };
 
 use anyhow::{Context as _, Result};
@@ -22,48 +21,53 @@ use hyper::body::Incoming;
 use platen_shared::{job::RenderJob, refusal::Refusal, wire};
 use tokio::sync::watch;
 
-use crate::loopback::{Body, BreakOff, Loopback, break_off_soon, full, streamed};
+use crate::{
+    latch::LatchWaiter,
+    loopback::{Body, BreakOff, Loopback, break_off, full, streamed},
+    wait,
+};
 
-/// The file it answers with unless told otherwise.
+/// The file that it answers with by default.
 pub const FILE: &[u8] = b"This is what the stand-in farm calls a file.";
 
-/// One piece of a long file.
-const PIECE: usize = 64 * 1024;
+const PIECE_BYTES: usize = 64 * 1024;
 
-/// What it does with the jobs of an account.
+/// How it answers the jobs of an account.
 #[derive(Debug, Clone)]
 pub enum Behaviour {
-    /// Answers with [`FILE`].
+    /// [`FILE`].
     File,
-    /// Answers with a file of this many bytes, see [`long_file`].
+    /// A file of this many bytes, see [`long_file`].
     LongFile(u64),
-    /// Refuses, as a farm says so.
+    /// A refusal in the form of a farm.
     Refuse(Refusal),
-    /// Answers with this status, content type and body.
+    /// This status, content type and body.
     Answer(u16, &'static str, &'static str),
-    /// Promises a file of so many bytes and closes the connection after so many.
+    /// Part of a file, then the end of the connection.
     BreakOff {
         /// The `content-length`; `None` is a chunked transfer.
         promised: Option<u64>,
-        /// Bytes that do come.
+        /// Bytes that are sent.
         sent: u64,
+        /// Until when the connection stays open.
+        until: LatchWaiter,
     },
-    /// Closes the connection without an answer.
+    /// The end of the connection without an answer.
     HangUp,
-    /// Never answers.
+    /// No answer.
     Stall,
-    /// Answers when the job is cancelled, and says whether its page had begun to run.
+    /// A refusal once the job is cancelled.
     UntilCancelled {
-        /// What it says.
+        /// Whether the refusal says that the page had begun to run.
         page_ran: bool,
     },
-    /// Sends so many bytes of a file of twice the size, then nothing.
+    /// This many bytes of a file of twice the size, then nothing on an open connection.
     StallAfter(u64),
-    /// Answers with [`FILE`] after a while.
-    Slow(Duration),
+    /// [`FILE`] once the latch is open.
+    Held(LatchWaiter),
 }
 
-/// A job as it came in.
+/// A received job.
 #[derive(Debug, Clone)]
 pub struct Received {
     /// The headers.
@@ -89,18 +93,12 @@ pub struct StandInFarm {
 }
 
 impl StandInFarm {
-    /// Starts one that takes jobs from whoever shows `token`.
-    ///
-    /// # Errors
-    /// When no port is to be had.
+    /// Starts a farm that accepts jobs with this token.
     pub async fn start(token: &str) -> Result<Self> {
         Self::start_at(token, ([127, 0, 0, 1], 0).into()).await
     }
 
-    /// Starts one where another was.
-    ///
-    /// # Errors
-    /// When the port is taken.
+    /// Starts a farm on this address.
     pub async fn start_at(token: &str, address: SocketAddr) -> Result<Self> {
         let state = Arc::new(State { token: token.to_owned(), ..State::default() });
         let shared = Arc::clone(&state);
@@ -108,7 +106,7 @@ impl StandInFarm {
         Ok(Self { server, state })
     }
 
-    /// The `--farm-url` of it.
+    /// Its `--farm-url`.
     #[must_use]
     pub fn url(&self) -> String {
         format!("http://{}", self.server.address())
@@ -120,7 +118,7 @@ impl StandInFarm {
         self.server.address()
     }
 
-    /// From now on, does this with the jobs of an account.
+    /// Answers the jobs of an account like this from now on.
     pub fn behave(&self, account: &str, behaviour: Behaviour) {
         lock(&self.state.behaviours).insert(account.to_owned(), behaviour);
     }
@@ -131,10 +129,12 @@ impl StandInFarm {
         lock(&self.state.received).iter().filter(|it| it.job.account.as_str() == account).cloned().collect()
     }
 
-    /// The job that came with a request id.
-    ///
-    /// # Errors
-    /// When there is none.
+    /// Waits until the account's first job is received.
+    pub async fn until_received_from(&self, account: &str) -> Result<()> {
+        wait::until("the job reaches the farm", || !self.received_from(account).is_empty()).await
+    }
+
+    /// The job with a request id.
     pub fn received_as(&self, request_id: &str) -> Result<Received> {
         let received = lock(&self.state.received);
         let job =
@@ -142,29 +142,28 @@ impl StandInFarm {
         job.cloned().with_context(|| format!("the farm received no job as {request_id}"))
     }
 
-    /// Every job so far.
+    /// The number of jobs so far.
     #[must_use]
     pub fn received_in_all(&self) -> usize {
         lock(&self.state.received).len()
     }
 
-    /// Requests without the right token or without a valid job.
+    /// The number of requests without the right token or a valid job.
     #[must_use]
     pub fn turned_away(&self) -> u64 {
         self.state.turned_away.load(Ordering::SeqCst)
     }
 }
 
-/// The first bytes of every long file: a pattern whose period is prime, so that a piece lost or
-/// doubled shows.
+/// The pieces of a long file: a pattern whose period is prime, so that a lost or repeated piece is detected.
 pub fn long_file(bytes: u64) -> impl Iterator<Item = Bytes> + Send {
     let mut left = bytes;
     let mut start = 0_u64;
-    // Cut out of one buffer, so that a long file costs no memory.
+    // Slices of one buffer, so that a long file needs no memory.
     let pattern: Bytes =
-        (0..PIECE + PERIOD).map(|index| pattern_byte(index as u64)).collect::<Vec<_>>().into();
+        (0..PIECE_BYTES + PERIOD).map(|index| pattern_byte(index as u64)).collect::<Vec<_>>().into();
     std::iter::from_fn(move || {
-        let length = usize::try_from(left.min(PIECE as u64)).ok().filter(|length| *length > 0)?;
+        let length = usize::try_from(left.min(PIECE_BYTES as u64)).ok().filter(|length| *length > 0)?;
         let offset = usize::try_from(start % PERIOD as u64).ok()?;
         left -= length as u64;
         start += length as u64;
@@ -172,10 +171,10 @@ pub fn long_file(bytes: u64) -> impl Iterator<Item = Bytes> + Send {
     })
 }
 
-/// The byte of a long file at a place.
+/// The byte of a long file at an offset.
 #[must_use]
-pub fn pattern_byte(place: u64) -> u8 {
-    u8::try_from(place % PERIOD as u64).unwrap_or_default()
+pub fn pattern_byte(offset: u64) -> u8 {
+    u8::try_from(offset % PERIOD as u64).unwrap_or_default()
 }
 
 const PERIOD: usize = 251;
@@ -227,16 +226,20 @@ async fn behave(behaviour: Behaviour, content_type: &str) -> Result<Response<Bod
             let response = Response::builder().status(status).header(header::CONTENT_TYPE, content_type);
             response.body(full(body)).map_err(|_| BreakOff)
         }
-        Behaviour::BreakOff { promised, sent } => {
-            file(promised, streamed(pieces(sent).chain(stream::once(break_off_soon()))))
+        Behaviour::BreakOff { promised, sent, until } => {
+            let end = async {
+                until.opened().await;
+                break_off().await
+            };
+            file(promised, streamed(pieces(sent).chain(stream::once(end))))
         }
         Behaviour::HangUp => Err(BreakOff),
         Behaviour::Stall | Behaviour::UntilCancelled { .. } => std::future::pending().await,
         Behaviour::StallAfter(bytes) => {
             file(Some(bytes * 2), streamed(pieces(bytes).chain(stream::pending())))
         }
-        Behaviour::Slow(time) => {
-            tokio::time::sleep(time).await;
+        Behaviour::Held(latch) => {
+            latch.opened().await;
             file(Some(FILE.len() as u64), full(FILE))
         }
     }
@@ -245,7 +248,7 @@ async fn behave(behaviour: Behaviour, content_type: &str) -> Result<Response<Bod
 fn refusal(reason: &Refusal) -> Response<Body> {
     let body = serde_json::to_vec(reason).unwrap_or_default();
     let mut response = Response::new(full(body));
-    // A farm tells its edge about a bad token by the status of its own protocol.
+    // A bad token has a status of the protocol between edge and farm.
     let status = if *reason == Refusal::Unauthorized { 401 } else { reason.status() };
     *response.status_mut() = StatusCode::from_u16(status).unwrap_or_default();
     response.headers_mut().insert(header::CONTENT_TYPE, header::HeaderValue::from_static("application/json"));
@@ -279,7 +282,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn it_remembers_valid_jobs_of_token_holders_only() {
+    async fn valid_jobs_with_the_token_are_recorded() {
         let farm = StandInFarm::start("token").await.unwrap();
         assert_eq!(post(&farm, "other", &job("a")).await.status(), 401);
         assert_eq!(post(&farm, "token", &json!({})).await.status(), 503);
@@ -293,17 +296,18 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn it_behaves_as_told_account_by_account() {
+    async fn each_account_has_its_behaviour() {
         let farm = StandInFarm::start("token").await.unwrap();
         farm.behave("full", Behaviour::Refuse(Refusal::QueueFull { retry_after: 3 }));
         farm.behave("long", Behaviour::LongFile(200_000));
-        farm.behave("broken", Behaviour::BreakOff { promised: Some(1_000), sent: 10 });
+        let broken = Behaviour::BreakOff { promised: Some(1_000), sent: 10, until: LatchWaiter::ready() };
+        farm.behave("broken", broken);
         let full = post(&farm, "token", &job("full")).await;
         assert_eq!(full.status(), 503);
         assert_eq!(full.json::<Value>().await.unwrap(), json!({"code": "queue_full", "retry_after": 3}));
         let long = post(&farm, "token", &job("long")).await.bytes().await.unwrap();
         assert_eq!(long.len(), 200_000);
-        assert!(long.iter().zip(0..).all(|(byte, place)| *byte == pattern_byte(place)));
+        assert!(long.iter().zip(0..).all(|(byte, offset)| *byte == pattern_byte(offset)));
         assert!(post(&farm, "token", &job("broken")).await.bytes().await.is_err());
         assert_eq!(post(&farm, "token", &job("other")).await.status(), 200);
     }

@@ -1,7 +1,6 @@
-//! Golden cases: one request a file, with what is to come of it. `golden/README.md` says how.
+//! Golden cases: one file for each request and its expected result. `golden/README.md` describes the format.
 //!
-//! Invariant: bytes reach the server exactly as the file says; a file that is not a good case is
-//! a failing case.
+//! Invariant: the server gets exactly the bytes of the file. A file that is not a valid case is a failing case.
 
 use std::{fs, path::Path};
 
@@ -12,10 +11,10 @@ use serde_json::{Value, value::RawValue};
 
 use crate::{client, settings::crate_dir};
 
-/// Stands in a body for the id of the fixture template.
+/// The placeholder in a body for the id of the fixture template.
 pub const TEMPLATE_ID: &str = "$TEMPLATE_ID";
 
-/// What a request consists of.
+/// The parts of a request.
 #[derive(Debug, Clone, Copy)]
 pub struct Input<'c> {
     endpoint: &'c str,
@@ -23,7 +22,7 @@ pub struct Input<'c> {
     body: Option<&'c [Piece]>,
 }
 
-/// A stretch of a body.
+/// A part of a body.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(untagged)]
 pub enum Piece {
@@ -32,7 +31,7 @@ pub enum Piece {
     /// Bytes in hexadecimal, two digits each.
     #[serde(deserialize_with = "hexadecimal")]
     Hex(Vec<u8>),
-    /// The same text many times.
+    /// A repeated text.
     Repeat {
         /// The text.
         repeat: String,
@@ -45,7 +44,7 @@ pub enum Piece {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Invalid {
-    /// Why there is such a case, where its name does not say it all.
+    /// The reason for the case if its name does not say it.
     #[serde(default)]
     pub about: String,
     #[serde(default = "render")]
@@ -55,9 +54,9 @@ pub struct Invalid {
     /// The status of the answer.
     #[serde(default = "bad_request")]
     pub status: u16,
-    /// The message, to the letter.
+    /// The exact message.
     pub error: String,
-    /// Whether JSON Schema can express the rule that the body breaks.
+    /// Whether JSON Schema can express the violated rule.
     #[serde(default = "yes")]
     pub schema_can_tell: bool,
 }
@@ -66,15 +65,15 @@ pub struct Invalid {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Valid {
-    /// Why there is such a case, where its name does not say it all.
+    /// The reason for the case if its name does not say it.
     #[serde(default)]
     pub about: String,
     #[serde(default = "render")]
     endpoint: String,
     json: Option<Box<RawValue>>,
     body: Option<Vec<Piece>>,
-    /// How the job differs from the default one, as a JSON merge patch (RFC 7396) in which
-    /// `source.html` may be pieces.
+    /// The difference from the default job, as a JSON merge patch (RFC 7396) in which `source.html` may be
+    /// pieces.
     #[serde(default)]
     job: Value,
     /// The name of the file.
@@ -86,17 +85,11 @@ pub struct Valid {
 pub type Named<C> = (String, Result<C>);
 
 /// Every invalid case.
-///
-/// # Errors
-/// When the directory cannot be read.
 pub fn invalid() -> Result<Vec<Named<Invalid>>> {
     load("golden/invalid")
 }
 
 /// Every valid case.
-///
-/// # Errors
-/// When the directory cannot be read.
 pub fn valid() -> Result<Vec<Named<Valid>>> {
     load("golden/valid")
 }
@@ -120,7 +113,7 @@ fn read<C: for<'de> Deserialize<'de> + Case>(path: &Path) -> Result<C> {
     Ok(case)
 }
 
-/// What both kinds of cases have.
+/// A golden case of either kind.
 pub trait Case {
     /// The request.
     fn input(&self) -> Input<'_>;
@@ -139,10 +132,7 @@ impl Case for Valid {
 }
 
 impl Valid {
-    /// The whole job that the farm is to receive for an account.
-    ///
-    /// # Errors
-    /// When the case does not describe a job.
+    /// The complete job that the farm must receive for an account.
     pub fn job(&self, account: &str) -> Result<platen_shared::job::RenderJob> {
         let text = fs::read_to_string(crate_dir().join("golden/default-job.json"))?;
         let mut job: Value = serde_json::from_str(&text)?;
@@ -157,7 +147,7 @@ impl Valid {
 }
 
 impl Input<'_> {
-    /// The path it goes to.
+    /// The path of the request.
     #[must_use]
     pub fn endpoint(&self) -> &str {
         self.endpoint
@@ -169,7 +159,7 @@ impl Input<'_> {
         self.json.is_some_and(|json| json.get().contains(TEMPLATE_ID))
     }
 
-    /// The bytes that go over the wire.
+    /// The bytes of the body.
     #[must_use]
     pub fn bytes(&self, template_id: &str) -> Bytes {
         match (self.json, self.body) {
@@ -253,7 +243,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn json_goes_out_as_it_stands() {
+    fn json_is_sent_byte_for_byte() {
         let text = r#"{"json": {"a":1,  "a":1e400, "b":"\ud800"}, "error": "x"}"#;
         let case: Invalid = serde_json::from_str(text).unwrap();
         assert_eq!(case.input().bytes(""), r#"{"a":1,  "a":1e400, "b":"\ud800"}"#);
@@ -261,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn pieces_make_any_bytes() {
+    fn pieces_can_be_any_bytes() {
         let text = r#"{"body": [{"hex": "ef bb bf 00"}, "{", {"repeat": "[]", "times": 3}], "error": "x"}"#;
         let case: Invalid = serde_json::from_str(text).unwrap();
         assert_eq!(case.input().bytes(""), &b"\xef\xbb\xbf\0{[][][]"[..]);
@@ -275,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn every_file_is_a_good_case() {
+    fn every_file_is_a_valid_case() {
         for (name, case) in invalid().unwrap() {
             case.unwrap_or_else(|error| panic!("{name}: {error:#}"));
         }

@@ -1,6 +1,6 @@
-//! Decoded pictures and questions about their pixels.
+//! Decoded pictures.
 //!
-//! Invariant: a picture has been decoded whole, by a decoder that is not Chromium's.
+//! Invariant: a picture has been decoded completely, by a decoder that is not Chromium's.
 
 use anyhow::{Context as _, Result, ensure};
 use image::{DynamicImage, ImageFormat, RgbImage};
@@ -12,20 +12,17 @@ pub struct Picture(RgbImage);
 /// A colour: red, green, blue.
 pub type Colour = [u8; 3];
 
-/// What `background: #008000` looks like.
+/// `#008000`.
 pub const GREEN: Colour = [0, 128, 0];
-/// What `background: #ff0000` looks like.
+/// `#ff0000`.
 pub const RED: Colour = [255, 0, 0];
-/// What `background: #0000ff` looks like.
+/// `#0000ff`.
 pub const BLUE: Colour = [0, 0, 255];
-/// Untouched paper.
+/// Blank paper.
 pub const WHITE: Colour = [255, 255, 255];
 
 impl Picture {
-    /// Decodes a file of that media type; its first bytes must say the same.
-    ///
-    /// # Errors
-    /// When it is of another type or broken.
+    /// Decodes a file of this media type.
     pub fn decode(bytes: &[u8], content_type: &str) -> Result<Self> {
         let expected = ImageFormat::from_mime_type(content_type).context("no picture type")?;
         let actual = image::guess_format(bytes)?;
@@ -39,28 +36,23 @@ impl Picture {
         self.0.dimensions()
     }
 
-    /// Whether the pixel has that colour, give or take what lossy formats do to it.
-    ///
-    /// # Errors
-    /// When it has another, or lies outside.
+    /// Checks the colour of a pixel, with a tolerance for lossy formats.
     pub fn expect(&self, x: u32, y: u32, colour: Colour) -> Result<()> {
         const TOLERANCE: u8 = 12;
-        let pixel = self.0.get_pixel_checked(x, y).with_context(|| format!("{x},{y} lies outside"))?.0;
+        let pixel =
+            self.0.get_pixel_checked(x, y).with_context(|| format!("{x},{y} is outside of the picture"))?.0;
         let near = pixel.iter().zip(colour).all(|(one, other)| one.abs_diff(other) <= TOLERANCE);
         ensure!(near, "the pixel at {x},{y} is {pixel:?} instead of {colour:?}");
         Ok(())
     }
 
-    /// How many pixels of a colour there are.
+    /// The number of pixels of exactly this colour.
     #[must_use]
     pub fn count(&self, colour: Colour) -> usize {
         self.0.pixels().filter(|pixel| pixel.0 == colour).count()
     }
 
     /// A PNG file of one colour.
-    ///
-    /// # Errors
-    /// Never for sizes above zero.
     pub fn png_of(colour: Colour, width: u32, height: u32) -> Result<Vec<u8>> {
         let image = DynamicImage::from(RgbImage::from_pixel(width, height, image::Rgb(colour)));
         let mut file = std::io::Cursor::new(Vec::new());
@@ -74,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_encoded_is_decoded() {
+    fn an_encoded_picture_is_decoded() {
         let file = Picture::png_of(GREEN, 7, 5).unwrap();
         let picture = Picture::decode(&file, "image/png").unwrap();
         assert_eq!(picture.size(), (7, 5));

@@ -1,6 +1,4 @@
-//! A key pair and a token for a libSQL server that asks for one.
-//!
-//! Invariant: made anew for every server; nothing of it outlives the test.
+//! A key pair and a token for a libSQL server that requires one.
 
 use anyhow::{Result, anyhow};
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
@@ -9,7 +7,7 @@ use ring::{
     signature::{Ed25519KeyPair, KeyPair as _},
 };
 
-/// What the server and its client need.
+/// The public key for the server and a token for its client.
 #[derive(Debug)]
 pub struct Credentials {
     /// The public key as sqld's `--auth-jwt-key-file` takes it: URL-safe base64.
@@ -19,10 +17,7 @@ pub struct Credentials {
 }
 
 impl Credentials {
-    /// Makes a key pair and signs a token with it.
-    ///
-    /// # Errors
-    /// When the system has no randomness.
+    /// Generates a key pair and signs a token with it.
     pub fn generate() -> Result<Self> {
         let document =
             Ed25519KeyPair::generate_pkcs8(&SystemRandom::new()).map_err(|_| anyhow!("no randomness"))?;

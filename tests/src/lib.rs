@@ -1,15 +1,17 @@
-//! The harness of the black-box suite: real servers on ports of their own, stand-ins for what a
-//! fault needs, and decoders for what comes back. The cases are in `api/`, their data in `golden/`
-//! and `fixtures/`.
+//! The harness of all tests: servers under test, stand-ins for what they talk to, and decoders for their output.
+//! The cases of the black-box suite are in `api/`, their data in `golden/` and `fixtures/`; the tests of `farm` and
+//! `host` use this crate too.
 //!
-//! Invariant: whatever is started here is bound to 127.0.0.1 (canaries to every address that is not public), is stopped and reaped when its
-//! handle is dropped, and does not outlive the test process. Left to others: building what is
-//! tested, and installing `sqld`, poppler and Chromium (scripts).
+//! Invariant: everything that is started here listens on 127.0.0.1 (canaries on every address that is not public),
+//! is stopped and reaped when its value is dropped, and does not outlive the test process.
 
 #![forbid(unsafe_code)]
+// `browser` documents its errors; elsewhere an error fails the test, and its message names the cause.
+#![allow(clippy::missing_errors_doc)]
 
 pub mod app;
 pub mod browser;
+pub mod busy_loops;
 pub mod canary;
 pub mod case;
 pub mod client;
@@ -17,9 +19,12 @@ pub mod database;
 pub mod dns;
 pub mod farm;
 pub mod golden;
+pub mod http_proxy;
 pub mod image_file;
 pub mod jwt;
+pub mod latch;
 pub mod loopback;
+pub mod metrics;
 pub mod operator;
 pub mod pdf_file;
 pub mod process;
@@ -27,3 +32,5 @@ pub mod procfs;
 pub mod settings;
 pub mod site;
 pub mod suite;
+pub mod tls;
+pub mod wait;

@@ -1,8 +1,8 @@
-//! A small HTTP server on 127.0.0.1 whose handler may also break the connection off.
+//! A small HTTP server on 127.0.0.1 whose handler may also break a connection off.
 //!
-//! Invariant: it and every connection it holds are gone once it is dropped.
+//! Invariant: a dropped server has no listener and no connection left.
 
-use std::{convert::Infallible, net::SocketAddr, time::Duration};
+use std::{convert::Infallible, net::SocketAddr};
 
 use anyhow::Result;
 use bytes::Bytes;
@@ -20,7 +20,7 @@ use tokio::{
     task::{JoinHandle, JoinSet},
 };
 
-/// The handler, or a body, gave up: the connection is closed where it stands.
+/// The error of a handler or a body that closes the connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BreakOff;
 
@@ -32,15 +32,15 @@ impl std::fmt::Display for BreakOff {
 
 impl std::error::Error for BreakOff {}
 
-/// A body of an answer.
+/// The body of a response.
 pub type Body = UnsyncBoxBody<Bytes, BreakOff>;
 
-/// A body that is there already.
+/// A complete body.
 pub fn full(bytes: impl Into<Bytes>) -> Body {
     Full::new(bytes.into()).map_err(|never: Infallible| match never {}).boxed_unsync()
 }
 
-/// A body that comes in pieces; an error breaks it off.
+/// A body that is sent in pieces; an error breaks it off.
 pub fn streamed(pieces: impl Stream<Item = Result<Bytes, BreakOff>> + Send + 'static) -> Body {
     StreamBody::new(pieces.map(|piece| piece.map(Frame::data))).boxed_unsync()
 }
@@ -54,9 +54,6 @@ pub struct Loopback {
 
 impl Loopback {
     /// Serves `handler` on a free port.
-    ///
-    /// # Errors
-    /// When no port is to be had.
     pub async fn start<H, F>(handler: H) -> Result<Self>
     where
         H: Fn(Request<Incoming>) -> F + Clone + Send + 'static,
@@ -66,9 +63,6 @@ impl Loopback {
     }
 
     /// Serves `handler` on this address.
-    ///
-    /// # Errors
-    /// When it is taken.
     pub async fn start_at<H, F>(address: SocketAddr, handler: H) -> Result<Self>
     where
         H: Fn(Request<Incoming>) -> F + Clone + Send + 'static,
@@ -103,36 +97,26 @@ impl Drop for Loopback {
     }
 }
 
-/// The end of a body that breaks off. What came before it is given time to leave, so that it is a
-/// body broken off and not an answer never begun.
-///
-/// # Errors
-/// Always.
-pub async fn break_off_soon() -> Result<Bytes, BreakOff> {
-    tokio::time::sleep(Duration::from_millis(100)).await;
+/// The end of a body that breaks off. The server writes what came before it to the socket first, because a
+/// body that is not ready makes it flush.
+pub async fn break_off() -> Result<Bytes, BreakOff> {
+    tokio::task::yield_now().await;
     Err(BreakOff)
 }
 
-/// A port of 127.0.0.1 on which nobody listens: bound for as long as this is held, so that no other
-/// test gets it.
+/// A port of 127.0.0.1 without a listener. It is bound as long as the value exists, so no other test gets it.
 #[derive(Debug)]
 pub struct ClosedPort(TcpSocket);
 
 impl ClosedPort {
-    /// Takes one.
-    ///
-    /// # Errors
-    /// When no port is to be had.
+    /// Binds a port.
     pub fn hold() -> Result<Self> {
         let socket = TcpSocket::new_v4()?;
         socket.bind(([127, 0, 0, 1], 0).into())?;
         Ok(Self(socket))
     }
 
-    /// Where nobody listens.
-    ///
-    /// # Errors
-    /// When the socket cannot tell.
+    /// Its URL.
     pub fn url(&self) -> Result<String> {
         Ok(format!("http://{}", self.0.local_addr()?))
     }
@@ -149,7 +133,7 @@ mod tests {
                 "/whole" => Ok(Response::new(full("whole"))),
                 "/half" => {
                     let half = futures::stream::iter([Ok(Bytes::from_static(b"half"))]);
-                    let pieces = half.chain(futures::stream::once(break_off_soon()));
+                    let pieces = half.chain(futures::stream::once(break_off()));
                     Ok(Response::builder().header("content-length", 8).body(streamed(pieces)).unwrap())
                 }
                 _ => Err(BreakOff),
@@ -163,7 +147,8 @@ mod tests {
         assert!(get("/none").await.is_err());
         let address = server.address();
         drop(server);
-        tokio::task::yield_now().await;
-        assert!(reqwest::get(format!("http://{address}/whole")).await.is_err());
+        let is_gone =
+            async || Ok(reqwest::get(format!("http://{address}/whole")).await.is_err().then_some(()));
+        crate::wait::until_some("no listener", is_gone).await.unwrap();
     }
 }

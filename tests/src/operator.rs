@@ -1,14 +1,14 @@
-//! The operator's commands: accounts, keys and templates, made the way an operator makes them.
-//!
-//! Invariant: the database is never touched in any other way, so the suite knows nothing of its
-//! tables.
+//! The operator's commands: runs `platen` against one database.
 
-use std::{path::PathBuf, process::Command};
+use std::{
+    path::{Path, PathBuf},
+    process::{Command, Output},
+};
 
 use anyhow::{Context as _, Result, ensure};
 use serde_json::Value;
 
-/// An account and a good key to it.
+/// An account and a valid key of it.
 #[derive(Debug, Clone)]
 pub struct Account {
     /// Its id.
@@ -24,52 +24,75 @@ pub struct Account {
 /// How many attempts a month an account has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Quota {
-    /// So many.
+    /// This many.
     Of(u64),
-    /// As many as it likes.
+    /// No limit.
     Unlimited,
 }
 
-/// Runs `platen` against one database.
+/// Runs `platen` with the flags and variables of one database.
 #[derive(Debug, Clone)]
 pub struct Operator {
     platen: PathBuf,
-    database: Vec<String>,
+    directory: Option<PathBuf>,
+    arguments: Vec<String>,
     environment: Vec<(String, String)>,
 }
 
 impl Operator {
-    /// One who uses this binary with these flags and variables for the database.
+    /// Runs this binary with these arguments and variables for the database.
     #[must_use]
-    pub fn new(platen: PathBuf, database: Vec<String>, environment: Vec<(String, String)>) -> Self {
-        Self { platen, database, environment }
+    pub fn new(platen: PathBuf, arguments: Vec<String>, environment: Vec<(String, String)>) -> Self {
+        Self { platen, directory: None, arguments, environment }
     }
 
-    /// Runs a command with `--json` and gives what it printed.
-    ///
-    /// # Errors
-    /// When it fails; the error holds what it said.
-    pub async fn run(&self, arguments: &[&str]) -> Result<Value> {
-        let output = self.output(arguments).await?;
-        let said = String::from_utf8_lossy(&output.stderr);
-        ensure!(output.status.success(), "platen {arguments:?} failed: {said}");
+    /// Runs this binary in a directory, on the database that it finds there, without any variable of the test's
+    /// environment.
+    #[must_use]
+    pub fn in_directory(platen: &Path, directory: &Path) -> Self {
+        let directory = Some(directory.to_owned());
+        Self { platen: platen.to_owned(), directory, arguments: Vec::new(), environment: Vec::new() }
+    }
+
+    /// With one more environment variable.
+    #[must_use]
+    pub fn env(mut self, name: &str, value: &str) -> Self {
+        self.environment.push((name.to_owned(), value.to_owned()));
+        self
+    }
+
+    /// Runs a command and returns its exit status and output.
+    pub fn output(&self, arguments: &[&str]) -> Result<Output> {
+        let mut command = Command::new(&self.platen);
+        if let Some(directory) = &self.directory {
+            command.env_clear().current_dir(directory);
+        }
+        command.args(arguments).args(&self.arguments);
+        command.envs(self.environment.iter().map(|(name, value)| (name, value)));
+        command.output().with_context(|| format!("{} cannot be run", self.platen.display()))
+    }
+
+    /// Runs a command with `--json` and returns what it printed.
+    pub fn json(&self, arguments: &[&str]) -> Result<Value> {
+        let output = self.output(&[arguments, &["--json"]].concat())?;
+        let errors = String::from_utf8_lossy(&output.stderr);
+        ensure!(output.status.success(), "platen {arguments:?} failed: {errors}");
         serde_json::from_slice(&output.stdout).with_context(|| {
             format!("platen {arguments:?} printed {:?}", String::from_utf8_lossy(&output.stdout))
         })
     }
 
-    async fn output(&self, arguments: &[&str]) -> Result<std::process::Output> {
-        let mut command = Command::new(&self.platen);
-        command.args(arguments).args(&self.database).arg("--json");
-        command.envs(self.environment.iter().map(|(name, value)| (name, value)));
-        let output = tokio::task::spawn_blocking(move || command.output()).await?;
-        output.with_context(|| format!("{} cannot be run", self.platen.display()))
+    /// The same, without blocking the executor.
+    pub async fn run(&self, arguments: &[&str]) -> Result<Value> {
+        let (operator, arguments) =
+            (self.clone(), arguments.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>());
+        tokio::task::spawn_blocking(move || {
+            operator.json(&arguments.iter().map(String::as_str).collect::<Vec<_>>())
+        })
+        .await?
     }
 
     /// Creates an account of a new name, with a key.
-    ///
-    /// # Errors
-    /// When a command fails.
     pub async fn account(&self, quota: Quota) -> Result<Account> {
         let name = format!("Account {:016x}", rand::random::<u64>());
         let quota = match quota {
@@ -83,17 +106,11 @@ impl Operator {
     }
 
     /// Creates one more key of an account: its record with the secret.
-    ///
-    /// # Errors
-    /// When the command fails.
     pub async fn key(&self, account: &str) -> Result<Value> {
         self.run(&["key", "create", "--account", account, "--name", "test"]).await
     }
 
-    /// Saves a template and gives its id.
-    ///
-    /// # Errors
-    /// When the command fails.
+    /// Saves a template and returns its id.
     pub async fn template(&self, account: &str, name: &str, html: &str) -> Result<String> {
         let file = tempfile::NamedTempFile::with_suffix(".html")?;
         std::fs::write(file.path(), html)?;
@@ -101,20 +118,13 @@ impl Operator {
         text(&self.run(&["template", "put", "--account", account, "--name", name, path]).await?, "id")
     }
 
-    /// Invites somebody and gives the path of the link. `place` is `--operator`, or `--account` and
-    /// an account.
-    ///
-    /// # Errors
-    /// When the command fails.
-    pub async fn invite(&self, email: &str, place: &[&str]) -> Result<String> {
-        let invite = self.run(&[&["invite", email, "--url", "http://host"], place].concat()).await?;
+    /// Invites a user and returns the path of the link. `target` is `--operator`, or `--account` and an account.
+    pub async fn invite(&self, email: &str, target: &[&str]) -> Result<String> {
+        let invite = self.run(&[&["invite", email, "--url", "http://host"], target].concat()).await?;
         Ok(text(&invite, "link")?.trim_start_matches("http://host").to_owned())
     }
 
     /// The attempts recorded for an account this month.
-    ///
-    /// # Errors
-    /// When the command fails or does not list the account.
     pub async fn attempts(&self, account: &str) -> Result<u64> {
         let list = self.run(&["account", "list"]).await?;
         let found = list.as_array().and_then(|list| list.iter().find(|it| it["id"] == account));
@@ -124,9 +134,6 @@ impl Operator {
 }
 
 /// A text member of a JSON object.
-///
-/// # Errors
-/// When there is none.
 pub fn text(record: &Value, name: &str) -> Result<String> {
     Ok(record[name].as_str().with_context(|| format!("no {name} in {record}"))?.to_owned())
 }

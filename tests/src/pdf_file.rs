@@ -1,6 +1,4 @@
-//! Parsed PDF files: their pages by a PDF library, their text and looks by poppler.
-//!
-//! Invariant: what is asked of a file is answered by a program that is not Chromium.
+//! Parsed PDF files: their pages with a PDF library, their text and pixels with poppler.
 
 use std::{fs, process::Command};
 
@@ -19,20 +17,14 @@ pub struct Pdf {
 
 impl Pdf {
     /// Parses a file.
-    ///
-    /// # Errors
-    /// When it is not a whole PDF.
     pub fn parse(bytes: &[u8]) -> Result<Self> {
-        ensure!(bytes.starts_with(b"%PDF-"), "it does not start as a PDF");
+        ensure!(bytes.starts_with(b"%PDF-"), "the file does not start as a PDF");
         let end = &bytes[bytes.len().saturating_sub(16)..];
-        ensure!(end.windows(5).any(|window| window == b"%%EOF"), "it does not end as a PDF");
+        ensure!(end.windows(5).any(|window| window == b"%%EOF"), "the file does not end as a PDF");
         Ok(Self { bytes: bytes.to_vec(), document: Document::load_mem(bytes)? })
     }
 
     /// Width and height of every page in points (1/72 inch).
-    ///
-    /// # Errors
-    /// When a page has no media box.
     pub fn pages(&self) -> Result<Vec<(f64, f64)>> {
         let pages = self.document.get_pages();
         pages.into_values().map(|id| self.size(self.document.get_dictionary(id)?)).collect()
@@ -50,18 +42,21 @@ impl Pdf {
     }
 
     /// The text of all pages, with white space made single spaces.
-    ///
-    /// # Errors
-    /// When poppler is missing or cannot read the file.
     pub fn text(&self) -> Result<String> {
         let text = self.poppler("pdftotext", &["-enc", "UTF-8"], &["-"])?;
         Ok(String::from_utf8(text)?.split_whitespace().collect::<Vec<_>>().join(" "))
     }
 
+    /// The text of all pages with its lines and columns, without page breaks.
+    pub fn layout(&self) -> Result<String> {
+        Ok(String::from_utf8(self.poppler(
+            "pdftotext",
+            &["-layout", "-nopgbrk", "-enc", "UTF-8"],
+            &["-"],
+        )?)?)
+    }
+
     /// The first page as a picture with one pixel a point.
-    ///
-    /// # Errors
-    /// When poppler is missing or cannot read the file.
     pub fn first_page(&self) -> Result<Picture> {
         let options = ["-png", "-r", "72", "-f", "1", "-l", "1", "-singlefile"];
         Picture::decode(&self.poppler("pdftoppm", &options, &[])?, "image/png")

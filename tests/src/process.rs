@@ -1,7 +1,7 @@
-//! A started program: its log, its end.
+//! A program that a test starts: its log and its exit.
 //!
-//! Invariant: a [`Process`] that is dropped has been ended and reaped, and one whose test process
-//! was killed is told to end by the kernel.
+//! Invariant: a dropped [`Process`] has been stopped and reaped; if the test process is killed, the kernel
+//! signals the program.
 
 use std::{
     io::{BufRead as _, BufReader, Read},
@@ -15,18 +15,17 @@ use std::{
     time::{Duration, Instant},
 };
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result, bail, ensure};
 use nix::{
     sys::signal::{Signal, kill},
     unistd::Pid,
 };
 use tokio::sync::watch;
 
-/// How long a start may take before it counts as failed. Far beyond what any machine needs: it
-/// only keeps a broken start from hanging the run.
-const START_LIMIT: Duration = Duration::from_mins(3);
-/// How long a program may take to end by itself once it was asked to, before it is killed.
-const END_LIMIT: Duration = Duration::from_secs(45);
+use crate::{
+    procfs,
+    wait::{self, MAX_WAIT},
+};
 
 /// A running program.
 #[derive(Debug)]
@@ -34,19 +33,16 @@ pub struct Process {
     name: String,
     child: Child,
     log: watch::Receiver<String>,
-    deaf: Arc<AtomicBool>,
+    close_stderr: Arc<AtomicBool>,
 }
 
 impl Process {
-    /// Starts `command`, with standard output and standard error collected in one log, and with
-    /// `on_our_death` sent to it should the test process end without stopping it.
-    ///
-    /// # Errors
-    /// When it cannot be started.
-    pub fn start(name: &str, command: &Command, on_our_death: Signal) -> Result<Self> {
+    /// Starts `command`, with standard output and standard error collected in one log. If the test process
+    /// ends without stopping it, it gets `parent_death_signal`.
+    pub fn start(name: &str, command: &Command, parent_death_signal: Signal) -> Result<Self> {
         let mut wrapped = Command::new("setpriv");
-        // Without `pre_exec`, which would need unsafe code.
-        wrapped.args(["--pdeathsig", on_our_death.as_str().trim_start_matches("SIG"), "--"]);
+        // `setpriv` instead of `pre_exec`, which needs unsafe code.
+        wrapped.args(["--pdeathsig", parent_death_signal.as_str().trim_start_matches("SIG"), "--"]);
         wrapped.arg(command.get_program()).args(command.get_args());
         for (name, value) in command.get_envs() {
             match value {
@@ -59,13 +55,13 @@ impl Process {
         }
         wrapped.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child =
-            spawn_from_lasting_thread(wrapped).with_context(|| format!("{name} does not start"))?;
+            spawn_from_lasting_thread(wrapped).with_context(|| format!("{name} cannot be started"))?;
         let (sender, log) = watch::channel(String::new());
         let sender = Arc::new(sender);
-        let deaf = Arc::new(AtomicBool::new(false));
+        let close_stderr = Arc::new(AtomicBool::new(false));
         collect(child.stdout.take(), &sender, &Arc::default());
-        collect(child.stderr.take(), &sender, &deaf);
-        Ok(Self { name: name.to_owned(), child, log, deaf })
+        collect(child.stderr.take(), &sender, &close_stderr);
+        Ok(Self { name: name.to_owned(), child, log, close_stderr })
     }
 
     /// Its number.
@@ -74,27 +70,29 @@ impl Process {
         self.child.id()
     }
 
+    /// CPU time that it has used.
+    pub fn cpu_time(&self) -> Result<Duration> {
+        procfs::cpu_time(self.pid())
+    }
+
     /// What it has written so far, both streams in the order of arrival.
     #[must_use]
     pub fn log(&self) -> String {
         self.log.borrow().clone()
     }
 
-    /// Its log as it is and as it grows, also after the process is gone.
+    /// Its log as it grows; readable after the process has ended.
     #[must_use]
     pub fn follow_log(&self) -> watch::Receiver<String> {
         self.log.clone()
     }
 
-    /// Closes standard error after its next line, as the end of a log collector would.
-    pub fn stop_reading_errors(&self) {
-        self.deaf.store(true, Ordering::SeqCst);
+    /// Closes the reading end of standard error after the next line, as a log collector that crashes does.
+    pub fn close_stderr(&self) {
+        self.close_stderr.store(true, Ordering::SeqCst);
     }
 
     /// Waits until `find` finds something in the log.
-    ///
-    /// # Errors
-    /// When the program ends first; the error holds its log.
     pub async fn wait_for<T>(&self, find: impl Fn(&str) -> Option<T>) -> Result<T> {
         let mut log = self.log.clone();
         let found = async {
@@ -108,61 +106,43 @@ impl Process {
                 }
             }
         };
-        match tokio::time::timeout(START_LIMIT, found).await {
+        match tokio::time::timeout(MAX_WAIT, found).await {
             Ok(Some(found)) => Ok(found),
-            Ok(None) => bail!("{} ended before it was ready; it said:\n{}", self.name, self.log()),
-            Err(_) => bail!("{} is not ready after {START_LIMIT:?}; it said:\n{}", self.name, self.log()),
+            Ok(None) => bail!("{} ended early; its log:\n{}", self.name, self.log()),
+            Err(_) => bail!("{} has not logged what is expected; its log:\n{}", self.name, self.log()),
         }
     }
 
-    /// Asks `probe` again and again until it finds something.
-    ///
-    /// # Errors
-    /// When the program ends first; the error holds its log.
+    /// Calls `probe` until it returns a value.
     pub async fn wait_until<T>(&self, mut probe: impl FnMut() -> Option<T>) -> Result<T> {
-        let started = Instant::now();
-        loop {
-            if let Some(found) = probe() {
-                return Ok(found);
-            }
-            // Both streams closed: it has ended.
-            if self.log.has_changed().is_err() || started.elapsed() > START_LIMIT {
-                bail!("{} does not get ready; it said:\n{}", self.name, self.log());
-            }
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
+        wait::until_some("the program is ready", async || {
+            let found = probe();
+            // Both streams are closed: it has ended.
+            ensure!(found.is_some() || self.log.has_changed().is_ok(), "{} ended early", self.name);
+            Ok(found)
+        })
+        .await
+        .with_context(|| format!("the log of {}:\n{}", self.name, self.log()))
     }
 
     /// Sends a signal.
-    ///
-    /// # Errors
-    /// When the process is gone.
     pub fn signal(&self, signal: Signal) -> Result<()> {
         Ok(kill(Pid::from_raw(self.pid().cast_signed()), signal)?)
     }
 
-    /// Waits, without blocking the executor, for the program to end by itself.
-    ///
-    /// # Errors
-    /// When it does not end within a generous limit; the error holds its log.
+    /// Waits for the program to end by itself.
     pub async fn ended(&mut self) -> Result<ExitStatus> {
-        let started = Instant::now();
-        loop {
-            if let Some(status) = self.child.try_wait()? {
-                return Ok(status);
-            }
-            if started.elapsed() > START_LIMIT {
-                bail!("{} does not end; it said:\n{}", self.name, self.log());
-            }
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
+        let child = &mut self.child;
+        wait::until_some("the program ends", async || Ok(child.try_wait()?))
+            .await
+            .with_context(|| format!("the log of {}:\n{}", self.name, self.log.borrow().as_str()))
     }
 
-    /// Asks it to end, kills it if it does not, and reaps it.
+    /// Sends SIGTERM, kills it after [`MAX_WAIT`], and reaps it.
     fn stop(&mut self) {
         let _ = self.signal(Signal::SIGTERM);
-        let asked = Instant::now();
-        while matches!(self.child.try_wait(), Ok(None)) && asked.elapsed() < END_LIMIT {
+        let begun = Instant::now();
+        while matches!(self.child.try_wait(), Ok(None)) && begun.elapsed() < MAX_WAIT {
             thread::sleep(Duration::from_millis(5));
         }
         let _ = self.child.kill();
@@ -178,20 +158,28 @@ impl Drop for Process {
     }
 }
 
+/// The rest of the line, or of its JSON string, after a text in a log, once the line is complete.
+#[must_use]
+pub fn rest_of_line(log: &str, text: &str) -> Option<String> {
+    let (line, _) = log.split_once(text)?.1.split_once('\n')?;
+    let (line, _) = line.split_once('"').unwrap_or((line, ""));
+    Some(line.trim().to_owned())
+}
+
 fn collect(
     stream: Option<impl Read + Send + 'static>,
     log: &Arc<watch::Sender<String>>,
-    deaf: &Arc<AtomicBool>,
+    close: &Arc<AtomicBool>,
 ) {
     let Some(stream) = stream else { return };
-    let (log, deaf) = (Arc::clone(log), Arc::clone(deaf));
+    let (log, close) = (Arc::clone(log), Arc::clone(close));
     thread::spawn(move || {
         let mut lines = BufReader::new(stream);
         let mut line = Vec::new();
         while matches!(lines.read_until(b'\n', &mut line), Ok(1..)) {
             log.send_modify(|text| text.push_str(&String::from_utf8_lossy(&line)));
             line.clear();
-            if deaf.load(Ordering::SeqCst) {
+            if close.load(Ordering::SeqCst) {
                 return;
             }
         }
@@ -200,8 +188,8 @@ fn collect(
 
 type Spawned = std::io::Result<Child>;
 
-/// The kernel's "parent has died" signal is about the thread that forked, so the thread must last
-/// as long as the test process.
+/// The kernel's parent-death signal follows the thread that forked, so the thread must last as long as the test
+/// process.
 fn spawn_from_lasting_thread(command: Command) -> Spawned {
     static SPAWNER: LazyLock<mpsc::Sender<(Command, mpsc::Sender<Spawned>)>> = LazyLock::new(|| {
         let (sender, orders) = mpsc::channel::<(Command, mpsc::Sender<Spawned>)>();
@@ -213,7 +201,7 @@ fn spawn_from_lasting_thread(command: Command) -> Spawned {
         sender
     });
     let (reply, answer) = mpsc::channel();
-    let gone = || std::io::Error::other("the spawning thread is gone");
+    let gone = || std::io::Error::other("the spawning thread has ended");
     SPAWNER.send((command, reply)).map_err(|_| gone())?;
     answer.recv().map_err(|_| gone())?
 }
@@ -231,19 +219,26 @@ mod tests {
     #[tokio::test]
     async fn a_line_is_waited_for_and_the_log_is_kept() {
         let process = shell("echo one; echo two >&2; echo port 7; sleep 600");
-        let port = process.wait_for(|log| Some(log.split_once("port ")?.1.split_once('\n')?.0.to_owned()));
+        let port = process.wait_for(|log| rest_of_line(log, "port "));
         assert_eq!(port.await.unwrap(), "7");
         assert!(process.log().contains("one\n"));
     }
 
+    #[test]
+    fn a_line_is_read_once_it_is_complete() {
+        assert_eq!(rest_of_line("x\nmetrics on http://127.0.0.1:1", "metrics on "), None);
+        let url = rest_of_line("x\nmetrics on http://127.0.0.1:1\ny", "metrics on ");
+        assert_eq!(url.as_deref(), Some("http://127.0.0.1:1"));
+    }
+
     #[tokio::test]
-    async fn an_early_end_is_told_with_the_log() {
+    async fn the_error_of_an_early_end_holds_the_log() {
         let error = shell("echo reason; exit 3").wait_for(|_| None::<()>).await.unwrap_err();
         assert!(error.to_string().contains("reason"), "{error}");
     }
 
     #[test]
-    fn a_dropped_process_is_gone() {
+    fn a_dropped_process_has_ended() {
         let process = shell("exec sleep 600");
         let pid = Pid::from_raw(process.pid().cast_signed());
         drop(process);

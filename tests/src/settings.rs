@@ -1,6 +1,4 @@
-//! What the environment says: which binary, which databases, or which server that runs already.
-//!
-//! Invariant: every variable the suite reads is named here, and nowhere else.
+//! The settings of a run, from environment variables. Every variable of the suite is read here.
 
 use std::{env, ffi::OsString, path::PathBuf};
 
@@ -8,15 +6,15 @@ use anyhow::{Context as _, Result, bail};
 
 use crate::database::DatabaseKind;
 
-/// A server that runs already, by `PLATEN_TEST_BASE_URL`.
+/// An external server (`PLATEN_TEST_BASE_URL`).
 #[derive(Debug, Clone)]
 pub struct External {
     /// Where it listens, without a slash at the end.
     pub base_url: String,
-    /// A good key of an account with some quota left (`PLATEN_TEST_KEY`).
+    /// A valid key of an account with enough quota left (`PLATEN_TEST_KEY`).
     pub key: String,
-    /// The id of that account's template made of `fixtures/template.html` with the name
-    /// `Fixture Template` (`PLATEN_TEST_TEMPLATE_ID`); cases that need it are ignored without.
+    /// The id of that account's template with the markup of `fixtures/template.html` and the name `Fixture
+    /// Template` (`PLATEN_TEST_TEMPLATE_ID`); without it, cases that need it are ignored.
     pub template_id: Option<String>,
 }
 
@@ -31,19 +29,16 @@ pub struct Settings {
     pub sqld: Option<PathBuf>,
     /// The accessibility rules (`PLATEN_AXE`).
     pub axe: Option<PathBuf>,
-    /// Where pictures of the dashboard's pages are kept (`PLATEN_SCREENSHOTS`), by default nowhere.
+    /// Where screenshots of the dashboard are saved (`PLATEN_SCREENSHOTS`), by default nowhere.
     pub screenshots: Option<PathBuf>,
     /// The databases to run on (`PLATEN_TEST_DATABASES`, separated by commas), by default all.
     pub databases: Vec<DatabaseKind>,
-    /// A server to test instead of one of our own.
+    /// A server to test instead of starting one.
     pub external: Option<External>,
 }
 
 impl Settings {
     /// Reads the environment.
-    ///
-    /// # Errors
-    /// When a variable holds something that makes no sense.
     pub fn from_env() -> Result<Self> {
         Self::from_lookup(|name| env::var_os(name))
     }
@@ -69,7 +64,7 @@ impl Settings {
                 template_id: text("PLATEN_TEST_TEMPLATE_ID")?,
             }),
             (None, None) => None,
-            _ => bail!("PLATEN_TEST_BASE_URL and PLATEN_TEST_KEY go together: set both or neither"),
+            _ => bail!("PLATEN_TEST_BASE_URL and PLATEN_TEST_KEY must both be set or both be unset"),
         };
         let path = |name: &str| lookup(name).filter(|value| !value.is_empty()).map(PathBuf::from);
         Ok(Self {
@@ -84,13 +79,13 @@ impl Settings {
     }
 }
 
-/// The directory of this crate: golden files and fixtures are below it.
+/// The directory of this crate, which has the golden cases and the fixtures.
 #[must_use]
 pub fn crate_dir() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// `target/debug/deps/api-…` has `target/debug/platen` beside its directory.
+/// `target/debug/platen` for a test binary `target/debug/deps/api-…`.
 fn platen_beside_this_binary() -> PathBuf {
     let mut path = env::current_exe().unwrap_or_default();
     path.pop();
@@ -100,7 +95,7 @@ fn platen_beside_this_binary() -> PathBuf {
 
 fn unknown_database(name: &str) -> String {
     let known = DatabaseKind::ALL.iter().map(|kind| kind.name()).collect::<Vec<_>>().join(", ");
-    format!("PLATEN_TEST_DATABASES holds {name:?}; there are {known}")
+    format!("PLATEN_TEST_DATABASES has {name:?}; valid are {known}")
 }
 
 #[cfg(test)]
@@ -114,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_environment_means_all_databases_and_servers_of_our_own() {
+    fn an_empty_environment_means_all_databases_and_no_external_server() {
         let settings = settings(&[]).unwrap();
         assert_eq!(settings.databases, DatabaseKind::ALL);
         assert!(settings.external.is_none());

@@ -1,6 +1,6 @@
-//! A web site on 127.0.0.1 for renders of a URL, reached by the name `site.test`.
+//! A web site on 127.0.0.1 for renders, reached by a name such as `site.test`.
 //!
-//! Invariant: every request is remembered, so that a case can tell that nobody came.
+//! Invariant: every request is recorded, so that a test can prove that a path was never requested.
 
 use std::{
     collections::HashMap,
@@ -10,22 +10,34 @@ use std::{
 
 use anyhow::Result;
 use bytes::Bytes;
-use http::{HeaderMap, Response, StatusCode, header};
-use tokio::sync::watch;
+use futures::{StreamExt as _, stream};
+use http::{HeaderMap, Response, StatusCode, Uri, header};
 
-use crate::loopback::{Loopback, full};
+use crate::{
+    latch::{Latch, LatchWaiter},
+    loopback::{Body, BreakOff, Loopback, break_off, full, streamed},
+    wait,
+};
 
-/// The name the server under test is told to find at 127.0.0.1.
+/// The name that the server under test resolves to 127.0.0.1.
 pub const HOST: &str = "site.test";
 
-/// What a path answers with.
+/// The response of a path.
 #[derive(Debug, Clone)]
 pub struct Reply {
     status: StatusCode,
     headers: Vec<(&'static str, String)>,
     body: Bytes,
     delay: Duration,
-    latch: Option<watch::Receiver<bool>>,
+    latch: LatchWaiter,
+    end: End,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum End {
+    Complete,
+    BreaksOff,
+    Never,
 }
 
 impl Reply {
@@ -34,14 +46,15 @@ impl Reply {
         Self::of("text/html; charset=utf-8", html)
     }
 
-    /// A body of some media type.
+    /// A body of a media type.
     pub fn of(content_type: &str, body: impl Into<Bytes>) -> Self {
         Self {
             status: StatusCode::OK,
             headers: vec![("content-type", content_type.to_owned())],
             body: body.into(),
             delay: Duration::ZERO,
-            latch: None,
+            latch: LatchWaiter::ready(),
+            end: End::Complete,
         }
     }
 
@@ -49,6 +62,12 @@ impl Reply {
     #[must_use]
     pub fn redirect(to: &str) -> Self {
         Self::page("").with_status(StatusCode::FOUND).with_header(header::LOCATION.as_str(), to)
+    }
+
+    /// No response, on a connection that stays open.
+    #[must_use]
+    pub fn never() -> Self {
+        Self { end: End::Never, ..Self::page("") }
     }
 
     /// With another status.
@@ -64,33 +83,37 @@ impl Reply {
         self
     }
 
-    /// Answers after a while only.
+    /// Sent after a delay, as by a slow site.
     #[must_use]
     pub fn after(self, delay: Duration) -> Self {
         Self { delay, ..self }
     }
 
-    /// Answers once the latch is open only.
+    /// Sent once the latch is open.
     #[must_use]
     pub fn behind(self, latch: &Latch) -> Self {
-        Self { latch: Some(latch.0.subscribe()), ..self }
+        Self { latch: latch.waiter(), ..self }
     }
-}
 
-/// Holds replies back until it is opened or dropped.
-#[derive(Debug)]
-pub struct Latch(watch::Sender<bool>);
-
-impl Latch {
-    /// A closed latch.
+    /// Followed by the end of the connection instead of the end of the body.
     #[must_use]
-    pub fn closed() -> Self {
-        Self(watch::channel(false).0)
+    pub fn broken_off(self) -> Self {
+        Self { end: End::BreaksOff, ..self }
     }
 
-    /// Lets every reply behind it go.
-    pub fn open(&self) {
-        self.0.send_replace(true);
+    async fn send(self) -> Result<Response<Body>, BreakOff> {
+        tokio::time::sleep(self.delay).await;
+        self.latch.opened().await;
+        let mut response = Response::builder().status(self.status);
+        for (name, value) in self.headers {
+            response = response.header(name, value);
+        }
+        let body = match self.end {
+            End::Complete => full(self.body),
+            End::BreaksOff => streamed(stream::iter([Ok(self.body)]).chain(stream::once(break_off()))),
+            End::Never => std::future::pending().await,
+        };
+        response.body(body).map_err(|_| BreakOff)
     }
 }
 
@@ -108,35 +131,29 @@ pub struct Site {
 }
 
 impl Site {
-    /// Starts one that answers 404 everywhere.
-    ///
-    /// # Errors
-    /// When no port is to be had.
+    /// Starts a site that answers every path with 404.
     pub async fn start() -> Result<Self> {
+        Self::start_with(|_, _| Reply::page("").with_status(StatusCode::NOT_FOUND)).await
+    }
+
+    /// Starts a site that answers paths without a [`put`](Self::put) reply with what `fallback` returns for the
+    /// URI and the headers of a request.
+    pub async fn start_with(
+        fallback: impl Fn(&Uri, &HeaderMap) -> Reply + Clone + Send + 'static,
+    ) -> Result<Self> {
         let state = Arc::new(State::default());
         let shared = Arc::clone(&state);
         let server = Loopback::start(move |request| {
             let path = request.uri().path().to_owned();
             lock(&shared.requests).entry(path.clone()).or_default().push(request.headers().clone());
             let reply = lock(&shared.replies).get(&path).cloned();
-            async move {
-                let reply = reply.unwrap_or_else(|| Reply::page("").with_status(StatusCode::NOT_FOUND));
-                tokio::time::sleep(reply.delay).await;
-                if let Some(mut latch) = reply.latch {
-                    let _ = latch.wait_for(|open| *open).await;
-                }
-                let mut response = Response::builder().status(reply.status);
-                for (name, value) in reply.headers {
-                    response = response.header(name, value);
-                }
-                response.body(full(reply.body)).map_err(|_| crate::loopback::BreakOff)
-            }
+            reply.unwrap_or_else(|| fallback(request.uri(), request.headers())).send()
         })
         .await?;
         Ok(Self { server, state })
     }
 
-    /// Answers like this at a path from now on, and gives its URL by name.
+    /// Answers a path like this from now on, and returns its URL by name.
     pub fn put(&self, path: &str, reply: Reply) -> String {
         lock(&self.state.replies).insert(path.to_owned(), reply);
         self.url(path)
@@ -145,7 +162,7 @@ impl Site {
     /// The URL of a path, by name.
     #[must_use]
     pub fn url(&self, path: &str) -> String {
-        format!("http://{HOST}:{}{path}", self.server.address().port())
+        format!("http://{HOST}:{}{path}", self.port())
     }
 
     /// The URL of a path, by address: one that a render may not reach.
@@ -154,10 +171,21 @@ impl Site {
         format!("http://{}{path}", self.server.address())
     }
 
-    /// How often a path was asked for.
+    /// Its port on 127.0.0.1.
+    #[must_use]
+    pub fn port(&self) -> u16 {
+        self.server.address().port()
+    }
+
+    /// How many requests a path has had.
     #[must_use]
     pub fn hits(&self, path: &str) -> usize {
         lock(&self.state.requests).get(path).map_or(0, Vec::len)
+    }
+
+    /// Waits until a path has had this many requests.
+    pub async fn until_hits(&self, path: &str, hits: usize) -> Result<()> {
+        wait::until(&format!("request {hits} for {path}"), || self.hits(path) >= hits).await
     }
 
     /// The headers of the last request for a path.
@@ -176,7 +204,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn it_answers_as_told_and_counts() {
+    async fn it_answers_and_counts() {
         let site = Site::start().await.unwrap();
         let url = site.put("/a", Reply::page("hello").with_status(StatusCode::IM_A_TEAPOT));
         assert_eq!(url, site.url("/a"));
@@ -185,18 +213,19 @@ mod tests {
         assert_eq!(answer.text().await.unwrap(), "hello");
         assert_eq!(reqwest::get(site.private_url("/b")).await.unwrap().status(), 404);
         assert_eq!((site.hits("/a"), site.hits("/b"), site.hits("/c")), (1, 1, 0));
+        site.put("/part", Reply::page("part").broken_off());
+        let part = reqwest::get(site.private_url("/part")).await.unwrap();
+        assert!(part.bytes().await.is_err());
     }
 
     #[tokio::test]
-    async fn a_gate_holds_a_reply_back() {
+    async fn a_latch_holds_a_reply_back() {
         let (site, latch) = (Site::start().await.unwrap(), Latch::closed());
         site.put("/held", Reply::page("at last").behind(&latch));
-        let asked = tokio::spawn(reqwest::get(site.private_url("/held")));
-        while site.hits("/held") == 0 {
-            tokio::task::yield_now().await;
-        }
-        assert!(!asked.is_finished());
+        let request = tokio::spawn(reqwest::get(site.private_url("/held")));
+        site.until_hits("/held", 1).await.unwrap();
+        assert!(!request.is_finished());
         latch.open();
-        assert_eq!(asked.await.unwrap().unwrap().text().await.unwrap(), "at last");
+        assert_eq!(request.await.unwrap().unwrap().text().await.unwrap(), "at last");
     }
 }

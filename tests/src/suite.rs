@@ -1,13 +1,12 @@
-//! What cases share: the settings, one server with a real farm and one with a stand-in for every
-//! database, and the directory everything lies in.
+//! What cases share: the settings, for each database one server with a real farm and one with a stand-in farm,
+//! and the directory of all files.
 //!
-//! Invariant: a shared server is started by the first case that asks for it, and stopped when the
-//! suite is dropped. A server that does not start fails every case that asks, with one reason.
+//! Invariant: the first case that uses a shared server starts it; dropping the suite stops it. If it does not
+//! start, every case that uses it fails with the same reason.
 
 use std::{
     collections::HashMap,
     sync::{Arc, Mutex, PoisonError},
-    time::Duration,
 };
 
 use anyhow::{Context as _, Result, anyhow};
@@ -23,12 +22,13 @@ use crate::{
     operator::{Account, Quota},
     settings::{Settings, crate_dir},
     site::{self, Site},
+    wait::MAX_WAIT,
 };
 
 /// The name of the fixture template.
 pub const TEMPLATE_NAME: &str = "Fixture Template";
 
-/// A server with its own farm, and a site its renders may reach.
+/// A server with a real farm, and a site that its renders may reach.
 #[derive(Debug)]
 pub struct Real {
     /// The server.
@@ -43,11 +43,11 @@ pub struct Real {
 pub struct StandIn {
     /// The server.
     pub app: TestApp,
-    /// The stand-in.
+    /// The stand-in farm.
     pub farm: StandInFarm,
-    /// An account without a limit, for cases that count nothing.
+    /// An account without a quota, for cases that count nothing.
     pub account: Account,
-    /// Its key and template.
+    /// The account's key and template.
     pub common: Target,
 }
 
@@ -70,16 +70,13 @@ pub struct Suite {
 }
 
 impl Suite {
-    /// Prepares a run; starts nothing yet.
-    ///
-    /// # Errors
-    /// When there is no room for temporary files.
+    /// Prepares a run without starting a server.
     pub fn new(settings: Settings) -> Result<Arc<Self>> {
         let http = reqwest::Client::builder()
             .no_proxy()
             .redirect(reqwest::redirect::Policy::none())
-            // Only so that a server that hangs does not hang the run.
-            .timeout(Duration::from_mins(5))
+            // Longer than every wait: it only ends a run whose server hangs.
+            .timeout(2 * MAX_WAIT)
             .build()?;
         let directory = TempDir::with_prefix("platen-tests-")?;
         Ok(Arc::new(Self { servers: Mutex::default(), logs: Mutex::default(), settings, http, directory }))
@@ -91,23 +88,23 @@ impl Suite {
         &self.settings
     }
 
-    /// Where everything of this run lies.
+    /// The directory of all files of this run.
     #[must_use]
     pub fn directory(&self) -> &std::path::Path {
         self.directory.path()
     }
 
-    /// What the servers logged about the requests that a failure names by id.
+    /// What the servers logged for the requests whose ids are in a failure.
     #[must_use]
-    pub fn logged_about(&self, failure: &str) -> Vec<String> {
+    pub fn log_lines_of(&self, failure: &str) -> Vec<String> {
         let mark = format!("\"{}\": \"", wire::REQUEST_ID);
         let ids: Vec<&str> = failure.split(&mark).skip(1).filter_map(|rest| rest.split('"').next()).collect();
         let logs = self.logs.lock().unwrap_or_else(PoisonError::into_inner);
-        let about = |log: &watch::Receiver<String>| -> Vec<String> {
+        let matching = |log: &watch::Receiver<String>| -> Vec<String> {
             let log = log.borrow();
             log.lines().filter(|line| ids.iter().any(|id| line.contains(id))).map(str::to_owned).collect()
         };
-        logs.iter().flat_map(about).collect()
+        logs.iter().flat_map(matching).collect()
     }
 
     fn servers(&self, database: DatabaseKind) -> Arc<Servers> {
@@ -116,7 +113,7 @@ impl Suite {
     }
 }
 
-/// What one case on one database may use.
+/// What one case on one database can use.
 #[derive(Debug, Clone)]
 pub struct Stage {
     /// The run.
@@ -126,11 +123,8 @@ pub struct Stage {
 }
 
 impl Stage {
-    /// The server under test with the key of a new account, or of the account the environment
-    /// names. The account has the fixture template, if any.
-    ///
-    /// # Errors
-    /// When the server does not start.
+    /// The server under test with the key of a new account, or of the account that the environment sets. A new
+    /// account has the fixture template.
     pub async fn target(&self) -> Result<Target> {
         if let Some(target) = self.external() {
             return Ok(target);
@@ -140,11 +134,8 @@ impl Stage {
         with_fixture(&real.app, &account).await
     }
 
-    /// The same, with an account that other cases use at the same time: for cases that change
-    /// nothing and count nothing.
-    ///
-    /// # Errors
-    /// When the server does not start.
+    /// The server under test with the key of an account that other cases use at the same time, for cases that
+    /// change and count nothing.
     pub async fn common(&self) -> Result<Target> {
         match self.external() {
             Some(target) => Ok(target),
@@ -162,10 +153,7 @@ impl Stage {
         })
     }
 
-    /// The shared server with its own farm.
-    ///
-    /// # Errors
-    /// When it does not start.
+    /// The shared server with a real farm.
     pub async fn real(&self) -> Result<Arc<Real>> {
         let servers = self.suite.servers(self.database);
         shared(&servers.real, async {
@@ -179,18 +167,12 @@ impl Stage {
     }
 
     /// The shared server with a stand-in farm.
-    ///
-    /// # Errors
-    /// When it does not start.
     pub async fn stand_in(&self) -> Result<Arc<StandIn>> {
         let servers = self.suite.servers(self.database);
         shared(&servers.stand_in, async { self.start_stand_in(None).await }).await
     }
 
     /// A server with a stand-in farm for this case alone.
-    ///
-    /// # Errors
-    /// When it does not start.
     pub async fn start_stand_in(&self, deadline_ms: Option<u64>) -> Result<StandIn> {
         let farm = StandInFarm::start(FARM_TOKEN).await?;
         let options = Options { deadline_ms, ..Options::with_farm(self.database, farm.url()) };
@@ -201,9 +183,6 @@ impl Stage {
     }
 
     /// A server for this case alone.
-    ///
-    /// # Errors
-    /// When it does not start.
     pub async fn start(&self, options: &Options) -> Result<TestApp> {
         let Suite { settings, http, directory, logs, .. } = &*self.suite;
         let app = TestApp::start(options, settings, http, directory.path()).await?;

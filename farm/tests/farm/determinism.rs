@@ -1,26 +1,26 @@
-//! The same job gives the same picture, however busy the machine is, in whatever way it is captured.
+//! The same job gives the same picture, on an idle and on an overloaded machine, for every way of capture.
 
 use std::sync::Arc;
 
 use platen_farm::{Farm, Rendered};
 use platen_shared::{format::WaitUntil, job::RenderJob};
+use platen_tests::{busy_loops::BusyLoops, wait::MAX_WAIT};
 
 use crate::{
     Test,
     support::{
-        GREEN, PATIENCE, Shared, busy_loops::BusyLoops, farm, html, middle, png_of_all, site::Site, url,
-        viewport,
+        GREEN, Shared, farm, full_page_png, html, middle, picture, site::Site, url, viewport, waiting,
     },
 };
 
 pub(crate) const TESTS: &[Test] = &[
-    ("the same job gives the same picture on a machine that is overloaded", |s| Box::pin(waits(s))),
-    ("the same job gives the same picture at load, and in any size", |s| Box::pin(captures(s))),
+    ("a job that waits gives the same picture on an overloaded machine", |s| Box::pin(waits(s))),
+    ("a job without a wait gives the same picture on an overloaded machine", |s| Box::pin(captures(s))),
     ("a text caret does not blink", |s| Box::pin(carets(s))),
-    ("a picture has what its layout requests", |s| Box::pin(drawn_resources(s))),
+    ("a picture has the resources that its layout requests", |s| Box::pin(drawn_resources(s))),
 ];
 
-/// Pages that show how many frames they have had, and how far an animation without an end has come.
+/// Pages that show the number of their frames, or the progress of an endless animation.
 const MOVING: &[&str] = &[
     "<p id=p>0<script>let n = 0; requestAnimationFrame(function again() { p.textContent = ++n; requestAnimationFrame(again) })</script>",
     "<style>@keyframes a { to { transform: rotate(1turn) } } p { width: 90px; height: 90px; background: navy; animation: a 1.7s linear infinite }</style><p><script>0</script>",
@@ -29,28 +29,29 @@ const MOVING: &[&str] = &[
     "<p id=p>0<script>let n = 0; (function again() { p.textContent = ++n; n < 12 && requestIdleCallback(again) })()</script>",
 ];
 
-/// A job in each way that a picture is captured, and how often to try it. All but the first take several
-/// frames.
-fn variants(job: RenderJob) -> [(RenderJob, usize); 3] {
+/// A job for each way of capture. All but the first take several frames.
+fn variants(job: RenderJob) -> [RenderJob; 3] {
     [
-        (job.clone(), 4),
-        (RenderJob { viewport: viewport(320, 240, 2.0), ..job.clone() }, 4),
-        (RenderJob { output: png_of_all(), ..job }, 4),
+        job.clone(),
+        RenderJob { viewport: viewport(320, 240, 2.0), ..job.clone() },
+        RenderJob { output: full_page_png(), ..job },
     ]
 }
 
-/// Renders a job several times, every other time beside busy loops.
-async fn assert_equal(farm: &Farm, job: &RenderJob, rounds: usize) {
-    let first = pixels(&farm.render(job, PATIENCE).await.unwrap());
-    for round in 0..rounds {
-        let busy = (round % 2 == 0).then(BusyLoops::start);
-        let file = farm.render(job, PATIENCE).await.unwrap();
+const ROUNDS: usize = 4;
+
+/// Renders a job several times, every other time beside busy loops, and compares the pictures.
+async fn assert_equal(farm: &Farm, job: &RenderJob) {
+    let first = pixels(&farm.render(job, MAX_WAIT).await.unwrap());
+    for round in 0..ROUNDS {
+        let busy = (round % 2 == 0).then(|| BusyLoops::start(2).unwrap());
+        let file = farm.render(job, MAX_WAIT).await.unwrap();
         drop(busy);
         assert!(pixels(&file) == first, "round {round} of {job:?}");
     }
 }
 
-/// A farm of one browser, so that the machine is as idle as it can be in one of the rounds.
+/// A farm of one browser, so that the machine is idle in every other round.
 async fn lone_farm() -> Farm {
     farm(|config| config.browsers = 1.try_into().ok()).await
 }
@@ -58,10 +59,8 @@ async fn lone_farm() -> Farm {
 async fn waits(_: Arc<Shared>) {
     let farm = lone_farm().await;
     for page in MOVING {
-        let mut job = html(&format!("<!doctype html>{page}"));
-        job.wait_for_timeout = 700.0.try_into().unwrap();
-        for (job, rounds) in variants(job) {
-            assert_equal(&farm, &job, rounds).await;
+        for job in variants(waiting(html(&format!("<!doctype html>{page}")), 700.0)) {
+            assert_equal(&farm, &job).await;
         }
     }
     farm.shutdown().await;
@@ -78,8 +77,7 @@ async fn carets(shared: Arc<Shared>) {
         let at_load = html(&format!("<!doctype html><style>* {{ font: 60px sans-serif }}</style>{page}"));
         let first = pixels(&shared.render(&at_load).await.unwrap());
         for milliseconds in [500.0, 700.0, 1_000.0] {
-            let mut job = at_load.clone();
-            job.wait_for_timeout = milliseconds.try_into().unwrap();
+            let job = waiting(at_load.clone(), milliseconds);
             assert!(pixels(&shared.render(&job).await.unwrap()) == first, "{milliseconds} ms: {page}");
         }
     }
@@ -88,8 +86,8 @@ async fn carets(shared: Arc<Shared>) {
 async fn captures(_: Arc<Shared>) {
     let farm = lone_farm().await;
     for page in MOVING.iter().filter(|page| !page.contains("requestIdleCallback")) {
-        for (job, rounds) in variants(html(&format!("<!doctype html>{page}"))) {
-            assert_equal(&farm, &job, rounds).await;
+        for job in variants(html(&format!("<!doctype html>{page}"))) {
+            assert_equal(&farm, &job).await;
         }
     }
     farm.shutdown().await;
@@ -107,30 +105,29 @@ async fn drawn_resources(shared: Arc<Shared>) {
             job.wait_until = WaitUntil::NetworkIdle;
             pixels(&shared.render(&job).await.unwrap())
         };
-        let mut waits = html(&markup);
-        waits.wait_for_timeout = 1.0.try_into().unwrap();
+        let waits = waiting(html(&markup), 1.0);
         for job in [html(&markup), url(&shared.site.at(&Site::markup(&markup))), waits] {
             let file = shared.render(&job).await.unwrap();
             assert_eq!(middle(&file), GREEN, "{job:?}");
             assert!(pixels(&file) == idle, "{job:?}");
             for job in [
                 RenderJob { viewport: viewport(320, 240, 2.0), ..job.clone() },
-                RenderJob { output: png_of_all(), ..job },
+                RenderJob { output: full_page_png(), ..job },
             ] {
                 assert_eq!(middle(&shared.render(&job).await.unwrap()), GREEN, "{job:?}");
             }
         }
     }
-    // In a picture of the whole page all of it is there.
+    // In a picture of the whole page, lazy images below the viewport are loaded.
     let mut whole = html(&format!(
         "<!doctype html><body style='margin:0'><p style='height:9000px'>x</p><img loading=lazy style='display:block' \
          width=320 height=240 src='{}'>",
         shared.site.at("/late.svg")
     ));
-    whole.output = png_of_all();
-    let picture = image::load_from_memory(&shared.render(&whole).await.unwrap().bytes).unwrap().to_rgb8();
-    assert_eq!(picture.get_pixel(160, picture.height() - 120).0, GREEN);
-    // One that does not come is not waited for without end.
+    whole.output = full_page_png();
+    let whole = picture(&shared.render(&whole).await.unwrap().bytes);
+    assert_eq!(whole.get_pixel(160, whole.height() - 120).0, GREEN);
+    // The wait for an image that never arrives is bounded.
     let never = format!(
         "<!doctype html><html style='background:green'><script>onload = () => new Image().src = '{}'</script>",
         shared.site.at("/never")
@@ -139,5 +136,5 @@ async fn drawn_resources(shared: Arc<Shared>) {
 }
 
 fn pixels(file: &Rendered) -> Vec<u8> {
-    image::load_from_memory(&file.bytes).unwrap().to_rgb8().into_raw()
+    picture(&file.bytes).into_raw()
 }

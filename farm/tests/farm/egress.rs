@@ -1,31 +1,28 @@
-//! The operator's settings of the egress guard. Where pages try to go on their own is in the
-//! black-box suite.
+//! The settings of the egress guard. What pages try by themselves is in the black-box suite.
 
 use std::sync::Arc;
 
 use platen_farm::{Config, Farm};
 use platen_shared::{job::RenderJob, refusal::Refusal};
+use platen_tests::{dns::NameServer, http_proxy::HttpProxy, tls::UntrustedTlsServer, wait::MAX_WAIT};
 use tokio::net::TcpListener;
 
 use crate::{
     Test,
-    http::Server,
-    support::{
-        GREEN, PATIENCE, Shared, farm, green_if, html, middle, names::Names, tls, upstream::Proxy, url,
-    },
+    support::{GREEN, Shared, farm, green_if, html, middle, server::Server, url, waiting},
 };
 
 pub(crate) const TESTS: &[Test] = &[
-    ("a job has so many connections and no more", |s| Box::pin(connections(s))),
-    ("a job has so many bytes and no more", |s| Box::pin(bytes(s))),
-    ("a job's connections are cut after so long", |s| Box::pin(time(s))),
-    ("what the operator denies is denied, whatever else he says", |s| Box::pin(denied(s))),
-    ("what the operator allows is allowed, on the allowed ports", |s| Box::pin(allowed(s))),
+    ("the number of connections of a job is limited", |s| Box::pin(connections(s))),
+    ("the number of bytes of a job is limited", |s| Box::pin(bytes(s))),
+    ("the connections of a job are closed after a time", |s| Box::pin(time(s))),
+    ("a denied host is denied even if it is also allowed", |s| Box::pin(denied(s))),
+    ("an allowed host is reached on allowed ports", |s| Box::pin(allowed(s))),
     ("a denied port and a denied address are different refusals", |s| Box::pin(ports(s))),
-    ("a failure of the name server is no absent name", |s| Box::pin(name_server(s))),
-    ("a certificate's issuer does not stand for the page", |s| Box::pin(issuer(s))),
+    ("a failure of the name server is not an unknown name", |s| Box::pin(name_server(s))),
+    ("the refused address of a certificate's issuer is not reported as the page's", |s| Box::pin(issuer(s))),
     ("the service's own ports are closed to pages", |s| Box::pin(own_ports(s))),
-    ("an upstream proxy is asked for judged addresses only", |s| Box::pin(upstream(s))),
+    ("an upstream proxy gets only validated addresses", |s| Box::pin(upstream(s))),
 ];
 
 async fn small(change: impl FnOnce(&mut Config)) -> Farm {
@@ -42,13 +39,11 @@ fn green_unless(request: &str) -> RenderJob {
         "<!doctype html><script>const green = () => document.documentElement.style.background = 'green';\
          {request}</script>"
     );
-    let mut job = html(&page);
-    job.wait_for_timeout = 3_000.0.try_into().unwrap();
-    job
+    waiting(html(&page), 3_000.0)
 }
 
 async fn is_green(farm: &Farm, job: &RenderJob) {
-    assert_eq!(middle(&farm.render(job, PATIENCE).await.unwrap()), GREEN, "{:?}", job.source);
+    assert_eq!(middle(&farm.render(job, MAX_WAIT).await.unwrap()), GREEN, "{:?}", job.source);
 }
 
 fn not_public(host: &str) -> Refusal {
@@ -57,15 +52,15 @@ fn not_public(host: &str) -> Refusal {
 
 async fn connections(shared: Arc<Shared>) {
     let farm = small(|config| config.egress.connections = 5.try_into().unwrap()).await;
-    // Each is asked for, whether it is allowed or not.
+    // Denied connections count too.
     let page = format!(
         "Promise.allSettled([...Array(10).keys()].map(i => fetch('http://10.0.0.1:' + (8000 + i))))\
          .then(() => fetch('{}', {{ mode: 'no-cors' }}).catch(green))",
         shared.site.at("/green")
     );
     is_green(&farm, &green_unless(&page)).await;
-    // The next job has its own.
-    assert_eq!(middle(&farm.render(&url(&shared.site.at("/green")), PATIENCE).await.unwrap()), GREEN);
+    // The next job has a new limit.
+    assert_eq!(middle(&farm.render(&url(&shared.site.at("/green")), MAX_WAIT).await.unwrap()), GREEN);
     farm.shutdown().await;
 }
 
@@ -79,7 +74,7 @@ async fn bytes(shared: Arc<Shared>) {
         shared.site.elsewhere("/green")
     );
     is_green(&farm, &green_unless(&then)).await;
-    assert_eq!(middle(&farm.render(&url(&shared.site.at("/green")), PATIENCE).await.unwrap()), GREEN);
+    assert_eq!(middle(&farm.render(&url(&shared.site.at("/green")), MAX_WAIT).await.unwrap()), GREEN);
     farm.shutdown().await;
 }
 
@@ -91,7 +86,7 @@ async fn time(shared: Arc<Shared>) {
         shared.site.at("/green")
     );
     is_green(&farm, &green_unless(&late)).await;
-    assert_eq!(middle(&farm.render(&url(&shared.site.at("/green")), PATIENCE).await.unwrap()), GREEN);
+    assert_eq!(middle(&farm.render(&url(&shared.site.at("/green")), MAX_WAIT).await.unwrap()), GREEN);
     farm.shutdown().await;
 }
 
@@ -103,31 +98,27 @@ async fn denied(shared: Arc<Shared>) {
     });
     let farm = farm.await;
     let page = url(&site.at("/green"));
-    assert_eq!(farm.render(&page, PATIENCE).await.unwrap_err(), not_public("page.test"));
-    assert_eq!(middle(&farm.render(&url(&site.elsewhere("/green")), PATIENCE).await.unwrap()), GREEN);
+    assert_eq!(farm.render(&page, MAX_WAIT).await.unwrap_err(), not_public("page.test"));
+    assert_eq!(middle(&farm.render(&url(&site.elsewhere("/green")), MAX_WAIT).await.unwrap()), GREEN);
     farm.shutdown().await;
 
     let farm = small(|config| config.egress.deny = vec!["127.0.0.0/8".parse().unwrap()]).await;
-    assert_eq!(farm.render(&page, PATIENCE).await.unwrap_err(), not_public("page.test"));
+    assert_eq!(farm.render(&page, MAX_WAIT).await.unwrap_err(), not_public("page.test"));
     farm.shutdown().await;
 }
 
 async fn allowed(shared: Arc<Shared>) {
     let site = &shared.site;
-    let go = |host: &str| {
-        let mut job = html(&format!("<script>location = 'http://{host}:{}/green'</script>", site.port()));
-        job.wait_for_timeout = 1_000.0.try_into().unwrap();
-        job
-    };
+    let go = |host: &str| going_to(&format!("http://{host}:{}/green", site.port()));
     let farm = small(|config| {
-        config.egress.allow = ["*.localhost", "127.0.0.0/8"].map(|place| place.parse().unwrap()).into();
+        config.egress.allow = ["*.localhost", "127.0.0.0/8"].map(|pattern| pattern.parse().unwrap()).into();
         config.egress.ports = format!("80,{}", site.port()).parse().unwrap();
         config.resolve.push("wiki.localhost=127.0.0.1".parse().unwrap());
     });
     let farm = farm.await;
     is_green(&farm, &go("127.0.0.1")).await;
     is_green(&farm, &go("wiki.localhost")).await;
-    // From a first document of a page and from a later one, which Chromium does not take for alike.
+    // From the first document of a page and from a later one, which Chromium treats differently.
     for host in ["127.0.0.1", "wiki.localhost", "127.0.0.1"] {
         let fetch =
             format!("fetch('http://{host}:{}/green', {{ mode: 'no-cors' }}).then(green)", site.port());
@@ -135,20 +126,18 @@ async fn allowed(shared: Arc<Shared>) {
         is_green(&farm, &html(&green_if("true"))).await;
         is_green(&farm, &green_unless(&fetch)).await;
     }
-    assert_eq!(farm.render(&go("localhost"), PATIENCE).await.unwrap_err(), not_public("localhost"));
+    assert_eq!(farm.render(&go("localhost"), MAX_WAIT).await.unwrap_err(), not_public("localhost"));
     farm.shutdown().await;
 
     let farm = small(|config| config.egress.allow = vec!["127.0.0.1".parse().unwrap()]).await;
     let nameless = Refusal::PortNotAllowed { host: "the page's destination".to_owned() };
-    assert_eq!(farm.render(&go("127.0.0.1"), PATIENCE).await.unwrap_err(), nameless);
+    assert_eq!(farm.render(&go("127.0.0.1"), MAX_WAIT).await.unwrap_err(), nameless);
     farm.shutdown().await;
 }
 
-/// Goes there by itself.
+/// A page that navigates to an address.
 fn going_to(address: &str) -> RenderJob {
-    let mut job = html(&format!("<script>location = '{address}'</script>"));
-    job.wait_for_timeout = 1_000.0.try_into().unwrap();
-    job
+    waiting(html(&format!("<script>location = '{address}'</script>")), 1_000.0)
 }
 
 async fn ports(shared: Arc<Shared>) {
@@ -162,52 +151,56 @@ async fn ports(shared: Arc<Shared>) {
     ] {
         assert_eq!(shared.render(&job).await.unwrap_err(), refusal(host), "{:?}", job.source);
     }
-    // A port that Chromium itself does not go to, though the operator has named the host.
+    // A port that Chromium itself blocks, on an allowed host.
     assert_eq!(shared.render(&url("http://page.test:25/")).await.unwrap_err(), refusal("page.test"));
 }
 
 async fn name_server(shared: Arc<Shared>) {
-    let (site, names) = (&shared.site, Names::start().await);
-    let farm = small(|config| config.egress.dns = vec![names.setting()]).await;
+    let (site, names) = (&shared.site, NameServer::start().await.unwrap());
+    names.fail("down.test");
+    let address = names.address().to_string().parse().unwrap();
+    let farm = small(|config| config.egress.dns = vec![address]).await;
     let (down, absent) = ("http://down.test/", "http://absent.test/");
-    let refusal = farm.render(&url(down), PATIENCE).await.unwrap_err();
+    let refusal = farm.render(&url(down), MAX_WAIT).await.unwrap_err();
     assert_eq!(refusal, Refusal::NameServerFailed);
     let not_found = Refusal::NameNotFound { host: "absent.test".to_owned() };
-    assert_eq!(farm.render(&url(absent), PATIENCE).await.unwrap_err(), not_found);
+    assert_eq!(farm.render(&url(absent), MAX_WAIT).await.unwrap_err(), not_found);
     for job in [url(&site.at(&format!("/to?{down}"))), going_to(down)] {
-        let refusal = farm.render(&job, PATIENCE).await.unwrap_err();
+        let refusal = farm.render(&job, MAX_WAIT).await.unwrap_err();
         assert_eq!(refusal, Refusal::NameServerFailed, "{:?}", job.source);
     }
     let not_found = Refusal::NameNotFound { host: "page.test".to_owned() };
     let redirect = url(&site.at(&format!("/to?{absent}")));
-    assert_eq!(farm.render(&redirect, PATIENCE).await.unwrap_err(), not_found);
-    // A part of a page fails as any other does.
+    assert_eq!(farm.render(&redirect, MAX_WAIT).await.unwrap_err(), not_found);
+    // A request of a page fails like any other.
     is_green(&farm, &green_unless(&format!("fetch('{down}', {{ mode: 'no-cors' }}).catch(green)"))).await;
     farm.shutdown().await;
 }
 
 async fn issuer(_: Arc<Shared>) {
     let server = Server::start(small(|_| {}).await).await;
-    let refusal = server.farm.render(&url(&tls::start().await), PATIENCE).await.unwrap_err();
+    let tls = UntrustedTlsServer::start().await.unwrap();
+    let page = url(&format!("https://page.test:{}/", tls.port()));
+    let refusal = server.farm.render(&page, MAX_WAIT).await.unwrap_err();
     assert_eq!(refusal, Refusal::Tls { host: "page.test".to_owned() });
     let denied = server.metric("platen_farm_egress_total{verdict=\"private\"}").await;
-    assert!(denied > 0, "the browser did not look for the issuer, so this shows nothing");
+    assert!(denied > 0, "the browser did not request the issuer, so the test proves nothing");
     server.end().await;
 }
 
 async fn own_ports(_: Arc<Shared>) {
     let config = |config: &mut Config| {
-        config.egress.allow = ["127.0.0.0/8", "::1"].map(|place| place.parse().unwrap()).into();
+        config.egress.allow = ["127.0.0.0/8", "::1"].map(|pattern| pattern.parse().unwrap()).into();
         config.egress.ports = "1-65535".parse().unwrap();
     };
     let server = Server::start(small(config).await).await;
-    // Another listener of the process, such as `platen up` has.
+    // Another listener of the process, as in `platen up`.
     let other = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let other = format!("http://page.test:{}/", other.local_addr().unwrap().port());
     server.farm.forbid_port(url_port(&other));
-    let own = format!("http://page.test:{}/metrics", url_port(server.base()));
+    let own = format!("http://page.test:{}/metrics", url_port(&server.base_url));
     for address in [&own, &other] {
-        assert_eq!(server.farm.render(&url(address), PATIENCE).await.unwrap_err(), not_public("page.test"));
+        assert_eq!(server.farm.render(&url(address), MAX_WAIT).await.unwrap_err(), not_public("page.test"));
         for host in ["page.test", "127.0.0.1", "127.0.0.2", "[::1]", "[::ffff:127.0.0.1]"] {
             let address = address.replace("page.test", host);
             let fetch = format!("fetch('{address}', {{ mode: 'no-cors' }}).catch(green)");
@@ -215,8 +208,8 @@ async fn own_ports(_: Arc<Shared>) {
         }
     }
     let denied = server.metric("platen_farm_egress_total{verdict=\"own_port\"}").await;
-    // [::1] has no listener of the service, but the port is its own all the same.
-    assert!(denied >= 12, "{denied} connections were denied as own");
+    // On [::1] the service does not listen, but the port is denied too.
+    assert!(denied >= 12, "{denied} connections were denied as own ports");
     server.end().await;
 }
 
@@ -226,15 +219,15 @@ fn url_port(address: &str) -> u16 {
 
 async fn upstream(shared: Arc<Shared>) {
     let site = &shared.site;
-    let proxy = Proxy::start(true).await;
+    let proxy = HttpProxy::start(true).await.unwrap();
     let farm = small(|config| config.egress.proxy = Some(proxy.url().into())).await;
-    assert_eq!(middle(&farm.render(&url(&site.at("/green")), PATIENCE).await.unwrap()), GREEN);
+    assert_eq!(middle(&farm.render(&url(&site.at("/green")), MAX_WAIT).await.unwrap()), GREEN);
     let host = || "page.test".to_owned();
-    let tls = farm.render(&url(&site.without_tls()), PATIENCE).await.unwrap_err();
+    let tls = farm.render(&url(&site.without_tls()), MAX_WAIT).await.unwrap_err();
     assert_eq!(tls, Refusal::Tls { host: host() });
     let before = proxy.heads().len();
     let redirect = url(&site.at(&format!("/to?{}", site.forbidden())));
-    assert_eq!(farm.render(&redirect, PATIENCE).await.unwrap_err(), not_public("page.test"));
+    assert_eq!(farm.render(&redirect, MAX_WAIT).await.unwrap_err(), not_public("page.test"));
     assert!(before >= 2 && proxy.heads().len() == before + 1, "{:?}", proxy.heads());
     for head in proxy.heads() {
         assert!(head.starts_with(&format!("CONNECT 127.0.0.1:{} HTTP/1.1\r\n", site.port())), "{head}");
@@ -245,9 +238,9 @@ async fn upstream(shared: Arc<Shared>) {
     }
     farm.shutdown().await;
 
-    let unwilling = Proxy::start(false).await;
-    let farm = small(|config| config.egress.proxy = Some(unwilling.url().into())).await;
-    let refusal = farm.render(&url(&site.at("/green")), PATIENCE).await.unwrap_err();
+    let refusing = HttpProxy::start(false).await.unwrap();
+    let farm = small(|config| config.egress.proxy = Some(refusing.url().into())).await;
+    let refusal = farm.render(&url(&site.at("/green")), MAX_WAIT).await.unwrap_err();
     assert_eq!(refusal, Refusal::ConnectionFailed { host: host() });
     farm.shutdown().await;
 

@@ -1,4 +1,4 @@
-//! Every format: what it is, and how large.
+//! Every output format: its bytes and its size.
 
 use std::sync::Arc;
 
@@ -14,13 +14,13 @@ use crate::{
 };
 
 pub(crate) const TESTS: &[Test] = &[
-    ("pictures have exactly the asked size", |s| Box::pin(sizes(s))),
-    ("each picture format is what it says", |s| Box::pin(encodings(s))),
+    ("a picture has exactly the requested size", |s| Box::pin(sizes(s))),
+    ("each picture has its format", |s| Box::pin(encodings(s))),
     ("a full page is as large as its content", |s| Box::pin(full_page(s))),
     ("a page that is too large is refused", |s| Box::pin(too_large(s))),
     ("a PDF has its paper's size", |s| Box::pin(papers(s))),
-    ("a script sees the viewport before the first layout", |s| Box::pin(viewport_first(s))),
-    ("each milestone is waited for, and then the wait", |s| Box::pin(milestones(s))),
+    ("a script reads the viewport before the first layout", |s| Box::pin(viewport_first(s))),
+    ("a job waits for its milestone and then its time", |s| Box::pin(milestones(s))),
 ];
 
 const SPLASH: &str = "<!doctype html><html style='background:green'><h1>Hello";
@@ -69,7 +69,7 @@ async fn encodings(shared: Arc<Shared>) {
 
 async fn full_page(shared: Arc<Shared>) {
     for (markup, factor, expected) in [
-        // What is sized by the viewport keeps its size.
+        // An element sized by the viewport keeps its size.
         (
             "<!doctype html><body style='margin:0'><div style='height:100vh'></div><div style='height:1000px'>",
             1.0,
@@ -102,7 +102,7 @@ async fn too_large(shared: Arc<Shared>) {
         match shared.render(&job).await {
             Ok(file) => {
                 assert_eq!((dimensions(&file), refused), ((320, height), false));
-                // Down to its end it is what it should be, give or take what WebP loses.
+                // WebP is lossy.
                 assert!(middle(&file).iter().zip(GREEN).all(|(is, should)| is.abs_diff(should) < 4));
             }
             Err(refusal) => assert_eq!((refusal, refused), (Refusal::PageTooLarge, true)),
@@ -122,7 +122,7 @@ async fn papers(shared: Arc<Shared>) {
         assert_eq!(text.matches("/Type /Page\n").count(), 1, "{paper:?}");
         let size = text.split_once("/MediaBox [0 0 ").and_then(|(_, rest)| rest.split_once(']')).unwrap().0;
         let size: Vec<f64> = size.split(' ').map(|side| side.parse().unwrap()).collect();
-        // Chromium makes a page a whole number of CSS pixels, which are 0.75 points.
+        // Chromium rounds a page to whole CSS pixels of 0.75 points.
         let (width, height) = paper.inches();
         assert!(
             (size[0] - width * 72.0).abs() < 1.0 && (size[1] - height * 72.0).abs() < 1.0,
@@ -143,23 +143,29 @@ async fn viewport_first(shared: Arc<Shared>) {
 
 async fn milestones(shared: Arc<Shared>) {
     let late = shared.site.at("/late.css");
-    // The style arrives after `load`, so only who waits for the network sees it.
-    let fetched = format!(
-        "<!doctype html><html style='background:red'><script>onload = () => setTimeout(async () => {{\
-         await fetch('{late}', {{ mode: 'no-cors' }}); document.documentElement.style.background = 'green' }}, 100)</script>"
-    );
-    let timed = "<!doctype html><html style='background:red'><script>\
-         onload = () => setTimeout(() => document.documentElement.style.background = 'green', 300)</script>";
-    // A style sheet that never comes holds up `load` and the first picture, but not the parser.
+    // The answer arrives after `load`, so only a job that waits for the network is green.
+    let fetched = |url: &str| {
+        format!(
+            "<!doctype html><html style='background:red'><script>onload = () => setTimeout(async () => {{\
+             await fetch('{url}', {{ mode: 'no-cors' }}); document.documentElement.style.background = 'green' }}, 100)</script>"
+        )
+    };
+    let timed = |milliseconds: u32| {
+        format!(
+            "<!doctype html><html style='background:red'><script>onload = () => setTimeout(() => \
+             document.documentElement.style.background = 'green', {milliseconds})</script>"
+        )
+    };
     let linked = format!("<!doctype html><link rel=stylesheet href='{late}'>");
     for (markup, milestone, wait, green) in [
-        (fetched.as_str(), WaitUntil::NetworkIdle, 0.0, true),
-        (&fetched, WaitUntil::Load, 0.0, false),
-        (timed, WaitUntil::Load, 3_000.0, true),
-        (timed, WaitUntil::DomContentLoaded, 0.0, false),
-        (&linked, WaitUntil::Load, 0.0, true),
+        (fetched(&late), WaitUntil::NetworkIdle, 0.0, true),
+        (fetched(&shared.site.at("/never")), WaitUntil::Load, 0.0, false),
+        (timed(300), WaitUntil::Load, 3_000.0, true),
+        // Longer than the deadline of a job.
+        (timed(600_000), WaitUntil::DomContentLoaded, 0.0, false),
+        (linked, WaitUntil::Load, 0.0, true),
     ] {
-        let mut job = html(markup);
+        let mut job = html(&markup);
         (job.wait_until, job.wait_for_timeout) = (milestone, WaitMs::try_from(wait).unwrap());
         let middle = middle(&shared.render(&job).await.unwrap());
         assert_eq!(middle == GREEN, green, "{milestone:?} + {wait}: {markup}");

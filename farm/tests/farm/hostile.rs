@@ -1,19 +1,20 @@
-//! Pages that mean harm, or come to none.
+//! Pages that attack the farm, and pages that end themselves.
 
 use std::{sync::Arc, time::Duration};
 
 use platen_shared::refusal::Refusal;
+use platen_tests::wait::MAX_WAIT;
 
 use crate::{
     Test,
-    support::{GREEN, PATIENCE, Shared, farm, green_if, html, middle, pdf, url},
+    support::{GREEN, Shared, farm, green_if, html, middle, pdf, url, waiting},
 };
 
 pub(crate) const TESTS: &[Test] = &[
-    ("a page that never ends costs its deadline and nothing else", |s| Box::pin(endless(s))),
+    ("a page that never ends is refused at its deadline and blocks no other job", |s| Box::pin(endless(s))),
     ("dialogs are answered", |s| Box::pin(dialogs(s))),
     ("popups are not opened", |s| Box::pin(popups(s))),
-    ("a page that ends itself is refused or rendered", |s| Box::pin(endings(s))),
+    ("a page that ends its own load is refused or rendered", |s| Box::pin(endings(s))),
 ];
 
 async fn endless(shared: Arc<Shared>) {
@@ -34,17 +35,17 @@ async fn endless(shared: Arc<Shared>) {
         ),
     ];
     let limit = Duration::from_secs(3);
-    // One of its own, where no other test's job keeps these waiting.
+    // Not the shared farm, where jobs of other tests could make these wait.
     let farm = farm(|_| {}).await;
     for (name, page) in pages {
         let result = farm.render(&html(&page), limit).await;
-        // After `load` it is a matter of luck whether the picture was taken before.
+        // The picture may have been taken before the loop began.
         if name != "loop after load" {
             assert_eq!(result.unwrap_err(), Refusal::Deadline, "{name}");
         }
         // Both slots, one after the other.
         for _ in 0..2 {
-            let next = farm.render(&html(&green_if("true")), PATIENCE).await.unwrap();
+            let next = farm.render(&html(&green_if("true")), MAX_WAIT).await.unwrap();
             assert_eq!(middle(&next), GREEN, "after {name}");
         }
     }
@@ -62,14 +63,14 @@ async fn dialogs(shared: Arc<Shared>) {
 }
 
 async fn popups(shared: Arc<Shared>) {
-    let before = shared.site.visits();
-    let popup = shared.site.at("/canary");
+    let before = shared.site.forbidden_requests();
+    let popup = shared.site.at("/forbidden");
     let page = green_if(&format!("window.open('{popup}') === null"));
     let page = format!(
         "{page}<a id=a target=_blank href='{popup}'></a><form id=f target=_blank action='{popup}'></form><script>a.click(); f.submit()</script>"
     );
     assert_eq!(middle(&shared.render(&html(&page)).await.unwrap()), GREEN);
-    assert_eq!(shared.site.visits(), before);
+    assert_eq!(shared.site.forbidden_requests(), before);
 }
 
 async fn endings(shared: Arc<Shared>) {
@@ -77,7 +78,7 @@ async fn endings(shared: Arc<Shared>) {
     let host = || "page.test".to_owned();
     let unnamed = || "the page's destination".to_owned();
     let refresh = |url: &str| format!("<meta http-equiv=refresh content='0;url={url}'>x");
-    // Each at once: the deadline is far away.
+    // Each is refused long before the deadline.
     let limit = Duration::from_mins(5);
     for (name, mut job, refusal) in [
         ("close", html("<script>close()</script>"), Refusal::PageClosed),
@@ -106,11 +107,11 @@ async fn endings(shared: Arc<Shared>) {
         ("refresh to no TLS", html(&refresh(&site.without_tls())), Refusal::Tls { host: host() }),
     ] {
         if name.starts_with("refresh") || name.starts_with("print") {
-            job.wait_for_timeout = 2_000.0.try_into().unwrap();
+            job = waiting(job, 2_000.0);
         }
         let outcome = shared.farm.render(&job, limit).await.map(drop);
         match (outcome, refusal) {
-            // A name server that does not answer is not the page's fault.
+            // The name server of the machine may not answer.
             (Err(Refusal::NameServerFailed), Refusal::NameNotFound { .. }) => {}
             (Err(Refusal::NameNotFound { host }), Refusal::NameNotFound { .. }) => {
                 assert!(["nowhere.invalid", &unnamed()].contains(&host.as_str()), "{host}");

@@ -1,26 +1,28 @@
-//! What one job leaves for the next: nothing, whether the next is of the same account, which gets
-//! the same page, or of another, which gets another one.
+//! A job leaves nothing for later jobs: neither for those of the same account, which reuse its page, nor for those of
+//! another account, which get another page.
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
-use platen_shared::id::AccountId;
 use platen_shared::job::RenderJob;
 
 use crate::{
     Test,
-    support::{GREEN, Shared, colour, green_if, html, middle, program::Program, site, url, viewport},
+    support::{
+        GREEN, MAX_WAIT_MS, Shared, colour, farm_process::FarmProcess, green_if, html, middle, of, send, url,
+        viewport, waiting,
+    },
 };
 
 pub(crate) const TESTS: &[Test] = &[
-    ("a page that is used again shows nothing of its last job", |s| Box::pin(reused(s))),
-    ("a page that met an origin, a worker or a socket is not used again", |s| Box::pin(touched(s))),
-    ("a page is renewed after so many jobs", |s| Box::pin(renewed(s))),
-    ("a page is not used again after a failure", |s| Box::pin(failed(s))),
-    ("a picture shows its page and not the one before", |s| Box::pin(pictured(s))),
-    ("accounts that were not here for longest lose their pages", |s| Box::pin(crowded(s))),
+    ("a reused page shows nothing of its last job", |s| Box::pin(reused(s))),
+    ("a page that has used an origin, a worker or a socket is not reused", |s| Box::pin(tainted(s))),
+    ("a page is replaced after its number of jobs", |s| Box::pin(replaced(s))),
+    ("a page is not reused after a failure", |s| Box::pin(failed(s))),
+    ("a picture never shows an earlier page", |s| Box::pin(pictured(s))),
+    ("the least recently used account loses its page", |s| Box::pin(crowded(s))),
 ];
 
-/// Green as long as nothing of a former job is seen, for as long as the job waits.
+/// Green if nothing of an earlier job is found, during the wait of the job too.
 const PROBE: &str = "<!doctype html><html style='background:red'><body style='margin:0'><script>
     const constant = 1; let variable = 2; class Class {}
     const red = () => { document.documentElement.style.background = 'red'; alarm = true };
@@ -46,7 +48,7 @@ const PROBE: &str = "<!doctype html><html style='background:red'><body style='ma
     setTimeout(() => { if (typeof leak !== 'undefined') red() }, 100);
 </script>";
 
-/// Pages that leave what they can, without going anywhere.
+/// Pages that leave everything that they can, without a request.
 const MESSY: &[(&str, &str)] = &[
     ("globals", "<script>var leak = 1; window.leak2 = leak; const constant = 1; let variable = 1; class Class {}</script>"),
     ("name", "<script>name = 'leak'; document.title = 'leak'</script>"),
@@ -98,57 +100,42 @@ const MESSY: &[(&str, &str)] = &[
     ("sounds", "<script>new AudioContext(); new Audio('data:audio/wav;base64,UklGRg==').play().catch(() => {})</script>"),
 ];
 
-async fn start(arguments: &[&str]) -> Program {
-    let known: Vec<_> = site::HOSTS.iter().map(|host| format!("--resolve={host}=127.0.0.1")).collect();
-    let mut all = vec!["--browsers", "1"];
-    all.extend(known.iter().map(String::as_str));
-    all.extend(arguments);
-    Program::start(&all).await
-}
-
-fn of(account: &str, mut job: RenderJob) -> RenderJob {
-    job.account = AccountId::from_text(account);
-    job
-}
-
 fn probe() -> RenderJob {
-    let mut probe = html(PROBE);
-    probe.wait_for_timeout = 200.0.try_into().unwrap();
-    probe
+    waiting(html(PROBE), 200.0)
 }
 
-async fn is_clean(program: &Program, account: &str, after: &str) {
-    let response = program.post(&of(account, probe())).send().await.unwrap();
+async fn is_clean(farm: &FarmProcess, account: &str, after: &str) {
+    let response = farm.post(&of(account, probe())).send().await.unwrap();
     assert_eq!(response.status(), 200, "{account} after {after}");
     assert_eq!(colour(&response.bytes().await.unwrap()), GREEN, "{account} after {after}");
 }
 
-async fn warm(program: &Program) -> u64 {
-    program.metric("platen_farm_pages_total{source=\"warm\"}").await
+async fn warm(farm: &FarmProcess) -> u64 {
+    farm.metric("platen_farm_pages_total{source=\"warm\"}").await
 }
 
 async fn reused(_: Arc<Shared>) {
-    let program = start(&[]).await;
+    let farm = FarmProcess::start(&["--browsers", "1"]).await;
     // A page is kept from the second job on.
-    assert_eq!(program.post(&of("one", html("x"))).send().await.unwrap().status(), 200);
+    assert_eq!(farm.post(&of("one", html("x"))).send().await.unwrap().status(), 200);
     for (name, page) in MESSY {
-        let before = warm(&program).await;
+        let before = warm(&farm).await;
         let messy = of("one", html(page));
-        assert_eq!(program.post(&messy).send().await.unwrap().status(), 200, "{name}");
-        is_clean(&program, "one", name).await;
-        // The page itself, unless a reset could not be vouched for.
-        let after = warm(&program).await - before;
+        assert_eq!(farm.post(&messy).send().await.unwrap().status(), 200, "{name}");
+        is_clean(&farm, "one", name).await;
+        // The same page is reused unless it could not be proven clean.
+        let after = warm(&farm).await - before;
         assert!(
             after == 1 || ["scale", "frames", "stop", "moves", "powers"].contains(name),
             "{name}: {after}"
         );
-        is_clean(&program, "two", name).await;
+        is_clean(&farm, "two", name).await;
     }
-    program.end().await;
+    farm.end().await;
 }
 
-async fn touched(shared: Arc<Shared>) {
-    let program = start(&[]).await;
+async fn tainted(shared: Arc<Shared>) {
+    let farm = FarmProcess::start(&["--browsers", "1"]).await;
     let site = &shared.site;
     let (cookie, socket) = (site.at("/cookie"), site.at("/green").replace("http", "ws"));
     let pages = [
@@ -163,58 +150,47 @@ async fn touched(shared: Arc<Shared>) {
         html(&format!("<script>location = '{cookie}'</script>")),
         url(&site.at("/speculates")),
     ];
-    for (number, mut page) in pages.into_iter().enumerate() {
-        page.wait_for_timeout = 200.0.try_into().unwrap();
+    for (number, page) in pages.into_iter().enumerate() {
+        let page = waiting(page, 200.0);
         for account in ["one", "two"] {
-            assert_eq!(
-                program.post(&of("one", page.clone())).send().await.unwrap().status(),
-                200,
-                "{number}"
-            );
-            let before = warm(&program).await;
-            is_clean(&program, account, &format!("page {number}")).await;
-            assert!(account == "two" || warm(&program).await == before, "page {number}");
-            let response = program.post(&of(account, url(&cookie))).send().await.unwrap();
+            assert_eq!(farm.post(&of("one", page.clone())).send().await.unwrap().status(), 200, "{number}");
+            let before = warm(&farm).await;
+            is_clean(&farm, account, &format!("page {number}")).await;
+            assert!(account == "two" || warm(&farm).await == before, "page {number}");
+            let response = farm.post(&of(account, url(&cookie))).send().await.unwrap();
             assert_eq!(colour(&response.bytes().await.unwrap()), GREEN, "{account} after page {number}");
         }
     }
-    program.end().await;
+    farm.end().await;
 }
 
-async fn renewed(_: Arc<Shared>) {
-    let program = start(&["--page-jobs", "3"]).await;
+async fn replaced(_: Arc<Shared>) {
+    let farm = FarmProcess::start(&["--browsers", "1", "--page-jobs", "3"]).await;
     for _ in 0..8 {
-        assert_eq!(program.post(&of("one", html("x"))).send().await.unwrap().status(), 200);
+        assert_eq!(farm.post(&of("one", html("x"))).send().await.unwrap().status(), 200);
     }
-    // The first left none, as nobody knew that there would be a second, and every third one is renewed.
-    assert_eq!(warm(&program).await, 4);
-    program.end().await;
+    // The first job leaves no page, because a second job is not expected, and every third page is replaced.
+    assert_eq!(warm(&farm).await, 4);
+    farm.end().await;
 }
 
 async fn failed(_: Arc<Shared>) {
-    let program = start(&[]).await;
-    for page in ["<script>while (true);</script>", "<script>onpagehide = () => { while (true); }</script>"] {
-        let job = program.post(&of("one", html(page))).header("x-platen-deadline-ms", "2000");
-        job.send().await.unwrap();
-        let before = warm(&program).await;
-        is_clean(&program, "one", page).await;
-        assert_eq!(warm(&program).await, before, "{page}");
-        program.until("platen_farm_slots_busy", 0).await;
-        // So that its page, which is kept now, does not take the next one's part.
-        tokio::time::sleep(Duration::from_millis(50)).await;
-        program
-            .post(&of("one", html("<script>while (true);</script>")))
-            .header("x-platen-deadline-ms", "1000")
-            .send()
-            .await
-            .unwrap();
+    let farm = FarmProcess::start(&["--browsers", "1"]).await;
+    let pages = ["<script>while (true);</script>", "<script>onpagehide = () => { while (true); }</script>"];
+    for (account, page) in ["one", "two"].into_iter().zip(pages) {
+        // The page of an account's second job is kept unless the job fails.
+        send(&farm, &of(account, html("x")), MAX_WAIT_MS).await;
+        send(&farm, &of(account, html(page)), 2_000).await;
+        let before = warm(&farm).await;
+        is_clean(&farm, account, page).await;
+        assert_eq!(warm(&farm).await, before, "{page}");
     }
-    program.end().await;
+    farm.end().await;
 }
 
 async fn pictured(shared: Arc<Shared>) {
     for round in 0..60_u32 {
-        // A page again, or a new one; of the same size, or of another.
+        // A reused page or a new one, of the same size or another.
         let account = if round % 3 == 0 { format!("new {round}") } else { "same".to_owned() };
         let mut job = of(&account, html(&green_if("true")));
         job.viewport = viewport(320 + round / 2 % 3 * 100, 240, 1.0);
@@ -226,12 +202,12 @@ async fn pictured(shared: Arc<Shared>) {
 }
 
 async fn crowded(_: Arc<Shared>) {
-    let program = start(&["--warm-pages", "2"]).await;
+    let farm = FarmProcess::start(&["--browsers", "1", "--warm-pages", "2"]).await;
     for (account, expected) in
         [("a", 0), ("b", 0), ("a", 0), ("b", 0), ("a", 1), ("c", 1), ("c", 1), ("b", 1), ("c", 2), ("a", 2)]
     {
-        assert_eq!(program.post(&of(account, html("x"))).send().await.unwrap().status(), 200);
-        assert_eq!(warm(&program).await, expected, "{account}");
+        assert_eq!(farm.post(&of(account, html("x"))).send().await.unwrap().status(), 200);
+        assert_eq!(warm(&farm).await, expected, "{account}");
     }
-    program.end().await;
+    farm.end().await;
 }

@@ -1,8 +1,8 @@
-//! The farm from outside, with a real Chromium: one farm for all tests that do not need their own.
+//! The farm with a real Chromium. Tests share one farm unless they need another configuration.
 //!
-//! Invariant: when the last test is done, no process and no directory of the farm's is left.
+//! Invariant: after the last test, no process and no directory of the farm is left.
 
-#![allow(clippy::unwrap_used, reason = "every function here is a test or a part of one")]
+#![allow(clippy::unwrap_used, reason = "all functions are tests or parts of tests")]
 
 mod determinism;
 mod egress;
@@ -12,16 +12,17 @@ mod http;
 mod leaks;
 mod lifecycle;
 mod neighbours;
-mod patience;
+mod page_time;
 mod support;
-mod time;
 mod urls;
+mod virtual_time;
 
 use std::{process::ExitCode, sync::Arc};
 
 use libtest_mimic::{Arguments, Trial};
 
-use support::{Shared, leftovers};
+use platen_tests::procfs;
+use support::Shared;
 
 type Test = (&'static str, fn(Arc<Shared>) -> support::Outcome);
 
@@ -38,9 +39,9 @@ fn main() -> ExitCode {
         leaks::TESTS,
         lifecycle::TESTS,
         neighbours::TESTS,
-        patience::TESTS,
-        time::TESTS,
+        page_time::TESTS,
         urls::TESTS,
+        virtual_time::TESTS,
     ]
     .concat();
     let trials = tests
@@ -54,13 +55,15 @@ fn main() -> ExitCode {
         })
         .collect();
     let conclusion = libtest_mimic::run(&arguments, trials);
-    let homes = leftovers::homes();
+    let own = std::process::id();
+    let workspaces: Vec<_> =
+        procfs::browsers(own).iter().filter_map(|browser| browser.browser_workspace().ok()).collect();
     runtime.block_on(shared.farm.shutdown());
-    let left = leftovers::of(std::process::id(), &homes);
-    if left.is_empty() {
+    let leftovers = procfs::leftovers(own, &workspaces);
+    if leftovers.is_empty() {
         conclusion.exit_code()
     } else {
-        eprintln!("left behind: {left:#?}");
+        eprintln!("leftovers: {leftovers:#?}");
         ExitCode::FAILURE
     }
 }

@@ -1,14 +1,11 @@
-//! What the tests share: the farm, a web site for it to visit, jobs, and a look at files.
+//! What the tests share: farms, jobs, and decoders.
 
-pub(crate) mod busy_loops;
-pub(crate) mod leftovers;
-pub(crate) mod names;
-pub(crate) mod program;
+pub(crate) mod farm_process;
+pub(crate) mod held_page;
+pub(crate) mod server;
 pub(crate) mod site;
-pub(crate) mod tls;
-pub(crate) mod upstream;
 
-use std::{future::Future, pin::Pin, time::Duration};
+use std::{future::Future, pin::Pin};
 
 use platen_farm::{Config, Farm, Rendered};
 use platen_shared::{
@@ -17,16 +14,20 @@ use platen_shared::{
     job::{Output, PdfScale, RenderJob, Source, Viewport, WaitMs},
     refusal::Refusal,
 };
+use platen_tests::{image_file::Colour, pdf_file::Pdf, wait::MAX_WAIT};
 
-use self::site::Site;
+use self::{farm_process::FarmProcess, site::Site};
 
-/// What a test is once it has been called.
+pub(crate) use platen_tests::image_file::GREEN;
+
+/// The running of a test.
 pub(crate) type Outcome = Pin<Box<dyn Future<Output = ()>>>;
 
-/// Long enough for the slowest machine; tests of deadlines set their own.
-pub(crate) const PATIENCE: Duration = Duration::from_mins(2);
+pub(crate) const TOKEN: &str = "s3cret";
+/// A deadline that no job reaches, for the header of a job.
+pub(crate) const MAX_WAIT_MS: u64 = 180_000;
 
-/// One farm and one site for most tests.
+/// The farm and the site of tests that need no other.
 pub(crate) struct Shared {
     pub(crate) farm: Farm,
     pub(crate) site: Site,
@@ -38,11 +39,11 @@ impl Shared {
     }
 
     pub(crate) async fn render(&self, job: &RenderJob) -> Result<Rendered, Refusal> {
-        self.farm.render(job, PATIENCE).await
+        self.farm.render(job, MAX_WAIT).await
     }
 }
 
-/// A farm of two browsers that finds the site's names.
+/// A farm of two browsers that resolves the names of the site.
 pub(crate) async fn farm(change: impl FnOnce(&mut Config)) -> Farm {
     let mut config = Config {
         browsers: 2.try_into().ok(),
@@ -50,7 +51,7 @@ pub(crate) async fn farm(change: impl FnOnce(&mut Config)) -> Farm {
         ..Config::default()
     };
     change(&mut config);
-    Farm::start(config).await.expect("a farm starts where Chromium is installed")
+    Farm::start(config).await.expect("a farm starts if Chromium is installed")
 }
 
 pub(crate) fn png() -> Output {
@@ -61,8 +62,7 @@ pub(crate) fn pdf() -> Output {
     Output::Pdf { paper: PaperSize::A4, print_background: true, scale: PdfScale::default() }
 }
 
-/// A PNG of the whole page.
-pub(crate) fn png_of_all() -> Output {
+pub(crate) fn full_page_png() -> Output {
     Output::Image { format: ImageFormat::Png, full_page: true }
 }
 
@@ -87,53 +87,64 @@ pub(crate) fn html(markup: &str) -> RenderJob {
     job(Source::Html(markup.to_owned().try_into().unwrap()))
 }
 
-/// A green picture that takes at least so many milliseconds: a page with a worker is waited for in real
-/// time.
-pub(crate) fn slow(milliseconds: f64) -> RenderJob {
-    let mut job = html(
-        "<!doctype html><html style='background:green'><script>new Worker('data:text/javascript,')</script>",
-    );
-    job.wait_for_timeout = milliseconds.try_into().unwrap();
-    job
-}
-
 /// A small picture of a page.
 pub(crate) fn url(url: &str) -> RenderJob {
     job(Source::Url(url.to_owned().try_into().unwrap()))
 }
 
-/// Width and height of a picture, read by a decoder that is not Chromium's.
-pub(crate) fn dimensions(file: &Rendered) -> (u32, u32) {
-    let image = image::load_from_memory(&file.bytes).expect("a picture");
-    (image.width(), image.height())
+/// The job with a wait in milliseconds after its milestone.
+pub(crate) fn waiting(mut job: RenderJob, milliseconds: f64) -> RenderJob {
+    job.wait_for_timeout = milliseconds.try_into().unwrap();
+    job
 }
 
-/// The text of a PDF, read by a program that is not Chromium.
+/// The job for an account.
+pub(crate) fn of(account: &str, mut job: RenderJob) -> RenderJob {
+    job.account = AccountId::from_text(account);
+    job
+}
+
+/// A green picture that takes at least this many milliseconds: a page with a worker waits in real time.
+pub(crate) fn slow(milliseconds: f64) -> RenderJob {
+    let page =
+        "<!doctype html><html style='background:green'><script>new Worker('data:text/javascript,')</script>";
+    waiting(html(page), milliseconds)
+}
+
+/// Sends a job; its status, and its file or refusal.
+pub(crate) async fn send(farm: &FarmProcess, job: &RenderJob, deadline_ms: u64) -> (u16, Vec<u8>) {
+    let request = farm.post(job).header(platen_shared::wire::DEADLINE_MS, deadline_ms.to_string());
+    let response = request.send().await.unwrap();
+    (response.status().as_u16(), response.bytes().await.unwrap().to_vec())
+}
+
+/// Width and height of a picture.
+pub(crate) fn dimensions(file: &Rendered) -> (u32, u32) {
+    picture(&file.bytes).dimensions()
+}
+
+/// The text of a PDF.
 pub(crate) fn pdf_text(file: &Rendered) -> String {
-    use std::io::Write as _;
-    let mut pdf = tempfile::NamedTempFile::new().unwrap();
-    pdf.write_all(&file.bytes).unwrap();
-    let output = std::process::Command::new("pdftotext").arg(pdf.path()).arg("-").output();
-    let output = output.expect("pdftotext of poppler-utils");
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    String::from_utf8(output.stdout).unwrap()
+    Pdf::parse(&file.bytes).unwrap().text().unwrap()
 }
 
 /// The colour in the middle of a picture.
-pub(crate) fn middle(file: &Rendered) -> [u8; 3] {
+pub(crate) fn middle(file: &Rendered) -> Colour {
     colour(&file.bytes)
 }
 
 /// The colour in the middle of a picture.
-pub(crate) fn colour(file: &[u8]) -> [u8; 3] {
-    let image = image::load_from_memory(file).expect("a picture").to_rgb8();
+pub(crate) fn colour(file: &[u8]) -> Colour {
+    let image = picture(file);
     image.get_pixel(image.width() / 2, image.height() / 2).0
 }
 
-pub(crate) const GREEN: [u8; 3] = [0, 128, 0];
+/// The pixels of a picture.
+pub(crate) fn picture(file: &[u8]) -> image::RgbImage {
+    image::load_from_memory(file).expect("a picture").to_rgb8()
+}
 
-/// Markup that is green where its script finds `condition` true, evaluated at once, and red
-/// otherwise.
+/// Markup that is green if its script finds `condition` true at once, and red otherwise.
 pub(crate) fn green_if(condition: &str) -> String {
     format!(
         "<!doctype html><body style='margin:0'><script>\

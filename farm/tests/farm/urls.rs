@@ -1,4 +1,4 @@
-//! Pages that the farm fetches, and where it does not go.
+//! Jobs with a URL: pages that are fetched, failures, and addresses that no page may reach.
 
 use std::sync::Arc;
 
@@ -6,14 +6,14 @@ use platen_shared::refusal::Refusal;
 
 use crate::{
     Test,
-    support::{GREEN, Shared, html, middle, url},
+    support::{GREEN, Shared, html, middle, url, waiting},
 };
 
 pub(crate) const TESTS: &[Test] = &[
-    ("a page is fetched and rendered as it looks", |s| Box::pin(fetched(s))),
-    ("what goes wrong has its name", |s| Box::pin(failures(s))),
-    ("nothing goes where no page may go", |s| Box::pin(forbidden(s))),
-    ("a job finds nothing of the one before", |s| Box::pin(fresh(s))),
+    ("a page is fetched and rendered", |s| Box::pin(fetched(s))),
+    ("each failure has its refusal", |s| Box::pin(failures(s))),
+    ("no request reaches an address that is not public", |s| Box::pin(forbidden(s))),
+    ("a job finds no data of an earlier job", |s| Box::pin(fresh(s))),
 ];
 
 async fn fetched(shared: Arc<Shared>) {
@@ -22,7 +22,7 @@ async fn fetched(shared: Arc<Shared>) {
     for address in [site.at("/green"), site.at("/status/404"), site.at("/status/503"), moved] {
         assert_eq!(middle(&shared.render(&url(&address)).await.unwrap()), GREEN, "{address}");
     }
-    // A page may send its visitor on.
+    // A page may navigate.
     let moving = format!("<script>location = '{}'</script>", site.at("/green"));
     assert_eq!(middle(&shared.render(&html(&moving)).await.unwrap()), GREEN);
 }
@@ -32,7 +32,7 @@ async fn failures(shared: Arc<Shared>) {
     let host = || "page.test".to_owned();
     for (address, refusal) in [
         (site.closed(), Refusal::ConnectionRefused { host: host() }),
-        (site.rude(), Refusal::ConnectionFailed { host: host() }),
+        (site.closing(), Refusal::ConnectionFailed { host: host() }),
         (site.without_tls(), Refusal::Tls { host: host() }),
         (site.at("/loop"), Refusal::TooManyRedirects { host: host() }),
         (site.at("/download"), Refusal::NotAPage { host: host() }),
@@ -45,7 +45,7 @@ async fn failures(shared: Arc<Shared>) {
 
 async fn forbidden(shared: Arc<Shared>) {
     let site = &shared.site;
-    let (target, before) = (site.forbidden(), site.visits());
+    let (target, before) = (site.forbidden(), site.forbidden_requests());
     let redirect = site.at(&format!("/to?{target}"));
     let named = Refusal::AddressNotPublic { host: "page.test".to_owned() };
     assert_eq!(shared.render(&url(&redirect)).await.unwrap_err(), named);
@@ -57,8 +57,7 @@ async fn forbidden(shared: Arc<Shared>) {
         (format!("<meta http-equiv=refresh content='0;url={target}'>"), &nameless),
         (format!("<script>location = '{redirect}'</script>"), &named),
     ] {
-        let mut job = html(&page);
-        job.wait_for_timeout = 1_000.0.try_into().unwrap();
+        let job = waiting(html(&page), 1_000.0);
         assert_eq!(shared.render(&job).await.unwrap_err(), *refusal, "{page}");
     }
     for page in [
@@ -72,16 +71,14 @@ async fn forbidden(shared: Arc<Shared>) {
         format!("<iframe srcdoc=\"<img src='{target}'>\"></iframe>"),
         "<iframe src='file:///etc/passwd'></iframe>".to_owned(),
     ] {
-        let mut job = html(&page);
-        job.wait_for_timeout = 300.0.try_into().unwrap();
-        shared.render(&job).await.unwrap();
+        shared.render(&waiting(html(&page), 300.0)).await.unwrap();
     }
-    assert_eq!(site.visits(), before);
+    assert_eq!(site.forbidden_requests(), before);
 }
 
 async fn fresh(shared: Arc<Shared>) {
-    for visit in 0..3 {
+    for number in 0..3 {
         let file = shared.render(&url(&shared.site.at("/cookie"))).await.unwrap();
-        assert_eq!(middle(&file), GREEN, "visit {visit}");
+        assert_eq!(middle(&file), GREEN, "job {number}");
     }
 }

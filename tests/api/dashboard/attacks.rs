@@ -1,4 +1,4 @@
-//! Forms sent from elsewhere, forms of a wrong kind or size, statements in place of names.
+//! Cross-site forms, response headers, oversized forms, SQL injection.
 
 use anyhow::{Context as _, Result, ensure};
 use platen_tests::{case::Case, operator::Quota, suite::Stage};
@@ -7,10 +7,10 @@ use super::support::{PASSWORD, Person, new_email, percent};
 
 pub(crate) fn cases() -> Vec<Case> {
     vec![
-        Case::own_server("dashboard/attacks/forms_from_elsewhere", forgery),
+        Case::own_server("dashboard/attacks/cross_site_forms", forgery),
         Case::own_server("dashboard/attacks/headers_on_every_answer", headers),
         Case::own_server("dashboard/attacks/oversized_forms", oversized),
-        Case::own_server("dashboard/attacks/statements_in_place_of_names", injection),
+        Case::own_server("dashboard/attacks/sql_in_names", injection),
     ]
 }
 
@@ -44,7 +44,7 @@ async fn forgery(stage: Stage) -> Result<()> {
                 .context(what)?;
         }
     }
-    // With the right token, and a browser that says where it comes from.
+    // With the right token, from a browser that sends the origin of the form.
     let own = person.clone();
     for (header, value) in [
         ("origin", "https://evil.example"),
@@ -57,18 +57,18 @@ async fn forgery(stage: Stage) -> Result<()> {
         person.post_bare("/dashboard/keys", &[("form_token", &good), name]).await?.is(403).context(value)?;
     }
     ensure!(!person.get("/dashboard/keys").await?.body.contains("forged"), "a forged key");
-    // What changes something is not done by going there.
+    // Navigations change nothing.
     for path in ["/dashboard/sign-out", "/dashboard/keys/x/disable", "/dashboard/templates/x/duplicate"] {
         person.get(path).await?.is(404)?;
     }
-    // A sign-in form is tied to its browser, so that nobody is signed in as somebody else.
-    let mut stranger = Person::stranger(app)?;
-    stranger.get("/dashboard/sign-in").await?;
-    stranger.cookies.clear();
+    // A sign-in form is bound to its browser, so that an attacker cannot sign a victim in as another user.
+    let mut visitor = Person::signed_out(app)?;
+    visitor.get("/dashboard/sign-in").await?;
+    visitor.cookies.clear();
     let fields = [("email", "a@b"), ("password", PASSWORD)];
-    let page = stranger.post("/dashboard/sign-in", &fields).await?.is(403)?;
+    let page = visitor.post("/dashboard/sign-in", &fields).await?.is(403)?;
     ensure!(page.body.contains("did not send the cookie"), "{}", page.body);
-    // And the way it is meant works.
+    // A form of the same origin is accepted.
     let base = app.base_url.clone();
     person.headers.insert("origin", base.parse()?);
     person.headers.insert("sec-fetch-site", "same-origin".parse()?);
@@ -119,13 +119,13 @@ async fn headers(stage: Stage) -> Result<()> {
             "{path} has inline parts"
         );
     }
-    // What is kept is asked for by its name.
+    // A cached file is validated by its etag.
     let mut asking = person.clone();
     let tag = person.get(&style).await?.headers.get("etag").context("an etag")?.clone();
     asking.headers.insert("if-none-match", tag);
     asking.get(&style).await?.is(304)?;
-    // Over TLS, which only this machine goes without, the cookie is for TLS alone.
-    let mut far = Person::stranger(app)?;
+    // On every host but this machine, the cookie requires TLS.
+    let mut far = Person::signed_out(app)?;
     far.headers.insert("host", "platen.example".parse()?);
     let cookie = far.get("/dashboard/sign-in").await?.is(200)?;
     let cookie = cookie.headers.get("set-cookie").and_then(|value| value.to_str().ok()).unwrap_or_default();
@@ -141,11 +141,11 @@ async fn oversized(stage: Stage) -> Result<()> {
     let app = &stand_in.app;
     let account = app.operator.account(Quota::Of(1)).await?;
     let mut person = Person::of(app, &account).await?;
-    let mut nobody = Person::stranger(app)?;
-    nobody.get("/dashboard/sign-in").await?;
+    let mut signed_out = Person::signed_out(app)?;
+    signed_out.get("/dashboard/sign-in").await?;
     let large = "x".repeat(70_000);
-    nobody.post("/dashboard/sign-in", &[("email", &large), ("password", &large)]).await?.is(413)?;
-    nobody.post("/dashboard/templates/new", &[("html", &large)]).await?.is(413)?;
+    signed_out.post("/dashboard/sign-in", &[("email", &large), ("password", &large)]).await?.is(413)?;
+    signed_out.post("/dashboard/templates/new", &[("html", &large)]).await?.is(413)?;
     person.post("/dashboard/keys", &[("name", &large)]).await?.is(413)?;
     person.post("/dashboard/keys", &[("name", &"x".repeat(201))]).await?.is(422)?;
     let over = "x".repeat(5 * 1024 * 1024 + 1);
@@ -156,16 +156,19 @@ async fn oversized(stage: Stage) -> Result<()> {
     let path = page.location().split('?').next().unwrap_or_default().to_owned();
     person.get(&path).await?.is(200)?;
     person.post("/dashboard/templates/new", &[("name", "n"), ("html", &over.repeat(4))]).await?.is(413)?;
-    // A password is hashed whole, so it is bounded; an endless one is simply wrong.
+    // The length of hashed passwords is limited; a longer one is wrong.
     let long = "x".repeat(60_000);
-    nobody.get("/dashboard/sign-in").await?;
-    nobody.post("/dashboard/sign-in", &[("email", &new_email("x")), ("password", &long)]).await?.is(422)?;
-    // Told beside the samples, with nothing of what was typed lost.
+    signed_out.get("/dashboard/sign-in").await?;
+    signed_out
+        .post("/dashboard/sign-in", &[("email", &new_email("x")), ("password", &long)])
+        .await?
+        .is(422)?;
+    // The error is beside the samples, and the page keeps the input.
     let sample = "y".repeat(256 * 1024 + 1);
     let fields = [("name", "n"), ("html", "{{ a }}"), ("sample.a", &sample)];
     let page = person.post("/dashboard/templates/new", &fields).await?.is(422)?;
     ensure!(page.body.contains("id=\"samples-error\"") && page.body.contains(&sample), "no reason, or lost");
-    // Many small fields are a form like any other.
+    // A form with many small fields is valid.
     let names: Vec<String> = (0..5_000).map(|n| format!("sample.{n}")).collect();
     let fields: Vec<(&str, &str)> =
         names.iter().map(|name| (name.as_str(), "1")).chain([("name", "n"), ("html", "h")]).collect();
@@ -200,11 +203,11 @@ async fn injection(stage: Stage) -> Result<()> {
             person.get(&path).await?.is(404).with_context(|| path.clone())?;
         }
         person.get(&format!("/dashboard/usage?before={encoded}&failures={encoded}")).await?.is(200)?;
-        let mut nobody = Person::stranger(app)?;
-        nobody.get("/dashboard/sign-in").await?;
-        nobody.post("/dashboard/sign-in", &[("email", text), ("password", text)]).await?.is(422)?;
-        nobody.cookies.insert("platen".into(), text.replace([';', ' '], ""));
-        nobody.get("/dashboard/keys").await?.is(303)?;
+        let mut signed_out = Person::signed_out(app)?;
+        signed_out.get("/dashboard/sign-in").await?;
+        signed_out.post("/dashboard/sign-in", &[("email", text), ("password", text)]).await?.is(422)?;
+        signed_out.cookies.insert("platen".into(), text.replace([';', ' '], ""));
+        signed_out.get("/dashboard/keys").await?.is(303)?;
     }
     let keys = app.operator.run(&["key", "list", "--account", &account.id]).await?;
     ensure!(keys.as_array().is_some_and(|keys| keys.len() == 7), "{keys}");

@@ -1,15 +1,15 @@
-//! Whatever somebody stored is shown as text, and a template's script runs where it reaches nothing.
+//! Stored names are shown as text, and the script of a template is isolated in its preview.
 
 use anyhow::{Result, ensure};
 use platen_tests::{browser::Browser, case::Case, operator::Quota, suite::Stage};
 use serde_json::json;
 
-use super::support::{come_in, new_email, percent};
+use super::support::{accept_invite, new_email, percent};
 
 pub(crate) fn cases() -> Vec<Case> {
     vec![
-        Case::own_server("dashboard/hostile/stored_text_is_text", stored_text),
-        Case::own_server("dashboard/hostile/a_templates_script_reaches_nothing", preview),
+        Case::own_server("dashboard/hostile/stored_text_is_not_markup", stored_text),
+        Case::own_server("dashboard/hostile/a_previewed_script_is_isolated", preview),
     ]
 }
 
@@ -27,7 +27,7 @@ async fn stored_text(stage: Stage) -> Result<()> {
     let account = app.operator.account(Quota::Unlimited).await?;
     let browser = Browser::start().await?;
     let page = browser.page().await?;
-    come_in(&page, app, &new_email("xss"), &["--account", &account.id]).await?;
+    accept_invite(&page, app, &new_email("xss"), &["--account", &account.id]).await?;
     let url = |path: &str| format!("{}/dashboard/{path}", app.base_url);
     let harmless = async |what: &str| -> Result<()> {
         let pwned = page.eval("typeof pwned !== 'undefined' || document.querySelector('main img:not([src^=\"/dashboard/assets/\"]), main svg:not([role=img]), main script, iframe:not(#preview)') !== null").await?;
@@ -72,10 +72,10 @@ async fn stored_text(stage: Stage) -> Result<()> {
         }
     }
     let names = app.operator.run(&["key", "list", "--account", &account.id]).await?;
-    ensure!(names.to_string().contains("<script>pwned=1</script>"), "names are kept as they are: {names}");
-    // To an operator, who sees names and addresses of others, no less.
+    ensure!(names.to_string().contains("<script>pwned=1</script>"), "names are stored unchanged: {names}");
+    // The operator's pages, which show names of other accounts.
     let page = browser.page().await?;
-    come_in(&page, app, &new_email("op"), &["--operator"]).await?;
+    accept_invite(&page, app, &new_email("op"), &["--operator"]).await?;
     for text in TEXTS {
         page.go(&url("operator")).await?;
         page.fill("#name", &format!("{text} {:x}", rand::random::<u64>())).await?;
@@ -90,7 +90,7 @@ async fn stored_text(stage: Stage) -> Result<()> {
 }
 
 async fn preview(stage: Stage) -> Result<()> {
-    // Whatever it tries, it writes down what came of it.
+    // The page shows the result of each attempt.
     const HOSTILE: &str = "<p id=out></p><script>(async () => {
         const out = [];
         const attempt = async (name, what) => { try { out.push(name + '=' + await what()); } catch { out.push(name + '=no'); } };
@@ -111,12 +111,12 @@ async fn preview(stage: Stage) -> Result<()> {
     let account = app.operator.account(Quota::Of(9)).await?;
     let browser = Browser::start().await?;
     let page = browser.page().await?;
-    come_in(&page, app, &new_email("pre"), &["--account", &account.id]).await?;
+    accept_invite(&page, app, &new_email("pre"), &["--account", &account.id]).await?;
     page.go(&format!("{}/dashboard/templates/new", app.base_url)).await?;
     page.fill("#name", "hostile").await?;
     page.fill("#html", HOSTILE).await?;
     page.frames_show("DONE").await?;
-    // It did run, so that what follows says something.
+    // The script has run.
     for outcome in
         ["parent=no", "top=no", "write=no", "cookie=no", "storage=no", "fetch=no", "open=no", "origin=null"]
     {
@@ -127,9 +127,9 @@ async fn preview(stage: Stage) -> Result<()> {
     ensure!(page.eval("typeof pwned").await? == "undefined", "the page was written to");
     page.press("Create template").await?;
     page.shows("Template created.").await?;
-    // The frame's own address is as powerless when it is opened by itself.
+    // The frame is isolated when it is opened as a page too.
     let frame = page.text("document.querySelector('#preview').src").await?;
     page.go(&frame).await?;
-    ensure!(page.eval("origin").await? == "null", "the frame has an origin of ours");
+    ensure!(page.eval("origin").await? == "null", "the frame has the origin of the dashboard");
     Ok(())
 }

@@ -1,39 +1,35 @@
-//! The log of attempts: what it says, and that nobody waits for it.
-
-use std::time::{Duration, Instant};
+//! The log of attempts: its content, and that no answer waits for it.
 
 use anyhow::{Context as _, Result, ensure};
 use platen_shared::refusal::Refusal;
-use platen_tests::{case::Case, database::DatabaseKind, farm::Behaviour, operator::Quota, suite::Stage};
+use platen_tests::{
+    case::Case, database::DatabaseKind, farm::Behaviour, latch::Latch, operator::Quota, suite::Stage, wait,
+};
 use serde_json::json;
 
 use super::support::Person;
 
 pub(crate) fn cases() -> Vec<Case> {
     vec![
-        Case::own_server("dashboard/log/says_what_happened", says_what_happened),
-        Case::own_server("dashboard/log/nobody_waits_for_it", nobody_waits),
-        Case::own_server("dashboard/log/a_caller_that_disconnects", disconnected),
+        Case::own_server("dashboard/log/has_every_attempt", every_attempt),
+        Case::own_server("dashboard/log/no_answer_waits_for_it", no_answer_waits),
+        Case::own_server("dashboard/log/a_client_that_disconnects", disconnected),
         Case::own_server("dashboard/log/is_listed_in_pages", pages),
     ]
 }
 
-/// Waits until the export has so many lines besides its head.
-pub(crate) async fn exported(person: &mut Person, path: &str, lines: usize) -> Result<Vec<String>> {
-    let began = Instant::now();
-    loop {
+/// Waits until the export has this many lines besides its head.
+async fn exported(person: &mut Person, path: &str, lines: usize) -> Result<Vec<String>> {
+    wait::until_some(&format!("{lines} exported attempts"), async || {
         let text = person.get(path).await?.is(200)?.body;
         let found: Vec<String> = text.lines().skip(1).map(str::to_owned).collect();
-        if found.len() >= lines {
-            ensure!(found.len() == lines, "{text}");
-            return Ok(found);
-        }
-        ensure!(began.elapsed() < Duration::from_mins(2), "{} of {lines} attempts: {text}", found.len());
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
+        ensure!(found.len() <= lines, "{text}");
+        Ok((found.len() == lines).then_some(found))
+    })
+    .await
 }
 
-async fn says_what_happened(stage: Stage) -> Result<()> {
+async fn every_attempt(stage: Stage) -> Result<()> {
     let stand_in = stage.stand_in().await?;
     let app = &stand_in.app;
     let account = app.operator.account(Quota::Of(3)).await?;
@@ -54,7 +50,7 @@ async fn says_what_happened(stage: Stage) -> Result<()> {
         let answer = target.render(&json!({ "html": "x" })).send().await?;
         ensure!(answer.status == status, "{}", answer.summary());
     }
-    // What is refused before it is an attempt is none.
+    // Requests that are refused before the claim are not attempts.
     target.render(&json!({ "html": "x" })).send().await?.error(429, "Monthly quota exhausted")?;
     target.post("/v1/render", "{}").send().await?;
     let lines = exported(&mut person, "/dashboard/usage.csv", 4).await?;
@@ -67,11 +63,11 @@ async fn says_what_happened(stage: Stage) -> Result<()> {
     ] {
         ensure!(lines.iter().any(|line| line.contains(&part)), "no {part} in {lines:#?}");
     }
-    let good = lines.iter().find(|line| line.contains(",200,")).context("the good one")?;
-    let cells: Vec<&str> = good.rsplit(',').collect();
-    ensure!(cells[0] == "OK", "its result: {good}");
-    ensure!(cells[1].parse::<u64>().is_ok_and(|bytes| bytes > 0), "its size: {good}");
-    ensure!(cells[2].parse::<u64>().is_ok(), "its duration: {good}");
+    let successful = lines.iter().find(|line| line.contains(",200,")).context("the successful attempt")?;
+    let cells: Vec<&str> = successful.rsplit(',').collect();
+    ensure!(cells[0] == "OK", "its result: {successful}");
+    ensure!(cells[1].parse::<u64>().is_ok_and(|bytes| bytes > 0), "its size: {successful}");
+    ensure!(cells[2].parse::<u64>().is_ok(), "its duration: {successful}");
     ensure!(exported(&mut person, "/dashboard/usage.csv?failures=1", 3).await?.len() == 3);
     let page = person.get("/dashboard/usage?failures=1").await?.body;
     ensure!(
@@ -85,35 +81,34 @@ async fn says_what_happened(stage: Stage) -> Result<()> {
     Ok(())
 }
 
-async fn nobody_waits(stage: Stage) -> Result<()> {
+async fn no_answer_waits(stage: Stage) -> Result<()> {
     let mut stand_in = stage.start_stand_in(None).await?;
     let account = stand_in.app.operator.account(Quota::Of(5)).await?;
     let mut person = Person::of(&stand_in.app, &account).await?;
     let target = stand_in.app.target(&account);
-    // Claimed, and while the farm works the database stops working.
-    stand_in.farm.behave(&account.id, Behaviour::Slow(Duration::from_secs(3)));
+    // While the farm renders a claimed attempt, the database fails.
+    let latch = Latch::closed();
+    stand_in.farm.behave(&account.id, Behaviour::Held(latch.waiter()));
     let rendering = tokio::spawn(target.render(&json!({ "html": "x" })).send());
-    let began = Instant::now();
-    while stand_in.farm.received_from(&account.id).is_empty() {
-        ensure!(began.elapsed() < Duration::from_mins(2), "the job never came");
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
+    stand_in.farm.until_received_from(&account.id).await?;
     if stage.database == DatabaseKind::File {
-        super::super::faults::spoil_files(&stand_in)?;
+        super::super::faults::corrupt_files(&stand_in)?;
+        latch.open();
         rendering.await??.file("image/png")?;
         let lost = stand_in.app.process.wait_for(|log| log.contains("attempt_lost").then_some(()));
         return lost.await;
     }
-    stand_in.app.database.hold(true)?;
+    stand_in.app.database.pause(true)?;
+    latch.open();
     let answered = rendering.await?;
-    stand_in.app.database.hold(false)?;
+    stand_in.app.database.pause(false)?;
     answered?.file("image/png")?;
-    // What could not be written then is written when the database goes on.
+    // The attempt is logged when the database continues.
     exported(&mut person, "/dashboard/usage.csv", 1).await?;
     stand_in.app.database.kill().await
 }
 
-/// Counted only if the farm says that a page ran, or does not say anything.
+/// An attempt whose client disconnects counts if the farm answers that its page ran, or does not answer.
 async fn disconnected(stage: Stage) -> Result<()> {
     let stand_in = stage.stand_in().await?;
     let app = &stand_in.app;
@@ -126,11 +121,7 @@ async fn disconnected(stage: Stage) -> Result<()> {
         let mut person = Person::of(app, &account).await?;
         stand_in.farm.behave(&account.id, behaviour.clone());
         let rendering = tokio::spawn(app.target(&account).render(&json!({ "html": "x" })).send());
-        let began = Instant::now();
-        while stand_in.farm.received_from(&account.id).is_empty() {
-            ensure!(began.elapsed() < Duration::from_mins(2), "the job never came");
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
+        stand_in.farm.until_received_from(&account.id).await?;
         rendering.abort();
         let lines = exported(&mut person, "/dashboard/usage.csv", 1).await?;
         let said = if counted { "yes" } else { "no" };
@@ -162,6 +153,6 @@ async fn pages(stage: Stage) -> Result<()> {
     let older = super::support::between(&first, "/dashboard/usage?before=", "\"")?;
     let second = person.get(&format!("/dashboard/usage?before={older}")).await?.is(200)?.body;
     ensure!(second.matches("<td data-label=\"Time\">").count() == 10, "the second page");
-    ensure!(second.contains("Newest") && !second.contains("Older"), "the way back");
+    ensure!(second.contains("Newest") && !second.contains("Older"), "the link to the newest page");
     Ok(())
 }

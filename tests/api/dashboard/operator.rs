@@ -1,4 +1,4 @@
-//! The operator's way, in a real browser.
+//! An operator, in a real browser.
 
 use anyhow::{Result, ensure};
 use platen_tests::{
@@ -9,22 +9,22 @@ use platen_tests::{
 };
 use serde_json::json;
 
-use super::support::{PASSWORD, come_in, new_email};
+use super::support::{PASSWORD, accept_invite, new_email};
 
 pub(crate) fn cases() -> Vec<Case> {
-    vec![Case::own_server("dashboard/operators_way", operators_way)]
+    vec![Case::own_server("dashboard/operator", operator)]
 }
 
-async fn operators_way(stage: Stage) -> Result<()> {
+async fn operator(stage: Stage) -> Result<()> {
     let stand_in = stage.stand_in().await?;
     let app = &stand_in.app;
     let browser = Browser::start().await?;
     let page = browser.page().await?;
     let email = new_email("op");
-    come_in(&page, app, &email, &["--operator"]).await?;
+    accept_invite(&page, app, &email, &["--operator"]).await?;
     page.shows("Accounts").await?;
 
-    // An account, with errors beside the fields they are about.
+    // An account, with errors beside their fields.
     let name = format!("Contoso {:x}", rand::random::<u64>());
     page.fill("#name", &name).await?;
     page.fill("#quota", "many").await?;
@@ -32,7 +32,7 @@ async fn operators_way(stage: Stage) -> Result<()> {
     let error = page.text("document.querySelector('#quota-error').innerText").await?;
     ensure!(error.contains("whole number"), "{error}");
     let focus = "document.querySelector('#quota').getAttribute('aria-describedby').includes('quota-error')";
-    ensure!(page.eval(focus).await? == true, "the error is not told to who cannot see it");
+    ensure!(page.eval(focus).await? == true, "screen readers do not get the error");
     page.fill("#quota", "2").await?;
     page.press("Create account").await?;
     page.shows("Account created.").await?;
@@ -44,7 +44,7 @@ async fn operators_way(stage: Stage) -> Result<()> {
     page.press("Rename").await?;
     page.shows("Account renamed.").await?;
 
-    // Somebody comes into it by a link.
+    // A user accepts an invite for it.
     let guest_email = new_email("guest");
     page.fill("#email", &guest_email).await?;
     page.press("Create invite").await?;
@@ -81,7 +81,7 @@ async fn operators_way(stage: Stage) -> Result<()> {
     page.press("Enable").await?;
     target.render(&json!({ "html": "x" })).send().await?.file("image/png")?;
 
-    // Work in it, then remove its person.
+    // Work in the account, then remove its user.
     page.press("Switch to this account").await?;
     page.shows("their key").await?;
     page.go(&format!("{}/dashboard/operator", app.base_url)).await?;
@@ -95,9 +95,9 @@ async fn operators_way(stage: Stage) -> Result<()> {
 
     remove_another(&stand_in, &page, &guest, &email).await?;
 
-    // Who did what.
+    // The audit log.
     page.go(&format!("{}/dashboard/operator/audit", app.base_url)).await?;
-    // Other cases do things too.
+    // It has entries of other cases too.
     let mut log = page.body().await?;
     while page.eval("document.body.innerText.includes('Older')").await? == true {
         page.press("Older").await?;
@@ -122,11 +122,11 @@ async fn operators_way(stage: Stage) -> Result<()> {
     Ok(())
 }
 
-/// An operator may be removed too, by another; not by oneself.
+/// An operator can be removed by another one only.
 async fn remove_another(stand_in: &StandIn, page: &Page, other: &Page, email: &str) -> Result<()> {
     let app = &stand_in.app;
     let second_email = new_email("second");
-    come_in(other, app, &second_email, &["--operator"]).await?;
+    accept_invite(other, app, &second_email, &["--operator"]).await?;
     page.go(&format!("{}/dashboard/operator", app.base_url)).await?;
     let own = page.eval(&format!("document.body.innerText.includes('Remove {email}')")).await?;
     ensure!(own == false, "operators may remove themselves");

@@ -38,7 +38,7 @@ async fn replaced(stage: Stage) -> Result<()> {
 }
 
 async fn sign_in(app: &TestApp, email: &str, password: &str) -> Result<u16> {
-    let mut person = Person::stranger(app)?;
+    let mut person = Person::signed_out(app)?;
     person.get("/dashboard/sign-in").await?.is(200)?;
     Ok(person.post("/dashboard/sign-in", &[("email", email), ("password", password)]).await?.status)
 }

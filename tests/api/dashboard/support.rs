@@ -1,4 +1,4 @@
-//! What the cases share: people who come in, in a browser or over HTTP.
+//! What the cases share: users in a browser or over HTTP.
 
 use std::collections::BTreeMap;
 
@@ -6,17 +6,17 @@ use anyhow::{Context as _, Result, ensure};
 use http::{HeaderMap, header};
 use platen_tests::{app::TestApp, browser::Page, operator::Account};
 
-/// A password that is long enough.
+/// A valid password.
 pub(super) const PASSWORD: &str = "a sentence with spaces";
 
-/// An address nobody else has.
+/// A new e-mail address.
 pub(super) fn new_email(name: &str) -> String {
     format!("{name}-{:016x}@example.com", rand::random::<u64>())
 }
 
-/// Comes in by an invite, in a browser.
-pub(super) async fn come_in(page: &Page, app: &TestApp, email: &str, place: &[&str]) -> Result<()> {
-    let link = app.operator.invite(email, place).await?;
+/// Accepts an invite in a browser.
+pub(super) async fn accept_invite(page: &Page, app: &TestApp, email: &str, target: &[&str]) -> Result<()> {
+    let link = app.operator.invite(email, target).await?;
     page.go(&format!("{}{link}", app.base_url)).await?;
     page.shows(email).await?;
     page.fill("#password", PASSWORD).await?;
@@ -24,7 +24,6 @@ pub(super) async fn come_in(page: &Page, app: &TestApp, email: &str, place: &[&s
     page.press("Set password and sign in").await
 }
 
-/// What came back.
 pub(super) struct Reply {
     pub(super) status: u16,
     pub(super) headers: HeaderMap,
@@ -32,19 +31,19 @@ pub(super) struct Reply {
 }
 
 impl Reply {
-    /// Where it leads.
+    /// The target of a redirect.
     pub(super) fn location(&self) -> &str {
         self.headers.get(header::LOCATION).and_then(|value| value.to_str().ok()).unwrap_or_default()
     }
 
-    /// That it has this status.
+    /// Checks the status.
     pub(super) fn is(self, status: u16) -> Result<Self> {
         ensure!(self.status == status, "{} instead of {status}: {}", self.status, self.body);
         Ok(self)
     }
 }
 
-/// Somebody at a browser without a screen: cookies, and the token of the last page's forms.
+/// A user over HTTP: cookies, and the form token of the last page.
 #[derive(Debug, Clone)]
 pub(super) struct Person {
     http: reqwest::Client,
@@ -55,8 +54,8 @@ pub(super) struct Person {
 }
 
 impl Person {
-    /// Somebody who has not come in.
-    pub(super) fn stranger(app: &TestApp) -> Result<Self> {
+    /// A user who is not signed in.
+    pub(super) fn signed_out(app: &TestApp) -> Result<Self> {
         let http =
             reqwest::Client::builder().no_proxy().redirect(reqwest::redirect::Policy::none()).build()?;
         Ok(Self {
@@ -68,17 +67,17 @@ impl Person {
         })
     }
 
-    /// Somebody who came in by an invite.
-    pub(super) async fn invited(app: &TestApp, email: &str, place: &[&str]) -> Result<Self> {
-        let mut person = Self::stranger(app)?;
-        let link = app.operator.invite(email, place).await?;
+    /// A user who has accepted an invite.
+    pub(super) async fn invited(app: &TestApp, email: &str, target: &[&str]) -> Result<Self> {
+        let mut person = Self::signed_out(app)?;
+        let link = app.operator.invite(email, target).await?;
         person.get(&link).await?.is(200)?;
         person.post(&link, &[("password", PASSWORD), ("again", PASSWORD)]).await?.is(303)?;
         person.get("/dashboard/you").await?.is(200)?;
         Ok(person)
     }
 
-    /// Somebody of this account.
+    /// A new user of this account.
     pub(super) async fn of(app: &TestApp, account: &Account) -> Result<Self> {
         Self::invited(app, &new_email("person"), &["--account", &account.id]).await
     }
@@ -140,7 +139,7 @@ impl Person {
     }
 }
 
-/// What stands between two texts.
+/// The text between two texts.
 pub(super) fn between(text: &str, before: &str, after: &str) -> Result<String> {
     let rest = text.split_once(before).with_context(|| format!("no {before} in {text}"))?.1;
     Ok(rest.split(after).next().unwrap_or_default().to_owned())
@@ -152,7 +151,7 @@ fn url_encoded(fields: &[(&str, &str)]) -> String {
     pairs.join("&")
 }
 
-/// A text as an address may hold it: every byte that is not a letter or a digit by its number.
+/// Percent-encodes every byte that is not a letter or a digit.
 pub(super) fn percent(text: &str) -> String {
     use std::fmt::Write as _;
     text.bytes().fold(String::with_capacity(text.len()), |mut encoded, byte| {

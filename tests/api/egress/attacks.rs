@@ -1,53 +1,55 @@
-//! Ways in which a page asks for something, as data.
+//! Techniques with which a page sends requests, as data.
 //!
-//! `URL`, `TLS`, `WS` and `WSS` stand for an address with the way's own path; `HOST` for host and port.
+//! `URL`, `TLS`, `WS` and `WSS` are replaced by a URL with the technique's name as its path, `HOST` by host and port.
 
-/// One way.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Way {
+pub(super) struct Technique {
     pub(super) name: &'static str,
     pub(super) markup: &'static str,
-    /// Whether it brings a plain request to a host that may be reached, so that it is known to be one.
+    /// Whether an allowed host gets a plain HTTP request, which proves that the technique works.
     pub(super) reaches: bool,
 }
 
-const fn way(name: &'static str, markup: &'static str) -> Way {
-    Way { name, markup, reaches: true }
+const fn technique(name: &'static str, markup: &'static str) -> Technique {
+    Technique { name, markup, reaches: true }
 }
 
-/// A way that plain HTTP does not show, or that Chromium does not go at all.
-const fn unseen(name: &'static str, markup: &'static str) -> Way {
-    Way { name, markup, reaches: false }
+/// A technique without plain HTTP, or one that Chromium does not support.
+const fn unseen(name: &'static str, markup: &'static str) -> Technique {
+    Technique { name, markup, reaches: false }
 }
 
 /// Elements and styles.
-pub(super) const ELEMENTS: &[Way] = &[
-    way("img", "<img src='URL'>"),
-    way("srcset", "<img srcset='URL 1x'>"),
-    way("picture", "<picture><source srcset='URL'><img></picture>"),
-    way("image-input", "<input type=image src='URL'>"),
-    way("body-background", "<table background='URL'><td>x</table>"),
-    way("iframe", "<iframe src='URL'></iframe>"),
-    way("iframe-in-srcdoc", "<iframe srcdoc=\"<img src='URL'>\"></iframe>"),
-    way("iframe-in-data", "<iframe src=\"data:text/html,<img src='URL'>\"></iframe>"),
-    way("object", "<object data='URL'></object>"),
-    way("embed", "<embed src='URL'>"),
-    way("script", "<script src='URL'></script>"),
-    way("module", "<script type=module src='URL'></script>"),
-    way("import", "<script type=module>import('URL').catch(() => {})</script>"),
-    way("stylesheet", "<link rel=stylesheet href='URL'>"),
-    way("css-import", "<style>@import 'URL';</style>"),
-    way("css-background", "<p style='background:url(URL)'>x</p>"),
-    way("css-content", "<style>#c::before { content: url(URL) }</style><p id=c>x</p>"),
-    way("css-mask", "<p style='mask-image:url(URL)'>x</p>"),
-    way("css-cursor", "<p style='list-style-image:url(URL);display:list-item'>x</p>"),
-    way("font", "<style>@font-face { font-family: f; src: url(URL) }</style><p style='font-family:f'>x</p>"),
-    way("video", "<video src='URL'></video>"),
-    way("poster", "<video poster='URL'></video>"),
-    way("audio", "<audio src='URL' preload=auto></audio>"),
-    way("icon-preload", "<link rel=preload as=image href='URL'>"),
-    way("modulepreload", "<link rel=modulepreload href='URL'>"),
-    way("svg-image", "<svg><image href='URL' width=9 height=9 /></svg>"),
+pub(super) const ELEMENTS: &[Technique] = &[
+    technique("img", "<img src='URL'>"),
+    technique("srcset", "<img srcset='URL 1x'>"),
+    technique("picture", "<picture><source srcset='URL'><img></picture>"),
+    technique("image-input", "<input type=image src='URL'>"),
+    technique("body-background", "<table background='URL'><td>x</table>"),
+    technique("iframe", "<iframe src='URL'></iframe>"),
+    technique("iframe-in-srcdoc", "<iframe srcdoc=\"<img src='URL'>\"></iframe>"),
+    technique("iframe-in-data", "<iframe src=\"data:text/html,<img src='URL'>\"></iframe>"),
+    technique("object", "<object data='URL'></object>"),
+    technique("embed", "<embed src='URL'>"),
+    technique("script", "<script src='URL'></script>"),
+    technique("module", "<script type=module src='URL'></script>"),
+    technique("import", "<script type=module>import('URL').catch(() => {})</script>"),
+    technique("stylesheet", "<link rel=stylesheet href='URL'>"),
+    technique("css-import", "<style>@import 'URL';</style>"),
+    technique("css-background", "<p style='background:url(URL)'>x</p>"),
+    technique("css-content", "<style>#c::before { content: url(URL) }</style><p id=c>x</p>"),
+    technique("css-mask", "<p style='mask-image:url(URL)'>x</p>"),
+    technique("css-cursor", "<p style='list-style-image:url(URL);display:list-item'>x</p>"),
+    technique(
+        "font",
+        "<style>@font-face { font-family: f; src: url(URL) }</style><p style='font-family:f'>x</p>",
+    ),
+    technique("video", "<video src='URL'></video>"),
+    technique("poster", "<video poster='URL'></video>"),
+    technique("audio", "<audio src='URL' preload=auto></audio>"),
+    technique("icon-preload", "<link rel=preload as=image href='URL'>"),
+    technique("modulepreload", "<link rel=modulepreload href='URL'>"),
+    technique("svg-image", "<svg><image href='URL' width=9 height=9 /></svg>"),
     unseen("svg-use", "<svg><use href='URL#a' /></svg>"),
     unseen(
         "svg-filter",
@@ -57,11 +59,11 @@ pub(super) const ELEMENTS: &[Way] = &[
         "svg-in-img",
         "<img src=\"data:image/svg+xml,<svg xmlns='http://www.w3.org/2000/svg'><image href='URL' width='9' height='9'/></svg>\">",
     ),
-    way(
+    technique(
         "svg-in-object",
         "<object data=\"data:image/svg+xml,<svg xmlns='http://www.w3.org/2000/svg'><image href='URL' width='9' height='9'/></svg>\"></object>",
     ),
-    way("svg-style", "<svg><style>@import url(URL);</style></svg>"),
+    technique("svg-style", "<svg><style>@import url(URL);</style></svg>"),
     unseen("prefetch", "<link rel=prefetch href='URL'>"),
     unseen("preconnect", "<link rel=preconnect href='URL'><link rel=preconnect href='TLS'>"),
     unseen(
@@ -79,7 +81,7 @@ pub(super) const ELEMENTS: &[Way] = &[
         "margin-box",
         "<style>@page { @top-left { content: url(URL) } @bottom-left { content: url(URL) } }</style>",
     ),
-    way(
+    technique(
         "form-post",
         "<iframe name=f></iframe><form id=p method=post action='URL' target=f></form><script>p.submit()</script>",
     ),
@@ -87,22 +89,22 @@ pub(super) const ELEMENTS: &[Way] = &[
 ];
 
 /// Scripts.
-pub(super) const SCRIPTS: &[Way] = &[
-    way("fetch", "<script>fetch('URL', { mode: 'no-cors' }).catch(() => {})</script>"),
-    way("fetch-cors", "<script>fetch('URL', { method: 'POST', body: 'x' }).catch(() => {})</script>"),
-    way("fetch-keepalive", "<script>fetch('URL', { mode: 'no-cors', keepalive: true }).catch(() => {})</script>"),
-    way("xhr", "<script>{ const x = new XMLHttpRequest; x.open('GET', 'URL'); x.send() }</script>"),
-    way("xhr-sync", "<script>try { const x = new XMLHttpRequest; x.open('GET', 'URL', false); x.send() } catch {}</script>"),
-    way("websocket", "<script>new WebSocket('WS')</script>"),
+pub(super) const SCRIPTS: &[Technique] = &[
+    technique("fetch", "<script>fetch('URL', { mode: 'no-cors' }).catch(() => {})</script>"),
+    technique("fetch-cors", "<script>fetch('URL', { method: 'POST', body: 'x' }).catch(() => {})</script>"),
+    technique("fetch-keepalive", "<script>fetch('URL', { mode: 'no-cors', keepalive: true }).catch(() => {})</script>"),
+    technique("xhr", "<script>{ const x = new XMLHttpRequest; x.open('GET', 'URL'); x.send() }</script>"),
+    technique("xhr-sync", "<script>try { const x = new XMLHttpRequest; x.open('GET', 'URL', false); x.send() } catch {}</script>"),
+    technique("websocket", "<script>new WebSocket('WS')</script>"),
     unseen("websocket-tls", "<script>new WebSocket('WSS')</script>"),
-    way("event-source", "<script>new EventSource('URL')</script>"),
-    way("beacon", "<script>navigator.sendBeacon('URL', 'x')</script>"),
-    way("new-image", "<script>new Image().src = 'URL'</script>"),
-    way("font-face", "<script>new FontFace('g', 'url(URL)').load().catch(() => {})</script>"),
-    way("worker", "<script>new Worker('data:text/javascript,fetch(`URL`, { mode: `no-cors` })')</script>"),
-    way("worker-import", "<script>new Worker('data:text/javascript,importScripts(`URL`)')</script>"),
-    way("worker-socket", "<script>new Worker('data:text/javascript,new WebSocket(`WS`)')</script>"),
-    way("blob-worker", "<script>new Worker(self['U' + 'RL']['createObjectU' + 'RL'](new Blob([\"fetch('URL', { mode: 'no-cors' })\"])))</script>"),
+    technique("event-source", "<script>new EventSource('URL')</script>"),
+    technique("beacon", "<script>navigator.sendBeacon('URL', 'x')</script>"),
+    technique("new-image", "<script>new Image().src = 'URL'</script>"),
+    technique("font-face", "<script>new FontFace('g', 'url(URL)').load().catch(() => {})</script>"),
+    technique("worker", "<script>new Worker('data:text/javascript,fetch(`URL`, { mode: `no-cors` })')</script>"),
+    technique("worker-import", "<script>new Worker('data:text/javascript,importScripts(`URL`)')</script>"),
+    technique("worker-socket", "<script>new Worker('data:text/javascript,new WebSocket(`WS`)')</script>"),
+    technique("blob-worker", "<script>new Worker(self['U' + 'RL']['createObjectU' + 'RL'](new Blob([\"fetch('URL', { mode: 'no-cors' })\"])))</script>"),
     unseen("open", "<script>open('URL'); open('URL', '_blank', 'noopener'); open('WSS')</script>"),
     unseen("click", "<a id=a href='URL' target=_blank ping='URL'></a><script>a.click()</script>"),
     unseen("download", "<iframe srcdoc=\"<a id=d href='URL' download></a><script>d.click()</script>\"></iframe>"),
@@ -124,17 +126,17 @@ pub(super) const SCRIPTS: &[Way] = &[
     ),
     unseen("webtransport", "<script>try { new WebTransport('TLS').ready.catch(() => {}) } catch {}</script>"),
     unseen("xslt", "<script>try { const d = new DOMParser().parseFromString('<!DOCTYPE a [<!ENTITY e SYSTEM \"URL\">]><a>&e;</a>', 'text/xml'); document.adoptNode(d) } catch {}</script>"),
-    way("shadow", "<div id=s></div><script>s.attachShadow({ mode: 'open' }).innerHTML = `<style>@import 'URL';</style><img src='URL'>`</script>"),
-    way("late", "<script>setTimeout(() => fetch('URL', { mode: 'no-cors' }), 100)</script>"),
-    way("farewell", "<script>addEventListener('load', () => setTimeout(() => new Image().src = 'URL', 50))</script>"),
+    technique("shadow", "<div id=s></div><script>s.attachShadow({ mode: 'open' }).innerHTML = `<style>@import 'URL';</style><img src='URL'>`</script>"),
+    technique("late", "<script>setTimeout(() => fetch('URL', { mode: 'no-cors' }), 100)</script>"),
+    technique("farewell", "<script>addEventListener('load', () => setTimeout(() => new Image().src = 'URL', 50))</script>"),
 ];
 
-/// What only a secure context may do, from a worker of its own origin.
-pub(super) const SECURE: &[Way] = &[
-    way("secure-fetch", "<script>fetch('URL', { mode: 'no-cors' }).catch(() => {})</script>"),
-    way("service-worker", "<script>navigator.serviceWorker.register('/worker.js?URL')</script>"),
-    way("shared-worker", "<script>new SharedWorker('/worker.js?URL')</script>"),
-    way("worklet", "<script>new AudioContext().audioWorklet.addModule('URL').catch(() => {})</script>"),
+/// Features of secure contexts, from a worker of the same origin.
+pub(super) const SECURE: &[Technique] = &[
+    technique("secure-fetch", "<script>fetch('URL', { mode: 'no-cors' }).catch(() => {})</script>"),
+    technique("service-worker", "<script>navigator.serviceWorker.register('/worker.js?URL')</script>"),
+    technique("shared-worker", "<script>new SharedWorker('/worker.js?URL')</script>"),
+    technique("worklet", "<script>new AudioContext().audioWorklet.addModule('URL').catch(() => {})</script>"),
     unseen(
         "private-network",
         "<script>fetch('URL', { mode: 'no-cors', targetAddressSpace: 'local' }).catch(() => {})</script>",
@@ -149,13 +151,12 @@ pub(super) const SECURE: &[Way] = &[
     ),
 ];
 
-/// The script of every worker: asks for what its own address names, when it starts and when it is
-/// installed.
+/// The script of every worker: requests the URL in its query when it starts and when it is installed.
 pub(super) const WORKER: &str = "const target = decodeURIComponent(location.search.slice(1));
     const ask = () => fetch(target, { mode: 'no-cors' }).catch(() => {});
     ask(); addEventListener('install', event => event.waitUntil(ask()));";
 
-/// Spellings of places where no page may go; `PORT` is the canaries'.
+/// Spellings of addresses that no page may reach; `PORT` is replaced by the port of the canaries.
 pub(super) const SPELLINGS: &[&str] = &[
     "http://127.0.0.1:PORT/",
     "http://127.0.0.2:PORT/",
@@ -237,8 +238,8 @@ pub(super) const SPELLINGS: &[&str] = &[
     "http://[ff02::1]/",
 ];
 
-/// Places inside the browser and the machine.
-pub(super) const INSIDE: &[&str] = &[
+/// URLs of files and of pages inside the browser.
+pub(super) const INTERNAL_URLS: &[&str] = &[
     "file:///etc/passwd",
     "file://localhost/etc/passwd",
     "file:/etc/passwd",

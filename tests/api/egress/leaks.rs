@@ -1,5 +1,4 @@
-//! What a page of one account leaves on an origin, and what later pages of the same and of another
-//! account find there: nothing.
+//! Data that a page stores on an origin: later pages of the same account and of another find none of it.
 
 use std::collections::BTreeMap;
 
@@ -7,13 +6,13 @@ use anyhow::{Result, ensure};
 use platen_tests::{case::Case, pdf_file::Pdf, suite::Stage};
 use serde_json::json;
 
-use super::fortress::{Fortress, SECURE_HOST};
+use super::ssrf_harness::{SECURE_HOST, SsrfHarness};
 
 pub(super) fn cases() -> Vec<Case> {
-    vec![Case::own_server_once("egress/nothing_is_left_on_an_origin", leaks)]
+    vec![Case::own_server("egress/nothing_is_left_on_an_origin", leaks).once()]
 }
 
-/// Leaves what can be left, and first tells what was there.
+/// Lists what it finds on the origin, then stores everything that it can.
 const PAGE: &str = r"<!doctype html><body><script>
 const found = [], slow = [];
 const within = (promise) => Promise.race([promise, new Promise(done => setTimeout(done, LIMIT, slow))]);
@@ -60,30 +59,30 @@ const SHARED: &str =
       event.ports[0].onmessage = event => { number ??= event.data;
         const channel = new BroadcastChannel('leak'); setInterval(() => channel.postMessage(number), 10) } };";
 
-/// Answers in a page's stead, should it live to see one.
+/// A service worker that would replace the next page.
 const SERVICE: &str = "addEventListener('install', () => skipWaiting());
     addEventListener('activate', event => event.waitUntil(clients.claim()));
     addEventListener('fetch', event => { if (event.request.mode === 'navigate')
       event.respondWith(new Response('found: a service worker', { headers: { 'content-type': 'text/html' } })) });";
 
 async fn leaks(stage: Stage) -> Result<()> {
-    let fortress = Fortress::start(&stage).await?;
-    let other = fortress.other_account().await?;
-    fortress.put("/shared.js", "text/javascript", SHARED);
-    fortress.put("/service.js", "text/javascript", SERVICE);
+    let harness = SsrfHarness::start(&stage).await?;
+    let other = harness.other_account().await?;
+    harness.put("/shared.js", "text/javascript", SHARED);
+    harness.put("/service.js", "text/javascript", SERVICE);
     for host in [platen_tests::site::HOST, SECURE_HOST] {
         let secure = host == SECURE_HOST;
         let mut seen = BTreeMap::new();
-        for (visit, target) in [&fortress.target, &other, &fortress.target, &other].into_iter().enumerate() {
-            // A busy machine takes longer to look at everything.
+        for (visit, target) in [&harness.target, &other, &harness.target, &other].into_iter().enumerate() {
+            // A busy machine needs a longer wait.
             for wait in [2_000, 5_000, 10_000] {
-                // The same address with another answer each time: who sees an old one had it from a cache.
+                // The same URL with a new answer each time: an old answer comes from a cache.
                 let number = format!("{visit} {wait}");
-                fortress.put_cached("/number", &number);
+                harness.put_cached("/number", &number);
                 let page = PAGE.replace("NUMBER", &format!("'{number}'"));
-                fortress.put("/leaks", "text/html", &page.replace("LIMIT", &(wait / 3).to_string()));
-                let url = fortress.site_url("/leaks").replace(platen_tests::site::HOST, host);
-                // Only a page may go to a host of that name.
+                harness.put("/leaks", "text/html", &page.replace("LIMIT", &(wait / 3).to_string()));
+                let url = harness.site_url("/leaks").replace(platen_tests::site::HOST, host);
+                // The URL of a job cannot have a host of that name.
                 let html = format!("<script>location = '{url}'</script>");
                 let body = json!({ "html": html, "format": "pdf", "waitForTimeout": wait });
                 let answer = target.render(&body).send().await?;
@@ -98,5 +97,5 @@ async fn leaks(stage: Stage) -> Result<()> {
         let clean = format!("found: nothing secure: {secure}");
         ensure!(seen.values().all(|text| *text == clean), "{host}: {seen:?}");
     }
-    fortress.end().await
+    harness.end().await
 }

@@ -1,4 +1,4 @@
-//! Names that lead somewhere else than they seem to.
+//! Names that resolve to private addresses, at once or after a change (DNS rebinding).
 
 use anyhow::{Context as _, Result, ensure};
 use platen_tests::{
@@ -10,22 +10,22 @@ use platen_tests::{
 use serde_json::json;
 
 use super::{
-    HEAD, WAIT,
-    fortress::{ALLOWED, Fortress},
+    HEAD, WAIT_MS,
+    ssrf_harness::{ALLOWED, SsrfHarness},
 };
 
 pub(super) fn cases() -> Vec<Case> {
     vec![
-        Case::own_server_once("egress/names_of_private_addresses", private_names),
-        Case::own_server_once("egress/each_connection_knows_its_job", attribution),
-        Case::own_server_once("egress/rebinding_within_a_job", rebinding),
-        Case::own_server_once("egress/rebinding_between_jobs", rebinding_later),
+        Case::own_server("egress/names_of_private_addresses", private_names).once(),
+        Case::own_server("egress/each_connection_is_attributed_to_its_job", attribution).once(),
+        Case::own_server("egress/rebinding_within_a_job", rebinding).once(),
+        Case::own_server("egress/rebinding_between_jobs", rebinding_later).once(),
     ]
 }
 
 async fn private_names(stage: Stage) -> Result<()> {
-    let fortress = Fortress::start(&stage).await?;
-    let port = fortress.canary.port();
+    let harness = SsrfHarness::start(&stage).await?;
+    let port = harness.canary.port();
     for name in [
         "127-0-0-1.nip.test",
         "under_score.nip.test",
@@ -40,33 +40,28 @@ async fn private_names(stage: Stage) -> Result<()> {
         for scheme in ["http", "https"] {
             let url = format!("{scheme}://{name}:{port}/");
             let message = format!("The address of \"{name}\" is not public");
-            fortress.target.render(&json!({ "url": url })).send().await?.error(422, &message)?;
+            harness.target.render(&json!({ "url": url })).send().await?.error(422, &message)?;
         }
-        ensure!(fortress.names.asked(name) > 0, "{name} was not asked for");
+        ensure!(harness.names.queries(name) > 0, "{name} was not looked up");
     }
     let message = "The name \"nowhere.nip.test\" could not be resolved";
-    fortress
-        .target
-        .render(&json!({ "url": "http://nowhere.nip.test/" }))
-        .send()
-        .await?
-        .error(422, message)?;
-    fortress.end().await
+    harness.target.render(&json!({ "url": "http://nowhere.nip.test/" })).send().await?.error(422, message)?;
+    harness.end().await
 }
 
 async fn attribution(stage: Stage) -> Result<()> {
-    let fortress = Fortress::start(&stage).await?;
+    let harness = SsrfHarness::start(&stage).await?;
     let ids: Vec<String> = (0..6).map(|number| format!("job-number-{number}")).collect();
     let renders = ids.iter().map(|id| {
         let html = format!(
             "{HEAD}<img src='http://{id}.test/'><script>new WebSocket('wss://{id}.test:8443/')</script>"
         );
         let body = json!({ "html": html, "width": 40, "height": 30, "waitForTimeout": 500 });
-        let call = fortress.target.render(&body).request_id(id);
+        let call = harness.target.render(&body).request_id(id);
         async move { call.send().await?.file("image/png").map(drop) }
     });
     futures::future::try_join_all(renders).await?;
-    let decisions = fortress.decisions();
+    let decisions = harness.decisions();
     for id in &ids {
         let host = format!("{id}.test");
         let own: Vec<_> = decisions.iter().filter(|line| line.host == host).collect();
@@ -75,22 +70,22 @@ async fn attribution(stage: Stage) -> Result<()> {
                 own.iter().any(|line| line.port == port && line.job == *id && line.verdict == "not_found");
             ensure!(found, "{id}: {own:?}");
         }
-        // What a page asks for after its job is nobody's.
+        // Requests of a page after its job belong to no job.
         let stray = own.iter().find(|line| line.job != *id && line.verdict != "no_job");
         ensure!(stray.is_none(), "{id}: {stray:?}");
     }
-    ensure!(fortress.counted("not_found").await? >= 12.0, "too few were counted");
-    drop(fortress);
+    ensure!(harness.counted("not_found").await? >= 12, "too few were counted");
+    drop(harness);
     Ok(())
 }
 
-/// The attacker's page on the address that may be reached, at the port of the canaries.
-async fn attacker(fortress: &Fortress, page: String) -> Result<Loopback> {
-    let address = format!("{ALLOWED}:{}", fortress.canary.port()).parse()?;
+/// A site of the attacker on the allowed address, at the port of the canaries.
+async fn attacker(harness: &SsrfHarness, page: String) -> Result<Loopback> {
+    let address = format!("{ALLOWED}:{}", harness.canary.port()).parse()?;
     Loopback::start_at(address, move |request| {
         let page = if request.uri().path() == "/" { page.clone() } else { "secret".to_owned() };
         async move {
-            // So that each request wants a connection of its own, and the name to be looked up again.
+            // Each request needs a new connection, so a browser that resolved names would look this one up again.
             let reply = http::Response::builder()
                 .header("content-type", "text/html")
                 .header("cache-control", "no-store")
@@ -102,48 +97,48 @@ async fn attacker(fortress: &Fortress, page: String) -> Result<Loopback> {
 }
 
 async fn rebinding(stage: Stage) -> Result<()> {
-    let fortress = Fortress::start(&stage).await?;
+    let harness = SsrfHarness::start(&stage).await?;
     let page = "<!doctype html><html style='background:rgb(0,128,0)'><body><script>
         (async () => { for (let i = 0; i < 20; i++) { await fetch('/secret?' + i).catch(() => {});
           new WebSocket('ws://' + location.host + '/' + i); new Image().src = '/image?' + i;
           await new Promise(done => setTimeout(done, 50)) } })()</script>";
-    let attacker = attacker(&fortress, page.to_owned()).await?;
+    let attacker = attacker(&harness, page.to_owned()).await?;
     let port = attacker.address().port();
     for (number, later) in ["127.0.0.1", "::1", "0.0.0.0"].into_iter().enumerate() {
         let name = format!("rebind{number}.test");
-        fortress.names.put_in_turn(&name, &[&[ALLOWED], &[later]]);
+        harness.names.put_in_turn(&name, &[&[ALLOWED], &[later]]);
         let url = format!("http://{name}:{port}/");
-        let body = json!({ "url": url, "width": 40, "height": 30, "waitForTimeout": WAIT });
-        fortress.picture(&body).await?.expect(1, 1, GREEN)?;
-        fortress.untouched()?;
+        let body = json!({ "url": url, "width": 40, "height": 30, "waitForTimeout": WAIT_MS });
+        harness.picture(&body).await?.expect(1, 1, GREEN)?;
+        harness.untouched().await?;
         ensure!(
-            fortress.names.asked(&name) == 1,
-            "{name} was asked for {} times",
-            fortress.names.asked(&name)
+            harness.names.queries(&name) == 1,
+            "{name} was looked up {} times",
+            harness.names.queries(&name)
         );
     }
-    // Within a page that is there for longer than a name, too.
-    fortress.names.put_in_turn("rebind-later.test", &[&[ALLOWED], &["127.0.0.1"]]);
+    // Also within a page that sends requests for longer than a DNS answer is valid.
+    harness.names.put_in_turn("rebind-later.test", &[&[ALLOWED], &["127.0.0.1"]]);
     let frame = format!(
         "<!doctype html><html style='background:rgb(0,128,0)'><body><div style='position:absolute;left:50px'>\
          <iframe src='http://rebind-later.test:{port}/'></iframe><script>setInterval(() => new Image().src = \
          'http://rebind-later.test:{port}/' + Math.random(), 20)</script>"
     );
-    let body = json!({ "html": frame, "width": 40, "height": 30, "waitForTimeout": WAIT });
-    fortress.picture(&body).await?.expect(1, 1, GREEN)?;
+    let body = json!({ "html": frame, "width": 40, "height": 30, "waitForTimeout": WAIT_MS });
+    harness.picture(&body).await?.expect(1, 1, GREEN)?;
     drop(attacker);
-    fortress.end().await
+    harness.end().await
 }
 
 async fn rebinding_later(stage: Stage) -> Result<()> {
-    let fortress = Fortress::start(&stage).await?;
-    let attacker = attacker(&fortress, "<html style='background:rgb(0,128,0)'>".to_owned()).await?;
+    let harness = SsrfHarness::start(&stage).await?;
+    let attacker = attacker(&harness, "<html style='background:rgb(0,128,0)'>".to_owned()).await?;
     let name = "rebind-jobs.test";
-    fortress.names.put_in_turn(name, &[&[ALLOWED], &["127.0.0.1"]]);
+    harness.names.put_in_turn(name, &[&[ALLOWED], &["127.0.0.1"]]);
     let body =
         json!({ "url": format!("http://{name}:{}/", attacker.address().port()), "width": 40, "height": 30 });
-    fortress.picture(&body).await?.expect(1, 1, GREEN)?;
+    harness.picture(&body).await?.expect(1, 1, GREEN)?;
     let message = format!("The address of \"{name}\" is not public");
-    fortress.target.render(&body).send().await?.error(422, &message).context("the second job")?;
-    fortress.end().await
+    harness.target.render(&body).send().await?.error(422, &message).context("the second job")?;
+    harness.end().await
 }

@@ -63,5 +63,5 @@ pub(crate) async fn delete(context: &Context<'_>, id: &str) -> Result<PageRespon
 
 async fn show(context: &Context<'_>, new: Option<NewKey>, name: Field) -> Result<PageResponse, PageError> {
     let keys = context.account()?.keys().await?;
-    context.page(&KeysPage { layout: context.layout("API keys", Section::Keys), keys, new, name })
+    context.page(&KeysPage { layout: context.layout("API Keys", Section::Keys), keys, new, name })
 }

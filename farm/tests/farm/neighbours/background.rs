@@ -1,44 +1,44 @@
-//! A heavy job is paused while other jobs begin, and neither it nor they are the worse for it.
+//! A heavy job is paused while other jobs begin, and all pictures are correct.
 
 use std::sync::Arc;
 
-use super::{PATIENT, numbered, of, send, start};
-use crate::support::{Shared, busy_loops::BusyLoops, colour, html};
+use platen_tests::busy_loops::BusyLoops;
 
-/// Pauses to wait for.
+use super::numbered;
+use crate::support::{MAX_WAIT_MS, Shared, colour, farm_process::FarmProcess, html, of, send, waiting};
+
 const PAUSES: u64 = 5;
 
 pub(super) async fn test(_: Arc<Shared>) {
-    let program = start(&["--browsers", "2"]).await;
-    program.until("platen_farm_browsers", 2).await;
-    let busy = BusyLoops::start();
-    // It is heavy, takes a second of its own time, and shows how far it came.
+    let farm = FarmProcess::start(&["--browsers", "2"]).await;
+    farm.until_metric("platen_farm_browsers", 2).await;
+    let busy = BusyLoops::start(2).unwrap();
+    // Heavy, with a timer in its wait.
     let page = "<!doctype html><script>const end = performance.now() + 1500; while (performance.now() < end);\
         setTimeout(() => document.documentElement.style.background = 'lime', 700)</script>";
-    let mut heavy = of("heavy", html(page));
-    heavy.wait_for_timeout = 1_000.0.try_into().unwrap();
+    let heavy = waiting(of("heavy", html(page)), 1_000.0);
     let others = async {
         let mut number = 0;
-        while program.metric("platen_farm_background_pauses_total").await < PAUSES {
-            let (job, wanted) = numbered(number);
-            let (status, file) = send(&program, &of("good", job), PATIENT).await;
-            assert_eq!((status, colour(&file)), (200, wanted), "{number}");
+        while farm.metric("platen_farm_background_pauses_total").await < PAUSES {
+            let (job, colour_of_job) = numbered(number);
+            let (status, file) = send(&farm, &of("good", job), MAX_WAIT_MS).await;
+            assert_eq!((status, colour(&file)), (200, colour_of_job), "{number}");
             number += 1;
         }
     };
-    let heavy_ones = async {
+    let heavy_jobs = async {
         loop {
-            let (status, file) = send(&program, &heavy, PATIENT).await;
+            let (status, file) = send(&farm, &heavy, MAX_WAIT_MS).await;
             assert_eq!((status, colour(&file)), (200, [0, 255, 0]));
         }
     };
     tokio::select! {
-        () = heavy_ones => {}
+        () = heavy_jobs => {}
         () = others => {}
     }
     drop(busy);
-    let (job, wanted) = numbered(7);
-    let (status, file) = send(&program, &of("heavy", job), PATIENT).await;
-    assert_eq!((status, colour(&file)), (200, wanted));
-    program.end().await;
+    let (job, colour_of_job) = numbered(7);
+    let (status, file) = send(&farm, &of("heavy", job), MAX_WAIT_MS).await;
+    assert_eq!((status, colour(&file)), (200, colour_of_job));
+    farm.end().await;
 }

@@ -1,42 +1,43 @@
-//! The probe lists every property that a page can read; no hostile page of another account changes one.
+//! A probe lists every property that a page can read. Hostile pages of another account change none of them.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    io::Write as _,
-    process::Command,
     sync::Arc,
 };
 
-use super::{HOSTILE_ENDS, PATIENT, of, pages, send, start};
-use crate::support::{Shared, html, pdf, program::Program, site::Site};
+use platen_tests::pdf_file::Pdf;
+
+use super::{HOSTILE_STATUSES, pages};
+use crate::support::{
+    MAX_WAIT_MS, Shared, farm_process::FarmProcess, html, of, pdf, send, site::Site, waiting,
+};
 
 const PROBE: &str = include_str!("probe.html");
 /// Pages that try to change what other pages read.
 const ATTACKS: &str = include_str!("attacks.html");
 
-/// Where a probe looks from.
+/// The document of a probe.
 #[derive(Debug, Clone, Copy)]
-enum Place {
-    /// A document without an origin.
-    Markup,
-    /// A page of a site, with everything that only secure contexts have.
+enum Origin {
+    /// Markup, without an origin.
+    Opaque,
+    /// A page of a site in a secure context.
     Secure,
 }
 
-/// What a page of an account reads there.
-async fn listing(program: &Program, site: &Site, account: &str, place: Place) -> BTreeMap<String, String> {
-    let markup = match place {
-        Place::Markup => PROBE.to_owned(),
-        Place::Secure => site.secure("/probe"),
+/// The properties that a page of an account reads, by name.
+async fn listing(farm: &FarmProcess, site: &Site, account: &str, origin: Origin) -> BTreeMap<String, String> {
+    let markup = match origin {
+        Origin::Opaque => PROBE.to_owned(),
+        Origin::Secure => site.secure("/probe"),
     };
     let mut job = of(account, html(&markup));
     job.output = pdf();
-    // A slow machine takes longer to list everything.
+    // A slow machine needs a longer wait to list everything.
     for wait in [700.0, 2_000.0, 5_000.0, 10_000.0, 10_000.0] {
-        job.wait_for_timeout = wait.try_into().unwrap();
-        let (status, file) = send(program, &job, PATIENT).await;
+        let (status, file) = send(farm, &waiting(job.clone(), wait), MAX_WAIT_MS).await;
         assert_eq!(status, 200, "{account}: {}", String::from_utf8_lossy(&file));
-        let text = text(&file);
+        let text = Pdf::parse(&file).unwrap().layout().unwrap();
         assert!(!text.contains("failed: "), "{text}");
         if text.contains("complete ") && !text.contains("no answer") {
             let lines = text.lines().filter_map(|line| line.split_once(" = "));
@@ -46,21 +47,7 @@ async fn listing(program: &Program, site: &Site, account: &str, place: Place) ->
     panic!("the listing is not complete");
 }
 
-fn text(file: &[u8]) -> String {
-    let mut command = Command::new("pdftotext");
-    command.args(["-layout", "-nopgbrk", "-enc", "UTF-8", "-", "-"]);
-    command.stdin(std::process::Stdio::piped()).stdout(std::process::Stdio::piped());
-    let mut child = command.spawn().expect("pdftotext, which scripts/test installs");
-    let mut input = child.stdin.take().unwrap();
-    let file = file.to_vec();
-    let writing = std::thread::spawn(move || input.write_all(&file).unwrap());
-    let output = child.wait_with_output().unwrap();
-    writing.join().unwrap();
-    assert!(output.status.success());
-    String::from_utf8(output.stdout).unwrap()
-}
-
-/// What differs.
+/// The properties that differ.
 fn differences<'a>(one: &'a BTreeMap<String, String>, other: &'a BTreeMap<String, String>) -> Vec<String> {
     let names: BTreeSet<&String> = one.keys().chain(other.keys()).collect();
     let differing = names.into_iter().filter(|name| one.get(*name) != other.get(*name));
@@ -69,51 +56,48 @@ fn differences<'a>(one: &'a BTreeMap<String, String>, other: &'a BTreeMap<String
 
 pub(super) async fn test(_: Arc<Shared>) {
     let site = Site::start().await;
-    let program = start(&["--browsers", "1"]).await;
-    let markup = listing(&program, &site, "before", Place::Markup).await;
-    let secure = listing(&program, &site, "before", Place::Secure).await;
+    let farm = FarmProcess::start(&["--browsers", "1"]).await;
+    let markup = listing(&farm, &site, "before", Origin::Opaque).await;
+    let secure = listing(&farm, &site, "before", Origin::Secure).await;
     assert!(markup.len() > 600 && secure.len() > 600, "{} and {}", markup.len(), secure.len());
     assert_eq!(secure["page.isSecureContext"], "true");
-    let check = async |account: &str, place, after: &str| {
-        let expected = if matches!(place, Place::Markup) { &markup } else { &secure };
-        let seen = listing(&program, &site, account, place).await;
+    let check = async |account: &str, origin, after: &str| {
+        let expected = if matches!(origin, Origin::Opaque) { &markup } else { &secure };
+        let seen = listing(&farm, &site, account, origin).await;
         assert!(
             differences(expected, &seen).is_empty(),
             "{account} after {after}: {:#?}",
             differences(expected, &seen)
         );
     };
-    // Several attacks before each look: a look takes a second.
+    // Several attacks before each probe, which takes a second.
     for (number, group) in pages(ATTACKS).chunks(4).enumerate() {
         let names: Vec<&str> = group.iter().map(|(name, _)| *name).collect();
         let names = names.join(", ");
         for (name, page) in group {
-            let mut secure = html(&site.secure(&Site::markup(page)));
-            secure.wait_for_timeout = 200.0.try_into().unwrap();
-            // Twice, so that the page is kept; then by a page with the powers of a secure context.
+            let secure = waiting(html(&site.secure(&Site::markup(page))), 200.0);
+            // The page of the second job is kept; the third runs in a secure context.
             for job in [html(page), html(page), secure] {
-                let (status, body) = send(&program, &of("hostile", job), 20_000).await;
+                let (status, body) = send(&farm, &of("hostile", job), 20_000).await;
                 assert_eq!(status, 200, "{name}: {}", String::from_utf8_lossy(&body));
             }
         }
-        check(&format!("markup {number}"), Place::Markup, &names).await;
-        check(&format!("secure {number}"), Place::Secure, &names).await;
-        check("hostile", Place::Markup, &names).await;
-        check("hostile", Place::Secure, &names).await;
+        check(&format!("markup {number}"), Origin::Opaque, &names).await;
+        check(&format!("secure {number}"), Origin::Secure, &names).await;
+        check("hostile", Origin::Opaque, &names).await;
+        check("hostile", Origin::Secure, &names).await;
     }
-    // While they run: in another browser of the same farm.
+    // While the attacks run, in another browser of the farm.
     let all: String = pages(ATTACKS).into_iter().map(|(_, page)| page).collect();
-    let mut long = html(&site.secure(&Site::markup(&all)));
-    long.wait_for_timeout = 10_000.0.try_into().unwrap();
-    let long = of("hostile", long);
-    let attacking = send(&program, &long, 20_000);
-    let looking = async {
-        program.until("platen_farm_slots_busy", 1).await;
-        check("beside", Place::Markup, "all at once").await;
-        check("beside", Place::Secure, "all at once").await;
+    let long = of("hostile", waiting(html(&site.secure(&Site::markup(&all))), 10_000.0));
+    let attacking = send(&farm, &long, 20_000);
+    let probing = async {
+        farm.until_metric("platen_farm_slots_busy", 1).await;
+        check("beside", Origin::Opaque, "all at once").await;
+        check("beside", Origin::Secure, "all at once").await;
     };
-    let ((status, _), ()) = tokio::join!(attacking, looking);
+    let ((status, _), ()) = tokio::join!(attacking, probing);
     // All attacks in one page may end it in any of these ways.
-    assert!(HOSTILE_ENDS.contains(&status), "{status}");
-    program.end().await;
+    assert!(HOSTILE_STATUSES.contains(&status), "{status}");
+    farm.end().await;
 }

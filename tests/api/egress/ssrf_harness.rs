@@ -1,8 +1,8 @@
-//! A server with an attacker's site, an attacker's name server and canaries around it, and an eye on
-//! all sockets of its browsers.
+//! A server with a site and a name server of the attacker, canaries on private addresses, and a monitor of all sockets of
+//! its browsers.
 //!
-//! Invariant: [`Fortress::end`] fails if a canary saw anything, if a browser had a socket to anything
-//! but the proxy, or if a connection was allowed that the case did not mean to be.
+//! Invariant: [`SsrfHarness::end`] fails if a canary got a packet, if a browser had a socket to anything but the proxy,
+//! or if a connection was allowed that the case does not expect.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -30,25 +30,25 @@ use platen_tests::{
 };
 use serde_json::Value;
 
-use super::attacks::Way;
+use super::attacks::Technique;
 use crate::images::picture;
 
-/// A name that Chromium takes for this machine, and thus for secure without TLS.
+/// A name whose pages are secure contexts without TLS.
 pub(super) const SECURE_HOST: &str = "app.localhost";
-/// An address that the operator allows, in the part of a public one.
+/// An address that the operator allows, as a substitute for a public one.
 pub(super) const ALLOWED: &str = "127.0.0.9";
 
-/// The server and what is around it.
-pub(super) struct Fortress {
+/// The server and its surroundings.
+pub(super) struct SsrfHarness {
     pub(super) target: Target,
     pub(super) canary: Canary,
     pub(super) names: NameServer,
     app: TestApp,
     site: Site,
-    watch: Watch,
+    monitor: SocketMonitor,
 }
 
-/// A line of the log about a connection.
+/// A log line of the egress guard.
 #[derive(Debug, Clone)]
 pub(super) struct Decision {
     pub(super) job: String,
@@ -57,7 +57,7 @@ pub(super) struct Decision {
     pub(super) verdict: String,
 }
 
-impl Fortress {
+impl SsrfHarness {
     pub(super) async fn start(stage: &Stage) -> Result<Self> {
         Self::start_with(stage, &[]).await
     }
@@ -91,11 +91,11 @@ impl Fortress {
         ] {
             names.put(name, addresses);
         }
-        let watch = Watch::start(app.process.pid());
-        Ok(Self { target, canary, names, app, site, watch })
+        let monitor = SocketMonitor::start(app.process.pid());
+        Ok(Self { target, canary, names, app, site, monitor })
     }
 
-    /// Where canaries sit: on loopback, and on a private address if this machine has one.
+    /// Canaries by host and port: on loopback, and on a private address if this machine has one.
     pub(super) fn private_hosts(&self) -> Vec<String> {
         let port = self.canary.port();
         let addresses = self.canary.addresses();
@@ -104,7 +104,9 @@ impl Fortress {
         let hosts = loopback.chain(private).map(|address| SocketAddr::from((*address, port)).to_string());
         let hosts: Vec<String> = hosts.collect();
         if hosts.len() < 2 {
-            eprintln!("this machine has no private address besides loopback; canaries sit on loopback only");
+            eprintln!(
+                "this machine has no private address besides loopback; canaries listen on loopback only"
+            );
         }
         hosts
     }
@@ -119,7 +121,7 @@ impl Fortress {
     }
 
     pub(super) fn put(&self, path: &str, content_type: &str, body: &str) {
-        // Nothing of a former answer may stand in for a request.
+        // A cached answer must not replace a request.
         let reply = Reply::of(content_type, body.to_owned()).with_header("cache-control", "no-store");
         self.site.put(path, reply);
     }
@@ -129,7 +131,7 @@ impl Fortress {
         self.site.put(path, reply);
     }
 
-    /// Somebody else's key.
+    /// The server with the key of another account.
     pub(super) async fn other_account(&self) -> Result<Target> {
         Ok(self.app.target(&self.app.operator.account(Quota::Unlimited).await?))
     }
@@ -144,31 +146,31 @@ impl Fortress {
         picture(&self.target, body, "image/png").await
     }
 
-    /// Each way that can be seen has brought a request to the site.
-    pub(super) fn reached(&self, ways: &[Way]) -> Result<()> {
-        let missing: Vec<&str> = ways
+    /// Checks that each technique that sends plain HTTP has reached the site.
+    pub(super) fn reached(&self, techniques: &[Technique]) -> Result<()> {
+        let missing: Vec<&str> = techniques
             .iter()
-            .filter(|way| way.reaches && self.site.hits(&format!("/{}", way.name)) == 0)
-            .map(|way| way.name)
+            .filter(|technique| technique.reaches && self.site.hits(&format!("/{}", technique.name)) == 0)
+            .map(|technique| technique.name)
             .collect();
-        ensure!(missing.is_empty(), "these are no ways at all: {missing:?}");
+        ensure!(missing.is_empty(), "these techniques do not work: {missing:?}");
         Ok(())
     }
 
-    /// No canary has seen a packet.
-    pub(super) fn untouched(&self) -> Result<()> {
-        let visits = self.canary.visits();
+    /// Checks that no canary has got a packet.
+    pub(super) async fn untouched(&self) -> Result<()> {
+        let visits = self.canary.visits().await?;
         ensure!(visits.is_empty(), "a canary was reached: {visits:?}");
         Ok(())
     }
 
-    /// What the guard has written down.
+    /// The log lines of the egress guard.
     pub(super) fn decisions(&self) -> Vec<Decision> {
         self.app.process.log().lines().filter_map(decision).collect()
     }
 
-    /// How often the guard has decided so.
-    pub(super) async fn counted(&self, verdict: &str) -> Result<f64> {
+    /// The number of connections with this verdict.
+    pub(super) async fn counted(&self, verdict: &str) -> Result<u64> {
         self.app.metric(&format!("platen_farm_egress_total{{verdict=\"{verdict}\"}}")).await
     }
 
@@ -177,12 +179,12 @@ impl Fortress {
         [self.app.base_url.clone(), self.app.metrics_url().to_owned()]
     }
 
-    /// Ports on which the server listens.
+    /// The ports on which the server listens.
     pub(super) fn own_ports(&self) -> Vec<u16> {
         procfs::listening(self.app.process.pid()).into_iter().map(|address| address.port()).collect()
     }
 
-    /// Looks once more at everything.
+    /// The final checks.
     pub(super) async fn end(mut self) -> Result<()> {
         let allowed = [site::HOST, SECURE_HOST, ALLOWED];
         let decisions = self.decisions();
@@ -191,12 +193,12 @@ impl Fortress {
             .filter(|line| ["public", "operator"].contains(&line.verdict.as_str()))
             .filter(|line| !allowed.contains(&line.host.as_str()) && !line.host.starts_with("rebind"))
             .collect();
-        ensure!(stray.is_empty(), "connections nobody meant to allow: {stray:?}");
+        ensure!(stray.is_empty(), "unexpected allowed connections: {stray:?}");
         let own: Vec<&Decision> = decisions.iter().filter(|line| line.verdict == "browser").collect();
-        ensure!(own.is_empty(), "the browser asked for something of its own accord: {own:?}");
+        ensure!(own.is_empty(), "the browser itself sent requests: {own:?}");
         let metric = self.app.metric("platen_farm_egress_total").await?;
-        ensure!(metric > 0.0, "nothing was counted");
-        let sockets = self.watch.end();
+        ensure!(metric > 0, "no connection was counted");
+        let sockets = self.monitor.end();
         let ports: HashSet<u16> = sockets.proxies;
         let stray: Vec<&Socket> = sockets
             .seen
@@ -204,11 +206,11 @@ impl Fortress {
             .filter(|socket| {
                 let to_proxy = socket.protocol == "tcp"
                     && socket.remote.ip().is_loopback()
-                    // The page's port of the proxy may be gone before a closed connection is.
+                    // The proxy of a page may be closed before its connections are.
                     && (ports.contains(&socket.remote.port()) || !(socket.is_open || socket.listens));
-                // One that is made and not yet connected has neither address.
+                // A new socket has no address yet.
                 let nowhere = socket.remote.port() == 0 && socket.local.port() == 0;
-                // WebRTC binds a port before it finds that it may not use it; the canaries would know.
+                // WebRTC binds a port before it finds that it may not use it; a packet would reach a canary.
                 let silent = socket.protocol.starts_with("udp")
                     && socket.remote.port() == 0
                     && socket.local.ip().is_unspecified();
@@ -216,15 +218,14 @@ impl Fortress {
                 !to_proxy && !nowhere && !silent
             })
             .collect();
-        ensure!(stray.is_empty(), "a browser has sockets besides those to the proxy: {stray:?}");
-        ensure!(sockets.looks > 0, "the sockets were never looked at");
-        tokio::time::sleep(Duration::from_millis(50)).await;
-        self.untouched()
+        ensure!(stray.is_empty(), "a browser has other sockets than those to the proxy: {stray:?}");
+        ensure!(sockets.samples > 0, "the sockets were never read");
+        self.untouched().await
     }
 }
 
-/// How Chromium finds out from which address it would go to the internet: a UDP socket is connected
-/// to a name server of Google's and closed again. Nothing is sent.
+/// Chromium's check for IPv6 and IPv4 routes: it connects a UDP socket to a name server of Google and closes it without
+/// sending anything.
 fn is_route_probe(socket: &Socket) -> bool {
     let probed = ["8.8.8.8", "2001:4860:4860::8888"];
     socket.protocol.starts_with("udp")
@@ -245,8 +246,8 @@ fn decision(line: &str) -> Option<Decision> {
     })
 }
 
-/// A look at the sockets of all browsers of a server, again and again.
-struct Watch {
+/// Reads the sockets of all browsers of a server periodically.
+struct SocketMonitor {
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
     seen: Arc<Mutex<Sockets>>,
@@ -254,14 +255,14 @@ struct Watch {
 
 #[derive(Debug, Default)]
 struct Sockets {
-    /// Those of browsers.
+    /// Sockets of browsers.
     seen: HashSet<Socket>,
-    /// Ports on which the server has listened: one of them is each page's proxy.
+    /// Ports on which the server has listened, among them the proxies of pages.
     proxies: HashSet<u16>,
-    looks: usize,
+    samples: usize,
 }
 
-impl Watch {
+impl SocketMonitor {
     fn start(server: u32) -> Self {
         let (stop, seen) = (Arc::<AtomicBool>::default(), Arc::<Mutex<Sockets>>::default());
         let (stopped, sockets) = (Arc::clone(&stop), Arc::clone(&seen));
@@ -277,9 +278,9 @@ impl Watch {
                 let mut sockets = sockets.lock().unwrap_or_else(PoisonError::into_inner);
                 sockets.proxies.extend(own);
                 sockets.seen.extend(found);
-                sockets.looks += 1;
+                sockets.samples += 1;
                 drop(sockets);
-                // The system's tables take long to read on some machines.
+                // The kernel's tables are slow to read on some machines.
                 std::thread::sleep(Duration::from_millis(5).max(3 * begun.elapsed()));
             }
         });
@@ -299,7 +300,7 @@ impl Watch {
     }
 }
 
-impl Drop for Watch {
+impl Drop for SocketMonitor {
     fn drop(&mut self) {
         self.stop();
     }

@@ -1,5 +1,5 @@
-//! The time of pages: each is captured after the time it was to have, in the state it has then, whatever
-//! the machine does meanwhile; and where waiting is skipped, it would have changed nothing.
+//! The time of pages: each is captured after exactly its time, on a stalled machine too; a wait is skipped only if it
+//! would change nothing.
 
 use std::{
     sync::{
@@ -10,34 +10,26 @@ use std::{
 };
 
 use futures::{StreamExt as _, stream};
-use nix::{
-    sys::signal::{Signal, kill},
-    unistd::Pid,
-};
-use platen_shared::{
-    format::WaitUntil,
-    job::{RenderJob, WaitMs},
-};
+use nix::sys::signal::Signal;
+use platen_shared::format::WaitUntil;
+use platen_tests::procfs;
 
 use crate::{
     Test,
-    support::{GREEN, Shared, colour, html, leftovers, middle, pdf, pdf_text, program::Program, site, url},
+    support::{
+        GREEN, MAX_WAIT_MS, Shared, colour, farm_process::FarmProcess, html, middle, pdf, pdf_text, send,
+        url, waiting,
+    },
 };
 
 pub(crate) const TESTS: &[Test] = &[
-    ("a page's clock goes on while its script runs", |s| Box::pin(busy_scripts(s))),
-    ("a PDF is made of a page that loads something when it is printed", |s| Box::pin(printing(s))),
-    ("a page has had its callbacks before it is captured", |s| Box::pin(callbacks(s))),
-    ("the network is idle when nothing of the page can end any more", |s| Box::pin(network(s))),
-    ("waiting is skipped only where nothing can change", |s| Box::pin(stillness(s))),
-    ("a wait is not cut short by renderers that stall", |s| Box::pin(stalls(s))),
+    ("the clock of a page advances while its script runs", |s| Box::pin(busy_scripts(s))),
+    ("a PDF has what a page loads when it is printed", |s| Box::pin(printing(s))),
+    ("the callbacks of a page have run before it is captured", |s| Box::pin(callbacks(s))),
+    ("the network is idle when no request of the page can end any more", |s| Box::pin(network(s))),
+    ("a wait is skipped only if nothing can change", |s| Box::pin(stillness(s))),
+    ("stalled renderers do not shorten a wait", |s| Box::pin(stalls(s))),
 ];
-
-fn waiting(markup: &str, milliseconds: f64) -> RenderJob {
-    let mut job = html(markup);
-    job.wait_for_timeout = WaitMs::try_from(milliseconds).unwrap();
-    job
-}
 
 const HEAD: &str = "<!doctype html><html style='background:red'><script>\
     const done = () => document.documentElement.style.background = 'green';\
@@ -47,18 +39,18 @@ const HEAD: &str = "<!doctype html><html style='background:red'><script>\
 
 async fn busy_scripts(shared: Arc<Shared>) {
     for page in [
-        // While it loads, once it has loaded, and late in a wait.
+        // While the page loads, after load, and late in a wait.
         "<script>spin(20); done()</script>",
         "<script>onload = () => { spin(20); setTimeout(() => { spin(20); done() }) }</script>",
         "<script>setTimeout(() => { spin(20); done() }, 600)</script>",
         "<script>requestAnimationFrame(() => { spin(30); tick() && done() })</script>",
     ] {
-        let file = shared.render(&waiting(&format!("{HEAD}{page}"), 800.0)).await.unwrap();
+        let file = shared.render(&waiting(html(&format!("{HEAD}{page}")), 800.0)).await.unwrap();
         assert_eq!(middle(&file), GREEN, "{page}");
     }
-    // The page of an earlier job that waited.
+    // On the page of an earlier job that waited.
     for _ in 0..4 {
-        shared.render(&waiting("<script>setTimeout(() => 0, 100)</script>", 300.0)).await.unwrap();
+        shared.render(&waiting(html("<script>setTimeout(() => 0, 100)</script>"), 300.0)).await.unwrap();
         let file = shared.render(&html(&format!("{HEAD}<script>tick() && done()</script>"))).await.unwrap();
         assert_eq!(middle(&file), GREEN);
     }
@@ -93,7 +85,7 @@ async fn printing(shared: Arc<Shared>) {
         ),
     ] {
         for wait in [0.0, 300.0] {
-            let mut job = waiting(&format!("<!doctype html>{page}<script>0</script>"), wait);
+            let mut job = waiting(html(&format!("<!doctype html>{page}<script>0</script>")), wait);
             job.output = pdf();
             let file = shared.render(&job).await.unwrap();
             assert!(pdf_text(&file).contains(text), "{page} after {wait} ms: {}", pdf_text(&file));
@@ -111,9 +103,9 @@ async fn callbacks(shared: Arc<Shared>) {
          new IntersectionObserver(() => see('intersected')).observe(a);</script>"
     );
     for wait in [0.0, 1.0, 100.0] {
-        let file = shared.render(&waiting(&page, wait)).await.unwrap();
+        let file = shared.render(&waiting(html(&page), wait)).await.unwrap();
         assert_eq!(middle(&file), GREEN, "after {wait} ms");
-        let mut job = waiting(&page, wait);
+        let mut job = waiting(html(&page), wait);
         job.output = pdf();
         let text = pdf_text(&shared.render(&job).await.unwrap());
         for name in ["framed", "resized", "intersected"] {
@@ -136,7 +128,7 @@ async fn network(shared: Arc<Shared>) {
     );
     for page in [
         "<script>new Worker('data:text/javascript,postMessage(0)').onmessage = done</script>".to_owned(),
-        // What a worker requests is the page's doing.
+        // Requests of a worker count as requests of the page.
         format!("<script>new Worker(URL.createObjectURL(new Blob([`{worker}`]))).onmessage = done</script>"),
         "<script>done(); setTimeout(() => location = 'mailto:a@b.test', 50)</script>".to_owned(),
         "<script>done(); onload = () => location = 'mailto:a@b.test'</script>".to_owned(),
@@ -169,11 +161,8 @@ async fn network(shared: Arc<Shared>) {
 const ANIMATED_GIF: &str = "data:image/gif;base64,R0lGODlhAQABAPAAAP8AAACAACH5BAAKAAAALAAAAAABAAEAAAICRAEAIfkEAAoAAAAsAAAAAAEAAQAAAgJMAQA7";
 
 async fn stillness(shared: Arc<Shared>) {
-    let known: Vec<_> = site::HOSTS.iter().map(|host| format!("--resolve={host}=127.0.0.1")).collect();
-    let mut arguments = vec!["--browsers", "1"];
-    arguments.extend(known.iter().map(String::as_str));
-    let program = Program::start(&arguments).await;
-    let skipped = async || program.metric("platen_farm_waits_total{time=\"skipped\"}").await;
+    let farm = FarmProcess::start(&["--browsers", "1"]).await;
+    let skipped = async || farm.metric("platen_farm_waits_total{time=\"skipped\"}").await;
     let site = &shared.site;
     let green = |condition: &str| format!("<!doctype html><html style='background:{condition}'>");
     let svg = |content: &str| {
@@ -213,13 +202,11 @@ async fn stillness(shared: Arc<Shared>) {
         ("object", format!("<!doctype html><body style='margin:0'><object width=320 height=240 data=\"{}\"></object>", svg(&smil.replace("width='9' height='9'", "width='999' height='999'")))),
     ];
     for (name, page) in changing {
-        let response = program.post(&waiting(&page, 600.0)).send().await.unwrap();
-        let status = response.status();
-        assert_eq!(status, 200, "{name}");
-        assert_eq!(colour(&response.bytes().await.unwrap()), GREEN, "{name}");
-        assert_eq!(skipped().await, 0, "{name} was taken for a page that stands still");
+        let (status, file) = send(&farm, &waiting(html(&page), 600.0), MAX_WAIT_MS).await;
+        assert_eq!((status, colour(&file)), (200, GREEN), "{name}");
+        assert_eq!(skipped().await, 0, "the wait of {name} was skipped");
     }
-    // What changes no colour that could be compared is not taken for still either.
+    // Pages whose changes these colours would not show.
     for page in [
         "<input autofocus>",
         "<progress></progress>",
@@ -230,7 +217,7 @@ async fn stillness(shared: Arc<Shared>) {
         "<iframe></iframe>",
         "<p onclick=0>x<script>0</script>",
     ] {
-        assert_eq!(program.post(&waiting(page, 50.0)).send().await.unwrap().status(), 200);
+        assert_eq!(farm.post(&waiting(html(page), 50.0)).send().await.unwrap().status(), 200);
         assert_eq!(skipped().await, 0, "{page}");
     }
     let still = [
@@ -251,14 +238,14 @@ async fn stillness(shared: Arc<Shared>) {
     for (number, mut job) in (1..).zip(still) {
         job.wait_until = WaitUntil::NetworkIdle;
         job.wait_for_timeout = 10_000.0.try_into().unwrap();
-        let file = program.post(&job).send().await.unwrap().bytes().await.unwrap();
+        let file = farm.post(&job).send().await.unwrap().bytes().await.unwrap();
         assert_eq!(colour(&file), GREEN);
         assert_eq!(skipped().await, number, "{:?}", job.source);
     }
-    program.end().await;
+    farm.end().await;
 }
 
-/// Pages that change by timers and frames until `done`, a good while before a second has passed.
+/// Pages that change by timers and frames until `done`, before a second has passed.
 const TIMED: &[&str] = &[
     "<script>setTimeout(done, 900)</script>",
     "<script>let n = 0; (function again() { ++n < 18 ? setTimeout(again, 50) : done() })()</script>",
@@ -270,19 +257,18 @@ const TIMED: &[&str] = &[
 ];
 
 async fn stalls(_: Arc<Shared>) {
-    let farm = Program::start(&["--browsers", "2"]).await;
+    let farm = FarmProcess::start(&["--browsers", "2"]).await;
     let over = Arc::new(AtomicBool::new(false));
-    let (stop, farm_id) = (Arc::clone(&over), farm.id());
+    let (stop, farm_id) = (Arc::clone(&over), farm.pid());
     let stopping = std::thread::spawn(move || {
         for round in 0_u64.. {
             if stop.load(Ordering::Relaxed) {
                 return;
             }
-            let mut renderers = leftovers::below(farm_id);
-            renderers.retain(|process| process.command.contains("--type=renderer"));
+            let renderers = procfs::renderers(farm_id);
             let signal = |signal| {
                 for renderer in &renderers {
-                    let _ = kill(Pid::from_raw(renderer.id.cast_signed()), signal);
+                    let _ = renderer.signal(signal);
                 }
             };
             signal(Signal::SIGSTOP);
@@ -291,16 +277,15 @@ async fn stalls(_: Arc<Shared>) {
             std::thread::sleep(Duration::from_millis(20 + round * 31 % 60));
         }
     });
-    let program = &farm;
-    // In real time as well: with a worker.
+    let running = &farm;
+    // With a worker, the wait is in real time.
     let times = ["", "<script>new Worker('data:,')</script>"];
     let pages = times.iter().flat_map(|time| TIMED.iter().map(move |page| format!("{HEAD}{time}{page}")));
     let jobs = pages.cycle().take(36).map(|page| async move {
-        let job = waiting(&page, 1_000.0);
-        let response = program.post(&job).header("x-platen-deadline-ms", "120000").send().await.unwrap();
-        let status = response.status();
+        let job = waiting(html(&page), 1_000.0);
+        let (status, file) = send(running, &job, MAX_WAIT_MS).await;
         assert_eq!(status, 200, "{page}");
-        (page, colour(&response.bytes().await.unwrap()))
+        (page, colour(&file))
     });
     let files: Vec<_> = stream::iter(jobs).buffer_unordered(2).collect().await;
     over.store(true, Ordering::Relaxed);

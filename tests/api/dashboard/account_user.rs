@@ -1,20 +1,20 @@
-//! The way of an account holder, in a real browser.
+//! A user of an account, in a real browser.
 
 use anyhow::{Result, ensure};
-use platen_tests::{browser::Browser, case::Case, operator::Quota, suite::Stage};
+use platen_tests::{browser::Browser, case::Case, operator::Quota, suite::Stage, wait};
 use serde_json::json;
 
-use super::support::{PASSWORD, come_in, new_email};
+use super::support::{PASSWORD, accept_invite, new_email};
 
 pub(crate) fn cases() -> Vec<Case> {
     vec![
-        Case::own_server("dashboard/journey", journey),
+        Case::own_server("dashboard/keys_templates_and_usage", keys_templates_and_usage),
         Case::own_server("dashboard/versions_are_kept_and_restored", versions),
         Case::own_server("dashboard/works_without_scripts", without_scripts),
     ]
 }
 
-async fn journey(stage: Stage) -> Result<()> {
+async fn keys_templates_and_usage(stage: Stage) -> Result<()> {
     let real = stage.real().await?;
     let app = &real.app;
     let account = app.operator.account(Quota::Of(10)).await?;
@@ -22,16 +22,16 @@ async fn journey(stage: Stage) -> Result<()> {
     let page = browser.page().await?;
     let email = new_email("ann");
 
-    // Come in, go out, come in again.
-    come_in(&page, app, &email, &["--account", &account.id]).await?;
-    page.shows("API keys").await?;
+    // Accept an invite, sign out, sign in again.
+    accept_invite(&page, app, &email, &["--account", &account.id]).await?;
+    page.shows("API Keys").await?;
     page.press("Sign out").await?;
     page.shows("You are signed out.").await?;
     page.fill("#email", &email).await?;
     page.fill("#password", PASSWORD).await?;
     page.press("Sign in").await?;
 
-    // A key, which works as it is shown.
+    // The key that the page shows is valid.
     page.fill("#name", "web server").await?;
     page.press("Create key").await?;
     let key = page.text("document.querySelector('#key').textContent").await?;
@@ -50,7 +50,7 @@ async fn journey(stage: Stage) -> Result<()> {
     ensure!(text.contains("/v1/render") && text.contains("200 OK"), "{text}");
     ensure!(text.contains("of 10 attempts"), "{text}");
 
-    // A template with sample values, previewed as one types.
+    // A template with sample values and a live preview.
     page.go(&format!("{}/dashboard/templates/new", app.base_url)).await?;
     page.fill("#name", "Invoice").await?;
     page.fill("#html", "<h1 id=x>Hi {{ customer }}</h1><p>{{ total }}</p>").await?;
@@ -65,7 +65,7 @@ async fn journey(stage: Stage) -> Result<()> {
     page.wait("document.querySelector('[data-sample=customer]').value === 'Ada & Co'").await?;
     preview_shows(&page, "Ada & Co").await?;
 
-    // The real render, through the public API, by a key for one click.
+    // The render through the public API with a render key.
     for format in ["pdf", "png"] {
         page.choose("#format", format).await?;
         page.click("#render").await?;
@@ -76,16 +76,16 @@ async fn journey(stage: Stage) -> Result<()> {
         ensure!(name == format!("invoice.{format}"), "the file is {name}");
         let head = "fetch(document.querySelector('#rendered a').href).then(r => r.arrayBuffer())\
              .then(b => String.fromCharCode(...new Uint8Array(b).slice(1, 4)))";
-        // `blob:` is not among what the page may connect to; what was said of the file is.
+        // The policy does not allow the page to connect to `blob:`.
         ensure!(page.eval(head).await.is_err(), "the policy lets scripts fetch what it does not name");
     }
     reload_until(&page, &usage, "document.querySelector('tbody').innerText.includes('Render button')")
         .await?;
     ensure!(app.operator.attempts(&account.id).await? == 3, "each click is one attempt");
     let keys = app.operator.run(&["key", "list", "--account", &account.id]).await?;
-    ensure!(!keys.to_string().contains("Render button"), "keys for one click are not listed: {keys}");
+    ensure!(!keys.to_string().contains("Render button"), "render keys are not listed: {keys}");
 
-    // Disabled is disabled with the next request.
+    // A disabled key is refused at once.
     page.go(&format!("{}/dashboard/keys", app.base_url)).await?;
     page.press("Disable web server").await?;
     page.shows("API key disabled.").await?;
@@ -99,20 +99,16 @@ async fn journey(stage: Stage) -> Result<()> {
     Ok(())
 }
 
-/// What is logged after an answer appears a moment later.
+/// Reloads a page until its condition is true: attempts are logged after their answers.
 async fn reload_until(page: &platen_tests::browser::Page, url: &str, condition: &str) -> Result<()> {
-    let began = std::time::Instant::now();
-    loop {
+    wait::until_some(condition, async || {
         page.go(url).await?;
-        if page.eval(&format!("!!({condition})")).await? == true {
-            return Ok(());
-        }
-        ensure!(began.elapsed().as_secs() < 120, "never {condition} in\n{}", page.body().await?);
-        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
-    }
+        Ok((page.eval(&format!("!!({condition})")).await? == true).then_some(()))
+    })
+    .await
 }
 
-/// The preview is of another origin: the page cannot look into it, but a debugger can.
+/// The preview has another origin: the page cannot read it, but the debugger can.
 async fn preview_shows(page: &platen_tests::browser::Page, text: &str) -> Result<()> {
     page.wait("document.querySelector('#preview').getBoundingClientRect().height > 100").await?;
     let blocked = page.eval("document.querySelector('#preview').contentDocument === null").await?;
@@ -126,7 +122,7 @@ async fn versions(stage: Stage) -> Result<()> {
     let account = app.operator.account(Quota::Of(10)).await?;
     let browser = Browser::start().await?;
     let page = browser.page().await?;
-    come_in(&page, app, &new_email("ben"), &["--account", &account.id]).await?;
+    accept_invite(&page, app, &new_email("ben"), &["--account", &account.id]).await?;
     page.go(&format!("{}/dashboard/templates/new", app.base_url)).await?;
     page.fill("#name", "Card").await?;
     page.fill("#html", "<p>first {{ x }}</p>").await?;
@@ -147,12 +143,12 @@ async fn versions(stage: Stage) -> Result<()> {
     page.press("Versions (3)").await?;
     page.press("View version 3").await?;
     ensure!(page.text("document.querySelector('#markup').value").await? == "<p>third</p>");
-    // The public API renders what was restored: its placeholder is asked for again.
+    // The public API renders the restored version, which has a placeholder.
     let id = page.text("location.pathname.split('/')[3]").await?;
     let target = app.target(&account);
     let missing = target.render_template(&json!({ "templateId": id })).send().await?;
     missing.error(400, "Missing template variable \"x\"")?;
-    // An operator's command keeps versions too.
+    // The operator's command saves versions too.
     let file = tempfile::NamedTempFile::with_suffix(".html")?;
     std::fs::write(file.path(), "<p>fourth</p>")?;
     let path = file.path().to_string_lossy().into_owned();
@@ -160,7 +156,7 @@ async fn versions(stage: Stage) -> Result<()> {
     app.operator.run(&put).await?;
     page.go(&format!("{}/dashboard/templates/{id}", app.base_url)).await?;
     page.press("Versions (4)").await?;
-    // A copy, and then the end of the original.
+    // Duplicate, then delete the original.
     page.press("Card").await?;
     page.press("Duplicate").await?;
     page.shows("Template duplicated.").await?;
@@ -185,7 +181,7 @@ async fn without_scripts(stage: Stage) -> Result<()> {
     let browser = Browser::start().await?;
     let page = browser.page().await?;
     page.enable_scripts(false).await?;
-    come_in(&page, app, &new_email("cy"), &["--account", &account.id]).await?;
+    accept_invite(&page, app, &new_email("cy"), &["--account", &account.id]).await?;
     page.fill("#name", "plain").await?;
     page.press("Create key").await?;
     page.shows("New API key “plain”").await?;
@@ -194,7 +190,7 @@ async fn without_scripts(stage: Stage) -> Result<()> {
     page.fill("#name", "Plain").await?;
     page.fill("#html", "<p>{{ a }}</p>").await?;
     page.press("Create template").await?;
-    // The fields of the placeholders come with the save.
+    // Saving adds the fields of the placeholders.
     page.fill("#sample-a", "value").await?;
     page.press("Save").await?;
     page.shows("Template saved.").await?;

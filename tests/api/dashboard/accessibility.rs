@@ -1,5 +1,5 @@
-//! How the pages look: on a phone and on a wide screen, in light and dark, and to whoever cannot
-//! see them. With `PLATEN_SCREENSHOTS` a picture of each is kept.
+//! The layout and accessibility of all pages, on narrow and wide screens, in light and dark. With `PLATEN_SCREENSHOTS`,
+//! screenshots are saved.
 
 use anyhow::{Context as _, Result, bail, ensure};
 use platen_shared::refusal::Refusal;
@@ -12,23 +12,23 @@ use platen_tests::{
 };
 use serde_json::{Value, json};
 
-use super::support::{come_in, new_email};
+use super::support::{accept_invite, new_email};
 
 pub(crate) fn cases() -> Vec<Case> {
-    vec![Case::own_server("dashboard/looks", looks)]
+    vec![Case::own_server("dashboard/layout_and_accessibility", layout_and_accessibility)]
 }
 
 const SIZES: [(u32, u32); 2] = [(390, 844), (1440, 900)];
-/// Largest page with everything it needs besides.
-const FIRST_PAGE_BYTES: u64 = 50_000;
+/// The limit for the first page with its resources.
+const MAX_FIRST_PAGE_BYTES: u64 = 50_000;
 
 const MARKUP: &str = "<!doctype html>\n<meta charset=\"utf-8\">\n<style>\n  body { font: 16px/1.5 sans-serif; margin: 2rem }\n  h1 { color: #2743d2 }\n  td { padding: .25rem 1rem .25rem 0 }\n</style>\n<!-- The head -->\n<h1>Invoice {{ number }}</h1>\n<p>For <b>{{ customer }}</b></p>\n<table>\n  <tr><td>Total</td><td>{{ total }}</td></tr>\n</table>\n{{{ footer }}}\n";
 
-async fn looks(stage: Stage) -> Result<()> {
+async fn layout_and_accessibility(stage: Stage) -> Result<()> {
     let settings = stage.suite.settings();
     let axe = settings.axe.as_ref().context("set PLATEN_AXE to what scripts/install-axe prints")?;
     let axe = std::fs::read_to_string(axe)?;
-    // Its own server, so that its lists hold what this case put there.
+    // A server for this case only, so that its lists have only the records of this case.
     let stand_in = stage.start_stand_in(None).await?;
     let app = &stand_in.app;
     let browser = Browser::start().await?;
@@ -36,18 +36,18 @@ async fn looks(stage: Stage) -> Result<()> {
     let mut album = Album { page: &page, axe, folder: settings.screenshots.clone(), bad: Vec::new() };
     let url = |path: &str| format!("{}/dashboard/{path}", app.base_url);
 
-    // Before anybody has come in.
+    // Before sign-in.
     page.go(&url("sign-in")).await?;
     let bytes = "performance.getEntriesByType('resource').concat(performance.getEntriesByType('navigation'))\
         .reduce((sum, e) => sum + e.decodedBodySize, 0)";
     let bytes = page.eval(bytes).await?.as_u64().context("a size")?;
-    ensure!(bytes > 0 && bytes < FIRST_PAGE_BYTES, "the first page is {bytes} bytes");
+    ensure!(bytes > 0 && bytes < MAX_FIRST_PAGE_BYTES, "the first page is {bytes} bytes");
     album.take("sign-in").await?;
     ensure!(album.bad.is_empty(), "{}", album.bad.join("\n"));
-    // The rules do find something where there is something.
+    // The rules find an error if there is one.
     page.eval("document.querySelectorAll('label').forEach((label) => label.remove())").await?;
     album.look("sign-in-without-labels", 390).await?;
-    ensure!(!std::mem::take(&mut album.bad).is_empty(), "a field without a label is nothing to the rules");
+    ensure!(!std::mem::take(&mut album.bad).is_empty(), "the rules do not find a field without a label");
     page.go(&url("sign-in")).await?;
     page.fill("#email", "ann@example.com").await?;
     page.press("Sign in").await?;
@@ -60,10 +60,10 @@ async fn looks(stage: Stage) -> Result<()> {
     page.go(&url("invite/used")).await?;
     album.take("invite-bad").await?;
 
-    // Nothing there yet.
+    // Empty lists.
     let account = app.operator.account(Quota::Of(100)).await?;
     let name = format!("Northwind {}", &account.name[account.name.len() - 4..]);
-    come_in(&page, app, &new_email("ann"), &["--account", &account.id]).await?;
+    accept_invite(&page, app, &new_email("ann"), &["--account", &account.id]).await?;
     for empty in ["templates", "usage", "templates?q=nothing"] {
         page.go(&url(empty)).await?;
         album.take(&format!("{}-empty", empty.replace("?q=", "-"))).await?;
@@ -111,10 +111,10 @@ async fn looks(stage: Stage) -> Result<()> {
         album.take(name).await?;
     }
 
-    // The operator's.
+    // The operator's pages.
     let page = browser.page().await?;
     album.page = &page;
-    come_in(&page, app, &new_email("op"), &["--operator"]).await?;
+    accept_invite(&page, app, &new_email("op"), &["--operator"]).await?;
     page.go(&url("operator")).await?;
     album.take("operator").await?;
     page.go(&url(&format!("operator/accounts/{}", account.id))).await?;
@@ -134,7 +134,7 @@ async fn looks(stage: Stage) -> Result<()> {
     Ok(())
 }
 
-/// Attempts of every kind, and waits until they are listed.
+/// Attempts with every kind of result.
 async fn attempts(stand_in: &StandIn, account: &platen_tests::operator::Account) -> Result<()> {
     let target = stand_in.app.target(account);
     let host = || "example.com".to_owned();
@@ -160,7 +160,7 @@ struct Album<'p> {
 }
 
 impl Album<'_> {
-    /// Takes the page as it is in every size and theme.
+    /// Checks the page in every size and theme.
     async fn take(&mut self, name: &str) -> Result<()> {
         for theme in [Theme::Light, Theme::Dark] {
             for (width, height) in SIZES {
@@ -178,7 +178,7 @@ impl Album<'_> {
         if wide > u64::from(width) {
             self.bad.push(format!("{name}: is {wide} pixels wide"));
         }
-        // The rules are put in place beside the policy, as a browser's extension is.
+        // The debugger injects the rules, which the policy of the page would block.
         self.page.eval(&format!("{}; void 0", self.axe)).await?;
         let found = self.page.eval("axe.run(document, { iframes: false }).then((r) => r.violations)").await?;
         let Value::Array(found) = found else { bail!("{name}: the rules say {found}") };

@@ -1,5 +1,4 @@
-//! Pages that are waited for: in virtual time they come to the state that a browser which draws by
-//! itself, in real time, shows to somebody patient.
+//! Virtual time: pages reach the same state as in real time, in a browser that draws by itself, and waits take no time.
 
 use std::{
     fs,
@@ -12,20 +11,22 @@ use std::{
 use futures::{StreamExt as _, stream};
 use platen_farm::{Farm, Rendered};
 use platen_shared::{format::WaitUntil, job::RenderJob};
+use platen_tests::{image_file::Colour, wait::MAX_WAIT};
 
 use crate::{
     Test,
-    support::{GREEN, PATIENCE, Shared, colour, farm, html, program::Program},
+    support::{GREEN, Shared, colour, farm, farm_process::FarmProcess, html, picture, waiting},
 };
 
 pub(crate) const TESTS: &[Test] = &[
-    ("pages that are waited for look as they would in real time", |s| Box::pin(as_in_real_time(s))),
-    ("waiting takes no time where nothing else does", |s| Box::pin(virtual_time(s))),
-    ("the time of a page begins with its job", |s| Box::pin(own_time(s))),
+    ("pages look the same in virtual time and in real time", |s| Box::pin(as_in_real_time(s))),
+    ("a wait takes virtual time if possible, and no time if nothing can change", |s| {
+        Box::pin(virtual_time(s))
+    }),
+    ("the time origin of a page is that of its job", |s| Box::pin(own_time(s))),
 ];
 
-/// What every page of `patience/` begins with. `done` says that it has come to its end, `bar` shows
-/// something of the way.
+/// The beginning of every page of `virtual_time/`. `done` marks the end of its script, `bar` shows a step.
 const HEAD: &str = "<!doctype html><html style='background:red'><style>\
     body{margin:0;font:16px sans-serif} .box{width:40px;height:40px;background:blue}</style><body>\
     <script>const done = () => document.documentElement.style.background = 'green';\
@@ -33,15 +34,15 @@ const HEAD: &str = "<!doctype html><html style='background:red'><style>\
     const bar = width => document.body.insertAdjacentHTML('beforeend',\
     `<div style='height:4px;margin:1px;background:navy;width:${Math.round(width)}px'></div>`)</script>";
 
-/// Several times what any of the pages needs, for slow machines.
-const WAIT: f64 = 3_000.0;
-/// For the machine that is slower still.
-const MORE: f64 = 10_000.0;
+/// The wait in milliseconds, several times what any of the pages needs.
+const WAIT_MS: f64 = 3_000.0;
+/// The wait in real time for a machine on which [`WAIT_MS`] is too short.
+const LONG_WAIT_MS: f64 = 10_000.0;
 
 /// Every page, in order of its name.
 fn pages(shared: &Shared) -> Vec<(String, RenderJob)> {
     let site = shared.site.at("");
-    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/farm/patience");
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/farm/virtual_time");
     let mut pages: Vec<_> = fs::read_dir(directory)
         .unwrap()
         .map(|entry| {
@@ -51,8 +52,7 @@ fn pages(shared: &Shared) -> Vec<(String, RenderJob)> {
                 .replace("{site}", &site)
                 .replace("{socket}", &site.replace("http:", "ws:"))
                 .replace("{elsewhere}", &shared.site.elsewhere(""));
-            let mut job = html(&format!("{HEAD}{markup}"));
-            job.wait_for_timeout = WAIT.try_into().unwrap();
+            let job = waiting(html(&format!("{HEAD}{markup}")), WAIT_MS);
             (path.file_stem().unwrap().to_str().unwrap().to_owned(), job)
         })
         .collect();
@@ -72,10 +72,8 @@ async fn as_in_real_time(shared: Arc<Shared>) {
     let (mut real, ours) = tokio::join!(render(&plain, &pages, 6), render(&shared.farm, &pages, 2));
     for ((_, job), real) in pages.iter().zip(&mut real) {
         if corner(real) != GREEN {
-            // This machine has other things to do, and real time does not wait.
-            let mut job = job.clone();
-            job.wait_for_timeout = MORE.try_into().unwrap();
-            *real = plain.render(&job, PATIENCE).await.unwrap();
+            // On a busy machine the page was not done in real time.
+            *real = plain.render(&waiting(job.clone(), LONG_WAIT_MS), MAX_WAIT).await.unwrap();
         }
     }
     plain.shutdown().await;
@@ -86,15 +84,15 @@ async fn as_in_real_time(shared: Arc<Shared>) {
             wrong.push((name, corner(real), corner(ours)));
         }
     }
-    assert!(wrong.is_empty(), "page, ground in real time, ground in virtual time: {wrong:?}");
+    assert!(wrong.is_empty(), "page, background in real time, background in virtual time: {wrong:?}");
 }
 
 async fn render(farm: &Farm, pages: &[(String, RenderJob)], at_once: usize) -> Vec<Rendered> {
-    let jobs = pages.iter().map(|(_, job)| async { farm.render(job, PATIENCE).await.unwrap() });
+    let jobs = pages.iter().map(|(_, job)| async { farm.render(job, MAX_WAIT).await.unwrap() });
     stream::iter(jobs).buffered(at_once).collect().await
 }
 
-/// The usual browser without what makes it draw on demand.
+/// The usual browser without the switch that makes it draw on demand.
 fn draws_by_itself(directory: &Path) -> PathBuf {
     let script = "#!/bin/sh\n\
         for a; do shift; [ \"$a\" = --enable-begin-frame-control ] || set -- \"$@\" \"$a\"; done\n\
@@ -109,54 +107,52 @@ fn draws_by_itself(directory: &Path) -> PathBuf {
 }
 
 fn pixels(file: &Rendered) -> Vec<u8> {
-    image::load_from_memory(&file.bytes).unwrap().to_rgb8().into_raw()
+    picture(&file.bytes).into_raw()
 }
 
-/// The colour of the ground, where no page has anything else.
-fn corner(file: &Rendered) -> [u8; 3] {
-    let image = image::load_from_memory(&file.bytes).unwrap().to_rgb8();
+/// The colour of the background, in a corner where no page has anything else.
+fn corner(file: &Rendered) -> Colour {
+    let image = picture(&file.bytes);
     image.get_pixel(image.width() - 1, 0).0
 }
 
 async fn virtual_time(_: Arc<Shared>) {
-    let program = Program::start(&["--browsers", "1"]).await;
-    let waits = async |time| program.metric(&format!("platen_farm_waits_total{{time=\"{time}\"}}")).await;
-    let mut quiet = html("<!doctype html><html style='background:green'>");
-    (quiet.wait_until, quiet.wait_for_timeout) = (WaitUntil::NetworkIdle, 10_000.0.try_into().unwrap());
-    assert_eq!(program.post(&quiet).send().await.unwrap().status(), 200);
+    let farm = FarmProcess::start(&["--browsers", "1"]).await;
+    let waits = async |time| farm.metric(&format!("platen_farm_waits_total{{time=\"{time}\"}}")).await;
+    let mut quiet = waiting(html("<!doctype html><html style='background:green'>"), 10_000.0);
+    quiet.wait_until = WaitUntil::NetworkIdle;
+    assert_eq!(farm.post(&quiet).send().await.unwrap().status(), 200);
     assert_eq!((waits("skipped").await, waits("virtual").await, waits("real").await), (1, 0, 0));
-    let mut scripted = html("<!doctype html><script>setTimeout(() => 0, 5000)</script>");
-    scripted.wait_for_timeout = 10_000.0.try_into().unwrap();
-    assert_eq!(program.post(&scripted).send().await.unwrap().status(), 200);
+    let scripted = waiting(html("<!doctype html><script>setTimeout(() => 0, 5000)</script>"), 10_000.0);
+    assert_eq!(farm.post(&scripted).send().await.unwrap().status(), 200);
     assert_eq!((waits("skipped").await, waits("virtual").await, waits("real").await), (1, 1, 0));
-    // Neither a frame nor a timer can tell a worker's time.
-    for company in ["new Worker('data:text/javascript,')", "new WebSocket('ws://127.0.0.1:1')"] {
-        let mut page = html(&format!("<script>{company}</script>"));
-        page.wait_for_timeout = 500.0.try_into().unwrap();
+    // No virtual clock reaches a worker or a socket.
+    for script in ["new Worker('data:text/javascript,')", "new WebSocket('ws://127.0.0.1:1')"] {
+        let page = waiting(html(&format!("<script>{script}</script>")), 500.0);
         let begun = Instant::now();
-        assert_eq!(program.post(&page).send().await.unwrap().status(), 200);
-        assert!(begun.elapsed() >= Duration::from_millis(500), "{company}");
+        assert_eq!(farm.post(&page).send().await.unwrap().status(), 200);
+        assert!(begun.elapsed() >= Duration::from_millis(500), "{script}");
     }
     assert_eq!((waits("virtual").await, waits("real").await), (1, 2));
-    // A page whose messages never end has its clock moved on all the same.
-    let mut starving = html(
+    // The clock advances even if the page sends itself messages without end.
+    let starving = html(
         "<!doctype html><script>const c = new MessageChannel, send = () => c.port2.postMessage(0);\
          c.port1.onmessage = send; send();\
          setTimeout(() => document.documentElement.style.background = 'green', 1000)</script>",
     );
-    starving.wait_for_timeout = 2_000.0.try_into().unwrap();
-    let file = program.post(&starving).send().await.unwrap();
+    let file = farm.post(&waiting(starving, 2_000.0)).send().await.unwrap();
     assert_eq!(colour(&file.bytes().await.unwrap()), GREEN);
-    program.end().await;
+    farm.end().await;
 }
 
 async fn own_time(_: Arc<Shared>) {
-    let program = Program::start(&["--browsers", "1"]).await;
-    let warm = async || program.metric("platen_farm_pages_total{source=\"warm\"}").await;
-    for (number, age) in [0, 0, 0, 2_000, 0].into_iter().enumerate() {
+    let farm = FarmProcess::start(&["--browsers", "1"]).await;
+    let warm = async || farm.metric("platen_farm_pages_total{source=\"warm\"}").await;
+    for (number, age) in [0, 0, 0, 200, 0].into_iter().enumerate() {
+        // Older than the tolerance of 50 ms, so that the time origin of an earlier job is not accepted.
         tokio::time::sleep(Duration::from_millis(age)).await;
         let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap().as_millis();
-        // The page's time begins with its job, for a page that is used again as for one opened ahead.
+        // For a reused page and for one that was opened in advance.
         let page = format!(
             "<!doctype html><html style='background:red'><script>\
              const begun = {now} - 50, near = time => time > begun && time < begun + 120000;\
@@ -165,17 +161,16 @@ async fn own_time(_: Arc<Shared>) {
                const frame = near(performance.timeOrigin + time) && time <= performance.now() + 1;\
                document.documentElement.style.background = dates && frame ? 'green' : 'red' }})</script>"
         );
-        let file = program.post(&html(&page)).send().await.unwrap().bytes().await.unwrap();
+        let file = farm.post(&html(&page)).send().await.unwrap().bytes().await.unwrap();
         assert_eq!(colour(&file), GREEN, "job {number}");
-        // The first leaves no page, as a second job was not to be expected.
+        // The first job leaves no page, because a second job is not expected.
         assert_eq!(warm().await, u64::try_from(number).unwrap().saturating_sub(1), "job {number}");
     }
-    // A page that was in virtual time has no other job.
-    let mut long = html("<script>setTimeout(() => 0, 100)</script>");
-    long.wait_for_timeout = 500.0.try_into().unwrap();
-    assert_eq!(program.post(&long).send().await.unwrap().status(), 200);
+    // A page that was in virtual time is not reused.
+    let long = waiting(html("<script>setTimeout(() => 0, 100)</script>"), 500.0);
+    assert_eq!(farm.post(&long).send().await.unwrap().status(), 200);
     let before = warm().await;
-    assert_eq!(program.post(&html("x")).send().await.unwrap().status(), 200);
+    assert_eq!(farm.post(&html("x")).send().await.unwrap().status(), 200);
     assert_eq!(warm().await, before);
-    program.end().await;
+    farm.end().await;
 }

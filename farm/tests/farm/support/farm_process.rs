@@ -1,0 +1,125 @@
+//! The farm as a program, so that tests can kill it and its browsers.
+
+use std::{fs::Permissions, os::unix::fs::PermissionsExt as _, process::Command};
+
+use nix::sys::signal::Signal;
+use platen_shared::{job::RenderJob, wire};
+use platen_tests::{
+    metrics,
+    process::{Process, rest_of_line},
+    procfs::{self, ProcessId},
+    wait,
+};
+use reqwest::Client;
+use tempfile::TempDir;
+
+use super::{TOKEN, site};
+
+/// A running `platen-farm` that resolves the names of the site.
+pub(crate) struct FarmProcess {
+    process: Process,
+    base_url: String,
+    http: Client,
+    /// The `TMPDIR` of the program.
+    directory: TempDir,
+}
+
+impl FarmProcess {
+    pub(crate) async fn start(arguments: &[&str]) -> Self {
+        // Browsers of another user need search permission to reach their profiles.
+        let searchable = Permissions::from_mode(0o711);
+        Self::start_in(tempfile::Builder::new().permissions(searchable).tempdir().unwrap(), arguments).await
+    }
+
+    pub(crate) async fn start_in(directory: TempDir, arguments: &[&str]) -> Self {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_platen-farm"));
+        command.args(["--listen", "127.0.0.1:0"]).args(arguments);
+        command.args(site::HOSTS.iter().map(|host| format!("--resolve={host}=127.0.0.1")));
+        command.env("PLATEN_FARM_TOKEN", TOKEN).env("TMPDIR", directory.path());
+        let process = Process::start("platen-farm", &command, Signal::SIGKILL).unwrap();
+        let address = process.wait_for(|log| rest_of_line(log, "listening address=")).await.unwrap();
+        Self { process, base_url: format!("http://{address}"), http: Client::new(), directory }
+    }
+
+    pub(crate) fn pid(&self) -> u32 {
+        self.process.pid()
+    }
+
+    pub(crate) fn log(&self) -> String {
+        self.process.log()
+    }
+
+    pub(crate) fn post(&self, job: &RenderJob) -> reqwest::RequestBuilder {
+        self.http.post(format!("{}{}", self.base_url, wire::JOBS_PATH)).bearer_auth(TOKEN).json(job)
+    }
+
+    /// The value of a metric, 0 if there is none yet.
+    pub(crate) async fn metric(&self, name: &str) -> u64 {
+        metrics::read(&self.http, &self.metrics_url(), name).await.unwrap().unwrap_or(0)
+    }
+
+    pub(crate) async fn until_metric(&self, name: &str, value: u64) {
+        metrics::until(&self.http, &self.metrics_url(), name, value).await.unwrap();
+    }
+
+    fn metrics_url(&self) -> String {
+        format!("{}/metrics", self.base_url)
+    }
+
+    /// The first of its browsers, once it runs.
+    pub(crate) async fn browser(&self) -> ProcessId {
+        let first = async || Ok(procfs::browsers(self.pid()).pop());
+        wait::until_some("a browser runs", first).await.unwrap()
+    }
+
+    pub(crate) async fn until_renderer(&self) {
+        wait::until("a renderer runs", || !procfs::renderers(self.pid()).is_empty()).await.unwrap();
+    }
+
+    /// Kills the renderers of all pages, used or not.
+    pub(crate) fn kill_renderers(&self) {
+        for renderer in procfs::renderers(self.pid()) {
+            // It may have ended by itself.
+            let _ = renderer.signal(Signal::SIGKILL);
+        }
+    }
+
+    /// Kills the renderer with the most memory.
+    pub(crate) fn kill_largest_renderer(&self) {
+        let largest = procfs::renderers(self.pid()).into_iter().max_by_key(ProcessId::anonymous_memory);
+        largest.unwrap().signal(Signal::SIGKILL).unwrap();
+    }
+
+    /// Kills the farm and returns the directory that it leaves.
+    pub(crate) async fn kill(mut self) -> TempDir {
+        self.process.signal(Signal::SIGKILL).unwrap();
+        self.process.ended().await.unwrap();
+        self.directory
+    }
+
+    pub(crate) fn terminate(&self) {
+        self.process.signal(Signal::SIGTERM).unwrap();
+    }
+
+    pub(crate) async fn is_ready(&self) -> bool {
+        let answer = self.http.get(format!("{}/readyz", self.base_url)).send().await;
+        answer.is_ok_and(|answer| answer.status() == 200)
+    }
+
+    /// Terminates it, and checks that no process and no file is left.
+    pub(crate) async fn end(self) {
+        let processes = procfs::descendants(self.pid());
+        self.terminate();
+        self.ended(&processes).await;
+    }
+
+    /// Waits until a terminated farm has ended, and checks that none of its processes and no file is left.
+    pub(crate) async fn ended(mut self, processes: &[ProcessId]) {
+        let status = self.process.ended().await.unwrap();
+        assert!(status.success(), "{status}");
+        let none_is_alive = || !processes.iter().any(ProcessId::is_alive);
+        wait::until("no process of the farm is left", none_is_alive).await.unwrap();
+        let files: Vec<_> = std::fs::read_dir(self.directory.path()).unwrap().flatten().collect();
+        assert!(files.is_empty(), "{files:?}");
+    }
+}
