@@ -18,7 +18,6 @@ pub mod hex;
 pub mod notice;
 pub mod pages;
 pub mod password;
-pub mod scoped;
 pub mod throttle;
 
 #[cfg(target_family = "wasm")]

@@ -17,6 +17,7 @@ use platen_component::{
     platform,
 };
 use platen_shared::{key::ApiKey, limits};
+use platen_statements::attempts::KeyPurpose;
 use spin_sdk::wasip3::{
     self,
     exports::http::handler::Guest,
@@ -30,7 +31,7 @@ use crate::{
     request::{Endpoint, RenderRequest, Subject},
 };
 use attempt::Attempt;
-use database::{About, Claim, Database, Template};
+use database::{Claim, Database, Template};
 use farm::Trace;
 use log::Record;
 use settings::Settings;
@@ -143,7 +144,7 @@ async fn answer(
         let job = parsed.into_job(claim.account.clone(), markup.as_deref()).map_err(ApiError::from)?;
         let left = settings.deadline.saturating_sub(claimed.elapsed());
         let body = farm::render(settings, &job, left, trace, record).await?;
-        attempt.bytes = body.declared_length();
+        attempt.entry.bytes = body.declared_length();
         Ok(reply::File { format, disposition, body })
     }
     .await;
@@ -152,7 +153,7 @@ async fn answer(
     {
         match database.refund(&claim).await {
             Ok(()) => {
-                attempt.counted = false;
+                attempt.entry.counted = false;
                 if let Some(standing) = standing {
                     standing.usage.attempts = standing.usage.attempts.saturating_sub(1);
                 }
@@ -183,7 +184,7 @@ async fn check_key(
     standing: &mut Option<Standing>,
 ) -> Result<(), Failure> {
     let database = Database::open().await.map_err(Failure::internal)?;
-    let found = database.standing(key, &month, About::Key).await.map_err(Failure::internal)?;
+    let found = database.key_status(key, &month, KeyPurpose::Any).await.map_err(Failure::internal)?;
     let found = found.ok_or(ApiError::InvalidKey)?;
     record.account(&found.account);
     *standing = Some(Standing { usage: found.usage, month });
@@ -207,11 +208,11 @@ async fn claim(
             *standing = Some(Standing { usage: claim.usage, month });
             return Ok(claim);
         }
-        let about = match &request.subject {
-            Subject::Template { id, .. } => About::Template(id),
-            Subject::Source(_) => About::Source,
+        let purpose = match &request.subject {
+            Subject::Template { id, .. } => KeyPurpose::Template(id),
+            Subject::Source(_) => KeyPurpose::Source,
         };
-        let found = database.standing(key, &month, about).await.map_err(Failure::internal)?;
+        let found = database.key_status(key, &month, purpose).await.map_err(Failure::internal)?;
         let found = found.ok_or(ApiError::InvalidKey)?;
         record.account(&found.account);
         *standing = Some(Standing { usage: found.usage, month: month.clone() });

@@ -33,20 +33,20 @@ enum Command {
     /// Run the server: the components of spin.toml, the database and the render farm
     Up(cli::up::Up),
     /// Bring a database's schema up to date
-    Migrate(cli::migrate::Migrate),
+    Migrate(cli::migrate::MigrateCommand),
     /// Accounts and their quotas
     #[command(subcommand)]
-    Account(cli::account::Account),
+    Account(cli::account::AccountCommand),
     /// API keys
     #[command(subcommand)]
-    Key(cli::key::Key),
+    Key(cli::key::KeyCommand),
     /// Saved templates
     #[command(subcommand)]
-    Template(cli::template::Template),
+    Template(cli::template::TemplateCommand),
     /// Let a person into the dashboard: print a link that works once
-    Invite(cli::invite::Invite),
+    Invite(cli::invite::InviteCommand),
     /// Render one page to a file, without a server
-    Render(cli::render::Render),
+    Render(cli::render::RenderCommand),
 }
 
 fn main() -> ExitCode {

@@ -26,7 +26,7 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 use url::Url;
 
-use super::{Where, secret};
+use super::{DatabaseArgs, secret};
 use crate::{
     db::{Database, Purpose},
     manifest::Manifest,
@@ -48,7 +48,7 @@ pub(crate) struct Up {
     manifest: PathBuf,
 
     #[command(flatten)]
-    at: Where,
+    at: DatabaseArgs,
 
     /// Address to serve /metrics on, for Prometheus; nowhere unless told
     #[arg(long, env = "PLATEN_METRICS_LISTEN", value_name = "ADDRESS:PORT")]

@@ -54,7 +54,7 @@ pub(in crate::component) async fn end_session(c: &Context<'_>, id: &str) -> Resu
 
 pub(in crate::component) async fn end_others(c: &Context<'_>) -> Result<Answer, PageError> {
     let current_user = c.current_user()?;
-    c.store.end_sessions(&current_user.user, Some(&current_user.session)).await?;
+    c.store.end_other_sessions(current_user).await?;
     Ok(done(PAGE, "sessions-ended"))
 }
 

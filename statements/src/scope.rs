@@ -1,0 +1,113 @@
+//! The types through which statements are reached.
+
+use platen_shared::id::{AccountId, UserId};
+
+use crate::{
+    Backend, Value,
+    backend::{FromRow, Query as _},
+    change::Change,
+    scoped::Scoped,
+    users::CurrentUser,
+};
+
+/// The database at the time of a request.
+#[derive(Debug)]
+pub struct Store<B> {
+    pub(crate) backend: B,
+    pub(crate) now: i64,
+}
+
+impl<B: Backend> Store<B> {
+    /// The store at a time in whole seconds since 1970 (UTC).
+    pub fn new(backend: B, now: i64) -> Self {
+        Self { backend, now }
+    }
+
+    /// What the user's account owns; `None` for a user without an account.
+    pub fn account<'s>(&'s self, user: &'s CurrentUser) -> Option<AccountScope<'s, B>> {
+        let membership = user.account.as_ref()?;
+        Some(AccountScope { store: self, actor: &user.email, id: membership.id() })
+    }
+
+    /// What operators may do; `None` for other users.
+    pub fn operator<'s>(&'s self, user: &'s CurrentUser) -> Option<Operator<'s, B>> {
+        user.is_operator().then(|| Operator { store: self, actor: &user.email, user: Some(&user.user) })
+    }
+
+    /// What operators may do, for the operator's commands: whoever runs them has access to the
+    /// database itself. No component is compiled with it.
+    #[cfg(not(target_family = "wasm"))]
+    pub fn command_line(&self) -> Operator<'_, B> {
+        Operator { store: self, actor: "command line", user: None }
+    }
+}
+
+/// What one account owns.
+///
+/// Invariant: every statement is a [`Scoped`] one and runs with the account's id as `?1`. In
+/// a component this type exists for the account of a session only.
+#[derive(Debug)]
+pub struct AccountScope<'s, B> {
+    pub(crate) store: &'s Store<B>,
+    pub(crate) actor: &'s str,
+    pub(crate) id: &'s AccountId,
+}
+
+impl<B: Backend> AccountScope<'_, B> {
+    /// The time of the request.
+    #[must_use]
+    pub fn now(&self) -> i64 {
+        self.store.now
+    }
+
+    pub(crate) fn change(&self, action: &str) -> Change {
+        Change::new(self.store.now, self.actor, action).of_account(self.id)
+    }
+
+    pub(crate) async fn all<T: FromRow>(&self, sql: Scoped, values: Vec<Value>) -> Result<Vec<T>, B::Error> {
+        self.store.backend.all(sql.sql(), self.bound(values)).await
+    }
+
+    pub(crate) async fn first<T: FromRow>(
+        &self,
+        sql: Scoped,
+        values: Vec<Value>,
+    ) -> Result<Option<T>, B::Error> {
+        self.store.backend.first(sql.sql(), self.bound(values)).await
+    }
+
+    pub(crate) async fn run(&self, sql: Scoped, values: Vec<Value>) -> Result<bool, B::Error> {
+        self.store.backend.run(sql.sql(), self.bound(values)).await
+    }
+
+    /// The account's id, then the values of the statement, which are `?2` and up.
+    fn bound(&self, values: Vec<Value>) -> Vec<Value> {
+        std::iter::once(self.id.into()).chain(values).collect()
+    }
+}
+
+/// What operators may do: accounts, users, invites, the audit log.
+///
+/// Invariant: in a component this type exists for an operator only. Every change writes an audit entry.
+#[derive(Debug)]
+pub struct Operator<'s, B> {
+    pub(crate) store: &'s Store<B>,
+    pub(crate) actor: &'s str,
+    /// `None` for the operator's commands.
+    pub(crate) user: Option<&'s UserId>,
+}
+
+#[cfg(not(target_family = "wasm"))]
+impl<'s, B: Backend> Operator<'s, B> {
+    /// What any account owns, for the operator's commands.
+    #[must_use]
+    pub fn account_scope(&self, account: &'s AccountId) -> AccountScope<'s, B> {
+        AccountScope { store: self.store, actor: self.actor, id: account }
+    }
+}
+
+impl<B: Backend> Operator<'_, B> {
+    pub(crate) fn change(&self, action: &str) -> Change {
+        Change::new(self.store.now, self.actor, action)
+    }
+}
