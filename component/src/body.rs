@@ -1,6 +1,6 @@
 //! Reads a request body: its declared type, and its bytes up to a limit.
 //!
-//! Invariant: memory holds at most the limit plus one read, whatever a caller declares or sends.
+//! Invariant: memory holds at most the limit plus one read, independent of what a caller declares or sends.
 
 use spin_sdk::{
     wasip3::{

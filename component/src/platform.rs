@@ -17,8 +17,8 @@ pub fn now() -> u64 {
 #[must_use]
 pub fn random<const N: usize>() -> [u8; N] {
     let mut bytes = [0; N];
-    let given = get_random_bytes(N as u64);
-    assert_eq!(given.len(), N, "no secret is made without randomness");
-    bytes.copy_from_slice(&given);
+    let random = get_random_bytes(N as u64);
+    assert_eq!(random.len(), N, "no secret is made without randomness");
+    bytes.copy_from_slice(&random);
     bytes
 }

@@ -13,7 +13,7 @@ use std::ops::Deref;
 
 use platen_component::database::{Database, DatabaseError};
 
-pub(crate) use platen_statements::{sessions::Lifetimes, users::CurrentUser};
+pub(crate) use platen_statements::{CurrentUser, sessions::Lifetimes};
 
 use crate::{clock::Timestamp, pages::person::Session};
 use account::Account;

@@ -118,7 +118,7 @@ pub const MIGRATIONS: &[Migration] = &[
     Migration {
         number: 12,
         name: "template versions: kept by every save",
-        // A trigger, so that no version is lost under concurrent saves, whatever program saves.
+        // A trigger, so that no version is lost under concurrent saves by several programs.
         sql: "CREATE TRIGGER template_versions_kept AFTER UPDATE OF name, packed_html ON templates \
             WHEN old.packed_html IS NOT new.packed_html OR old.name IS NOT new.name \
             BEGIN \

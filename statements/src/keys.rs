@@ -24,9 +24,9 @@ pub struct Key {
     pub account: AccountId,
     /// That account's name.
     pub account_name: String,
-    /// Given by its creator, not unique.
+    /// Chosen by a user; not unique.
     pub name: String,
-    /// Its first characters.
+    /// The key's first characters.
     pub prefix: String,
     /// Whether it is refused.
     pub disabled: bool,
@@ -129,8 +129,7 @@ impl<B: Backend> AccountScope<'_, B> {
     }
 
     fn random_key(&self) -> Result<(KeyId, ApiKey), B::Error> {
-        let backend = &self.store.backend;
-        Ok((KeyId::from_random(backend.random()?), ApiKey::from_random(backend.random()?)))
+        Ok((KeyId::from_random(self.random()?), ApiKey::from_random(self.random()?)))
     }
 }
 

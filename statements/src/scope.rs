@@ -6,8 +6,8 @@ use crate::{
     Backend, Value,
     backend::{FromRow, Query as _},
     change::Change,
+    current_user::CurrentUser,
     scoped::Scoped,
-    users::CurrentUser,
 };
 
 /// The database at the time of a request.
@@ -34,8 +34,8 @@ impl<B: Backend> Store<B> {
         user.is_operator().then(|| Operator { store: self, actor: &user.email, user: Some(&user.user) })
     }
 
-    /// What operators may do, for the operator's commands: whoever runs them has access to the
-    /// database itself. No component is compiled with it.
+    /// What operators may do, for the operator's commands, which have access to the database itself.
+    /// Components are compiled without it.
     #[cfg(not(target_family = "wasm"))]
     pub fn command_line(&self) -> Operator<'_, B> {
         Operator { store: self, actor: "command line", user: None }
@@ -48,9 +48,10 @@ impl<B: Backend> Store<B> {
 /// a component this type exists for the account of a session only.
 #[derive(Debug)]
 pub struct AccountScope<'s, B> {
-    pub(crate) store: &'s Store<B>,
-    pub(crate) actor: &'s str,
-    pub(crate) id: &'s AccountId,
+    // Private, so that the account's statements reach the connection through `Scoped` only.
+    store: &'s Store<B>,
+    actor: &'s str,
+    id: &'s AccountId,
 }
 
 impl<B: Backend> AccountScope<'_, B> {
@@ -64,20 +65,32 @@ impl<B: Backend> AccountScope<'_, B> {
         Change::new(self.store.now, self.actor, action).of_account(self.id)
     }
 
-    pub(crate) async fn all<T: FromRow>(&self, sql: Scoped, values: Vec<Value>) -> Result<Vec<T>, B::Error> {
-        self.store.backend.all(sql.sql(), self.bound(values)).await
+    pub(crate) fn random<const N: usize>(&self) -> Result<[u8; N], B::Error> {
+        self.store.backend.random()
     }
 
-    pub(crate) async fn first<T: FromRow>(
+    pub(crate) fn all<T: FromRow>(
         &self,
         sql: Scoped,
         values: Vec<Value>,
-    ) -> Result<Option<T>, B::Error> {
-        self.store.backend.first(sql.sql(), self.bound(values)).await
+    ) -> impl Future<Output = Result<Vec<T>, B::Error>> {
+        self.store.backend.all(sql.sql(), self.bound(values))
     }
 
-    pub(crate) async fn run(&self, sql: Scoped, values: Vec<Value>) -> Result<bool, B::Error> {
-        self.store.backend.run(sql.sql(), self.bound(values)).await
+    pub(crate) fn first<T: FromRow>(
+        &self,
+        sql: Scoped,
+        values: Vec<Value>,
+    ) -> impl Future<Output = Result<Option<T>, B::Error>> {
+        self.store.backend.first(sql.sql(), self.bound(values))
+    }
+
+    pub(crate) fn run(
+        &self,
+        sql: Scoped,
+        values: Vec<Value>,
+    ) -> impl Future<Output = Result<bool, B::Error>> {
+        self.store.backend.run(sql.sql(), self.bound(values))
     }
 
     /// The account's id, then the values of the statement, which are `?2` and up.
@@ -92,7 +105,7 @@ impl<B: Backend> AccountScope<'_, B> {
 #[derive(Debug)]
 pub struct Operator<'s, B> {
     pub(crate) store: &'s Store<B>,
-    pub(crate) actor: &'s str,
+    actor: &'s str,
     /// `None` for the operator's commands.
     pub(crate) user: Option<&'s UserId>,
 }

@@ -8,7 +8,7 @@ use platen_shared::{
 use crate::{
     Backend, DataError, Row, Store,
     backend::{FromRow, Query as _, values},
-    users::CurrentUser,
+    current_user::CurrentUser,
 };
 
 /// How long sessions last, in seconds.

@@ -21,7 +21,7 @@ pub struct Template {
     pub account: AccountId,
     /// That account's name.
     pub account_name: String,
-    /// Given by its author, not unique.
+    /// Chosen by a user; not unique.
     pub name: String,
     /// The placeholder names in the markup.
     pub placeholders: Vec<String>,
@@ -72,7 +72,8 @@ const SEARCH: Scoped = Scoped::new(select_templates!(
     "WHERE account_id = ?1 AND (?2 = '' OR instr(lower(t.name), lower(?2)) > 0 OR t.id = ?2) \
      ORDER BY updated_at DESC, t.rowid DESC LIMIT ?3"
 ));
-const GET: Scoped = Scoped::new(select_templates!(
+const GET: Scoped = Scoped::new(select_templates!("", "WHERE account_id = ?1 AND t.id = ?2"));
+const GET_CONTENT: Scoped = Scoped::new(select_templates!(
     ", packed_html, samples, \
      (SELECT count(*) FROM template_versions v WHERE v.account_id = ?1 AND v.template_id = t.id)",
     "WHERE account_id = ?1 AND t.id = ?2"
@@ -123,9 +124,14 @@ impl<B: Backend> AccountScope<'_, B> {
         self.all(SEARCH, values![text, MAX_LISTED]).await
     }
 
-    /// One template with its markup.
-    pub async fn template(&self, id: &str) -> Result<Option<(Template, TemplateContent)>, B::Error> {
+    /// One template.
+    pub async fn template(&self, id: &str) -> Result<Option<Template>, B::Error> {
         self.first(GET, values![id]).await
+    }
+
+    /// One template with its markup.
+    pub async fn template_content(&self, id: &str) -> Result<Option<(Template, TemplateContent)>, B::Error> {
+        self.first(GET_CONTENT, values![id]).await
     }
 
     /// Saves a template: a new one, or in place of `id`; `None` if the account has no template `id`.
@@ -137,7 +143,7 @@ impl<B: Backend> AccountScope<'_, B> {
         samples: Option<&str>,
     ) -> Result<Option<TemplateId>, B::Error> {
         let (sql, action, id) = match id {
-            None => (INSERT, "created template", TemplateId::from_random(self.store.backend.random()?)),
+            None => (INSERT, "created template", TemplateId::from_random(self.random()?)),
             Some(id) => (UPDATE, "saved template", TemplateId::from_text(id)),
         };
         let TemplateRecord { name, packed_html, placeholders } = record;

@@ -60,7 +60,7 @@ macro_rules! select_attempts {
 }
 
 const ATTEMPTS: Scoped = Scoped::new(select_attempts!(""));
-// A statement of its own, so that SQLite uses the partial index of failures.
+// A separate statement, so that SQLite uses the partial index of failures.
 const FAILURES: Scoped = Scoped::new(select_attempts!("AND status >= 400 "));
 
 impl<B: Backend> AccountScope<'_, B> {

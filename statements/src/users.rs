@@ -1,60 +1,14 @@
 //! Users: who is signed in, passwords, and the users that operators manage.
 
-use platen_shared::{
-    id::{AccountId, SessionId, UserId},
-    token::Token,
-};
+use platen_shared::{id::UserId, token::Token};
 
 use crate::{
     Backend, DataError, Operator, Row, Store,
     backend::{FromRow, Query as _, values},
     change::Change,
+    current_user::CurrentUser,
     sessions::Lifetimes,
 };
-
-/// The user of a session.
-#[derive(Debug, Clone)]
-pub struct CurrentUser {
-    /// `usr_…`
-    pub user: UserId,
-    /// The address that the user signs in with.
-    pub email: String,
-    /// The session, not its cookie.
-    pub session: SessionId,
-    /// The account that the user works in.
-    pub account: Option<Membership>,
-    operator: bool,
-}
-
-/// The account that a user works in.
-#[derive(Debug, Clone)]
-pub struct Membership {
-    id: AccountId,
-    /// The account's name.
-    pub name: String,
-    /// Whether the account's keys are refused.
-    pub disabled: bool,
-}
-
-impl CurrentUser {
-    /// Whether the user may do what operators may.
-    #[must_use]
-    pub fn is_operator(&self) -> bool {
-        self.operator
-    }
-
-    /// Whether this is the account that the user works in.
-    #[must_use]
-    pub fn works_in(&self, account: &str) -> bool {
-        self.account.as_ref().is_some_and(|own| own.id.as_str() == account)
-    }
-}
-
-impl Membership {
-    pub(crate) fn id(&self) -> &AccountId {
-        &self.id
-    }
-}
 
 /// A user in an operator's list.
 #[derive(Debug, Clone)]
@@ -165,13 +119,13 @@ impl<B: Backend> Operator<'_, B> {
     }
 
     /// Removes a user of an account with the user's sessions and open invites, in one statement. `false` if
-    /// there is no such user, or it is the operator who asks.
+    /// there is no such user, or it is this operator.
     pub async fn remove_user(&self, account: &str, user: &str) -> Result<bool, B::Error> {
         let change = self.change("removed person").account(account).deletes();
         self.store.backend.run(REMOVE_USER, values![user, self.user, account, change]).await
     }
 
-    /// Removes an operator like [`Self::remove_user`], whatever the operator's account is.
+    /// Removes an operator of any account, or of none, like [`Self::remove_user`].
     pub async fn remove_operator(&self, user: &str) -> Result<bool, B::Error> {
         let change = self.change("removed operator").deletes();
         self.store.backend.run(REMOVE_OPERATOR, values![user, self.user, change]).await
@@ -181,18 +135,6 @@ impl<B: Backend> Operator<'_, B> {
     pub async fn join(&self, account: &str) -> Result<bool, B::Error> {
         let change = self.change("works in account").account(account);
         self.store.backend.run(JOIN, values![self.user, account, change]).await
-    }
-}
-
-impl FromRow for (i64, CurrentUser) {
-    fn from_row(row: &mut Row) -> Result<Self, DataError> {
-        let seen_at = row.next()?;
-        let (user, email, operator, session) = (row.next()?, row.next()?, row.next()?, row.next()?);
-        let account = match row.next()? {
-            Some(id) => Some(Membership { id, name: row.next()?, disabled: row.next()? }),
-            None => None,
-        };
-        Ok((seen_at, CurrentUser { user, email, session, account, operator }))
     }
 }
 

@@ -2,11 +2,10 @@
 
 use std::{collections::HashMap, ops::Deref};
 
-use platen_component::database::Database;
+use platen_component::database::{Database, DatabaseError};
 use platen_shared::{id::TemplateId, key::ApiKey, name::Name};
 use platen_statements::{AccountScope, keys, usage::AttemptEntry};
 
-use super::StoreError;
 use crate::{
     chart::{Chart, Day},
     clock::{self, DAY, Timestamp},
@@ -32,17 +31,17 @@ impl<'s> Deref for Account<'s> {
 
 impl Account<'_> {
     /// Every key, the newest first.
-    pub(crate) async fn keys(&self) -> Result<Vec<Key>, StoreError> {
+    pub(crate) async fn keys(&self) -> Result<Vec<Key>, DatabaseError> {
         Ok(self.0.keys().await?.into_iter().map(key).collect())
     }
 
     /// One key.
-    pub(crate) async fn key(&self, id: &str) -> Result<Option<Key>, StoreError> {
+    pub(crate) async fn key(&self, id: &str) -> Result<Option<Key>, DatabaseError> {
         Ok(self.0.key(id).await?.map(key))
     }
 
     /// Creates a key.
-    pub(crate) async fn create_key(&self, name: &Name) -> Result<ApiKey, StoreError> {
+    pub(crate) async fn create_key(&self, name: &Name) -> Result<ApiKey, DatabaseError> {
         Ok(self.0.create_key(name).await?.1)
     }
 
@@ -50,18 +49,18 @@ impl Account<'_> {
     pub(crate) async fn create_render_key(
         &self,
         template: &TemplateId,
-    ) -> Result<Option<ApiKey>, StoreError> {
+    ) -> Result<Option<ApiKey>, DatabaseError> {
         self.0.create_render_key(template, RENDER_KEY_SECONDS).await
     }
 
     /// The attempts of this month and the quota.
-    pub(crate) async fn month(&self) -> Result<Month, StoreError> {
+    pub(crate) async fn month(&self) -> Result<Month, DatabaseError> {
         let (quota, attempts) = self.0.month().await?;
         Ok(Month { now: Timestamp(self.now()), quota, attempts })
     }
 
     /// The attempts of the last days, as bars.
-    pub(crate) async fn days(&self) -> Result<Chart, StoreError> {
+    pub(crate) async fn days(&self) -> Result<Chart, DatabaseError> {
         let counted = self.0.days(self.now() - (DAYS_SHOWN - 1) * DAY).await?.into_iter();
         let mut counted: HashMap<_, _> = counted.map(|day| (day.day, (day.attempts, day.failures))).collect();
         let days = clock::last_days(self.now(), DAYS_SHOWN).into_iter().map(|day| {
@@ -77,7 +76,7 @@ impl Account<'_> {
         failures: bool,
         before: Option<Cursor>,
         max: u32,
-    ) -> Result<Vec<Attempt>, StoreError> {
+    ) -> Result<Vec<Attempt>, DatabaseError> {
         let since = self.now() - DAYS_SHOWN * DAY;
         let before = before.map(|cursor| (cursor.at, cursor.id));
         Ok(self.0.attempts(failures, since, before, max).await?.into_iter().map(attempt).collect())

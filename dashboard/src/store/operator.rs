@@ -2,7 +2,7 @@
 
 use std::ops::Deref;
 
-use platen_component::database::Database;
+use platen_component::database::{Database, DatabaseError};
 use platen_shared::{
     email::Email,
     id::{AccountId, UserId},
@@ -15,7 +15,6 @@ use platen_statements::{
     users,
 };
 
-use super::StoreError;
 use crate::{
     clock::{DAY, Timestamp},
     pages::operator::{Account, Entry, Person},
@@ -45,12 +44,12 @@ impl<'s> Deref for Operator<'s> {
 
 impl Operator<'_> {
     /// The accounts by name.
-    pub(crate) async fn accounts(&self) -> Result<Vec<Account>, StoreError> {
+    pub(crate) async fn accounts(&self) -> Result<Vec<Account>, DatabaseError> {
         Ok(self.operator.accounts().await?.into_iter().map(account).collect())
     }
 
     /// One account.
-    pub(crate) async fn account(&self, id: &str) -> Result<Option<Account>, StoreError> {
+    pub(crate) async fn account(&self, id: &str) -> Result<Option<Account>, DatabaseError> {
         Ok(self.operator.account(id).await?.map(account))
     }
 
@@ -59,27 +58,27 @@ impl Operator<'_> {
         &self,
         name: &Name,
         quota: Option<u32>,
-    ) -> Result<Option<AccountId>, StoreError> {
+    ) -> Result<Option<AccountId>, DatabaseError> {
         self.create_account(name, quota).await
     }
 
     /// Renames an account; `false` if the name is taken.
-    pub(crate) async fn rename(&self, id: &str, name: &Name) -> Result<bool, StoreError> {
+    pub(crate) async fn rename(&self, id: &str, name: &Name) -> Result<bool, DatabaseError> {
         self.rename_account(id, name).await
     }
 
     /// Refuses or accepts an account's keys.
-    pub(crate) async fn set_disabled(&self, id: &str, disabled: bool) -> Result<bool, StoreError> {
+    pub(crate) async fn set_disabled(&self, id: &str, disabled: bool) -> Result<bool, DatabaseError> {
         self.set_account_disabled(id, disabled).await
     }
 
     /// The users of an account.
-    pub(crate) async fn people(&self, id: &str) -> Result<Vec<Person>, StoreError> {
+    pub(crate) async fn people(&self, id: &str) -> Result<Vec<Person>, DatabaseError> {
         Ok(self.users(id).await?.into_iter().map(|user| self.person(user)).collect())
     }
 
-    /// All operators, whatever account they work in.
-    pub(crate) async fn operators(&self) -> Result<Vec<Person>, StoreError> {
+    /// All operators, of every account and of none.
+    pub(crate) async fn operators(&self) -> Result<Vec<Person>, DatabaseError> {
         Ok(self.operator.operators().await?.into_iter().map(|user| self.person(user)).collect())
     }
 
@@ -95,7 +94,7 @@ impl Operator<'_> {
     }
 
     /// Removes a user of an account, not the operator who asks; `false` if there is no such user.
-    pub(crate) async fn remove_person(&self, account: &str, user: &str) -> Result<bool, StoreError> {
+    pub(crate) async fn remove_person(&self, account: &str, user: &str) -> Result<bool, DatabaseError> {
         self.remove_user(account, user).await
     }
 
@@ -105,7 +104,7 @@ impl Operator<'_> {
         account: &str,
         email: &Email,
         operator: bool,
-    ) -> Result<Invited, StoreError> {
+    ) -> Result<Invited, DatabaseError> {
         let target = InviteTarget { account: Some(account), operator };
         Ok(match self.operator.invite(email, target, DAY).await? {
             Ok(invite) => Invited::Done(invite.token),
@@ -115,7 +114,7 @@ impl Operator<'_> {
     }
 
     /// The audit log before an entry, the newest first.
-    pub(crate) async fn log(&self, before: Option<i64>, max: u32) -> Result<Vec<Entry>, StoreError> {
+    pub(crate) async fn log(&self, before: Option<i64>, max: u32) -> Result<Vec<Entry>, DatabaseError> {
         let entries = self.operator.log(before, max).await?.into_iter();
         let page = entries.map(|entry: audit::AuditEntry| Entry {
             id: entry.id,

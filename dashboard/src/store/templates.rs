@@ -1,5 +1,6 @@
 //! An account's templates and their versions.
 
+use platen_component::database::DatabaseError;
 use platen_shared::{
     id::TemplateId,
     name::Name,
@@ -7,7 +8,7 @@ use platen_shared::{
 };
 use platen_statements::{DataError, templates};
 
-use super::{StoreError, account::Account};
+use super::account::Account;
 use crate::{
     clock::Timestamp,
     pages::templates::{Listed, Samples, Template, Version},
@@ -22,7 +23,7 @@ pub(crate) enum Save {
 
 impl Account<'_> {
     /// The templates whose names contain this text, the last changed first.
-    pub(crate) async fn templates(&self, search: &str) -> Result<Vec<Listed>, StoreError> {
+    pub(crate) async fn templates(&self, search: &str) -> Result<Vec<Listed>, DatabaseError> {
         let templates = self.search_templates(search).await?.into_iter();
         let listed = templates.map(|template| Listed {
             id: template.id.to_string(),
@@ -34,8 +35,8 @@ impl Account<'_> {
     }
 
     /// One template.
-    pub(crate) async fn template(&self, id: &str) -> Result<Option<Template>, StoreError> {
-        let Some((template, content)) = self.0.template(id).await? else { return Ok(None) };
+    pub(crate) async fn template(&self, id: &str) -> Result<Option<Template>, DatabaseError> {
+        let Some((template, content)) = self.template_content(id).await? else { return Ok(None) };
         Ok(Some(Template {
             id: template.id,
             name: template.name,
@@ -53,7 +54,7 @@ impl Account<'_> {
         name: Name,
         html: &str,
         samples: Option<&Samples>,
-    ) -> Result<Save, StoreError> {
+    ) -> Result<Save, DatabaseError> {
         let record = match TemplateRecord::new(name, html) {
             Ok(record) => record,
             Err(error) => return Ok(Save::BadMarkup(error)),
@@ -64,12 +65,12 @@ impl Account<'_> {
     }
 
     /// The earlier versions of a template, the newest first.
-    pub(crate) async fn versions(&self, id: &str) -> Result<Vec<Version>, StoreError> {
+    pub(crate) async fn versions(&self, id: &str) -> Result<Vec<Version>, DatabaseError> {
         Ok(self.0.versions(id).await?.into_iter().map(|row| version(row, String::new())).collect())
     }
 
     /// One earlier version.
-    pub(crate) async fn version(&self, id: &str, number: u32) -> Result<Option<Version>, StoreError> {
+    pub(crate) async fn version(&self, id: &str, number: u32) -> Result<Option<Version>, DatabaseError> {
         Ok(self.0.version(id, number).await?.map(|(row, html)| version(row, html)))
     }
 }

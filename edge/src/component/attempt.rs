@@ -1,7 +1,7 @@
 //! An attempt on its way into the log that the dashboard shows.
 //!
-//! Invariant: a task of its own writes it after the response was handed to the platform, so a slow or broken
-//! database does not delay the response.
+//! Invariant: a separate task writes it after the platform has the response, so a slow or broken database
+//! does not delay the response.
 
 use std::time::Instant;
 

@@ -1,4 +1,4 @@
-//! The statements of the edge, with its own types.
+//! The statements of the edge, with the edge's types.
 //!
 //! Invariant: a render takes one statement, [`Database::claim`]. Only when it returns no row does
 //! [`Database::key_status`] find the reason. [`Database::log`] is for after the response.

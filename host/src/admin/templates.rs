@@ -55,7 +55,7 @@ impl Admin {
         let account = self.account(account).await?.id;
         let saved = self.operator().account_scope(&account).save_template(id, record, None).await?;
         if let Some(id) = saved {
-            return Ok(self.template(id.as_str()).await?.template);
+            return self.template_record(&account, id.as_str()).await;
         }
         let id = id.unwrap_or_default();
         self.owner_of_template(id).await?;
@@ -76,16 +76,22 @@ impl Admin {
 
     pub(crate) async fn template(&self, id: &str) -> Result<TemplateWithMarkup, AdminError> {
         let account = self.owner_of_template(id).await?;
-        let found = self.operator().account_scope(&account).template(id).await?;
+        let found = self.operator().account_scope(&account).template_content(id).await?;
         let (template, content) = found.ok_or_else(|| AdminError::NoTemplate(id.to_owned()))?;
         Ok(TemplateWithMarkup { template: template.into(), html: content.html })
     }
 
     /// Deletes a template and returns its last record.
     pub(crate) async fn delete_template(&self, id: &str) -> Result<Template, AdminError> {
-        let TemplateWithMarkup { template, .. } = self.template(id).await?;
-        self.operator().account_scope(&template.account).delete_template(id).await?;
+        let account = self.owner_of_template(id).await?;
+        let template = self.template_record(&account, id).await?;
+        self.operator().account_scope(&account).delete_template(id).await?;
         Ok(template)
+    }
+
+    async fn template_record(&self, account: &AccountId, id: &str) -> Result<Template, AdminError> {
+        let template = self.operator().account_scope(account).template(id).await?;
+        template.map(Into::into).ok_or_else(|| AdminError::NoTemplate(id.to_owned()))
     }
 
     async fn owner_of_template(&self, id: &str) -> Result<AccountId, AdminError> {

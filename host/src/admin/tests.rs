@@ -2,9 +2,9 @@
 
 use platen_shared::{email::Email, id::UserId, name::Name, template_record::TemplateRecord};
 use platen_statements::{
+    CurrentUser,
     invites::{Invite, InviteRefusal, InviteTarget},
     sessions::{Lifetimes, Origin},
-    users::CurrentUser,
 };
 
 use super::*;
