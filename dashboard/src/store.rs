@@ -58,10 +58,10 @@ impl Store {
         let page = sessions.map(|session| Session {
             is_this: session.id == user.session,
             id: session.id.to_string(),
-            began: Timestamp(session.created_at),
-            seen: Timestamp(session.seen_at),
-            address: session.origin.address,
-            agent: session.origin.agent,
+            began: Timestamp(session.created_at.0),
+            seen: Timestamp(session.seen_at.0),
+            address: session.address,
+            agent: session.agent,
         });
         Ok(page.collect())
     }

@@ -17,7 +17,7 @@ use platen_component::{
     platform,
 };
 use platen_shared::{key::ApiKey, limits};
-use platen_statements::attempts::KeyPurpose;
+use platen_statements::attempts::{Claim, ClaimedTemplate, KeyPurpose};
 use spin_sdk::wasip3::{
     self,
     exports::http::handler::Guest,
@@ -31,7 +31,7 @@ use crate::{
     request::{Endpoint, RenderRequest, Subject},
 };
 use attempt::Attempt;
-use database::{Claim, Database, Template};
+use database::Database;
 use farm::Trace;
 use log::Record;
 use settings::Settings;
@@ -140,7 +140,7 @@ async fn answer(
         let template = claim.template.as_ref();
         let disposition = parsed.content_disposition(template.map(|template| template.name.as_str()));
         // Here, and not where it was read: a damaged one must not cost an attempt.
-        let markup = template.map(Template::html).transpose().map_err(Failure::internal)?;
+        let markup = template.map(ClaimedTemplate::html).transpose().map_err(Failure::internal)?;
         let job = parsed.into_job(claim.account.clone(), markup.as_deref()).map_err(ApiError::from)?;
         let left = settings.deadline.saturating_sub(claimed.elapsed());
         let body = farm::render(settings, &job, left, trace, record).await?;
@@ -187,7 +187,7 @@ async fn check_key(
     let found = database.key_status(key, &month, KeyPurpose::Any).await.map_err(Failure::internal)?;
     let found = found.ok_or(ApiError::InvalidKey)?;
     record.account(&found.account);
-    *standing = Some(Standing { usage: found.usage, month });
+    *standing = Some(Standing { usage: Usage { attempts: found.attempts, quota: found.quota }, month });
     Ok(())
 }
 
@@ -205,7 +205,8 @@ async fn claim(
     for _ in 0..2 {
         if let Some(claim) = database.claim(key, &month, request).await.map_err(Failure::internal)? {
             record.account(&claim.account);
-            *standing = Some(Standing { usage: claim.usage, month });
+            let usage = Usage { attempts: claim.attempts, quota: claim.quota };
+            *standing = Some(Standing { usage, month });
             return Ok(claim);
         }
         let purpose = match &request.subject {
@@ -215,7 +216,8 @@ async fn claim(
         let found = database.key_status(key, &month, purpose).await.map_err(Failure::internal)?;
         let found = found.ok_or(ApiError::InvalidKey)?;
         record.account(&found.account);
-        *standing = Some(Standing { usage: found.usage, month: month.clone() });
+        let usage = Usage { attempts: found.attempts, quota: found.quota };
+        *standing = Some(Standing { usage, month: month.clone() });
         if let Subject::Template { variables, .. } = &request.subject {
             let placeholders = found.placeholders.ok_or(ApiError::TemplateNotFound)?;
             let missing: Vec<String> =
@@ -226,7 +228,7 @@ async fn claim(
                 );
             }
         }
-        if found.usage.quota.is_some_and(|quota| found.usage.attempts >= quota) {
+        if usage.quota.is_some_and(|quota| usage.attempts >= quota) {
             break;
         }
     }

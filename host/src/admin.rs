@@ -1,5 +1,5 @@
 //! The operator's commands on the database: accounts, keys, templates, invites. The statements
-//! are those of [`platen_statements`]; here are the errors and the records as JSON.
+//! are those of [`platen_statements`]; here are the errors, and accounts by name.
 
 pub(crate) mod accounts;
 pub(crate) mod invites;
@@ -11,7 +11,6 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use platen_shared::{name::BadName, template_record::BadMarkup};
 use platen_statements::{Backend, DataError, Operator, Row, Store, Value};
 use rand::{TryRngCore as _, rngs::OsRng};
-use time::OffsetDateTime;
 
 use crate::db::{self, Connection, Database, DbError};
 
@@ -92,21 +91,6 @@ fn value(value: db::Value) -> Value {
         db::Value::Text(text) => Value::Text(text),
         db::Value::Blob(bytes) => Value::Blob(bytes),
     }
-}
-
-/// A time in whole seconds since 1970 (UTC) as ISO 8601.
-fn iso_8601(seconds: i64) -> String {
-    let time = OffsetDateTime::from_unix_timestamp(seconds).unwrap_or(OffsetDateTime::UNIX_EPOCH);
-    let (date, clock) = (time.date(), time.time());
-    format!(
-        "{:04}-{:02}-{:02}T{:02}:{:02}:{:02}Z",
-        date.year(),
-        u8::from(date.month()),
-        date.day(),
-        clock.hour(),
-        clock.minute(),
-        clock.second()
-    )
 }
 
 #[cfg(test)]

@@ -3,27 +3,24 @@
 use platen_shared::{id::AccountId, name::Name};
 
 use crate::{
-    Backend, DataError, Operator, Row,
-    backend::{FromRow, Query as _, values},
+    Backend, Operator, Timestamp,
+    backend::{Query as _, record, values},
 };
 
-/// An account with its attempts of the month.
-#[derive(Debug, Clone)]
-pub struct Account {
-    /// `acc_…`
-    pub id: AccountId,
-    /// Unique among accounts.
-    pub name: String,
-    /// Attempts a month; `None` is unlimited.
-    pub quota: Option<u64>,
-    /// Attempts of this month (UTC).
-    pub attempts: u64,
-    /// Whether its keys are refused.
-    pub disabled: bool,
-    /// Whole seconds since 1970 (UTC).
-    pub created_at: i64,
-    /// Number of its users.
-    pub users: u32,
+record! {
+    /// An account with its attempts of the month.
+    pub struct Account {
+        pub id: AccountId,
+        pub name: String,
+        /// Attempts a month; `None` is unlimited.
+        pub quota: Option<u64>,
+        /// Attempts of this month (UTC).
+        pub attempts: u64,
+        pub disabled: bool,
+        pub created_at: Timestamp,
+        #[serde(skip)]
+        pub users: u32,
+    }
 }
 
 /// `?1` is now.
@@ -102,19 +99,5 @@ impl<B: Backend> Operator<'_, B> {
         let action = if disabled { "disabled account" } else { "enabled account" };
         let values = values![id, disabled, self.store.now, self.change(action).account(id)];
         self.store.backend.run(SET_DISABLED, values).await
-    }
-}
-
-impl FromRow for Account {
-    fn from_row(row: &mut Row) -> Result<Self, DataError> {
-        Ok(Self {
-            id: row.next()?,
-            name: row.next()?,
-            quota: row.next()?,
-            attempts: row.next()?,
-            disabled: row.next()?,
-            created_at: row.next()?,
-            users: row.next()?,
-        })
     }
 }

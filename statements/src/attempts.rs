@@ -6,11 +6,12 @@
 use platen_shared::{
     id::{AccountId, TemplateId},
     key::ApiKey,
+    template::{self, Damaged},
 };
 
 use crate::{
-    Backend, DataError, Row, Value,
-    backend::{FromRow, Query as _, values},
+    Backend, Value,
+    backend::{FromRow as _, Query as _, record, values},
 };
 
 /// A key that a caller presented, and when.
@@ -35,42 +36,48 @@ pub enum KeyPurpose<'k> {
     Template(&'k TemplateId),
 }
 
-/// An account's attempts of a month and its quota.
-#[derive(Debug, Clone, Copy)]
-pub struct MonthUsage {
-    /// Recorded attempts.
-    pub attempts: u64,
-    /// Allowed attempts; `None` is unlimited.
-    pub quota: Option<u64>,
-}
-
 /// A recorded attempt.
 #[derive(Debug, Clone)]
 pub struct Claim {
     /// The key's account.
     pub account: AccountId,
-    /// With this attempt.
-    pub usage: MonthUsage,
+    /// The charged month, `YYYY-MM` (UTC).
+    pub month: String,
+    /// Attempts of the month, with this one.
+    pub attempts: u64,
+    /// Allowed attempts; `None` is unlimited.
+    pub quota: Option<u64>,
+    /// The requested template.
+    pub template: Option<ClaimedTemplate>,
 }
 
-/// The template that was fetched with a claim.
-#[derive(Debug, Clone)]
-pub struct ClaimedTemplate {
-    /// From which the file takes its name.
-    pub name: String,
-    /// The markup in the form of [`platen_shared::template::pack`].
-    pub packed_html: Vec<u8>,
+record! {
+    /// The template that was fetched with a claim.
+    pub struct ClaimedTemplate {
+        /// From which the file takes its name.
+        pub name: String,
+        packed_html: Vec<u8>,
+    }
 }
 
-/// A valid key's account and its usage.
-#[derive(Debug, Clone)]
-pub struct KeyStatus {
-    /// The key's account.
-    pub account: AccountId,
-    /// The month's attempts and the quota.
-    pub usage: MonthUsage,
-    /// The placeholder names of the template, if the account has it.
-    pub placeholders: Option<Vec<String>>,
+impl ClaimedTemplate {
+    /// The markup.
+    pub fn html(&self) -> Result<String, Damaged> {
+        template::unpack(&self.packed_html)
+    }
+}
+
+record! {
+    /// A valid key's account and its usage.
+    pub struct KeyStatus {
+        pub account: AccountId,
+        /// Attempts of the month.
+        pub attempts: u64,
+        /// Allowed attempts; `None` is unlimited.
+        pub quota: Option<u64>,
+        /// The placeholder names of the template, if the account has it.
+        pub placeholders: Option<Vec<String>>,
+    }
 }
 
 /// A finished attempt.
@@ -140,22 +147,29 @@ const LOG: &str = "INSERT INTO attempts \
     SELECT ?2, k.id, k.name, ?3, ?4, ?5, ?6, ?7, ?8, ?9 \
     FROM (SELECT ?1 AS hash) h LEFT JOIN api_keys k ON k.hash = h.hash";
 
-/// Records an attempt at the caller's own markup or URL; `None` if the key or the quota forbids it.
-pub async fn claim<B: Backend>(backend: &B, key: PresentedKey<'_>) -> Result<Option<Claim>, B::Error> {
-    backend.first(CLAIM, key.values()).await
-}
-
-/// Records an attempt at a template with variables of these names; `None` if the key, the template, its
-/// variables or the quota forbids it.
-pub async fn claim_template<B: Backend>(
+/// Records an attempt, at a template with variables of these names or at the caller's own markup or URL;
+/// `None` if the key, the template, its variables or the quota forbids it.
+pub async fn claim<B: Backend>(
     backend: &B,
     key: PresentedKey<'_>,
-    template: &TemplateId,
-    variables: &[&str],
-) -> Result<Option<(Claim, ClaimedTemplate)>, B::Error> {
+    template: Option<(&TemplateId, &[&str])>,
+) -> Result<Option<Claim>, B::Error> {
     let mut values = key.values();
-    values.extend(values![template, serde_json::json!(variables).to_string()]);
-    backend.first(CLAIM_WITH_TEMPLATE, values).await
+    let sql = match template {
+        None => CLAIM,
+        Some((id, variables)) => {
+            values.extend(values![id, serde_json::json!(variables).to_string()]);
+            CLAIM_WITH_TEMPLATE
+        }
+    };
+    let Some(mut row) = backend.rows(sql, values).await?.into_iter().next() else { return Ok(None) };
+    Ok(Some(Claim {
+        account: row.next()?,
+        month: key.month.to_owned(),
+        attempts: row.next()?,
+        quota: row.next()?,
+        template: template.map(|_| ClaimedTemplate::from_row(&mut row)).transpose()?,
+    }))
 }
 
 /// The account and usage of a key; `None` if the key is not valid for this purpose.
@@ -170,9 +184,9 @@ pub async fn key_status<B: Backend>(
     backend.first(KEY_STATUS, values).await
 }
 
-/// Takes one recorded attempt of a month back.
-pub async fn refund<B: Backend>(backend: &B, account: &AccountId, month: &str) -> Result<(), B::Error> {
-    backend.run(REFUND, values![account, month]).await?;
+/// Takes a recorded attempt back.
+pub async fn refund<B: Backend>(backend: &B, claim: &Claim) -> Result<(), B::Error> {
+    backend.run(REFUND, values![&claim.account, claim.month.as_str()]).await?;
     Ok(())
 }
 
@@ -196,32 +210,5 @@ pub async fn log<B: Backend>(backend: &B, attempt: &Attempt) -> Result<(), B::Er
 impl PresentedKey<'_> {
     fn values(self) -> Vec<Value> {
         values![self.key.hash(), self.month, self.now]
-    }
-}
-
-impl FromRow for MonthUsage {
-    fn from_row(row: &mut Row) -> Result<Self, DataError> {
-        Ok(Self { attempts: row.next()?, quota: row.next()? })
-    }
-}
-
-impl FromRow for Claim {
-    fn from_row(row: &mut Row) -> Result<Self, DataError> {
-        Ok(Self { account: row.next()?, usage: MonthUsage::from_row(row)? })
-    }
-}
-
-impl FromRow for (Claim, ClaimedTemplate) {
-    fn from_row(row: &mut Row) -> Result<Self, DataError> {
-        Ok((Claim::from_row(row)?, ClaimedTemplate { name: row.next()?, packed_html: row.next()? }))
-    }
-}
-
-impl FromRow for KeyStatus {
-    fn from_row(row: &mut Row) -> Result<Self, DataError> {
-        let (account, usage) = (row.next()?, MonthUsage::from_row(row)?);
-        let placeholders = row.next::<Option<String>>()?;
-        let placeholders = placeholders.as_deref().map(serde_json::from_str).transpose()?;
-        Ok(Self { account, usage, placeholders })
     }
 }

@@ -1,9 +1,13 @@
 //! What the statements need of a platform, and values and rows with typed columns.
 
+use std::collections::BTreeMap;
+
 use platen_shared::{
     id::{AccountId, KeyId, SessionId, TemplateId, UserId},
     template::Damaged,
 };
+
+use crate::Timestamp;
 
 /// A database connection and a source of randomness.
 pub trait Backend {
@@ -38,22 +42,12 @@ pub enum Value {
 /// A stored value that does not match the schema.
 #[derive(Debug, thiserror::Error)]
 pub enum DataError {
-    /// A column is missing or has another type.
+    /// A column is missing, has another type or holds invalid JSON.
     #[error("the database returned a row that does not match the schema")]
     Row,
     /// A template's markup cannot be unpacked.
     #[error(transparent)]
     Template(#[from] Damaged),
-    /// A column of JSON cannot be parsed.
-    #[error("a JSON column of the database cannot be parsed")]
-    Json,
-}
-
-/// Without the cause, whose text would add to the size of the components.
-impl From<serde_json::Error> for DataError {
-    fn from(_: serde_json::Error) -> Self {
-        Self::Json
-    }
 }
 
 /// A row, whose columns are read from left to right.
@@ -124,6 +118,23 @@ macro_rules! values {
 }
 pub(crate) use values;
 
+/// A record whose fields are read from the columns of a row, in order.
+macro_rules! record {
+    ($(#[$doc:meta])* pub struct $name:ident { $($(#[$field_doc:meta])* $visible:vis $field:ident: $type:ty,)* }) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone, serde::Serialize)]
+        #[allow(missing_docs, reason = "the schema describes the columns")]
+        pub struct $name { $($(#[$field_doc])* $visible $field: $type,)* }
+
+        impl $crate::backend::FromRow for $name {
+            fn from_row(row: &mut $crate::Row) -> Result<Self, $crate::DataError> {
+                Ok(Self { $($field: row.next()?,)* })
+            }
+        }
+    };
+}
+pub(crate) use record;
+
 impl FromValue for String {
     fn from_value(value: Value) -> Option<Self> {
         if let Value::Text(text) = value { Some(text) } else { None }
@@ -148,6 +159,15 @@ impl<T: FromValue> FromValue for Option<T> {
     }
 }
 
+macro_rules! json_columns {
+    ($($type:ty),*) => { $(impl FromValue for $type {
+        fn from_value(value: Value) -> Option<Self> {
+            serde_json::from_str(&String::from_value(value)?).ok()
+        }
+    })* };
+}
+json_columns!(Vec<String>, BTreeMap<String, String>);
+
 macro_rules! integers {
     ($($integer:ty),*) => { $(impl FromValue for $integer {
         fn from_value(value: Value) -> Option<Self> {
@@ -156,6 +176,12 @@ macro_rules! integers {
     })* };
 }
 integers!(i64, u64, u32, u16);
+
+impl FromValue for Timestamp {
+    fn from_value(value: Value) -> Option<Self> {
+        i64::from_value(value).map(Self)
+    }
+}
 
 macro_rules! ids {
     ($($id:ty),*) => { $(

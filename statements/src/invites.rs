@@ -10,7 +10,7 @@ use platen_shared::{
 };
 
 use crate::{
-    Backend, Operator, Store,
+    Backend, Operator, Store, Timestamp,
     backend::{Query as _, values},
 };
 
@@ -32,8 +32,8 @@ pub struct Invite {
     pub account: Option<AccountId>,
     /// Whether the user is an operator once the invite is used.
     pub operator: bool,
-    /// Whole seconds since 1970 (UTC).
-    pub expires_at: i64,
+    /// After which the link is not valid.
+    pub expires_at: Timestamp,
 }
 
 /// Why no invite was created.
@@ -88,7 +88,7 @@ impl<B: Backend> Operator<'_, B> {
         let expires_at = now + seconds;
         let values = values![token.hash(), email, account, operator, now, expires_at, change];
         if let Some((account, operator)) = backend.first(INVITE, values).await? {
-            return Ok(Ok(Invite { token, account, operator, expires_at }));
+            return Ok(Ok(Invite { token, account, operator, expires_at: Timestamp(expires_at) }));
         }
         let current: Option<(Option<String>,)> = backend.first(ACCOUNT_OF, values![email]).await?;
         Ok(Err(match (account, current.and_then(|(account,)| account)) {

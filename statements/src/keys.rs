@@ -10,30 +10,25 @@ use platen_shared::{
 };
 
 use crate::{
-    AccountScope, Backend, DataError, Operator, Row,
-    backend::{FromRow, Query as _, values},
+    AccountScope, Backend, Operator, Timestamp,
+    backend::{Query as _, record, values},
     scoped::Scoped,
 };
 
-/// A key's record.
-#[derive(Debug, Clone)]
-pub struct Key {
-    /// `key_…`
-    pub id: KeyId,
-    /// The account that owns it.
-    pub account: AccountId,
-    /// That account's name.
-    pub account_name: String,
-    /// Chosen by a user; not unique.
-    pub name: String,
-    /// The key's first characters.
-    pub prefix: String,
-    /// Whether it is refused.
-    pub disabled: bool,
-    /// Whole seconds since 1970 (UTC).
-    pub created_at: i64,
-    /// Whole seconds since 1970 (UTC).
-    pub last_used_at: Option<i64>,
+record! {
+    /// A key's record.
+    pub struct Key {
+        pub id: KeyId,
+        pub account: AccountId,
+        pub account_name: String,
+        pub name: String,
+        /// The key's first characters.
+        pub prefix: String,
+        pub disabled: bool,
+        pub created_at: Timestamp,
+        #[serde(skip)]
+        pub last_used_at: Option<Timestamp>,
+    }
 }
 
 macro_rules! select_keys {
@@ -130,20 +125,5 @@ impl<B: Backend> AccountScope<'_, B> {
 
     fn random_key(&self) -> Result<(KeyId, ApiKey), B::Error> {
         Ok((KeyId::from_random(self.random()?), ApiKey::from_random(self.random()?)))
-    }
-}
-
-impl FromRow for Key {
-    fn from_row(row: &mut Row) -> Result<Self, DataError> {
-        Ok(Self {
-            id: row.next()?,
-            account: row.next()?,
-            account_name: row.next()?,
-            name: row.next()?,
-            prefix: row.next()?,
-            disabled: row.next()?,
-            created_at: row.next()?,
-            last_used_at: row.next()?,
-        })
     }
 }

@@ -20,9 +20,11 @@ pub mod scoped;
 pub mod sessions;
 pub mod sign_in;
 pub mod templates;
+mod timestamp;
 pub mod usage;
 pub mod users;
 
 pub use backend::{Backend, DataError, Row, Value};
 pub use current_user::{CurrentUser, Membership};
 pub use scope::{AccountScope, Operator, Store};
+pub use timestamp::Timestamp;

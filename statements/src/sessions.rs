@@ -6,8 +6,8 @@ use platen_shared::{
 };
 
 use crate::{
-    Backend, DataError, Row, Store,
-    backend::{FromRow, Query as _, values},
+    Backend, Store, Timestamp,
+    backend::{Query as _, record, values},
     current_user::CurrentUser,
 };
 
@@ -36,17 +36,16 @@ pub struct Origin {
     pub agent: String,
 }
 
-/// A session in its user's list.
-#[derive(Debug, Clone)]
-pub struct Session {
-    /// `ses_…`
-    pub id: SessionId,
-    /// Whole seconds since 1970 (UTC).
-    pub created_at: i64,
-    /// The last use, in whole seconds since 1970 (UTC); late by at most a sixtieth of [`Lifetimes::idle`].
-    pub seen_at: i64,
-    /// Where it was begun.
-    pub origin: Origin,
+record! {
+    /// A session in its user's list.
+    pub struct Session {
+        pub id: SessionId,
+        pub created_at: Timestamp,
+        /// The last use, late by at most a sixtieth of [`Lifetimes::idle`].
+        pub seen_at: Timestamp,
+        pub address: String,
+        pub agent: String,
+    }
 }
 
 const LIST: &str = "SELECT id, created_at, seen_at, address, agent FROM sessions \
@@ -102,16 +101,5 @@ impl<B: Backend> Store<B> {
     pub async fn end_other_sessions(&self, user: &CurrentUser) -> Result<(), B::Error> {
         self.backend.run(END_OTHERS, values![&user.user, &user.session]).await?;
         Ok(())
-    }
-}
-
-impl FromRow for Session {
-    fn from_row(row: &mut Row) -> Result<Self, DataError> {
-        Ok(Self {
-            id: row.next()?,
-            created_at: row.next()?,
-            seen_at: row.next()?,
-            origin: Origin { address: row.next()?, agent: row.next()? },
-        })
     }
 }

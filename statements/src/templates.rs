@@ -1,34 +1,32 @@
 //! Saved templates and their versions. A trigger of the schema keeps the version that a save replaces.
 
+use std::collections::BTreeMap;
+
 use platen_shared::{
     id::{AccountId, TemplateId},
     template,
     template_record::TemplateRecord,
 };
+use serde_json::json;
 
 use crate::{
-    AccountScope, Backend, DataError, Operator, Row,
-    backend::{FromRow, Query as _, values},
+    AccountScope, Backend, DataError, Operator, Row, Timestamp,
+    backend::{FromRow, Query as _, record, values},
     scoped::Scoped,
 };
 
-/// A template without its markup.
-#[derive(Debug, Clone)]
-pub struct Template {
-    /// `tpl_…`
-    pub id: TemplateId,
-    /// The account that owns it.
-    pub account: AccountId,
-    /// That account's name.
-    pub account_name: String,
-    /// Chosen by a user; not unique.
-    pub name: String,
-    /// The placeholder names in the markup.
-    pub placeholders: Vec<String>,
-    /// Whole seconds since 1970 (UTC).
-    pub created_at: i64,
-    /// The time of the last save, in whole seconds since 1970 (UTC).
-    pub updated_at: i64,
+record! {
+    /// A template without its markup.
+    pub struct Template {
+        pub id: TemplateId,
+        pub account: AccountId,
+        pub account_name: String,
+        pub name: String,
+        /// The placeholder names in the markup.
+        pub placeholders: Vec<String>,
+        pub created_at: Timestamp,
+        pub updated_at: Timestamp,
+    }
 }
 
 /// A template's markup with what belongs to it.
@@ -36,21 +34,20 @@ pub struct Template {
 pub struct TemplateContent {
     /// The markup.
     pub html: String,
-    /// A JSON object of sample values by placeholder.
-    pub samples: String,
+    /// Sample values by placeholder.
+    pub samples: BTreeMap<String, String>,
     /// Number of earlier versions.
     pub versions: u32,
 }
 
-/// An earlier version.
-#[derive(Debug, Clone)]
-pub struct Version {
-    /// From 1, in the order of the saves.
-    pub number: u32,
-    /// The template's name at that time.
-    pub name: String,
-    /// When this version was saved, in whole seconds since 1970 (UTC).
-    pub saved_at: i64,
+record! {
+    /// An earlier version.
+    pub struct Version {
+        /// From 1, in the order of the saves.
+        pub number: u32,
+        pub name: String,
+        pub saved_at: Timestamp,
+    }
 }
 
 macro_rules! select_templates {
@@ -135,18 +132,19 @@ impl<B: Backend> AccountScope<'_, B> {
     }
 
     /// Saves a template: a new one, or in place of `id`; `None` if the account has no template `id`.
-    /// `samples` is a JSON object; without it a template keeps its samples.
+    /// Without samples a template keeps its samples.
     pub async fn save_template(
         &self,
         id: Option<&str>,
         record: TemplateRecord,
-        samples: Option<&str>,
+        samples: Option<&BTreeMap<String, String>>,
     ) -> Result<Option<TemplateId>, B::Error> {
         let (sql, action, id) = match id {
             None => (INSERT, "created template", TemplateId::from_random(self.random()?)),
             Some(id) => (UPDATE, "saved template", TemplateId::from_text(id)),
         };
         let TemplateRecord { name, packed_html, placeholders } = record;
+        let samples = samples.map(|samples| json!(samples).to_string());
         let (now, change) = (self.now(), self.change(action));
         let values = values![&id, name.as_str(), packed_html, placeholders, now, samples, change];
         Ok(self.run(sql, values).await?.then_some(id))
@@ -168,31 +166,11 @@ impl<B: Backend> AccountScope<'_, B> {
     }
 }
 
-impl FromRow for Template {
-    fn from_row(row: &mut Row) -> Result<Self, DataError> {
-        Ok(Self {
-            id: row.next()?,
-            account: row.next()?,
-            account_name: row.next()?,
-            name: row.next()?,
-            placeholders: serde_json::from_str(&row.next::<String>()?)?,
-            created_at: row.next()?,
-            updated_at: row.next()?,
-        })
-    }
-}
-
 impl FromRow for (Template, TemplateContent) {
     fn from_row(row: &mut Row) -> Result<Self, DataError> {
         let template = Template::from_row(row)?;
         let html = template::unpack(&row.next::<Vec<u8>>()?)?;
         Ok((template, TemplateContent { html, samples: row.next()?, versions: row.next()? }))
-    }
-}
-
-impl FromRow for Version {
-    fn from_row(row: &mut Row) -> Result<Self, DataError> {
-        Ok(Self { number: row.next()?, name: row.next()?, saved_at: row.next()? })
     }
 }
 

@@ -1,43 +1,42 @@
 //! An account's attempts: the count of the month, the counts of days, and single attempts.
 
 use crate::{
-    AccountScope, Backend, DataError, Row,
-    backend::{FromRow, values},
+    AccountScope, Backend, Timestamp,
+    backend::{record, values},
     scoped::Scoped,
 };
 
-/// Attempts of one day.
-#[derive(Debug, Clone)]
-pub struct DayUsage {
-    /// `YYYY-MM-DD` (UTC)
-    pub day: String,
-    /// Counted attempts.
-    pub attempts: u64,
-    /// Counted attempts with a status of 400 or more.
-    pub failures: u64,
+record! {
+    /// Attempts of one day.
+    pub struct DayUsage {
+        /// `YYYY-MM-DD` (UTC)
+        pub day: String,
+        /// Counted attempts.
+        pub attempts: u64,
+        /// Counted attempts with a status of 400 or more.
+        pub failures: u64,
+    }
 }
 
-/// A finished attempt.
-#[derive(Debug, Clone)]
-pub struct AttemptEntry {
-    /// Position in the log.
-    pub id: i64,
-    /// When it began, in whole seconds since 1970 (UTC).
-    pub at: i64,
-    /// The key's name at that time; `None` if the key was deleted meanwhile.
-    pub key_name: Option<String>,
-    /// `render` or `template`
-    pub endpoint: String,
-    /// Extension of the requested format.
-    pub format: String,
-    /// HTTP status of the response.
-    pub status: u16,
-    /// Whether it counts against the quota.
-    pub counted: bool,
-    /// Milliseconds until the response began.
-    pub ms: u64,
-    /// Size of the file, if one was sent.
-    pub bytes: Option<u64>,
+record! {
+    /// A finished attempt.
+    pub struct AttemptEntry {
+        pub id: i64,
+        pub at: Timestamp,
+        /// The key's name at that time; `None` if the key was deleted meanwhile.
+        pub key_name: Option<String>,
+        /// `render` or `template`
+        pub endpoint: String,
+        /// Extension of the requested format.
+        pub format: String,
+        pub status: u16,
+        /// Whether it counts against the quota.
+        pub counted: bool,
+        /// Milliseconds until the response began.
+        pub ms: u64,
+        /// Size of the file, if one was sent.
+        pub bytes: Option<u64>,
+    }
 }
 
 const MONTH: Scoped = Scoped::new(
@@ -86,27 +85,5 @@ impl<B: Backend> AccountScope<'_, B> {
         let sql = if failures_only { FAILURES } else { ATTEMPTS };
         let (at, id) = before.unwrap_or((i64::MAX, i64::MAX));
         self.all(sql, values![since, at, id, max]).await
-    }
-}
-
-impl FromRow for DayUsage {
-    fn from_row(row: &mut Row) -> Result<Self, DataError> {
-        Ok(Self { day: row.next()?, attempts: row.next()?, failures: row.next()? })
-    }
-}
-
-impl FromRow for AttemptEntry {
-    fn from_row(row: &mut Row) -> Result<Self, DataError> {
-        Ok(Self {
-            id: row.next()?,
-            at: row.next()?,
-            key_name: row.next()?,
-            endpoint: row.next()?,
-            format: row.next()?,
-            status: row.next()?,
-            counted: row.next()?,
-            ms: row.next()?,
-            bytes: row.next()?,
-        })
     }
 }

@@ -3,26 +3,23 @@
 use platen_shared::{id::UserId, token::Token};
 
 use crate::{
-    Backend, DataError, Operator, Row, Store,
-    backend::{FromRow, Query as _, values},
+    Backend, Operator, Store, Timestamp,
+    backend::{Query as _, record, values},
     change::Change,
     current_user::CurrentUser,
     sessions::Lifetimes,
 };
 
-/// A user in an operator's list.
-#[derive(Debug, Clone)]
-pub struct User {
-    /// `usr_…`
-    pub id: UserId,
-    /// The address that the user signs in with.
-    pub email: String,
-    /// Whether the user is an operator.
-    pub operator: bool,
-    /// Whole seconds since 1970 (UTC).
-    pub created_at: i64,
-    /// The last use of any session, in whole seconds since 1970 (UTC).
-    pub seen_at: Option<i64>,
+record! {
+    /// A user in an operator's list.
+    pub struct User {
+        pub id: UserId,
+        pub email: String,
+        pub operator: bool,
+        pub created_at: Timestamp,
+        /// The last use of any session.
+        pub seen_at: Option<Timestamp>,
+    }
 }
 
 const CURRENT_USER: &str = "SELECT s.seen_at, u.id, u.email, u.operator, s.id, a.id, a.name, \
@@ -135,17 +132,5 @@ impl<B: Backend> Operator<'_, B> {
     pub async fn join(&self, account: &str) -> Result<bool, B::Error> {
         let change = self.change("works in account").account(account);
         self.store.backend.run(JOIN, values![self.user, account, change]).await
-    }
-}
-
-impl FromRow for User {
-    fn from_row(row: &mut Row) -> Result<Self, DataError> {
-        Ok(Self {
-            id: row.next()?,
-            email: row.next()?,
-            operator: row.next()?,
-            created_at: row.next()?,
-            seen_at: row.next()?,
-        })
     }
 }

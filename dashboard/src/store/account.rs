@@ -3,14 +3,13 @@
 use std::{collections::HashMap, ops::Deref};
 
 use platen_component::database::{Database, DatabaseError};
-use platen_shared::{id::TemplateId, key::ApiKey, name::Name};
 use platen_statements::{AccountScope, keys, usage::AttemptEntry};
 
 use crate::{
     chart::{Chart, Day},
     clock::{self, DAY, Timestamp},
     pages::{
-        keys::{Key, RENDER_KEY_SECONDS},
+        keys::Key,
         usage::{Attempt, Cursor, Month},
     },
 };
@@ -38,19 +37,6 @@ impl Account<'_> {
     /// One key.
     pub(crate) async fn key(&self, id: &str) -> Result<Option<Key>, DatabaseError> {
         Ok(self.0.key(id).await?.map(key))
-    }
-
-    /// Creates a key.
-    pub(crate) async fn create_key(&self, name: &Name) -> Result<ApiKey, DatabaseError> {
-        Ok(self.0.create_key(name).await?.1)
-    }
-
-    /// Creates a key for one render of this template; `None` if the account has no such template.
-    pub(crate) async fn create_render_key(
-        &self,
-        template: &TemplateId,
-    ) -> Result<Option<ApiKey>, DatabaseError> {
-        self.0.create_render_key(template, RENDER_KEY_SECONDS).await
     }
 
     /// The attempts of this month and the quota.
@@ -88,13 +74,13 @@ fn key(key: keys::Key) -> Key {
         id: key.id.to_string(),
         name: key.name,
         prefix: key.prefix,
-        created: Timestamp(key.created_at),
-        last_used: key.last_used_at.map(Timestamp),
+        created: Timestamp(key.created_at.0),
+        last_used: key.last_used_at.map(|at| Timestamp(at.0)),
         disabled: key.disabled,
     }
 }
 
 fn attempt(entry: AttemptEntry) -> Attempt {
     let AttemptEntry { id, at, key_name, endpoint, format, status, counted, ms, bytes } = entry;
-    Attempt { id, at: Timestamp(at), key_name, endpoint, format, status, counted, ms, bytes }
+    Attempt { id, at: Timestamp(at.0), key_name, endpoint, format, status, counted, ms, bytes }
 }

@@ -3,12 +3,7 @@
 use std::ops::Deref;
 
 use platen_component::database::{Database, DatabaseError};
-use platen_shared::{
-    email::Email,
-    id::{AccountId, UserId},
-    name::Name,
-    token::Token,
-};
+use platen_shared::{email::Email, id::UserId, token::Token};
 use platen_statements::{
     accounts, audit,
     invites::{InviteRefusal, InviteTarget},
@@ -53,25 +48,6 @@ impl Operator<'_> {
         Ok(self.operator.account(id).await?.map(account))
     }
 
-    /// Creates an account; `None` if the name is taken.
-    pub(crate) async fn create(
-        &self,
-        name: &Name,
-        quota: Option<u32>,
-    ) -> Result<Option<AccountId>, DatabaseError> {
-        self.create_account(name, quota).await
-    }
-
-    /// Renames an account; `false` if the name is taken.
-    pub(crate) async fn rename(&self, id: &str, name: &Name) -> Result<bool, DatabaseError> {
-        self.rename_account(id, name).await
-    }
-
-    /// Refuses or accepts an account's keys.
-    pub(crate) async fn set_disabled(&self, id: &str, disabled: bool) -> Result<bool, DatabaseError> {
-        self.set_account_disabled(id, disabled).await
-    }
-
     /// The users of an account.
     pub(crate) async fn people(&self, id: &str) -> Result<Vec<Person>, DatabaseError> {
         Ok(self.users(id).await?.into_iter().map(|user| self.person(user)).collect())
@@ -88,14 +64,9 @@ impl Operator<'_> {
             id: user.id.to_string(),
             email: user.email,
             operator: user.operator,
-            since: Timestamp(user.created_at),
-            seen: user.seen_at.map(Timestamp),
+            since: Timestamp(user.created_at.0),
+            seen: user.seen_at.map(|at| Timestamp(at.0)),
         }
-    }
-
-    /// Removes a user of an account, not the operator who asks; `false` if there is no such user.
-    pub(crate) async fn remove_person(&self, account: &str, user: &str) -> Result<bool, DatabaseError> {
-        self.remove_user(account, user).await
     }
 
     /// Invites a user into an account for a day, in place of an open invite of the address.
@@ -118,7 +89,7 @@ impl Operator<'_> {
         let entries = self.operator.log(before, max).await?.into_iter();
         let page = entries.map(|entry: audit::AuditEntry| Entry {
             id: entry.id,
-            at: Timestamp(entry.at),
+            at: Timestamp(entry.at.0),
             actor: entry.actor,
             account: entry.account,
             action: entry.action,
@@ -135,7 +106,7 @@ fn account(account: accounts::Account) -> Account {
         quota: account.quota,
         attempts: account.attempts,
         disabled: account.disabled,
-        created: Timestamp(account.created_at),
+        created: Timestamp(account.created_at.0),
         people: account.users,
     }
 }

@@ -6,7 +6,7 @@ use platen_shared::{
     name::Name,
     template_record::{BadMarkup, TemplateRecord},
 };
-use platen_statements::{DataError, templates};
+use platen_statements::templates;
 
 use super::account::Account;
 use crate::{
@@ -29,7 +29,7 @@ impl Account<'_> {
             id: template.id.to_string(),
             name: template.name,
             placeholders: template.placeholders,
-            updated: Timestamp(template.updated_at),
+            updated: Timestamp(template.updated_at.0),
         });
         Ok(listed.collect())
     }
@@ -41,8 +41,8 @@ impl Account<'_> {
             id: template.id,
             name: template.name,
             html: content.html,
-            samples: serde_json::from_str(&content.samples).map_err(DataError::from)?,
-            updated: Timestamp(template.updated_at),
+            samples: content.samples,
+            updated: Timestamp(template.updated_at.0),
             versions: content.versions,
         }))
     }
@@ -59,8 +59,7 @@ impl Account<'_> {
             Ok(record) => record,
             Err(error) => return Ok(Save::BadMarkup(error)),
         };
-        let samples = samples.map(serde_json::to_string).transpose().map_err(DataError::from)?;
-        let saved = self.0.save_template(id, record, samples.as_deref()).await?;
+        let saved = self.0.save_template(id, record, samples).await?;
         Ok(saved.map_or(Save::NoSuchTemplate, Save::Done))
     }
 
@@ -76,5 +75,5 @@ impl Account<'_> {
 }
 
 fn version(row: templates::Version, html: String) -> Version {
-    Version { number: row.number, name: row.name, saved: Timestamp(row.saved_at), html }
+    Version { number: row.number, name: row.name, saved: Timestamp(row.saved_at.0), html }
 }

@@ -1,43 +1,16 @@
-//! The statements of the edge, with the edge's types.
+//! The statements of the edge.
 //!
 //! Invariant: a render takes one statement, [`Database::claim`]. Only when it returns no row does
 //! [`Database::key_status`] find the reason. [`Database::log`] is for after the response.
 
 use platen_component::database::{self, DatabaseError};
-use platen_shared::{id::AccountId, key::ApiKey, template};
-use platen_statements::attempts::{self, Attempt, ClaimedTemplate, KeyPurpose, MonthUsage, PresentedKey};
+use platen_shared::key::ApiKey;
+use platen_statements::attempts::{self, Attempt, Claim, KeyPurpose, KeyStatus, PresentedKey};
 
 use crate::{
-    quota::{QuotaMonth, Usage},
+    quota::QuotaMonth,
     request::{RenderRequest, Subject},
 };
-
-/// A recorded attempt.
-pub(super) struct Claim {
-    pub(super) account: AccountId,
-    pub(super) usage: Usage,
-    pub(super) template: Option<Template>,
-    month: String,
-}
-
-/// The template that a claim fetched.
-pub(super) struct Template {
-    pub(super) name: String,
-    packed: Vec<u8>,
-}
-
-impl Template {
-    pub(super) fn html(&self) -> Result<String, template::Damaged> {
-        template::unpack(&self.packed)
-    }
-}
-
-/// A valid key's account, with the placeholders of the requested template if the account has it.
-pub(super) struct KeyStatus {
-    pub(super) account: AccountId,
-    pub(super) usage: Usage,
-    pub(super) placeholders: Option<Vec<String>>,
-}
 
 /// A connection for one request.
 pub(super) struct Database(database::Database);
@@ -55,21 +28,13 @@ impl Database {
         request: &RenderRequest,
     ) -> Result<Option<Claim>, DatabaseError> {
         let key = presented(key, month);
-        let claimed = match &request.subject {
-            Subject::Source(_) => attempts::claim(&self.0, key).await?.map(|claim| (claim, None)),
+        match &request.subject {
+            Subject::Source(_) => attempts::claim(&self.0, key, None).await,
             Subject::Template { id, variables } => {
                 let names: Vec<&str> = variables.keys().map(String::as_str).collect();
-                let claimed = attempts::claim_template(&self.0, key, id, &names).await?;
-                claimed.map(|(claim, template)| (claim, Some(template)))
+                attempts::claim(&self.0, key, Some((id, &names))).await
             }
-        };
-        Ok(claimed.map(|(claim, template)| Claim {
-            account: claim.account,
-            usage: claim.usage.into(),
-            template: template
-                .map(|ClaimedTemplate { name, packed_html }| Template { name, packed: packed_html }),
-            month: month.name.clone(),
-        }))
+        }
     }
 
     /// The account and usage of a key; `None` if the key is not valid for this purpose.
@@ -79,17 +44,12 @@ impl Database {
         month: &QuotaMonth,
         purpose: KeyPurpose<'_>,
     ) -> Result<Option<KeyStatus>, DatabaseError> {
-        let status = attempts::key_status(&self.0, presented(key, month), purpose).await?;
-        Ok(status.map(|status| KeyStatus {
-            account: status.account,
-            usage: status.usage.into(),
-            placeholders: status.placeholders,
-        }))
+        attempts::key_status(&self.0, presented(key, month), purpose).await
     }
 
     /// Takes a recorded attempt back, because no page ran for it.
     pub(super) async fn refund(&self, claim: &Claim) -> Result<(), DatabaseError> {
-        attempts::refund(&self.0, &claim.account, &claim.month).await
+        attempts::refund(&self.0, claim).await
     }
 
     /// Writes a finished attempt to the log.
@@ -100,10 +60,4 @@ impl Database {
 
 fn presented<'k>(key: &'k ApiKey, month: &'k QuotaMonth) -> PresentedKey<'k> {
     PresentedKey { key, month: &month.name, now: month.now }
-}
-
-impl From<MonthUsage> for Usage {
-    fn from(MonthUsage { attempts, quota }: MonthUsage) -> Self {
-        Self { attempts, quota }
-    }
 }

@@ -3,10 +3,13 @@
 use std::fmt;
 
 use platen_shared::{email::Email, id::AccountId, token::Token};
-use platen_statements::invites::{self, InviteRefusal};
+use platen_statements::{
+    Timestamp,
+    invites::{self, InviteRefusal},
+};
 use serde::Serialize;
 
-use super::{Admin, AdminError, iso_8601};
+use super::{Admin, AdminError};
 
 /// What an invite gives its user.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -27,8 +30,7 @@ pub(crate) struct Invite {
     pub(crate) account: Option<AccountId>,
     /// Whether the user is an operator once the invite is used.
     pub(crate) operator: bool,
-    /// ISO 8601, UTC.
-    pub(crate) expires_at: String,
+    pub(crate) expires_at: Timestamp,
     /// The secret at the end of the link.
     #[serde(skip)]
     pub(crate) token: Token,
@@ -68,7 +70,6 @@ impl Admin {
                 InviteRefusal::OtherAccount => AdminError::OtherAccount(email.to_string()),
                 InviteRefusal::NoTarget => AdminError::NoInviteTarget,
             })?;
-        let (email, expires_at) = (email.to_string(), iso_8601(expires_at));
-        Ok(Invite { email, account, operator, expires_at, token })
+        Ok(Invite { email: email.to_string(), account, operator, expires_at, token })
     }
 }

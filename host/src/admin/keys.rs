@@ -6,32 +6,10 @@ use platen_shared::{
     id::{AccountId, KeyId},
     name::Name,
 };
-use platen_statements::keys;
+use platen_statements::keys::Key;
 use serde::Serialize;
 
-use super::{Admin, AdminError, iso_8601};
-
-/// A key's record, as the commands print it.
-#[derive(Debug, Serialize)]
-pub(crate) struct Key {
-    pub(crate) id: KeyId,
-    pub(crate) account: AccountId,
-    pub(crate) account_name: String,
-    pub(crate) name: String,
-    /// The key's first characters.
-    pub(crate) prefix: String,
-    pub(crate) disabled: bool,
-    /// ISO 8601, UTC.
-    pub(crate) created_at: String,
-}
-
-impl From<keys::Key> for Key {
-    fn from(key: keys::Key) -> Self {
-        let keys::Key { id, account, account_name, name, prefix, disabled, created_at, last_used_at: _ } =
-            key;
-        Self { id, account, account_name, name, prefix, disabled, created_at: iso_8601(created_at) }
-    }
-}
+use super::{Admin, AdminError};
 
 /// A new key with its secret, which is stored nowhere.
 #[derive(Serialize)]
@@ -67,14 +45,10 @@ impl Admin {
 
     /// Every key, or those of one account, the oldest first.
     pub(crate) async fn keys(&self, account: Option<&str>) -> Result<Vec<Key>, AdminError> {
-        let keys = match account {
-            Some(account) => {
-                let id = self.account(account).await?.id;
-                let newest_first = self.operator().account_scope(&id).keys().await?;
-                newest_first.into_iter().rev().map(Into::into).collect()
-            }
-            None => self.operator().keys().await?.into_iter().map(Into::into).collect(),
-        };
+        let Some(account) = account else { return self.operator().keys().await };
+        let id = self.account(account).await?.id;
+        let mut keys = self.operator().account_scope(&id).keys().await?;
+        keys.reverse();
         Ok(keys)
     }
 
@@ -84,6 +58,6 @@ impl Admin {
         let account = self.operator().owner_of_key(id).await?.ok_or_else(no_key)?;
         let owned = self.operator().account_scope(&account);
         owned.set_key_disabled(id, disabled).await?;
-        owned.key(id).await?.map(Into::into).ok_or_else(no_key)
+        owned.key(id).await?.ok_or_else(no_key)
     }
 }

@@ -1,38 +1,10 @@
 //! Saved templates.
 
-use platen_shared::{
-    id::{AccountId, TemplateId},
-    name::Name,
-    template_record::TemplateRecord,
-};
-use platen_statements::templates;
+use platen_shared::{id::AccountId, name::Name, template_record::TemplateRecord};
+use platen_statements::templates::Template;
 use serde::Serialize;
 
-use super::{Admin, AdminError, iso_8601};
-
-/// A template without its markup, as the commands print it.
-#[derive(Debug, Serialize)]
-pub(crate) struct Template {
-    pub(crate) id: TemplateId,
-    pub(crate) account: AccountId,
-    pub(crate) account_name: String,
-    pub(crate) name: String,
-    /// The placeholder names in the markup.
-    pub(crate) placeholders: Vec<String>,
-    /// ISO 8601, UTC.
-    pub(crate) created_at: String,
-    /// ISO 8601, UTC.
-    pub(crate) updated_at: String,
-}
-
-impl From<templates::Template> for Template {
-    fn from(template: templates::Template) -> Self {
-        let templates::Template { id, account, account_name, name, placeholders, created_at, updated_at } =
-            template;
-        let (created_at, updated_at) = (iso_8601(created_at), iso_8601(updated_at));
-        Self { id, account, account_name, name, placeholders, created_at, updated_at }
-    }
-}
+use super::{Admin, AdminError};
 
 /// A template with its markup.
 #[derive(Debug, Serialize)]
@@ -64,21 +36,16 @@ impl Admin {
 
     /// Every template, or those of one account, the oldest first.
     pub(crate) async fn templates(&self, account: Option<&str>) -> Result<Vec<Template>, AdminError> {
-        let templates = match account {
-            Some(account) => {
-                let id = self.account(account).await?.id;
-                self.operator().account_scope(&id).templates().await?
-            }
-            None => self.operator().templates().await?,
-        };
-        Ok(templates.into_iter().map(Into::into).collect())
+        let Some(account) = account else { return self.operator().templates().await };
+        let id = self.account(account).await?.id;
+        self.operator().account_scope(&id).templates().await
     }
 
     pub(crate) async fn template(&self, id: &str) -> Result<TemplateWithMarkup, AdminError> {
         let account = self.owner_of_template(id).await?;
         let found = self.operator().account_scope(&account).template_content(id).await?;
         let (template, content) = found.ok_or_else(|| AdminError::NoTemplate(id.to_owned()))?;
-        Ok(TemplateWithMarkup { template: template.into(), html: content.html })
+        Ok(TemplateWithMarkup { template, html: content.html })
     }
 
     /// Deletes a template and returns its last record.
@@ -91,7 +58,7 @@ impl Admin {
 
     async fn template_record(&self, account: &AccountId, id: &str) -> Result<Template, AdminError> {
         let template = self.operator().account_scope(account).template(id).await?;
-        template.map(Into::into).ok_or_else(|| AdminError::NoTemplate(id.to_owned()))
+        template.ok_or_else(|| AdminError::NoTemplate(id.to_owned()))
     }
 
     async fn owner_of_template(&self, id: &str) -> Result<AccountId, AdminError> {

@@ -6,7 +6,7 @@ use anyhow::Result;
 use clap::{Args, Subcommand};
 
 use super::{CommonArgs, table};
-use crate::admin::accounts::Account;
+use platen_statements::accounts::Account;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum AccountCommand {
@@ -114,7 +114,7 @@ fn accounts_table(accounts: &[Account]) -> String {
             account.attempts.to_string(),
             quota_text(account.quota),
             if account.disabled { "disabled" } else { "" }.to_owned(),
-            account.created_at.clone(),
+            account.created_at.to_string(),
         ]
     });
     table(["ID", "NAME", "ATTEMPTS", "QUOTA", "STATE", "CREATED"], rows)

@@ -4,7 +4,7 @@ use anyhow::Result;
 use clap::Subcommand;
 
 use super::{CommonArgs, table};
-use crate::admin::keys::Key;
+use platen_statements::keys::Key;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum KeyCommand {
@@ -79,7 +79,7 @@ fn keys_table(keys: &[Key]) -> String {
             key.name.clone(),
             format!("{}…", key.prefix),
             if key.disabled { "disabled" } else { "" }.to_owned(),
-            key.created_at.clone(),
+            key.created_at.to_string(),
         ]
     });
     table(["ID", "ACCOUNT", "NAME", "KEY", "STATE", "CREATED"], rows)

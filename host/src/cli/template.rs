@@ -10,7 +10,7 @@ use anyhow::{Context as _, Result};
 use clap::Subcommand;
 
 use super::{CommonArgs, table};
-use crate::admin::templates::Template;
+use platen_statements::templates::Template;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum TemplateCommand {
@@ -105,7 +105,7 @@ fn templates_table(templates: &[Template]) -> String {
             template.account_name.clone(),
             template.name.clone(),
             template.placeholders.join(" "),
-            template.updated_at.clone(),
+            template.updated_at.to_string(),
         ]
     });
     table(["ID", "ACCOUNT", "NAME", "PLACEHOLDERS", "UPDATED"], rows)

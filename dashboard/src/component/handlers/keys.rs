@@ -27,7 +27,7 @@ pub(in crate::component) async fn create(c: &Context<'_>, form: &Form) -> Result
     let typed = form.text("name");
     match Name::parse(&typed) {
         Ok(name) => {
-            let key = account.create_key(&name).await?;
+            let (_, key) = account.create_key(&name).await?;
             let key = key.expose().to_owned();
             let new = NewKey { name: name.to_string(), key, base_url: c.head.base_url() };
             show(c, Some(new), Field::default()).await

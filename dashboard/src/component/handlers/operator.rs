@@ -37,7 +37,7 @@ pub(in crate::component) async fn create(c: &Context<'_>, form: &Form) -> Result
             return Ok(show_all(c, name, quota).await?.status(422));
         }
     };
-    match operator.create(&name, quota).await? {
+    match operator.create_account(&name, quota).await? {
         Some(id) => Ok(done(&format!("{PAGE}/accounts/{id}"), "account-created")),
         None => Ok(show_all(c, Field::wrong(typed, TAKEN), Field::of(quota_typed)).await?.status(422)),
     }
@@ -56,7 +56,7 @@ pub(in crate::component) async fn rename(
     operator.account(id).await?.ok_or(PageError::NotFound)?;
     let typed = form.text("name");
     let wrong = match Name::parse(&typed) {
-        Ok(name) if operator.rename(id, &name).await? => {
+        Ok(name) if operator.rename_account(id, &name).await? => {
             return Ok(done(&format!("{PAGE}/accounts/{id}"), "account-renamed"));
         }
         Ok(_) => Field::wrong(typed, TAKEN),
@@ -92,7 +92,7 @@ pub(in crate::component) async fn set_disabled(
 ) -> Result<Answer, PageError> {
     let operator = c.operator()?;
     operator.account(id).await?.ok_or(PageError::NotFound)?;
-    operator.set_disabled(id, disabled).await?;
+    operator.set_account_disabled(id, disabled).await?;
     let word = if disabled { "account-disabled" } else { "account-enabled" };
     Ok(done(&format!("{PAGE}/accounts/{id}"), word))
 }
@@ -176,7 +176,7 @@ pub(in crate::component) async fn remove_person(
     id: &str,
     user: &str,
 ) -> Result<Answer, PageError> {
-    if c.operator()?.remove_person(id, user).await? {
+    if c.operator()?.remove_user(id, user).await? {
         Ok(done(&format!("{PAGE}/accounts/{id}"), "person-removed"))
     } else {
         Err(PageError::NotFound)

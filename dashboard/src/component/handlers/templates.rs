@@ -117,7 +117,8 @@ pub(in crate::component) async fn delete(c: &Context<'_>, id: &str) -> Result<An
 pub(in crate::component) async fn render_key(c: &Context<'_>, id: &str) -> Result<Answer, PageError> {
     let account = c.account()?;
     let template = account.template(id).await?.ok_or(PageError::NotFound)?;
-    let key = account.create_render_key(&template.id).await?.ok_or(PageError::NotFound)?;
+    let key =
+        account.create_render_key(&template.id, RENDER_KEY_SECONDS).await?.ok_or(PageError::NotFound)?;
     let variables: Samples = with_samples(&template.html, &template.samples).into_iter().collect();
     Ok(Answer::json(&serde_json::json!({
         "key": key.expose(),
