@@ -76,7 +76,7 @@ impl<B: Backend> Operator<'_, B> {
         quota: Option<u32>,
     ) -> Result<Option<AccountId>, B::Error> {
         let id = AccountId::from_random(self.store.backend.random()?);
-        let change = self.change("created account").of_account(&id);
+        let change = self.change("created account").account(id.as_str());
         let values = values![&id, name.as_str(), quota, self.store.now, change];
         Ok(self.store.backend.run(CREATE, values).await?.then_some(id))
     }

@@ -135,30 +135,24 @@ macro_rules! record {
 }
 pub(crate) use record;
 
-impl FromValue for String {
-    fn from_value(value: Value) -> Option<Self> {
-        if let Value::Text(text) = value { Some(text) } else { None }
-    }
-}
+macro_rules! columns {
+    ($($type:ty: $variant:ident),*) => { $(
+        impl FromValue for $type {
+            fn from_value(value: Value) -> Option<Self> {
+                if let Value::$variant(value) = value { value.try_into().ok() } else { None }
+            }
+        }
 
-impl FromValue for Vec<u8> {
-    fn from_value(value: Value) -> Option<Self> {
-        if let Value::Blob(bytes) = value { Some(bytes) } else { None }
-    }
+        impl From<$type> for Value {
+            fn from(value: $type) -> Self {
+                Self::$variant(value.into())
+            }
+        }
+    )* };
 }
+columns!(String: Text, Vec<u8>: Blob, i64: Integer, u32: Integer, u16: Integer);
 
-impl FromValue for bool {
-    fn from_value(value: Value) -> Option<Self> {
-        i64::from_value(value).map(|number| number != 0)
-    }
-}
-
-impl<T: FromValue> FromValue for Option<T> {
-    fn from_value(value: Value) -> Option<Self> {
-        if value == Value::Null { Some(None) } else { T::from_value(value).map(Some) }
-    }
-}
-
+/// Columns that hold JSON.
 macro_rules! json_columns {
     ($($type:ty),*) => { $(impl FromValue for $type {
         fn from_value(value: Value) -> Option<Self> {
@@ -168,18 +162,52 @@ macro_rules! json_columns {
 }
 json_columns!(Vec<String>, BTreeMap<String, String>);
 
-macro_rules! integers {
-    ($($integer:ty),*) => { $(impl FromValue for $integer {
-        fn from_value(value: Value) -> Option<Self> {
-            if let Value::Integer(number) = value { number.try_into().ok() } else { None }
-        }
-    })* };
+impl<T: FromValue> FromValue for Option<T> {
+    fn from_value(value: Value) -> Option<Self> {
+        if value == Value::Null { Some(None) } else { T::from_value(value).map(Some) }
+    }
 }
-integers!(i64, u64, u32, u16);
+
+impl<T: Into<Self>> From<Option<T>> for Value {
+    fn from(value: Option<T>) -> Self {
+        value.map_or(Self::Null, Into::into)
+    }
+}
+
+impl FromValue for bool {
+    fn from_value(value: Value) -> Option<Self> {
+        i64::from_value(value).map(|number| number != 0)
+    }
+}
+
+impl From<bool> for Value {
+    fn from(flag: bool) -> Self {
+        Self::Integer(flag.into())
+    }
+}
+
+impl FromValue for u64 {
+    fn from_value(value: Value) -> Option<Self> {
+        i64::from_value(value)?.try_into().ok()
+    }
+}
+
+/// SQLite's integers are signed; a larger number is stored as the largest one.
+impl From<u64> for Value {
+    fn from(number: u64) -> Self {
+        Self::Integer(i64::try_from(number).unwrap_or(i64::MAX))
+    }
+}
 
 impl FromValue for Timestamp {
     fn from_value(value: Value) -> Option<Self> {
         i64::from_value(value).map(Self)
+    }
+}
+
+impl From<&str> for Value {
+    fn from(text: &str) -> Self {
+        Self::Text(text.to_owned())
     }
 }
 
@@ -199,43 +227,3 @@ macro_rules! ids {
     )* };
 }
 ids!(AccountId, KeyId, SessionId, TemplateId, UserId);
-
-impl From<&str> for Value {
-    fn from(text: &str) -> Self {
-        Self::Text(text.to_owned())
-    }
-}
-
-impl From<String> for Value {
-    fn from(text: String) -> Self {
-        Self::Text(text)
-    }
-}
-
-impl From<Vec<u8>> for Value {
-    fn from(bytes: Vec<u8>) -> Self {
-        Self::Blob(bytes)
-    }
-}
-
-macro_rules! from_integers {
-    ($($integer:ty),*) => { $(impl From<$integer> for Value {
-        fn from(number: $integer) -> Self {
-            Self::Integer(number.into())
-        }
-    })* };
-}
-from_integers!(i64, u32, u16, bool);
-
-/// SQLite's integers are signed; a larger number is stored as the largest one.
-impl From<u64> for Value {
-    fn from(number: u64) -> Self {
-        Self::Integer(i64::try_from(number).unwrap_or(i64::MAX))
-    }
-}
-
-impl<T: Into<Self>> From<Option<T>> for Value {
-    fn from(value: Option<T>) -> Self {
-        value.map_or(Self::Null, Into::into)
-    }
-}

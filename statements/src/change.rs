@@ -1,6 +1,6 @@
 //! The last change of a row, from which the schema's triggers write the audit entry.
 
-use platen_shared::id::{AccountId, SessionId};
+use platen_shared::id::SessionId;
 use serde_json::{Value as Json, json};
 
 use crate::Value;
@@ -17,10 +17,6 @@ impl Change {
     pub(crate) fn account(mut self, account: &str) -> Self {
         self.0["account"] = account.into();
         self
-    }
-
-    pub(crate) fn of_account(self, account: &AccountId) -> Self {
-        self.account(account.as_str())
     }
 
     /// In place of the row's name or e-mail address.

@@ -62,7 +62,7 @@ impl<B: Backend> AccountScope<'_, B> {
     }
 
     pub(crate) fn change(&self, action: &str) -> Change {
-        Change::new(self.store.now, self.actor, action).of_account(self.id)
+        Change::new(self.store.now, self.actor, action).account(self.id.as_str())
     }
 
     pub(crate) fn random<const N: usize>(&self) -> Result<[u8; N], B::Error> {
