@@ -1,8 +1,7 @@
-//! What the Spin components share: settings, request bodies, answers that are whole, database rows,
-//! and randomness and the clock.
+//! What the Spin components share: settings, request bodies, buffered responses, the database
+//! connection, randomness and the clock.
 //!
-//! Invariant: nothing here knows what a request means. Everything needs the component's imports,
-//! so natively this crate is empty. Left to others: statements and their meaning (edge, dashboard).
+//! Everything needs the imports of a component, so natively this crate is empty.
 
 #[cfg(target_family = "wasm")]
 pub mod body;

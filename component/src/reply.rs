@@ -1,4 +1,4 @@
-//! An answer that is whole before it leaves.
+//! Responses whose body is complete before they are sent.
 
 use spin_sdk::{
     wasip3::{
@@ -8,16 +8,16 @@ use spin_sdk::{
     wit_bindgen,
 };
 
-/// Headers of an answer.
+/// Names and values of headers.
 pub type Headers = Vec<(String, Vec<u8>)>;
 
-/// The headers as the platform holds them; none at all if one of them is not allowed.
+/// The headers in the platform's form; no headers at all if the platform refuses one of them.
 #[must_use]
 pub fn fields(entries: &[(String, Vec<u8>)]) -> Fields {
     Fields::from_list(entries).unwrap_or_else(|_| Fields::new())
 }
 
-/// An answer of these bytes; sets `content-length`.
+/// A response with this body; sets `content-length`.
 #[must_use]
 pub fn buffered(status: u16, mut headers: Headers, body: Vec<u8>) -> Response {
     headers.push(("content-length".into(), body.len().to_string().into_bytes()));

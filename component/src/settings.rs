@@ -1,13 +1,13 @@
-//! Settings: Spin variables, read once an instance.
+//! Settings from Spin variables, read once per instance.
 //!
-//! Invariant: a variable that cannot be read is named, and no value is shown. An instance lives for
-//! a bounded number of requests, so a changed variable is seen soon.
+//! Invariant: an error names the variable and shows no value. An instance serves a bounded number of
+//! requests, so a changed variable takes effect soon.
 
 use std::sync::OnceLock;
 
 use spin_sdk::variables;
 
-/// A variable the platform did not give.
+/// A variable that the platform does not provide.
 #[derive(Debug, thiserror::Error)]
 #[error("the Spin variable {name} could not be read")]
 pub struct Unreadable {
@@ -16,7 +16,7 @@ pub struct Unreadable {
     cause: variables::Error,
 }
 
-/// A variable's value.
+/// The value of a variable.
 ///
 /// # Errors
 /// When the manifest does not declare it for this component, or its provider fails.
@@ -24,17 +24,17 @@ pub async fn variable(name: &'static str) -> Result<String, Unreadable> {
     variables::get(name).await.map_err(|cause| Unreadable { name, cause })
 }
 
-/// What `kept` holds, read first where it holds nothing yet.
+/// The settings in `cell`, which the first call reads.
 ///
 /// # Errors
 /// When reading fails; the next request reads again.
 pub async fn once<T, E>(
-    kept: &'static OnceLock<T>,
+    cell: &'static OnceLock<T>,
     read: impl Future<Output = Result<T, E>>,
 ) -> Result<&'static T, E> {
-    if let Some(settings) = kept.get() {
+    if let Some(settings) = cell.get() {
         return Ok(settings);
     }
     let settings = read.await?;
-    Ok(kept.get_or_init(|| settings))
+    Ok(cell.get_or_init(|| settings))
 }

@@ -35,11 +35,6 @@ impl Timestamp {
         format!("{}Z", self.date_and_second().replace(' ', "T"))
     }
 
-    /// `2026-11`, the form in which the database stores the month of a quota.
-    pub(crate) fn month(self) -> String {
-        self.date()[..7].to_owned()
-    }
-
     /// `November 2026`
     pub(crate) fn month_name(self) -> String {
         let utc = self.utc();
@@ -67,7 +62,6 @@ mod tests {
         let instant = Timestamp(1_709_251_199);
         assert_eq!(instant.date_and_second(), "2024-02-29 23:59:59");
         assert_eq!(instant.rfc3339(), "2024-02-29T23:59:59Z");
-        assert_eq!(instant.month(), "2024-02");
         assert_eq!(instant.month_name(), "February 2024");
         assert_eq!(instant.next_month_start(), "1 March");
         assert_eq!(last_days(instant.0, 30).first().map(String::as_str), Some("2024-01-31"));

@@ -19,7 +19,6 @@ mod form;
 mod notice;
 mod pages;
 mod password;
-pub mod scoped;
 mod throttle;
 
 #[cfg(target_family = "wasm")]

@@ -16,6 +16,7 @@ use std::time::Instant;
 
 use platen_component::body::{self, BodyError};
 use platen_shared::{key::ApiKey, limits};
+use platen_statements::attempts::{Claim, ClaimedTemplate, KeyPurpose, KeyStatus};
 use spin_sdk::wasip3::{
     self,
     exports::http::handler::Guest,
@@ -26,11 +27,12 @@ use crate::{
     api_error::ApiError,
     credentials,
     endpoint::Endpoint,
+    quota::Usage,
     request::{InvalidRequest, RenderRequest, Subject},
 };
 use attempt::Attempt;
 use context::RequestContext;
-use database::{About, Claim, Database, Found, Template};
+use database::Database;
 use failure::Failure;
 use settings::Settings;
 
@@ -71,7 +73,7 @@ async fn respond(
         // An invalid key has precedence over an invalid body, and only the database can tell whether a key is valid.
         Err(error) => {
             let database = Database::open().await.map_err(Failure::internal)?;
-            authenticate(&database, &key, About::Key, context).await?;
+            authenticate(&database, &key, KeyPurpose::Any, context).await?;
             return Err(error.into());
         }
     };
@@ -105,7 +107,7 @@ async fn respond(
 
     // relay
     if let Some(attempt) = &mut context.attempt {
-        attempt.bytes = body.declared_length();
+        attempt.entry.bytes = body.declared_length();
     }
     Ok(reply::File { format, disposition, body })
 }
@@ -133,12 +135,12 @@ async fn parse(endpoint: Endpoint, request: Request, headers: &Fields) -> Result
 async fn authenticate(
     database: &Database,
     key: &ApiKey,
-    about: About<'_>,
+    purpose: KeyPurpose<'_>,
     context: &mut RequestContext,
-) -> Result<Found, Failure> {
-    let found = database.standing(key, &context.month, about).await.map_err(Failure::internal)?;
+) -> Result<KeyStatus, Failure> {
+    let found = database.key_status(key, &context.month, purpose).await.map_err(Failure::internal)?;
     let found = found.ok_or(ApiError::InvalidKey)?;
-    context.authenticated(&found.account, found.usage);
+    context.authenticated(&found.account, Usage { attempts: found.attempts, quota: found.quota });
     Ok(found)
 }
 
@@ -153,13 +155,13 @@ async fn claim(
     // refused claim and the look-up of the reason.
     for _ in 0..2 {
         if let Some(claim) = database.claim(key, &context.month, request).await.map_err(Failure::internal)? {
-            context.authenticated(&claim.account, claim.usage);
+            context.authenticated(&claim.account, Usage { attempts: claim.attempts, quota: claim.quota });
             return Ok(claim);
         }
         match &request.subject {
-            Subject::Source(_) => drop(authenticate(database, key, About::Source, context).await?),
+            Subject::Source(_) => drop(authenticate(database, key, KeyPurpose::Source, context).await?),
             Subject::Template { id, variables } => {
-                let found = authenticate(database, key, About::Template(id), context).await?;
+                let found = authenticate(database, key, KeyPurpose::Template(id), context).await?;
                 let mut missing = found.placeholders.ok_or(ApiError::TemplateNotFound)?;
                 missing.retain(|name| !variables.contains_key(name));
                 if !missing.is_empty() {
@@ -182,7 +184,7 @@ async fn forward(
     context: &mut RequestContext,
 ) -> Result<farm::FileBody, Failure> {
     // Decompressed after the claim, where a damaged template fails as an attempt that is refunded.
-    let markup = claim.template.as_ref().map(Template::html).transpose().map_err(Failure::internal)?;
+    let markup = claim.template.as_ref().map(ClaimedTemplate::html).transpose().map_err(Failure::internal)?;
     let job = request.into_job(claim.account.clone(), markup.as_deref()).map_err(ApiError::from)?;
     farm::render(settings, &job, deadline, context).await
 }

@@ -1,8 +1,7 @@
 //! The commands: their flags, and what they print.
 //!
-//! Invariant: every command about the database takes `--data`, `--db` and `--json`, and prints
-//! with `--json` one JSON value. Left to others: what the commands do ([`crate::admin`],
-//! [`crate::migrate`], [`crate::server`], the farm).
+//! Invariant: every command on the database takes `--data`, `--db` and `--json`, and prints one
+//! JSON value with `--json`.
 
 pub(crate) mod account;
 pub(crate) mod invite;
@@ -19,11 +18,13 @@ use clap::Args;
 use secrecy::SecretString;
 use serde::Serialize;
 
-use crate::db::{Database, DbError, Location, Purpose};
+use crate::{
+    admin::Admin,
+    db::{Database, DbError, Location, Purpose},
+};
 
-/// Which database.
 #[derive(Debug, Args)]
-pub(crate) struct Where {
+pub(crate) struct DatabaseArgs {
     /// Directory of the server's files; the database is platen.db in it
     #[arg(long, env = "PLATEN_DATA", value_name = "DIR", default_value = ".platen")]
     pub(crate) data: PathBuf,
@@ -34,13 +35,11 @@ pub(crate) struct Where {
     pub(crate) db: Option<Location>,
 }
 
-impl Where {
-    /// The database's place.
+impl DatabaseArgs {
     pub(crate) fn location(&self) -> Location {
         self.db.clone().unwrap_or_else(|| Location::in_data(&self.data))
     }
 
-    /// Opens the database.
     pub(crate) async fn open(&self, purpose: Purpose) -> Result<Database> {
         let location = self.location();
         match Database::open(&location, secret("PLATEN_DB_TOKEN"), purpose).await {
@@ -54,16 +53,15 @@ impl Where {
     }
 }
 
-/// How to print.
 #[derive(Debug, Args)]
-pub(crate) struct Form {
+pub(crate) struct OutputArgs {
     /// Print JSON
     #[arg(long)]
     json: bool,
 }
 
-impl Form {
-    /// Prints a value, as JSON or as its text.
+impl OutputArgs {
+    /// Prints a value as JSON or as its text.
     fn print<T: Serialize + ?Sized>(&self, value: &T, text: impl FnOnce(&T) -> String) -> Result<()> {
         if self.json {
             println!("{}", serde_json::to_string(value)?);
@@ -74,27 +72,26 @@ impl Form {
     }
 }
 
-/// Where and how, for most commands.
 #[derive(Debug, Args)]
-pub(crate) struct Common {
+pub(crate) struct CommonArgs {
     #[command(flatten)]
-    at: Where,
+    database: DatabaseArgs,
     #[command(flatten)]
-    form: Form,
+    output: OutputArgs,
 }
 
-impl Common {
-    /// Opens a database whose schema is this binary's.
-    async fn open(&self) -> Result<Database> {
-        let database = self.at.open(Purpose::Operate).await?;
+impl CommonArgs {
+    /// Opens a database that has the schema of this binary.
+    async fn open(&self) -> Result<Admin> {
+        let database = self.database.open(Purpose::Operate).await?;
         crate::migrate::check(&database)
             .await
-            .with_context(|| format!("the database {} cannot be used", self.at.location()))?;
-        Ok(database)
+            .with_context(|| format!("the database {} cannot be used", self.database.location()))?;
+        Ok(Admin::new(&database))
     }
 }
 
-/// A secret from the environment; an empty one is none.
+/// A secret from the environment; `None` if the variable is unset or empty.
 fn secret(name: &str) -> Option<SecretString> {
     std::env::var(name).ok().filter(|value| !value.is_empty()).map(SecretString::from)
 }

@@ -10,7 +10,6 @@ mod location;
 mod remote;
 mod result;
 mod statement;
-mod value;
 
 use std::sync::Arc;
 
@@ -19,8 +18,8 @@ use secrecy::SecretString;
 
 pub(crate) use error::DbError;
 pub(crate) use location::{Location, Purpose};
+pub(crate) use platen_statements::Value;
 pub(crate) use result::{QueryResult, Row};
-pub(crate) use value::Value;
 
 use result::Effects;
 

@@ -36,20 +36,20 @@ enum Command {
     /// Run the server: the components of spin.toml, the database and the render farm
     Up(cli::up::Up),
     /// Migrate the schema of a database
-    Migrate(cli::migrate::Migrate),
+    Migrate(cli::migrate::MigrateCommand),
     /// Manage accounts and their quotas
     #[command(subcommand)]
-    Account(cli::account::Account),
+    Account(cli::account::AccountCommand),
     /// Manage API keys
     #[command(subcommand)]
-    Key(cli::key::Key),
+    Key(cli::key::KeyCommand),
     /// Manage saved templates
     #[command(subcommand)]
-    Template(cli::template::Template),
+    Template(cli::template::TemplateCommand),
     /// Invite a user to the dashboard: print a one-time link
-    Invite(cli::invite::Invite),
+    Invite(cli::invite::InviteCommand),
     /// Render one page to a file, without a server
-    Render(cli::render::Render),
+    Render(cli::render::RenderCommand),
 }
 
 fn main() -> ExitCode {

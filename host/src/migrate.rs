@@ -1,8 +1,7 @@
-//! Brings a database's schema up to date, and tells when it is not.
+//! Applies the migrations of [`platen_shared::schema`], and checks whether a database has all of them.
 //!
-//! Invariant: a step and its record are committed together or not at all, and of two processes
-//! that migrate at once the second finds the first one's work done. Left to others: the steps
-//! ([`platen_shared::schema`]).
+//! Invariant: a step and its record are committed in one transaction, and of two processes that migrate
+//! at once, one applies each step.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -10,15 +9,17 @@ use platen_shared::schema::{MIGRATIONS, Migration, RECORD_TABLE};
 
 use crate::db::{Connection, Database, DbError, Value};
 
-/// Why a database is not, or cannot be made, the one this binary works with.
+/// Why this binary cannot use a database.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum MigrateError {
-    /// It has steps this binary does not know.
-    #[error("the database has schema step {found}, and this platen knows {known}: use a newer platen")]
+    /// A newer binary has migrated it.
+    #[error(
+        "the database has schema step {found}, and this platen has steps up to {known}: use a newer platen"
+    )]
     Newer {
-        /// Its newest step.
+        /// The newest step of the database.
         found: i64,
-        /// This binary's newest step.
+        /// The newest step of this binary.
         known: u32,
     },
     /// Steps are missing.
@@ -27,15 +28,11 @@ pub(crate) enum MigrateError {
     /// A step failed.
     #[error("step {number} ({name}) failed")]
     Step {
-        /// The step's number.
         number: u32,
-        /// What it does.
         name: &'static str,
-        /// Why it failed.
         #[source]
         source: DbError,
     },
-    /// The database itself failed.
     #[error(transparent)]
     Database(#[from] DbError),
 }
@@ -46,11 +43,11 @@ pub(crate) async fn migrate(database: &Database) -> Result<Vec<&'static Migratio
     connection.query(RECORD_TABLE, Vec::new()).await?;
     let mut applied = Vec::new();
     for step in MIGRATIONS {
-        // The common case, without the write lock: nothing to do.
+        // In the common case the step is recorded, and no write lock is needed.
         if newest(&connection).await? >= i64::from(step.number) {
             continue;
         }
-        // From here on no other process can begin; whether it was needed is asked again inside.
+        // From here on no other process writes. `apply` checks again whether the step is needed.
         connection.query("BEGIN IMMEDIATE", Vec::new()).await?;
         match apply(&connection, step).await {
             Ok(done) => {
@@ -58,7 +55,7 @@ pub(crate) async fn migrate(database: &Database) -> Result<Vec<&'static Migratio
                 applied.extend(done.then_some(step));
             }
             Err(source) => {
-                // The first error is the one to tell; a server may have rolled back already.
+                // The first error is reported; a server may have rolled back already.
                 let _ = connection.query("ROLLBACK", Vec::new()).await;
                 return Err(MigrateError::Step { number: step.number, name: step.name, source });
             }
@@ -68,7 +65,7 @@ pub(crate) async fn migrate(database: &Database) -> Result<Vec<&'static Migratio
     Ok(applied)
 }
 
-/// Whether the database is exactly as far as this binary.
+/// Fails unless the database has exactly the steps of this binary.
 pub(crate) async fn check(database: &Database) -> Result<(), MigrateError> {
     let connection = database.connect();
     let newest = match newest(&connection).await {
@@ -90,7 +87,10 @@ fn known() -> u32 {
 
 async fn newest(connection: &Connection) -> Result<i64, DbError> {
     let rows = connection.query("SELECT max(number) FROM schema_migrations", Vec::new()).await?;
-    Ok(rows.first().and_then(|row| row.first()).and_then(Value::as_integer).unwrap_or(0))
+    match rows.first().and_then(|row| row.first()) {
+        Some(Value::Integer(number)) => Ok(*number),
+        _ => Ok(0),
+    }
 }
 
 async fn apply(connection: &Connection, step: &Migration) -> Result<bool, DbError> {

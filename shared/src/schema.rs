@@ -1,23 +1,26 @@
 //! The database schema as numbered migrations.
 //!
-//! Invariant: a step is one statement, is never changed once released, and is recorded in
-//! `schema_migrations` in the same transaction that applies it. One statement a step, because a
-//! libSQL client drops the rest of a longer string. Left to others: running them (host).
+//! Invariant: a step is one statement, because a libSQL client ignores what follows the first one.
+//! A released step is never changed. `schema_migrations` records a step in the transaction that
+//! applies it.
 //!
 //! Times are whole seconds since 1970 (UTC); a month is `YYYY-MM` (UTC).
+
+#[macro_use]
+mod last_change;
 
 /// One step.
 #[derive(Debug, Clone, Copy)]
 pub struct Migration {
-    /// Its place in the order, from 1, without gaps.
+    /// Position in the order, from 1, without gaps.
     pub number: u32,
-    /// What it does, for the operator's eyes.
+    /// Short description, printed by `platen migrate`.
     pub name: &'static str,
     /// One SQL statement.
     pub sql: &'static str,
 }
 
-/// Creates the table that records applied steps; harmless when it exists.
+/// Creates the table that records applied steps, if it does not exist.
 pub const RECORD_TABLE: &str = "CREATE TABLE IF NOT EXISTS schema_migrations (\
     number INTEGER PRIMARY KEY, name TEXT NOT NULL, applied_at INTEGER NOT NULL) STRICT";
 
@@ -53,9 +56,8 @@ pub const MIGRATIONS: &[Migration] = &[
     Migration {
         number: 4,
         name: "templates",
-        // `packed_html` is what `template::pack` makes. `placeholders` is a JSON array of the names
-        // the markup uses, so that the claim can see a missing variable in the database instead
-        // of after the attempt was recorded.
+        // `packed_html` is the output of `template::pack`. `placeholders` is a JSON array of the names
+        // in the markup: the claim refuses a missing variable before it records the attempt.
         sql: "CREATE TABLE templates (\
             id TEXT PRIMARY KEY, \
             account_id TEXT NOT NULL REFERENCES accounts(id) ON DELETE CASCADE, \
@@ -116,7 +118,7 @@ pub const MIGRATIONS: &[Migration] = &[
     Migration {
         number: 12,
         name: "template versions: kept by every save",
-        // By the database, so that whoever saves, and however many at once, no version is lost.
+        // A trigger, so that no version is lost under concurrent saves by several programs.
         sql: "CREATE TRIGGER template_versions_kept AFTER UPDATE OF name, packed_html ON templates \
             WHEN old.packed_html IS NOT new.packed_html OR old.name IS NOT new.name \
             BEGIN \
@@ -138,7 +140,7 @@ pub const MIGRATIONS: &[Migration] = &[
     Migration {
         number: 14,
         name: "attempts",
-        // `counted` is 0 for an attempt that was given back. `bytes` is NULL where there is no file.
+        // `counted` is 0 for a refunded attempt. `bytes` is NULL if no file was sent.
         sql: "CREATE TABLE attempts (\
             id INTEGER PRIMARY KEY, \
             account_id TEXT NOT NULL REFERENCES accounts(id) ON DELETE CASCADE, \
@@ -176,7 +178,8 @@ pub const MIGRATIONS: &[Migration] = &[
     Migration {
         number: 19,
         name: "attempts: what follows from one",
-        // One statement of the edge does it all. Pruned after 30 days, a bounded number at a time.
+        // A trigger, so that the edge needs one statement. Attempts are deleted after 30 days, at most
+        // 100 for each new one.
         sql: "CREATE TRIGGER attempts_logged AFTER INSERT ON attempts \
             BEGIN \
             UPDATE api_keys SET last_used_at = new.at WHERE id = new.key_id; \
@@ -191,7 +194,7 @@ pub const MIGRATIONS: &[Migration] = &[
     Migration {
         number: 20,
         name: "users",
-        // An operator need not belong to an account.
+        // `account_id` is NULL for an operator who works in no account.
         sql: "CREATE TABLE users (\
             id TEXT PRIMARY KEY, \
             email TEXT NOT NULL UNIQUE, \
@@ -209,7 +212,7 @@ pub const MIGRATIONS: &[Migration] = &[
     Migration {
         number: 22,
         name: "sessions",
-        // `hash` is of the cookie's token, `id` is what a page may show.
+        // `hash` is the hash of the cookie's token; pages show `id`.
         sql: "CREATE TABLE sessions (\
             hash TEXT PRIMARY KEY, \
             id TEXT NOT NULL UNIQUE, \
@@ -239,7 +242,7 @@ pub const MIGRATIONS: &[Migration] = &[
     Migration {
         number: 25,
         name: "sign-in tries",
-        // One row a subject: an e-mail address or a network address, hashed.
+        // One row for each subject: the hash of an e-mail address or of a network address.
         sql: "CREATE TABLE sign_in_tries (\
             subject TEXT PRIMARY KEY, \
             began_at INTEGER NOT NULL, \
@@ -256,19 +259,77 @@ pub const MIGRATIONS: &[Migration] = &[
             action TEXT NOT NULL, \
             subject TEXT NOT NULL) STRICT",
     },
+    Migration {
+        number: 27,
+        name: "invites: only the newest open one of an address",
+        sql: "DELETE FROM invites WHERE used_at IS NULL AND rowid NOT IN \
+            (SELECT max(rowid) FROM invites WHERE used_at IS NULL GROUP BY email)",
+    },
+    Migration {
+        number: 28,
+        name: "invites: at most one open one for an address",
+        sql: "CREATE UNIQUE INDEX invites_open ON invites (email) WHERE used_at IS NULL",
+    },
+    add_last_change!(29, "accounts"),
+    add_last_change!(30, "api_keys"),
+    add_last_change!(31, "templates"),
+    add_last_change!(32, "invites"),
+    add_last_change!(33, "users"),
+    audit_trigger!(34, "accounts", "created", "INSERT", "name",),
+    audit_trigger!(35, "accounts", "changed", "UPDATE OF last_change", "name",),
+    audit_trigger!(36, "api_keys", "created", "INSERT", "name",),
+    audit_trigger!(
+        37,
+        "api_keys",
+        "changed",
+        "UPDATE OF last_change",
+        "name",
+        "DELETE FROM api_keys WHERE id = new.id AND json_extract(new.last_change, '$.deletes')"
+    ),
+    audit_trigger!(38, "templates", "created", "INSERT", "name",),
+    audit_trigger!(
+        39,
+        "templates",
+        "changed",
+        "UPDATE OF last_change",
+        "name",
+        "DELETE FROM templates WHERE id = new.id AND json_extract(new.last_change, '$.deletes')"
+    ),
+    audit_trigger!(40, "invites", "created", "INSERT", "email",),
+    audit_trigger!(41, "invites", "changed", "UPDATE OF last_change", "email",),
+    // `invite` is the hash of the invite that the change uses. `ends_sessions` ends the user's sessions,
+    // except for the one with the id `kept_session`.
+    audit_trigger!(
+        42,
+        "users",
+        "created",
+        "INSERT",
+        "email",
+        "UPDATE invites SET used_at = json_extract(new.last_change, '$.at') \
+            WHERE hash = json_extract(new.last_change, '$.invite')"
+    ),
+    audit_trigger!(
+        43,
+        "users",
+        "changed",
+        "UPDATE OF last_change",
+        "email",
+        "UPDATE invites SET used_at = json_extract(new.last_change, '$.at') \
+            WHERE hash = json_extract(new.last_change, '$.invite')",
+        "DELETE FROM sessions WHERE user_id = new.id AND json_extract(new.last_change, '$.ends_sessions') \
+            AND id IS NOT json_extract(new.last_change, '$.kept_session')",
+        "DELETE FROM users WHERE id = new.id AND json_extract(new.last_change, '$.deletes')"
+    ),
+    Migration {
+        number: 44,
+        name: "users: sessions and open invites are deleted with their user",
+        sql: "CREATE TRIGGER users_deleted AFTER DELETE ON users \
+            BEGIN \
+            DELETE FROM sessions WHERE user_id = old.id; \
+            DELETE FROM invites WHERE email = old.email AND used_at IS NULL; \
+            END",
+    },
 ];
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn steps_are_numbered_without_gaps_and_hold_one_statement_each() {
-        for (index, step) in MIGRATIONS.iter().enumerate() {
-            assert_eq!(step.number as usize, index + 1, "{}", step.name);
-            let outside_triggers = step.sql.split(" BEGIN ").next().unwrap();
-            assert!(!outside_triggers.contains(';'), "{}", step.name);
-            assert_eq!(step.sql.contains(';'), step.sql.ends_with("; END"), "{}", step.name);
-        }
-    }
-}
+mod tests;

@@ -1,28 +1,18 @@
-//! A template as it is stored: its columns, and the statements that save it.
+//! The columns of a template that follow from its name and markup.
 //!
-//! Invariant: `placeholders` always names just what the markup uses, since the claim relies on it;
-//! so the columns are only made together, here, by whoever saves. The database keeps the earlier
-//! version of what a statement replaces.
+//! Invariant: `placeholders` holds exactly the names in the markup, because the claim relies on it.
+//! [`TemplateRecord::new`] is the only way to make the columns.
 
 use crate::{limits, name::Name, template};
-
-/// Inserts a template: id, account, then the columns of [`TemplateRecord`], then the time. Samples too.
-pub const INSERT: &str = "INSERT INTO templates \
-    (account_id, id, name, packed_html, placeholders, created_at, updated_at, samples) \
-    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?6, coalesce(?7, '{}')) RETURNING id";
-
-/// Replaces a template of an account; its samples stay if they are not given.
-pub const UPDATE: &str = "UPDATE templates SET name = ?3, packed_html = ?4, placeholders = ?5, \
-    updated_at = ?6, samples = coalesce(?7, samples) WHERE account_id = ?1 AND id = ?2 RETURNING id";
 
 /// A template's columns.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TemplateRecord {
-    /// Its name.
+    /// The name, from which rendered files take theirs.
     pub name: Name,
-    /// Its markup, packed.
+    /// The markup in the form of [`template::pack`].
     pub packed_html: Vec<u8>,
-    /// A JSON array of the names its markup uses.
+    /// A JSON array of the placeholder names in the markup.
     pub placeholders: String,
 }
 
@@ -32,10 +22,10 @@ pub struct TemplateRecord {
 pub struct BadMarkup;
 
 impl TemplateRecord {
-    /// Makes the columns.
+    /// Makes the columns from a name and markup.
     ///
     /// # Errors
-    /// [`BadMarkup`]
+    /// When the markup is empty or has more than [`limits::HTML_BYTES`] bytes.
     pub fn new(name: Name, html: &str) -> Result<Self, BadMarkup> {
         if html.is_empty() || html.len() > limits::MAX_HTML_BYTES {
             return Err(BadMarkup);
@@ -50,11 +40,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_columns_belong_together() {
+    fn the_columns_match_the_markup() {
         let name = Name::parse("n").unwrap();
-        let saved = TemplateRecord::new(name.clone(), "{{ b }}{{ a }}").unwrap();
-        assert_eq!(saved.placeholders, r#"["a","b"]"#);
-        assert_eq!(template::unpack(&saved.packed_html).unwrap(), "{{ b }}{{ a }}");
+        let record = TemplateRecord::new(name.clone(), "{{ b }}{{ a }}").unwrap();
+        assert_eq!(record.placeholders, r#"["a","b"]"#);
+        assert_eq!(template::unpack(&record.packed_html).unwrap(), "{{ b }}{{ a }}");
         for bad in [String::new(), "x".repeat(limits::MAX_HTML_BYTES + 1)] {
             assert_eq!(TemplateRecord::new(name.clone(), &bad), Err(BadMarkup));
         }

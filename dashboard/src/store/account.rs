@@ -1,52 +1,96 @@
-//! What one account owns.
-//!
-//! Invariant: every statement is a [`Scoped`] one and is run with the account of the session as
-//! `?1`, here and nowhere else. Left to others: the statements themselves (keys, templates, usage).
+//! What one account owns: keys and usage. Templates are in [`super::templates`].
 
-use platen_component::database::{Row, Value};
-use platen_shared::id::AccountId;
+use std::{collections::HashMap, ops::Deref};
 
-use super::{CurrentUser, Store, StoreError};
-use crate::scoped::Scoped;
+use platen_component::database::{Database, DatabaseError};
+use platen_statements::{AccountScope, keys, usage::AttemptEntry};
 
-/// The account of a current_user.
-pub(crate) struct Account<'s> {
-    store: &'s Store,
-    current_user: &'s CurrentUser,
-    id: &'s AccountId,
+use crate::{
+    chart::{Chart, Day},
+    clock::{self, DAY, Timestamp},
+    pages::{
+        keys::Key,
+        usage::{Attempt, Cursor, MonthlyUsage},
+    },
+};
+
+/// Days that the usage page shows. The database keeps attempts for as long.
+const DAYS_SHOWN: i64 = 30;
+
+/// The account of the current user.
+pub(crate) struct Account<'s>(pub(super) AccountScope<'s, Database>);
+
+impl<'s> Deref for Account<'s> {
+    type Target = AccountScope<'s, Database>;
+
+    fn deref(&self) -> &Self::Target {
+        &self.0
+    }
 }
 
-impl<'s> Account<'s> {
-    pub(super) fn new(store: &'s Store, current_user: &'s CurrentUser, id: &'s AccountId) -> Self {
-        Self { store, current_user, id }
+impl Account<'_> {
+    /// Every key, the newest first.
+    pub(crate) async fn keys(&self) -> Result<Vec<Key>, DatabaseError> {
+        Ok(self.0.keys().await?.into_iter().map(key).collect())
     }
 
-    /// The time of this request.
-    pub(super) fn now(&self) -> i64 {
-        self.store.now
+    /// One key.
+    pub(crate) async fn key(&self, id: &str) -> Result<Option<Key>, DatabaseError> {
+        Ok(self.0.key(id).await?.map(key))
     }
 
-    /// Runs a statement; `values` are `?2` and up.
-    pub(super) async fn rows(
+    /// The attempts of this month and the quota.
+    pub(crate) async fn month(&self) -> Result<MonthlyUsage, DatabaseError> {
+        let (quota, attempts) = self.0.month().await?;
+        Ok(MonthlyUsage { now: Timestamp(self.now()), quota, attempts })
+    }
+
+    /// The attempts of the last days, as bars.
+    pub(crate) async fn days(&self) -> Result<Chart, DatabaseError> {
+        let counted = self.0.days(self.now() - (DAYS_SHOWN - 1) * DAY).await?.into_iter();
+        let mut counted: HashMap<_, _> = counted.map(|day| (day.day, (day.attempts, day.failures))).collect();
+        let days = clock::last_days(self.now(), DAYS_SHOWN).into_iter().map(|day| {
+            let (attempts, failures) = counted.remove(&day).unwrap_or_default();
+            Day { date: day, attempts, failures }
+        });
+        Ok(Chart::new(days.collect()))
+    }
+
+    /// The attempts before a position in the list, the newest first.
+    pub(crate) async fn attempts(
         &self,
-        sql: Scoped,
-        values: impl IntoIterator<Item = Value>,
-    ) -> Result<Vec<Row>, StoreError> {
-        let values = std::iter::once(Value::from(self.id.as_str())).chain(values).collect();
-        self.store.rows(sql.sql(), values).await
+        failures: bool,
+        before: Option<Cursor>,
+        max: u32,
+    ) -> Result<Vec<Attempt>, DatabaseError> {
+        let since = self.now() - DAYS_SHOWN * DAY;
+        let before = before.map(|cursor| (cursor.at, cursor.id));
+        Ok(self.0.attempts(failures, since, before, max).await?.into_iter().map(attempt).collect())
     }
+}
 
-    /// Runs a statement and gives its first row.
-    pub(super) async fn one_row(
-        &self,
-        sql: Scoped,
-        values: impl IntoIterator<Item = Value>,
-    ) -> Result<Option<Row>, StoreError> {
-        Ok(self.rows(sql, values).await?.into_iter().next())
+fn key(key: keys::Key) -> Key {
+    Key {
+        id: key.id.to_string(),
+        name: key.name,
+        prefix: key.prefix,
+        created: Timestamp(key.created_at.0),
+        last_used: key.last_used_at.map(|at| Timestamp(at.0)),
+        disabled: key.disabled,
     }
+}
 
-    /// Writes down who did what.
-    pub(super) async fn audit(&self, action: &str, subject: &str) -> Result<(), StoreError> {
-        self.store.audit(&self.current_user.email, Some(self.id), action, subject).await
+fn attempt(entry: AttemptEntry) -> Attempt {
+    let AttemptEntry { id, at, key_name, endpoint, format, status, counted, ms, bytes } = entry;
+    Attempt {
+        id,
+        at: Timestamp(at.0),
+        key_name,
+        endpoint,
+        format,
+        status,
+        counted,
+        duration_ms: ms,
+        size_bytes: bytes,
     }
 }

@@ -1,31 +1,25 @@
-//! An attempt that was made, on its way into the log that the dashboard shows.
+//! An attempt on its way into the log that the dashboard shows.
 //!
-//! Invariant: it is written only after the answer was handed to the platform, by a task of its own
-//! that nothing waits for: a database that is slow or broken costs the caller nothing.
+//! Invariant: a separate task writes it after the platform has the response, so a slow or broken database
+//! does not delay the response.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use platen_shared::{id::AccountId, key::ApiKey};
+use platen_statements::attempts;
 use spin_sdk::wit_bindgen;
 
-use super::{Endpoint, database::Database, log};
+use super::{database::Database, log};
+use crate::endpoint::Endpoint;
 
-/// What the log holds of an attempt.
+/// An attempt that was recorded by a claim.
 pub(super) struct Attempt {
-    pub(super) key_hash: String,
-    pub(super) account: AccountId,
-    pub(super) endpoint: &'static str,
-    pub(super) format: &'static str,
-    pub(super) status: u16,
-    pub(super) counted: bool,
-    pub(super) elapsed: Duration,
-    pub(super) bytes: Option<i64>,
-    pub(super) at: u64,
+    pub(super) entry: attempts::Attempt,
     request_id: String,
 }
 
 impl Attempt {
-    /// An attempt of which only its outcome is not known yet.
+    /// An attempt whose outcome is not known yet.
     pub(super) fn begin(
         request_id: &str,
         key: &ApiKey,
@@ -34,30 +28,26 @@ impl Attempt {
         format: &'static str,
         at: u64,
     ) -> Self {
-        let endpoint = match endpoint {
-            Endpoint::Render => "render",
-            Endpoint::Template => "template",
-        };
-        Self {
+        let entry = attempts::Attempt {
             key_hash: key.hash(),
             account: account.clone(),
-            endpoint,
+            endpoint: endpoint.name(),
             format,
             status: 500,
             counted: true,
-            elapsed: Duration::ZERO,
+            ms: 0,
             bytes: None,
             at,
-            request_id: request_id.to_owned(),
-        }
+        };
+        Self { entry, request_id: request_id.to_owned() }
     }
 
-    /// Writes it down when the answer has gone.
+    /// Writes the attempt to the log once the response is sent.
     pub(super) fn write_later(mut self, status: u16, started: Instant) {
-        self.status = status;
-        self.elapsed = started.elapsed();
+        self.entry.status = status;
+        self.entry.ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
         wit_bindgen::spawn(async move {
-            let written = async { Database::open().await?.log(&self).await }.await;
+            let written = async { Database::open().await?.log(&self.entry).await }.await;
             if let Err(error) = written {
                 log::attempt_lost(&self.request_id, &error);
             }

@@ -42,7 +42,7 @@ impl RequestContext {
 
     pub(super) fn refunded(&mut self) {
         if let Some(attempt) = &mut self.attempt {
-            attempt.counted = false;
+            attempt.entry.counted = false;
         }
         if let Some(usage) = &mut self.usage {
             usage.attempts = usage.attempts.saturating_sub(1);

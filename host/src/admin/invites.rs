@@ -1,38 +1,36 @@
-//! Invites: links with which people come into the dashboard.
-//!
-//! Invariant: a link's secret is in [`Invite`] and nowhere else; the database holds its hash. A new
-//! invite for an address takes the place of an unused one.
+//! Invites to the dashboard.
 
 use std::fmt;
 
 use platen_shared::{email::Email, id::AccountId, token::Token};
+use platen_statements::{
+    Timestamp,
+    invites::{self, InviteRefusal},
+};
 use serde::Serialize;
 
-use super::{AdminError, Columns, accounts, audit, now, random};
-use crate::db::{Database, Value};
+use super::{Admin, AdminError};
 
-/// Where an invited person belongs.
+/// What an invite gives its user.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Place {
-    /// In this account, by name or id.
+pub(crate) enum InviteTarget {
+    /// This account, by name or id.
     Account(String),
-    /// With the operators.
+    /// The rights of an operator.
     Operator,
-    /// Where they are already.
-    Same,
+    /// Nothing new: the user exists already and sets a new password.
+    Unchanged,
 }
 
-/// An invite just made.
+/// A new invite.
 #[derive(Serialize)]
 pub(crate) struct Invite {
-    /// For whom.
     pub(crate) email: String,
-    /// The account they come into, if any.
+    /// The user's account once the invite is used.
     pub(crate) account: Option<AccountId>,
-    /// Whether as an operator.
+    /// Whether the user is an operator once the invite is used.
     pub(crate) operator: bool,
-    /// ISO 8601, UTC.
-    pub(crate) expires_at: String,
+    pub(crate) expires_at: Timestamp,
     /// The secret at the end of the link.
     #[serde(skip)]
     pub(crate) token: Token,
@@ -44,62 +42,34 @@ impl fmt::Debug for Invite {
     }
 }
 
-/// Whether anybody who may sign in is an operator.
-pub(crate) async fn has_operator(database: &Database) -> Result<bool, AdminError> {
-    let sql = "SELECT 1 FROM users WHERE operator AND disabled_at IS NULL LIMIT 1";
-    Ok(!database.connect().query(sql, Vec::new()).await?.is_empty())
-}
-
-/// Makes an invite that is good for so many seconds.
-pub(crate) async fn create(
-    database: &Database,
-    email: &Email,
-    place: Place,
-    seconds: u32,
-) -> Result<Invite, AdminError> {
-    let connection = database.connect();
-    let there = connection
-        .query("SELECT account_id, operator FROM users WHERE email = ?1", vec![email.as_str().into()])
-        .await?;
-    let there = match there.into_iter().next().map(Columns::of) {
-        Some(mut columns) => Some((columns.optional_text()?, columns.flag()?)),
-        None => None,
-    };
-    let (mut account, mut operator) = there.clone().unwrap_or_default();
-    match place {
-        Place::Account(which) => {
-            let wanted = accounts::find(database, &which).await?.id;
-            if account.as_ref().is_some_and(|account| account != wanted.as_str()) {
-                return Err(AdminError::OtherAccount(email.to_string()));
-            }
-            account = Some(wanted.as_str().to_owned());
-        }
-        Place::Operator => operator = true,
-        Place::Same if there.is_some() => {}
-        Place::Same => return Err(AdminError::InviteWhere),
+impl Admin {
+    /// Whether an operator exists who may sign in.
+    pub(crate) async fn has_operator(&self) -> Result<bool, AdminError> {
+        self.operator().has_operator().await
     }
-    let token = Token::from_random(random()?);
-    connection
-        .query("DELETE FROM invites WHERE email = ?1 AND used_at IS NULL", vec![email.as_str().into()])
-        .await?;
-    let rows = connection
-        .query(
-            "INSERT INTO invites (hash, email, account_id, operator, created_at, expires_at) \
-                VALUES (?1, ?2, ?3, ?4, ?5, ?5 + ?6) \
-                RETURNING strftime('%Y-%m-%dT%H:%M:%SZ', expires_at, 'unixepoch')",
-            vec![
-                token.hash().into(),
-                email.as_str().into(),
-                account.clone().into(),
-                Value::Integer(operator.into()),
-                now().into(),
-                i64::from(seconds).into(),
-            ],
-        )
-        .await?;
-    let expires_at = Columns::of(rows.into_iter().next().ok_or(AdminError::Unexpected)?).text()?;
-    let account = account.map(AccountId::from_text);
-    let action = if operator { "invited operator" } else { "invited" };
-    audit(&connection, account.as_ref(), action, email.as_str()).await?;
-    Ok(Invite { email: email.to_string(), account, operator, expires_at, token })
+
+    /// Creates an invite that is valid for this many seconds.
+    pub(crate) async fn invite(
+        &self,
+        email: &Email,
+        target: InviteTarget,
+        seconds: u32,
+    ) -> Result<Invite, AdminError> {
+        let operator = target == InviteTarget::Operator;
+        let account = match target {
+            InviteTarget::Account(id_or_name) => Some(self.account(&id_or_name).await?.id),
+            InviteTarget::Operator | InviteTarget::Unchanged => None,
+        };
+        let target = invites::InviteTarget { account: account.as_ref().map(AccountId::as_str), operator };
+        let invite = self.operator().invite(email, target, seconds.into()).await?;
+        let invites::Invite { token, account, operator, expires_at } =
+            invite.map_err(|refusal| match refusal {
+                InviteRefusal::NoSuchAccount => {
+                    AdminError::NoAccount(account.map(|id| id.to_string()).unwrap_or_default())
+                }
+                InviteRefusal::OtherAccount => AdminError::OtherAccount(email.to_string()),
+                InviteRefusal::NoTarget => AdminError::NoInviteTarget,
+            })?;
+        Ok(Invite { email: email.to_string(), account, operator, expires_at, token })
+    }
 }

@@ -5,56 +5,54 @@ use std::str::FromStr;
 use anyhow::Result;
 use clap::{Args, Subcommand};
 
-use super::{Common, table};
-use crate::admin::{self, accounts::Account as Record};
+use super::{CommonArgs, table};
+use platen_statements::accounts::Account;
 
-/// The commands.
 #[derive(Debug, Subcommand)]
-pub(crate) enum Account {
+pub(crate) enum AccountCommand {
     /// Create an account
     Create {
-        /// Its name, unlike any other's
+        /// The account's name, which must be unique
         name: String,
         /// Attempts a month, or "unlimited"
         #[arg(long, value_name = "N|unlimited", default_value = "unlimited")]
         quota: Quota,
         #[command(flatten)]
-        common: Common,
+        common: CommonArgs,
     },
     /// List all accounts with this month's attempts
     List {
         #[command(flatten)]
-        common: Common,
+        common: CommonArgs,
     },
     /// Change an account's quota
     Quota {
         #[command(flatten)]
-        which: Which,
+        account: AccountArg,
         /// Attempts a month, or "unlimited"
         #[arg(value_name = "N|unlimited")]
         quota: Quota,
         #[command(flatten)]
-        common: Common,
+        common: CommonArgs,
     },
     /// Refuse all of an account's keys
     Disable {
         #[command(flatten)]
-        which: Which,
+        account: AccountArg,
         #[command(flatten)]
-        common: Common,
+        common: CommonArgs,
     },
     /// Accept an account's keys again
     Enable {
         #[command(flatten)]
-        which: Which,
+        account: AccountArg,
         #[command(flatten)]
-        common: Common,
+        common: CommonArgs,
     },
 }
 
-/// The account.
 #[derive(Debug, Args)]
-pub(crate) struct Which {
+pub(crate) struct AccountArg {
     /// The account's name or id
     #[arg(value_name = "NAME|ID")]
     account: String,
@@ -77,53 +75,51 @@ impl FromStr for Quota {
     }
 }
 
-impl Account {
-    /// Runs the command.
+impl AccountCommand {
     pub(crate) async fn run(self) -> Result<()> {
         match self {
             Self::Create { name, quota, common } => {
-                let created = admin::accounts::create(&common.open().await?, &name, quota.0).await?;
-                common.form.print(&created, |account| {
+                let created = common.open().await?.create_account(&name, quota.0).await?;
+                common.output.print(&created, |account| {
                     format!("created {} ({}), quota {}", account.name, account.id, quota_text(account.quota))
                 })
             }
             Self::List { common } => {
-                let list = admin::accounts::list(&common.open().await?).await?;
-                common.form.print(&list, |list| listed(list))
+                let accounts = common.open().await?.accounts().await?;
+                common.output.print(&accounts, |accounts| accounts_table(accounts))
             }
-            Self::Quota { which, quota, common } => {
-                let database = common.open().await?;
-                let changed = admin::accounts::set_quota(&database, &which.account, quota.0).await?;
-                common.form.print(&changed, |account| {
+            Self::Quota { account, quota, common } => {
+                let changed = common.open().await?.set_quota(&account.account, quota.0).await?;
+                common.output.print(&changed, |account| {
                     format!("{} has a quota of {}", account.name, quota_text(account.quota))
                 })
             }
-            Self::Disable { which, common } => set_disabled(&which, true, &common).await,
-            Self::Enable { which, common } => set_disabled(&which, false, &common).await,
+            Self::Disable { account, common } => set_disabled(&account, true, &common).await,
+            Self::Enable { account, common } => set_disabled(&account, false, &common).await,
         }
     }
 }
 
-async fn set_disabled(which: &Which, disabled: bool, common: &Common) -> Result<()> {
-    let changed = admin::accounts::set_disabled(&common.open().await?, &which.account, disabled).await?;
+async fn set_disabled(account: &AccountArg, disabled: bool, common: &CommonArgs) -> Result<()> {
+    let changed = common.open().await?.set_account_disabled(&account.account, disabled).await?;
     let state = if disabled { "disabled" } else { "enabled" };
-    common.form.print(&changed, |account| format!("{} is {state}", account.name))
+    common.output.print(&changed, |account| format!("{} is {state}", account.name))
 }
 
-fn listed(list: &[Record]) -> String {
-    let rows = list.iter().map(|account| {
+fn accounts_table(accounts: &[Account]) -> String {
+    let rows = accounts.iter().map(|account| {
         [
             account.id.to_string(),
             account.name.clone(),
             account.attempts.to_string(),
             quota_text(account.quota),
             if account.disabled { "disabled" } else { "" }.to_owned(),
-            account.created_at.clone(),
+            account.created_at.to_string(),
         ]
     });
     table(["ID", "NAME", "ATTEMPTS", "QUOTA", "STATE", "CREATED"], rows)
 }
 
-fn quota_text(quota: Option<i64>) -> String {
+fn quota_text(quota: Option<u64>) -> String {
     quota.map_or_else(|| "unlimited".to_owned(), |quota| quota.to_string())
 }

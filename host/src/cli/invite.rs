@@ -6,66 +6,65 @@ use platen_shared::email::{Email, InvalidEmail};
 use serde::Serialize;
 use url::Url;
 
-use super::Common;
-use crate::admin::invites::{self, Place};
+use super::CommonArgs;
+use crate::admin::invites::{Invite, InviteTarget};
 
-/// Flags of `platen invite`.
 #[derive(Debug, Args)]
-pub(crate) struct Invite {
-    /// The person's e-mail address, with which they will sign in; nothing is sent there
+pub(crate) struct InviteCommand {
+    /// The e-mail address with which the user signs in; no e-mail is sent
     #[arg(value_parser = email)]
     email: Email,
 
-    /// Into this account: its name or id
+    /// The account of the user: its name or id
     #[arg(long, value_name = "NAME|ID", conflicts_with = "operator")]
     account: Option<String>,
 
-    /// As an operator, who creates accounts and invites people. Without this and without --account
-    /// the link is a new one for somebody who is there already, such as for a forgotten password
+    /// Make the user an operator, who creates accounts and invites users. Without this and without
+    /// --account the user must exist already and sets a new password with the link
     #[arg(long)]
     operator: bool,
 
-    /// Only if there is no operator yet
+    /// Fail if an operator exists already
     #[arg(long, requires = "operator")]
     first: bool,
 
-    /// Where people reach the server
+    /// The server's URL in users' browsers
     #[arg(long, env = "PLATEN_URL", value_name = "URL", default_value = "http://127.0.0.1:3000")]
     url: Url,
 
-    /// How long the link is good, in seconds: at most a day
-    #[arg(long, value_name = "SECONDS", default_value_t = DAY, value_parser = clap::value_parser!(u32).range(1..=i64::from(DAY)))]
+    /// How long the link is valid, in seconds: at most a day
+    #[arg(long, value_name = "SECONDS", default_value_t = DAY_SECONDS, value_parser = clap::value_parser!(u32).range(1..=i64::from(DAY_SECONDS)))]
     valid_for: u32,
 
     #[command(flatten)]
-    common: Common,
+    common: CommonArgs,
 }
 
-const DAY: u32 = 86_400;
+const DAY_SECONDS: u32 = 86_400;
 
 #[derive(Serialize)]
-struct Printed {
+struct InviteWithLink {
     #[serde(flatten)]
-    invite: invites::Invite,
+    invite: Invite,
     link: String,
 }
 
-impl Invite {
-    /// Makes the invite and prints its link.
+impl InviteCommand {
+    /// Creates the invite and prints its link.
     pub(crate) async fn run(self) -> Result<()> {
-        let place = match self.account {
-            Some(account) => Place::Account(account),
-            None if self.operator => Place::Operator,
-            None => Place::Same,
+        let target = match self.account {
+            Some(account) => InviteTarget::Account(account),
+            None if self.operator => InviteTarget::Operator,
+            None => InviteTarget::Unchanged,
         };
-        let database = self.common.open().await?;
-        if self.first && invites::has_operator(&database).await? {
+        let admin = self.common.open().await?;
+        if self.first && admin.has_operator().await? {
             bail!("there is an operator already");
         }
-        let invite = invites::create(&database, &self.email, place, self.valid_for).await?;
+        let invite = admin.invite(&self.email, target, self.valid_for).await?;
         let base = self.url.as_str().trim_end_matches('/');
         let link = format!("{base}/dashboard/invite/{}", invite.token.expose());
-        self.common.form.print(&Printed { invite, link }, |Printed { invite, link }| {
+        self.common.output.print(&InviteWithLink { invite, link }, |InviteWithLink { invite, link }| {
             format!("{link}\nThis link lets {} in once, until {}.", invite.email, invite.expires_at)
         })
     }

@@ -4,14 +4,13 @@ use anyhow::{Context as _, Result};
 use clap::Args;
 use serde::Serialize;
 
-use super::Common;
+use super::CommonArgs;
 use crate::db::{Location, Purpose};
 
-/// Flags of `platen migrate`.
 #[derive(Debug, Args)]
-pub(crate) struct Migrate {
+pub(crate) struct MigrateCommand {
     #[command(flatten)]
-    common: Common,
+    common: CommonArgs,
 }
 
 #[derive(Serialize)]
@@ -25,21 +24,21 @@ struct Step {
     name: &'static str,
 }
 
-impl Migrate {
-    /// Applies what is missing and prints it.
+impl MigrateCommand {
+    /// Applies the missing steps and prints them.
     pub(crate) async fn run(self) -> Result<()> {
-        let location = self.common.at.location();
-        if self.common.at.db.is_none() {
-            super::up::make_private(&self.common.at.data)?;
+        let location = self.common.database.location();
+        if self.common.database.db.is_none() {
+            super::up::make_private(&self.common.database.data)?;
         }
-        let database = self.common.at.open(Purpose::Migrate).await?;
+        let database = self.common.database.open(Purpose::Migrate).await?;
         let steps = crate::migrate::migrate(&database)
             .await
             .with_context(|| format!("the database {location} was not brought up to date"))?;
         let applied = Applied {
             applied: steps.iter().map(|step| Step { number: step.number, name: step.name }).collect(),
         };
-        self.common.form.print(&applied, |Applied { applied }| {
+        self.common.output.print(&applied, |Applied { applied }| {
             let what = match &location {
                 Location::File(_) => "file",
                 Location::Server(_) => "server",

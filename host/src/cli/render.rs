@@ -1,6 +1,6 @@
-//! `platen render`: one page to a file, by a farm that lives as long as the command.
+//! `platen render`: renders one page to a file, with a farm in this process.
 //!
-//! Invariant: the options are the API's, with its names in kebab-case, its bounds and defaults.
+//! Invariant: the options have the names of the API in kebab-case, with its bounds and defaults.
 
 use std::{
     fs, io,
@@ -21,10 +21,9 @@ use platen_shared::{
 
 use super::template;
 
-/// Flags of `platen render`.
 #[derive(Debug, Args)]
-pub(crate) struct Render {
-    /// The page: an HTML file, an http or https URL, or - for markup from standard input
+pub(crate) struct RenderCommand {
+    /// The page: an HTML file, an http or https URL, or - for HTML from standard input
     #[arg(value_name = "FILE|URL|-")]
     page: String,
 
@@ -32,7 +31,7 @@ pub(crate) struct Render {
     #[arg(short, long, value_name = "FILE|-")]
     output: PathBuf,
 
-    /// png, jpeg, webp or pdf [default: by the name of the output, else png]
+    /// png, jpeg, webp or pdf [default: from the extension of the output, png for standard output]
     #[arg(long, value_parser = PossibleValuesParser::new(OutputFormat::NAMES))]
     format: Option<String>,
 
@@ -48,19 +47,19 @@ pub(crate) struct Render {
     #[arg(long, value_parser = number::<DeviceScaleFactor>, value_name = "FACTOR")]
     device_scale_factor: Option<DeviceScaleFactor>,
 
-    /// Picture the whole page instead of the viewport
+    /// Capture the whole page instead of the viewport
     #[arg(long)]
     full_page: bool,
 
-    /// When the page counts as loaded
+    /// The event after which the page is captured
     #[arg(long, default_value = "load", value_parser = PossibleValuesParser::new(WaitUntil::NAMES))]
     wait_until: String,
 
-    /// Wait this long after that
+    /// Wait this long after that event
     #[arg(long, value_parser = number::<WaitMs>, value_name = "MS")]
     wait_for_timeout: Option<WaitMs>,
 
-    /// Paper of a PDF
+    /// Paper size of a PDF
     #[arg(long, value_parser = paper, value_name = "SIZE", default_value = "A4")]
     pdf_format: PaperSize,
 
@@ -76,8 +75,7 @@ pub(crate) struct Render {
     farm: platen_farm::Config,
 }
 
-impl Render {
-    /// Renders and writes the file.
+impl RenderCommand {
     pub(crate) async fn run(self) -> Result<()> {
         let job = self.job()?;
         // One page needs one browser.
@@ -133,7 +131,7 @@ impl Render {
 
     fn output_format(&self) -> Result<OutputFormat> {
         if let Some(name) = &self.format {
-            return OutputFormat::parse(name).context("the format was checked");
+            return OutputFormat::parse(name).context("the format was validated by the parser");
         }
         if self.output == Path::new("-") {
             return Ok(OutputFormat::parse("png").expect("a format of the contract"));
@@ -166,12 +164,12 @@ mod tests {
     use super::*;
 
     fn job(arguments: &[&str]) -> Result<RenderJob> {
-        let command = Render::augment_args(clap::Command::new("render")).no_binary_name(true);
-        Render::from_arg_matches(&command.try_get_matches_from(arguments)?)?.job()
+        let command = RenderCommand::augment_args(clap::Command::new("render")).no_binary_name(true);
+        RenderCommand::from_arg_matches(&command.try_get_matches_from(arguments)?)?.job()
     }
 
     #[test]
-    fn the_options_are_the_apis() {
+    fn the_options_follow_the_api() {
         let url = "https://example.com/";
         let job_of = |arguments: &[&str]| job(&[&[url, "-o"], arguments].concat()).unwrap();
         assert_eq!(job_of(&["a.PDF"]).output.format(), OutputFormat::Pdf);

@@ -9,87 +9,85 @@ use std::{
 use anyhow::{Context as _, Result};
 use clap::Subcommand;
 
-use super::{Common, table};
-use crate::admin::{self, templates::Template as Record};
+use super::{CommonArgs, table};
+use platen_statements::templates::Template;
 
-/// The commands.
 #[derive(Debug, Subcommand)]
-pub(crate) enum Template {
-    /// Save a template: a new one, or with --id in place of one that is there
+pub(crate) enum TemplateCommand {
+    /// Save a template: a new one, or with --id in place of an existing one
     Put {
         /// The account's name or id
         #[arg(long, value_name = "NAME|ID")]
         account: String,
-        /// The template's name, which files rendered from it are named after
+        /// The template's name, from which rendered files take theirs
         #[arg(long)]
         name: String,
-        /// The template to replace
+        /// The id of the template to replace
         #[arg(long)]
         id: Option<String>,
         /// The markup, or - for standard input
         file: PathBuf,
         #[command(flatten)]
-        common: Common,
+        common: CommonArgs,
     },
     /// List templates, without their markup
     List {
-        /// Only this account's: its name or id
+        /// Only this account's templates: its name or id
         #[arg(long, value_name = "NAME|ID")]
         account: Option<String>,
         #[command(flatten)]
-        common: Common,
+        common: CommonArgs,
     },
     /// Print a template's markup
     Show {
         /// The template's id
         id: String,
         #[command(flatten)]
-        common: Common,
+        common: CommonArgs,
     },
     /// Delete a template
     Delete {
         /// The template's id
         id: String,
         #[command(flatten)]
-        common: Common,
+        common: CommonArgs,
     },
 }
 
-impl Template {
-    /// Runs the command.
+impl TemplateCommand {
     pub(crate) async fn run(self) -> Result<()> {
         match self {
             Self::Put { account, name, id, file, common } => {
                 let html = read(&file)?;
-                let database = common.open().await?;
-                let saved = admin::templates::put(&database, &account, &name, &html, id.as_deref()).await?;
-                common.form.print(&saved, |saved| {
+                let admin = common.open().await?;
+                let saved = admin.save_template(&account, &name, &html, id.as_deref()).await?;
+                common.output.print(&saved, |saved| {
                     let names = saved.placeholders.join(", ");
                     let placeholders = if names.is_empty() { "no placeholders" } else { &names };
                     format!("saved {} as {}: {placeholders}", saved.name, saved.id)
                 })
             }
             Self::List { account, common } => {
-                let list = admin::templates::list(&common.open().await?, account.as_deref()).await?;
-                common.form.print(&list, |list| listed(list))
+                let templates = common.open().await?.templates(account.as_deref()).await?;
+                common.output.print(&templates, |templates| templates_table(templates))
             }
             Self::Show { id, common } => {
-                let shown = admin::templates::show(&common.open().await?, &id).await?;
-                if common.form.json {
-                    return common.form.print(&shown, |_| String::new());
+                let template = common.open().await?.template(&id).await?;
+                if common.output.json {
+                    return common.output.print(&template, |_| String::new());
                 }
-                // Byte for byte, so that it can be put again as it is.
-                Ok(io::stdout().write_all(shown.html.as_bytes())?)
+                // Without a newline, so that the output can be saved again unchanged.
+                Ok(io::stdout().write_all(template.html.as_bytes())?)
             }
             Self::Delete { id, common } => {
-                let deleted = admin::templates::delete(&common.open().await?, &id).await?;
-                common.form.print(&deleted, |deleted| format!("deleted {} ({})", deleted.name, deleted.id))
+                let deleted = common.open().await?.delete_template(&id).await?;
+                common.output.print(&deleted, |deleted| format!("deleted {} ({})", deleted.name, deleted.id))
             }
         }
     }
 }
 
-/// A file's text, or standard input's.
+/// The text of a file, or of standard input for `-`.
 pub(super) fn read(file: &Path) -> Result<String> {
     let mut bytes = Vec::new();
     if file == Path::new("-") {
@@ -100,14 +98,14 @@ pub(super) fn read(file: &Path) -> Result<String> {
     String::from_utf8(bytes).with_context(|| format!("{} is not UTF-8 text", file.display()))
 }
 
-fn listed(list: &[Record]) -> String {
-    let rows = list.iter().map(|template| {
+fn templates_table(templates: &[Template]) -> String {
+    let rows = templates.iter().map(|template| {
         [
             template.id.to_string(),
             template.account_name.clone(),
             template.name.clone(),
             template.placeholders.join(" "),
-            template.updated_at.clone(),
+            template.updated_at.to_string(),
         ]
     });
     table(["ID", "ACCOUNT", "NAME", "PLACEHOLDERS", "UPDATED"], rows)

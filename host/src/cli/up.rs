@@ -21,7 +21,7 @@ use tokio::{net::TcpListener, task::JoinHandle};
 use tokio_util::sync::CancellationToken;
 use url::Url;
 
-use super::{Where, secret};
+use super::{DatabaseArgs, secret};
 use crate::{
     db::{Database, Purpose},
     manifest::Manifest,
@@ -42,7 +42,7 @@ pub(crate) struct Up {
     manifest: PathBuf,
 
     #[command(flatten)]
-    at: Where,
+    at: DatabaseArgs,
 
     /// Address on which Prometheus can read /metrics [default: metrics are not served]
     #[arg(long, env = "PLATEN_METRICS_LISTEN", value_name = "ADDRESS:PORT")]

@@ -18,12 +18,12 @@ use std::{
 use tokio::{runtime::Handle, sync::Semaphore, task};
 
 use super::{
+    Value,
     error::DbError,
     local_connection::LocalConnection,
     location::Purpose,
     result::{Effects, QueryResult},
     statement::StatementKind,
-    value::Value,
 };
 
 /// How long a statement waits for another process that writes; a busy disk may take seconds.

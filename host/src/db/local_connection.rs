@@ -7,9 +7,9 @@ use std::{collections::HashMap, fmt};
 use tokio::runtime::Handle;
 
 use super::{
+    Value,
     error::DbError,
     result::{Effects, MAX_RESULT_BYTES, QueryResult, Row},
-    value::Value,
 };
 
 const MAX_PREPARED_STATEMENTS: usize = 32;
@@ -91,7 +91,7 @@ async fn query(statement: &libsql::Statement, mut parameters: Vec<Value>) -> Res
     let mut bytes = 0;
     while let Some(row) = rows.next().await.map_err(map_error)? {
         let row = read(&row, width)?;
-        bytes += row.iter().map(Value::size).sum::<usize>();
+        bytes += row.iter().map(size).sum::<usize>();
         if bytes > MAX_RESULT_BYTES {
             return Err(DbError::TooLarge);
         }
@@ -133,4 +133,14 @@ fn map_error(error: libsql::Error) -> DbError {
         }
         other => DbError::unreachable(other),
     }
+}
+
+/// Roughly the memory that a value occupies, in bytes.
+fn size(value: &Value) -> usize {
+    size_of::<Value>()
+        + match value {
+            Value::Text(text) => text.len(),
+            Value::Blob(bytes) => bytes.len(),
+            Value::Null | Value::Integer(_) | Value::Real(_) => 0,
+        }
 }

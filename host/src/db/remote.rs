@@ -16,10 +16,10 @@ use tokio::{
 use url::Url;
 
 use super::{
+    Value,
     error::DbError,
     result::{Effects, QueryResult, Row},
     statement::first_word,
-    value::Value,
 };
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);

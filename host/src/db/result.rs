@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
-use super::value::Value;
+use super::Value;
 
 /// Limit of a result, so that one statement cannot exhaust the memory: some hundred thousand short rows.
 pub(super) const MAX_RESULT_BYTES: usize = 64 * 1024 * 1024;

@@ -25,7 +25,7 @@ async fn values_are_returned_as_they_were_bound() {
     assert_eq!(result.columns[0], "a");
     assert_eq!(result.rows, vec![values]);
     // The prepared statement is reused without its parameters.
-    let again = connection.query("SELECT ?1 AS a, ?2, ?3, ?4, ?5", vec![1.into()]).await.unwrap();
+    let again = connection.query("SELECT ?1 AS a, ?2, ?3, ?4, ?5", vec![Value::Integer(1)]).await.unwrap();
     assert_eq!(again[0][1], Value::Null);
     assert_eq!(database.statements().get(), 2);
 }
@@ -55,7 +55,7 @@ async fn the_state_of_a_connection_does_not_reach_its_next_user() {
     drop(careless);
     let next = database.connect();
     next.query("INSERT INTO t VALUES (1, 'x')", vec![]).await.unwrap();
-    assert_eq!(next.query("PRAGMA foreign_keys", vec![]).await.unwrap(), vec![vec![1.into()]]);
+    assert_eq!(next.query("PRAGMA foreign_keys", vec![]).await.unwrap(), vec![vec![Value::Integer(1)]]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -85,7 +85,7 @@ async fn concurrent_writers_lose_no_update() {
         writer.await.unwrap().unwrap();
     }
     let rows = database.connect().query("SELECT a FROM t", vec![]).await.unwrap();
-    assert_eq!(rows, vec![vec![100.into()]]);
+    assert_eq!(rows, vec![vec![Value::Integer(100)]]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -113,7 +113,7 @@ async fn a_result_over_the_limit_is_an_error() {
     let sql = "SELECT zeroblob(?1) UNION ALL SELECT zeroblob(?1)";
     let half = i64::try_from(result::MAX_RESULT_BYTES / 2).unwrap();
     assert!(matches!(connection.query(sql, vec![half.into()]).await, Err(DbError::TooLarge)));
-    assert_eq!(connection.query(sql, vec![1.into()]).await.unwrap().len(), 2);
+    assert_eq!(connection.query(sql, vec![Value::Integer(1)]).await.unwrap().len(), 2);
 }
 
 #[tokio::test(flavor = "multi_thread")]

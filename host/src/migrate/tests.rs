@@ -1,4 +1,4 @@
-//! What the schema does by itself, on a file.
+//! The triggers of the schema, and migrations of old databases, on a file.
 
 use super::*;
 use crate::db::{Location, Purpose};
@@ -25,7 +25,7 @@ async fn attempt(connection: &Connection, at: i64, status: i64, counted: i64) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_attempt_is_the_keys_last_use_counts_for_its_day_and_prunes_old_ones() {
+async fn an_attempt_sets_the_last_use_counts_its_day_and_deletes_old_attempts() {
     const DAY: i64 = 86_400;
     let (_directory, connection) = migrated().await;
     attempt(&connection, 10, 200, 1).await;
@@ -38,15 +38,15 @@ async fn an_attempt_is_the_keys_last_use_counts_for_its_day_and_prunes_old_ones(
     assert_eq!(used, [vec![Value::from(DAY + 6)]]);
     let count =
         async || connection.query("SELECT count(*) FROM attempts", vec![]).await.unwrap()[0][0].clone();
-    // Thirty days to the second are kept.
+    // Attempts of the last 30 days are kept, to the second.
     attempt(&connection, 10 + 30 * DAY, 200, 1).await;
-    assert_eq!(count().await, 4.into());
+    assert_eq!(count().await, Value::Integer(4));
     attempt(&connection, 11 + 30 * DAY, 200, 1).await;
-    assert_eq!(count().await, 4.into());
+    assert_eq!(count().await, Value::Integer(4));
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn every_save_keeps_what_was_there_and_only_saves_do() {
+async fn a_save_keeps_the_replaced_version_and_nothing_else_does() {
     let (_directory, connection) = migrated().await;
     let versions = async || {
         let sql = "SELECT number, name, saved_at FROM template_versions ORDER BY number";
@@ -65,4 +65,28 @@ async fn every_save_keeps_what_was_there_and_only_saves_do() {
     assert_eq!(versions().await, [version(1, "first", 2), version(2, "second", 3)]);
     connection.query("DELETE FROM templates", vec![]).await.unwrap();
     assert!(versions().await.is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn of_several_open_invites_in_an_old_database_the_newest_is_kept() {
+    let directory = tempfile::tempdir().unwrap();
+    let database =
+        Database::open(&Location::in_data(directory.path()), None, Purpose::Migrate).await.unwrap();
+    let connection = database.connect();
+    connection.query(RECORD_TABLE, vec![]).await.unwrap();
+    for step in MIGRATIONS.iter().filter(|step| step.number < 27) {
+        assert!(apply(&connection, step).await.unwrap(), "{}", step.name);
+    }
+    for (hash, email, used_at) in
+        [("1", "a", "9"), ("2", "a", "NULL"), ("3", "b", "NULL"), ("4", "a", "NULL")]
+    {
+        let sql = format!(
+            "INSERT INTO invites (hash, email, operator, created_at, expires_at, used_at) \
+             VALUES ('{hash}', '{email}', 0, 0, 9, {used_at})"
+        );
+        connection.query(&sql, vec![]).await.unwrap();
+    }
+    assert_eq!(migrate(&database).await.unwrap().len(), MIGRATIONS.len() - 26);
+    let kept = connection.query("SELECT hash FROM invites ORDER BY hash", vec![]).await.unwrap();
+    assert_eq!(kept, ["1", "3", "4"].map(|hash| vec![Value::from(hash)]));
 }

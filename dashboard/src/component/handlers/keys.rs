@@ -27,7 +27,7 @@ pub(crate) async fn create(context: &Context<'_>, form: &Form) -> Result<PageRes
     let entered = form.text("name");
     match Name::parse(&entered) {
         Ok(name) => {
-            let key = account.create_key(&name).await?;
+            let (_, key) = account.create_key(&name).await?;
             let key = key.expose().to_owned();
             let new = NewKey { name: name.to_string(), key, base_url: context.head.base_url() };
             show(context, Some(new), Field::default()).await

@@ -42,7 +42,7 @@ pub(crate) async fn create(context: &Context<'_>, form: &Form) -> Result<PageRes
             return Ok(show_accounts(context, name, quota).await?.with_status(422));
         }
     };
-    if let Some(id) = operator.create(&name, quota).await? {
+    if let Some(id) = operator.create_account(&name, quota).await? {
         return Ok(redirect_with_notice(&account_path(id.as_str()), "account-created"));
     }
     let name = Field::invalid(name_text, NAME_TAKEN);
@@ -58,7 +58,7 @@ pub(crate) async fn rename(context: &Context<'_>, id: &str, form: &Form) -> Resu
     operator.account(id).await?.ok_or(PageError::NotFound)?;
     let entered = form.text("name");
     let name = match Name::parse(&entered) {
-        Ok(name) if operator.rename(id, &name).await? => {
+        Ok(name) if operator.rename_account(id, &name).await? => {
             return Ok(redirect_with_notice(&account_path(id), "account-renamed"));
         }
         Ok(_) => Field::invalid(entered, NAME_TAKEN),
@@ -98,7 +98,7 @@ pub(crate) async fn set_disabled(
 ) -> Result<PageResponse, PageError> {
     let operator = context.operator()?;
     operator.account(id).await?.ok_or(PageError::NotFound)?;
-    operator.set_disabled(id, disabled).await?;
+    operator.set_account_disabled(id, disabled).await?;
     let code = if disabled { "account-disabled" } else { "account-enabled" };
     Ok(redirect_with_notice(&account_path(id), code))
 }
@@ -133,7 +133,7 @@ pub(crate) async fn confirm_remove_member(
     id: &str,
     user: &str,
 ) -> Result<PageResponse, PageError> {
-    let members = context.operator()?.people(id).await?;
+    let members = context.operator()?.members(id).await?;
     confirm_removal(context, members, user, account_path(id))
 }
 
@@ -173,7 +173,7 @@ pub(crate) async fn remove_member(
     id: &str,
     user: &str,
 ) -> Result<PageResponse, PageError> {
-    let found = context.operator()?.remove_person(id, user).await?;
+    let found = context.operator()?.remove_user(id, user).await?;
     redirect_if_found(found, &account_path(id), "user-removed")
 }
 
@@ -202,7 +202,7 @@ async fn show_account(
 ) -> Result<PageResponse, PageError> {
     let operator = context.operator()?;
     let account = operator.account(id).await?.ok_or(PageError::NotFound)?;
-    let members = operator.people(id).await?;
+    let members = operator.members(id).await?;
     let quota = account.quota.map(|quota| quota.to_string()).unwrap_or_default();
     context.page(&AccountPage {
         layout: context.layout(&account.name, Section::Operator),

@@ -53,7 +53,7 @@ pub(crate) async fn end_session(context: &Context<'_>, id: &str) -> Result<PageR
 
 pub(crate) async fn end_other_sessions(context: &Context<'_>) -> Result<PageResponse, PageError> {
     let current_user = context.current_user()?;
-    context.store.end_sessions(&current_user.user, Some(&current_user.session)).await?;
+    context.store.end_other_sessions(current_user).await?;
     Ok(redirect_with_notice(PATH, "sessions-ended"))
 }
 

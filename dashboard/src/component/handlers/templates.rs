@@ -130,7 +130,8 @@ pub(crate) async fn delete(context: &Context<'_>, id: &str) -> Result<PageRespon
 pub(crate) async fn render_key(context: &Context<'_>, id: &str) -> Result<PageResponse, PageError> {
     let account = context.account()?;
     let template = account.template(id).await?.ok_or(PageError::NotFound)?;
-    let key = account.create_render_key(&template.id).await?.ok_or(PageError::NotFound)?;
+    let key =
+        account.create_render_key(&template.id, RENDER_KEY_SECONDS).await?.ok_or(PageError::NotFound)?;
     let variables: Samples = with_samples(&template.html, &template.samples).into_iter().collect();
     Ok(PageResponse::json(&serde_json::json!({
         "key": key.expose(),

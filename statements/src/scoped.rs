@@ -1,8 +1,8 @@
 //! Statements about what an account owns.
 //!
-//! Invariant: the text of a [`Scoped`] statement names `account_id = ?1`, or inserts `account_id`
-//! as its first column from `?1`; one that does not is refused by the compiler, where it is a
-//! constant. Who runs it binds the session's account as `?1`, so none can forget to.
+//! Invariant: the text of a [`Scoped`] statement contains `account_id = ?1`, or inserts `account_id`
+//! as its first column from `?1`. In a constant, a statement without it is a compile error.
+//! [`AccountScope`](crate::AccountScope) binds its account as `?1`.
 
 /// A statement of an account.
 #[derive(Debug, Clone, Copy)]
@@ -12,14 +12,14 @@ impl Scoped {
     /// Takes a statement.
     ///
     /// # Panics
-    /// When it is not bound to an account; in a constant this is an error of the compiler.
+    /// When the statement is not bound to an account; in a constant this is a compile error.
     #[must_use]
     pub const fn new(sql: &'static str) -> Self {
         let reads = contains(sql, "account_id = ?1");
         let inserts = contains(sql, "INSERT INTO")
             && contains(sql, "(account_id, ")
             && (contains(sql, "VALUES (?1, ") || contains(sql, "SELECT ?1, "));
-        assert!(reads || inserts, "a statement of an account is bound to it by account_id = ?1");
+        assert!(reads || inserts, "a statement of an account must be bound to it by account_id = ?1");
         Self(sql)
     }
 
@@ -38,7 +38,7 @@ const fn contains(text: &str, part: &str) -> bool {
         while length < part.len() && text[start + length] == part[length] {
             length += 1;
         }
-        // `?1` is not the beginning of `?10`.
+        // `?10` does not count as `?1`.
         let after = start + length;
         if length == part.len() && (after == text.len() || !text[after].is_ascii_digit()) {
             return true;
@@ -53,7 +53,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_statements_bound_to_an_account_pass() {
+    fn only_statements_bound_to_an_account_are_accepted() {
         for good in [
             "SELECT 1 FROM t WHERE account_id = ?1",
             "DELETE FROM t WHERE id = ?2 AND account_id = ?1 RETURNING id",

@@ -1,0 +1,183 @@
+//! Statements that change several tables at once, on a file.
+
+use platen_shared::{email::Email, id::UserId, name::Name, template_record::TemplateRecord};
+use platen_statements::{
+    CurrentUser,
+    invites::{Invite, InviteRefusal, InviteTarget},
+    sessions::{Lifetimes, Origin},
+};
+
+use super::*;
+use crate::{
+    db::{Location, Purpose},
+    migrate::migrate,
+};
+
+const LIFETIMES: Lifetimes = Lifetimes { idle: 1_000, whole: 10_000 };
+const OPERATOR: InviteTarget<'static> = InviteTarget { account: None, operator: true };
+
+struct Fixture {
+    _directory: tempfile::TempDir,
+    store: Store<CommandBackend>,
+}
+
+impl Fixture {
+    async fn new() -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let location = Location::in_data(directory.path());
+        let database = Database::open(&location, None, Purpose::Migrate).await.unwrap();
+        migrate(&database).await.unwrap();
+        Self { _directory: directory, store: Store::new(CommandBackend(database.connect()), 1_000_000) }
+    }
+
+    async fn account(&self, name: &str) -> String {
+        let name = Name::parse(name).unwrap();
+        self.store.command_line().create_account(&name, None).await.unwrap().unwrap().to_string()
+    }
+
+    async fn invite(&self, email: &str, target: InviteTarget<'_>) -> Result<Invite, InviteRefusal> {
+        self.store.command_line().invite(&Email::parse(email).unwrap(), target, 60).await.unwrap()
+    }
+
+    async fn user(&self, email: &str, target: InviteTarget<'_>) -> UserId {
+        let invite = self.invite(email, target).await.unwrap();
+        self.store.accept_invite(&invite.token, "first hash").await.unwrap().unwrap().0
+    }
+
+    async fn session(&self, user: &UserId) -> platen_shared::token::Token {
+        let origin = Origin { address: String::new(), agent: String::new() };
+        self.store.begin_session(user, &origin, None, LIFETIMES).await.unwrap()
+    }
+
+    async fn current_user(&self, token: &platen_shared::token::Token) -> Option<CurrentUser> {
+        self.store.current_user(token, LIFETIMES).await.unwrap()
+    }
+
+    /// Actor, account, action and subject of every entry, the oldest first.
+    async fn log(&self) -> Vec<(String, Option<String>, String, String)> {
+        let entries = self.store.command_line().log(None, 100).await.unwrap().into_iter().rev();
+        entries.map(|entry| (entry.actor, entry.account, entry.action, entry.subject)).collect()
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_change_and_its_audit_entry_are_one_statement() {
+    let fixture = Fixture::new().await;
+    let operator = fixture.store.command_line();
+    let id = fixture.account("acme").await;
+    assert!(operator.create_account(&Name::parse("acme").unwrap(), None).await.unwrap().is_none());
+    assert!(operator.set_quota(&id, Some(7)).await.unwrap());
+    assert!(!operator.set_quota("acc_x", Some(7)).await.unwrap());
+    fixture.account("other").await;
+    assert!(!operator.rename_account(&id, &Name::parse("other").unwrap()).await.unwrap());
+    assert!(operator.rename_account(&id, &Name::parse("ACME").unwrap()).await.unwrap());
+    assert!(operator.set_account_disabled(&id, true).await.unwrap());
+
+    let account = operator.account(&id).await.unwrap().unwrap();
+    let owned = operator.account_scope(&account.id);
+    let (key, _) = owned.create_key(&Name::parse("k").unwrap()).await.unwrap();
+    assert!(owned.set_key_disabled(key.as_str(), true).await.unwrap());
+    assert!(owned.delete_key(key.as_str()).await.unwrap());
+    assert!(!owned.delete_key(key.as_str()).await.unwrap());
+    assert!(owned.keys().await.unwrap().is_empty());
+    let record = |html| TemplateRecord::new(Name::parse("t").unwrap(), html).unwrap();
+    let template = owned.save_template(None, record("a"), None).await.unwrap().unwrap();
+    owned.save_template(Some(template.as_str()), record("b"), None).await.unwrap().unwrap();
+    assert_eq!(owned.versions(template.as_str()).await.unwrap().len(), 1);
+    assert!(owned.delete_template(template.as_str()).await.unwrap());
+    assert!(owned.versions(template.as_str()).await.unwrap().is_empty());
+
+    let expected = [
+        ("created account", "acme"),
+        ("changed quota", "7"),
+        ("created account", "other"),
+        ("renamed account", "ACME"),
+        ("disabled account", "ACME"),
+        ("created key", "k"),
+        ("disabled key", "k"),
+        ("deleted key", "k"),
+        ("created template", "t"),
+        ("saved template", "t"),
+        ("deleted template", "t"),
+    ];
+    let log = fixture.log().await;
+    let actions: Vec<_> =
+        log.iter().map(|(_, _, action, subject)| (action.as_str(), subject.as_str())).collect();
+    assert_eq!(actions, expected);
+    assert!(log.iter().all(|(actor, account, ..)| actor == "command line" && account.is_some()));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_address_has_one_open_invite_which_works_once() {
+    let fixture = Fixture::new().await;
+    let (account, other) = (fixture.account("acme").await, fixture.account("other").await);
+    let of = |account| InviteTarget { account: Some(account), operator: false };
+    let nothing = InviteTarget { account: None, operator: false };
+    let first = fixture.invite("ann@b", of(&account)).await.unwrap();
+    let second = fixture.invite("ann@b", OPERATOR).await.unwrap();
+    assert!(second.operator && second.account.is_none());
+    assert!(fixture.store.accept_invite(&first.token, "x").await.unwrap().is_none());
+    let (user, email) = fixture.store.accept_invite(&second.token, "x").await.unwrap().unwrap();
+    assert_eq!(email, "ann@b");
+    assert!(fixture.store.accept_invite(&second.token, "y").await.unwrap().is_none());
+
+    // A new link for an existing user keeps the rights and ends the sessions.
+    let session = fixture.session(&user).await;
+    assert!(fixture.current_user(&session).await.unwrap().is_operator());
+    let third = fixture.invite("ann@b", of(&account)).await.unwrap();
+    assert_eq!((third.operator, third.account.map(|id| id.to_string())), (true, Some(account.clone())));
+    assert_eq!(fixture.store.accept_invite(&third.token, "z").await.unwrap().unwrap().0, user);
+    assert!(fixture.current_user(&session).await.is_none());
+    assert_eq!(fixture.store.credentials("ann@b").await.unwrap(), Some((user.clone(), "z".to_owned())));
+    let session = fixture.session(&user).await;
+    let current = fixture.current_user(&session).await.unwrap();
+    assert!(current.is_operator() && current.works_in(&account));
+
+    let refused = async |email, target| fixture.invite(email, target).await.unwrap_err();
+    assert_eq!(refused("ann@b", of(&other)).await, InviteRefusal::OtherAccount);
+    assert_eq!(refused("new@b", of("acc_x")).await, InviteRefusal::NoSuchAccount);
+    assert_eq!(refused("new@b", nothing).await, InviteRefusal::NoTarget);
+    fixture.invite("ann@b", nothing).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_removed_user_has_neither_sessions_nor_an_open_invite() {
+    let fixture = Fixture::new().await;
+    let account = fixture.account("acme").await;
+    let target = InviteTarget { account: Some(&account), operator: false };
+    let (guest, operator) = (fixture.user("guest@b", target).await, fixture.user("op@b", OPERATOR).await);
+    let (session, link) = (fixture.session(&guest).await, fixture.invite("guest@b", target).await.unwrap());
+    let operator_session = fixture.session(&operator).await;
+    let current = fixture.current_user(&operator_session).await.unwrap();
+    let operators = fixture.store.operator(&current).unwrap();
+    assert!(!operators.remove_operator(operator.as_str()).await.unwrap(), "an operator removed itself");
+    assert!(!operators.remove_operator(guest.as_str()).await.unwrap());
+    assert!(operators.remove_user(&account, guest.as_str()).await.unwrap());
+    assert!(!operators.remove_user(&account, guest.as_str()).await.unwrap());
+    assert!(fixture.current_user(&session).await.is_none());
+    assert!(fixture.store.accept_invite(&link.token, "x").await.unwrap().is_none());
+    assert!(operators.users(&account).await.unwrap().is_empty());
+    assert!(operators.join(&account).await.unwrap());
+    let entry = |action: &str, subject: &str| {
+        ("op@b".to_owned(), Some("acme".to_owned()), action.to_owned(), subject.to_owned())
+    };
+    let expected = [entry("removed person", "guest@b"), entry("works in account", "op@b")];
+    assert_eq!(fixture.log().await[fixture.log().await.len() - 2..], expected);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_new_password_ends_other_sessions_and_a_new_hash_ends_none() {
+    let fixture = Fixture::new().await;
+    let user = fixture.user("op@b", OPERATOR).await;
+    let (this, other) = (fixture.session(&user).await, fixture.session(&user).await);
+    let replaced = async |old, new| fixture.store.replace_password_hash(&user, old, new).await.unwrap();
+    assert!(replaced("first hash", "second hash").await);
+    assert!(!replaced("first hash", "third hash").await);
+    assert!(fixture.current_user(&other).await.is_some());
+    let current = fixture.current_user(&this).await.unwrap();
+    fixture.store.set_password(&current, "new").await.unwrap();
+    assert!(fixture.current_user(&this).await.is_some());
+    assert!(fixture.current_user(&other).await.is_none());
+    assert!(!replaced("second hash", "late").await);
+    assert_eq!(fixture.store.credentials("op@b").await.unwrap().unwrap().1, "new");
+}

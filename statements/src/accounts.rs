@@ -1,0 +1,103 @@
+//! Accounts and their quotas.
+
+use platen_shared::{id::AccountId, name::Name};
+
+use crate::{
+    Backend, Operator, Timestamp,
+    backend::{Query as _, record, values},
+};
+
+record! {
+    /// An account with its attempts of the month.
+    pub struct Account {
+        pub id: AccountId,
+        pub name: String,
+        /// Attempts a month; `None` is unlimited.
+        pub quota: Option<u64>,
+        /// Attempts of this month (UTC).
+        pub attempts: u64,
+        pub disabled: bool,
+        pub created_at: Timestamp,
+        #[serde(skip)]
+        pub users: u32,
+    }
+}
+
+/// `?1` is now.
+macro_rules! select_accounts {
+    ($rest:literal) => {
+        concat!(
+            "SELECT id, name, quota, coalesce((SELECT attempts FROM usage WHERE account_id = accounts.id \
+             AND month = strftime('%Y-%m', ?1, 'unixepoch')), 0), disabled_at IS NOT NULL, created_at, \
+             (SELECT count(*) FROM users WHERE account_id = accounts.id) FROM accounts ",
+            $rest
+        )
+    };
+}
+
+const BY_NAME: &str = select_accounts!("ORDER BY name COLLATE NOCASE LIMIT 1000");
+const BY_AGE: &str = select_accounts!("ORDER BY rowid");
+const BY_ID: &str = select_accounts!("WHERE id = ?2");
+const BY_ID_OR_NAME: &str = select_accounts!("WHERE id = ?2 OR name = ?2 ORDER BY id = ?2 DESC LIMIT 1");
+const CREATE: &str = "INSERT INTO accounts (id, name, quota, created_at, last_change) \
+    VALUES (?1, ?2, ?3, ?4, ?5) ON CONFLICT (name) DO NOTHING RETURNING id";
+const RENAME: &str = "UPDATE accounts SET name = ?2, last_change = ?3 WHERE id = ?1 \
+    AND NOT EXISTS (SELECT 1 FROM accounts WHERE name = ?2 AND id <> ?1) RETURNING id";
+const SET_QUOTA: &str = "UPDATE accounts SET quota = ?2, last_change = ?3 WHERE id = ?1 RETURNING id";
+// The time of the first disabling is kept.
+const SET_DISABLED: &str = "UPDATE accounts SET \
+    disabled_at = CASE WHEN ?2 THEN coalesce(disabled_at, ?3) END, last_change = ?4 WHERE id = ?1 RETURNING id";
+
+impl<B: Backend> Operator<'_, B> {
+    /// The first 1,000 accounts by name.
+    pub async fn accounts(&self) -> Result<Vec<Account>, B::Error> {
+        self.store.backend.all(BY_NAME, values![self.store.now]).await
+    }
+
+    /// Every account, the oldest first.
+    pub async fn accounts_by_age(&self) -> Result<Vec<Account>, B::Error> {
+        self.store.backend.all(BY_AGE, values![self.store.now]).await
+    }
+
+    /// One account.
+    pub async fn account(&self, id: &str) -> Result<Option<Account>, B::Error> {
+        self.store.backend.first(BY_ID, values![self.store.now, id]).await
+    }
+
+    /// The account with this id or, if there is none, with this name.
+    pub async fn find_account(&self, id_or_name: &str) -> Result<Option<Account>, B::Error> {
+        self.store.backend.first(BY_ID_OR_NAME, values![self.store.now, id_or_name]).await
+    }
+
+    /// Creates an account; `None` if the name is taken.
+    pub async fn create_account(
+        &self,
+        name: &Name,
+        quota: Option<u32>,
+    ) -> Result<Option<AccountId>, B::Error> {
+        let id = AccountId::from_random(self.store.backend.random()?);
+        let change = self.change("created account").account(id.as_str());
+        let values = values![&id, name.as_str(), quota, self.store.now, change];
+        Ok(self.store.backend.run(CREATE, values).await?.then_some(id))
+    }
+
+    /// Renames an account; `false` if another account has the name, or there is no such account.
+    pub async fn rename_account(&self, id: &str, name: &Name) -> Result<bool, B::Error> {
+        let change = self.change("renamed account").account(id);
+        self.store.backend.run(RENAME, values![id, name.as_str(), change]).await
+    }
+
+    /// Changes a quota, `None` being unlimited; `false` if there is no such account.
+    pub async fn set_quota(&self, id: &str, quota: Option<u32>) -> Result<bool, B::Error> {
+        let subject = quota.map_or_else(|| "unlimited".to_owned(), |quota| quota.to_string());
+        let change = self.change("changed quota").account(id).subject(&subject);
+        self.store.backend.run(SET_QUOTA, values![id, quota, change]).await
+    }
+
+    /// Refuses or accepts an account's keys; `false` if there is no such account.
+    pub async fn set_account_disabled(&self, id: &str, disabled: bool) -> Result<bool, B::Error> {
+        let action = if disabled { "disabled account" } else { "enabled account" };
+        let values = values![id, disabled, self.store.now, self.change(action).account(id)];
+        self.store.backend.run(SET_DISABLED, values).await
+    }
+}

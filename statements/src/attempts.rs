@@ -1,0 +1,214 @@
+//! The statements of a render: claim, reason of a refused claim, refund, log.
+//!
+//! Invariant: [`claim`] is one atomic statement that authenticates, checks the quota and the template's
+//! variables, records the attempt and fetches the template.
+
+use platen_shared::{
+    id::{AccountId, TemplateId},
+    key::ApiKey,
+    template::{self, DamagedTemplate},
+};
+
+use crate::{
+    Backend, Value,
+    backend::{FromRow as _, Query as _, record, values},
+};
+
+/// A key that a caller presented, and when.
+#[derive(Debug, Clone, Copy)]
+pub struct PresentedKey<'k> {
+    /// The key.
+    pub key: &'k ApiKey,
+    /// The month that is charged, `YYYY-MM` (UTC).
+    pub month: &'k str,
+    /// Whole seconds since 1970 (UTC).
+    pub now: u64,
+}
+
+/// What a key must be valid for. A key of the dashboard's “Render” button is valid for one template.
+#[derive(Debug, Clone, Copy)]
+pub enum KeyPurpose<'k> {
+    /// Anything: the body of the request could not be read.
+    Any,
+    /// A render of the caller's own markup or URL.
+    Source,
+    /// A render of this template.
+    Template(&'k TemplateId),
+}
+
+/// A recorded attempt.
+#[derive(Debug, Clone)]
+pub struct Claim {
+    /// The key's account.
+    pub account: AccountId,
+    /// The charged month, `YYYY-MM` (UTC).
+    pub month: String,
+    /// Attempts of the month, with this one.
+    pub attempts: u64,
+    /// Allowed attempts; `None` is unlimited.
+    pub quota: Option<u64>,
+    /// The requested template.
+    pub template: Option<ClaimedTemplate>,
+}
+
+record! {
+    /// The template that was fetched with a claim.
+    pub struct ClaimedTemplate {
+        /// From which the file takes its name.
+        pub name: String,
+        packed_html: Vec<u8>,
+    }
+}
+
+impl ClaimedTemplate {
+    /// The markup.
+    pub fn html(&self) -> Result<String, DamagedTemplate> {
+        template::unpack(&self.packed_html)
+    }
+}
+
+record! {
+    /// A valid key's account and its usage.
+    pub struct KeyStatus {
+        pub account: AccountId,
+        /// Attempts of the month.
+        pub attempts: u64,
+        /// Allowed attempts; `None` is unlimited.
+        pub quota: Option<u64>,
+        /// The placeholder names of the template, if the account has it.
+        pub placeholders: Option<Vec<String>>,
+    }
+}
+
+/// A finished attempt.
+#[derive(Debug, Clone)]
+pub struct Attempt {
+    /// [`ApiKey::hash`] of the key.
+    pub key_hash: String,
+    /// The key's account.
+    pub account: AccountId,
+    /// `render` or `template`
+    pub endpoint: &'static str,
+    /// Extension of the requested format.
+    pub format: &'static str,
+    /// HTTP status of the response.
+    pub status: u16,
+    /// Whether it counts against the quota.
+    pub counted: bool,
+    /// Milliseconds until the response began.
+    pub ms: u64,
+    /// Size of the file, if one was sent.
+    pub bytes: Option<i64>,
+    /// When it began, in whole seconds since 1970 (UTC).
+    pub at: u64,
+}
+
+/// One account's count of one month goes up by one if its quota allows it. SQLite evaluates the upsert's
+/// `WHERE` under the write lock, so concurrent attempts never exceed the quota. `?3` is now, for keys that
+/// expire.
+macro_rules! claim_sql {
+    ($join:literal, $condition:literal, $columns:literal) => {
+        concat!(
+            "INSERT INTO usage (account_id, month, attempts) \
+             SELECT a.id, ?2, 1 FROM api_keys k JOIN accounts a ON a.id = k.account_id ",
+            $join,
+            " WHERE k.hash = ?1 AND k.disabled_at IS NULL AND a.disabled_at IS NULL \
+             AND (k.expires_at IS NULL OR k.expires_at > ?3) \
+             AND (a.quota IS NULL OR a.quota > 0) ",
+            $condition,
+            " ON CONFLICT (account_id, month) DO UPDATE SET attempts = attempts + 1 \
+             WHERE attempts < coalesce((SELECT quota FROM accounts WHERE id = account_id), 9223372036854775807) \
+             RETURNING account_id, attempts, (SELECT quota FROM accounts WHERE id = account_id)",
+            $columns
+        )
+    };
+}
+
+const CLAIM: &str = claim_sql!("", "AND k.template_id IS NULL", "");
+const CLAIM_WITH_TEMPLATE: &str = claim_sql!(
+    "JOIN templates t ON t.account_id = a.id AND t.id = ?4",
+    "AND (k.template_id IS NULL OR k.template_id = ?4) \
+     AND NOT EXISTS (SELECT 1 FROM json_each(t.placeholders) p \
+     WHERE p.value NOT IN (SELECT value FROM json_each(?5)))",
+    ", (SELECT name FROM templates WHERE id = ?4), (SELECT packed_html FROM templates WHERE id = ?4)"
+);
+const KEY_STATUS: &str = "SELECT a.id, coalesce(u.attempts, 0), a.quota, \
+    (SELECT t.placeholders FROM templates t WHERE t.id = ?4 AND t.account_id = a.id) \
+    FROM api_keys k JOIN accounts a ON a.id = k.account_id \
+    LEFT JOIN usage u ON u.account_id = a.id AND u.month = ?2 \
+    WHERE k.hash = ?1 AND k.disabled_at IS NULL AND a.disabled_at IS NULL \
+    AND (k.expires_at IS NULL OR k.expires_at > ?3) \
+    AND (k.template_id IS NULL OR k.template_id = ?4 OR ?5)";
+const REFUND: &str =
+    "UPDATE usage SET attempts = attempts - 1 WHERE account_id = ?1 AND month = ?2 AND attempts > 0";
+/// The schema's trigger sets the key's last use, counts the day and deletes old attempts.
+const LOG: &str = "INSERT INTO attempts \
+    (account_id, key_id, key_name, endpoint, format, status, counted, ms, bytes, at) \
+    SELECT ?2, k.id, k.name, ?3, ?4, ?5, ?6, ?7, ?8, ?9 \
+    FROM (SELECT ?1 AS hash) h LEFT JOIN api_keys k ON k.hash = h.hash";
+
+/// Records an attempt, at a template with variables of these names or at the caller's own markup or URL;
+/// `None` if the key, the template, its variables or the quota forbids it.
+pub async fn claim<B: Backend>(
+    backend: &B,
+    key: PresentedKey<'_>,
+    template: Option<(&TemplateId, &[&str])>,
+) -> Result<Option<Claim>, B::Error> {
+    let mut values = key.values();
+    let sql = match template {
+        None => CLAIM,
+        Some((id, variables)) => {
+            values.extend(values![id, serde_json::json!(variables).to_string()]);
+            CLAIM_WITH_TEMPLATE
+        }
+    };
+    let Some(mut row) = backend.rows(sql, values).await?.into_iter().next() else { return Ok(None) };
+    Ok(Some(Claim {
+        account: row.next()?,
+        month: key.month.to_owned(),
+        attempts: row.next()?,
+        quota: row.next()?,
+        template: template.map(|_| ClaimedTemplate::from_row(&mut row)).transpose()?,
+    }))
+}
+
+/// The account and usage of a key; `None` if the key is not valid for this purpose.
+pub async fn key_status<B: Backend>(
+    backend: &B,
+    key: PresentedKey<'_>,
+    purpose: KeyPurpose<'_>,
+) -> Result<Option<KeyStatus>, B::Error> {
+    let template = if let KeyPurpose::Template(id) = purpose { Some(id) } else { None };
+    let mut values = key.values();
+    values.extend(values![template, matches!(purpose, KeyPurpose::Any)]);
+    backend.first(KEY_STATUS, values).await
+}
+
+/// Takes a recorded attempt back.
+pub async fn refund<B: Backend>(backend: &B, claim: &Claim) -> Result<(), B::Error> {
+    backend.run(REFUND, values![&claim.account, claim.month.as_str()]).await?;
+    Ok(())
+}
+
+/// Writes a finished attempt to the log.
+pub async fn log<B: Backend>(backend: &B, attempt: &Attempt) -> Result<(), B::Error> {
+    let values = values![
+        attempt.key_hash.as_str(),
+        &attempt.account,
+        attempt.endpoint,
+        attempt.format,
+        attempt.status,
+        attempt.counted,
+        attempt.ms,
+        attempt.bytes,
+        attempt.at,
+    ];
+    backend.run(LOG, values).await?;
+    Ok(())
+}
+
+impl PresentedKey<'_> {
+    fn values(self) -> Vec<Value> {
+        values![self.key.hash(), self.month, self.now]
+    }
+}

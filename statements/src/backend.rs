@@ -1,0 +1,229 @@
+//! What the statements need of a platform, and values and rows with typed columns.
+
+use std::collections::BTreeMap;
+
+use platen_shared::{
+    id::{AccountId, KeyId, SessionId, TemplateId, UserId},
+    template::DamagedTemplate,
+};
+
+use crate::Timestamp;
+
+/// A database connection and a source of randomness.
+pub trait Backend {
+    /// A failed statement, or a row that does not match the schema.
+    type Error: From<DataError>;
+
+    /// Runs one statement and returns all its rows.
+    fn rows(&self, sql: &str, values: Vec<Value>) -> impl Future<Output = Result<Vec<Row>, Self::Error>>;
+
+    /// Bytes of a cryptographic random generator.
+    ///
+    /// # Errors
+    /// When the platform provides no randomness.
+    fn random<const N: usize>(&self) -> Result<[u8; N], Self::Error>;
+}
+
+/// A value of one of SQLite's five types.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Value {
+    /// NULL
+    Null,
+    /// INTEGER
+    Integer(i64),
+    /// REAL
+    Real(f64),
+    /// TEXT
+    Text(String),
+    /// BLOB
+    Blob(Vec<u8>),
+}
+
+/// A stored value that does not match the schema.
+#[derive(Debug, thiserror::Error)]
+pub enum DataError {
+    /// A column is missing, has another type or holds invalid JSON.
+    #[error("the database returned a row that does not match the schema")]
+    Row,
+    /// A template's markup cannot be unpacked.
+    #[error(transparent)]
+    Template(#[from] DamagedTemplate),
+}
+
+/// A row, whose columns are read from left to right.
+#[derive(Debug)]
+pub struct Row(std::vec::IntoIter<Value>);
+
+impl Row {
+    /// A row with these columns.
+    #[must_use]
+    pub fn new(columns: Vec<Value>) -> Self {
+        Self(columns.into_iter())
+    }
+
+    /// Reads the next column.
+    pub(crate) fn next<T: FromValue>(&mut self) -> Result<T, DataError> {
+        self.0.next().and_then(T::from_value).ok_or(DataError::Row)
+    }
+}
+
+/// A type that a column can be read as.
+pub(crate) trait FromValue: Sized {
+    /// `None` for a value of another type or out of range.
+    fn from_value(value: Value) -> Option<Self>;
+}
+
+/// A record that a row can be read as.
+pub(crate) trait FromRow: Sized {
+    fn from_row(row: &mut Row) -> Result<Self, DataError>;
+}
+
+impl<A: FromValue> FromRow for (A,) {
+    fn from_row(row: &mut Row) -> Result<Self, DataError> {
+        Ok((row.next()?,))
+    }
+}
+
+impl<A: FromValue, B: FromValue> FromRow for (A, B) {
+    fn from_row(row: &mut Row) -> Result<Self, DataError> {
+        Ok((row.next()?, row.next()?))
+    }
+}
+
+/// Statements with typed results.
+pub(crate) trait Query: Backend {
+    /// Every row.
+    async fn all<T: FromRow>(&self, sql: &str, values: Vec<Value>) -> Result<Vec<T>, Self::Error> {
+        let rows = self.rows(sql, values).await?.into_iter();
+        Ok(rows.map(|mut row| T::from_row(&mut row)).collect::<Result<_, _>>()?)
+    }
+
+    /// The first row, if any.
+    async fn first<T: FromRow>(&self, sql: &str, values: Vec<Value>) -> Result<Option<T>, Self::Error> {
+        let row = self.rows(sql, values).await?.into_iter().next();
+        Ok(row.map(|mut row| T::from_row(&mut row)).transpose()?)
+    }
+
+    /// Whether the statement returned a row: a change with `RETURNING` returns those that it changed.
+    async fn run(&self, sql: &str, values: Vec<Value>) -> Result<bool, Self::Error> {
+        Ok(!self.rows(sql, values).await?.is_empty())
+    }
+}
+
+impl<B: Backend> Query for B {}
+
+/// The values of a statement, in order.
+macro_rules! values {
+    ($($value:expr),* $(,)?) => { vec![$($crate::backend::Value::from($value)),*] };
+}
+pub(crate) use values;
+
+/// A record whose fields are read from the columns of a row, in order.
+macro_rules! record {
+    ($(#[$doc:meta])* pub struct $name:ident { $($(#[$field_doc:meta])* $visible:vis $field:ident: $type:ty,)* }) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone, serde::Serialize)]
+        #[allow(missing_docs, reason = "the schema describes the columns")]
+        pub struct $name { $($(#[$field_doc])* $visible $field: $type,)* }
+
+        impl $crate::backend::FromRow for $name {
+            fn from_row(row: &mut $crate::Row) -> Result<Self, $crate::DataError> {
+                Ok(Self { $($field: row.next()?,)* })
+            }
+        }
+    };
+}
+pub(crate) use record;
+
+macro_rules! columns {
+    ($($type:ty: $variant:ident),*) => { $(
+        impl FromValue for $type {
+            fn from_value(value: Value) -> Option<Self> {
+                if let Value::$variant(value) = value { value.try_into().ok() } else { None }
+            }
+        }
+
+        impl From<$type> for Value {
+            fn from(value: $type) -> Self {
+                Self::$variant(value.into())
+            }
+        }
+    )* };
+}
+columns!(String: Text, Vec<u8>: Blob, i64: Integer, u32: Integer, u16: Integer);
+
+/// Columns that hold JSON.
+macro_rules! json_columns {
+    ($($type:ty),*) => { $(impl FromValue for $type {
+        fn from_value(value: Value) -> Option<Self> {
+            serde_json::from_str(&String::from_value(value)?).ok()
+        }
+    })* };
+}
+json_columns!(Vec<String>, BTreeMap<String, String>);
+
+impl<T: FromValue> FromValue for Option<T> {
+    fn from_value(value: Value) -> Option<Self> {
+        if value == Value::Null { Some(None) } else { T::from_value(value).map(Some) }
+    }
+}
+
+impl<T: Into<Self>> From<Option<T>> for Value {
+    fn from(value: Option<T>) -> Self {
+        value.map_or(Self::Null, Into::into)
+    }
+}
+
+impl FromValue for bool {
+    fn from_value(value: Value) -> Option<Self> {
+        i64::from_value(value).map(|number| number != 0)
+    }
+}
+
+impl From<bool> for Value {
+    fn from(flag: bool) -> Self {
+        Self::Integer(flag.into())
+    }
+}
+
+impl FromValue for u64 {
+    fn from_value(value: Value) -> Option<Self> {
+        i64::from_value(value)?.try_into().ok()
+    }
+}
+
+/// SQLite's integers are signed; a larger number is stored as the largest one.
+impl From<u64> for Value {
+    fn from(number: u64) -> Self {
+        Self::Integer(i64::try_from(number).unwrap_or(i64::MAX))
+    }
+}
+
+impl FromValue for Timestamp {
+    fn from_value(value: Value) -> Option<Self> {
+        i64::from_value(value).map(Self)
+    }
+}
+
+impl From<&str> for Value {
+    fn from(text: &str) -> Self {
+        Self::Text(text.to_owned())
+    }
+}
+
+macro_rules! ids {
+    ($($id:ty),*) => { $(
+        impl FromValue for $id {
+            fn from_value(value: Value) -> Option<Self> {
+                String::from_value(value).map(Self::from_text)
+            }
+        }
+
+        impl From<&$id> for Value {
+            fn from(id: &$id) -> Self {
+                id.as_str().into()
+            }
+        }
+    )* };
+}
+ids!(AccountId, KeyId, SessionId, TemplateId, UserId);

@@ -1,0 +1,62 @@
+//! The user of a session, from which the scopes are made.
+
+use platen_shared::id::{AccountId, SessionId, UserId};
+
+use crate::{DataError, Row, backend::FromRow};
+
+/// The user of a session.
+#[derive(Debug, Clone)]
+pub struct CurrentUser {
+    /// `usr_…`
+    pub user: UserId,
+    /// The address that the user signs in with.
+    pub email: String,
+    /// The session, not its cookie.
+    pub session: SessionId,
+    /// The account that the user works in.
+    pub account: Option<Membership>,
+    operator: bool,
+}
+
+/// The account that a user works in.
+#[derive(Debug, Clone)]
+pub struct Membership {
+    id: AccountId,
+    /// The account's name.
+    pub name: String,
+    /// Whether the account's keys are refused.
+    pub disabled: bool,
+}
+
+impl CurrentUser {
+    /// Whether the user may do what operators may.
+    #[must_use]
+    pub fn is_operator(&self) -> bool {
+        self.operator
+    }
+
+    /// Whether this is the account that the user works in.
+    #[must_use]
+    pub fn works_in(&self, account: &str) -> bool {
+        self.account.as_ref().is_some_and(|own| own.id.as_str() == account)
+    }
+}
+
+impl Membership {
+    pub(crate) fn id(&self) -> &AccountId {
+        &self.id
+    }
+}
+
+/// With the time of the last use of the session.
+impl FromRow for (i64, CurrentUser) {
+    fn from_row(row: &mut Row) -> Result<Self, DataError> {
+        let seen_at = row.next()?;
+        let (user, email, operator, session) = (row.next()?, row.next()?, row.next()?, row.next()?);
+        let account = match row.next()? {
+            Some(id) => Some(Membership { id, name: row.next()?, disabled: row.next()? }),
+            None => None,
+        };
+        Ok((seen_at, CurrentUser { user, email, session, account, operator }))
+    }
+}

@@ -1,0 +1,30 @@
+//! The SQL statements of Platen and the records they return: for the operator's commands, the
+//! dashboard and the edge.
+//!
+//! Invariant: this crate does no I/O and reads no clock. A [`Backend`] provides the connection and the
+//! random bytes, [`Store::new`] takes the time. What an account owns is reached through
+//! [`AccountScope`] only, and what operators may do through [`Operator`] only.
+
+#![allow(clippy::missing_errors_doc, reason = "every error is one of the backend")]
+
+pub mod accounts;
+pub mod attempts;
+pub mod audit;
+mod backend;
+mod change;
+mod current_user;
+pub mod invites;
+pub mod keys;
+mod scope;
+pub mod scoped;
+pub mod sessions;
+pub mod sign_in;
+pub mod templates;
+mod timestamp;
+pub mod usage;
+pub mod users;
+
+pub use backend::{Backend, DataError, Row, Value};
+pub use current_user::{CurrentUser, Membership};
+pub use scope::{AccountScope, Operator, Store};
+pub use timestamp::Timestamp;

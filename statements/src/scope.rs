@@ -1,0 +1,126 @@
+//! The types through which statements are reached.
+
+use platen_shared::id::{AccountId, UserId};
+
+use crate::{
+    Backend, Value,
+    backend::{FromRow, Query as _},
+    change::Change,
+    current_user::CurrentUser,
+    scoped::Scoped,
+};
+
+/// The database at the time of a request.
+#[derive(Debug)]
+pub struct Store<B> {
+    pub(crate) backend: B,
+    pub(crate) now: i64,
+}
+
+impl<B: Backend> Store<B> {
+    /// The store at a time in whole seconds since 1970 (UTC).
+    pub fn new(backend: B, now: i64) -> Self {
+        Self { backend, now }
+    }
+
+    /// What the user's account owns; `None` for a user without an account.
+    pub fn account<'s>(&'s self, user: &'s CurrentUser) -> Option<AccountScope<'s, B>> {
+        let membership = user.account.as_ref()?;
+        Some(AccountScope { store: self, actor: &user.email, id: membership.id() })
+    }
+
+    /// What operators may do; `None` for other users.
+    pub fn operator<'s>(&'s self, user: &'s CurrentUser) -> Option<Operator<'s, B>> {
+        user.is_operator().then(|| Operator { store: self, actor: &user.email, user: Some(&user.user) })
+    }
+
+    /// What operators may do, for the operator's commands, which have access to the database itself.
+    /// Components are compiled without it.
+    #[cfg(not(target_family = "wasm"))]
+    pub fn command_line(&self) -> Operator<'_, B> {
+        Operator { store: self, actor: "command line", user: None }
+    }
+}
+
+/// What one account owns.
+///
+/// Invariant: every statement is a [`Scoped`] one and runs with the account's id as `?1`. In
+/// a component this type exists for the account of a session only.
+#[derive(Debug)]
+pub struct AccountScope<'s, B> {
+    // Private, so that the account's statements reach the connection through `Scoped` only.
+    store: &'s Store<B>,
+    actor: &'s str,
+    id: &'s AccountId,
+}
+
+impl<B: Backend> AccountScope<'_, B> {
+    /// The time of the request.
+    #[must_use]
+    pub fn now(&self) -> i64 {
+        self.store.now
+    }
+
+    pub(crate) fn change(&self, action: &str) -> Change {
+        Change::new(self.store.now, self.actor, action).account(self.id.as_str())
+    }
+
+    pub(crate) fn random<const N: usize>(&self) -> Result<[u8; N], B::Error> {
+        self.store.backend.random()
+    }
+
+    pub(crate) fn all<T: FromRow>(
+        &self,
+        sql: Scoped,
+        values: Vec<Value>,
+    ) -> impl Future<Output = Result<Vec<T>, B::Error>> {
+        self.store.backend.all(sql.sql(), self.bound(values))
+    }
+
+    pub(crate) fn first<T: FromRow>(
+        &self,
+        sql: Scoped,
+        values: Vec<Value>,
+    ) -> impl Future<Output = Result<Option<T>, B::Error>> {
+        self.store.backend.first(sql.sql(), self.bound(values))
+    }
+
+    pub(crate) fn run(
+        &self,
+        sql: Scoped,
+        values: Vec<Value>,
+    ) -> impl Future<Output = Result<bool, B::Error>> {
+        self.store.backend.run(sql.sql(), self.bound(values))
+    }
+
+    /// The account's id, then the values of the statement, which are `?2` and up.
+    fn bound(&self, values: Vec<Value>) -> Vec<Value> {
+        std::iter::once(self.id.into()).chain(values).collect()
+    }
+}
+
+/// What operators may do: accounts, users, invites, the audit log.
+///
+/// Invariant: in a component this type exists for an operator only. Every change writes an audit entry.
+#[derive(Debug)]
+pub struct Operator<'s, B> {
+    pub(crate) store: &'s Store<B>,
+    actor: &'s str,
+    /// `None` for the operator's commands.
+    pub(crate) user: Option<&'s UserId>,
+}
+
+#[cfg(not(target_family = "wasm"))]
+impl<'s, B: Backend> Operator<'s, B> {
+    /// What any account owns, for the operator's commands.
+    #[must_use]
+    pub fn account_scope(&self, account: &'s AccountId) -> AccountScope<'s, B> {
+        AccountScope { store: self.store, actor: self.actor, id: account }
+    }
+}
+
+impl<B: Backend> Operator<'_, B> {
+    pub(crate) fn change(&self, action: &str) -> Change {
+        Change::new(self.store.now, self.actor, action)
+    }
+}

@@ -1,0 +1,105 @@
+//! Sessions of signed-in users. A session has a new random token at every sign-in; its hash is stored.
+
+use platen_shared::{
+    id::{SessionId, UserId},
+    token::Token,
+};
+
+use crate::{
+    Backend, Store, Timestamp,
+    backend::{Query as _, record, values},
+    current_user::CurrentUser,
+};
+
+/// How long sessions last, in seconds.
+#[derive(Debug, Clone, Copy)]
+pub struct Lifetimes {
+    /// Without being used.
+    pub idle: i64,
+    /// In total.
+    pub whole: i64,
+}
+
+impl Lifetimes {
+    /// The times after which a session that lasts was used, and created.
+    pub(crate) fn limits(self, now: i64) -> (i64, i64) {
+        (now - self.idle, now - self.whole)
+    }
+}
+
+/// Where a session was begun.
+#[derive(Debug, Clone)]
+pub struct Origin {
+    /// Network address, without a port.
+    pub address: String,
+    /// The browser's `user-agent`.
+    pub agent: String,
+}
+
+record! {
+    /// A session in its user's list.
+    pub struct Session {
+        pub id: SessionId,
+        pub created_at: Timestamp,
+        /// The last use, late by at most a sixtieth of [`Lifetimes::idle`].
+        pub seen_at: Timestamp,
+        pub address: String,
+        pub agent: String,
+    }
+}
+
+const LIST: &str = "SELECT id, created_at, seen_at, address, agent FROM sessions \
+    WHERE user_id = ?1 AND seen_at > ?2 AND created_at > ?3 ORDER BY seen_at DESC, created_at DESC";
+const BEGIN: &str = "INSERT INTO sessions (hash, id, user_id, created_at, seen_at, address, agent) \
+    VALUES (?1, ?2, ?3, ?4, ?4, ?5, ?6) RETURNING id";
+const DELETE_PAST: &str = "DELETE FROM sessions \
+    WHERE (user_id = ?1 AND (seen_at <= ?2 OR created_at <= ?3)) OR hash = ?4 RETURNING id";
+const END: &str = "DELETE FROM sessions WHERE hash = ?1 RETURNING id";
+const END_ONE: &str = "DELETE FROM sessions WHERE user_id = ?1 AND id = ?2 RETURNING id";
+const END_OTHERS: &str = "DELETE FROM sessions WHERE user_id = ?1 AND id <> ?2 RETURNING id";
+
+impl<B: Backend> Store<B> {
+    /// The user's sessions, the last used first.
+    pub async fn sessions(&self, user: &CurrentUser, lifetimes: Lifetimes) -> Result<Vec<Session>, B::Error> {
+        let (seen_after, created_after) = lifetimes.limits(self.now);
+        self.backend.all(LIST, values![&user.user, seen_after, created_after]).await
+    }
+
+    /// Begins a session with a new token, in place of the one that the browser had. The statement before it
+    /// deletes that one and the user's expired sessions; interrupted in between, the user has to sign
+    /// in again.
+    pub async fn begin_session(
+        &self,
+        user: &UserId,
+        origin: &Origin,
+        former: Option<&Token>,
+        lifetimes: Lifetimes,
+    ) -> Result<Token, B::Error> {
+        let (seen_after, created_after) = lifetimes.limits(self.now);
+        let values = values![user, seen_after, created_after, former.map(Token::hash)];
+        self.backend.run(DELETE_PAST, values).await?;
+        let token = Token::from_random(self.backend.random()?);
+        let id = SessionId::from_random(self.backend.random()?);
+        let (address, agent) = (origin.address.as_str(), origin.agent.as_str());
+        let values = values![token.hash(), &id, user, self.now, address, agent];
+        self.backend.run(BEGIN, values).await?;
+        Ok(token)
+    }
+
+    /// Ends the session of a cookie.
+    pub async fn end_session(&self, token: &Token) -> Result<(), B::Error> {
+        self.backend.run(END, values![token.hash()]).await?;
+        Ok(())
+    }
+
+    /// Ends one of the user's sessions; `false` if the user has no such session.
+    pub async fn end_session_of(&self, user: &CurrentUser, id: &str) -> Result<bool, B::Error> {
+        self.backend.run(END_ONE, values![&user.user, id]).await
+    }
+
+    /// Ends all of the user's sessions but the current one.
+    pub async fn end_other_sessions(&self, user: &CurrentUser) -> Result<(), B::Error> {
+        self.backend.run(END_OTHERS, values![&user.user, &user.session]).await?;
+        Ok(())
+    }
+}

@@ -1,0 +1,136 @@
+//! Users: who is signed in, passwords, and the users that operators manage.
+
+use platen_shared::{id::UserId, token::Token};
+
+use crate::{
+    Backend, Operator, Store, Timestamp,
+    backend::{Query as _, record, values},
+    change::Change,
+    current_user::CurrentUser,
+    sessions::Lifetimes,
+};
+
+record! {
+    /// A user in an operator's list.
+    pub struct User {
+        pub id: UserId,
+        pub email: String,
+        pub operator: bool,
+        pub created_at: Timestamp,
+        /// The last use of any session.
+        pub seen_at: Option<Timestamp>,
+    }
+}
+
+const CURRENT_USER: &str = "SELECT s.seen_at, u.id, u.email, u.operator, s.id, a.id, a.name, \
+    a.disabled_at IS NOT NULL FROM sessions s JOIN users u ON u.id = s.user_id \
+    LEFT JOIN accounts a ON a.id = u.account_id \
+    WHERE s.hash = ?1 AND u.disabled_at IS NULL AND s.seen_at > ?2 AND s.created_at > ?3";
+const SEEN: &str = "UPDATE sessions SET seen_at = ?2 WHERE hash = ?1 RETURNING id";
+const CREDENTIALS: &str = "SELECT id, password FROM users WHERE email = ?1 AND disabled_at IS NULL";
+const SET_PASSWORD: &str = "UPDATE users SET password = ?2, last_change = ?3 WHERE id = ?1 RETURNING id";
+const REPLACE_PASSWORD_HASH: &str =
+    "UPDATE users SET password = ?3 WHERE id = ?1 AND password = ?2 RETURNING id";
+
+macro_rules! select_users {
+    ($condition:literal) => {
+        concat!(
+            "SELECT id, email, operator, created_at, \
+             (SELECT max(seen_at) FROM sessions WHERE user_id = users.id) FROM users WHERE ",
+            $condition,
+            " ORDER BY email"
+        )
+    };
+}
+
+const OF_ACCOUNT: &str = select_users!("account_id = ?1");
+const OPERATORS: &str = select_users!("operator");
+const HAS_OPERATOR: &str = "SELECT 1 FROM users WHERE operator AND disabled_at IS NULL LIMIT 1";
+const REMOVE_OPERATOR: &str =
+    "UPDATE users SET last_change = ?3 WHERE id = ?1 AND operator AND id IS NOT ?2 RETURNING id";
+const REMOVE_USER: &str =
+    "UPDATE users SET last_change = ?4 WHERE id = ?1 AND account_id = ?3 AND id IS NOT ?2 RETURNING id";
+const JOIN: &str = "UPDATE users SET account_id = ?2, last_change = ?3 WHERE id = ?1 \
+    AND EXISTS (SELECT 1 FROM accounts WHERE id = ?2) RETURNING id";
+
+/// The stored time of a session's last use is renewed when it is older than this part of
+/// the time that the session may be idle, because a write for every page would be many.
+const SEEN_PARTS: i64 = 60;
+
+impl<B: Backend> Store<B> {
+    /// The user of the session with this cookie.
+    pub async fn current_user(
+        &self,
+        token: &Token,
+        lifetimes: Lifetimes,
+    ) -> Result<Option<CurrentUser>, B::Error> {
+        let (seen_after, created_after) = lifetimes.limits(self.now);
+        let values = values![token.hash(), seen_after, created_after];
+        let Some((seen_at, user)) = self.backend.first(CURRENT_USER, values).await? else { return Ok(None) };
+        let seen_at: i64 = seen_at;
+        if self.now - seen_at > lifetimes.idle / SEEN_PARTS {
+            self.backend.run(SEEN, values![token.hash(), self.now]).await?;
+        }
+        Ok(Some(user))
+    }
+
+    /// The user with this address, and the stored password hash.
+    pub async fn credentials(&self, email: &str) -> Result<Option<(UserId, String)>, B::Error> {
+        self.backend.first(CREDENTIALS, values![email]).await
+    }
+
+    /// Changes the user's password and ends the user's other sessions, in one statement.
+    pub async fn set_password(&self, user: &CurrentUser, hash: &str) -> Result<(), B::Error> {
+        let change = Change::new(self.now, &user.email, "changed password");
+        let values = values![&user.user, hash, change.ends_sessions_except(&user.session)];
+        self.backend.run(SET_PASSWORD, values).await?;
+        Ok(())
+    }
+
+    /// Replaces the stored hash of an unchanged password; `false` if the stored hash is not `old_hash` any more.
+    /// Sessions go on, and no audit entry is written.
+    pub async fn replace_password_hash(
+        &self,
+        user: &UserId,
+        old_hash: &str,
+        new_hash: &str,
+    ) -> Result<bool, B::Error> {
+        self.backend.run(REPLACE_PASSWORD_HASH, values![user, old_hash, new_hash]).await
+    }
+}
+
+impl<B: Backend> Operator<'_, B> {
+    /// The users of an account, by address.
+    pub async fn users(&self, account: &str) -> Result<Vec<User>, B::Error> {
+        self.store.backend.all(OF_ACCOUNT, values![account]).await
+    }
+
+    /// All operators, by address.
+    pub async fn operators(&self) -> Result<Vec<User>, B::Error> {
+        self.store.backend.all(OPERATORS, values![]).await
+    }
+
+    /// Whether an operator exists who may sign in.
+    pub async fn has_operator(&self) -> Result<bool, B::Error> {
+        self.store.backend.run(HAS_OPERATOR, values![]).await
+    }
+
+    /// Removes a user of an account with the user's sessions and open invites, in one statement. `false` if
+    /// there is no such user, or it is this operator.
+    pub async fn remove_user(&self, account: &str, user: &str) -> Result<bool, B::Error> {
+        let change = self.change("removed person").account(account).deletes();
+        self.store.backend.run(REMOVE_USER, values![user, self.user, account, change]).await
+    }
+
+    /// Removes an operator of any account, or of none, like [`Self::remove_user`].
+    pub async fn remove_operator(&self, user: &str) -> Result<bool, B::Error> {
+        let change = self.change("removed operator").deletes();
+        self.store.backend.run(REMOVE_OPERATOR, values![user, self.user, change]).await
+    }
+
+    /// Makes this account the one that the operator works in; `false` if there is no such account.
+    pub async fn join(&self, account: &str) -> Result<bool, B::Error> {
+        let change = self.change("works in account").account(account);
+        self.store.backend.run(JOIN, values![self.user, account, change]).await
+    }
+}
