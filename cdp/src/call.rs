@@ -13,9 +13,8 @@ use serde::{Deserialize, de::DeserializeOwned};
 use tokio::sync::oneshot;
 
 use crate::{
-    CdpError,
-    connection::{Incoming, Shared},
-    message,
+    CdpError, message,
+    routes::{Incoming, Shared},
 };
 
 /// Errors of commands for a page that has closed itself, before or during the command.

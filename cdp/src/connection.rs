@@ -1,21 +1,16 @@
 //! The connection to one browser: sends commands and routes replies and events to their receivers.
 
 use std::{
-    collections::HashMap,
     io,
     marker::PhantomData,
-    sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicU64, Ordering},
-    },
+    sync::{Arc, atomic::Ordering},
 };
 
-use bytes::Bytes;
 use chromiumoxide_cdp::cdp::browser_protocol::target::SessionId;
 use chromiumoxide_types::Command;
 use tokio::sync::{mpsc, oneshot, watch};
 
-use crate::{BrowserPipes, Call, CdpError, Event, message, pipe};
+use crate::{BrowserPipes, Call, CdpError, message, pipe, routes::Shared};
 
 /// A connection to one browser. Dropping it, and all sessions on it, closes the pipes; the browser then
 /// exits.
@@ -24,41 +19,6 @@ pub struct Connection {
     outgoing: mpsc::UnboundedSender<Vec<u8>>,
     pub(crate) shared: Arc<Shared>,
     closed: watch::Receiver<bool>,
-}
-
-#[derive(Debug, Default)]
-pub(crate) struct Shared {
-    next_id: AtomicU64,
-    routes: Mutex<Routes>,
-}
-
-/// The receivers of replies, by command id, and of events, by session.
-#[derive(Debug, Default)]
-pub(crate) struct Routes {
-    pub(crate) calls: HashMap<u64, oneshot::Sender<Incoming>>,
-    pub(crate) sessions: HashMap<String, Route>,
-    pub(crate) closed: bool,
-}
-
-/// The receiver of the events of a session.
-#[derive(Debug, Clone)]
-pub(crate) struct Route {
-    pub(crate) events: mpsc::UnboundedSender<Event>,
-    /// The session of a worker, whose events are received with those of its page.
-    pub(crate) worker: bool,
-}
-
-/// A message and its number among all messages of the browser.
-#[derive(Debug)]
-pub(crate) struct Incoming {
-    pub(crate) message: Bytes,
-    pub(crate) sequence: u64,
-}
-
-impl Shared {
-    pub(crate) fn routes(&self) -> MutexGuard<'_, Routes> {
-        self.routes.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 impl Connection {

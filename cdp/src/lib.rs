@@ -11,14 +11,17 @@
 mod call;
 mod connection;
 mod event;
+mod events;
 mod file;
 mod message;
 mod pipe;
+mod routes;
 mod session;
 
 pub use call::{Call, Reply};
 pub use connection::Connection;
-pub use event::{Event, Events};
+pub use event::Event;
+pub use events::Events;
 pub use pipe::BrowserPipes;
 pub use session::Session;
 

@@ -15,8 +15,8 @@ use tokio::{
 };
 
 use crate::{
-    connection::{Incoming, Shared},
     message::{self, Message},
+    routes::{Incoming, Shared},
 };
 
 /// The capacity of a pipe on Linux.

@@ -6,7 +6,7 @@ use chromiumoxide_cdp::cdp::browser_protocol::target::SessionId;
 use chromiumoxide_types::Command;
 use tokio::sync::mpsc;
 
-use crate::{Call, CdpError, Connection, Events, connection::Route};
+use crate::{Call, CdpError, Connection, Events, routes::Route};
 
 /// A session with one attached target: a page, a frame in a process of its own, or a worker.
 #[derive(Debug, Clone)]

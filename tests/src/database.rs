@@ -8,39 +8,8 @@ use anyhow::{Context as _, Result, ensure};
 use nix::sys::signal::Signal;
 use tempfile::TempDir;
 
+pub use crate::settings::DatabaseKind;
 use crate::{jwt::Credentials, process::Process, procfs, settings::Settings};
-
-/// A kind of database.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum DatabaseKind {
-    /// A SQLite-format file under the server's data directory.
-    File,
-    /// `sqld` without authentication.
-    Sqld,
-    /// `sqld` that requires a signed token.
-    SqldJwt,
-}
-
-impl DatabaseKind {
-    /// Every kind.
-    pub const ALL: &'static [Self] = &[Self::File, Self::Sqld, Self::SqldJwt];
-
-    /// Its name in the report and in `PLATEN_TEST_DATABASES`.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::File => "file",
-            Self::Sqld => "sqld",
-            Self::SqldJwt => "sqld-jwt",
-        }
-    }
-
-    /// Reads a name.
-    #[must_use]
-    pub fn parse(name: &str) -> Option<Self> {
-        Self::ALL.iter().copied().find(|kind| kind.name() == name)
-    }
-}
 
 /// A database for one server.
 #[derive(Debug)]

@@ -1,0 +1,39 @@
+//! The events of a session.
+
+use std::sync::Arc;
+
+use tokio::sync::mpsc;
+
+use crate::{Event, routes::Shared};
+
+/// The events of one session and of its workers, in the order in which the browser sent them. Ends when
+/// the page or the browser is gone.
+#[derive(Debug)]
+pub struct Events {
+    pub(crate) queue: mpsc::UnboundedReceiver<Event>,
+    pub(crate) session: String,
+    pub(crate) shared: Arc<Shared>,
+}
+
+impl Events {
+    /// Waits for the next event; `None` when the page or the browser is gone. Safe to cancel.
+    pub async fn next(&mut self) -> Option<Event> {
+        self.queue.recv().await
+    }
+
+    /// The next event that has been received already.
+    pub fn try_next(&mut self) -> Option<Event> {
+        self.queue.try_recv().ok()
+    }
+}
+
+impl Drop for Events {
+    fn drop(&mut self) {
+        // The routes of its workers have the same receiver.
+        self.queue.close();
+        self.shared
+            .routes()
+            .sessions
+            .retain(|session, route| *session != self.session && !route.events.is_closed());
+    }
+}
