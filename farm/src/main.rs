@@ -59,3 +59,19 @@ fn token(file: Option<PathBuf>) -> Result<FarmToken> {
     };
     Ok(FarmToken::new(text)?)
 }
+
+#[cfg(test)]
+mod tests {
+    use clap::{Args as _, CommandFactory as _};
+    use platen_tests::settings_reference::{check_section, tables};
+
+    use super::*;
+
+    #[test]
+    fn configuration_is_documented() {
+        check_section(
+            "platen-farm",
+            &tables(&Cli::command(), &[&Config::augment_args(clap::Command::new(""))]),
+        );
+    }
+}

@@ -76,3 +76,47 @@ fn main() -> ExitCode {
     std::mem::forget(runtime);
     startup::exit_code("platen", result)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::{fmt::Write as _, path::Path};
+
+    use clap::CommandFactory as _;
+    use platen_tests::settings_reference::{check_section, tables};
+
+    use super::*;
+    use crate::manifest::Manifest;
+
+    #[test]
+    fn configuration_is_documented() {
+        let platen = Platen::command();
+        check_section("platen", &tables(&platen, &[]));
+        let up = platen.find_subcommand("up").expect("platen has the command up");
+        check_section("up", &tables(up, &[&platen]));
+        let mut commands = String::new();
+        document(&platen, "platen", &[&platen, up], &mut commands);
+        check_section("commands", &commands);
+    }
+
+    fn document(command: &clap::Command, name: &str, listed: &[&clap::Command], text: &mut String) {
+        for command in command.get_subcommands().filter(|command| command.get_name() != "up") {
+            let name = format!("{name} {}", command.get_name());
+            let about = command.get_about().map(ToString::to_string).unwrap_or_default();
+            let table = tables(command, listed);
+            if !command.has_subcommands() {
+                let _ = write!(text, "\n### `{name}`\n\n{about}.\n{table}");
+            }
+            document(command, &name, listed, text);
+        }
+    }
+
+    #[test]
+    fn variables_of_the_components_are_documented() {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../spin.toml");
+        let manifest = Manifest::read(&path).unwrap();
+        let document = include_str!("../../docs/configuration.md");
+        for name in manifest.variables.keys() {
+            assert!(document.contains(&format!("| `SPIN_VARIABLE_{}` |", name.to_uppercase())), "{name}");
+        }
+    }
+}

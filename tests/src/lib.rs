@@ -30,6 +30,7 @@ pub mod pdf_file;
 pub mod process;
 pub mod procfs;
 pub mod settings;
+pub mod settings_reference;
 pub mod site;
 pub mod suite;
 pub mod tls;

@@ -1,0 +1,73 @@
+//! Keeps the tables of `docs/configuration.md` equal to the command lines of the programs.
+
+use std::{env, fmt::Write as _, fs, path::Path};
+
+use clap::{Arg, Command};
+
+/// Compares a section of `docs/configuration.md`, which is enclosed in `<!-- NAME:begin -->` and
+/// `<!-- NAME:end -->`, with its generated text. With `UPDATE_DOCS` in the environment the section is replaced
+/// instead.
+///
+/// # Panics
+/// If the section differs or does not exist.
+pub fn check_section(name: &str, generated: &str) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/configuration.md");
+    let document = fs::read_to_string(&path).expect("docs/configuration.md is readable");
+    let (begin, end) = (format!("<!-- {name}:begin -->\n"), format!("<!-- {name}:end -->"));
+    let (before, rest) = document.split_once(&begin).expect("the section begins");
+    let (section, after) = rest.split_once(&end).expect("the section ends");
+    if section == generated {
+        return;
+    }
+    assert!(
+        env::var_os("UPDATE_DOCS").is_some(),
+        "docs/configuration.md is out of date: run UPDATE_DOCS=1 cargo test --workspace --lib --bins -- \
+         configuration_is_documented"
+    );
+    fs::write(path, format!("{before}{begin}{generated}{end}{after}")).expect("the document is writable");
+}
+
+/// Tables of the options of a command, one for each help heading, without those in `listed` before.
+#[must_use]
+pub fn tables(command: &Command, listed: &[&Command]) -> String {
+    let is_new = |argument: &&Arg| {
+        let known =
+            |command: &&Command| command.get_arguments().any(|other| other.get_id() == argument.get_id());
+        argument.get_long().is_some_and(|long| !matches!(long, "help" | "version"))
+            && !argument.is_hide_set()
+            && !listed.iter().any(|command| known(&command))
+    };
+    let arguments: Vec<_> = command.get_arguments().filter(is_new).collect();
+    let mut headings: Vec<_> = arguments.iter().map(|argument| argument.get_help_heading()).collect();
+    headings.dedup();
+    let mut text = String::new();
+    for heading in headings {
+        if let Some(heading) = heading {
+            let _ = write!(text, "\n{heading}:\n");
+        }
+        text.push_str("\n| flag | variable | default | |\n| --- | --- | --- | --- |\n");
+        for argument in arguments.iter().filter(|argument| argument.get_help_heading() == heading) {
+            text.push_str(&row(argument));
+        }
+    }
+    text
+}
+
+fn row(argument: &Arg) -> String {
+    let long = argument.get_long().expect("only long options are listed");
+    let value = argument.get_value_names().filter(|_| argument.get_action().takes_values());
+    let value = value.and_then(|names| names.first()).map_or(String::new(), |name| format!(" {name}"));
+    let variable = argument.get_env().map_or(String::new(), |name| format!("`{}`", name.display()));
+    let help = argument.get_help().map(ToString::to_string).unwrap_or_default().replace('\n', " ");
+    // A default that is computed is part of the help.
+    let (help, default) = match help.split_once(" [default: ") {
+        Some((help, default)) => (help.to_owned(), default.trim_end_matches(']').to_owned()),
+        None => {
+            let values = argument.get_default_values().iter();
+            let values: Vec<_> = values.map(|value| format!("`{}`", value.display())).collect();
+            (help, if argument.get_action().takes_values() { values.join(", ") } else { String::new() })
+        }
+    };
+    let flag = format!("`--{long}{value}`").replace('|', "\\|");
+    format!("| {flag} | {variable} | {default} | {} |\n", help.replace('|', "\\|"))
+}
