@@ -1,5 +1,5 @@
-# Shared by the scripts beside it: says what is done, installs what is missing, fails with a cure.
-# Only apt, rustup, crates.io, npm and PyPI are ever downloaded from. Source it; do not run it.
+# Functions of the scripts. Source it; do not run it.
+# Downloads come from apt, rustup, crates.io, npm and PyPI only.
 
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
@@ -23,7 +23,7 @@ as_root() {
   fi
 }
 
-# apt_install PACKAGE...: those of them that are not installed yet.
+# apt_install PACKAGE...: installs those that are missing.
 apt_install() {
   local missing=() package
   for package in "$@"; do
@@ -31,7 +31,7 @@ apt_install() {
   done
   [ ${#missing[@]} -gt 0 ] || return 0
   command -v apt-get >/dev/null ||
-    fail "please install ${missing[*]} with this system's package manager; only apt is known here."
+    fail "please install ${missing[*]} with the package manager of this system; this script uses apt only."
   say "installing ${missing[*]} (apt)"
   local log
   log=$(mktemp)
@@ -42,7 +42,7 @@ apt_install() {
   rm -f "$log"
 }
 
-# The compiler for the C parts of dependencies, and the toolchain of rust-toolchain.toml.
+# ensure_rust: a C compiler, and the toolchain of rust-toolchain.toml.
 ensure_rust() {
   apt_install build-essential ca-certificates
   if ! command -v rustup >/dev/null; then
@@ -71,7 +71,7 @@ ensure_rust() {
   esac
 }
 
-# A Chromium that the farm finds by itself, fonts for it, and the user it runs as under root.
+# ensure_chromium: a Chromium, fonts, and for root the user of the browser processes.
 ensure_chromium() {
   if [ -z "${PLATEN_CHROMIUM:-}" ] && [ ! -x /usr/lib/chromium/chromium-headless-shell ] &&
     ! command -v google-chrome chromium chrome >/dev/null; then
@@ -90,13 +90,12 @@ ensure_chromium() {
   fi
 }
 
-# Node and npm, for what only npm ships.
+# ensure_npm: Node and npm.
 ensure_npm() {
   command -v npm >/dev/null || apt_install nodejs npm
 }
 
-# cargo_build ARGUMENT...: `cargo build` that shows how far it is. Warnings and errors are printed
-# as they come.
+# cargo_build ARGUMENT...: `cargo build` with its progress, and its warnings and errors.
 cargo_build() {
   cargo build --locked "$@" 2>&1 | {
     local line count=0 pending=
@@ -119,7 +118,7 @@ cargo_build() {
   }
 }
 
-# The WebAssembly components, at the path spin.toml names.
+# build_components: the WebAssembly components, at the paths of spin.toml.
 build_components() {
   say "building the components (WebAssembly)"
   cargo_build -p platen-edge -p platen-dashboard --profile component --target wasm32-wasip2

@@ -25,7 +25,7 @@ impl TemplateRecord {
     /// Makes the columns from a name and markup.
     ///
     /// # Errors
-    /// When the markup is empty or has more than [`limits::HTML_BYTES`] bytes.
+    /// When the markup is empty or has more than [`limits::MAX_HTML_BYTES`] bytes.
     pub fn new(name: Name, html: &str) -> Result<Self, BadMarkup> {
         if html.is_empty() || html.len() > limits::MAX_HTML_BYTES {
             return Err(BadMarkup);

@@ -35,7 +35,7 @@ pub fn tables(command: &Command, listed: &[&Command]) -> String {
             |command: &&Command| command.get_arguments().any(|other| other.get_id() == argument.get_id());
         argument.get_long().is_some_and(|long| !matches!(long, "help" | "version"))
             && !argument.is_hide_set()
-            && !listed.iter().any(|command| known(&command))
+            && !listed.iter().any(known)
     };
     let arguments: Vec<_> = command.get_arguments().filter(is_new).collect();
     let mut headings: Vec<_> = arguments.iter().map(|argument| argument.get_help_heading()).collect();
@@ -59,15 +59,11 @@ fn row(argument: &Arg) -> String {
     let value = value.and_then(|names| names.first()).map_or(String::new(), |name| format!(" {name}"));
     let variable = argument.get_env().map_or(String::new(), |name| format!("`{}`", name.display()));
     let help = argument.get_help().map(ToString::to_string).unwrap_or_default().replace('\n', " ");
-    // A default that is computed is part of the help.
-    let (help, default) = match help.split_once(" [default: ") {
-        Some((help, default)) => (help.to_owned(), default.trim_end_matches(']').to_owned()),
-        None => {
-            let values = argument.get_default_values().iter();
-            let values: Vec<_> = values.map(|value| format!("`{}`", value.display())).collect();
-            (help, if argument.get_action().takes_values() { values.join(", ") } else { String::new() })
-        }
-    };
+    let values = argument.get_default_values().iter().map(|value| format!("`{}`", value.display()));
+    let values = values.filter(|_| argument.get_action().takes_values()).collect::<Vec<_>>().join(", ");
+    // The help contains the default that the code computes.
+    let (help, default) = help.split_once(" [default: ").unwrap_or((&help, &values));
+    let default = default.trim_end_matches(']');
     let flag = format!("`--{long}{value}`").replace('|', "\\|");
     format!("| {flag} | {variable} | {default} | {} |\n", help.replace('|', "\\|"))
 }

@@ -127,7 +127,7 @@ impl<'a> PageEventHandler<'a> {
                 None => self.on_unknown_request(),
             }
         } else if event.is::<EventResponseReceived>() {
-            // Without it nothing proves that the page stands still.
+            // Without it the page cannot be proven to be still.
             if event.parse().as_ref().map_or(true, may_change) {
                 self.state.send_modify(|state| state.may_change = true);
             }
