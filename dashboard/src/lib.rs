@@ -6,8 +6,13 @@
 //! the account of the session. The modules in this file are pure and are tested natively; HTTP and the
 //! database are in `component` and `store`.
 
-// Natively, only unit tests use the modules.
-#![cfg_attr(not(target_family = "wasm"), allow(dead_code))]
+#![cfg_attr(
+    not(target_family = "wasm"),
+    expect(
+        dead_code,
+        reason = "natively, only the unit tests use the modules; the component's build reports dead code"
+    )
+)]
 
 mod assets;
 mod chart;

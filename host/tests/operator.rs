@@ -165,7 +165,7 @@ fn accounts() {
         (&["account", "create", " "], "a name has 1 to 200 characters"),
         (&["account", "create", "x", "--quota=-1"], "a whole number"),
         (&["account", "create", "x", "--quota", "many"], "a whole number"),
-        (&["account", "disable", "nobody"], "there is no account \"nobody\""),
+        (&["account", "disable", "missing"], "there is no account \"missing\""),
         (&["account", "delete", "free"], "unrecognized subcommand"),
     ]);
 }
@@ -192,9 +192,9 @@ fn keys() {
     assert!(!stored.windows(42).any(|window| window == key.expose().as_bytes()));
 
     operator.errors(&[
-        (&["key", "create", "--account", "nobody"][..], "there is no account \"nobody\""),
+        (&["key", "create", "--account", "missing"][..], "there is no account \"missing\""),
         (&["key", "disable", "key_x"], "there is no key \"key_x\""),
-        (&["key", "list", "--account", "nobody"], "there is no account \"nobody\""),
+        (&["key", "list", "--account", "missing"], "there is no account \"missing\""),
     ]);
 }
 
@@ -251,7 +251,7 @@ fn invites() {
     for bad in [
         &["invite", "ann"][..],
         &["invite", "ann@example.com"],
-        &["invite", "ann@example.com", "--account", "nobody"],
+        &["invite", "ann@example.com", "--account", "missing"],
         &["invite", "ann@example.com", "--account", "acme", "--operator"],
         &["invite", "ann@example.com", "--operator", "--valid-for", "86401"],
     ] {

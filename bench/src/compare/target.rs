@@ -253,8 +253,9 @@ fn unprivileged(program: &Path, home: &Path) -> Result<Command> {
     let mut command = Command::new("setpriv");
     command.args(["--no-new-privs", "--pdeathsig", "TERM"]);
     if geteuid().is_root() {
-        let nobody = [format!("--reuid={NOBODY}"), format!("--regid={NOBODY}"), "--clear-groups".to_owned()];
-        command.args(nobody);
+        let identity =
+            [format!("--reuid={NOBODY}"), format!("--regid={NOBODY}"), "--clear-groups".to_owned()];
+        command.args(identity);
     }
     command.arg("--").arg(program).env("HOME", home).env("TMPDIR", home).current_dir(home);
     Ok(command)
