@@ -12,7 +12,7 @@ const PAUSES: u64 = 5;
 pub(super) async fn test(_: Arc<Shared>) {
     let farm = FarmProcess::start(&["--browsers", "2"]).await;
     farm.until_metric("platen_farm_browsers", 2).await;
-    let busy = BusyLoops::start(2).unwrap();
+    let busy = BusyLoops::start(1).unwrap();
     // Heavy, with a timer in its wait.
     let page = "<!doctype html><script>const end = performance.now() + 1500; while (performance.now() < end);\
         setTimeout(() => document.documentElement.style.background = 'lime', 700)</script>";
