@@ -1,7 +1,8 @@
 //! What handlers get: the request, the signed-in user and the database.
 
-use platen_component::platform;
+use platen_component::{database::Database, platform};
 use platen_shared::token::Token;
+use platen_statements::{CurrentUser, sessions::Origin};
 
 use super::{page_error::PageError, request_head::RequestHead, response::PageResponse, settings::Settings};
 use crate::{
@@ -9,8 +10,8 @@ use crate::{
     csrf,
     form::Form,
     notice,
-    pages::{HeaderUser, Layout, Section},
-    store::{CurrentUser, Store, account::Account, entry::Origin, operator::Operator},
+    pages::{Layout, Section},
+    store::{Account, Operator, Store},
     throttle,
 };
 
@@ -34,7 +35,7 @@ impl<'r> Context<'r> {
             return Err(PageError::Method);
         }
         let settings = Settings::get().await?;
-        let store = Store::open(now).await?;
+        let store = Store::new(Database::open().await?, now);
         let session_token = Cookie::Session.read(&head.cookies, head.secure);
         let current_user = match &session_token {
             Some(token) => store.current_user(token, settings.lifetimes).await?,
@@ -88,16 +89,10 @@ impl<'r> Context<'r> {
 
     /// The shared parts of a page.
     pub(super) fn layout(&self, title: impl Into<String>, section: Section) -> Layout {
-        let user = self.current_user.as_ref().map(|user| HeaderUser {
-            email: user.email.clone(),
-            account: user.account.as_ref().map(|account| account.name.clone()),
-            account_disabled: user.account.as_ref().is_some_and(|account| account.disabled),
-            operator: user.is_operator(),
-        });
         Layout {
             title: title.into(),
             form_token: csrf::form_token(&self.form_cookie),
-            user,
+            user: self.current_user.clone(),
             notice: self.head.query.get("done").and_then(notice::text),
             section,
         }

@@ -5,11 +5,10 @@
 
 use std::error::Error;
 
+use platen_component::database::DatabaseError;
+
 use super::{response::PageResponse, settings::SettingsError};
-use crate::{
-    pages::{Layout, MessagePage, Section},
-    store::StoreError,
-};
+use crate::pages::{Layout, MessagePage, Section};
 
 const INTERNAL: &str = "An internal error occurred. Try again; if it persists, contact your operator.";
 
@@ -45,7 +44,7 @@ pub(super) enum PageError {
     #[error("You have no current account. Open the Operator page and switch to an account.")]
     NoAccount,
     #[error("{INTERNAL}")]
-    Store(#[from] StoreError),
+    Store(#[from] DatabaseError),
     #[error("{INTERNAL}")]
     Settings(#[from] SettingsError),
     #[error("{INTERNAL}")]

@@ -1,6 +1,10 @@
 //! The operator's pages: accounts, their users, operators, the audit log.
 
 use platen_shared::{email::Email, name::Name};
+use platen_statements::{
+    invites::{InviteRefusal, InviteTarget},
+    users::User,
+};
 
 use crate::{
     component::{
@@ -11,13 +15,14 @@ use crate::{
     form::{Field, Form},
     pages::{
         ConfirmPage, Section,
-        operator::{AccountPage, AccountsPage, AuditLogPage, User, parse_quota},
+        operator::{AccountPage, AccountsPage, AuditLogPage, parse_quota},
     },
-    store::operator::Invited,
 };
 
 const PATH: &str = "/dashboard/operator";
 const NAME_TAKEN: &str = "Another account has this name. Choose a different one";
+/// Seconds for which an invite is valid.
+const INVITE_SECONDS: i64 = 24 * 60 * 60;
 /// Entries on one page of the audit log.
 const PAGE_ROWS: u32 = 100;
 
@@ -111,15 +116,17 @@ pub(crate) async fn switch_to(context: &Context<'_>, id: &str) -> Result<PageRes
 pub(crate) async fn invite(context: &Context<'_>, id: &str, form: &Form) -> Result<PageResponse, PageError> {
     let operator = context.operator()?;
     let entered = form.text("email");
+    let target = InviteTarget { account: Some(id), operator: form.get("operator") == Some("1") };
     let email = match Email::parse(&entered) {
-        Ok(email) => match operator.invite(id, &email, form.get("operator") == Some("1")).await? {
-            Invited::Done(token) => {
-                let link = Some(format!("{}/dashboard/invite/{}", context.head.base_url(), token.expose()));
+        Ok(email) => match operator.invite(&email, target, INVITE_SECONDS).await? {
+            Ok(invite) => {
+                let token = invite.token.expose();
+                let link = Some(format!("{}/dashboard/invite/{token}", context.head.base_url()));
                 let email = Field::valid(email.as_str());
                 return show_account(context, id, AccountForms { email, link, ..Default::default() }).await;
             }
-            Invited::NoSuchAccount => return Err(PageError::NotFound),
-            Invited::OtherAccount => {
+            Err(InviteRefusal::NoSuchAccount | InviteRefusal::NoTarget) => return Err(PageError::NotFound),
+            Err(InviteRefusal::OtherAccount) => {
                 Field::invalid(entered, "The user is a member of another account. Remove them there first")
             }
         },
@@ -133,7 +140,7 @@ pub(crate) async fn confirm_remove_member(
     id: &str,
     user: &str,
 ) -> Result<PageResponse, PageError> {
-    let members = context.operator()?.members(id).await?;
+    let members = context.operator()?.users(id).await?;
     confirm_removal(context, members, user, account_path(id))
 }
 
@@ -151,7 +158,8 @@ fn confirm_removal(
     id: &str,
     path: String,
 ) -> Result<PageResponse, PageError> {
-    let user = users.into_iter().find(|user| user.id == id && !user.is_current);
+    let own = &context.current_user()?.user;
+    let user = users.into_iter().find(|user| user.id.as_str() == id && user.id != *own);
     let user = user.ok_or(PageError::NotFound)?;
     context.page(&ConfirmPage {
         layout: context.layout("Remove user", Section::Operator),
@@ -202,7 +210,7 @@ async fn show_account(
 ) -> Result<PageResponse, PageError> {
     let operator = context.operator()?;
     let account = operator.account(id).await?.ok_or(PageError::NotFound)?;
-    let members = operator.members(id).await?;
+    let members = operator.users(id).await?;
     let quota = account.quota.map(|quota| quota.to_string()).unwrap_or_default();
     context.page(&AccountPage {
         layout: context.layout(&account.name, Section::Operator),
@@ -212,7 +220,7 @@ async fn show_account(
         link: forms.link,
         account,
         members,
-        is_current: context.current_user()?.works_in(id),
+        user: context.current_user()?.clone(),
     })
 }
 
@@ -223,6 +231,7 @@ async fn show_accounts(context: &Context<'_>, name: Field, quota: Field) -> Resu
         layout: context.layout("Accounts", Section::Operator),
         accounts,
         operators,
+        user: context.current_user()?.user.clone(),
         name,
         quota,
     })

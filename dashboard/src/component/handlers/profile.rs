@@ -12,6 +12,7 @@ use crate::{
     form::{Field, Form},
     pages::{Section, profile::ProfilePage},
     password::Password,
+    store,
     throttle::{self, Subject},
 };
 
@@ -27,14 +28,14 @@ pub(crate) async fn change_password(context: &Context<'_>, form: &Form) -> Resul
     let current_error = |error: &str| show(context, Field::invalid("", error), Default::default());
     // Counted like sign-ins, because an open browser must not allow unlimited guesses either.
     let subject = Subject::email(&current_user.email);
-    if let Some(seconds) = context.store.count_try(&subject).await? {
+    if let Some(seconds) = store::count_try(&context.store, &subject).await? {
         return Ok(current_error(&throttle::wait_message(seconds)).await?.with_status(429));
     }
     let stored = context.store.credentials(&current_user.email).await?;
     if !Password::entered(field("current")).matches(stored.as_ref().map(|(_, hash)| hash.as_str())) {
         return Ok(current_error("The current password is incorrect").await?.with_status(422));
     }
-    context.store.forget_tries(&subject, &Subject::address("")).await?;
+    store::forget_tries(&context.store, &subject, &Subject::address("")).await?;
     match Password::new(field("password"), field("again"), &current_user.email) {
         Ok(password) => {
             context.store.set_password(current_user, &password.hash(platform::random())).await?;
@@ -65,12 +66,5 @@ async fn show(
     let current_user = context.current_user()?;
     let sessions = context.store.sessions(current_user, context.settings.lifetimes).await?;
     let layout = context.layout("Profile", Section::Profile);
-    context.page(&ProfilePage {
-        layout,
-        email: current_user.email.clone(),
-        sessions,
-        current,
-        password,
-        repeated,
-    })
+    context.page(&ProfilePage { layout, user: current_user.clone(), sessions, current, password, repeated })
 }

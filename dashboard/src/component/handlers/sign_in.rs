@@ -19,7 +19,8 @@ use crate::{
         sign_in::{InvitePage, SignInPage},
     },
     password::{self, InvalidPassword, Password},
-    throttle::{self, Subject},
+    store,
+    throttle::{self, Subject, WINDOW_SECONDS},
 };
 
 const WRONG_CREDENTIALS: &str = "Incorrect e-mail address or password.";
@@ -47,7 +48,7 @@ pub(crate) async fn sign_in(context: &Context<'_>, form: &Form) -> Result<PageRe
     let Ok(email) = Email::parse(&entered) else { return wrong_credentials() };
     let subjects = [Subject::email(email.as_str()), Subject::address(&context.address())];
     for subject in &subjects {
-        if let Some(seconds) = context.store.count_try(subject).await? {
+        if let Some(seconds) = store::count_try(&context.store, subject).await? {
             return Ok(show_error(throttle::wait_message(seconds))?
                 .with_status(429)
                 .with_header("retry-after", seconds.to_string()));
@@ -61,7 +62,7 @@ pub(crate) async fn sign_in(context: &Context<'_>, form: &Form) -> Result<PageRe
         context.store.replace_password_hash(&user, &hash, &password.hash(platform::random())).await?;
     }
     let [email, address] = &subjects;
-    context.store.forget_tries(email, address).await?;
+    store::forget_tries(&context.store, email, address).await?;
     start_session(context, &user).await
 }
 
@@ -85,7 +86,10 @@ pub(crate) async fn accept_invite(
         }
     };
     let hash = password.hash(platform::random());
-    let user = context.store.accept_invite(&secret, &hash).await?.ok_or(PageError::InvalidInvite)?;
+    let accepted = context.store.accept_invite(&secret, &hash).await?;
+    let (user, email) = accepted.ok_or(PageError::InvalidInvite)?;
+    // Where this fails, the count of the address ends with its window.
+    context.store.delete_sign_ins(&Subject::email(&email).hash, WINDOW_SECONDS).await?;
     start_session(context, &user).await
 }
 
