@@ -24,9 +24,8 @@ use spin_sdk::wasip3::{
 use crate::{csrf, form::Form};
 use context::Context;
 use handlers::{assets, keys, operator, profile, sign_in, templates, usage};
-use page_error::PageError;
+use page_error::{PageError, PageResult};
 use request_head::RequestHead;
-use response::PageResponse;
 
 struct Dashboard;
 wasip3::http::service::export!(Dashboard);
@@ -54,7 +53,7 @@ impl Guest for Dashboard {
     }
 }
 
-async fn serve(request: Request, head: &RequestHead) -> Result<PageResponse, PageError> {
+async fn serve(request: Request, head: &RequestHead) -> PageResult {
     let segments: Vec<&str> = head.path.split('/').filter(|segment| !segment.is_empty()).collect();
     let Some(("dashboard", segments)) = segments.split_first().map(|(first, rest)| (*first, rest)) else {
         return Err(PageError::NotFound);
@@ -88,7 +87,7 @@ async fn serve(request: Request, head: &RequestHead) -> Result<PageResponse, Pag
     route(&context, segments, &form).await
 }
 
-async fn route(context: &Context<'_>, segments: &[&str], form: &Form) -> Result<PageResponse, PageError> {
+async fn route(context: &Context<'_>, segments: &[&str], form: &Form) -> PageResult {
     if context.head.is_post {
         match segments {
             ["sign-in"] => sign_in::sign_in(context, form).await,

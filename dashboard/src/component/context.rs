@@ -4,7 +4,12 @@ use platen_component::{database::Database, platform};
 use platen_shared::token::Token;
 use platen_statements::{CurrentUser, sessions::Origin};
 
-use super::{page_error::PageError, request_head::RequestHead, response::PageResponse, settings::Settings};
+use super::{
+    page_error::{PageError, PageResult},
+    request_head::RequestHead,
+    response::PageResponse,
+    settings::Settings,
+};
 use crate::{
     cookies::Cookie,
     csrf,
@@ -99,7 +104,7 @@ impl<'r> Context<'r> {
     }
 
     /// A page. Sets the form cookie if the browser has none yet.
-    pub(super) fn page(&self, page: &impl askama::Template) -> Result<PageResponse, PageError> {
+    pub(super) fn page(&self, page: &impl askama::Template) -> PageResult {
         let response = PageResponse::page(page)?;
         Ok(if self.form_cookie_is_new {
             response.with_header("set-cookie", Cookie::Form.set(&self.form_cookie, self.head.secure))
@@ -115,10 +120,13 @@ pub(super) fn redirect_with_notice(path: &str, code: &'static str) -> PageRespon
 }
 
 /// The same if the action has found its row, and otherwise `404`.
-pub(super) fn redirect_if_found(
-    found: bool,
-    path: &str,
-    code: &'static str,
-) -> Result<PageResponse, PageError> {
+pub(super) fn redirect_if_found(found: bool, path: &str, code: &'static str) -> PageResult {
     if found { Ok(redirect_with_notice(path, code)) } else { Err(PageError::NotFound) }
+}
+
+/// Shortens a list to the rows of one page; returns the last of them if the list had more.
+pub(super) fn last_of_full_page<T>(rows: &mut Vec<T>, page_rows: u32) -> Option<&T> {
+    let has_more = rows.len() > page_rows as usize;
+    rows.truncate(page_rows as usize);
+    rows.last().filter(|_| has_more)
 }

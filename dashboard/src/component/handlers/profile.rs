@@ -6,8 +6,7 @@ use super::sign_in;
 use crate::{
     component::{
         context::{Context, redirect_if_found, redirect_with_notice},
-        page_error::PageError,
-        response::PageResponse,
+        page_error::PageResult,
     },
     form::{Field, Form},
     pages::{Section, profile::ProfilePage},
@@ -18,11 +17,11 @@ use crate::{
 
 const PATH: &str = "/dashboard/you";
 
-pub(crate) async fn page(context: &Context<'_>) -> Result<PageResponse, PageError> {
-    show(context, Field::default(), (Field::default(), Field::default())).await
+pub(crate) async fn page(context: &Context<'_>) -> PageResult {
+    show(context, Field::default(), Default::default()).await
 }
 
-pub(crate) async fn change_password(context: &Context<'_>, form: &Form) -> Result<PageResponse, PageError> {
+pub(crate) async fn change_password(context: &Context<'_>, form: &Form) -> PageResult {
     let current_user = context.current_user()?;
     let field = |name| form.get(name).unwrap_or_default();
     let current_error = |error: &str| show(context, Field::invalid("", error), Default::default());
@@ -47,22 +46,18 @@ pub(crate) async fn change_password(context: &Context<'_>, form: &Form) -> Resul
     }
 }
 
-pub(crate) async fn end_session(context: &Context<'_>, id: &str) -> Result<PageResponse, PageError> {
+pub(crate) async fn end_session(context: &Context<'_>, id: &str) -> PageResult {
     let found = context.store.end_session_of(context.current_user()?, id).await?;
     redirect_if_found(found, PATH, "session-ended")
 }
 
-pub(crate) async fn end_other_sessions(context: &Context<'_>) -> Result<PageResponse, PageError> {
+pub(crate) async fn end_other_sessions(context: &Context<'_>) -> PageResult {
     let current_user = context.current_user()?;
     context.store.end_other_sessions(current_user).await?;
     Ok(redirect_with_notice(PATH, "sessions-ended"))
 }
 
-async fn show(
-    context: &Context<'_>,
-    current: Field,
-    (password, repeated): (Field, Field),
-) -> Result<PageResponse, PageError> {
+async fn show(context: &Context<'_>, current: Field, (password, repeated): (Field, Field)) -> PageResult {
     let current_user = context.current_user()?;
     let sessions = context.store.sessions(current_user, context.settings.lifetimes).await?;
     let layout = context.layout("Profile", Section::Profile);

@@ -6,7 +6,7 @@ use platen_statements::templates::TemplateContent;
 use crate::{
     component::{
         context::{Context, redirect_if_found, redirect_with_notice},
-        page_error::PageError,
+        page_error::{PageError, PageResult},
         response::PageResponse,
     },
     form::{Field, Form},
@@ -25,7 +25,7 @@ const PATH: &str = "/dashboard/templates";
 /// the markup.
 const MAX_SAMPLES_BYTES: usize = 256 * 1024;
 
-pub(crate) async fn list(context: &Context<'_>) -> Result<PageResponse, PageError> {
+pub(crate) async fn list(context: &Context<'_>) -> PageResult {
     let account = context.account()?;
     let search = context.head.query.get("q").unwrap_or_default().trim().to_owned();
     let templates = account.search_templates(&search).await?;
@@ -36,31 +36,27 @@ pub(crate) async fn list(context: &Context<'_>) -> Result<PageResponse, PageErro
     })
 }
 
-pub(crate) fn new_page(context: &Context<'_>) -> Result<PageResponse, PageError> {
+pub(crate) fn new_page(context: &Context<'_>) -> PageResult {
     context.account()?;
     let samples = Samples::from([("name".into(), "World".into())]);
     show_editor(context, None, EditorForm::valid("", INITIAL_HTML, &samples))
 }
 
-pub(crate) async fn page(context: &Context<'_>, id: &str) -> Result<PageResponse, PageError> {
+pub(crate) async fn page(context: &Context<'_>, id: &str) -> PageResult {
     let saved = template(context, id).await?;
     let form = EditorForm::valid(&saved.template.name, &saved.html, &saved.samples);
     show_editor(context, Some(&saved), form)
 }
 
-pub(crate) async fn create(context: &Context<'_>, form: &Form) -> Result<PageResponse, PageError> {
+pub(crate) async fn create(context: &Context<'_>, form: &Form) -> PageResult {
     save_from(context, None, form).await
 }
 
-pub(crate) async fn save(context: &Context<'_>, id: &str, form: &Form) -> Result<PageResponse, PageError> {
+pub(crate) async fn save(context: &Context<'_>, id: &str, form: &Form) -> PageResult {
     save_from(context, Some(&template(context, id).await?), form).await
 }
 
-async fn save_from(
-    context: &Context<'_>,
-    saved: Option<&TemplateContent>,
-    form: &Form,
-) -> Result<PageResponse, PageError> {
+async fn save_from(context: &Context<'_>, saved: Option<&TemplateContent>, form: &Form) -> PageResult {
     context.account()?;
     let (entered_name, html) = (form.text("name"), form.text("html"));
     let samples = samples(form);
@@ -94,7 +90,7 @@ async fn store(
     record: TemplateRecord,
     samples: Option<&Samples>,
     code: &'static str,
-) -> Result<PageResponse, PageError> {
+) -> PageResult {
     let saved = context.account()?.save_template(id, record, samples).await?;
     let id = saved.ok_or(PageError::NotFound)?;
     Ok(redirect_with_notice(&format!("{PATH}/{id}"), code))
@@ -112,14 +108,14 @@ fn samples(form: &Form) -> Samples {
     samples.map(|(name, value)| (name.to_owned(), value.replace("\r\n", "\n"))).collect()
 }
 
-pub(crate) async fn duplicate(context: &Context<'_>, id: &str) -> Result<PageResponse, PageError> {
+pub(crate) async fn duplicate(context: &Context<'_>, id: &str) -> PageResult {
     let saved = template(context, id).await?;
     let name = Name::parse(&saved.template.name).map_err(|_| PageError::NotFound)?.with_suffix(" (copy)");
     let record = TemplateRecord::new(name, &saved.html).map_err(|_| PageError::NotFound)?;
     store(context, None, record, Some(&saved.samples), "template-duplicated").await
 }
 
-pub(crate) async fn confirm_delete(context: &Context<'_>, id: &str) -> Result<PageResponse, PageError> {
+pub(crate) async fn confirm_delete(context: &Context<'_>, id: &str) -> PageResult {
     let template = template(context, id).await?.template;
     context.page(&ConfirmPage {
         layout: context.layout("Delete template", Section::Templates),
@@ -131,12 +127,12 @@ pub(crate) async fn confirm_delete(context: &Context<'_>, id: &str) -> Result<Pa
     })
 }
 
-pub(crate) async fn delete(context: &Context<'_>, id: &str) -> Result<PageResponse, PageError> {
+pub(crate) async fn delete(context: &Context<'_>, id: &str) -> PageResult {
     redirect_if_found(context.account()?.delete_template(id).await?, PATH, "template-deleted")
 }
 
 /// JSON for the script of the editor: a short-lived key, and the request that “Render” sends with it.
-pub(crate) async fn render_key(context: &Context<'_>, id: &str) -> Result<PageResponse, PageError> {
+pub(crate) async fn render_key(context: &Context<'_>, id: &str) -> PageResult {
     let TemplateContent { template, html, samples, .. } = template(context, id).await?;
     let key = context.account()?.create_render_key(&template.id, RENDER_KEY_SECONDS).await?;
     let key = key.ok_or(PageError::NotFound)?;
@@ -149,28 +145,20 @@ pub(crate) async fn render_key(context: &Context<'_>, id: &str) -> Result<PageRe
     })))
 }
 
-pub(crate) async fn versions(context: &Context<'_>, id: &str) -> Result<PageResponse, PageError> {
+pub(crate) async fn versions(context: &Context<'_>, id: &str) -> PageResult {
     let template = template(context, id).await?.template;
     let versions = context.account()?.versions(id).await?;
     context.page(&VersionsPage { layout: context.layout("Versions", Section::Templates), template, versions })
 }
 
-pub(crate) async fn version(
-    context: &Context<'_>,
-    id: &str,
-    number: &str,
-) -> Result<PageResponse, PageError> {
+pub(crate) async fn version(context: &Context<'_>, id: &str, number: &str) -> PageResult {
     let number = number.parse().map_err(|_| PageError::NotFound)?;
     let (version, html) = context.account()?.version(id, number).await?.ok_or(PageError::NotFound)?;
     let layout = context.layout(format!("Version {number}"), Section::Templates);
     context.page(&VersionPage { layout, id: TemplateId::from_text(id), version, html })
 }
 
-pub(crate) async fn restore(
-    context: &Context<'_>,
-    id: &str,
-    number: &str,
-) -> Result<PageResponse, PageError> {
+pub(crate) async fn restore(context: &Context<'_>, id: &str, number: &str) -> PageResult {
     let number = number.parse().map_err(|_| PageError::NotFound)?;
     let (version, html) = context.account()?.version(id, number).await?.ok_or(PageError::NotFound)?;
     let name = Name::parse(&version.name).map_err(|_| PageError::NotFound)?;
@@ -178,11 +166,7 @@ pub(crate) async fn restore(
     store(context, Some(id), record, None, "version-restored").await
 }
 
-fn show_editor(
-    context: &Context<'_>,
-    saved: Option<&TemplateContent>,
-    form: EditorForm,
-) -> Result<PageResponse, PageError> {
+fn show_editor(context: &Context<'_>, saved: Option<&TemplateContent>, form: EditorForm) -> PageResult {
     let title = saved.map_or("New template", |saved| saved.template.name.as_str());
     let layout = context.layout(title, Section::Templates);
     context.page(&EditorPage { layout, saved, form, base_url: context.head.base_url() })

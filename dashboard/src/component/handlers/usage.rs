@@ -4,7 +4,11 @@ use platen_statements::Timestamp;
 
 use crate::{
     chart::{self, Chart},
-    component::{context::Context, page_error::PageError, response::PageResponse},
+    component::{
+        context::{Context, last_of_full_page},
+        page_error::PageResult,
+        response::PageResponse,
+    },
     pages::{
         Section,
         usage::{MonthlyUsage, UsagePage, csv_header, csv_line, parse_cursor},
@@ -20,7 +24,7 @@ const PAGE_ROWS: u32 = 50;
 /// Attempts in an export, which is then a few megabytes.
 const MAX_EXPORT_ROWS: u32 = 50_000;
 
-pub(crate) async fn page(context: &Context<'_>) -> Result<PageResponse, PageError> {
+pub(crate) async fn page(context: &Context<'_>) -> PageResult {
     let account = context.account()?;
     let failures_only = failures_only(context);
     let before = context.head.query.get("before").and_then(parse_cursor);
@@ -30,9 +34,7 @@ pub(crate) async fn page(context: &Context<'_>) -> Result<PageResponse, PageErro
     let days = account.days(now - (DAYS_SHOWN - 1) * DAY).await?;
     let chart = Chart::new(chart::last_days(now, DAYS_SHOWN, &days));
     let mut attempts = account.attempts(failures_only, now - DAYS_SHOWN * DAY, before, PAGE_ROWS + 1).await?;
-    let has_older = attempts.len() > PAGE_ROWS as usize;
-    attempts.truncate(PAGE_ROWS as usize);
-    let next = attempts.last().filter(|_| has_older).map(|last| (last.at.0, last.id));
+    let next = last_of_full_page(&mut attempts, PAGE_ROWS).map(|last| (last.at.0, last.id));
     let layout = context.layout("Usage", Section::Usage);
     context.page(&UsagePage {
         layout,
@@ -45,7 +47,7 @@ pub(crate) async fn page(context: &Context<'_>) -> Result<PageResponse, PageErro
     })
 }
 
-pub(crate) async fn export(context: &Context<'_>) -> Result<PageResponse, PageError> {
+pub(crate) async fn export(context: &Context<'_>) -> PageResult {
     let account = context.account()?;
     let since = account.now() - DAYS_SHOWN * DAY;
     let attempts = account.attempts(failures_only(context), since, None, MAX_EXPORT_ROWS).await?;
