@@ -5,7 +5,7 @@
 
 use std::error::Error;
 
-use platen_component::database::DatabaseError;
+use platen_component::{database::DatabaseError, log::with_causes};
 
 use super::{response::PageResponse, settings::SettingsError};
 use crate::pages::{Layout, MessagePage, Section};
@@ -73,13 +73,7 @@ impl PageError {
 
     /// The chain of causes, for the log only.
     pub(super) fn cause(&self) -> Option<String> {
-        let mut error: &dyn Error = self.source()?;
-        let mut text = error.to_string();
-        while let Some(source) = error.source() {
-            text = format!("{text}: {source}");
-            error = source;
-        }
-        Some(text)
+        self.source().map(with_causes)
     }
 
     pub(super) fn to_response(&self) -> PageResponse {

@@ -1,7 +1,8 @@
 //! A request without its body.
 
-use std::{io::Write as _, time::Duration};
+use std::time::Duration;
 
+use platen_component::log;
 use spin_sdk::wasip3::http::types::{Fields, Method, Request};
 
 use crate::{cookies, form::Form};
@@ -79,13 +80,11 @@ impl RequestHead {
         let section = self.path.split('/').nth(2).unwrap_or_default();
         let section = SECTIONS.iter().find(|known| **known == section).unwrap_or(&"none");
         let cause = cause.map(|cause| format!(" cause={cause:?}")).unwrap_or_default();
-        let line = format!(
-            "platen-dashboard request_id={} section={section} status={status} ms={}{cause}\n",
+        log::write_line(format!(
+            "platen-dashboard request_id={} section={section} status={status} ms={}{cause}",
             self.request_id,
             elapsed.as_millis()
-        );
-        // One write, so that lines of concurrent requests do not mix. There is no place to report a failure.
-        let _ = std::io::stderr().write_all(line.as_bytes());
+        ));
     }
 }
 
