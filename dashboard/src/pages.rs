@@ -13,7 +13,7 @@ use askama::Template;
 use platen_statements::CurrentUser;
 
 /// What all pages share: head, navigation, notice.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Layout {
     pub(crate) title: String,
     /// The value of [`crate::csrf::FIELD`] in every form of the page.
@@ -26,7 +26,7 @@ pub(crate) struct Layout {
 }
 
 /// An entry of the navigation.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default)]
 pub(crate) enum Section {
     Keys,
     Templates,
@@ -36,6 +36,7 @@ pub(crate) enum Section {
     /// The user's password and sessions.
     Profile,
     /// No entry: sign-in, invites, errors.
+    #[default]
     None,
 }
 

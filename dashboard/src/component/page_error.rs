@@ -8,7 +8,7 @@ use std::error::Error;
 use platen_component::{database::DatabaseError, log::with_causes};
 
 use super::{response::PageResponse, settings::SettingsError};
-use crate::pages::{Layout, MessagePage, Section};
+use crate::pages::{Layout, MessagePage};
 
 const INTERNAL: &str = "An internal error occurred. Try again; if it persists, contact your operator.";
 
@@ -81,13 +81,7 @@ impl PageError {
             return PageResponse::redirect("/dashboard/sign-in");
         }
         let (status, title) = self.status_and_title();
-        let layout = Layout {
-            title: title.to_owned(),
-            form_token: String::new(),
-            user: None,
-            notice: None,
-            section: Section::None,
-        };
+        let layout = Layout { title: title.to_owned(), ..Layout::default() };
         let link = match self {
             Self::NoAccount => ("/dashboard/operator", "Open the Operator page"),
             _ => ("/dashboard", "Open the dashboard"),

@@ -109,13 +109,7 @@ mod tests {
 
     #[test]
     fn user_input_is_escaped() {
-        let layout = Layout {
-            title: "</title><script>alert(1)</script>".into(),
-            form_token: "t".into(),
-            user: None,
-            notice: None,
-            section: super::super::Section::Templates,
-        };
+        let layout = Layout { title: "</title><script>alert(1)</script>".into(), ..Layout::default() };
         let xss = "</textarea><script>alert(1)</script>";
         let page = EditorPage {
             layout,

@@ -83,19 +83,9 @@ pub(crate) fn csv_line(attempt: &AttemptEntry) -> String {
     ])
 }
 
-pub(crate) fn csv_header() -> String {
-    csv::line(&[
-        "time",
-        "key",
-        "endpoint",
-        "format",
-        "status",
-        "counted",
-        "duration_ms",
-        "size_bytes",
-        "result",
-    ])
-}
+/// The first line of the CSV export.
+pub(crate) const CSV_HEADER: &str =
+    "time,key,endpoint,format,status,counted,duration_ms,size_bytes,result\r\n";
 
 /// A number of bytes with its decimal unit.
 pub(crate) fn format_size(bytes: u64) -> String {
@@ -148,7 +138,7 @@ mod tests {
             bytes: None,
         };
         assert_eq!(csv_line(&attempt), "1970-01-01T00:00:00Z,a,/v1/render,png,499,no,12,,Cancelled\r\n");
-        assert!(csv_header().ends_with("size_bytes,result\r\n"));
+        assert!(CSV_HEADER.ends_with("size_bytes,result\r\n"));
         assert!(cancelled(&attempt) && !failed(&attempt));
     }
 
