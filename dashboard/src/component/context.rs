@@ -41,13 +41,14 @@ impl<'r> Context<'r> {
         }
         let settings = Settings::get().await?;
         let store = Store::new(Database::open().await?, now);
-        let session_token = Cookie::Session.read(&head.cookies, head.secure);
+        let cookies = head.headers.get("cookie");
+        let session_token = Cookie::Session.read(&cookies, head.secure);
         let current_user = match &session_token {
             Some(token) => store.current_user(token, settings.lifetimes).await?,
             None => None,
         };
         let form_cookie = current_user.as_ref().and(session_token.clone());
-        let form_cookie = form_cookie.or_else(|| Cookie::Form.read(&head.cookies, head.secure));
+        let form_cookie = form_cookie.or_else(|| Cookie::Form.read(&cookies, head.secure));
         let form_cookie_is_new = form_cookie.is_none();
         let form_cookie = form_cookie.unwrap_or_else(|| Token::from_random(platform::random()));
         Ok(Self { head, store, settings, current_user, session_token, form_cookie, form_cookie_is_new })

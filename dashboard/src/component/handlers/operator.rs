@@ -1,10 +1,7 @@
 //! The operator's pages: accounts, their users, operators, the audit log.
 
 use platen_shared::{email::Email, name::Name};
-use platen_statements::{
-    invites::{InviteRefusal, InviteTarget},
-    users::User,
-};
+use platen_statements::invites::{InviteRefusal, InviteTarget};
 
 use crate::{
     component::{
@@ -115,17 +112,13 @@ pub(crate) async fn invite(context: &Context<'_>, id: &str, form: &Form) -> Page
     Ok(show_account(context, id, AccountForms { email, ..Default::default() }).await?.with_status(422))
 }
 
-pub(crate) async fn confirm_remove_member(context: &Context<'_>, id: &str, user: &str) -> PageResult {
-    let members = context.operator()?.users(id).await?;
-    confirm_removal(context, members, user, account_path(id))
-}
-
-pub(crate) async fn confirm_remove_operator(context: &Context<'_>, user: &str) -> PageResult {
-    let operators = context.operator()?.operators().await?;
-    confirm_removal(context, operators, user, PATH.to_owned())
-}
-
-fn confirm_removal(context: &Context<'_>, users: Vec<User>, id: &str, path: String) -> PageResult {
+/// Asks whether to remove a user of an account, or without an account an operator.
+pub(crate) async fn confirm_removal(context: &Context<'_>, account: Option<&str>, id: &str) -> PageResult {
+    let operator = context.operator()?;
+    let (users, path) = match account {
+        Some(account) => (operator.users(account).await?, account_path(account)),
+        None => (operator.operators().await?, PATH.to_owned()),
+    };
     let own = &context.current_user()?.user;
     let user = users.into_iter().find(|user| user.id.as_str() == id && user.id != *own);
     let user = user.ok_or(PageError::NotFound)?;
@@ -140,13 +133,14 @@ fn confirm_removal(context: &Context<'_>, users: Vec<User>, id: &str, path: Stri
     })
 }
 
-pub(crate) async fn remove_operator(context: &Context<'_>, user: &str) -> PageResult {
-    redirect_if_found(context.operator()?.remove_operator(user).await?, PATH, "user-removed")
-}
-
-pub(crate) async fn remove_member(context: &Context<'_>, id: &str, user: &str) -> PageResult {
-    let found = context.operator()?.remove_user(id, user).await?;
-    redirect_if_found(found, &account_path(id), "user-removed")
+/// Removes a user of an account, or without an account an operator.
+pub(crate) async fn remove(context: &Context<'_>, account: Option<&str>, user: &str) -> PageResult {
+    let operator = context.operator()?;
+    let (found, path) = match account {
+        Some(account) => (operator.remove_user(account, user).await?, account_path(account)),
+        None => (operator.remove_operator(user).await?, PATH.to_owned()),
+    };
+    redirect_if_found(found, &path, "user-removed")
 }
 
 pub(crate) async fn audit_log(context: &Context<'_>) -> PageResult {
