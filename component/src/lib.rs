@@ -1,5 +1,5 @@
 //! What the Spin components share: settings, request bodies, buffered responses, the database
-//! connection, randomness and the clock.
+//! connection, the log, randomness and the clock.
 //!
 //! Everything needs the imports of a component, so natively this crate is empty.
 
@@ -7,6 +7,8 @@
 pub mod body;
 #[cfg(target_family = "wasm")]
 pub mod database;
+#[cfg(target_family = "wasm")]
+pub mod log;
 #[cfg(target_family = "wasm")]
 pub mod platform;
 #[cfg(target_family = "wasm")]

@@ -15,52 +15,45 @@ pub(crate) struct Asset {
     pub(crate) is_frame: bool,
 }
 
+const FRAME: &str = include_str!("../assets/frame.html");
+/// Stem and extension of the name, content type, and content.
 const FILES: [(&str, &str, &str, &str); 6] = [
     ("style", "css", "text/css; charset=utf-8", include_str!("../assets/style.css")),
     ("app", "js", "text/javascript; charset=utf-8", include_str!("../assets/app.js")),
     ("editor", "js", "text/javascript; charset=utf-8", include_str!("../assets/editor.js")),
     ("frame", "js", "text/javascript; charset=utf-8", include_str!("../assets/frame.js")),
-    ("frame", "html", "text/html; charset=utf-8", include_str!("../assets/frame.html")),
+    ("frame", "html", "text/html; charset=utf-8", FRAME),
     ("icon", "svg", "image/svg+xml", include_str!("../assets/icon.svg")),
 ];
 
-struct NamedAsset {
-    stem: &'static str,
-    extension: &'static str,
-    name: String,
-    asset: Asset,
-}
-
-static ASSETS: LazyLock<Vec<NamedAsset>> = LazyLock::new(|| {
-    // The frame refers to the script and the style sheet, so its address changes with theirs.
+/// A hash of all files. The frame refers to the script and the style sheet, so its address changes with theirs.
+static HASH: LazyLock<String> = LazyLock::new(|| {
     let all = FILES.iter().map(|(.., text)| text.as_bytes()).fold(Sha256::new(), Sha256::chain_update);
-    let hash = hex::encode(&all.finalize()[..6]);
-    FILES
-        .iter()
-        .map(|&(stem, extension, content_type, text)| NamedAsset {
-            stem,
-            extension,
-            name: format!("{stem}-{hash}.{extension}"),
-            asset: Asset { bytes: text.as_bytes(), content_type, is_frame: extension == "html" },
-        })
-        .collect()
+    hex::encode(&all.finalize()[..6])
 });
+
+fn file_name(stem: &str, extension: &str) -> String {
+    format!("{stem}-{}.{extension}", *HASH)
+}
 
 /// The file of this name, with its hash.
 pub(crate) fn find(name: &str) -> Option<Asset> {
-    ASSETS.iter().find(|named| named.name == name).map(|named| named.asset)
+    let file = FILES.iter().find(|(stem, extension, ..)| file_name(stem, extension) == name);
+    file.map(|&(_, extension, content_type, text)| Asset {
+        bytes: text.as_bytes(),
+        content_type,
+        is_frame: extension == "html",
+    })
 }
 
 /// The path of a file in the browser.
 pub(crate) fn url(stem: &str, extension: &str) -> String {
-    let named = ASSETS.iter().find(|named| named.stem == stem && named.extension == extension);
-    format!("/dashboard/assets/{}", named.map_or("", |named| named.name.as_str()))
+    format!("/dashboard/assets/{}", file_name(stem, extension))
 }
 
 /// The HTML of the preview's frame, with the addresses of its script and style sheet.
 pub(crate) fn frame() -> String {
-    let text = FILES.iter().find(|(_, extension, ..)| *extension == "html").map_or("", |(.., text)| text);
-    text.replace("frame.js", &url("frame", "js")).replace("style.css", &url("style", "css"))
+    FRAME.replace("frame.js", &url("frame", "js")).replace("style.css", &url("style", "css"))
 }
 
 #[cfg(test)]

@@ -3,24 +3,17 @@
 //! Invariant: positions are whole units of a fixed view box. The page draws them as inline SVG without
 //! `style` attributes, which its content security policy forbids.
 
+use platen_statements::{Timestamp, usage::DayUsage};
+use time::Duration;
+
 pub(crate) const WIDTH: u32 = 720;
 /// Height of the view box, without labels.
 pub(crate) const HEIGHT: u32 = 140;
 
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Day {
-    /// `YYYY-MM-DD`
-    pub(crate) date: String,
-    /// Counted attempts.
-    pub(crate) attempts: u64,
-    /// Counted attempts that failed.
-    pub(crate) failures: u64,
-}
-
 /// A bar: all attempts of a day, with the failed ones in front.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub(crate) struct Bar {
-    pub(crate) day: Day,
+    pub(crate) day: DayUsage,
     /// Left edge.
     pub(crate) x: u32,
     pub(crate) width: u32,
@@ -35,7 +28,7 @@ pub(crate) struct Bar {
 }
 
 /// A bar for each day, and the sums.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub(crate) struct Chart {
     /// The bars, oldest day first.
     pub(crate) bars: Vec<Bar>,
@@ -47,7 +40,7 @@ pub(crate) struct Chart {
 
 impl Chart {
     /// Lays out these days, oldest first.
-    pub(crate) fn new(days: Vec<Day>) -> Self {
+    pub(crate) fn new(days: Vec<DayUsage>) -> Self {
         let attempts = days.iter().map(|day| day.attempts).sum();
         let failures = days.iter().map(|day| day.failures).sum();
         let max = days.iter().map(|day| day.attempts.max(day.failures)).max().unwrap_or(0).max(1);
@@ -78,13 +71,24 @@ impl Chart {
 
     /// The oldest day; empty without days.
     pub(crate) fn first_day(&self) -> &str {
-        self.bars.first().map_or("", |bar| &bar.day.date)
+        self.bars.first().map_or("", |bar| &bar.day.day)
     }
 
     /// The latest day; empty without days.
     pub(crate) fn last_day(&self) -> &str {
-        self.bars.last().map_or("", |bar| &bar.day.date)
+        self.bars.last().map_or("", |bar| &bar.day.day)
     }
+}
+
+/// The last `count` days up to and including the day of `now`, oldest first. `counted` has those with attempts.
+pub(crate) fn last_days(now: i64, count: i64, counted: &[DayUsage]) -> Vec<DayUsage> {
+    let today = Timestamp(now).date();
+    let days = (0..count).rev().map(|back| (today - Duration::days(back)).to_string());
+    days.map(|day| match counted.iter().find(|known| known.day == day) {
+        Some(known) => known.clone(),
+        None => DayUsage { day, attempts: 0, failures: 0 },
+    })
+    .collect()
 }
 
 #[cfg(test)]
@@ -93,12 +97,21 @@ mod tests {
 
     #[test]
     fn bars_are_proportional_to_attempts() {
-        let day = |attempts, failures| Day { date: String::new(), attempts, failures };
+        let day = |attempts, failures| DayUsage { day: String::new(), attempts, failures };
         let chart = Chart::new(vec![day(0, 0), day(1_000_000, 500_000), day(1, 1)]);
         let heights: Vec<_> = chart.bars.iter().map(|bar| (bar.height, bar.failed_height)).collect();
         assert_eq!(heights, [(0, 0), (HEIGHT, HEIGHT / 2), (2, 2)]);
         assert!(chart.bars.iter().all(|bar| bar.x + bar.width <= WIDTH && bar.y + bar.height == HEIGHT));
         assert_eq!((chart.max, chart.attempts, chart.failures), (1_000_000, 1_000_001, 500_001));
         assert!(Chart::new(Vec::new()).bars.is_empty());
+    }
+
+    #[test]
+    fn days_without_attempts_are_added() {
+        let counted = DayUsage { day: "2024-02-28".to_owned(), attempts: 3, failures: 1 };
+        let days = |count| last_days(1_709_251_199, count, std::slice::from_ref(&counted));
+        assert_eq!(days(30)[0].day, "2024-01-31");
+        let two: Vec<_> = days(2).into_iter().map(|day| (day.day, day.attempts, day.failures)).collect();
+        assert_eq!(two, [("2024-02-28".to_owned(), 3, 1), ("2024-02-29".to_owned(), 0, 0)]);
     }
 }

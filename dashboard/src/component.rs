@@ -24,9 +24,8 @@ use spin_sdk::wasip3::{
 use crate::{csrf, form::Form};
 use context::Context;
 use handlers::{assets, keys, operator, profile, sign_in, templates, usage};
-use page_error::PageError;
+use page_error::{PageError, PageResult};
 use request_head::RequestHead;
-use response::PageResponse;
 
 struct Dashboard;
 wasip3::http::service::export!(Dashboard);
@@ -54,7 +53,7 @@ impl Guest for Dashboard {
     }
 }
 
-async fn serve(request: Request, head: &RequestHead) -> Result<PageResponse, PageError> {
+async fn serve(request: Request, head: &RequestHead) -> PageResult {
     let segments: Vec<&str> = head.path.split('/').filter(|segment| !segment.is_empty()).collect();
     let Some(("dashboard", segments)) = segments.split_first().map(|(first, rest)| (*first, rest)) else {
         return Err(PageError::NotFound);
@@ -64,7 +63,8 @@ async fn serve(request: Request, head: &RequestHead) -> Result<PageResponse, Pag
     }
     let context = Context::begin(head, i64::try_from(platform::now()).unwrap_or(i64::MAX)).await?;
     let form = if head.is_post {
-        if csrf::is_cross_site(head.origin.as_deref(), head.fetch_site.as_deref(), &head.host) {
+        let (origin, fetch_site) = (head.header("origin"), head.header("sec-fetch-site"));
+        if csrf::is_cross_site(origin.as_deref(), fetch_site.as_deref(), &head.host) {
             return Err(PageError::CrossSite);
         }
         // Only signed-in users may send large bodies.
@@ -72,7 +72,7 @@ async fn serve(request: Request, head: &RequestHead) -> Result<PageResponse, Pag
             ["templates", _] if context.current_user.is_some() => MAX_TEMPLATE_FORM_BYTES,
             _ => MAX_FORM_BYTES,
         };
-        if !body::is_of_type(&head.content_type, "application/x-www-form-urlencoded") {
+        if !body::is_of_type(&head.headers.get("content-type"), "application/x-www-form-urlencoded") {
             return Err(PageError::ContentType);
         }
         let bytes = body::read(request, &head.headers, max_bytes).await.map_err(|error| match error {
@@ -88,7 +88,7 @@ async fn serve(request: Request, head: &RequestHead) -> Result<PageResponse, Pag
     route(&context, segments, &form).await
 }
 
-async fn route(context: &Context<'_>, segments: &[&str], form: &Form) -> Result<PageResponse, PageError> {
+async fn route(context: &Context<'_>, segments: &[&str], form: &Form) -> PageResult {
     if context.head.is_post {
         match segments {
             ["sign-in"] => sign_in::sign_in(context, form).await,
@@ -108,7 +108,7 @@ async fn route(context: &Context<'_>, segments: &[&str], form: &Form) -> Result<
             ["templates", id, "render-key"] => templates::render_key(context, id).await,
             ["templates", id, "versions", number, "restore"] => templates::restore(context, id, number).await,
             ["operator"] => operator::create(context, form).await,
-            ["operator", "people", user, "remove"] => operator::remove_operator(context, user).await,
+            ["operator", "people", user, "remove"] => operator::remove(context, None, user).await,
             ["operator", "accounts", id, "name"] => operator::rename(context, id, form).await,
             ["operator", "accounts", id, "quota"] => operator::set_quota(context, id, form).await,
             ["operator", "accounts", id, "disable"] => operator::set_disabled(context, id, true).await,
@@ -116,7 +116,7 @@ async fn route(context: &Context<'_>, segments: &[&str], form: &Form) -> Result<
             ["operator", "accounts", id, "join"] => operator::switch_to(context, id).await,
             ["operator", "accounts", id, "invite"] => operator::invite(context, id, form).await,
             ["operator", "accounts", id, "people", user, "remove"] => {
-                operator::remove_member(context, id, user).await
+                operator::remove(context, Some(id), user).await
             }
             _ => Err(PageError::NotFound),
         }
@@ -137,11 +137,11 @@ async fn route(context: &Context<'_>, segments: &[&str], form: &Form) -> Result<
             ["usage"] => usage::page(context).await,
             ["usage.csv"] => usage::export(context).await,
             ["operator"] => operator::page(context).await,
-            ["operator", "people", user, "remove"] => operator::confirm_remove_operator(context, user).await,
+            ["operator", "people", user, "remove"] => operator::confirm_removal(context, None, user).await,
             ["operator", "audit"] => operator::audit_log(context).await,
             ["operator", "accounts", id] => operator::account(context, id).await,
             ["operator", "accounts", id, "people", user, "remove"] => {
-                operator::confirm_remove_member(context, id, user).await
+                operator::confirm_removal(context, Some(id), user).await
             }
             _ => Err(PageError::NotFound),
         }

@@ -53,6 +53,11 @@ impl Field {
         }
         Self { value: value.into(), error }
     }
+
+    /// A field whose value was parsed, with the error if there was one.
+    pub(crate) fn parsed<T>(value: &str, parsed: Result<T, impl Display>) -> Self {
+        parsed.map_or_else(|error| Self::invalid(value, &error), |_| Self::valid(value))
+    }
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 //! operators manage accounts.
 //!
 //! Invariant: the component makes no outbound HTTP requests; the script of a page calls the render API. What
-//! an account owns is read and changed only through `store::account::Account`, whose statements are bound to
+//! an account owns is read and changed only through `store::Account`, whose statements are bound to
 //! the account of the session. The modules in this file are pure and are tested natively; HTTP and the
 //! database are in `component` and `store`.
 
@@ -16,7 +16,6 @@
 
 mod assets;
 mod chart;
-mod clock;
 mod cookies;
 mod csrf;
 mod csv;

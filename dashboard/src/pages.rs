@@ -10,32 +10,23 @@ pub(crate) mod templates;
 pub(crate) mod usage;
 
 use askama::Template;
+use platen_statements::CurrentUser;
 
 /// What all pages share: head, navigation, notice.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Layout {
     pub(crate) title: String,
     /// The value of [`crate::csrf::FIELD`] in every form of the page.
     pub(crate) form_token: String,
-    pub(crate) user: Option<HeaderUser>,
+    /// The signed-in user, whom the header shows.
+    pub(crate) user: Option<CurrentUser>,
     pub(crate) notice: Option<&'static str>,
     /// The navigation entry to highlight.
     pub(crate) section: Section,
 }
 
-/// The signed-in user, as the header shows them.
-#[derive(Debug, Clone)]
-pub(crate) struct HeaderUser {
-    /// Shown as the tooltip of “Profile”.
-    pub(crate) email: String,
-    pub(crate) account: Option<String>,
-    pub(crate) account_disabled: bool,
-    /// Whether the operator's pages are shown.
-    pub(crate) operator: bool,
-}
-
 /// An entry of the navigation.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default)]
 pub(crate) enum Section {
     Keys,
     Templates,
@@ -45,6 +36,7 @@ pub(crate) enum Section {
     /// The user's password and sessions.
     Profile,
     /// No entry: sign-in, invites, errors.
+    #[default]
     None,
 }
 

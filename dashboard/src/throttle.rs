@@ -8,7 +8,7 @@ use std::net::{IpAddr, SocketAddr};
 use sha2::{Digest as _, Sha256};
 
 /// Length of the window in which attempts are counted.
-pub(crate) const WINDOW_SECONDS: u64 = 15 * 60;
+pub(crate) const WINDOW_SECONDS: i64 = 15 * 60;
 /// Attempts per window for one e-mail address.
 pub(crate) const MAX_ATTEMPTS_PER_EMAIL: u32 = 10;
 /// Attempts per window from one network address, which several users may share.

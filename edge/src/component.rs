@@ -1,11 +1,10 @@
 //! The component: the lifecycle of a request, `auth → parse → claim → forward → relay`.
 //!
-//! Invariant: [`respond`] takes these steps in this order. Every response has the request id, and every
-//! request writes one line to the access log.
+//! Invariant: [`respond`] takes these steps in this order. A render takes one statement before it is forwarded,
+//! [`attempts::claim`]; only when that returns no row does [`attempts::key_status`] find the reason. Every response
+//! has the request id, and every request writes one line to the access log.
 
-mod attempt;
 mod context;
-mod database;
 mod failure;
 mod farm;
 mod log;
@@ -14,9 +13,14 @@ mod settings;
 
 use std::time::Instant;
 
-use platen_component::body::{self, BodyError};
+use platen_component::{
+    body::{self, BodyError},
+    database::Database,
+};
 use platen_shared::{key::ApiKey, limits};
-use platen_statements::attempts::{Claim, ClaimedTemplate, KeyPurpose, KeyStatus};
+use platen_statements::attempts::{
+    self, Attempt, Claim, ClaimedTemplate, KeyPurpose, KeyStatus, PresentedKey,
+};
 use spin_sdk::wasip3::{
     self,
     exports::http::handler::Guest,
@@ -27,12 +31,10 @@ use crate::{
     api_error::ApiError,
     credentials,
     endpoint::Endpoint,
-    quota::Usage,
+    quota::{QuotaMonth, Usage},
     request::{InvalidRequest, RenderRequest, Subject},
 };
-use attempt::Attempt;
 use context::RequestContext;
-use database::Database;
 use failure::Failure;
 use settings::Settings;
 
@@ -85,14 +87,17 @@ async fn respond(
     let claim = claim(&database, &key, &request, context).await?;
     let format = request.format();
     let disposition = request.content_disposition(claim.template.as_ref().map(|it| it.name.as_str()));
-    context.attempt = Some(Attempt::begin(
-        &context.trace.request_id,
-        &key,
-        &claim.account,
-        endpoint,
-        format.extension(),
-        context.month.now,
-    ));
+    context.attempt = Some(Attempt {
+        key_hash: key.hash(),
+        account: claim.account.clone(),
+        endpoint: endpoint.name(),
+        format: format.extension(),
+        status: 500,
+        counted: true,
+        ms: 0,
+        bytes: None,
+        at: context.month.now,
+    });
 
     // forward
     let body = match forward(settings, request, &claim, deadline, context).await {
@@ -107,7 +112,7 @@ async fn respond(
 
     // relay
     if let Some(attempt) = &mut context.attempt {
-        attempt.entry.bytes = body.declared_length();
+        attempt.bytes = body.declared_length();
     }
     Ok(reply::File { format, disposition, body })
 }
@@ -131,6 +136,10 @@ async fn parse(endpoint: Endpoint, request: Request, headers: &Fields) -> Result
     Ok(RenderRequest::parse(endpoint, &bytes)?)
 }
 
+fn presented<'k>(key: &'k ApiKey, month: &'k QuotaMonth) -> PresentedKey<'k> {
+    PresentedKey { key, month: &month.name, now: month.now }
+}
+
 /// Looks the key up in the database without recording an attempt.
 async fn authenticate(
     database: &Database,
@@ -138,8 +147,8 @@ async fn authenticate(
     purpose: KeyPurpose<'_>,
     context: &mut RequestContext,
 ) -> Result<KeyStatus, Failure> {
-    let found = database.key_status(key, &context.month, purpose).await.map_err(Failure::internal)?;
-    let found = found.ok_or(ApiError::InvalidKey)?;
+    let found = attempts::key_status(database, presented(key, &context.month), purpose).await;
+    let found = found.map_err(Failure::internal)?.ok_or(ApiError::InvalidKey)?;
     context.authenticated(&found.account, Usage { attempts: found.attempts, quota: found.quota });
     Ok(found)
 }
@@ -151,16 +160,21 @@ async fn claim(
     request: &RenderRequest,
     context: &mut RequestContext,
 ) -> Result<Claim, Failure> {
+    let template = match &request.subject {
+        Subject::Source(_) => None,
+        Subject::Template { id, variables } => Some((id, variables)),
+    };
     // The second iteration is needed only if the quota was raised, or an attempt refunded, between the
     // refused claim and the look-up of the reason.
     for _ in 0..2 {
-        if let Some(claim) = database.claim(key, &context.month, request).await.map_err(Failure::internal)? {
+        let claim = attempts::claim(database, presented(key, &context.month), template).await;
+        if let Some(claim) = claim.map_err(Failure::internal)? {
             context.authenticated(&claim.account, Usage { attempts: claim.attempts, quota: claim.quota });
             return Ok(claim);
         }
-        match &request.subject {
-            Subject::Source(_) => drop(authenticate(database, key, KeyPurpose::Source, context).await?),
-            Subject::Template { id, variables } => {
+        match template {
+            None => drop(authenticate(database, key, KeyPurpose::Source, context).await?),
+            Some((id, variables)) => {
                 let found = authenticate(database, key, KeyPurpose::Template(id), context).await?;
                 let mut missing = found.placeholders.ok_or(ApiError::TemplateNotFound)?;
                 missing.retain(|name| !variables.contains_key(name));
@@ -190,7 +204,7 @@ async fn forward(
 }
 
 async fn refund(database: &Database, claim: &Claim, context: &mut RequestContext) {
-    match database.refund(claim).await {
+    match attempts::refund(database, claim).await {
         Ok(()) => context.refunded(),
         Err(cause) => context.log.refund_error = Some(cause.to_string()),
     }

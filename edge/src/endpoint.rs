@@ -1,7 +1,10 @@
 //! The two operations of the API.
 
+use strum::IntoStaticStr;
+
 /// An operation of the API.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, IntoStaticStr)]
+#[strum(serialize_all = "lowercase")]
 pub enum Endpoint {
     /// `POST /v1/render`.
     Render,
@@ -23,9 +26,6 @@ impl Endpoint {
     /// The name in log lines and in the table of attempts.
     #[must_use]
     pub fn name(self) -> &'static str {
-        match self {
-            Self::Render => "render",
-            Self::Template => "template",
-        }
+        self.into()
     }
 }

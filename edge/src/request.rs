@@ -72,23 +72,32 @@ impl RenderRequest {
         let paper =
             field(FieldName::PdfFormat).choice(PaperSize::NAMES, PaperSize::parse)?.unwrap_or_default();
         let print_background = field(FieldName::PrintBackground).boolean()?.unwrap_or_default();
-        let scale =
-            field(FieldName::Scale).number(limits::PDF_SCALE_RANGE, PdfScale::try_from)?.unwrap_or_default();
+        let scale = field(FieldName::Scale)
+            .number("number", limits::PDF_SCALE_RANGE, |scale| PdfScale::try_from(scale).ok())?
+            .unwrap_or_default();
         let file_name = field(FieldName::FileName).file_name()?;
         let default = Viewport::default();
-        let side = |name| field(name).whole_number(limits::VIEWPORT_SIDE_RANGE, Side::try_from);
+        let side = |name| {
+            field(name).number("whole number", limits::VIEWPORT_SIDE_RANGE, |side| {
+                Side::try_from(side).ok().filter(|_| side.fract() == 0.0)
+            })
+        };
         let viewport = Viewport {
             width: side(FieldName::Width)?.unwrap_or(default.width),
             height: side(FieldName::Height)?.unwrap_or(default.height),
             device_scale_factor: field(FieldName::DeviceScaleFactor)
-                .number(limits::DEVICE_SCALE_FACTOR_RANGE, DeviceScaleFactor::try_from)?
+                .number("number", limits::DEVICE_SCALE_FACTOR_RANGE, |it| {
+                    DeviceScaleFactor::try_from(it).ok()
+                })?
                 .unwrap_or_default(),
         };
         let full_page = field(FieldName::FullPage).boolean()?.unwrap_or_default();
         let wait_until =
             field(FieldName::WaitUntil).choice(WaitUntil::NAMES, WaitUntil::parse)?.unwrap_or_default();
         let wait_for_timeout = field(FieldName::WaitForTimeout)
-            .milliseconds(limits::WAIT_FOR_TIMEOUT_MS_RANGE, WaitMs::try_from)?
+            .number("number of milliseconds", limits::WAIT_FOR_TIMEOUT_MS_RANGE, |it| {
+                WaitMs::try_from(it).ok()
+            })?
             .unwrap_or_default();
         let output = match format.unwrap_or(OutputFormat::DEFAULT) {
             OutputFormat::Pdf => Output::Pdf { paper, print_background, scale },

@@ -3,6 +3,8 @@
 //! Invariant: [`claim`] is one atomic statement that authenticates, checks the quota and the template's
 //! variables, records the attempt and fetches the template.
 
+use std::collections::BTreeMap;
+
 use platen_shared::{
     id::{AccountId, TemplateId},
     key::ApiKey,
@@ -147,18 +149,19 @@ const LOG: &str = "INSERT INTO attempts \
     SELECT ?2, k.id, k.name, ?3, ?4, ?5, ?6, ?7, ?8, ?9 \
     FROM (SELECT ?1 AS hash) h LEFT JOIN api_keys k ON k.hash = h.hash";
 
-/// Records an attempt, at a template with variables of these names or at the caller's own markup or URL;
+/// Records an attempt, at a template with these variables or at the caller's own markup or URL;
 /// `None` if the key, the template, its variables or the quota forbids it.
 pub async fn claim<B: Backend>(
     backend: &B,
     key: PresentedKey<'_>,
-    template: Option<(&TemplateId, &[&str])>,
+    template: Option<(&TemplateId, &BTreeMap<String, String>)>,
 ) -> Result<Option<Claim>, B::Error> {
     let mut values = key.values();
     let sql = match template {
         None => CLAIM,
         Some((id, variables)) => {
-            values.extend(values![id, serde_json::json!(variables).to_string()]);
+            let names: Vec<&String> = variables.keys().collect();
+            values.extend(values![id, serde_json::json!(names).to_string()]);
             CLAIM_WITH_TEMPLATE
         }
     };

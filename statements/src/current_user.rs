@@ -21,7 +21,7 @@ pub struct CurrentUser {
 /// The account that a user works in.
 #[derive(Debug, Clone)]
 pub struct Membership {
-    id: AccountId,
+    pub(crate) id: AccountId,
     /// The account's name.
     pub name: String,
     /// Whether the account's keys are refused.
@@ -39,12 +39,6 @@ impl CurrentUser {
     #[must_use]
     pub fn works_in(&self, account: &str) -> bool {
         self.account.as_ref().is_some_and(|own| own.id.as_str() == account)
-    }
-}
-
-impl Membership {
-    pub(crate) fn id(&self) -> &AccountId {
-        &self.id
     }
 }
 

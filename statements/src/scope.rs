@@ -26,7 +26,7 @@ impl<B: Backend> Store<B> {
     /// What the user's account owns; `None` for a user without an account.
     pub fn account<'s>(&'s self, user: &'s CurrentUser) -> Option<AccountScope<'s, B>> {
         let membership = user.account.as_ref()?;
-        Some(AccountScope { store: self, actor: &user.email, id: membership.id() })
+        Some(AccountScope { store: self, actor: &user.email, id: &membership.id })
     }
 
     /// What operators may do; `None` for other users.
@@ -69,28 +69,20 @@ impl<B: Backend> AccountScope<'_, B> {
         self.store.backend.random()
     }
 
-    pub(crate) fn all<T: FromRow>(
-        &self,
-        sql: Scoped,
-        values: Vec<Value>,
-    ) -> impl Future<Output = Result<Vec<T>, B::Error>> {
-        self.store.backend.all(sql.sql(), self.bound(values))
+    pub(crate) async fn all<T: FromRow>(&self, sql: Scoped, values: Vec<Value>) -> Result<Vec<T>, B::Error> {
+        self.store.backend.all(sql.sql(), self.bound(values)).await
     }
 
-    pub(crate) fn first<T: FromRow>(
+    pub(crate) async fn first<T: FromRow>(
         &self,
         sql: Scoped,
         values: Vec<Value>,
-    ) -> impl Future<Output = Result<Option<T>, B::Error>> {
-        self.store.backend.first(sql.sql(), self.bound(values))
+    ) -> Result<Option<T>, B::Error> {
+        self.store.backend.first(sql.sql(), self.bound(values)).await
     }
 
-    pub(crate) fn run(
-        &self,
-        sql: Scoped,
-        values: Vec<Value>,
-    ) -> impl Future<Output = Result<bool, B::Error>> {
-        self.store.backend.run(sql.sql(), self.bound(values))
+    pub(crate) async fn run(&self, sql: Scoped, values: Vec<Value>) -> Result<bool, B::Error> {
+        self.store.backend.run(sql.sql(), self.bound(values)).await
     }
 
     /// The account's id, then the values of the statement, which are `?2` and up.

@@ -29,9 +29,11 @@ record! {
     }
 }
 
-/// A template's markup with what belongs to it.
+/// A template with its markup and what belongs to it.
 #[derive(Debug, Clone)]
 pub struct TemplateContent {
+    /// The template without its markup.
+    pub template: Template,
     /// The markup.
     pub html: String,
     /// Sample values by placeholder.
@@ -127,7 +129,7 @@ impl<B: Backend> AccountScope<'_, B> {
     }
 
     /// One template with its markup.
-    pub async fn template_content(&self, id: &str) -> Result<Option<(Template, TemplateContent)>, B::Error> {
+    pub async fn template_content(&self, id: &str) -> Result<Option<TemplateContent>, B::Error> {
         self.first(GET_CONTENT, values![id]).await
     }
 
@@ -166,11 +168,11 @@ impl<B: Backend> AccountScope<'_, B> {
     }
 }
 
-impl FromRow for (Template, TemplateContent) {
+impl FromRow for TemplateContent {
     fn from_row(row: &mut Row) -> Result<Self, DataError> {
         let template = Template::from_row(row)?;
         let html = template::unpack(&row.next::<Vec<u8>>()?)?;
-        Ok((template, TemplateContent { html, samples: row.next()?, versions: row.next()? }))
+        Ok(Self { template, html, samples: row.next()?, versions: row.next()? })
     }
 }
 

@@ -3,17 +3,40 @@
 use std::fmt;
 
 use serde::{Serialize, Serializer};
-use time::OffsetDateTime;
+use time::{Date, OffsetDateTime};
 
 /// Whole seconds since 1970 (UTC); displayed and serialised as ISO 8601.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Timestamp(pub i64);
 
+impl Timestamp {
+    fn utc(self) -> OffsetDateTime {
+        OffsetDateTime::from_unix_timestamp(self.0).unwrap_or(OffsetDateTime::UNIX_EPOCH)
+    }
+
+    /// The day, which is displayed as `2026-11-21`.
+    #[must_use]
+    pub fn date(self) -> Date {
+        self.utc().date()
+    }
+
+    /// `2026-11-21 08:51`
+    #[must_use]
+    pub fn date_and_minute(self) -> String {
+        let utc = self.utc();
+        format!("{} {:02}:{:02}", utc.date(), utc.hour(), utc.minute())
+    }
+
+    /// `2026-11-21 08:51:07`
+    #[must_use]
+    pub fn date_and_second(self) -> String {
+        format!("{}:{:02}", self.date_and_minute(), self.utc().second())
+    }
+}
+
 impl fmt::Display for Timestamp {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let time = OffsetDateTime::from_unix_timestamp(self.0).map_err(|_| fmt::Error)?;
-        let (month, (hour, minute, second)) = (u8::from(time.month()), time.to_hms());
-        write!(f, "{:04}-{month:02}-{:02}T{hour:02}:{minute:02}:{second:02}Z", time.year(), time.day())
+        write!(f, "{}Z", self.date_and_second().replace(' ', "T"))
     }
 }
 
@@ -28,8 +51,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times_are_displayed_as_iso_8601() {
-        assert_eq!(Timestamp(1_709_251_199).to_string(), "2024-02-29T23:59:59Z");
+    fn times_are_displayed_in_utc() {
+        let time = Timestamp(1_709_251_199);
+        assert_eq!(time.date().to_string(), "2024-02-29");
+        assert_eq!(time.date_and_second(), "2024-02-29 23:59:59");
+        assert_eq!(time.to_string(), "2024-02-29T23:59:59Z");
         assert_eq!(serde_json::json!(Timestamp(0)), "1970-01-01T00:00:00Z");
     }
 }

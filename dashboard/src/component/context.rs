@@ -1,16 +1,22 @@
 //! What handlers get: the request, the signed-in user and the database.
 
-use platen_component::platform;
+use platen_component::{database::Database, platform};
 use platen_shared::token::Token;
+use platen_statements::{CurrentUser, sessions::Origin};
 
-use super::{page_error::PageError, request_head::RequestHead, response::PageResponse, settings::Settings};
+use super::{
+    page_error::{PageError, PageResult},
+    request_head::RequestHead,
+    response::PageResponse,
+    settings::Settings,
+};
 use crate::{
     cookies::Cookie,
     csrf,
     form::Form,
     notice,
-    pages::{HeaderUser, Layout, Section},
-    store::{CurrentUser, Store, account::Account, entry::Origin, operator::Operator},
+    pages::{Layout, Section},
+    store::{Account, Operator, Store},
     throttle,
 };
 
@@ -34,14 +40,15 @@ impl<'r> Context<'r> {
             return Err(PageError::Method);
         }
         let settings = Settings::get().await?;
-        let store = Store::open(now).await?;
-        let session_token = Cookie::Session.read(&head.cookies, head.secure);
+        let store = Store::new(Database::open().await?, now);
+        let cookies = head.headers.get("cookie");
+        let session_token = Cookie::Session.read(&cookies, head.secure);
         let current_user = match &session_token {
             Some(token) => store.current_user(token, settings.lifetimes).await?,
             None => None,
         };
         let form_cookie = current_user.as_ref().and(session_token.clone());
-        let form_cookie = form_cookie.or_else(|| Cookie::Form.read(&head.cookies, head.secure));
+        let form_cookie = form_cookie.or_else(|| Cookie::Form.read(&cookies, head.secure));
         let form_cookie_is_new = form_cookie.is_none();
         let form_cookie = form_cookie.unwrap_or_else(|| Token::from_random(platform::random()));
         Ok(Self { head, store, settings, current_user, session_token, form_cookie, form_cookie_is_new })
@@ -88,23 +95,17 @@ impl<'r> Context<'r> {
 
     /// The shared parts of a page.
     pub(super) fn layout(&self, title: impl Into<String>, section: Section) -> Layout {
-        let user = self.current_user.as_ref().map(|user| HeaderUser {
-            email: user.email.clone(),
-            account: user.account.as_ref().map(|account| account.name.clone()),
-            account_disabled: user.account.as_ref().is_some_and(|account| account.disabled),
-            operator: user.is_operator(),
-        });
         Layout {
             title: title.into(),
             form_token: csrf::form_token(&self.form_cookie),
-            user,
+            user: self.current_user.clone(),
             notice: self.head.query.get("done").and_then(notice::text),
             section,
         }
     }
 
     /// A page. Sets the form cookie if the browser has none yet.
-    pub(super) fn page(&self, page: &impl askama::Template) -> Result<PageResponse, PageError> {
+    pub(super) fn page(&self, page: &impl askama::Template) -> PageResult {
         let response = PageResponse::page(page)?;
         Ok(if self.form_cookie_is_new {
             response.with_header("set-cookie", Cookie::Form.set(&self.form_cookie, self.head.secure))
@@ -120,10 +121,13 @@ pub(super) fn redirect_with_notice(path: &str, code: &'static str) -> PageRespon
 }
 
 /// The same if the action has found its row, and otherwise `404`.
-pub(super) fn redirect_if_found(
-    found: bool,
-    path: &str,
-    code: &'static str,
-) -> Result<PageResponse, PageError> {
+pub(super) fn redirect_if_found(found: bool, path: &str, code: &'static str) -> PageResult {
     if found { Ok(redirect_with_notice(path, code)) } else { Err(PageError::NotFound) }
+}
+
+/// Shortens a list to the rows of one page; returns the last of them if the list had more.
+pub(super) fn last_of_full_page<T>(rows: &mut Vec<T>, page_rows: u32) -> Option<&T> {
+    let has_more = rows.len() > page_rows as usize;
+    rows.truncate(page_rows as usize);
+    rows.last().filter(|_| has_more)
 }

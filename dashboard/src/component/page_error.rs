@@ -5,11 +5,10 @@
 
 use std::error::Error;
 
+use platen_component::{database::DatabaseError, log::with_causes};
+
 use super::{response::PageResponse, settings::SettingsError};
-use crate::{
-    pages::{Layout, MessagePage, Section},
-    store::StoreError,
-};
+use crate::pages::{Layout, MessagePage};
 
 const INTERNAL: &str = "An internal error occurred. Try again; if it persists, contact your operator.";
 
@@ -45,71 +44,50 @@ pub(super) enum PageError {
     #[error("You have no current account. Open the Operator page and switch to an account.")]
     NoAccount,
     #[error("{INTERNAL}")]
-    Store(#[from] StoreError),
+    Store(#[from] DatabaseError),
     #[error("{INTERNAL}")]
     Settings(#[from] SettingsError),
     #[error("{INTERNAL}")]
     Page(#[from] askama::Error),
 }
 
-impl PageError {
-    fn status(&self) -> u16 {
-        match self {
-            Self::NotFound => 404,
-            Self::Method => 405,
-            Self::SignInFirst => 303,
-            Self::CrossSite | Self::StaleForm | Self::NoCookie => 403,
-            Self::ContentType => 415,
-            Self::TooLarge => 413,
-            Self::Incomplete => 400,
-            Self::InvalidInvite => 410,
-            Self::NoAccount => 409,
-            Self::Store(_) | Self::Settings(_) | Self::Page(_) => 500,
-        }
-    }
+/// What a handler returns.
+pub(super) type PageResult = Result<PageResponse, PageError>;
 
-    fn title(&self) -> &'static str {
+impl PageError {
+    /// The HTTP status, and the title of the page.
+    fn status_and_title(&self) -> (u16, &'static str) {
         match self {
-            Self::NotFound => "Page not found",
-            Self::InvalidInvite => "Invalid invite link",
-            Self::NoAccount => "No current account",
-            Self::CrossSite | Self::StaleForm | Self::NoCookie => "Form not accepted",
-            Self::TooLarge => "Form too large",
-            Self::Store(_) | Self::Settings(_) | Self::Page(_) => "Internal error",
-            Self::Method | Self::SignInFirst | Self::ContentType | Self::Incomplete => "Invalid request",
+            Self::NotFound => (404, "Page not found"),
+            Self::Method => (405, "Invalid request"),
+            Self::SignInFirst => (303, "Invalid request"),
+            Self::CrossSite | Self::StaleForm | Self::NoCookie => (403, "Form not accepted"),
+            Self::ContentType => (415, "Invalid request"),
+            Self::TooLarge => (413, "Form too large"),
+            Self::Incomplete => (400, "Invalid request"),
+            Self::InvalidInvite => (410, "Invalid invite link"),
+            Self::NoAccount => (409, "No current account"),
+            Self::Store(_) | Self::Settings(_) | Self::Page(_) => (500, "Internal error"),
         }
     }
 
     /// The chain of causes, for the log only.
     pub(super) fn cause(&self) -> Option<String> {
-        let mut error: &dyn Error = self.source()?;
-        let mut text = error.to_string();
-        while let Some(source) = error.source() {
-            text = format!("{text}: {source}");
-            error = source;
-        }
-        Some(text)
+        self.source().map(with_causes)
     }
 
     pub(super) fn to_response(&self) -> PageResponse {
         if matches!(self, Self::SignInFirst) {
             return PageResponse::redirect("/dashboard/sign-in");
         }
-        let layout = Layout {
-            title: self.title().to_owned(),
-            form_token: String::new(),
-            user: None,
-            notice: None,
-            section: Section::None,
-        };
+        let (status, title) = self.status_and_title();
+        let layout = Layout { title: title.to_owned(), ..Layout::default() };
         let link = match self {
             Self::NoAccount => ("/dashboard/operator", "Open the Operator page"),
             _ => ("/dashboard", "Open the dashboard"),
         };
         let page = MessagePage { layout, text: self.to_string(), link };
-        PageResponse::page(&page).map_or_else(
-            |_| PageResponse::text(500, "Internal error"),
-            |page| page.with_status(self.status()),
-        )
+        PageResponse::page(&page)
+            .map_or_else(|_| PageResponse::text(500, "Internal error"), |page| page.with_status(status))
     }
 }

@@ -1,7 +1,8 @@
 //! A request without its body.
 
-use std::{io::Write as _, time::Duration};
+use std::time::Duration;
 
+use platen_component::log;
 use spin_sdk::wasip3::http::types::{Fields, Method, Request};
 
 use crate::{cookies, form::Form};
@@ -16,11 +17,6 @@ pub(super) struct RequestHead {
     pub(super) host: String,
     /// The browser uses TLS: true for every host except loopback.
     pub(super) secure: bool,
-    pub(super) origin: Option<String>,
-    pub(super) fetch_site: Option<String>,
-    pub(super) cookies: Vec<Vec<u8>>,
-    pub(super) content_type: Vec<Vec<u8>>,
-    pub(super) if_none_match: Option<String>,
     pub(super) user_agent: String,
     pub(super) headers: Fields,
     request_id: String,
@@ -52,11 +48,6 @@ impl RequestHead {
             query: Form::parse(query.as_bytes()),
             secure: !cookies::is_loopback(&host),
             host,
-            origin: text("origin"),
-            fetch_site: text("sec-fetch-site"),
-            cookies: headers.get("cookie"),
-            content_type: headers.get("content-type"),
-            if_none_match: text("if-none-match"),
             user_agent: user_agent.chars().filter(|c| !c.is_control()).take(MAX_USER_AGENT_CHARS).collect(),
             request_id,
             headers,
@@ -79,13 +70,11 @@ impl RequestHead {
         let section = self.path.split('/').nth(2).unwrap_or_default();
         let section = SECTIONS.iter().find(|known| **known == section).unwrap_or(&"none");
         let cause = cause.map(|cause| format!(" cause={cause:?}")).unwrap_or_default();
-        let line = format!(
-            "platen-dashboard request_id={} section={section} status={status} ms={}{cause}\n",
+        log::write_line(format!(
+            "platen-dashboard request_id={} section={section} status={status} ms={}{cause}",
             self.request_id,
             elapsed.as_millis()
-        );
-        // One write, so that lines of concurrent requests do not mix. There is no place to report a failure.
-        let _ = std::io::stderr().write_all(line.as_bytes());
+        ));
     }
 }
 

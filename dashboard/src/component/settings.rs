@@ -3,8 +3,7 @@
 use std::sync::OnceLock;
 
 use platen_component::settings::{self, Unreadable, variable};
-
-use crate::store::Lifetimes;
+use platen_statements::sessions::Lifetimes;
 
 pub(super) struct Settings {
     pub(super) lifetimes: Lifetimes,

@@ -1,23 +1,13 @@
 //! API keys.
 
 use askama::Template;
+use platen_statements::keys::Key;
 
 use super::Layout;
-use crate::{clock::Timestamp, form::Field};
+use crate::form::Field;
 
 /// Lifetime of the key that “Render” uses.
 pub(crate) const RENDER_KEY_SECONDS: i64 = 60;
-
-#[derive(Debug, Clone)]
-pub(crate) struct Key {
-    pub(crate) id: String,
-    pub(crate) name: String,
-    pub(crate) prefix: String,
-    pub(crate) created: Timestamp,
-    /// Time of the last request with it.
-    pub(crate) last_used: Option<Timestamp>,
-    pub(crate) disabled: bool,
-}
 
 /// A key just created, shown once with an example.
 #[derive(Debug, Clone)]

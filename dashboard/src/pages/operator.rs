@@ -1,28 +1,11 @@
 //! The operator's pages: accounts, users, the audit log.
 
 use askama::Template;
+use platen_shared::id::UserId;
+use platen_statements::{CurrentUser, accounts::Account, audit::AuditEntry, users::User};
 
 use super::Layout;
-use crate::{clock::Timestamp, form::Field};
-
-/// An account in the list, and on its page.
-#[derive(Debug, Clone)]
-pub(crate) struct Account {
-    pub(crate) id: String,
-    pub(crate) name: String,
-    /// Attempts per month; `None` is unlimited.
-    pub(crate) quota: Option<u64>,
-    pub(crate) attempts: u64,
-    pub(crate) disabled: bool,
-    pub(crate) created: Timestamp,
-    pub(crate) members: u32,
-}
-
-impl Account {
-    fn quota_text(&self) -> String {
-        self.quota.map_or_else(|| "Unlimited".to_owned(), |quota| quota.to_string())
-    }
-}
+use crate::form::Field;
 
 /// Parses a quota: a whole number; empty or `unlimited` for no limit. The error is a text for the form.
 pub(crate) fn parse_quota(text: &str) -> Result<Option<u32>, &'static str> {
@@ -35,34 +18,6 @@ pub(crate) fn parse_quota(text: &str) -> Result<Option<u32>, &'static str> {
     }
 }
 
-/// A user of an account, or an operator.
-#[derive(Debug, Clone)]
-pub(crate) struct User {
-    pub(crate) id: String,
-    pub(crate) email: String,
-    pub(crate) operator: bool,
-    pub(crate) created: Timestamp,
-    /// Last use of a session; `None` without sessions.
-    pub(crate) last_seen: Option<Timestamp>,
-    /// Whether this is the user who views the page.
-    pub(crate) is_current: bool,
-}
-
-#[derive(Debug, Clone)]
-pub(crate) struct AuditEntry {
-    /// Position in the log, for paging.
-    pub(crate) id: i64,
-    pub(crate) at: Timestamp,
-    /// E-mail address of the user, or `command line`.
-    pub(crate) actor: String,
-    /// Name of the account, if the action belongs to one.
-    pub(crate) account: Option<String>,
-    /// The action, such as `created key`.
-    pub(crate) action: String,
-    /// Name or address of what was changed.
-    pub(crate) subject: String,
-}
-
 #[derive(Debug, Template)]
 #[template(path = "accounts.html")]
 pub(crate) struct AccountsPage {
@@ -71,6 +26,8 @@ pub(crate) struct AccountsPage {
     pub(crate) accounts: Vec<Account>,
     /// All operators, by e-mail address.
     pub(crate) operators: Vec<User>,
+    /// The user who views the page.
+    pub(crate) user: UserId,
     /// Name of the account to create.
     pub(crate) name: Field,
     /// Quota of the account to create.
@@ -92,8 +49,8 @@ pub(crate) struct AccountPage {
     pub(crate) email: Field,
     /// The link of the invite just created.
     pub(crate) link: Option<String>,
-    /// Whether it is the operator's current account.
-    pub(crate) is_current: bool,
+    /// The user who views the page.
+    pub(crate) user: CurrentUser,
 }
 
 #[derive(Debug, Template)]

@@ -3,45 +3,13 @@
 use std::collections::BTreeMap;
 
 use platen_shared::{id::TemplateId, template};
+use platen_statements::templates::{Template, TemplateContent, Version};
 
 use super::Layout;
-use crate::{clock::Timestamp, form::Field};
+use crate::form::Field;
 
 /// Sample values by placeholder.
 pub(crate) type Samples = BTreeMap<String, String>;
-
-#[derive(Debug, Clone)]
-pub(crate) struct TemplateSummary {
-    /// The `templateId` of requests.
-    pub(crate) id: String,
-    pub(crate) name: String,
-    pub(crate) placeholders: Vec<String>,
-    pub(crate) updated: Timestamp,
-}
-
-#[derive(Debug, Clone)]
-pub(crate) struct Template {
-    /// The `templateId` of requests.
-    pub(crate) id: TemplateId,
-    pub(crate) name: String,
-    /// The markup with placeholders.
-    pub(crate) html: String,
-    /// Values for the preview and for “Render”.
-    pub(crate) samples: Samples,
-    pub(crate) updated: Timestamp,
-    pub(crate) versions: u32,
-}
-
-#[derive(Debug, Clone)]
-pub(crate) struct Version {
-    /// Counts from 1.
-    pub(crate) number: u32,
-    /// Name of the template in this version.
-    pub(crate) name: String,
-    pub(crate) saved: Timestamp,
-    /// The markup; empty in the list.
-    pub(crate) html: String,
-}
 
 #[derive(Debug, askama::Template)]
 #[template(path = "templates.html")]
@@ -50,16 +18,24 @@ pub(crate) struct TemplatesPage {
     /// The search text; empty for all templates.
     pub(crate) search: String,
     /// The templates found, last saved first.
-    pub(crate) templates: Vec<TemplateSummary>,
+    pub(crate) templates: Vec<Template>,
 }
 
 /// The editor of a saved or a new template.
 #[derive(Debug, askama::Template)]
 #[template(path = "template.html")]
-pub(crate) struct EditorPage {
+pub(crate) struct EditorPage<'t> {
     pub(crate) layout: Layout,
     /// The saved template; `None` for a new one.
-    pub(crate) saved: Option<SavedTemplate>,
+    pub(crate) saved: Option<&'t TemplateContent>,
+    pub(crate) form: EditorForm,
+    /// Scheme and host of the server, for the curl command.
+    pub(crate) base_url: String,
+}
+
+/// The fields of the editor with their errors.
+#[derive(Debug)]
+pub(crate) struct EditorForm {
     pub(crate) name: Field,
     pub(crate) html: Field,
     /// Placeholders of the markup with their sample values.
@@ -68,22 +44,13 @@ pub(crate) struct EditorPage {
     pub(crate) samples_error: String,
 }
 
-/// What the editor shows of a saved template besides the form.
-#[derive(Debug, Clone)]
-pub(crate) struct SavedTemplate {
-    /// The `templateId` of requests.
-    pub(crate) id: String,
-    pub(crate) updated: Timestamp,
-    pub(crate) versions: u32,
-    /// A curl command that renders it with its sample values.
-    pub(crate) curl: String,
-}
-
-impl EditorPage {
-    fn action(&self) -> String {
-        match &self.saved {
-            Some(saved) => format!("/dashboard/templates/{}", saved.id),
-            None => "/dashboard/templates/new".to_owned(),
+impl EditorForm {
+    pub(crate) fn valid(name: &str, html: &str, samples: &Samples) -> Self {
+        Self {
+            name: Field::valid(name),
+            html: Field::valid(html),
+            samples: with_samples(html, samples),
+            samples_error: String::new(),
         }
     }
 }
@@ -95,7 +62,7 @@ pub(crate) fn with_samples(html: &str, samples: &Samples) -> Vec<(String, String
 }
 
 /// A curl command that renders a template. The body is quoted for a POSIX shell, so no value can end it.
-pub(crate) fn curl(base_url: &str, id: &str, html: &str, samples: &Samples) -> String {
+fn curl(base_url: &str, id: &TemplateId, html: &str, samples: &Samples) -> String {
     let variables: BTreeMap<String, String> = with_samples(html, samples).into_iter().collect();
     let body = serde_json::json!({ "templateId": id, "variables": variables, "format": "pdf" });
     let body = body.to_string().replace('\'', "'\\''");
@@ -109,8 +76,7 @@ pub(crate) fn curl(base_url: &str, id: &str, html: &str, samples: &Samples) -> S
 #[template(path = "versions.html")]
 pub(crate) struct VersionsPage {
     pub(crate) layout: Layout,
-    pub(crate) id: String,
-    pub(crate) name: String,
+    pub(crate) template: Template,
     /// The versions, newest first.
     pub(crate) versions: Vec<Version>,
 }
@@ -119,8 +85,9 @@ pub(crate) struct VersionsPage {
 #[template(path = "version.html")]
 pub(crate) struct VersionPage {
     pub(crate) layout: Layout,
-    pub(crate) id: String,
+    pub(crate) id: TemplateId,
     pub(crate) version: Version,
+    pub(crate) html: String,
 }
 
 pub(crate) const INITIAL_HTML: &str = "<!doctype html>\n<meta charset=\"utf-8\">\n<style>\n  body { font: 16px/1.5 sans-serif; margin: 3rem; }\n  h1 { color: #2743d2; }\n</style>\n<h1>Hello {{ name }}</h1>\n<p>This is your first template.</p>\n";
@@ -135,28 +102,25 @@ mod tests {
     fn values_cannot_end_the_quotes_of_the_curl_command() {
         let samples =
             Samples::from([("a".into(), "'; rm -rf ~; '\"$(x)".into()), ("unused".into(), "u".into())]);
-        let line = curl("https://p.example", "tpl_x", "{{ a }}", &samples);
+        let line = curl("https://p.example", &TemplateId::from_text("tpl_x"), "{{ a }}", &samples);
         assert!(line.contains(r#""variables":{"a":"'\''; rm -rf ~; '\''\"$(x)"}"#), "{line}");
         assert!(!line.contains("unused"));
     }
 
     #[test]
     fn user_input_is_escaped() {
-        let layout = Layout {
-            title: "</title><script>alert(1)</script>".into(),
-            form_token: "t".into(),
-            user: None,
-            notice: None,
-            section: super::super::Section::Templates,
-        };
+        let layout = Layout { title: "</title><script>alert(1)</script>".into(), ..Layout::default() };
         let xss = "</textarea><script>alert(1)</script>";
         let page = EditorPage {
             layout,
             saved: None,
-            name: Field::invalid(xss, xss),
-            html: Field::valid(xss),
-            samples: vec![(xss.to_owned(), xss.to_owned())],
-            samples_error: xss.to_owned(),
+            form: EditorForm {
+                name: Field::invalid(xss, xss),
+                html: Field::valid(xss),
+                samples: vec![(xss.to_owned(), xss.to_owned())],
+                samples_error: xss.to_owned(),
+            },
+            base_url: String::new(),
         };
         let html = page.render().unwrap();
         assert!(!html.contains("<script>alert"), "{html}");

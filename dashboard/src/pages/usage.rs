@@ -1,9 +1,10 @@
 //! The usage page: this month's quota, a chart of 30 days, and the list of attempts.
 
 use askama::Template;
+use platen_statements::{Timestamp, usage::AttemptEntry};
 
 use super::Layout;
-use crate::{chart::Chart, clock::Timestamp, csv};
+use crate::{chart::Chart, csv};
 
 /// Use of the quota in one month.
 #[derive(Debug, Clone)]
@@ -24,84 +25,67 @@ impl MonthlyUsage {
             None => 0,
         }
     }
-}
 
-#[derive(Debug, Clone)]
-pub(crate) struct Attempt {
-    /// Position in the log, for paging.
-    pub(crate) id: i64,
-    pub(crate) at: Timestamp,
-    /// Name of the key at that time.
-    pub(crate) key_name: Option<String>,
-    /// `render` or `template`.
-    pub(crate) endpoint: String,
-    pub(crate) format: String,
-    /// HTTP status of the response; 499 if the client disconnected.
-    pub(crate) status: u16,
-    pub(crate) counted: bool,
-    pub(crate) duration_ms: u64,
-    pub(crate) size_bytes: Option<u64>,
-}
-
-impl Attempt {
-    fn failed(&self) -> bool {
-        self.status >= 400 && !self.cancelled()
+    /// `November 2026`
+    fn name(&self) -> String {
+        let date = self.now.date();
+        format!("{} {}", date.month(), date.year())
     }
 
-    fn cancelled(&self) -> bool {
-        self.status == 499
-    }
-
-    fn path(&self) -> &'static str {
-        if self.endpoint == "template" { "/v1/render/template" } else { "/v1/render" }
-    }
-
-    fn size(&self) -> String {
-        self.size_bytes.map_or_else(|| "–".to_owned(), format_size)
-    }
-
-    /// The status in a word or two.
-    fn result(&self) -> &'static str {
-        match self.status {
-            200 => "OK",
-            400 => "Invalid",
-            422 => "Page failed",
-            499 => "Cancelled",
-            502 => "Renderer failed",
-            503 => "Busy",
-            504 => "Timed out",
-            _ => "Error",
-        }
-    }
-
-    pub(crate) fn csv(&self) -> String {
-        csv::line(&[
-            &self.at.rfc3339(),
-            self.key_name.as_deref().unwrap_or(""),
-            self.path(),
-            &self.format,
-            &self.status.to_string(),
-            if self.counted { "yes" } else { "no" },
-            &self.duration_ms.to_string(),
-            &self.size_bytes.map(|bytes| bytes.to_string()).unwrap_or_default(),
-            self.result(),
-        ])
+    /// The first day of the next month, `1 December`.
+    fn next_start(&self) -> String {
+        format!("1 {}", self.now.date().month().next())
     }
 }
 
-pub(crate) fn csv_header() -> String {
+fn failed(attempt: &AttemptEntry) -> bool {
+    attempt.status >= 400 && !cancelled(attempt)
+}
+
+/// The client disconnected.
+fn cancelled(attempt: &AttemptEntry) -> bool {
+    attempt.status == 499
+}
+
+fn path(attempt: &AttemptEntry) -> &'static str {
+    if attempt.endpoint == "template" { "/v1/render/template" } else { "/v1/render" }
+}
+
+fn size(attempt: &AttemptEntry) -> String {
+    attempt.bytes.map_or_else(|| "–".to_owned(), format_size)
+}
+
+/// The status in a word or two.
+fn result(attempt: &AttemptEntry) -> &'static str {
+    match attempt.status {
+        200 => "OK",
+        400 => "Invalid",
+        422 => "Page failed",
+        499 => "Cancelled",
+        502 => "Renderer failed",
+        503 => "Busy",
+        504 => "Timed out",
+        _ => "Error",
+    }
+}
+
+pub(crate) fn csv_line(attempt: &AttemptEntry) -> String {
     csv::line(&[
-        "time",
-        "key",
-        "endpoint",
-        "format",
-        "status",
-        "counted",
-        "duration_ms",
-        "size_bytes",
-        "result",
+        &attempt.at.to_string(),
+        attempt.key_name.as_deref().unwrap_or(""),
+        path(attempt),
+        &attempt.format,
+        &attempt.status.to_string(),
+        if attempt.counted { "yes" } else { "no" },
+        &attempt.ms.to_string(),
+        &attempt.bytes.map(|bytes| bytes.to_string()).unwrap_or_default(),
+        result(attempt),
     ])
 }
+
+/// The first line of the CSV export.
+pub(crate) const CSV_HEADER: &str =
+    "time,key,endpoint,format,status,counted,duration_ms,size_bytes,result\r\n";
 
 /// A number of bytes with its decimal unit.
 pub(crate) fn format_size(bytes: u64) -> String {
@@ -112,21 +96,14 @@ pub(crate) fn format_size(bytes: u64) -> String {
     }
 }
 
-/// A position in the list of attempts: the next page starts after it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Cursor {
-    /// Time of the attempt, in seconds since 1970.
-    pub(crate) at: i64,
-    /// Id of the attempt, which orders attempts of the same second.
-    pub(crate) id: i64,
-}
+/// Time and id of an attempt, after which the next page of the list starts. The id orders attempts of the same
+/// second.
+pub(crate) type Cursor = (i64, i64);
 
-impl Cursor {
-    /// Parses the `before` parameter, `AT.ID`.
-    pub(crate) fn parse(text: &str) -> Option<Self> {
-        let (at, id) = text.split_once('.')?;
-        Some(Self { at: at.parse().ok()?, id: id.parse().ok()? })
-    }
+/// Parses the `before` parameter, `AT.ID`.
+pub(crate) fn parse_cursor(text: &str) -> Option<Cursor> {
+    let (at, id) = text.split_once('.')?;
+    Some((at.parse().ok()?, id.parse().ok()?))
 }
 
 #[derive(Debug, Template)]
@@ -136,7 +113,7 @@ pub(crate) struct UsagePage {
     pub(crate) month: MonthlyUsage,
     pub(crate) chart: Chart,
     /// One page of attempts, newest first.
-    pub(crate) attempts: Vec<Attempt>,
+    pub(crate) attempts: Vec<AttemptEntry>,
     pub(crate) failures_only: bool,
     pub(crate) has_newer: bool,
     /// Where the next page starts, if there is one.
@@ -149,7 +126,7 @@ mod tests {
 
     #[test]
     fn a_client_that_disconnected_is_shown_as_cancelled() {
-        let attempt = Attempt {
+        let attempt = AttemptEntry {
             id: 1,
             at: Timestamp(0),
             key_name: Some("a".to_owned()),
@@ -157,12 +134,12 @@ mod tests {
             format: "png".to_owned(),
             status: 499,
             counted: false,
-            duration_ms: 12,
-            size_bytes: None,
+            ms: 12,
+            bytes: None,
         };
-        assert_eq!(attempt.csv(), "1970-01-01T00:00:00Z,a,/v1/render,png,499,no,12,,Cancelled\r\n");
-        assert!(csv_header().ends_with("size_bytes,result\r\n"));
-        assert!(attempt.cancelled() && !attempt.failed());
+        assert_eq!(csv_line(&attempt), "1970-01-01T00:00:00Z,a,/v1/render,png,499,no,12,,Cancelled\r\n");
+        assert!(CSV_HEADER.ends_with("size_bytes,result\r\n"));
+        assert!(cancelled(&attempt) && !failed(&attempt));
     }
 
     #[test]
@@ -177,7 +154,9 @@ mod tests {
             [percent(5, Some(10)), percent(11, Some(10)), percent(0, Some(0)), percent(5, None)],
             [50, 100, 100, 0]
         );
-        assert_eq!(Cursor::parse("5.6"), Some(Cursor { at: 5, id: 6 }));
-        assert_eq!(Cursor::parse("5.6.7"), None);
+        let february = MonthlyUsage { now: Timestamp(1_709_251_199), quota: None, attempts: 0 };
+        assert_eq!([february.name(), february.next_start()], ["February 2024", "1 March"]);
+        assert_eq!(parse_cursor("5.6"), Some((5, 6)));
+        assert_eq!(parse_cursor("5.6.7"), None);
     }
 }

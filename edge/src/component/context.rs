@@ -2,11 +2,12 @@
 
 use std::time::Instant;
 
-use platen_component::platform;
+use platen_component::{database::Database, platform};
 use platen_shared::id::AccountId;
-use spin_sdk::wasip3::http::types::Fields;
+use platen_statements::attempts::{self, Attempt};
+use spin_sdk::{wasip3::http::types::Fields, wit_bindgen};
 
-use super::{attempt::Attempt, log::AccessLog};
+use super::log::{self, AccessLog};
 use crate::{
     quota::{QuotaMonth, Usage},
     trace::Trace,
@@ -18,7 +19,7 @@ pub(super) struct RequestContext {
     pub(super) month: QuotaMonth,
     /// Known once the key is authenticated; responses to such requests have `ratelimit` fields.
     pub(super) usage: Option<Usage>,
-    /// Known once the claim has recorded an attempt.
+    /// Known once the claim has recorded an attempt. Status and duration are set at the end.
     pub(super) attempt: Option<Attempt>,
     pub(super) log: AccessLog,
 }
@@ -42,18 +43,26 @@ impl RequestContext {
 
     pub(super) fn refunded(&mut self) {
         if let Some(attempt) = &mut self.attempt {
-            attempt.entry.counted = false;
+            attempt.counted = false;
         }
         if let Some(usage) = &mut self.usage {
             usage.attempts = usage.attempts.saturating_sub(1);
         }
     }
 
-    /// Writes the access log now, and the attempt's row after the response has been sent.
+    /// Writes the access log now, and the attempt's row after the response has been sent: in a task, so that a
+    /// slow or broken database does not delay the response.
     pub(super) fn finish(self, status: u16) {
-        self.log.write(&self.trace.request_id, status, self.started.elapsed());
-        if let Some(attempt) = self.attempt {
-            attempt.write_later(status, self.started);
-        }
+        let (request_id, elapsed) = (self.trace.request_id, self.started.elapsed());
+        self.log.write(&request_id, status, elapsed);
+        let Some(mut attempt) = self.attempt else { return };
+        attempt.status = status;
+        attempt.ms = u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX);
+        wit_bindgen::spawn(async move {
+            let written = async { attempts::log(&Database::open().await?, &attempt).await }.await;
+            if let Err(error) = written {
+                log::attempt_lost(&request_id, &error);
+            }
+        });
     }
 }

@@ -2,6 +2,8 @@
 
 use std::error::Error;
 
+use platen_component::log::with_causes;
+
 use crate::api_error::ApiError;
 
 /// The public error, and a cause for the access log only.
@@ -22,16 +24,6 @@ impl Failure {
     }
 
     pub(super) fn internal<E: Error + 'static>(cause: E) -> Self {
-        Self::new(ApiError::Internal, with_sources(&cause))
+        Self::new(ApiError::Internal, with_causes(&cause))
     }
-}
-
-fn with_sources(error: &(dyn Error + 'static)) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(error) = source {
-        text = format!("{text}: {error}");
-        source = error.source();
-    }
-    text
 }

@@ -12,9 +12,7 @@ use spin_sdk::{
     wasip3::{
         http::{
             client,
-            types::{
-                ErrorCode, Fields, HeaderError, Method, Request, RequestOptions, Response, Scheme, Trailers,
-            },
+            types::{ErrorCode, Fields, Method, Request, RequestOptions, Response, Scheme, Trailers},
         },
         wit_future, wit_stream,
     },
@@ -59,7 +57,7 @@ pub(super) async fn render(
 ) -> Result<FileBody, Failure> {
     let remaining = deadline.saturating_duration_since(Instant::now());
     let body = serde_json::to_vec(job).map_err(Failure::internal)?;
-    let headers = headers(settings, body.len(), remaining, &context.trace).map_err(Failure::internal)?;
+    let headers = headers(settings, body.len(), remaining, &context.trace)?;
     let started = Instant::now();
     let (mut writer, reader) = wit_stream::new();
     let (trailers_writer, trailers) = wit_future::new(|| Ok(None));
@@ -94,17 +92,12 @@ pub(super) async fn render(
     Ok(FileBody { length, bytes, trailers })
 }
 
-/// A header that the platform rejects.
-#[derive(Debug, thiserror::Error)]
-#[error("cannot build the request to the farm: {0:?}")]
-struct RejectedHeader(HeaderError);
-
 fn headers(
     settings: &Settings,
     length: usize,
     remaining: Duration,
     trace: &Trace,
-) -> Result<Fields, RejectedHeader> {
+) -> Result<Fields, Failure> {
     let mut entries = vec![
         ("authorization".to_owned(), format!("Bearer {}", settings.farm_token).into_bytes()),
         ("content-type".to_owned(), b"application/json".to_vec()),
@@ -115,7 +108,9 @@ fn headers(
         (wire::TRACEPARENT.to_owned(), trace.traceparent.clone()),
     ];
     entries.extend(trace.tracestate.clone().map(|state| (wire::TRACESTATE.to_owned(), state)));
-    Fields::from_list(&entries).map_err(RejectedHeader)
+    Fields::from_list(&entries).map_err(|error| {
+        Failure::new(ApiError::Internal, format!("cannot build the request to the farm: {error:?}"))
+    })
 }
 
 fn request(

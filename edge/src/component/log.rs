@@ -5,10 +5,10 @@
 
 use std::{
     fmt::{Debug, Write as _},
-    io::Write as _,
     time::Duration,
 };
 
+use platen_component::log::write_line;
 use platen_shared::id::AccountId;
 
 use super::failure::Failure;
@@ -67,10 +67,4 @@ impl AccessLog {
 /// Reports an attempt whose row could not be written. The response has already been sent.
 pub(super) fn attempt_lost(request_id: &str, cause: &impl ToString) {
     write_line(format!("platen-edge request_id={request_id} attempt_lost={:?}", cause.to_string()));
-}
-
-/// One write call, so that lines of concurrent requests do not mix. There is no place to report an error.
-fn write_line(mut line: String) {
-    line.push('\n');
-    let _ = std::io::stderr().write_all(line.as_bytes());
 }

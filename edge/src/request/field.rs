@@ -10,7 +10,7 @@ use std::{
     ops::RangeInclusive,
 };
 
-use platen_shared::{job::InvalidJob, limits};
+use platen_shared::limits;
 use serde::de::{Deserializer as _, IgnoredAny, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
@@ -53,43 +53,17 @@ impl<'a> Field<'a> {
         chosen.map(Some).ok_or(InvalidRequest::Choice { field: self.name, choices })
     }
 
-    pub(super) fn number<T>(
-        self,
-        range: RangeInclusive<f64>,
-        make: fn(f64) -> Result<T, InvalidJob>,
-    ) -> Parsed<T> {
-        self.bounded("number", &range, |_| true, make)
-    }
-
-    pub(super) fn milliseconds<T>(
-        self,
-        range: RangeInclusive<f64>,
-        make: fn(f64) -> Result<T, InvalidJob>,
-    ) -> Parsed<T> {
-        self.bounded("number of milliseconds", &range, |_| true, make)
-    }
-
-    pub(super) fn whole_number<T>(
-        self,
-        range: RangeInclusive<u32>,
-        make: fn(f64) -> Result<T, InvalidJob>,
-    ) -> Parsed<T> {
-        let range = f64::from(*range.start())..=f64::from(*range.end());
-        self.bounded("whole number", &range, |number| number.fract() == 0.0, make)
-    }
-
-    fn bounded<T>(
+    /// A number within the range; `kind` names those that `make` accepts.
+    pub(super) fn number<T, N: Copy + Into<f64>>(
         self,
         kind: &'static str,
-        range: &RangeInclusive<f64>,
-        is_of_kind: fn(f64) -> bool,
-        make: fn(f64) -> Result<T, InvalidJob>,
+        range: RangeInclusive<N>,
+        make: fn(f64) -> Option<T>,
     ) -> Parsed<T> {
         let Some(value) = self.value else { return Ok(None) };
         let number = is_number(value).then(|| value.get().parse::<f64>().ok()).flatten();
-        let value = number.filter(|number| is_of_kind(*number)).and_then(|number| make(number).ok());
-        let (min, max) = (*range.start(), *range.end());
-        value.map(Some).ok_or(InvalidRequest::Number { field: self.name, kind, min, max })
+        let (min, max) = ((*range.start()).into(), (*range.end()).into());
+        number.and_then(make).map(Some).ok_or(InvalidRequest::Number { field: self.name, kind, min, max })
     }
 
     pub(super) fn file_name(self) -> Parsed<String> {

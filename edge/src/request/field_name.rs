@@ -1,14 +1,12 @@
 //! The fields of the request bodies.
 
-use std::fmt;
-
-use strum::{EnumCount, IntoStaticStr, VariantArray};
+use strum::{Display, EnumCount, IntoStaticStr, VariantArray};
 
 use crate::endpoint::Endpoint;
 
 /// A field of a request body. `Display` is its name in JSON. The order is that of the contract, in which
 /// fields are checked.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, EnumCount, IntoStaticStr, VariantArray)]
+#[derive(Debug, Clone, Copy, Display, PartialEq, Eq, EnumCount, IntoStaticStr, VariantArray)]
 #[strum(serialize_all = "camelCase")]
 #[expect(missing_docs, reason = "the variants are the names in JSON")]
 pub enum FieldName {
@@ -42,11 +40,5 @@ impl FieldName {
     /// The name in JSON.
     pub(super) fn as_str(self) -> &'static str {
         self.into()
-    }
-}
-
-impl fmt::Display for FieldName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
     }
 }

@@ -44,8 +44,8 @@ impl Admin {
     pub(crate) async fn template(&self, id: &str) -> Result<TemplateWithMarkup, AdminError> {
         let account = self.owner_of_template(id).await?;
         let found = self.operator().account_scope(&account).template_content(id).await?;
-        let (template, content) = found.ok_or_else(|| AdminError::NoTemplate(id.to_owned()))?;
-        Ok(TemplateWithMarkup { template, html: content.html })
+        let content = found.ok_or_else(|| AdminError::NoTemplate(id.to_owned()))?;
+        Ok(TemplateWithMarkup { template: content.template, html: content.html })
     }
 
     /// Deletes a template and returns its last record.

@@ -11,7 +11,7 @@ pub(crate) fn asset(head: &RequestHead, name: &str) -> Result<PageResponse, Page
     }
     let asset = assets::find(name).ok_or(PageError::NotFound)?;
     let etag = format!("\"{name}\"");
-    if head.if_none_match.as_deref() == Some(etag.as_str()) {
+    if head.header("if-none-match").as_deref() == Some(etag.as_str()) {
         return Ok(PageResponse::immutable(asset.content_type, Vec::new())
             .with_status(304)
             .with_header("etag", etag));

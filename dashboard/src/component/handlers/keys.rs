@@ -5,8 +5,7 @@ use platen_shared::name::Name;
 use crate::{
     component::{
         context::{Context, redirect_if_found},
-        page_error::PageError,
-        response::PageResponse,
+        page_error::{PageError, PageResult},
     },
     form::{Field, Form},
     pages::{
@@ -17,12 +16,12 @@ use crate::{
 
 const PATH: &str = "/dashboard/keys";
 
-pub(crate) async fn page(context: &Context<'_>) -> Result<PageResponse, PageError> {
+pub(crate) async fn page(context: &Context<'_>) -> PageResult {
     show(context, None, Field::default()).await
 }
 
 /// Shows the key in the response itself, because it is not stored and could not be shown after a redirect.
-pub(crate) async fn create(context: &Context<'_>, form: &Form) -> Result<PageResponse, PageError> {
+pub(crate) async fn create(context: &Context<'_>, form: &Form) -> PageResult {
     let account = context.account()?;
     let entered = form.text("name");
     match Name::parse(&entered) {
@@ -36,16 +35,12 @@ pub(crate) async fn create(context: &Context<'_>, form: &Form) -> Result<PageRes
     }
 }
 
-pub(crate) async fn set_disabled(
-    context: &Context<'_>,
-    id: &str,
-    disabled: bool,
-) -> Result<PageResponse, PageError> {
+pub(crate) async fn set_disabled(context: &Context<'_>, id: &str, disabled: bool) -> PageResult {
     let found = context.account()?.set_key_disabled(id, disabled).await?;
     redirect_if_found(found, PATH, if disabled { "key-disabled" } else { "key-enabled" })
 }
 
-pub(crate) async fn confirm_delete(context: &Context<'_>, id: &str) -> Result<PageResponse, PageError> {
+pub(crate) async fn confirm_delete(context: &Context<'_>, id: &str) -> PageResult {
     let key = context.account()?.key(id).await?.ok_or(PageError::NotFound)?;
     context.page(&ConfirmPage {
         layout: context.layout("Delete API key", Section::Keys),
@@ -57,11 +52,11 @@ pub(crate) async fn confirm_delete(context: &Context<'_>, id: &str) -> Result<Pa
     })
 }
 
-pub(crate) async fn delete(context: &Context<'_>, id: &str) -> Result<PageResponse, PageError> {
+pub(crate) async fn delete(context: &Context<'_>, id: &str) -> PageResult {
     redirect_if_found(context.account()?.delete_key(id).await?, PATH, "key-deleted")
 }
 
-async fn show(context: &Context<'_>, new: Option<NewKey>, name: Field) -> Result<PageResponse, PageError> {
+async fn show(context: &Context<'_>, new: Option<NewKey>, name: Field) -> PageResult {
     let keys = context.account()?.keys().await?;
     context.page(&KeysPage { layout: context.layout("API Keys", Section::Keys), keys, new, name })
 }

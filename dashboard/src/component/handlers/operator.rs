@@ -1,23 +1,24 @@
 //! The operator's pages: accounts, their users, operators, the audit log.
 
 use platen_shared::{email::Email, name::Name};
+use platen_statements::invites::{InviteRefusal, InviteTarget};
 
 use crate::{
     component::{
-        context::{Context, redirect_if_found, redirect_with_notice},
-        page_error::PageError,
-        response::PageResponse,
+        context::{Context, last_of_full_page, redirect_if_found, redirect_with_notice},
+        page_error::{PageError, PageResult},
     },
     form::{Field, Form},
     pages::{
         ConfirmPage, Section,
-        operator::{AccountPage, AccountsPage, AuditLogPage, User, parse_quota},
+        operator::{AccountPage, AccountsPage, AuditLogPage, parse_quota},
     },
-    store::operator::Invited,
 };
 
 const PATH: &str = "/dashboard/operator";
 const NAME_TAKEN: &str = "Another account has this name. Choose a different one";
+/// Seconds for which an invite is valid.
+const INVITE_SECONDS: i64 = 24 * 60 * 60;
 /// Entries on one page of the audit log.
 const PAGE_ROWS: u32 = 100;
 
@@ -25,20 +26,17 @@ fn account_path(id: &str) -> String {
     format!("{PATH}/accounts/{id}")
 }
 
-pub(crate) async fn page(context: &Context<'_>) -> Result<PageResponse, PageError> {
+pub(crate) async fn page(context: &Context<'_>) -> PageResult {
     show_accounts(context, Field::default(), Field::default()).await
 }
 
-pub(crate) async fn create(context: &Context<'_>, form: &Form) -> Result<PageResponse, PageError> {
+pub(crate) async fn create(context: &Context<'_>, form: &Form) -> PageResult {
     let operator = context.operator()?;
     let (name_text, quota_text) = (form.text("name"), form.text("quota"));
     let (name, quota) = match (Name::parse(&name_text), parse_quota(&quota_text)) {
         (Ok(name), Ok(quota)) => (name, quota),
         (name, quota) => {
-            let name =
-                name.map_or_else(|error| Field::invalid(&name_text, &error), |_| Field::valid(&name_text));
-            let quota =
-                quota.map_or_else(|error| Field::invalid(&quota_text, &error), |_| Field::valid(&quota_text));
+            let (name, quota) = (Field::parsed(&name_text, name), Field::parsed(&quota_text, quota));
             return Ok(show_accounts(context, name, quota).await?.with_status(422));
         }
     };
@@ -49,13 +47,12 @@ pub(crate) async fn create(context: &Context<'_>, form: &Form) -> Result<PageRes
     Ok(show_accounts(context, name, Field::valid(quota_text)).await?.with_status(422))
 }
 
-pub(crate) async fn account(context: &Context<'_>, id: &str) -> Result<PageResponse, PageError> {
+pub(crate) async fn account(context: &Context<'_>, id: &str) -> PageResult {
     show_account(context, id, AccountForms::default()).await
 }
 
-pub(crate) async fn rename(context: &Context<'_>, id: &str, form: &Form) -> Result<PageResponse, PageError> {
+pub(crate) async fn rename(context: &Context<'_>, id: &str, form: &Form) -> PageResult {
     let operator = context.operator()?;
-    operator.account(id).await?.ok_or(PageError::NotFound)?;
     let entered = form.text("name");
     let name = match Name::parse(&entered) {
         Ok(name) if operator.rename_account(id, &name).await? => {
@@ -64,62 +61,49 @@ pub(crate) async fn rename(context: &Context<'_>, id: &str, form: &Form) -> Resu
         Ok(_) => Field::invalid(entered, NAME_TAKEN),
         Err(error) => Field::invalid(entered, &error),
     };
-    Ok(show_account(context, id, AccountForms { name: Some(name), ..Default::default() })
-        .await?
-        .with_status(422))
+    let forms = AccountForms { name: Some(name), ..Default::default() };
+    Ok(show_account(context, id, forms).await?.with_status(422))
 }
 
-pub(crate) async fn set_quota(
-    context: &Context<'_>,
-    id: &str,
-    form: &Form,
-) -> Result<PageResponse, PageError> {
+pub(crate) async fn set_quota(context: &Context<'_>, id: &str, form: &Form) -> PageResult {
     let operator = context.operator()?;
-    operator.account(id).await?.ok_or(PageError::NotFound)?;
     let entered = form.text("quota");
     match parse_quota(&entered) {
         Ok(quota) => {
-            operator.set_quota(id, quota).await?;
-            Ok(redirect_with_notice(&account_path(id), "quota-changed"))
+            redirect_if_found(operator.set_quota(id, quota).await?, &account_path(id), "quota-changed")
         }
         Err(error) => {
-            let quota = Some(Field::invalid(entered, error));
-            Ok(show_account(context, id, AccountForms { quota, ..Default::default() })
-                .await?
-                .with_status(422))
+            let forms = AccountForms { quota: Some(Field::invalid(entered, error)), ..Default::default() };
+            Ok(show_account(context, id, forms).await?.with_status(422))
         }
     }
 }
 
-pub(crate) async fn set_disabled(
-    context: &Context<'_>,
-    id: &str,
-    disabled: bool,
-) -> Result<PageResponse, PageError> {
-    let operator = context.operator()?;
-    operator.account(id).await?.ok_or(PageError::NotFound)?;
-    operator.set_account_disabled(id, disabled).await?;
+pub(crate) async fn set_disabled(context: &Context<'_>, id: &str, disabled: bool) -> PageResult {
+    let found = context.operator()?.set_account_disabled(id, disabled).await?;
     let code = if disabled { "account-disabled" } else { "account-enabled" };
-    Ok(redirect_with_notice(&account_path(id), code))
+    redirect_if_found(found, &account_path(id), code)
 }
 
-pub(crate) async fn switch_to(context: &Context<'_>, id: &str) -> Result<PageResponse, PageError> {
+pub(crate) async fn switch_to(context: &Context<'_>, id: &str) -> PageResult {
     redirect_if_found(context.operator()?.join(id).await?, "/dashboard/keys", "account-switched")
 }
 
 /// Shows the link in the response itself, because it is not stored and could not be shown after a redirect.
-pub(crate) async fn invite(context: &Context<'_>, id: &str, form: &Form) -> Result<PageResponse, PageError> {
+pub(crate) async fn invite(context: &Context<'_>, id: &str, form: &Form) -> PageResult {
     let operator = context.operator()?;
     let entered = form.text("email");
+    let target = InviteTarget { account: Some(id), operator: form.get("operator") == Some("1") };
     let email = match Email::parse(&entered) {
-        Ok(email) => match operator.invite(id, &email, form.get("operator") == Some("1")).await? {
-            Invited::Done(token) => {
-                let link = Some(format!("{}/dashboard/invite/{}", context.head.base_url(), token.expose()));
+        Ok(email) => match operator.invite(&email, target, INVITE_SECONDS).await? {
+            Ok(invite) => {
+                let token = invite.token.expose();
+                let link = Some(format!("{}/dashboard/invite/{token}", context.head.base_url()));
                 let email = Field::valid(email.as_str());
                 return show_account(context, id, AccountForms { email, link, ..Default::default() }).await;
             }
-            Invited::NoSuchAccount => return Err(PageError::NotFound),
-            Invited::OtherAccount => {
+            Err(InviteRefusal::NoSuchAccount | InviteRefusal::NoTarget) => return Err(PageError::NotFound),
+            Err(InviteRefusal::OtherAccount) => {
                 Field::invalid(entered, "The user is a member of another account. Remove them there first")
             }
         },
@@ -128,30 +112,15 @@ pub(crate) async fn invite(context: &Context<'_>, id: &str, form: &Form) -> Resu
     Ok(show_account(context, id, AccountForms { email, ..Default::default() }).await?.with_status(422))
 }
 
-pub(crate) async fn confirm_remove_member(
-    context: &Context<'_>,
-    id: &str,
-    user: &str,
-) -> Result<PageResponse, PageError> {
-    let members = context.operator()?.members(id).await?;
-    confirm_removal(context, members, user, account_path(id))
-}
-
-pub(crate) async fn confirm_remove_operator(
-    context: &Context<'_>,
-    user: &str,
-) -> Result<PageResponse, PageError> {
-    let operators = context.operator()?.operators().await?;
-    confirm_removal(context, operators, user, PATH.to_owned())
-}
-
-fn confirm_removal(
-    context: &Context<'_>,
-    users: Vec<User>,
-    id: &str,
-    path: String,
-) -> Result<PageResponse, PageError> {
-    let user = users.into_iter().find(|user| user.id == id && !user.is_current);
+/// Asks whether to remove a user of an account, or without an account an operator.
+pub(crate) async fn confirm_removal(context: &Context<'_>, account: Option<&str>, id: &str) -> PageResult {
+    let operator = context.operator()?;
+    let (users, path) = match account {
+        Some(account) => (operator.users(account).await?, account_path(account)),
+        None => (operator.operators().await?, PATH.to_owned()),
+    };
+    let own = &context.current_user()?.user;
+    let user = users.into_iter().find(|user| user.id.as_str() == id && user.id != *own);
     let user = user.ok_or(PageError::NotFound)?;
     context.page(&ConfirmPage {
         layout: context.layout("Remove user", Section::Operator),
@@ -164,25 +133,20 @@ fn confirm_removal(
     })
 }
 
-pub(crate) async fn remove_operator(context: &Context<'_>, user: &str) -> Result<PageResponse, PageError> {
-    redirect_if_found(context.operator()?.remove_operator(user).await?, PATH, "user-removed")
+/// Removes a user of an account, or without an account an operator.
+pub(crate) async fn remove(context: &Context<'_>, account: Option<&str>, user: &str) -> PageResult {
+    let operator = context.operator()?;
+    let (found, path) = match account {
+        Some(account) => (operator.remove_user(account, user).await?, account_path(account)),
+        None => (operator.remove_operator(user).await?, PATH.to_owned()),
+    };
+    redirect_if_found(found, &path, "user-removed")
 }
 
-pub(crate) async fn remove_member(
-    context: &Context<'_>,
-    id: &str,
-    user: &str,
-) -> Result<PageResponse, PageError> {
-    let found = context.operator()?.remove_user(id, user).await?;
-    redirect_if_found(found, &account_path(id), "user-removed")
-}
-
-pub(crate) async fn audit_log(context: &Context<'_>) -> Result<PageResponse, PageError> {
+pub(crate) async fn audit_log(context: &Context<'_>) -> PageResult {
     let before = context.head.query.get("before").and_then(|text| text.parse().ok());
     let mut entries = context.operator()?.log(before, PAGE_ROWS + 1).await?;
-    let has_older = entries.len() > PAGE_ROWS as usize;
-    entries.truncate(PAGE_ROWS as usize);
-    let next = entries.last().filter(|_| has_older).map(|last| last.id);
+    let next = last_of_full_page(&mut entries, PAGE_ROWS).map(|last| last.id);
     context.page(&AuditLogPage { layout: context.layout("Audit log", Section::Operator), entries, next })
 }
 
@@ -195,14 +159,10 @@ struct AccountForms {
     link: Option<String>,
 }
 
-async fn show_account(
-    context: &Context<'_>,
-    id: &str,
-    forms: AccountForms,
-) -> Result<PageResponse, PageError> {
+async fn show_account(context: &Context<'_>, id: &str, forms: AccountForms) -> PageResult {
     let operator = context.operator()?;
     let account = operator.account(id).await?.ok_or(PageError::NotFound)?;
-    let members = operator.members(id).await?;
+    let members = operator.users(id).await?;
     let quota = account.quota.map(|quota| quota.to_string()).unwrap_or_default();
     context.page(&AccountPage {
         layout: context.layout(&account.name, Section::Operator),
@@ -212,17 +172,18 @@ async fn show_account(
         link: forms.link,
         account,
         members,
-        is_current: context.current_user()?.works_in(id),
+        user: context.current_user()?.clone(),
     })
 }
 
-async fn show_accounts(context: &Context<'_>, name: Field, quota: Field) -> Result<PageResponse, PageError> {
+async fn show_accounts(context: &Context<'_>, name: Field, quota: Field) -> PageResult {
     let operator = context.operator()?;
     let (accounts, operators) = (operator.accounts().await?, operator.operators().await?);
     context.page(&AccountsPage {
         layout: context.layout("Accounts", Section::Operator),
         accounts,
         operators,
+        user: context.current_user()?.user.clone(),
         name,
         quota,
     })

@@ -9,7 +9,7 @@ use platen_shared::{email::Email, id::UserId, token::Token};
 use crate::{
     component::{
         context::{Context, redirect_with_notice},
-        page_error::PageError,
+        page_error::{PageError, PageResult},
         response::PageResponse,
     },
     cookies::Cookie,
@@ -19,26 +19,27 @@ use crate::{
         sign_in::{InvitePage, SignInPage},
     },
     password::{self, InvalidPassword, Password},
-    throttle::{self, Subject},
+    store,
+    throttle::{self, Subject, WINDOW_SECONDS},
 };
 
 const WRONG_CREDENTIALS: &str = "Incorrect e-mail address or password.";
 /// Characters of an entered e-mail address that are shown again.
 const MAX_EMAIL_CHARS: usize = 300;
 
-pub(crate) fn home(context: &Context<'_>) -> Result<PageResponse, PageError> {
+pub(crate) fn home(context: &Context<'_>) -> PageResult {
     let page = if context.current_user()?.account.is_some() { "keys" } else { "operator" };
     Ok(PageResponse::redirect(&format!("/dashboard/{page}")))
 }
 
-pub(crate) fn sign_in_page(context: &Context<'_>) -> Result<PageResponse, PageError> {
+pub(crate) fn sign_in_page(context: &Context<'_>) -> PageResult {
     if context.current_user.is_some() {
         return home(context);
     }
     show_sign_in(context, Field::default())
 }
 
-pub(crate) async fn sign_in(context: &Context<'_>, form: &Form) -> Result<PageResponse, PageError> {
+pub(crate) async fn sign_in(context: &Context<'_>, form: &Form) -> PageResult {
     let entered = form.text("email");
     let show_error = |error: String| {
         show_sign_in(context, Field { value: entered.chars().take(MAX_EMAIL_CHARS).collect(), error })
@@ -47,7 +48,7 @@ pub(crate) async fn sign_in(context: &Context<'_>, form: &Form) -> Result<PageRe
     let Ok(email) = Email::parse(&entered) else { return wrong_credentials() };
     let subjects = [Subject::email(email.as_str()), Subject::address(&context.address())];
     for subject in &subjects {
-        if let Some(seconds) = context.store.count_try(subject).await? {
+        if let Some(seconds) = store::count_try(&context.store, subject).await? {
             return Ok(show_error(throttle::wait_message(seconds))?
                 .with_status(429)
                 .with_header("retry-after", seconds.to_string()));
@@ -61,35 +62,33 @@ pub(crate) async fn sign_in(context: &Context<'_>, form: &Form) -> Result<PageRe
         context.store.replace_password_hash(&user, &hash, &password.hash(platform::random())).await?;
     }
     let [email, address] = &subjects;
-    context.store.forget_tries(email, address).await?;
+    store::forget_tries(&context.store, email, address).await?;
     start_session(context, &user).await
 }
 
-pub(crate) async fn invite_page(context: &Context<'_>, token: &str) -> Result<PageResponse, PageError> {
-    show_invite(context, token, Field::default(), Field::default()).await
+pub(crate) async fn invite_page(context: &Context<'_>, token: &str) -> PageResult {
+    let (_, email) = invited(context, token).await?;
+    show_invite(context, token, email, Default::default())
 }
 
-pub(crate) async fn accept_invite(
-    context: &Context<'_>,
-    token: &str,
-    form: &Form,
-) -> Result<PageResponse, PageError> {
-    let secret = Token::parse(token).ok_or(PageError::InvalidInvite)?;
-    let email = context.store.invited(&secret).await?.ok_or(PageError::InvalidInvite)?;
+pub(crate) async fn accept_invite(context: &Context<'_>, token: &str, form: &Form) -> PageResult {
+    let (secret, email) = invited(context, token).await?;
     let field = |name| form.get(name).unwrap_or_default();
     let password = match Password::new(field("password"), field("again"), &email) {
         Ok(password) => password,
         Err(error) => {
-            let (password, repeated) = password_fields(error);
-            return Ok(show_invite(context, token, password, repeated).await?.with_status(422));
+            return Ok(show_invite(context, token, email, password_fields(error))?.with_status(422));
         }
     };
     let hash = password.hash(platform::random());
-    let user = context.store.accept_invite(&secret, &hash).await?.ok_or(PageError::InvalidInvite)?;
+    let accepted = context.store.accept_invite(&secret, &hash).await?;
+    let (user, email) = accepted.ok_or(PageError::InvalidInvite)?;
+    // Where this fails, the count of the address ends with its window.
+    context.store.delete_sign_ins(&Subject::email(&email).hash, WINDOW_SECONDS).await?;
     start_session(context, &user).await
 }
 
-pub(crate) async fn sign_out(context: &Context<'_>) -> Result<PageResponse, PageError> {
+pub(crate) async fn sign_out(context: &Context<'_>) -> PageResult {
     if let Some(token) = &context.session_token {
         context.store.end_session(token).await?;
     }
@@ -106,18 +105,23 @@ pub(super) fn password_fields(error: InvalidPassword) -> (Field, Field) {
     }
 }
 
-fn show_sign_in(context: &Context<'_>, email: Field) -> Result<PageResponse, PageError> {
+fn show_sign_in(context: &Context<'_>, email: Field) -> PageResult {
     context.page(&SignInPage { layout: context.layout("Sign in", Section::None), email })
 }
 
-async fn show_invite(
-    context: &Context<'_>,
-    token: &str,
-    password: Field,
-    repeated: Field,
-) -> Result<PageResponse, PageError> {
+/// The secret of a valid invite and its address.
+async fn invited(context: &Context<'_>, token: &str) -> Result<(Token, String), PageError> {
     let secret = Token::parse(token).ok_or(PageError::InvalidInvite)?;
     let email = context.store.invited(&secret).await?.ok_or(PageError::InvalidInvite)?;
+    Ok((secret, email))
+}
+
+fn show_invite(
+    context: &Context<'_>,
+    token: &str,
+    email: String,
+    (password, repeated): (Field, Field),
+) -> PageResult {
     // The invited user is not signed in, even if the browser has the session of another user.
     let mut layout = context.layout("Welcome", Section::None);
     layout.user = None;
@@ -125,7 +129,7 @@ async fn show_invite(
 }
 
 /// Signs a user in: replaces the session of the browser and removes its form cookie.
-async fn start_session(context: &Context<'_>, user: &UserId) -> Result<PageResponse, PageError> {
+async fn start_session(context: &Context<'_>, user: &UserId) -> PageResult {
     let previous = context.session_token.as_ref();
     let token =
         context.store.begin_session(user, &context.origin(), previous, context.settings.lifetimes).await?;

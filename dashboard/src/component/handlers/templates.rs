@@ -1,11 +1,12 @@
 //! Saved templates: list, editor, versions.
 
-use platen_shared::{id::TemplateId, limits, name::Name};
+use platen_shared::{id::TemplateId, limits, name::Name, template_record::TemplateRecord};
+use platen_statements::templates::TemplateContent;
 
 use crate::{
     component::{
         context::{Context, redirect_if_found, redirect_with_notice},
-        page_error::PageError,
+        page_error::{PageError, PageResult},
         response::PageResponse,
     },
     form::{Field, Form},
@@ -13,11 +14,10 @@ use crate::{
         ConfirmPage, Section,
         keys::RENDER_KEY_SECONDS,
         templates::{
-            EditorPage, INITIAL_HTML, Samples, SavedTemplate, Template, TemplatesPage, VersionPage,
-            VersionsPage, curl, with_samples,
+            EditorForm, EditorPage, INITIAL_HTML, Samples, TemplatesPage, VersionPage, VersionsPage,
+            with_samples,
         },
     },
-    store::templates::Save,
 };
 
 const PATH: &str = "/dashboard/templates";
@@ -25,10 +25,10 @@ const PATH: &str = "/dashboard/templates";
 /// the markup.
 const MAX_SAMPLES_BYTES: usize = 256 * 1024;
 
-pub(crate) async fn list(context: &Context<'_>) -> Result<PageResponse, PageError> {
+pub(crate) async fn list(context: &Context<'_>) -> PageResult {
     let account = context.account()?;
     let search = context.head.query.get("q").unwrap_or_default().trim().to_owned();
-    let templates = account.templates(&search).await?;
+    let templates = account.search_templates(&search).await?;
     context.page(&TemplatesPage {
         layout: context.layout("Templates", Section::Templates),
         search,
@@ -36,40 +36,32 @@ pub(crate) async fn list(context: &Context<'_>) -> Result<PageResponse, PageErro
     })
 }
 
-pub(crate) fn new_page(context: &Context<'_>) -> Result<PageResponse, PageError> {
+pub(crate) fn new_page(context: &Context<'_>) -> PageResult {
     context.account()?;
     let samples = Samples::from([("name".into(), "World".into())]);
     show_editor(context, None, EditorForm::valid("", INITIAL_HTML, &samples))
 }
 
-pub(crate) async fn page(context: &Context<'_>, id: &str) -> Result<PageResponse, PageError> {
-    let template = context.account()?.template(id).await?.ok_or(PageError::NotFound)?;
-    show_editor(
-        context,
-        Some(&template),
-        EditorForm::valid(&template.name, &template.html, &template.samples),
-    )
+pub(crate) async fn page(context: &Context<'_>, id: &str) -> PageResult {
+    let saved = template(context, id).await?;
+    let form = EditorForm::valid(&saved.template.name, &saved.html, &saved.samples);
+    show_editor(context, Some(&saved), form)
 }
 
-pub(crate) async fn create(context: &Context<'_>, form: &Form) -> Result<PageResponse, PageError> {
+pub(crate) async fn create(context: &Context<'_>, form: &Form) -> PageResult {
     save_from(context, None, form).await
 }
 
-pub(crate) async fn save(context: &Context<'_>, id: &str, form: &Form) -> Result<PageResponse, PageError> {
-    let template = context.account()?.template(id).await?.ok_or(PageError::NotFound)?;
-    save_from(context, Some(&template), form).await
+pub(crate) async fn save(context: &Context<'_>, id: &str, form: &Form) -> PageResult {
+    save_from(context, Some(&template(context, id).await?), form).await
 }
 
-async fn save_from(
-    context: &Context<'_>,
-    template: Option<&Template>,
-    form: &Form,
-) -> Result<PageResponse, PageError> {
-    let account = context.account()?;
+async fn save_from(context: &Context<'_>, saved: Option<&TemplateContent>, form: &Form) -> PageResult {
+    context.account()?;
     let (entered_name, html) = (form.text("name"), form.text("html"));
     let samples = samples(form);
     let entered = EditorForm::valid(&entered_name, &html, &samples);
-    let show_error = |form: EditorForm| Ok(show_editor(context, template, form)?.with_status(422));
+    let show_error = |form: EditorForm| Ok(show_editor(context, saved, form)?.with_status(422));
     let name = match Name::parse(&entered_name) {
         Ok(name) => name,
         Err(error) => {
@@ -82,15 +74,31 @@ async fn save_from(
             format!("The sample values exceed {MAX_SAMPLES_BYTES} bytes in total. Shorten them.");
         return show_error(EditorForm { samples_error, ..entered });
     }
-    let id = template.map(|template| template.id.as_str());
-    match account.save_template(id, name, &html, Some(&samples)).await? {
-        Save::Done(id) => {
-            let code = if template.is_some() { "template-saved" } else { "template-created" };
-            Ok(redirect_with_notice(&format!("{PATH}/{id}"), code))
-        }
-        Save::NoSuchTemplate => Err(PageError::NotFound),
-        Save::BadMarkup(error) => show_error(EditorForm { html: Field::invalid(&html, &error), ..entered }),
-    }
+    let record = match TemplateRecord::new(name, &html) {
+        Ok(record) => record,
+        Err(error) => return show_error(EditorForm { html: Field::invalid(&html, &error), ..entered }),
+    };
+    let id = saved.map(|saved| saved.template.id.as_str());
+    let code = if saved.is_some() { "template-saved" } else { "template-created" };
+    store(context, id, record, Some(&samples), code).await
+}
+
+/// Saves a template: a new one, or in place of `id`. Without samples, a template keeps its samples.
+async fn store(
+    context: &Context<'_>,
+    id: Option<&str>,
+    record: TemplateRecord,
+    samples: Option<&Samples>,
+    code: &'static str,
+) -> PageResult {
+    let saved = context.account()?.save_template(id, record, samples).await?;
+    let id = saved.ok_or(PageError::NotFound)?;
+    Ok(redirect_with_notice(&format!("{PATH}/{id}"), code))
+}
+
+/// A template of the account with its markup.
+async fn template(context: &Context<'_>, id: &str) -> Result<TemplateContent, PageError> {
+    context.account()?.template_content(id).await?.ok_or(PageError::NotFound)
 }
 
 /// The sample values of the form, including those without a placeholder in the markup: a user may add the
@@ -100,18 +108,15 @@ fn samples(form: &Form) -> Samples {
     samples.map(|(name, value)| (name.to_owned(), value.replace("\r\n", "\n"))).collect()
 }
 
-pub(crate) async fn duplicate(context: &Context<'_>, id: &str) -> Result<PageResponse, PageError> {
-    let account = context.account()?;
-    let template = account.template(id).await?.ok_or(PageError::NotFound)?;
-    let name = Name::parse(&template.name).map_err(|_| PageError::NotFound)?.with_suffix(" (copy)");
-    match account.save_template(None, name, &template.html, Some(&template.samples)).await? {
-        Save::Done(id) => Ok(redirect_with_notice(&format!("{PATH}/{id}"), "template-duplicated")),
-        Save::NoSuchTemplate | Save::BadMarkup(_) => Err(PageError::NotFound),
-    }
+pub(crate) async fn duplicate(context: &Context<'_>, id: &str) -> PageResult {
+    let saved = template(context, id).await?;
+    let name = Name::parse(&saved.template.name).map_err(|_| PageError::NotFound)?.with_suffix(" (copy)");
+    let record = TemplateRecord::new(name, &saved.html).map_err(|_| PageError::NotFound)?;
+    store(context, None, record, Some(&saved.samples), "template-duplicated").await
 }
 
-pub(crate) async fn confirm_delete(context: &Context<'_>, id: &str) -> Result<PageResponse, PageError> {
-    let template = context.account()?.template(id).await?.ok_or(PageError::NotFound)?;
+pub(crate) async fn confirm_delete(context: &Context<'_>, id: &str) -> PageResult {
+    let template = template(context, id).await?.template;
     context.page(&ConfirmPage {
         layout: context.layout("Delete template", Section::Templates),
         question: format!("Delete the template “{}”?", template.name),
@@ -122,17 +127,16 @@ pub(crate) async fn confirm_delete(context: &Context<'_>, id: &str) -> Result<Pa
     })
 }
 
-pub(crate) async fn delete(context: &Context<'_>, id: &str) -> Result<PageResponse, PageError> {
+pub(crate) async fn delete(context: &Context<'_>, id: &str) -> PageResult {
     redirect_if_found(context.account()?.delete_template(id).await?, PATH, "template-deleted")
 }
 
 /// JSON for the script of the editor: a short-lived key, and the request that “Render” sends with it.
-pub(crate) async fn render_key(context: &Context<'_>, id: &str) -> Result<PageResponse, PageError> {
-    let account = context.account()?;
-    let template = account.template(id).await?.ok_or(PageError::NotFound)?;
-    let key =
-        account.create_render_key(&template.id, RENDER_KEY_SECONDS).await?.ok_or(PageError::NotFound)?;
-    let variables: Samples = with_samples(&template.html, &template.samples).into_iter().collect();
+pub(crate) async fn render_key(context: &Context<'_>, id: &str) -> PageResult {
+    let TemplateContent { template, html, samples, .. } = template(context, id).await?;
+    let key = context.account()?.create_render_key(&template.id, RENDER_KEY_SECONDS).await?;
+    let key = key.ok_or(PageError::NotFound)?;
+    let variables: Samples = with_samples(&html, &samples).into_iter().collect();
     Ok(PageResponse::json(&serde_json::json!({
         "key": key.expose(),
         "seconds": RENDER_KEY_SECONDS,
@@ -141,72 +145,29 @@ pub(crate) async fn render_key(context: &Context<'_>, id: &str) -> Result<PageRe
     })))
 }
 
-pub(crate) async fn versions(context: &Context<'_>, id: &str) -> Result<PageResponse, PageError> {
-    let account = context.account()?;
-    let template = account.template(id).await?.ok_or(PageError::NotFound)?;
-    let versions = account.versions(id).await?;
-    let layout = context.layout("Versions", Section::Templates);
-    context.page(&VersionsPage { layout, id: template.id.to_string(), name: template.name, versions })
+pub(crate) async fn versions(context: &Context<'_>, id: &str) -> PageResult {
+    let template = template(context, id).await?.template;
+    let versions = context.account()?.versions(id).await?;
+    context.page(&VersionsPage { layout: context.layout("Versions", Section::Templates), template, versions })
 }
 
-pub(crate) async fn version(
-    context: &Context<'_>,
-    id: &str,
-    number: &str,
-) -> Result<PageResponse, PageError> {
+pub(crate) async fn version(context: &Context<'_>, id: &str, number: &str) -> PageResult {
     let number = number.parse().map_err(|_| PageError::NotFound)?;
-    let version = context.account()?.version(id, number).await?.ok_or(PageError::NotFound)?;
+    let (version, html) = context.account()?.version(id, number).await?.ok_or(PageError::NotFound)?;
     let layout = context.layout(format!("Version {number}"), Section::Templates);
-    context.page(&VersionPage { layout, id: TemplateId::from_text(id).to_string(), version })
+    context.page(&VersionPage { layout, id: TemplateId::from_text(id), version, html })
 }
 
-pub(crate) async fn restore(
-    context: &Context<'_>,
-    id: &str,
-    number: &str,
-) -> Result<PageResponse, PageError> {
+pub(crate) async fn restore(context: &Context<'_>, id: &str, number: &str) -> PageResult {
     let number = number.parse().map_err(|_| PageError::NotFound)?;
-    let account = context.account()?;
-    let version = account.version(id, number).await?.ok_or(PageError::NotFound)?;
+    let (version, html) = context.account()?.version(id, number).await?.ok_or(PageError::NotFound)?;
     let name = Name::parse(&version.name).map_err(|_| PageError::NotFound)?;
-    match account.save_template(Some(id), name, &version.html, None).await? {
-        Save::Done(id) => Ok(redirect_with_notice(&format!("{PATH}/{id}"), "version-restored")),
-        Save::NoSuchTemplate | Save::BadMarkup(_) => Err(PageError::NotFound),
-    }
+    let record = TemplateRecord::new(name, &html).map_err(|_| PageError::NotFound)?;
+    store(context, Some(id), record, None, "version-restored").await
 }
 
-/// The fields of the editor with their errors.
-struct EditorForm {
-    name: Field,
-    html: Field,
-    samples: Vec<(String, String)>,
-    samples_error: String,
-}
-
-impl EditorForm {
-    fn valid(name: &str, html: &str, samples: &Samples) -> Self {
-        Self {
-            name: Field::valid(name),
-            html: Field::valid(html),
-            samples: with_samples(html, samples),
-            samples_error: String::new(),
-        }
-    }
-}
-
-fn show_editor(
-    context: &Context<'_>,
-    template: Option<&Template>,
-    form: EditorForm,
-) -> Result<PageResponse, PageError> {
-    let saved = template.map(|template| SavedTemplate {
-        id: template.id.to_string(),
-        updated: template.updated,
-        versions: template.versions,
-        curl: curl(&context.head.base_url(), template.id.as_str(), &template.html, &template.samples),
-    });
-    let title = template.map_or("New template", |template| template.name.as_str());
+fn show_editor(context: &Context<'_>, saved: Option<&TemplateContent>, form: EditorForm) -> PageResult {
+    let title = saved.map_or("New template", |saved| saved.template.name.as_str());
     let layout = context.layout(title, Section::Templates);
-    let EditorForm { name, html, samples, samples_error } = form;
-    context.page(&EditorPage { layout, saved, name, html, samples, samples_error })
+    context.page(&EditorPage { layout, saved, form, base_url: context.head.base_url() })
 }

@@ -1,27 +1,40 @@
 //! The usage page and its CSV export.
 
+use platen_statements::Timestamp;
+
 use crate::{
-    component::{context::Context, page_error::PageError, response::PageResponse},
+    chart::{self, Chart},
+    component::{
+        context::{Context, last_of_full_page},
+        page_error::PageResult,
+        response::PageResponse,
+    },
     pages::{
         Section,
-        usage::{Attempt, Cursor, UsagePage, csv_header},
+        usage::{CSV_HEADER, MonthlyUsage, UsagePage, csv_line, parse_cursor},
     },
 };
 
+/// Seconds in a day.
+const DAY: i64 = 86_400;
+/// Days that the page shows. The database keeps attempts for as long.
+const DAYS_SHOWN: i64 = 30;
 /// Attempts on one page.
 const PAGE_ROWS: u32 = 50;
 /// Attempts in an export, which is then a few megabytes.
 const MAX_EXPORT_ROWS: u32 = 50_000;
 
-pub(crate) async fn page(context: &Context<'_>) -> Result<PageResponse, PageError> {
+pub(crate) async fn page(context: &Context<'_>) -> PageResult {
     let account = context.account()?;
     let failures_only = failures_only(context);
-    let before = context.head.query.get("before").and_then(Cursor::parse);
-    let (month, chart) = (account.month().await?, account.days().await?);
-    let mut attempts = account.attempts(failures_only, before, PAGE_ROWS + 1).await?;
-    let has_older = attempts.len() > PAGE_ROWS as usize;
-    attempts.truncate(PAGE_ROWS as usize);
-    let next = attempts.last().filter(|_| has_older).map(|last| Cursor { at: last.at.0, id: last.id });
+    let before = context.head.query.get("before").and_then(parse_cursor);
+    let now = account.now();
+    let (quota, attempts) = account.month().await?;
+    let month = MonthlyUsage { now: Timestamp(now), quota, attempts };
+    let days = account.days(now - (DAYS_SHOWN - 1) * DAY).await?;
+    let chart = Chart::new(chart::last_days(now, DAYS_SHOWN, &days));
+    let mut attempts = account.attempts(failures_only, now - DAYS_SHOWN * DAY, before, PAGE_ROWS + 1).await?;
+    let next = last_of_full_page(&mut attempts, PAGE_ROWS).map(|last| (last.at.0, last.id));
     let layout = context.layout("Usage", Section::Usage);
     context.page(&UsagePage {
         layout,
@@ -34,9 +47,11 @@ pub(crate) async fn page(context: &Context<'_>) -> Result<PageResponse, PageErro
     })
 }
 
-pub(crate) async fn export(context: &Context<'_>) -> Result<PageResponse, PageError> {
-    let attempts = context.account()?.attempts(failures_only(context), None, MAX_EXPORT_ROWS).await?;
-    let lines: String = std::iter::once(csv_header()).chain(attempts.iter().map(Attempt::csv)).collect();
+pub(crate) async fn export(context: &Context<'_>) -> PageResult {
+    let account = context.account()?;
+    let since = account.now() - DAYS_SHOWN * DAY;
+    let attempts = account.attempts(failures_only(context), since, None, MAX_EXPORT_ROWS).await?;
+    let lines = attempts.iter().map(csv_line).fold(CSV_HEADER.to_owned(), |lines, line| lines + &line);
     Ok(PageResponse::download("text/csv; charset=utf-8", "platen-usage.csv", lines.into_bytes()))
 }
 

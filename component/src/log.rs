@@ -1,0 +1,21 @@
+//! Lines of the log, on standard error.
+
+use std::{error::Error, io::Write as _};
+
+/// Writes a line in one call, so that lines of concurrent requests do not mix. There is no place to report a
+/// failure.
+pub fn write_line(mut line: String) {
+    line.push('\n');
+    let _ = std::io::stderr().write_all(line.as_bytes());
+}
+
+/// An error with the chain of its causes.
+#[must_use]
+pub fn with_causes(mut error: &dyn Error) -> String {
+    let mut text = error.to_string();
+    while let Some(source) = error.source() {
+        text = format!("{text}: {source}");
+        error = source;
+    }
+    text
+}
