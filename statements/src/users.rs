@@ -118,7 +118,7 @@ impl<B: Backend> Operator<'_, B> {
     /// Removes a user of an account with the user's sessions and open invites, in one statement. `false` if
     /// there is no such user, or it is this operator.
     pub async fn remove_user(&self, account: &str, user: &str) -> Result<bool, B::Error> {
-        let change = self.change("removed person").account(account).deletes();
+        let change = self.change("removed user").account(account).deletes();
         self.store.backend.run(REMOVE_USER, values![user, self.user, account, change]).await
     }
 
@@ -130,7 +130,7 @@ impl<B: Backend> Operator<'_, B> {
 
     /// Makes this account the one that the operator works in; `false` if there is no such account.
     pub async fn join(&self, account: &str) -> Result<bool, B::Error> {
-        let change = self.change("works in account").account(account);
+        let change = self.change("switched account").account(account);
         self.store.backend.run(JOIN, values![self.user, account, change]).await
     }
 }

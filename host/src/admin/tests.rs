@@ -161,7 +161,7 @@ async fn a_removed_user_has_neither_sessions_nor_an_open_invite() {
     let entry = |action: &str, subject: &str| {
         ("op@b".to_owned(), Some("acme".to_owned()), action.to_owned(), subject.to_owned())
     };
-    let expected = [entry("removed person", "guest@b"), entry("works in account", "op@b")];
+    let expected = [entry("removed user", "guest@b"), entry("switched account", "op@b")];
     assert_eq!(fixture.log().await[fixture.log().await.len() - 2..], expected);
 }
 

@@ -111,7 +111,7 @@ async fn operator(stage: Stage) -> Result<()> {
         (&guest_email, "accepted invite", &guest_email),
         (&guest_email, "created key", "their key"),
         (&email, "disabled account", &name),
-        (&email, "removed person", &guest_email),
+        (&email, "removed user", &guest_email),
         ("command line", "invited operator", &email),
         ("command line", "created account", &taken.name),
     ] {

@@ -34,7 +34,7 @@ pub(crate) async fn change_password(context: &Context<'_>, form: &Form) -> PageR
     if !Password::entered(field("current")).matches(stored.as_ref().map(|(_, hash)| hash.as_str())) {
         return Ok(current_error("The current password is incorrect").await?.with_status(422));
     }
-    store::forget_tries(&context.store, &subject, &Subject::address("")).await?;
+    context.store.delete_sign_ins(&subject.hash, throttle::WINDOW_SECONDS).await?;
     match Password::new(field("password"), field("again"), &current_user.email) {
         Ok(password) => {
             context.store.set_password(current_user, &password.hash(platform::random())).await?;
