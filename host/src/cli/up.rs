@@ -26,7 +26,7 @@ use crate::{
     db::{Database, Purpose},
     manifest::Manifest,
     metrics::Metrics,
-    runtime::{self, Engine, Handler},
+    runtime::{self, Handler},
     server::{self, Server},
     variables::Variables,
 };
@@ -131,7 +131,7 @@ fn load(
     database: &Database,
     metrics: &Arc<Metrics>,
 ) -> Result<Server> {
-    let engine = Engine::start(cache)?;
+    let engine = runtime::start_engine(cache)?;
     let handlers: BTreeMap<String, Handler> = runtime::load(&engine, manifest, variables, database, metrics)?;
     Ok(Server::new(manifest.routes(), &handlers, Arc::clone(metrics)))
 }
