@@ -118,7 +118,9 @@ impl Stream {
             "COMMIT" | "END" | "ROLLBACK" => false,
             _ => open.is_some(),
         };
-        let execute = Request::Execute { stmt: Statement::new(sql, parameters) };
+        let execute = Request::Execute {
+            stmt: Statement { sql, args: parameters.iter().map(write).collect(), want_rows: true },
+        };
         let requests = if stays_open { vec![execute] } else { vec![execute, Request::Close] };
         let base = open.as_ref().and_then(|open| open.base.as_ref()).unwrap_or(&self.client.server);
         let pipeline = Pipeline { baton: open.as_ref().map(|open| open.baton.as_str()), requests };
@@ -170,12 +172,6 @@ struct Statement<'a> {
     sql: &'a str,
     args: Vec<WireValue>,
     want_rows: bool,
-}
-
-impl<'a> Statement<'a> {
-    fn new(sql: &'a str, parameters: &[Value]) -> Self {
-        Self { sql, args: parameters.iter().map(write).collect(), want_rows: true }
-    }
 }
 
 #[derive(Deserialize)]
