@@ -4,7 +4,6 @@
 //! a run stops every process it started. `bench/corpus/run` installs the packages that the pages use.
 
 mod accepted;
-mod cpu_load;
 mod farm_instance;
 mod file_server;
 mod matrix;
@@ -12,7 +11,6 @@ mod number_marker;
 mod page;
 mod queue;
 mod rendered;
-
 mod repeatability;
 mod report;
 mod stalls;
