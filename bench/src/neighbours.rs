@@ -5,13 +5,10 @@
 //! tests.
 
 use std::{
+    cell::{Cell, RefCell},
     collections::BTreeMap,
     path::PathBuf,
     process::Command,
-    sync::{
-        Mutex, PoisonError,
-        atomic::{AtomicBool, AtomicUsize, Ordering},
-    },
     time::{Duration, Instant},
 };
 
@@ -95,20 +92,20 @@ fn hostile_pages() -> Vec<&'static str> {
 /// Counts the responses to the jobs of the other accounts.
 #[derive(Default)]
 struct ResponseCounts {
-    by_status: Mutex<BTreeMap<u16, usize>>,
-    late: AtomicUsize,
+    by_status: RefCell<BTreeMap<u16, usize>>,
+    late: Cell<usize>,
 }
 
 impl ResponseCounts {
     fn record(&self, status: u16, is_late: bool) {
-        *self.by_status.lock().unwrap_or_else(PoisonError::into_inner).entry(status).or_default() += 1;
-        self.late.fetch_add(usize::from(is_late), Ordering::Relaxed);
+        *self.by_status.borrow_mut().entry(status).or_default() += 1;
+        self.late.update(|late| late + usize::from(is_late));
     }
 
     fn text(&self) -> String {
-        let by_status = self.by_status.lock().unwrap_or_else(PoisonError::into_inner);
+        let by_status = self.by_status.borrow();
         let all: Vec<String> = by_status.iter().map(|(status, jobs)| format!("{jobs} × {status}")).collect();
-        format!("{}, {} after their deadline", all.join(", "), self.late.load(Ordering::Relaxed))
+        format!("{}, {} after their deadline", all.join(", "), self.late.get())
     }
 }
 
@@ -146,10 +143,10 @@ fn decode((status, file): &(u16, Vec<u8>)) -> Result<RgbImage> {
 async fn ordinary_jobs(
     farm: &Farm,
     account: usize,
-    done: &AtomicBool,
+    done: &Cell<bool>,
     counts: &ResponseCounts,
 ) -> Result<()> {
-    while !done.load(Ordering::Relaxed) {
+    while !done.get() {
         let (status, _) = send(farm, &format!("ordinary {account}"), ORDINARY, DEADLINE_MS).await?;
         counts.record(status, false);
         tokio::time::sleep(Duration::from_millis(250)).await;
@@ -161,12 +158,12 @@ async fn hostile_jobs(
     farm: &Farm,
     account: usize,
     deadline_ms: u64,
-    done: &AtomicBool,
+    done: &Cell<bool>,
     counts: &ResponseCounts,
 ) -> Result<()> {
     let pages = hostile_pages();
     for page in pages.iter().cycle().skip(account * pages.len() / OTHER_ACCOUNTS) {
-        if done.load(Ordering::Relaxed) {
+        if done.get() {
             break;
         }
         hostile_job(farm, account, page, deadline_ms, counts).await?;
@@ -233,14 +230,14 @@ pub(crate) async fn run(options: Options) -> Result<()> {
 async fn beside(
     farm: &Farm,
     jobs: u32,
-    others: impl AsyncFn(usize, &AtomicBool) -> Result<()>,
+    others: impl AsyncFn(usize, &Cell<bool>) -> Result<()>,
 ) -> Result<LoadResult> {
-    let done = AtomicBool::new(false);
+    let done = Cell::new(false);
     let well_behaved = async {
         // By then the jobs of the other accounts are in progress.
         tokio::time::sleep(Duration::from_secs(3)).await;
         let result = well_behaved_jobs(farm, jobs).await;
-        done.store(true, Ordering::Relaxed);
+        done.set(true);
         result
     };
     let others = join_all((0..OTHER_ACCOUNTS).map(|account| others(account, &done)));
