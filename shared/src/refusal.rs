@@ -123,18 +123,6 @@ impl Refusal {
         }
     }
 
-    /// The public HTTP status.
-    #[must_use]
-    pub fn status(&self) -> u16 {
-        self.class().status()
-    }
-
-    /// Whether the attempt counts against the quota.
-    #[must_use]
-    pub fn is_counted(&self) -> bool {
-        self.class().is_counted()
-    }
-
     /// The `code` in JSON, which is also the name in metrics and log lines.
     #[must_use]
     pub fn code(&self) -> &'static str {
@@ -173,7 +161,7 @@ mod tests {
     #[test]
     fn a_failure_before_the_page_ran_is_not_counted() {
         for refusal in [Refusal::Deadline, Refusal::Broken, Refusal::PageCrashed] {
-            assert!(refusal.is_counted());
+            assert!(refusal.class().is_counted());
             assert_eq!(refusal.before_page_ran().class(), FailureClass::RendererUnavailable);
         }
         // The URL of the caller is checked before a page runs, so these stay.
@@ -214,7 +202,8 @@ mod tests {
             (Refusal::Cancelled { page_ran: false }, "cancelled", 499, false, None),
         ];
         for (refusal, code, status, counted, retry_after) in rows {
-            let row = (refusal.code(), refusal.status(), refusal.is_counted(), refusal.retry_after());
+            let class = refusal.class();
+            let row = (refusal.code(), class.status(), class.is_counted(), refusal.retry_after());
             assert_eq!(row, (code, status, counted, retry_after));
             let wire = serde_json::to_value(&refusal).unwrap();
             assert_eq!(wire["code"], code);
