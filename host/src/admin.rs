@@ -10,7 +10,6 @@ use rand::{TryRngCore as _, rngs::OsRng};
 use crate::db::{Connection, Database};
 
 /// The database of a command, at the time when it began.
-#[derive(Debug)]
 pub(crate) struct Admin(Store<CommandBackend>);
 
 impl Admin {
@@ -35,7 +34,6 @@ pub(crate) fn no_account(id_or_name: &str) -> String {
 }
 
 /// A connection with the randomness of the operating system.
-#[derive(Debug)]
 pub(crate) struct CommandBackend(Connection);
 
 impl Backend for CommandBackend {

@@ -37,7 +37,7 @@ const MAX_CONCURRENT_STATEMENTS: usize = 64;
 const IDLE_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// A cheap handle.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub(super) struct Client {
     http: reqwest::Client,
     server: Url,
@@ -89,14 +89,12 @@ impl Client {
 }
 
 /// A stream, which exists on the server only within a transaction.
-#[derive(Debug)]
 pub(super) struct Stream {
     client: Client,
     transaction: Mutex<Option<Transaction>>,
 }
 
 /// What the next request must repeat to continue a stream.
-#[derive(Debug)]
 struct Transaction {
     baton: String,
     base: Option<Url>,

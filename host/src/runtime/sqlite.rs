@@ -70,25 +70,25 @@ impl HostConnectionWithStore<State> for HasSelf<State> {
         mut access: Access<'_, State, Self>,
         connection: Resource<Connection>,
     ) -> wasmtime::Result<i64> {
-        Ok(get(access.get(), &connection)?.last_insert_rowid())
+        Ok(get(access.get(), &connection)?.effects.last_insert_rowid())
     }
 
     async fn last_insert_rowid_async(
         store: &Store,
         connection: Resource<Connection>,
     ) -> wasmtime::Result<i64> {
-        store.with(|mut access| Ok(get(access.get(), &connection)?.last_insert_rowid()))
+        store.with(|mut access| Ok(get(access.get(), &connection)?.effects.last_insert_rowid()))
     }
 
     async fn changes(
         mut access: Access<'_, State, Self>,
         connection: Resource<Connection>,
     ) -> wasmtime::Result<u64> {
-        Ok(get(access.get(), &connection)?.changes())
+        Ok(get(access.get(), &connection)?.effects.changes())
     }
 
     async fn changes_async(store: &Store, connection: Resource<Connection>) -> wasmtime::Result<u64> {
-        store.with(|mut access| Ok(get(access.get(), &connection)?.changes()))
+        store.with(|mut access| Ok(get(access.get(), &connection)?.effects.changes()))
     }
 }
 
