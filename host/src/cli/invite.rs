@@ -2,10 +2,7 @@
 
 use anyhow::{Result, anyhow, bail};
 use clap::Args;
-use platen_shared::{
-    email::{Email, InvalidEmail},
-    id::AccountId,
-};
+use platen_shared::{email::Email, id::AccountId};
 use platen_statements::{
     Timestamp,
     invites::{Invite, InviteRefusal, InviteTarget},
@@ -19,7 +16,7 @@ use crate::admin::no_account;
 #[derive(Debug, Args)]
 pub(crate) struct InviteCommand {
     /// The e-mail address with which the user signs in; no e-mail is sent
-    #[arg(value_parser = email)]
+    #[arg(value_parser = Email::parse)]
     email: Email,
 
     /// The account of the user: its name or id
@@ -90,8 +87,4 @@ impl InviteCommand {
             format!("{link}\nThis link lets {email} in once, until {expires_at}.")
         })
     }
-}
-
-fn email(text: &str) -> Result<Email, InvalidEmail> {
-    Email::parse(text)
 }
