@@ -139,38 +139,6 @@ fn decode((status, file): &(u16, Vec<u8>)) -> Result<RgbImage> {
     Ok(image::load_from_memory(file)?.to_rgb8())
 }
 
-/// Sends jobs of one account, one after the other, until `done`.
-async fn ordinary_jobs(
-    farm: &Farm,
-    account: usize,
-    done: &Cell<bool>,
-    counts: &ResponseCounts,
-) -> Result<()> {
-    while !done.get() {
-        let (status, _) = send(farm, &format!("ordinary {account}"), ORDINARY, DEADLINE_MS).await?;
-        counts.record(status, false);
-        tokio::time::sleep(Duration::from_millis(250)).await;
-    }
-    Ok(())
-}
-
-async fn hostile_jobs(
-    farm: &Farm,
-    account: usize,
-    deadline_ms: u64,
-    done: &Cell<bool>,
-    counts: &ResponseCounts,
-) -> Result<()> {
-    let pages = hostile_pages();
-    for page in pages.iter().cycle().skip(account * pages.len() / OTHER_ACCOUNTS) {
-        if done.get() {
-            break;
-        }
-        hostile_job(farm, account, page, deadline_ms, counts).await?;
-    }
-    Ok(())
-}
-
 async fn hostile_job(
     farm: &Farm,
     account: usize,
@@ -193,11 +161,23 @@ pub(crate) async fn run(options: Options) -> Result<()> {
     let farm = start_farm(&options).await?;
     let (ordinary, hostile) = (ResponseCounts::default(), ResponseCounts::default());
     let beside_ordinary = beside(&farm, options.jobs, async |account, done| {
-        ordinary_jobs(&farm, account, done, &ordinary).await
+        while !done.get() {
+            let (status, _) = send(&farm, &format!("ordinary {account}"), ORDINARY, DEADLINE_MS).await?;
+            ordinary.record(status, false);
+            tokio::time::sleep(Duration::from_millis(250)).await;
+        }
+        Ok(())
     })
     .await?;
+    let pages = hostile_pages();
     let beside_hostile = beside(&farm, options.jobs, async |account, done| {
-        hostile_jobs(&farm, account, options.deadline_ms, done, &hostile).await
+        for page in pages.iter().cycle().skip(account * pages.len() / OTHER_ACCOUNTS) {
+            if done.get() {
+                break;
+            }
+            hostile_job(&farm, account, page, options.deadline_ms, &hostile).await?;
+        }
+        Ok(())
     })
     .await?;
     let interleaved = ResponseCounts::default();
@@ -226,7 +206,8 @@ pub(crate) async fn run(options: Options) -> Result<()> {
     Ok(())
 }
 
-/// Runs the jobs of the well-behaved account while each of the other accounts runs `others`.
+/// Runs the jobs of the well-behaved account while each of the other accounts runs `others`, one job after the
+/// other, until they are done.
 async fn beside(
     farm: &Farm,
     jobs: u32,
