@@ -167,6 +167,11 @@ pub(crate) fn traversable_directory() -> Result<tempfile::TempDir> {
     Ok(directory)
 }
 
+/// The name of a value on the command line.
+pub(crate) fn value_name(value: &impl clap::ValueEnum) -> String {
+    value.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned())
+}
+
 async fn compare(options: &Options, environment: &Environment, site: &Site) -> Result<Comparison> {
     use clap::ValueEnum as _;
     let mut pages = page::all(site)?;

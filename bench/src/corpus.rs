@@ -4,7 +4,6 @@
 //! a run stops every process it started. `bench/corpus/run` installs the packages that the pages use.
 
 mod accepted;
-mod cpu_load;
 mod farm_instance;
 mod file_server;
 mod matrix;
@@ -12,7 +11,6 @@ mod number_marker;
 mod page;
 mod queue;
 mod rendered;
-
 mod repeatability;
 mod report;
 mod stalls;
@@ -22,12 +20,11 @@ mod verdict;
 use std::{env, path::PathBuf};
 
 use anyhow::{Context as _, Result, ensure};
-use platen_tests::settings;
+use platen_tests::{loopback::Loopback, settings};
 
 use self::{
     accepted::AcceptedDifferences,
     farm_instance::FarmInstance,
-    file_server::FileServer,
     page::{Format, Milestone, Mode, Page, Source},
     rendered::Rendered,
 };
@@ -83,7 +80,7 @@ pub(crate) struct Corpus {
     options: Options,
     pages: Vec<Page>,
     accepted: AcceptedDifferences,
-    server: FileServer,
+    site: Loopback,
     farm: PathBuf,
     seed: u64,
 }
@@ -111,7 +108,7 @@ pub(crate) async fn run(options: Options) -> Result<()> {
     println!("seed {seed}");
     let corpus = Corpus {
         accepted: AcceptedDifferences::read(&directory.join("accepted.json"))?,
-        server: FileServer::start(&directory.join("pages"), &packages).await?,
+        site: file_server::start(&directory.join("pages"), &packages).await?,
         pages,
         farm,
         seed,
@@ -145,7 +142,8 @@ impl Corpus {
         account: &str,
         extra_wait_ms: u32,
     ) -> Result<Rendered> {
-        let job = page.job(*mode, &self.server.origin(), account, extra_wait_ms)?;
+        let origin = format!("http://{}:{}", file_server::HOST, self.site.address().port());
+        let job = page.job(*mode, &origin, account, extra_wait_ms)?;
         let (file, format) = (farm.render(&job).await?, mode.format);
         // Parsing blocks the thread.
         tokio::task::spawn_blocking(move || Rendered::parse(file, format)).await?

@@ -68,7 +68,7 @@ impl Drop for Cgroups {
 /// A process and its descendants. Drop it after the processes were stopped: it kills those that are left.
 #[derive(Debug)]
 pub(crate) struct ProcessTree {
-    root: u32,
+    pub(crate) root: u32,
     group: Option<PathBuf>,
 }
 
@@ -102,20 +102,15 @@ impl ProcessTree {
     /// CPU time of the tree since an unspecified moment; only differences are meaningful.
     pub(crate) fn cpu_time(&self) -> Result<Duration> {
         let Some(group) = &self.group else {
-            return Ok(self.pids().into_iter().filter_map(|pid| cpu_time(pid, &TREE_FIELDS).ok()).sum());
+            return Ok(self
+                .pids()
+                .into_iter()
+                .filter_map(|pid| procfs::cpu_time_with_reaped(pid).ok())
+                .sum());
         };
         let stat = fs::read_to_string(group.join("cpu.stat"))?;
         let usage = stat.lines().find_map(|line| line.strip_prefix("usage_usec ")?.parse().ok());
         Ok(Duration::from_micros(usage.context("no usage_usec in cpu.stat")?))
-    }
-
-    pub(crate) fn root(&self) -> u32 {
-        self.root
-    }
-
-    /// CPU time of the root process without its children.
-    pub(crate) fn root_cpu_time(&self) -> Result<Duration> {
-        process_cpu_time(self.root)
     }
 
     /// Proportional set size (PSS) of the tree in bytes: shared memory is counted once.
@@ -139,36 +134,6 @@ impl Drop for ProcessTree {
             thread::sleep(Duration::from_millis(10));
         }
     }
-}
-
-/// Clock ticks per second in `/proc` (`USER_HZ`): 100 on all supported platforms.
-const TICKS_PER_SECOND: u32 = 100;
-/// `utime` and `stime` in `/proc/PID/stat`, counted from the first field after the name.
-const PROCESS_FIELDS: [usize; 2] = [11, 12];
-/// The same, and `cutime` and `cstime`: the time of reaped children and of their reaped children.
-const TREE_FIELDS: [usize; 4] = [11, 12, 13, 14];
-
-/// User and system time of a process with all its threads.
-///
-/// # Errors
-/// When the process has exited.
-pub(crate) fn process_cpu_time(pid: u32) -> Result<Duration> {
-    cpu_time(pid, &PROCESS_FIELDS)
-}
-
-fn cpu_time(pid: u32, indices: &[usize]) -> Result<Duration> {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat"))?;
-    // The name in parentheses may contain any character, so fields are counted after it.
-    let fields: Vec<&str> =
-        stat.rsplit_once(')').context("no process name in /proc/PID/stat")?.1.split_whitespace().collect();
-    let field = |index: &usize| {
-        fields
-            .get(*index)
-            .and_then(|text| text.parse::<u32>().ok())
-            .context("a field of /proc/PID/stat is not a number")
-    };
-    let ticks = indices.iter().map(field).sum::<Result<u32>>()?;
-    Ok(Duration::from_secs(1) / TICKS_PER_SECOND * ticks)
 }
 
 fn memory_bytes(pid: u32) -> Option<u64> {

@@ -16,10 +16,7 @@ use platen_tests::{
 };
 
 use self::load::Case;
-use crate::{
-    cpu_accounting::process_cpu_time,
-    statistics::{count, milliseconds},
-};
+use crate::statistics::{count, milliseconds};
 
 const FILE_BYTES: usize = 1024 * 1024;
 
@@ -68,9 +65,9 @@ pub(crate) async fn run(options: Options) -> Result<()> {
         load::run(server, case, options.requests / 10, options.concurrency).await?;
         let mut rounds = Vec::new();
         for _ in 0..options.rounds {
-            let before = process_cpu_time(app.process.pid())?;
+            let before = app.process.cpu_time()?;
             let result = load::run(server, case, options.requests, options.concurrency).await?;
-            let cpu_time = process_cpu_time(app.process.pid())?.saturating_sub(before);
+            let cpu_time = app.process.cpu_time()?.saturating_sub(before);
             rounds.push((result, cpu_time));
         }
         rounds.sort_by(|(one, _), (other, _)| one.rate().total_cmp(&other.rate()));

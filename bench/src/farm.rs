@@ -12,7 +12,7 @@ use platen_shared::{
     job::{Output, PdfScale, RenderJob, Source, Viewport, WaitMs},
     wire,
 };
-use platen_tests::process::Process;
+use platen_tests::process::{Process, rest_of_line};
 use reqwest::{Client, RequestBuilder};
 
 use crate::http_client;
@@ -35,7 +35,7 @@ impl Farm {
         command.args(["--listen", "127.0.0.1:0"]);
         command.env("PLATEN_FARM_TOKEN", TOKEN).env("PLATEN_CHROMIUM", chromium);
         let process = Process::start(name, &command, Signal::SIGTERM)?;
-        let address = process.wait_for(|log| address_after(log, "listening address=")).await?;
+        let address = process.wait_for(|log| rest_of_line(log, "listening address=")).await?.parse()?;
         Ok(Self { process, address, http: http_client::client()? })
     }
 
@@ -71,22 +71,4 @@ pub(crate) fn png(full_page: bool) -> Output {
 /// A PDF on A4 with backgrounds.
 pub(crate) fn pdf() -> Output {
     Output::Pdf { paper: PaperSize::A4, print_background: true, scale: PdfScale::default() }
-}
-
-/// The address that follows `text` in a log, once the line is complete.
-pub(crate) fn address_after(log: &str, text: &str) -> Option<SocketAddr> {
-    let (line, _) = log.split_once(text)?.1.split_once('\n')?;
-    line.trim().parse().ok()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_address_is_read_from_a_complete_line() {
-        assert_eq!(address_after("listening on http://127.0.0.1:80", "http://"), None);
-        let address = address_after("x\nlistening on http://127.0.0.1:80\n", "listening on http://");
-        assert_eq!(address, "127.0.0.1:80".parse().ok());
-    }
 }

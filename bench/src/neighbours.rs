@@ -5,13 +5,10 @@
 //! tests.
 
 use std::{
+    cell::{Cell, RefCell},
     collections::BTreeMap,
     path::PathBuf,
     process::Command,
-    sync::{
-        Mutex, PoisonError,
-        atomic::{AtomicBool, AtomicUsize, Ordering},
-    },
     time::{Duration, Instant},
 };
 
@@ -95,20 +92,20 @@ fn hostile_pages() -> Vec<&'static str> {
 /// Counts the responses to the jobs of the other accounts.
 #[derive(Default)]
 struct ResponseCounts {
-    by_status: Mutex<BTreeMap<u16, usize>>,
-    late: AtomicUsize,
+    by_status: RefCell<BTreeMap<u16, usize>>,
+    late: Cell<usize>,
 }
 
 impl ResponseCounts {
     fn record(&self, status: u16, is_late: bool) {
-        *self.by_status.lock().unwrap_or_else(PoisonError::into_inner).entry(status).or_default() += 1;
-        self.late.fetch_add(usize::from(is_late), Ordering::Relaxed);
+        *self.by_status.borrow_mut().entry(status).or_default() += 1;
+        self.late.update(|late| late + usize::from(is_late));
     }
 
     fn text(&self) -> String {
-        let by_status = self.by_status.lock().unwrap_or_else(PoisonError::into_inner);
+        let by_status = self.by_status.borrow();
         let all: Vec<String> = by_status.iter().map(|(status, jobs)| format!("{jobs} × {status}")).collect();
-        format!("{}, {} after their deadline", all.join(", "), self.late.load(Ordering::Relaxed))
+        format!("{}, {} after their deadline", all.join(", "), self.late.get())
     }
 }
 
@@ -142,38 +139,6 @@ fn decode((status, file): &(u16, Vec<u8>)) -> Result<RgbImage> {
     Ok(image::load_from_memory(file)?.to_rgb8())
 }
 
-/// Sends jobs of one account, one after the other, until `done`.
-async fn ordinary_jobs(
-    farm: &Farm,
-    account: usize,
-    done: &AtomicBool,
-    counts: &ResponseCounts,
-) -> Result<()> {
-    while !done.load(Ordering::Relaxed) {
-        let (status, _) = send(farm, &format!("ordinary {account}"), ORDINARY, DEADLINE_MS).await?;
-        counts.record(status, false);
-        tokio::time::sleep(Duration::from_millis(250)).await;
-    }
-    Ok(())
-}
-
-async fn hostile_jobs(
-    farm: &Farm,
-    account: usize,
-    deadline_ms: u64,
-    done: &AtomicBool,
-    counts: &ResponseCounts,
-) -> Result<()> {
-    let pages = hostile_pages();
-    for page in pages.iter().cycle().skip(account * pages.len() / OTHER_ACCOUNTS) {
-        if done.load(Ordering::Relaxed) {
-            break;
-        }
-        hostile_job(farm, account, page, deadline_ms, counts).await?;
-    }
-    Ok(())
-}
-
 async fn hostile_job(
     farm: &Farm,
     account: usize,
@@ -196,11 +161,23 @@ pub(crate) async fn run(options: Options) -> Result<()> {
     let farm = start_farm(&options).await?;
     let (ordinary, hostile) = (ResponseCounts::default(), ResponseCounts::default());
     let beside_ordinary = beside(&farm, options.jobs, async |account, done| {
-        ordinary_jobs(&farm, account, done, &ordinary).await
+        while !done.get() {
+            let (status, _) = send(&farm, &format!("ordinary {account}"), ORDINARY, DEADLINE_MS).await?;
+            ordinary.record(status, false);
+            tokio::time::sleep(Duration::from_millis(250)).await;
+        }
+        Ok(())
     })
     .await?;
+    let pages = hostile_pages();
     let beside_hostile = beside(&farm, options.jobs, async |account, done| {
-        hostile_jobs(&farm, account, options.deadline_ms, done, &hostile).await
+        for page in pages.iter().cycle().skip(account * pages.len() / OTHER_ACCOUNTS) {
+            if done.get() {
+                break;
+            }
+            hostile_job(&farm, account, page, options.deadline_ms, &hostile).await?;
+        }
+        Ok(())
     })
     .await?;
     let interleaved = ResponseCounts::default();
@@ -229,18 +206,19 @@ pub(crate) async fn run(options: Options) -> Result<()> {
     Ok(())
 }
 
-/// Runs the jobs of the well-behaved account while each of the other accounts runs `others`.
+/// Runs the jobs of the well-behaved account while each of the other accounts runs `others`, one job after the
+/// other, until they are done.
 async fn beside(
     farm: &Farm,
     jobs: u32,
-    others: impl AsyncFn(usize, &AtomicBool) -> Result<()>,
+    others: impl AsyncFn(usize, &Cell<bool>) -> Result<()>,
 ) -> Result<LoadResult> {
-    let done = AtomicBool::new(false);
+    let done = Cell::new(false);
     let well_behaved = async {
         // By then the jobs of the other accounts are in progress.
         tokio::time::sleep(Duration::from_secs(3)).await;
         let result = well_behaved_jobs(farm, jobs).await;
-        done.store(true, Ordering::Relaxed);
+        done.set(true);
         result
     };
     let others = join_all((0..OTHER_ACCOUNTS).map(|account| others(account, &done)));

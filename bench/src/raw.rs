@@ -66,7 +66,7 @@ pub(crate) async fn run(options: Options) -> Result<()> {
     let browser = Browser::start(&options.chromium, &options.resolve)?;
     let mut idle = Vec::new();
     for _ in 0..options.pages {
-        idle.push(Page::open(browser.connection()).await?);
+        idle.push(Page::open(&browser.connection).await?);
     }
     let pages = Arc::new(Pages { free: Semaphore::new(idle.len()), idle: Mutex::new(idle) });
     let server = Loopback::start(move |request| {

@@ -67,18 +67,13 @@ impl<R> Drop for Call<R> {
 #[derive(Debug)]
 pub struct Reply {
     pub(crate) message: Bytes,
-    pub(crate) sequence: u64,
+    /// The number of this message among all messages of the browser, comparable with
+    /// [`Event::sequence`](crate::Event::sequence).
+    pub sequence: u64,
     pub(crate) method: String,
 }
 
 impl Reply {
-    /// The number of this message among all messages of the browser, comparable with
-    /// [`Event::sequence`](crate::Event::sequence).
-    #[must_use]
-    pub fn sequence(&self) -> u64 {
-        self.sequence
-    }
-
     /// Parses the result. `T` may borrow from the reply.
     ///
     /// # Errors

@@ -18,27 +18,17 @@ pub struct Event {
     pub(crate) method: String,
     /// JSON.
     pub(crate) params: Bytes,
-    pub(crate) sequence: u64,
-    pub(crate) worker: Option<String>,
+    /// The number of this message among all messages of the browser, comparable with
+    /// [`Reply::sequence`](crate::Reply::sequence).
+    pub sequence: u64,
+    /// The session of the worker that sent the event; `None` if the page sent it.
+    pub worker: Option<String>,
 }
 
 /// Events that could not be parsed, each reported once.
 static REPORTED: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
 
 impl Event {
-    /// The number of this message among all messages of the browser, comparable with
-    /// [`Reply::sequence`](crate::Reply::sequence).
-    #[must_use]
-    pub fn sequence(&self) -> u64 {
-        self.sequence
-    }
-
-    /// The session of the worker that sent the event; `None` if the page sent it.
-    #[must_use]
-    pub fn worker_session(&self) -> Option<&str> {
-        self.worker.as_deref()
-    }
-
     /// Whether this is an `E`.
     #[must_use]
     pub fn is<E: MethodType>(&self) -> bool {

@@ -25,8 +25,10 @@ pub use events::Events;
 pub use pipe::BrowserPipes;
 pub use session::Session;
 
-/// Why a call has no result, or an event cannot be read.
+/// Why a call has no result, or an event cannot be read. `method` is the command or the event, and `source` what
+/// the browser replied or the first difference from what was expected.
 #[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "the fields are described above")]
 pub enum CdpError {
     /// The browser has exited, or has closed its pipe.
     #[error("the browser closed its pipe")]
@@ -36,38 +38,14 @@ pub enum CdpError {
     PageGone,
     /// The browser replied with an error.
     #[error("the browser refused {method}")]
-    Refused {
-        /// The command.
-        method: String,
-        /// The error in the reply.
-        #[source]
-        source: chromiumoxide_types::Error,
-    },
+    Refused { method: String, source: chromiumoxide_types::Error },
     /// A reply or an event does not have the expected type.
     #[error("cannot decode {method}")]
-    Decode {
-        /// The command or the event.
-        method: String,
-        /// The first difference from the expected type.
-        #[source]
-        source: serde_json::Error,
-    },
+    Decode { method: String, source: serde_json::Error },
     /// The file in a reply is not base64.
     #[error("the file in the reply to {method} is not base64")]
-    File {
-        /// The command.
-        method: String,
-        /// The first invalid character.
-        #[source]
-        source: base64::DecodeSliceError,
-    },
+    File { method: String, source: base64::DecodeSliceError },
     /// A command cannot be written as JSON.
     #[error("cannot encode {method}")]
-    Encode {
-        /// The command.
-        method: String,
-        /// The error of the serialiser.
-        #[source]
-        source: serde_json::Error,
-    },
+    Encode { method: String, source: serde_json::Error },
 }

@@ -1,53 +1,15 @@
-//! The operator's commands on the database: accounts, keys, templates, invites. The statements
-//! are those of [`platen_statements`]; here are the errors, and accounts by name.
-
-pub(crate) mod accounts;
-pub(crate) mod invites;
-pub(crate) mod keys;
-pub(crate) mod templates;
+//! The database of the operator's commands. The statements are those of [`platen_statements`]; here are
+//! their backend, and accounts by name.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use platen_shared::{name::InvalidName, template_record::BadMarkup};
-use platen_statements::{Backend, DataError, Operator, Row, Store, Value};
+use anyhow::{Context as _, Error, Result};
+use platen_statements::{Backend, Operator, Row, Store, Value, accounts::Account};
 use rand::{TryRngCore as _, rngs::OsRng};
 
-use crate::db::{Connection, Database, DbError};
-
-/// Why an operator's command failed.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum AdminError {
-    #[error("there is no account {0:?}: see `platen account list`")]
-    NoAccount(String),
-    #[error("there is no key {0:?}: see `platen key list`")]
-    NoKey(String),
-    #[error("there is no template {0:?}: see `platen template list`")]
-    NoTemplate(String),
-    #[error("the template {0:?} belongs to another account")]
-    ForeignTemplate(String),
-    #[error("there is an account {0:?} already")]
-    NameTaken(String),
-    #[error(transparent)]
-    InvalidName(#[from] InvalidName),
-    #[error(transparent)]
-    BadTemplate(#[from] BadMarkup),
-    #[error("{0} belongs to another account already")]
-    OtherAccount(String),
-    #[error(
-        "there is no user with this address yet: invite to an account with --account NAME, or as an operator \
-         with --operator"
-    )]
-    NoInviteTarget,
-    #[error("the operating system provides no randomness")]
-    NoRandomness(#[source] rand::rand_core::OsError),
-    #[error(transparent)]
-    Data(#[from] DataError),
-    #[error(transparent)]
-    Database(#[from] DbError),
-}
+use crate::db::{Connection, Database};
 
 /// The database of a command, at the time when it began.
-#[derive(Debug)]
 pub(crate) struct Admin(Store<CommandBackend>);
 
 impl Admin {
@@ -56,26 +18,35 @@ impl Admin {
         Self(Store::new(CommandBackend(database.connect()), i64::try_from(since).unwrap_or(i64::MAX)))
     }
 
-    fn operator(&self) -> Operator<'_, CommandBackend> {
+    pub(crate) fn operator(&self) -> Operator<'_, CommandBackend> {
         self.0.command_line()
+    }
+
+    /// The account with this id or, if there is none, with this name.
+    pub(crate) async fn account(&self, id_or_name: &str) -> Result<Account> {
+        let account = self.operator().find_account(id_or_name).await?;
+        account.with_context(|| no_account(id_or_name))
     }
 }
 
+pub(crate) fn no_account(id_or_name: &str) -> String {
+    format!("there is no account {id_or_name:?}: see `platen account list`")
+}
+
 /// A connection with the randomness of the operating system.
-#[derive(Debug)]
 pub(crate) struct CommandBackend(Connection);
 
 impl Backend for CommandBackend {
-    type Error = AdminError;
+    type Error = Error;
 
-    async fn rows(&self, sql: &str, values: Vec<Value>) -> Result<Vec<Row>, AdminError> {
+    async fn rows(&self, sql: &str, values: Vec<Value>) -> Result<Vec<Row>> {
         let rows = self.0.query(sql, values).await?;
         Ok(rows.into_iter().map(Row::new).collect())
     }
 
-    fn random<const N: usize>(&self) -> Result<[u8; N], AdminError> {
+    fn random<const N: usize>(&self) -> Result<[u8; N]> {
         let mut bytes = [0; N];
-        OsRng.try_fill_bytes(&mut bytes).map_err(AdminError::NoRandomness)?;
+        OsRng.try_fill_bytes(&mut bytes).context("the operating system provides no randomness")?;
         Ok(bytes)
     }
 }

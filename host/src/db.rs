@@ -24,13 +24,14 @@ pub(crate) use result::{QueryResult, Row};
 use result::Effects;
 
 /// A cheap handle.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub(crate) struct Database {
     backend: Backend,
-    statements: Counter,
+    /// Counts the statements that were sent through this handle and its clones.
+    pub(crate) statements: Counter,
 }
 
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 enum Backend {
     Local(Arc<local::Pool>),
     Remote(remote::Client),
@@ -58,28 +59,18 @@ impl Database {
         };
         Connection { backend, statements: self.statements.clone(), effects: Arc::default() }
     }
-
-    /// The same database with a new counter.
-    pub(crate) fn with_new_counter(&self) -> Self {
-        Self { backend: self.backend.clone(), statements: Counter::default() }
-    }
-
-    /// Counts the statements that were sent through this handle and its clones.
-    pub(crate) fn statements(&self) -> Counter {
-        self.statements.clone()
-    }
 }
 
 /// A connection; a cheap handle. Its statements run one after another.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 #[expect(unreachable_pub, reason = "the generated bindings re-export it")]
 pub struct Connection {
     backend: ConnectionBackend,
     statements: Counter,
-    effects: Arc<Effects>,
+    pub(crate) effects: Arc<Effects>,
 }
 
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 enum ConnectionBackend {
     Local(Arc<local::Lease>),
     Remote(Arc<remote::Stream>),
@@ -100,16 +91,6 @@ impl Connection {
     /// The rows of one statement.
     pub(crate) async fn query(&self, sql: &str, parameters: Vec<Value>) -> Result<Vec<Row>, DbError> {
         Ok(self.execute(sql.to_owned(), parameters).await?.rows)
-    }
-
-    /// Rows changed by the last statement that wrote.
-    pub(crate) fn changes(&self) -> u64 {
-        self.effects.changes()
-    }
-
-    /// The row id of the last `INSERT`, 0 before the first.
-    pub(crate) fn last_insert_rowid(&self) -> i64 {
-        self.effects.last_insert_rowid()
     }
 }
 

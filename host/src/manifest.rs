@@ -9,52 +9,12 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use anyhow::{Context as _, Error, Result, anyhow, bail, ensure};
 use serde::{Deserialize, de::IgnoredAny};
 use serde_path_to_error::Segment;
 
 /// The name of the database that components can use.
 pub(crate) const DEFAULT_DATABASE: &str = "default";
-
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum ManifestError {
-    #[error("there is no {0}: run platen where spin.toml is, or name it with --manifest")]
-    Missing(PathBuf),
-    #[error("{path} cannot be read")]
-    Unreadable {
-        path: PathBuf,
-        #[source]
-        source: io::Error,
-    },
-    /// Not TOML, or a value of another type.
-    #[error("{path} is not a Spin manifest: {source}")]
-    Syntax { path: PathBuf, source: Box<toml::de::Error> },
-    #[error("spin.toml: spin_manifest_version must be 2")]
-    Version,
-    #[error("spin.toml: {part} asks for {key:?}, which platen up does not provide")]
-    NotProvided {
-        /// The part of the manifest that has the key.
-        part: String,
-        key: String,
-    },
-    #[error(
-        "spin.toml: component {component:?} asks for the database {name:?}; platen up has one, \"default\""
-    )]
-    Database { component: String, name: String },
-    #[error("spin.toml: {0:?} is not a variable's name: lower-case letters, digits and single underscores")]
-    VariableName(String),
-    #[error("spin.toml: variable {0:?} needs either a default or required = true")]
-    VariableValue(String),
-    #[error("spin.toml: the route {route:?} leads to component {component:?}, which does not exist")]
-    NoComponent { route: String, component: String },
-    #[error(
-        "spin.toml: {0:?} is not a route: it begins with a slash, and only \"/...\" at its end is a wildcard"
-    )]
-    Route(String),
-    #[error("spin.toml: the route {0:?} is defined twice")]
-    DuplicateRoute(String),
-    #[error("spin.toml: there is no [[trigger.http]]")]
-    NoTrigger,
-}
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -168,11 +128,16 @@ impl Component {
 
 impl Manifest {
     /// Reads and checks a manifest.
-    pub(crate) fn read(path: &Path) -> Result<Self, ManifestError> {
-        let text = fs::read_to_string(path).map_err(|source| match source.kind() {
-            io::ErrorKind::NotFound => ManifestError::Missing(path.to_owned()),
-            _ => ManifestError::Unreadable { path: path.to_owned(), source },
-        })?;
+    pub(crate) fn read(path: &Path) -> Result<Self> {
+        let text = match fs::read_to_string(path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                bail!(
+                    "there is no {}: run platen where spin.toml is, or name it with --manifest",
+                    path.display()
+                )
+            }
+            other => other.with_context(|| format!("{} cannot be read", path.display()))?,
+        };
         let mut manifest = Self::parse(&text, path)?;
         let folder = path.parent().unwrap_or(Path::new(""));
         for component in manifest.components.values_mut() {
@@ -186,8 +151,11 @@ impl Manifest {
         &self.trigger.http
     }
 
-    fn parse(text: &str, path: &Path) -> Result<Self, ManifestError> {
-        let syntax = |source| ManifestError::Syntax { path: path.to_owned(), source: Box::new(source) };
+    fn parse(text: &str, path: &Path) -> Result<Self> {
+        let syntax = |error: toml::de::Error| {
+            let text = format!("{} is not a Spin manifest: {error}", path.display());
+            Error::new(error).context(text)
+        };
         let deserializer = toml::Deserializer::parse(text).map_err(syntax)?;
         let manifest: Self = serde_path_to_error::deserialize(deserializer)
             .map_err(|error| not_provided(text, &error).unwrap_or_else(|| syntax(error.into_inner())))?;
@@ -195,43 +163,46 @@ impl Manifest {
         Ok(manifest)
     }
 
-    fn check(&self) -> Result<(), ManifestError> {
-        if self.spin_manifest_version != 2 {
-            return Err(ManifestError::Version);
-        }
+    fn check(&self) -> Result<()> {
+        ensure!(self.spin_manifest_version == 2, "spin.toml: spin_manifest_version must be 2");
         for (name, variable) in &self.variables {
             check_variable_name(name)?;
-            if variable.default.is_some() == variable.required {
-                return Err(ManifestError::VariableValue(name.clone()));
-            }
+            ensure!(
+                variable.default.is_some() != variable.required,
+                "spin.toml: variable {name:?} needs either a default or required = true"
+            );
         }
         for (id, component) in &self.components {
             component.variables.keys().try_for_each(|name| check_variable_name(name))?;
             if let Some(name) = component.sqlite_databases.iter().find(|name| *name != DEFAULT_DATABASE) {
-                return Err(ManifestError::Database { component: id.clone(), name: name.clone() });
+                bail!(
+                    "spin.toml: component {id:?} asks for the database {name:?}; platen up has one, \"default\""
+                );
             }
         }
-        if self.trigger.http.is_empty() {
-            return Err(ManifestError::NoTrigger);
-        }
+        ensure!(!self.trigger.http.is_empty(), "spin.toml: there is no [[trigger.http]]");
         for (index, HttpTrigger { route, component, .. }) in self.trigger.http.iter().enumerate() {
-            if !is_route(route) {
-                return Err(ManifestError::Route(route.clone()));
-            }
-            if self.trigger.http[..index].iter().any(|earlier| earlier.route == *route) {
-                return Err(ManifestError::DuplicateRoute(route.clone()));
-            }
-            if !self.components.contains_key(component) {
-                let (route, component) = (route.clone(), component.clone());
-                return Err(ManifestError::NoComponent { route, component });
-            }
+            ensure!(
+                is_route(route),
+                "spin.toml: {route:?} is not a route: it begins with a slash, and only \"/...\" at its end is a \
+                 wildcard"
+            );
+            let earlier = &self.trigger.http[..index];
+            ensure!(
+                earlier.iter().all(|earlier| earlier.route != *route),
+                "spin.toml: the route {route:?} is defined twice"
+            );
+            ensure!(
+                self.components.contains_key(component),
+                "spin.toml: the route {route:?} leads to component {component:?}, which does not exist"
+            );
         }
         Ok(())
     }
 }
 
 /// The error of a key that is not provided, if this is one.
-fn not_provided(text: &str, error: &serde_path_to_error::Error<toml::de::Error>) -> Option<ManifestError> {
+fn not_provided(text: &str, error: &serde_path_to_error::Error<toml::de::Error>) -> Option<Error> {
     let (key, _) = error.inner().message().strip_prefix("unknown field `")?.split_once('`')?;
     let segments: Vec<String> = error.path().iter().map(Segment::to_string).collect();
     let segments: Vec<&str> = segments.iter().map(String::as_str).filter(|segment| *segment != key).collect();
@@ -251,15 +222,19 @@ fn not_provided(text: &str, error: &serde_path_to_error::Error<toml::de::Error>)
         }
         _ => "a trigger".to_owned(),
     };
-    Some(ManifestError::NotProvided { part, key: key.to_owned() })
+    Some(anyhow!("spin.toml: {part} asks for {key:?}, which platen up does not provide"))
 }
 
-fn check_variable_name(name: &str) -> Result<(), ManifestError> {
+fn check_variable_name(name: &str) -> Result<()> {
     let good = name.starts_with(|first: char| first.is_ascii_lowercase())
         && name.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_')
         && !name.ends_with('_')
         && !name.contains("__");
-    if good { Ok(()) } else { Err(ManifestError::VariableName(name.to_owned())) }
+    ensure!(
+        good,
+        "spin.toml: {name:?} is not a variable's name: lower-case letters, digits and single underscores"
+    );
+    Ok(())
 }
 
 /// Spin's named segments (`/:name`) and `/*` are not provided.

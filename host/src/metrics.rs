@@ -7,7 +7,7 @@ use std::time::Duration;
 use http::StatusCode;
 use prometheus_client::{
     metrics::{counter::Counter, family::Family, gauge::Gauge, histogram::Histogram},
-    registry::Registry,
+    registry::{Metric, Registry},
 };
 
 /// Upper bounds of the histogram's buckets: from a request that is refused to a render's deadline.
@@ -30,37 +30,30 @@ pub(crate) struct Metrics {
 impl Metrics {
     /// `statements` counts those of the components.
     pub(crate) fn register(registry: &mut Registry, statements: Counter) -> Self {
-        let durations = Family::new_with_constructor((|| Histogram::new(SECONDS)) as fn() -> Histogram);
-        let metrics = Self {
-            requests: Family::default(),
-            durations,
-            in_flight: Gauge::default(),
-            rejected: Counter::default(),
-            client_disconnects: Counter::default(),
-            instances: Counter::default(),
-        };
         registry.register("platen_db_statements", "Statements executed for components", statements);
+        let instances = registered(registry, "platen_component_instances", "Component instances created");
         let http = registry.sub_registry_with_prefix("platen_http");
-        http.register("requests", "Requests answered, by status", metrics.requests.clone());
-        http.register(
-            "request_duration_seconds",
-            "Time from the request's arrival to the head of its response, by route and class of status",
-            metrics.durations.clone(),
-        );
-        http.register("requests_in_flight", "Requests being answered", metrics.in_flight.clone());
-        http.register(
-            "requests_turned_away",
-            "Requests refused because of the limit of concurrent requests",
-            metrics.rejected.clone(),
-        );
-        http.register(
-            "clients_hung_up",
-            "Clients that disconnected before the end of their response",
-            metrics.client_disconnects.clone(),
-        );
-        let help = "Component instances created";
-        registry.register("platen_component_instances", help, metrics.instances.clone());
-        metrics
+        let requests = registered(http, "requests", "Requests answered, by status");
+        let durations = Family::new_with_constructor((|| Histogram::new(SECONDS)) as fn() -> Histogram);
+        let help =
+            "Time from the request's arrival to the head of its response, by route and class of status";
+        http.register("request_duration_seconds", help, durations.clone());
+        Self {
+            requests,
+            durations,
+            instances,
+            in_flight: registered(http, "requests_in_flight", "Requests being answered"),
+            rejected: registered(
+                http,
+                "requests_turned_away",
+                "Requests refused because of the limit of concurrent requests",
+            ),
+            client_disconnects: registered(
+                http,
+                "clients_hung_up",
+                "Clients that disconnected before the end of their response",
+            ),
+        }
     }
 
     /// Counts a response whose head goes to the client.
@@ -76,6 +69,12 @@ impl Metrics {
         let labels = [("route", route), ("status", class)];
         self.durations.get_or_create(&labels).observe(elapsed.as_secs_f64());
     }
+}
+
+fn registered<M: Metric + Default + Clone>(registry: &mut Registry, name: &str, help: &str) -> M {
+    let metric = M::default();
+    registry.register(name, help, metric.clone());
+    metric
 }
 
 #[cfg(test)]

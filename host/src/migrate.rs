@@ -5,40 +5,13 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use anyhow::{Context as _, Result, ensure};
 use platen_shared::schema::{MIGRATIONS, Migration, RECORD_TABLE};
 
 use crate::db::{Connection, Database, DbError, Value};
 
-/// Why this binary cannot use a database.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum MigrateError {
-    /// A newer binary has migrated it.
-    #[error(
-        "the database has schema step {found}, and this platen has steps up to {known}: use a newer platen"
-    )]
-    Newer {
-        /// The newest step of the database.
-        found: i64,
-        /// The newest step of this binary.
-        known: u32,
-    },
-    /// Steps are missing.
-    #[error("the database is not up to date: run `platen migrate` (with the same --db or --data)")]
-    Behind,
-    /// A step failed.
-    #[error("step {number} ({name}) failed")]
-    Step {
-        number: u32,
-        name: &'static str,
-        #[source]
-        source: DbError,
-    },
-    #[error(transparent)]
-    Database(#[from] DbError),
-}
-
 /// Applies every missing step and returns them.
-pub(crate) async fn migrate(database: &Database) -> Result<Vec<&'static Migration>, MigrateError> {
+pub(crate) async fn migrate(database: &Database) -> Result<Vec<&'static Migration>> {
     let connection = database.connect();
     connection.query(RECORD_TABLE, Vec::new()).await?;
     let mut applied = Vec::new();
@@ -57,7 +30,7 @@ pub(crate) async fn migrate(database: &Database) -> Result<Vec<&'static Migratio
             Err(source) => {
                 // The first error is reported; a server may have rolled back already.
                 let _ = connection.query("ROLLBACK", Vec::new()).await;
-                return Err(MigrateError::Step { number: step.number, name: step.name, source });
+                return Err(source).with_context(|| format!("step {} ({}) failed", step.number, step.name));
             }
         }
     }
@@ -66,19 +39,27 @@ pub(crate) async fn migrate(database: &Database) -> Result<Vec<&'static Migratio
 }
 
 /// Fails unless the database has exactly the steps of this binary.
-pub(crate) async fn check(database: &Database) -> Result<(), MigrateError> {
+pub(crate) async fn check(database: &Database) -> Result<()> {
     let connection = database.connect();
     let newest = match newest(&connection).await {
         Err(DbError::Statement { message, .. }) if message.contains("no such table") => 0,
         other => other?,
     };
     check_not_newer(newest)?;
-    if newest < i64::from(known()) { Err(MigrateError::Behind) } else { Ok(()) }
+    ensure!(
+        newest >= i64::from(known()),
+        "the database is not up to date: run `platen migrate` (with the same --db or --data)"
+    );
+    Ok(())
 }
 
-fn check_not_newer(found: i64) -> Result<(), MigrateError> {
+fn check_not_newer(found: i64) -> Result<()> {
     let known = known();
-    if found > i64::from(known) { Err(MigrateError::Newer { found, known }) } else { Ok(()) }
+    ensure!(
+        found <= i64::from(known),
+        "the database has schema step {found}, and this platen has steps up to {known}: use a newer platen"
+    );
+    Ok(())
 }
 
 fn known() -> u32 {

@@ -21,6 +21,6 @@ mod variables;
 
 pub(crate) use disconnect::ClientDisconnect;
 pub(crate) use dispatch::{Handler, Isolation};
-pub(crate) use engine::Engine;
+pub(crate) use engine::start_engine;
 pub(crate) use error::ComponentError;
 pub(crate) use load::load;

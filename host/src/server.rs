@@ -148,20 +148,25 @@ impl Server {
         let body = ResponseBody::begin(Arc::clone(&self.metrics));
         let dispatched = match route {
             Some(route) => self.dispatch(request, route, client, body.client_disconnect()).await,
-            None if path == HEALTH => Ok((server_error::healthy(), Permits::none())),
+            None if path == HEALTH => Ok((server_error::healthy(), Permits::default())),
             None => Err(ServerError::NotFound),
         };
         let (response, permits) = match dispatched {
             // The component writes the log line of this request.
-            Ok((response, permits)) => (response, Some(permits)),
+            Ok(answered) => answered,
             Err(error) => {
-                let status = error.status().as_u16();
+                let response = server_error::response(error, &id);
+                let status = response.status().as_u16();
                 let ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
                 tracing::info!(request_id = id, %method, status, ms, ?error, "request refused by the server");
-                (server_error::response(error, &id), None)
+                (response, Permits::default())
             }
         };
-        self.metrics.responded(route.map_or(NO_ROUTE, Route::pattern), response.status(), began.elapsed());
+        self.metrics.responded(
+            route.map_or(NO_ROUTE, |route| route.pattern),
+            response.status(),
+            began.elapsed(),
+        );
         let sent = method != Method::HEAD;
         Ok(response.map(|content| body.with(content, sent, permits)))
     }
@@ -184,7 +189,7 @@ impl Server {
         })?;
         let upload = Upload::default();
         let request = request.map(|body| upload.limit(body));
-        match route.handler().handle(request, isolation, client_disconnect).await {
+        match route.handler.handle(request, isolation, client_disconnect).await {
             // Also if the component responded: the client did not send the body that it announced.
             _ if upload.timed_out() => Err(ServerError::UploadTimedOut),
             Ok(response) => Ok((response, permits)),
@@ -232,9 +237,9 @@ fn prepare(request: &mut Request<Incoming>, route: &Route, client: SocketAddr) -
     let spin = [
         ("spin-full-url", format!("http://{authority}{path}")),
         ("spin-path-info", route.rest_of(path.path()).to_owned()),
-        ("spin-matched-route", route.pattern().to_owned()),
-        ("spin-component-route", route.prefix().to_owned()),
-        ("spin-raw-component-route", route.pattern().to_owned()),
+        ("spin-matched-route", route.pattern.to_owned()),
+        ("spin-component-route", route.prefix.clone()),
+        ("spin-raw-component-route", route.pattern.to_owned()),
         ("spin-base-path", "/".to_owned()),
         ("spin-client-addr", client.to_string()),
     ];

@@ -6,19 +6,10 @@
 
 use std::collections::BTreeMap;
 
+use anyhow::{Context as _, Result};
 use secrecy::{ExposeSecret as _, SecretString};
 
 use crate::manifest::Variable;
-
-#[derive(Debug, thiserror::Error, PartialEq, Eq)]
-pub(crate) enum VariableError {
-    #[error("the variable {name:?} is required: set {} in the environment", environment_name(name))]
-    Required { name: String },
-    #[error("spin.toml: {template:?} uses the variable {name:?}, which is not in [variables]")]
-    Undeclared { template: String, name: String },
-    #[error("spin.toml: {0:?} has {{{{ without }}}}")]
-    Unclosed(String),
-}
 
 /// The values of all declared variables.
 #[derive(Debug)]
@@ -31,7 +22,7 @@ impl Variables {
         declared: &BTreeMap<String, Variable>,
         mut own: BTreeMap<&str, SecretString>,
         environment: impl Fn(&str) -> Option<String>,
-    ) -> Result<Self, VariableError> {
+    ) -> Result<Self> {
         declared
             .iter()
             .map(|(name, variable)| {
@@ -39,22 +30,26 @@ impl Variables {
                     .or_else(|| environment(&environment_name(name)).map(SecretString::from))
                     .or_else(|| variable.default.clone().map(SecretString::from))
                     .map(|value| (name.clone(), value))
-                    .ok_or_else(|| VariableError::Required { name: name.clone() })
+                    .with_context(|| {
+                        let environment = environment_name(name);
+                        format!("the variable {name:?} is required: set {environment} in the environment")
+                    })
             })
-            .collect::<Result<_, _>>()
+            .collect::<Result<_>>()
             .map(Self)
     }
 
     /// Replaces the placeholders of a template.
-    pub(crate) fn fill(&self, template: &str) -> Result<SecretString, VariableError> {
+    pub(crate) fn fill(&self, template: &str) -> Result<SecretString> {
         let mut filled = String::new();
         let mut rest = template;
         while let Some((text, after)) = rest.split_once("{{") {
+            let closed = after.split_once("}}");
             let (name, after) =
-                after.split_once("}}").ok_or_else(|| VariableError::Unclosed(template.to_owned()))?;
-            let value = self.0.get(name.trim()).ok_or_else(|| VariableError::Undeclared {
-                template: template.to_owned(),
-                name: name.trim().to_owned(),
+                closed.with_context(|| format!("spin.toml: {template:?} has {{{{ without }}}}"))?;
+            let name = name.trim();
+            let value = self.0.get(name).with_context(|| {
+                format!("spin.toml: {template:?} uses the variable {name:?}, which is not in [variables]")
             })?;
             filled.push_str(text);
             filled.push_str(value.expose_secret());
@@ -79,10 +74,7 @@ mod tests {
         toml::from_str(text).unwrap()
     }
 
-    fn resolve(
-        own: &[(&'static str, &str)],
-        environment: &[(&str, &str)],
-    ) -> Result<Variables, VariableError> {
+    fn resolve(own: &[(&'static str, &str)], environment: &[(&str, &str)]) -> Result<Variables> {
         let own = own.iter().map(|(name, value)| (*name, SecretString::from(*value))).collect();
         Variables::resolve(&declared(), own, |name| {
             environment.iter().find(|(key, _)| *key == name).map(|(_, value)| (*value).to_owned())

@@ -1,6 +1,6 @@
 //! The e-mail address with which a user signs in.
 
-use std::fmt;
+use crate::text::text;
 
 /// Maximum length of an address (RFC 5321 4.5.3.1).
 const MAX_EMAIL_BYTES: usize = 254;
@@ -8,6 +8,7 @@ const MAX_EMAIL_BYTES: usize = 254;
 /// An address in lower case. Platen sends no e-mail, so only the shape is checked.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Email(String);
+text!(Email);
 
 /// The text does not have the shape of an address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -28,18 +29,6 @@ impl Email {
                 .split_once('@')
                 .is_some_and(|(name, host)| !name.is_empty() && !host.is_empty() && !host.contains('@'));
         if is_valid { Ok(Self(text)) } else { Err(InvalidEmail) }
-    }
-
-    /// The address in lower case.
-    #[must_use]
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-}
-
-impl fmt::Display for Email {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
     }
 }
 

@@ -3,11 +3,9 @@
 //! Reading an id accepts any text, because an id that does not exist is answered like an id of another
 //! account.
 
-use std::fmt;
-
 use serde::{Deserialize, Serialize};
 
-use crate::secret::base62;
+use crate::{secret::base62, text::text};
 
 macro_rules! id {
     ($(#[$doc:meta])* $name:ident, $prefix:literal) => {
@@ -28,19 +26,9 @@ macro_rules! id {
             pub fn from_text(text: impl Into<String>) -> Self {
                 Self(text.into())
             }
-
-            /// The id with its prefix.
-            #[must_use]
-            pub fn as_str(&self) -> &str {
-                &self.0
-            }
         }
 
-        impl fmt::Display for $name {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str(&self.0)
-            }
-        }
+        text!($name);
     };
 }
 

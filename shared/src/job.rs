@@ -41,7 +41,7 @@ pub enum InvalidJob {
 }
 
 macro_rules! bounded {
-    ($(#[$doc:meta])* $name:ident, $number:ty, $what:literal, $range:expr) => {
+    ($(#[$doc:meta])* $name:ident, $number:ty, $what:literal, $range:expr $(, $default:literal)?) => {
         $(#[$doc])*
         #[derive(Debug, Clone, Copy, PartialEq, PartialOrd, Serialize, Deserialize)]
         #[serde(try_from = "f64", into = "f64")]
@@ -74,6 +74,12 @@ macro_rules! bounded {
                 value.0.into()
             }
         }
+
+        $(impl Default for $name {
+            fn default() -> Self {
+                Self($default)
+            }
+        })?
     };
 }
 
@@ -83,32 +89,16 @@ bounded!(
 );
 bounded!(
     /// Device pixels per CSS pixel.
-    DeviceScaleFactor, f64, "the device scale factor", limits::DEVICE_SCALE_FACTOR_RANGE
+    DeviceScaleFactor, f64, "the device scale factor", limits::DEVICE_SCALE_FACTOR_RANGE, 1.0
 );
 bounded!(
     /// Scale of the content of a PDF.
-    PdfScale, f64, "the scale", limits::PDF_SCALE_RANGE
+    PdfScale, f64, "the scale", limits::PDF_SCALE_RANGE, 1.0
 );
 bounded!(
     /// A waiting time in milliseconds.
-    WaitMs, f64, "the wait", limits::WAIT_FOR_TIMEOUT_MS_RANGE
+    WaitMs, f64, "the wait", limits::WAIT_FOR_TIMEOUT_MS_RANGE, 0.0
 );
-
-impl Default for DeviceScaleFactor {
-    fn default() -> Self {
-        Self(1.0)
-    }
-}
-impl Default for PdfScale {
-    fn default() -> Self {
-        Self(1.0)
-    }
-}
-impl Default for WaitMs {
-    fn default() -> Self {
-        Self(0.0)
-    }
-}
 
 /// The viewport of a page.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]

@@ -20,6 +20,7 @@ pub mod schema;
 mod secret;
 pub mod template;
 pub mod template_record;
+mod text;
 pub mod token;
 pub mod url_rule;
 pub mod wire;

@@ -1,6 +1,6 @@
 //! Names of accounts, keys and templates.
 
-use std::fmt;
+use crate::text::text;
 
 /// Maximum length of a name in Unicode scalar values.
 pub const MAX_NAME_CHARS: usize = 200;
@@ -8,6 +8,7 @@ pub const MAX_NAME_CHARS: usize = 200;
 /// A name of 1 to 200 characters, without control characters and without surrounding white space.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Name(String);
+text!(Name);
 
 /// The text is empty, too long, or contains control characters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -31,18 +32,6 @@ impl Name {
     pub fn with_suffix(&self, suffix: &str) -> Self {
         let room = MAX_NAME_CHARS.saturating_sub(suffix.chars().count());
         Self(self.0.chars().take(room).chain(suffix.chars()).collect())
-    }
-
-    /// The name without surrounding white space.
-    #[must_use]
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-}
-
-impl fmt::Display for Name {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
     }
 }
 

@@ -10,9 +10,13 @@ use strum::IntoStaticStr;
 use crate::failure::FailureClass;
 
 /// The reason why a job was not rendered. `Display` is the public message.
+///
+/// `host` is that of the job's URL, `retry_after` the seconds until a slot or a queue position is likely to be
+/// free, and `page_ran` whether a page had begun to run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, IntoStaticStr, thiserror::Error)]
 #[serde(tag = "code", rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
+#[expect(missing_docs, reason = "the fields are described above")]
 pub enum Refusal {
     /// The tokens of the edge and the farm differ: a configuration error of the operator.
     #[error("The renderer is not available")]
@@ -22,16 +26,10 @@ pub enum Refusal {
     InvalidJob,
     /// All slots and queue positions are taken.
     #[error("The renderer is busy, try again shortly")]
-    QueueFull {
-        /// Seconds until a queue position is likely to be free.
-        retry_after: u32,
-    },
+    QueueFull { retry_after: u32 },
     /// No slot becomes free before the deadline.
     #[error("The renderer is busy, try again shortly")]
-    NoSlotInTime {
-        /// Seconds until a slot is likely to be free.
-        retry_after: u32,
-    },
+    NoSlotInTime { retry_after: u32 },
     /// The farm is shutting down.
     #[error("The renderer is not available")]
     Draining,
@@ -43,52 +41,28 @@ pub enum Refusal {
     NameServerFailed,
     /// The host name of the URL does not exist or has no address.
     #[error("The name \"{host}\" could not be resolved")]
-    NameNotFound {
-        /// Host of the URL.
-        host: String,
-    },
+    NameNotFound { host: String },
     /// The host of the URL resolves to an address that is not public.
     #[error("The address of \"{host}\" is not public")]
-    AddressNotPublic {
-        /// Host of the URL.
-        host: String,
-    },
+    AddressNotPublic { host: String },
     /// Pages may not connect to the port of the URL.
     #[error("The port of \"{host}\" is not allowed")]
-    PortNotAllowed {
-        /// Host of the URL.
-        host: String,
-    },
+    PortNotAllowed { host: String },
     /// No service listens on the host and port of the URL.
     #[error("\"{host}\" refused the connection")]
-    ConnectionRefused {
-        /// Host of the URL.
-        host: String,
-    },
+    ConnectionRefused { host: String },
     /// The connection could not be established, or broke.
     #[error("The connection to \"{host}\" failed")]
-    ConnectionFailed {
-        /// Host of the URL.
-        host: String,
-    },
+    ConnectionFailed { host: String },
     /// The TLS handshake failed or the certificate is not trusted.
     #[error("The TLS connection to \"{host}\" failed")]
-    Tls {
-        /// Host of the URL.
-        host: String,
-    },
+    Tls { host: String },
     /// The URL redirects more often than the browser follows.
     #[error("\"{host}\" redirected too many times")]
-    TooManyRedirects {
-        /// Host of the URL.
-        host: String,
-    },
+    TooManyRedirects { host: String },
     /// The response is not a document that the browser shows, such as a download.
     #[error("\"{host}\" did not answer with a page")]
-    NotAPage {
-        /// Host of the URL.
-        host: String,
-    },
+    NotAPage { host: String },
     /// The image would exceed the limit of pixels, or that of its format.
     #[error(
         "The page is too large: its image would be over the limit of its format or of {} pixels",
@@ -115,10 +89,7 @@ pub enum Refusal {
     Broken,
     /// The caller disconnected, and the job was cancelled.
     #[error("The client disconnected")]
-    Cancelled {
-        /// Whether a page had begun to run.
-        page_ran: bool,
-    },
+    Cancelled { page_ran: bool },
 }
 
 impl Refusal {
@@ -150,18 +121,6 @@ impl Refusal {
             Self::Broken => FailureClass::RendererFailed,
             Self::Cancelled { page_ran } => FailureClass::Cancelled { page_ran: *page_ran },
         }
-    }
-
-    /// The public HTTP status.
-    #[must_use]
-    pub fn status(&self) -> u16 {
-        self.class().status()
-    }
-
-    /// Whether the attempt counts against the quota.
-    #[must_use]
-    pub fn is_counted(&self) -> bool {
-        self.class().is_counted()
     }
 
     /// The `code` in JSON, which is also the name in metrics and log lines.
@@ -202,7 +161,7 @@ mod tests {
     #[test]
     fn a_failure_before_the_page_ran_is_not_counted() {
         for refusal in [Refusal::Deadline, Refusal::Broken, Refusal::PageCrashed] {
-            assert!(refusal.is_counted());
+            assert!(refusal.class().is_counted());
             assert_eq!(refusal.before_page_ran().class(), FailureClass::RendererUnavailable);
         }
         // The URL of the caller is checked before a page runs, so these stay.
@@ -243,7 +202,8 @@ mod tests {
             (Refusal::Cancelled { page_ran: false }, "cancelled", 499, false, None),
         ];
         for (refusal, code, status, counted, retry_after) in rows {
-            let row = (refusal.code(), refusal.status(), refusal.is_counted(), refusal.retry_after());
+            let class = refusal.class();
+            let row = (refusal.code(), class.status(), class.is_counted(), refusal.retry_after());
             assert_eq!(row, (code, status, counted, retry_after));
             let wire = serde_json::to_value(&refusal).unwrap();
             assert_eq!(wire["code"], code);

@@ -6,17 +6,20 @@
 //!
 //! Times are whole seconds since 1970 (UTC); a month is `YYYY-MM` (UTC).
 
+use serde::Serialize;
+
 #[macro_use]
 mod last_change;
 
-/// One step.
-#[derive(Debug, Clone, Copy)]
+/// One step; serialised without its statement.
+#[derive(Debug, Clone, Copy, Serialize)]
 pub struct Migration {
     /// Position in the order, from 1, without gaps.
     pub number: u32,
     /// Short description, printed by `platen migrate`.
     pub name: &'static str,
     /// One SQL statement.
+    #[serde(skip)]
     pub sql: &'static str,
 }
 
@@ -24,22 +27,26 @@ pub struct Migration {
 pub const RECORD_TABLE: &str = "CREATE TABLE IF NOT EXISTS schema_migrations (\
     number INTEGER PRIMARY KEY, name TEXT NOT NULL, applied_at INTEGER NOT NULL) STRICT";
 
+const fn step(number: u32, name: &'static str, sql: &'static str) -> Migration {
+    Migration { number, name, sql }
+}
+
 /// Every step, in order.
 pub const MIGRATIONS: &[Migration] = &[
-    Migration {
-        number: 1,
-        name: "accounts",
-        sql: "CREATE TABLE accounts (\
+    step(
+        1,
+        "accounts",
+        "CREATE TABLE accounts (\
             id TEXT PRIMARY KEY, \
             name TEXT NOT NULL UNIQUE, \
             quota INTEGER CHECK (quota >= 0), \
             created_at INTEGER NOT NULL, \
             disabled_at INTEGER) STRICT",
-    },
-    Migration {
-        number: 2,
-        name: "api keys",
-        sql: "CREATE TABLE api_keys (\
+    ),
+    step(
+        2,
+        "api keys",
+        "CREATE TABLE api_keys (\
             id TEXT PRIMARY KEY, \
             account_id TEXT NOT NULL REFERENCES accounts(id) ON DELETE CASCADE, \
             name TEXT NOT NULL, \
@@ -47,18 +54,14 @@ pub const MIGRATIONS: &[Migration] = &[
             hash TEXT NOT NULL UNIQUE, \
             created_at INTEGER NOT NULL, \
             disabled_at INTEGER) STRICT",
-    },
-    Migration {
-        number: 3,
-        name: "api keys by account",
-        sql: "CREATE INDEX api_keys_by_account ON api_keys (account_id)",
-    },
-    Migration {
-        number: 4,
-        name: "templates",
+    ),
+    step(3, "api keys by account", "CREATE INDEX api_keys_by_account ON api_keys (account_id)"),
+    step(
+        4,
+        "templates",
         // `packed_html` is the output of `template::pack`. `placeholders` is a JSON array of the names
         // in the markup: the claim refuses a missing variable before it records the attempt.
-        sql: "CREATE TABLE templates (\
+        "CREATE TABLE templates (\
             id TEXT PRIMARY KEY, \
             account_id TEXT NOT NULL REFERENCES accounts(id) ON DELETE CASCADE, \
             name TEXT NOT NULL, \
@@ -66,46 +69,30 @@ pub const MIGRATIONS: &[Migration] = &[
             placeholders TEXT NOT NULL, \
             created_at INTEGER NOT NULL, \
             updated_at INTEGER NOT NULL) STRICT",
-    },
-    Migration {
-        number: 5,
-        name: "templates by account",
-        sql: "CREATE INDEX templates_by_account ON templates (account_id)",
-    },
-    Migration {
-        number: 6,
-        name: "usage by account and month",
-        sql: "CREATE TABLE usage (\
+    ),
+    step(5, "templates by account", "CREATE INDEX templates_by_account ON templates (account_id)"),
+    step(
+        6,
+        "usage by account and month",
+        "CREATE TABLE usage (\
             account_id TEXT NOT NULL REFERENCES accounts(id) ON DELETE CASCADE, \
             month TEXT NOT NULL, \
             attempts INTEGER NOT NULL CHECK (attempts >= 0), \
             PRIMARY KEY (account_id, month)) STRICT, WITHOUT ROWID",
-    },
-    Migration {
-        number: 7,
-        name: "api keys: last use",
-        sql: "ALTER TABLE api_keys ADD COLUMN last_used_at INTEGER",
-    },
-    Migration {
-        number: 8,
-        name: "api keys: expiry",
-        sql: "ALTER TABLE api_keys ADD COLUMN expires_at INTEGER",
-    },
-    Migration {
-        number: 9,
-        name: "api keys: one template only",
-        sql: "ALTER TABLE api_keys ADD COLUMN template_id TEXT",
-    },
-    Migration {
-        number: 10,
-        name: "templates: sample values",
+    ),
+    step(7, "api keys: last use", "ALTER TABLE api_keys ADD COLUMN last_used_at INTEGER"),
+    step(8, "api keys: expiry", "ALTER TABLE api_keys ADD COLUMN expires_at INTEGER"),
+    step(9, "api keys: one template only", "ALTER TABLE api_keys ADD COLUMN template_id TEXT"),
+    step(
+        10,
+        "templates: sample values",
         // A JSON object of texts by placeholder.
-        sql: "ALTER TABLE templates ADD COLUMN samples TEXT NOT NULL DEFAULT '{}'",
-    },
-    Migration {
-        number: 11,
-        name: "template versions",
-        sql: "CREATE TABLE template_versions (\
+        "ALTER TABLE templates ADD COLUMN samples TEXT NOT NULL DEFAULT '{}'",
+    ),
+    step(
+        11,
+        "template versions",
+        "CREATE TABLE template_versions (\
             template_id TEXT NOT NULL, \
             number INTEGER NOT NULL, \
             account_id TEXT NOT NULL REFERENCES accounts(id) ON DELETE CASCADE, \
@@ -114,12 +101,12 @@ pub const MIGRATIONS: &[Migration] = &[
             placeholders TEXT NOT NULL, \
             saved_at INTEGER NOT NULL, \
             PRIMARY KEY (template_id, number)) STRICT",
-    },
-    Migration {
-        number: 12,
-        name: "template versions: kept by every save",
+    ),
+    step(
+        12,
+        "template versions: kept by every save",
         // A trigger, so that no version is lost under concurrent saves by several programs.
-        sql: "CREATE TRIGGER template_versions_kept AFTER UPDATE OF name, packed_html ON templates \
+        "CREATE TRIGGER template_versions_kept AFTER UPDATE OF name, packed_html ON templates \
             WHEN old.packed_html IS NOT new.packed_html OR old.name IS NOT new.name \
             BEGIN \
             INSERT INTO template_versions \
@@ -128,20 +115,20 @@ pub const MIGRATIONS: &[Migration] = &[
             WHERE template_id = old.id), 0), old.account_id, old.name, old.packed_html, \
             old.placeholders, old.updated_at; \
             END",
-    },
-    Migration {
-        number: 13,
-        name: "template versions: deleted with their template",
-        sql: "CREATE TRIGGER template_versions_deleted AFTER DELETE ON templates \
+    ),
+    step(
+        13,
+        "template versions: deleted with their template",
+        "CREATE TRIGGER template_versions_deleted AFTER DELETE ON templates \
             BEGIN \
             DELETE FROM template_versions WHERE template_id = old.id; \
             END",
-    },
-    Migration {
-        number: 14,
-        name: "attempts",
+    ),
+    step(
+        14,
+        "attempts",
         // `counted` is 0 for a refunded attempt. `bytes` is NULL if no file was sent.
-        sql: "CREATE TABLE attempts (\
+        "CREATE TABLE attempts (\
             id INTEGER PRIMARY KEY, \
             account_id TEXT NOT NULL REFERENCES accounts(id) ON DELETE CASCADE, \
             key_id TEXT, \
@@ -153,34 +140,30 @@ pub const MIGRATIONS: &[Migration] = &[
             ms INTEGER NOT NULL, \
             bytes INTEGER, \
             at INTEGER NOT NULL) STRICT",
-    },
-    Migration {
-        number: 15,
-        name: "attempts by account",
-        sql: "CREATE INDEX attempts_by_account ON attempts (account_id, at)",
-    },
-    Migration {
-        number: 16,
-        name: "attempts that failed by account",
-        sql: "CREATE INDEX attempts_failed ON attempts (account_id, at) WHERE status >= 400",
-    },
-    Migration { number: 17, name: "attempts by time", sql: "CREATE INDEX attempts_by_time ON attempts (at)" },
-    Migration {
-        number: 18,
-        name: "usage by account and day",
-        sql: "CREATE TABLE usage_days (\
+    ),
+    step(15, "attempts by account", "CREATE INDEX attempts_by_account ON attempts (account_id, at)"),
+    step(
+        16,
+        "attempts that failed by account",
+        "CREATE INDEX attempts_failed ON attempts (account_id, at) WHERE status >= 400",
+    ),
+    step(17, "attempts by time", "CREATE INDEX attempts_by_time ON attempts (at)"),
+    step(
+        18,
+        "usage by account and day",
+        "CREATE TABLE usage_days (\
             account_id TEXT NOT NULL REFERENCES accounts(id) ON DELETE CASCADE, \
             day TEXT NOT NULL, \
             attempts INTEGER NOT NULL, \
             failures INTEGER NOT NULL, \
             PRIMARY KEY (account_id, day)) STRICT, WITHOUT ROWID",
-    },
-    Migration {
-        number: 19,
-        name: "attempts: what follows from one",
+    ),
+    step(
+        19,
+        "attempts: what follows from one",
         // A trigger, so that the edge needs one statement. Attempts are deleted after 30 days, at most
         // 100 for each new one.
-        sql: "CREATE TRIGGER attempts_logged AFTER INSERT ON attempts \
+        "CREATE TRIGGER attempts_logged AFTER INSERT ON attempts \
             BEGIN \
             UPDATE api_keys SET last_used_at = new.at WHERE id = new.key_id; \
             INSERT INTO usage_days (account_id, day, attempts, failures) \
@@ -190,12 +173,12 @@ pub const MIGRATIONS: &[Migration] = &[
             DELETE FROM attempts WHERE id IN \
             (SELECT id FROM attempts WHERE at < new.at - 2592000 ORDER BY at LIMIT 100); \
             END",
-    },
-    Migration {
-        number: 20,
-        name: "users",
+    ),
+    step(
+        20,
+        "users",
         // `account_id` is NULL for an operator who works in no account.
-        sql: "CREATE TABLE users (\
+        "CREATE TABLE users (\
             id TEXT PRIMARY KEY, \
             email TEXT NOT NULL UNIQUE, \
             account_id TEXT REFERENCES accounts(id) ON DELETE SET NULL, \
@@ -203,17 +186,13 @@ pub const MIGRATIONS: &[Migration] = &[
             password TEXT NOT NULL, \
             created_at INTEGER NOT NULL, \
             disabled_at INTEGER) STRICT",
-    },
-    Migration {
-        number: 21,
-        name: "users by account",
-        sql: "CREATE INDEX users_by_account ON users (account_id)",
-    },
-    Migration {
-        number: 22,
-        name: "sessions",
+    ),
+    step(21, "users by account", "CREATE INDEX users_by_account ON users (account_id)"),
+    step(
+        22,
+        "sessions",
         // `hash` is the hash of the cookie's token; pages show `id`.
-        sql: "CREATE TABLE sessions (\
+        "CREATE TABLE sessions (\
             hash TEXT PRIMARY KEY, \
             id TEXT NOT NULL UNIQUE, \
             user_id TEXT NOT NULL REFERENCES users(id) ON DELETE CASCADE, \
@@ -221,16 +200,12 @@ pub const MIGRATIONS: &[Migration] = &[
             seen_at INTEGER NOT NULL, \
             address TEXT NOT NULL, \
             agent TEXT NOT NULL) STRICT",
-    },
-    Migration {
-        number: 23,
-        name: "sessions by user",
-        sql: "CREATE INDEX sessions_by_user ON sessions (user_id)",
-    },
-    Migration {
-        number: 24,
-        name: "invites",
-        sql: "CREATE TABLE invites (\
+    ),
+    step(23, "sessions by user", "CREATE INDEX sessions_by_user ON sessions (user_id)"),
+    step(
+        24,
+        "invites",
+        "CREATE TABLE invites (\
             hash TEXT PRIMARY KEY, \
             email TEXT NOT NULL, \
             account_id TEXT REFERENCES accounts(id) ON DELETE CASCADE, \
@@ -238,38 +213,38 @@ pub const MIGRATIONS: &[Migration] = &[
             created_at INTEGER NOT NULL, \
             expires_at INTEGER NOT NULL, \
             used_at INTEGER) STRICT",
-    },
-    Migration {
-        number: 25,
-        name: "sign-in tries",
+    ),
+    step(
+        25,
+        "sign-in tries",
         // One row for each subject: the hash of an e-mail address or of a network address.
-        sql: "CREATE TABLE sign_in_tries (\
+        "CREATE TABLE sign_in_tries (\
             subject TEXT PRIMARY KEY, \
             began_at INTEGER NOT NULL, \
             tries INTEGER NOT NULL) STRICT",
-    },
-    Migration {
-        number: 26,
-        name: "audit log",
-        sql: "CREATE TABLE audit (\
+    ),
+    step(
+        26,
+        "audit log",
+        "CREATE TABLE audit (\
             id INTEGER PRIMARY KEY, \
             at INTEGER NOT NULL, \
             actor TEXT NOT NULL, \
             account_id TEXT, \
             action TEXT NOT NULL, \
             subject TEXT NOT NULL) STRICT",
-    },
-    Migration {
-        number: 27,
-        name: "invites: only the newest open one of an address",
-        sql: "DELETE FROM invites WHERE used_at IS NULL AND rowid NOT IN \
+    ),
+    step(
+        27,
+        "invites: only the newest open one of an address",
+        "DELETE FROM invites WHERE used_at IS NULL AND rowid NOT IN \
             (SELECT max(rowid) FROM invites WHERE used_at IS NULL GROUP BY email)",
-    },
-    Migration {
-        number: 28,
-        name: "invites: at most one open one for an address",
-        sql: "CREATE UNIQUE INDEX invites_open ON invites (email) WHERE used_at IS NULL",
-    },
+    ),
+    step(
+        28,
+        "invites: at most one open one for an address",
+        "CREATE UNIQUE INDEX invites_open ON invites (email) WHERE used_at IS NULL",
+    ),
     add_last_change!(29, "accounts"),
     add_last_change!(30, "api_keys"),
     add_last_change!(31, "templates"),
@@ -320,15 +295,15 @@ pub const MIGRATIONS: &[Migration] = &[
             AND id IS NOT json_extract(new.last_change, '$.kept_session')",
         "DELETE FROM users WHERE id = new.id AND json_extract(new.last_change, '$.deletes')"
     ),
-    Migration {
-        number: 44,
-        name: "users: sessions and open invites are deleted with their user",
-        sql: "CREATE TRIGGER users_deleted AFTER DELETE ON users \
+    step(
+        44,
+        "users: sessions and open invites are deleted with their user",
+        "CREATE TRIGGER users_deleted AFTER DELETE ON users \
             BEGIN \
             DELETE FROM sessions WHERE user_id = old.id; \
             DELETE FROM invites WHERE email = old.email AND used_at IS NULL; \
             END",
-    },
+    ),
 ];
 
 #[cfg(test)]

@@ -249,7 +249,7 @@ fn refusal(reason: &Refusal) -> Response<Body> {
     let body = serde_json::to_vec(reason).unwrap_or_default();
     let mut response = Response::new(full(body));
     // A bad token has a status of the protocol between edge and farm.
-    let status = if *reason == Refusal::Unauthorized { 401 } else { reason.status() };
+    let status = if *reason == Refusal::Unauthorized { 401 } else { reason.class().status() };
     *response.status_mut() = StatusCode::from_u16(status).unwrap_or_default();
     response.headers_mut().insert(header::CONTENT_TYPE, header::HeaderValue::from_static("application/json"));
     response

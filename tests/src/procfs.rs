@@ -155,9 +155,19 @@ pub fn reset_peak_memory(pid: u32) -> io::Result<()> {
 
 /// User and system time of all threads of a process.
 pub fn cpu_time(pid: u32) -> Result<Duration> {
+    sum_of_times(pid, 2)
+}
+
+/// The same with the time of its children that it has reaped, and of theirs.
+pub fn cpu_time_with_reaped(pid: u32) -> Result<Duration> {
+    sum_of_times(pid, 4)
+}
+
+/// The sum of the first of `utime`, `stime`, `cutime` and `cstime`.
+fn sum_of_times(pid: u32, count: usize) -> Result<Duration> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat"))?;
     // In hundredths of a second.
-    let ticks: u64 = fields(&stat).skip(11).take(2).filter_map(|field| field.parse::<u64>().ok()).sum();
+    let ticks: u64 = fields(&stat).skip(11).take(count).map(str::parse::<u64>).sum::<Result<_, _>>()?;
     Ok(Duration::from_millis(10 * ticks))
 }
 

@@ -46,6 +46,7 @@ const AIM_MS: f64 = 3.0;
 /// Runs the jobs and returns the section of `RESULTS.md`.
 pub(super) async fn run(environment: &Environment, site: &Site) -> Result<String> {
     let target = Target::start(Kind::Farm, environment).await?;
+    let cpu_time = || procfs::cpu_time(target.processes.root);
     let http = http_client::client()?;
     let images = images(site)?;
     let page = waiting_page(site)?;
@@ -55,15 +56,14 @@ pub(super) async fn run(environment: &Environment, site: &Site) -> Result<String
         let http = http.clone();
         let job = tokio::spawn(async move { request.send(&http).await });
         let proxy_port = proxy_port(&target, &images[0]).await?;
-        let (started, before) = (Instant::now(), target.processes.root_cpu_time()?);
+        let (started, before) = (Instant::now(), cpu_time()?);
         sleep(IDLE_DURATION).await;
-        let idle =
-            target.processes.root_cpu_time()?.saturating_sub(before).div_duration_f64(started.elapsed());
-        let (started, before) = (Instant::now(), target.processes.root_cpu_time()?);
+        let idle = cpu_time()?.saturating_sub(before).div_duration_f64(started.elapsed());
+        let (started, before) = (Instant::now(), cpu_time()?);
         for _ in 0..REPETITIONS {
             fetch_all(proxy_port, &images).await?;
         }
-        let spent = target.processes.root_cpu_time()?.saturating_sub(before).as_secs_f64();
+        let spent = cpu_time()?.saturating_sub(before).as_secs_f64();
         let spent_ms = (spent - idle * started.elapsed().as_secs_f64()) * 1_000.0 / count(REPETITIONS);
         ensure!(!job.is_finished(), "the page ended before the images were fetched; is the machine busy?");
         job.await??;
@@ -121,7 +121,7 @@ fn waiting_page(site: &Site) -> Result<Page> {
 async fn proxy_port(target: &Target, image: &Image) -> Result<u16> {
     let started = Instant::now();
     loop {
-        for port in procfs::listening(target.processes.root()).into_iter().map(|address| address.port()) {
+        for port in procfs::listening(target.processes.root).into_iter().map(|address| address.port()) {
             let attempt = timeout(Duration::from_secs(1), fetch(port, [image].into_iter())).await;
             if port != target.address.port() && matches!(attempt, Ok(Ok(()))) {
                 return Ok(port);

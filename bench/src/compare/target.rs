@@ -4,7 +4,7 @@
 //! unprivileged user with the sandbox enabled. Dropping a [`Target`] stops all of its processes.
 
 use std::{
-    fs,
+    fmt, fs,
     net::{Ipv4Addr, SocketAddr, TcpListener},
     os::unix::fs::chown,
     path::{Path, PathBuf},
@@ -17,7 +17,7 @@ use platen_tests::{
     app::{Options as AppOptions, TestApp},
     database::DatabaseKind,
     operator::Quota,
-    process::Process,
+    process::{Process, rest_of_line},
     settings::Settings,
     site,
 };
@@ -26,7 +26,7 @@ use tempfile::TempDir;
 use super::page::{Output, Page, Source};
 use crate::{
     cpu_accounting::{Cgroups, ProcessTree},
-    farm::{Farm, address_after},
+    farm::Farm,
 };
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -69,8 +69,7 @@ impl Kind {
 
     /// The name on the command line, of directories and of cgroups.
     pub(crate) fn name(self) -> String {
-        use clap::ValueEnum as _;
-        self.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned())
+        super::value_name(&self)
     }
 
     pub(crate) fn supports(self, page: &Page) -> bool {
@@ -126,15 +125,8 @@ pub(crate) struct Target {
     pub(crate) api: Api,
     pub(crate) address: SocketAddr,
     // Fields are dropped in this order: the server stops first, then remaining processes are killed.
-    _server: Server,
+    _server: Box<dyn fmt::Debug>,
     pub(crate) processes: ProcessTree,
-}
-
-#[derive(Debug)]
-enum Server {
-    Process { _process: Process },
-    Farm { _farm: Box<Farm> },
-    App { _app: Box<TestApp> },
 }
 
 /// The user and group `nobody`.
@@ -201,9 +193,9 @@ impl Target {
         };
         command.env("BENCH_CHROMIUM", chromium).env("BENCH_CONCURRENCY", concurrency);
         let process = Process::start(&name, &command, Signal::SIGTERM)?;
-        let address = process.wait_for(|log| address_after(log, "listening on http://")).await?;
+        let address = process.wait_for(|log| rest_of_line(log, "listening on http://")).await?.parse()?;
         let processes = environment.cgroups.adopt(&name, process.pid())?;
-        Ok(Self { kind, api, address, _server: Server::Process { _process: process }, processes })
+        Ok(Self { kind, api, address, _server: Box::new(process), processes })
     }
 
     /// Starts the farm with its default log, one line per job, as in production.
@@ -213,7 +205,7 @@ impl Target {
         let farm = Farm::start(&kind.name(), command, &environment.chromium).await?;
         let processes = environment.cgroups.adopt(&kind.name(), farm.process.pid())?;
         let (api, address) = (Api::Farm { new_accounts: kind == Kind::FarmAccounts }, farm.address);
-        Ok(Self { kind, api, address, _server: Server::Farm { _farm: Box::new(farm) }, processes })
+        Ok(Self { kind, api, address, _server: Box::new(farm), processes })
     }
 
     async fn start_chain(environment: &Environment) -> Result<Self> {
@@ -231,7 +223,7 @@ impl Target {
             app.base_url.strip_prefix("http://").context("the base URL is not an http URL")?.parse()?;
         let processes = environment.cgroups.adopt("chain", app.process.pid())?;
         let api = Api::Public { key: account.key };
-        Ok(Self { kind: Kind::Chain, api, address, _server: Server::App { _app: Box::new(app) }, processes })
+        Ok(Self { kind: Kind::Chain, api, address, _server: Box::new(app), processes })
     }
 }
 

@@ -16,29 +16,18 @@ use platen_tests::loopback::{Body, BreakOff, Loopback, full};
 pub(super) const HOST: &str = "corpus.test";
 const MAX_DELAY_MS: u64 = 5_000;
 
-/// A running site.
-pub(crate) struct FileServer {
-    server: Loopback,
-}
-
-impl FileServer {
-    pub(super) async fn start(pages: &Path, packages: &Path) -> Result<Self> {
-        let (pages, packages) = (pages.to_owned(), packages.to_owned());
-        let server = Loopback::start(move |request| {
-            let (delay, path) = split_delay(request.uri().path());
-            let file = file(path, &pages, &packages);
-            async move {
-                tokio::time::sleep(delay).await;
-                Ok::<_, BreakOff>(respond(file).await)
-            }
-        })
-        .await?;
-        Ok(Self { server })
-    }
-
-    pub(super) fn origin(&self) -> String {
-        format!("http://{HOST}:{}", self.server.address().port())
-    }
+/// Starts the site.
+pub(super) async fn start(pages: &Path, packages: &Path) -> Result<Loopback> {
+    let (pages, packages) = (pages.to_owned(), packages.to_owned());
+    Loopback::start(move |request| {
+        let (delay, path) = split_delay(request.uri().path());
+        let file = file(path, &pages, &packages);
+        async move {
+            tokio::time::sleep(delay).await;
+            Ok::<_, BreakOff>(respond(file).await)
+        }
+    })
+    .await
 }
 
 fn split_delay(path: &str) -> (Duration, &str) {

@@ -11,7 +11,7 @@ use platen_shared::{
 };
 use serde::Deserialize;
 
-use crate::farm;
+use crate::{compare::value_name, farm};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, clap::ValueEnum)]
 pub(crate) enum Format {
@@ -76,13 +76,8 @@ fn or_all<T: clap::ValueEnum>(chosen: &[T]) -> &[T] {
 impl fmt::Display for Mode {
     /// `png-second-html`
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let format = if self.format == Format::Png { "png" } else { "pdf" };
-        let wait = match self.wait {
-            Milestone::Load => "load",
-            Milestone::Idle => "idle",
-            Milestone::Second => "second",
-        };
-        let source = if self.source == Source::Html { "html" } else { "url" };
+        let [format, wait, source] =
+            [value_name(&self.format), value_name(&self.wait), value_name(&self.source)];
         write!(f, "{format}-{wait}-{source}")
     }
 }

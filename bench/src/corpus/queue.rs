@@ -1,9 +1,6 @@
 //! Runs jobs with a fixed concurrency, in a random order that depends only on the seed.
 
-use std::{
-    io::{IsTerminal as _, Write as _, stderr},
-    sync::atomic::{AtomicUsize, Ordering},
-};
+use std::io::{IsTerminal as _, Write as _, stderr};
 
 use futures::{StreamExt as _, stream};
 use rand::{SeedableRng as _, rngs::StdRng, seq::SliceRandom as _};
@@ -20,14 +17,14 @@ pub(super) async fn run<T, F>(order: &[usize], concurrency: usize, work: impl Fn
 where
     F: Future<Output = T>,
 {
-    let done = AtomicUsize::new(0);
-    let (done, work) = (&done, &work);
-    let jobs = order.iter().map(|&number| async move {
-        let outcome = work(number).await;
-        print_progress(done.fetch_add(1, Ordering::Relaxed) + 1, order.len());
-        (number, outcome)
-    });
-    let mut outcomes: Vec<_> = stream::iter(jobs).buffer_unordered(concurrency).collect().await;
+    let work = &work;
+    let jobs = order.iter().map(|&number| async move { (number, work(number).await) });
+    let mut ended = stream::iter(jobs).buffer_unordered(concurrency);
+    let mut outcomes = Vec::new();
+    while let Some(outcome) = ended.next().await {
+        outcomes.push(outcome);
+        print_progress(outcomes.len(), order.len());
+    }
     outcomes.sort_by_key(|(number, _)| *number);
     outcomes.into_iter().map(|(_, outcome)| outcome).collect()
 }

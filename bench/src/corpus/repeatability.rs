@@ -1,10 +1,10 @@
 //! Renders every page many times. The files must be equal, on an idle and on a busy machine.
 
 use anyhow::Result;
+use platen_tests::busy_loops::BusyLoops;
 
 use super::{
     Case, Corpus,
-    cpu_load::CpuLoad,
     farm_instance::FarmInstance,
     page::Milestone,
     queue,
@@ -21,9 +21,9 @@ pub(super) async fn run(corpus: &Corpus, times: usize) -> Result<usize> {
     eprintln!("{} cases, {times} times each on an idle machine", cases.len());
     let idle = render_all(corpus, &farm, &cases, times).await?;
     eprintln!("the same on a machine with a busy loop per core");
-    let cpu_load = CpuLoad::start()?;
+    let busy_loops = BusyLoops::start(1)?;
     let busy = render_all(corpus, &farm, &cases, times).await?;
-    drop(cpu_load);
+    drop(busy_loops);
 
     let output = &corpus.options.output;
     rendered::create_empty_directory(output)?;

@@ -3,7 +3,6 @@
 //! Invariant: only renderer processes of the farm are stopped, and each of them is continued.
 
 use std::{
-    fs,
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -14,10 +13,7 @@ use std::{
 
 use anyhow::{Context as _, Result, ensure};
 use bytes::Bytes;
-use nix::{
-    sys::signal::{Signal, kill},
-    unistd::Pid,
-};
+use nix::sys::signal::Signal;
 use platen_shared::{format::WaitUntil, job::Source};
 use platen_tests::procfs::{self, ProcessId};
 use rand::{Rng as _, SeedableRng as _, rngs::StdRng};
@@ -128,9 +124,9 @@ impl Drop for Stalls {
 fn stall(farm: u32, mut random: StdRng, ended: &AtomicBool) -> usize {
     let mut stops = 0;
     while !ended.load(Ordering::Relaxed) {
-        let renderers = renderers(farm);
+        let mut renderers = procfs::renderers(farm);
         if !renderers.is_empty() {
-            let stopped = Stopped::stop(&renderers[random.random_range(0..renderers.len())]);
+            let stopped = Stopped::stop(renderers.swap_remove(random.random_range(0..renderers.len())));
             thread::sleep(Duration::from_millis(random.random_range(STALL_MS)));
             stops += usize::from(stopped.is_some());
         }
@@ -139,27 +135,18 @@ fn stall(farm: u32, mut random: StdRng, ended: &AtomicBool) -> usize {
     stops
 }
 
-fn renderers(farm: u32) -> Vec<ProcessId> {
-    let is_renderer = |process: &ProcessId| {
-        let command = fs::read(format!("/proc/{}/cmdline", process.pid)).unwrap_or_default();
-        String::from_utf8_lossy(&command).contains("--type=renderer")
-    };
-    procfs::descendants(farm).into_iter().filter(is_renderer).collect()
-}
-
 /// A stopped process, which continues when this value is dropped.
-struct Stopped(Pid);
+struct Stopped(ProcessId);
 
 impl Stopped {
-    fn stop(process: &ProcessId) -> Option<Self> {
-        let pid = Pid::from_raw(process.pid.cast_signed());
-        (process.is_alive() && kill(pid, Signal::SIGSTOP).is_ok()).then_some(Self(pid))
+    fn stop(process: ProcessId) -> Option<Self> {
+        (process.is_alive() && process.signal(Signal::SIGSTOP).is_ok()).then_some(Self(process))
     }
 }
 
 impl Drop for Stopped {
     fn drop(&mut self) {
         // Fails if the process was killed meanwhile.
-        let _ = kill(self.0, Signal::SIGCONT);
+        let _ = self.0.signal(Signal::SIGCONT);
     }
 }

@@ -39,7 +39,7 @@ const SWITCHES: &[&str] = &[
 /// A running Chromium.
 pub(super) struct Browser {
     child: Child,
-    connection: Arc<Connection>,
+    pub(super) connection: Arc<Connection>,
 }
 
 impl Browser {
@@ -57,10 +57,6 @@ impl Browser {
         // The command holds the browser's ends of the pipes.
         drop(command);
         Ok(Self { child, connection: Arc::new(Connection::open(pipes)?) })
-    }
-
-    pub(super) fn connection(&self) -> &Arc<Connection> {
-        &self.connection
     }
 
     /// Closes it and waits until its process has exited.

@@ -123,7 +123,7 @@ impl<'a> PageEventHandler<'a> {
             self.on_lifecycle(&event.parse()?);
         } else if event.is::<EventRequestWillBeSent>() {
             match request_will_be_sent(event) {
-                Some(sent) => self.on_request(event.worker_session(), &sent),
+                Some(sent) => self.on_request(event.worker.as_deref(), &sent),
                 None => self.on_unknown_request(),
             }
         } else if event.is::<EventResponseReceived>() {
@@ -145,7 +145,7 @@ impl<'a> PageEventHandler<'a> {
                 None => self.on_unknown_request_end(),
             }
         } else if event.is::<EventVirtualTimeBudgetExpired>() {
-            self.state.send_modify(|state| state.budget_expired = event.sequence());
+            self.state.send_modify(|state| state.budget_expired = event.sequence);
         } else if event.is::<EventAttachedToTarget>() {
             // A worker whose session is unknown stays paused; the page may not need it.
             if let Ok(attached) = event.parse::<EventAttachedToTarget>() {

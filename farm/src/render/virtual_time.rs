@@ -102,7 +102,7 @@ impl<'r, 'a> VirtualTimeDriver<'r, 'a> {
         let mut call = self.rendering.session.start(&grant)?;
         let reply = self.rendering.wait_for_page(call.reply()).await?;
         reply.parse::<serde::de::IgnoredAny>()?;
-        Ok(reply.sequence())
+        Ok(reply.sequence)
     }
 
     /// Waits until a grant has expired; false if requests have stopped the clock for `request_timeout_ms` of

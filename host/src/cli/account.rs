@@ -2,11 +2,12 @@
 
 use std::str::FromStr;
 
-use anyhow::Result;
+use anyhow::{Context as _, Result};
 use clap::{Args, Subcommand};
+use platen_shared::name::Name;
+use platen_statements::accounts::Account;
 
 use super::{CommonArgs, table};
-use platen_statements::accounts::Account;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum AccountCommand {
@@ -28,34 +29,24 @@ pub(crate) enum AccountCommand {
     /// Change an account's quota
     Quota {
         #[command(flatten)]
-        account: AccountArg,
+        of: AccountArgs,
         /// Attempts a month, or "unlimited"
         #[arg(value_name = "N|unlimited")]
         quota: Quota,
-        #[command(flatten)]
-        common: CommonArgs,
     },
     /// Refuse all of an account's keys
-    Disable {
-        #[command(flatten)]
-        account: AccountArg,
-        #[command(flatten)]
-        common: CommonArgs,
-    },
+    Disable(AccountArgs),
     /// Accept an account's keys again
-    Enable {
-        #[command(flatten)]
-        account: AccountArg,
-        #[command(flatten)]
-        common: CommonArgs,
-    },
+    Enable(AccountArgs),
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct AccountArg {
+pub(crate) struct AccountArgs {
     /// The account's name or id
     #[arg(value_name = "NAME|ID")]
     account: String,
+    #[command(flatten)]
+    common: CommonArgs,
 }
 
 /// Attempts a month; `None` is unlimited.
@@ -79,29 +70,39 @@ impl AccountCommand {
     pub(crate) async fn run(self) -> Result<()> {
         match self {
             Self::Create { name, quota, common } => {
-                let created = common.open().await?.create_account(&name, quota.0).await?;
+                let admin = common.open().await?;
+                let name = Name::parse(&name)?;
+                let id = admin.operator().create_account(&name, quota.0).await?;
+                let id = id.with_context(|| format!("there is an account {:?} already", name.as_str()))?;
+                let created = admin.account(id.as_str()).await?;
                 common.output.print(&created, |account| {
                     format!("created {} ({}), quota {}", account.name, account.id, quota_text(account.quota))
                 })
             }
             Self::List { common } => {
-                let accounts = common.open().await?.accounts().await?;
+                let accounts = common.open().await?.operator().accounts_by_age().await?;
                 common.output.print(&accounts, |accounts| accounts_table(accounts))
             }
-            Self::Quota { account, quota, common } => {
-                let changed = common.open().await?.set_quota(&account.account, quota.0).await?;
+            Self::Quota { of: AccountArgs { account, common }, quota } => {
+                let admin = common.open().await?;
+                let id = admin.account(&account).await?.id;
+                admin.operator().set_quota(id.as_str(), quota.0).await?;
+                let changed = admin.account(id.as_str()).await?;
                 common.output.print(&changed, |account| {
                     format!("{} has a quota of {}", account.name, quota_text(account.quota))
                 })
             }
-            Self::Disable { account, common } => set_disabled(&account, true, &common).await,
-            Self::Enable { account, common } => set_disabled(&account, false, &common).await,
+            Self::Disable(of) => set_disabled(of, true).await,
+            Self::Enable(of) => set_disabled(of, false).await,
         }
     }
 }
 
-async fn set_disabled(account: &AccountArg, disabled: bool, common: &CommonArgs) -> Result<()> {
-    let changed = common.open().await?.set_account_disabled(&account.account, disabled).await?;
+async fn set_disabled(AccountArgs { account, common }: AccountArgs, disabled: bool) -> Result<()> {
+    let admin = common.open().await?;
+    let id = admin.account(&account).await?.id;
+    admin.operator().set_account_disabled(id.as_str(), disabled).await?;
+    let changed = admin.account(id.as_str()).await?;
     let state = if disabled { "disabled" } else { "enabled" };
     common.output.print(&changed, |account| format!("{} is {state}", account.name))
 }

@@ -1,18 +1,22 @@
 //! `platen invite`.
 
-use anyhow::{Result, bail};
+use anyhow::{Result, anyhow, bail};
 use clap::Args;
-use platen_shared::email::{Email, InvalidEmail};
+use platen_shared::{email::Email, id::AccountId};
+use platen_statements::{
+    Timestamp,
+    invites::{Invite, InviteRefusal, InviteTarget},
+};
 use serde::Serialize;
 use url::Url;
 
 use super::CommonArgs;
-use crate::admin::invites::{Invite, InviteTarget};
+use crate::admin::no_account;
 
 #[derive(Debug, Args)]
 pub(crate) struct InviteCommand {
     /// The e-mail address with which the user signs in; no e-mail is sent
-    #[arg(value_parser = email)]
+    #[arg(value_parser = Email::parse)]
     email: Email,
 
     /// The account of the user: its name or id
@@ -44,32 +48,43 @@ const DAY_SECONDS: u32 = 86_400;
 
 #[derive(Serialize)]
 struct InviteWithLink {
-    #[serde(flatten)]
-    invite: Invite,
+    email: String,
+    /// The user's account once the invite is used.
+    account: Option<AccountId>,
+    /// Whether the user is an operator once the invite is used.
+    operator: bool,
+    expires_at: Timestamp,
     link: String,
 }
 
 impl InviteCommand {
     /// Creates the invite and prints its link.
     pub(crate) async fn run(self) -> Result<()> {
-        let target = match self.account {
-            Some(account) => InviteTarget::Account(account),
-            None if self.operator => InviteTarget::Operator,
-            None => InviteTarget::Unchanged,
-        };
         let admin = self.common.open().await?;
-        if self.first && admin.has_operator().await? {
+        if self.first && admin.operator().has_operator().await? {
             bail!("there is an operator already");
         }
-        let invite = admin.invite(&self.email, target, self.valid_for).await?;
+        let account = match self.account {
+            Some(id_or_name) => Some(admin.account(&id_or_name).await?.id),
+            None => None,
+        };
+        let target =
+            InviteTarget { account: account.as_ref().map(AccountId::as_str), operator: self.operator };
+        let email = self.email.to_string();
+        let invited = admin.operator().invite(&self.email, target, self.valid_for.into()).await?;
+        let Invite { token, account, operator, expires_at } = invited.map_err(|refusal| match refusal {
+            InviteRefusal::NoSuchAccount => anyhow!(no_account(target.account.unwrap_or_default())),
+            InviteRefusal::OtherAccount => anyhow!("{email} belongs to another account already"),
+            InviteRefusal::NoTarget => anyhow!(
+                "there is no user with this address yet: invite to an account with --account NAME, or as an \
+                 operator with --operator"
+            ),
+        })?;
         let base = self.url.as_str().trim_end_matches('/');
-        let link = format!("{base}/dashboard/invite/{}", invite.token.expose());
-        self.common.output.print(&InviteWithLink { invite, link }, |InviteWithLink { invite, link }| {
-            format!("{link}\nThis link lets {} in once, until {}.", invite.email, invite.expires_at)
+        let link = format!("{base}/dashboard/invite/{}", token.expose());
+        let invite = InviteWithLink { email, account, operator, expires_at, link };
+        self.common.output.print(&invite, |InviteWithLink { email, expires_at, link, .. }| {
+            format!("{link}\nThis link lets {email} in once, until {expires_at}.")
         })
     }
-}
-
-fn email(text: &str) -> Result<Email, InvalidEmail> {
-    Email::parse(text)
 }

@@ -1,10 +1,15 @@
 //! `platen key`.
 
-use anyhow::Result;
-use clap::Subcommand;
+use anyhow::{Context as _, Result};
+use clap::{Args, Subcommand};
+use platen_shared::{
+    id::{AccountId, KeyId},
+    name::Name,
+};
+use platen_statements::keys::Key;
+use serde::Serialize;
 
 use super::{CommonArgs, table};
-use platen_statements::keys::Key;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum KeyCommand {
@@ -28,26 +33,46 @@ pub(crate) enum KeyCommand {
         common: CommonArgs,
     },
     /// Refuse a key
-    Disable {
-        /// The key's id
-        id: String,
-        #[command(flatten)]
-        common: CommonArgs,
-    },
+    Disable(KeyArgs),
     /// Accept a key again
-    Enable {
-        /// The key's id
-        id: String,
-        #[command(flatten)]
-        common: CommonArgs,
-    },
+    Enable(KeyArgs),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct KeyArgs {
+    /// The key's id
+    id: String,
+    #[command(flatten)]
+    common: CommonArgs,
+}
+
+// A new key with its secret, which is stored nowhere.
+#[derive(Serialize)]
+struct CreatedKey {
+    id: KeyId,
+    account: AccountId,
+    account_name: String,
+    name: String,
+    prefix: String,
+    key: String,
 }
 
 impl KeyCommand {
     pub(crate) async fn run(self) -> Result<()> {
         match self {
             Self::Create { account, name, common } => {
-                let created = common.open().await?.create_key(&account, &name).await?;
+                let admin = common.open().await?;
+                let name = Name::parse(&name)?;
+                let account = admin.account(&account).await?;
+                let (id, key) = admin.operator().account_scope(&account.id).create_key(&name).await?;
+                let created = CreatedKey {
+                    id,
+                    account: account.id,
+                    account_name: account.name,
+                    name: name.to_string(),
+                    prefix: key.display_prefix().to_owned(),
+                    key: key.expose().to_owned(),
+                };
                 common.output.print(&created, |created| {
                     format!(
                         "{}\nThis is key {} of {}; it is shown this once.",
@@ -56,17 +81,32 @@ impl KeyCommand {
                 })
             }
             Self::List { account, common } => {
-                let keys = common.open().await?.keys(account.as_deref()).await?;
+                let admin = common.open().await?;
+                let keys = match account {
+                    None => admin.operator().keys().await?,
+                    Some(account) => {
+                        let id = admin.account(&account).await?.id;
+                        let mut keys = admin.operator().account_scope(&id).keys().await?;
+                        // The oldest first, as without an account.
+                        keys.reverse();
+                        keys
+                    }
+                };
                 common.output.print(&keys, |keys| keys_table(keys))
             }
-            Self::Disable { id, common } => set_disabled(&id, true, &common).await,
-            Self::Enable { id, common } => set_disabled(&id, false, &common).await,
+            Self::Disable(of) => set_disabled(of, true).await,
+            Self::Enable(of) => set_disabled(of, false).await,
         }
     }
 }
 
-async fn set_disabled(id: &str, disabled: bool, common: &CommonArgs) -> Result<()> {
-    let changed = common.open().await?.set_key_disabled(id, disabled).await?;
+async fn set_disabled(KeyArgs { id, common }: KeyArgs, disabled: bool) -> Result<()> {
+    let admin = common.open().await?;
+    let no_key = || format!("there is no key {id:?}: see `platen key list`");
+    let account = admin.operator().owner_of_key(&id).await?.with_context(no_key)?;
+    let owned = admin.operator().account_scope(&account);
+    owned.set_key_disabled(&id, disabled).await?;
+    let changed = owned.key(&id).await?.with_context(no_key)?;
     let state = if disabled { "disabled" } else { "enabled" };
     common.output.print(&changed, |key| format!("{} ({}…) is {state}", key.id, key.prefix))
 }

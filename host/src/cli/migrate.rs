@@ -2,6 +2,7 @@
 
 use anyhow::{Context as _, Result};
 use clap::Args;
+use platen_shared::schema::Migration;
 use serde::Serialize;
 
 use super::CommonArgs;
@@ -15,13 +16,7 @@ pub(crate) struct MigrateCommand {
 
 #[derive(Serialize)]
 struct Applied {
-    applied: Vec<Step>,
-}
-
-#[derive(Serialize)]
-struct Step {
-    number: u32,
-    name: &'static str,
+    applied: Vec<&'static Migration>,
 }
 
 impl MigrateCommand {
@@ -32,13 +27,10 @@ impl MigrateCommand {
             super::up::make_private(&self.common.database.data)?;
         }
         let database = self.common.database.open(Purpose::Migrate).await?;
-        let steps = crate::migrate::migrate(&database)
+        let applied = crate::migrate::migrate(&database)
             .await
             .with_context(|| format!("the database {location} was not brought up to date"))?;
-        let applied = Applied {
-            applied: steps.iter().map(|step| Step { number: step.number, name: step.name }).collect(),
-        };
-        self.common.output.print(&applied, |Applied { applied }| {
+        self.common.output.print(&Applied { applied }, |Applied { applied }| {
             let what = match &location {
                 Location::File(_) => "file",
                 Location::Server(_) => "server",

@@ -134,7 +134,7 @@ impl RenderCommand {
             return OutputFormat::parse(name).context("the format was validated by the parser");
         }
         if self.output == Path::new("-") {
-            return Ok(OutputFormat::parse("png").expect("a format of the contract"));
+            return Ok(OutputFormat::DEFAULT);
         }
         let extension =
             self.output.extension().map(|extension| extension.to_string_lossy().to_ascii_lowercase());

@@ -6,11 +6,14 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, bail};
 use clap::Subcommand;
+use platen_shared::{id::AccountId, name::Name, template_record::TemplateRecord};
+use platen_statements::templates::Template;
+use serde::Serialize;
 
 use super::{CommonArgs, table};
-use platen_statements::templates::Template;
+use crate::admin::Admin;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum TemplateCommand {
@@ -54,13 +57,29 @@ pub(crate) enum TemplateCommand {
     },
 }
 
+#[derive(Serialize)]
+struct TemplateWithMarkup {
+    #[serde(flatten)]
+    template: Template,
+    html: String,
+}
+
 impl TemplateCommand {
     pub(crate) async fn run(self) -> Result<()> {
         match self {
             Self::Put { account, name, id, file, common } => {
                 let html = read(&file)?;
                 let admin = common.open().await?;
-                let saved = admin.save_template(&account, &name, &html, id.as_deref()).await?;
+                let record = TemplateRecord::new(Name::parse(&name)?, &html)?;
+                let account = admin.account(&account).await?.id;
+                let owned = admin.operator().account_scope(&account);
+                let Some(saved) = owned.save_template(id.as_deref(), record, None).await? else {
+                    let id = id.unwrap_or_default();
+                    owner(&admin, &id).await?;
+                    bail!("the template {id:?} belongs to another account");
+                };
+                let saved =
+                    owned.template(saved.as_str()).await?.with_context(|| no_template(saved.as_str()))?;
                 common.output.print(&saved, |saved| {
                     let names = saved.placeholders.join(", ");
                     let placeholders = if names.is_empty() { "no placeholders" } else { &names };
@@ -68,23 +87,47 @@ impl TemplateCommand {
                 })
             }
             Self::List { account, common } => {
-                let templates = common.open().await?.templates(account.as_deref()).await?;
+                let admin = common.open().await?;
+                let templates = match account {
+                    None => admin.operator().templates().await?,
+                    Some(account) => {
+                        let id = admin.account(&account).await?.id;
+                        admin.operator().account_scope(&id).templates().await?
+                    }
+                };
                 common.output.print(&templates, |templates| templates_table(templates))
             }
             Self::Show { id, common } => {
-                let template = common.open().await?.template(&id).await?;
+                let admin = common.open().await?;
+                let account = owner(&admin, &id).await?;
+                let found = admin.operator().account_scope(&account).template_content(&id).await?;
+                let content = found.with_context(|| no_template(&id))?;
                 if common.output.json {
+                    let template = TemplateWithMarkup { template: content.template, html: content.html };
                     return common.output.print(&template, |_| String::new());
                 }
                 // Without a newline, so that the output can be saved again unchanged.
-                Ok(io::stdout().write_all(template.html.as_bytes())?)
+                Ok(io::stdout().write_all(content.html.as_bytes())?)
             }
             Self::Delete { id, common } => {
-                let deleted = common.open().await?.delete_template(&id).await?;
+                let admin = common.open().await?;
+                let account = owner(&admin, &id).await?;
+                let owned = admin.operator().account_scope(&account);
+                let deleted = owned.template(&id).await?.with_context(|| no_template(&id))?;
+                owned.delete_template(&id).await?;
                 common.output.print(&deleted, |deleted| format!("deleted {} ({})", deleted.name, deleted.id))
             }
         }
     }
+}
+
+/// The account of a template.
+async fn owner(admin: &Admin, id: &str) -> Result<AccountId> {
+    admin.operator().owner_of_template(id).await?.with_context(|| no_template(id))
+}
+
+fn no_template(id: &str) -> String {
+    format!("there is no template {id:?}: see `platen template list`")
 }
 
 /// The text of a file, or of standard input for `-`.

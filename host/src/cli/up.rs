@@ -15,6 +15,7 @@ use std::{
 use anyhow::{Context as _, Result};
 use clap::Args;
 use platen_farm::{Farm, FarmToken, MetricsRegistry, startup};
+use prometheus_client::metrics::counter::Counter;
 use rand::{Rng as _, TryRngCore as _, distr::Alphanumeric, rngs::OsRng};
 use secrecy::{ExposeSecret as _, SecretString};
 use tokio::{net::TcpListener, task::JoinHandle};
@@ -26,7 +27,7 @@ use crate::{
     db::{Database, Purpose},
     manifest::Manifest,
     metrics::Metrics,
-    runtime::{self, Engine, Handler},
+    runtime::{self, Handler},
     server::{self, Server},
     variables::Variables,
 };
@@ -78,7 +79,7 @@ impl Up {
         let manifest = Manifest::read(&self.manifest)?;
         tracing::info!(application = manifest.application.name, database = %self.at.location(), "starting");
         make_private(&self.at.data)?;
-        let database = self.at.open(Purpose::Serve).await?;
+        let mut database = self.at.open(Purpose::Serve).await?;
         let migrated = crate::migrate::migrate(&database)
             .await
             .with_context(|| format!("cannot migrate the database {}", self.at.location()))?;
@@ -86,15 +87,15 @@ impl Up {
             tracing::info!(steps = migrated.len(), to = last.number, "the database was migrated");
         }
         // Only the statements of the components are counted.
-        let database = database.with_new_counter();
+        database.statements = Counter::default();
         let listener = bind(self.listen).await?;
         let metrics_listener = match self.metrics_listen {
             Some(address) => Some(bind(address).await?),
             None => None,
         };
         let registry = MetricsRegistry::default();
-        let metrics = registry.register(|registry| Metrics::register(registry, database.statements()));
-        let metrics = Arc::new(metrics);
+        let statements = database.statements.clone();
+        let metrics = Arc::new(registry.register(|registry| Metrics::register(registry, statements)));
 
         let farm = FarmAccess::new(self.farm_url).await?;
         let variables =
@@ -131,7 +132,7 @@ fn load(
     database: &Database,
     metrics: &Arc<Metrics>,
 ) -> Result<Server> {
-    let engine = Engine::start(cache)?;
+    let engine = runtime::start_engine(cache)?;
     let handlers: BTreeMap<String, Handler> = runtime::load(&engine, manifest, variables, database, metrics)?;
     Ok(Server::new(manifest.routes(), &handlers, Arc::clone(metrics)))
 }

@@ -38,12 +38,6 @@ pub(super) struct Pool {
     writer: Arc<Semaphore>,
 }
 
-impl std::fmt::Debug for Pool {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Pool").field("path", &self.path).finish_non_exhaustive()
-    }
-}
-
 impl Pool {
     pub(super) async fn open(path: &Path, purpose: Purpose) -> Result<Arc<Self>, DbError> {
         let pool = Arc::new(Self {
@@ -112,7 +106,6 @@ impl Pool {
 }
 
 /// A connection while it has a user; it returns to the pool when this is dropped.
-#[derive(Debug)]
 pub(super) struct Lease {
     pool: Arc<Pool>,
     connection: Mutex<Option<LocalConnection>>,

@@ -2,7 +2,7 @@
 //!
 //! Invariant: after a statement, however it ended, it is reset, so that it holds no snapshot of the file.
 
-use std::{collections::HashMap, fmt};
+use std::collections::HashMap;
 
 use tokio::runtime::Handle;
 
@@ -19,12 +19,6 @@ pub(super) struct LocalConnection {
     // Before the connection, because fields are dropped in this order.
     statements: HashMap<String, libsql::Statement>,
     connection: libsql::Connection,
-}
-
-impl fmt::Debug for LocalConnection {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("LocalConnection")
-    }
 }
 
 impl LocalConnection {

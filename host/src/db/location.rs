@@ -9,6 +9,7 @@ use std::{
     str::FromStr,
 };
 
+use anyhow::{Error, Result, anyhow, bail, ensure};
 use url::Url;
 
 /// A SQLite file or a libSQL server.
@@ -34,18 +35,6 @@ pub(crate) enum Purpose {
     Migrate,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum InvalidLocation {
-    #[error("a database is a file's path or a URL, and this is empty")]
-    Empty,
-    #[error("{0:?} is not a URL")]
-    NotAUrl(String),
-    #[error("a database URL starts with http://, https:// or libsql://, not {0}://")]
-    Scheme(String),
-    #[error("a database URL has no user, query or fragment; the token goes into PLATEN_DB_TOKEN")]
-    Extra,
-}
-
 impl Location {
     /// The database file of a data directory.
     pub(crate) fn in_data(directory: &Path) -> Self {
@@ -54,29 +43,30 @@ impl Location {
 }
 
 impl FromStr for Location {
-    type Err = InvalidLocation;
+    type Err = Error;
 
-    fn from_str(text: &str) -> Result<Self, InvalidLocation> {
-        if let Some(path) = text.strip_prefix("file:") {
-            let path = path.strip_prefix("//").unwrap_or(path);
-            return if path.is_empty() { Err(InvalidLocation::Empty) } else { Ok(Self::File(path.into())) };
-        }
-        let Some((scheme, rest)) = text.split_once("://") else {
-            return if text.is_empty() { Err(InvalidLocation::Empty) } else { Ok(Self::File(text.into())) };
+    fn from_str(text: &str) -> Result<Self> {
+        let file = |path: &str| {
+            ensure!(!path.is_empty(), "a database is a file's path or a URL, and this is empty");
+            Ok(Self::File(path.into()))
         };
+        if let Some(path) = text.strip_prefix("file:") {
+            return file(path.strip_prefix("//").unwrap_or(path));
+        }
+        let Some((scheme, rest)) = text.split_once("://") else { return file(text) };
         // libSQL's scheme and the WebSocket schemes name servers that have the HTTP interface as well.
         let http = match scheme {
             "http" | "ws" => "http",
             "https" | "wss" | "libsql" => "https",
-            other => return Err(InvalidLocation::Scheme(other.to_owned())),
+            other => bail!("a database URL starts with http://, https:// or libsql://, not {other}://"),
         };
-        let url =
-            Url::parse(&format!("{http}://{rest}")).map_err(|_| InvalidLocation::NotAUrl(text.to_owned()))?;
+        let url = Url::parse(&format!("{http}://{rest}")).map_err(|_| anyhow!("{text:?} is not a URL"))?;
         let extra = !url.username().is_empty()
             || url.password().is_some()
             || url.query().is_some()
             || url.fragment().is_some();
-        if extra { Err(InvalidLocation::Extra) } else { Ok(Self::Server(url)) }
+        ensure!(!extra, "a database URL has no user, query or fragment; the token goes into PLATEN_DB_TOKEN");
+        Ok(Self::Server(url))
     }
 }
 

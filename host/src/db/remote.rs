@@ -37,7 +37,7 @@ const MAX_CONCURRENT_STATEMENTS: usize = 64;
 const IDLE_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// A cheap handle.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub(super) struct Client {
     http: reqwest::Client,
     server: Url,
@@ -89,14 +89,12 @@ impl Client {
 }
 
 /// A stream, which exists on the server only within a transaction.
-#[derive(Debug)]
 pub(super) struct Stream {
     client: Client,
     transaction: Mutex<Option<Transaction>>,
 }
 
 /// What the next request must repeat to continue a stream.
-#[derive(Debug)]
 struct Transaction {
     baton: String,
     base: Option<Url>,
@@ -118,7 +116,9 @@ impl Stream {
             "COMMIT" | "END" | "ROLLBACK" => false,
             _ => open.is_some(),
         };
-        let execute = Request::Execute { stmt: Statement::new(sql, parameters) };
+        let execute = Request::Execute {
+            stmt: Statement { sql, args: parameters.iter().map(write).collect(), want_rows: true },
+        };
         let requests = if stays_open { vec![execute] } else { vec![execute, Request::Close] };
         let base = open.as_ref().and_then(|open| open.base.as_ref()).unwrap_or(&self.client.server);
         let pipeline = Pipeline { baton: open.as_ref().map(|open| open.baton.as_str()), requests };
@@ -170,12 +170,6 @@ struct Statement<'a> {
     sql: &'a str,
     args: Vec<WireValue>,
     want_rows: bool,
-}
-
-impl<'a> Statement<'a> {
-    fn new(sql: &'a str, parameters: &[Value]) -> Self {
-        Self { sql, args: parameters.iter().map(write).collect(), want_rows: true }
-    }
 }
 
 #[derive(Deserialize)]

@@ -19,7 +19,7 @@ pub(crate) struct QueryResult {
 
 /// The effects of a connection's last statement that wrote, as SQLite counts them.
 #[derive(Debug, Default)]
-pub(super) struct Effects {
+pub(crate) struct Effects {
     changes: AtomicU64,
     last_insert_rowid: AtomicI64,
 }
@@ -30,11 +30,13 @@ impl Effects {
         self.last_insert_rowid.store(last_insert_rowid, Ordering::Relaxed);
     }
 
-    pub(super) fn changes(&self) -> u64 {
+    /// Rows changed.
+    pub(crate) fn changes(&self) -> u64 {
         self.changes.load(Ordering::Relaxed)
     }
 
-    pub(super) fn last_insert_rowid(&self) -> i64 {
+    /// The row id of the last `INSERT`, 0 before the first.
+    pub(crate) fn last_insert_rowid(&self) -> i64 {
         self.last_insert_rowid.load(Ordering::Relaxed)
     }
 }

@@ -27,7 +27,7 @@ async fn values_are_returned_as_they_were_bound() {
     // The prepared statement is reused without its parameters.
     let again = connection.query("SELECT ?1 AS a, ?2, ?3, ?4, ?5", vec![Value::Integer(1)]).await.unwrap();
     assert_eq!(again[0][1], Value::Null);
-    assert_eq!(database.statements().get(), 2);
+    assert_eq!(database.statements.get(), 2);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -37,11 +37,11 @@ async fn each_connection_has_its_own_effects() {
     let first = database.connect();
     first.query("INSERT INTO t VALUES (7, 'x'), (8, 'y')", vec![]).await.unwrap();
     first.query("SELECT * FROM t", vec![]).await.unwrap();
-    assert_eq!((first.changes(), first.last_insert_rowid()), (2, 8));
+    assert_eq!((first.effects.changes(), first.effects.last_insert_rowid()), (2, 8));
     drop(first);
     let second = database.connect();
     second.query("SELECT * FROM t", vec![]).await.unwrap();
-    assert_eq!((second.changes(), second.last_insert_rowid()), (0, 0));
+    assert_eq!((second.effects.changes(), second.effects.last_insert_rowid()), (0, 0));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -133,7 +133,7 @@ async fn errors_have_the_message_of_sqlite_and_no_path() {
     // The connection can still be used.
     connection.query("INSERT INTO t VALUES (2, 'y')", vec![]).await.unwrap();
     let missing = Location::File(directory.path().join("none.db"));
-    let error = Database::open(&missing, None, Purpose::Operate).await.unwrap_err();
+    let error = Database::open(&missing, None, Purpose::Operate).await.map(drop).unwrap_err();
     assert!(matches!(error, DbError::Missing(_)));
     assert!(!directory.path().join("none.db").exists());
 }

@@ -9,10 +9,11 @@ use std::{
     time::{Duration, Instant},
 };
 
+use anyhow::{Result, ensure};
 use tokio::time::{Sleep, sleep};
 use wasmtime::{
-    Store, StoreContextMut, UpdateDeadline,
-    component::{Component, GuestTaskId, Linker},
+    Engine, Store, StoreContextMut, UpdateDeadline,
+    component::{Component, GuestTaskId, HasSelf, Linker},
 };
 use wasmtime_wasi_http::{
     WasiBody, WasiHttp, WasiHttpView as _,
@@ -27,13 +28,11 @@ use super::{
     bindings,
     client::Client,
     disconnect::ClientDisconnect,
-    engine::{Engine, TICK_INTERVAL},
-    error::{ComponentError, LoadError},
+    engine::TICK_INTERVAL,
+    error::{ComponentError, failed},
     grants::Grants,
     outgoing::Outgoing,
-    sqlite::Sqlite,
     state::State,
-    variables::Variables,
 };
 use crate::{manifest, metrics::Metrics};
 
@@ -77,21 +76,22 @@ impl Handler {
         grants: Grants,
         client: &Client,
         metrics: &Arc<Metrics>,
-    ) -> Result<Self, LoadError> {
-        let (id, path) = (grants.id.clone(), component.source.clone());
-        if !path.is_file() {
-            return Err(LoadError::NotBuilt { component: id, path, build: component.build_command() });
-        }
+    ) -> Result<Self> {
+        let (id, path) = (&grants.id, &component.source);
+        ensure!(
+            path.is_file(),
+            "component {id:?} is not built: there is no {}{}",
+            path.display(),
+            component.build_command().map(|build| format!("; build it with `{build}`")).unwrap_or_default()
+        );
         let prepare = || {
-            let linker = linker(engine.get())?;
-            let compiled = Component::from_file(engine.get(), &path)?;
+            let linker = linker(engine)?;
+            let compiled = Component::from_file(engine, path)?;
             ServicePre::new(linker.instantiate_pre(&compiled)?)
         };
-        let pre = prepare().map_err(|source| LoadError::NotAComponent {
-            component: id,
-            path: path.clone(),
-            source,
-        })?;
+        // Not a component, or not one for HTTP.
+        let pre = prepare()
+            .map_err(|error| failed(error, format!("component {id:?} ({}) cannot be run", path.display())))?;
         let grants = Arc::new(grants);
         let instances = |max_memory_bytes, max_concurrent, max_total| {
             ProxyHandler::new(Instances {
@@ -133,14 +133,14 @@ impl Handler {
     }
 }
 
-fn linker(engine: &wasmtime::Engine) -> wasmtime::Result<Linker<State>> {
+fn linker(engine: &Engine) -> wasmtime::Result<Linker<State>> {
     let mut linker = Linker::new(engine);
     wasmtime_wasi::p2::add_to_linker_async(&mut linker)?;
     wasmtime_wasi::p3::add_to_linker(&mut linker)?;
     http::types::add_to_linker::<_, WasiHttp>(&mut linker, State::http)?;
     http::client::add_to_linker::<_, Outgoing>(&mut linker, State::http)?;
-    bindings::spin::sqlite::sqlite::add_to_linker::<_, Sqlite>(&mut linker, |state| state)?;
-    bindings::spin::variables::variables::add_to_linker::<_, Variables>(&mut linker, |state| state)?;
+    bindings::spin::sqlite::sqlite::add_to_linker::<_, HasSelf<State>>(&mut linker, |state| state)?;
+    bindings::spin::variables::variables::add_to_linker::<_, HasSelf<State>>(&mut linker, |state| state)?;
     Ok(linker)
 }
 
@@ -163,7 +163,7 @@ impl HandlerState for Instances {
 
     async fn instantiate(&self) -> wasmtime::Result<Instance<State, Expiration, Worker>> {
         let state = State::new(Arc::clone(&self.grants), self.client.clone(), self.max_memory_bytes);
-        let mut store = Store::new(self.engine.get(), state);
+        let mut store = Store::new(&self.engine, state);
         store.limiter(State::limiter);
         store.set_epoch_deadline(1);
         store.epoch_deadline_callback(|mut context| {

@@ -1,42 +1,8 @@
 //! Why a component cannot be loaded, or gives no response.
 
-use std::path::PathBuf;
-
-use crate::{outbound::InvalidRule, variables::VariableError};
-
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum LoadError {
-    #[error("cannot start the WebAssembly engine")]
-    Engine(#[source] wasmtime::Error),
-    #[error("cannot use the directory for compiled components")]
-    Cache(#[source] wasmtime::Error),
-    #[error(
-        "component {component:?} is not built: there is no {path}{}",
-        build.as_ref().map(|build| format!("; build it with `{build}`")).unwrap_or_default()
-    )]
-    NotBuilt {
-        component: String,
-        path: PathBuf,
-        /// The manifest's build command.
-        build: Option<String>,
-    },
-    /// Not a component, or not one for HTTP.
-    #[error("component {component:?} ({path}) cannot be run")]
-    NotAComponent {
-        component: String,
-        path: PathBuf,
-        #[source]
-        source: wasmtime::Error,
-    },
-    #[error(transparent)]
-    Variables(#[from] VariableError),
-    #[error("spin.toml: component {component:?} allows {rule:?}, which {source}")]
-    Outbound {
-        component: String,
-        /// The rule as the manifest has it.
-        rule: String,
-        source: InvalidRule,
-    },
+/// What failed, with the error of Wasmtime as its cause.
+pub(super) fn failed(error: wasmtime::Error, what: impl Into<String>) -> anyhow::Error {
+    anyhow::Error::from_boxed(error.into()).context(what.into())
 }
 
 #[derive(Debug, thiserror::Error)]

@@ -6,7 +6,6 @@ use secrecy::SecretString;
 
 use crate::{db::Database, outbound::AllowedHosts};
 
-#[derive(Debug)]
 pub(super) struct Grants {
     /// The component's id in the manifest.
     pub(super) id: String,

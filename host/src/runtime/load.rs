@@ -2,15 +2,13 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
+use anyhow::{Error, Result};
 use secrecy::ExposeSecret as _;
+use wasmtime::Engine;
 
-use super::{client::Client, dispatch::Handler, engine::Engine, error::LoadError, grants::Grants};
+use super::{client::Client, dispatch::Handler, grants::Grants};
 use crate::{
-    db::Database,
-    manifest::Manifest,
-    metrics::Metrics,
-    outbound::AllowedHosts,
-    variables::{VariableError, Variables},
+    db::Database, manifest::Manifest, metrics::Metrics, outbound::AllowedHosts, variables::Variables,
 };
 
 /// A handler for each component of the manifest, by its id.
@@ -20,7 +18,7 @@ pub(crate) fn load(
     variables: &Variables,
     database: &Database,
     metrics: &Arc<Metrics>,
-) -> Result<BTreeMap<String, Handler>, LoadError> {
+) -> Result<BTreeMap<String, Handler>> {
     let client = Client::new();
     manifest
         .components
@@ -28,15 +26,16 @@ pub(crate) fn load(
         .map(|(id, component)| {
             let mut allowed_hosts = AllowedHosts::default();
             for rule in &component.allowed_outbound_hosts {
-                allowed_hosts.allow(variables.fill(rule)?.expose_secret()).map_err(|source| {
-                    LoadError::Outbound { component: id.clone(), rule: rule.clone(), source }
+                allowed_hosts.allow(variables.fill(rule)?.expose_secret()).map_err(|error| {
+                    let text = format!("spin.toml: component {id:?} allows {rule:?}, which {error}");
+                    Error::new(error).context(text)
                 })?;
             }
             let filled = component
                 .variables
                 .iter()
                 .map(|(name, template)| Ok((name.clone(), variables.fill(template)?)))
-                .collect::<Result<_, VariableError>>()?;
+                .collect::<Result<_>>()?;
             let grants = Grants {
                 id: id.clone(),
                 variables: filled,

@@ -3,7 +3,7 @@
 //! Invariant: a component reaches the database only under the name `default`, and only if the manifest
 //! names it. The error of a statement has SQLite's message; that of a connection has no details.
 
-use wasmtime::component::{Access, Accessor, FutureReader, HasData, Resource, StreamReader};
+use wasmtime::component::{Access, Accessor, FutureReader, HasSelf, Resource, StreamReader};
 
 use super::{
     bindings::spin::sqlite::sqlite::{
@@ -16,21 +16,14 @@ use crate::{
     manifest::DEFAULT_DATABASE,
 };
 
-/// The interface uses the whole state of the store.
-pub(super) struct Sqlite;
-
-impl HasData for Sqlite {
-    type Data<'a> = &'a mut State;
-}
-
 impl Host for State {}
 impl HostConnection for State {}
 
-type Store = Accessor<State, Sqlite>;
+type Store = Accessor<State, HasSelf<State>>;
 type Opened = Result<Resource<Connection>, Error>;
 type Rows = (Vec<String>, StreamReader<RowResult>, FutureReader<Result<(), Error>>);
 
-impl HostConnectionWithStore<State> for Sqlite {
+impl HostConnectionWithStore<State> for HasSelf<State> {
     async fn drop(store: &Store, connection: Resource<Connection>) -> wasmtime::Result<()> {
         store.with(|mut access| access.get().table.delete(connection))?;
         Ok(())
@@ -77,25 +70,25 @@ impl HostConnectionWithStore<State> for Sqlite {
         mut access: Access<'_, State, Self>,
         connection: Resource<Connection>,
     ) -> wasmtime::Result<i64> {
-        Ok(get(access.get(), &connection)?.last_insert_rowid())
+        Ok(get(access.get(), &connection)?.effects.last_insert_rowid())
     }
 
     async fn last_insert_rowid_async(
         store: &Store,
         connection: Resource<Connection>,
     ) -> wasmtime::Result<i64> {
-        store.with(|mut access| Ok(get(access.get(), &connection)?.last_insert_rowid()))
+        store.with(|mut access| Ok(get(access.get(), &connection)?.effects.last_insert_rowid()))
     }
 
     async fn changes(
         mut access: Access<'_, State, Self>,
         connection: Resource<Connection>,
     ) -> wasmtime::Result<u64> {
-        Ok(get(access.get(), &connection)?.changes())
+        Ok(get(access.get(), &connection)?.effects.changes())
     }
 
     async fn changes_async(store: &Store, connection: Resource<Connection>) -> wasmtime::Result<u64> {
-        store.with(|mut access| Ok(get(access.get(), &connection)?.changes()))
+        store.with(|mut access| Ok(get(access.get(), &connection)?.effects.changes()))
     }
 }
 

@@ -36,16 +36,10 @@ pub(super) struct ConcurrencyLimit {
 }
 
 /// The permits of one request, which are returned when this is dropped.
-#[derive(Debug)]
+/// A request that is not limited has none.
+#[derive(Debug, Default)]
 pub(super) struct Permits {
     _permits: [Option<OwnedSemaphorePermit>; 2],
-}
-
-impl Permits {
-    /// For a request that is not limited.
-    pub(super) fn none() -> Self {
-        Self { _permits: [None, None] }
-    }
 }
 
 impl Default for ConcurrencyLimit {

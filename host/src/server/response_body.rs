@@ -25,7 +25,7 @@ pub(super) struct ResponseBody {
     complete: bool,
     client_disconnect: ClientDisconnect,
     metrics: Arc<Metrics>,
-    permits: Option<Permits>,
+    permits: Permits,
 }
 
 impl ResponseBody {
@@ -34,7 +34,14 @@ impl ResponseBody {
         metrics.in_flight.inc();
         let client_disconnect = ClientDisconnect::new();
         let body = Empty::new().map_err(|never| match never {}).boxed_unsync();
-        Self { body, remaining: None, complete: false, client_disconnect, metrics, permits: None }
+        Self {
+            body,
+            remaining: None,
+            complete: false,
+            client_disconnect,
+            metrics,
+            permits: Permits::default(),
+        }
     }
 
     pub(super) fn client_disconnect(&self) -> ClientDisconnect {
@@ -43,7 +50,7 @@ impl ResponseBody {
 
     /// With a body, which keeps the permits until it is sent. One that is not `sent`, as the response to a
     /// HEAD request, is complete with its head.
-    pub(super) fn with(mut self, body: WasiBody, sent: bool, permits: Option<Permits>) -> Self {
+    pub(super) fn with(mut self, body: WasiBody, sent: bool, permits: Permits) -> Self {
         self.complete = !sent || body.is_end_stream();
         self.remaining = body.size_hint().exact();
         self.body = body;
@@ -105,15 +112,15 @@ mod tests {
         let body = || Full::new(Bytes::from_static(b"x")).map_err(Into::into).boxed_unsync();
         let metrics = Arc::new(Metrics::register(&mut Registry::default(), <_>::default()));
         let begin = || ResponseBody::begin(Arc::clone(&metrics));
-        let response = begin().with(body(), true, None);
+        let response = begin().with(body(), true, Permits::default());
         let client_disconnect = response.client_disconnect();
         response.collect().await.unwrap();
         assert!(!client_disconnect.is_cancelled());
 
         for (response, is_disconnect) in [
-            (begin().with(body(), true, None), true),
+            (begin().with(body(), true, Permits::default()), true),
             (begin(), true),
-            (begin().with(body(), false, None), false),
+            (begin().with(body(), false, Permits::default()), false),
         ] {
             let client_disconnect = response.client_disconnect();
             drop(response);

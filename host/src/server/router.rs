@@ -9,11 +9,11 @@ pub(super) struct Router<H = Handler>(Vec<Route<H>>);
 
 pub(super) struct Route<H = Handler> {
     /// As in the manifest; static, because it is a label of metrics.
-    pattern: &'static str,
+    pub(super) pattern: &'static str,
     /// Without the wildcard and without a slash at the end.
-    prefix: String,
+    pub(super) prefix: String,
     wildcard: bool,
-    handler: H,
+    pub(super) handler: H,
 }
 
 impl<H: Clone> Router<H> {
@@ -46,20 +46,6 @@ impl<H: Clone> Router<H> {
 }
 
 impl<H> Route<H> {
-    pub(super) fn handler(&self) -> &H {
-        &self.handler
-    }
-
-    /// The route as in the manifest.
-    pub(super) fn pattern(&self) -> &'static str {
-        self.pattern
-    }
-
-    /// The route without its wildcard.
-    pub(super) fn prefix(&self) -> &str {
-        &self.prefix
-    }
-
     /// The part of a path that the wildcard matches.
     pub(super) fn rest_of<'p>(&self, path: &'p str) -> &'p str {
         if self.wildcard { path.get(self.prefix.len()..).unwrap_or_default() } else { "" }
@@ -97,8 +83,8 @@ mod tests {
             ("/dashboard/a/b/", "/dashboard/...", "/a/b/"),
         ] {
             let found = router.find(path).unwrap();
-            assert_eq!((found.pattern(), found.rest_of(path)), (route, rest), "{path}");
-            assert_eq!(found.handler(), route, "{path}");
+            assert_eq!((found.pattern, found.rest_of(path)), (route, rest), "{path}");
+            assert_eq!(found.handler, route, "{path}");
         }
         assert!(Router::new(&[], &handlers).find("/").is_none());
     }

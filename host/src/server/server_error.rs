@@ -23,31 +23,27 @@ pub(super) enum ServerError {
 }
 
 impl ServerError {
-    pub(super) fn status(self) -> StatusCode {
+    /// The status and the message of its response.
+    fn parts(self) -> (StatusCode, &'static str) {
         match self {
-            Self::NotFound => StatusCode::NOT_FOUND,
-            Self::NoHost => StatusCode::BAD_REQUEST,
-            Self::UploadTimedOut => StatusCode::REQUEST_TIMEOUT,
-            Self::TooManyRequests => StatusCode::SERVICE_UNAVAILABLE,
-            Self::ComponentTimedOut | Self::ComponentFailed => StatusCode::INTERNAL_SERVER_ERROR,
-        }
-    }
-
-    fn message(self) -> &'static str {
-        match self {
-            Self::NotFound => "Not found",
-            Self::NoHost => "The request has no valid host",
-            Self::UploadTimedOut => "The request body did not arrive in time",
-            Self::TooManyRequests => "The server is busy, try again shortly",
-            Self::ComponentTimedOut | Self::ComponentFailed => "Internal server error",
+            Self::NotFound => (StatusCode::NOT_FOUND, "Not found"),
+            Self::NoHost => (StatusCode::BAD_REQUEST, "The request has no valid host"),
+            Self::UploadTimedOut => (StatusCode::REQUEST_TIMEOUT, "The request body did not arrive in time"),
+            Self::TooManyRequests => {
+                (StatusCode::SERVICE_UNAVAILABLE, "The server is busy, try again shortly")
+            }
+            Self::ComponentTimedOut | Self::ComponentFailed => {
+                (StatusCode::INTERNAL_SERVER_ERROR, "Internal server error")
+            }
         }
     }
 }
 
 pub(super) fn response(error: ServerError, request_id: &str) -> Response<WasiBody> {
-    let body = serde_json::json!({ "error": error.message() }).to_string();
+    let (status, message) = error.parts();
+    let body = serde_json::json!({ "error": message }).to_string();
     let mut response = Response::new(buffered(body.into()));
-    *response.status_mut() = error.status();
+    *response.status_mut() = status;
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));

@@ -5,11 +5,11 @@
 /// a trigger copies it to the audit log in the same transaction.
 macro_rules! add_last_change {
     ($number:literal, $table:literal) => {
-        Migration {
-            number: $number,
-            name: concat!($table, ": last change"),
-            sql: concat!("ALTER TABLE ", $table, " ADD COLUMN last_change TEXT"),
-        }
+        step(
+            $number,
+            concat!($table, ": last change"),
+            concat!("ALTER TABLE ", $table, " ADD COLUMN last_change TEXT"),
+        )
     };
 }
 
@@ -17,10 +17,10 @@ macro_rules! add_last_change {
 /// the row unless the change has one. `$then` are further statements of the trigger.
 macro_rules! audit_trigger {
     ($number:literal, $table:literal, $suffix:literal, $event:literal, $subject:literal, $($then:literal),*) => {
-        Migration {
-            number: $number,
-            name: concat!("audit: ", $table, " ", $suffix),
-            sql: concat!(
+        step(
+            $number,
+            concat!("audit: ", $table, " ", $suffix),
+            concat!(
                 "CREATE TRIGGER ", $table, "_", $suffix, " AFTER ", $event, " ON ", $table,
                 " WHEN new.last_change IS NOT NULL BEGIN \
                 INSERT INTO audit (at, actor, account_id, action, subject) \
@@ -30,6 +30,6 @@ macro_rules! audit_trigger {
                 $(" ", $then, ";",)*
                 " END"
             ),
-        }
+        )
     };
 }
