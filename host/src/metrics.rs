@@ -45,12 +45,12 @@ impl Metrics {
             in_flight: registered(http, "requests_in_flight", "Requests being answered"),
             rejected: registered(
                 http,
-                "requests_turned_away",
+                "requests_rejected",
                 "Requests refused because of the limit of concurrent requests",
             ),
             client_disconnects: registered(
                 http,
-                "clients_hung_up",
+                "requests_cancelled",
                 "Clients that disconnected before the end of their response",
             ),
         }

@@ -223,7 +223,7 @@ async fn farm_of_another_token(stage: Stage) -> Result<()> {
     let answer = app.target(&account).render(&json!({ "html": "x" })).send().await?;
     answer.error(503, "The renderer is not available")?;
     ensure!(app.operator.attempts(&account.id).await? == 0, "it was counted");
-    ensure!((farm.received_in_all(), farm.turned_away()) == (0, 1), "the farm accepted the job");
+    ensure!((farm.received_in_all(), farm.rejected()) == (0, 1), "the farm accepted the job");
     Ok(())
 }
 

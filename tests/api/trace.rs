@@ -75,7 +75,7 @@ async fn token(stage: Stage) -> Result<()> {
     let key = &stand_in.common.key;
     let has_key = headers.values().any(|value| String::from_utf8_lossy(value.as_bytes()).contains(key));
     ensure!(!has_key, "the farm received the key of the client");
-    ensure!(stand_in.farm.turned_away() == 0, "the farm refused requests");
+    ensure!(stand_in.farm.rejected() == 0, "the farm refused requests");
     Ok(())
 }
 

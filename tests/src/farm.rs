@@ -81,7 +81,7 @@ struct State {
     token: String,
     behaviours: Mutex<HashMap<String, Behaviour>>,
     received: Mutex<Vec<Received>>,
-    turned_away: AtomicU64,
+    rejected: AtomicU64,
     cancelled: watch::Sender<HashSet<String>>,
 }
 
@@ -150,8 +150,8 @@ impl StandInFarm {
 
     /// The number of requests without the right token or a valid job.
     #[must_use]
-    pub fn turned_away(&self) -> u64 {
-        self.state.turned_away.load(Ordering::SeqCst)
+    pub fn rejected(&self) -> u64 {
+        self.state.rejected.load(Ordering::SeqCst)
     }
 }
 
@@ -189,12 +189,12 @@ async fn answer(state: Arc<State>, request: Request<Incoming>) -> Result<Respons
         return Response::builder().status(204).body(full("")).map_err(|_| BreakOff);
     }
     if !authorised || head.method != Method::POST || head.uri.path() != wire::JOBS_PATH {
-        state.turned_away.fetch_add(1, Ordering::SeqCst);
+        state.rejected.fetch_add(1, Ordering::SeqCst);
         return Ok(refusal(&Refusal::Unauthorized));
     }
     let body = body.collect().await.map_err(|_| BreakOff)?.to_bytes();
     let Ok(job) = serde_json::from_slice::<RenderJob>(&body) else {
-        state.turned_away.fetch_add(1, Ordering::SeqCst);
+        state.rejected.fetch_add(1, Ordering::SeqCst);
         return Ok(refusal(&Refusal::InvalidJob));
     };
     let behaviour = lock(&state.behaviours).get(job.account.as_str()).cloned().unwrap_or(Behaviour::File);
@@ -286,7 +286,7 @@ mod tests {
         let farm = StandInFarm::start("token").await.unwrap();
         assert_eq!(post(&farm, "other", &job("a")).await.status(), 401);
         assert_eq!(post(&farm, "token", &json!({})).await.status(), 503);
-        assert_eq!((farm.received_in_all(), farm.turned_away()), (0, 2));
+        assert_eq!((farm.received_in_all(), farm.rejected()), (0, 2));
         let answer = post(&farm, "token", &job("a")).await;
         assert_eq!(answer.headers()["content-type"], "application/pdf");
         assert_eq!(answer.bytes().await.unwrap(), FILE);
