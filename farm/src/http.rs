@@ -46,18 +46,41 @@ struct App {
     running: RunningJobs,
 }
 
-pub(crate) fn router(farm: Farm, token: FarmToken) -> Router {
-    Router::new()
-        .route(wire::JOBS_PATH, post(render).layer(DefaultBodyLimit::max(MAX_BODY_BYTES)))
-        .route(&format!("{}/{{id}}", wire::JOBS_PATH), delete(cancel))
-        .route("/healthz", get(|| async { "alive\n" }))
-        .route("/readyz", get(readiness))
-        .route("/metrics", get(metrics))
-        .with_state(App { farm, token, running: RunningJobs::default() })
+impl Farm {
+    /// The farm's HTTP API: `POST /v1/jobs` and `DELETE /v1/jobs/{id}` with the bearer `token`, and
+    /// `GET /healthz`, `GET /readyz` and `GET /metrics` without.
+    pub fn router(&self, token: FarmToken) -> Router {
+        Router::new()
+            .route(wire::JOBS_PATH, post(render).layer(DefaultBodyLimit::max(MAX_BODY_BYTES)))
+            .route(&format!("{}/{{id}}", wire::JOBS_PATH), delete(cancel))
+            .route("/healthz", get(|| async { "alive\n" }))
+            .route("/readyz", get(readiness))
+            .route("/metrics", get(metrics))
+            .with_state(App { farm: self.clone(), token, running: RunningJobs::default() })
+    }
+
+    /// Serves [`Farm::router`] until `shutdown` completes, then does what [`Farm::shutdown`] does; new jobs
+    /// are refused meanwhile.
+    ///
+    /// # Errors
+    /// If serving on the listener fails.
+    pub async fn serve(
+        &self,
+        listener: TcpListener,
+        token: FarmToken,
+        shutdown: impl Future<Output = ()> + Send,
+    ) -> io::Result<()> {
+        if let Ok(address) = listener.local_addr() {
+            self.forbid_port(address.port());
+        }
+        let served = serve(listener, self.router(token), shutdown, self.drain()).await;
+        self.shutdown().await;
+        served
+    }
 }
 
 /// Serves until `shutdown` and then `drain` have completed, and closes the connections.
-pub(crate) async fn serve(
+async fn serve(
     listener: TcpListener,
     router: Router,
     shutdown: impl Future<Output = ()>,
