@@ -60,8 +60,6 @@ pub struct Rendered {
     pub format: OutputFormat,
     /// Time that the job waited for a slot.
     pub waited: Duration,
-    /// Time from admission to the file.
-    pub rendered_in: Duration,
 }
 
 impl Farm {
@@ -104,24 +102,12 @@ impl Farm {
     /// # Errors
     /// [`Refusal`]; the farm has logged its cause.
     pub async fn render(&self, job: &RenderJob, time_left: Duration) -> Result<Rendered, Refusal> {
-        self.render_as("", job, time_left).await
+        self.render_observed("", job, time_left, &PageStarted::default()).await
     }
 
-    /// Like [`Farm::render`]; the log lines about the page's connections have `name` as their `job`.
-    ///
-    /// # Errors
-    /// [`Refusal`]; the farm has logged its cause.
-    pub async fn render_as(
-        &self,
-        name: &str,
-        job: &RenderJob,
-        time_left: Duration,
-    ) -> Result<Rendered, Refusal> {
-        self.render_observed(name, job, time_left, &PageStarted::default()).await
-    }
-
-    /// Like [`Farm::render_as`]; sets `page_started` when the page starts to run, so that the caller can
-    /// read it after dropping the future.
+    /// Like [`Farm::render`]; the log lines about the page's connections have `name` as their `job`, and
+    /// `page_started` is set when the page starts to run, so that the caller can read it after dropping the
+    /// future.
     pub(crate) async fn render_observed(
         &self,
         name: &str,
@@ -189,10 +175,9 @@ impl Inner {
             judged.map_err(|_| Refusal::NameServerFailed)??;
         }
         let bytes = self.render_with_retries(job, &job_egress, Arc::new(slot), deadline).await?;
-        let rendered_in = admitted.elapsed();
         let format = job.output.format();
-        self.metrics.job_rendered(format, rendered_in);
-        Ok(Rendered { bytes, format, waited: admitted - arrived, rendered_in })
+        self.metrics.job_rendered(format, admitted.elapsed());
+        Ok(Rendered { bytes, format, waited: admitted - arrived })
     }
 
     async fn render_with_retries(
