@@ -14,6 +14,7 @@ use std::{
 };
 
 pub(crate) use self::egress::UpstreamProxy;
+use self::egress::defaults;
 pub use self::egress::{
     EgressConfig, HostPattern, InvalidHostPattern, InvalidPorts, InvalidUpstream, NameServer, Ports,
 };
@@ -31,29 +32,29 @@ pub struct Config {
     /// Number of jobs that can wait for a browser; further jobs are refused at once
     // At 50 ms a job and with 4 browsers, 64 jobs wait for less than one second: enough for a burst,
     // without long waits.
-    #[arg(long, env = "PLATEN_QUEUE", value_name = "N", default_value_t = DEFAULT_QUEUE)]
+    #[arg(long, env = "PLATEN_QUEUE", value_name = "N", default_value = "64")]
     pub queue: usize,
 
     /// Replace a browser after this many jobs
     // A start costs about 300 ms of CPU, which is 0.3 ms per job, and bounds the memory that a browser
     // leaks.
-    #[arg(long, env = "PLATEN_RECYCLE_AFTER", value_name = "JOBS", default_value_t = DEFAULT_RECYCLE_AFTER)]
+    #[arg(long, env = "PLATEN_RECYCLE_AFTER", value_name = "JOBS", default_value = "1000")]
     pub recycle_after: NonZeroU32,
 
     /// Number of idle pages that each browser keeps for accounts that have rendered before
     // Each uses about 25 MB of memory, and saves its account most of the cost of a small page.
-    #[arg(long, env = "PLATEN_WARM_PAGES", value_name = "N", default_value_t = DEFAULT_WARM_PAGES)]
+    #[arg(long, env = "PLATEN_WARM_PAGES", value_name = "N", default_value = "4")]
     pub warm_pages: usize,
 
     /// Replace an account's page after this many jobs
     // A new page costs about 60 ms of CPU, which is 0.25 ms per job, and bounds the memory that a
     // renderer process leaks.
-    #[arg(long, env = "PLATEN_PAGE_JOBS", value_name = "JOBS", default_value_t = DEFAULT_PAGE_JOBS)]
+    #[arg(long, env = "PLATEN_PAGE_JOBS", value_name = "JOBS", default_value = "250")]
     pub page_jobs: NonZeroU32,
 
     /// Memory limit of one page, in MiB; a job whose page uses more fails
     // Several times what the largest ordinary pages use, and it leaves memory to the other pages.
-    #[arg(long, env = "PLATEN_PAGE_MEMORY", value_name = "MIB", default_value_t = DEFAULT_PAGE_MEMORY)]
+    #[arg(long, env = "PLATEN_PAGE_MEMORY", value_name = "MIB", default_value = "1024")]
     pub page_memory: NonZeroU32,
 
     /// Chromium executable [default: chromium-headless-shell, else chromium or google-chrome, at the
@@ -85,11 +86,6 @@ pub struct Config {
 }
 
 const BROWSERS_PER_CORE: NonZeroUsize = NonZeroUsize::new(2).expect("2 is not zero");
-const DEFAULT_QUEUE: usize = 64;
-const DEFAULT_RECYCLE_AFTER: NonZeroU32 = NonZeroU32::new(1_000).expect("1000 is not zero");
-const DEFAULT_WARM_PAGES: usize = 4;
-const DEFAULT_PAGE_MEMORY: NonZeroU32 = NonZeroU32::new(1_024).expect("1024 is not zero");
-const DEFAULT_PAGE_JOBS: NonZeroU32 = NonZeroU32::new(250).expect("250 is not zero");
 
 impl Config {
     /// Number of browser processes, which is also the number of jobs that are rendered at once.
@@ -108,19 +104,7 @@ impl Config {
 
 impl Default for Config {
     fn default() -> Self {
-        Self {
-            browsers: None,
-            queue: DEFAULT_QUEUE,
-            recycle_after: DEFAULT_RECYCLE_AFTER,
-            warm_pages: DEFAULT_WARM_PAGES,
-            page_jobs: DEFAULT_PAGE_JOBS,
-            page_memory: DEFAULT_PAGE_MEMORY,
-            chromium: None,
-            browser_user: None,
-            unsafe_no_sandbox: false,
-            resolve: Vec::new(),
-            egress: EgressConfig::default(),
-        }
+        defaults()
     }
 }
 

@@ -11,6 +11,7 @@ use std::{
 };
 
 use base64::{Engine as _, prelude::BASE64_STANDARD};
+use clap::builder::Resettable;
 use hyper::header::HeaderValue;
 use ipnet::IpNet;
 use percent_encoding::percent_decode_str;
@@ -39,22 +40,37 @@ pub struct EgressConfig {
     /// Ports that pages may reach, such as 80,443,8000-8999. Hosts of --resolve can be reached on all
     /// ports
     // The usual ports of web servers. Pages have no reason to reach mail servers or databases.
-    #[arg(long = "egress-ports", env = "PLATEN_EGRESS_PORTS", value_name = "PORTS", default_value = DEFAULT_PORTS)]
+    #[arg(
+        long = "egress-ports",
+        env = "PLATEN_EGRESS_PORTS",
+        value_name = "PORTS",
+        default_value = "80,443,8000,8080,8443"
+    )]
     pub ports: Ports,
 
     /// Maximum number of connections that one job may request, including denied ones
     // A large page requests about a hundred. The limit stops a page that scans a network.
-    #[arg(long = "egress-connections", env = "PLATEN_EGRESS_CONNECTIONS", value_name = "N", default_value_t = DEFAULT_CONNECTIONS)]
+    #[arg(
+        long = "egress-connections",
+        env = "PLATEN_EGRESS_CONNECTIONS",
+        value_name = "N",
+        default_value = "512"
+    )]
     pub connections: NonZeroU32,
 
     /// Maximum number of megabytes (of 1,000,000 bytes) that one job may send and receive
     // Ten times the size of the largest ordinary pages.
-    #[arg(long = "egress-megabytes", env = "PLATEN_EGRESS_MEGABYTES", value_name = "MB", default_value_t = DEFAULT_MEGABYTES)]
+    #[arg(
+        long = "egress-megabytes",
+        env = "PLATEN_EGRESS_MEGABYTES",
+        value_name = "MB",
+        default_value = "256"
+    )]
     pub megabytes: NonZeroU32,
 
     /// Seconds from the start of a job until its connections are closed and new ones are denied
     // A job of the service has 30 seconds; callers of the library can set a longer deadline.
-    #[arg(long = "egress-seconds", env = "PLATEN_EGRESS_SECONDS", value_name = "S", default_value_t = DEFAULT_SECONDS)]
+    #[arg(long = "egress-seconds", env = "PLATEN_EGRESS_SECONDS", value_name = "S", default_value = "60")]
     pub seconds: NonZeroU32,
 
     /// HTTP proxy for all connections of pages, such as <http://proxy.example:3128>. If the URL contains
@@ -69,24 +85,18 @@ pub struct EgressConfig {
     pub dns: Vec<NameServer>,
 }
 
-const DEFAULT_PORTS: &str = "80,443,8000,8080,8443";
-const DEFAULT_CONNECTIONS: NonZeroU32 = NonZeroU32::new(512).expect("512 is not zero");
-const DEFAULT_MEGABYTES: NonZeroU32 = NonZeroU32::new(256).expect("256 is not zero");
-const DEFAULT_SECONDS: NonZeroU32 = NonZeroU32::new(60).expect("60 is not zero");
-
 impl Default for EgressConfig {
     fn default() -> Self {
-        Self {
-            allow: Vec::new(),
-            deny: Vec::new(),
-            ports: DEFAULT_PORTS.parse().expect("the default is a list of ports"),
-            connections: DEFAULT_CONNECTIONS,
-            megabytes: DEFAULT_MEGABYTES,
-            seconds: DEFAULT_SECONDS,
-            proxy: None,
-            dns: Vec::new(),
-        }
+        defaults()
     }
+}
+
+/// The settings that an empty command line and an empty environment give.
+pub(super) fn defaults<Settings: clap::Args>() -> Settings {
+    let command = Settings::augment_args(clap::Command::new("")).no_binary_name(true);
+    let command = command.mut_args(|argument| argument.env(Resettable::Reset));
+    let matches = command.try_get_matches_from([""; 0]);
+    matches.and_then(|matches| Settings::from_arg_matches(&matches)).expect("every default is valid")
 }
 
 /// A pattern for hosts: a name, all subdomains of a name, or a network.
