@@ -94,12 +94,6 @@ impl Config {
         let cores = || thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
         self.browsers.unwrap_or_else(|| cores().saturating_mul(BROWSERS_PER_CORE))
     }
-
-    /// Memory limit of one page in bytes.
-    #[must_use]
-    pub fn page_memory_bytes(&self) -> u64 {
-        u64::from(self.page_memory.get()) * 1024 * 1024
-    }
 }
 
 impl Default for Config {
@@ -111,22 +105,10 @@ impl Default for Config {
 /// A host name and the address that is used for it instead of DNS: `intranet.example=10.0.0.7`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Resolve {
-    host: String,
-    address: IpAddr,
-}
-
-impl Resolve {
-    /// The host name in lower case and without a trailing dot.
-    #[must_use]
-    pub fn host(&self) -> &str {
-        &self.host
-    }
-
-    /// The address of the host; it can be a private one.
-    #[must_use]
-    pub fn address(&self) -> IpAddr {
-        self.address
-    }
+    /// In lower case and without a trailing dot.
+    pub(crate) host: String,
+    /// It can be a private one.
+    pub(crate) address: IpAddr,
 }
 
 /// Why a text is not `HOST=IP`.
@@ -139,13 +121,8 @@ pub enum InvalidResolve {
     #[error("{0:?} is not a host name")]
     Host(String),
     /// Not an address.
-    #[error("{text:?} is not an IP address")]
-    Address {
-        /// The text after the `=`.
-        text: String,
-        /// The parse error.
-        source: std::net::AddrParseError,
-    },
+    #[error("{0:?} is not an IP address")]
+    Address(String),
 }
 
 impl FromStr for Resolve {
@@ -161,8 +138,7 @@ impl FromStr for Resolve {
         if name.is_empty() || !name.bytes().all(is_plain) {
             return Err(invalid());
         }
-        let address =
-            address.parse().map_err(|source| InvalidResolve::Address { text: address.to_owned(), source })?;
+        let address = address.parse().map_err(|_| InvalidResolve::Address(address.to_owned()))?;
         Ok(Self { host: name.to_owned(), address })
     }
 }
@@ -216,8 +192,8 @@ mod tests {
     fn resolve_takes_a_host_and_an_address() {
         let config = parse(&["--resolve", "Intranet.Example.=10.0.0.7,v6.example=fd00::7"]).unwrap();
         assert_eq!(config.resolve.len(), 2);
-        assert_eq!(config.resolve[0].host(), "intranet.example");
-        assert_eq!(config.resolve[0].address(), "10.0.0.7".parse::<IpAddr>().unwrap());
+        assert_eq!(config.resolve[0].host, "intranet.example");
+        assert_eq!(config.resolve[0].address, "10.0.0.7".parse::<IpAddr>().unwrap());
         for bad in [
             "a=b",
             "=1.1.1.1",

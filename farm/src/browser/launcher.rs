@@ -153,7 +153,7 @@ impl Launcher {
             has_begin_frame_control: false,
             egress: self.egress.clone(),
             background: self.background.clone(),
-            page_memory_bytes: self.config.page_memory_bytes(),
+            page_memory_bytes: u64::from(self.config.page_memory.get()) * 1024 * 1024,
             process,
             stderr_tail,
         };

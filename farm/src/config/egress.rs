@@ -3,9 +3,8 @@
 //! Invariant: every default is defined here with its reason.
 
 use std::{
-    fmt,
     net::{AddrParseError, IpAddr, SocketAddr},
-    num::{NonZeroU32, ParseIntError},
+    num::NonZeroU32,
     ops::RangeInclusive,
     str::FromStr,
 };
@@ -159,15 +158,10 @@ pub struct Ports(Vec<RangeInclusive<u16>>);
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidPorts {
     /// Not a number up to 65535.
-    #[error("{text:?} is not a port")]
-    Number {
-        /// The invalid item.
-        text: String,
-        /// The parse error.
-        source: ParseIntError,
-    },
+    #[error("{0:?} is not a port")]
+    Number(String),
     /// Port 0, or a range whose start is greater than its end.
-    #[error("{0} is not a valid port or range of ports")]
+    #[error("{0:?} is not a valid port or range of ports")]
     Empty(String),
 }
 
@@ -185,13 +179,13 @@ impl FromStr for Ports {
     fn from_str(text: &str) -> Result<Self, InvalidPorts> {
         let port = |text: &str| {
             let text = text.trim();
-            text.parse::<u16>().map_err(|source| InvalidPorts::Number { text: text.to_owned(), source })
+            text.parse::<u16>().map_err(|_| InvalidPorts::Number(text.to_owned()))
         };
         let range = |item: &str| {
             let (first, last) = item.split_once('-').unwrap_or((item, item));
             let range = port(first)?..=port(last)?;
             if range.is_empty() || range.contains(&0) {
-                return Err(InvalidPorts::Empty(format!("{item:?}")));
+                return Err(InvalidPorts::Empty(item.to_owned()));
             }
             Ok(range)
         };
@@ -199,17 +193,9 @@ impl FromStr for Ports {
     }
 }
 
-/// The address of a name server.
+/// The address of a name server, for UDP and TCP.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct NameServer(SocketAddr);
-
-impl NameServer {
-    /// IP address and port, for UDP and TCP.
-    #[must_use]
-    pub fn address(&self) -> SocketAddr {
-        self.0
-    }
-}
+pub struct NameServer(pub(crate) SocketAddr);
 
 impl FromStr for NameServer {
     type Err = AddrParseError;
@@ -219,12 +205,6 @@ impl FromStr for NameServer {
             Ok(address) => Ok(Self((address, 53).into())),
             Err(_) => text.parse().map(Self),
         }
-    }
-}
-
-impl fmt::Display for NameServer {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
     }
 }
 
@@ -319,7 +299,7 @@ mod tests {
 
     #[test]
     fn a_name_server_is_given_as_an_ip_address() {
-        let server = |text: &str| text.parse::<NameServer>().map(|server| server.to_string());
+        let server = |text: &str| text.parse::<NameServer>().map(|server| server.0.to_string());
         assert_eq!(server("10.0.0.53").unwrap(), "10.0.0.53:53");
         assert_eq!(server("fd00::53").unwrap(), "[fd00::53]:53");
         assert_eq!(server("127.0.0.1:5353").unwrap(), "127.0.0.1:5353");

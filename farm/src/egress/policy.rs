@@ -172,7 +172,7 @@ impl Rules {
         }
         // `--resolve` names a host on purpose, so it allows every port.
         let resolved: Vec<IpAddr> =
-            self.resolve.iter().filter(|rule| rule.host() == name).map(Resolve::address).collect();
+            self.resolve.iter().filter(|rule| rule.host == name).map(|rule| rule.address).collect();
         if !resolved.is_empty() {
             return HostDecision::Addresses(resolved, Trust::Operator);
         }
