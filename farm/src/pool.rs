@@ -58,8 +58,8 @@ impl Pool {
         let slots = &pool.supervisor.slots;
         let first = slots.wait_for(|slots| slots.iter().find_map(BrowserSlot::usable).cloned()).await;
         if let Some(PooledBrowser { browser, .. }) = first.as_deref() {
-            let begin_frame_control = browser.has_begin_frame_control();
-            tracing::info!(product = browser.product(), begin_frame_control, "first browser is ready");
+            let begin_frame_control = browser.has_begin_frame_control;
+            tracing::info!(product = browser.product, begin_frame_control, "first browser is ready");
             return Ok(pool);
         }
         let failure = slots.lock().iter_mut().find_map(|slot| slot.failure.take());

@@ -162,7 +162,9 @@ async fn run(
     };
     page.jobs += 1;
     let before = match load::prepare(page, job).await {
-        Err(JobError::Crashed | JobError::Cdp(CdpError::PageGone)) if !browser.browser().is_closed() => {
+        Err(JobError::Crashed | JobError::Cdp(CdpError::PageGone))
+            if !browser.browser().connection.is_closed() =>
+        {
             return Err(JobError::NoPage);
         }
         prepared => prepared?,

@@ -118,7 +118,7 @@ impl Launcher {
                 Ok(Ok(false)) => {
                     self.draws_continuously.store(true, Ordering::Relaxed);
                     tracing::info!(
-                        product = browser.product(),
+                        product = browser.product,
                         "this browser has no begin-frame control; images cost more CPU than with \
                          chromium-headless-shell"
                     );
@@ -137,7 +137,7 @@ impl Launcher {
         let (command, pipes) = self.command(profile.path(), drawing).map_err(LaunchError::Spawn)?;
         let (process, stderr) =
             Process::spawn(command, profile, self.browsers.token()).await.map_err(LaunchError::Spawn)?;
-        let starting = self.background.add(process.group());
+        let starting = self.background.add(process.group.clone());
         let stderr_tail = StderrTail::listen(stderr).map_err(LaunchError::Spawn)?;
         let connection = Connection::open(pipes).map_err(LaunchError::Spawn)?;
         let version = match timeout(START_TIMEOUT, connection.call(&GetVersionParams {})).await {
@@ -146,7 +146,7 @@ impl Launcher {
             Ok(Err(error)) => return Err(LaunchError::Protocol(error)),
             Ok(Ok(version)) => version,
         };
-        priority::set_for_session(process.pid(), priority::NORMAL);
+        priority::set_for_session(process.pid, priority::NORMAL);
         let browser = Browser {
             product: version.product,
             connection: Arc::new(connection),

@@ -30,8 +30,9 @@ use tokio_util::task::task_tracker::TaskTrackerToken;
 /// A running browser process. When dropped, its whole group is killed.
 #[derive(Debug)]
 pub(super) struct Process {
-    group: ProcessGroup,
-    pid: u32,
+    pub(super) group: ProcessGroup,
+    /// Process id of the browser process, which is also the id of its group and session.
+    pub(super) pid: u32,
     exit: watch::Receiver<Option<Exit>>,
 }
 
@@ -115,15 +116,6 @@ impl Process {
     /// Kills the whole group.
     pub(super) fn kill(&self) {
         self.group.signal(Signal::SIGKILL);
-    }
-
-    pub(super) fn group(&self) -> ProcessGroup {
-        self.group.clone()
-    }
-
-    /// Process id of the browser process, which is also the id of its group and session.
-    pub(super) fn pid(&self) -> u32 {
-        self.pid
     }
 
     /// Completes when it has exited.

@@ -84,10 +84,12 @@ pub(crate) struct JobEgress {
     guard: Arc<Guard>,
     /// The job's name in the log.
     name: String,
-    deadline: Instant,
+    /// When the job's connections are closed.
+    pub(super) deadline: Instant,
     connections: AtomicU32,
     bytes: AtomicU64,
-    page_started: PageStarted,
+    /// Set when the job's page begins to run.
+    pub(crate) page_started: PageStarted,
     state: Mutex<State>,
 }
 
@@ -160,16 +162,6 @@ impl JobEgress {
         let target = state.document.clone().or_else(|| HostPort::from_url(url))?;
         let failure = (*state.outcomes.get(&target)?)?;
         Some(failure.refusal(host))
-    }
-
-    /// Notes that the job's page has begun to run.
-    pub(crate) fn start_page(&self) {
-        self.page_started.set();
-    }
-
-    /// When the job's connections are closed.
-    pub(super) fn deadline(&self) -> Instant {
-        self.deadline
     }
 
     /// Decides on a connection, and makes it if it is allowed.

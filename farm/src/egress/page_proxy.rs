@@ -254,7 +254,7 @@ struct JobTasks {
 
 impl JobTasks {
     async fn run<F: Future>(&self, task: F) -> Option<F::Output> {
-        timeout_at(self.job.deadline(), self.ended.run_until_cancelled(task)).await.ok().flatten()
+        timeout_at(self.job.deadline, self.ended.run_until_cancelled(task)).await.ok().flatten()
     }
 }
 

@@ -112,7 +112,7 @@ impl PooledBrowser {
 
     /// Whether it can take jobs.
     pub(super) fn is_usable(&self) -> bool {
-        self.status().state != State::Killed && !self.browser.is_closed()
+        self.status().state != State::Killed && !self.browser.connection.is_closed()
     }
 
     /// Whether a job has leased it.
@@ -199,7 +199,7 @@ impl PooledBrowser {
 
     fn kill(&self, reason: &'static str) {
         if std::mem::replace(&mut self.status().state, State::Killed) != State::Killed {
-            tracing::warn!(reason, product = self.browser.product(), "killing a browser and replacing it");
+            tracing::warn!(reason, product = self.browser.product, "killing a browser and replacing it");
             self.browser.kill();
         }
     }

@@ -13,8 +13,8 @@ pub(super) struct Slots {
     inner: Mutex<Vec<BrowserSlot>>,
     /// Slots that always have a browser.
     permanent: usize,
-    /// Notified when a slot has changed or a lease has ended.
-    changes: watch::Sender<()>,
+    /// Sending on it notifies the tasks that wait for a change: of a slot, or the end of a lease.
+    pub(super) changes: watch::Sender<()>,
 }
 
 #[derive(Debug, Default)]
@@ -56,11 +56,6 @@ impl Slots {
     pub(super) fn change(&self, slot: usize, change: impl FnOnce(&mut BrowserSlot)) {
         change(&mut self.lock()[slot]);
         self.changes.send_replace(());
-    }
-
-    /// Sending on it notifies the tasks that wait for a change.
-    pub(super) fn changes(&self) -> &watch::Sender<()> {
-        &self.changes
     }
 
     /// Browsers that can take jobs, of those that always run.

@@ -83,7 +83,7 @@ impl Supervisor {
             // If the old browser has a job, it ends with that.
             drop(old.take());
             tokio::select! {
-                () = new.browser.closed() => {
+                () = new.browser.connection.closed() => {
                     self.slots.change(slot, |slot| slot.pooled = None);
                     self.report_exit(&new);
                     if new.jobs() == 0 {
@@ -119,7 +119,7 @@ impl Supervisor {
             self.slots.change(slot, |slot| slot.pooled = Some(Arc::clone(&new)));
             new.refill();
             let exited = tokio::select! {
-                () = new.browser.closed() => true,
+                () = new.browser.connection.closed() => true,
                 () = new.recycling() => false,
                 () = self.idle(&new) => false,
             };
@@ -135,7 +135,7 @@ impl Supervisor {
     /// Starts a browser in advance when all others are leased and at least one has a heavy job, so that the
     /// next job does not wait for a start. Never completes.
     pub(super) async fn keep_reserve(self: Arc<Self>) {
-        let mut changed = self.slots.changes().subscribe();
+        let mut changed = self.slots.changes.subscribe();
         while changed.changed().await.is_ok() {
             let slots = self.slots.lock();
             let has_heavy =
@@ -148,7 +148,7 @@ impl Supervisor {
 
     /// Completes when a browser has had no job for [`ON_DEMAND_IDLE_TIMEOUT`].
     async fn idle(&self, pooled: &PooledBrowser) {
-        let mut changed = self.slots.changes().subscribe();
+        let mut changed = self.slots.changes.subscribe();
         loop {
             let jobs = pooled.jobs();
             tokio::time::sleep(ON_DEMAND_IDLE_TIMEOUT).await;
@@ -196,13 +196,13 @@ impl Supervisor {
         let launched = self.launcher.launch().await;
         let browser = launched.inspect_err(|_| self.metrics.browser_ended(BrowserEnd::StartFailed))?;
         self.metrics.browser_started();
-        tracing::debug!(product = browser.product(), "browser is ready");
+        tracing::debug!(product = browser.product, "browser is ready");
         let pooled = Arc::new(PooledBrowser::new(
             browser,
             self.config,
             Arc::clone(&self.recent),
             Arc::clone(&self.metrics),
-            self.slots.changes().clone(),
+            self.slots.changes.clone(),
         ));
         let mut started = self.started.lock().unwrap_or_else(PoisonError::into_inner);
         started.retain(|pooled| pooled.strong_count() > 0);
@@ -227,7 +227,7 @@ impl Supervisor {
 /// Completes when the browser has exited; never if there is none.
 async fn closed(browser: Option<&PooledBrowser>) {
     match browser {
-        Some(pooled) => pooled.browser.closed().await,
+        Some(pooled) => pooled.browser.connection.closed().await,
         None => std::future::pending().await,
     }
 }
