@@ -22,6 +22,7 @@ use platen_shared::{
 };
 
 use super::{drawn_resources, frame_loop, job_error::JobError, rendering::Rendering};
+use crate::begin_frames::FrameTime;
 
 /// Quality of JPEG and WebP, which is also Chromium's default: text has no visible artefacts at a normal
 /// viewing distance.
@@ -183,10 +184,10 @@ async fn screenshot_frame(rendering: &mut Rendering<'_>, shot: ScreenshotParams)
     // The first frame of a document may still show the previous document. A frame that has changed the
     // picture shows the current one; if no frame changes it, the current document is already shown.
     for _ in 0..MAX_FRAMES_BEFORE_SCREENSHOT {
-        if rendering.has_drawn() {
+        if rendering.has_drawn {
             break;
         }
-        rendering.draw().await?;
+        rendering.frame(FrameTime::After(0.0), true).await?;
     }
     for _ in 0..MAX_SCREENSHOT_ATTEMPTS {
         if let Some(file) = rendering.screenshot(shot.clone()).await? {
