@@ -167,7 +167,7 @@ impl Inner {
         let arrived = Instant::now();
         let slot = self.admission.admit(&job.account, deadline).await?;
         let admitted = Instant::now();
-        self.metrics.job_admitted(admitted - arrived);
+        self.metrics.wait_seconds.observe((admitted - arrived).as_secs_f64());
         let job_egress = self.egress.job(name, page_started.clone());
         if let Source::Url(url) = &job.source {
             let judged = timeout_at(deadline, job_egress.judge(url.as_url())).await;
@@ -207,7 +207,7 @@ impl Inner {
                     continue;
                 }
                 Err(JobError::NeedsRealTime) if clock == Clock::Virtual => {
-                    self.metrics.job_needs_real_time();
+                    self.metrics.real_time_retries.inc();
                     clock = Clock::Real;
                     continue;
                 }
@@ -226,7 +226,7 @@ impl Inner {
                     _ => Refusal::Broken,
                 });
             }
-            self.metrics.job_retried();
+            self.metrics.retries.inc();
             (attempt, avoid) = (attempt + 1, Some(id));
         }
     }

@@ -157,7 +157,7 @@ mod tests {
         let metrics = registry.register(Metrics::register);
         metrics.job_ended(RENDERED);
         metrics.browser_ended(BrowserEnd::Died);
-        metrics.job_admitted(Duration::from_millis(5));
+        metrics.wait_seconds.observe(0.005);
         let text = registry.encode();
         let mut family = ("", "");
         for line in text.lines() {

@@ -120,7 +120,7 @@ impl Background {
                 state.browsers.values().for_each(ProcessGroup::stop);
                 Pause(&self)
             };
-            self.0.metrics.background_paused();
+            self.0.metrics.background_pauses.inc();
             let since = Instant::now();
             let _ = timeout(MAX_PAUSE, self.0.foreground.subscribe().wait_for(|jobs| *jobs == 0)).await;
             drop(pause);

@@ -252,7 +252,7 @@ impl JobEgress {
     fn count(&self, bytes: usize, target: &HostPort) -> io::Result<()> {
         let (bytes, max) = (bytes as u64, self.guard.limits.max_bytes);
         let before = self.bytes.fetch_add(bytes, Ordering::Relaxed);
-        self.guard.metrics.egress_bytes(bytes);
+        self.guard.metrics.egress_bytes.inc_by(bytes);
         if before + bytes < max {
             return Ok(());
         }

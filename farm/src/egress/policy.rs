@@ -7,6 +7,7 @@ use std::{iter, net::IpAddr};
 
 use hyper::Uri;
 use platen_shared::{address, refusal::Refusal, url_rule};
+use strum::IntoStaticStr;
 use url::{Host, Url};
 
 use crate::config::{HostPattern, Ports, Resolve};
@@ -30,12 +31,14 @@ impl HostPort {
 }
 
 /// Whether a connection is made, and why.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 pub(super) enum Verdict {
     /// Allowed: all addresses are public.
     Public,
     /// Allowed: the operator allows the host or the address.
     Operator,
+    #[strum(transparent)]
     NotPublic(address::Verdict),
     /// The name can only be one of this machine or network.
     LocalName,
@@ -51,8 +54,11 @@ pub(super) enum Verdict {
     NoJob,
     /// The browser itself sent the request, not a page.
     Browser,
+    #[strum(serialize = "too_many")]
     ConnectionLimit,
+    #[strum(serialize = "too_much")]
     ByteLimit,
+    #[strum(serialize = "too_late")]
     TimeLimit,
     /// The name has no address.
     NotFound,
@@ -111,24 +117,7 @@ impl Verdict {
 
     /// The name in logs and metrics.
     pub(super) fn name(self) -> &'static str {
-        match self {
-            Self::Public => "public",
-            Self::Operator => "operator",
-            Self::NotPublic(reason) => reason.name(),
-            Self::LocalName => "local_name",
-            Self::OwnAddress => "own_address",
-            Self::OwnPort => "own_port",
-            Self::DeniedHost => "denied_host",
-            Self::DeniedAddress => "denied_address",
-            Self::Port => "port",
-            Self::NoJob => "no_job",
-            Self::Browser => "browser",
-            Self::ConnectionLimit => "too_many",
-            Self::ByteLimit => "too_much",
-            Self::TimeLimit => "too_late",
-            Self::NotFound => "not_found",
-            Self::NameServerFailed => "name_server_failed",
-        }
+        self.into()
     }
 }
 

@@ -195,7 +195,7 @@ impl Supervisor {
     async fn launch(&self) -> Result<Arc<PooledBrowser>, LaunchError> {
         let launched = self.launcher.launch().await;
         let browser = launched.inspect_err(|_| self.metrics.browser_ended(BrowserEnd::StartFailed))?;
-        self.metrics.browser_started();
+        self.metrics.browser_starts.inc();
         tracing::debug!(product = browser.product, "browser is ready");
         let pooled = Arc::new(PooledBrowser::new(
             browser,
