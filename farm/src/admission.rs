@@ -8,11 +8,9 @@
 mod admitted_jobs;
 mod queue;
 
-use std::{
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
+use parking_lot::{Mutex, MutexGuard};
 use platen_shared::{id::AccountId, refusal::Refusal};
 use tokio::{
     sync::{oneshot, watch},
@@ -171,7 +169,7 @@ impl Admission {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.state.lock()
     }
 
     fn slot(&self, id: u64) -> Slot {

@@ -12,11 +12,9 @@ mod recent_accounts;
 mod slots;
 mod supervisor;
 
-use std::{
-    sync::{Arc, Mutex, PoisonError},
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
+use parking_lot::Mutex;
 use tokio::{task::JoinSet, time::timeout};
 
 pub(crate) use self::{
@@ -98,7 +96,7 @@ impl Pool {
 
     /// Ends all browsers, and completes when their processes and profiles are removed.
     pub(crate) async fn close(&self) {
-        let mut tasks = std::mem::take(&mut *self.tasks.lock().unwrap_or_else(PoisonError::into_inner));
+        let mut tasks = std::mem::take(&mut *self.tasks.lock());
         tasks.shutdown().await;
         self.supervisor.close().await;
     }

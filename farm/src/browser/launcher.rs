@@ -6,7 +6,7 @@ use std::{
     path::{Path, PathBuf},
     process::Command,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc,
         atomic::{AtomicBool, Ordering},
     },
     time::Duration,
@@ -17,6 +17,7 @@ use chromiumoxide_cdp::cdp::browser_protocol::{
     headless_experimental::BeginFrameParams,
     target::{AttachToTargetParams, CloseTargetParams, CreateTargetParams},
 };
+use parking_lot::Mutex;
 use platen_cdp::{BrowserPipes, CdpError, Connection, Session};
 use tokio::time::timeout;
 use tokio_util::task::TaskTracker;
@@ -97,11 +98,7 @@ impl Launcher {
     pub(crate) async fn close(&self) {
         self.browsers.close();
         self.browsers.wait().await;
-        drop(self.workspace().take());
-    }
-
-    fn workspace(&self) -> MutexGuard<'_, Option<Workspace>> {
-        self.workspace.lock().unwrap_or_else(PoisonError::into_inner)
+        drop(self.workspace.lock().take());
     }
 
     /// Starts a browser and waits until it answers. It has begin-frame control if this Chromium supports it.
@@ -130,7 +127,7 @@ impl Launcher {
 
     /// Starts a browser. It is in the background until the guard is dropped.
     async fn launch_as(&self, drawing: Drawing) -> Result<(Browser, BackgroundBrowser), LaunchError> {
-        let profile = match &*self.workspace() {
+        let profile = match &*self.workspace.lock() {
             Some(workspace) => workspace.create_profile(self.identity).map_err(LaunchError::Spawn)?,
             None => return Err(LaunchError::Closed),
         };

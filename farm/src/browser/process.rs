@@ -10,7 +10,7 @@
 use std::{
     io,
     process::{ChildStderr, Command, Stdio},
-    sync::{Arc, Mutex, PoisonError},
+    sync::Arc,
     thread,
 };
 
@@ -23,6 +23,7 @@ use nix::{
     },
     unistd::Pid,
 };
+use parking_lot::Mutex;
 use tempfile::TempDir;
 use tokio::sync::{oneshot, watch};
 use tokio_util::task::task_tracker::TaskTrackerToken;
@@ -77,7 +78,7 @@ impl ProcessGroup {
     }
 
     fn signal(&self, signal: Signal) {
-        if let Some(group) = *self.0.lock().unwrap_or_else(PoisonError::into_inner) {
+        if let Some(group) = *self.0.lock() {
             // Fails only if the group has no process any more, or not yet.
             let _ = killpg(group, signal);
             // Directly after its start the process does not lead its group yet.
@@ -156,7 +157,7 @@ fn run(mut command: Command, report: Report) {
 
     let status = retry(|| waitid(Id::Pid(leader), WaitPidFlag::WEXITED | WaitPidFlag::WNOWAIT));
     tracing::debug!(pid = %leader, ?status, "browser process exited");
-    let mut id = group.0.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut id = group.0.lock();
     let _ = killpg(leader, Signal::SIGKILL);
     *id = None;
     drop(id);

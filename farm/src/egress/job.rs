@@ -10,7 +10,7 @@ use std::{
     net::IpAddr,
     pin::Pin,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc,
         atomic::{AtomicU32, AtomicU64, Ordering},
     },
     task::{Context, Poll, ready},
@@ -21,6 +21,7 @@ use futures::{
     FutureExt as _,
     future::{BoxFuture, Shared},
 };
+use parking_lot::Mutex;
 use platen_shared::refusal::Refusal;
 use tokio::{
     io::{AsyncRead, AsyncWrite, ReadBuf},
@@ -152,13 +153,13 @@ impl JobEgress {
 
     /// Notes the URL at which the main document is requested: of a navigation, and of each redirect.
     pub(crate) fn document_requested(&self, url: &str) {
-        self.state().document = Url::parse(url).ok().as_ref().and_then(HostPort::from_url);
+        self.state.lock().document = Url::parse(url).ok().as_ref().and_then(HostPort::from_url);
     }
 
     /// Why the main document of a navigation to `url` could not be loaded, if its latest connection failed.
     /// The refusal names `host`.
     pub(crate) fn document_refusal(&self, url: &Url, host: &str) -> Option<Refusal> {
-        let state = self.state();
+        let state = self.state.lock();
         let target = state.document.clone().or_else(|| HostPort::from_url(url))?;
         let failure = (*state.outcomes.get(&target)?)?;
         Some(failure.refusal(host))
@@ -223,11 +224,11 @@ impl JobEgress {
             let (resolver, name) = (self.guard.resolver.clone(), name.to_owned());
             async move { resolver.resolve(&name).await.map(Arc::from) }.boxed().shared()
         };
-        let lookup = self.state().lookups.entry(name.to_owned()).or_insert_with(begin).clone();
+        let lookup = self.state.lock().lookups.entry(name.to_owned()).or_insert_with(begin).clone();
         let found = lookup.clone().await;
         if found.is_err() {
             // An outage says nothing about the name, so the next connection looks it up again.
-            let mut state = self.state();
+            let mut state = self.state.lock();
             if state.lookups.get(name).is_some_and(|latest| latest.ptr_eq(&lookup)) {
                 state.lookups.remove(name);
             }
@@ -237,7 +238,7 @@ impl JobEgress {
 
     fn record(&self, target: HostPort, decision: &Decision) {
         self.guard.report(&self.name, &target, decision.address, decision.verdict);
-        self.state().outcomes.insert(target, decision.verdict.failure());
+        self.state.lock().outcomes.insert(target, decision.verdict.failure());
     }
 
     fn record_dial(&self, target: &HostPort, error: Option<&DialError>) {
@@ -245,7 +246,7 @@ impl JobEgress {
             DialError::Refused(_) => Failure::Refused,
             _ => Failure::Other,
         });
-        self.state().outcomes.insert(target.clone(), failure);
+        self.state.lock().outcomes.insert(target.clone(), failure);
     }
 
     /// Counts bytes of a connection to `target`. An error means that the job has used all its bytes.
@@ -260,10 +261,6 @@ impl JobEgress {
             self.guard.report(&self.name, target, None, Verdict::ByteLimit);
         }
         Err(io::ErrorKind::QuotaExceeded.into())
-    }
-
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -10,7 +10,7 @@ use std::{
     collections::{HashMap, HashSet},
     net::{IpAddr, Ipv4Addr, Ipv6Addr, UdpSocket},
     os::fd::{AsRawFd as _, OwnedFd},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::Arc,
 };
 
 use nix::{
@@ -20,6 +20,7 @@ use nix::{
         AddressFamily, MsgFlags, NetlinkAddr, SockFlag, SockProtocol, SockType, bind, recv, socket,
     },
 };
+use parking_lot::Mutex;
 
 /// `RTMGRP_IPV4_IFADDR | RTMGRP_IPV6_IFADDR` of linux/rtnetlink.h.
 const ADDRESS_GROUPS: u32 = 0x10 | 0x100;
@@ -51,7 +52,7 @@ impl OwnAddresses {
     }
 
     fn list(&self) -> Option<Arc<HashSet<IpAddr>>> {
-        let mut addresses = self.addresses.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut addresses = self.addresses.lock();
         // The order matters: a change after the list was read is then reported next time.
         if self.has_changed() || addresses.is_none() {
             *addresses = interface_addresses()
@@ -116,12 +117,12 @@ pub(super) struct OwnPorts(Mutex<HashMap<u16, usize>>);
 
 impl OwnPorts {
     pub(super) fn add(&self, port: u16) {
-        *self.lock().entry(port).or_default() += 1;
+        *self.0.lock().entry(port).or_default() += 1;
     }
 
     /// Undoes one [`Self::add`].
     pub(super) fn remove(&self, port: u16) {
-        let mut ports = self.lock();
+        let mut ports = self.0.lock();
         if let Some(listeners) = ports.get_mut(&port) {
             *listeners -= 1;
             if *listeners == 0 {
@@ -131,11 +132,7 @@ impl OwnPorts {
     }
 
     pub(super) fn contains(&self, port: u16) -> bool {
-        self.lock().contains_key(&port)
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<u16, usize>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock().contains_key(&port)
     }
 }
 

@@ -1,7 +1,8 @@
 //! The slots of the pool, each with its browser, and waiting for a change of them.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::watch;
 
 use super::pooled_browser::PooledBrowser;
@@ -49,7 +50,7 @@ impl Slots {
     }
 
     pub(super) fn lock(&self) -> MutexGuard<'_, Vec<BrowserSlot>> {
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+        self.inner.lock()
     }
 
     /// Changes a slot and notifies the tasks that wait for a change.

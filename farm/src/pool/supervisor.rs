@@ -4,10 +4,11 @@
 
 use std::{
     error::Error,
-    sync::{Arc, Mutex, PoisonError, Weak},
+    sync::{Arc, Weak},
     time::Duration,
 };
 
+use parking_lot::Mutex;
 use tokio::sync::Notify;
 
 use super::{
@@ -63,7 +64,7 @@ impl Supervisor {
     /// the supervisor must have been stopped before.
     pub(super) async fn close(&self) {
         self.slots.lock().iter_mut().for_each(|slot| slot.pooled = None);
-        let started = std::mem::take(&mut *self.started.lock().unwrap_or_else(PoisonError::into_inner));
+        let started = std::mem::take(&mut *self.started.lock());
         for pooled in started.iter().filter_map(Weak::upgrade) {
             pooled.browser.kill();
         }
@@ -204,7 +205,7 @@ impl Supervisor {
             Arc::clone(&self.metrics),
             self.slots.changes.clone(),
         ));
-        let mut started = self.started.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut started = self.started.lock();
         started.retain(|pooled| pooled.strong_count() > 0);
         started.push(Arc::downgrade(&pooled));
         Ok(pooled)
