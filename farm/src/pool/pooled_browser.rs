@@ -51,9 +51,10 @@ impl<'a> PageRequest<'a> {
 }
 
 /// The state of a browser in the pool.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 enum State {
     /// It takes jobs.
+    #[default]
     Serving,
     /// It takes jobs until its successor is ready.
     Recycling,
@@ -75,7 +76,7 @@ pub(super) struct PooledBrowser {
     changes: watch::Sender<()>,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Status {
     state: State,
     leased: bool,
@@ -95,13 +96,7 @@ impl PooledBrowser {
     ) -> Self {
         Self {
             browser,
-            status: Mutex::new(Status {
-                state: State::Serving,
-                leased: false,
-                jobs: 0,
-                open_crashes: 0,
-                low_priority: None,
-            }),
+            status: Mutex::default(),
             recycling: Notify::new(),
             idle_pages: Mutex::new(IdlePages::new(config.warm_pages)),
             config,
@@ -168,11 +163,10 @@ impl PooledBrowser {
             Ok(_) => self.status.lock().open_crashes = 0,
             Err(PageError::Timeout) => self.kill("it does not open a page"),
             Err(PageError::Crashed) => {
-                let crashes = {
-                    let mut status = self.status.lock();
-                    status.open_crashes += 1;
-                    status.open_crashes
-                };
+                let mut status = self.status.lock();
+                status.open_crashes += 1;
+                let crashes = status.open_crashes;
+                drop(status);
                 tracing::warn!(crashes, "renderer crashed while a page was opened");
                 if crashes >= MAX_OPEN_CRASHES {
                     self.kill("its renderers crash while pages are opened");
