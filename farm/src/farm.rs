@@ -21,7 +21,7 @@ use crate::{
     cancellation::PageStarted,
     egress::{Egress, JobEgress},
     metrics::{self, Metrics},
-    pool::{PageRequest, Pool, PoolConfig},
+    pool::{PageRequest, Pool},
     render::{self, Clock, JobError},
 };
 
@@ -75,20 +75,19 @@ impl Farm {
     ///
     /// # Errors
     /// As [`Farm::start`].
-    pub async fn start_with_metrics(config: Config, registry: &MetricsRegistry) -> Result<Self, StartError> {
+    pub async fn start_with_metrics(
+        mut config: Config,
+        registry: &MetricsRegistry,
+    ) -> Result<Self, StartError> {
+        // Counted once, because the number of cores can change.
+        config.browsers = Some(config.browser_count());
+        let config = Arc::new(config);
         let browsers = config.browser_count().get();
-        let pool_config = PoolConfig {
-            browsers,
-            recycle_after: config.recycle_after.get(),
-            warm_pages: config.warm_pages,
-            page_jobs: config.page_jobs.get(),
-        };
         let admission = Admission::new(browsers, config.queue);
         let metrics = Arc::new(registry.register(Metrics::register));
-        let egress = Egress::new(&config, Arc::clone(&metrics))?;
-        let launcher = Launcher::new(config, egress.clone(), Arc::clone(&metrics)).await?;
-        let pool =
-            Pool::start(launcher, pool_config, Arc::clone(&metrics)).await.map_err(StartError::Launch)?;
+        let egress = Egress::new(Arc::clone(&config), Arc::clone(&metrics))?;
+        let launcher = Launcher::new(Arc::clone(&config), egress.clone(), Arc::clone(&metrics)).await?;
+        let pool = Pool::start(launcher, config, Arc::clone(&metrics)).await.map_err(StartError::Launch)?;
         tracing::info!(browsers, "farm is ready");
         let inner = Arc::new(Inner { admission, pool, egress, metrics, registry: registry.clone() });
         let sampled = Arc::downgrade(&inner);

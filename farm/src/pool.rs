@@ -6,7 +6,6 @@
 
 mod backoff;
 mod idle_pages;
-mod pool_config;
 mod pooled_browser;
 mod recent_accounts;
 mod slots;
@@ -17,12 +16,9 @@ use std::{sync::Arc, time::Duration};
 use parking_lot::Mutex;
 use tokio::{task::JoinSet, time::timeout};
 
-pub(crate) use self::{
-    pool_config::PoolConfig,
-    pooled_browser::{BrowserLease, PageRequest},
-};
+pub(crate) use self::pooled_browser::{BrowserLease, PageRequest};
 use self::{pooled_browser::PooledBrowser, slots::BrowserSlot, supervisor::Supervisor};
-use crate::{browser::Launcher, error::LaunchError, metrics::Metrics};
+use crate::{Config, browser::Launcher, error::LaunchError, metrics::Metrics};
 
 /// How long a job waits for a running browser before another one is started.
 const DEMAND_DELAY: Duration = Duration::from_millis(100);
@@ -42,14 +38,15 @@ impl Pool {
     /// The error of one start, if all have failed.
     pub(crate) async fn start(
         launcher: Launcher,
-        config: PoolConfig,
+        config: Arc<Config>,
         metrics: Arc<Metrics>,
     ) -> Result<Self, LaunchError> {
+        let browsers = config.browser_count().get();
         let supervisor = Arc::new(Supervisor::new(launcher, config, metrics));
         let mut tasks = JoinSet::new();
-        for slot in 0..config.browsers {
+        for slot in 0..browsers {
             tasks.spawn(Arc::clone(&supervisor).supervise(slot));
-            tasks.spawn(Arc::clone(&supervisor).supervise_on_demand(config.browsers + slot));
+            tasks.spawn(Arc::clone(&supervisor).supervise_on_demand(browsers + slot));
         }
         tasks.spawn(Arc::clone(&supervisor).keep_reserve());
         let pool = Self { supervisor, tasks: Mutex::new(tasks) };

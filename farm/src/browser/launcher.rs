@@ -46,7 +46,7 @@ const START_TIMEOUT: Duration = Duration::from_secs(30);
 /// Starts browsers with one configuration.
 #[derive(Debug)]
 pub(crate) struct Launcher {
-    config: Config,
+    config: Arc<Config>,
     binary: PathBuf,
     identity: Identity,
     /// `None` after [`Launcher::close`].
@@ -64,7 +64,7 @@ pub(crate) struct Launcher {
 impl Launcher {
     /// Finds Chromium and its user, and creates the directory for profiles.
     pub(crate) async fn new(
-        config: Config,
+        config: Arc<Config>,
         egress: Egress,
         metrics: Arc<Metrics>,
     ) -> Result<Self, StartError> {

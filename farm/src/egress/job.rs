@@ -32,31 +32,28 @@ use url::Url;
 use super::{
     dial::{DialError, HostStream, dial},
     own_addresses::{OwnAddresses, OwnPorts},
-    policy::{Failure, HostDecision, HostPort, Rules, Verdict},
+    policy::{Failure, HostDecision, HostPort, Verdict, judge_addresses, judge_host},
     resolver::{NameServerFailed, Resolver},
 };
-use crate::{cancellation::PageStarted, config::UpstreamProxy, metrics::Metrics};
+use crate::{Config, cancellation::PageStarted, config::UpstreamProxy, metrics::Metrics};
 
 /// What all jobs of a farm share.
 #[derive(Debug)]
 pub(super) struct Guard {
-    pub(super) rules: Rules,
+    pub(super) config: Arc<Config>,
     pub(super) resolver: Resolver,
     pub(super) upstream: Option<UpstreamProxy>,
-    pub(super) limits: JobLimits,
     pub(super) metrics: Arc<Metrics>,
     pub(super) own_addresses: OwnAddresses,
     pub(super) own_ports: OwnPorts,
 }
 
-#[derive(Debug)]
-pub(super) struct JobLimits {
-    pub(super) max_connections: u32,
-    pub(super) max_bytes: u64,
-    pub(super) timeout: Duration,
-}
-
 impl Guard {
+    /// Limit of the bytes of one job.
+    fn max_bytes(&self) -> u64 {
+        u64::from(self.config.egress.megabytes.get()) * 1_000_000
+    }
+
     /// Logs and counts a decision.
     pub(super) fn report(&self, job: &str, target: &HostPort, address: Option<IpAddr>, verdict: Verdict) {
         let HostPort { host, port } = target;
@@ -129,7 +126,7 @@ pub(super) enum ConnectError {
 
 impl JobEgress {
     pub(super) fn new(guard: Arc<Guard>, name: &str, page_started: PageStarted) -> Self {
-        let deadline = Instant::now() + guard.limits.timeout;
+        let deadline = Instant::now() + Duration::from_secs(guard.config.egress.seconds.get().into());
         Self {
             guard,
             name: name.to_owned(),
@@ -178,18 +175,18 @@ impl JobEgress {
     }
 
     async fn decide(&self, target: &HostPort) -> Decision {
-        let limits = &self.guard.limits;
+        let max_connections = self.guard.config.egress.connections.get();
         let earlier = self.connections.fetch_add(1, Ordering::Relaxed);
-        if earlier > limits.max_connections {
+        if earlier > max_connections {
             // A page can request a million connections; only the first one over the limit is logged.
             self.guard.metrics.egress_decided(Verdict::ConnectionLimit.name());
             return Verdict::ConnectionLimit.into();
         }
-        let decision = if earlier == limits.max_connections {
+        let decision = if earlier == max_connections {
             Verdict::ConnectionLimit.into()
         } else if Instant::now() >= self.deadline {
             Verdict::TimeLimit.into()
-        } else if self.bytes.load(Ordering::Relaxed) >= limits.max_bytes {
+        } else if self.bytes.load(Ordering::Relaxed) >= self.guard.max_bytes() {
             Verdict::ByteLimit.into()
         } else {
             self.evaluate(target).await
@@ -199,8 +196,8 @@ impl JobEgress {
     }
 
     async fn evaluate(&self, target: &HostPort) -> Decision {
-        let rules = &self.guard.rules;
-        let (addresses, trust) = match rules.judge_host(target) {
+        let config = &self.guard.config;
+        let (addresses, trust) = match judge_host(config, target) {
             HostDecision::Denied(verdict) => return verdict.into(),
             HostDecision::Addresses(addresses, trust) => (addresses.into(), trust),
             HostDecision::Lookup(name, trust) => match self.resolve(&name).await {
@@ -208,7 +205,7 @@ impl JobEgress {
                 Err(NameServerFailed) => return Verdict::NameServerFailed.into(),
             },
         };
-        let (mut verdict, mut address) = rules.judge_addresses(&addresses, trust);
+        let (mut verdict, mut address) = judge_addresses(&config.egress, &addresses, trust);
         if verdict.allows()
             && let Some((own, own_address)) = self.guard.judge_own(&addresses, target.port, verdict)
         {
@@ -251,7 +248,7 @@ impl JobEgress {
 
     /// Counts bytes of a connection to `target`. An error means that the job has used all its bytes.
     fn count(&self, bytes: usize, target: &HostPort) -> io::Result<()> {
-        let (bytes, max) = (bytes as u64, self.guard.limits.max_bytes);
+        let (bytes, max) = (bytes as u64, self.guard.max_bytes());
         let before = self.bytes.fetch_add(bytes, Ordering::Relaxed);
         self.guard.metrics.egress_bytes.inc_by(bytes);
         if before + bytes < max {

@@ -13,8 +13,9 @@ use platen_shared::{
 };
 use tokio::sync::{Notify, watch};
 
-use super::{idle_pages::IdlePages, pool_config::PoolConfig, recent_accounts::RecentAccounts};
+use super::{idle_pages::IdlePages, recent_accounts::RecentAccounts};
 use crate::{
+    Config,
     browser::{BackgroundBrowser, Browser},
     metrics::{Metrics, PageSource, Waiting},
     page::{Page, PageError},
@@ -70,7 +71,7 @@ pub(super) struct PooledBrowser {
     /// Notified when its state becomes [`State::Recycling`].
     recycling: Notify,
     idle_pages: Mutex<IdlePages>,
-    config: PoolConfig,
+    config: Arc<Config>,
     recent: Arc<RecentAccounts>,
     metrics: Arc<Metrics>,
     changes: watch::Sender<()>,
@@ -89,7 +90,7 @@ struct Status {
 impl PooledBrowser {
     pub(super) fn new(
         browser: Browser,
-        config: PoolConfig,
+        config: Arc<Config>,
         recent: Arc<RecentAccounts>,
         metrics: Arc<Metrics>,
         changes: watch::Sender<()>,
@@ -132,7 +133,7 @@ impl PooledBrowser {
         debug_assert!(!status.leased, "one job a browser");
         status.leased = true;
         status.jobs += 1;
-        let is_last = status.jobs == self.config.recycle_after;
+        let is_last = status.jobs == self.config.recycle_after.get();
         drop(status);
         let lease = BrowserLease(Arc::clone(self));
         if is_last {
@@ -271,7 +272,7 @@ impl BrowserLease {
 
     /// Records a job of the account; true if the account's next job is likely soon and may use the page.
     pub(crate) fn is_worth_keeping(&self, account: &AccountId, page: &Page) -> bool {
-        self.0.recent.record(account) && page.jobs < self.0.config.page_jobs
+        self.0.recent.record(account) && page.jobs < self.0.config.page_jobs.get()
     }
 
     /// Keeps a page that was reset for the account that has used it.

@@ -13,12 +13,12 @@ use tokio::sync::Notify;
 
 use super::{
     backoff::Backoff,
-    pool_config::PoolConfig,
     pooled_browser::PooledBrowser,
     recent_accounts::RecentAccounts,
     slots::{BrowserSlot, Slots},
 };
 use crate::{
+    Config,
     browser::Launcher,
     error::LaunchError,
     metrics::{BrowserEnd, Metrics},
@@ -31,7 +31,7 @@ const ON_DEMAND_IDLE_TIMEOUT: Duration = Duration::from_mins(1);
 #[derive(Debug)]
 pub(super) struct Supervisor {
     launcher: Launcher,
-    config: PoolConfig,
+    config: Arc<Config>,
     recent: Arc<RecentAccounts>,
     metrics: Arc<Metrics>,
     pub(super) slots: Slots,
@@ -42,14 +42,15 @@ pub(super) struct Supervisor {
 }
 
 impl Supervisor {
-    pub(super) fn new(launcher: Launcher, config: PoolConfig, metrics: Arc<Metrics>) -> Self {
+    pub(super) fn new(launcher: Launcher, config: Arc<Config>, metrics: Arc<Metrics>) -> Self {
+        let browsers = config.browser_count().get();
         Self {
             launcher,
-            config,
             // After jobs of this many other accounts, an account's page has been evicted in any case.
-            recent: Arc::new(RecentAccounts::new(2 * config.browsers * config.warm_pages)),
+            recent: Arc::new(RecentAccounts::new(2 * browsers * config.warm_pages)),
+            config,
             metrics,
-            slots: Slots::new(config.browsers),
+            slots: Slots::new(browsers),
             demand: Notify::new(),
             started: Mutex::default(),
         }
@@ -200,7 +201,7 @@ impl Supervisor {
         tracing::debug!(product = browser.product, "browser is ready");
         let pooled = Arc::new(PooledBrowser::new(
             browser,
-            self.config,
+            Arc::clone(&self.config),
             Arc::clone(&self.recent),
             Arc::clone(&self.metrics),
             self.slots.changes.clone(),
