@@ -7,7 +7,7 @@
 //! Invariant: addresses are compared in their canonical form, so an IPv4-mapped one is the IPv4 address.
 
 use std::{
-    collections::{HashMap, HashSet},
+    collections::HashSet,
     net::{IpAddr, Ipv4Addr, Ipv6Addr, UdpSocket},
     os::fd::{AsRawFd as _, OwnedFd},
     sync::Arc,
@@ -110,29 +110,26 @@ fn is_routed_here(address: IpAddr) -> bool {
     source.is_ok_and(|source| source.ip() == address)
 }
 
-/// The ports on which the service listens, each with its number of listeners: several can listen on one
-/// port, at different addresses.
+/// The ports on which the service listens. A port is listed once for each listener: several can listen on
+/// one port, at different addresses.
 #[derive(Debug, Default)]
-pub(super) struct OwnPorts(Mutex<HashMap<u16, usize>>);
+pub(super) struct OwnPorts(Mutex<Vec<u16>>);
 
 impl OwnPorts {
     pub(super) fn add(&self, port: u16) {
-        *self.0.lock().entry(port).or_default() += 1;
+        self.0.lock().push(port);
     }
 
     /// Undoes one [`Self::add`].
     pub(super) fn remove(&self, port: u16) {
         let mut ports = self.0.lock();
-        if let Some(listeners) = ports.get_mut(&port) {
-            *listeners -= 1;
-            if *listeners == 0 {
-                ports.remove(&port);
-            }
+        if let Some(index) = ports.iter().position(|own| *own == port) {
+            ports.swap_remove(index);
         }
     }
 
     pub(super) fn contains(&self, port: u16) -> bool {
-        self.0.lock().contains_key(&port)
+        self.0.lock().contains(&port)
     }
 }
 
