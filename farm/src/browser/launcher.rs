@@ -71,8 +71,7 @@ impl Launcher {
         let binary = binary::find(config.chromium.as_deref())?;
         let identity = Identity::resolve(config.browser_user.as_deref())?;
         let parent = std::env::temp_dir();
-        let workspace =
-            Workspace::create(&parent).map_err(|source| StartError::Workspace { path: parent, source })?;
+        let workspace = Workspace::create(&parent).map_err(|error| StartError::Workspace(parent, error))?;
         let browser_proxy = egress.browser_proxy().await.map_err(StartError::ProxyPort)?;
         process::adopt_orphans();
         if config.unsafe_no_sandbox {
@@ -219,6 +218,6 @@ fn environment(profile: &Path) -> impl Iterator<Item = (&'static str, OsString)>
 async fn exited(stderr_tail: StderrTail) -> LaunchError {
     match stderr_tail.into_text().await {
         text if text.contains("No usable sandbox") => LaunchError::NoSandbox,
-        stderr_tail => LaunchError::Exited { stderr_tail },
+        stderr_tail => LaunchError::Exited(stderr_tail),
     }
 }
