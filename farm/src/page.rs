@@ -148,12 +148,7 @@ impl Page {
     /// those of a job.
     async fn listen(&mut self) -> Result<(), PageError> {
         let session = &self.session;
-        // The farm never reads bodies, so Chromium need not keep them.
-        let network = session.start(&network::EnableParams {
-            max_total_buffer_size: Some(0),
-            max_resource_buffer_size: Some(0),
-            ..Default::default()
-        })?;
+        let network = session.start(&network_events())?;
         session.send(&auto_attach())?;
         // For the proof that a page is static, see render/static_page.rs.
         let thread_ticks = performance::EnableParams { time_domain: Some(EnableTimeDomain::ThreadTicks) };
@@ -199,6 +194,15 @@ async fn loaded(events: &mut Events, main_frame: &str) -> Result<(), PageError> 
         }
     }
     Err(CdpError::Closed.into())
+}
+
+/// Reports requests. The farm never reads bodies, so Chromium need not keep them.
+pub(crate) fn network_events() -> network::EnableParams {
+    network::EnableParams {
+        max_total_buffer_size: Some(0),
+        max_resource_buffer_size: Some(0),
+        ..Default::default()
+    }
 }
 
 /// Attaches to workers; each waits until its network events are enabled.
