@@ -82,7 +82,7 @@ impl Pool {
         if let Ok(leased) = timeout(DEMAND_DELAY, slots.wait_for(find)).await {
             return leased;
         }
-        self.supervisor.demand_browser();
+        self.supervisor.demand.notify_one();
         slots.wait_for(find).await
     }
 

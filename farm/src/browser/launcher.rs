@@ -103,14 +103,11 @@ impl Launcher {
     /// Starts a browser and waits until it answers. It has begin-frame control if this Chromium supports it.
     pub(crate) async fn launch(&self) -> Result<Browser, LaunchError> {
         if !self.draws_continuously.load(Ordering::Relaxed) {
-            let (mut browser, _starting) = self.launch_as(Drawing::BeginFrameControl).await?;
+            let (browser, _starting) = self.launch_as(Drawing::BeginFrameControl).await?;
             match timeout(START_TIMEOUT, supports_begin_frames(&browser.connection)).await {
                 Err(_) => return Err(LaunchError::Timeout(START_TIMEOUT)),
                 Ok(Err(error)) => return Err(LaunchError::Protocol(error)),
-                Ok(Ok(true)) => {
-                    browser.has_begin_frame_control = true;
-                    return Ok(browser);
-                }
+                Ok(Ok(true)) => return Ok(browser),
                 Ok(Ok(false)) => {
                     self.draws_continuously.store(true, Ordering::Relaxed);
                     tracing::info!(
@@ -146,7 +143,7 @@ impl Launcher {
         let browser = Browser {
             product: version.product,
             connection: Arc::new(connection),
-            has_begin_frame_control: false,
+            has_begin_frame_control: drawing == Drawing::BeginFrameControl,
             egress: self.egress.clone(),
             background: self.background.clone(),
             page_memory_bytes: u64::from(self.config.page_memory.get()) * 1024 * 1024,

@@ -69,7 +69,7 @@ pub(super) struct PooledBrowser {
     pub(super) browser: Browser,
     status: Mutex<Status>,
     /// Notified when its state becomes [`State::Recycling`].
-    recycling: Notify,
+    pub(super) recycling: Notify,
     idle_pages: Mutex<IdlePages>,
     config: Arc<Config>,
     recent: Arc<RecentAccounts>,
@@ -140,11 +140,6 @@ impl PooledBrowser {
             lease.recycle();
         }
         lease
-    }
-
-    /// Completes when it is to be replaced.
-    pub(super) async fn recycling(&self) {
-        self.recycling.notified().await;
     }
 
     /// Jobs so far, including the current one.

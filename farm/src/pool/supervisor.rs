@@ -35,8 +35,8 @@ pub(super) struct Supervisor {
     recent: Arc<RecentAccounts>,
     metrics: Arc<Metrics>,
     pub(super) slots: Slots,
-    /// Wakes the task of one slot whose browser is started on demand.
-    demand: Notify,
+    /// Wakes the task of an empty slot, if there is one, whose browser is started on demand.
+    pub(super) demand: Notify,
     /// All browsers that may still run, so that [`Supervisor::close`] can end them.
     started: Mutex<Vec<Weak<PooledBrowser>>>,
 }
@@ -54,11 +54,6 @@ impl Supervisor {
             demand: Notify::new(),
             started: Mutex::default(),
         }
-    }
-
-    /// Asks for one more browser, if a slot for it is empty.
-    pub(super) fn demand_browser(&self) {
-        self.demand.notify_one();
     }
 
     /// Ends all browsers, and completes when their processes and profiles are removed. The other tasks of
@@ -94,7 +89,7 @@ impl Supervisor {
                         backoff = Backoff::default();
                     }
                 }
-                () = new.recycling() => {
+                () = new.recycling.notified() => {
                     self.metrics.browser_ended(BrowserEnd::Recycled);
                     old = Some(new);
                 }
@@ -122,7 +117,7 @@ impl Supervisor {
             new.refill();
             let exited = tokio::select! {
                 () = new.browser.connection.closed() => true,
-                () = new.recycling() => false,
+                () = new.recycling.notified() => false,
                 () = self.idle(&new) => false,
             };
             self.slots.change(slot, |slot| slot.pooled = None);
@@ -143,7 +138,7 @@ impl Supervisor {
             let has_heavy =
                 slots.iter().filter_map(BrowserSlot::usable).any(|pooled| pooled.is_low_priority());
             if has_heavy && slots.iter().all(|slot| slot.free().is_none() && !slot.starting) {
-                self.demand_browser();
+                self.demand.notify_one();
             }
         }
     }
