@@ -8,11 +8,9 @@
 mod admitted_jobs;
 mod queue;
 
-use std::{
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
+use parking_lot::{Mutex, MutexGuard};
 use platen_shared::{id::AccountId, refusal::Refusal};
 use tokio::{
     sync::{oneshot, watch},
@@ -21,7 +19,7 @@ use tokio::{
 
 use self::{
     admitted_jobs::AdmittedJobs,
-    queue::{FairQueue, JoinOutcome, Ticket},
+    queue::{FairQueue, Ticket},
 };
 
 /// Weight of the latest job in the moving average, which about the last ten jobs determine.
@@ -35,7 +33,6 @@ pub(crate) struct Admission(Arc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
-    slots: usize,
     state: Mutex<State>,
     /// Slots in use.
     busy: watch::Sender<usize>,
@@ -103,7 +100,7 @@ impl Admission {
             draining: false,
             average_seconds: None,
         };
-        Self(Arc::new(Inner { slots, state: Mutex::new(state), busy: watch::channel(0).0 }))
+        Self(Arc::new(Inner { state: Mutex::new(state), busy: watch::channel(0).0 }))
     }
 
     /// Waits for a slot until `deadline`.
@@ -121,18 +118,16 @@ impl Admission {
                 return Ok(self.slot(id));
             }
             let time_left = deadline.saturating_duration_since(Instant::now());
-            if state.expected_wait(account, self.0.slots) > time_left {
-                return Err(Refusal::NoSlotInTime { retry_after: state.retry_after(self.0.slots) });
+            if state.expected_wait(account) > time_left {
+                return Err(Refusal::NoSlotInTime { retry_after: state.retry_after() });
             }
             let (grant, granted) = oneshot::channel();
-            let ticket = match state.queue.join(account, grant) {
-                JoinOutcome::Queued(ticket) => ticket,
-                JoinOutcome::Evicted(ticket, evicted) => {
-                    let _ = evicted.send(Err(state.queue_full(self.0.slots)));
-                    ticket
-                }
-                JoinOutcome::Full(_) => return Err(state.queue_full(self.0.slots)),
-            };
+            let joined = state.queue.join(account, grant);
+            let queue_full = Refusal::QueueFull { retry_after: state.retry_after() };
+            let Some((ticket, evicted)) = joined else { return Err(queue_full) };
+            if let Some(evicted) = evicted {
+                let _ = evicted.send(Err(queue_full));
+            }
             // A slot may be free although jobs wait, because their accounts may not use it.
             self.dispatch(&mut state);
             QueuePosition { admission: self, ticket, granted }
@@ -142,7 +137,7 @@ impl Admission {
             Ok(Ok(Err(refusal))) => Err(refusal),
             // Not reached: every grant is sent.
             Ok(Err(_)) => Err(Refusal::Draining),
-            Err(_) => Err(Refusal::NoSlotInTime { retry_after: self.state().retry_after(self.0.slots) }),
+            Err(_) => Err(Refusal::NoSlotInTime { retry_after: self.state().retry_after() }),
         }
     }
 
@@ -167,11 +162,11 @@ impl Admission {
 
     pub(crate) fn occupancy(&self) -> Occupancy {
         let state = self.state();
-        Occupancy { slots: self.0.slots, busy: state.jobs.len(), waiting: state.queue.len() }
+        Occupancy { slots: state.jobs.slots, busy: state.jobs.len(), waiting: state.queue.len() }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.state.lock()
     }
 
     fn slot(&self, id: u64) -> Slot {
@@ -214,26 +209,22 @@ impl Admission {
 
 impl State {
     /// The expected wait of a new job of this account.
-    fn expected_wait(&self, account: &AccountId, slots: usize) -> Duration {
-        self.expected_time(self.queue.ahead_of(account) + 1, slots)
+    fn expected_wait(&self, account: &AccountId) -> Duration {
+        self.expected_time(self.queue.ahead_of(account) + 1)
     }
 
     /// The expected time until this number of jobs has ended, by the average of recent jobs.
-    fn expected_time(&self, jobs: usize, slots: usize) -> Duration {
+    fn expected_time(&self, jobs: usize) -> Duration {
         #[expect(clippy::cast_precision_loss, reason = "an estimate of small numbers")]
-        let rounds = jobs as f64 / slots as f64;
+        let rounds = jobs as f64 / self.jobs.slots as f64;
         Duration::try_from_secs_f64(self.average_seconds.unwrap_or(0.0) * rounds).unwrap_or(Duration::MAX)
     }
 
-    fn retry_after(&self, slots: usize) -> u32 {
-        let seconds = self.expected_time(self.queue.len() + 1, slots).as_secs_f64();
+    fn retry_after(&self) -> u32 {
+        let seconds = self.expected_time(self.queue.len() + 1).as_secs_f64();
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "clamped")]
         let seconds = seconds.ceil().clamp(1.0, MAX_RETRY_SECONDS) as u32;
         seconds
-    }
-
-    fn queue_full(&self, slots: usize) -> Refusal {
-        Refusal::QueueFull { retry_after: self.retry_after(slots) }
     }
 }
 

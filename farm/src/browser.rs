@@ -34,10 +34,13 @@ const EXIT_TIMEOUT: Duration = Duration::from_secs(2);
 /// A running browser.
 #[derive(Debug)]
 pub(crate) struct Browser {
-    product: String,
-    connection: Arc<Connection>,
-    has_begin_frame_control: bool,
-    egress: Egress,
+    /// Name and version, such as `HeadlessChrome/156.0.8078.79`.
+    pub(crate) product: String,
+    /// Closes when the browser exits.
+    pub(crate) connection: Arc<Connection>,
+    /// It draws frames only on command (`HeadlessExperimental.beginFrame`).
+    pub(crate) has_begin_frame_control: bool,
+    pub(crate) egress: Egress,
     background: Background,
     process: Process,
     stderr_tail: StderrTail,
@@ -46,24 +49,6 @@ pub(crate) struct Browser {
 }
 
 impl Browser {
-    /// Name and version, such as `HeadlessChrome/156.0.8078.79`.
-    pub(crate) fn product(&self) -> &str {
-        &self.product
-    }
-
-    pub(crate) fn connection(&self) -> &Arc<Connection> {
-        &self.connection
-    }
-
-    /// Whether it draws frames only on command (`HeadlessExperimental.beginFrame`).
-    pub(crate) fn has_begin_frame_control(&self) -> bool {
-        self.has_begin_frame_control
-    }
-
-    pub(crate) fn egress(&self) -> &Egress {
-        &self.egress
-    }
-
     /// Kills its processes. Calls to it then fail, and the pool replaces it.
     pub(crate) fn kill(&self) {
         self.process.kill();
@@ -71,18 +56,18 @@ impl Browser {
 
     /// Starts watching the memory of its processes for a job that starts now.
     pub(crate) fn watch_memory(&self) -> MemoryWatch {
-        MemoryWatch::new(self.process.pid(), self.page_memory_bytes)
+        MemoryWatch::new(self.process.pid, self.page_memory_bytes)
     }
 
     /// Whether a process other than a renderer uses more memory than the limit of one job. Closing the page
     /// does not free that memory.
     pub(crate) fn is_over_memory(&self) -> bool {
-        usage::is_shared_process_over(self.process.pid(), self.page_memory_bytes)
+        usage::is_shared_process_over(self.process.pid, self.page_memory_bytes)
     }
 
     /// CPU time of all its running processes since their start.
     pub(crate) fn cpu_time(&self) -> Duration {
-        usage::cpu_time(self.process.pid())
+        usage::cpu_time(self.process.pid)
     }
 
     /// Marks a job of this browser as in the foreground until the guard is dropped.
@@ -93,34 +78,24 @@ impl Browser {
     /// Lowers the priority of all its processes and puts them in the background until the guard is dropped.
     /// Dropping the guard does not restore the priority.
     pub(crate) fn lower_priority(&self) -> BackgroundBrowser {
-        priority::set(self.process.pid(), priority::LOW);
-        self.background.add(self.process.group())
+        priority::set(self.process.pid, priority::LOW);
+        self.background.add(self.process.group.clone())
     }
 
     /// Restores the priority of all its processes; false if the farm may not, because it is not root.
     pub(crate) fn restore_priority(&self) -> bool {
-        priority::set(self.process.pid(), priority::NORMAL)
+        priority::set(self.process.pid, priority::NORMAL)
     }
 
     /// How it exited; `None` if it is running.
     pub(crate) async fn exit(&self) -> Option<Exit> {
         // Sessions end shortly before the pipe does.
-        let _ = tokio::time::timeout(CLOSE_TIMEOUT, self.closed()).await;
-        if !self.is_closed() {
+        let _ = tokio::time::timeout(CLOSE_TIMEOUT, self.connection.closed()).await;
+        if !self.connection.is_closed() {
             return None;
         }
         let exit = tokio::time::timeout(EXIT_TIMEOUT, self.process.exit()).await;
         Some(exit.unwrap_or(Exit::Ended))
-    }
-
-    /// Completes when its pipe has closed.
-    pub(crate) async fn closed(&self) {
-        self.connection.closed().await;
-    }
-
-    /// Whether its pipe has closed.
-    pub(crate) fn is_closed(&self) -> bool {
-        self.connection.is_closed()
     }
 
     /// End of its standard error, for the log.

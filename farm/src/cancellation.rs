@@ -6,11 +6,12 @@
 use std::{
     collections::{HashMap, VecDeque},
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc,
         atomic::{AtomicBool, Ordering},
     },
 };
 
+use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 
 /// Limit of remembered ids that were cancelled before their job arrived; it usually arrives within
@@ -40,7 +41,7 @@ impl RunningJobs {
     /// Registers a job. It cannot be cancelled if it has no id, or the id of another running job.
     pub(crate) fn begin(&self, id: Option<&str>) -> RunningJob {
         let cancelled = CancellationToken::new();
-        let mut registry = self.lock();
+        let mut registry = self.0.lock();
         let id = id.filter(|id| !registry.running.contains_key(*id)).map(str::to_owned);
         if let Some(id) = &id {
             registry.running.insert(id.clone(), cancelled.clone());
@@ -55,7 +56,7 @@ impl RunningJobs {
 
     /// Cancels the job with this id, now or on its arrival.
     pub(crate) fn cancel(&self, id: &str) {
-        let mut registry = self.lock();
+        let mut registry = self.0.lock();
         if let Some(job) = registry.running.get(id) {
             job.cancel();
         } else {
@@ -64,10 +65,6 @@ impl RunningJobs {
                 registry.cancelled_early.pop_front();
             }
         }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Registry> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -81,7 +78,7 @@ impl RunningJob {
 impl Drop for RunningJob {
     fn drop(&mut self) {
         if let Some(id) = &self.id {
-            self.jobs.lock().running.remove(id);
+            self.jobs.0.lock().running.remove(id);
         }
     }
 }
@@ -120,7 +117,7 @@ mod tests {
         drop((one, other, without_id, early));
         // The cancellation applied to that job only.
         assert_eq!(jobs.begin(Some("early")).run(ready(1)).await, Some(1));
-        assert!(jobs.lock().running.is_empty());
+        assert!(jobs.0.lock().running.is_empty());
     }
 
     #[tokio::test]
@@ -138,6 +135,6 @@ mod tests {
         for number in 0..2 * MAX_EARLY_CANCELLATIONS {
             jobs.cancel(&number.to_string());
         }
-        assert_eq!(jobs.lock().cancelled_early.len(), MAX_EARLY_CANCELLATIONS);
+        assert_eq!(jobs.0.lock().cancelled_early.len(), MAX_EARLY_CANCELLATIONS);
     }
 }

@@ -14,6 +14,7 @@ use std::{
 };
 
 pub(crate) use self::egress::UpstreamProxy;
+use self::egress::defaults;
 pub use self::egress::{
     EgressConfig, HostPattern, InvalidHostPattern, InvalidPorts, InvalidUpstream, NameServer, Ports,
 };
@@ -31,29 +32,29 @@ pub struct Config {
     /// Number of jobs that can wait for a browser; further jobs are refused at once
     // At 50 ms a job and with 4 browsers, 64 jobs wait for less than one second: enough for a burst,
     // without long waits.
-    #[arg(long, env = "PLATEN_QUEUE", value_name = "N", default_value_t = DEFAULT_QUEUE)]
+    #[arg(long, env = "PLATEN_QUEUE", value_name = "N", default_value = "64")]
     pub queue: usize,
 
     /// Replace a browser after this many jobs
     // A start costs about 300 ms of CPU, which is 0.3 ms per job, and bounds the memory that a browser
     // leaks.
-    #[arg(long, env = "PLATEN_RECYCLE_AFTER", value_name = "JOBS", default_value_t = DEFAULT_RECYCLE_AFTER)]
+    #[arg(long, env = "PLATEN_RECYCLE_AFTER", value_name = "JOBS", default_value = "1000")]
     pub recycle_after: NonZeroU32,
 
     /// Number of idle pages that each browser keeps for accounts that have rendered before
     // Each uses about 25 MB of memory, and saves its account most of the cost of a small page.
-    #[arg(long, env = "PLATEN_WARM_PAGES", value_name = "N", default_value_t = DEFAULT_WARM_PAGES)]
+    #[arg(long, env = "PLATEN_WARM_PAGES", value_name = "N", default_value = "4")]
     pub warm_pages: usize,
 
     /// Replace an account's page after this many jobs
     // A new page costs about 60 ms of CPU, which is 0.25 ms per job, and bounds the memory that a
     // renderer process leaks.
-    #[arg(long, env = "PLATEN_PAGE_JOBS", value_name = "JOBS", default_value_t = DEFAULT_PAGE_JOBS)]
+    #[arg(long, env = "PLATEN_PAGE_JOBS", value_name = "JOBS", default_value = "250")]
     pub page_jobs: NonZeroU32,
 
     /// Memory limit of one page, in MiB; a job whose page uses more fails
     // Several times what the largest ordinary pages use, and it leaves memory to the other pages.
-    #[arg(long, env = "PLATEN_PAGE_MEMORY", value_name = "MIB", default_value_t = DEFAULT_PAGE_MEMORY)]
+    #[arg(long, env = "PLATEN_PAGE_MEMORY", value_name = "MIB", default_value = "1024")]
     pub page_memory: NonZeroU32,
 
     /// Chromium executable [default: chromium-headless-shell, else chromium or google-chrome, at the
@@ -85,11 +86,6 @@ pub struct Config {
 }
 
 const BROWSERS_PER_CORE: NonZeroUsize = NonZeroUsize::new(2).expect("2 is not zero");
-const DEFAULT_QUEUE: usize = 64;
-const DEFAULT_RECYCLE_AFTER: NonZeroU32 = NonZeroU32::new(1_000).expect("1000 is not zero");
-const DEFAULT_WARM_PAGES: usize = 4;
-const DEFAULT_PAGE_MEMORY: NonZeroU32 = NonZeroU32::new(1_024).expect("1024 is not zero");
-const DEFAULT_PAGE_JOBS: NonZeroU32 = NonZeroU32::new(250).expect("250 is not zero");
 
 impl Config {
     /// Number of browser processes, which is also the number of jobs that are rendered at once.
@@ -98,51 +94,21 @@ impl Config {
         let cores = || thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
         self.browsers.unwrap_or_else(|| cores().saturating_mul(BROWSERS_PER_CORE))
     }
-
-    /// Memory limit of one page in bytes.
-    #[must_use]
-    pub fn page_memory_bytes(&self) -> u64 {
-        u64::from(self.page_memory.get()) * 1024 * 1024
-    }
 }
 
 impl Default for Config {
     fn default() -> Self {
-        Self {
-            browsers: None,
-            queue: DEFAULT_QUEUE,
-            recycle_after: DEFAULT_RECYCLE_AFTER,
-            warm_pages: DEFAULT_WARM_PAGES,
-            page_jobs: DEFAULT_PAGE_JOBS,
-            page_memory: DEFAULT_PAGE_MEMORY,
-            chromium: None,
-            browser_user: None,
-            unsafe_no_sandbox: false,
-            resolve: Vec::new(),
-            egress: EgressConfig::default(),
-        }
+        defaults()
     }
 }
 
 /// A host name and the address that is used for it instead of DNS: `intranet.example=10.0.0.7`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Resolve {
-    host: String,
-    address: IpAddr,
-}
-
-impl Resolve {
-    /// The host name in lower case and without a trailing dot.
-    #[must_use]
-    pub fn host(&self) -> &str {
-        &self.host
-    }
-
-    /// The address of the host; it can be a private one.
-    #[must_use]
-    pub fn address(&self) -> IpAddr {
-        self.address
-    }
+    /// In lower case and without a trailing dot.
+    pub(crate) host: String,
+    /// It can be a private one.
+    pub(crate) address: IpAddr,
 }
 
 /// Why a text is not `HOST=IP`.
@@ -155,13 +121,8 @@ pub enum InvalidResolve {
     #[error("{0:?} is not a host name")]
     Host(String),
     /// Not an address.
-    #[error("{text:?} is not an IP address")]
-    Address {
-        /// The text after the `=`.
-        text: String,
-        /// The parse error.
-        source: std::net::AddrParseError,
-    },
+    #[error("{0:?} is not an IP address")]
+    Address(String),
 }
 
 impl FromStr for Resolve {
@@ -177,8 +138,7 @@ impl FromStr for Resolve {
         if name.is_empty() || !name.bytes().all(is_plain) {
             return Err(invalid());
         }
-        let address =
-            address.parse().map_err(|source| InvalidResolve::Address { text: address.to_owned(), source })?;
+        let address = address.parse().map_err(|_| InvalidResolve::Address(address.to_owned()))?;
         Ok(Self { host: name.to_owned(), address })
     }
 }
@@ -232,8 +192,8 @@ mod tests {
     fn resolve_takes_a_host_and_an_address() {
         let config = parse(&["--resolve", "Intranet.Example.=10.0.0.7,v6.example=fd00::7"]).unwrap();
         assert_eq!(config.resolve.len(), 2);
-        assert_eq!(config.resolve[0].host(), "intranet.example");
-        assert_eq!(config.resolve[0].address(), "10.0.0.7".parse::<IpAddr>().unwrap());
+        assert_eq!(config.resolve[0].host, "intranet.example");
+        assert_eq!(config.resolve[0].address, "10.0.0.7".parse::<IpAddr>().unwrap());
         for bad in [
             "a=b",
             "=1.1.1.1",

@@ -15,15 +15,15 @@ mod page_proxy;
 mod policy;
 mod resolver;
 
-use std::{io, sync::Arc, time::Duration};
+use std::{io, sync::Arc};
 
-pub(crate) use self::{job::JobEgress, page_proxy::PageProxy};
 use self::{
-    job::{Guard, JobLimits},
+    job::Guard,
     own_addresses::{OwnAddresses, OwnPorts},
-    policy::{Rules, Verdict},
+    policy::Verdict,
     resolver::Resolver,
 };
+pub(crate) use self::{job::JobEgress, page_proxy::PageProxy};
 use crate::{
     cancellation::PageStarted,
     config::{Config, UpstreamProxy},
@@ -36,22 +36,11 @@ use crate::{
 pub(crate) struct Egress(Arc<Guard>);
 
 impl Egress {
-    pub(crate) fn new(config: &Config, metrics: Arc<Metrics>) -> Result<Self, StartError> {
-        let settings = &config.egress;
+    pub(crate) fn new(config: Arc<Config>, metrics: Arc<Metrics>) -> Result<Self, StartError> {
         Ok(Self(Arc::new(Guard {
-            rules: Rules {
-                resolve: config.resolve.clone(),
-                allow: settings.allow.clone(),
-                deny: settings.deny.clone(),
-                ports: settings.ports.clone(),
-            },
-            resolver: Resolver::new(&settings.dns).map_err(StartError::Resolver)?,
-            upstream: settings.proxy.as_ref().map(UpstreamProxy::parse).transpose()?,
-            limits: JobLimits {
-                max_connections: settings.connections.get(),
-                max_bytes: u64::from(settings.megabytes.get()) * 1_000_000,
-                timeout: Duration::from_secs(settings.seconds.get().into()),
-            },
+            resolver: Resolver::new(&config.egress.dns).map_err(StartError::Resolver)?,
+            upstream: config.egress.proxy.as_ref().map(UpstreamProxy::parse).transpose()?,
+            config,
             metrics,
             own_addresses: OwnAddresses::watch().map_err(StartError::OwnAddresses)?,
             own_ports: OwnPorts::default(),

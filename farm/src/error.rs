@@ -23,44 +23,23 @@ pub enum StartError {
     )]
     NoChromium,
     /// The configured Chromium does not exist.
-    #[error("no Chromium at {path}; check --chromium or PLATEN_CHROMIUM")]
-    ChromiumMissing {
-        /// The configured path.
-        path: PathBuf,
-    },
+    #[error("no Chromium at {0}; check --chromium or PLATEN_CHROMIUM")]
+    ChromiumMissing(PathBuf),
     /// The configured user does not exist.
-    #[error("no user {name:?}; check --browser-user or PLATEN_BROWSER_USER")]
-    NoSuchUser {
-        /// The configured user.
-        name: String,
-    },
+    #[error("no user {0:?}; check --browser-user or PLATEN_BROWSER_USER")]
+    NoSuchUser(String),
     /// The user database could not be read.
-    #[error("the user {name:?} cannot be looked up")]
-    Users {
-        /// User name or number.
-        name: String,
-        /// Error of the look-up.
-        #[source]
-        source: Errno,
-    },
+    #[error("the user {0:?} cannot be looked up")]
+    Users(String, #[source] Errno),
     /// The browsers would run as root.
     #[error("browsers do not run as root; set another user with --browser-user")]
     BrowserAsRoot,
     /// Only root can start a process as another user.
-    #[error("only root can run browsers as {name:?}; omit --browser-user or start the farm as root")]
-    CannotBecome {
-        /// The configured user.
-        name: String,
-    },
+    #[error("only root can run browsers as {0:?}; omit --browser-user or start the farm as root")]
+    CannotBecome(String),
     /// The directory for browser profiles could not be created.
-    #[error("no directory for browser profiles can be created under {path}; check TMPDIR")]
-    Workspace {
-        /// The parent directory.
-        path: PathBuf,
-        /// Error of the file system.
-        #[source]
-        source: io::Error,
-    },
+    #[error("no directory for browser profiles can be created under {0}; check TMPDIR")]
+    Workspace(PathBuf, #[source] io::Error),
     /// The egress guard could not listen on a loopback port.
     #[error("the egress guard cannot listen on a loopback port")]
     ProxyPort(#[source] io::Error),
@@ -87,12 +66,9 @@ pub enum LaunchError {
     /// The farm is shut down.
     #[error("the farm is shut down")]
     Closed,
-    /// The browser exited before it answered.
-    #[error("the browser exited at start{}{stderr_tail}", if stderr_tail.is_empty() { "" } else { ": " })]
-    Exited {
-        /// End of its standard error.
-        stderr_tail: String,
-    },
+    /// The browser exited before it answered; with the end of its standard error.
+    #[error("the browser exited at start{}{}", if .0.is_empty() { "" } else { ": " }, .0)]
+    Exited(String),
     /// The kernel does not allow Chromium's sandbox.
     #[error(
         "Chromium cannot set up its sandbox. It needs unprivileged user namespaces: \

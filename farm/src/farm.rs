@@ -21,7 +21,7 @@ use crate::{
     cancellation::PageStarted,
     egress::{Egress, JobEgress},
     metrics::{self, Metrics},
-    pool::{PageRequest, Pool, PoolConfig},
+    pool::{PageRequest, Pool},
     render::{self, Clock, JobError},
 };
 
@@ -60,8 +60,6 @@ pub struct Rendered {
     pub format: OutputFormat,
     /// Time that the job waited for a slot.
     pub waited: Duration,
-    /// Time from admission to the file.
-    pub rendered_in: Duration,
 }
 
 impl Farm {
@@ -77,20 +75,19 @@ impl Farm {
     ///
     /// # Errors
     /// As [`Farm::start`].
-    pub async fn start_with_metrics(config: Config, registry: &MetricsRegistry) -> Result<Self, StartError> {
+    pub async fn start_with_metrics(
+        mut config: Config,
+        registry: &MetricsRegistry,
+    ) -> Result<Self, StartError> {
+        // Counted once, because the number of cores can change.
+        config.browsers = Some(config.browser_count());
+        let config = Arc::new(config);
         let browsers = config.browser_count().get();
-        let pool_config = PoolConfig {
-            browsers,
-            recycle_after: config.recycle_after.get(),
-            warm_pages: config.warm_pages,
-            page_jobs: config.page_jobs.get(),
-        };
         let admission = Admission::new(browsers, config.queue);
         let metrics = Arc::new(registry.register(Metrics::register));
-        let egress = Egress::new(&config, Arc::clone(&metrics))?;
-        let launcher = Launcher::new(config, egress.clone(), Arc::clone(&metrics)).await?;
-        let pool =
-            Pool::start(launcher, pool_config, Arc::clone(&metrics)).await.map_err(StartError::Launch)?;
+        let egress = Egress::new(Arc::clone(&config), Arc::clone(&metrics))?;
+        let launcher = Launcher::new(Arc::clone(&config), egress.clone(), Arc::clone(&metrics)).await?;
+        let pool = Pool::start(launcher, config, Arc::clone(&metrics)).await.map_err(StartError::Launch)?;
         tracing::info!(browsers, "farm is ready");
         let inner = Arc::new(Inner { admission, pool, egress, metrics, registry: registry.clone() });
         let sampled = Arc::downgrade(&inner);
@@ -104,24 +101,12 @@ impl Farm {
     /// # Errors
     /// [`Refusal`]; the farm has logged its cause.
     pub async fn render(&self, job: &RenderJob, time_left: Duration) -> Result<Rendered, Refusal> {
-        self.render_as("", job, time_left).await
+        self.render_observed("", job, time_left, &PageStarted::default()).await
     }
 
-    /// Like [`Farm::render`]; the log lines about the page's connections have `name` as their `job`.
-    ///
-    /// # Errors
-    /// [`Refusal`]; the farm has logged its cause.
-    pub async fn render_as(
-        &self,
-        name: &str,
-        job: &RenderJob,
-        time_left: Duration,
-    ) -> Result<Rendered, Refusal> {
-        self.render_observed(name, job, time_left, &PageStarted::default()).await
-    }
-
-    /// Like [`Farm::render_as`]; sets `page_started` when the page starts to run, so that the caller can
-    /// read it after dropping the future.
+    /// Like [`Farm::render`]; the log lines about the page's connections have `name` as their `job`, and
+    /// `page_started` is set when the page starts to run, so that the caller can read it after dropping the
+    /// future.
     pub(crate) async fn render_observed(
         &self,
         name: &str,
@@ -181,7 +166,7 @@ impl Inner {
         let arrived = Instant::now();
         let slot = self.admission.admit(&job.account, deadline).await?;
         let admitted = Instant::now();
-        self.metrics.job_admitted(admitted - arrived);
+        self.metrics.wait_seconds.observe((admitted - arrived).as_secs_f64());
         let job_egress = self.egress.job(name, page_started.clone());
         if let Source::Url(url) = &job.source {
             let judged = timeout_at(deadline, job_egress.judge(url.as_url())).await;
@@ -189,10 +174,9 @@ impl Inner {
             judged.map_err(|_| Refusal::NameServerFailed)??;
         }
         let bytes = self.render_with_retries(job, &job_egress, Arc::new(slot), deadline).await?;
-        let rendered_in = admitted.elapsed();
         let format = job.output.format();
-        self.metrics.job_rendered(format, rendered_in);
-        Ok(Rendered { bytes, format, waited: admitted - arrived, rendered_in })
+        self.metrics.job_rendered(format, admitted.elapsed());
+        Ok(Rendered { bytes, format, waited: admitted - arrived })
     }
 
     async fn render_with_retries(
@@ -222,7 +206,7 @@ impl Inner {
                     continue;
                 }
                 Err(JobError::NeedsRealTime) if clock == Clock::Virtual => {
-                    self.metrics.job_needs_real_time();
+                    self.metrics.real_time_retries.inc();
                     clock = Clock::Real;
                     continue;
                 }
@@ -241,7 +225,7 @@ impl Inner {
                     _ => Refusal::Broken,
                 });
             }
-            self.metrics.job_retried();
+            self.metrics.retries.inc();
             (attempt, avoid) = (attempt + 1, Some(id));
         }
     }

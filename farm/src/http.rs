@@ -25,7 +25,8 @@ use platen_shared::{
     refusal::Refusal,
     wire,
 };
-use tokio::{net::TcpListener, sync::oneshot, time::Instant};
+use tokio::{net::TcpListener, time::Instant};
+use tokio_util::sync::CancellationToken;
 
 use crate::{
     Farm, FarmToken, MetricsRegistry, Rendered,
@@ -46,45 +47,67 @@ struct App {
     running: RunningJobs,
 }
 
-pub(crate) fn router(farm: Farm, token: FarmToken) -> Router {
-    Router::new()
-        .route(wire::JOBS_PATH, post(render).layer(DefaultBodyLimit::max(MAX_BODY_BYTES)))
-        .route(&format!("{}/{{id}}", wire::JOBS_PATH), delete(cancel))
-        .route("/healthz", get(|| async { "alive\n" }))
-        .route("/readyz", get(readiness))
-        .route("/metrics", get(metrics))
-        .with_state(App { farm, token, running: RunningJobs::default() })
+impl Farm {
+    /// The farm's HTTP API: `POST /v1/jobs` and `DELETE /v1/jobs/{id}` with the bearer `token`, and
+    /// `GET /healthz`, `GET /readyz` and `GET /metrics` without.
+    pub fn router(&self, token: FarmToken) -> Router {
+        Router::new()
+            .route(wire::JOBS_PATH, post(render).layer(DefaultBodyLimit::max(MAX_BODY_BYTES)))
+            .route(&format!("{}/{{id}}", wire::JOBS_PATH), delete(cancel))
+            .route("/healthz", get(|| async { "alive\n" }))
+            .route("/readyz", get(readiness))
+            .route("/metrics", get(metrics))
+            .with_state(App { farm: self.clone(), token, running: RunningJobs::default() })
+    }
+
+    /// Serves [`Farm::router`] until `shutdown` completes, then does what [`Farm::shutdown`] does; new jobs
+    /// are refused meanwhile.
+    ///
+    /// # Errors
+    /// If serving on the listener fails.
+    pub async fn serve(
+        &self,
+        listener: TcpListener,
+        token: FarmToken,
+        shutdown: impl Future<Output = ()> + Send,
+    ) -> io::Result<()> {
+        if let Ok(address) = listener.local_addr() {
+            self.forbid_port(address.port());
+        }
+        let served = serve(listener, self.router(token), shutdown, self.drain()).await;
+        self.shutdown().await;
+        served
+    }
 }
 
 /// Serves until `shutdown` and then `drain` have completed, and closes the connections.
-pub(crate) async fn serve(
+async fn serve(
     listener: TcpListener,
     router: Router,
     shutdown: impl Future<Output = ()>,
     drain: impl Future<Output = ()>,
 ) -> io::Result<()> {
-    let (stop, stopped) = oneshot::channel::<()>();
+    let stop = CancellationToken::new();
     // A file is sent in several writes; the last one must not wait for an acknowledgement.
     let listener = listener.tap_io(|stream| {
         if let Err(error) = stream.set_nodelay(true) {
             tracing::debug!(%error, "cannot set TCP_NODELAY on a connection");
         }
     });
-    let stopped = async move {
-        let _ = stopped.await;
-    };
-    let server = axum::serve(listener, router).with_graceful_shutdown(stopped).into_future();
+    let server = axum::serve(listener, router).with_graceful_shutdown(stop.clone().cancelled_owned());
+    let server = server.into_future();
     tokio::pin!(server);
+    let drained = async {
+        shutdown.await;
+        tracing::info!("shutting down: running jobs finish, new jobs are refused");
+        // Requests are still answered meanwhile, so that callers get a refusal and can use another farm.
+        drain.await;
+    };
     tokio::select! {
         result = &mut server => return result,
-        () = shutdown => tracing::info!("shutting down: running jobs finish, new jobs are refused"),
+        () = drained => {}
     }
-    // Requests are still answered during the drain, so that callers get a refusal and can use another farm.
-    tokio::select! {
-        result = &mut server => return result,
-        () = drain => {}
-    }
-    let _ = stop.send(());
+    stop.cancel();
     tokio::time::timeout(CLOSE_TIMEOUT, server).await.unwrap_or(Ok(()))
 }
 
@@ -152,9 +175,7 @@ async fn render(
         }
     };
     line.describe(&job);
-    let page = line.page.clone();
-    let request_id = line.request_id.clone();
-    let rendering = app.farm.render_observed(&request_id, &job, time_left(&headers), &page);
+    let rendering = app.farm.render_observed(&line.request_id, &job, time_left(&headers), &line.page);
     match running.run(rendering).await {
         Some(Ok(file)) => line.rendered(file),
         Some(Err(refusal)) => line.refused(refusal),

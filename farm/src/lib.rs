@@ -35,7 +35,6 @@ mod metrics_registry;
 mod page;
 mod pool;
 mod render;
-mod serve;
 pub mod startup;
 mod token;
 

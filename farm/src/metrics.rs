@@ -11,6 +11,7 @@ use prometheus_client::{
     metrics::{counter::Counter, family::Family, gauge::ConstGauge, histogram::Histogram},
     registry::{Metric, Registry},
 };
+use strum::IntoStaticStr;
 
 use crate::admission::Occupancy;
 
@@ -25,7 +26,8 @@ pub(crate) const RENDERED: &str = "rendered";
 pub(crate) const CLIENT_DISCONNECTED: &str = "client_disconnected";
 
 /// Why a browser ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 pub(crate) enum BrowserEnd {
     /// It exited, or was killed by another program.
     Died,
@@ -38,7 +40,8 @@ pub(crate) enum BrowserEnd {
 }
 
 /// Where a job's page comes from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 pub(crate) enum PageSource {
     /// Its account has used it before.
     Warm,
@@ -49,13 +52,16 @@ pub(crate) enum PageSource {
 }
 
 /// How a job waited after its page had loaded.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 pub(crate) enum Waiting {
     /// It did not, because nothing on the page could change.
     Skipped,
+    #[strum(serialize = "virtual")]
     VirtualTime,
     /// In real time: the page had an open request, socket or worker, or the browser does not draw on
     /// command.
+    #[strum(serialize = "real")]
     RealTime,
 }
 
@@ -67,16 +73,16 @@ type LabelledCounter = Family<Label, Counter>;
 pub(crate) struct Metrics {
     jobs: LabelledCounter,
     render_seconds: Family<Label, Histogram, fn() -> Histogram>,
-    wait_seconds: Histogram,
-    retries: Counter,
-    real_time_retries: Counter,
+    pub(crate) wait_seconds: Histogram,
+    pub(crate) retries: Counter,
+    pub(crate) real_time_retries: Counter,
     pages: LabelledCounter,
     waits: LabelledCounter,
-    browser_starts: Counter,
+    pub(crate) browser_starts: Counter,
     browser_ends: LabelledCounter,
-    background_pauses: Counter,
+    pub(crate) background_pauses: Counter,
     egress: LabelledCounter,
-    egress_bytes: Counter,
+    pub(crate) egress_bytes: Counter,
 }
 
 impl Metrics {
@@ -122,64 +128,24 @@ impl Metrics {
         self.jobs.get_or_create(&[("outcome", outcome)]).inc();
     }
 
-    pub(crate) fn job_admitted(&self, waited: Duration) {
-        self.wait_seconds.observe(waited.as_secs_f64());
-    }
-
     pub(crate) fn job_rendered(&self, format: OutputFormat, took: Duration) {
         self.render_seconds.get_or_create(&[("format", format.extension())]).observe(took.as_secs_f64());
     }
 
-    pub(crate) fn job_retried(&self) {
-        self.retries.inc();
-    }
-
-    pub(crate) fn job_needs_real_time(&self) {
-        self.real_time_retries.inc();
-    }
-
     pub(crate) fn page_given(&self, source: PageSource) {
-        let source = match source {
-            PageSource::Warm => "warm",
-            PageSource::Spare => "spare",
-            PageSource::Opened => "opened",
-        };
-        self.pages.get_or_create(&[("source", source)]).inc();
+        self.pages.get_or_create(&[("source", source.into())]).inc();
     }
 
     pub(crate) fn job_waited(&self, waiting: Waiting) {
-        let time = match waiting {
-            Waiting::Skipped => "skipped",
-            Waiting::VirtualTime => "virtual",
-            Waiting::RealTime => "real",
-        };
-        self.waits.get_or_create(&[("time", time)]).inc();
-    }
-
-    pub(crate) fn browser_started(&self) {
-        self.browser_starts.inc();
-    }
-
-    pub(crate) fn background_paused(&self) {
-        self.background_pauses.inc();
+        self.waits.get_or_create(&[("time", waiting.into())]).inc();
     }
 
     pub(crate) fn browser_ended(&self, reason: BrowserEnd) {
-        let reason = match reason {
-            BrowserEnd::Died => "died",
-            BrowserEnd::Killed => "killed",
-            BrowserEnd::Recycled => "recycled",
-            BrowserEnd::StartFailed => "start_failed",
-        };
-        self.browser_ends.get_or_create(&[("reason", reason)]).inc();
+        self.browser_ends.get_or_create(&[("reason", reason.into())]).inc();
     }
 
     pub(crate) fn egress_decided(&self, verdict: &'static str) {
         self.egress.get_or_create(&[("verdict", verdict)]).inc();
-    }
-
-    pub(crate) fn egress_bytes(&self, bytes: u64) {
-        self.egress_bytes.inc_by(bytes);
     }
 }
 

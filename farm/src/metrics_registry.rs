@@ -3,7 +3,7 @@
 use std::{
     fmt::{self, Write as _},
     fs,
-    sync::{Arc, Mutex, PoisonError},
+    sync::Arc,
     time::{Duration, SystemTime},
 };
 
@@ -11,6 +11,7 @@ use nix::sys::{
     resource::{Resource, UsageWho, getrlimit, getrusage},
     time::TimeValLike as _,
 };
+use parking_lot::Mutex;
 use prometheus_client::{
     collector::Collector,
     encoding::{DescriptorEncoder, EncodeMetric, text},
@@ -42,7 +43,7 @@ impl MetricsRegistry {
 
     /// Passes the registry to `register`, which adds metrics to it.
     pub fn register<T>(&self, register: impl FnOnce(&mut Registry) -> T) -> T {
-        register(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+        register(&mut self.0.lock())
     }
 
     /// All metrics in Prometheus' text format, version 0.0.4.
@@ -157,7 +158,7 @@ mod tests {
         let metrics = registry.register(Metrics::register);
         metrics.job_ended(RENDERED);
         metrics.browser_ended(BrowserEnd::Died);
-        metrics.job_admitted(Duration::from_millis(5));
+        metrics.wait_seconds.observe(0.005);
         let text = registry.encode();
         let mut family = ("", "");
         for line in text.lines() {

@@ -3,7 +3,7 @@
 //! Invariant: a page that [`Page::open`] returns shows an empty document, reports the events that the farm
 //! needs, and reaches the network only through its own proxy port. A page that fails to open is closed.
 
-use std::{io, time::Duration};
+use std::{io, sync::Arc, time::Duration};
 
 use chromiumoxide_cdp::cdp::browser_protocol::{
     animation,
@@ -76,8 +76,8 @@ pub(crate) enum PageError {
 impl Page {
     /// Opens a page. Must be polled to completion, or the page stays open.
     pub(crate) async fn open(browser: &Browser) -> Result<Self, PageError> {
-        let connection = browser.connection();
-        let proxy = browser.egress().page_proxy().await.map_err(PageError::ProxyPort)?;
+        let connection = &browser.connection;
+        let proxy = browser.egress.page_proxy().await.map_err(PageError::ProxyPort)?;
         let create = CreateBrowserContextParams {
             dispose_on_detach: Some(true),
             proxy_server: Some(proxy.address()),
@@ -102,11 +102,11 @@ impl Page {
         context: BrowserContextId,
         proxy: PageProxy,
     ) -> Result<Self, PageError> {
-        let connection = browser.connection();
+        let connection = &browser.connection;
         let mut download = SetDownloadBehaviorParams::new(SetDownloadBehaviorBehavior::Deny);
         download.browser_context_id = Some(context.clone());
         connection.send(&download)?;
-        let begin_frame_control = browser.has_begin_frame_control();
+        let begin_frame_control = browser.has_begin_frame_control;
         let mut target = CreateTargetParams::new("about:blank");
         target.browser_context_id = Some(context.clone());
         target.enable_begin_frame_control = Some(begin_frame_control);
@@ -114,7 +114,7 @@ impl Page {
         let mut attach = AttachToTargetParams::new(target.clone());
         attach.flatten = Some(true);
         let session = connection.call(&attach).await?.session_id;
-        let (session, events) = Session::new(connection.clone(), session);
+        let (session, events) = Session::new(Arc::clone(connection), session);
         let main_frame = target.inner().clone();
         let mut page = Self {
             session,
@@ -137,7 +137,7 @@ impl Page {
     /// Position and size of the window, which a script can change; `None` if Chromium reports no window.
     pub(crate) async fn window_bounds(&self, browser: &Browser) -> Result<Option<Bounds>, CdpError> {
         let window = GetWindowForTargetParams { target_id: Some(self.target.clone()) };
-        match browser.connection().call(&window).await {
+        match browser.connection.call(&window).await {
             Ok(window) => Ok(Some(window.bounds)),
             Err(CdpError::Refused { .. }) => Ok(None),
             Err(error) => Err(error),
@@ -148,12 +148,7 @@ impl Page {
     /// those of a job.
     async fn listen(&mut self) -> Result<(), PageError> {
         let session = &self.session;
-        // The farm never reads bodies, so Chromium need not keep them.
-        let network = session.start(&network::EnableParams {
-            max_total_buffer_size: Some(0),
-            max_resource_buffer_size: Some(0),
-            ..Default::default()
-        })?;
+        let network = session.start(&network_events())?;
         session.send(&auto_attach())?;
         // For the proof that a page is static, see render/static_page.rs.
         let thread_ticks = performance::EnableParams { time_domain: Some(EnableTimeDomain::ThreadTicks) };
@@ -176,7 +171,7 @@ impl Page {
     /// Closes the page with its renderer process, even a busy one, and its cookies, caches and storage.
     pub(crate) async fn close(self, browser: &Browser) -> Result<(), PageError> {
         let dispose = DisposeBrowserContextParams::new(self.context);
-        let disposed = timeout(CLOSE_TIMEOUT, browser.connection().call(&dispose)).await;
+        let disposed = timeout(CLOSE_TIMEOUT, browser.connection.call(&dispose)).await;
         match disposed {
             Ok(Ok(_) | Err(CdpError::Closed)) => Ok(()),
             Ok(Err(error)) => Err(error.into()),
@@ -199,6 +194,15 @@ async fn loaded(events: &mut Events, main_frame: &str) -> Result<(), PageError> 
         }
     }
     Err(CdpError::Closed.into())
+}
+
+/// Reports requests. The farm never reads bodies, so Chromium need not keep them.
+pub(crate) fn network_events() -> network::EnableParams {
+    network::EnableParams {
+        max_total_buffer_size: Some(0),
+        max_resource_buffer_size: Some(0),
+        ..Default::default()
+    }
 }
 
 /// Attaches to workers; each waits until its network events are enabled.

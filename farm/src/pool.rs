@@ -6,25 +6,19 @@
 
 mod backoff;
 mod idle_pages;
-mod pool_config;
 mod pooled_browser;
 mod recent_accounts;
 mod slots;
 mod supervisor;
 
-use std::{
-    sync::{Arc, Mutex, PoisonError},
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
+use parking_lot::Mutex;
 use tokio::{task::JoinSet, time::timeout};
 
-pub(crate) use self::{
-    pool_config::PoolConfig,
-    pooled_browser::{BrowserLease, PageRequest},
-};
+pub(crate) use self::pooled_browser::{BrowserLease, PageRequest};
 use self::{pooled_browser::PooledBrowser, slots::BrowserSlot, supervisor::Supervisor};
-use crate::{browser::Launcher, error::LaunchError, metrics::Metrics};
+use crate::{Config, browser::Launcher, error::LaunchError, metrics::Metrics};
 
 /// How long a job waits for a running browser before another one is started.
 const DEMAND_DELAY: Duration = Duration::from_millis(100);
@@ -44,22 +38,23 @@ impl Pool {
     /// The error of one start, if all have failed.
     pub(crate) async fn start(
         launcher: Launcher,
-        config: PoolConfig,
+        config: Arc<Config>,
         metrics: Arc<Metrics>,
     ) -> Result<Self, LaunchError> {
+        let browsers = config.browser_count().get();
         let supervisor = Arc::new(Supervisor::new(launcher, config, metrics));
         let mut tasks = JoinSet::new();
-        for slot in 0..config.browsers {
+        for slot in 0..browsers {
             tasks.spawn(Arc::clone(&supervisor).supervise(slot));
-            tasks.spawn(Arc::clone(&supervisor).supervise_on_demand(config.browsers + slot));
+            tasks.spawn(Arc::clone(&supervisor).supervise_on_demand(browsers + slot));
         }
         tasks.spawn(Arc::clone(&supervisor).keep_reserve());
         let pool = Self { supervisor, tasks: Mutex::new(tasks) };
         let slots = &pool.supervisor.slots;
         let first = slots.wait_for(|slots| slots.iter().find_map(BrowserSlot::usable).cloned()).await;
         if let Some(PooledBrowser { browser, .. }) = first.as_deref() {
-            let begin_frame_control = browser.has_begin_frame_control();
-            tracing::info!(product = browser.product(), begin_frame_control, "first browser is ready");
+            let begin_frame_control = browser.has_begin_frame_control;
+            tracing::info!(product = browser.product, begin_frame_control, "first browser is ready");
             return Ok(pool);
         }
         let failure = slots.lock().iter_mut().find_map(|slot| slot.failure.take());
@@ -87,7 +82,7 @@ impl Pool {
         if let Ok(leased) = timeout(DEMAND_DELAY, slots.wait_for(find)).await {
             return leased;
         }
-        self.supervisor.demand_browser();
+        self.supervisor.demand.notify_one();
         slots.wait_for(find).await
     }
 
@@ -98,7 +93,7 @@ impl Pool {
 
     /// Ends all browsers, and completes when their processes and profiles are removed.
     pub(crate) async fn close(&self) {
-        let mut tasks = std::mem::take(&mut *self.tasks.lock().unwrap_or_else(PoisonError::into_inner));
+        let mut tasks = std::mem::take(&mut *self.tasks.lock());
         tasks.shutdown().await;
         self.supervisor.close().await;
     }

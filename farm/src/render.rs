@@ -162,7 +162,9 @@ async fn run(
     };
     page.jobs += 1;
     let before = match load::prepare(page, job).await {
-        Err(JobError::Crashed | JobError::Cdp(CdpError::PageGone)) if !browser.browser().is_closed() => {
+        Err(JobError::Crashed | JobError::Cdp(CdpError::PageGone))
+            if !browser.browser().connection.is_closed() =>
+        {
             return Err(JobError::NoPage);
         }
         prepared => prepared?,
@@ -193,7 +195,7 @@ async fn run(
         }
         let file = capture::capture(&mut rendering, &job.viewport, &job.output, settled.script_ran).await?;
         rendering.resume_animations()?;
-        entered_virtual_time.store(rendering.is_in_virtual_time(), Ordering::Relaxed);
+        entered_virtual_time.store(rendering.in_virtual_time, Ordering::Relaxed);
         let now = rendering.load_state();
         let has_static_markup =
             || matches!(&job.source, Source::Html(html) if !static_page::may_change(html.as_str()));

@@ -19,7 +19,7 @@ const MAX_ACCOUNTS: usize = 1_024;
 /// The jobs that have slots.
 #[derive(Debug)]
 pub(super) struct AdmittedJobs {
-    slots: usize,
+    pub(super) slots: usize,
     jobs: HashMap<u64, AdmittedJob>,
     next_id: u64,
     /// Accounts with a recent job that was long or heavy.

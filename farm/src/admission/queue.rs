@@ -10,16 +10,6 @@ use std::collections::VecDeque;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Ticket(u64);
 
-/// Result of [`FairQueue::join`].
-#[derive(Debug, PartialEq, Eq)]
-pub(super) enum JoinOutcome<V> {
-    Queued(Ticket),
-    /// The new entry is queued, and this other one was removed for it.
-    Evicted(Ticket, V),
-    /// The new entry is returned.
-    Full(V),
-}
-
 /// A queue of entries `V` of accounts `K`.
 #[derive(Debug)]
 pub(super) struct FairQueue<K, V> {
@@ -55,21 +45,18 @@ impl<K: PartialEq + Clone, V> FairQueue<K, V> {
             .sum()
     }
 
-    /// Adds an entry.
-    pub(super) fn join(&mut self, key: &K, value: V) -> JoinOutcome<V> {
+    /// Adds an entry. Returns its ticket and the entry that was removed for it, or `None` if the queue is
+    /// full.
+    pub(super) fn join(&mut self, key: &K, value: V) -> Option<(Ticket, Option<V>)> {
         if self.len < self.capacity {
-            return JoinOutcome::Queued(self.push(key, value));
+            return Some((self.push(key, value), None));
         }
         let own = self.waiting_of(key);
         let longest = self.accounts.iter_mut().max_by_key(|account| account.waiting.len());
-        match longest {
-            Some(longest) if longest.waiting.len() > own + 1 => {
-                let (_, evicted) = longest.waiting.pop_back().expect("it has more than one entry");
-                self.len -= 1;
-                JoinOutcome::Evicted(self.push(key, value), evicted)
-            }
-            _ => JoinOutcome::Full(value),
-        }
+        let longest = longest.filter(|longest| longest.waiting.len() > own + 1)?;
+        let (_, evicted) = longest.waiting.pop_back().expect("it has more than one entry");
+        self.len -= 1;
+        Some((self.push(key, value), Some(evicted)))
     }
 
     /// Number of accounts with entries.
@@ -158,24 +145,24 @@ mod tests {
     #[test]
     fn a_full_queue_evicts_from_the_account_with_the_most_entries() {
         let mut queue = filled(4, &[('a', 1), ('a', 2), ('a', 3), ('a', 4)]);
-        assert_eq!(queue.join(&'a', 5), JoinOutcome::Full(5));
-        assert!(matches!(queue.join(&'b', 6), JoinOutcome::Evicted(_, 4)));
-        assert!(matches!(queue.join(&'b', 7), JoinOutcome::Evicted(_, 3)));
+        assert_eq!(queue.join(&'a', 5), None);
+        assert!(matches!(queue.join(&'b', 6), Some((_, Some(4)))));
+        assert!(matches!(queue.join(&'b', 7), Some((_, Some(3)))));
         // Both accounts have two entries, so an eviction would not be fairer.
-        assert_eq!(queue.join(&'b', 8), JoinOutcome::Full(8));
-        assert!(matches!(queue.join(&'c', 9), JoinOutcome::Evicted(..)));
+        assert_eq!(queue.join(&'b', 8), None);
+        assert!(matches!(queue.join(&'c', 9), Some((_, Some(_)))));
         assert_eq!(queue.len(), 4);
     }
 
     #[test]
     fn a_queue_without_capacity_is_full() {
-        assert_eq!(filled(0, &[]).join(&'a', 1), JoinOutcome::Full(1));
+        assert_eq!(filled(0, &[]).join(&'a', 1), None);
     }
 
     #[test]
     fn an_entry_is_removed_only_once() {
         let mut queue = filled(2, &[('a', 1)]);
-        let JoinOutcome::Queued(ticket) = queue.join(&'b', 2) else { panic!("the queue is not full") };
+        let Some((ticket, None)) = queue.join(&'b', 2) else { panic!("the queue is not full") };
         assert_eq!((queue.remove(ticket), queue.remove(ticket), queue.len()), (Some(2), None, 1));
         assert_eq!(drained(&mut queue), [1]);
     }

@@ -7,13 +7,9 @@
 //! Invariant: a browser is stopped for at most [`MAX_PAUSE`], and then runs for at least
 //! [`MIN_RUN_FACTOR`] times as long. It is resumed when it leaves the background.
 
-use std::{
-    collections::HashMap,
-    fs,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
+use std::{collections::HashMap, fs, sync::Arc, time::Duration};
 
+use parking_lot::Mutex;
 use tokio::{
     sync::watch,
     time::{Instant, sleep, timeout},
@@ -75,7 +71,7 @@ impl Background {
 
     /// Puts a browser in the background until the guard is dropped.
     pub(super) fn add(&self, group: ProcessGroup) -> BackgroundBrowser {
-        let mut state = self.state();
+        let mut state = self.0.state.lock();
         let id = state.next_id;
         state.next_id += 1;
         if state.phase == Phase::Stopped {
@@ -89,12 +85,8 @@ impl Background {
     /// Adds a foreground job until the guard is dropped.
     pub(super) fn foreground_job(&self) -> ForegroundJob {
         self.0.foreground.send_modify(|jobs| *jobs += 1);
-        self.pause_if_needed(&mut self.state());
+        self.pause_if_needed(&mut self.0.state.lock());
         ForegroundJob(self.clone())
-    }
-
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn is_pause_needed(&self, state: &State) -> bool {
@@ -111,7 +103,7 @@ impl Background {
     async fn pause(self) {
         loop {
             let pause = {
-                let mut state = self.state();
+                let mut state = self.0.state.lock();
                 if !self.is_pause_needed(&state) {
                     state.phase = Phase::Idle;
                     return;
@@ -120,7 +112,7 @@ impl Background {
                 state.browsers.values().for_each(ProcessGroup::stop);
                 Pause(&self)
             };
-            self.0.metrics.background_paused();
+            self.0.metrics.background_pauses.inc();
             let since = Instant::now();
             let _ = timeout(MAX_PAUSE, self.0.foreground.subscribe().wait_for(|jobs| *jobs == 0)).await;
             drop(pause);
@@ -134,7 +126,7 @@ struct Pause<'a>(&'a Background);
 
 impl Drop for Pause<'_> {
     fn drop(&mut self) {
-        let mut state = self.0.state();
+        let mut state = self.0.0.state.lock();
         state.phase = Phase::Running;
         state.browsers.values().for_each(ProcessGroup::resume);
     }
@@ -149,7 +141,7 @@ pub(crate) struct BackgroundBrowser {
 
 impl Drop for BackgroundBrowser {
     fn drop(&mut self) {
-        let mut state = self.background.state();
+        let mut state = self.background.0.state.lock();
         let group = state.browsers.remove(&self.id);
         if let Some(group) = group.filter(|_| state.phase == Phase::Stopped) {
             group.resume();
@@ -252,7 +244,7 @@ mod tests {
         let _job = idle.foreground_job();
         let _guards = (idle.add(group.clone()), background(|| true).add(group));
         tokio::task::yield_now().await;
-        assert_eq!(idle.state().phase, Phase::Idle);
+        assert_eq!(idle.0.state.lock().phase, Phase::Idle);
         leader.wait_until_stopped(false).await;
     }
 

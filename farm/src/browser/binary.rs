@@ -22,7 +22,7 @@ const DEFAULT_PATHS: &[&str] = &[
 pub(super) fn find(setting: Option<&Path>) -> Result<PathBuf, StartError> {
     match setting {
         Some(path) if path.is_file() => Ok(path.to_owned()),
-        Some(path) => Err(StartError::ChromiumMissing { path: path.to_owned() }),
+        Some(path) => Err(StartError::ChromiumMissing(path.to_owned())),
         None => DEFAULT_PATHS
             .iter()
             .map(Path::new)

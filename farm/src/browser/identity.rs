@@ -28,7 +28,7 @@ impl Identity {
     pub(super) fn resolve(setting: Option<&str>) -> Result<Self, StartError> {
         match (Uid::effective().is_root(), setting) {
             (true, Some(name)) => {
-                let user = look_up(name)?.ok_or_else(|| StartError::NoSuchUser { name: name.to_owned() })?;
+                let user = look_up(name)?.ok_or_else(|| StartError::NoSuchUser(name.to_owned()))?;
                 Self::other(user)
             }
             (true, None) => {
@@ -41,7 +41,7 @@ impl Identity {
             (false, None) => Ok(Self::Own),
             (false, Some(name)) => match look_up(name)? {
                 Some((uid, _)) if uid == Uid::effective() => Ok(Self::Own),
-                _ => Err(StartError::CannotBecome { name: name.to_owned() }),
+                _ => Err(StartError::CannotBecome(name.to_owned())),
             },
         }
     }
@@ -53,7 +53,7 @@ impl Identity {
 
 /// Finds a user by name or number. A number need not exist: some container images have no user database.
 fn look_up(name: &str) -> Result<Option<(Uid, Gid)>, StartError> {
-    let failed = |source| StartError::Users { name: name.to_owned(), source };
+    let failed = |source| StartError::Users(name.to_owned(), source);
     let number = name.parse().map(Uid::from_raw);
     let found = match number {
         Ok(uid) => User::from_uid(uid).map_err(failed)?,
@@ -84,7 +84,7 @@ mod tests {
             );
         } else {
             assert_eq!(Identity::resolve(None).unwrap(), Identity::Own);
-            assert!(matches!(Identity::resolve(Some("root")), Err(StartError::CannotBecome { .. })));
+            assert!(matches!(Identity::resolve(Some("root")), Err(StartError::CannotBecome(_))));
         }
     }
 

@@ -6,7 +6,7 @@ use std::{
     path::{Path, PathBuf},
     process::Command,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc,
         atomic::{AtomicBool, Ordering},
     },
     time::Duration,
@@ -17,6 +17,7 @@ use chromiumoxide_cdp::cdp::browser_protocol::{
     headless_experimental::BeginFrameParams,
     target::{AttachToTargetParams, CloseTargetParams, CreateTargetParams},
 };
+use parking_lot::Mutex;
 use platen_cdp::{BrowserPipes, CdpError, Connection, Session};
 use tokio::time::timeout;
 use tokio_util::task::TaskTracker;
@@ -45,7 +46,7 @@ const START_TIMEOUT: Duration = Duration::from_secs(30);
 /// Starts browsers with one configuration.
 #[derive(Debug)]
 pub(crate) struct Launcher {
-    config: Config,
+    config: Arc<Config>,
     binary: PathBuf,
     identity: Identity,
     /// `None` after [`Launcher::close`].
@@ -63,15 +64,14 @@ pub(crate) struct Launcher {
 impl Launcher {
     /// Finds Chromium and its user, and creates the directory for profiles.
     pub(crate) async fn new(
-        config: Config,
+        config: Arc<Config>,
         egress: Egress,
         metrics: Arc<Metrics>,
     ) -> Result<Self, StartError> {
         let binary = binary::find(config.chromium.as_deref())?;
         let identity = Identity::resolve(config.browser_user.as_deref())?;
         let parent = std::env::temp_dir();
-        let workspace =
-            Workspace::create(&parent).map_err(|source| StartError::Workspace { path: parent, source })?;
+        let workspace = Workspace::create(&parent).map_err(|error| StartError::Workspace(parent, error))?;
         let browser_proxy = egress.browser_proxy().await.map_err(StartError::ProxyPort)?;
         process::adopt_orphans();
         if config.unsafe_no_sandbox {
@@ -97,28 +97,21 @@ impl Launcher {
     pub(crate) async fn close(&self) {
         self.browsers.close();
         self.browsers.wait().await;
-        drop(self.workspace().take());
-    }
-
-    fn workspace(&self) -> MutexGuard<'_, Option<Workspace>> {
-        self.workspace.lock().unwrap_or_else(PoisonError::into_inner)
+        drop(self.workspace.lock().take());
     }
 
     /// Starts a browser and waits until it answers. It has begin-frame control if this Chromium supports it.
     pub(crate) async fn launch(&self) -> Result<Browser, LaunchError> {
         if !self.draws_continuously.load(Ordering::Relaxed) {
-            let (mut browser, _starting) = self.launch_as(Drawing::BeginFrameControl).await?;
+            let (browser, _starting) = self.launch_as(Drawing::BeginFrameControl).await?;
             match timeout(START_TIMEOUT, supports_begin_frames(&browser.connection)).await {
                 Err(_) => return Err(LaunchError::Timeout(START_TIMEOUT)),
                 Ok(Err(error)) => return Err(LaunchError::Protocol(error)),
-                Ok(Ok(true)) => {
-                    browser.has_begin_frame_control = true;
-                    return Ok(browser);
-                }
+                Ok(Ok(true)) => return Ok(browser),
                 Ok(Ok(false)) => {
                     self.draws_continuously.store(true, Ordering::Relaxed);
                     tracing::info!(
-                        product = browser.product(),
+                        product = browser.product,
                         "this browser has no begin-frame control; images cost more CPU than with \
                          chromium-headless-shell"
                     );
@@ -130,14 +123,14 @@ impl Launcher {
 
     /// Starts a browser. It is in the background until the guard is dropped.
     async fn launch_as(&self, drawing: Drawing) -> Result<(Browser, BackgroundBrowser), LaunchError> {
-        let profile = match &*self.workspace() {
+        let profile = match &*self.workspace.lock() {
             Some(workspace) => workspace.create_profile(self.identity).map_err(LaunchError::Spawn)?,
             None => return Err(LaunchError::Closed),
         };
         let (command, pipes) = self.command(profile.path(), drawing).map_err(LaunchError::Spawn)?;
         let (process, stderr) =
             Process::spawn(command, profile, self.browsers.token()).await.map_err(LaunchError::Spawn)?;
-        let starting = self.background.add(process.group());
+        let starting = self.background.add(process.group.clone());
         let stderr_tail = StderrTail::listen(stderr).map_err(LaunchError::Spawn)?;
         let connection = Connection::open(pipes).map_err(LaunchError::Spawn)?;
         let version = match timeout(START_TIMEOUT, connection.call(&GetVersionParams {})).await {
@@ -146,14 +139,14 @@ impl Launcher {
             Ok(Err(error)) => return Err(LaunchError::Protocol(error)),
             Ok(Ok(version)) => version,
         };
-        priority::set_for_session(process.pid(), priority::NORMAL);
+        priority::set_for_session(process.pid, priority::NORMAL);
         let browser = Browser {
             product: version.product,
             connection: Arc::new(connection),
-            has_begin_frame_control: false,
+            has_begin_frame_control: drawing == Drawing::BeginFrameControl,
             egress: self.egress.clone(),
             background: self.background.clone(),
-            page_memory_bytes: self.config.page_memory_bytes(),
+            page_memory_bytes: u64::from(self.config.page_memory.get()) * 1024 * 1024,
             process,
             stderr_tail,
         };
@@ -222,6 +215,6 @@ fn environment(profile: &Path) -> impl Iterator<Item = (&'static str, OsString)>
 async fn exited(stderr_tail: StderrTail) -> LaunchError {
     match stderr_tail.into_text().await {
         text if text.contains("No usable sandbox") => LaunchError::NoSandbox,
-        stderr_tail => LaunchError::Exited { stderr_tail },
+        stderr_tail => LaunchError::Exited(stderr_tail),
     }
 }

@@ -10,7 +10,7 @@
 use std::{
     io,
     process::{ChildStderr, Command, Stdio},
-    sync::{Arc, Mutex, PoisonError},
+    sync::Arc,
     thread,
 };
 
@@ -23,6 +23,7 @@ use nix::{
     },
     unistd::Pid,
 };
+use parking_lot::Mutex;
 use tempfile::TempDir;
 use tokio::sync::{oneshot, watch};
 use tokio_util::task::task_tracker::TaskTrackerToken;
@@ -30,8 +31,9 @@ use tokio_util::task::task_tracker::TaskTrackerToken;
 /// A running browser process. When dropped, its whole group is killed.
 #[derive(Debug)]
 pub(super) struct Process {
-    group: ProcessGroup,
-    pid: u32,
+    pub(super) group: ProcessGroup,
+    /// Process id of the browser process, which is also the id of its group and session.
+    pub(super) pid: u32,
     exit: watch::Receiver<Option<Exit>>,
 }
 
@@ -76,7 +78,7 @@ impl ProcessGroup {
     }
 
     fn signal(&self, signal: Signal) {
-        if let Some(group) = *self.0.lock().unwrap_or_else(PoisonError::into_inner) {
+        if let Some(group) = *self.0.lock() {
             // Fails only if the group has no process any more, or not yet.
             let _ = killpg(group, signal);
             // Directly after its start the process does not lead its group yet.
@@ -117,15 +119,6 @@ impl Process {
         self.group.signal(Signal::SIGKILL);
     }
 
-    pub(super) fn group(&self) -> ProcessGroup {
-        self.group.clone()
-    }
-
-    /// Process id of the browser process, which is also the id of its group and session.
-    pub(super) fn pid(&self) -> u32 {
-        self.pid
-    }
-
     /// Completes when it has exited.
     pub(super) async fn exit(&self) -> Exit {
         let mut exit = self.exit.clone();
@@ -164,7 +157,7 @@ fn run(mut command: Command, report: Report) {
 
     let status = retry(|| waitid(Id::Pid(leader), WaitPidFlag::WEXITED | WaitPidFlag::WNOWAIT));
     tracing::debug!(pid = %leader, ?status, "browser process exited");
-    let mut id = group.0.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut id = group.0.lock();
     let _ = killpg(leader, Signal::SIGKILL);
     *id = None;
     drop(id);

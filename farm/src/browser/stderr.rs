@@ -3,14 +3,9 @@
 //! Invariant: the pipe is always drained, so that the browser never blocks on it, and at most
 //! [`MAX_TAIL_BYTES`] are kept.
 
-use std::{
-    io,
-    os::fd::OwnedFd,
-    process::ChildStderr,
-    sync::{Arc, Mutex, PoisonError},
-    time::Duration,
-};
+use std::{io, os::fd::OwnedFd, process::ChildStderr, sync::Arc, time::Duration};
 
+use parking_lot::Mutex;
 use tokio::{io::AsyncReadExt as _, net::unix::pipe, task::JoinHandle};
 
 /// Enough for a fatal message and its context.
@@ -33,7 +28,7 @@ impl StderrTail {
         let drain = tokio::spawn(async move {
             let mut chunk = [0; 1024];
             while let Ok(length @ 1..) = pipe.read(&mut chunk).await {
-                let mut tail = sink.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut tail = sink.lock();
                 tail.extend_from_slice(&chunk[..length]);
                 let surplus = tail.len().saturating_sub(MAX_TAIL_BYTES);
                 tail.drain(..surplus);
@@ -44,7 +39,7 @@ impl StderrTail {
 
     /// The end of what has been written so far.
     pub(super) fn text(&self) -> String {
-        let tail = self.tail.lock().unwrap_or_else(PoisonError::into_inner);
+        let tail = self.tail.lock();
         String::from_utf8_lossy(&tail).trim().to_owned()
     }
 

@@ -4,7 +4,7 @@
 //! recognises such a directory by the lock file, whose lock the kernel releases when its process exits.
 
 use std::{
-    fs::{self, File, Permissions, TryLockError},
+    fs::{self, File, Permissions},
     io,
     os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown},
     path::{Path, PathBuf},
@@ -84,10 +84,7 @@ fn sweep(parent: &Path) {
 }
 
 fn is_abandoned(directory: &Path) -> bool {
-    match File::open(directory.join(LOCK_FILE)).map(|lock| lock.try_lock()) {
-        Ok(Ok(())) => true,
-        Ok(Err(TryLockError::WouldBlock | TryLockError::Error(_))) | Err(_) => false,
-    }
+    File::open(directory.join(LOCK_FILE)).is_ok_and(|lock| lock.try_lock().is_ok())
 }
 
 #[cfg(test)]

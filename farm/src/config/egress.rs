@@ -3,14 +3,14 @@
 //! Invariant: every default is defined here with its reason.
 
 use std::{
-    fmt,
     net::{AddrParseError, IpAddr, SocketAddr},
-    num::{NonZeroU32, ParseIntError},
+    num::NonZeroU32,
     ops::RangeInclusive,
     str::FromStr,
 };
 
 use base64::{Engine as _, prelude::BASE64_STANDARD};
+use clap::builder::Resettable;
 use hyper::header::HeaderValue;
 use ipnet::IpNet;
 use percent_encoding::percent_decode_str;
@@ -39,22 +39,37 @@ pub struct EgressConfig {
     /// Ports that pages may reach, such as 80,443,8000-8999. Hosts of --resolve can be reached on all
     /// ports
     // The usual ports of web servers. Pages have no reason to reach mail servers or databases.
-    #[arg(long = "egress-ports", env = "PLATEN_EGRESS_PORTS", value_name = "PORTS", default_value = DEFAULT_PORTS)]
+    #[arg(
+        long = "egress-ports",
+        env = "PLATEN_EGRESS_PORTS",
+        value_name = "PORTS",
+        default_value = "80,443,8000,8080,8443"
+    )]
     pub ports: Ports,
 
     /// Maximum number of connections that one job may request, including denied ones
     // A large page requests about a hundred. The limit stops a page that scans a network.
-    #[arg(long = "egress-connections", env = "PLATEN_EGRESS_CONNECTIONS", value_name = "N", default_value_t = DEFAULT_CONNECTIONS)]
+    #[arg(
+        long = "egress-connections",
+        env = "PLATEN_EGRESS_CONNECTIONS",
+        value_name = "N",
+        default_value = "512"
+    )]
     pub connections: NonZeroU32,
 
     /// Maximum number of megabytes (of 1,000,000 bytes) that one job may send and receive
     // Ten times the size of the largest ordinary pages.
-    #[arg(long = "egress-megabytes", env = "PLATEN_EGRESS_MEGABYTES", value_name = "MB", default_value_t = DEFAULT_MEGABYTES)]
+    #[arg(
+        long = "egress-megabytes",
+        env = "PLATEN_EGRESS_MEGABYTES",
+        value_name = "MB",
+        default_value = "256"
+    )]
     pub megabytes: NonZeroU32,
 
     /// Seconds from the start of a job until its connections are closed and new ones are denied
     // A job of the service has 30 seconds; callers of the library can set a longer deadline.
-    #[arg(long = "egress-seconds", env = "PLATEN_EGRESS_SECONDS", value_name = "S", default_value_t = DEFAULT_SECONDS)]
+    #[arg(long = "egress-seconds", env = "PLATEN_EGRESS_SECONDS", value_name = "S", default_value = "60")]
     pub seconds: NonZeroU32,
 
     /// HTTP proxy for all connections of pages, such as <http://proxy.example:3128>. If the URL contains
@@ -69,24 +84,18 @@ pub struct EgressConfig {
     pub dns: Vec<NameServer>,
 }
 
-const DEFAULT_PORTS: &str = "80,443,8000,8080,8443";
-const DEFAULT_CONNECTIONS: NonZeroU32 = NonZeroU32::new(512).expect("512 is not zero");
-const DEFAULT_MEGABYTES: NonZeroU32 = NonZeroU32::new(256).expect("256 is not zero");
-const DEFAULT_SECONDS: NonZeroU32 = NonZeroU32::new(60).expect("60 is not zero");
-
 impl Default for EgressConfig {
     fn default() -> Self {
-        Self {
-            allow: Vec::new(),
-            deny: Vec::new(),
-            ports: DEFAULT_PORTS.parse().expect("the default is a list of ports"),
-            connections: DEFAULT_CONNECTIONS,
-            megabytes: DEFAULT_MEGABYTES,
-            seconds: DEFAULT_SECONDS,
-            proxy: None,
-            dns: Vec::new(),
-        }
+        defaults()
     }
+}
+
+/// The settings that an empty command line and an empty environment give.
+pub(super) fn defaults<Settings: clap::Args>() -> Settings {
+    let command = Settings::augment_args(clap::Command::new("")).no_binary_name(true);
+    let command = command.mut_args(|argument| argument.env(Resettable::Reset));
+    let matches = command.try_get_matches_from([""; 0]);
+    matches.and_then(|matches| Settings::from_arg_matches(&matches)).expect("every default is valid")
 }
 
 /// A pattern for hosts: a name, all subdomains of a name, or a network.
@@ -149,15 +158,10 @@ pub struct Ports(Vec<RangeInclusive<u16>>);
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidPorts {
     /// Not a number up to 65535.
-    #[error("{text:?} is not a port")]
-    Number {
-        /// The invalid item.
-        text: String,
-        /// The parse error.
-        source: ParseIntError,
-    },
+    #[error("{0:?} is not a port")]
+    Number(String),
     /// Port 0, or a range whose start is greater than its end.
-    #[error("{0} is not a valid port or range of ports")]
+    #[error("{0:?} is not a valid port or range of ports")]
     Empty(String),
 }
 
@@ -175,13 +179,13 @@ impl FromStr for Ports {
     fn from_str(text: &str) -> Result<Self, InvalidPorts> {
         let port = |text: &str| {
             let text = text.trim();
-            text.parse::<u16>().map_err(|source| InvalidPorts::Number { text: text.to_owned(), source })
+            text.parse::<u16>().map_err(|_| InvalidPorts::Number(text.to_owned()))
         };
         let range = |item: &str| {
             let (first, last) = item.split_once('-').unwrap_or((item, item));
             let range = port(first)?..=port(last)?;
             if range.is_empty() || range.contains(&0) {
-                return Err(InvalidPorts::Empty(format!("{item:?}")));
+                return Err(InvalidPorts::Empty(item.to_owned()));
             }
             Ok(range)
         };
@@ -189,17 +193,9 @@ impl FromStr for Ports {
     }
 }
 
-/// The address of a name server.
+/// The address of a name server, for UDP and TCP.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct NameServer(SocketAddr);
-
-impl NameServer {
-    /// IP address and port, for UDP and TCP.
-    #[must_use]
-    pub fn address(&self) -> SocketAddr {
-        self.0
-    }
-}
+pub struct NameServer(pub(crate) SocketAddr);
 
 impl FromStr for NameServer {
     type Err = AddrParseError;
@@ -209,12 +205,6 @@ impl FromStr for NameServer {
             Ok(address) => Ok(Self((address, 53).into())),
             Err(_) => text.parse().map(Self),
         }
-    }
-}
-
-impl fmt::Display for NameServer {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
     }
 }
 
@@ -309,7 +299,7 @@ mod tests {
 
     #[test]
     fn a_name_server_is_given_as_an_ip_address() {
-        let server = |text: &str| text.parse::<NameServer>().map(|server| server.to_string());
+        let server = |text: &str| text.parse::<NameServer>().map(|server| server.0.to_string());
         assert_eq!(server("10.0.0.53").unwrap(), "10.0.0.53:53");
         assert_eq!(server("fd00::53").unwrap(), "[fd00::53]:53");
         assert_eq!(server("127.0.0.1:5353").unwrap(), "127.0.0.1:5353");

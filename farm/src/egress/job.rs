@@ -10,7 +10,7 @@ use std::{
     net::IpAddr,
     pin::Pin,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc,
         atomic::{AtomicU32, AtomicU64, Ordering},
     },
     task::{Context, Poll, ready},
@@ -21,6 +21,7 @@ use futures::{
     FutureExt as _,
     future::{BoxFuture, Shared},
 };
+use parking_lot::Mutex;
 use platen_shared::refusal::Refusal;
 use tokio::{
     io::{AsyncRead, AsyncWrite, ReadBuf},
@@ -31,31 +32,28 @@ use url::Url;
 use super::{
     dial::{DialError, HostStream, dial},
     own_addresses::{OwnAddresses, OwnPorts},
-    policy::{Failure, HostDecision, HostPort, Rules, Verdict},
+    policy::{Failure, HostDecision, HostPort, Verdict, judge_addresses, judge_host},
     resolver::{NameServerFailed, Resolver},
 };
-use crate::{cancellation::PageStarted, config::UpstreamProxy, metrics::Metrics};
+use crate::{Config, cancellation::PageStarted, config::UpstreamProxy, metrics::Metrics};
 
 /// What all jobs of a farm share.
 #[derive(Debug)]
 pub(super) struct Guard {
-    pub(super) rules: Rules,
+    pub(super) config: Arc<Config>,
     pub(super) resolver: Resolver,
     pub(super) upstream: Option<UpstreamProxy>,
-    pub(super) limits: JobLimits,
     pub(super) metrics: Arc<Metrics>,
     pub(super) own_addresses: OwnAddresses,
     pub(super) own_ports: OwnPorts,
 }
 
-#[derive(Debug)]
-pub(super) struct JobLimits {
-    pub(super) max_connections: u32,
-    pub(super) max_bytes: u64,
-    pub(super) timeout: Duration,
-}
-
 impl Guard {
+    /// Limit of the bytes of one job.
+    fn max_bytes(&self) -> u64 {
+        u64::from(self.config.egress.megabytes.get()) * 1_000_000
+    }
+
     /// Logs and counts a decision.
     pub(super) fn report(&self, job: &str, target: &HostPort, address: Option<IpAddr>, verdict: Verdict) {
         let HostPort { host, port } = target;
@@ -84,10 +82,12 @@ pub(crate) struct JobEgress {
     guard: Arc<Guard>,
     /// The job's name in the log.
     name: String,
-    deadline: Instant,
+    /// When the job's connections are closed.
+    pub(super) deadline: Instant,
     connections: AtomicU32,
     bytes: AtomicU64,
-    page_started: PageStarted,
+    /// Set when the job's page begins to run.
+    pub(crate) page_started: PageStarted,
     state: Mutex<State>,
 }
 
@@ -126,7 +126,7 @@ pub(super) enum ConnectError {
 
 impl JobEgress {
     pub(super) fn new(guard: Arc<Guard>, name: &str, page_started: PageStarted) -> Self {
-        let deadline = Instant::now() + guard.limits.timeout;
+        let deadline = Instant::now() + Duration::from_secs(guard.config.egress.seconds.get().into());
         Self {
             guard,
             name: name.to_owned(),
@@ -150,26 +150,16 @@ impl JobEgress {
 
     /// Notes the URL at which the main document is requested: of a navigation, and of each redirect.
     pub(crate) fn document_requested(&self, url: &str) {
-        self.state().document = Url::parse(url).ok().as_ref().and_then(HostPort::from_url);
+        self.state.lock().document = Url::parse(url).ok().as_ref().and_then(HostPort::from_url);
     }
 
     /// Why the main document of a navigation to `url` could not be loaded, if its latest connection failed.
     /// The refusal names `host`.
     pub(crate) fn document_refusal(&self, url: &Url, host: &str) -> Option<Refusal> {
-        let state = self.state();
+        let state = self.state.lock();
         let target = state.document.clone().or_else(|| HostPort::from_url(url))?;
         let failure = (*state.outcomes.get(&target)?)?;
         Some(failure.refusal(host))
-    }
-
-    /// Notes that the job's page has begun to run.
-    pub(crate) fn start_page(&self) {
-        self.page_started.set();
-    }
-
-    /// When the job's connections are closed.
-    pub(super) fn deadline(&self) -> Instant {
-        self.deadline
     }
 
     /// Decides on a connection, and makes it if it is allowed.
@@ -185,18 +175,18 @@ impl JobEgress {
     }
 
     async fn decide(&self, target: &HostPort) -> Decision {
-        let limits = &self.guard.limits;
+        let max_connections = self.guard.config.egress.connections.get();
         let earlier = self.connections.fetch_add(1, Ordering::Relaxed);
-        if earlier > limits.max_connections {
+        if earlier > max_connections {
             // A page can request a million connections; only the first one over the limit is logged.
             self.guard.metrics.egress_decided(Verdict::ConnectionLimit.name());
             return Verdict::ConnectionLimit.into();
         }
-        let decision = if earlier == limits.max_connections {
+        let decision = if earlier == max_connections {
             Verdict::ConnectionLimit.into()
         } else if Instant::now() >= self.deadline {
             Verdict::TimeLimit.into()
-        } else if self.bytes.load(Ordering::Relaxed) >= limits.max_bytes {
+        } else if self.bytes.load(Ordering::Relaxed) >= self.guard.max_bytes() {
             Verdict::ByteLimit.into()
         } else {
             self.evaluate(target).await
@@ -206,8 +196,8 @@ impl JobEgress {
     }
 
     async fn evaluate(&self, target: &HostPort) -> Decision {
-        let rules = &self.guard.rules;
-        let (addresses, trust) = match rules.judge_host(target) {
+        let config = &self.guard.config;
+        let (addresses, trust) = match judge_host(config, target) {
             HostDecision::Denied(verdict) => return verdict.into(),
             HostDecision::Addresses(addresses, trust) => (addresses.into(), trust),
             HostDecision::Lookup(name, trust) => match self.resolve(&name).await {
@@ -215,7 +205,7 @@ impl JobEgress {
                 Err(NameServerFailed) => return Verdict::NameServerFailed.into(),
             },
         };
-        let (mut verdict, mut address) = rules.judge_addresses(&addresses, trust);
+        let (mut verdict, mut address) = judge_addresses(&config.egress, &addresses, trust);
         if verdict.allows()
             && let Some((own, own_address)) = self.guard.judge_own(&addresses, target.port, verdict)
         {
@@ -231,11 +221,11 @@ impl JobEgress {
             let (resolver, name) = (self.guard.resolver.clone(), name.to_owned());
             async move { resolver.resolve(&name).await.map(Arc::from) }.boxed().shared()
         };
-        let lookup = self.state().lookups.entry(name.to_owned()).or_insert_with(begin).clone();
+        let lookup = self.state.lock().lookups.entry(name.to_owned()).or_insert_with(begin).clone();
         let found = lookup.clone().await;
         if found.is_err() {
             // An outage says nothing about the name, so the next connection looks it up again.
-            let mut state = self.state();
+            let mut state = self.state.lock();
             if state.lookups.get(name).is_some_and(|latest| latest.ptr_eq(&lookup)) {
                 state.lookups.remove(name);
             }
@@ -245,7 +235,7 @@ impl JobEgress {
 
     fn record(&self, target: HostPort, decision: &Decision) {
         self.guard.report(&self.name, &target, decision.address, decision.verdict);
-        self.state().outcomes.insert(target, decision.verdict.failure());
+        self.state.lock().outcomes.insert(target, decision.verdict.failure());
     }
 
     fn record_dial(&self, target: &HostPort, error: Option<&DialError>) {
@@ -253,14 +243,14 @@ impl JobEgress {
             DialError::Refused(_) => Failure::Refused,
             _ => Failure::Other,
         });
-        self.state().outcomes.insert(target.clone(), failure);
+        self.state.lock().outcomes.insert(target.clone(), failure);
     }
 
     /// Counts bytes of a connection to `target`. An error means that the job has used all its bytes.
     fn count(&self, bytes: usize, target: &HostPort) -> io::Result<()> {
-        let (bytes, max) = (bytes as u64, self.guard.limits.max_bytes);
+        let (bytes, max) = (bytes as u64, self.guard.max_bytes());
         let before = self.bytes.fetch_add(bytes, Ordering::Relaxed);
-        self.guard.metrics.egress_bytes(bytes);
+        self.guard.metrics.egress_bytes.inc_by(bytes);
         if before + bytes < max {
             return Ok(());
         }
@@ -268,10 +258,6 @@ impl JobEgress {
             self.guard.report(&self.name, target, None, Verdict::ByteLimit);
         }
         Err(io::ErrorKind::QuotaExceeded.into())
-    }
-
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

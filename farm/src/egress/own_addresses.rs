@@ -7,10 +7,10 @@
 //! Invariant: addresses are compared in their canonical form, so an IPv4-mapped one is the IPv4 address.
 
 use std::{
-    collections::{HashMap, HashSet},
+    collections::HashSet,
     net::{IpAddr, Ipv4Addr, Ipv6Addr, UdpSocket},
     os::fd::{AsRawFd as _, OwnedFd},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::Arc,
 };
 
 use nix::{
@@ -20,6 +20,7 @@ use nix::{
         AddressFamily, MsgFlags, NetlinkAddr, SockFlag, SockProtocol, SockType, bind, recv, socket,
     },
 };
+use parking_lot::Mutex;
 
 /// `RTMGRP_IPV4_IFADDR | RTMGRP_IPV6_IFADDR` of linux/rtnetlink.h.
 const ADDRESS_GROUPS: u32 = 0x10 | 0x100;
@@ -51,7 +52,7 @@ impl OwnAddresses {
     }
 
     fn list(&self) -> Option<Arc<HashSet<IpAddr>>> {
-        let mut addresses = self.addresses.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut addresses = self.addresses.lock();
         // The order matters: a change after the list was read is then reported next time.
         if self.has_changed() || addresses.is_none() {
             *addresses = interface_addresses()
@@ -109,33 +110,26 @@ fn is_routed_here(address: IpAddr) -> bool {
     source.is_ok_and(|source| source.ip() == address)
 }
 
-/// The ports on which the service listens, each with its number of listeners: several can listen on one
-/// port, at different addresses.
+/// The ports on which the service listens. A port is listed once for each listener: several can listen on
+/// one port, at different addresses.
 #[derive(Debug, Default)]
-pub(super) struct OwnPorts(Mutex<HashMap<u16, usize>>);
+pub(super) struct OwnPorts(Mutex<Vec<u16>>);
 
 impl OwnPorts {
     pub(super) fn add(&self, port: u16) {
-        *self.lock().entry(port).or_default() += 1;
+        self.0.lock().push(port);
     }
 
     /// Undoes one [`Self::add`].
     pub(super) fn remove(&self, port: u16) {
-        let mut ports = self.lock();
-        if let Some(listeners) = ports.get_mut(&port) {
-            *listeners -= 1;
-            if *listeners == 0 {
-                ports.remove(&port);
-            }
+        let mut ports = self.0.lock();
+        if let Some(index) = ports.iter().position(|own| *own == port) {
+            ports.swap_remove(index);
         }
     }
 
     pub(super) fn contains(&self, port: u16) -> bool {
-        self.lock().contains_key(&port)
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<u16, usize>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock().contains(&port)
     }
 }
 

@@ -12,7 +12,7 @@ use std::{
     net::Ipv4Addr,
     pin::Pin,
     sync::{
-        Arc, Mutex, MutexGuard, OnceLock, PoisonError,
+        Arc, OnceLock,
         atomic::{AtomicBool, Ordering},
     },
     task::{Context, Poll},
@@ -36,6 +36,7 @@ use hyper_util::{
     },
     rt::TokioIo,
 };
+use parking_lot::Mutex;
 use tokio::{
     net::{TcpListener, TcpStream},
     task::JoinHandle,
@@ -101,7 +102,7 @@ impl PageProxy {
     pub(crate) fn bind(&self, job: &Arc<JobEgress>) -> JobBinding {
         let ended = CancellationToken::new();
         let tasks = JobTasks { job: Arc::clone(job), ended: ended.clone() };
-        *self.shared.bound() = Some(Arc::new(BoundJob { tasks, client: OnceLock::new() }));
+        *self.shared.bound.lock() = Some(Arc::new(BoundJob { tasks, client: OnceLock::new() }));
         JobBinding { shared: Arc::clone(&self.shared), _ended: ended.drop_guard() }
     }
 
@@ -121,13 +122,7 @@ impl Drop for PageProxy {
 
 impl Drop for JobBinding {
     fn drop(&mut self) {
-        *self.shared.bound() = None;
-    }
-}
-
-impl Shared {
-    fn bound(&self) -> MutexGuard<'_, Option<Arc<BoundJob>>> {
-        self.bound.lock().unwrap_or_else(PoisonError::into_inner)
+        *self.shared.bound.lock() = None;
     }
 }
 
@@ -136,7 +131,7 @@ async fn listen(listener: TcpListener, shared: Arc<Shared>) {
         match listener.accept().await {
             Ok((stream, _)) => {
                 shared.used.store(true, Ordering::Relaxed);
-                let bound = shared.bound().clone();
+                let bound = shared.bound.lock().clone();
                 tokio::spawn(serve(stream, Arc::clone(&shared), bound));
             }
             Err(error) => {
@@ -254,7 +249,7 @@ struct JobTasks {
 
 impl JobTasks {
     async fn run<F: Future>(&self, task: F) -> Option<F::Output> {
-        timeout_at(self.job.deadline(), self.ended.run_until_cancelled(task)).await.ok().flatten()
+        timeout_at(self.job.deadline, self.ended.run_until_cancelled(task)).await.ok().flatten()
     }
 }
 

@@ -7,9 +7,10 @@ use std::{iter, net::IpAddr};
 
 use hyper::Uri;
 use platen_shared::{address, refusal::Refusal, url_rule};
+use strum::IntoStaticStr;
 use url::{Host, Url};
 
-use crate::config::{HostPattern, Ports, Resolve};
+use crate::config::{Config, EgressConfig, HostPattern};
 
 /// Where a connection is to go.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -30,12 +31,14 @@ impl HostPort {
 }
 
 /// Whether a connection is made, and why.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 pub(super) enum Verdict {
     /// Allowed: all addresses are public.
     Public,
     /// Allowed: the operator allows the host or the address.
     Operator,
+    #[strum(transparent)]
     NotPublic(address::Verdict),
     /// The name can only be one of this machine or network.
     LocalName,
@@ -51,8 +54,11 @@ pub(super) enum Verdict {
     NoJob,
     /// The browser itself sent the request, not a page.
     Browser,
+    #[strum(serialize = "too_many")]
     ConnectionLimit,
+    #[strum(serialize = "too_much")]
     ByteLimit,
+    #[strum(serialize = "too_late")]
     TimeLimit,
     /// The name has no address.
     NotFound,
@@ -111,34 +117,8 @@ impl Verdict {
 
     /// The name in logs and metrics.
     pub(super) fn name(self) -> &'static str {
-        match self {
-            Self::Public => "public",
-            Self::Operator => "operator",
-            Self::NotPublic(reason) => reason.name(),
-            Self::LocalName => "local_name",
-            Self::OwnAddress => "own_address",
-            Self::OwnPort => "own_port",
-            Self::DeniedHost => "denied_host",
-            Self::DeniedAddress => "denied_address",
-            Self::Port => "port",
-            Self::NoJob => "no_job",
-            Self::Browser => "browser",
-            Self::ConnectionLimit => "too_many",
-            Self::ByteLimit => "too_much",
-            Self::TimeLimit => "too_late",
-            Self::NotFound => "not_found",
-            Self::NameServerFailed => "name_server_failed",
-        }
+        self.into()
     }
-}
-
-/// The operator's settings on hosts, addresses and ports.
-#[derive(Debug)]
-pub(super) struct Rules {
-    pub(super) resolve: Vec<Resolve>,
-    pub(super) allow: Vec<HostPattern>,
-    pub(super) deny: Vec<HostPattern>,
-    pub(super) ports: Ports,
 }
 
 /// What follows from the host and the port alone.
@@ -158,65 +138,67 @@ pub(super) enum Trust {
     Operator,
 }
 
-impl Rules {
-    pub(super) fn judge_host(&self, target: &HostPort) -> HostDecision {
-        let port = target.port;
-        let name = match &target.host {
-            Host::Ipv4(address) => return self.judge_literal((*address).into(), port),
-            Host::Ipv6(address) => return self.judge_literal((*address).into(), port),
-            Host::Domain(name) => name.trim_end_matches('.').to_ascii_lowercase(),
-        };
-        let matches = |patterns: &[HostPattern]| patterns.iter().any(|pattern| pattern.matches_name(&name));
-        if matches(&self.deny) {
-            return HostDecision::Denied(Verdict::DeniedHost);
-        }
-        // `--resolve` names a host on purpose, so it allows every port.
-        let resolved: Vec<IpAddr> =
-            self.resolve.iter().filter(|rule| rule.host() == name).map(Resolve::address).collect();
-        if !resolved.is_empty() {
-            return HostDecision::Addresses(resolved, Trust::Operator);
-        }
-        let trust = if matches(&self.allow) { Trust::Operator } else { Trust::Untrusted };
-        // Before the port, because it is denied on every port.
-        if trust == Trust::Untrusted && url_rule::is_local_name(&name) {
-            return HostDecision::Denied(Verdict::LocalName);
-        }
-        if !self.ports.contains(port) {
-            return HostDecision::Denied(Verdict::Port);
-        }
-        HostDecision::Lookup(name, trust)
+pub(super) fn judge_host(config: &Config, target: &HostPort) -> HostDecision {
+    let (rules, port) = (&config.egress, target.port);
+    let name = match &target.host {
+        Host::Ipv4(address) => return judge_literal(rules, (*address).into(), port),
+        Host::Ipv6(address) => return judge_literal(rules, (*address).into(), port),
+        Host::Domain(name) => name.trim_end_matches('.').to_ascii_lowercase(),
+    };
+    let matches = |patterns: &[HostPattern]| patterns.iter().any(|pattern| pattern.matches_name(&name));
+    if matches(&rules.deny) {
+        return HostDecision::Denied(Verdict::DeniedHost);
     }
-
-    fn judge_literal(&self, address: IpAddr, port: u16) -> HostDecision {
-        if self.judge_address(address, Trust::Untrusted).allows() && !self.ports.contains(port) {
-            return HostDecision::Denied(Verdict::Port);
-        }
-        HostDecision::Addresses(vec![address], Trust::Untrusted)
+    // `--resolve` names a host on purpose, so it allows every port.
+    let resolved: Vec<IpAddr> =
+        config.resolve.iter().filter(|rule| rule.host == name).map(|rule| rule.address).collect();
+    if !resolved.is_empty() {
+        return HostDecision::Addresses(resolved, Trust::Operator);
     }
-
-    /// The verdict on the first address that may not be reached, else on the first address.
-    pub(super) fn judge_addresses(&self, addresses: &[IpAddr], trust: Trust) -> (Verdict, Option<IpAddr>) {
-        let mut judged = addresses.iter().map(|&address| (self.judge_address(address, trust), Some(address)));
-        let Some(first) = judged.next() else { return (Verdict::NotFound, None) };
-        iter::once(first).chain(judged).find(|(verdict, _)| !verdict.allows()).unwrap_or(first)
+    let trust = if matches(&rules.allow) { Trust::Operator } else { Trust::Untrusted };
+    // Before the port, because it is denied on every port.
+    if trust == Trust::Untrusted && url_rule::is_local_name(&name) {
+        return HostDecision::Denied(Verdict::LocalName);
     }
+    if !rules.ports.contains(port) {
+        return HostDecision::Denied(Verdict::Port);
+    }
+    HostDecision::Lookup(name, trust)
+}
 
-    fn judge_address(&self, address: IpAddr, trust: Trust) -> Verdict {
-        // An IPv4-mapped address also matches the patterns for its IPv4 address.
-        let forms = [address, address.to_canonical()];
-        let matches = |patterns: &[HostPattern]| {
-            patterns.iter().any(|pattern| forms.iter().any(|&form| pattern.matches_address(form)))
-        };
-        if matches(&self.deny) {
-            return Verdict::DeniedAddress;
-        }
-        if trust == Trust::Operator || matches(&self.allow) {
-            return Verdict::Operator;
-        }
-        match address::classify(address) {
-            address::Verdict::Public => Verdict::Public,
-            reason => Verdict::NotPublic(reason),
-        }
+fn judge_literal(rules: &EgressConfig, address: IpAddr, port: u16) -> HostDecision {
+    if judge_address(rules, address, Trust::Untrusted).allows() && !rules.ports.contains(port) {
+        return HostDecision::Denied(Verdict::Port);
+    }
+    HostDecision::Addresses(vec![address], Trust::Untrusted)
+}
+
+/// The verdict on the first address that may not be reached, else on the first address.
+pub(super) fn judge_addresses(
+    rules: &EgressConfig,
+    addresses: &[IpAddr],
+    trust: Trust,
+) -> (Verdict, Option<IpAddr>) {
+    let mut judged = addresses.iter().map(|&address| (judge_address(rules, address, trust), Some(address)));
+    let Some(first) = judged.next() else { return (Verdict::NotFound, None) };
+    iter::once(first).chain(judged).find(|(verdict, _)| !verdict.allows()).unwrap_or(first)
+}
+
+fn judge_address(rules: &EgressConfig, address: IpAddr, trust: Trust) -> Verdict {
+    // An IPv4-mapped address also matches the patterns for its IPv4 address.
+    let forms = [address, address.to_canonical()];
+    let matches = |patterns: &[HostPattern]| {
+        patterns.iter().any(|pattern| forms.iter().any(|&form| pattern.matches_address(form)))
+    };
+    if matches(&rules.deny) {
+        return Verdict::DeniedAddress;
+    }
+    if trust == Trust::Operator || matches(&rules.allow) {
+        return Verdict::Operator;
+    }
+    match address::classify(address) {
+        address::Verdict::Public => Verdict::Public,
+        reason => Verdict::NotPublic(reason),
     }
 }
 
@@ -224,25 +206,29 @@ impl Rules {
 mod tests {
     use super::*;
 
-    fn rules() -> Rules {
+    fn config() -> Config {
         let patterns = |texts: &[&str]| texts.iter().map(|text| text.parse().unwrap()).collect();
-        Rules {
+        Config {
             resolve: vec!["resolved.test=10.0.0.7".parse().unwrap(), "denied.test=10.0.0.8".parse().unwrap()],
-            allow: patterns(&["allowed.test", "*.below.test", "172.16.5.0/24", "wiki.internal"]),
-            deny: patterns(&["denied.test", "*.evil.test", "9.9.9.0/24", "172.16.5.9"]),
-            ports: "80,443".parse().unwrap(),
+            egress: EgressConfig {
+                allow: patterns(&["allowed.test", "*.below.test", "172.16.5.0/24", "wiki.internal"]),
+                deny: patterns(&["denied.test", "*.evil.test", "9.9.9.0/24", "172.16.5.9"]),
+                ports: "80,443".parse().unwrap(),
+                ..EgressConfig::default()
+            },
+            ..Config::default()
         }
     }
 
     /// The verdict on `host` and `port`, where a lookup of any name returns `addresses`.
     fn judge(host: &str, port: u16, addresses: &[&str]) -> Verdict {
-        let rules = rules();
-        match rules.judge_host(&HostPort { host: Host::parse(host).unwrap(), port }) {
+        let config = config();
+        match judge_host(&config, &HostPort { host: Host::parse(host).unwrap(), port }) {
             HostDecision::Denied(verdict) => verdict,
-            HostDecision::Addresses(addresses, trust) => rules.judge_addresses(&addresses, trust).0,
+            HostDecision::Addresses(addresses, trust) => judge_addresses(&config.egress, &addresses, trust).0,
             HostDecision::Lookup(_, trust) => {
                 let addresses: Vec<IpAddr> = addresses.iter().map(|text| text.parse().unwrap()).collect();
-                rules.judge_addresses(&addresses, trust).0
+                judge_addresses(&config.egress, &addresses, trust).0
             }
         }
     }

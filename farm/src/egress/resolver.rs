@@ -7,9 +7,7 @@ use std::{net::IpAddr, time::Duration};
 
 use hickory_resolver::{
     TokioResolver,
-    config::{
-        ConnectionConfig, LookupIpStrategy, NameServerConfig, ProtocolConfig, ResolverConfig, ResolverOpts,
-    },
+    config::{LookupIpStrategy, NameServerConfig, ResolverConfig},
     net::{DnsError, NetError, runtime::TokioRuntimeProvider},
     proto::{
         op::ResponseCode,
@@ -29,19 +27,13 @@ const MAX_NOT_FOUND_TTL: Duration = Duration::from_secs(30);
 /// is reported as such.
 const LOOKUP_TIMEOUT: Duration = Duration::from_secs(10);
 
-#[derive(Clone)]
+#[derive(Debug, Clone)]
 pub(super) struct Resolver(TokioResolver);
 
 /// No name server answered in time, or the answer was a failure such as `SERVFAIL` or `REFUSED`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("no name server answered")]
 pub(super) struct NameServerFailed;
-
-impl std::fmt::Debug for Resolver {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Resolver")
-    }
-}
 
 impl Resolver {
     /// Uses `servers`, or those of the system if the list is empty.
@@ -110,19 +102,13 @@ fn failed(error: &NetError) -> NameServerFailed {
 }
 
 fn with_servers(servers: &[NameServer]) -> hickory_resolver::ResolverBuilder<TokioRuntimeProvider> {
-    let servers = servers.iter().map(|server| {
-        let address = server.address();
-        let connections = [ProtocolConfig::Udp, ProtocolConfig::Tcp].map(|protocol| {
-            let mut connection = ConnectionConfig::new(protocol);
-            connection.port = address.port();
-            connection
-        });
-        NameServerConfig::new(address.ip(), true, connections.into())
+    let servers = servers.iter().map(|NameServer(address)| {
+        let mut server = NameServerConfig::udp_and_tcp(address.ip());
+        server.connections.iter_mut().for_each(|connection| connection.port = address.port());
+        server
     });
     let config = ResolverConfig::from_name_servers(servers.collect());
-    let mut builder = TokioResolver::builder_with_config(config, TokioRuntimeProvider::default());
-    *builder.options_mut() = ResolverOpts::default();
-    builder
+    TokioResolver::builder_with_config(config, TokioRuntimeProvider::default())
 }
 
 #[cfg(test)]

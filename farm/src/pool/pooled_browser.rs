@@ -4,16 +4,18 @@
 //! cannot affect another job. A used page is kept for its own account or closed. A browser that does not
 //! open or close pages is killed.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use platen_shared::{
     id::AccountId,
     job::{DeviceScaleFactor, RenderJob, Source},
 };
 use tokio::sync::{Notify, watch};
 
-use super::{idle_pages::IdlePages, pool_config::PoolConfig, recent_accounts::RecentAccounts};
+use super::{idle_pages::IdlePages, recent_accounts::RecentAccounts};
 use crate::{
+    Config,
     browser::{BackgroundBrowser, Browser},
     metrics::{Metrics, PageSource, Waiting},
     page::{Page, PageError},
@@ -50,9 +52,10 @@ impl<'a> PageRequest<'a> {
 }
 
 /// The state of a browser in the pool.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 enum State {
     /// It takes jobs.
+    #[default]
     Serving,
     /// It takes jobs until its successor is ready.
     Recycling,
@@ -66,15 +69,15 @@ pub(super) struct PooledBrowser {
     pub(super) browser: Browser,
     status: Mutex<Status>,
     /// Notified when its state becomes [`State::Recycling`].
-    recycling: Notify,
+    pub(super) recycling: Notify,
     idle_pages: Mutex<IdlePages>,
-    config: PoolConfig,
+    config: Arc<Config>,
     recent: Arc<RecentAccounts>,
     metrics: Arc<Metrics>,
     changes: watch::Sender<()>,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Status {
     state: State,
     leased: bool,
@@ -87,20 +90,14 @@ struct Status {
 impl PooledBrowser {
     pub(super) fn new(
         browser: Browser,
-        config: PoolConfig,
+        config: Arc<Config>,
         recent: Arc<RecentAccounts>,
         metrics: Arc<Metrics>,
         changes: watch::Sender<()>,
     ) -> Self {
         Self {
             browser,
-            status: Mutex::new(Status {
-                state: State::Serving,
-                leased: false,
-                jobs: 0,
-                open_crashes: 0,
-                low_priority: None,
-            }),
+            status: Mutex::default(),
             recycling: Notify::new(),
             idle_pages: Mutex::new(IdlePages::new(config.warm_pages)),
             config,
@@ -112,31 +109,31 @@ impl PooledBrowser {
 
     /// Whether it can take jobs.
     pub(super) fn is_usable(&self) -> bool {
-        self.status().state != State::Killed && !self.browser.is_closed()
+        self.status.lock().state != State::Killed && !self.browser.connection.is_closed()
     }
 
     /// Whether a job has leased it.
     pub(super) fn is_leased(&self) -> bool {
-        self.status().leased
+        self.status.lock().leased
     }
 
     /// Whether its job is heavy and runs at low priority.
     pub(super) fn is_low_priority(&self) -> bool {
-        self.status().low_priority.is_some()
+        self.status.lock().low_priority.is_some()
     }
 
     /// Whether it has a warm page that the job may use.
     pub(super) fn has_page_for(&self, request: &PageRequest<'_>) -> bool {
-        self.idle_pages().has_warm(request.account, |page| request.fits(page))
+        self.idle_pages.lock().has_warm(request.account, |page| request.fits(page))
     }
 
     /// Leases it for one job. The caller has checked, under the lock of the slots, that it is free.
     pub(super) fn lease(self: &Arc<Self>) -> BrowserLease {
-        let mut status = self.status();
+        let mut status = self.status.lock();
         debug_assert!(!status.leased, "one job a browser");
         status.leased = true;
         status.jobs += 1;
-        let is_last = status.jobs == self.config.recycle_after;
+        let is_last = status.jobs == self.config.recycle_after.get();
         drop(status);
         let lease = BrowserLease(Arc::clone(self));
         if is_last {
@@ -145,41 +142,27 @@ impl PooledBrowser {
         lease
     }
 
-    /// Completes when it is to be replaced.
-    pub(super) async fn recycling(&self) {
-        self.recycling.notified().await;
-    }
-
     /// Jobs so far, including the current one.
     pub(super) fn jobs(&self) -> u32 {
-        self.status().jobs
+        self.status.lock().jobs
     }
 
     /// Whether the farm killed it.
     pub(super) fn is_killed(&self) -> bool {
-        self.status().state == State::Killed
-    }
-
-    fn status(&self) -> MutexGuard<'_, Status> {
-        self.status.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn idle_pages(&self) -> MutexGuard<'_, IdlePages> {
-        self.idle_pages.lock().unwrap_or_else(PoisonError::into_inner)
+        self.status.lock().state == State::Killed
     }
 
     /// Opens a page. Must be polled to completion, or the page stays open.
     async fn open(&self) -> Result<Page, PageError> {
         let opened = Page::open(&self.browser).await;
         match &opened {
-            Ok(_) => self.status().open_crashes = 0,
+            Ok(_) => self.status.lock().open_crashes = 0,
             Err(PageError::Timeout) => self.kill("it does not open a page"),
             Err(PageError::Crashed) => {
-                let crashes = {
-                    let mut status = self.status();
-                    status.open_crashes += 1;
-                    status.open_crashes
-                };
+                let mut status = self.status.lock();
+                status.open_crashes += 1;
+                let crashes = status.open_crashes;
+                drop(status);
                 tracing::warn!(crashes, "renderer crashed while a page was opened");
                 if crashes >= MAX_OPEN_CRASHES {
                     self.kill("its renderers crash while pages are opened");
@@ -198,8 +181,8 @@ impl PooledBrowser {
     }
 
     fn kill(&self, reason: &'static str) {
-        if std::mem::replace(&mut self.status().state, State::Killed) != State::Killed {
-            tracing::warn!(reason, product = self.browser.product(), "killing a browser and replacing it");
+        if std::mem::replace(&mut self.status.lock().state, State::Killed) != State::Killed {
+            tracing::warn!(reason, product = self.browser.product, "killing a browser and replacing it");
             self.browser.kill();
         }
     }
@@ -209,7 +192,7 @@ impl PooledBrowser {
         if !self.is_usable() {
             return;
         }
-        for _ in 0..self.idle_pages().missing(SPARE_PAGES) {
+        for _ in 0..self.idle_pages.lock().missing(SPARE_PAGES) {
             let pooled = Arc::clone(self);
             tokio::spawn(async move {
                 let page = pooled.open().await;
@@ -217,7 +200,7 @@ impl PooledBrowser {
                     // Only a debug message: a job that needs a page gets the same error and logs it.
                     tracing::debug!(error = error as &dyn std::error::Error, "spare page was not opened");
                 }
-                pooled.idle_pages().opened(page.ok());
+                pooled.idle_pages.lock().opened(page.ok());
             });
         }
     }
@@ -239,7 +222,7 @@ impl BrowserLease {
 
     /// Requests that the browser is replaced when its successor is ready.
     pub(crate) fn recycle(&self) {
-        let mut status = self.0.status();
+        let mut status = self.0.status.lock();
         if status.state == State::Serving {
             status.state = State::Recycling;
             self.0.recycling.notify_one();
@@ -249,7 +232,7 @@ impl BrowserLease {
     /// Lowers the priority of the browser until the lease ends.
     pub(crate) fn lower_priority(&self) {
         let background = self.browser().lower_priority();
-        self.0.status().low_priority = Some(background);
+        self.0.status.lock().low_priority = Some(background);
         self.0.changes.send_replace(());
     }
 
@@ -261,7 +244,7 @@ impl BrowserLease {
     /// An idle page: one that the account has used, or else a spare one.
     pub(crate) fn page(&self, request: &PageRequest<'_>) -> Option<Page> {
         loop {
-            let mut idle = self.0.idle_pages();
+            let mut idle = self.0.idle_pages.lock();
             let warm = idle.warm(request.account, |page| request.fits(page));
             let source = if warm.is_some() { PageSource::Warm } else { PageSource::Spare };
             let mut page = warm.or_else(|| idle.spare())?;
@@ -284,12 +267,12 @@ impl BrowserLease {
 
     /// Records a job of the account; true if the account's next job is likely soon and may use the page.
     pub(crate) fn is_worth_keeping(&self, account: &AccountId, page: &Page) -> bool {
-        self.0.recent.record(account) && page.jobs < self.0.config.page_jobs
+        self.0.recent.record(account) && page.jobs < self.0.config.page_jobs.get()
     }
 
     /// Keeps a page that was reset for the account that has used it.
     pub(crate) async fn keep(&self, account: AccountId, page: Page) {
-        let evicted = self.0.idle_pages().keep(account, page);
+        let evicted = self.0.idle_pages.lock().keep(account, page);
         if let Some(page) = evicted {
             self.close(page).await;
         }
@@ -312,11 +295,11 @@ impl BrowserLease {
 impl Drop for BrowserLease {
     fn drop(&mut self) {
         // It leaves the background before the next job can lease it.
-        let had_low_priority = self.0.status().low_priority.take().is_some();
+        let had_low_priority = self.0.status.lock().low_priority.take().is_some();
         if had_low_priority && !self.browser().restore_priority() {
             self.recycle();
         }
-        self.0.status().leased = false;
+        self.0.status.lock().leased = false;
         self.0.changes.send_replace(());
     }
 }

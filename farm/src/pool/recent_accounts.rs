@@ -4,11 +4,9 @@
 //! further job before its page is evicted. So a page is kept from the account's second recent job on. This
 //! is the admission policy of caches such as `TinyLFU` (Einziger et al., 2017).
 
-use std::{
-    collections::VecDeque,
-    sync::{Mutex, PoisonError},
-};
+use std::collections::VecDeque;
 
+use parking_lot::Mutex;
 use platen_shared::id::AccountId;
 
 /// The accounts with the latest jobs.
@@ -27,7 +25,7 @@ impl RecentAccounts {
 
     /// Records a job of an account; true if at most `max - 1` other accounts had jobs since its previous one.
     pub(super) fn record(&self, account: &AccountId) -> bool {
-        let mut accounts = self.accounts.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut accounts = self.accounts.lock();
         let index = accounts.iter().rposition(|known| known == account);
         let known = index.and_then(|index| accounts.remove(index));
         let is_recent = known.is_some();

@@ -1,7 +1,8 @@
 //! The slots of the pool, each with its browser, and waiting for a change of them.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::watch;
 
 use super::pooled_browser::PooledBrowser;
@@ -13,8 +14,8 @@ pub(super) struct Slots {
     inner: Mutex<Vec<BrowserSlot>>,
     /// Slots that always have a browser.
     permanent: usize,
-    /// Notified when a slot has changed or a lease has ended.
-    changes: watch::Sender<()>,
+    /// Sending on it notifies the tasks that wait for a change: of a slot, or the end of a lease.
+    pub(super) changes: watch::Sender<()>,
 }
 
 #[derive(Debug, Default)]
@@ -49,18 +50,13 @@ impl Slots {
     }
 
     pub(super) fn lock(&self) -> MutexGuard<'_, Vec<BrowserSlot>> {
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+        self.inner.lock()
     }
 
     /// Changes a slot and notifies the tasks that wait for a change.
     pub(super) fn change(&self, slot: usize, change: impl FnOnce(&mut BrowserSlot)) {
         change(&mut self.lock()[slot]);
         self.changes.send_replace(());
-    }
-
-    /// Sending on it notifies the tasks that wait for a change.
-    pub(super) fn changes(&self) -> &watch::Sender<()> {
-        &self.changes
     }
 
     /// Browsers that can take jobs, of those that always run.

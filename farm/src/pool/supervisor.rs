@@ -4,20 +4,21 @@
 
 use std::{
     error::Error,
-    sync::{Arc, Mutex, PoisonError, Weak},
+    sync::{Arc, Weak},
     time::Duration,
 };
 
+use parking_lot::Mutex;
 use tokio::sync::Notify;
 
 use super::{
     backoff::Backoff,
-    pool_config::PoolConfig,
     pooled_browser::PooledBrowser,
     recent_accounts::RecentAccounts,
     slots::{BrowserSlot, Slots},
 };
 use crate::{
+    Config,
     browser::Launcher,
     error::LaunchError,
     metrics::{BrowserEnd, Metrics},
@@ -30,40 +31,36 @@ const ON_DEMAND_IDLE_TIMEOUT: Duration = Duration::from_mins(1);
 #[derive(Debug)]
 pub(super) struct Supervisor {
     launcher: Launcher,
-    config: PoolConfig,
+    config: Arc<Config>,
     recent: Arc<RecentAccounts>,
     metrics: Arc<Metrics>,
     pub(super) slots: Slots,
-    /// Wakes the task of one slot whose browser is started on demand.
-    demand: Notify,
+    /// Wakes the task of an empty slot, if there is one, whose browser is started on demand.
+    pub(super) demand: Notify,
     /// All browsers that may still run, so that [`Supervisor::close`] can end them.
     started: Mutex<Vec<Weak<PooledBrowser>>>,
 }
 
 impl Supervisor {
-    pub(super) fn new(launcher: Launcher, config: PoolConfig, metrics: Arc<Metrics>) -> Self {
+    pub(super) fn new(launcher: Launcher, config: Arc<Config>, metrics: Arc<Metrics>) -> Self {
+        let browsers = config.browser_count().get();
         Self {
             launcher,
-            config,
             // After jobs of this many other accounts, an account's page has been evicted in any case.
-            recent: Arc::new(RecentAccounts::new(2 * config.browsers * config.warm_pages)),
+            recent: Arc::new(RecentAccounts::new(2 * browsers * config.warm_pages)),
+            config,
             metrics,
-            slots: Slots::new(config.browsers),
+            slots: Slots::new(browsers),
             demand: Notify::new(),
             started: Mutex::default(),
         }
-    }
-
-    /// Asks for one more browser, if a slot for it is empty.
-    pub(super) fn demand_browser(&self) {
-        self.demand.notify_one();
     }
 
     /// Ends all browsers, and completes when their processes and profiles are removed. The other tasks of
     /// the supervisor must have been stopped before.
     pub(super) async fn close(&self) {
         self.slots.lock().iter_mut().for_each(|slot| slot.pooled = None);
-        let started = std::mem::take(&mut *self.started.lock().unwrap_or_else(PoisonError::into_inner));
+        let started = std::mem::take(&mut *self.started.lock());
         for pooled in started.iter().filter_map(Weak::upgrade) {
             pooled.browser.kill();
         }
@@ -83,7 +80,7 @@ impl Supervisor {
             // If the old browser has a job, it ends with that.
             drop(old.take());
             tokio::select! {
-                () = new.browser.closed() => {
+                () = new.browser.connection.closed() => {
                     self.slots.change(slot, |slot| slot.pooled = None);
                     self.report_exit(&new);
                     if new.jobs() == 0 {
@@ -92,7 +89,7 @@ impl Supervisor {
                         backoff = Backoff::default();
                     }
                 }
-                () = new.recycling() => {
+                () = new.recycling.notified() => {
                     self.metrics.browser_ended(BrowserEnd::Recycled);
                     old = Some(new);
                 }
@@ -119,8 +116,8 @@ impl Supervisor {
             self.slots.change(slot, |slot| slot.pooled = Some(Arc::clone(&new)));
             new.refill();
             let exited = tokio::select! {
-                () = new.browser.closed() => true,
-                () = new.recycling() => false,
+                () = new.browser.connection.closed() => true,
+                () = new.recycling.notified() => false,
                 () = self.idle(&new) => false,
             };
             self.slots.change(slot, |slot| slot.pooled = None);
@@ -135,20 +132,20 @@ impl Supervisor {
     /// Starts a browser in advance when all others are leased and at least one has a heavy job, so that the
     /// next job does not wait for a start. Never completes.
     pub(super) async fn keep_reserve(self: Arc<Self>) {
-        let mut changed = self.slots.changes().subscribe();
+        let mut changed = self.slots.changes.subscribe();
         while changed.changed().await.is_ok() {
             let slots = self.slots.lock();
             let has_heavy =
                 slots.iter().filter_map(BrowserSlot::usable).any(|pooled| pooled.is_low_priority());
             if has_heavy && slots.iter().all(|slot| slot.free().is_none() && !slot.starting) {
-                self.demand_browser();
+                self.demand.notify_one();
             }
         }
     }
 
     /// Completes when a browser has had no job for [`ON_DEMAND_IDLE_TIMEOUT`].
     async fn idle(&self, pooled: &PooledBrowser) {
-        let mut changed = self.slots.changes().subscribe();
+        let mut changed = self.slots.changes.subscribe();
         loop {
             let jobs = pooled.jobs();
             tokio::time::sleep(ON_DEMAND_IDLE_TIMEOUT).await;
@@ -195,16 +192,16 @@ impl Supervisor {
     async fn launch(&self) -> Result<Arc<PooledBrowser>, LaunchError> {
         let launched = self.launcher.launch().await;
         let browser = launched.inspect_err(|_| self.metrics.browser_ended(BrowserEnd::StartFailed))?;
-        self.metrics.browser_started();
-        tracing::debug!(product = browser.product(), "browser is ready");
+        self.metrics.browser_starts.inc();
+        tracing::debug!(product = browser.product, "browser is ready");
         let pooled = Arc::new(PooledBrowser::new(
             browser,
-            self.config,
+            Arc::clone(&self.config),
             Arc::clone(&self.recent),
             Arc::clone(&self.metrics),
-            self.slots.changes().clone(),
+            self.slots.changes.clone(),
         ));
-        let mut started = self.started.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut started = self.started.lock();
         started.retain(|pooled| pooled.strong_count() > 0);
         started.push(Arc::downgrade(&pooled));
         Ok(pooled)
@@ -227,7 +224,7 @@ impl Supervisor {
 /// Completes when the browser has exited; never if there is none.
 async fn closed(browser: Option<&PooledBrowser>) {
     match browser {
-        Some(pooled) => pooled.browser.closed().await,
+        Some(pooled) => pooled.browser.connection.closed().await,
         None => std::future::pending().await,
     }
 }

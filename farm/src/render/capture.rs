@@ -22,6 +22,7 @@ use platen_shared::{
 };
 
 use super::{drawn_resources, frame_loop, job_error::JobError, rendering::Rendering};
+use crate::begin_frames::FrameTime;
 
 /// Quality of JPEG and WebP, which is also Chromium's default: text has no visible artefacts at a normal
 /// viewing distance.
@@ -88,6 +89,7 @@ async fn image(
     if !fits(width, height, viewport.device_scale_factor, format) {
         return Err(JobError::Refused(Refusal::PageTooLarge));
     }
+    let (frame_encoding, encoding) = encodings(format);
     let quality = (format != ImageFormat::Png).then_some(QUALITY);
     // A begin-frame screenshot ignores the device scale factor and shows only the viewport.
     #[expect(clippy::float_cmp, reason = "1 is exact")]
@@ -97,7 +99,7 @@ async fn image(
         // thread must answer first, as for every other capture.
         rendering.wait_for_page(session.call(&EvaluateParams::new("0"))).await?;
         let shot = ScreenshotParams {
-            format: Some(frame_encoding(format)),
+            format: Some(frame_encoding),
             quality,
             optimize_for_speed: Some(OPTIMIZE_FOR_SPEED),
         };
@@ -107,7 +109,7 @@ async fn image(
         rendering.evaluate_isolated(CANCEL_CALLBACKS).await?;
     }
     let mut capture = CaptureScreenshotParams {
-        format: Some(encoding(format)),
+        format: Some(encoding),
         quality,
         optimize_for_speed: Some(OPTIMIZE_FOR_SPEED),
         ..Default::default()
@@ -144,19 +146,12 @@ fn fits(width: u32, height: u32, factor: DeviceScaleFactor, format: ImageFormat)
     longer_side <= max_side && device_pixels(width, height, factor) <= limits::MAX_IMAGE_PIXELS
 }
 
-fn frame_encoding(format: ImageFormat) -> ScreenshotParamsFormat {
+/// The format in the types of the two commands that capture an image.
+fn encodings(format: ImageFormat) -> (ScreenshotParamsFormat, CaptureScreenshotFormat) {
     match format {
-        ImageFormat::Png => ScreenshotParamsFormat::Png,
-        ImageFormat::Webp => ScreenshotParamsFormat::Webp,
-        ImageFormat::Jpeg => ScreenshotParamsFormat::Jpeg,
-    }
-}
-
-fn encoding(format: ImageFormat) -> CaptureScreenshotFormat {
-    match format {
-        ImageFormat::Png => CaptureScreenshotFormat::Png,
-        ImageFormat::Jpeg => CaptureScreenshotFormat::Jpeg,
-        ImageFormat::Webp => CaptureScreenshotFormat::Webp,
+        ImageFormat::Png => (ScreenshotParamsFormat::Png, CaptureScreenshotFormat::Png),
+        ImageFormat::Jpeg => (ScreenshotParamsFormat::Jpeg, CaptureScreenshotFormat::Jpeg),
+        ImageFormat::Webp => (ScreenshotParamsFormat::Webp, CaptureScreenshotFormat::Webp),
     }
 }
 
@@ -183,10 +178,10 @@ async fn screenshot_frame(rendering: &mut Rendering<'_>, shot: ScreenshotParams)
     // The first frame of a document may still show the previous document. A frame that has changed the
     // picture shows the current one; if no frame changes it, the current document is already shown.
     for _ in 0..MAX_FRAMES_BEFORE_SCREENSHOT {
-        if rendering.has_drawn() {
+        if rendering.has_drawn {
             break;
         }
-        rendering.draw().await?;
+        rendering.frame(FrameTime::After(0.0), true).await?;
     }
     for _ in 0..MAX_SCREENSHOT_ATTEMPTS {
         if let Some(file) = rendering.screenshot(shot.clone()).await? {

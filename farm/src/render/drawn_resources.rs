@@ -31,7 +31,7 @@ pub(super) async fn settle(rendering: &mut Rendering<'_>) -> Result<(), JobError
         if !rendering.is_loading_drawn() {
             break;
         }
-        if rendering.is_in_virtual_time() {
+        if rendering.in_virtual_time {
             // The page's clock is stopped until the requests have ended.
             let timeout_ms = until.saturating_duration_since(Instant::now()).as_secs_f64() * 1_000.0;
             VirtualTimeDriver::start(rendering).await?.step(FRAME_INTERVAL_MS, timeout_ms).await?;

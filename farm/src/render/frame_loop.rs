@@ -72,7 +72,7 @@ pub(super) async fn while_waiting<T>(
         () = frameless => {}
     }
     let step = pin!(async { Ok(step.await?) });
-    if rendering.is_in_virtual_time() {
+    if rendering.in_virtual_time {
         let mut driver = VirtualTimeDriver::start(rendering).await?;
         let frames = async {
             loop {

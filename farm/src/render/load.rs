@@ -65,7 +65,7 @@ pub(super) async fn load(
     state: &mut watch::Receiver<LoadState>,
 ) -> Result<(), JobError> {
     let before = state.borrow().documents;
-    egress.start_page();
+    egress.page_started.set();
     match source {
         Source::Html(html) => {
             let content = SetDocumentContentParams::new(main_frame.to_owned(), html.as_str());

@@ -55,7 +55,7 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::{Config, cancellation::PageStarted, egress::Egress, metrics::Metrics};
+    use crate::{cancellation::PageStarted, egress::Egress, metrics::Metrics};
 
     const SPECIFIC: [(&str, &str); 8] = [
         ("CERT_AUTHORITY_INVALID", "tls"),
@@ -78,7 +78,7 @@ mod tests {
 
     #[tokio::test]
     async fn each_network_error_has_its_refusal() {
-        let egress = Egress::new(&Config::default(), Arc::new(Metrics::new())).unwrap();
+        let egress = Egress::new(Arc::default(), Arc::new(Metrics::new())).unwrap();
         let url = Url::parse("https://10.0.0.1/").unwrap();
         let code = |error: &str, egress: &JobEgress| {
             navigation_refusal(&format!("net::ERR_{error}"), &url, "h", egress).map(|refusal| refusal.code())

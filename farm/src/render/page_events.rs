@@ -20,7 +20,7 @@ use chromiumoxide_cdp::cdp::{
         emulation::EventVirtualTimeBudgetExpired,
         inspector::EventTargetCrashed,
         network::{
-            self, EventLoadingFailed, EventLoadingFinished, EventRequestWillBeSent, EventResponseReceived,
+            EventLoadingFailed, EventLoadingFinished, EventRequestWillBeSent, EventResponseReceived,
             RequestId, ResourceType,
         },
         page::{
@@ -41,7 +41,10 @@ use self::{
     recovery::{loading_failed, loading_finished, request_will_be_sent},
 };
 use super::{job_error::JobError, load_state::LoadState, navigation_error::navigation_refusal, still_image};
-use crate::{egress::JobEgress, page::auto_attach};
+use crate::{
+    egress::JobEgress,
+    page::{auto_attach, network_events},
+};
 
 /// Handles the events of one page during one job.
 pub(super) struct PageEventHandler<'a> {
@@ -270,11 +273,7 @@ impl<'a> PageEventHandler<'a> {
 
     fn on_worker(&mut self, id: SessionId) -> Result<(), JobError> {
         let worker = self.session.worker_session(id);
-        worker.send(&network::EnableParams {
-            max_total_buffer_size: Some(0),
-            max_resource_buffer_size: Some(0),
-            ..Default::default()
-        })?;
+        worker.send(&network_events())?;
         worker.send(&auto_attach())?;
         Ok(worker.send(&RunIfWaitingForDebuggerParams {})?)
     }

@@ -35,11 +35,11 @@ pub(super) struct Rendering<'a> {
     pub(super) state: watch::Receiver<LoadState>,
     /// The begin-frame calls; `None` in a browser without begin-frame control.
     begin_frames: Option<&'a mut BeginFrames>,
-    in_virtual_time: bool,
+    pub(super) in_virtual_time: bool,
     /// Animations are paused.
     animations_paused: bool,
     /// A drawn frame of this job has changed the picture.
-    has_drawn: bool,
+    pub(super) has_drawn: bool,
     /// Requests up to this number are not waited for any more.
     pub(super) given_up: u64,
     /// The number of a document, and its isolated world.
@@ -76,16 +76,6 @@ impl<'a> Rendering<'a> {
         self.begin_frames.is_some()
     }
 
-    /// Whether the page is in virtual time.
-    pub(super) fn is_in_virtual_time(&self) -> bool {
-        self.in_virtual_time
-    }
-
-    /// Whether a frame of this job has changed the picture.
-    pub(super) fn has_drawn(&self) -> bool {
-        self.has_drawn
-    }
-
     /// A meter for one step of the page in virtual time.
     pub(super) fn stall_meter(&self) -> StallMeter<'a> {
         StallMeter::new(self.browser, MAX_STEP_CPU)
@@ -98,11 +88,6 @@ impl<'a> Rendering<'a> {
 
     pub(super) fn load_state(&self) -> LoadState {
         *self.state.borrow()
-    }
-
-    /// Time of the latest frame, in milliseconds of Chromium's monotonic clock.
-    pub(super) fn latest_frame_ms(&self) -> f64 {
-        self.begin_frames.as_ref().map_or(0.0, |frames| frames.latest_ms())
     }
 
     /// Counts the frame time from the start of the page's document, in milliseconds of Chromium's monotonic
@@ -139,7 +124,8 @@ impl<'a> Rendering<'a> {
     /// Waits in real time until `after_ms` after the latest frame, and runs a frame with that frame time,
     /// even if it is late.
     pub(super) async fn due_frame(&mut self, after_ms: f64, drawn: bool) -> Result<(), JobError> {
-        let left_ms = self.latest_frame_ms() + after_ms - monotonic_now_ms();
+        let latest_ms = self.begin_frames.as_ref().map_or(0.0, |frames| frames.latest_ms());
+        let left_ms = latest_ms + after_ms - monotonic_now_ms();
         sleep(Duration::try_from_secs_f64(left_ms / 1_000.0).unwrap_or_default()).await;
         self.frame(FrameTime::After(after_ms), drawn).await.map(drop)
     }
@@ -158,11 +144,6 @@ impl<'a> Rendering<'a> {
     pub(super) async fn screenshot(&mut self, shot: ScreenshotParams) -> Result<Option<Bytes>, JobError> {
         let frame = BeginFrameParams { screenshot: Some(shot), ..Default::default() };
         Ok(self.begin_frame(FrameTime::After(0.0), frame).await?.into_file()?)
-    }
-
-    /// Draws a frame one tick after the latest.
-    pub(super) async fn draw(&mut self) -> Result<(), JobError> {
-        self.frame(FrameTime::After(0.0), true).await.map(drop)
     }
 
     async fn begin_frame(&mut self, time: FrameTime, frame: BeginFrameParams) -> Result<Reply, JobError> {

@@ -26,7 +26,7 @@ use super::{
     remaining_wait::RemainingWait,
     renderer_metrics::{self, RendererMetrics},
     rendering::Rendering,
-    static_page::{self, MainDocument},
+    static_page,
     virtual_time::VirtualTimeDriver,
 };
 use crate::{
@@ -238,8 +238,7 @@ async fn is_static(rendering: &Rendering<'_>, wait: WaitOptions<'_>) -> Result<b
     if has_script_run(rendering, wait.before).await? || rendering.load_state().may_change {
         return Ok(false);
     }
-    let document = MainDocument { session: rendering.session, main_frame: rendering.main_frame };
-    let has_static_markup = static_page::has_static_markup(document, wait.source).await?;
+    let has_static_markup = static_page::has_static_markup(rendering, wait.source).await?;
     let state = rendering.load_state();
     Ok(has_static_markup && !state.may_change && !state.is_requesting(Instant::now()))
 }

@@ -12,10 +12,10 @@
 //! Invariant: if one of these is unknown, the page counts as one that may change.
 
 use chromiumoxide_cdp::cdp::browser_protocol::page::{GetFrameTreeParams, GetResourceContentParams};
+use platen_cdp::CdpError;
 use platen_shared::job::Source;
 
-use super::job_error::JobError;
-use platen_cdp::{CdpError, Session};
+use super::{job_error::JobError, rendering::Rendering};
 
 /// Elements that change without a script. `animate` (as a prefix), `set` and `discard` are SVG elements.
 const CHANGING_ELEMENTS: &[&[u8]] = &[
@@ -60,27 +60,21 @@ pub(super) fn may_change(markup: &str) -> bool {
 }
 
 /// Whether the markup of the main document is known and has nothing that changes without a script.
-pub(super) async fn has_static_markup(page: MainDocument<'_>, source: &Source) -> Result<bool, JobError> {
+pub(super) async fn has_static_markup(rendering: &Rendering<'_>, source: &Source) -> Result<bool, JobError> {
+    let Rendering { session, main_frame, .. } = *rendering;
     match source {
         Source::Html(html) => Ok(!may_change(html.as_str())),
         Source::Url(_) => {
-            let tree = page.session.call(&GetFrameTreeParams {}).await?;
+            let tree = session.call(&GetFrameTreeParams {}).await?;
             let url = tree.frame_tree.frame.url;
-            let content = GetResourceContentParams::new(page.main_frame.to_owned(), url);
-            match page.session.call(&content).await {
+            let content = GetResourceContentParams::new(main_frame.to_owned(), url);
+            match session.call(&content).await {
                 Ok(content) => Ok(!content.base64_encoded && !may_change(&content.content)),
                 Err(CdpError::Refused { .. }) => Ok(false),
                 Err(error) => Err(error.into()),
             }
         }
     }
-}
-
-/// The main document of a page.
-#[derive(Clone, Copy)]
-pub(super) struct MainDocument<'a> {
-    pub(super) session: &'a Session,
-    pub(super) main_frame: &'a str,
 }
 
 #[cfg(test)]

@@ -50,7 +50,7 @@ pub(super) struct VirtualTimeDriver<'r, 'a> {
 impl<'r, 'a> VirtualTimeDriver<'r, 'a> {
     /// Puts the page into virtual time, if it is not in it yet.
     pub(super) async fn start(rendering: &'r mut Rendering<'a>) -> Result<Self, JobError> {
-        if !rendering.is_in_virtual_time() {
+        if !rendering.in_virtual_time {
             rendering.enter_virtual_time().await?;
         }
         Ok(Self { rendering, undrawn: 0, moves: true, ignores_requests: false })
@@ -135,16 +135,12 @@ impl<'r, 'a> VirtualTimeDriver<'r, 'a> {
                 return Ok(false);
             }
             if checked.elapsed() >= MAIN_THREAD_INTERVAL {
-                self.check_main_thread().await?;
+                // Fails if the page's main thread stalls, which would delay its requests.
+                self.rendering.wait_for_page(renderer_metrics::read(self.rendering.session)).await?;
                 checked = Instant::now();
             }
         }
         Ok(true)
-    }
-
-    /// Fails if the page's main thread stalls, which would delay its requests.
-    async fn check_main_thread(&self) -> Result<(), JobError> {
-        self.rendering.wait_for_page(renderer_metrics::read(self.rendering.session)).await.map(drop)
     }
 
     /// Whether the page has requested an animation frame since the previous call.

@@ -13,7 +13,7 @@ use crate::Config;
 fn egress(change: impl FnOnce(&mut Config)) -> Egress {
     let mut config = Config::default();
     change(&mut config);
-    Egress::new(&config, Arc::new(Metrics::new())).unwrap()
+    Egress::new(Arc::new(config), Arc::new(Metrics::new())).unwrap()
 }
 
 fn url(text: &str) -> Url {

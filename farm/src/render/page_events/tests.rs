@@ -7,7 +7,7 @@ use platen_cdp::{BrowserPipes, Connection};
 use serde_json::{Value, json};
 
 use super::*;
-use crate::{Config, cancellation::PageStarted, egress::Egress, metrics::Metrics};
+use crate::{cancellation::PageStarted, egress::Egress, metrics::Metrics};
 
 /// What a handler has made of a sequence of events.
 struct Handled {
@@ -30,7 +30,7 @@ async fn handle(events: impl IntoIterator<Item = (&'static str, Value)>) -> Hand
         browser.write_all(format!("{event}\0").as_bytes()).unwrap();
     }
     drop(browser);
-    let traffic = Egress::new(&Config::default(), Arc::new(Metrics::new())).unwrap();
+    let traffic = Egress::new(Arc::default(), Arc::new(Metrics::new())).unwrap();
     let traffic = traffic.job("", PageStarted::default());
     let mut tainted = false;
     let (handler, state) = PageEventHandler::new(&session, &mut queue, "F", &mut tainted, None, &traffic);
