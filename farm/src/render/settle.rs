@@ -155,12 +155,15 @@ async fn pass_wait(rendering: &mut Rendering<'_>, wait: WaitOptions<'_>) -> Resu
         pass_real_time(rendering, &mut left, Clock::Real).await?;
         return Ok(Settled { waiting: (!wait.is_empty()).then_some(Waiting::RealTime), script_ran });
     }
+    if wait.is_empty() {
+        // The file shows the page as it has loaded, however long the capture takes. The main thread answers the
+        // next command after this one; a frame could overtake it, and animations would start to move.
+        rendering.pause_animations()?;
+    }
     let loaded = renderer_metrics::read(rendering.session).await?;
     let script_ran = has_run(before, loaded);
     rendering.count_frames_from(loaded.navigation_start * 1_000.0);
     if wait.is_empty() {
-        // The file shows the page as it has loaded, however long the capture takes.
-        rendering.pause_animations()?;
         if needs_frame && wait.waits_for_resources() {
             drawn_resources::wait(rendering).await;
         }
