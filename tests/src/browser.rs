@@ -33,8 +33,8 @@ pub use page::{Page, Theme};
 
 /// Bounds every command and condition, so that a browser that hangs fails its test.
 const TIMEOUT: Duration = Duration::from_mins(3);
-/// User and group id of `nobody`, which owns no files.
-const NOBODY: u32 = 65_534;
+/// User and group id of a browser that is started by root. The user owns no files.
+pub const UNPRIVILEGED_ID: u32 = 65_534;
 const BINARIES: [&str; 3] =
     ["/usr/lib/chromium/chromium-headless-shell", "/usr/lib/chromium/chromium", "/opt/google/chrome/chrome"];
 
@@ -58,8 +58,10 @@ impl Browser {
         let mut command = Command::new("setpriv");
         command.args(["--no-new-privs", "--pdeathsig", "KILL"]);
         if Uid::effective().is_root() {
-            chown(home.path(), Some(NOBODY), Some(NOBODY))?;
-            command.args([format!("--reuid={NOBODY}"), format!("--regid={NOBODY}")]).arg("--clear-groups");
+            chown(home.path(), Some(UNPRIVILEGED_ID), Some(UNPRIVILEGED_ID))?;
+            command
+                .args([format!("--reuid={UNPRIVILEGED_ID}"), format!("--regid={UNPRIVILEGED_ID}")])
+                .arg("--clear-groups");
         }
         let binary = std::env::var("PLATEN_CHROMIUM").ok();
         let binary = binary.as_deref().into_iter().chain(BINARIES).find(|path| Path::new(path).is_file());

@@ -15,6 +15,7 @@ use anyhow::{Context as _, Result, ensure};
 use nix::{sys::signal::Signal, unistd::geteuid};
 use platen_tests::{
     app::{Options as AppOptions, TestApp},
+    browser::UNPRIVILEGED_ID,
     database::DatabaseKind,
     operator::Quota,
     process::{Process, rest_of_line},
@@ -129,8 +130,6 @@ pub(crate) struct Target {
     pub(crate) processes: ProcessTree,
 }
 
-/// The user and group `nobody`.
-const NOBODY: u32 = 65_534;
 /// browserless takes its token from the query.
 pub(crate) const BROWSERLESS_TOKEN: &str = "bench";
 
@@ -233,7 +232,7 @@ impl Environment {
         let home = self.directory.path().join(name);
         fs::create_dir(&home)?;
         if geteuid().is_root() {
-            chown(&home, Some(NOBODY), Some(NOBODY))?;
+            chown(&home, Some(UNPRIVILEGED_ID), Some(UNPRIVILEGED_ID))?;
         }
         Ok(home)
     }
@@ -245,8 +244,11 @@ fn unprivileged(program: &Path, home: &Path) -> Result<Command> {
     let mut command = Command::new("setpriv");
     command.args(["--no-new-privs", "--pdeathsig", "TERM"]);
     if geteuid().is_root() {
-        let identity =
-            [format!("--reuid={NOBODY}"), format!("--regid={NOBODY}"), "--clear-groups".to_owned()];
+        let identity = [
+            format!("--reuid={UNPRIVILEGED_ID}"),
+            format!("--regid={UNPRIVILEGED_ID}"),
+            "--clear-groups".to_owned(),
+        ];
         command.args(identity);
     }
     command.arg("--").arg(program).env("HOME", home).env("TMPDIR", home).current_dir(home);
