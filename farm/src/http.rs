@@ -4,6 +4,8 @@
 //! the log, also when its caller disconnected; a job that is cancelled by its id is answered at once,
 //! with whether its page had begun to run.
 
+mod connection;
+
 use std::{future::Future, io, time::Duration};
 
 use axum::{
@@ -17,7 +19,6 @@ use axum::{
     },
     response::{IntoResponse, Response},
     routing::{delete, get, post},
-    serve::ListenerExt as _,
 };
 use platen_shared::{
     job::{RenderJob, Source},
@@ -27,6 +28,8 @@ use platen_shared::{
 };
 use tokio::{net::TcpListener, time::Instant};
 use tokio_util::sync::CancellationToken;
+
+use connection::Connections;
 
 use crate::{
     Farm, FarmToken, MetricsRegistry, Rendered,
@@ -88,13 +91,8 @@ async fn serve(
     drain: impl Future<Output = ()>,
 ) -> io::Result<()> {
     let stop = CancellationToken::new();
-    // A file is sent in several writes; the last one must not wait for an acknowledgement.
-    let listener = listener.tap_io(|stream| {
-        if let Err(error) = stream.set_nodelay(true) {
-            tracing::debug!(%error, "cannot set TCP_NODELAY on a connection");
-        }
-    });
-    let server = axum::serve(listener, router).with_graceful_shutdown(stop.clone().cancelled_owned());
+    let server =
+        axum::serve(Connections(listener), router).with_graceful_shutdown(stop.clone().cancelled_owned());
     let server = server.into_future();
     tokio::pin!(server);
     let drained = async {
