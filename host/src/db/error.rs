@@ -12,6 +12,9 @@ pub(crate) enum DbError {
     /// The file cannot be opened, or the server cannot be reached.
     #[error("the database cannot be reached")]
     Unreachable(#[source] Box<dyn std::error::Error + Send + Sync>),
+    /// The server does not accept connections.
+    #[error("the database cannot be reached")]
+    Absent(#[source] Box<dyn std::error::Error + Send + Sync>),
     #[error("the database server refused the token")]
     Unauthorized,
     #[error("{message}")]

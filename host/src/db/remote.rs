@@ -1,8 +1,8 @@
 //! A libSQL server, over Hrana 3 on HTTP: one request, and so one round trip, per statement.
 //!
 //! Invariant: outside of a transaction every request closes the stream it opens, so the server holds
-//! nothing between statements. A statement is sent again only if the server reports that it did nothing
-//! because another one was writing. The token is sent in the `authorization` header only.
+//! nothing between statements. A statement is sent again only if the server was not reached, or reports that it did
+//! nothing because it is busy. The token is sent in the `authorization` header only.
 
 use std::{sync::Arc, time::Duration};
 
@@ -25,10 +25,13 @@ use super::{
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// Callers do not wait longer either.
 const STATEMENT_TIMEOUT: Duration = Duration::from_secs(20);
-/// How long a statement that the server refused because its file was locked is retried. sqld queues its
-/// writers, but was seen to refuse them for some seconds on a machine with a busy disk.
+/// How long a statement is sent again to a server that is busy. sqld queues its writers, but was seen to refuse
+/// them for some seconds on a machine with a busy disk.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(15);
-const RETRY_INTERVAL: Duration = Duration::from_millis(50);
+/// How long it is sent again to a server that does not accept connections, which may be restarting.
+const ABSENT_TIMEOUT: Duration = Duration::from_secs(5);
+/// Half of it is fixed, the other half random, so that clients that were refused together do not return together.
+const RETRY_INTERVAL: Duration = Duration::from_millis(100);
 /// Statements beyond this wait here. sqld refuses, rather than queues, more than 128 concurrent requests of
 /// all its clients together.
 const MAX_CONCURRENT_STATEMENTS: usize = 64;
@@ -72,7 +75,9 @@ impl Client {
         if let Some(token) = &self.token {
             request = request.bearer_auth(token.expose_secret());
         }
-        let response = request.send().await.map_err(DbError::unreachable)?;
+        let response = request.send().await.map_err(|error| {
+            if error.is_connect() { DbError::Absent(Box::new(error)) } else { DbError::unreachable(error) }
+        })?;
         match response.status().as_u16() {
             200 => response.json().await.map_err(DbError::unreachable),
             401 | 403 => Err(DbError::Unauthorized),
@@ -122,14 +127,15 @@ impl Stream {
         let requests = if stays_open { vec![execute] } else { vec![execute, Request::Close] };
         let base = open.as_ref().and_then(|open| open.base.as_ref()).unwrap_or(&self.client.server);
         let pipeline = Pipeline { baton: open.as_ref().map(|open| open.baton.as_str()), requests };
-        let mut result = self.client.send(base, &pipeline).await?;
+        let mut result = self.client.send(base, &pipeline).await;
         if open.is_none() {
-            let until = Instant::now() + BUSY_TIMEOUT;
-            while result.is_busy() && Instant::now() < until {
-                sleep(RETRY_INTERVAL).await;
-                result = self.client.send(base, &pipeline).await?;
+            let began = Instant::now();
+            while refusal_timeout(&result).is_some_and(|timeout| began.elapsed() < timeout) {
+                sleep(RETRY_INTERVAL.mul_f64(rand::random_range(0.5..1.0))).await;
+                result = self.client.send(base, &pipeline).await;
             }
         }
+        let mut result = result?;
         if stays_open && let Some(baton) = result.baton.take() {
             let base = result.base_url.as_deref().and_then(|url| Url::parse(url).ok());
             *transaction = Some(Transaction { baton, base });
@@ -179,14 +185,32 @@ struct PipelineResult {
     results: Vec<Outcome>,
 }
 
-impl PipelineResult {
-    /// Whether nothing was done because another client was writing.
-    fn is_busy(&self) -> bool {
-        let Some(Outcome::Error { error }) = self.results.first() else { return false };
-        // Some servers send SQLite's message without a code.
-        error.code.as_deref().is_some_and(|code| code.starts_with("SQLITE_BUSY"))
-            || error.message.ends_with("database is locked")
+/// How long a statement is sent again; `None` if the server may have run it.
+fn refusal_timeout(result: &Result<PipelineResult, DbError>) -> Option<Duration> {
+    match result {
+        Err(DbError::Absent(_)) => Some(ABSENT_TIMEOUT),
+        Err(DbError::Statement { message, .. }) => is_busy(message, None).then_some(BUSY_TIMEOUT),
+        Ok(PipelineResult { results, .. }) => match results.first() {
+            Some(Outcome::Error { error }) => {
+                is_busy(&error.message, error.code.as_deref()).then_some(BUSY_TIMEOUT)
+            }
+            _ => None,
+        },
+        Err(_) => None,
     }
+}
+
+/// Whether nothing was done because of other clients.
+fn is_busy(message: &str, code: Option<&str>) -> bool {
+    // Some servers send SQLite's message without a code.
+    code.is_some_and(|code| code.starts_with("SQLITE_BUSY"))
+        || [
+            "database is locked",
+            "Too many concurrent requests",
+            "Timed out while opening database connection",
+        ]
+        .iter()
+        .any(|refusal| message.ends_with(refusal))
 }
 
 #[derive(Deserialize)]
@@ -285,22 +309,25 @@ struct InvalidResponse;
 mod tests {
     use std::{
         convert::Infallible,
+        net::SocketAddr,
         sync::atomic::{AtomicUsize, Ordering},
     };
 
     use hyper::{Response, server::conn::http1, service::service_fn};
     use hyper_util::rt::TokioIo;
+    use platen_tests::loopback::ClosedPort;
 
     use super::*;
 
     /// A server that fails the first `failures` statements. Returns its address, and the number of statements
     /// that it received.
     async fn server(
+        address: SocketAddr,
         failures: usize,
         message: &'static str,
         code: Option<&'static str>,
     ) -> (Url, Arc<AtomicUsize>) {
-        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let listener = tokio::net::TcpListener::bind(address).await.unwrap();
         let url = Url::parse(&format!("http://{}", listener.local_addr().unwrap())).unwrap();
         let sent = Arc::<AtomicUsize>::default();
         let counted = Arc::clone(&sent);
@@ -329,14 +356,31 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn a_server_that_restarts_is_waited_for() {
+        let closed = ClosedPort::hold().unwrap();
+        let url = Url::parse(&closed.url().unwrap()).unwrap();
+        let address = url.socket_addrs(|| None).unwrap()[0];
+        let restart = async {
+            sleep(RETRY_INTERVAL).await;
+            drop(closed);
+            server(address, 0, "", None).await
+        };
+        let (result, (_, sent)) = tokio::join!(execute(url.clone()), restart);
+        result.unwrap();
+        assert_eq!(sent.load(Ordering::Relaxed), 1);
+    }
+
+    #[tokio::test]
     async fn only_a_statement_that_did_nothing_is_retried() {
         for (message, code, calls) in [
             ("m", Some("SQLITE_BUSY"), 4),
             ("SQLite error: database is locked", None, 4),
+            ("Too many concurrent requests", None, 4),
+            ("Timed out while opening database connection", None, 4),
             ("m", Some("SQLITE_CONSTRAINT"), 1),
             ("m", None, 1),
         ] {
-            let (url, sent) = server(3, message, code).await;
+            let (url, sent) = server(([127, 0, 0, 1], 0).into(), 3, message, code).await;
             assert_eq!(execute(url).await.is_ok(), calls == 4, "{message} {code:?}");
             assert_eq!(sent.load(Ordering::Relaxed), calls, "{message} {code:?}");
         }

@@ -120,9 +120,13 @@ fn map_error(error: &DbError) -> Error {
     match error {
         DbError::Statement { full: true, .. } => Error::DatabaseFull,
         DbError::Statement { .. } | DbError::TooLarge => Error::Io(error.to_string()),
-        DbError::Missing(_) | DbError::Unreachable(_) | DbError::Unauthorized | DbError::Panicked => {
-            tracing::error!(error = error as &dyn std::error::Error, "the database failed");
+        DbError::Absent(_) | DbError::Unreachable(_) => {
+            tracing::error!(error = error as &dyn std::error::Error, "the database cannot be reached");
             Error::Io("the database cannot be reached".to_owned())
+        }
+        DbError::Missing(_) | DbError::Unauthorized | DbError::Panicked => {
+            tracing::error!(error = error as &dyn std::error::Error, "the database failed");
+            Error::Io("the database failed".to_owned())
         }
     }
 }
