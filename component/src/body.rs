@@ -1,19 +1,31 @@
-//! Reads a request body: its declared type, and its bytes up to a limit.
+//! Bodies: receives one of a request up to a limit, and sends one that is complete.
 //!
-//! Invariant: memory holds at most the limit plus one read, independent of what a caller declares or sends.
+//! Invariant: memory holds at most the limit plus one read, independent of what a caller declares or sends. A body
+//! that is refused is read and discarded up to [`MAX_DISCARDED_BYTES`], because a platform closes the connection
+//! under the sender of an unread body, who then does not see the response.
+
+use std::time::Duration;
 
 use spin_sdk::{
     wasip3::{
-        http::types::{Fields, Request},
-        wit_future,
+        http::types::{ErrorCode, Fields, Request, Trailers},
+        wit_future, wit_stream,
     },
-    wit_bindgen::StreamResult,
+    wit_bindgen::{FutureReader, StreamReader, StreamResult},
 };
+
+use crate::{background::Background, platform};
 
 /// Size of a read if the caller does not declare a length.
 const READ_BYTES: usize = 64 * 1024;
 /// Memory that is reserved for a declared length before any byte has arrived.
 const MAX_RESERVE_BYTES: usize = 1024 * 1024;
+/// Twice the largest body of the API.
+const MAX_DISCARDED_BYTES: usize = 64 * 1024 * 1024;
+const MAX_DISCARD_TIME: Duration = Duration::from_secs(30);
+
+/// The end of a body.
+pub type TrailersReader = FutureReader<Result<Option<Trailers>, ErrorCode>>;
 
 /// Why a body was not read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -34,35 +46,114 @@ pub fn is_of_type(values: &[Vec<u8>], expected: &str) -> bool {
     essence.trim_ascii().eq_ignore_ascii_case(expected.as_bytes())
 }
 
-/// Reads the body, at most `max` bytes. A declared length over the limit is refused before
-/// anything is read.
-///
-/// # Errors
-/// When the body is over the limit or ends early.
-pub async fn read(request: Request, headers: &Fields, max: usize) -> Result<Vec<u8>, BodyError> {
-    let declared = headers.get("content-length");
-    let declared = declared.first().and_then(|value| std::str::from_utf8(value).ok()?.parse::<u64>().ok());
-    if declared.is_some_and(|declared| declared > max as u64) {
-        return Err(BodyError::TooLarge);
+/// The body of a request.
+pub struct IncomingBody {
+    declared: Option<u64>,
+    /// The sender waits for a response before it sends the body.
+    expects_continue: bool,
+    /// Until it has been read to its end.
+    rest: Option<(StreamReader<u8>, TrailersReader)>,
+}
+
+impl IncomingBody {
+    /// The body of a request with these headers.
+    #[must_use]
+    pub fn of(request: Request, headers: &Fields) -> Self {
+        let declared = headers.get("content-length");
+        let declared = declared.first().and_then(|value| std::str::from_utf8(value).ok()?.parse().ok());
+        let (_read_result, read_reader) = wit_future::new(|| Ok(()));
+        Self {
+            declared,
+            expects_continue: headers.has("expect"),
+            rest: Some(Request::consume_body(request, read_reader)),
+        }
     }
-    let reserve = declared.and_then(|declared| usize::try_from(declared).ok()).map_or(READ_BYTES, |n| n + 1);
-    let (_read_result, read_reader) = wit_future::new(|| Ok(()));
-    let (mut stream, trailers) = Request::consume_body(request, read_reader);
-    let mut bytes = Vec::with_capacity(reserve.min(MAX_RESERVE_BYTES));
+
+    /// Reads the body, at most `max` bytes. A declared length over the limit is refused before
+    /// anything is read.
+    ///
+    /// # Errors
+    /// When the body is over the limit or ends early.
+    pub async fn read(&mut self, max: usize) -> Result<Vec<u8>, BodyError> {
+        if self.declared.is_some_and(|declared| declared > max as u64) {
+            return Err(BodyError::TooLarge);
+        }
+        let declared = self.declared.and_then(|declared| usize::try_from(declared).ok());
+        let reserve = declared.map_or(READ_BYTES, |length| length + 1);
+        let Some((stream, _)) = &mut self.rest else { return Ok(Vec::new()) };
+        let bytes = read_up_to(stream, reserve.min(MAX_RESERVE_BYTES), max).await;
+        if bytes.len() > max {
+            return Err(BodyError::TooLarge);
+        }
+        if let Some((_, trailers)) = self.rest.take() {
+            trailers.await.map_err(|_| BodyError::Incomplete)?;
+        }
+        Ok(bytes)
+    }
+
+    /// Reads and discards what has not been read, while the response is sent.
+    pub fn discard(self, background: &Background) {
+        let Some((mut stream, _trailers)) = self.rest.filter(|_| !self.expects_continue) else { return };
+        background.run(async move {
+            let discard = async {
+                let (mut left, mut buffer) = (MAX_DISCARDED_BYTES, Vec::with_capacity(READ_BYTES));
+                while left > 0 {
+                    let (result, filled) = stream.read(buffer).await;
+                    if !matches!(result, StreamResult::Complete(_)) {
+                        break;
+                    }
+                    left = left.saturating_sub(filled.len());
+                    buffer = filled;
+                    buffer.clear();
+                }
+            };
+            platform::timeout(MAX_DISCARD_TIME, discard).await;
+        });
+    }
+}
+
+/// Reads until the stream ends or more than `max` bytes have been read.
+pub async fn read_up_to(stream: &mut StreamReader<u8>, capacity: usize, max: usize) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(capacity);
     loop {
         if bytes.capacity() - bytes.len() < READ_BYTES / 4 {
             bytes.reserve(READ_BYTES.max(bytes.len()));
         }
         let (result, filled) = stream.read(bytes).await;
         bytes = filled;
-        if bytes.len() > max {
-            return Err(BodyError::TooLarge);
-        }
-        match result {
-            StreamResult::Complete(_) => {}
-            StreamResult::Dropped | StreamResult::Cancelled => break,
+        if bytes.len() > max || !matches!(result, StreamResult::Complete(_)) {
+            return bytes;
         }
     }
-    trailers.await.map_err(|_| BodyError::Incomplete)?;
-    Ok(bytes)
+}
+
+/// A body that is sent in one piece.
+pub struct OutgoingBody {
+    /// The bytes.
+    pub contents: StreamReader<u8>,
+    /// Their end.
+    pub trailers: TrailersReader,
+    /// Passes the bytes to the platform; whether it took all of them.
+    pub transfer: Transfer,
+}
+
+/// See [`OutgoingBody::transfer`]. It is polled before the head of its message is passed to the platform, so that
+/// the body is ready when the head is sent.
+pub type Transfer = std::pin::Pin<Box<dyn Future<Output = bool>>>;
+
+impl OutgoingBody {
+    /// A body of these bytes.
+    #[must_use]
+    pub fn new(bytes: Vec<u8>) -> Self {
+        let (mut writer, contents) = wit_stream::new();
+        let (trailers_writer, trailers) = wit_future::new(|| Ok(None));
+        let transfer = Box::pin(async move {
+            let is_complete = writer.write_all(bytes).await.is_empty();
+            drop(writer);
+            // Fails if the platform does not read the trailers.
+            let _ = trailers_writer.write(Ok(None)).await;
+            is_complete
+        });
+        Self { contents, trailers, transfer }
+    }
 }

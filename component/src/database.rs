@@ -2,34 +2,70 @@
 //!
 //! Invariant: a result is read to its end, because otherwise its error is lost and an open row
 //! stream blocks a local database. A connection is used for one request: a shared one hangs a
-//! libSQL server.
+//! libSQL server. A statement is sent again only if the database has not run it, or if it only reads.
+
+use std::{
+    rc::Rc,
+    sync::atomic::{AtomicUsize, Ordering},
+    time::{Duration, Instant},
+};
 
 use platen_statements::{Backend, DataError, Row, Value};
-use spin_sdk::sqlite::{self, Connection};
+use spin_sdk::{
+    sqlite::{self, Connection},
+    time::sleep,
+};
 
-use crate::platform;
+use crate::{availability::Availability, platform};
+
+/// Statements that an instance runs at once; the others wait here. sqld refuses more than 128 requests of all its
+/// clients together. Spin gives an instance at most 16 requests, so that this many serve 512 requests.
+const MAX_CONCURRENT_STATEMENTS: usize = 4;
+/// Between looks for a free place, with [`jitter`].
+const QUEUE_INTERVAL: Duration = Duration::from_millis(4);
+/// Before a statement is sent again, with [`jitter`]; doubles each time.
+const MIN_RETRY_DELAY: Duration = Duration::from_millis(20);
+const MAX_RETRY_DELAY: Duration = Duration::from_millis(500);
+
+static RUNNING_STATEMENTS: AtomicUsize = AtomicUsize::new(0);
 
 /// A statement that failed, or a row that does not match the schema.
 #[derive(Debug, thiserror::Error)]
 pub enum DatabaseError {
-    /// The database cannot be reached, or refused the statement.
+    /// The database is busy, or cannot be reached.
+    #[error("the database is not available: {0}")]
+    Unavailable(sqlite::Error),
+    /// The database refused the statement.
     #[error("the database failed: {0}")]
-    Failed(#[from] sqlite::Error),
+    Failed(sqlite::Error),
     /// A stored value that does not match the schema.
     #[error(transparent)]
     Data(#[from] DataError),
 }
 
-/// A connection for one request.
-pub struct Database(Connection);
+/// A connection for one request; a cheap handle.
+#[derive(Clone)]
+pub struct Database {
+    connection: Rc<Connection>,
+    retry_timeout: Duration,
+}
 
 impl Database {
-    /// Opens the default database.
+    /// Opens the default database. For `retry_timeout`, each statement is sent again to a database that is busy or
+    /// absent.
     ///
     /// # Errors
-    /// When the database cannot be reached.
-    pub async fn open() -> Result<Self, DatabaseError> {
-        Ok(Self(Connection::open_default().await?))
+    /// When the database cannot be opened.
+    pub async fn open(retry_timeout: Duration) -> Result<Self, DatabaseError> {
+        let retries = Retries::new(retry_timeout);
+        let connection = retries.run(false, Connection::open_default).await?;
+        Ok(Self { connection: Rc::new(connection), retry_timeout })
+    }
+
+    /// The same connection with another `retry_timeout`.
+    #[must_use]
+    pub fn retrying(&self, retry_timeout: Duration) -> Self {
+        Self { connection: Rc::clone(&self.connection), retry_timeout }
     }
 }
 
@@ -37,15 +73,14 @@ impl Backend for Database {
     type Error = DatabaseError;
 
     async fn rows(&self, sql: &str, values: Vec<Value>) -> Result<Vec<Row>, DatabaseError> {
-        let values = values.into_iter().map(|value| match value {
-            Value::Null => sqlite::Value::Null,
-            Value::Integer(number) => sqlite::Value::Integer(number),
-            Value::Real(number) => sqlite::Value::Real(number),
-            Value::Text(text) => sqlite::Value::Text(text),
-            Value::Blob(bytes) => sqlite::Value::Blob(bytes),
-        });
-        let rows = self.0.execute(sql, values).await?.collect().await?;
-        let columns = |row: sqlite::RowResult| row.values.into_iter().map(value).collect();
+        let only_reads =
+            sql.trim_ascii_start().get(..6).is_some_and(|word| word.eq_ignore_ascii_case("SELECT"));
+        let execute = async || {
+            let _permit = Permit::acquire().await;
+            self.connection.execute(sql, values.iter().map(to_sqlite)).await?.collect().await
+        };
+        let rows = Retries::new(self.retry_timeout).run(only_reads, execute).await?;
+        let columns = |row: sqlite::RowResult| row.values.into_iter().map(from_sqlite).collect();
         Ok(rows.into_iter().map(|row| Row::new(columns(row))).collect())
     }
 
@@ -54,7 +89,87 @@ impl Backend for Database {
     }
 }
 
-fn value(value: sqlite::Value) -> Value {
+struct Retries {
+    until: Instant,
+}
+
+impl Retries {
+    fn new(timeout: Duration) -> Self {
+        Self { until: Instant::now() + timeout }
+    }
+
+    /// Repeats a call while the database is not available. A call that may have had an effect is repeated only if
+    /// `is_repeatable`.
+    async fn run<T>(
+        self,
+        is_repeatable: bool,
+        call: impl AsyncFn() -> Result<T, sqlite::Error>,
+    ) -> Result<T, DatabaseError> {
+        let mut delay = MIN_RETRY_DELAY;
+        loop {
+            let error = match call().await {
+                Ok(value) => return Ok(value),
+                Err(error) => error,
+            };
+            let availability = match &error {
+                sqlite::Error::Io(text) => Availability::of(text),
+                // Spin's error of a libSQL client that it cannot create.
+                sqlite::Error::InvalidConnection => Availability::Refused,
+                _ => Availability::Available,
+            };
+            let is_retried = match availability {
+                Availability::Refused => true,
+                Availability::Unknown => is_repeatable,
+                Availability::Available => return Err(DatabaseError::Failed(error)),
+            };
+            let pause = jitter(delay);
+            if !is_retried || Instant::now() + pause > self.until {
+                return Err(DatabaseError::Unavailable(error));
+            }
+            sleep(pause).await;
+            delay = (delay * 2).min(MAX_RETRY_DELAY);
+        }
+    }
+}
+
+/// The right to run a statement.
+struct Permit;
+
+impl Permit {
+    /// Looks again after a pause, because a task of a component cannot wake one of another request.
+    async fn acquire() -> Self {
+        let take = |running| (running < MAX_CONCURRENT_STATEMENTS).then_some(running + 1);
+        while RUNNING_STATEMENTS.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take).is_err() {
+            sleep(jitter(QUEUE_INTERVAL)).await;
+        }
+        Self
+    }
+}
+
+impl Drop for Permit {
+    fn drop(&mut self) {
+        RUNNING_STATEMENTS.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// A random duration from half of this one to one and a half, so that callers that were refused together do not
+/// return together.
+fn jitter(duration: Duration) -> Duration {
+    let [random] = platform::random();
+    duration / 2 + duration * u32::from(random) / u32::from(u8::MAX)
+}
+
+fn to_sqlite(value: &Value) -> sqlite::Value {
+    match value {
+        Value::Null => sqlite::Value::Null,
+        Value::Integer(number) => sqlite::Value::Integer(*number),
+        Value::Real(number) => sqlite::Value::Real(*number),
+        Value::Text(text) => sqlite::Value::Text(text.clone()),
+        Value::Blob(bytes) => sqlite::Value::Blob(bytes.clone()),
+    }
+}
+
+fn from_sqlite(value: sqlite::Value) -> Value {
     match value {
         sqlite::Value::Null => Value::Null,
         sqlite::Value::Integer(number) => Value::Integer(number),

@@ -1,8 +1,12 @@
 //! What the Spin components share: settings, request bodies, buffered responses, the database
 //! connection, the log, randomness and the clock.
 //!
-//! Everything needs the imports of a component, so natively this crate is empty.
+//! Nearly everything needs the imports of a component, so natively this crate is nearly empty.
 
+pub mod availability;
+
+#[cfg(target_family = "wasm")]
+pub mod background;
 #[cfg(target_family = "wasm")]
 pub mod body;
 #[cfg(target_family = "wasm")]

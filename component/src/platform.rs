@@ -1,13 +1,25 @@
 //! The clock and randomness.
 
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::{
+    pin::pin,
+    time::{Duration, SystemTime, UNIX_EPOCH},
+};
 
-use spin_sdk::wasip3::random::random::get_random_bytes;
+use futures::future::{Either, select};
+use spin_sdk::{time::sleep, wasip3::random::random::get_random_bytes};
 
 /// Whole seconds since 1970 (UTC).
 #[must_use]
 pub fn now() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
+}
+
+/// The result of `work`; `None`, and the work is dropped, after this duration.
+pub async fn timeout<T>(duration: Duration, work: impl Future<Output = T>) -> Option<T> {
+    match select(pin!(work), pin!(sleep(duration))).await {
+        Either::Left((result, _)) => Some(result),
+        Either::Right(_) => None,
+    }
 }
 
 /// Bytes of the platform's cryptographic random generator.

@@ -11,9 +11,13 @@ mod request_head;
 mod response;
 mod settings;
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use platen_component::{body, body::BodyError, platform};
+use platen_component::{
+    background::Background,
+    body::{self, BodyError, IncomingBody},
+    platform,
+};
 use platen_shared::limits;
 use spin_sdk::wasip3::{
     self,
@@ -36,24 +40,35 @@ const MAX_FORM_BYTES: usize = 64 * 1024;
 /// sample values.
 const MAX_TEMPLATE_FORM_BYTES: usize = 3 * limits::MAX_HTML_BYTES + 1024 * 1024;
 
+/// Longer than an upload over a slow line; it ends requests that wait for a database that does not answer.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(130);
+
 impl Guest for Dashboard {
     async fn handle(request: Request) -> Result<Response, ErrorCode> {
         let started = Instant::now();
         let head = RequestHead::of(&request);
-        let (response, cause) = match serve(request, &head).await {
+        let mut body = IncomingBody::of(request, &head.headers);
+        let background = Background::start();
+        let served = platform::timeout(REQUEST_TIMEOUT, serve(&mut body, &head)).await;
+        let (response, cause) = match served.unwrap_or(Err(PageError::TimedOut)) {
             Ok(response) => (response, None),
             Err(error) => {
                 let cause = error.cause();
                 (error.to_response(), cause)
             }
         };
-        let response = response.into_http(&head);
+        let (response, transfer) = response.into_http(&head);
         head.log(response.get_status_code(), started.elapsed(), cause.as_deref());
+        background.idle().await;
+        body.discard(&background);
+        background.run(async {
+            _ = transfer.await;
+        });
         Ok(response)
     }
 }
 
-async fn serve(request: Request, head: &RequestHead) -> PageResult {
+async fn serve(body: &mut IncomingBody, head: &RequestHead) -> PageResult {
     let segments: Vec<&str> = head.path.split('/').filter(|segment| !segment.is_empty()).collect();
     let Some(("dashboard", segments)) = segments.split_first().map(|(first, rest)| (*first, rest)) else {
         return Err(PageError::NotFound);
@@ -75,7 +90,7 @@ async fn serve(request: Request, head: &RequestHead) -> PageResult {
         if !body::is_of_type(&head.headers.get("content-type"), "application/x-www-form-urlencoded") {
             return Err(PageError::ContentType);
         }
-        let bytes = body::read(request, &head.headers, max_bytes).await.map_err(|error| match error {
+        let bytes = body.read(max_bytes).await.map_err(|error| match error {
             BodyError::TooLarge => PageError::TooLarge,
             BodyError::Incomplete => PageError::Incomplete,
         })?;

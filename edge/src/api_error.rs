@@ -51,6 +51,9 @@ pub enum ApiError {
     /// The farm, or the farm behind a proxy, could not be reached.
     #[error("The renderer is not available")]
     FarmUnreachable,
+    /// The database is busy or cannot be reached. No attempt was recorded.
+    #[error("The service is busy, try again shortly")]
+    DatabaseUnavailable,
     /// The database, a setting or a stored template. The cause is logged and never sent.
     #[error("Internal error")]
     Internal,
@@ -74,6 +77,7 @@ impl ApiError {
             Self::BodyTooLarge => Outcome::Rejected(413),
             Self::BodyIncomplete | Self::Invalid(_) => Outcome::Rejected(400),
             Self::QuotaExhausted { .. } => Outcome::Rejected(429),
+            Self::DatabaseUnavailable => Outcome::Rejected(503),
             Self::Refused(refusal) => Outcome::Failed(refusal.class()),
             Self::FarmUnreachable => Outcome::Failed(FailureClass::RendererUnavailable),
             Self::Internal => Outcome::Failed(FailureClass::Internal),
@@ -95,7 +99,7 @@ impl ApiError {
         match self {
             Self::QuotaExhausted { retry_after } => Some(*retry_after),
             Self::Refused(refusal) => refusal.retry_after().map(u64::from),
-            Self::FarmUnreachable => Some(RETRY_AFTER_SECONDS.into()),
+            Self::FarmUnreachable | Self::DatabaseUnavailable => Some(RETRY_AFTER_SECONDS.into()),
             _ => None,
         }
     }
@@ -135,6 +139,7 @@ mod tests {
             (ApiError::Invalid(invalid()), 400, false, None),
             (ApiError::QuotaExhausted { retry_after: 60 }, 429, false, Some(60)),
             (ApiError::FarmUnreachable, 503, false, Some(5)),
+            (ApiError::DatabaseUnavailable, 503, false, Some(5)),
             (ApiError::Internal, 500, false, None),
             (Refusal::QueueFull { retry_after: 7 }.into(), 503, false, Some(7)),
             (Refusal::NameServerFailed.into(), 503, false, Some(5)),

@@ -11,20 +11,28 @@ mod log;
 mod reply;
 mod settings;
 
-use std::time::Instant;
+use std::{
+    pin::pin,
+    time::{Duration, Instant},
+};
 
+use futures::future::{Either, select};
 use platen_component::{
-    body::{self, BodyError},
-    database::Database,
+    body::{self, BodyError, IncomingBody},
+    database::{Database, DatabaseError},
+    platform,
 };
 use platen_shared::{key::ApiKey, limits};
 use platen_statements::attempts::{
     self, Attempt, Claim, ClaimedTemplate, KeyPurpose, KeyStatus, PresentedKey,
 };
-use spin_sdk::wasip3::{
-    self,
-    exports::http::handler::Guest,
-    http::types::{ErrorCode, Fields, Method, Request, Response},
+use spin_sdk::{
+    time::sleep,
+    wasip3::{
+        self,
+        exports::http::handler::Guest,
+        http::types::{ErrorCode, Fields, Method, Request, Response},
+    },
 };
 
 use crate::{
@@ -34,9 +42,14 @@ use crate::{
     quota::{QuotaMonth, Usage},
     request::{InvalidRequest, RenderRequest, Subject},
 };
-use context::RequestContext;
+use context::{RECORD_TIMEOUT, RequestContext};
 use failure::Failure;
 use settings::Settings;
+
+/// How long a statement is repeated while the database is busy or absent.
+const RETRY_TIMEOUT: Duration = Duration::from_secs(10);
+/// How long the key is looked up for a request that is refused in any case.
+const KEY_STATUS_TIMEOUT: Duration = Duration::from_millis(limits::RENDER_TIMEOUT_MS);
 
 struct Edge;
 wasip3::http::service::export!(Edge);
@@ -45,36 +58,41 @@ impl Guest for Edge {
     async fn handle(request: Request) -> Result<Response, ErrorCode> {
         let headers = request.get_headers();
         let mut context = RequestContext::new(&headers);
-        let response = match respond(request, &headers, &mut context).await {
+        let endpoint = route(&request);
+        let mut body = IncomingBody::of(request, &headers);
+        let reply = match respond(endpoint, &mut body, &headers, &mut context).await {
             Ok(file) => reply::file(file, &context),
             Err(failure) => {
-                let response = reply::error(&failure.error, &context);
+                let reply = reply::error(&failure.error, &context);
                 context.log.failed(failure);
-                response
+                reply
             }
         };
-        context.finish(response.get_status_code());
-        Ok(response)
+        context.background.idle().await;
+        body.discard(&context.background);
+        context.finish(reply.response.get_status_code(), reply.transfer);
+        Ok(reply.response)
     }
 }
 
 async fn respond(
-    request: Request,
+    endpoint: Result<Endpoint, ApiError>,
+    body: &mut IncomingBody,
     headers: &Fields,
     context: &mut RequestContext,
 ) -> Result<reply::File, Failure> {
-    let endpoint = route(&request)?;
+    let endpoint = endpoint?;
     context.log.endpoint = Some(endpoint);
 
     // auth
     let key = credentials::api_key(&headers.get("authorization")).ok_or(ApiError::InvalidKey)?;
 
     // parse
-    let request = match parse(endpoint, request, headers).await {
+    let request = match parse(endpoint, body, headers).await {
         Ok(request) => request,
         // An invalid key has precedence over an invalid body, and only the database can tell whether a key is valid.
         Err(error) => {
-            let database = Database::open().await.map_err(Failure::internal)?;
+            let database = open_database().await?;
             authenticate(&database, &key, KeyPurpose::Any, context).await?;
             return Err(error.into());
         }
@@ -82,9 +100,9 @@ async fn respond(
 
     // claim
     let settings = Settings::get().await.map_err(Failure::internal)?;
-    let database = Database::open().await.map_err(Failure::internal)?;
     let deadline = Instant::now() + settings.render_timeout;
-    let claim = claim(&database, &key, &request, context).await?;
+    let database = open_database().await?;
+    let claim = claim(&database, &key, &request, deadline, context).await?;
     let format = request.format();
     let disposition = request.content_disposition(claim.template.as_ref().map(|it| it.name.as_str()));
     context.attempt = Some(Attempt {
@@ -112,7 +130,7 @@ async fn respond(
 
     // relay
     if let Some(attempt) = &mut context.attempt {
-        attempt.bytes = body.declared_length();
+        attempt.bytes = body.length();
     }
     Ok(reply::File { format, disposition, body })
 }
@@ -125,11 +143,15 @@ fn route(request: &Request) -> Result<Endpoint, ApiError> {
 }
 
 /// Checks content type, size and content of the body, in this order.
-async fn parse(endpoint: Endpoint, request: Request, headers: &Fields) -> Result<RenderRequest, ApiError> {
+async fn parse(
+    endpoint: Endpoint,
+    body: &mut IncomingBody,
+    headers: &Fields,
+) -> Result<RenderRequest, ApiError> {
     if !body::is_of_type(&headers.get("content-type"), "application/json") {
         return Err(ApiError::ContentType);
     }
-    let bytes = body::read(request, headers, limits::MAX_BODY_BYTES).await.map_err(|error| match error {
+    let bytes = body.read(limits::MAX_BODY_BYTES).await.map_err(|error| match error {
         BodyError::TooLarge => ApiError::BodyTooLarge,
         BodyError::Incomplete => ApiError::BodyIncomplete,
     })?;
@@ -140,6 +162,10 @@ fn presented<'k>(key: &'k ApiKey, month: &'k QuotaMonth) -> PresentedKey<'k> {
     PresentedKey { key, month: &month.name, now: month.now }
 }
 
+async fn open_database() -> Result<Database, Failure> {
+    Database::open(RETRY_TIMEOUT).await.map_err(|error| Failure::database(&error))
+}
+
 /// Looks the key up in the database without recording an attempt.
 async fn authenticate(
     database: &Database,
@@ -147,10 +173,15 @@ async fn authenticate(
     purpose: KeyPurpose<'_>,
     context: &mut RequestContext,
 ) -> Result<KeyStatus, Failure> {
-    let found = attempts::key_status(database, presented(key, &context.month), purpose).await;
-    let found = found.map_err(Failure::internal)?.ok_or(ApiError::InvalidKey)?;
+    let found = attempts::key_status(database, presented(key, &context.month), purpose);
+    let found = platform::timeout(KEY_STATUS_TIMEOUT, found).await.ok_or_else(no_answer)?;
+    let found = found.map_err(|error| Failure::database(&error))?.ok_or(ApiError::InvalidKey)?;
     context.authenticated(&found.account, Usage { attempts: found.attempts, quota: found.quota });
     Ok(found)
+}
+
+fn no_answer() -> Failure {
+    Failure::new(ApiError::DatabaseUnavailable, "the database did not answer in time".to_owned())
 }
 
 /// Records the attempt, or finds the reason why the database refuses it.
@@ -158,6 +189,7 @@ async fn claim(
     database: &Database,
     key: &ApiKey,
     request: &RenderRequest,
+    deadline: Instant,
     context: &mut RequestContext,
 ) -> Result<Claim, Failure> {
     let template = match &request.subject {
@@ -167,8 +199,16 @@ async fn claim(
     // The second iteration is needed only if the quota was raised, or an attempt refunded, between the
     // refused claim and the look-up of the reason.
     for _ in 0..2 {
-        let claim = attempts::claim(database, presented(key, &context.month), template).await;
-        if let Some(claim) = claim.map_err(Failure::internal)? {
+        let claim = attempts::claim(database.clone(), presented(key, &context.month), template);
+        let timeout = deadline.saturating_duration_since(Instant::now());
+        let claim = match select(Box::pin(claim), pin!(sleep(timeout))).await {
+            Either::Left((claim, _)) => claim.map_err(|error| Failure::database(&error))?,
+            Either::Right(((), claim)) => {
+                refund_late(database, claim, context);
+                return Err(no_answer());
+            }
+        };
+        if let Some(claim) = claim {
             context.authenticated(&claim.account, Usage { attempts: claim.attempts, quota: claim.quota });
             return Ok(claim);
         }
@@ -203,9 +243,35 @@ async fn forward(
     farm::render(settings, &job, deadline, context).await
 }
 
+/// Takes the attempt back. If the database is not available, the response does not wait for it.
 async fn refund(database: &Database, claim: &Claim, context: &mut RequestContext) {
-    match attempts::refund(database, claim).await {
-        Ok(()) => context.refunded(),
-        Err(cause) => context.log.refund_error = Some(cause.to_string()),
+    let refund = attempts::refund(database.retrying(RECORD_TIMEOUT), claim);
+    match select(Box::pin(refund), pin!(sleep(RETRY_TIMEOUT))).await {
+        Either::Left((Err(cause), _)) => context.log.refund_error = Some(cause.to_string()),
+        Either::Left((Ok(()), _)) => context.refunded(),
+        Either::Right(((), refund)) => {
+            context.refunded();
+            let request_id = context.trace.request_id.clone();
+            context.background.run(async move {
+                if let Err(cause) = refund.await {
+                    log::refund_lost(&request_id, &cause);
+                }
+            });
+        }
     }
+}
+
+/// Takes an attempt back that the database records only now, after the request has been refused.
+fn refund_late(
+    database: &Database,
+    claim: impl Future<Output = Result<Option<Claim>, DatabaseError>> + 'static,
+    context: &RequestContext,
+) {
+    let (database, request_id) = (database.retrying(RECORD_TIMEOUT), context.trace.request_id.clone());
+    context.background.run(async move {
+        let Ok(Some(claim)) = claim.await else { return };
+        if let Err(cause) = attempts::refund(database, &claim).await {
+            log::refund_lost(&request_id, &cause);
+        }
+    });
 }

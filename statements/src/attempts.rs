@@ -151,12 +151,13 @@ const LOG: &str = "INSERT INTO attempts \
 
 /// Records an attempt, at a template with these variables or at the caller's own markup or URL;
 /// `None` if the key, the template, its variables or the quota forbids it.
-pub async fn claim<B: Backend>(
-    backend: &B,
+pub fn claim<B: Backend>(
+    backend: B,
     key: PresentedKey<'_>,
     template: Option<(&TemplateId, &BTreeMap<String, String>)>,
-) -> Result<Option<Claim>, B::Error> {
-    let mut values = key.values();
+) -> impl Future<Output = Result<Option<Claim>, B::Error>> + use<B> {
+    let (month, mut values) = (key.month.to_owned(), key.values());
+    let has_template = template.is_some();
     let sql = match template {
         None => CLAIM,
         Some((id, variables)) => {
@@ -165,14 +166,16 @@ pub async fn claim<B: Backend>(
             CLAIM_WITH_TEMPLATE
         }
     };
-    let Some(mut row) = backend.rows(sql, values).await?.into_iter().next() else { return Ok(None) };
-    Ok(Some(Claim {
-        account: row.next()?,
-        month: key.month.to_owned(),
-        attempts: row.next()?,
-        quota: row.next()?,
-        template: template.map(|_| ClaimedTemplate::from_row(&mut row)).transpose()?,
-    }))
+    async move {
+        let Some(mut row) = backend.rows(sql, values).await?.into_iter().next() else { return Ok(None) };
+        Ok(Some(Claim {
+            account: row.next()?,
+            month,
+            attempts: row.next()?,
+            quota: row.next()?,
+            template: has_template.then(|| ClaimedTemplate::from_row(&mut row)).transpose()?,
+        }))
+    }
 }
 
 /// The account and usage of a key; `None` if the key is not valid for this purpose.
@@ -188,9 +191,9 @@ pub async fn key_status<B: Backend>(
 }
 
 /// Takes a recorded attempt back.
-pub async fn refund<B: Backend>(backend: &B, claim: &Claim) -> Result<(), B::Error> {
-    backend.run(REFUND, values![&claim.account, claim.month.as_str()]).await?;
-    Ok(())
+pub fn refund<B: Backend>(backend: B, claim: &Claim) -> impl Future<Output = Result<(), B::Error>> + use<B> {
+    let values = values![&claim.account, claim.month.as_str()];
+    async move { backend.run(REFUND, values).await.map(drop) }
 }
 
 /// Writes a finished attempt to the log.

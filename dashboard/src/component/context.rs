@@ -1,5 +1,7 @@
 //! What handlers get: the request, the signed-in user and the database.
 
+use std::time::Duration;
+
 use platen_component::{database::Database, platform};
 use platen_shared::token::Token;
 use platen_statements::{CurrentUser, sessions::Origin};
@@ -19,6 +21,9 @@ use crate::{
     store::{Account, Operator, Store},
     throttle,
 };
+
+/// How long a statement is repeated while the database is busy or absent.
+const RETRY_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A request with what its handler needs.
 pub(super) struct Context<'r> {
@@ -40,7 +45,7 @@ impl<'r> Context<'r> {
             return Err(PageError::Method);
         }
         let settings = Settings::get().await?;
-        let store = Store::new(Database::open().await?, now);
+        let store = Store::new(Database::open(RETRY_TIMEOUT).await?, now);
         let cookies = head.headers.get("cookie");
         let session_token = Cookie::Session.read(&cookies, head.secure);
         let current_user = match &session_token {
@@ -85,12 +90,12 @@ impl<'r> Context<'r> {
         Origin { address: throttle::display_address(&self.address()), agent: self.head.user_agent.clone() }
     }
 
-    /// The client's network address: the last entry of the header that the operator has named, which the
-    /// reverse proxy itself appends, or else the platform's.
+    /// The client's network address: the last entry of the header that the operator has named, or else of the
+    /// platform's. Proxies and Spin append theirs to what the client has sent.
     pub(super) fn address(&self) -> String {
-        let header = self.settings.client_address_header.as_deref().and_then(|name| self.head.header(name));
-        let address = header.and_then(|list| list.rsplit(',').next().map(|last| last.trim().to_owned()));
-        address.or_else(|| self.head.header("spin-client-addr")).unwrap_or_default()
+        let header = self.settings.client_address_header.as_deref();
+        let address = header.and_then(|name| self.head.last(name));
+        address.or_else(|| self.head.last("spin-client-addr")).unwrap_or_default()
     }
 
     /// The shared parts of a page.

@@ -12,6 +12,8 @@ use crate::pages::{Layout, MessagePage};
 
 const INTERNAL: &str = "An internal error occurred. Try again; if it persists, contact your operator.";
 
+const UNAVAILABLE: &str = "The database is busy or cannot be reached. Try again shortly.";
+
 /// Why a request was not carried out.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum PageError {
@@ -43,7 +45,9 @@ pub(super) enum PageError {
     InvalidInvite,
     #[error("You have no current account. Open the Operator page and switch to an account.")]
     NoAccount,
-    #[error("{INTERNAL}")]
+    #[error("The request took too long. Try again shortly.")]
+    TimedOut,
+    #[error("{}", if matches!(.0, DatabaseError::Unavailable(_)) { UNAVAILABLE } else { INTERNAL })]
     Store(#[from] DatabaseError),
     #[error("{INTERNAL}")]
     Settings(#[from] SettingsError),
@@ -67,6 +71,7 @@ impl PageError {
             Self::Incomplete => (400, "Invalid request"),
             Self::InvalidInvite => (410, "Invalid invite link"),
             Self::NoAccount => (409, "No current account"),
+            Self::TimedOut | Self::Store(DatabaseError::Unavailable(_)) => (503, "Not available"),
             Self::Store(_) | Self::Settings(_) | Self::Page(_) => (500, "Internal error"),
         }
     }

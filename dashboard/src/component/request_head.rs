@@ -59,6 +59,13 @@ impl RequestHead {
         text(&self.headers, name)
     }
 
+    /// The last entry of a header whose values are lists.
+    pub(super) fn last(&self, name: &str) -> Option<String> {
+        let values = self.headers.get(name);
+        let value = std::str::from_utf8(values.last()?).ok()?;
+        value.rsplit(',').next().map(|last| last.trim().to_owned())
+    }
+
     /// Scheme and host of the server, for the browser.
     pub(super) fn base_url(&self) -> String {
         let scheme = if self.secure { "https" } else { "http" };

@@ -4,7 +4,7 @@
 //! whose names contain a hash, may be cached.
 
 use askama::Template;
-use platen_component::reply;
+use platen_component::{body::Transfer, reply};
 use spin_sdk::wasip3::http::types::Response;
 
 use super::request_head::RequestHead;
@@ -80,7 +80,7 @@ impl PageResponse {
         self
     }
 
-    pub(super) fn into_http(self, head: &RequestHead) -> Response {
+    pub(super) fn into_http(self, head: &RequestHead) -> (Response, Transfer) {
         let mut headers: reply::Headers = Vec::new();
         let mut set = |name: &str, value: &str| headers.push((name.to_owned(), value.as_bytes().to_vec()));
         set("content-type", self.content_type);

@@ -1,17 +1,20 @@
 //! The facts about one request, from which response headers, access log and the attempt's row are written.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use platen_component::{database::Database, platform};
-use platen_shared::id::AccountId;
+use platen_component::{background::Background, body::Transfer, database::Database, platform};
+use platen_shared::{failure::FailureClass, id::AccountId};
 use platen_statements::attempts::{self, Attempt};
-use spin_sdk::{wasip3::http::types::Fields, wit_bindgen};
+use spin_sdk::wasip3::http::types::Fields;
 
 use super::log::{self, AccessLog};
 use crate::{
     quota::{QuotaMonth, Usage},
     trace::Trace,
 };
+
+/// How long a refund or an attempt's row waits for a database that is busy or absent. The response does not wait.
+pub(super) const RECORD_TIMEOUT: Duration = Duration::from_mins(1);
 
 pub(super) struct RequestContext {
     pub(super) started: Instant,
@@ -22,6 +25,7 @@ pub(super) struct RequestContext {
     /// Known once the claim has recorded an attempt. Status and duration are set at the end.
     pub(super) attempt: Option<Attempt>,
     pub(super) log: AccessLog,
+    pub(super) background: Background,
 }
 
 impl RequestContext {
@@ -33,6 +37,7 @@ impl RequestContext {
             usage: None,
             attempt: None,
             log: AccessLog::default(),
+            background: Background::start(),
         }
     }
 
@@ -50,18 +55,30 @@ impl RequestContext {
         }
     }
 
-    /// Writes the access log now, and the attempt's row after the response has been sent: in a task, so that a
-    /// slow or broken database does not delay the response.
-    pub(super) fn finish(self, status: u16) {
-        let (request_id, elapsed) = (self.trace.request_id, self.started.elapsed());
-        self.log.write(&request_id, status, elapsed);
-        let Some(mut attempt) = self.attempt else { return };
-        attempt.status = status;
-        attempt.ms = u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX);
-        wit_bindgen::spawn(async move {
-            let written = async { attempts::log(&Database::open().await?, &attempt).await }.await;
+    /// Passes the body of the response on, and then writes the access log and the attempt's row: in the background,
+    /// so that a slow or broken database does not delay the response.
+    pub(super) fn finish(self, mut status: u16, transfer: Option<Transfer>) {
+        let Self { started, trace, mut attempt, log, background, .. } = self;
+        let elapsed = started.elapsed();
+        background.run(async move {
+            let is_delivered = match transfer {
+                Some(transfer) => transfer.await,
+                None => true,
+            };
+            if let Some(attempt) = &mut attempt {
+                if !is_delivered {
+                    // The platform has dropped the response, because the caller has disconnected.
+                    status = FailureClass::Cancelled { page_ran: true }.status();
+                }
+                attempt.status = status;
+                attempt.ms = u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX);
+            }
+            log.write(&trace.request_id, status, elapsed);
+            let Some(attempt) = attempt else { return };
+            let written =
+                async { attempts::log(&Database::open(RECORD_TIMEOUT).await?, &attempt).await }.await;
             if let Err(error) = written {
-                log::attempt_lost(&request_id, &error);
+                log::attempt_lost(&trace.request_id, &error);
             }
         });
     }

@@ -2,7 +2,7 @@
 
 use std::error::Error;
 
-use platen_component::log::with_causes;
+use platen_component::{database::DatabaseError, log::with_causes};
 
 use crate::api_error::ApiError;
 
@@ -21,6 +21,14 @@ impl<E: Into<ApiError>> From<E> for Failure {
 impl Failure {
     pub(super) fn new(error: impl Into<ApiError>, cause: String) -> Self {
         Self { error: error.into(), cause: Some(cause) }
+    }
+
+    pub(super) fn database(cause: &DatabaseError) -> Self {
+        let error = match cause {
+            DatabaseError::Unavailable(_) => ApiError::DatabaseUnavailable,
+            DatabaseError::Failed(_) | DatabaseError::Data(_) => ApiError::Internal,
+        };
+        Self::new(error, cause.to_string())
     }
 
     pub(super) fn internal<E: Error + 'static>(cause: E) -> Self {

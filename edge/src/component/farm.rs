@@ -1,4 +1,4 @@
-//! Sends one job to the farm, and gives its response as a stream that the edge does not read.
+//! Sends one job to the farm, and returns a small file, or the stream of a large one, which the edge does not read.
 //!
 //! Invariant: every error says whether a page may have run, because that decides whether the attempt
 //! counts. The deadline holds even if the farm does not reply; dropping the request then closes it, by
@@ -6,17 +6,20 @@
 
 use std::time::{Duration, Instant};
 
-use futures::future::{Either, select};
-use platen_shared::{job::RenderJob, refusal::Refusal, wire};
+use platen_component::{
+    body::{self, OutgoingBody, TrailersReader},
+    platform,
+};
+use platen_shared::{format::OutputFormat, job::RenderJob, refusal::Refusal, wire};
 use spin_sdk::{
     wasip3::{
         http::{
             client,
-            types::{ErrorCode, Fields, Method, Request, RequestOptions, Response, Scheme, Trailers},
+            types::{ErrorCode, Fields, Method, Request, RequestOptions, Response, Scheme},
         },
-        wit_future, wit_stream,
+        wit_future,
     },
-    wit_bindgen::{self, FutureReader, StreamReader, StreamResult},
+    wit_bindgen::{FutureReader, StreamReader},
 };
 
 use super::{
@@ -29,26 +32,36 @@ use crate::{api_error::ApiError, trace::Trace};
 /// Additional time for the response of the farm, whose refusal of a late job is more specific than a
 /// timeout of the edge.
 const GRACE_PERIOD: Duration = Duration::from_millis(500);
+/// A file up to this size is read before the response begins, so that both leave in one packet where Nagle's
+/// algorithm would hold the second one back. In a larger file, full packets follow the head.
+const MAX_WHOLE_BYTES: usize = 256 * 1024;
 /// Maximum number of bytes that are read of a refusal.
 const MAX_REFUSAL_BYTES: usize = 64 * 1024;
 
-type TrailersReader = FutureReader<Result<Option<Trailers>, ErrorCode>>;
-
 /// The body of a successful response.
-pub(super) struct FileBody {
-    pub(super) length: Option<Vec<u8>>,
-    pub(super) bytes: StreamReader<u8>,
-    pub(super) trailers: TrailersReader,
+pub(super) enum FileBody {
+    /// A small file.
+    Whole(Vec<u8>),
+    /// A file that is larger than [`MAX_WHOLE_BYTES`], or of unknown length.
+    Stream {
+        /// In bytes, if the farm declares it.
+        length: Option<u64>,
+        contents: StreamReader<u8>,
+        trailers: TrailersReader,
+    },
 }
 
 impl FileBody {
-    /// The length in bytes, if the farm declares it.
-    pub(super) fn declared_length(&self) -> Option<i64> {
-        std::str::from_utf8(self.length.as_deref()?).ok()?.parse().ok()
+    /// The length in bytes, if it is known.
+    pub(super) fn length(&self) -> Option<i64> {
+        match self {
+            Self::Whole(bytes) => i64::try_from(bytes.len()).ok(),
+            Self::Stream { length, .. } => i64::try_from((*length)?).ok(),
+        }
     }
 }
 
-/// Sends a job and waits for the head of the response.
+/// Sends a job and waits for the file: for all of a small one, or for the head of the response.
 pub(super) async fn render(
     settings: &Settings,
     job: &RenderJob,
@@ -59,37 +72,43 @@ pub(super) async fn render(
     let body = serde_json::to_vec(job).map_err(Failure::internal)?;
     let headers = headers(settings, body.len(), remaining, &context.trace)?;
     let started = Instant::now();
-    let (mut writer, reader) = wit_stream::new();
-    let (trailers_writer, trailers) = wit_future::new(|| Ok(None));
-    drop(trailers_writer);
-    let (request, _sent) = request(&settings.farm, headers, reader, trailers, remaining);
-    wit_bindgen::spawn(async move {
-        writer.write_all(body).await;
+    let OutgoingBody { contents, trailers, transfer } = OutgoingBody::new(body);
+    context.background.run(async {
+        _ = transfer.await;
     });
-    let result = {
-        let send = std::pin::pin!(client::send(request));
-        let timeout = std::pin::pin!(spin_sdk::time::sleep(remaining + GRACE_PERIOD));
-        match select(send, timeout).await {
-            Either::Left((result, _)) => result,
-            Either::Right(_) => return Err(ApiError::from(Refusal::Deadline).into()),
-        }
-    };
+    let (request, _sent) = request(&settings.farm, headers, contents, trailers, remaining);
+    let file = platform::timeout(remaining + GRACE_PERIOD, receive(request, job.output.format())).await;
     context.log.farm_elapsed = Some(started.elapsed());
-    let response = result.map_err(|code| no_response(&code))?;
+    file.unwrap_or_else(|| Err(ApiError::from(Refusal::Deadline).into()))
+}
+
+async fn receive(request: Request, format: OutputFormat) -> Result<FileBody, Failure> {
+    let response = client::send(request).await.map_err(|code| no_response(&code))?;
     if response.get_status_code() != 200 {
         return Err(refused(response).await);
     }
     let headers = response.get_headers();
     // A proxy between edge and farm may respond with 200 and an HTML page.
     let content_type = headers.get("content-type").into_iter().next().unwrap_or_default();
-    if content_type != job.output.format().content_type().as_bytes() {
+    if content_type != format.content_type().as_bytes() {
         let cause = format!("farm answered 200 with {:?}", String::from_utf8_lossy(&content_type));
         return Err(Failure::new(Refusal::Broken, cause));
     }
     let length = headers.get("content-length").into_iter().next();
+    let length = length.and_then(|length| std::str::from_utf8(&length).ok()?.parse().ok());
     let (_done, done_reader) = wit_future::new(|| Ok(()));
-    let (bytes, trailers) = Response::consume_body(response, done_reader);
-    Ok(FileBody { length, bytes, trailers })
+    let (mut contents, trailers) = Response::consume_body(response, done_reader);
+    match length.and_then(|length| usize::try_from(length).ok()) {
+        Some(expected) if expected <= MAX_WHOLE_BYTES => {
+            let bytes = body::read_up_to(&mut contents, expected + 1, expected).await;
+            if bytes.len() == expected {
+                return Ok(FileBody::Whole(bytes));
+            }
+            let cause = format!("the farm sent {} of {expected} bytes", bytes.len());
+            Err(Failure::new(Refusal::Broken, cause))
+        }
+        _ => Ok(FileBody::Stream { length, contents, trailers }),
+    }
 }
 
 fn headers(
@@ -170,17 +189,7 @@ async fn refused(response: Response) -> Failure {
     let status = response.get_status_code();
     let (_done, done_reader) = wit_future::new(|| Ok(()));
     let (mut stream, _trailers) = Response::consume_body(response, done_reader);
-    let mut body = Vec::with_capacity(1024);
-    while body.len() < MAX_REFUSAL_BYTES {
-        if body.capacity() == body.len() {
-            body.reserve(4096);
-        }
-        let (result, filled) = stream.read(body).await;
-        body = filled;
-        if !matches!(result, StreamResult::Complete(_)) {
-            break;
-        }
-    }
+    let body = body::read_up_to(&mut stream, 1024, MAX_REFUSAL_BYTES).await;
     if let Ok(refusal) = serde_json::from_slice::<Refusal>(&body) {
         let cause = format!("farm answered {status}: {refusal:?}");
         return Failure::new(refusal, cause);

@@ -68,3 +68,8 @@ impl AccessLog {
 pub(super) fn attempt_lost(request_id: &str, cause: &impl ToString) {
     write_line(format!("platen-edge request_id={request_id} attempt_lost={:?}", cause.to_string()));
 }
+
+/// Reports an attempt that counts although its request was refused. The response has already been sent.
+pub(super) fn refund_lost(request_id: &str, cause: &impl ToString) {
+    write_line(format!("platen-edge request_id={request_id} refund_error={:?}", cause.to_string()));
+}

@@ -1,14 +1,25 @@
-//! Responses: headers of the edge only, never copied from the farm, and a body that is relayed unread.
+//! Responses: headers of the edge only, never copied from the farm, and a body that is relayed unread if it is
+//! large.
 //!
 //! Invariant: every response has `x-request-id` and `cache-control: no-store`. A file keeps its declared
 //! length, so that a client detects a truncated transfer.
 
-use platen_component::reply::{self, Headers, fields};
+use platen_component::{
+    body::Transfer,
+    reply::{self, Headers, fields},
+};
 use platen_shared::{format::OutputFormat, wire};
 use spin_sdk::wasip3::http::types::Response;
 
 use super::{context::RequestContext, farm::FileBody};
 use crate::api_error::ApiError;
+
+/// A response.
+pub(super) struct Reply {
+    pub(super) response: Response,
+    /// `None` if the platform has the body.
+    pub(super) transfer: Option<Transfer>,
+}
 
 /// A rendered file.
 pub(super) struct File {
@@ -17,20 +28,25 @@ pub(super) struct File {
     pub(super) body: FileBody,
 }
 
-pub(super) fn file(file: File, context: &RequestContext) -> Response {
+pub(super) fn file(file: File, context: &RequestContext) -> Reply {
     let mut headers = headers(context);
     push(&mut headers, "content-type", file.format.content_type());
     push(&mut headers, "content-disposition", file.disposition);
     // Browsers must not guess another type, because the content comes from untrusted markup.
     push(&mut headers, "x-content-type-options", "nosniff");
-    if let Some(length) = file.body.length {
-        push(&mut headers, "content-length", length);
+    match file.body {
+        FileBody::Whole(bytes) => buffered(200, headers, bytes),
+        FileBody::Stream { length, contents, trailers } => {
+            if let Some(length) = length {
+                push(&mut headers, "content-length", length.to_string());
+            }
+            let (response, _sent) = Response::new(fields(&headers), Some(contents), trailers);
+            Reply { response, transfer: None }
+        }
     }
-    let (response, _sent) = Response::new(fields(&headers), Some(file.body.bytes), file.body.trailers);
-    response
 }
 
-pub(super) fn error(error: &ApiError, context: &RequestContext) -> Response {
+pub(super) fn error(error: &ApiError, context: &RequestContext) -> Reply {
     let mut headers = headers(context);
     push(&mut headers, "content-type", "application/json");
     if let Some(seconds) = error.retry_after() {
@@ -39,7 +55,12 @@ pub(super) fn error(error: &ApiError, context: &RequestContext) -> Response {
     if *error == ApiError::MethodNotAllowed {
         push(&mut headers, "allow", "POST");
     }
-    reply::buffered(error.status(), headers, error.body())
+    buffered(error.status(), headers, error.body())
+}
+
+fn buffered(status: u16, headers: Headers, body: Vec<u8>) -> Reply {
+    let (response, transfer) = reply::buffered(status, headers, body);
+    Reply { response, transfer: Some(transfer) }
 }
 
 fn headers(context: &RequestContext) -> Headers {

@@ -1,0 +1,71 @@
+//! Which errors of a database are those of a server that is busy or absent.
+//!
+//! Spin passes errors on as text, so they are recognised by their text: those of the libSQL client and of the
+//! server (sqld 0.24), and those of `platen up`.
+
+/// What an error says about the statement.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Availability {
+    /// The server was not reached, or refused the statement before it ran.
+    Refused,
+    /// The connection failed. Whether the statement ran is not known.
+    Unknown,
+    /// The server works, and the statement is at fault.
+    Available,
+}
+
+const REFUSED: &[&str] = &[
+    "Timed out while opening database connection",
+    "Too many concurrent requests",
+    "database is locked",
+    "SQLITE_BUSY",
+    "error trying to connect",
+    "tcp connect error",
+    "dns error",
+];
+const UNKNOWN: &[&str] = &["Hrana: `http error", "the database cannot be reached"];
+
+impl Availability {
+    /// Of an error with this text.
+    #[must_use]
+    pub fn of(error: &str) -> Self {
+        let has = |texts: &[&str]| texts.iter().any(|text| error.contains(text));
+        if has(REFUSED) {
+            Self::Refused
+        } else if has(UNKNOWN) {
+            Self::Unknown
+        } else {
+            Self::Available
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_of_a_busy_or_absent_server_are_recognised() {
+        for (error, expected) in [
+            (
+                r#"Hrana: `api error: `{"error":"Timed out while opening database connection"}``"#,
+                Availability::Refused,
+            ),
+            (r#"Hrana: `api error: `{"error":"Too many concurrent requests"}``"#, Availability::Refused),
+            (
+                "Hrana: `stream error: `Error { message: \"SQLite error: database is locked\", code: \"SQLITE_BUSY\" }``",
+                Availability::Refused,
+            ),
+            (
+                "Hrana: `http error: `error trying to connect: tcp connect error: Connection refused (os error 111)``",
+                Availability::Refused,
+            ),
+            ("Hrana: `http error: `connection closed before message completed``", Availability::Unknown),
+            ("the database cannot be reached", Availability::Unknown),
+            (r#"Hrana: `api error: `{"error":"Authentication failed"}``"#, Availability::Available),
+            ("SQLite error: no such table: usage", Availability::Available),
+        ] {
+            assert_eq!(Availability::of(error), expected, "{error}");
+        }
+    }
+}
