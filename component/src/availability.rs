@@ -22,6 +22,9 @@ const REFUSED: &[&str] = &[
     "error trying to connect",
     "tcp connect error",
     "dns error",
+    // The connection was idle for 10 s, or the server has restarted since.
+    "The stream has expired",
+    "invalid baton",
 ];
 const UNKNOWN: &[&str] = &["Hrana: `http error", "the database cannot be reached"];
 

@@ -1,11 +1,11 @@
 //! The default database as the backend of the statements.
 //!
 //! Invariant: a result is read to its end, because otherwise its error is lost and an open row
-//! stream blocks a local database. A connection is used for one request: a shared one hangs a
+//! stream blocks a local database. A connection runs one statement at a time: a shared one hangs a
 //! libSQL server. A statement is sent again only if the database has not run it, or if it only reads.
 
 use std::{
-    rc::Rc,
+    cell::RefCell,
     sync::atomic::{AtomicUsize, Ordering},
     time::{Duration, Instant},
 };
@@ -27,6 +27,13 @@ const QUEUE_INTERVAL: Duration = Duration::from_millis(4);
 const MIN_RETRY_DELAY: Duration = Duration::from_millis(20);
 const MAX_RETRY_DELAY: Duration = Duration::from_millis(500);
 
+/// Connections that an instance keeps open between statements. Opening one costs a libSQL server a round trip, and
+/// the last one that Spin closes on a file makes SQLite write the log back and delete it.
+const MAX_IDLE_CONNECTIONS: usize = 2;
+
+thread_local! {
+    static IDLE_CONNECTIONS: RefCell<Vec<Connection>> = const { RefCell::new(Vec::new()) };
+}
 static RUNNING_STATEMENTS: AtomicUsize = AtomicUsize::new(0);
 
 /// A statement that failed, or a row that does not match the schema.
@@ -43,29 +50,17 @@ pub enum DatabaseError {
     Data(#[from] DataError),
 }
 
-/// A connection for one request; a cheap handle.
-#[derive(Clone)]
+/// The default database; a cheap handle.
+#[derive(Debug, Clone, Copy)]
 pub struct Database {
-    connection: Rc<Connection>,
     retry_timeout: Duration,
 }
 
 impl Database {
-    /// Opens the default database. For `retry_timeout`, each statement is sent again to a database that is busy or
-    /// absent.
-    ///
-    /// # Errors
-    /// When the database cannot be opened.
-    pub async fn open(retry_timeout: Duration) -> Result<Self, DatabaseError> {
-        let retries = Retries::new(retry_timeout);
-        let connection = retries.run(false, Connection::open_default).await?;
-        Ok(Self { connection: Rc::new(connection), retry_timeout })
-    }
-
-    /// The same connection with another `retry_timeout`.
+    /// Each statement is sent again for `retry_timeout` to a database that is busy or absent.
     #[must_use]
-    pub fn retrying(&self, retry_timeout: Duration) -> Self {
-        Self { connection: Rc::clone(&self.connection), retry_timeout }
+    pub const fn new(retry_timeout: Duration) -> Self {
+        Self { retry_timeout }
     }
 }
 
@@ -73,13 +68,26 @@ impl Backend for Database {
     type Error = DatabaseError;
 
     async fn rows(&self, sql: &str, values: Vec<Value>) -> Result<Vec<Row>, DatabaseError> {
-        let only_reads =
-            sql.trim_ascii_start().get(..6).is_some_and(|word| word.eq_ignore_ascii_case("SELECT"));
-        let execute = async || {
-            let _permit = Permit::acquire().await;
-            self.connection.execute(sql, values.iter().map(to_sqlite)).await?.collect().await
+        let only_reads = sql.get(..6).is_some_and(|word| word.eq_ignore_ascii_case("SELECT"));
+        let until = Instant::now() + self.retry_timeout;
+        let mut delay = MIN_RETRY_DELAY;
+        let rows = loop {
+            let error = match execute(sql, &values).await {
+                Ok(rows) => break rows,
+                Err(error) => error,
+            };
+            let is_retried = match availability(&error) {
+                Availability::Refused => true,
+                Availability::Unknown => only_reads,
+                Availability::Available => return Err(DatabaseError::Failed(error)),
+            };
+            let pause = jitter(delay);
+            if !is_retried || Instant::now() + pause > until {
+                return Err(DatabaseError::Unavailable(error));
+            }
+            sleep(pause).await;
+            delay = (delay * 2).min(MAX_RETRY_DELAY);
         };
-        let rows = Retries::new(self.retry_timeout).run(only_reads, execute).await?;
         let columns = |row: sqlite::RowResult| row.values.into_iter().map(from_sqlite).collect();
         Ok(rows.into_iter().map(|row| Row::new(columns(row))).collect())
     }
@@ -89,46 +97,28 @@ impl Backend for Database {
     }
 }
 
-struct Retries {
-    until: Instant,
+/// Runs a statement on a connection that no other statement uses.
+async fn execute(sql: &str, values: &[Value]) -> Result<Vec<sqlite::RowResult>, sqlite::Error> {
+    let _permit = Permit::acquire().await;
+    let connection = match IDLE_CONNECTIONS.with_borrow_mut(Vec::pop) {
+        Some(connection) => connection,
+        None => Connection::open_default().await?,
+    };
+    let rows = connection.execute(sql, values.iter().map(to_sqlite)).await?.collect().await?;
+    IDLE_CONNECTIONS.with_borrow_mut(|idle| {
+        if idle.len() < MAX_IDLE_CONNECTIONS {
+            idle.push(connection);
+        }
+    });
+    Ok(rows)
 }
 
-impl Retries {
-    fn new(timeout: Duration) -> Self {
-        Self { until: Instant::now() + timeout }
-    }
-
-    /// Repeats a call while the database is not available. A call that may have had an effect is repeated only if
-    /// `is_repeatable`.
-    async fn run<T>(
-        self,
-        is_repeatable: bool,
-        call: impl AsyncFn() -> Result<T, sqlite::Error>,
-    ) -> Result<T, DatabaseError> {
-        let mut delay = MIN_RETRY_DELAY;
-        loop {
-            let error = match call().await {
-                Ok(value) => return Ok(value),
-                Err(error) => error,
-            };
-            let availability = match &error {
-                sqlite::Error::Io(text) => Availability::of(text),
-                // Spin's error of a libSQL client that it cannot create.
-                sqlite::Error::InvalidConnection => Availability::Refused,
-                _ => Availability::Available,
-            };
-            let is_retried = match availability {
-                Availability::Refused => true,
-                Availability::Unknown => is_repeatable,
-                Availability::Available => return Err(DatabaseError::Failed(error)),
-            };
-            let pause = jitter(delay);
-            if !is_retried || Instant::now() + pause > self.until {
-                return Err(DatabaseError::Unavailable(error));
-            }
-            sleep(pause).await;
-            delay = (delay * 2).min(MAX_RETRY_DELAY);
-        }
+fn availability(error: &sqlite::Error) -> Availability {
+    match error {
+        sqlite::Error::Io(text) => Availability::of(text),
+        // Spin's error of a libSQL client that it cannot create.
+        sqlite::Error::InvalidConnection => Availability::Refused,
+        _ => Availability::Available,
     }
 }
 

@@ -42,12 +42,13 @@ use crate::{
     quota::{QuotaMonth, Usage},
     request::{InvalidRequest, RenderRequest, Subject},
 };
-use context::{RECORD_TIMEOUT, RequestContext};
+use context::{RECORDS, RequestContext};
 use failure::Failure;
 use settings::Settings;
 
 /// How long a statement is repeated while the database is busy or absent.
 const RETRY_TIMEOUT: Duration = Duration::from_secs(10);
+const DATABASE: Database = Database::new(RETRY_TIMEOUT);
 /// How long the key is looked up for a request that is refused in any case.
 const KEY_STATUS_TIMEOUT: Duration = Duration::from_millis(limits::RENDER_TIMEOUT_MS);
 
@@ -92,8 +93,7 @@ async fn respond(
         Ok(request) => request,
         // An invalid key has precedence over an invalid body, and only the database can tell whether a key is valid.
         Err(error) => {
-            let database = open_database().await?;
-            authenticate(&database, &key, KeyPurpose::Any, context).await?;
+            authenticate(&key, KeyPurpose::Any, context).await?;
             return Err(error.into());
         }
     };
@@ -101,8 +101,7 @@ async fn respond(
     // claim
     let settings = Settings::get().await.map_err(Failure::internal)?;
     let deadline = Instant::now() + settings.render_timeout;
-    let database = open_database().await?;
-    let claim = claim(&database, &key, &request, deadline, context).await?;
+    let claim = claim(&key, &request, deadline, context).await?;
     let format = request.format();
     let disposition = request.content_disposition(claim.template.as_ref().map(|it| it.name.as_str()));
     context.attempt = Some(Attempt {
@@ -122,7 +121,7 @@ async fn respond(
         Ok(body) => body,
         Err(failure) => {
             if !failure.error.is_counted() {
-                refund(&database, &claim, context).await;
+                refund(&claim, context).await;
             }
             return Err(failure);
         }
@@ -162,18 +161,13 @@ fn presented<'k>(key: &'k ApiKey, month: &'k QuotaMonth) -> PresentedKey<'k> {
     PresentedKey { key, month: &month.name, now: month.now }
 }
 
-async fn open_database() -> Result<Database, Failure> {
-    Database::open(RETRY_TIMEOUT).await.map_err(|error| Failure::database(&error))
-}
-
 /// Looks the key up in the database without recording an attempt.
 async fn authenticate(
-    database: &Database,
     key: &ApiKey,
     purpose: KeyPurpose<'_>,
     context: &mut RequestContext,
 ) -> Result<KeyStatus, Failure> {
-    let found = attempts::key_status(database, presented(key, &context.month), purpose);
+    let found = attempts::key_status(&DATABASE, presented(key, &context.month), purpose);
     let found = platform::timeout(KEY_STATUS_TIMEOUT, found).await.ok_or_else(no_answer)?;
     let found = found.map_err(|error| Failure::database(&error))?.ok_or(ApiError::InvalidKey)?;
     context.authenticated(&found.account, Usage { attempts: found.attempts, quota: found.quota });
@@ -186,7 +180,6 @@ fn no_answer() -> Failure {
 
 /// Records the attempt, or finds the reason why the database refuses it.
 async fn claim(
-    database: &Database,
     key: &ApiKey,
     request: &RenderRequest,
     deadline: Instant,
@@ -199,12 +192,12 @@ async fn claim(
     // The second iteration is needed only if the quota was raised, or an attempt refunded, between the
     // refused claim and the look-up of the reason.
     for _ in 0..2 {
-        let claim = attempts::claim(database.clone(), presented(key, &context.month), template);
+        let claim = attempts::claim(DATABASE, presented(key, &context.month), template);
         let timeout = deadline.saturating_duration_since(Instant::now());
         let claim = match select(Box::pin(claim), pin!(sleep(timeout))).await {
             Either::Left((claim, _)) => claim.map_err(|error| Failure::database(&error))?,
             Either::Right(((), claim)) => {
-                refund_late(database, claim, context);
+                refund_late(claim, context);
                 return Err(no_answer());
             }
         };
@@ -213,9 +206,9 @@ async fn claim(
             return Ok(claim);
         }
         match template {
-            None => drop(authenticate(database, key, KeyPurpose::Source, context).await?),
+            None => drop(authenticate(key, KeyPurpose::Source, context).await?),
             Some((id, variables)) => {
-                let found = authenticate(database, key, KeyPurpose::Template(id), context).await?;
+                let found = authenticate(key, KeyPurpose::Template(id), context).await?;
                 let mut missing = found.placeholders.ok_or(ApiError::TemplateNotFound)?;
                 missing.retain(|name| !variables.contains_key(name));
                 if !missing.is_empty() {
@@ -244,8 +237,8 @@ async fn forward(
 }
 
 /// Takes the attempt back. If the database is not available, the response does not wait for it.
-async fn refund(database: &Database, claim: &Claim, context: &mut RequestContext) {
-    let refund = attempts::refund(database.retrying(RECORD_TIMEOUT), claim);
+async fn refund(claim: &Claim, context: &mut RequestContext) {
+    let refund = attempts::refund(RECORDS, claim);
     match select(Box::pin(refund), pin!(sleep(RETRY_TIMEOUT))).await {
         Either::Left((Err(cause), _)) => context.log.refund_error = Some(cause.to_string()),
         Either::Left((Ok(()), _)) => context.refunded(),
@@ -263,14 +256,13 @@ async fn refund(database: &Database, claim: &Claim, context: &mut RequestContext
 
 /// Takes an attempt back that the database records only now, after the request has been refused.
 fn refund_late(
-    database: &Database,
     claim: impl Future<Output = Result<Option<Claim>, DatabaseError>> + 'static,
     context: &RequestContext,
 ) {
-    let (database, request_id) = (database.retrying(RECORD_TIMEOUT), context.trace.request_id.clone());
+    let request_id = context.trace.request_id.clone();
     context.background.run(async move {
         let Ok(Some(claim)) = claim.await else { return };
-        if let Err(cause) = attempts::refund(database, &claim).await {
+        if let Err(cause) = attempts::refund(RECORDS, &claim).await {
             log::refund_lost(&request_id, &cause);
         }
     });

@@ -45,7 +45,7 @@ impl<'r> Context<'r> {
             return Err(PageError::Method);
         }
         let settings = Settings::get().await?;
-        let store = Store::new(Database::open(RETRY_TIMEOUT).await?, now);
+        let store = Store::new(Database::new(RETRY_TIMEOUT), now);
         let cookies = head.headers.get("cookie");
         let session_token = Cookie::Session.read(&cookies, head.secure);
         let current_user = match &session_token {

@@ -13,8 +13,8 @@ use crate::{
     trace::Trace,
 };
 
-/// How long a refund or an attempt's row waits for a database that is busy or absent. The response does not wait.
-pub(super) const RECORD_TIMEOUT: Duration = Duration::from_mins(1);
+/// The database for refunds and the rows of attempts, for which the response does not wait.
+pub(super) const RECORDS: Database = Database::new(Duration::from_mins(1));
 
 pub(super) struct RequestContext {
     pub(super) started: Instant,
@@ -75,9 +75,7 @@ impl RequestContext {
             }
             log.write(&trace.request_id, status, elapsed);
             let Some(attempt) = attempt else { return };
-            let written =
-                async { attempts::log(&Database::open(RECORD_TIMEOUT).await?, &attempt).await }.await;
-            if let Err(error) = written {
+            if let Err(error) = attempts::log(&RECORDS, &attempt).await {
                 log::attempt_lost(&trace.request_id, &error);
             }
         });
