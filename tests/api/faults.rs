@@ -81,11 +81,15 @@ async fn farm_slow(stage: Stage) -> Result<()> {
 
 async fn farm_stalls(stage: Stage) -> Result<()> {
     let stand_in = stage.start_stand_in(Some(1_500)).await?;
-    let (answer, attempts) = attempt(&stand_in, Behaviour::StallAfter(100_000)).await?;
+    let (answer, attempts) = attempt(&stand_in, Behaviour::StallAfter(300_000)).await?;
     if let Ok(answer) = answer {
         bail!("half a file was accepted as complete: {}", answer.summary());
     }
     ensure!(attempts == 1, "{attempts} attempts were counted");
+    // A small file is read before the answer begins.
+    let (answer, attempts) = attempt(&stand_in, Behaviour::StallAfter(1_000)).await?;
+    answer?.error(504, "The render did not finish in time")?;
+    ensure!(attempts == 1, "{attempts} attempts were counted for a small file");
     Ok(())
 }
 
@@ -157,7 +161,7 @@ async fn farm_hangs_up(stage: Stage) -> Result<()> {
 async fn farm_breaks_off(stage: Stage) -> Result<()> {
     let stand_in = stage.stand_in().await?;
     for (promised, sent) in
-        [(Some(1_000_000), 300_000), (None, 300_000), (Some(1_000_000), 999_999), (Some(100), 50), (None, 50)]
+        [(Some(1_000_000), 300_000), (None, 300_000), (Some(1_000_000), 999_999), (None, 50)]
     {
         let account = stand_in.app.operator.account(Quota::Of(5)).await?;
         let latch = Latch::closed();
@@ -182,8 +186,15 @@ async fn farm_breaks_off(stage: Stage) -> Result<()> {
         ensure!(received <= sent, "{received} bytes of {sent}");
         ensure!(stand_in.app.operator.attempts(&account.id).await? == 1, "the attempt was not counted");
     }
+    // A small file is read before the answer begins.
+    for sent in [0, 50, 99] {
+        let behaviour = Behaviour::BreakOff { promised: Some(100), sent, until: LatchWaiter::ready() };
+        let (answer, attempts) = attempt(&stand_in, behaviour).await?;
+        answer?.error(502, "The renderer failed").with_context(|| format!("{sent} bytes"))?;
+        ensure!(attempts == 1, "{attempts} attempts were counted");
+    }
     // Before the first byte of the file it is a 502, or at least no complete answer.
-    for promised in [Some(100), None] {
+    for promised in [Some(1_000_000), None] {
         let (answer, attempts) =
             attempt(&stand_in, Behaviour::BreakOff { promised, sent: 0, until: LatchWaiter::ready() })
                 .await?;
@@ -237,18 +248,20 @@ async fn database_down(stage: Stage) -> Result<()> {
     } else {
         stand_in.app.database.kill().await?;
     }
-    for _ in 0..3 {
-        target
-            .render(&json!({ "html": "x" }))
-            .send()
-            .await?
-            .error(500, "Internal error")
-            .context("a render")?;
-        let template = json!({ "templateId": target.template_id });
-        target.render_template(&template).send().await?.error(500, "Internal error").context("a template")?;
+    // A server may be back soon; a file that is damaged stays so.
+    let (status, message) = match stage.database {
+        DatabaseKind::File => (500, "Internal error"),
+        _ => (503, "The service is busy, try again shortly"),
+    };
+    let (render, template, invalid) = tokio::join!(
+        target.render(&json!({ "html": "x" })).send(),
+        target.render_template(&json!({ "templateId": target.template_id })).send(),
         // Errors of the body are for valid keys only, and the key cannot be checked.
-        target.post(RENDER, "{}").send().await?.error(500, "Internal error").context("an invalid body")?;
-    }
+        target.post(RENDER, "{}").send(),
+    );
+    render?.error(status, message).context("a render")?;
+    template?.error(status, message).context("a template")?;
+    invalid?.error(status, message).context("an invalid body")?;
     // Answers that need no database.
     target.render(&json!({ "html": "x" })).key("junk").send().await?.error(401, "Invalid API key")?;
     target.post("/v1/nothing", "").send().await?.error(404, "Not found")?;

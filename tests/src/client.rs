@@ -238,7 +238,10 @@ impl Answer {
         let leak = LEAKS.iter().find(|leak| lower.contains(**leak));
         ensure!(leak.is_none(), "the message {message:?} contains {leak:?}");
         // Answers before the key is looked up, or when it cannot be, have no quota.
-        let has_no_quota = matches!((status, message), (401 | 405 | 500, _) | (404, "Not found"));
+        let has_no_quota = matches!(
+            (status, message),
+            (401 | 405 | 500, _) | (404, "Not found") | (503, "The service is busy, try again shortly")
+        );
         if !has_no_quota {
             self.rate_limit()?;
         }

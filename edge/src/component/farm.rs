@@ -77,12 +77,13 @@ pub(super) async fn render(
         _ = transfer.await;
     });
     let (request, _sent) = request(&settings.farm, headers, contents, trailers, remaining);
-    let file = platform::timeout(remaining + GRACE_PERIOD, receive(request, job.output.format())).await;
+    let file =
+        platform::timeout(remaining + GRACE_PERIOD, receive(request, job.output.format(), deadline)).await;
     context.log.farm_elapsed = Some(started.elapsed());
     file.unwrap_or_else(|| Err(ApiError::from(Refusal::Deadline).into()))
 }
 
-async fn receive(request: Request, format: OutputFormat) -> Result<FileBody, Failure> {
+async fn receive(request: Request, format: OutputFormat, deadline: Instant) -> Result<FileBody, Failure> {
     let response = client::send(request).await.map_err(|code| no_response(&code))?;
     if response.get_status_code() != 200 {
         return Err(refused(response).await);
@@ -104,8 +105,9 @@ async fn receive(request: Request, format: OutputFormat) -> Result<FileBody, Fai
             if bytes.len() == expected {
                 return Ok(FileBody::Whole(bytes));
             }
-            let cause = format!("the farm sent {} of {expected} bytes", bytes.len());
-            Err(Failure::new(Refusal::Broken, cause))
+            // The platform ends a transfer that stalls until the deadline.
+            let refusal = if Instant::now() < deadline { Refusal::Broken } else { Refusal::Deadline };
+            Err(Failure::new(refusal, format!("the farm sent {} of {expected} bytes", bytes.len())))
         }
         _ => Ok(FileBody::Stream { length, contents, trailers }),
     }
