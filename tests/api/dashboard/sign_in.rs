@@ -2,7 +2,8 @@
 
 use anyhow::{Result, ensure};
 use platen_tests::{
-    app::Options, case::Case, farm::StandInFarm, loopback::ClosedPort, operator::Quota, suite::Stage, wait,
+    app::Options, case::Case, farm::StandInFarm, loopback::ClosedPort, operator::Quota, procfs, suite::Stage,
+    wait,
 };
 
 use super::support::{PASSWORD, Person, between, new_email};
@@ -86,7 +87,7 @@ async fn invites(stage: Stage) -> Result<()> {
 async fn fifty_wrong_passwords(stage: Stage) -> Result<()> {
     // A server for this case only: tries are counted by network address too, which all cases share.
     let farm = StandInFarm::start(platen_tests::app::FARM_TOKEN).await?;
-    let app = stage.start(&Options::with_farm(stage.database, farm.url())).await?;
+    let app = stage.start(&Options::with_farm(stage.deployment, farm.url())).await?;
     let account = app.operator.account(Quota::Of(1)).await?;
     let target = ["--account", account.id.as_str()];
     let (email, other) = (new_email("target"), new_email("other"));
@@ -123,7 +124,7 @@ async fn fifty_wrong_passwords(stage: Stage) -> Result<()> {
 
 async fn no_enumeration(stage: Stage) -> Result<()> {
     let farm = StandInFarm::start(platen_tests::app::FARM_TOKEN).await?;
-    let app = stage.start(&Options::with_farm(stage.database, farm.url())).await?;
+    let app = stage.start(&Options::with_farm(stage.deployment, farm.url())).await?;
     let account = app.operator.account(Quota::Of(1)).await?;
     let known = new_email("known");
     Person::invited(&app, &known, &["--account", &account.id]).await?;
@@ -133,14 +134,14 @@ async fn no_enumeration(stage: Stage) -> Result<()> {
     let mut bodies = Vec::new();
     for email in emails {
         person.get("/dashboard/sign-in").await?;
-        let before = app.process.cpu_time()?;
+        let before = procfs::cpu_time(app.server_pid())?;
         // As many tries as the throttle accepts.
         for _ in 0..9 {
             let fields = [("email", email), ("password", "wrong")];
             let page = person.post("/dashboard/sign-in", &fields).await?.is(422)?;
             bodies.push(page.body.replace(email, ""));
         }
-        cpu_times.push(app.process.cpu_time()?.saturating_sub(before));
+        cpu_times.push(procfs::cpu_time(app.server_pid())?.saturating_sub(before));
     }
     ensure!(bodies.iter().all(|body| *body == bodies[0]), "the pages differ");
     // The password is hashed for unknown addresses too: the hash takes most of the CPU time of a try.
@@ -218,7 +219,7 @@ async fn sessions(stage: Stage) -> Result<()> {
 async fn expiry(stage: Stage) -> Result<()> {
     // Nothing is rendered here.
     let farm = ClosedPort::hold()?;
-    let options = Options::with_farm(stage.database, farm.url()?);
+    let options = Options::with_farm(stage.deployment, farm.url()?);
     let lifetimes = options.variable("session_idle_seconds", 10_000).variable("session_seconds", 30_000);
     let app = stage.start(&lifetimes).await?;
     let account = app.operator.account(Quota::Of(1)).await?;
