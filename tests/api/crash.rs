@@ -27,8 +27,8 @@ pub(crate) fn cases() -> Vec<Case> {
     ]
 }
 
-/// wasmtime-wasi-http has no signal for it.
-pub(crate) const NO_DISCONNECTS: &str = "Spin does not notify a component that its client has disconnected";
+/// wasmtime-wasi-http, which Spin uses, does not notify a component of it.
+pub(crate) const NO_DISCONNECTS: &str = "no signal of disconnected clients";
 
 const SMALL: (u32, u32) = (30, 20);
 

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 pub(crate) fn cases() -> Vec<Case> {
     let case = Case::own_server("logs/with_the_json_format_every_line_is_one_object", json_lines);
-    vec![case.not_on_spin("the format is a flag of platen up")]
+    vec![case.not_on_spin("a flag of platen up")]
 }
 
 async fn json_lines(stage: Stage) -> Result<()> {

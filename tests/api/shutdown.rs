@@ -17,7 +17,7 @@ use crate::crash::{HeldRender, have_ended};
 pub(crate) fn cases() -> Vec<Case> {
     vec![
         Case::own_server("shutdown/drains_a_running_render", drains)
-            .not_on_spin("Spin breaks running requests off on SIGTERM"),
+            .not_on_spin("SIGTERM breaks requests off"),
         Case::own_server("shutdown/with_a_closed_standard_error", closed_stderr),
     ]
 }

@@ -118,7 +118,7 @@ impl Case {
     fn ignored(&self, deployment: Deployment, external: Option<&External>) -> Option<String> {
         let Some(server) = external else {
             let reason = self.not_on_spin.filter(|_| deployment.platform == Platform::Spin)?;
-            return Some(format!("ignored on {}: {reason}", deployment.name()));
+            return Some(format!("{}: {reason}", deployment.name()));
         };
         let missing = match self.needs {
             Needs::OwnServer => "a server that the suite starts",

@@ -176,6 +176,12 @@ impl Stage {
         })
     }
 
+    /// Whether the server is an external one.
+    #[must_use]
+    pub fn is_external(&self) -> bool {
+        self.suite.settings.external.is_some()
+    }
+
     /// The external server, or the shared server with a stand-in farm: for cases that check no file.
     pub async fn service(&self) -> Result<Arc<Service>> {
         match &self.suite.external {

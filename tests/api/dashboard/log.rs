@@ -15,7 +15,7 @@ pub(crate) fn cases() -> Vec<Case> {
         Case::own_server("dashboard/log/has_every_attempt", every_attempt),
         Case::own_server("dashboard/log/no_answer_waits_for_it", no_answer_waits),
         Case::own_server("dashboard/log/a_client_that_disconnects", disconnected).not_on_spin(NO_DISCONNECTS),
-        Case::own_server("dashboard/log/is_listed_in_pages", pages),
+        Case::any_database("dashboard/log/is_listed_in_pages", pages),
     ]
 }
 
@@ -140,8 +140,7 @@ async fn disconnected(stage: Stage) -> Result<()> {
 }
 
 async fn pages(stage: Stage) -> Result<()> {
-    let stand_in = stage.stand_in().await?;
-    let app = &stand_in.app;
+    let app = &*stage.service().await?;
     let account = app.operator.account(Quota::Unlimited).await?;
     let mut person = Person::of(app, &account).await?;
     let target = app.target(&account);
