@@ -1,8 +1,8 @@
 //! The golden cases: invalid bodies and their messages, valid bodies and their jobs.
 //!
-//! A case with a saved template runs on each database. All others run once: an invalid body is refused before the
-//! claim, and the claim of a valid one contains nothing of its body. `invalid_bodies_are_not_counted` sends all
-//! invalid bodies on each database.
+//! A case with a saved template runs on each deployment. All others run once on each platform: an invalid body is
+//! refused before the claim, and the claim of a valid one contains nothing of its body.
+//! `invalid_bodies_are_not_counted` sends all invalid bodies on each deployment.
 
 use std::sync::Arc;
 

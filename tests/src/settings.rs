@@ -24,6 +24,26 @@ pub struct External {
     pub database: Option<DatabaseLocation>,
 }
 
+impl External {
+    fn from_lookup(text: impl Fn(&str) -> Result<Option<String>>) -> Result<Option<Self>> {
+        let (key, address) = (text("PLATEN_TEST_KEY")?, text("PLATEN_TEST_DB")?);
+        let Some(base_url) = text("PLATEN_TEST_BASE_URL")? else {
+            let is_unused = key.is_none() && address.is_none();
+            ensure!(is_unused, "PLATEN_TEST_DB and PLATEN_TEST_KEY need PLATEN_TEST_BASE_URL");
+            return Ok(None);
+        };
+        let is_usable = key.is_some() || address.is_some();
+        ensure!(is_usable, "PLATEN_TEST_BASE_URL needs PLATEN_TEST_DB or PLATEN_TEST_KEY");
+        let token = text("PLATEN_TEST_DB_TOKEN")?;
+        Ok(Some(Self {
+            base_url: base_url.trim_end_matches('/').to_owned(),
+            key,
+            template_id: text("PLATEN_TEST_TEMPLATE_ID")?,
+            database: address.map(|address| DatabaseLocation { address, token }),
+        }))
+    }
+}
+
 /// The settings of one run.
 #[derive(Debug, Clone)]
 pub struct Settings {
@@ -60,25 +80,7 @@ impl Settings {
                 .map(|value| value.into_string().ok().with_context(|| format!("{name} is not UTF-8")))
                 .transpose()
         };
-        let external = match text("PLATEN_TEST_BASE_URL")? {
-            Some(base_url) => {
-                let token = text("PLATEN_TEST_DB_TOKEN")?;
-                let database = text("PLATEN_TEST_DB")?.map(|address| DatabaseLocation { address, token });
-                let key = text("PLATEN_TEST_KEY")?;
-                ensure!(
-                    key.is_some() || database.is_some(),
-                    "PLATEN_TEST_BASE_URL needs PLATEN_TEST_DB or PLATEN_TEST_KEY"
-                );
-                let base_url = base_url.trim_end_matches('/').to_owned();
-                Some(External { base_url, key, template_id: text("PLATEN_TEST_TEMPLATE_ID")?, database })
-            }
-            None => {
-                for name in ["PLATEN_TEST_DB", "PLATEN_TEST_KEY"] {
-                    ensure!(text(name)?.is_none(), "{name} needs PLATEN_TEST_BASE_URL");
-                }
-                None
-            }
-        };
+        let external = External::from_lookup(text)?;
         let path = |name: &str| lookup(name).filter(|value| !value.is_empty()).map(PathBuf::from);
         let spin = path("PLATEN_SPIN");
         let deployments = match text("PLATEN_TEST_DATABASES")? {

@@ -66,20 +66,18 @@ pub(super) async fn start(
     // Spin does not migrate the database.
     let location = database.location();
     location.operator(&settings.platen).run(&["migrate"]).await?;
-    let (farm, farm_url) = match &options.farm_url {
-        Some(url) => (None, url.clone()),
-        None => {
-            let (farm, url) = start_farm(options, &settings.platen.with_file_name("platen-farm")).await?;
-            (Some(farm), url)
-        }
+    let (farm, farm_url) = if let Some(url) = &options.farm_url {
+        (None, url.clone())
+    } else {
+        let (farm, url) = start_farm(options, &settings.platen.with_file_name("platen-farm")).await?;
+        (Some(farm), url)
     };
 
     let mut command = Command::new(spin);
     command.arg("up").arg("--from").arg(&settings.manifest);
     command.args(["--listen", "127.0.0.1:0", "--state-dir"]).arg(state);
     let cache = state.join("wasmtime.toml");
-    // As TOML, in which a string in quotation marks has the escapes of Rust.
-    fs::write(&cache, format!("[cache]\ndirectory = {:?}\n", parent.join("wasmtime-cache")))?;
+    fs::write(&cache, format!("[cache]\ndirectory = '{}'\n", parent.join("wasmtime-cache").display()))?;
     command.arg("--cache").arg(cache).env("TMPDIR", state);
     if location.url().is_some() {
         let configuration = state.join("runtime-config.toml");
@@ -111,5 +109,6 @@ async fn start_farm(options: &Options, program: &Path) -> Result<(Process, Strin
 fn runtime_configuration(database: &DatabaseLocation) -> String {
     // Spin requires a token even where the server does not.
     let token = database.token.as_deref().unwrap_or("none");
-    format!("[sqlite_database.default]\ntype = \"libsql\"\nurl = {:?}\ntoken = {token:?}\n", database.address)
+    let url = &database.address;
+    format!("[sqlite_database.default]\ntype = 'libsql'\nurl = '{url}'\ntoken = '{token}'\n")
 }
