@@ -13,17 +13,17 @@ use serde_json::json;
 
 pub(crate) fn cases() -> Vec<Case> {
     vec![
-        Case::any_server("auth/no_header", no_header).once(),
-        Case::any_server("auth/bad_headers", bad_headers).once(),
-        Case::any_server("auth/two_headers", two_headers).once(),
-        Case::any_server("auth/bad_keys", bad_keys).once(),
-        Case::any_server("auth/every_changed_character", every_changed_character).once(),
+        Case::any_server("auth/no_header", no_header).once_per_platform(),
+        Case::any_server("auth/bad_headers", bad_headers).once_per_platform(),
+        Case::any_server("auth/two_headers", two_headers).once_per_platform(),
+        Case::any_server("auth/bad_keys", bad_keys).once_per_platform(),
+        Case::any_server("auth/every_changed_character", every_changed_character).once_per_platform(),
         Case::any_server("auth/unknown_key_with_right_checksum", unknown_key),
-        Case::any_server("auth/scheme_in_any_case", scheme_in_any_case).once(),
-        Case::any_server("auth/key_elsewhere_than_in_the_header", key_elsewhere).once(),
-        Case::own_server("auth/disabled_key", disabled_key),
-        Case::own_server("auth/disabled_account", disabled_account),
-        Case::own_server("auth/a_second_key_works_beside_the_first", second_key),
+        Case::any_server("auth/scheme_in_any_case", scheme_in_any_case).once_per_platform(),
+        Case::any_server("auth/key_elsewhere_than_in_the_header", key_elsewhere).once_per_platform(),
+        Case::any_database("auth/disabled_key", disabled_key),
+        Case::any_database("auth/disabled_account", disabled_account),
+        Case::any_database("auth/a_second_key_works_beside_the_first", second_key),
     ]
 }
 
@@ -175,40 +175,40 @@ async fn key_elsewhere(stage: Stage) -> Result<()> {
 }
 
 async fn disabled_key(stage: Stage) -> Result<()> {
-    let stand_in = stage.stand_in().await?;
-    let account = stand_in.app.operator.account(Quota::Of(5)).await?;
-    let target = stand_in.app.target(&account);
+    let service = stage.service().await?;
+    let account = service.operator.account(Quota::Of(5)).await?;
+    let target = service.target(&account);
     target.post(RENDER, INVALID).send().await?.error(400, NOT_RENDERED)?;
-    stand_in.app.operator.run(&["key", "disable", &account.key_id]).await?;
+    service.operator.run(&["key", "disable", &account.key_id]).await?;
     refused(&target.post(RENDER, INVALID).send().await?).context("an invalid body")?;
     refused(&target.render(&json!({ "html": "x" })).send().await?).context("a valid body")?;
-    ensure!(stand_in.farm.received_from(&account.id).is_empty(), "a disabled key rendered");
-    ensure!(stand_in.app.operator.attempts(&account.id).await? == 0, "a disabled key was counted");
+    stage.no_job_was_received(&account).await?;
+    ensure!(service.operator.attempts(&account.id).await? == 0, "a disabled key was counted");
     Ok(())
 }
 
 async fn disabled_account(stage: Stage) -> Result<()> {
-    let stand_in = stage.stand_in().await?;
-    let account = stand_in.app.operator.account(Quota::Of(5)).await?;
-    let target = stand_in.app.target(&account);
-    stand_in.app.operator.run(&["account", "disable", &account.id]).await?;
+    let service = stage.service().await?;
+    let account = service.operator.account(Quota::Of(5)).await?;
+    let target = service.target(&account);
+    service.operator.run(&["account", "disable", &account.id]).await?;
     refused(&target.post(RENDER, INVALID).send().await?).context("an invalid body")?;
     refused(&target.render(&json!({ "html": "x" })).send().await?).context("a valid body")?;
-    ensure!(stand_in.farm.received_from(&account.id).is_empty(), "a disabled account rendered");
+    stage.no_job_was_received(&account).await?;
     Ok(())
 }
 
 async fn second_key(stage: Stage) -> Result<()> {
-    let stand_in = stage.stand_in().await?;
-    let account = stand_in.app.operator.account(Quota::Of(5)).await?;
-    let target = stand_in.app.target(&account);
-    let second = target.with_key(&text(&stand_in.app.operator.key(&account.id).await?, "key")?);
+    let service = stage.service().await?;
+    let account = service.operator.account(Quota::Of(5)).await?;
+    let target = service.target(&account);
+    let second = target.with_key(&text(&service.operator.key(&account.id).await?, "key")?);
     for target in [&target, &second] {
         target.render(&json!({ "html": "x" })).send().await?.file("image/png")?;
     }
     // Both keys use the quota of the account.
-    ensure!(stand_in.app.operator.attempts(&account.id).await? == 2, "two keys, two attempts");
-    stand_in.app.operator.run(&["key", "disable", &account.key_id]).await?;
+    ensure!(service.operator.attempts(&account.id).await? == 2, "two keys, two attempts");
+    service.operator.run(&["key", "disable", &account.key_id]).await?;
     refused(&target.render(&json!({ "html": "x" })).send().await?)?;
     second.render(&json!({ "html": "x" })).send().await?.file("image/png")?;
     Ok(())

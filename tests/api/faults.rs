@@ -45,7 +45,7 @@ async fn attempt(stand_in: &StandIn, behaviour: Behaviour) -> Result<(Result<Ans
 
 async fn farm_down(stage: Stage) -> Result<()> {
     let farm = ClosedPort::hold()?;
-    let app = stage.start(&Options::with_farm(stage.database, farm.url()?)).await?;
+    let app = stage.start(&Options::with_farm(stage.deployment, farm.url()?)).await?;
     let account = app.operator.account(Quota::Of(1)).await?;
     for _ in 0..3 {
         let answer = app.target(&account).render(&json!({ "html": "x" })).send().await?;
@@ -208,14 +208,14 @@ async fn farm_breaks_off(stage: Stage) -> Result<()> {
 
 async fn farm_restarts(stage: Stage) -> Result<()> {
     let farm = StandInFarm::start(FARM_TOKEN).await?;
-    let app = stage.start(&Options::with_farm(stage.database, farm.url())).await?;
+    let app = stage.start(&Options::with_farm(stage.deployment, farm.url())).await?;
     let account = app.operator.account(Quota::Of(5)).await?;
     let render = async || app.target(&account).render(&json!({ "html": "x" })).send().await;
     render().await?.file("image/png")?;
     let address = farm.address();
     drop(farm);
     // A job that is sent on a connection that then ends may have been rendered.
-    let server = app.process.pid();
+    let server = app.server_pid();
     let is_closed = || !procfs::sockets(&[server]).iter().any(|socket| socket.remote == address);
     wait::until("the server closes its connections to the farm", is_closed).await?;
     render().await?.error(503, "The renderer is not available")?;
@@ -229,7 +229,7 @@ async fn farm_restarts(stage: Stage) -> Result<()> {
 
 async fn farm_of_another_token(stage: Stage) -> Result<()> {
     let farm = StandInFarm::start("another token").await?;
-    let app = stage.start(&Options::with_farm(stage.database, farm.url())).await?;
+    let app = stage.start(&Options::with_farm(stage.deployment, farm.url())).await?;
     let account = app.operator.account(Quota::Of(5)).await?;
     let answer = app.target(&account).render(&json!({ "html": "x" })).send().await?;
     answer.error(503, "The renderer is not available")?;
@@ -243,7 +243,7 @@ async fn database_down(stage: Stage) -> Result<()> {
     let target = stand_in.common.clone();
     target.render(&json!({ "html": "x" })).send().await?.file("image/png")?;
     let before = stand_in.farm.received_in_all();
-    if stage.database == DatabaseKind::File {
+    if stage.deployment.database == DatabaseKind::File {
         corrupt_files(&stand_in)?;
     } else {
         stand_in.app.database.kill().await?;
@@ -272,7 +272,7 @@ async fn database_down(stage: Stage) -> Result<()> {
 /// Overwrites every file of the database in place, because the server may hold it open.
 pub(crate) fn corrupt_files(stand_in: &StandIn) -> Result<()> {
     let mut corrupted = 0;
-    for entry in std::fs::read_dir(stand_in.app.directory().join("data"))? {
+    for entry in std::fs::read_dir(stand_in.app.data_directory())? {
         let path = entry?.path();
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         if name.contains(".db") || name.contains(".sqlite") {
@@ -280,6 +280,6 @@ pub(crate) fn corrupt_files(stand_in: &StandIn) -> Result<()> {
             corrupted += 1;
         }
     }
-    ensure!(corrupted > 0, "no database file in {}", stand_in.app.directory().display());
+    ensure!(corrupted > 0, "no database file in {}", stand_in.app.data_directory().display());
     Ok(())
 }

@@ -6,14 +6,15 @@ use serde_json::json;
 
 pub(crate) fn cases() -> Vec<Case> {
     vec![
-        Case::own_server("file_names/of_renders", of_renders),
-        Case::own_server("file_names/of_templates", of_templates),
-        Case::own_server("file_names/of_the_real_farm", of_the_real_farm),
+        Case::any_database("file_names/of_renders", of_renders),
+        Case::any_database("file_names/of_templates", of_templates),
+        Case::any_server("file_names/of_the_real_farm", of_the_real_farm),
     ]
 }
 
 async fn of_renders(stage: Stage) -> Result<()> {
-    let target = stage.stand_in().await?.common.clone();
+    let service = stage.service().await?;
+    let target = service.target(&service.operator.account(Quota::Unlimited).await?);
     let (a80, a160) = ("a".repeat(80), "a".repeat(160));
     let cut_at_dash = format!("{}-b", "a".repeat(79));
     let table: &[(&str, &str)] = &[
@@ -85,9 +86,9 @@ fn is_slug(name: &str) -> Result<()> {
 }
 
 async fn of_templates(stage: Stage) -> Result<()> {
-    let stand_in = stage.stand_in().await?;
-    let account = stand_in.app.operator.account(Quota::Unlimited).await?;
-    let target = stand_in.app.target(&account);
+    let service = stage.service().await?;
+    let account = service.operator.account(Quota::Unlimited).await?;
+    let target = service.target(&account);
     for (template, given, name) in [
         ("Monthly Invoice", None, "monthly-invoice.png"),
         ("Rechnung für Zoë", None, "rechnung-fur-zoe.png"),
@@ -98,7 +99,7 @@ async fn of_templates(stage: Stage) -> Result<()> {
         ("Monthly Invoice", Some("***"), "monthly-invoice.png"),
         ("!!!", Some("***"), "render.png"),
     ] {
-        let id = stand_in.app.operator.template(&account.id, template, "<p>x</p>").await?;
+        let id = service.operator.template(&account.id, template, "<p>x</p>").await?;
         let mut body = json!({ "templateId": id });
         if let Some(given) = given {
             body["fileName"] = given.into();

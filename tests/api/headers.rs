@@ -17,18 +17,20 @@ use tokio::{
 
 pub(crate) fn cases() -> Vec<Case> {
     vec![
-        Case::any_server("headers/request_id_is_kept", request_id_kept).once(),
-        Case::any_server("headers/invalid_request_id_is_replaced", invalid_request_id).once(),
-        Case::any_server("headers/request_ids_differ", request_ids_differ).once(),
+        Case::any_server("headers/request_id_is_kept", request_id_kept).once_per_platform(),
+        Case::any_server("headers/invalid_request_id_is_replaced", invalid_request_id).once_per_platform(),
+        Case::any_server("headers/request_ids_differ", request_ids_differ).once_per_platform(),
         Case::any_server("headers/no_internal_headers", nothing_internal),
-        Case::any_server("headers/answers_are_not_encoded", not_encoded).once(),
-        Case::any_server("headers/chunked_body", chunked_body).once(),
-        Case::any_server("headers/announced_body_over_the_limit", announced_over_the_limit).once(),
-        Case::any_server("headers/chunked_body_over_the_limit", chunked_over_the_limit).once(),
-        Case::any_server("headers/a_client_that_disconnects_within_its_body", unfinished_body).once(),
-        Case::any_server("headers/keep_alive_after_every_error", keep_alive).once(),
-        Case::own_server("headers/ratelimit_counts_down", ratelimit_counts_down),
-        Case::own_server("headers/ratelimit_of_no_limit", ratelimit_of_no_limit),
+        Case::any_server("headers/answers_are_not_encoded", not_encoded).once_per_platform(),
+        Case::any_server("headers/chunked_body", chunked_body).once_per_platform(),
+        Case::any_server("headers/announced_body_over_the_limit", announced_over_the_limit)
+            .once_per_platform(),
+        Case::any_server("headers/chunked_body_over_the_limit", chunked_over_the_limit).once_per_platform(),
+        Case::any_server("headers/a_client_that_disconnects_within_its_body", unfinished_body)
+            .once_per_platform(),
+        Case::any_server("headers/keep_alive_after_every_error", keep_alive).once_per_platform(),
+        Case::any_database("headers/ratelimit_counts_down", ratelimit_counts_down),
+        Case::any_database("headers/ratelimit_of_no_limit", ratelimit_of_no_limit),
     ]
 }
 
@@ -216,9 +218,9 @@ async fn read_answer(stream: &mut TcpStream) -> Result<String> {
 }
 
 async fn ratelimit_counts_down(stage: Stage) -> Result<()> {
-    let stand_in = stage.stand_in().await?;
-    let account = stand_in.app.operator.account(Quota::Of(2)).await?;
-    let target = stand_in.app.target(&account);
+    let service = stage.service().await?;
+    let account = service.operator.account(Quota::Of(2)).await?;
+    let target = service.target(&account);
     let valid = json!({ "html": "x" });
     let left = |answer: &Answer| -> Result<u64> {
         let limit = answer.rate_limit()?;
@@ -237,11 +239,11 @@ async fn ratelimit_counts_down(stage: Stage) -> Result<()> {
 
 async fn ratelimit_of_no_limit(stage: Stage) -> Result<()> {
     const MANY: u64 = 999_999_999_999_999;
-    let stand_in = stage.stand_in().await?;
-    for answer in [
-        stand_in.common.render(&json!({ "html": "x" })).send().await?,
-        stand_in.common.post(RENDER, "{}").send().await?,
-    ] {
+    let service = stage.service().await?;
+    let target = service.target(&service.operator.account(Quota::Unlimited).await?);
+    for answer in
+        [target.render(&json!({ "html": "x" })).send().await?, target.post(RENDER, "{}").send().await?]
+    {
         let limit = answer.rate_limit()?;
         ensure!((limit.quota, limit.left) == (MANY, MANY), "{limit:?}");
     }

@@ -15,14 +15,15 @@ use serde_json::json;
 
 pub(crate) fn cases() -> Vec<Case> {
     vec![
-        Case::any_server("order/unknown_paths", unknown_paths).once(),
-        Case::any_server("order/other_methods", other_methods).once(),
-        Case::any_server("order/path_before_method_before_key", path_method_key).once(),
-        Case::any_server("order/key_before_content_type_before_body", key_content_type_body).once(),
-        Case::any_server("order/content_types", content_types).once(),
-        Case::any_server("order/body_before_template", body_before_template).once(),
-        Case::own_server("order/template_and_variables_before_quota", template_before_quota),
-        Case::own_server("order/quota_before_farm", quota_before_farm),
+        Case::any_server("order/unknown_paths", unknown_paths).once_per_platform(),
+        Case::any_server("order/other_methods", other_methods).once_per_platform(),
+        Case::any_server("order/path_before_method_before_key", path_method_key).once_per_platform(),
+        Case::any_server("order/key_before_content_type_before_body", key_content_type_body)
+            .once_per_platform(),
+        Case::any_server("order/content_types", content_types).once_per_platform(),
+        Case::any_server("order/body_before_template", body_before_template).once_per_platform(),
+        Case::any_database("order/template_and_variables_before_quota", template_before_quota),
+        Case::any_database("order/quota_before_farm", quota_before_farm),
     ]
 }
 
@@ -140,11 +141,11 @@ async fn body_before_template(stage: Stage) -> Result<()> {
 }
 
 async fn template_before_quota(stage: Stage) -> Result<()> {
-    let stand_in = stage.stand_in().await?;
-    let operator = &stand_in.app.operator;
+    let service = stage.service().await?;
+    let operator = &service.operator;
     let account = operator.account(Quota::Of(0)).await?;
     let template = operator.template(&account.id, "T", "{{ total }}").await?;
-    let target = stand_in.app.target(&account);
+    let target = service.target(&account);
     let send = async |body| target.render_template(&body).send().await;
     send(json!({ "templateId": "tpl_unknown" })).await?.error(404, "Template not found")?;
     send(json!({ "templateId": template })).await?.error(400, "Missing template variable \"total\"")?;
@@ -159,10 +160,10 @@ async fn template_before_quota(stage: Stage) -> Result<()> {
 }
 
 async fn quota_before_farm(stage: Stage) -> Result<()> {
-    let stand_in = stage.stand_in().await?;
-    let account = stand_in.app.operator.account(Quota::Of(0)).await?;
-    let answer = stand_in.app.target(&account).render(&json!({ "html": "x" })).send().await?;
+    let service = stage.service().await?;
+    let account = service.operator.account(Quota::Of(0)).await?;
+    let answer = service.target(&account).render(&json!({ "html": "x" })).send().await?;
     answer.error(429, "Monthly quota exhausted")?;
-    ensure!(stand_in.farm.received_from(&account.id).is_empty(), "the farm received the job");
+    stage.no_job_was_received(&account).await?;
     Ok(())
 }

@@ -6,13 +6,13 @@ use anyhow::{Context as _, Result, ensure};
 use http::StatusCode;
 use platen_shared::{address::classify, url_rule::is_local_name};
 use platen_tests::{
-    app::TestApp,
     case::Case,
     client::Target,
     image_file::{GREEN, Picture, RED},
     latch::Latch,
     loopback::ClosedPort,
     operator::{Account, Quota},
+    service::Service,
     site::{HOST, Reply, Site},
     suite::Stage,
 };
@@ -31,7 +31,7 @@ pub(crate) fn cases() -> Vec<Case> {
         Case::own_server("pages/redirect_to_a_private_address", redirect_to_private),
         Case::own_server("pages/redirect_to_localhost", redirect_to_localhost),
         Case::own_server("pages/redirect_to_a_file", redirect_to_a_file),
-        Case::own_server("pages/name_not_found", name_not_found),
+        Case::any_database("pages/name_not_found", name_not_found),
         Case::own_server("pages/connection_refused", connection_refused),
         Case::own_server("pages/name_of_a_private_address", name_of_a_private_address),
         Case::own_server("pages/not_tls", not_tls),
@@ -77,13 +77,16 @@ impl Scene {
 
     /// The render of a URL is a 422 with this message, and counts.
     async fn refused(&self, url: &str, message: &str) -> Result<()> {
-        let app: &TestApp = &self.real.app;
-        let before = app.operator.attempts(&self.account.id).await?;
-        self.target.render(&json!({ "url": url })).send().await?.error(422, message)?;
-        let counted = app.operator.attempts(&self.account.id).await? - before;
-        ensure!(counted == 1, "a 422 is an attempt, {counted} were counted");
-        Ok(())
+        refused(&self.real.app, &self.account, url, message).await
     }
+}
+
+async fn refused(service: &Service, account: &Account, url: &str, message: &str) -> Result<()> {
+    let before = service.operator.attempts(&account.id).await?;
+    service.target(account).render(&json!({ "url": url })).send().await?.error(422, message)?;
+    let counted = service.operator.attempts(&account.id).await? - before;
+    ensure!(counted == 1, "a 422 is an attempt, {counted} were counted");
+    Ok(())
 }
 
 async fn a_page(stage: Stage) -> Result<()> {
@@ -188,9 +191,11 @@ async fn redirect_to_a_file(stage: Stage) -> Result<()> {
 
 /// A name that needs no resolver: its label is longer than DNS allows.
 async fn name_not_found(stage: Stage) -> Result<()> {
-    let scene = Scene::set(&stage).await?;
+    let service = stage.real_service().await?;
+    let account = service.operator.account(Quota::Of(1)).await?;
     let host = format!("{}.test", "a".repeat(64));
-    scene.refused(&format!("http://{host}/"), &format!("The name \"{host}\" could not be resolved")).await
+    let message = format!("The name \"{host}\" could not be resolved");
+    refused(&service, &account, &format!("http://{host}/"), &message).await
 }
 
 async fn connection_refused(stage: Stage) -> Result<()> {

@@ -26,14 +26,14 @@ pub(crate) fn cases() -> Vec<Case> {
     LazyLock::force(&SECONDS_AT_START);
     vec![
         Case::own_server("quota/fifty_left_and_400_concurrent", fifty_left),
-        Case::own_server("quota/exhausted", exhausted),
-        Case::own_server("quota/raised_and_lowered", raised_and_lowered),
-        Case::own_server("quota/unlimited", unlimited),
+        Case::any_database("quota/exhausted", exhausted),
+        Case::any_database("quota/raised_and_lowered", raised_and_lowered),
+        Case::any_database("quota/unlimited", unlimited),
         Case::own_server("quota/what_ran_counts", what_ran_counts),
         Case::own_server("quota/what_never_ran_does_not_count", what_never_ran),
-        Case::own_server("quota/what_was_refused_does_not_count", what_was_refused),
+        Case::any_database("quota/what_was_refused_does_not_count", what_was_refused),
         Case::own_server("quota/refunded_attempts_can_be_used", refunded),
-        Case::own_server("quota/accounts_do_not_share", accounts_do_not_share),
+        Case::any_database("quota/accounts_do_not_share", accounts_do_not_share),
     ]
 }
 
@@ -88,9 +88,9 @@ async fn fifty_left(stage: Stage) -> Result<()> {
 }
 
 async fn exhausted(stage: Stage) -> Result<()> {
-    let stand_in = stage.stand_in().await?;
-    let account = stand_in.app.operator.account(Quota::Of(0)).await?;
-    let target = stand_in.app.target(&account);
+    let service = stage.service().await?;
+    let account = service.operator.account(Quota::Of(0)).await?;
+    let target = service.target(&account);
     for _ in 0..3 {
         is_exhausted(&target.render(&json!({ "html": "x" })).send().await?)?;
     }
@@ -98,10 +98,10 @@ async fn exhausted(stage: Stage) -> Result<()> {
 }
 
 async fn raised_and_lowered(stage: Stage) -> Result<()> {
-    let stand_in = stage.stand_in().await?;
-    let operator = &stand_in.app.operator;
+    let service = stage.service().await?;
+    let operator = &service.operator;
     let account = operator.account(Quota::Of(1)).await?;
-    let target = stand_in.app.target(&account);
+    let target = service.target(&account);
     let render = async || target.render(&json!({ "html": "x" })).send().await;
     render().await?.file("image/png")?;
     is_exhausted(&render().await?)?;
@@ -119,13 +119,13 @@ async fn raised_and_lowered(stage: Stage) -> Result<()> {
 }
 
 async fn unlimited(stage: Stage) -> Result<()> {
-    let stand_in = stage.stand_in().await?;
-    let account = stand_in.app.operator.account(Quota::Unlimited).await?;
-    let target = stand_in.app.target(&account);
+    let service = stage.service().await?;
+    let account = service.operator.account(Quota::Unlimited).await?;
+    let target = service.target(&account);
     for _ in 0..20 {
         target.render(&json!({ "html": "x" })).send().await?.file("image/png")?;
     }
-    ensure!(stand_in.app.operator.attempts(&account.id).await? == 20, "attempts without a limit are counted");
+    ensure!(service.operator.attempts(&account.id).await? == 20, "attempts without a limit are counted");
     Ok(())
 }
 
@@ -187,9 +187,9 @@ async fn what_never_ran(stage: Stage) -> Result<()> {
 }
 
 async fn what_was_refused(stage: Stage) -> Result<()> {
-    let stand_in = stage.stand_in().await?;
-    let account = stand_in.app.operator.account(Quota::Of(5)).await?;
-    let target = stand_in.app.target(&account);
+    let service = stage.service().await?;
+    let account = service.operator.account(Quota::Of(5)).await?;
+    let target = service.target(&account);
     let html = json!({ "html": "x" });
     for (call, status) in [
         (target.post(RENDER, "{}"), 400),
@@ -203,10 +203,10 @@ async fn what_was_refused(stage: Stage) -> Result<()> {
     ] {
         let answer = call.send().await?;
         ensure!(answer.status == status, "expected {status}, got {}", answer.summary());
-        let attempts = stand_in.app.operator.attempts(&account.id).await?;
+        let attempts = service.operator.attempts(&account.id).await?;
         ensure!(attempts == 0, "a {status} was counted");
     }
-    ensure!(stand_in.farm.received_from(&account.id).is_empty(), "the farm received something");
+    stage.no_job_was_received(&account).await?;
     Ok(())
 }
 
@@ -225,11 +225,11 @@ async fn refunded(stage: Stage) -> Result<()> {
 }
 
 async fn accounts_do_not_share(stage: Stage) -> Result<()> {
-    let stand_in = stage.stand_in().await?;
-    let operator = &stand_in.app.operator;
+    let service = stage.service().await?;
+    let operator = &service.operator;
     let (one, other) = (operator.account(Quota::Of(1)).await?, operator.account(Quota::Of(1)).await?);
     let html = json!({ "html": "x" });
-    let (one, other) = (stand_in.app.target(&one), stand_in.app.target(&other));
+    let (one, other) = (service.target(&one), service.target(&other));
     one.render(&html).send().await?.file("image/png")?;
     is_exhausted(&one.render(&html).send().await?)?;
     other.render(&html).send().await?.file("image/png")?;

@@ -27,7 +27,7 @@ async fn in_little_memory(stage: Stage) -> Result<()> {
         stand_in.common.render(&json!({ "html": "x" })).send().await?.file("image/png")?;
     }
     stand_in.farm.behave(&stand_in.account.id, Behaviour::LongFile(FILE_BYTES));
-    let pid = stand_in.app.process.pid();
+    let pid = stand_in.app.server_pid();
     let before = procfs::memory(pid, "VmRSS")?;
     procfs::reset_peak_memory(pid)?;
     let mut response = stand_in.common.render(&json!({ "html": "x" })).start().await?;
@@ -53,7 +53,7 @@ async fn slow_reader(stage: Stage) -> Result<()> {
     let stand_in = stage.start_stand_in(None).await?;
     stand_in.common.render(&json!({ "html": "x" })).send().await?.file("image/png")?;
     stand_in.farm.behave(&stand_in.account.id, Behaviour::LongFile(FILE_BYTES));
-    let pid = stand_in.app.process.pid();
+    let pid = stand_in.app.server_pid();
     let before = procfs::memory(pid, "VmRSS")?;
     procfs::reset_peak_memory(pid)?;
     let mut response = stand_in.common.render(&json!({ "html": "x" })).start().await?;

@@ -16,17 +16,18 @@ use crate::crash::{HeldRender, have_ended};
 
 pub(crate) fn cases() -> Vec<Case> {
     vec![
-        Case::own_server("shutdown/drains_a_running_render", drains),
+        Case::own_server("shutdown/drains_a_running_render", drains)
+            .not_on_spin("SIGTERM breaks requests off"),
         Case::own_server("shutdown/with_a_closed_standard_error", closed_stderr),
     ]
 }
 
 async fn drains(stage: Stage) -> Result<()> {
-    let mut held = HeldRender::start(&stage, Options::own_farm(stage.database)).await?;
+    let mut held = HeldRender::start(&stage, Options::own_farm(stage.deployment)).await?;
     let render =
         tokio::spawn(held.target.render(&json!({ "url": held.url, "width": 40, "height": 30 })).send());
     held.until_loading().await?;
-    let below = procfs::descendants(held.app.process.pid());
+    let below = procfs::descendants(held.app.farm_process().pid());
     held.app.process.signal(Signal::SIGTERM)?;
     // It stops listening: from then on connections are refused or closed.
     let is_refused = async || Ok(held.target.post("/v1/nothing", "").start().await.is_err().then_some(()));

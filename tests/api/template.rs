@@ -16,13 +16,13 @@ pub(crate) fn cases() -> Vec<Case> {
         Case::any_template("template/rendered_text", rendered_text),
         Case::any_template("template/rendered_markup", rendered_markup),
         Case::any_server("template/unknown_ids", unknown_ids),
-        Case::own_server("template/of_another_account", of_another_account),
-        Case::own_server("template/saved_again_and_deleted", saved_again_and_deleted),
+        Case::any_database("template/of_another_account", of_another_account),
+        Case::any_database("template/saved_again_and_deleted", saved_again_and_deleted),
         Case::own_server("template/without_placeholders", without_placeholders),
         Case::own_server("template/placeholder_forms", placeholder_forms),
         Case::own_server("template/filled_to_the_limit", filled_to_the_limit),
         Case::own_server("template/largest", largest),
-        Case::own_server("template/filled_with_nothing", filled_with_nothing),
+        Case::any_database("template/filled_with_nothing", filled_with_nothing),
     ]
 }
 
@@ -72,27 +72,27 @@ async fn saved(operator: &Operator, html: &str) -> Result<(platen_tests::operato
 }
 
 async fn of_another_account(stage: Stage) -> Result<()> {
-    let stand_in = stage.stand_in().await?;
-    let operator = &stand_in.app.operator;
+    let service = stage.service().await?;
+    let operator = &service.operator;
     let (owner, id) = saved(operator, "<p>{{ secret }}</p>").await?;
     let other = operator.account(Quota::Of(5)).await?;
     let body = json!({ "templateId": id, "variables": { "secret": 1 } });
-    let answer = stand_in.app.target(&other).render_template(&body).send().await?;
+    let answer = service.target(&other).render_template(&body).send().await?;
     answer.error(404, "Template not found")?;
     // The answer does not reveal which variables it has.
-    let answer = stand_in.app.target(&other).render_template(&json!({ "templateId": id })).send().await?;
+    let answer = service.target(&other).render_template(&json!({ "templateId": id })).send().await?;
     answer.error(404, "Template not found")?;
     ensure!(operator.attempts(&other.id).await? == 0, "a 404 was counted");
-    ensure!(stand_in.farm.received_from(&other.id).is_empty(), "it was rendered");
-    stand_in.app.target(&owner).render_template(&body).send().await?.file("image/png")?;
+    stage.no_job_was_received(&other).await?;
+    service.target(&owner).render_template(&body).send().await?.file("image/png")?;
     Ok(())
 }
 
 async fn saved_again_and_deleted(stage: Stage) -> Result<()> {
-    let stand_in = stage.stand_in().await?;
-    let operator = &stand_in.app.operator;
+    let service = stage.service().await?;
+    let operator = &service.operator;
     let (account, id) = saved(operator, "old {{ a }}").await?;
-    let target = stand_in.app.target(&account);
+    let target = service.target(&account);
     let render = async |variables: Value| {
         target.render_template(&json!({ "templateId": id, "variables": variables })).send().await
     };
@@ -177,9 +177,9 @@ async fn largest(stage: Stage) -> Result<()> {
 }
 
 async fn filled_with_nothing(stage: Stage) -> Result<()> {
-    let stand_in = stage.stand_in().await?;
-    let (account, id) = saved(&stand_in.app.operator, "{{ a }}").await?;
+    let service = stage.service().await?;
+    let (account, id) = saved(&service.operator, "{{ a }}").await?;
     let body = json!({ "templateId": id, "variables": { "a": "" } });
-    let answer = stand_in.app.target(&account).render_template(&body).send().await?;
+    let answer = service.target(&account).render_template(&body).send().await?;
     answer.error(400, "The filled template is empty")
 }

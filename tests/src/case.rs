@@ -1,7 +1,8 @@
 //! Cases, and the trials of a run that are made of them.
 //!
-//! Invariant: a case runs on each chosen database, unless its result does not depend on the database. Cases that an
-//! external server cannot run are listed as ignored, with the reason.
+//! Invariant: a case runs on each chosen deployment, unless its result does not depend on the database or on both
+//! database and platform. Cases that an external server or a platform cannot run are listed as ignored, with the
+//! reason.
 
 use std::sync::Arc;
 
@@ -11,7 +12,7 @@ use libtest_mimic::Trial;
 use tokio::runtime::Handle;
 
 use crate::{
-    database::DatabaseKind,
+    deployment::{Deployment, Platform},
     settings::External,
     suite::{Stage, Suite},
 };
@@ -23,10 +24,23 @@ enum Needs {
     Server,
     /// Any server with the fixture template.
     Template,
+    /// Any server whose database is reachable.
+    Database,
     /// A server that the suite starts.
     OwnServer,
     /// Files only.
     Files,
+}
+
+/// How often a case runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Repetition {
+    /// On each deployment.
+    EachDeployment,
+    /// On each platform, with its first database.
+    EachPlatform,
+    /// On the first deployment.
+    Once,
 }
 
 type Run = Arc<dyn Fn(Stage) -> LocalBoxFuture<'static, Result<()>> + Send + Sync>;
@@ -36,7 +50,8 @@ type Run = Arc<dyn Fn(Stage) -> LocalBoxFuture<'static, Result<()>> + Send + Syn
 pub struct Case {
     name: String,
     needs: Needs,
-    runs_once: bool,
+    repetition: Repetition,
+    not_on_spin: Option<&'static str>,
     run: Run,
 }
 
@@ -49,7 +64,11 @@ macro_rules! constructors {
         {
             let (name, needs) = (name.into(), Needs::$needs);
             let run: Run = Arc::new(move |stage| Box::pin(run(stage)));
-            Self { name, needs, runs_once: needs == Needs::Files, run }
+            let repetition = match needs {
+                Needs::Files => Repetition::Once,
+                _ => Repetition::EachDeployment,
+            };
+            Self { name, needs, repetition, not_on_spin: None, run }
         }
     )*};
 }
@@ -60,39 +79,69 @@ impl Case {
         any_server => Server;
         /// A case for any server whose account has the fixture template.
         any_template => Template;
+        /// A case for any server in whose database it creates accounts or changes records.
+        any_database => Database;
         /// A case that starts a server or inspects one that the suite has started.
         own_server => OwnServer;
         /// A case about files, without a server.
         files => Files;
     }
 
-    /// The case on the first database only: its result does not depend on the database.
+    /// The case on the first deployment only: its result depends neither on the platform nor on the database.
     #[must_use]
     pub fn once(self) -> Self {
-        Self { runs_once: true, ..self }
+        Self { repetition: Repetition::Once, ..self }
+    }
+
+    /// The case on the first database of each platform: its result does not depend on the database.
+    #[must_use]
+    pub fn once_per_platform(self) -> Self {
+        Self { repetition: Repetition::EachPlatform, ..self }
+    }
+
+    /// The case on other platforms than Spin, for this reason.
+    #[must_use]
+    pub fn not_on_spin(self, reason: &'static str) -> Self {
+        Self { not_on_spin: Some(reason), ..self }
+    }
+
+    fn runs_on(&self, deployment: Deployment, deployments: &[Deployment]) -> bool {
+        let first = match self.repetition {
+            Repetition::EachDeployment => return true,
+            Repetition::EachPlatform => deployments.iter().find(|it| it.platform == deployment.platform),
+            Repetition::Once => deployments.first(),
+        };
+        first == Some(&deployment)
     }
 
     /// Why the case cannot run.
-    fn ignored(&self, external: Option<&External>) -> Option<&'static str> {
-        match (self.needs, external) {
-            (Needs::OwnServer, Some(_)) => Some("ignored: needs a server that the suite starts"),
-            (Needs::Template, Some(server)) if server.template_id.is_none() => {
-                Some("ignored: needs PLATEN_TEST_TEMPLATE_ID")
+    fn ignored(&self, deployment: Deployment, external: Option<&External>) -> Option<String> {
+        let Some(server) = external else {
+            let reason = self.not_on_spin.filter(|_| deployment.platform == Platform::Spin)?;
+            return Some(format!("{}: {reason}", deployment.name()));
+        };
+        let missing = match self.needs {
+            Needs::OwnServer => "a server that the suite starts",
+            Needs::Database if server.database.is_none() => "PLATEN_TEST_DB",
+            Needs::Template if server.database.is_none() && server.template_id.is_none() => {
+                "PLATEN_TEST_DB or PLATEN_TEST_TEMPLATE_ID"
             }
-            _ => None,
-        }
+            _ => return None,
+        };
+        Some(format!("ignored: needs {missing}"))
     }
 
-    fn trial(&self, suite: &Arc<Suite>, database: DatabaseKind, runtime: &Handle) -> Trial {
+    fn trial(&self, suite: &Arc<Suite>, deployment: Deployment, runtime: &Handle) -> Trial {
         let external = suite.settings().external.as_ref();
-        let ignored = self.ignored(external);
-        let kind = ignored.unwrap_or(match (self.needs, external) {
-            (Needs::Files, _) => "",
-            (_, Some(_)) => "external",
-            (_, None) => database.name(),
-        });
+        let ignored = self.ignored(deployment, external);
+        let kind = match (&ignored, self.needs, external) {
+            (Some(reason), ..) => reason,
+            (None, Needs::Files, _) => "",
+            (None, _, Some(_)) => "external",
+            (None, _, None) => deployment.name(),
+        };
         let (run, stage, runtime) =
-            (Arc::clone(&self.run), Stage { suite: Arc::clone(suite), database }, runtime.clone());
+            (Arc::clone(&self.run), Stage { suite: Arc::clone(suite), deployment }, runtime.clone());
         let trial = Trial::test(&self.name, move || {
             let suite = Arc::clone(&stage.suite);
             runtime.block_on(run(stage)).map_err(|error| {
@@ -109,14 +158,14 @@ impl Case {
 #[must_use]
 pub fn trials(suite: &Arc<Suite>, cases: &[Case], runtime: &Handle) -> Vec<Trial> {
     let settings = suite.settings();
-    let databases = match settings.external {
-        // An external server has one database, whichever kind it is.
-        Some(_) => &[DatabaseKind::File][..],
-        None => &settings.databases,
+    let deployments = match settings.external {
+        // An external server is one deployment, whichever it is.
+        Some(_) => &Deployment::ALL[..1],
+        None => &settings.deployments,
     };
-    let on = |database: DatabaseKind| {
-        let cases = cases.iter().filter(move |case| !case.runs_once || database == databases[0]);
-        cases.map(move |case| case.trial(suite, database, runtime))
+    let on = |deployment: Deployment| {
+        let cases = cases.iter().filter(move |case| case.runs_on(deployment, deployments));
+        cases.map(move |case| case.trial(suite, deployment, runtime))
     };
-    databases.iter().flat_map(|database| on(*database)).collect()
+    deployments.iter().flat_map(|deployment| on(*deployment)).collect()
 }

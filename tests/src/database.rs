@@ -1,6 +1,6 @@
 //! The databases that the suite runs on: a file, and a libSQL server without and with tokens.
 //!
-//! Invariant: a [`Database`] is empty when it is created, and deleted when it is dropped.
+//! Invariant: a [`Database`] is empty when it is created. A libSQL server is deleted when it is dropped.
 
 use std::{fs, path::Path, process::Command};
 
@@ -8,16 +8,15 @@ use anyhow::{Context as _, Result, ensure};
 use nix::sys::signal::Signal;
 use tempfile::TempDir;
 
-pub use crate::settings::DatabaseKind;
-use crate::{jwt::Credentials, process::Process, procfs, settings::Settings};
+pub use crate::deployment::DatabaseKind;
+use crate::{jwt::Credentials, process::Process, procfs, service::DatabaseLocation, settings::Settings};
 
 /// A database for one server.
 #[derive(Debug)]
-pub enum Database {
-    /// A file that the server under test creates.
-    File,
-    /// A running libSQL server.
-    Server(Box<LibsqlServer>),
+pub struct Database {
+    location: DatabaseLocation,
+    /// `None` for a file, which is created by its first user.
+    server: Option<LibsqlServer>,
 }
 
 /// A running libSQL server.
@@ -25,16 +24,17 @@ pub enum Database {
 pub struct LibsqlServer {
     // Dropped before its directory.
     process: Process,
-    url: String,
-    token: Option<String>,
     _directory: TempDir,
 }
 
 impl Database {
-    /// Creates a database below `parent`.
-    pub async fn start(kind: DatabaseKind, settings: &Settings, parent: &Path) -> Result<Self> {
+    /// Creates a database: `file`, or a libSQL server with its files below `parent`.
+    pub async fn start(kind: DatabaseKind, settings: &Settings, parent: &Path, file: &Path) -> Result<Self> {
         let credentials = match kind {
-            DatabaseKind::File => return Ok(Self::File),
+            DatabaseKind::File => {
+                let address = file.to_str().context("the path of the database is not UTF-8")?.to_owned();
+                return Ok(Self { location: DatabaseLocation { address, token: None }, server: None });
+            }
             DatabaseKind::Sqld => None,
             DatabaseKind::SqldJwt => Some(Credentials::generate()?),
         };
@@ -42,40 +42,26 @@ impl Database {
             "sqld is missing: run scripts/test, which installs it, or set PLATEN_SQLD to a libSQL server \
              binary, or skip these cases with PLATEN_TEST_DATABASES=file",
         )?;
-        Ok(Self::Server(Box::new(LibsqlServer::start(sqld, credentials, parent).await?)))
+        let (server, address) = LibsqlServer::start(sqld, credentials.as_ref(), parent).await?;
+        let token = credentials.map(|credentials| credentials.token);
+        Ok(Self { location: DatabaseLocation { address, token }, server: Some(server) })
     }
 
-    /// Its `--db`; `None` is the default, a file.
+    /// Where it is.
     #[must_use]
-    pub fn url(&self) -> Option<&str> {
-        match self {
-            Self::File => None,
-            Self::Server(server) => Some(&server.url),
-        }
-    }
-
-    /// The token that it requires.
-    #[must_use]
-    pub fn token(&self) -> Option<&str> {
-        match self {
-            Self::File => None,
-            Self::Server(server) => server.token.as_deref(),
-        }
+    pub fn location(&self) -> &DatabaseLocation {
+        &self.location
     }
 
     /// Stops (SIGSTOP) or continues (SIGCONT) a libSQL server. No effect on a file.
     pub fn pause(&self, paused: bool) -> Result<()> {
-        match self {
-            Self::File => Ok(()),
-            Self::Server(server) => {
-                server.process.signal(if paused { Signal::SIGSTOP } else { Signal::SIGCONT })
-            }
-        }
+        let Some(server) = &self.server else { return Ok(()) };
+        server.process.signal(if paused { Signal::SIGSTOP } else { Signal::SIGCONT })
     }
 
     /// Kills a libSQL server (SIGKILL). No effect on a file.
     pub async fn kill(&mut self) -> Result<()> {
-        if let Self::Server(server) = self {
+        if let Some(server) = &mut self.server {
             server.process.signal(Signal::SIGKILL)?;
             server.process.ended().await?;
         }
@@ -84,12 +70,13 @@ impl Database {
 }
 
 impl LibsqlServer {
-    async fn start(sqld: &Path, credentials: Option<Credentials>, parent: &Path) -> Result<Self> {
+    /// A server and its URL.
+    async fn start(sqld: &Path, credentials: Option<&Credentials>, parent: &Path) -> Result<(Self, String)> {
         let directory = TempDir::with_prefix_in("sqld-", parent)?;
         let mut command = Command::new(sqld);
         command.current_dir(&directory).env("RUST_LOG", "info");
         command.args(["--db-path", "data", "--http-listen-addr", "127.0.0.1:0", "--no-welcome"]);
-        if let Some(credentials) = &credentials {
+        if let Some(credentials) = credentials {
             fs::write(directory.path().join("public-key"), &credentials.public_key)?;
             command.args(["--auth-jwt-key-file", "public-key"]);
         }
@@ -99,7 +86,7 @@ impl LibsqlServer {
         let url = format!("http://127.0.0.1:{port}");
         let health = reqwest::get(format!("{url}/health")).await?;
         ensure!(health.status().is_success(), "sqld answers {}", health.status());
-        Ok(Self { process, url, token: credentials.map(|it| it.token), _directory: directory })
+        Ok((Self { process, _directory: directory }, url))
     }
 }
 
@@ -114,15 +101,15 @@ mod tests {
         let settings = Settings::from_env().unwrap();
         settings.sqld.as_ref()?;
         let parent = TempDir::new().unwrap();
-        let database = Database::start(kind, &settings, parent.path()).await.unwrap();
+        let database = Database::start(kind, &settings, parent.path(), Path::new("")).await.unwrap();
         let ask = async |token: Option<&str>| {
-            let url = format!("{}/v2/pipeline", database.url().unwrap());
+            let url = format!("{}/v2/pipeline", database.location().address);
             let body = json!({"requests": [{"type": "execute", "stmt": {"sql": "SELECT 1"}}]});
             let request = reqwest::Client::new().post(url).json(&body);
             let request = if let Some(token) = token { request.bearer_auth(token) } else { request };
             request.send().await.unwrap().status().as_u16()
         };
-        Some((ask(None).await, ask(database.token()).await))
+        Some((ask(None).await, ask(database.location().token.as_deref()).await))
     }
 
     #[tokio::test]

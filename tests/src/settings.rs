@@ -2,67 +2,67 @@
 
 use std::{env, ffi::OsString, path::PathBuf};
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result, ensure};
 
-/// A kind of database.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum DatabaseKind {
-    /// A SQLite-format file under the server's data directory.
-    File,
-    /// `sqld` without authentication.
-    Sqld,
-    /// `sqld` that requires a signed token.
-    SqldJwt,
-}
+use crate::{
+    deployment::{DatabaseKind, Deployment, Platform},
+    service::DatabaseLocation,
+};
 
-impl DatabaseKind {
-    /// Every kind.
-    pub const ALL: &'static [Self] = &[Self::File, Self::Sqld, Self::SqldJwt];
-
-    /// Its name in the report and in `PLATEN_TEST_DATABASES`.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::File => "file",
-            Self::Sqld => "sqld",
-            Self::SqldJwt => "sqld-jwt",
-        }
-    }
-
-    /// Reads a name.
-    #[must_use]
-    pub fn parse(name: &str) -> Option<Self> {
-        Self::ALL.iter().copied().find(|kind| kind.name() == name)
-    }
-}
-
-/// An external server (`PLATEN_TEST_BASE_URL`).
+/// An external server (`PLATEN_TEST_BASE_URL`). It has a key, a database or both.
 #[derive(Debug, Clone)]
 pub struct External {
     /// Where it listens, without a slash at the end.
     pub base_url: String,
-    /// A valid key of an account with enough quota left (`PLATEN_TEST_KEY`).
-    pub key: String,
+    /// A valid key of an account with enough quota left (`PLATEN_TEST_KEY`). Not used if there is a database.
+    pub key: Option<String>,
     /// The id of that account's template with the markup of `fixtures/template.html` and the name `Fixture
     /// Template` (`PLATEN_TEST_TEMPLATE_ID`); without it, cases that need it are ignored.
     pub template_id: Option<String>,
+    /// Its database (`PLATEN_TEST_DB`, `PLATEN_TEST_DB_TOKEN`), in which cases create accounts; without it, cases
+    /// that need it are ignored.
+    pub database: Option<DatabaseLocation>,
+}
+
+impl External {
+    fn from_lookup(text: impl Fn(&str) -> Result<Option<String>>) -> Result<Option<Self>> {
+        let (key, address) = (text("PLATEN_TEST_KEY")?, text("PLATEN_TEST_DB")?);
+        let Some(base_url) = text("PLATEN_TEST_BASE_URL")? else {
+            let is_unused = key.is_none() && address.is_none();
+            ensure!(is_unused, "PLATEN_TEST_DB and PLATEN_TEST_KEY need PLATEN_TEST_BASE_URL");
+            return Ok(None);
+        };
+        let is_usable = key.is_some() || address.is_some();
+        ensure!(is_usable, "PLATEN_TEST_BASE_URL needs PLATEN_TEST_DB or PLATEN_TEST_KEY");
+        let token = text("PLATEN_TEST_DB_TOKEN")?;
+        Ok(Some(Self {
+            base_url: base_url.trim_end_matches('/').to_owned(),
+            key,
+            template_id: text("PLATEN_TEST_TEMPLATE_ID")?,
+            database: address.map(|address| DatabaseLocation { address, token }),
+        }))
+    }
 }
 
 /// The settings of one run.
 #[derive(Debug, Clone)]
 pub struct Settings {
-    /// The server under test (`PLATEN_BIN`), by default the `platen` beside this test binary.
+    /// The server under test (`PLATEN_BIN`), by default the `platen` beside this test binary. A farm for Spin is
+    /// the `platen-farm` in the same directory.
     pub platen: PathBuf,
     /// Its application manifest (`PLATEN_MANIFEST`), by default the workspace's.
     pub manifest: PathBuf,
+    /// Spin (`PLATEN_SPIN`).
+    pub spin: Option<PathBuf>,
     /// The libSQL server (`PLATEN_SQLD`).
     pub sqld: Option<PathBuf>,
     /// The accessibility rules (`PLATEN_AXE`).
     pub axe: Option<PathBuf>,
     /// Where screenshots of the dashboard are saved (`PLATEN_SCREENSHOTS`), by default nowhere.
     pub screenshots: Option<PathBuf>,
-    /// The databases to run on (`PLATEN_TEST_DATABASES`, separated by commas), by default all.
-    pub databases: Vec<DatabaseKind>,
+    /// What to run on (`PLATEN_TEST_DATABASES`, separated by commas), by default `platen up` with every database
+    /// and, if there is a Spin, Spin with a file and with `sqld`.
+    pub deployments: Vec<Deployment>,
     /// A server to test instead of starting one.
     pub external: Option<External>,
 }
@@ -80,30 +80,24 @@ impl Settings {
                 .map(|value| value.into_string().ok().with_context(|| format!("{name} is not UTF-8")))
                 .transpose()
         };
-        let databases = match text("PLATEN_TEST_DATABASES")? {
-            None => DatabaseKind::ALL.to_vec(),
+        let external = External::from_lookup(text)?;
+        let path = |name: &str| lookup(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+        let spin = path("PLATEN_SPIN");
+        let deployments = match text("PLATEN_TEST_DATABASES")? {
+            None => default_deployments(spin.is_some()),
             Some(names) => names
                 .split(',')
-                .map(|name| DatabaseKind::parse(name.trim()).with_context(|| unknown_database(name)))
+                .map(|name| Deployment::parse(name.trim()).with_context(|| unknown_deployment(name)))
                 .collect::<Result<_>>()?,
         };
-        let external = match (text("PLATEN_TEST_BASE_URL")?, text("PLATEN_TEST_KEY")?) {
-            (Some(base_url), Some(key)) => Some(External {
-                base_url: base_url.trim_end_matches('/').to_owned(),
-                key,
-                template_id: text("PLATEN_TEST_TEMPLATE_ID")?,
-            }),
-            (None, None) => None,
-            _ => bail!("PLATEN_TEST_BASE_URL and PLATEN_TEST_KEY must both be set or both be unset"),
-        };
-        let path = |name: &str| lookup(name).filter(|value| !value.is_empty()).map(PathBuf::from);
         Ok(Self {
             platen: path("PLATEN_BIN").unwrap_or_else(platen_beside_this_binary),
             manifest: path("PLATEN_MANIFEST").unwrap_or_else(|| crate_dir().join("../spin.toml")),
+            spin,
             sqld: path("PLATEN_SQLD"),
             axe: path("PLATEN_AXE"),
             screenshots: path("PLATEN_SCREENSHOTS"),
-            databases,
+            deployments,
             external,
         })
     }
@@ -123,8 +117,16 @@ fn platen_beside_this_binary() -> PathBuf {
     path.join("platen")
 }
 
-fn unknown_database(name: &str) -> String {
-    let known = DatabaseKind::ALL.iter().map(|kind| kind.name()).collect::<Vec<_>>().join(", ");
+fn default_deployments(has_spin: bool) -> Vec<Deployment> {
+    let is_default = |it: &Deployment| match it.platform {
+        Platform::PlatenUp => true,
+        Platform::Spin => has_spin && it.database != DatabaseKind::SqldJwt,
+    };
+    Deployment::ALL.iter().copied().filter(is_default).collect()
+}
+
+fn unknown_deployment(name: &str) -> String {
+    let known = Deployment::ALL.iter().map(|it| it.name()).collect::<Vec<_>>().join(", ");
     format!("PLATEN_TEST_DATABASES has {name:?}; valid are {known}")
 }
 
@@ -138,25 +140,41 @@ mod tests {
         })
     }
 
+    fn names(settings: &Settings) -> Vec<&str> {
+        settings.deployments.iter().map(|deployment| deployment.name()).collect()
+    }
+
     #[test]
-    fn an_empty_environment_means_all_databases_and_no_external_server() {
-        let settings = settings(&[]).unwrap();
-        assert_eq!(settings.databases, DatabaseKind::ALL);
+    fn an_empty_environment_means_platen_up_and_no_external_server() {
+        let settings = settings(&[("PLATEN_SPIN", "")]).unwrap();
+        assert_eq!(names(&settings), ["file", "sqld", "sqld-jwt"]);
         assert!(settings.external.is_none());
         assert!(settings.platen.ends_with("debug/platen") || settings.platen.ends_with("release/platen"));
     }
 
     #[test]
-    fn databases_are_chosen_by_name() {
-        let chosen = settings(&[("PLATEN_TEST_DATABASES", "sqld-jwt, file")]).unwrap().databases;
-        assert_eq!(chosen, [DatabaseKind::SqldJwt, DatabaseKind::File]);
+    fn spin_adds_a_file_and_sqld() {
+        let settings = settings(&[("PLATEN_SPIN", "/bin/spin")]).unwrap();
+        assert_eq!(names(&settings), ["file", "sqld", "sqld-jwt", "spin-file", "spin-sqld"]);
+    }
+
+    #[test]
+    fn deployments_are_chosen_by_name() {
+        let chosen = settings(&[("PLATEN_TEST_DATABASES", "spin-sqld-jwt, file")]).unwrap();
+        assert_eq!(names(&chosen), ["spin-sqld-jwt", "file"]);
         settings(&[("PLATEN_TEST_DATABASES", "mysql")]).unwrap_err();
     }
 
     #[test]
-    fn a_base_url_needs_a_key() {
-        settings(&[("PLATEN_TEST_BASE_URL", "http://127.0.0.1:1")]).unwrap_err();
-        let both = [("PLATEN_TEST_BASE_URL", "http://127.0.0.1:1/"), ("PLATEN_TEST_KEY", "k")];
-        assert_eq!(settings(&both).unwrap().external.unwrap().base_url, "http://127.0.0.1:1");
+    fn an_external_server_needs_a_key_or_a_database() {
+        const URL: (&str, &str) = ("PLATEN_TEST_BASE_URL", "http://127.0.0.1:1/");
+        settings(&[URL]).unwrap_err();
+        settings(&[("PLATEN_TEST_KEY", "k")]).unwrap_err();
+        settings(&[("PLATEN_TEST_DB", "file")]).unwrap_err();
+        let with_key = settings(&[URL, ("PLATEN_TEST_KEY", "k")]).unwrap().external.unwrap();
+        assert_eq!((with_key.base_url.as_str(), with_key.database), ("http://127.0.0.1:1", None));
+        let database = [URL, ("PLATEN_TEST_DB", "http://db"), ("PLATEN_TEST_DB_TOKEN", "t")];
+        let location = settings(&database).unwrap().external.unwrap().database.unwrap();
+        assert_eq!((location.url(), location.token.as_deref()), (Some("http://db"), Some("t")));
     }
 }

@@ -1,4 +1,4 @@
-//! What cases share: the settings, for each database one server with a real farm and one with a stand-in farm,
+//! What cases share: the settings, for each deployment one server with a real farm and one with a stand-in farm,
 //! and the directory of all files.
 //!
 //! Invariant: the first case that uses a shared server starts it; dropping the suite stops it. If it does not
@@ -9,7 +9,7 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-use anyhow::{Context as _, Result, anyhow};
+use anyhow::{Context as _, Result, anyhow, ensure};
 use platen_shared::wire;
 use tempfile::TempDir;
 use tokio::sync::{OnceCell, watch};
@@ -17,9 +17,10 @@ use tokio::sync::{OnceCell, watch};
 use crate::{
     app::{FARM_TOKEN, Options, TestApp},
     client::Target,
-    database::DatabaseKind,
+    deployment::Deployment,
     farm::StandInFarm,
     operator::{Account, Quota},
+    service::Service,
     settings::{Settings, crate_dir},
     site::{self, Site},
     wait::MAX_WAIT,
@@ -62,10 +63,13 @@ struct Servers {
 /// One run of the suite.
 #[derive(Debug)]
 pub struct Suite {
-    servers: Mutex<HashMap<DatabaseKind, Arc<Servers>>>,
+    servers: Mutex<HashMap<Deployment, Arc<Servers>>>,
     logs: Mutex<Vec<watch::Receiver<String>>>,
     settings: Settings,
     http: reqwest::Client,
+    /// The external server, if its database is reachable.
+    external: Option<Arc<Service>>,
+    external_common: OnceCell<Result<Target, String>>,
     directory: TempDir,
 }
 
@@ -79,7 +83,19 @@ impl Suite {
             .timeout(2 * MAX_WAIT)
             .build()?;
         let directory = TempDir::with_prefix("platen-tests-")?;
-        Ok(Arc::new(Self { servers: Mutex::default(), logs: Mutex::default(), settings, http, directory }))
+        let external = settings.external.as_ref().and_then(|external| {
+            let (base_url, database) = (external.base_url.clone(), external.database.clone()?);
+            Some(Arc::new(Service::new(base_url, &settings.platen, database, http.clone())))
+        });
+        Ok(Arc::new(Self {
+            servers: Mutex::default(),
+            logs: Mutex::default(),
+            settings,
+            http,
+            external,
+            external_common: OnceCell::new(),
+            directory,
+        }))
     }
 
     /// The settings.
@@ -107,58 +123,97 @@ impl Suite {
         logs.iter().flat_map(matching).collect()
     }
 
-    fn servers(&self, database: DatabaseKind) -> Arc<Servers> {
+    fn servers(&self, deployment: Deployment) -> Arc<Servers> {
         let mut servers = self.servers.lock().unwrap_or_else(PoisonError::into_inner);
-        Arc::clone(servers.entry(database).or_default())
+        Arc::clone(servers.entry(deployment).or_default())
     }
 }
 
-/// What one case on one database can use.
+/// What one case on one deployment can use.
 #[derive(Debug, Clone)]
 pub struct Stage {
     /// The run.
     pub suite: Arc<Suite>,
-    /// The database.
-    pub database: DatabaseKind,
+    /// The platform and the database.
+    pub deployment: Deployment,
 }
 
 impl Stage {
     /// The server under test with the key of a new account, or of the account that the environment sets. A new
     /// account has the fixture template.
     pub async fn target(&self) -> Result<Target> {
-        if let Some(target) = self.external() {
+        if let Some(target) = self.external_target() {
             return Ok(target);
         }
-        let real = self.real().await?;
-        let account = real.app.operator.account(Quota::Of(1_000)).await?;
-        with_fixture(&real.app, &account).await
+        let service = self.real_service().await?;
+        let account = service.operator.account(Quota::Of(1_000)).await?;
+        with_fixture(&service, &account).await
     }
 
     /// The server under test with the key of an account that other cases use at the same time, for cases that
     /// change and count nothing.
     pub async fn common(&self) -> Result<Target> {
-        match self.external() {
-            Some(target) => Ok(target),
-            None => Ok(self.real().await?.common.clone()),
+        if let Some(target) = self.external_target() {
+            return Ok(target);
         }
+        let Some(external) = &self.suite.external else { return Ok(self.real().await?.common.clone()) };
+        let start = async || -> Result<Target> {
+            with_fixture(external, &external.operator.account(Quota::Unlimited).await?).await
+        };
+        let common = &self.suite.external_common;
+        let target = common.get_or_init(async || start().await.map_err(|error| format!("{error:#}"))).await;
+        target.clone().map_err(|reason| anyhow!(reason)).context("no account on the external server")
     }
 
-    fn external(&self) -> Option<Target> {
-        let external = self.suite.settings.external.as_ref()?;
+    /// An external server whose database is not reachable, with the key that the environment sets.
+    fn external_target(&self) -> Option<Target> {
+        let external = self.suite.settings.external.as_ref().filter(|it| it.database.is_none())?;
         Some(Target {
             http: self.suite.http.clone(),
             base_url: external.base_url.clone(),
-            key: external.key.clone(),
+            key: external.key.clone()?,
             template_id: external.template_id.clone(),
         })
     }
 
+    /// Whether the server is an external one.
+    #[must_use]
+    pub fn is_external(&self) -> bool {
+        self.suite.settings.external.is_some()
+    }
+
+    /// The external server, or the shared server with a stand-in farm: for cases that check no file.
+    pub async fn service(&self) -> Result<Arc<Service>> {
+        match &self.suite.external {
+            Some(external) => Ok(Arc::clone(external)),
+            None => Ok(self.stand_in().await?.app.service()),
+        }
+    }
+
+    /// The external server, or the shared server with a real farm.
+    pub async fn real_service(&self) -> Result<Arc<Service>> {
+        match &self.suite.external {
+            Some(external) => Ok(Arc::clone(external)),
+            None => Ok(self.real().await?.app.service()),
+        }
+    }
+
+    /// Checks that the stand-in farm behind [`service`](Self::service) has received no job of an account. The farm
+    /// of an external server cannot be asked.
+    pub async fn no_job_was_received(&self, account: &Account) -> Result<()> {
+        if self.suite.external.is_none() {
+            let received = self.stand_in().await?.farm.received_from(&account.id);
+            ensure!(received.is_empty(), "the farm received {received:?}");
+        }
+        Ok(())
+    }
+
     /// The shared server with a real farm.
     pub async fn real(&self) -> Result<Arc<Real>> {
-        let servers = self.suite.servers(self.database);
+        let servers = self.suite.servers(self.deployment);
         shared(&servers.real, async {
             let site = Site::start().await?;
-            let app = self.start(&Options::own_farm(self.database).resolving(site::HOST)).await?;
+            let app = self.start(&Options::own_farm(self.deployment).resolving(site::HOST)).await?;
             let account = app.operator.account(Quota::Unlimited).await?;
             let common = with_fixture(&app, &account).await?;
             Ok(Real { app, site, common })
@@ -168,14 +223,14 @@ impl Stage {
 
     /// The shared server with a stand-in farm.
     pub async fn stand_in(&self) -> Result<Arc<StandIn>> {
-        let servers = self.suite.servers(self.database);
+        let servers = self.suite.servers(self.deployment);
         shared(&servers.stand_in, async { self.start_stand_in(None).await }).await
     }
 
     /// A server with a stand-in farm for this case alone.
     pub async fn start_stand_in(&self, deadline_ms: Option<u64>) -> Result<StandIn> {
         let farm = StandInFarm::start(FARM_TOKEN).await?;
-        let options = Options { deadline_ms, ..Options::with_farm(self.database, farm.url()) };
+        let options = Options { deadline_ms, ..Options::with_farm(self.deployment, farm.url()) };
         let app = self.start(&options).await?;
         let account = app.operator.account(Quota::Unlimited).await?;
         let common = with_fixture(&app, &account).await?;
@@ -186,7 +241,7 @@ impl Stage {
     pub async fn start(&self, options: &Options) -> Result<TestApp> {
         let Suite { settings, http, directory, logs, .. } = &*self.suite;
         let app = TestApp::start(options, settings, http, directory.path()).await?;
-        logs.lock().unwrap_or_else(PoisonError::into_inner).push(app.process.follow_log());
+        logs.lock().unwrap_or_else(PoisonError::into_inner).extend(app.follow_logs());
         Ok(app)
     }
 }
@@ -197,8 +252,8 @@ async fn shared<T>(cell: &Shared<T>, start: impl Future<Output = Result<T>>) -> 
     started.clone().map_err(|reason| anyhow!(reason)).context("the server for this case did not start")
 }
 
-async fn with_fixture(app: &TestApp, account: &Account) -> Result<Target> {
+async fn with_fixture(service: &Service, account: &Account) -> Result<Target> {
     let html = std::fs::read_to_string(crate_dir().join("fixtures/template.html"))?;
-    let template_id = app.operator.template(&account.id, TEMPLATE_NAME, &html).await?;
-    Ok(Target { template_id: Some(template_id), ..app.target(account) })
+    let template_id = service.operator.template(&account.id, TEMPLATE_NAME, &html).await?;
+    Ok(Target { template_id: Some(template_id), ..service.target(account) })
 }

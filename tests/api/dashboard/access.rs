@@ -8,18 +8,17 @@ use super::support::{Person, new_email};
 
 pub(crate) fn cases() -> Vec<Case> {
     vec![
-        Case::own_server("dashboard/access/another_accounts_records_are_not_found", another_account),
-        Case::own_server("dashboard/access/operator_pages_are_not_found", not_an_operator),
-        Case::own_server("dashboard/access/every_path_needs_a_session", needs_a_session),
-        Case::own_server("dashboard/access/a_render_key_is_valid_for_a_minute_and_a_template", render_key),
+        Case::any_database("dashboard/access/another_accounts_records_are_not_found", another_account),
+        Case::any_database("dashboard/access/operator_pages_are_not_found", not_an_operator),
+        Case::any_database("dashboard/access/every_path_needs_a_session", needs_a_session),
+        Case::any_database("dashboard/access/a_render_key_is_valid_for_a_minute_and_a_template", render_key),
     ]
 }
 
 const HTML: &str = "<p>the secret of A {{ x }}</p>";
 
 async fn another_account(stage: Stage) -> Result<()> {
-    let stand_in = stage.stand_in().await?;
-    let app = &stand_in.app;
+    let app = &*stage.service().await?;
     let (a, b) = (app.operator.account(Quota::Of(9)).await?, app.operator.account(Quota::Of(9)).await?);
     let (mut owner, mut other_user) = (Person::of(app, &a).await?, Person::of(app, &b).await?);
     let (key, secret) = owner.new_key("key of A").await?;
@@ -84,8 +83,7 @@ async fn another_account(stage: Stage) -> Result<()> {
 }
 
 async fn not_an_operator(stage: Stage) -> Result<()> {
-    let stand_in = stage.stand_in().await?;
-    let app = &stand_in.app;
+    let app = &*stage.service().await?;
     let account = app.operator.account(Quota::Of(1)).await?;
     let mut person = Person::of(app, &account).await?;
     let a = format!("/dashboard/operator/accounts/{}", account.id);
@@ -118,8 +116,7 @@ async fn not_an_operator(stage: Stage) -> Result<()> {
 }
 
 async fn needs_a_session(stage: Stage) -> Result<()> {
-    let stand_in = stage.stand_in().await?;
-    let app = &stand_in.app;
+    let app = &*stage.service().await?;
     let mut signed_out = Person::signed_out(app)?;
     signed_out.get("/dashboard/sign-in").await?.is(200)?;
     for path in [
@@ -192,8 +189,7 @@ async fn needs_a_session(stage: Stage) -> Result<()> {
 }
 
 async fn render_key(stage: Stage) -> Result<()> {
-    let stand_in = stage.stand_in().await?;
-    let app = &stand_in.app;
+    let app = &*stage.service().await?;
     let account = app.operator.account(Quota::Of(9)).await?;
     let mut person = Person::of(app, &account).await?;
     let one = person.new_template("one", "<p>one</p>").await?;

@@ -8,15 +8,14 @@ use super::support::{PASSWORD, accept_invite, new_email};
 
 pub(crate) fn cases() -> Vec<Case> {
     vec![
-        Case::own_server("dashboard/keys_templates_and_usage", keys_templates_and_usage),
-        Case::own_server("dashboard/versions_are_kept_and_restored", versions),
-        Case::own_server("dashboard/works_without_scripts", without_scripts),
+        Case::any_database("dashboard/keys_templates_and_usage", keys_templates_and_usage),
+        Case::any_database("dashboard/versions_are_kept_and_restored", versions),
+        Case::any_database("dashboard/works_without_scripts", without_scripts),
     ]
 }
 
 async fn keys_templates_and_usage(stage: Stage) -> Result<()> {
-    let real = stage.real().await?;
-    let app = &real.app;
+    let app = &*stage.real_service().await?;
     let account = app.operator.account(Quota::Of(10)).await?;
     let browser = Browser::start().await?;
     let page = browser.page().await?;
@@ -117,8 +116,7 @@ async fn preview_shows(page: &platen_tests::browser::Page, text: &str) -> Result
 }
 
 async fn versions(stage: Stage) -> Result<()> {
-    let stand_in = stage.stand_in().await?;
-    let app = &stand_in.app;
+    let app = &*stage.service().await?;
     let account = app.operator.account(Quota::Of(10)).await?;
     let browser = Browser::start().await?;
     let page = browser.page().await?;
@@ -175,8 +173,7 @@ async fn versions(stage: Stage) -> Result<()> {
 }
 
 async fn without_scripts(stage: Stage) -> Result<()> {
-    let stand_in = stage.stand_in().await?;
-    let app = &stand_in.app;
+    let app = &*stage.service().await?;
     let account = app.operator.account(Quota::Of(10)).await?;
     let browser = Browser::start().await?;
     let page = browser.page().await?;

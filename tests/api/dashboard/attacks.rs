@@ -7,16 +7,15 @@ use super::support::{PASSWORD, Person, new_email, percent};
 
 pub(crate) fn cases() -> Vec<Case> {
     vec![
-        Case::own_server("dashboard/attacks/cross_site_forms", forgery),
-        Case::own_server("dashboard/attacks/headers_on_every_answer", headers),
-        Case::own_server("dashboard/attacks/oversized_forms", oversized),
-        Case::own_server("dashboard/attacks/sql_in_names", injection),
+        Case::any_database("dashboard/attacks/cross_site_forms", forgery),
+        Case::any_database("dashboard/attacks/headers_on_every_answer", headers),
+        Case::any_database("dashboard/attacks/oversized_forms", oversized),
+        Case::any_database("dashboard/attacks/sql_in_names", injection),
     ]
 }
 
 async fn forgery(stage: Stage) -> Result<()> {
-    let stand_in = stage.stand_in().await?;
-    let app = &stand_in.app;
+    let app = &*stage.service().await?;
     let account = app.operator.account(Quota::Of(1)).await?;
     let mut person = Person::of(app, &account).await?;
     let mut other = Person::of(app, &account).await?;
@@ -77,8 +76,7 @@ async fn forgery(stage: Stage) -> Result<()> {
 }
 
 async fn headers(stage: Stage) -> Result<()> {
-    let stand_in = stage.stand_in().await?;
-    let app = &stand_in.app;
+    let app = &*stage.service().await?;
     let account = app.operator.account(Quota::Of(1)).await?;
     let mut person = Person::of(app, &account).await?;
     let page = person.get("/dashboard/keys").await?;
@@ -124,6 +122,10 @@ async fn headers(stage: Stage) -> Result<()> {
     let tag = person.get(&style).await?.headers.get("etag").context("an etag")?.clone();
     asking.headers.insert("if-none-match", tag);
     asking.get(&style).await?.is(304)?;
+    if stage.is_external() {
+        // A proxy in front of it may not serve the host below.
+        return Ok(());
+    }
     // On every host but this machine, the cookie requires TLS.
     let mut far = Person::signed_out(app)?;
     far.headers.insert("host", "platen.example".parse()?);
@@ -137,8 +139,7 @@ async fn headers(stage: Stage) -> Result<()> {
 }
 
 async fn oversized(stage: Stage) -> Result<()> {
-    let stand_in = stage.stand_in().await?;
-    let app = &stand_in.app;
+    let app = &*stage.service().await?;
     let account = app.operator.account(Quota::Of(1)).await?;
     let mut person = Person::of(app, &account).await?;
     let mut signed_out = Person::signed_out(app)?;
@@ -177,8 +178,7 @@ async fn oversized(stage: Stage) -> Result<()> {
 }
 
 async fn injection(stage: Stage) -> Result<()> {
-    let stand_in = stage.stand_in().await?;
-    let app = &stand_in.app;
+    let app = &*stage.service().await?;
     let account = app.operator.account(Quota::Of(1)).await?;
     let mut person = Person::of(app, &account).await?;
     for text in [
@@ -206,7 +206,7 @@ async fn injection(stage: Stage) -> Result<()> {
         let mut signed_out = Person::signed_out(app)?;
         signed_out.get("/dashboard/sign-in").await?;
         signed_out.post("/dashboard/sign-in", &[("email", text), ("password", text)]).await?.is(422)?;
-        signed_out.cookies.insert("platen".into(), text.replace([';', ' '], ""));
+        signed_out.cookies.insert(signed_out.session_cookie(), text.replace([';', ' '], ""));
         signed_out.get("/dashboard/keys").await?.is(303)?;
     }
     let keys = app.operator.run(&["key", "list", "--account", &account.id]).await?;

@@ -8,8 +8,8 @@ use super::support::{accept_invite, new_email, percent};
 
 pub(crate) fn cases() -> Vec<Case> {
     vec![
-        Case::own_server("dashboard/hostile/stored_text_is_not_markup", stored_text),
-        Case::own_server("dashboard/hostile/a_previewed_script_is_isolated", preview),
+        Case::any_database("dashboard/hostile/stored_text_is_not_markup", stored_text),
+        Case::any_database("dashboard/hostile/a_previewed_script_is_isolated", preview),
     ]
 }
 
@@ -22,8 +22,7 @@ const TEXTS: [&str; 5] = [
 ];
 
 async fn stored_text(stage: Stage) -> Result<()> {
-    let stand_in = stage.stand_in().await?;
-    let app = &stand_in.app;
+    let app = &*stage.service().await?;
     let account = app.operator.account(Quota::Unlimited).await?;
     let browser = Browser::start().await?;
     let page = browser.page().await?;
@@ -106,8 +105,7 @@ async fn preview(stage: Stage) -> Result<()> {
         parent.postMessage('<p>from inside</p>', '*'); top.postMessage({ render: 1 }, '*');
         document.getElementById('out').textContent = 'DONE ' + out.join(' ') + ' origin=' + origin;
     })()</script><form action=/dashboard/sign-out method=post id=f></form><script>f.submit()</script>";
-    let stand_in = stage.stand_in().await?;
-    let app = &stand_in.app;
+    let app = &*stage.service().await?;
     let account = app.operator.account(Quota::Of(9)).await?;
     let browser = Browser::start().await?;
     let page = browser.page().await?;

@@ -8,13 +8,14 @@ use platen_tests::{
 use serde_json::json;
 
 use super::support::Person;
+use crate::crash::NO_DISCONNECTS;
 
 pub(crate) fn cases() -> Vec<Case> {
     vec![
         Case::own_server("dashboard/log/has_every_attempt", every_attempt),
         Case::own_server("dashboard/log/no_answer_waits_for_it", no_answer_waits),
-        Case::own_server("dashboard/log/a_client_that_disconnects", disconnected),
-        Case::own_server("dashboard/log/is_listed_in_pages", pages),
+        Case::own_server("dashboard/log/a_client_that_disconnects", disconnected).not_on_spin(NO_DISCONNECTS),
+        Case::any_database("dashboard/log/is_listed_in_pages", pages),
     ]
 }
 
@@ -91,7 +92,7 @@ async fn no_answer_waits(stage: Stage) -> Result<()> {
     stand_in.farm.behave(&account.id, Behaviour::Held(latch.waiter()));
     let rendering = tokio::spawn(target.render(&json!({ "html": "x" })).send());
     stand_in.farm.until_received_from(&account.id).await?;
-    if stage.database == DatabaseKind::File {
+    if stage.deployment.database == DatabaseKind::File {
         super::super::faults::corrupt_files(&stand_in)?;
         latch.open();
         rendering.await??.file("image/png")?;
@@ -139,8 +140,7 @@ async fn disconnected(stage: Stage) -> Result<()> {
 }
 
 async fn pages(stage: Stage) -> Result<()> {
-    let stand_in = stage.stand_in().await?;
-    let app = &stand_in.app;
+    let app = &*stage.service().await?;
     let account = app.operator.account(Quota::Unlimited).await?;
     let mut person = Person::of(app, &account).await?;
     let target = app.target(&account);

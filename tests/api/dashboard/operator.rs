@@ -5,19 +5,19 @@ use platen_tests::{
     browser::{Browser, Page},
     case::Case,
     operator::Quota,
-    suite::{Stage, StandIn},
+    service::Service,
+    suite::Stage,
 };
 use serde_json::json;
 
 use super::support::{PASSWORD, accept_invite, new_email};
 
 pub(crate) fn cases() -> Vec<Case> {
-    vec![Case::own_server("dashboard/operator", operator)]
+    vec![Case::any_database("dashboard/operator", operator)]
 }
 
 async fn operator(stage: Stage) -> Result<()> {
-    let stand_in = stage.stand_in().await?;
-    let app = &stand_in.app;
+    let app = &*stage.service().await?;
     let browser = Browser::start().await?;
     let page = browser.page().await?;
     let email = new_email("op");
@@ -93,7 +93,7 @@ async fn operator(stage: Stage) -> Result<()> {
     guest.go(&format!("{}/dashboard/keys", app.base_url)).await?;
     guest.shows("Sign in").await?;
 
-    remove_another(&stand_in, &page, &guest, &email).await?;
+    remove_another(app, &page, &guest, &email).await?;
 
     // The audit log.
     page.go(&format!("{}/dashboard/operator/audit", app.base_url)).await?;
@@ -123,8 +123,7 @@ async fn operator(stage: Stage) -> Result<()> {
 }
 
 /// An operator can be removed by another one only.
-async fn remove_another(stand_in: &StandIn, page: &Page, other: &Page, email: &str) -> Result<()> {
-    let app = &stand_in.app;
+async fn remove_another(app: &Service, page: &Page, other: &Page, email: &str) -> Result<()> {
     let second_email = new_email("second");
     accept_invite(other, app, &second_email, &["--operator"]).await?;
     page.go(&format!("{}/dashboard/operator", app.base_url)).await?;

@@ -1,12 +1,12 @@
 //! Stored password hashes with other parameters than the current ones.
 
 use anyhow::{Result, ensure};
-use platen_tests::{app::TestApp, case::Case, operator::Quota, suite::Stage};
+use platen_tests::{case::Case, operator::Quota, service::Service, suite::Stage};
 
 use super::support::{Person, new_email};
 
 pub(crate) fn cases() -> Vec<Case> {
-    vec![Case::own_server("dashboard/password_hashes/an_outdated_hash_is_replaced_at_sign_in", replaced)]
+    vec![Case::any_database("dashboard/password_hashes/an_outdated_hash_is_replaced_at_sign_in", replaced)]
 }
 
 const PASSWORD: &str = "correct horse";
@@ -17,8 +17,7 @@ const OTHER_PARAMETERS: &str =
 const HEXADECIMAL: &str = "$argon2id$v=19$m=19456,t=2,p=1$07070707070707070707070707070707$7132e6a6028b7abb94eb36beb767146777cd7c75426211a827c8a7a5c50d7307";
 
 async fn replaced(stage: Stage) -> Result<()> {
-    let stand_in = stage.stand_in().await?;
-    let app = &stand_in.app;
+    let app = &*stage.service().await?;
     let account = app.operator.account(Quota::Of(1)).await?;
     for outdated in [OTHER_PARAMETERS, HEXADECIMAL] {
         let email = new_email("hash");
@@ -37,7 +36,7 @@ async fn replaced(stage: Stage) -> Result<()> {
     Ok(())
 }
 
-async fn sign_in(app: &TestApp, email: &str, password: &str) -> Result<u16> {
+async fn sign_in(app: &Service, email: &str, password: &str) -> Result<u16> {
     let mut person = Person::signed_out(app)?;
     person.get("/dashboard/sign-in").await?.is(200)?;
     Ok(person.post("/dashboard/sign-in", &[("email", email), ("password", password)]).await?.status)
@@ -45,7 +44,7 @@ async fn sign_in(app: &TestApp, email: &str, password: &str) -> Result<u16> {
 
 /// Whether the user's stored hash matches a `LIKE` pattern. Statements give no rows here, so this one violates
 /// `NOT NULL` if it finds the row.
-async fn is_stored(app: &TestApp, email: &str, pattern: &str) -> bool {
+async fn is_stored(app: &Service, email: &str, pattern: &str) -> bool {
     let sql = format!("UPDATE users SET email = NULL WHERE email = '{email}' AND password LIKE '{pattern}'");
     app.execute(&sql).await.is_err()
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use anyhow::{Context as _, Result, ensure};
 use http::{HeaderMap, header};
-use platen_tests::{app::TestApp, browser::Page, operator::Account};
+use platen_tests::{browser::Page, operator::Account, service::Service};
 
 /// A valid password.
 pub(super) const PASSWORD: &str = "a sentence with spaces";
@@ -15,7 +15,7 @@ pub(super) fn new_email(name: &str) -> String {
 }
 
 /// Accepts an invite in a browser.
-pub(super) async fn accept_invite(page: &Page, app: &TestApp, email: &str, target: &[&str]) -> Result<()> {
+pub(super) async fn accept_invite(page: &Page, app: &Service, email: &str, target: &[&str]) -> Result<()> {
     let link = app.operator.invite(email, target).await?;
     page.go(&format!("{}{link}", app.base_url)).await?;
     page.shows(email).await?;
@@ -55,7 +55,7 @@ pub(super) struct Person {
 
 impl Person {
     /// A user who is not signed in.
-    pub(super) fn signed_out(app: &TestApp) -> Result<Self> {
+    pub(super) fn signed_out(app: &Service) -> Result<Self> {
         let http =
             reqwest::Client::builder().no_proxy().redirect(reqwest::redirect::Policy::none()).build()?;
         Ok(Self {
@@ -67,8 +67,15 @@ impl Person {
         })
     }
 
+    /// The name of the session cookie, which depends on whether the host is this machine.
+    pub(super) fn session_cookie(&self) -> String {
+        let is_local =
+            self.base.starts_with("http://127.0.0.1:") || self.base.starts_with("http://localhost:");
+        if is_local { "platen" } else { "__Host-platen" }.to_owned()
+    }
+
     /// A user who has accepted an invite.
-    pub(super) async fn invited(app: &TestApp, email: &str, target: &[&str]) -> Result<Self> {
+    pub(super) async fn invited(app: &Service, email: &str, target: &[&str]) -> Result<Self> {
         let mut person = Self::signed_out(app)?;
         let link = app.operator.invite(email, target).await?;
         person.get(&link).await?.is(200)?;
@@ -78,7 +85,7 @@ impl Person {
     }
 
     /// A new user of this account.
-    pub(super) async fn of(app: &TestApp, account: &Account) -> Result<Self> {
+    pub(super) async fn of(app: &Service, account: &Account) -> Result<Self> {
         Self::invited(app, &new_email("person"), &["--account", &account.id]).await
     }
 

@@ -65,7 +65,7 @@ impl SsrfHarness {
     pub(super) async fn start_with(stage: &Stage, arguments: &[&str]) -> Result<Self> {
         let (site, canary, names) =
             (Site::start().await?, Canary::start().await?, NameServer::start().await?);
-        let mut options = Options::own_farm(stage.database).resolving(site::HOST).resolving(SECURE_HOST);
+        let mut options = Options::own_farm(stage.deployment).resolving(site::HOST).resolving(SECURE_HOST);
         let own = ["--egress-ports", "1-65535", "--egress-allow", ALLOWED, "--dns"];
         let more = own
             .iter()
@@ -91,7 +91,7 @@ impl SsrfHarness {
         ] {
             names.put(name, addresses);
         }
-        let monitor = SocketMonitor::start(app.process.pid());
+        let monitor = SocketMonitor::start(app.farm_process().pid());
         Ok(Self { target, canary, names, app, site, monitor })
     }
 
@@ -166,7 +166,7 @@ impl SsrfHarness {
 
     /// The log lines of the egress guard.
     pub(super) fn decisions(&self) -> Vec<Decision> {
-        self.app.process.log().lines().filter_map(decision).collect()
+        self.app.farm_process().log().lines().filter_map(decision).collect()
     }
 
     /// The number of connections with this verdict.
@@ -174,14 +174,21 @@ impl SsrfHarness {
         self.app.metric(&format!("platen_farm_egress_total{{verdict=\"{verdict}\"}}")).await
     }
 
-    /// The URLs of the API and of the metrics.
-    pub(super) fn listeners(&self) -> [String; 2] {
-        [self.app.base_url.clone(), self.app.metrics_url().to_owned()]
+    /// The URLs of the metrics and, where the farm's process serves it, of the API.
+    pub(super) fn listeners(&self) -> Result<Vec<String>> {
+        let metrics = self.app.metrics_url()?.to_owned();
+        let api = (!self.app.has_farm_process()).then(|| self.app.base_url.clone());
+        Ok([metrics].into_iter().chain(api).collect())
     }
 
-    /// The ports on which the server listens.
+    /// The number of ports of the farm's process besides the proxies: the farm, in `platen up` also API and metrics.
+    pub(super) fn service_ports(&self) -> usize {
+        if self.app.has_farm_process() { 1 } else { 3 }
+    }
+
+    /// The ports on which the farm's process listens.
     pub(super) fn own_ports(&self) -> Vec<u16> {
-        procfs::listening(self.app.process.pid()).into_iter().map(|address| address.port()).collect()
+        procfs::listening(self.app.farm_process().pid()).into_iter().map(|address| address.port()).collect()
     }
 
     /// The final checks.
@@ -246,7 +253,7 @@ fn decision(line: &str) -> Option<Decision> {
     })
 }
 
-/// Reads the sockets of all browsers of a server periodically.
+/// Reads the sockets of all browsers of a farm periodically.
 struct SocketMonitor {
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
@@ -257,23 +264,23 @@ struct SocketMonitor {
 struct Sockets {
     /// Sockets of browsers.
     seen: HashSet<Socket>,
-    /// Ports on which the server has listened, among them the proxies of pages.
+    /// Ports on which the farm's process has listened, among them the proxies of pages.
     proxies: HashSet<u16>,
     samples: usize,
 }
 
 impl SocketMonitor {
-    fn start(server: u32) -> Self {
+    fn start(farm: u32) -> Self {
         let (stop, seen) = (Arc::<AtomicBool>::default(), Arc::<Mutex<Sockets>>::default());
         let (stopped, sockets) = (Arc::clone(&stop), Arc::clone(&seen));
         let thread = std::thread::spawn(move || {
             while !stopped.load(Ordering::Relaxed) {
                 let begun = Instant::now();
                 let mut processes: Vec<u32> =
-                    procfs::descendants(server).into_iter().map(|id| id.pid).collect();
-                processes.push(server);
+                    procfs::descendants(farm).into_iter().map(|id| id.pid).collect();
+                processes.push(farm);
                 let (own, found): (Vec<Socket>, Vec<Socket>) =
-                    procfs::sockets(&processes).into_iter().partition(|socket| socket.pid == server);
+                    procfs::sockets(&processes).into_iter().partition(|socket| socket.pid == farm);
                 let own = own.into_iter().filter(|socket| socket.listens).map(|socket| socket.local.port());
                 let mut sockets = sockets.lock().unwrap_or_else(PoisonError::into_inner);
                 sockets.proxies.extend(own);

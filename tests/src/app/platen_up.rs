@@ -1,0 +1,42 @@
+//! `platen up`, with its farm in the same process.
+
+use std::{path::Path, process::Command};
+
+use anyhow::Result;
+use nix::sys::signal::Signal;
+
+use super::{FARM_TOKEN, Options, Running};
+use crate::{
+    database::Database,
+    process::{Process, rest_of_line},
+    settings::Settings,
+};
+
+/// The name of its database file.
+pub(super) const DATABASE_FILE: &str = "platen.db";
+
+pub(super) async fn start(
+    options: &Options,
+    settings: &Settings,
+    database: &Database,
+    data: &Path,
+) -> Result<Running> {
+    let mut command = Command::new(&settings.platen);
+    command.arg("up").arg("--data").arg(data);
+    let location = database.location();
+    if let Some(url) = location.url() {
+        command.args(["--db", url]).envs(location.token.iter().map(|token| ("PLATEN_DB_TOKEN", token)));
+    }
+    command.args(["--listen", "127.0.0.1:0", "--metrics-listen", "127.0.0.1:0"]);
+    command.arg("--manifest").arg(&settings.manifest).args(&options.arguments);
+    if let Some(url) = &options.farm_url {
+        command.args(["--farm-url", url]).env("PLATEN_FARM_TOKEN", FARM_TOKEN);
+    }
+    command.envs(options.environment());
+    // SIGTERM, so that it closes its browsers and deletes their profiles.
+    let process = Process::start("platen up", &command, Signal::SIGTERM)?;
+    let url = |log: &str, text: &str| Some(rest_of_line(log, text)?.trim_end_matches('/').to_owned());
+    let base_url = process.wait_for(|log| url(log, "platen is listening on ")).await?;
+    let metrics_url = process.wait_for(|log| url(log, "metrics on ")).await?;
+    Ok(Running { process, trigger: None, farm: None, base_url, metrics_url: Some(metrics_url) })
+}

@@ -1,0 +1,90 @@
+//! A running service whose database is reachable: requests to it, the operator's commands, and statements.
+
+use std::path::Path;
+
+use anyhow::{Result, ensure};
+use serde_json::{Value, json};
+
+use crate::{
+    client::Target,
+    operator::{Account, Operator},
+    wait,
+};
+
+/// Where a database is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DatabaseLocation {
+    /// The path of a file or the URL of a libSQL server, as `--db` takes it.
+    pub address: String,
+    /// The token that the libSQL server requires.
+    pub token: Option<String>,
+}
+
+impl DatabaseLocation {
+    /// The URL of a libSQL server.
+    #[must_use]
+    pub fn url(&self) -> Option<&str> {
+        let is_url = ["http://", "https://", "libsql://"].iter().any(|it| self.address.starts_with(it));
+        is_url.then_some(&self.address)
+    }
+
+    /// The operator's commands on it.
+    #[must_use]
+    pub fn operator(&self, platen: &Path) -> Operator {
+        let token = self.token.iter().map(|token| ("PLATEN_DB_TOKEN".to_owned(), token.clone()));
+        Operator::new(platen.to_owned(), vec!["--db".to_owned(), self.address.clone()], token.collect())
+    }
+}
+
+/// A running service and its database.
+#[derive(Debug)]
+pub struct Service {
+    /// Where it listens, without a slash at the end.
+    pub base_url: String,
+    /// The operator's commands on its database.
+    pub operator: Operator,
+    database: DatabaseLocation,
+    http: reqwest::Client,
+}
+
+impl Service {
+    /// A service that already runs. `platen` is the binary for the operator's commands.
+    #[must_use]
+    pub fn new(base_url: String, platen: &Path, database: DatabaseLocation, http: reqwest::Client) -> Self {
+        Self { base_url, operator: database.operator(platen), database, http }
+    }
+
+    /// The service with the key of an account.
+    #[must_use]
+    pub fn target(&self, account: &Account) -> Target {
+        Target {
+            http: self.http.clone(),
+            base_url: self.base_url.clone(),
+            key: account.key.clone(),
+            template_id: None,
+        }
+    }
+
+    /// Runs a statement directly on its database and returns the first column of the first row if it is an
+    /// integer.
+    pub async fn execute(&self, sql: &str) -> Result<Option<i64>> {
+        let Some(url) = self.database.url() else {
+            let connection = libsql::Builder::new_local(&self.database.address).build().await?.connect()?;
+            connection.busy_timeout(wait::MAX_WAIT)?;
+            let row = connection.query(sql, ()).await?.next().await?;
+            return Ok(row.and_then(|row| row.get::<i64>(0).ok()));
+        };
+        let body = json!({ "requests": [{ "type": "execute", "stmt": { "sql": sql } }] });
+        let url = url.replacen("libsql://", "https://", 1);
+        let mut request = self.http.post(format!("{url}/v2/pipeline")).json(&body);
+        if let Some(token) = &self.database.token {
+            request = request.bearer_auth(token);
+        }
+        let answer: Value = request.send().await?.error_for_status()?.json().await?;
+        let result = &answer["results"][0];
+        ensure!(result["type"] == "ok", "{sql}: {answer}");
+        // Hrana: integers are text.
+        let value = result.pointer("/response/result/rows/0/0/value").and_then(Value::as_str);
+        Ok(value.and_then(|value| value.parse().ok()))
+    }
+}
