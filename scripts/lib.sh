@@ -176,3 +176,148 @@ recorded_process() {
   [ -n "$started" ] && [ "$(process_identity "$pid")" = "$pid $started" ] || return 1
   printf '%s' "$pid"
 }
+
+# wait_until SECONDS COMMAND...: runs the command ten times a second until it succeeds; fails after SECONDS.
+wait_until() {
+  local attempts=$(($1 * 10))
+  shift
+  until "$@"; do
+    attempts=$((attempts - 1))
+    [ "$attempts" -gt 0 ] || return 1
+    sleep 0.1
+  done
+}
+
+# group_members GROUP: the processes of a process group that have not ended.
+group_members() {
+  local stat line fields
+  for stat in /proc/[0-9]*/stat; do
+    { read -r line <"$stat"; } 2>/dev/null || continue
+    # After the name, which may contain spaces: the state, the parent and the process group.
+    read -ra fields <<<"${line##*) }"
+    [ "${fields[2]:-}" != "$1" ] || [ "${fields[0]}" = Z ] || echo "${line%% *}"
+  done
+}
+
+# group_has_ended GROUP: whether no process of a process group runs.
+group_has_ended() { [ -z "$(group_members "$1")" ]; }
+
+# group_listens GROUP PORT: whether a process of the group listens on the TCP port. Unlike a connection to
+# the port, this cannot take another process for it.
+group_listens() {
+  local pid sockets port address state inode
+  printf -v port '%04X' "$2"
+  for pid in $(group_members "$1"); do
+    sockets=$(find "/proc/$pid/fd" -lname 'socket:*' -printf '%l ' 2>/dev/null) || true
+    while read -r _ address _ state _ _ _ _ _ inode _; do
+      if [ "${address##*:}" = "$port" ] && [ "$state" = 0A ] && [[ "$sockets" = *"socket:[$inode]"* ]]; then
+        return 0
+      fi
+    done < <(cat "/proc/$pid/net/tcp" "/proc/$pid/net/tcp6" 2>/dev/null)
+  done
+  return 1
+}
+
+# free_address: a loopback address with a port on which no process listens.
+free_address() {
+  local address
+  for _ in $(seq 100); do
+    # Below the ports that Linux gives to outgoing connections, which begin at 32768.
+    address=127.0.0.1:$((20000 + RANDOM % 12000))
+    ! listens "$address" || continue
+    printf '%s' "$address"
+    return
+  done
+  fail "no free port was found between 20000 and 32000."
+}
+
+# url_of ADDRESS:PORT: the URL under which this machine reaches what listens there.
+url_of() {
+  case "$1" in
+    0.0.0.0:*) printf 'http://127.0.0.1:%s' "${1##*:}" ;;
+    "[::]:"*) printf 'http://[::1]:%s' "${1##*:}" ;;
+    *) printf 'http://%s' "$1" ;;
+  esac
+}
+
+# http_status URL: prints the status of the response; 000 if there is none.
+http_status() { curl -s --noproxy '*' --max-time 10 -o /dev/null -w '%{http_code}' "$1" || true; }
+
+# The functions below run the commands of "$platen" on the database that the environment names.
+
+# invite_first_operator URL FILE: sets operator, and invite to the path of the link with which the first
+# operator signs in, or to nothing if an operator exists. FILE keeps the link: a link that was printed
+# before is used until it is spent or has expired, because a new one for the same address would replace it.
+invite_first_operator() {
+  local url=$1 file=$2 invited link
+  operator="${PLATEN_OPERATOR:-operator@localhost}"
+  invite=
+  if [ -s "$file" ]; then
+    read -r invited invite <"$file"
+    [ "$invited" = "$operator" ] && [ "$(http_status "$url$invite")" = 200 ] || invite=
+  fi
+  if [ -z "$invite" ]; then
+    rm -f "$file"
+    # Prints nothing if there is an operator already.
+    link=$("$platen" invite "$operator" --operator --first --url "$url" --json 2>/dev/null |
+      sed -n 's/.*"link": *"\([^"]*\)".*/\1/p') || true
+    invite=${link#"$url"}
+    [ -z "$invite" ] || (umask 077 && echo "$operator $invite" >"$file")
+  fi
+}
+
+# create_first_key: creates the account "default" and sets key to its first key; to nothing if the account
+# exists. A key cannot be shown again, because only its hash is stored.
+create_first_key() {
+  local accounts
+  key=
+  accounts=$("$platen" account list --json)
+  [[ ! "$accounts" =~ \"name\":\ *\"default\" ]] || return 0
+  say "creating the account \"default\" with a first API key"
+  "$platen" account create default --json >/dev/null
+  key=$("$platen" key create --account default --name first --json | sed -n 's/.*"key": *"\(plt_[^"]*\)".*/\1/p')
+  [ -n "$key" ] || fail "the first key could not be created; try: $platen key create --account default $database_option"
+}
+
+# render_example URL FILE LOG: renders examples/invoice.html with the first key. LOG says where the log is.
+render_example() {
+  say "rendering examples/invoice.html"
+  {
+    printf '{"format":"pdf","printBackground":true,"fileName":"invoice","html":'
+    "$root/scripts/json-string" <"$root/examples/invoice.html"
+    printf '}'
+  } | curl -fsS --noproxy '*' --max-time 60 -o "$2" --data-binary @- -H 'content-type: application/json' \
+    -H @<(printf 'authorization: Bearer %s' "$key") "$1/v1/render" ||
+    fail "the first render failed; the reason is $3. The key of the account \"default\" is $key"
+}
+
+# print_first_steps URL FILE: what to do with the operator's link, the key and the rendered file.
+print_first_steps() {
+  local url=$1 file=$2
+  if [ -n "$invite" ]; then
+    cat <<TXT
+First operator: $url$invite
+                Valid once within 24 hours, for $operator.
+TXT
+  fi
+  if [ -n "$key" ]; then
+    cat <<TXT
+Rendered file:  $file
+Your API key:   $key
+                It is shown only this once. Keep it on servers; never put it in a page or an app.
+
+Try it:
+
+curl -o hello.png $url/v1/render \\
+  -H 'authorization: Bearer $key' \\
+  -H 'content-type: application/json' \\
+  -d '{"html": "<h1>Hello</h1>", "width": 600, "height": 200}'
+TXT
+  else
+    cat <<TXT
+The account "default" already has a key. Create another with:
+
+$platen key create --account default $database_option
+TXT
+  fi
+}
