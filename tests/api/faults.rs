@@ -6,8 +6,7 @@ use platen_shared::refusal::Refusal;
 use platen_tests::{
     app::{FARM_TOKEN, Options},
     case::Case,
-    client::{Answer, RENDER},
-    database::DatabaseKind,
+    client::Answer,
     farm::{self, Behaviour, StandInFarm, pattern_byte},
     latch::{Latch, LatchWaiter},
     loopback::ClosedPort,
@@ -31,7 +30,6 @@ pub(crate) fn cases() -> Vec<Case> {
         Case::own_server("faults/farm_closes_the_connection_within_a_file", farm_breaks_off),
         Case::own_server("faults/farm_restarts", farm_restarts),
         Case::own_server("faults/farm_with_another_token", farm_of_another_token),
-        Case::own_server("faults/database_down", database_down),
     ]
 }
 
@@ -235,51 +233,5 @@ async fn farm_of_another_token(stage: Stage) -> Result<()> {
     answer.error(503, "The renderer is not available")?;
     ensure!(app.operator.attempts(&account.id).await? == 0, "it was counted");
     ensure!((farm.received_in_all(), farm.rejected()) == (0, 1), "the farm accepted the job");
-    Ok(())
-}
-
-async fn database_down(stage: Stage) -> Result<()> {
-    let mut stand_in = stage.start_stand_in(None).await?;
-    let target = stand_in.common.clone();
-    target.render(&json!({ "html": "x" })).send().await?.file("image/png")?;
-    let before = stand_in.farm.received_in_all();
-    if stage.deployment.database == DatabaseKind::File {
-        corrupt_files(&stand_in)?;
-    } else {
-        stand_in.app.database.kill().await?;
-    }
-    // A server may be back soon; a file that is damaged stays so.
-    let (status, message) = match stage.database {
-        DatabaseKind::File => (500, "Internal error"),
-        _ => (503, "The service is busy, try again shortly"),
-    };
-    let (render, template, invalid) = tokio::join!(
-        target.render(&json!({ "html": "x" })).send(),
-        target.render_template(&json!({ "templateId": target.template_id })).send(),
-        // Errors of the body are for valid keys only, and the key cannot be checked.
-        target.post(RENDER, "{}").send(),
-    );
-    render?.error(status, message).context("a render")?;
-    template?.error(status, message).context("a template")?;
-    invalid?.error(status, message).context("an invalid body")?;
-    // Answers that need no database.
-    target.render(&json!({ "html": "x" })).key("junk").send().await?.error(401, "Invalid API key")?;
-    target.post("/v1/nothing", "").send().await?.error(404, "Not found")?;
-    ensure!(stand_in.farm.received_in_all() == before, "something was rendered without a recorded attempt");
-    Ok(())
-}
-
-/// Overwrites every file of the database in place, because the server may hold it open.
-pub(crate) fn corrupt_files(stand_in: &StandIn) -> Result<()> {
-    let mut corrupted = 0;
-    for entry in std::fs::read_dir(stand_in.app.data_directory())? {
-        let path = entry?.path();
-        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        if name.contains(".db") || name.contains(".sqlite") {
-            std::fs::write(&path, vec![0x5a; 64 * 1024])?;
-            corrupted += 1;
-        }
-    }
-    ensure!(corrupted > 0, "no database file in {}", stand_in.app.data_directory().display());
     Ok(())
 }

@@ -9,6 +9,7 @@
 mod auth;
 mod crash;
 mod dashboard;
+mod database;
 mod egress;
 mod faults;
 mod file_names;
@@ -26,6 +27,7 @@ mod shutdown;
 mod statements;
 mod template;
 mod trace;
+mod uploads;
 
 use std::{process::ExitCode, sync::Arc};
 
@@ -69,6 +71,8 @@ fn main() -> anyhow::Result<ExitCode> {
         pdf::cases(),
         pages::cases(),
         faults::cases(),
+        database::cases(),
+        uploads::cases(),
         egress::cases(),
         crash::cases(),
         shutdown::cases(),

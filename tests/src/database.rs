@@ -2,7 +2,11 @@
 //!
 //! Invariant: a [`Database`] is empty when it is created. A libSQL server is deleted when it is dropped.
 
-use std::{fs, path::Path, process::Command};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+};
 
 use anyhow::{Context as _, Result, ensure};
 use nix::sys::signal::Signal;
@@ -24,7 +28,9 @@ pub struct Database {
 pub struct LibsqlServer {
     // Dropped before its directory.
     process: Process,
-    _directory: TempDir,
+    sqld: PathBuf,
+    port: u16,
+    directory: TempDir,
 }
 
 impl Database {
@@ -67,26 +73,46 @@ impl Database {
         }
         Ok(())
     }
+
+    /// Starts a killed libSQL server again, on the same port. No effect on a file.
+    pub async fn start_again(&mut self) -> Result<()> {
+        if let Some(server) = &mut self.server {
+            let started = LibsqlServer::run(&server.sqld, server.directory.path(), server.port).await?;
+            (server.process, _) = started;
+        }
+        Ok(())
+    }
 }
+
+const PUBLIC_KEY: &str = "public-key";
 
 impl LibsqlServer {
     /// A server and its URL.
     async fn start(sqld: &Path, credentials: Option<&Credentials>, parent: &Path) -> Result<(Self, String)> {
         let directory = TempDir::with_prefix_in("sqld-", parent)?;
-        let mut command = Command::new(sqld);
-        command.current_dir(&directory).env("RUST_LOG", "info");
-        command.args(["--db-path", "data", "--http-listen-addr", "127.0.0.1:0", "--no-welcome"]);
         if let Some(credentials) = credentials {
-            fs::write(directory.path().join("public-key"), &credentials.public_key)?;
-            command.args(["--auth-jwt-key-file", "public-key"]);
+            fs::write(directory.path().join(PUBLIC_KEY), &credentials.public_key)?;
+        }
+        let (process, port) = Self::run(sqld, directory.path(), 0).await?;
+        Ok((Self { process, sqld: sqld.to_owned(), port, directory }, format!("http://127.0.0.1:{port}")))
+    }
+
+    /// The process and its port.
+    async fn run(sqld: &Path, directory: &Path, port: u16) -> Result<(Process, u16)> {
+        let mut command = Command::new(sqld);
+        command.current_dir(directory).env("RUST_LOG", "info");
+        command
+            .args(["--db-path", "data", "--no-welcome", "--http-listen-addr"])
+            .arg(format!("127.0.0.1:{port}"));
+        if directory.join(PUBLIC_KEY).exists() {
+            command.args(["--auth-jwt-key-file", PUBLIC_KEY]);
         }
         let process = Process::start("sqld", &command, Signal::SIGKILL)?;
         // It does not log its port; the kernel has it.
         let port = process.wait_until(|| Some(procfs::listening(process.pid()).first()?.port())).await?;
-        let url = format!("http://127.0.0.1:{port}");
-        let health = reqwest::get(format!("{url}/health")).await?;
+        let health = reqwest::get(format!("http://127.0.0.1:{port}/health")).await?;
         ensure!(health.status().is_success(), "sqld answers {}", health.status());
-        Ok((Self { process, _directory: directory }, url))
+        Ok((process, port))
     }
 }
 

@@ -93,7 +93,7 @@ async fn no_answer_waits(stage: Stage) -> Result<()> {
     let rendering = tokio::spawn(target.render(&json!({ "html": "x" })).send());
     stand_in.farm.until_received_from(&account.id).await?;
     if stage.deployment.database == DatabaseKind::File {
-        super::super::faults::corrupt_files(&stand_in)?;
+        super::super::database::corrupt_files(&stand_in)?;
         latch.open();
         rendering.await??.file("image/png")?;
         let lost = stand_in.app.process.wait_for(|log| log.contains("attempt_lost").then_some(()));

@@ -1,0 +1,42 @@
+//! Uploads that are refused, by senders that read the answer only after they have sent everything.
+
+use anyhow::{Context as _, Result, ensure};
+use platen_tests::{case::Case, client::RENDER, suite::Stage};
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    net::TcpStream,
+};
+
+pub(crate) fn cases() -> Vec<Case> {
+    vec![Case::any_server("uploads/refused_uploads_are_answered", refused).once_per_platform()]
+}
+
+const UPLOAD_BYTES: usize = 33 * 1024 * 1024;
+
+async fn refused(stage: Stage) -> Result<()> {
+    let target = stage.common().await?;
+    let host = target.base_url.trim_start_matches("http://");
+    let piece = vec![b'x'; 1 << 20];
+    for (status, method, path, key, content_type) in [
+        (404, "POST", "/nowhere", target.key.as_str(), "application/json"),
+        (405, "PUT", RENDER, &target.key, "application/json"),
+        (401, "POST", RENDER, "junk", "application/json"),
+        (415, "POST", RENDER, &target.key, "text/plain"),
+        (413, "POST", RENDER, &target.key, "application/json"),
+    ] {
+        let mut stream = TcpStream::connect(host).await?;
+        let head = format!(
+            "{method} {path} HTTP/1.1\r\nhost: {host}\r\nauthorization: Bearer {key}\r\n\
+             content-type: {content_type}\r\ncontent-length: {UPLOAD_BYTES}\r\n\r\n"
+        );
+        stream.write_all(head.as_bytes()).await?;
+        for _ in 0..UPLOAD_BYTES / piece.len() {
+            stream.write_all(&piece).await.with_context(|| format!("the upload that gets {status}"))?;
+        }
+        let mut answer = [0; 12];
+        stream.read_exact(&mut answer).await.with_context(|| format!("waiting for {status}"))?;
+        let answer = String::from_utf8_lossy(&answer).into_owned();
+        ensure!(answer == format!("HTTP/1.1 {status}"), "expected {status}: {answer}");
+    }
+    Ok(())
+}
