@@ -1,8 +1,7 @@
 //! `spin up` with Spin's defaults, and a farm beside it.
 //!
-//! `spin up` starts a second process, the trigger, which serves requests. Spin's files are in the directory of the
-//! server: state and logs, temporary files, and in the directory above the compiled components, which all servers of
-//! a run share.
+//! `spin up` starts a second process, the trigger, which serves requests. Spin's state, logs and temporary files are in
+//! the data directory of the server. The compiled components are cached in `parent`, for all servers of a run.
 
 use std::{
     fs,
