@@ -118,6 +118,15 @@ cargo_build() {
   }
 }
 
+# spin_problem: prints why Spin cannot be used, and nothing if it can.
+spin_problem() {
+  command -v spin >/dev/null || { printf 'spin is not on the PATH' && return; }
+  local version
+  version=$(spin --version 2>/dev/null | sed -n 's/^spin \([0-9]*\.[0-9]*\).*/\1/p')
+  [ "$(printf '4.1\n%s\n' "${version:-0}" | sort -V | head -n 1)" = 4.1 ] ||
+    printf 'spin %s is on the PATH, but the components need 4.1 or newer' "${version:-of an unknown version}"
+}
+
 # build_components: the WebAssembly components, at the paths of spin.toml.
 build_components() {
   say "building the components (WebAssembly)"
