@@ -13,6 +13,7 @@ mod edge;
 mod farm;
 mod http_client;
 mod neighbours;
+mod platforms;
 mod raw;
 mod statistics;
 
@@ -40,6 +41,8 @@ enum Command {
     Corpus(corpus::Options),
     /// Measure the latency of a well-behaved account beside ordinary and beside hostile accounts
     Neighbours(neighbours::Options),
+    /// Compare `platen up` with Spin: latency, races, faults, large files
+    Platforms(platforms::Options),
     #[command(hide = true)]
     Raw(raw::Options),
 }
@@ -65,6 +68,7 @@ async fn run(command: Command) -> Result<()> {
         Command::Compare(options) => compare::run(options).await,
         Command::Corpus(options) => corpus::run(options).await,
         Command::Neighbours(options) => neighbours::run(options).await,
+        Command::Platforms(options) => platforms::run(options).await,
         Command::Raw(options) => raw::run(options).await,
     }
 }

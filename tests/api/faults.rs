@@ -6,7 +6,7 @@ use platen_shared::refusal::Refusal;
 use platen_tests::{
     app::{FARM_TOKEN, Options},
     case::Case,
-    client::Answer,
+    client::{Answer, RENDER},
     farm::{self, Behaviour, StandInFarm, pattern_byte},
     latch::{Latch, LatchWaiter},
     loopback::ClosedPort,
@@ -16,6 +16,7 @@ use platen_tests::{
     wait,
 };
 use serde_json::json;
+use tokio::{io::AsyncWriteExt as _, net::TcpStream};
 
 pub(crate) fn cases() -> Vec<Case> {
     vec![
@@ -28,6 +29,7 @@ pub(crate) fn cases() -> Vec<Case> {
         Case::own_server("faults/damaged_template", damaged_template),
         Case::own_server("faults/farm_closes_the_connection", farm_hangs_up),
         Case::own_server("faults/farm_closes_the_connection_within_a_file", farm_breaks_off),
+        Case::own_server("faults/answer_without_a_caller", answer_without_caller),
         Case::own_server("faults/farm_restarts", farm_restarts),
         Case::own_server("faults/farm_with_another_token", farm_of_another_token),
     ]
@@ -201,6 +203,32 @@ async fn farm_breaks_off(stage: Stage) -> Result<()> {
         }
         ensure!(attempts == 1, "{attempts} attempts were counted");
     }
+    Ok(())
+}
+
+/// The caller disconnects before the farm answers. A platform that does not tell the component shows it when it does
+/// not take the answer.
+async fn answer_without_caller(stage: Stage) -> Result<()> {
+    let stand_in = stage.start_stand_in(None).await?;
+    let account = stand_in.app.operator.account(Quota::Of(5)).await?;
+    let latch = Latch::closed();
+    stand_in.farm.behave(&account.id, Behaviour::Held(latch.waiter()));
+    let mut caller = TcpStream::connect(stand_in.app.base_url.trim_start_matches("http://")).await?;
+    let head = format!(
+        "POST {RENDER} HTTP/1.1\r\nhost: platen\r\nauthorization: Bearer {}\r\ncontent-type: application/json\r\n\
+         content-length: 12\r\n\r\n{{\"html\":\"x\"}}",
+        account.key
+    );
+    caller.write_all(head.as_bytes()).await?;
+    stand_in.farm.until_received_from(&account.id).await?;
+    let (address, server) = (caller.local_addr()?, stand_in.app.server_pid());
+    drop(caller);
+    let is_closed = || !procfs::sockets(&[server]).iter().any(|socket| socket.remote == address);
+    wait::until("the server closes the connection", is_closed).await?;
+    latch.open();
+    let status = async || stand_in.app.execute("SELECT status FROM attempts").await;
+    let status = wait::until_some("the attempt is recorded", status).await?;
+    ensure!(status == 499, "the status of the attempt is {status}");
     Ok(())
 }
 

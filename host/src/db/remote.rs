@@ -4,11 +4,11 @@
 //! nothing between statements. A statement is sent again only if the server was not reached, or reports that it did
 //! nothing because it is busy. The token is sent in the `authorization` header only.
 
+mod hrana;
+
 use std::{sync::Arc, time::Duration};
 
-use base64::{Engine as _, prelude::BASE64_STANDARD, prelude::BASE64_STANDARD_NO_PAD};
 use secrecy::{ExposeSecret as _, SecretString};
-use serde::{Deserialize, Serialize};
 use tokio::{
     sync::{Mutex, Semaphore},
     time::{Instant, sleep, timeout},
@@ -18,8 +18,11 @@ use url::Url;
 use super::{
     Value,
     error::DbError,
-    result::{Effects, QueryResult, Row},
+    result::{Effects, QueryResult},
     statement::first_word,
+};
+use hrana::{
+    Failure, InvalidResponse, Outcome, Pipeline, PipelineResult, Request, Response, Statement, read, write,
 };
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
@@ -158,33 +161,6 @@ impl Stream {
     }
 }
 
-#[derive(Serialize)]
-struct Pipeline<'a> {
-    baton: Option<&'a str>,
-    requests: Vec<Request<'a>>,
-}
-
-#[derive(Serialize)]
-#[serde(tag = "type", rename_all = "snake_case")]
-enum Request<'a> {
-    Execute { stmt: Statement<'a> },
-    Close,
-}
-
-#[derive(Serialize)]
-struct Statement<'a> {
-    sql: &'a str,
-    args: Vec<WireValue>,
-    want_rows: bool,
-}
-
-#[derive(Deserialize)]
-struct PipelineResult {
-    baton: Option<String>,
-    base_url: Option<String>,
-    results: Vec<Outcome>,
-}
-
 /// How long a statement is sent again; `None` if the server may have run it.
 fn refusal_timeout(result: &Result<PipelineResult, DbError>) -> Option<Duration> {
     match result {
@@ -212,98 +188,6 @@ fn is_busy(message: &str, code: Option<&str>) -> bool {
         .iter()
         .any(|refusal| message.ends_with(refusal))
 }
-
-#[derive(Deserialize)]
-#[serde(tag = "type", rename_all = "snake_case")]
-enum Outcome {
-    Ok { response: Response },
-    Error { error: Failure },
-}
-
-#[derive(Deserialize)]
-#[serde(tag = "type", rename_all = "snake_case")]
-enum Response {
-    Execute {
-        result: ExecuteResult,
-    },
-    #[serde(other)]
-    Other,
-}
-
-#[derive(Deserialize)]
-struct ExecuteResult {
-    cols: Vec<Column>,
-    rows: Vec<Vec<WireValue>>,
-    affected_row_count: u64,
-    last_insert_rowid: Option<String>,
-}
-
-#[derive(Deserialize)]
-struct Column {
-    name: Option<String>,
-}
-
-#[derive(Deserialize)]
-struct Failure {
-    #[serde(alias = "error")]
-    message: String,
-    code: Option<String>,
-}
-
-impl From<Failure> for DbError {
-    fn from(failure: Failure) -> Self {
-        Self::Statement {
-            message: failure.message,
-            full: failure.code.is_some_and(|code| code == "SQLITE_FULL"),
-        }
-    }
-}
-
-/// A value in Hrana's JSON; integers are text, because JSON numbers hold 53 bits in many implementations.
-#[derive(Serialize, Deserialize)]
-#[serde(tag = "type", rename_all = "snake_case")]
-enum WireValue {
-    Null,
-    Integer { value: String },
-    Float { value: f64 },
-    Text { value: String },
-    Blob { base64: String },
-}
-
-fn write(value: &Value) -> WireValue {
-    match value {
-        Value::Null => WireValue::Null,
-        Value::Integer(number) => WireValue::Integer { value: number.to_string() },
-        // JSON has no infinity; SQLite reads NaN as NULL already.
-        Value::Real(number) if !number.is_finite() => WireValue::Null,
-        Value::Real(number) => WireValue::Float { value: *number },
-        Value::Text(text) => WireValue::Text { value: text.clone() },
-        Value::Blob(bytes) => WireValue::Blob { base64: BASE64_STANDARD.encode(bytes) },
-    }
-}
-
-fn read(row: Vec<WireValue>) -> Result<Row, DbError> {
-    row.into_iter()
-        .map(|value| {
-            Ok(match value {
-                WireValue::Null => Value::Null,
-                WireValue::Integer { value } => Value::Integer(value.parse().map_err(DbError::unreachable)?),
-                WireValue::Float { value } => Value::Real(value),
-                WireValue::Text { value } => Value::Text(value),
-                // The protocol allows padding; sqld leaves it out.
-                WireValue::Blob { base64 } => Value::Blob(
-                    BASE64_STANDARD_NO_PAD
-                        .decode(base64.trim_end_matches('='))
-                        .map_err(DbError::unreachable)?,
-                ),
-            })
-        })
-        .collect()
-}
-
-#[derive(Debug, thiserror::Error)]
-#[error("the response of the database server is not one of Hrana 3")]
-struct InvalidResponse;
 
 #[cfg(test)]
 mod tests {

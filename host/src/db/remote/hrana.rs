@@ -1,0 +1,125 @@
+//! The messages of Hrana 3 in JSON, as far as statements need them.
+
+use base64::{Engine as _, prelude::BASE64_STANDARD, prelude::BASE64_STANDARD_NO_PAD};
+use serde::{Deserialize, Serialize};
+
+use crate::db::{Value, error::DbError, result::Row};
+
+#[derive(Serialize)]
+pub(super) struct Pipeline<'a> {
+    pub(super) baton: Option<&'a str>,
+    pub(super) requests: Vec<Request<'a>>,
+}
+
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub(super) enum Request<'a> {
+    Execute { stmt: Statement<'a> },
+    Close,
+}
+
+#[derive(Serialize)]
+pub(super) struct Statement<'a> {
+    pub(super) sql: &'a str,
+    pub(super) args: Vec<WireValue>,
+    pub(super) want_rows: bool,
+}
+
+#[derive(Deserialize)]
+pub(super) struct PipelineResult {
+    pub(super) baton: Option<String>,
+    pub(super) base_url: Option<String>,
+    pub(super) results: Vec<Outcome>,
+}
+
+#[derive(Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub(super) enum Outcome {
+    Ok { response: Response },
+    Error { error: Failure },
+}
+
+#[derive(Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub(super) enum Response {
+    Execute {
+        result: ExecuteResult,
+    },
+    #[serde(other)]
+    Other,
+}
+
+#[derive(Deserialize)]
+pub(super) struct ExecuteResult {
+    pub(super) cols: Vec<Column>,
+    pub(super) rows: Vec<Vec<WireValue>>,
+    pub(super) affected_row_count: u64,
+    pub(super) last_insert_rowid: Option<String>,
+}
+
+#[derive(Deserialize)]
+pub(super) struct Column {
+    pub(super) name: Option<String>,
+}
+
+#[derive(Deserialize)]
+pub(super) struct Failure {
+    #[serde(alias = "error")]
+    pub(super) message: String,
+    pub(super) code: Option<String>,
+}
+
+impl From<Failure> for DbError {
+    fn from(failure: Failure) -> Self {
+        Self::Statement {
+            message: failure.message,
+            full: failure.code.is_some_and(|code| code == "SQLITE_FULL"),
+        }
+    }
+}
+
+/// A value in Hrana's JSON; integers are text, because JSON numbers hold 53 bits in many implementations.
+#[derive(Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub(super) enum WireValue {
+    Null,
+    Integer { value: String },
+    Float { value: f64 },
+    Text { value: String },
+    Blob { base64: String },
+}
+
+pub(super) fn write(value: &Value) -> WireValue {
+    match value {
+        Value::Null => WireValue::Null,
+        Value::Integer(number) => WireValue::Integer { value: number.to_string() },
+        // JSON has no infinity; SQLite reads NaN as NULL already.
+        Value::Real(number) if !number.is_finite() => WireValue::Null,
+        Value::Real(number) => WireValue::Float { value: *number },
+        Value::Text(text) => WireValue::Text { value: text.clone() },
+        Value::Blob(bytes) => WireValue::Blob { base64: BASE64_STANDARD.encode(bytes) },
+    }
+}
+
+pub(super) fn read(row: Vec<WireValue>) -> Result<Row, DbError> {
+    row.into_iter()
+        .map(|value| {
+            Ok(match value {
+                WireValue::Null => Value::Null,
+                WireValue::Integer { value } => Value::Integer(value.parse().map_err(DbError::unreachable)?),
+                WireValue::Float { value } => Value::Real(value),
+                WireValue::Text { value } => Value::Text(value),
+                // The protocol allows padding; sqld leaves it out.
+                WireValue::Blob { base64 } => Value::Blob(
+                    BASE64_STANDARD_NO_PAD
+                        .decode(base64.trim_end_matches('='))
+                        .map_err(DbError::unreachable)?,
+                ),
+            })
+        })
+        .collect()
+}
+
+#[derive(Debug, thiserror::Error)]
+#[error("the response of the database server is not one of Hrana 3")]
+pub(super) struct InvalidResponse;
