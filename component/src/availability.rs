@@ -26,7 +26,8 @@ const REFUSED: &[&str] = &[
     "The stream has expired",
     "invalid baton",
 ];
-const UNKNOWN: &[&str] = &["Hrana: `http error", "the database cannot be reached"];
+const UNKNOWN: &[&str] =
+    &["Hrana: `http error", "error reading a body from connection", "the database cannot be reached"];
 
 impl Availability {
     /// Of an error with this text.
@@ -64,6 +65,15 @@ mod tests {
                 Availability::Refused,
             ),
             ("Hrana: `http error: `connection closed before message completed``", Availability::Unknown),
+            (
+                "Hrana: `cursor error: `cursor error: `error reading a body from connection: unexpected EOF during \
+                 chunk size line```",
+                Availability::Unknown,
+            ),
+            (
+                r#"Hrana: `api error: `{"message":"The stream has expired due to inactivity","code":"STREAM_EXPIRED"}``"#,
+                Availability::Refused,
+            ),
             ("the database cannot be reached", Availability::Unknown),
             (r#"Hrana: `api error: `{"error":"Authentication failed"}``"#, Availability::Available),
             ("SQLite error: no such table: usage", Availability::Available),

@@ -2,7 +2,8 @@
 //!
 //! Invariant: a result is read to its end, because otherwise its error is lost and an open row
 //! stream blocks a local database. A connection runs one statement at a time: a shared one hangs a
-//! libSQL server. A statement is sent again only if the database has not run it, or if it only reads.
+//! libSQL server. A statement is sent again only if the database has not run it, or if
+//! running it twice has no effect.
 
 use std::{
     cell::RefCell,
@@ -21,8 +22,9 @@ use crate::{availability::Availability, platform};
 /// Statements that an instance runs at once; the others wait here. sqld refuses more than 128 requests of all its
 /// clients together. Spin gives an instance at most 16 requests, so that this many serve 512 requests.
 const MAX_CONCURRENT_STATEMENTS: usize = 4;
-/// Between looks for a free place, with [`jitter`].
-const QUEUE_INTERVAL: Duration = Duration::from_millis(4);
+/// Between looks for a free place, with [`jitter`]; doubles up to the maximum.
+const MIN_QUEUE_INTERVAL: Duration = Duration::from_millis(2);
+const MAX_QUEUE_INTERVAL: Duration = Duration::from_millis(64);
 /// Before a statement is sent again, with [`jitter`]; doubles each time.
 const MIN_RETRY_DELAY: Duration = Duration::from_millis(20);
 const MAX_RETRY_DELAY: Duration = Duration::from_millis(500);
@@ -57,7 +59,7 @@ pub struct Database {
 }
 
 impl Database {
-    /// Each statement is sent again for `retry_timeout` to a database that is busy or absent.
+    /// Each statement is sent again to a database that is busy or absent, for `retry_timeout` after the first refusal.
     #[must_use]
     pub const fn new(retry_timeout: Duration) -> Self {
         Self { retry_timeout }
@@ -68,9 +70,8 @@ impl Backend for Database {
     type Error = DatabaseError;
 
     async fn rows(&self, sql: &str, values: Vec<Value>) -> Result<Vec<Row>, DatabaseError> {
-        let only_reads = sql.get(..6).is_some_and(|word| word.eq_ignore_ascii_case("SELECT"));
-        let until = Instant::now() + self.retry_timeout;
-        let mut delay = MIN_RETRY_DELAY;
+        let is_repeatable = sql.starts_with("SELECT") || sql.ends_with("DO NOTHING");
+        let (mut until, mut delay) = (None, MIN_RETRY_DELAY);
         let rows = loop {
             let error = match execute(sql, &values).await {
                 Ok(rows) => break rows,
@@ -78,11 +79,11 @@ impl Backend for Database {
             };
             let is_retried = match availability(&error) {
                 Availability::Refused => true,
-                Availability::Unknown => only_reads,
+                Availability::Unknown => is_repeatable,
                 Availability::Available => return Err(DatabaseError::Failed(error)),
             };
-            let pause = jitter(delay);
-            if !is_retried || Instant::now() + pause > until {
+            let (now, pause) = (Instant::now(), jitter(delay));
+            if !is_retried || now + pause > *until.get_or_insert(now + self.retry_timeout) {
                 return Err(DatabaseError::Unavailable(error));
             }
             sleep(pause).await;
@@ -129,8 +130,10 @@ impl Permit {
     /// Looks again after a pause, because a task of a component cannot wake one of another request.
     async fn acquire() -> Self {
         let take = |running| (running < MAX_CONCURRENT_STATEMENTS).then_some(running + 1);
+        let mut interval = MIN_QUEUE_INTERVAL;
         while RUNNING_STATEMENTS.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take).is_err() {
-            sleep(jitter(QUEUE_INTERVAL)).await;
+            sleep(jitter(interval)).await;
+            interval = (interval * 2).min(MAX_QUEUE_INTERVAL);
         }
         Self
     }

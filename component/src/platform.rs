@@ -11,7 +11,14 @@ use spin_sdk::{time::sleep, wasip3::random::random::get_random_bytes};
 /// Whole seconds since 1970 (UTC).
 #[must_use]
 pub fn now() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
+    now_ms() / 1_000
+}
+
+/// Whole milliseconds since 1970 (UTC).
+#[must_use]
+pub fn now_ms() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_millis()).unwrap_or_default()
 }
 
 /// The result of `work`; `None`, and the work is dropped, after this duration.

@@ -105,6 +105,7 @@ async fn respond(
     let format = request.format();
     let disposition = request.content_disposition(claim.template.as_ref().map(|it| it.name.as_str()));
     context.attempt = Some(Attempt {
+        id: 0,
         key_hash: key.hash(),
         account: claim.account.clone(),
         endpoint: endpoint.name(),

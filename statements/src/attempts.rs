@@ -85,6 +85,8 @@ record! {
 /// A finished attempt.
 #[derive(Debug, Clone)]
 pub struct Attempt {
+    /// See [`attempt_id`].
+    pub id: i64,
     /// [`ApiKey::hash`] of the key.
     pub key_hash: String,
     /// The key's account.
@@ -144,10 +146,12 @@ const KEY_STATUS: &str = "SELECT a.id, coalesce(u.attempts, 0), a.quota, \
 const REFUND: &str =
     "UPDATE usage SET attempts = attempts - 1 WHERE account_id = ?1 AND month = ?2 AND attempts > 0";
 /// The schema's trigger sets the key's last use, counts the day and deletes old attempts.
+/// A repetition has no effect, so a statement whose result was lost can be sent again.
 const LOG: &str = "INSERT INTO attempts \
-    (account_id, key_id, key_name, endpoint, format, status, counted, ms, bytes, at) \
-    SELECT ?2, k.id, k.name, ?3, ?4, ?5, ?6, ?7, ?8, ?9 \
-    FROM (SELECT ?1 AS hash) h LEFT JOIN api_keys k ON k.hash = h.hash";
+    (id, account_id, key_id, key_name, endpoint, format, status, counted, ms, bytes, at) \
+    SELECT ?10, ?2, k.id, k.name, ?3, ?4, ?5, ?6, ?7, ?8, ?9 \
+    FROM (SELECT ?1 AS hash) h LEFT JOIN api_keys k ON k.hash = h.hash \
+    WHERE true ON CONFLICT (id) DO NOTHING";
 
 /// Records an attempt, at a template with these variables or at the caller's own markup or URL;
 /// `None` if the key, the template, its variables or the quota forbids it.
@@ -196,7 +200,14 @@ pub fn refund<B: Backend>(backend: B, claim: &Claim) -> impl Future<Output = Res
     async move { backend.run(REFUND, values).await.map(drop) }
 }
 
-/// Writes a finished attempt to the log.
+/// The id of a row: milliseconds since 1970 (UTC) and 21 random bits, so that ids grow with time. Good until 2109.
+#[must_use]
+pub fn attempt_id(milliseconds: u64, random: [u8; 4]) -> i64 {
+    let random = i64::from(u32::from_le_bytes(random) >> 11);
+    (i64::try_from(milliseconds).unwrap_or_default() << 21) | random
+}
+
+/// Writes a finished attempt to the log. Repeating it has no effect.
 pub async fn log<B: Backend>(backend: &B, attempt: &Attempt) -> Result<(), B::Error> {
     let values = values![
         attempt.key_hash.as_str(),
@@ -208,6 +219,7 @@ pub async fn log<B: Backend>(backend: &B, attempt: &Attempt) -> Result<(), B::Er
         attempt.ms,
         attempt.bytes,
         attempt.at,
+        attempt.id,
     ];
     backend.run(LOG, values).await?;
     Ok(())

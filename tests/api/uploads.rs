@@ -1,14 +1,20 @@
 //! Uploads that are refused, by senders that read the answer only after they have sent everything.
 
+use std::time::Duration;
+
 use anyhow::{Context as _, Result, ensure};
 use platen_tests::{case::Case, client::RENDER, suite::Stage};
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
     net::TcpStream,
+    time::sleep,
 };
 
 pub(crate) fn cases() -> Vec<Case> {
-    vec![Case::any_server("uploads/refused_uploads_are_answered", refused).once_per_platform()]
+    vec![
+        Case::any_server("uploads/refused_uploads_are_answered", refused).once_per_platform(),
+        Case::own_server("uploads/a_slow_upload_is_answered", slow).once(),
+    ]
 }
 
 const UPLOAD_BYTES: usize = 33 * 1024 * 1024;
@@ -38,5 +44,30 @@ async fn refused(stage: Stage) -> Result<()> {
         let answer = String::from_utf8_lossy(&answer).into_owned();
         ensure!(answer == format!("HTTP/1.1 {status}"), "expected {status}: {answer}");
     }
+    Ok(())
+}
+
+/// The component runs for a moment again and again during the upload, which must not count as computing time: an instance
+/// that computes for 15 s is ended, together with the requests of others.
+async fn slow(stage: Stage) -> Result<()> {
+    // Its own server: the component does nothing else.
+    let stand_in = stage.start_stand_in(None).await?;
+    let target = &stand_in.common;
+    let host = target.base_url.trim_start_matches("http://");
+    let mut stream = TcpStream::connect(host).await?;
+    let pieces = 1_000;
+    let head = format!(
+        "POST {RENDER} HTTP/1.1\r\nhost: {host}\r\nauthorization: Bearer {}\r\ncontent-type: application/json\r\n\
+         content-length: {pieces}\r\n\r\n",
+        target.key
+    );
+    stream.write_all(head.as_bytes()).await?;
+    for _ in 0..pieces {
+        stream.write_all(b" ").await?;
+        sleep(Duration::from_millis(18)).await;
+    }
+    let mut answer = [0; 12];
+    stream.read_exact(&mut answer).await?;
+    ensure!(&answer == b"HTTP/1.1 400", "{}", String::from_utf8_lossy(&answer));
     Ok(())
 }

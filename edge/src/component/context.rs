@@ -22,7 +22,7 @@ pub(super) struct RequestContext {
     pub(super) month: QuotaMonth,
     /// Known once the key is authenticated; responses to such requests have `ratelimit` fields.
     pub(super) usage: Option<Usage>,
-    /// Known once the claim has recorded an attempt. Status and duration are set at the end.
+    /// Known once the claim has recorded an attempt. Id, status and duration are set at the end.
     pub(super) attempt: Option<Attempt>,
     pub(super) log: AccessLog,
     pub(super) background: Background,
@@ -70,6 +70,7 @@ impl RequestContext {
                     // The platform has dropped the response, because the caller has disconnected.
                     status = FailureClass::Cancelled { page_ran: true }.status();
                 }
+                attempt.id = attempts::attempt_id(platform::now_ms(), platform::random());
                 attempt.status = status;
                 attempt.ms = u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX);
             }

@@ -26,8 +26,8 @@ use hrana::{
 };
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
-/// Callers do not wait longer either.
-const STATEMENT_TIMEOUT: Duration = Duration::from_secs(20);
+/// Longer than the deadline of a render, so that the edge learns of a claim that took effect too late.
+const STATEMENT_TIMEOUT: Duration = Duration::from_secs(45);
 /// How long a statement is sent again to a server that is busy. sqld queues its writers, but was seen to refuse
 /// them for some seconds on a machine with a busy disk.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(15);

@@ -50,7 +50,7 @@ const IDLE_TIMEOUT: Duration = Duration::from_secs(1);
 const RESPONSE_TIMEOUT: Duration = Duration::from_mins(3);
 /// For a file of any size to a slow client; a stalled one is ended by its connection much earlier.
 const BODY_TIMEOUT: Duration = Duration::from_hours(1);
-/// Computing time since the last request of an instance began. Parsing the largest body takes about a second.
+/// Computing time without returning to the host. Parsing the largest body takes about a second.
 const COMPUTE_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// Whether requests share an instance.
@@ -165,6 +165,10 @@ impl HandlerState for Instances {
         let state = State::new(Arc::clone(&self.grants), self.client.clone(), self.max_memory_bytes);
         let mut store = Store::new(&self.engine, state);
         store.limiter(State::limiter);
+        store.call_hook(|mut context, call| {
+            context.data_mut().on_call(call);
+            Ok(())
+        });
         store.set_epoch_deadline(1);
         store.epoch_deadline_callback(|mut context| {
             let state = context.data_mut();

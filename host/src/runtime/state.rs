@@ -6,7 +6,7 @@
 use std::{collections::HashMap, sync::Arc};
 
 use wasmtime::{
-    ResourceLimiter, StoreLimits, StoreLimitsBuilder,
+    CallHook, ResourceLimiter, StoreLimits, StoreLimitsBuilder,
     component::{GuestTaskId, ResourceTable},
 };
 use wasmtime_wasi::{WasiCtx, WasiCtxBuilder, WasiCtxView, WasiView};
@@ -27,8 +27,10 @@ pub(crate) struct State {
     /// By the task of the request. An instance handles a bounded number of requests, so entries are
     /// dropped with it.
     client_disconnects: HashMap<GuestTaskId, ClientDisconnect>,
-    /// Ticks in which guest code ran since the last request began.
+    /// Ticks that have passed while guest code ran without returning to the host.
     pub(super) busy_ticks: u32,
+    /// Calls of guest code that have not returned.
+    guest_calls: u32,
 }
 
 impl State {
@@ -51,12 +53,26 @@ impl State {
             grants,
             client_disconnects: HashMap::new(),
             busy_ticks: 0,
+            guest_calls: 0,
         }
     }
 
     pub(super) fn begin_request(&mut self, task: GuestTaskId, client_disconnect: ClientDisconnect) {
         self.client_disconnects.insert(task, client_disconnect);
-        self.busy_ticks = 0;
+    }
+
+    pub(super) fn on_call(&mut self, call: CallHook) {
+        match call {
+            CallHook::CallingWasm => self.guest_calls += 1,
+            CallHook::ReturningFromWasm => {
+                self.guest_calls = self.guest_calls.saturating_sub(1);
+                // Not after calls within a call, such as for memory.
+                if self.guest_calls == 0 {
+                    self.busy_ticks = 0;
+                }
+            }
+            CallHook::CallingHost | CallHook::ReturningFromHost => {}
+        }
     }
 
     /// That of the request whose task this is; one that is never cancelled for other tasks.
