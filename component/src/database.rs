@@ -19,12 +19,14 @@ use spin_sdk::{
 
 use crate::{availability::Availability, platform};
 
-/// Statements that an instance runs at once; the others wait here. sqld refuses more than 128 requests of all its
+/// Statements that an instance runs at once; the others wait here for up to [`MAX_QUEUE_TIME`]. sqld refuses more than 128 requests of all its
 /// clients together. Spin gives an instance at most 16 requests, so that this many serve 512 requests.
 const MAX_CONCURRENT_STATEMENTS: usize = 4;
 /// Between looks for a free place, with [`jitter`]; doubles up to the maximum.
 const MIN_QUEUE_INTERVAL: Duration = Duration::from_millis(2);
 const MAX_QUEUE_INTERVAL: Duration = Duration::from_millis(64);
+/// A statement that a libSQL server does not answer must not hold up the requests of others.
+const MAX_QUEUE_TIME: Duration = Duration::from_secs(1);
 /// Before a statement is sent again, with [`jitter`]; doubles each time.
 const MIN_RETRY_DELAY: Duration = Duration::from_millis(20);
 const MAX_RETRY_DELAY: Duration = Duration::from_millis(500);
@@ -130,8 +132,12 @@ impl Permit {
     /// Looks again after a pause, because a task of a component cannot wake one of another request.
     async fn acquire() -> Self {
         let take = |running| (running < MAX_CONCURRENT_STATEMENTS).then_some(running + 1);
-        let mut interval = MIN_QUEUE_INTERVAL;
+        let (until, mut interval) = (Instant::now() + MAX_QUEUE_TIME, MIN_QUEUE_INTERVAL);
         while RUNNING_STATEMENTS.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take).is_err() {
+            if Instant::now() > until {
+                RUNNING_STATEMENTS.fetch_add(1, Ordering::Relaxed);
+                break;
+            }
             sleep(jitter(interval)).await;
             interval = (interval * 2).min(MAX_QUEUE_INTERVAL);
         }
