@@ -8,6 +8,7 @@
 pub mod address;
 pub mod email;
 pub mod failure;
+pub mod farm_address;
 pub mod file_name;
 pub mod format;
 pub mod id;

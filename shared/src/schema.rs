@@ -304,6 +304,32 @@ pub const MIGRATIONS: &[Migration] = &[
             DELETE FROM invites WHERE email = old.email AND used_at IS NULL; \
             END",
     ),
+    step(
+        45,
+        "attempts: refunds",
+        // The month (`YYYY-MM`) from which an attempt that was recorded is taken back; NULL otherwise.
+        "ALTER TABLE attempts ADD COLUMN refunded_month TEXT",
+    ),
+    step(46, "attempts: reason of a failure", "ALTER TABLE attempts ADD COLUMN code TEXT"),
+    step(47, "attempts: request id", "ALTER TABLE attempts ADD COLUMN request_id TEXT"),
+    step(48, "attempts: template", "ALTER TABLE attempts ADD COLUMN template_id TEXT"),
+    step(
+        49,
+        "attempts: host",
+        // Of the URL that was rendered, without its path and query.
+        "ALTER TABLE attempts ADD COLUMN host TEXT",
+    ),
+    step(
+        50,
+        "attempts: a refund takes the attempt back",
+        // A trigger, so that a refund and its row are one statement, which has no effect when it is repeated.
+        "CREATE TRIGGER attempts_refunded AFTER INSERT ON attempts \
+            WHEN new.refunded_month IS NOT NULL \
+            BEGIN \
+            UPDATE usage SET attempts = attempts - 1 \
+            WHERE account_id = new.account_id AND month = new.refunded_month AND attempts > 0; \
+            END",
+    ),
 ];
 
 #[cfg(test)]

@@ -2,6 +2,13 @@
 
 /// The path to which jobs are posted.
 pub const JOBS_PATH: &str = "/v1/jobs";
+/// The path at which a farm states its load, in [`LOAD_PERCENT`] of a response without a body. A farm that accepts no
+/// jobs answers with a refusal.
+pub const LOAD_PATH: &str = "/v1/load";
+/// Header of a response at [`LOAD_PATH`]: jobs that have a slot or wait for one, in percent of the slots.
+pub const LOAD_PERCENT: &str = "x-platen-load-percent";
+/// Header of a job that the farm refuses if it would have to wait for a slot. The value has no meaning.
+pub const NO_QUEUE: &str = "x-platen-no-queue";
 /// Header of a job: the id by which `DELETE` of [`JOBS_PATH`]`/id` cancels it. The edge generates it,
 /// because callers choose request ids and may use one twice.
 pub const JOB_ID: &str = "x-platen-job-id";
@@ -14,6 +21,18 @@ pub const DISCONNECTED: &str = "the client disconnected after the request was se
 pub const REQUEST_ID: &str = "x-request-id";
 /// Header of a job: the real time that remains for it, in whole milliseconds.
 pub const DEADLINE_MS: &str = "x-platen-deadline-ms";
+/// Header that `platen up` sets on requests to components: how long the request has waited in the server since
+/// its head arrived, without the time in which its body arrived, in whole milliseconds.
+pub const AGE_MS: &str = "x-platen-age-ms";
+/// Header of a farm's refusal of a job that found no slot: for how long further jobs of this account are likely
+/// to be refused as well, in whole milliseconds.
+pub const NOT_BEFORE_MS: &str = "x-platen-not-before-ms";
+/// Header of a job, and of its cancellation: a hash of the account, by which a proxy can send the jobs of an account
+/// to the farm that has its pages.
+pub const ACCOUNT: &str = "x-platen-account";
+/// Environment variable of components on `platen up`: the platform gives each client's statements their turns, so
+/// components need not limit how many they run at once.
+pub const QUEUES_STATEMENTS: &str = "PLATEN_QUEUES_STATEMENTS";
 /// Header of the W3C Trace Context.
 pub const TRACEPARENT: &str = "traceparent";
 /// Header of the W3C Trace Context, forwarded unchanged.

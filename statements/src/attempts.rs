@@ -1,7 +1,8 @@
-//! The statements of a render: claim, reason of a refused claim, refund, log.
+//! The statements of a render: claim, reason of a refused claim, log.
 //!
 //! Invariant: [`claim`] is one atomic statement that authenticates, checks the quota and the template's
-//! variables, records the attempt and fetches the template.
+//! variables, records the attempt and fetches the template. [`log`] refunds an attempt once, however often it is
+//! repeated.
 
 use std::collections::BTreeMap;
 
@@ -10,6 +11,7 @@ use platen_shared::{
     key::ApiKey,
     template::{self, DamagedTemplate},
 };
+use serde::Serialize;
 
 use crate::{
     Backend, Value,
@@ -82,15 +84,15 @@ record! {
     }
 }
 
-/// A finished attempt.
-#[derive(Debug, Clone)]
+/// A finished attempt. Its members in JSON are the columns that [`log`] writes.
+#[derive(Debug, Clone, Serialize)]
 pub struct Attempt {
     /// See [`attempt_id`].
     pub id: i64,
     /// [`ApiKey::hash`] of the key.
     pub key_hash: String,
     /// The key's account.
-    pub account: AccountId,
+    pub account_id: AccountId,
     /// `render` or `template`
     pub endpoint: &'static str,
     /// Extension of the requested format.
@@ -105,6 +107,16 @@ pub struct Attempt {
     pub bytes: Option<i64>,
     /// When it began, in whole seconds since 1970 (UTC).
     pub at: u64,
+    /// [`Claim::month`] of an attempt that is refunded.
+    pub refunded_month: Option<String>,
+    /// The reason of a failure.
+    pub code: Option<&'static str>,
+    /// The id of the request.
+    pub request_id: String,
+    /// The requested template.
+    pub template_id: Option<TemplateId>,
+    /// The host of the requested URL.
+    pub host: Option<String>,
 }
 
 /// One account's count of one month goes up by one if its quota allows it. SQLite evaluates the upsert's
@@ -143,14 +155,15 @@ const KEY_STATUS: &str = "SELECT a.id, coalesce(u.attempts, 0), a.quota, \
     WHERE k.hash = ?1 AND k.disabled_at IS NULL AND a.disabled_at IS NULL \
     AND (k.expires_at IS NULL OR k.expires_at > ?3) \
     AND (k.template_id IS NULL OR k.template_id = ?4 OR ?5)";
-const REFUND: &str =
-    "UPDATE usage SET attempts = attempts - 1 WHERE account_id = ?1 AND month = ?2 AND attempts > 0";
-/// The schema's trigger sets the key's last use, counts the day and deletes old attempts.
-/// A repetition has no effect, so a statement whose result was lost can be sent again.
-const LOG: &str = "INSERT INTO attempts \
-    (id, account_id, key_id, key_name, endpoint, format, status, counted, ms, bytes, at) \
-    SELECT ?10, ?2, k.id, k.name, ?3, ?4, ?5, ?6, ?7, ?8, ?9 \
-    FROM (SELECT ?1 AS hash) h LEFT JOIN api_keys k ON k.hash = h.hash \
+/// The schema's triggers refund the attempt, set the key's last use, count the day and delete old attempts. They run
+/// for rows that are inserted, so a repetition has no effect. An account that was deleted has no rows.
+const LOG: &str = "INSERT INTO attempts (id, account_id, key_id, key_name, endpoint, format, status, counted, ms, \
+    bytes, at, refunded_month, code, request_id, template_id, host) \
+    SELECT value ->> 'id', a.id, k.id, k.name, value ->> 'endpoint', value ->> 'format', value ->> 'status', \
+    value ->> 'counted', value ->> 'ms', value ->> 'bytes', value ->> 'at', value ->> 'refunded_month', \
+    value ->> 'code', value ->> 'request_id', value ->> 'template_id', value ->> 'host' \
+    FROM json_each(?1) JOIN accounts a ON a.id = value ->> 'account_id' \
+    LEFT JOIN api_keys k ON k.hash = value ->> 'key_hash' \
     WHERE true ON CONFLICT (id) DO NOTHING";
 
 /// Records an attempt, at a template with these variables or at the caller's own markup or URL;
@@ -194,12 +207,6 @@ pub async fn key_status<B: Backend>(
     backend.first(KEY_STATUS, values).await
 }
 
-/// Takes a recorded attempt back.
-pub fn refund<B: Backend>(backend: B, claim: &Claim) -> impl Future<Output = Result<(), B::Error>> + use<B> {
-    let values = values![&claim.account, claim.month.as_str()];
-    async move { backend.run(REFUND, values).await.map(drop) }
-}
-
 /// The id of a row: milliseconds since 1970 (UTC) and 21 random bits, so that ids grow with time. Good until 2109.
 #[must_use]
 pub fn attempt_id(milliseconds: u64, random: [u8; 4]) -> i64 {
@@ -207,21 +214,10 @@ pub fn attempt_id(milliseconds: u64, random: [u8; 4]) -> i64 {
     (i64::try_from(milliseconds).unwrap_or_default() << 21) | random
 }
 
-/// Writes a finished attempt to the log. Repeating it has no effect.
-pub async fn log<B: Backend>(backend: &B, attempt: &Attempt) -> Result<(), B::Error> {
-    let values = values![
-        attempt.key_hash.as_str(),
-        &attempt.account,
-        attempt.endpoint,
-        attempt.format,
-        attempt.status,
-        attempt.counted,
-        attempt.ms,
-        attempt.bytes,
-        attempt.at,
-        attempt.id,
-    ];
-    backend.run(LOG, values).await?;
+/// Writes finished attempts to the log, and refunds those that have a [`Attempt::refunded_month`]. Repeating it has no
+/// effect.
+pub async fn log<B: Backend>(backend: &B, attempts: &[Attempt]) -> Result<(), B::Error> {
+    backend.run(LOG, values![serde_json::json!(attempts).to_string()]).await?;
     Ok(())
 }
 
