@@ -7,6 +7,7 @@ mod background;
 mod binary;
 mod identity;
 mod launcher;
+mod network_service;
 mod priority;
 mod process;
 mod stderr;
@@ -16,7 +17,10 @@ mod workspace;
 
 use std::{sync::Arc, time::Duration};
 
-use self::{background::Background, process::Process, stderr::StderrTail};
+use self::{
+    background::Background, network_service::NetworkService, priority::Priorities, process::Process,
+    stderr::StderrTail,
+};
 pub(crate) use self::{
     background::{BackgroundBrowser, ForegroundJob},
     launcher::Launcher,
@@ -42,7 +46,9 @@ pub(crate) struct Browser {
     pub(crate) has_begin_frame_control: bool,
     pub(crate) egress: Egress,
     background: Background,
+    priorities: Priorities,
     process: Process,
+    network_service: NetworkService,
     stderr_tail: StderrTail,
     /// Memory limit of one job.
     page_memory_bytes: u64,
@@ -78,13 +84,13 @@ impl Browser {
     /// Lowers the priority of all its processes and puts them in the background until the guard is dropped.
     /// Dropping the guard does not restore the priority.
     pub(crate) fn lower_priority(&self) -> BackgroundBrowser {
-        priority::set(self.process.pid, priority::LOW);
+        priority::set(self.process.pid, self.priorities.low);
         self.background.add(self.process.group.clone())
     }
 
     /// Restores the priority of all its processes; false if the farm may not, because it is not root.
     pub(crate) fn restore_priority(&self) -> bool {
-        priority::set(self.process.pid, priority::NORMAL)
+        priority::set(self.process.pid, self.priorities.normal)
     }
 
     /// How it exited; `None` if it is running.
@@ -96,6 +102,19 @@ impl Browser {
         }
         let exit = tokio::time::timeout(EXIT_TIMEOUT, self.process.exit()).await;
         Some(exit.unwrap_or(Exit::Ended))
+    }
+
+    /// Completes when its network service has exited while it runs itself.
+    pub(crate) async fn network_service_exited(&self) {
+        self.network_service.exited(self.process.pid).await;
+        if network_service::is_exiting(self.process.pid) {
+            std::future::pending::<()>().await;
+        }
+    }
+
+    /// Whether its network service has exited: requests may have failed that no host has failed.
+    pub(crate) fn has_lost_network_service(&self) -> bool {
+        self.network_service.has_exited()
     }
 
     /// End of its standard error, for the log.

@@ -12,6 +12,7 @@ use std::{
 };
 
 use parking_lot::Mutex;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 /// Limit of remembered ids that were cancelled before their job arrived; it usually arrives within
@@ -32,6 +33,8 @@ struct Registry {
 /// A running job, registered until it is dropped.
 #[derive(Debug)]
 pub(crate) struct RunningJob {
+    /// When the head of its request arrived.
+    pub(crate) arrived: Instant,
     jobs: RunningJobs,
     id: Option<String>,
     cancelled: CancellationToken,
@@ -51,7 +54,7 @@ impl RunningJobs {
             }
         }
         drop(registry);
-        RunningJob { jobs: self.clone(), id, cancelled }
+        RunningJob { arrived: Instant::now(), jobs: self.clone(), id, cancelled }
     }
 
     /// Cancels the job with this id, now or on its arrival.

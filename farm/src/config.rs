@@ -11,6 +11,7 @@ use std::{
     path::PathBuf,
     str::FromStr,
     thread,
+    time::Duration,
 };
 
 pub(crate) use self::egress::UpstreamProxy;
@@ -80,6 +81,11 @@ pub struct Config {
     #[arg(long = "resolve", env = "PLATEN_RESOLVE", value_name = "HOST=IP", value_delimiter = ',')]
     pub resolve: Vec<Resolve>,
 
+    /// Seconds in which requests and jobs in progress may finish after SIGTERM, SIGINT or SIGHUP
+    // A render's deadline, and 10 s to send its file and to close pages.
+    #[arg(long, env = "PLATEN_DRAIN_TIMEOUT", value_name = "SECONDS", default_value = "40")]
+    pub drain_timeout: u32,
+
     /// Settings of the egress guard.
     #[command(flatten)]
     pub egress: EgressConfig,
@@ -93,6 +99,12 @@ impl Config {
     pub fn browser_count(&self) -> NonZeroUsize {
         let cores = || thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
         self.browsers.unwrap_or_else(|| cores().saturating_mul(BROWSERS_PER_CORE))
+    }
+
+    /// How long requests and jobs in progress may take to finish after a signal.
+    #[must_use]
+    pub fn drain_timeout(&self) -> Duration {
+        Duration::from_secs(self.drain_timeout.into())
     }
 }
 

@@ -1,7 +1,7 @@
 //! The farm: its public handle, and the life of a job from admission to its result.
 //!
 //! Invariant: a job ends by its deadline, is attempted at most [`MAX_ATTEMPTS`] times, and holds its slot
-//! until its last page is closed or reset.
+//! until its last page is closed or reset. No page starts that cannot end by the deadline.
 
 use std::{error::Error, sync::Arc, time::Duration};
 
@@ -9,7 +9,6 @@ use bytes::Bytes;
 use platen_shared::{
     format::OutputFormat,
     job::{RenderJob, Source},
-    limits,
     refusal::Refusal,
 };
 use tokio::time::{Instant, timeout, timeout_at};
@@ -20,6 +19,7 @@ use crate::{
     browser::Launcher,
     cancellation::PageStarted,
     egress::{Egress, JobEgress},
+    error::Refused,
     metrics::{self, Metrics},
     pool::{PageRequest, Pool},
     render::{self, Clock, JobError},
@@ -32,8 +32,6 @@ const MAX_ATTEMPTS: u32 = 2;
 const MAX_MISSING_PAGES: u32 = 4;
 /// Upper bound of a job's time. A larger value from a caller is a mistake or an attack.
 const MAX_JOB_TIME: Duration = Duration::from_hours(1);
-/// Time for running jobs to end at shutdown: one deadline, and 5 s to close pages.
-const DRAIN_TIMEOUT: Duration = Duration::from_millis(limits::RENDER_TIMEOUT_MS + 5_000);
 
 /// Handle of a running farm; clones share the farm. When the last clone is dropped, the browsers are
 /// killed and reaped. [`Farm::shutdown`] waits for running jobs first.
@@ -49,6 +47,7 @@ struct Inner {
     egress: Egress,
     metrics: Arc<Metrics>,
     registry: MetricsRegistry,
+    drain_timeout: Duration,
 }
 
 /// A rendered file.
@@ -83,13 +82,16 @@ impl Farm {
         config.browsers = Some(config.browser_count());
         let config = Arc::new(config);
         let browsers = config.browser_count().get();
+        let drain_timeout = config.drain_timeout();
         let admission = Admission::new(browsers, config.queue);
         let metrics = Arc::new(registry.register(Metrics::register));
         let egress = Egress::new(Arc::clone(&config), Arc::clone(&metrics))?;
         let launcher = Launcher::new(Arc::clone(&config), egress.clone(), Arc::clone(&metrics)).await?;
         let pool = Pool::start(launcher, config, Arc::clone(&metrics)).await.map_err(StartError::Launch)?;
         tracing::info!(browsers, "farm is ready");
-        let inner = Arc::new(Inner { admission, pool, egress, metrics, registry: registry.clone() });
+        let registry = registry.clone();
+        let inner =
+            Arc::new(Inner { admission, pool, egress, metrics, registry: registry.clone(), drain_timeout });
         let sampled = Arc::downgrade(&inner);
         let sample = move || sampled.upgrade().map(|inner| (inner.admission.occupancy(), inner.pool.ready()));
         registry.register(|registry| metrics::register_gauges(registry, sample));
@@ -101,7 +103,9 @@ impl Farm {
     /// # Errors
     /// [`Refusal`]; the farm has logged its cause.
     pub async fn render(&self, job: &RenderJob, time_left: Duration) -> Result<Rendered, Refusal> {
-        self.render_observed("", job, time_left, &PageStarted::default()).await
+        let deadline = Instant::now() + time_left.min(MAX_JOB_TIME);
+        let result = self.render_observed("", job, deadline, &PageStarted::default()).await;
+        result.map_err(|refused| refused.refusal)
     }
 
     /// Like [`Farm::render`]; the log lines about the page's connections have `name` as their `job`, and
@@ -111,15 +115,17 @@ impl Farm {
         &self,
         name: &str,
         job: &RenderJob,
-        time_left: Duration,
+        deadline: Instant,
         page_started: &PageStarted,
-    ) -> Result<Rendered, Refusal> {
+    ) -> Result<Rendered, Refused> {
         let mut guard = OutcomeGuard { metrics: &self.inner.metrics, outcome: metrics::CLIENT_DISCONNECTED };
-        let deadline = Instant::now() + time_left.min(MAX_JOB_TIME);
-        let result = self.inner.render(name, job, deadline, page_started).await;
-        let result =
-            result.map_err(|refusal| if page_started.get() { refusal } else { refusal.before_page_ran() });
-        guard.outcome = result.as_ref().map_or_else(Refusal::code, |_| metrics::RENDERED);
+        let mut result = self.inner.render(name, job, deadline, page_started).await;
+        if let Err(refused) = &mut result
+            && !page_started.get()
+        {
+            refused.refusal = refused.refusal.clone().before_page_ran();
+        }
+        guard.outcome = result.as_ref().map_or_else(|refused| refused.refusal.code(), |_| metrics::RENDERED);
         result
     }
 
@@ -129,7 +135,7 @@ impl Farm {
         self.inner.egress.forbid_port(port);
     }
 
-    /// Rejects new jobs, waits for the running ones for at most 5 s more than a job's deadline, ends the
+    /// Rejects new jobs, waits for the running ones for at most the drain timeout, ends the
     /// browsers, and returns when their processes and profiles are removed.
     pub async fn shutdown(&self) {
         self.drain().await;
@@ -139,7 +145,7 @@ impl Farm {
     /// Rejects new jobs and waits for the running ones.
     pub(crate) async fn drain(&self) {
         self.inner.admission.drain();
-        if timeout(DRAIN_TIMEOUT, self.inner.admission.idle()).await.is_err() {
+        if timeout(self.inner.drain_timeout, self.inner.admission.idle()).await.is_err() {
             tracing::warn!("jobs are still running after the drain timeout; shutting down without them");
         }
     }
@@ -147,6 +153,17 @@ impl Farm {
     /// Whether the farm accepts jobs.
     pub(crate) fn is_ready(&self) -> bool {
         self.inner.pool.ready() > 0 && !self.inner.admission.is_draining()
+    }
+
+    /// Whether the farm is shutting down.
+    pub(crate) fn is_draining(&self) -> bool {
+        self.inner.admission.is_draining()
+    }
+
+    /// Jobs that have a slot or wait for one, in percent of the slots.
+    pub(crate) fn load_percent(&self) -> usize {
+        let occupancy = self.inner.admission.occupancy();
+        (occupancy.busy + occupancy.waiting) * 100 / occupancy.slots
     }
 
     /// The metrics of this process as text.
@@ -162,7 +179,7 @@ impl Inner {
         job: &RenderJob,
         deadline: Instant,
         page_started: &PageStarted,
-    ) -> Result<Rendered, Refusal> {
+    ) -> Result<Rendered, Refused> {
         let arrived = Instant::now();
         let slot = self.admission.admit(&job.account, deadline).await?;
         let admitted = Instant::now();
@@ -173,7 +190,12 @@ impl Inner {
             // Judging waits for the name server only.
             judged.map_err(|_| Refusal::NameServerFailed)??;
         }
-        let bytes = self.render_with_retries(job, &job_egress, Arc::new(slot), deadline).await?;
+        let slot = Arc::new(slot);
+        let rendered = self.render_with_retries(job, &job_egress, &slot, deadline).await;
+        if matches!(rendered, Err(Refusal::Deadline)) {
+            slot.mark_late();
+        }
+        let bytes = rendered?;
         let format = job.output.format();
         self.metrics.job_rendered(format, admitted.elapsed());
         Ok(Rendered { bytes, format, waited: admitted - arrived })
@@ -183,7 +205,7 @@ impl Inner {
         &self,
         job: &RenderJob,
         job_egress: &Arc<JobEgress>,
-        slot: Arc<Slot>,
+        slot: &Arc<Slot>,
         deadline: Instant,
     ) -> Result<Bytes, Refusal> {
         let request = PageRequest::new(job);
@@ -193,7 +215,7 @@ impl Inner {
             let leased = timeout_at(deadline, self.pool.lease(&request, avoid)).await;
             let Ok(Some(browser)) = leased else { return Err(no_browser(attempt)) };
             let id = browser.id();
-            let rendered = render::render(job, browser, &slot, job_egress, deadline, clock).await;
+            let rendered = render::render(job, browser, slot, job_egress, deadline, clock).await;
             let error = match rendered {
                 Ok(bytes) => return Ok(bytes),
                 Err(JobError::Refused(refusal)) => return Err(refusal),

@@ -2,21 +2,26 @@
 //!
 //! Invariant: a job's body is read only for a caller with the token; every job leaves one line in
 //! the log, also when its caller disconnected; a job that is cancelled by its id is answered at once,
-//! with whether its page had begun to run.
+//! with whether its page had begun to run. While the farm drains, every response ends its connection, so that no
+//! job is sent over a connection that is being closed.
 
 mod connection;
+mod load;
 
 use std::{future::Future, io, time::Duration};
 
 use axum::{
     Router,
     body::Bytes,
-    extract::{DefaultBodyLimit, FromRequestParts, Path, State, rejection::BytesRejection},
+    extract::{
+        DefaultBodyLimit, FromRequest as _, FromRequestParts, Path, Request, State, rejection::BytesRejection,
+    },
     http::{
         HeaderMap, StatusCode,
         header::{AUTHORIZATION, CONTENT_TYPE},
         request::Parts,
     },
+    middleware::map_response_with_state,
     response::{IntoResponse, Response},
     routing::{delete, get, post},
 };
@@ -26,7 +31,10 @@ use platen_shared::{
     refusal::Refusal,
     wire,
 };
-use tokio::{net::TcpListener, time::Instant};
+use tokio::{
+    net::TcpListener,
+    time::{Instant, timeout_at},
+};
 use tokio_util::sync::CancellationToken;
 
 use connection::Connections;
@@ -48,19 +56,27 @@ struct App {
     farm: Farm,
     token: FarmToken,
     running: RunningJobs,
+    last_statement: load::LastStatement,
 }
 
 impl Farm {
-    /// The farm's HTTP API: `POST /v1/jobs` and `DELETE /v1/jobs/{id}` with the bearer `token`, and
+    /// The farm's HTTP API: `POST /v1/jobs`, `DELETE /v1/jobs/{id}` and `GET /v1/load` with the bearer `token`, and
     /// `GET /healthz`, `GET /readyz` and `GET /metrics` without.
     pub fn router(&self, token: FarmToken) -> Router {
+        self.router_of(token, load::LastStatement::default())
+    }
+
+    fn router_of(&self, token: FarmToken, last_statement: load::LastStatement) -> Router {
+        let app = App { farm: self.clone(), token, running: RunningJobs::default(), last_statement };
         Router::new()
             .route(wire::JOBS_PATH, post(render).layer(DefaultBodyLimit::max(MAX_BODY_BYTES)))
             .route(&format!("{}/{{id}}", wire::JOBS_PATH), delete(cancel))
+            .route(wire::LOAD_PATH, get(load::load))
             .route("/healthz", get(|| async { "alive\n" }))
             .route("/readyz", get(readiness))
             .route("/metrics", get(metrics))
-            .with_state(App { farm: self.clone(), token, running: RunningJobs::default() })
+            .layer(map_response_with_state(app.clone(), load::end_connection_while_draining))
+            .with_state(app)
     }
 
     /// Serves [`Farm::router`] until `shutdown` completes, then does what [`Farm::shutdown`] does; new jobs
@@ -77,7 +93,13 @@ impl Farm {
         if let Ok(address) = listener.local_addr() {
             self.forbid_port(address.port());
         }
-        let served = serve(listener, self.router(token), shutdown, self.drain()).await;
+        let last_statement = load::LastStatement::default();
+        let router = self.router_of(token, last_statement.clone());
+        let drain = async {
+            self.drain().await;
+            last_statement.linger().await;
+        };
+        let served = serve(listener, router, shutdown, drain).await;
         self.shutdown().await;
         served
     }
@@ -132,7 +154,7 @@ impl FromRequestParts<App> for Authorized {
             Some(value) if app.token.accepts(value.as_bytes()) => Ok(Self),
             _ => {
                 tracing::warn!("a request did not have the farm's token");
-                Err(Refused(Refusal::Unauthorized))
+                Err(Refusal::Unauthorized.into())
             }
         }
     }
@@ -162,21 +184,26 @@ async fn render(
     running: RunningJob,
     State(app): State<App>,
     headers: HeaderMap,
-    body: Result<Bytes, BytesRejection>,
+    request: Request,
 ) -> Response {
     let mut line = AccessLog::new(&headers);
-    let job = match read(body) {
-        Ok(job) => job,
-        Err(error) => {
+    let deadline = running.arrived + time_left(&headers);
+    let job = match timeout_at(deadline, read(request, &app)).await {
+        Ok(Ok(job)) => job,
+        Ok(Err(error)) => {
             tracing::warn!(request_id = line.request_id, %error, "cannot read a job");
-            return line.refused(Refusal::InvalidJob);
+            return line.refused(Refusal::InvalidJob.into());
         }
+        Err(_) => return line.refused(Refusal::Deadline.before_page_ran().into()),
     };
     line.describe(&job);
-    let rendering = app.farm.render_observed(&line.request_id, &job, time_left(&headers), &line.page);
+    if let Some(refusal) = load::refuse_to_queue(&app, &headers) {
+        return line.refused(refusal.into());
+    }
+    let rendering = app.farm.render_observed(&line.request_id, &job, deadline, &line.page);
     match running.run(rendering).await {
         Some(Ok(file)) => line.rendered(file),
-        Some(Err(refusal)) => line.refused(refusal),
+        Some(Err(refused)) => line.refused(refused),
         None => line.cancelled(),
     }
 }
@@ -190,8 +217,8 @@ enum InvalidJob {
     Json(#[from] serde_json::Error),
 }
 
-fn read(body: Result<Bytes, BytesRejection>) -> Result<RenderJob, InvalidJob> {
-    Ok(serde_json::from_slice(&body?)?)
+async fn read(request: Request, app: &App) -> Result<RenderJob, InvalidJob> {
+    Ok(serde_json::from_slice(&Bytes::from_request(request, app).await?)?)
 }
 
 /// The rest of the deadline, from the edge's header; never more than the whole deadline.
@@ -253,12 +280,12 @@ impl AccessLog {
 
     /// The log line is that of a client that disconnected.
     fn cancelled(self) -> Response {
-        Refused(Refusal::Cancelled { page_ran: self.page.get() }).into_response()
+        Refused::from(Refusal::Cancelled { page_ran: self.page.get() }).into_response()
     }
 
-    fn refused(mut self, refusal: Refusal) -> Response {
-        self.outcome = refusal.code();
-        let response = Refused(refusal).into_response();
+    fn refused(mut self, refused: Refused) -> Response {
+        self.outcome = refused.refusal.code();
+        let response = refused.into_response();
         self.status = response.status().as_u16();
         response
     }

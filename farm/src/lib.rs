@@ -35,6 +35,7 @@ mod metrics_registry;
 mod page;
 mod pool;
 mod render;
+mod repeated_warning;
 pub mod startup;
 mod token;
 
@@ -46,4 +47,5 @@ pub use error::{LaunchError, StartError};
 pub use farm::{Farm, Rendered};
 pub use metrics_registry::MetricsRegistry;
 pub use platen_cdp::CdpError;
+pub use repeated_warning::RepeatedWarning;
 pub use token::{EmptyToken, FarmToken};

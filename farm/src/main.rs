@@ -34,6 +34,7 @@ struct Cli {
 fn main() -> ExitCode {
     let Cli { listen, token_file, log, farm } = startup::parse();
     log.start("info");
+    startup::raise_priority();
     let result = Runtime::new()
         .context("cannot start the async runtime")
         .and_then(|runtime| runtime.block_on(run(listen, token_file, farm)));

@@ -43,7 +43,7 @@ use tokio::time::{Instant, sleep, timeout_at};
 pub(crate) use self::{job_error::JobError, settle::Clock};
 use self::{page_events::PageEventHandler, page_lease::PageLease, rendering::Rendering, settle::WaitOptions};
 use crate::{
-    admission::Slot,
+    admission::{Slot, can_end_by},
     browser::{Exit, ForegroundJob},
     egress::JobEgress,
     page::Page,
@@ -182,6 +182,10 @@ async fn run(
     };
     let entered_virtual_time = AtomicBool::new(false);
     let steps = async {
+        // Nothing of the job's page has run until here, however long the wait for its page was.
+        if !can_end_by(deadline) {
+            return Err(JobError::Refused(Refusal::Deadline));
+        }
         let mut rendering =
             Rendering::new(browser.browser(), session, main_frame, frames.as_mut(), state.clone());
         let loaded = pin!(async {
@@ -211,6 +215,11 @@ async fn run(
     page.tainted |= entered_virtual_time.into_inner();
     match done {
         Err(JobError::Cdp(CdpError::PageGone | CdpError::Closed)) => Err(page_gone(browser).await),
+        // Requests of the page may have failed. A page that sent none is complete.
+        Ok(_) if !page.tainted && !page.proxy.is_used() => done,
+        Ok(_) | Err(JobError::Refused(_)) if browser.browser().has_lost_network_service() => {
+            Err(JobError::NetworkServiceExited)
+        }
         done => done,
     }
 }

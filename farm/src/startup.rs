@@ -3,10 +3,12 @@
 //! Invariant: with `--log-format json` every line that they write themselves is one JSON object with
 //! `timestamp`, `level` and `message`, also before the log is started and when a thread panics.
 
+pub(crate) mod cgroup;
 mod json_log;
+mod priority;
 
 use std::{
-    env,
+    env, fs,
     io::{self, IsTerminal as _, Write as _},
     panic,
     process::{self, ExitCode},
@@ -21,6 +23,7 @@ use tracing::Level;
 use tracing_subscriber::EnvFilter;
 
 use json_log::{JsonFormat, JsonLine};
+pub use priority::raise_priority;
 
 /// Options of the log, which is written to standard error.
 #[derive(Debug, Args)]
@@ -90,6 +93,7 @@ pub fn announce(message: &str) {
 
 /// The exit status of a program. An error is written to standard error with its causes.
 pub fn exit_code(program: &str, result: anyhow::Result<()>) -> ExitCode {
+    cgroup::join_again();
     let Err(error) = result else { return ExitCode::SUCCESS };
     match LOG_FORMAT.get() {
         Some(LogFormat::Json) => write_error(JsonLine::new(Level::ERROR, &format!("{error:#}"))),
@@ -98,19 +102,28 @@ pub fn exit_code(program: &str, result: anyhow::Result<()>) -> ExitCode {
     ExitCode::FAILURE
 }
 
-/// Handles SIGTERM and SIGINT: the first signal cancels the token, the second one exits the process.
+/// Handles SIGTERM, SIGINT and SIGHUP: the first signal cancels the token, the second one exits the process. SIGHUP
+/// stays ignored where it was when the process started, as under `nohup`.
 ///
 /// # Errors
 /// When the handlers cannot be installed.
 pub fn stop_signal() -> io::Result<CancellationToken> {
     let (mut terminate, mut interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
+    let mut hangup = if is_hangup_ignored() { None } else { Some(signal(SignalKind::hangup())?) };
     let stop = CancellationToken::new();
     let stopping = stop.clone();
     tokio::spawn(async move {
         loop {
+            let hangup = async {
+                match &mut hangup {
+                    Some(hangup) => hangup.recv().await,
+                    None => std::future::pending().await,
+                }
+            };
             tokio::select! {
                 _ = terminate.recv() => {}
                 _ = interrupt.recv() => {}
+                _ = hangup => {}
             }
             if stopping.is_cancelled() {
                 // The kernel kills the browsers, and the next start removes their profiles.
@@ -124,6 +137,14 @@ pub fn stop_signal() -> io::Result<CancellationToken> {
     Ok(stop)
 }
 
+fn is_hangup_ignored() -> bool {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0);
+    // Bit 0 is signal 1, which is SIGHUP.
+    mask & 1 == 1
+}
+
 /// Raises the soft limit of open files to the hard limit. Most systems start processes with a soft limit
 /// of 1,024, because `select` handles no more, and allow far more.
 pub fn raise_file_limit() {
@@ -133,6 +154,12 @@ pub fn raise_file_limit() {
     if let Err(error) = raised {
         tracing::warn!(error = &error as &dyn std::error::Error, "cannot raise the limit of open files");
     }
+}
+
+/// The soft limit of open files.
+#[must_use]
+pub fn file_limit() -> u64 {
+    getrlimit(Resource::RLIMIT_NOFILE).map_or(1024, |(soft, _)| soft)
 }
 
 /// The format that the arguments ask for, where they cannot be parsed as a whole.

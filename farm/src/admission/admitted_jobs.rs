@@ -49,6 +49,17 @@ struct AdmittedJob {
     expected: JobKind,
     /// By the job itself so far.
     observed: JobKind,
+    /// It did not end by its deadline.
+    is_late: bool,
+}
+
+/// A job that has given its slot back.
+#[derive(Debug)]
+pub(super) struct EndedJob {
+    /// How long it had its slot.
+    pub(super) held: Duration,
+    /// It did not end by its deadline.
+    pub(super) was_late: bool,
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -72,6 +83,12 @@ impl AdmittedJobs {
     pub(super) fn mark_long(&mut self, id: u64) {
         if let Some(job) = self.jobs.get_mut(&id) {
             job.observed.long = true;
+        }
+    }
+
+    pub(super) fn mark_late(&mut self, id: u64) {
+        if let Some(job) = self.jobs.get_mut(&id) {
+            job.is_late = true;
         }
     }
 
@@ -110,13 +127,19 @@ impl AdmittedJobs {
         let id = self.next_id;
         self.next_id += 1;
         let expected = self.expected(&account);
-        let job = AdmittedJob { account, since: Instant::now(), expected, observed: JobKind::default() };
+        let job = AdmittedJob {
+            account,
+            since: Instant::now(),
+            expected,
+            observed: JobKind::default(),
+            is_late: false,
+        };
         self.jobs.insert(id, job);
         id
     }
 
-    /// Removes a job and returns how long it had its slot.
-    pub(super) fn end(&mut self, id: u64) -> Option<Duration> {
+    /// Removes a job.
+    pub(super) fn end(&mut self, id: u64) -> Option<EndedJob> {
         let ended = self.jobs.remove(&id)?;
         // A short job does not end the expectation, because an account may alternate between kinds of jobs.
         if ended.observed.long || ended.observed.heavy {
@@ -130,7 +153,7 @@ impl AdmittedJobs {
                 latest.heavy = now.filter(|_| ended.observed.heavy).or(latest.heavy);
             }
         }
-        Some(ended.since.elapsed())
+        Some(EndedJob { held: ended.since.elapsed(), was_late: ended.is_late })
     }
 }
 

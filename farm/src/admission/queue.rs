@@ -45,9 +45,14 @@ impl<K: PartialEq + Clone, V> FairQueue<K, V> {
             .sum()
     }
 
-    /// Adds an entry. Returns its ticket and the entry that was removed for it, or `None` if the queue is
-    /// full.
-    pub(super) fn join(&mut self, key: &K, value: V) -> Option<(Ticket, Option<V>)> {
+    /// Number of entries that leave the queue until this number of entries of one account have left it.
+    pub(super) fn until_started(&self, entries: usize) -> usize {
+        self.accounts.iter().map(|account| account.waiting.len().min(entries)).sum()
+    }
+
+    /// Adds an entry. Returns its ticket and the entry that was removed for it with its account, or `None` if
+    /// the queue is full.
+    pub(super) fn join(&mut self, key: &K, value: V) -> Option<(Ticket, Option<(K, V)>)> {
         if self.len < self.capacity {
             return Some((self.push(key, value), None));
         }
@@ -55,6 +60,7 @@ impl<K: PartialEq + Clone, V> FairQueue<K, V> {
         let longest = self.accounts.iter_mut().max_by_key(|account| account.waiting.len());
         let longest = longest.filter(|longest| longest.waiting.len() > own + 1)?;
         let (_, evicted) = longest.waiting.pop_back().expect("it has more than one entry");
+        let evicted = (longest.key.clone(), evicted);
         self.len -= 1;
         Some((self.push(key, value), Some(evicted)))
     }
@@ -93,7 +99,26 @@ impl<K: PartialEq + Clone, V> FairQueue<K, V> {
         None
     }
 
-    fn waiting_of(&self, key: &K) -> usize {
+    /// Removes entries from the end of each account for as long as `is_late` is true for the number of entries
+    /// that leave the queue before an entry, and the entry.
+    pub(super) fn remove_last_while(&mut self, is_late: impl Fn(usize, &V) -> bool) -> Vec<V> {
+        let mut removed = Vec::new();
+        for index in 0..self.accounts.len() {
+            while let Some((_, last)) = self.accounts[index].waiting.back() {
+                // As many of each other account as of this one up to this entry.
+                let ahead = self.until_started(self.accounts[index].waiting.len()) - 1;
+                if !is_late(ahead, last) {
+                    break;
+                }
+                removed.extend(self.accounts[index].waiting.pop_back().map(|(_, value)| value));
+            }
+        }
+        self.len -= removed.len();
+        self.accounts.retain(|account| !account.waiting.is_empty());
+        removed
+    }
+
+    pub(super) fn waiting_of(&self, key: &K) -> usize {
         self.accounts.iter().find(|account| account.key == *key).map_or(0, |account| account.waiting.len())
     }
 
@@ -146,12 +171,25 @@ mod tests {
     fn a_full_queue_evicts_from_the_account_with_the_most_entries() {
         let mut queue = filled(4, &[('a', 1), ('a', 2), ('a', 3), ('a', 4)]);
         assert_eq!(queue.join(&'a', 5), None);
-        assert!(matches!(queue.join(&'b', 6), Some((_, Some(4)))));
-        assert!(matches!(queue.join(&'b', 7), Some((_, Some(3)))));
+        assert!(matches!(queue.join(&'b', 6), Some((_, Some(('a', 4))))));
+        assert!(matches!(queue.join(&'b', 7), Some((_, Some(('a', 3))))));
         // Both accounts have two entries, so an eviction would not be fairer.
         assert_eq!(queue.join(&'b', 8), None);
         assert!(matches!(queue.join(&'c', 9), Some((_, Some(_)))));
         assert_eq!(queue.len(), 4);
+    }
+
+    #[test]
+    fn late_entries_are_removed_from_the_end_of_each_account() {
+        let mut queue = filled(9, &[('a', 1), ('a', 2), ('a', 3), ('b', 4), ('c', 5), ('b', 6)]);
+        // Of each account, at most as many entries as of the first.
+        assert_eq!((queue.until_started(1), queue.until_started(2), queue.until_started(3)), (3, 5, 6));
+        // Five entries leave before the third of a, and four before its second.
+        assert_eq!(queue.remove_last_while(|ahead, _| ahead >= 4), [3, 2]);
+        assert_eq!((queue.len(), drained(&mut queue)), (4, vec![1, 4, 5, 6]));
+        let mut queue = filled(9, &[('a', 1), ('b', 2)]);
+        assert_eq!(queue.remove_last_while(|_, value| *value == 1), [1]);
+        assert_eq!((queue.accounts(), queue.len(), drained(&mut queue)), (1, 1, vec![2]));
     }
 
     #[test]

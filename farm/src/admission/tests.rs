@@ -58,7 +58,7 @@ async fn a_job_is_rejected_at_once_if_the_queue_is_full() {
     let admission = Admission::new(1, 0);
     let _slot = admission.admit(&account("a"), soon()).await.unwrap();
     let refusal = admission.admit(&account("b"), soon()).await.unwrap_err();
-    assert_eq!(refusal, Refusal::QueueFull { retry_after: 1 });
+    assert_eq!(refusal.refusal, Refusal::QueueFull { retry_after: 1 });
 }
 
 #[tokio::test]
@@ -74,7 +74,7 @@ async fn one_account_cannot_fill_the_queue_for_another() {
     let other = account("b");
     let mut third = Box::pin(admission.admit(&other, soon()));
     assert!(third.as_mut().poll(&mut context).is_pending());
-    assert!(matches!(second.await, Err(Refusal::QueueFull { .. })));
+    assert!(matches!(second.await.unwrap_err().refusal, Refusal::QueueFull { .. }));
     drop(slot);
     drop(first.await.unwrap());
     third.await.unwrap();
@@ -85,14 +85,15 @@ async fn a_job_that_cannot_get_a_slot_in_time_is_rejected_at_once() {
     let admission = Admission::new(1, 8);
     let slot = admission.admit(&account("a"), soon()).await.unwrap();
     let late = admission.admit(&account("a"), Instant::now() + Duration::from_millis(5)).await;
-    assert_eq!(late.unwrap_err(), Refusal::NoSlotInTime { retry_after: 1 });
+    assert_eq!(late.unwrap_err(), Refusal::NoSlotInTime { retry_after: 1 }.into());
     // A job takes 20 s here, so a deadline in 10 s cannot be met.
     tokio::time::advance(Duration::from_secs(20)).await;
     drop(slot);
     let _slot = admission.admit(&account("a"), soon()).await.unwrap();
     let before = Instant::now();
     let rejected = admission.admit(&account("a"), before + Duration::from_secs(10)).await;
-    assert_eq!(rejected.unwrap_err(), Refusal::NoSlotInTime { retry_after: 21 });
+    let refusal = Refusal::NoSlotInTime { retry_after: 20 };
+    assert_eq!(rejected.unwrap_err(), Refused { refusal, not_before: Some(MAX_NOT_BEFORE) });
     assert_eq!(Instant::now(), before);
 }
 
@@ -104,8 +105,8 @@ async fn draining_rejects_waiting_jobs_and_ends_with_the_last_running_one() {
     let mut waits = Box::pin(admission.admit(&owner, soon()));
     assert!(waits.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
     admission.drain();
-    assert_eq!(waits.await.unwrap_err(), Refusal::Draining);
-    assert_eq!(admission.admit(&owner, soon()).await.unwrap_err(), Refusal::Draining);
+    assert_eq!(waits.await.unwrap_err(), Refusal::Draining.into());
+    assert_eq!(admission.admit(&owner, soon()).await.unwrap_err(), Refusal::Draining.into());
     let mut idle = Box::pin(admission.idle());
     assert!(idle.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
     drop(slot);
@@ -152,4 +153,172 @@ async fn one_account_gets_half_of_the_slots_while_others_wait() {
     drop(first);
     let _other = waiting.await.unwrap();
     assert!(third.as_mut().poll(&mut context).is_pending());
+}
+
+/// A job of the account that has waited since it was polled once.
+fn queued<'a>(
+    admission: &'a Admission,
+    account: &'a AccountId,
+    time_left: Duration,
+) -> std::pin::Pin<Box<impl Future<Output = Result<Slot, Refused>> + 'a>> {
+    let mut waiting = Box::pin(admission.admit(account, Instant::now() + time_left));
+    assert!(waiting.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
+    waiting
+}
+
+const NO_SLOT_IN_TIME: Refusal = Refusal::NoSlotInTime { retry_after: 1 };
+
+#[tokio::test(start_paused = true)]
+async fn a_job_without_time_for_a_render_gets_no_slot() {
+    let admission = Admission::new(2, 8);
+    for time_left in [Duration::ZERO, Duration::from_millis(1), Duration::from_millis(19)] {
+        let refused = admission.admit(&account("a"), Instant::now() + time_left).await.unwrap_err();
+        assert_eq!(refused, NO_SLOT_IN_TIME.into(), "{time_left:?}");
+    }
+    assert_eq!(admission.occupancy(), occupancy(2, 0, 0));
+    admission.admit(&account("a"), Instant::now() + MIN_RENDER_TIME).await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_waiting_job_is_rejected_while_it_could_still_be_rendered_in_time() {
+    let admission = Admission::new(1, 8);
+    let _slot = admission.admit(&account("a"), soon()).await.unwrap();
+    let before = Instant::now();
+    let refused = admission.admit(&account("b"), before + Duration::from_secs(2)).await.unwrap_err();
+    assert_eq!(refused, NO_SLOT_IN_TIME.into());
+    assert!(before.elapsed() + MIN_RENDER_TIME <= Duration::from_secs(2), "{:?}", before.elapsed());
+}
+
+/// As after SIGSTOP and SIGCONT: no timer has run in the meantime.
+#[tokio::test(start_paused = true)]
+async fn a_free_slot_is_not_given_to_a_job_that_is_late() {
+    let admission = Admission::new(1, 8);
+    let (late, in_time) = (account("b"), account("c"));
+    let slot = admission.admit(&account("a"), soon()).await.unwrap();
+    let waiting = queued(&admission, &late, Duration::from_secs(30));
+    let other = queued(&admission, &in_time, Duration::from_mins(5));
+    tokio::time::advance(Duration::from_secs(40)).await;
+    drop(slot);
+    assert_eq!(admission.occupancy(), occupancy(1, 1, 0));
+    assert!(matches!(waiting.await.unwrap_err().refusal, Refusal::NoSlotInTime { .. }));
+    drop(other.await.unwrap());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_grant_that_is_received_too_late_is_given_to_the_next_job() {
+    let admission = Admission::new(1, 8);
+    let (first, second) = (account("b"), account("c"));
+    let slot = admission.admit(&account("a"), soon()).await.unwrap();
+    let waiting = queued(&admission, &first, Duration::from_secs(30));
+    let other = queued(&admission, &second, Duration::from_mins(5));
+    drop(slot);
+    tokio::time::advance(Duration::from_secs(40)).await;
+    assert!(matches!(waiting.await.unwrap_err().refusal, Refusal::NoSlotInTime { .. }));
+    drop(other.await.unwrap());
+    assert_eq!(admission.occupancy(), occupancy(1, 0, 0));
+    // The 40 s of the slot that was not used are not the time of a job.
+    assert_eq!(admission.state().slot_times.average_seconds, Some(0.0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_waiting_job_is_rejected_when_jobs_become_too_slow_for_it() {
+    let admission = Admission::new(1, 8);
+    let owner = account("b");
+    let mut slot = admission.admit(&account("a"), soon()).await.unwrap();
+    let mut waiting: Vec<_> = (0..8).map(|_| queued(&admission, &owner, Duration::from_secs(30))).collect();
+    // The first job takes 12 s. At half of that, the fourth of the queued jobs starts after 30 s.
+    tokio::time::advance(Duration::from_secs(12)).await;
+    drop(slot);
+    assert_eq!(admission.occupancy(), occupancy(1, 1, 3));
+    for rejected in waiting.split_off(4) {
+        assert!(matches!(rejected.await.unwrap_err().refusal, Refusal::NoSlotInTime { .. }));
+    }
+    assert_eq!(Instant::now().elapsed(), Duration::ZERO);
+    slot = waiting.remove(0).await.unwrap();
+    drop(slot);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_account_may_come_again_before_its_queue_is_empty() {
+    const QUEUE: usize = 64;
+    const JOB_TIME: Duration = Duration::from_millis(100);
+    let admission = Admission::new(2, QUEUE);
+    let owner = account("a");
+    let warm_up = admission.admit(&owner, soon()).await.unwrap();
+    tokio::time::advance(JOB_TIME).await;
+    drop(warm_up);
+    let mut running: Vec<Slot> = Vec::new();
+    for _ in 0..2 {
+        running.push(admission.admit(&owner, soon()).await.unwrap());
+    }
+    let mut waiting: std::collections::VecDeque<_> =
+        (0..QUEUE).map(|_| queued(&admission, &owner, Duration::from_mins(1))).collect();
+    let refused = admission.admit(&owner, soon()).await.unwrap_err();
+    assert_eq!(refused.refusal, Refusal::QueueFull { retry_after: 4 });
+    let not_before = refused.not_before.unwrap();
+    let end = Instant::now() + not_before;
+    while Instant::now() + JOB_TIME <= end {
+        tokio::time::advance(JOB_TIME).await;
+        for slot in std::mem::take(&mut running) {
+            drop(slot);
+            running.push(waiting.pop_front().unwrap().await.unwrap());
+        }
+    }
+    let left = admission.occupancy().waiting;
+    assert!((QUEUE / 2..QUEUE).contains(&left), "{left} jobs wait after {not_before:?}");
+    // An account with no job in a queue that others fill may come again at once.
+    let others: Vec<AccountId> = (0..QUEUE).map(|number| account(&number.to_string())).collect();
+    let _full: Vec<_> =
+        others.iter().skip(left).map(|other| queued(&admission, other, JOB_TIME * 600)).collect();
+    let _one_each: Vec<_> =
+        others.iter().take(left - 1).map(|other| queued(&admission, other, JOB_TIME * 600)).collect();
+    let refused = admission.admit(&account("new"), soon()).await.unwrap_err();
+    assert_eq!(refused.not_before, Some(MIN_NOT_BEFORE));
+}
+
+/// A farm whose last jobs took this time each, with its only slot taken.
+async fn busy_after_jobs_of(job_time: Duration) -> (Admission, Slot) {
+    let admission = Admission::new(1, 8);
+    for _ in 0..40 {
+        let slot = admission.admit(&account("a"), soon()).await.unwrap();
+        tokio::time::advance(job_time).await;
+        drop(slot);
+    }
+    let slot = admission.admit(&account("a"), soon()).await.unwrap();
+    (admission, slot)
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_waiting_job_gets_no_slot_with_less_time_than_recent_jobs_needed() {
+    let (admission, slot) = busy_after_jobs_of(Duration::from_millis(500)).await;
+    let (late, in_time) = (account("b"), account("c"));
+    let waiting = queued(&admission, &late, Duration::from_secs(10));
+    let other = queued(&admission, &in_time, Duration::from_secs(20));
+    tokio::time::advance(Duration::from_millis(9_501)).await;
+    drop(slot);
+    assert!(matches!(waiting.await.unwrap_err().refusal, Refusal::NoSlotInTime { .. }));
+    drop(other.await.unwrap());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_waiting_job_gets_a_slot_with_as_much_time_as_recent_jobs_needed() {
+    let (admission, slot) = busy_after_jobs_of(Duration::from_millis(500)).await;
+    let owner = account("b");
+    let waiting = queued(&admission, &owner, Duration::from_secs(10));
+    tokio::time::advance(Duration::from_millis(9_499)).await;
+    drop(slot);
+    drop(waiting.await.unwrap());
+}
+
+#[tokio::test(start_paused = true)]
+async fn long_jobs_do_not_prevent_that_a_job_waits_for_most_of_its_time() {
+    let (admission, slot) = busy_after_jobs_of(Duration::from_millis(300)).await;
+    let owner = account("b");
+    // It waits for three quarters of its time at most, although recent jobs needed more than the last quarter.
+    let waiting = queued(&admission, &owner, Duration::from_millis(800));
+    tokio::time::advance(Duration::from_millis(590)).await;
+    drop(slot);
+    drop(waiting.await.unwrap());
+    // A job that finds a free slot starts with less time.
+    admission.admit(&owner, Instant::now() + MIN_RENDER_TIME).await.unwrap();
 }

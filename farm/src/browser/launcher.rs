@@ -27,7 +27,8 @@ use super::{
     background::{Background, BackgroundBrowser},
     binary,
     identity::Identity,
-    priority,
+    network_service::NetworkService,
+    priority::{self, Priorities},
     process::{self, Process},
     stderr::StderrTail,
     switches::{self, Drawing},
@@ -43,6 +44,10 @@ use crate::{
 /// A start takes 0.15 s with warm caches, and many times that with cold caches, a slow disk and busy CPUs.
 const START_TIMEOUT: Duration = Duration::from_secs(30);
 
+/// The first frame takes 0.1 s, and about 2 s beside busy programs. It never comes if a process of the browser was
+/// killed meanwhile, so another browser is started soon.
+const FIRST_FRAME_TIMEOUT: Duration = Duration::from_secs(10);
+
 /// Starts browsers with one configuration.
 #[derive(Debug)]
 pub(crate) struct Launcher {
@@ -57,6 +62,7 @@ pub(crate) struct Launcher {
     browsers: TaskTracker,
     egress: Egress,
     background: Background,
+    priorities: Priorities,
     /// Proxy of the browser's own requests, which belong to no page: it denies all connections.
     browser_proxy: PageProxy,
 }
@@ -88,6 +94,7 @@ impl Launcher {
             browsers: TaskTracker::new(),
             egress,
             background: Background::new(metrics),
+            priorities: Priorities::of_browsers(),
             browser_proxy,
         })
     }
@@ -104,8 +111,8 @@ impl Launcher {
     pub(crate) async fn launch(&self) -> Result<Browser, LaunchError> {
         if !self.draws_continuously.load(Ordering::Relaxed) {
             let (browser, _starting) = self.launch_as(Drawing::BeginFrameControl).await?;
-            match timeout(START_TIMEOUT, supports_begin_frames(&browser.connection)).await {
-                Err(_) => return Err(LaunchError::Timeout(START_TIMEOUT)),
+            match timeout(FIRST_FRAME_TIMEOUT, supports_begin_frames(&browser.connection)).await {
+                Err(_) => return Err(LaunchError::Timeout(FIRST_FRAME_TIMEOUT)),
                 Ok(Err(error)) => return Err(LaunchError::Protocol(error)),
                 Ok(Ok(true)) => return Ok(browser),
                 Ok(Ok(false)) => {
@@ -139,15 +146,17 @@ impl Launcher {
             Ok(Err(error)) => return Err(LaunchError::Protocol(error)),
             Ok(Ok(version)) => version,
         };
-        priority::set_for_session(process.pid, priority::NORMAL);
+        priority::set_for_session(process.pid, self.priorities.normal);
         let browser = Browser {
             product: version.product,
             connection: Arc::new(connection),
             has_begin_frame_control: drawing == Drawing::BeginFrameControl,
             egress: self.egress.clone(),
             background: self.background.clone(),
+            priorities: self.priorities,
             page_memory_bytes: u64::from(self.config.page_memory.get()) * 1024 * 1024,
             process,
+            network_service: NetworkService::default(),
             stderr_tail,
         };
         Ok((browser, starting))
@@ -157,7 +166,7 @@ impl Launcher {
     fn command(&self, profile: &Path, drawing: Drawing) -> io::Result<(Command, BrowserPipes)> {
         // Each browser runs in its own session, which the kernel schedules as one group (see priority.rs).
         let mut command = Command::new("setsid");
-        command.args(["nice", "-n", &priority::NORMAL.to_string(), "setpriv"]);
+        command.args(["nice", "-n", &self.priorities.increment.to_string(), "setpriv"]);
         // The sandbox uses user namespaces and needs no set-user-id helper.
         command.arg("--no-new-privs");
         // If the farm is killed, the kernel kills the browser.

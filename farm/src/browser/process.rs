@@ -28,6 +28,8 @@ use tempfile::TempDir;
 use tokio::sync::{oneshot, watch};
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
+use crate::startup::cgroup;
+
 /// A running browser process. When dropped, its whole group is killed.
 #[derive(Debug)]
 pub(super) struct Process {
@@ -147,6 +149,8 @@ fn run(mut command: Command, report: Report) {
             return;
         }
     };
+    // Before it has children, which inherit its cgroup.
+    cgroup::add_browser(child.id());
     let leader = Pid::from_raw(child.id().cast_signed());
     let group = ProcessGroup(Arc::new(Mutex::new(Some(leader))));
     let (ending, exit) = watch::channel(None);

@@ -67,9 +67,21 @@ pub(super) fn cpu_time(browser: u32) -> Duration {
     tree(browser).into_iter().filter_map(ticks).fold(Duration::ZERO, |sum, ticks| sum + TICK * ticks)
 }
 
+/// The process of a browser's network service; `None` if it does not exist.
+pub(super) fn network_service(browser: u32) -> Option<u32> {
+    let is_network_service =
+        |process: &u32| has_argument(*process, b"--utility-sub-type=network.mojom.NetworkService");
+    tree(browser).into_iter().find(is_network_service)
+}
+
 fn is_renderer(process: u32) -> bool {
+    has_argument(process, b"--type=renderer")
+}
+
+fn has_argument(process: u32, expected: &[u8]) -> bool {
     let command = fs::read(format!("/proc/{process}/cmdline")).unwrap_or_default();
-    command.split(|byte| *byte == 0).any(|argument| argument == b"--type=renderer")
+    // Chromium replaces the null bytes between the arguments of its helper processes by spaces.
+    command.split(|byte| matches!(byte, 0 | b' ')).any(|argument| argument == expected)
 }
 
 /// The process ids of a browser and all its descendants.

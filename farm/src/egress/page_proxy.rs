@@ -49,9 +49,11 @@ use super::{
     job::{ConnectError, CountingStream, Guard, JobEgress},
     policy::{HostPort, Verdict},
 };
+use crate::repeated_warning::RepeatedWarning;
 
 /// Accepting fails mostly for lack of file descriptors, until other connections are closed.
 const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(20);
+static ACCEPT_FAILED: RepeatedWarning = RepeatedWarning::new();
 
 /// The proxy of a page, on its own loopback port. Dropping it closes the port and all its connections.
 #[derive(Debug)]
@@ -135,7 +137,9 @@ async fn listen(listener: TcpListener, shared: Arc<Shared>) {
                 tokio::spawn(serve(stream, Arc::clone(&shared), bound));
             }
             Err(error) => {
-                tracing::warn!(%error, "cannot accept a connection of a page");
+                if let Some(count) = ACCEPT_FAILED.record() {
+                    tracing::warn!(%error, count, "cannot accept a connection of a page");
+                }
                 sleep(ACCEPT_RETRY_DELAY).await;
             }
         }

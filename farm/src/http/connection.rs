@@ -8,6 +8,7 @@ use std::{
     net::SocketAddr,
     pin::Pin,
     task::{Context, Poll, ready},
+    time::Duration,
 };
 
 use axum::serve::Listener;
@@ -15,7 +16,14 @@ use rustix::net::sockopt::set_tcp_quickack;
 use tokio::{
     io::{AsyncRead, AsyncWrite, ReadBuf},
     net::{TcpListener, TcpStream},
+    time::sleep,
 };
+
+use crate::repeated_warning::RepeatedWarning;
+
+/// After an error of `accept`, which is mostly a lack of file descriptors.
+const ACCEPT_RETRY_INTERVAL: Duration = Duration::from_millis(50);
+static ACCEPT_FAILED: RepeatedWarning = RepeatedWarning::new();
 
 /// Accepts [`Connection`]s.
 pub(super) struct Connections(pub(super) TcpListener);
@@ -25,7 +33,17 @@ impl Listener for Connections {
     type Addr = SocketAddr;
 
     async fn accept(&mut self) -> (Connection, SocketAddr) {
-        let (stream, address) = Listener::accept(&mut self.0).await;
+        let (stream, address) = loop {
+            match self.0.accept().await {
+                Ok(accepted) => break accepted,
+                Err(error) => {
+                    if let Some(count) = ACCEPT_FAILED.record() {
+                        tracing::warn!(%error, count, "cannot accept a connection");
+                    }
+                    sleep(ACCEPT_RETRY_INTERVAL).await;
+                }
+            }
+        };
         // A file is sent in several writes; the last one must not wait for an acknowledgement.
         if let Err(error) = stream.set_nodelay(true) {
             tracing::debug!(%error, "cannot set TCP_NODELAY on a connection");

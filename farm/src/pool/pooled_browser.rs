@@ -152,6 +152,17 @@ impl PooledBrowser {
         self.status.lock().state == State::Killed
     }
 
+    /// Completes when it has exited. It is killed when its network service exits, because its pages then have no
+    /// proxy.
+    pub(super) async fn exited(&self) {
+        tokio::select! {
+            biased;
+            () = self.browser.connection.closed() => return,
+            () = self.browser.network_service_exited() => self.kill("its network service has exited"),
+        }
+        self.browser.connection.closed().await;
+    }
+
     /// Opens a page. Must be polled to completion, or the page stays open.
     async fn open(&self) -> Result<Page, PageError> {
         let opened = Page::open(&self.browser).await;

@@ -9,7 +9,7 @@ use std::{
 };
 
 use parking_lot::Mutex;
-use tokio::sync::Notify;
+use tokio::{sync::Notify, time::Instant};
 
 use super::{
     backoff::Backoff,
@@ -73,6 +73,7 @@ impl Supervisor {
         let mut backoff = Backoff::default();
         loop {
             let new = self.successor(slot, old.as_deref(), &mut backoff).await;
+            let ready = Instant::now();
             self.slots.change(slot, |slot| {
                 *slot = BrowserSlot { pooled: Some(Arc::clone(&new)), ..BrowserSlot::default() }
             });
@@ -80,14 +81,10 @@ impl Supervisor {
             // If the old browser has a job, it ends with that.
             drop(old.take());
             tokio::select! {
-                () = new.browser.connection.closed() => {
+                () = new.exited() => {
                     self.slots.change(slot, |slot| slot.pooled = None);
                     self.report_exit(&new);
-                    if new.jobs() == 0 {
-                        backoff.wait().await;
-                    } else {
-                        backoff = Backoff::default();
-                    }
+                    backoff.wait_after_exit(ready.elapsed(), new.jobs()).await;
                 }
                 () = new.recycling.notified() => {
                     self.metrics.browser_ended(BrowserEnd::Recycled);
@@ -100,6 +97,7 @@ impl Supervisor {
     /// Starts a browser in a slot on demand, and ends it after [`ON_DEMAND_IDLE_TIMEOUT`] without a job.
     /// Never completes.
     pub(super) async fn supervise_on_demand(self: Arc<Self>, slot: usize) {
+        let mut backoff = Backoff::default();
         loop {
             self.demand.notified().await;
             self.slots.lock()[slot].starting = true;
@@ -109,14 +107,15 @@ impl Supervisor {
                 Ok(new) => new,
                 Err(error) => {
                     tracing::error!(error = &error as &dyn Error, "browser did not start");
-                    Backoff::default().wait().await;
+                    backoff.wait().await;
                     continue;
                 }
             };
+            backoff = Backoff::default();
             self.slots.change(slot, |slot| slot.pooled = Some(Arc::clone(&new)));
             new.refill();
             let exited = tokio::select! {
-                () = new.browser.connection.closed() => true,
+                () = new.exited() => true,
                 () = new.recycling.notified() => false,
                 () = self.idle(&new) => false,
             };
@@ -224,7 +223,7 @@ impl Supervisor {
 /// Completes when the browser has exited; never if there is none.
 async fn closed(browser: Option<&PooledBrowser>) {
     match browser {
-        Some(pooled) => pooled.browser.connection.closed().await,
+        Some(pooled) => pooled.exited().await,
         None => std::future::pending().await,
     }
 }

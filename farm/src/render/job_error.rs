@@ -28,6 +28,11 @@ pub(crate) enum JobError {
     /// The browser exited, or answered with an error.
     #[error("the browser failed")]
     Cdp(#[from] CdpError),
+    #[error("the browser's network service exited")]
+    NetworkServiceExited,
+    /// A network error of Chromium that no host causes; its name.
+    #[error("the browser has no network: {0}")]
+    NoNetwork(String),
     #[error("no port for the page's proxy")]
     ProxyPort(#[source] io::Error),
     /// An empty page does not answer.

@@ -15,7 +15,7 @@ use tokio::{sync::watch, task::yield_now, time::timeout};
 use super::{
     job_error::JobError,
     load_state::LoadState,
-    navigation_error::navigation_refusal,
+    navigation_error::navigation_error,
     renderer_metrics::{self, RendererMetrics},
     reset,
 };
@@ -78,9 +78,9 @@ pub(super) async fn load(
                 // Lets the event handler process the events before this answer, which contain the redirects.
                 yield_now().await;
                 let host = url.host_str().unwrap_or_default();
-                if let Some(refusal) = navigation_refusal(failure, url, host, egress) {
+                if let Some(error) = navigation_error(failure, url, host, egress) {
                     tracing::debug!(failure, "page could not be loaded");
-                    return Err(JobError::Refused(refusal));
+                    return Err(error);
                 }
             }
         }

@@ -1,20 +1,47 @@
-//! The refusal of a page whose main document could not be loaded.
+//! Why the main document of a page could not be loaded.
 
 use platen_shared::refusal::Refusal;
 use url::Url;
 
+use super::job_error::JobError;
 use crate::egress::JobEgress;
 
-/// The refusal for Chromium's network error of a navigation to `url`. The caller's message names `host`.
+/// The error of the job for Chromium's network error of a navigation to `url`. The caller's message names `host`.
 /// `None` if Chromium shows a page in spite of the error.
-pub(super) fn navigation_refusal(
+pub(super) fn navigation_error(
     error_text: &str,
     url: &Url,
     host: &str,
     egress: &JobEgress,
-) -> Option<Refusal> {
+) -> Option<JobError> {
+    // The egress guard may deny a connection at any time, so its reason comes first.
+    if is_local_error(name(error_text)) && egress.document_refusal(url, host).is_none() {
+        return Some(JobError::NoNetwork(error_text.to_owned()));
+    }
+    navigation_refusal(error_text, url, host, egress).map(JobError::Refused)
+}
+
+fn name(error_text: &str) -> &str {
+    error_text.strip_prefix("net::ERR_").unwrap_or(error_text)
+}
+
+/// Whether an error is one of the browser or of this machine, which no host causes.
+fn is_local_error(name: &str) -> bool {
+    matches!(
+        name,
+        "CONTEXT_SHUT_DOWN"
+            | "INSUFFICIENT_RESOURCES"
+            | "INTERNET_DISCONNECTED"
+            | "NETWORK_CHANGED"
+            | "NETWORK_IO_SUSPENDED"
+            | "OUT_OF_MEMORY"
+            | "PROXY_CONNECTION_FAILED"
+    )
+}
+
+fn navigation_refusal(error_text: &str, url: &Url, host: &str, egress: &JobEgress) -> Option<Refusal> {
     let host = host.to_owned();
-    let name = error_text.strip_prefix("net::ERR_").unwrap_or(error_text);
+    let name = name(error_text);
     match name {
         // An error status without a body, for which Chromium shows its own page.
         "HTTP_RESPONSE_CODE_FAILURE" => return None,
@@ -75,6 +102,25 @@ mod tests {
         ("ADDRESS_UNREACHABLE", "connection_failed"),
         ("EMPTY_RESPONSE", "connection_failed"),
     ];
+
+    #[tokio::test]
+    async fn an_error_of_this_machine_is_not_one_of_the_host() {
+        let egress = Egress::new(Arc::default(), Arc::new(Metrics::new())).unwrap();
+        let url = Url::parse("https://10.0.0.1/").unwrap();
+        let job = egress.job("", PageStarted::default());
+        let error = |name: &str| navigation_error(&format!("net::ERR_{name}"), &url, "h", &job);
+        for name in ["NETWORK_CHANGED", "PROXY_CONNECTION_FAILED", "INSUFFICIENT_RESOURCES"] {
+            assert!(matches!(error(name), Some(JobError::NoNetwork(_))), "{name}");
+        }
+        for (name, _) in SPECIFIC.into_iter().chain(GENERAL) {
+            assert!(matches!(error(name), Some(JobError::Refused(_))), "{name}");
+        }
+        job.judge(&url).await.unwrap_err();
+        assert!(matches!(
+            error("NETWORK_CHANGED"),
+            Some(JobError::Refused(Refusal::AddressNotPublic { .. }))
+        ));
+    }
 
     #[tokio::test]
     async fn each_network_error_has_its_refusal() {

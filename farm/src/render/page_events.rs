@@ -40,7 +40,7 @@ use self::{
     effects::{loads_origin, may_change, needs_real_time},
     recovery::{loading_failed, loading_finished, request_will_be_sent},
 };
-use super::{job_error::JobError, load_state::LoadState, navigation_error::navigation_refusal, still_image};
+use super::{job_error::JobError, load_state::LoadState, navigation_error::navigation_error, still_image};
 use crate::{
     egress::JobEgress,
     page::{auto_attach, network_events},
@@ -317,7 +317,6 @@ impl<'a> PageEventHandler<'a> {
         });
         let host = host.unwrap_or_else(|| UNNAMED_HOST.to_owned());
         let Ok(last) = Url::parse(&document.last) else { return Ok(()) };
-        let refusal = navigation_refusal(&failed.error_text, &last, &host, self.traffic);
-        refusal.map_or(Ok(()), |refusal| Err(JobError::Refused(refusal)))
+        navigation_error(&failed.error_text, &last, &host, self.traffic).map_or(Ok(()), Err)
     }
 }

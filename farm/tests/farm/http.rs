@@ -20,6 +20,7 @@ pub(crate) const TESTS: &[Test] = &[
     ("a client that disconnects frees its slot", |s| Box::pin(disconnected_client(s))),
     ("a cancelled job says whether its page had run", |s| Box::pin(cancelled_jobs(s))),
     ("a full farm refuses a job at once", |s| Box::pin(full(s))),
+    ("a farm states its load, and refuses jobs that must not wait", |s| Box::pin(load(s))),
     ("a job ends at its deadline", |s| Box::pin(deadline(s))),
     ("a farm that shuts down finishes its jobs and accepts no more", |s| Box::pin(shutdown(s))),
 ];
@@ -135,6 +136,28 @@ async fn full(_: Arc<Shared>) {
     server.end().await;
 }
 
+async fn load(_: Arc<Shared>) {
+    let (server, site) = (small(1).await, Site::start().await);
+    let url_of_load = format!("{}{}", server.base_url, wire::LOAD_PATH);
+    let load = async || Client::new().get(&url_of_load).bearer_auth(TOKEN).send().await.unwrap();
+    let without_token = Client::new().get(&url_of_load).send().await;
+    assert_eq!(answer(without_token).await, (401, r#"{"code":"unauthorized"}"#.to_owned()));
+    let response = load().await;
+    assert_eq!(
+        (response.status().as_u16(), &response.headers()[wire::LOAD_PERCENT]),
+        (204, &"0".parse().unwrap())
+    );
+    let no_queue = || server.post(&html("x")).header(wire::NO_QUEUE, "1").send();
+    assert_eq!(no_queue().await.unwrap().status(), 200);
+    let never = server.post(&url(&site.at("/never"))).header(wire::DEADLINE_MS, MAX_WAIT_MS);
+    let never = tokio::spawn(never.send());
+    server.until_metric("platen_farm_slots_busy", 1).await;
+    assert_eq!(load().await.headers()[wire::LOAD_PERCENT], "100");
+    assert_eq!(answer(no_queue().await).await, (503, r#"{"code":"queue_full","retry_after":5}"#.to_owned()));
+    never.abort();
+    server.end().await;
+}
+
 async fn deadline(_: Arc<Shared>) {
     let server = small(0).await;
     let endless = server.post(&html("<script>while (true);</script>")).header(wire::DEADLINE_MS, 2_000);
@@ -151,8 +174,9 @@ async fn shutdown(_: Arc<Shared>) {
     server.stop();
     let is_draining = async || Ok((server.get("/readyz").await.status() != 200).then_some(()));
     wait::until_some("the farm shuts down", is_draining).await.unwrap();
-    let refused = server.post(&html("x")).send().await;
-    assert_eq!(answer(refused).await, (503, r#"{"code":"draining"}"#.to_owned()));
+    let refused = server.post(&html("x")).send().await.unwrap();
+    assert_eq!(refused.headers()["connection"], "close");
+    assert_eq!(answer(Ok(refused)).await, (503, r#"{"code":"draining"}"#.to_owned()));
     latch.open();
     assert_eq!(running.await.unwrap().unwrap().status(), 200);
     server.end().await;

@@ -16,7 +16,12 @@ use platen_tests::{
 
 use crate::{
     Test,
-    support::{Shared, farm, farm_process::FarmProcess, held_page::HeldPage, html, slow},
+    support::{
+        Shared, farm,
+        farm_process::{FarmProcess, PROGRAM},
+        held_page::HeldPage,
+        html, slow,
+    },
 };
 
 pub(crate) const TESTS: &[Test] = &[
@@ -29,6 +34,7 @@ pub(crate) const TESTS: &[Test] = &[
     ("a killed farm leaves no browser, and the next one deletes its profiles", |s| Box::pin(killed_farm(s))),
     ("a terminated farm finishes its jobs", |s| Box::pin(terminated_farm(s))),
     ("browsers have no privileges and no token", |s| Box::pin(unprivileged_browsers(s))),
+    ("a farm renders in a process namespace of its own", |s| Box::pin(own_namespace(s))),
     ("a farm that cannot start names the cure", |s| Box::pin(start_errors(s))),
 ];
 
@@ -144,8 +150,18 @@ async fn killed_farm(_: Arc<Shared>) {
         has_ended(process).await;
     }
     assert!(workspace.exists());
-    let next = FarmProcess::start_in(directory, &[]).await;
+    let mut next = FarmProcess::start_in(directory, &[]).await;
     assert!(!workspace.exists());
+    // Again and again, while browsers start.
+    for _ in 0..5 {
+        let processes = procfs::descendants(next.pid());
+        let directory = next.kill().await;
+        for process in &processes {
+            has_ended(process).await;
+        }
+        next = FarmProcess::start_in(directory, &[]).await;
+    }
+    // No file of a killed farm is left.
     next.end().await;
 }
 
@@ -183,6 +199,22 @@ async fn unprivileged_browsers(_: Arc<Shared>) {
     held.latch.open();
     assert_eq!(job.await.unwrap().unwrap().status(), 200);
     held.farm.end().await;
+}
+
+/// As in a container: the farm has the process id 1, and its session is that of a process outside.
+async fn own_namespace(_: Arc<Shared>) {
+    let unshare = ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc"];
+    let is_permitted = Command::new(unshare[0]).args(&unshare[1..]).arg("true").output().unwrap().status;
+    if !is_permitted.success() {
+        eprintln!("not tested: process namespaces are not permitted here");
+        return;
+    }
+    let farm = FarmProcess::start_by(&unshare, &["--browsers", "1"]).await;
+    assert_eq!(farm.post(&html(PAGE)).send().await.unwrap().status(), 200);
+    let processes = procfs::descendants(farm.pid());
+    let inner = processes.iter().find(|it| it.command_line().starts_with(PROGRAM)).unwrap();
+    inner.signal(Signal::SIGTERM).unwrap();
+    farm.ended(&processes).await;
 }
 
 async fn start_errors(_: Arc<Shared>) {

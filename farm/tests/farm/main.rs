@@ -4,15 +4,18 @@
 
 #![allow(clippy::unwrap_used, reason = "all functions are tests or parts of tests")]
 
+mod deadlines;
 mod determinism;
 mod egress;
 mod formats;
+mod helper_processes;
 mod hostile;
 mod http;
 mod leaks;
 mod lifecycle;
 mod neighbours;
 mod page_time;
+mod priorities;
 mod support;
 mod urls;
 mod virtual_time;
@@ -31,15 +34,18 @@ fn main() -> ExitCode {
     let arguments = Arguments::from_args();
     let shared = Arc::new(runtime.block_on(Shared::start()));
     let tests = [
+        deadlines::TESTS,
         determinism::TESTS,
         egress::TESTS,
         formats::TESTS,
+        helper_processes::TESTS,
         hostile::TESTS,
         http::TESTS,
         leaks::TESTS,
         lifecycle::TESTS,
         neighbours::TESTS,
         page_time::TESTS,
+        priorities::TESTS,
         urls::TESTS,
         virtual_time::TESTS,
     ]

@@ -15,6 +15,13 @@ use tempfile::TempDir;
 
 use super::{TOKEN, site};
 
+pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_platen-farm");
+
+/// A directory for a farm: browsers of another user need search permission to reach their profiles.
+fn searchable_directory() -> TempDir {
+    tempfile::Builder::new().permissions(Permissions::from_mode(0o711)).tempdir().unwrap()
+}
+
 /// A running `platen-farm` that resolves the names of the site.
 pub(crate) struct FarmProcess {
     process: Process,
@@ -27,12 +34,21 @@ pub(crate) struct FarmProcess {
 impl FarmProcess {
     pub(crate) async fn start(arguments: &[&str]) -> Self {
         // Browsers of another user need search permission to reach their profiles.
-        let searchable = Permissions::from_mode(0o711);
-        Self::start_in(tempfile::Builder::new().permissions(searchable).tempdir().unwrap(), arguments).await
+        Self::start_in(searchable_directory(), arguments).await
     }
 
     pub(crate) async fn start_in(directory: TempDir, arguments: &[&str]) -> Self {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_platen-farm"));
+        Self::start_with(Command::new(PROGRAM), directory, arguments).await
+    }
+
+    /// Starts it by a command that gets its command line as further arguments.
+    pub(crate) async fn start_by(wrapper: &[&str], arguments: &[&str]) -> Self {
+        let mut command = Command::new(wrapper[0]);
+        command.args(&wrapper[1..]).arg(PROGRAM);
+        Self::start_with(command, searchable_directory(), arguments).await
+    }
+
+    async fn start_with(mut command: Command, directory: TempDir, arguments: &[&str]) -> Self {
         command.args(["--listen", "127.0.0.1:0"]).args(arguments);
         command.args(site::HOSTS.iter().map(|host| format!("--resolve={host}=127.0.0.1")));
         command.env("PLATEN_FARM_TOKEN", TOKEN).env("TMPDIR", directory.path());
@@ -45,12 +61,22 @@ impl FarmProcess {
         self.process.pid()
     }
 
+    pub(crate) fn id(&self) -> ProcessId {
+        ProcessId::of(self.pid()).unwrap()
+    }
+
     pub(crate) fn log(&self) -> String {
         self.process.log()
     }
 
     pub(crate) fn post(&self, job: &RenderJob) -> reqwest::RequestBuilder {
         self.http.post(format!("{}{}", self.base_url, wire::JOBS_PATH)).bearer_auth(TOKEN).json(job)
+    }
+
+    /// Cancels a job by its id.
+    pub(crate) async fn cancel(&self, id: &str) {
+        let url = format!("{}{}/{id}", self.base_url, wire::JOBS_PATH);
+        assert_eq!(self.http.delete(url).bearer_auth(TOKEN).send().await.unwrap().status(), 204);
     }
 
     /// The value of a metric, 0 if there is none yet.
@@ -84,6 +110,16 @@ impl FarmProcess {
         }
     }
 
+    /// Kills the processes of its browsers whose command line contains `argument`; there must be one.
+    pub(crate) fn kill_helpers(&self, argument: &str) {
+        let mut helpers = procfs::descendants(self.pid());
+        helpers.retain(|process| process.command_line().contains(argument));
+        assert!(!helpers.is_empty(), "no process with {argument}");
+        for helper in helpers {
+            helper.signal(Signal::SIGKILL).unwrap();
+        }
+    }
+
     /// Kills the renderer with the most memory.
     pub(crate) fn kill_largest_renderer(&self) {
         let largest = procfs::renderers(self.pid()).into_iter().max_by_key(ProcessId::anonymous_memory);
@@ -97,8 +133,12 @@ impl FarmProcess {
         self.directory
     }
 
+    pub(crate) fn signal(&self, signal: Signal) {
+        self.process.signal(signal).unwrap();
+    }
+
     pub(crate) fn terminate(&self) {
-        self.process.signal(Signal::SIGTERM).unwrap();
+        self.signal(Signal::SIGTERM);
     }
 
     pub(crate) async fn is_ready(&self) -> bool {

@@ -110,6 +110,10 @@ impl Site {
         self.at(path)
     }
 
+    pub(crate) fn hits(&self, path: &str) -> usize {
+        self.server.hits(path)
+    }
+
     pub(crate) async fn until_hits(&self, path: &str, hits: usize) {
         self.server.until_hits(path, hits).await.unwrap();
     }

@@ -1,0 +1,138 @@
+//! No page starts that cannot end by its job's deadline, and no answer waits for a browser that hangs.
+
+use std::{io, sync::Arc, time::Duration};
+
+use futures::stream;
+use nix::sys::signal::Signal;
+use platen_shared::wire;
+use platen_tests::{latch::Latch, site::Reply};
+use reqwest::{Body, Response};
+
+use crate::{
+    Test,
+    support::{
+        MAX_WAIT_MS, Shared, farm_process::FarmProcess, held_page::HeldPage, html, send, site::Site, url,
+    },
+};
+
+pub(crate) const TESTS: &[Test] = &[
+    ("a job without time for a render is refused", |s| Box::pin(no_time_left(s))),
+    ("a job without its body by its deadline is refused", |s| Box::pin(incomplete_body(s))),
+    ("a farm that was stopped starts no job that is late", |s| Box::pin(stopped_farm(s))),
+    ("an answer does not wait for a browser that hangs", |s| Box::pin(hanging_browser(s))),
+    ("a job that is cancelled before its page starts has not run", |s| Box::pin(cancelled_job(s))),
+    ("a refusal for a full queue says when to come again", |s| Box::pin(not_before(s))),
+];
+
+const DEADLINE: Duration = Duration::from_secs(4);
+
+fn milliseconds(duration: Duration) -> u64 {
+    duration.as_millis().try_into().unwrap()
+}
+
+async fn status_and_code(response: Response) -> (u16, String) {
+    let status = response.status().as_u16();
+    let refusal: serde_json::Value = response.json().await.unwrap();
+    (status, refusal["code"].as_str().unwrap().to_owned())
+}
+
+async fn no_time_left(_: Arc<Shared>) {
+    let (farm, site) = (FarmProcess::start(&["--browsers", "1"]).await, Site::start().await);
+    let page = url(&site.put("/late", Reply::page("x")));
+    for deadline_ms in [0, 1, 19] {
+        let (status, body) = send(&farm, &page, deadline_ms).await;
+        let refusal = String::from_utf8_lossy(&body);
+        assert!(status == 503 && refusal.contains("no_slot_in_time"), "{deadline_ms} ms: {status} {refusal}");
+    }
+    assert_eq!(site.hits("/late"), 0);
+    farm.end().await;
+}
+
+async fn incomplete_body(_: Arc<Shared>) {
+    let farm = FarmProcess::start(&["--browsers", "1"]).await;
+    let never = Body::wrap_stream(stream::pending::<io::Result<Vec<u8>>>());
+    let job = farm.post(&html("x")).body(never).header(wire::DEADLINE_MS, 500);
+    assert_eq!(status_and_code(job.send().await.unwrap()).await, (503, "no_slot_in_time".to_owned()));
+    assert_eq!(farm.metric("platen_farm_slots_busy").await, 0);
+    farm.end().await;
+}
+
+/// The farm is stopped while a job runs and another one waits, until the deadline of the second has passed.
+async fn stopped_farm(_: Arc<Shared>) {
+    let held = HeldPage::start(&["--browsers", "1"]).await;
+    let (site, farm) = (Site::start().await, &held.farm);
+    let running = held.post();
+    held.until_loading(1).await;
+    let late = url(&site.put("/late", Reply::page("x")));
+    let late = farm.post(&late).header(wire::DEADLINE_MS, milliseconds(DEADLINE));
+    let late = tokio::spawn(late.send());
+    farm.until_metric("platen_farm_queue_length", 1).await;
+    farm.signal(Signal::SIGSTOP);
+    tokio::time::sleep(DEADLINE).await;
+    // When the farm continues, the first job ends and the second is late.
+    running.abort();
+    farm.signal(Signal::SIGCONT);
+    let refused = status_and_code(late.await.unwrap().unwrap()).await;
+    assert_eq!(refused, (503, "no_slot_in_time".to_owned()));
+    assert_eq!(site.hits("/late"), 0);
+    held.farm.end().await;
+}
+
+async fn hanging_browser(_: Arc<Shared>) {
+    let (farm, site) = (FarmProcess::start(&["--browsers", "1"]).await, Site::start().await);
+    let never = farm.post(&url(&site.at("/never"))).header(wire::DEADLINE_MS, milliseconds(DEADLINE));
+    let never = tokio::spawn(never.send());
+    site.until_hits("/never", 1).await;
+    let browser = farm.browser().await;
+    browser.signal(Signal::SIGSTOP).unwrap();
+    let refused = status_and_code(never.await.unwrap().unwrap()).await;
+    assert_eq!(refused, (504, "deadline".to_owned()));
+    // It has 10 s to close the page, which the answer did not wait for.
+    assert!(browser.is_alive());
+    assert_eq!(farm.metric("platen_farm_slots_busy").await, 1);
+    browser.signal(Signal::SIGCONT).unwrap();
+    farm.until_metric("platen_farm_slots_busy", 0).await;
+    assert_eq!(send(&farm, &html("x"), MAX_WAIT_MS).await.0, 200);
+    farm.end().await;
+}
+
+/// It has a slot, and its browser does not open a page.
+async fn cancelled_job(_: Arc<Shared>) {
+    let (farm, site) = (FarmProcess::start(&["--browsers", "1"]).await, Site::start().await);
+    assert_eq!(send(&farm, &html("x"), MAX_WAIT_MS).await.0, 200);
+    let browser = farm.browser().await;
+    browser.signal(Signal::SIGSTOP).unwrap();
+    let page = url(&site.put("/page", Reply::page("x")));
+    let job = tokio::spawn(farm.post(&page).header(wire::JOB_ID, "one").send());
+    farm.until_metric("platen_farm_slots_busy", 1).await;
+    farm.cancel("one").await;
+    let response = job.await.unwrap().unwrap();
+    assert_eq!(response.status(), 499);
+    assert_eq!(response.text().await.unwrap(), r#"{"code":"cancelled","page_ran":false}"#);
+    browser.signal(Signal::SIGCONT).unwrap();
+    farm.until_metric("platen_farm_slots_busy", 0).await;
+    assert_eq!(site.hits("/page"), 0);
+    assert_eq!(send(&farm, &html("x"), MAX_WAIT_MS).await.0, 200);
+    farm.end().await;
+}
+
+async fn not_before(_: Arc<Shared>) {
+    let (farm, site) = (FarmProcess::start(&["--browsers", "1", "--queue", "1"]).await, Site::start().await);
+    let latch = Latch::closed();
+    let held = url(&site.put("/held", Reply::page("x").behind(&latch)));
+    let running = tokio::spawn(farm.post(&held).send());
+    site.until_hits("/held", 1).await;
+    let queued = tokio::spawn(farm.post(&held).send());
+    farm.until_metric("platen_farm_queue_length", 1).await;
+    let refused = farm.post(&held).send().await.unwrap();
+    let not_before: u64 = refused.headers()[wire::NOT_BEFORE_MS].to_str().unwrap().parse().unwrap();
+    assert!((20..=1_000).contains(&not_before), "{not_before}");
+    assert_eq!(status_and_code(refused).await, (503, "queue_full".to_owned()));
+    // A job without time says nothing about further jobs.
+    let late = farm.post(&held).header(wire::DEADLINE_MS, 1).send().await.unwrap();
+    assert_eq!(late.headers().get(wire::NOT_BEFORE_MS), None);
+    latch.open();
+    assert_eq!(running.await.unwrap().unwrap().status(), 200);
+    assert_eq!(queued.await.unwrap().unwrap().status(), 200);
+    farm.end().await;
+}
