@@ -19,6 +19,9 @@ const REFUSED: &[&str] = &[
     "Too many concurrent requests",
     "database is locked",
     "SQLITE_BUSY",
+    // For lack of file descriptors or memory.
+    "unable to open database file",
+    "out of memory",
     "error trying to connect",
     "tcp connect error",
     "dns error",
@@ -64,6 +67,7 @@ mod tests {
                 "Hrana: `http error: `error trying to connect: tcp connect error: Connection refused (os error 111)``",
                 Availability::Refused,
             ),
+            ("unable to open database file", Availability::Refused),
             ("Hrana: `http error: `connection closed before message completed``", Availability::Unknown),
             (
                 "Hrana: `cursor error: `cursor error: `error reading a body from connection: unexpected EOF during \

@@ -1,6 +1,6 @@
 //! Bodies: receives one of a request up to a limit, and sends one that is complete.
 //!
-//! Invariant: memory holds at most the limit plus one read, independent of what a caller declares or sends. A body
+//! Invariant: memory holds at most the limit plus one byte, independent of what a caller declares or sends. A body
 //! that is refused is read and discarded up to [`MAX_DISCARDED_BYTES`], because a platform closes the connection
 //! under the sender of an unread body, who then does not see the response.
 
@@ -46,11 +46,23 @@ pub fn is_of_type(values: &[Vec<u8>], expected: &str) -> bool {
     essence.trim_ascii().eq_ignore_ascii_case(expected.as_bytes())
 }
 
+/// Whether the body is not encoded: no `content-encoding`, or `identity` only.
+#[must_use]
+pub fn is_identity(values: &[Vec<u8>]) -> bool {
+    let mut codings =
+        values.iter().flat_map(|value| value.split(|byte| *byte == b',')).map(<[u8]>::trim_ascii);
+    codings.all(|coding| coding.is_empty() || coding.eq_ignore_ascii_case(b"identity"))
+}
+
 /// The body of a request.
 pub struct IncomingBody {
     declared: Option<u64>,
     /// The sender waits for a response before it sends the body.
     expects_continue: bool,
+    /// What has been read.
+    bytes: Vec<u8>,
+    /// The stream has ended. Reading it again would be a trap.
+    has_ended: bool,
     /// Until it has been read to its end.
     rest: Option<(StreamReader<u8>, TrailersReader)>,
 }
@@ -65,8 +77,22 @@ impl IncomingBody {
         Self {
             declared,
             expects_continue: headers.has("expect"),
+            bytes: Vec::new(),
+            has_ended: false,
             rest: Some(Request::consume_body(request, read_reader)),
         }
+    }
+
+    /// Whether the body is known to have at most `max` bytes. One without a declared length is read up to there, and
+    /// no further.
+    pub async fn is_within(&mut self, max: usize) -> bool {
+        if let Some(declared) = self.declared {
+            return declared <= max as u64;
+        }
+        let Some((stream, _)) = &mut self.rest else { return true };
+        let bytes = std::mem::take(&mut self.bytes);
+        (self.bytes, self.has_ended) = read_into(bytes, stream, max).await;
+        self.has_ended
     }
 
     /// Reads the body, at most `max` bytes. A declared length over the limit is refused before
@@ -78,10 +104,14 @@ impl IncomingBody {
         if self.declared.is_some_and(|declared| declared > max as u64) {
             return Err(BodyError::TooLarge);
         }
+        let mut bytes = std::mem::take(&mut self.bytes);
+        let Some((stream, _)) = &mut self.rest else { return Ok(bytes) };
         let declared = self.declared.and_then(|declared| usize::try_from(declared).ok());
-        let reserve = declared.map_or(READ_BYTES, |length| length + 1);
-        let Some((stream, _)) = &mut self.rest else { return Ok(Vec::new()) };
-        let bytes = read_up_to(stream, reserve.min(MAX_RESERVE_BYTES), max).await;
+        let length = declared.map_or(READ_BYTES, |length| length + 1);
+        bytes.reserve(length.min(MAX_RESERVE_BYTES).saturating_sub(bytes.len()));
+        if !self.has_ended {
+            (bytes, self.has_ended) = read_into(bytes, stream, max + 1).await;
+        }
         if bytes.len() > max {
             return Err(BodyError::TooLarge);
         }
@@ -93,7 +123,10 @@ impl IncomingBody {
 
     /// Reads and discards what has not been read, while the response is sent.
     pub fn discard(self, background: &Background) {
-        let Some((mut stream, _trailers)) = self.rest.filter(|_| !self.expects_continue) else { return };
+        let Some((mut stream, _trailers)) = self.rest.filter(|_| !self.expects_continue && !self.has_ended)
+        else {
+            return;
+        };
         background.run(async move {
             let discard = async {
                 let (mut left, mut buffer) = (MAX_DISCARDED_BYTES, Vec::with_capacity(READ_BYTES));
@@ -114,17 +147,28 @@ impl IncomingBody {
 
 /// Reads until the stream ends or more than `max` bytes have been read.
 pub async fn read_up_to(stream: &mut StreamReader<u8>, capacity: usize, max: usize) -> Vec<u8> {
-    let mut bytes = Vec::with_capacity(capacity);
-    loop {
-        if bytes.capacity() - bytes.len() < READ_BYTES / 4 {
-            bytes.reserve(READ_BYTES.max(bytes.len()));
+    read_into(Vec::with_capacity(capacity), stream, max + 1).await.0
+}
+
+/// Reads until the stream ends or there are `max` bytes, and never further. Returns the bytes, and whether the stream
+/// has ended.
+async fn read_into(mut bytes: Vec<u8>, stream: &mut StreamReader<u8>, max: usize) -> (Vec<u8>, bool) {
+    while bytes.len() < max {
+        let left = max - bytes.len();
+        if bytes.capacity() - bytes.len() < left.min(READ_BYTES / 4) {
+            bytes.reserve_exact(left.min(READ_BYTES.max(bytes.len())));
+        }
+        // The stream fills the whole capacity, which may be larger.
+        if bytes.capacity() > max {
+            bytes.shrink_to(max);
         }
         let (result, filled) = stream.read(bytes).await;
         bytes = filled;
-        if bytes.len() > max || !matches!(result, StreamResult::Complete(_)) {
-            return bytes;
+        if !matches!(result, StreamResult::Complete(_)) {
+            return (bytes, true);
         }
     }
+    (bytes, false)
 }
 
 /// A body that is sent in one piece.

@@ -7,10 +7,14 @@
 
 use std::{
     cell::RefCell,
-    sync::atomic::{AtomicUsize, Ordering},
+    sync::{
+        LazyLock,
+        atomic::{AtomicUsize, Ordering},
+    },
     time::{Duration, Instant},
 };
 
+use platen_shared::wire;
 use platen_statements::{Backend, DataError, Row, Value};
 use spin_sdk::{
     sqlite::{self, Connection},
@@ -20,7 +24,8 @@ use spin_sdk::{
 use crate::{availability::Availability, platform};
 
 /// Statements that an instance runs at once; the others wait here for up to [`MAX_QUEUE_TIME`]. sqld refuses more than 128 requests of all its
-/// clients together. Spin gives an instance at most 16 requests, so that this many serve 512 requests.
+/// clients together. Spin gives an instance at most 16 requests, so that this many serve 512 requests. On a platform
+/// that queues them itself there is no limit, because those that wait here have no order.
 const MAX_CONCURRENT_STATEMENTS: usize = 4;
 /// Between looks for a free place, with [`jitter`]; doubles up to the maximum.
 const MIN_QUEUE_INTERVAL: Duration = Duration::from_millis(2);
@@ -39,6 +44,8 @@ thread_local! {
     static IDLE_CONNECTIONS: RefCell<Vec<Connection>> = const { RefCell::new(Vec::new()) };
 }
 static RUNNING_STATEMENTS: AtomicUsize = AtomicUsize::new(0);
+static QUEUES_STATEMENTS: LazyLock<bool> =
+    LazyLock::new(|| std::env::var_os(wire::QUEUES_STATEMENTS).is_some());
 
 /// A statement that failed, or a row that does not match the schema.
 #[derive(Debug, thiserror::Error)]
@@ -134,7 +141,7 @@ impl Permit {
         let take = |running| (running < MAX_CONCURRENT_STATEMENTS).then_some(running + 1);
         let (until, mut interval) = (Instant::now() + MAX_QUEUE_TIME, MIN_QUEUE_INTERVAL);
         while RUNNING_STATEMENTS.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take).is_err() {
-            if Instant::now() > until {
+            if *QUEUES_STATEMENTS || Instant::now() > until {
                 RUNNING_STATEMENTS.fetch_add(1, Ordering::Relaxed);
                 break;
             }

@@ -4,9 +4,11 @@
 //! transaction, a PRAGMA) has no effect on the next user.
 
 mod error;
+mod flow;
 mod local;
 mod local_connection;
 mod location;
+mod queue;
 mod remote;
 mod result;
 mod statement;
@@ -17,6 +19,7 @@ use prometheus_client::metrics::counter::Counter;
 use secrecy::SecretString;
 
 pub(crate) use error::DbError;
+pub(crate) use flow::Flow;
 pub(crate) use location::{Location, Purpose};
 pub(crate) use platen_statements::Value;
 pub(crate) use result::{QueryResult, Row};
@@ -77,20 +80,25 @@ enum ConnectionBackend {
 }
 
 impl Connection {
-    /// Runs one statement; text after the first statement is ignored.
-    pub(crate) async fn execute(&self, sql: String, parameters: Vec<Value>) -> Result<QueryResult, DbError> {
+    /// Runs one statement, in its turn; text after the first statement is ignored.
+    pub(crate) async fn execute(
+        &self,
+        flow: Flow,
+        sql: String,
+        parameters: Vec<Value>,
+    ) -> Result<QueryResult, DbError> {
         self.statements.inc();
         match &self.backend {
             ConnectionBackend::Local(lease) => {
-                lease.execute(sql, parameters, Arc::clone(&self.effects)).await
+                lease.execute(flow, sql, parameters, Arc::clone(&self.effects)).await
             }
-            ConnectionBackend::Remote(stream) => stream.execute(&sql, &parameters, &self.effects).await,
+            ConnectionBackend::Remote(stream) => stream.execute(flow, sql, parameters, &self.effects).await,
         }
     }
 
     /// The rows of one statement.
     pub(crate) async fn query(&self, sql: &str, parameters: Vec<Value>) -> Result<Vec<Row>, DbError> {
-        Ok(self.execute(sql.to_owned(), parameters).await?.rows)
+        Ok(self.execute(Flow::default(), sql.to_owned(), parameters).await?.rows)
     }
 }
 

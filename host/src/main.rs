@@ -54,7 +54,12 @@ enum Command {
 
 fn main() -> ExitCode {
     let Platen { log, command } = startup::parse();
-    log.start(if matches!(command, Command::Up(_)) { "info" } else { "warn" });
+    if matches!(command, Command::Up(_)) {
+        log.start("info");
+        startup::raise_priority();
+    } else {
+        log.start("warn");
+    }
     let run = async {
         match command {
             Command::Up(up) => up.run().await,

@@ -3,13 +3,25 @@
 //! Invariant: connections, requests and the bytes of their bodies are limited, and each of them has a
 //! timeout. An error of the server itself is `{"error": "…"}`.
 
+mod acceptor;
+mod address_budget;
+mod buffered_body;
+mod client_address;
+mod client_stream;
 mod concurrency_limit;
-mod connection;
+mod connections;
+mod fair_queue;
+mod flows;
+mod framing;
+mod head;
 mod metrics_endpoint;
+mod pace;
+mod request_body;
+mod request_reader;
 mod response_body;
 mod router;
 mod server_error;
-mod upload;
+mod unsent_responses;
 
 use std::{
     collections::BTreeMap,
@@ -19,44 +31,35 @@ use std::{
 };
 
 use http::{HeaderName, HeaderValue, Method, Request, Response, Uri, header, uri};
-use hyper::{body::Incoming, service::service_fn};
-use hyper_util::{
-    rt::{TokioIo, TokioTimer},
-    server::graceful::GracefulShutdown,
+use http_body_util::BodyExt as _;
+use hyper::{
+    body::{Body as _, Incoming},
+    service::service_fn,
 };
-use platen_shared::{limits, wire};
-use tokio::{
-    net::{TcpListener, TcpStream},
-    sync::Semaphore,
-    time::{sleep, timeout},
-};
+use hyper_util::rt::TokioIo;
+use platen_farm::RepeatedWarning;
+use platen_shared::wire;
+use tokio::net::{TcpListener, TcpStream};
 use uuid::Uuid;
 use wasmtime_wasi_http::WasiBody;
 
 use crate::{
     manifest::HttpTrigger,
     metrics::Metrics,
-    runtime::{ClientDisconnect, ComponentError, Handler, Isolation},
+    runtime::{ClientDisconnect, ComponentError, Handler, InstanceDrain, Isolation, RequestContext},
 };
-use concurrency_limit::{ConcurrencyLimit, Permits};
+use acceptor::Acceptor;
+use client_stream::ClientStream;
+use concurrency_limit::ConcurrencyLimit;
+use connections::{Connection, Connections, OpenConnection};
+use flows::{Candidates, Flows};
+use request_body::{BodyLimits, Received, Reception, Upload};
 use response_body::ResponseBody;
 use router::{Route, Router};
 use server_error::ServerError;
-use upload::Upload;
+use unsent_responses::UnsentResponses;
 
 pub(crate) use metrics_endpoint::serve_metrics;
-
-/// More connections wait to be accepted.
-const MAX_CONNECTIONS: usize = 4096;
-/// For the head of a request, also of the next one on a connection.
-const HEADER_READ_TIMEOUT: Duration = Duration::from_secs(30);
-const MAX_HEAD_BYTES: usize = 64 * 1024;
-/// A request with a larger body has an instance of its own, and its body counts in [`ConcurrencyLimit`].
-const MAX_SMALL_BODY_BYTES: u64 = 1024 * 1024;
-/// After a signal; a render and the sending of its response take less.
-const DRAIN_TIMEOUT: Duration = Duration::from_secs(40);
-/// After an error of `accept`.
-const ACCEPT_RETRY_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Spin responds to these paths itself.
 const WELL_KNOWN: &str = "/.well-known/spin/";
@@ -64,10 +67,32 @@ const HEALTH: &str = "/.well-known/spin/health";
 /// The label of requests that match no route.
 const NO_ROUTE: &str = "none";
 
+/// What instances have to do after the last response is usually one statement. A job whose connection was aborted has
+/// two seconds to be cancelled before.
+const MIN_INSTANCE_DRAIN_TIME: Duration = Duration::from_secs(3);
+const MAX_INSTANCE_DRAIN_TIME: Duration = Duration::from_secs(10);
+
 pub(crate) struct Server {
     router: Router,
-    concurrency_limit: ConcurrencyLimit,
+    concurrency_limit: Arc<ConcurrencyLimit>,
+    body_limits: Arc<BodyLimits>,
+    connections: Arc<Connections>,
+    unsent_responses: Arc<UnsentResponses>,
+    flows: Flows,
+    instances: InstanceDrain,
+    drain_timeout: Duration,
+    component_errors: RepeatedWarning,
     metrics: Arc<Metrics>,
+}
+
+/// Limits that an operator sets.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ServerLimits {
+    pub(crate) max_connections: usize,
+    /// `None`: addresses are not limited.
+    pub(crate) max_connections_per_address: Option<usize>,
+    /// For requests in progress, after a signal.
+    pub(crate) drain_timeout: Duration,
 }
 
 impl Server {
@@ -75,100 +100,106 @@ impl Server {
     pub(crate) fn new(
         routes: &[HttpTrigger],
         handlers: &BTreeMap<String, Handler>,
+        instances: InstanceDrain,
+        limits: ServerLimits,
         metrics: Arc<Metrics>,
     ) -> Self {
-        let concurrency_limit = ConcurrencyLimit::default();
-        Self { router: Router::new(routes, handlers), concurrency_limit, metrics }
+        let ServerLimits { max_connections, max_connections_per_address, drain_timeout } = limits;
+        Self {
+            router: Router::new(routes, handlers),
+            concurrency_limit: Arc::default(),
+            body_limits: Arc::new(BodyLimits::new(max_connections_per_address.is_some())),
+            connections: Connections::new(max_connections, max_connections_per_address, Arc::clone(&metrics)),
+            unsent_responses: Arc::default(),
+            flows: Flows::default(),
+            instances,
+            drain_timeout,
+            component_errors: RepeatedWarning::new(),
+            metrics,
+        }
     }
 
     /// Serves until `stop` completes, and returns when the requests in flight have ended.
     pub(crate) async fn serve(self: Arc<Self>, listener: TcpListener, stop: impl Future<Output = ()>) {
-        let graceful = GracefulShutdown::new();
-        let permits = Arc::new(Semaphore::new(MAX_CONNECTIONS));
-        let mut stop = std::pin::pin!(stop);
-        loop {
-            let accept = async {
-                let permit = Arc::clone(&permits).acquire_owned().await;
-                (permit, listener.accept().await)
-            };
-            let (permit, accepted) = tokio::select! {
-                () = &mut stop => break,
-                accepted = accept => accepted,
-            };
-            match accepted {
-                Ok((stream, client)) => {
-                    let serving = graceful.watch(Arc::clone(&self).connection(stream, client));
-                    tokio::spawn(async move {
-                        let _permit = permit;
-                        if let Err(error) = serving.await {
-                            tracing::debug!(error = &error as &dyn std::error::Error, "a connection failed");
-                        }
-                    });
-                }
-                Err(error) => {
-                    // Mostly a lack of file descriptors, until other connections are closed.
-                    tracing::warn!(error = &error as &dyn std::error::Error, "cannot accept a connection");
-                    sleep(ACCEPT_RETRY_INTERVAL).await;
-                }
-            }
+        let mut acceptor = Acceptor::new(Arc::clone(&self), listener);
+        tokio::select! {
+            () = stop => {}
+            never = acceptor.accept_all() => match never {},
         }
-        drop(listener);
-        if timeout(DRAIN_TIMEOUT, graceful.shutdown()).await.is_err() {
-            tracing::warn!("aborting requests that did not end in time");
-        }
+        let deadline = Instant::now() + self.drain_timeout;
+        acceptor.drain(self.drain_timeout).await;
+        let time_left = deadline.saturating_duration_since(Instant::now());
+        self.instances.drain(time_left.clamp(MIN_INSTANCE_DRAIN_TIME, MAX_INSTANCE_DRAIN_TIME)).await;
     }
 
-    fn connection(
-        self: Arc<Self>,
-        stream: TcpStream,
-        client: SocketAddr,
-    ) -> impl hyper_util::server::graceful::GracefulConnection<Error = hyper::Error> {
+    /// Serves a connection until it is closed.
+    async fn serve_connection(self: Arc<Self>, stream: TcpStream, client: SocketAddr, open: OpenConnection) {
         // Small responses are sent at once.
         let _ = stream.set_nodelay(true);
-        hyper::server::conn::http1::Builder::new()
-            .timer(TokioTimer::new())
-            .header_read_timeout(HEADER_READ_TIMEOUT)
-            .max_buf_size(MAX_HEAD_BYTES)
-            .serve_connection(
-                TokioIo::new(connection::ClientStream::new(stream)),
-                service_fn(move |request| Arc::clone(&self).respond(request, client)),
-            )
+        let connection = open.connection();
+        let stream = ClientStream::new(stream, Arc::clone(&connection), Arc::clone(&self.metrics));
+        let service =
+            service_fn(|request| Arc::clone(&self).respond(request, client, Arc::clone(&connection)));
+        let serving = hyper::server::conn::http1::Builder::new()
+            .max_buf_size(head::MAX_HEAD_BYTES)
+            .serve_connection(TokioIo::new(stream), service);
+        let mut serving = std::pin::pin!(serving);
+        let served = tokio::select! {
+            biased;
+            () = connection.evicted() => return,
+            served = &mut serving => served,
+            // An idle connection is closed when it is polled.
+            () = connection.draining() => tokio::select! {
+                biased;
+                () = connection.evicted() => return,
+                served = serving => served,
+            },
+        };
+        if let Err(error) = served {
+            tracing::debug!(error = &error as &dyn std::error::Error, "a connection failed");
+        }
     }
 
     async fn respond(
         self: Arc<Self>,
         mut request: Request<Incoming>,
         client: SocketAddr,
+        connection: Arc<Connection>,
     ) -> Result<Response<ResponseBody>, std::convert::Infallible> {
         let began = Instant::now();
         let id = request_id(&mut request);
         let method = request.method().clone();
         let path = request.uri().path();
         let route = if path.starts_with(WELL_KNOWN) { None } else { self.router.find(path) };
-        let body = ResponseBody::begin(Arc::clone(&self.metrics));
+        let body = ResponseBody::begin(Arc::clone(&self.metrics), Arc::clone(&connection));
+        let upload = Arc::clone(body.upload());
+        if request.body().is_end_stream() {
+            upload.set_complete();
+        }
         let dispatched = match route {
-            Some(route) => self.dispatch(request, route, client, body.client_disconnect()).await,
-            None if path == HEALTH => Ok((server_error::healthy(), Permits::default())),
+            Some(route) => {
+                self.dispatch(request, route, client, &connection, &upload, body.client_disconnect()).await
+            }
+            None if path == HEALTH => Ok(server_error::healthy()),
             None => Err(ServerError::NotFound),
         };
-        let (response, permits) = match dispatched {
-            // The component writes the log line of this request.
-            Ok(answered) => answered,
-            Err(error) => {
-                let response = server_error::response(error, &id);
-                let status = response.status().as_u16();
-                let ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
-                tracing::info!(request_id = id, %method, status, ms, ?error, "request refused by the server");
-                (response, Permits::default())
-            }
-        };
+        // The component writes the log line of a request that it answers.
+        let mut response = dispatched.unwrap_or_else(|error| {
+            let (status, ms) = (error.status().as_u16(), milliseconds(began.elapsed()));
+            tracing::info!(request_id = id, %method, status, ms, ?error, "request refused by the server");
+            server_error::response(error, &id)
+        });
+        // hyper closes the connection if the body was not read; a client must not send the next request on it.
+        if connection.draining_since().is_some() || !upload.is_complete() {
+            response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+        }
         self.metrics.responded(
             route.map_or(NO_ROUTE, |route| route.pattern),
             response.status(),
             began.elapsed(),
         );
         let sent = method != Method::HEAD;
-        Ok(response.map(|content| body.with(content, sent, permits)))
+        Ok(response.map(|content| body.with(content, sent, &self.unsent_responses)))
     }
 
     /// The response of the component at this route.
@@ -177,31 +208,76 @@ impl Server {
         mut request: Request<Incoming>,
         route: &Route,
         client: SocketAddr,
+        connection: &Arc<Connection>,
+        upload: &Arc<Upload>,
         client_disconnect: ClientDisconnect,
-    ) -> Result<(Response<WasiBody>, Permits), ServerError> {
+    ) -> Result<Response<WasiBody>, ServerError> {
         prepare(&mut request, route, client)?;
-        let size = body_size(&request);
-        let (isolation, large_body_bytes) =
-            if size > MAX_SMALL_BODY_BYTES { (Isolation::Dedicated, size) } else { (Isolation::Shared, 0) };
-        let permits = self.concurrency_limit.acquire(large_body_bytes).await;
-        let permits = permits.inspect_err(|_| {
+        let (mut head, body) = request.into_parts();
+        let received = request_body::receive(body, connection, &self.body_limits).await?;
+
+        let arrived = Instant::now();
+        let candidates = Candidates::of(&head.headers, connection.address());
+        let flow = self.flows.flow(candidates);
+        let permits = self.concurrency_limit.acquire(flow, 0).await.inspect_err(|_| {
             self.metrics.rejected.inc();
         })?;
-        let upload = Upload::default();
-        let request = request.map(|body| upload.limit(body));
-        match route.handler.handle(request, isolation, client_disconnect).await {
-            // Also if the component responded: the client did not send the body that it announced.
-            _ if upload.timed_out() => Err(ServerError::UploadTimedOut),
-            Ok(response) => Ok((response, permits)),
-            Err(error) => {
-                tracing::error!(error = &error as &dyn std::error::Error, "a component gave no response");
+        upload.set_permits(permits);
+        head.headers.insert(AGE_MS, milliseconds(arrived.elapsed()).into());
+        let (body, isolation) = match received {
+            Received::Small(body) => {
+                upload.set_complete();
+                if head.headers.remove(header::TRANSFER_ENCODING).is_some() {
+                    head.headers.insert(header::CONTENT_LENGTH, body.bytes().into());
+                }
+                (body.map_err(|never| match never {}).boxed_unsync(), Isolation::Shared)
+            }
+            Received::Large(body) => {
+                let reception = Reception {
+                    upload: Arc::clone(upload),
+                    connection: Arc::clone(connection),
+                    limits: Arc::clone(&self.body_limits),
+                    concurrency_limit: Arc::clone(&self.concurrency_limit),
+                    flow,
+                };
+                (body.into_body(reception), Isolation::Dedicated)
+            }
+        };
+        let request = Request::from_parts(head, body);
+        let handled =
+            route.handler.handle(request, isolation, RequestContext { client_disconnect, flow }).await;
+        upload.responded();
+        match (upload.failure(), handled) {
+            // Also if the component responded: it did not get the body that the client announced.
+            (Some(error), _) => {
+                if error == ServerError::TooManyRequests {
+                    self.metrics.rejected.inc();
+                }
+                Err(error)
+            }
+            (None, Ok(response)) => {
+                self.flows.record(candidates, response.headers());
+                Ok(response)
+            }
+            (None, Err(error)) => {
+                if let Some(count) = self.component_errors.record() {
+                    let error = &error as &dyn std::error::Error;
+                    tracing::error!(error, count, "a component gave no response");
+                }
                 Err(match error {
                     ComponentError::TimedOut => ServerError::ComponentTimedOut,
+                    ComponentError::NoInstance(_) => ServerError::NoInstance,
                     ComponentError::Failed(_) => ServerError::ComponentFailed,
                 })
             }
         }
     }
+}
+
+const AGE_MS: HeaderName = HeaderName::from_static(wire::AGE_MS);
+
+fn milliseconds(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
 /// The client's request id if it is valid, otherwise a new one, which is added to the request.
@@ -216,13 +292,6 @@ fn request_id(request: &mut Request<Incoming>) -> String {
             id
         }
     }
-}
-
-/// The announced size of the body in bytes; the maximum for a body without a length.
-fn body_size(request: &Request<Incoming>) -> u64 {
-    use hyper::body::Body as _;
-    let max = limits::MAX_BODY_BYTES as u64;
-    request.body().size_hint().upper().unwrap_or(max).min(max)
 }
 
 /// Gives a request the form that it has on Spin: the absolute URL, and Spin's headers, which replace those

@@ -1,8 +1,14 @@
 //! Statements that change several tables at once, on a file.
 
-use platen_shared::{email::Email, id::UserId, name::Name, template_record::TemplateRecord};
+use platen_shared::{
+    email::Email,
+    id::{AccountId, UserId},
+    name::Name,
+    template_record::TemplateRecord,
+};
 use platen_statements::{
     CurrentUser,
+    attempts::{self, Attempt, Claim, KeyPurpose, PresentedKey},
     invites::{Invite, InviteRefusal, InviteTarget},
     sessions::{Lifetimes, Origin},
 };
@@ -18,6 +24,7 @@ const OPERATOR: InviteTarget<'static> = InviteTarget { account: None, operator: 
 
 struct Fixture {
     _directory: tempfile::TempDir,
+    database: Database,
     store: Store<CommandBackend>,
 }
 
@@ -27,7 +34,12 @@ impl Fixture {
         let location = Location::in_data(directory.path());
         let database = Database::open(&location, None, Purpose::Migrate).await.unwrap();
         migrate(&database).await.unwrap();
-        Self { _directory: directory, store: Store::new(CommandBackend(database.connect()), 1_000_000) }
+        let store = Store::new(CommandBackend(database.connect()), 1_000_000);
+        Self { _directory: directory, database, store }
+    }
+
+    fn backend(&self) -> CommandBackend {
+        CommandBackend(self.database.connect())
     }
 
     async fn account(&self, name: &str) -> String {
@@ -180,4 +192,63 @@ async fn a_new_password_ends_other_sessions_and_a_new_hash_ends_none() {
     assert!(fixture.current_user(&other).await.is_none());
     assert!(!replaced("second hash", "late").await);
     assert_eq!(fixture.store.credentials("op@b").await.unwrap().unwrap().1, "new");
+}
+
+/// A key of a new account whose quota is one attempt.
+async fn key_with_one_attempt(fixture: &Fixture) -> (String, platen_shared::key::ApiKey) {
+    let operator = fixture.store.command_line();
+    let account = fixture.account("acme").await;
+    operator.set_quota(&account, Some(1)).await.unwrap();
+    let record = operator.account(&account).await.unwrap().unwrap();
+    let key = operator.account_scope(&record.id).create_key(&Name::parse("k").unwrap()).await.unwrap().1;
+    (account, key)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_refund_that_is_sent_twice_refunds_once() {
+    let fixture = Fixture::new().await;
+    let (account, key) = key_with_one_attempt(&fixture).await;
+    let presented = || PresentedKey { key: &key, month: "1970-01", now: 1_000_000 };
+    let claim = async || attempts::claim(fixture.backend(), presented(), None).await.unwrap();
+    let used = async || {
+        let status = attempts::key_status(&fixture.backend(), presented(), KeyPurpose::Source).await;
+        status.unwrap().unwrap().attempts
+    };
+    let row = |id, claim: &Claim, refunded: bool| Attempt {
+        id,
+        key_hash: key.hash(),
+        account_id: claim.account.clone(),
+        endpoint: "render",
+        format: "png",
+        status: if refunded { 503 } else { 200 },
+        counted: !refunded,
+        ms: 1,
+        bytes: None,
+        at: 1_000_000,
+        refunded_month: refunded.then(|| claim.month.clone()),
+        code: refunded.then_some("queue_full"),
+        request_id: "a \"request\"".to_owned(),
+        template_id: None,
+        host: Some("example.com".to_owned()),
+    };
+    let refused = claim().await.unwrap();
+    assert!(claim().await.is_none() && used().await == 1);
+    let large_id = attempts::attempt_id(4_000_000_000_000, [0xff; 4]);
+    let rows = [row(large_id, &refused, true)];
+    attempts::log(&fixture.backend(), &rows).await.unwrap();
+    assert_eq!(used().await, 0);
+    let rendered = claim().await.unwrap();
+    // The answer to the first statement was lost, and another row has been added since. One account was deleted.
+    let gone = Attempt { account_id: AccountId::from_text("acc_gone"), ..row(2, &refused, true) };
+    let rows = [rows[0].clone(), gone, row(3, &rendered, false)];
+    for _ in 0..2 {
+        attempts::log(&fixture.backend(), &rows).await.unwrap();
+        assert_eq!(used().await, 1);
+    }
+    let operator = fixture.store.command_line();
+    let record = operator.account(&account).await.unwrap().unwrap();
+    let logged = operator.account_scope(&record.id).attempts(false, 0, None, 10).await.unwrap();
+    let logged: Vec<_> =
+        logged.iter().map(|it| (it.id, it.status, it.counted, it.key_name.as_deref())).collect();
+    assert_eq!(logged, [(large_id, 503, false, Some("k")), (3, 200, true, Some("k"))]);
 }

@@ -1,12 +1,13 @@
 //! `platen up`: the server.
 //!
-//! Invariant: when "platen is listening on" is printed, requests are answered. After SIGTERM or SIGINT the
-//! requests in flight end, within a timeout, before the farm is stopped.
+//! Invariant: when "platen is listening on" is printed, requests are answered. After SIGTERM, SIGINT or SIGHUP
+//! the requests in flight end, within a timeout, before the farm is stopped.
 
 use std::{
     collections::BTreeMap,
     fs::DirBuilder,
     net::{Ipv4Addr, SocketAddr},
+    num::NonZeroUsize,
     os::unix::fs::DirBuilderExt as _,
     path::{Path, PathBuf},
     sync::Arc,
@@ -15,20 +16,20 @@ use std::{
 use anyhow::{Context as _, Result};
 use clap::Args;
 use platen_farm::{Farm, FarmToken, MetricsRegistry, startup};
+use platen_shared::farm_address::FarmAddresses;
 use prometheus_client::metrics::counter::Counter;
 use rand::{Rng as _, TryRngCore as _, distr::Alphanumeric, rngs::OsRng};
 use secrecy::{ExposeSecret as _, SecretString};
 use tokio::{net::TcpListener, task::JoinHandle};
 use tokio_util::sync::CancellationToken;
-use url::Url;
 
 use super::{DatabaseArgs, secret};
 use crate::{
     db::{Database, Purpose},
     manifest::Manifest,
     metrics::Metrics,
-    runtime::{self, Handler},
-    server::{self, Server},
+    runtime::{self, Handler, InstanceDrain},
+    server::{self, Server, ServerLimits},
     variables::Variables,
 };
 
@@ -49,10 +50,22 @@ pub(crate) struct Up {
     #[arg(long, env = "PLATEN_METRICS_LISTEN", value_name = "ADDRESS:PORT")]
     metrics_listen: Option<SocketAddr>,
 
-    /// Use the render farm at this URL instead of one in this process; its token is read from the environment
-    /// variable `PLATEN_FARM_TOKEN`
-    #[arg(long, env = "PLATEN_FARM_URL", value_name = "URL")]
-    farm_url: Option<Url>,
+    /// Use the render farms at these URLs, separated by commas, instead of one in this process; their token is read
+    /// from the environment variable `PLATEN_FARM_TOKEN`
+    #[arg(long, env = "PLATEN_FARM_URL", value_name = "URL,…")]
+    farm_url: Option<FarmAddresses>,
+
+    /// Number of connections of clients; when there are more, idle ones are closed. At most half of the limit of
+    /// open files
+    // Each takes some kilobytes of memory, and up to 200 KiB while a head arrives or a response waits for its client.
+    #[arg(long, env = "PLATEN_MAX_CONNECTIONS", value_name = "N", default_value = "4096")]
+    max_connections: NonZeroUsize,
+
+    /// Number of connections from one address (IPv6: one /64 network). An address also has a quarter of the memory
+    /// for request bodies. 0 means no limits for one address: use it behind a reverse proxy, which has one address
+    /// for all clients
+    #[arg(long, env = "PLATEN_MAX_CONNECTIONS_PER_ADDRESS", value_name = "N", default_value = "1024")]
+    max_connections_per_address: usize,
 
     #[command(flatten)]
     farm: platen_farm::Config,
@@ -61,8 +74,9 @@ pub(crate) struct Up {
 impl Up {
     pub(crate) async fn run(self) -> Result<()> {
         startup::raise_file_limit();
+        let limits = self.server_limits(startup::file_limit());
         let stop = startup::stop_signal()?;
-        let Some(ready) = stop.run_until_cancelled(self.start()).await.transpose()? else {
+        let Some(ready) = stop.run_until_cancelled(self.start(limits)).await.transpose()? else {
             return Ok(());
         };
         let Ready { listener, server, farm } = ready;
@@ -75,7 +89,26 @@ impl Up {
         Ok(())
     }
 
-    async fn start(self) -> Result<Ready> {
+    fn server_limits(&self, max_files: u64) -> ServerLimits {
+        let max_connections = self.max_connections.get();
+        // A request also uses up to two descriptors for its job; databases and browsers need the rest.
+        let allowed = usize::try_from(max_files / 2).unwrap_or(usize::MAX).max(1);
+        if allowed < max_connections {
+            tracing::warn!(
+                max_files,
+                max_connections,
+                allowed,
+                "the limit of open files lowers --max-connections"
+            );
+        }
+        ServerLimits {
+            max_connections: max_connections.min(allowed),
+            max_connections_per_address: Some(self.max_connections_per_address).filter(|max| *max > 0),
+            drain_timeout: self.farm.drain_timeout(),
+        }
+    }
+
+    async fn start(self, limits: ServerLimits) -> Result<Ready> {
         let manifest = Manifest::read(&self.manifest)?;
         tracing::info!(application = manifest.application.name, database = %self.at.location(), "starting");
         make_private(&self.at.data)?;
@@ -103,8 +136,9 @@ impl Up {
         let cache = self.at.data.canonicalize().map(|data| data.join("cache"))?;
         make_private(&cache)?;
         // At the same time, because the one computes and the other waits for browsers.
-        let load =
-            tokio::task::spawn_blocking(move || load(&cache, &manifest, &variables, &database, &metrics));
+        let load = tokio::task::spawn_blocking(move || {
+            load(&cache, &manifest, &variables, &database, limits, &metrics)
+        });
         let listeners = [Some(&listener), metrics_listener.as_ref()].into_iter().flatten();
         let ports = listeners.map(|listener| Ok(listener.local_addr()?.port())).collect::<Result<_>>()?;
         let (server, farm) =
@@ -130,36 +164,45 @@ fn load(
     manifest: &Manifest,
     variables: &Variables,
     database: &Database,
+    limits: ServerLimits,
     metrics: &Arc<Metrics>,
 ) -> Result<Server> {
     let engine = runtime::start_engine(cache)?;
-    let handlers: BTreeMap<String, Handler> = runtime::load(&engine, manifest, variables, database, metrics)?;
-    Ok(Server::new(manifest.routes(), &handlers, Arc::clone(metrics)))
+    let drain = InstanceDrain::default();
+    let handlers: BTreeMap<String, Handler> =
+        runtime::load(&engine, manifest, variables, database, &drain, metrics)?;
+    Ok(Server::new(manifest.routes(), &handlers, drain, limits, Arc::clone(metrics)))
 }
 
-/// How the components reach the farm: one in this process, which has a listener here, or another one.
+/// The variables of `spin.toml` for further farms. They are empty here, where one variable contains all farms.
+const OTHER_FARM_URLS: [&str; 7] =
+    ["farm_url2", "farm_url3", "farm_url4", "farm_url5", "farm_url6", "farm_url7", "farm_url8"];
+
+/// How the components reach the farms: one in this process, which has a listener here, or others.
 struct FarmAccess {
-    url: String,
+    /// Separated by commas.
+    urls: String,
     token: SecretString,
     listener: Option<TcpListener>,
 }
 
 impl FarmAccess {
-    async fn new(url: Option<Url>) -> Result<Self> {
-        if let Some(url) = url {
+    async fn new(urls: Option<FarmAddresses>) -> Result<Self> {
+        if let Some(urls) = urls {
             let token = secret("PLATEN_FARM_TOKEN")
-                .context("--farm-url needs a token: set PLATEN_FARM_TOKEN to the token of that farm")?;
-            return Ok(Self { url: url.as_str().trim_end_matches('/').to_owned(), token, listener: None });
+                .context("--farm-url needs a token: set PLATEN_FARM_TOKEN to the token of those farms")?;
+            return Ok(Self { urls: urls.to_string(), token, listener: None });
         }
         // Only this process uses it, so any port will do.
         let listener = bind(SocketAddr::from((Ipv4Addr::LOCALHOST, 0))).await?;
-        let url = format!("http://{}", listener.local_addr()?);
+        let urls = format!("http://{}", listener.local_addr()?);
         let token: String = OsRng.unwrap_err().sample_iter(Alphanumeric).take(43).map(char::from).collect();
-        Ok(Self { url, token: token.into(), listener: Some(listener) })
+        Ok(Self { urls, token: token.into(), listener: Some(listener) })
     }
 
     fn variables(&self) -> BTreeMap<&str, SecretString> {
-        BTreeMap::from([("farm_url", self.url.as_str().into()), ("farm_token", self.token.clone())])
+        let farms = [("farm_url", self.urls.as_str().into()), ("farm_token", self.token.clone())];
+        farms.into_iter().chain(OTHER_FARM_URLS.map(|name| (name, SecretString::default()))).collect()
     }
 
     /// Starts the farm of this process. Its pages cannot reach `ports`, on which this server listens.

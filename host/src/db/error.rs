@@ -1,20 +1,32 @@
 //! Why the database did not do what was requested.
 
+use std::sync::Arc;
+
 use super::result::MAX_RESULT_BYTES;
+
+type Cause = Arc<dyn std::error::Error + Send + Sync>;
 
 /// Invariant: `Display` has SQLite's message about the statement, and no path or address except that of
 /// [`DbError::Missing`].
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, Clone, thiserror::Error)]
 pub(crate) enum DbError {
     /// The file does not exist, and this purpose does not create it.
     #[error("there is no database at {0}")]
     Missing(String),
-    /// The file cannot be opened, or the server cannot be reached.
+    /// The file cannot be opened, such as for lack of file descriptors or memory. Nothing was done.
+    // Components recognise the text of SQLite.
+    #[error("unable to open database file")]
+    Unopened(#[source] Cause),
+    /// The server cannot be reached, or its response is not known.
     #[error("the database cannot be reached")]
-    Unreachable(#[source] Box<dyn std::error::Error + Send + Sync>),
+    Unreachable(#[source] Cause),
     /// The server does not accept connections.
     #[error("the database cannot be reached")]
-    Absent(#[source] Box<dyn std::error::Error + Send + Sync>),
+    Absent(#[source] Cause),
+    /// The statement was not run, because others took too long.
+    // Components recognise the text of SQLite.
+    #[error("the database is busy: database is locked")]
+    Busy,
     #[error("the database server refused the token")]
     Unauthorized,
     #[error("{message}")]
@@ -23,6 +35,8 @@ pub(crate) enum DbError {
         message: String,
         /// The disk or the database is full.
         full: bool,
+        /// Nothing was done because of other clients.
+        is_busy: bool,
     },
     #[error("the result is over {MAX_RESULT_BYTES} bytes")]
     TooLarge,
@@ -31,7 +45,11 @@ pub(crate) enum DbError {
 }
 
 impl DbError {
+    pub(super) fn unopened(error: impl std::error::Error + Send + Sync + 'static) -> Self {
+        Self::Unopened(Arc::new(error))
+    }
+
     pub(super) fn unreachable(error: impl std::error::Error + Send + Sync + 'static) -> Self {
-        Self::Unreachable(Box::new(error))
+        Self::Unreachable(Arc::new(error))
     }
 }

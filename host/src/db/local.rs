@@ -1,8 +1,7 @@
 //! A SQLite file: a pool of open connections, whose statements run on threads that may block.
 //!
 //! Invariant: at most one statement of this process that may write runs at a time, so that writers queue
-//! in order instead of polling the file's lock. SQLite waits for the writers of other processes, up to
-//! [`BUSY_TIMEOUT`].
+//! instead of polling the file's lock. SQLite waits for the writers of other processes, up to [`BUSY_TIMEOUT`].
 
 use std::{
     fs, io,
@@ -15,27 +14,39 @@ use std::{
     time::Duration,
 };
 
-use tokio::{runtime::Handle, sync::Semaphore, task};
+use tokio::{
+    runtime::Handle,
+    sync::{OwnedSemaphorePermit, Semaphore},
+    task::{self, JoinHandle},
+};
 
 use super::{
     Value,
     error::DbError,
+    flow::Flow,
     local_connection::LocalConnection,
     location::Purpose,
+    queue::{Queued, StatementQueue},
     result::{Effects, QueryResult},
     statement::StatementKind,
 };
 
 /// How long a statement waits for another process that writes; a busy disk may take seconds.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(15);
-/// More concurrent statements than this are rare.
-const MAX_IDLE_CONNECTIONS: usize = 16;
+/// Reads are served from memory mostly, so more threads only compete for the CPU.
+const MAX_CONCURRENT_READS: usize = 4;
+/// Statements that a thread runs before it returns. Each is committed by itself: a commit does not wait for the
+/// disk, and costs less than the handler's work for the statement.
+const MAX_BATCH: usize = 16;
+/// The readers', the writer's, and some for statements that are not queued.
+const MAX_IDLE_CONNECTIONS: usize = 8;
 
 pub(super) struct Pool {
     path: PathBuf,
     purpose: Purpose,
     idle: Mutex<Vec<LocalConnection>>,
-    writer: Arc<Semaphore>,
+    reads: Arc<StatementQueue<Job>>,
+    writes: Arc<StatementQueue<Job>>,
 }
 
 impl Pool {
@@ -44,7 +55,8 @@ impl Pool {
             path: path.to_owned(),
             purpose,
             idle: Mutex::default(),
-            writer: Arc::new(Semaphore::new(1)),
+            reads: StatementQueue::new(MAX_CONCURRENT_READS, 1, run_batch),
+            writes: StatementQueue::new(1, MAX_BATCH, run_batch),
         });
         let opening = Arc::clone(&pool);
         blocking(move || {
@@ -55,16 +67,29 @@ impl Pool {
                         return Err(DbError::Missing(opening.path.display().to_string()));
                     }
                     // SQLite would create it with permissions for other users.
-                    create_private(&opening.path).map_err(DbError::unreachable)?;
+                    create_private(&opening.path).map_err(DbError::unopened)?;
                 }
-                Err(error) => return Err(DbError::unreachable(error)),
+                Err(error) => return Err(DbError::unopened(error)),
             }
             let connection = opening.connect()?;
             if purpose != Purpose::Operate {
                 // A property of the file, with which readers do not wait for the writer.
                 connection.run("PRAGMA journal_mode = WAL")?;
             }
-            opening.put(connection);
+            let mut connections = vec![connection];
+            if purpose == Purpose::Serve {
+                // Opened now, so that statements need no file descriptors later, when connections may have used all.
+                while connections.len() < MAX_IDLE_CONNECTIONS {
+                    connections.push(opening.connect()?);
+                }
+                for connection in &connections {
+                    // Opens the write-ahead log.
+                    connection.run("SELECT 1 FROM sqlite_schema LIMIT 1")?;
+                }
+            }
+            for connection in connections {
+                opening.put(connection);
+            }
             Ok(())
         })
         .await?;
@@ -84,8 +109,8 @@ impl Pool {
         let build =
             libsql::Builder::new_local(&self.path).flags(libsql::OpenFlags::SQLITE_OPEN_READ_WRITE).build();
         let connection = Handle::current().block_on(build).and_then(|database| database.connect());
-        let connection = connection.map_err(DbError::unreachable)?;
-        connection.busy_timeout(BUSY_TIMEOUT).map_err(DbError::unreachable)?;
+        let connection = connection.map_err(DbError::unopened)?;
+        connection.busy_timeout(BUSY_TIMEOUT).map_err(DbError::unopened)?;
         let connection = LocalConnection::new(connection);
         let synchronous = if self.purpose == Purpose::Serve { "NORMAL" } else { "FULL" };
         connection.run(&format!("PRAGMA synchronous = {synchronous}"))?;
@@ -105,9 +130,10 @@ impl Pool {
     }
 }
 
-/// A connection while it has a user; it returns to the pool when this is dropped.
+/// What one user sees as a connection.
 pub(super) struct Lease {
     pool: Arc<Pool>,
+    /// One that was altered. Other statements use any connection of the pool.
     connection: Mutex<Option<LocalConnection>>,
     /// Whether a statement may have changed the state of the connection: a transaction, a PRAGMA, a
     /// temporary table. Such a connection does not return to the pool.
@@ -119,6 +145,7 @@ pub(super) struct Lease {
 impl Lease {
     pub(super) async fn execute(
         self: &Arc<Self>,
+        flow: Flow,
         sql: String,
         parameters: Vec<Value>,
         effects: Arc<Effects>,
@@ -126,43 +153,55 @@ impl Lease {
         let kind = StatementKind::of(&sql);
         let alters = kind == StatementKind::Other;
         let altered = self.altered.fetch_or(alters, Ordering::Relaxed) || alters;
-        let statement = Arc::clone(&self.statement).acquire_owned().await.map_err(|_| DbError::Panicked)?;
-        let writer = match kind {
+        let permit = Arc::clone(&self.statement).acquire_owned().await.map_err(|_| DbError::Panicked)?;
+        let job = Job { lease: Arc::clone(self), sql, parameters, effects, _permit: permit };
+        match kind {
             // Within a transaction of this connection the file's lock decides, and the next writer polls
-            // for it. Waiting for the permit here could be a deadlock with that writer.
-            StatementKind::Write if !altered => {
-                Some(Arc::clone(&self.pool.writer).acquire_owned().await.map_err(|_| DbError::Panicked)?)
-            }
-            _ => None,
-        };
-        let lease = Arc::clone(self);
-        blocking(move || {
-            // Held by the thread, because the statement runs on if the caller drops its future.
-            let _permits = (statement, writer);
-            let mut slot = lease.connection.lock().unwrap_or_else(PoisonError::into_inner);
-            // Taken out, so that a connection whose thread panics is not used again.
-            let mut connection = match slot.take().or_else(|| lease.pool.take()) {
-                Some(connection) => connection,
-                None => lease.pool.connect()?,
-            };
-            let result = connection.execute(&sql, parameters, &effects);
-            *slot = Some(connection);
-            result
-        })
-        .await
+            // for it. Waiting for a turn here could be a deadlock with that writer.
+            _ if altered => blocking(move || job.run()).await,
+            StatementKind::Write => self.pool.writes.run(flow, job).await,
+            _ => self.pool.reads.run(flow, job).await,
+        }
     }
 }
 
-impl Drop for Lease {
-    fn drop(&mut self) {
-        let slot = self.connection.get_mut().unwrap_or_else(PoisonError::into_inner);
-        if let Some(connection) = slot.take()
-            && !self.altered.load(Ordering::Relaxed)
-            && connection.is_autocommit()
-        {
-            self.pool.put(connection);
+/// A statement for a thread that may block.
+struct Job {
+    lease: Arc<Lease>,
+    sql: String,
+    parameters: Vec<Value>,
+    effects: Arc<Effects>,
+    /// That of the lease.
+    _permit: OwnedSemaphorePermit,
+}
+
+impl Job {
+    fn run(self) -> Result<QueryResult, DbError> {
+        let pool = &self.lease.pool;
+        let mut slot = self.lease.connection.lock().unwrap_or_else(PoisonError::into_inner);
+        // Taken out, so that a connection whose thread panics is not used again.
+        let mut connection = match slot.take().or_else(|| pool.take()) {
+            Some(connection) => connection,
+            None => pool.connect()?,
+        };
+        let result = connection.execute(&self.sql, self.parameters, &self.effects);
+        if self.lease.altered.load(Ordering::Relaxed) {
+            *slot = Some(connection);
+        } else {
+            // At once, so that the open connections are as many as the running statements, not as many as the leases.
+            pool.put(connection);
         }
+        result
     }
+}
+
+fn run_batch(batch: Vec<Queued<Job>>) -> JoinHandle<()> {
+    task::spawn_blocking(|| {
+        for queued in batch {
+            let (job, reply) = queued.into_parts();
+            reply(job.run());
+        }
+    })
 }
 
 async fn blocking<T: Send + 'static>(

@@ -26,11 +26,6 @@ impl LocalConnection {
         Self { statements: HashMap::new(), connection }
     }
 
-    /// Whether no transaction is open.
-    pub(super) fn is_autocommit(&self) -> bool {
-        self.connection.is_autocommit()
-    }
-
     /// Runs a statement without parameters and discards its rows.
     pub(super) fn run(&self, sql: &str) -> Result<(), DbError> {
         Handle::current().block_on(async {
@@ -120,10 +115,22 @@ fn into_libsql(value: Value) -> libsql::Value {
 
 /// SQLite's messages about a statement name tables and columns, never the file.
 fn map_error(error: libsql::Error) -> DbError {
+    const BUSY: i32 = 5;
     const FULL: i32 = 13;
+    const OUT_OF_MEMORY: i32 = 7;
+    const CANNOT_OPEN: i32 = 14;
+    /// `SQLITE_IOERR_NOMEM`, and those of the index of the log: `_SHMOPEN`, `_SHMSIZE` and `_SHMMAP`.
+    const OUT_OF_RESOURCES: [i32; 4] = [3082, 4618, 4874, 5386];
     match error {
+        // The statement was rolled back.
+        libsql::Error::SqliteFailure(code, _)
+            if matches!(code & 0xff, OUT_OF_MEMORY | CANNOT_OPEN) || OUT_OF_RESOURCES.contains(&code) =>
+        {
+            DbError::unopened(error)
+        }
         libsql::Error::SqliteFailure(code, message) => {
-            DbError::Statement { message, full: code & 0xff == FULL }
+            let code = code & 0xff;
+            DbError::Statement { message, full: code == FULL, is_busy: code == BUSY }
         }
         other => DbError::unreachable(other),
     }

@@ -1,29 +1,31 @@
-//! A libSQL server, over Hrana 3 on HTTP: one request, and so one round trip, per statement.
+//! A libSQL server, over Hrana 3 on HTTP. Writes that wait together share a request, and so a round trip.
 //!
-//! Invariant: outside of a transaction every request closes the stream it opens, so the server holds
-//! nothing between statements. A statement is sent again only if the server was not reached, or reports that it did
+//! Invariant: outside of a transaction one request with writes is in progress at a time, unless one stalls. Every
+//! request closes the stream it opens, so the server holds nothing between statements, and each statement is
+//! committed by itself. A statement is sent again only if the server was not reached, or reports that it did
 //! nothing because it is busy. The token is sent in the `authorization` header only.
 
 mod hrana;
 
-use std::{sync::Arc, time::Duration};
+use std::{iter, sync::Arc, time::Duration};
 
 use secrecy::{ExposeSecret as _, SecretString};
 use tokio::{
-    sync::{Mutex, Semaphore},
-    time::{Instant, sleep, timeout},
+    sync::Mutex,
+    task::JoinHandle,
+    time::{Instant, sleep},
 };
 use url::Url;
 
 use super::{
     Value,
     error::DbError,
+    flow::Flow,
+    queue::{Queued, StatementQueue},
     result::{Effects, QueryResult},
-    statement::first_word,
+    statement::{StatementKind, first_word},
 };
-use hrana::{
-    Failure, InvalidResponse, Outcome, Pipeline, PipelineResult, Request, Response, Statement, read, write,
-};
+use hrana::{Failure, InvalidResponse, Pipeline, PipelineResult, Request, Statement, write};
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// Longer than the deadline of a render, so that the edge learns of a claim that took effect too late.
@@ -35,9 +37,14 @@ const BUSY_TIMEOUT: Duration = Duration::from_secs(15);
 const ABSENT_TIMEOUT: Duration = Duration::from_secs(5);
 /// Half of it is fixed, the other half random, so that clients that were refused together do not return together.
 const RETRY_INTERVAL: Duration = Duration::from_millis(100);
-/// Statements beyond this wait here. sqld refuses, rather than queues, more than 128 concurrent requests of
-/// all its clients together.
-const MAX_CONCURRENT_STATEMENTS: usize = 64;
+/// sqld executes one write at a time, and hands its write lock from one connection to the next: with 20 connections
+/// it was seen to execute fewer statements than with one, to refuse some with `SQLITE_BUSY`, and to stop for as long
+/// as a minute. Its lock stays with a connection whose transaction could not begin, until that is closed.
+const MAX_CONCURRENT_WRITES: usize = 1;
+/// Statements in a request. One that receives no response leaves all of them in doubt.
+const MAX_BATCH: usize = 8;
+/// sqld refuses, rather than queues, more than 128 concurrent requests of all its clients together.
+const MAX_CONCURRENT_READS: usize = 16;
 /// Shorter than the minute after which servers and proxies close idle connections, so that a statement is
 /// not sent into a connection that is just closing.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(15);
@@ -45,10 +52,9 @@ const IDLE_TIMEOUT: Duration = Duration::from_secs(15);
 /// A cheap handle.
 #[derive(Clone)]
 pub(super) struct Client {
-    http: reqwest::Client,
-    server: Url,
-    token: Option<SecretString>,
-    permits: Arc<Semaphore>,
+    connection: Arc<HttpConnection>,
+    reads: Arc<StatementQueue<Job>>,
+    writes: Arc<StatementQueue<Job>>,
 }
 
 impl Client {
@@ -62,24 +68,66 @@ impl Client {
             .no_proxy()
             .build()
             .map_err(DbError::unreachable)?;
-        Ok(Self { http, server, token, permits: Arc::new(Semaphore::new(MAX_CONCURRENT_STATEMENTS)) })
+        let connection = Arc::new(HttpConnection { http, server, token });
+        let queue = |max_concurrent, max_batch| {
+            let connection = Arc::clone(&connection);
+            StatementQueue::new(max_concurrent, max_batch, move |batch| run_batch(&connection, batch))
+        };
+        let (reads, writes) = (queue(MAX_CONCURRENT_READS, 1), queue(MAX_CONCURRENT_WRITES, MAX_BATCH));
+        Ok(Self { connection, reads, writes })
     }
 
     pub(super) fn stream(&self) -> Arc<Stream> {
         Arc::new(Stream { client: self.clone(), transaction: Mutex::default() })
     }
+}
 
+/// A statement in a queue.
+struct Job {
+    sql: Arc<str>,
+    parameters: Arc<[Value]>,
+    effects: Arc<Effects>,
+}
+
+/// Sends statements in one request. Each has its own result.
+fn run_batch(connection: &Arc<HttpConnection>, batch: Vec<Queued<Job>>) -> JoinHandle<()> {
+    let connection = Arc::clone(connection);
+    tokio::spawn(async move {
+        let executes = batch.iter().map(|queued| execute(&queued.job.sql, &queued.job.parameters));
+        let requests = executes.chain(iter::once(Request::Close)).collect();
+        let result = connection.send(&connection.server, &Pipeline { baton: None, requests }).await;
+        let (mut outcomes, missing) = match result {
+            Ok(result) => (result.results.into_iter(), DbError::unreachable(InvalidResponse)),
+            Err(error) => (Vec::new().into_iter(), error),
+        };
+        for queued in batch {
+            let (job, reply) = queued.into_parts();
+            reply(outcomes.next().map_or_else(|| Err(missing.clone()), |it| it.into_result(&job.effects)));
+        }
+    })
+}
+
+fn execute<'a>(sql: &'a str, parameters: &[Value]) -> Request<'a> {
+    let args = parameters.iter().map(write).collect();
+    Request::Execute { stmt: Statement { sql, args, want_rows: true } }
+}
+
+/// Sends requests to the server.
+struct HttpConnection {
+    http: reqwest::Client,
+    server: Url,
+    token: Option<SecretString>,
+}
+
+impl HttpConnection {
     async fn send(&self, base: &Url, pipeline: &Pipeline<'_>) -> Result<PipelineResult, DbError> {
-        // If the server does not respond, waiting for a permit fails after the same time.
-        let permit = timeout(STATEMENT_TIMEOUT, self.permits.acquire()).await;
-        let _permit = permit.map_err(DbError::unreachable)?;
         let address = format!("{}/v3/pipeline", base.as_str().trim_end_matches('/'));
         let mut request = self.http.post(address).json(pipeline);
         if let Some(token) = &self.token {
             request = request.bearer_auth(token.expose_secret());
         }
         let response = request.send().await.map_err(|error| {
-            if error.is_connect() { DbError::Absent(Box::new(error)) } else { DbError::unreachable(error) }
+            if error.is_connect() { DbError::Absent(Arc::new(error)) } else { DbError::unreachable(error) }
         })?;
         match response.status().as_u16() {
             200 => response.json().await.map_err(DbError::unreachable),
@@ -111,11 +159,39 @@ struct Transaction {
 impl Stream {
     pub(super) async fn execute(
         &self,
+        flow: Flow,
+        sql: String,
+        parameters: Vec<Value>,
+        effects: &Arc<Effects>,
+    ) -> Result<QueryResult, DbError> {
+        let mut transaction = self.transaction.lock().await;
+        let queue = match StatementKind::of(&sql) {
+            _ if transaction.is_some() => None,
+            StatementKind::Read => Some(&self.client.reads),
+            StatementKind::Write => Some(&self.client.writes),
+            StatementKind::Other => None,
+        };
+        let Some(queue) = queue else { return self.send(&mut transaction, &sql, &parameters, effects).await };
+        let (sql, parameters): (Arc<str>, Arc<[Value]>) = (sql.into(), parameters.into());
+        let began = Instant::now();
+        loop {
+            let (sql, parameters, effects) = (Arc::clone(&sql), Arc::clone(&parameters), Arc::clone(effects));
+            let result = queue.run(flow, Job { sql, parameters, effects }).await;
+            if !is_retried(&result, began).await {
+                return result;
+            }
+        }
+    }
+
+    /// Executes a statement that begins, continues or ends a transaction.
+    async fn send(
+        &self,
+        transaction: &mut Option<Transaction>,
         sql: &str,
         parameters: &[Value],
         effects: &Effects,
     ) -> Result<QueryResult, DbError> {
-        let mut transaction = self.transaction.lock().await;
+        let connection = &self.client.connection;
         // Taken out, so that after an error, or if the caller drops this future, the transaction is not
         // continued and the server rolls it back.
         let open = transaction.take();
@@ -124,149 +200,48 @@ impl Stream {
             "COMMIT" | "END" | "ROLLBACK" => false,
             _ => open.is_some(),
         };
-        let execute = Request::Execute {
-            stmt: Statement { sql, args: parameters.iter().map(write).collect(), want_rows: true },
-        };
-        let requests = if stays_open { vec![execute] } else { vec![execute, Request::Close] };
-        let base = open.as_ref().and_then(|open| open.base.as_ref()).unwrap_or(&self.client.server);
+        let close = (!stays_open).then_some(Request::Close);
+        let requests = iter::once(execute(sql, parameters)).chain(close).collect();
+        let base = open.as_ref().and_then(|open| open.base.as_ref()).unwrap_or(&connection.server);
         let pipeline = Pipeline { baton: open.as_ref().map(|open| open.baton.as_str()), requests };
-        let mut result = self.client.send(base, &pipeline).await;
-        if open.is_none() {
-            let began = Instant::now();
-            while refusal_timeout(&result).is_some_and(|timeout| began.elapsed() < timeout) {
-                sleep(RETRY_INTERVAL.mul_f64(rand::random_range(0.5..1.0))).await;
-                result = self.client.send(base, &pipeline).await;
+        let began = Instant::now();
+        let (result, baton, base) = loop {
+            let result = connection.send(base, &pipeline).await.and_then(|result| {
+                let outcome = result.results.into_iter().next();
+                let outcome = outcome.ok_or_else(|| DbError::unreachable(InvalidResponse))?;
+                Ok((outcome.into_result(effects)?, result.baton, result.base_url))
+            });
+            if open.is_some() || !is_retried(&result, began).await {
+                break result?;
             }
-        }
-        let mut result = result?;
-        if stays_open && let Some(baton) = result.baton.take() {
-            let base = result.base_url.as_deref().and_then(|url| Url::parse(url).ok());
+        };
+        if stays_open && let Some(baton) = baton {
+            let base = base.as_deref().and_then(|url| Url::parse(url).ok());
             *transaction = Some(Transaction { baton, base });
         }
-        match result.results.into_iter().next() {
-            Some(Outcome::Ok { response: Response::Execute { result } }) => {
-                if result.affected_row_count > 0 {
-                    let rowid = result.last_insert_rowid.and_then(|id| id.parse().ok());
-                    effects.store(result.affected_row_count, rowid.unwrap_or(0));
-                }
-                let columns = result.cols.into_iter().map(|col| col.name.unwrap_or_default()).collect();
-                let rows = result.rows.into_iter().map(read).collect::<Result<_, _>>()?;
-                Ok(QueryResult { columns, rows })
-            }
-            Some(Outcome::Error { error }) => Err(error.into()),
-            Some(Outcome::Ok { response: Response::Other }) | None => {
-                Err(DbError::unreachable(InvalidResponse))
-            }
-        }
+        Ok(result)
     }
+}
+
+/// Whether a statement, first sent at `began`, is sent again, because the server is busy or absent and has done
+/// nothing. Waits before.
+async fn is_retried<T>(result: &Result<T, DbError>, began: Instant) -> bool {
+    let Err(error) = result else { return false };
+    if refusal_timeout(error).is_none_or(|timeout| began.elapsed() >= timeout) {
+        return false;
+    }
+    sleep(RETRY_INTERVAL.mul_f64(rand::random_range(0.5..1.0))).await;
+    true
 }
 
 /// How long a statement is sent again; `None` if the server may have run it.
-fn refusal_timeout(result: &Result<PipelineResult, DbError>) -> Option<Duration> {
-    match result {
-        Err(DbError::Absent(_)) => Some(ABSENT_TIMEOUT),
-        Err(DbError::Statement { message, .. }) => is_busy(message, None).then_some(BUSY_TIMEOUT),
-        Ok(PipelineResult { results, .. }) => match results.first() {
-            Some(Outcome::Error { error }) => {
-                is_busy(&error.message, error.code.as_deref()).then_some(BUSY_TIMEOUT)
-            }
-            _ => None,
-        },
-        Err(_) => None,
+fn refusal_timeout(error: &DbError) -> Option<Duration> {
+    match error {
+        DbError::Absent(_) => Some(ABSENT_TIMEOUT),
+        DbError::Statement { is_busy: true, .. } => Some(BUSY_TIMEOUT),
+        _ => None,
     }
-}
-
-/// Whether nothing was done because of other clients.
-fn is_busy(message: &str, code: Option<&str>) -> bool {
-    // Some servers send SQLite's message without a code.
-    code.is_some_and(|code| code.starts_with("SQLITE_BUSY"))
-        || [
-            "database is locked",
-            "Too many concurrent requests",
-            "Timed out while opening database connection",
-        ]
-        .iter()
-        .any(|refusal| message.ends_with(refusal))
 }
 
 #[cfg(test)]
-mod tests {
-    use std::{
-        convert::Infallible,
-        net::SocketAddr,
-        sync::atomic::{AtomicUsize, Ordering},
-    };
-
-    use hyper::{Response, server::conn::http1, service::service_fn};
-    use hyper_util::rt::TokioIo;
-    use platen_tests::loopback::ClosedPort;
-
-    use super::*;
-
-    /// A server that fails the first `failures` statements. Returns its address, and the number of statements
-    /// that it received.
-    async fn server(
-        address: SocketAddr,
-        failures: usize,
-        message: &'static str,
-        code: Option<&'static str>,
-    ) -> (Url, Arc<AtomicUsize>) {
-        let listener = tokio::net::TcpListener::bind(address).await.unwrap();
-        let url = Url::parse(&format!("http://{}", listener.local_addr().unwrap())).unwrap();
-        let sent = Arc::<AtomicUsize>::default();
-        let counted = Arc::clone(&sent);
-        tokio::spawn(async move {
-            while let Ok((stream, _)) = listener.accept().await {
-                let counted = Arc::clone(&counted);
-                let service = service_fn(move |_| {
-                    let outcome = if counted.fetch_add(1, Ordering::Relaxed) < failures {
-                        serde_json::json!({ "type": "error", "error": { "message": message, "code": code } })
-                    } else {
-                        let result = serde_json::json!({ "cols": [], "rows": [], "affected_row_count": 1 });
-                        serde_json::json!({ "type": "ok", "response": { "type": "execute", "result": result } })
-                    };
-                    let body = serde_json::json!({ "results": [outcome] }).to_string();
-                    async { Ok::<_, Infallible>(Response::new(body)) }
-                });
-                tokio::spawn(http1::Builder::new().serve_connection(TokioIo::new(stream), service));
-            }
-        });
-        (url, sent)
-    }
-
-    async fn execute(url: Url) -> Result<QueryResult, DbError> {
-        let stream = Client::new(url, None).unwrap().stream();
-        stream.execute("INSERT INTO t VALUES (1)", &[], &Effects::default()).await
-    }
-
-    #[tokio::test]
-    async fn a_server_that_restarts_is_waited_for() {
-        let closed = ClosedPort::hold().unwrap();
-        let url = Url::parse(&closed.url().unwrap()).unwrap();
-        let address = url.socket_addrs(|| None).unwrap()[0];
-        let restart = async {
-            sleep(RETRY_INTERVAL).await;
-            drop(closed);
-            server(address, 0, "", None).await
-        };
-        let (result, (_, sent)) = tokio::join!(execute(url.clone()), restart);
-        result.unwrap();
-        assert_eq!(sent.load(Ordering::Relaxed), 1);
-    }
-
-    #[tokio::test]
-    async fn only_a_statement_that_did_nothing_is_retried() {
-        for (message, code, calls) in [
-            ("m", Some("SQLITE_BUSY"), 4),
-            ("SQLite error: database is locked", None, 4),
-            ("Too many concurrent requests", None, 4),
-            ("Timed out while opening database connection", None, 4),
-            ("m", Some("SQLITE_CONSTRAINT"), 1),
-            ("m", None, 1),
-        ] {
-            let (url, sent) = server(([127, 0, 0, 1], 0).into(), 3, message, code).await;
-            assert_eq!(execute(url).await.is_ok(), calls == 4, "{message} {code:?}");
-            assert_eq!(sent.load(Ordering::Relaxed), calls, "{message} {code:?}");
-        }
-    }
-}
+mod tests;

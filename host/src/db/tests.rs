@@ -20,8 +20,10 @@ async fn values_are_returned_as_they_were_bound() {
     let values =
         vec![Value::Null, Value::Integer(i64::MIN), Value::Real(0.5), "ü".into(), Value::Blob(vec![0, 255])];
     let connection = database.connect();
-    let result =
-        connection.execute("SELECT ?1 AS a, ?2, ?3, ?4, ?5".to_owned(), values.clone()).await.unwrap();
+    let result = connection
+        .execute(Flow::default(), "SELECT ?1 AS a, ?2, ?3, ?4, ?5".to_owned(), values.clone())
+        .await
+        .unwrap();
     assert_eq!(result.columns[0], "a");
     assert_eq!(result.rows, vec![values]);
     // The prepared statement is reused without its parameters.
@@ -56,6 +58,45 @@ async fn the_state_of_a_connection_does_not_reach_its_next_user() {
     let next = database.connect();
     next.query("INSERT INTO t VALUES (1, 'x')", vec![]).await.unwrap();
     assert_eq!(next.query("PRAGMA foreign_keys", vec![]).await.unwrap(), vec![vec![Value::Integer(1)]]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn connections_that_are_not_used_hold_no_file_open() {
+    let directory = tempfile::tempdir().unwrap();
+    let database = with_table(&directory).await;
+    let open_files = || {
+        let links = std::fs::read_dir("/proc/self/fd").unwrap().flatten();
+        let paths = links.filter_map(|link| std::fs::read_link(link.path()).ok());
+        paths.filter(|path| path.starts_with(directory.path())).count()
+    };
+    let before = open_files();
+    let connections: Vec<_> = (0..100).map(|_| database.connect()).collect();
+    for connection in &connections {
+        connection.query("INSERT INTO t (b) VALUES (NULL)", vec![]).await.unwrap();
+        connection.query("SELECT * FROM t", vec![]).await.unwrap();
+    }
+    // Those of the start were enough, except for one that created the table.
+    assert!(open_files() <= before, "{} files instead of {before}", open_files());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_file_that_cannot_be_opened_is_an_error_that_components_recognise() {
+    let directory = tempfile::tempdir().unwrap();
+    let database = open(&directory, Purpose::Serve).await;
+    std::fs::remove_file(directory.path().join("platen.db")).unwrap();
+    let mut error = None;
+    let mut altered = Vec::new();
+    for _ in 0..100 {
+        let connection = database.connect();
+        error = connection.query("PRAGMA foreign_keys = OFF", vec![]).await.err();
+        altered.push(connection);
+        if error.is_some() {
+            break;
+        }
+    }
+    let error = error.unwrap();
+    assert!(matches!(error, DbError::Unopened(_)), "{error:?}");
+    assert_eq!(error.to_string(), "unable to open database file");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -46,6 +46,28 @@ async fn an_attempt_sets_the_last_use_counts_its_day_and_deletes_old_attempts() 
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_row_refunds_its_attempt_once() {
+    let (_directory, connection) = migrated().await;
+    let usage = async || connection.query("SELECT attempts FROM usage", vec![]).await.unwrap()[0][0].clone();
+    let refund = async |id: i64, month: &str| {
+        let sql = "INSERT INTO attempts \
+            (id, account_id, endpoint, format, status, counted, ms, at, refunded_month) \
+            VALUES (?1, 'a', 'render', 'png', 503, 0, 1, 1, ?2) ON CONFLICT (id) DO NOTHING";
+        connection.query(sql, vec![id.into(), month.into()]).await.unwrap();
+    };
+    connection.query("INSERT INTO usage VALUES ('a', '2026-11', 2)", vec![]).await.unwrap();
+    // As an edge of the version before writes it.
+    attempt(&connection, 1, 503, 0).await;
+    assert_eq!(usage().await, Value::Integer(2));
+    refund(101, "2026-10").await;
+    assert_eq!(usage().await, Value::Integer(2));
+    for (id, left) in [(7, 1), (7, 1), (8, 0), (8, 0), (9, 0)] {
+        refund(id, "2026-11").await;
+        assert_eq!(usage().await, Value::Integer(left));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_save_keeps_the_replaced_version_and_nothing_else_does() {
     let (_directory, connection) = migrated().await;
     let versions = async || {

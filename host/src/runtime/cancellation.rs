@@ -17,8 +17,8 @@ use wasmtime_wasi_http::{Error, WasiBody};
 
 use super::{client::Exchange, disconnect::disconnected};
 
-/// A farm responds at once. If it does not, or if another farm behind the same address got the request, the
-/// connection is closed, which frees the slot.
+/// A farm responds at once. If it does not, or if a proxy sent the request to another farm, the connection is closed,
+/// which frees the slot.
 const CANCEL_TIMEOUT: Duration = Duration::from_secs(2);
 const MAX_RESPONSE_BYTES: usize = 64 * 1024;
 
@@ -33,7 +33,7 @@ impl Cancellation {
         let path = format!("{}/{id}", request.uri().path());
         parts.path_and_query = Some(PathAndQuery::try_from(path).ok()?);
         let mut cancel = Request::delete(Uri::from_parts(parts).ok()?);
-        for name in [header::HOST, header::AUTHORIZATION] {
+        for name in [header::HOST, header::AUTHORIZATION, ACCOUNT] {
             if let Some(value) = request.headers().get(&name) {
                 cancel = cancel.header(name, value);
             }
@@ -67,6 +67,8 @@ impl Cancellation {
 }
 
 const JOB_ID: HeaderName = HeaderName::from_static(wire::JOB_ID);
+/// By this a proxy sends the cancellation to the farm that has the job.
+const ACCOUNT: HeaderName = HeaderName::from_static(wire::ACCOUNT);
 
 /// Reads the body of a refusal here, because the bodies of responses fail when the client has
 /// disconnected. A file is not needed by then.
@@ -99,6 +101,7 @@ mod tests {
         let mut job = Request::post("http://127.0.0.1:3001/farm/v1/jobs")
             .header("host", "127.0.0.1:3001")
             .header("authorization", "Bearer x")
+            .header(wire::ACCOUNT, "0a1b")
             .header("content-length", "2");
         if let Some(id) = id {
             job = job.header(wire::JOB_ID, id);
@@ -128,7 +131,7 @@ mod tests {
         assert_eq!(cancel.method(), "DELETE");
         assert_eq!(cancel.uri(), "http://127.0.0.1:3001/farm/v1/jobs/a-1");
         let names: Vec<&str> = cancel.headers().keys().map(HeaderName::as_str).collect();
-        assert_eq!(names, ["host", "authorization"]);
+        assert_eq!(names, ["host", "authorization", wire::ACCOUNT]);
         for other in [job(None), job(Some("a/../b")), job(Some(""))] {
             assert!(Cancellation::of(&other).is_none());
         }

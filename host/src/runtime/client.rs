@@ -3,14 +3,18 @@
 //! Invariant: a request is never sent twice. [`Error::ConnectionRefused`], [`Error::ConnectionTimeout`],
 //! [`Error::DnsError`] and [`Error::DestinationUnavailable`] mean that no byte of it was sent.
 
-use std::{io, time::Duration};
+use std::{io, pin::pin, time::Duration};
 
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
 use hyper_util::{
-    client::legacy::{self, connect::HttpConnector},
+    client::legacy::{
+        self,
+        connect::{CaptureConnection, HttpConnector, capture_connection},
+    },
     rt::{TokioExecutor, TokioTimer},
 };
+use platen_farm::RepeatedWarning;
 use tokio::time::timeout;
 use wasmtime_wasi_http::{Error, RequestOptions, WasiBody};
 
@@ -20,6 +24,7 @@ pub(super) const DEFAULT_TIMEOUT: Duration = Duration::from_mins(2);
 /// Shorter than that of servers and proxies, so that a request is not sent into a connection that is just
 /// closing.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(10);
+static FAILED: RepeatedWarning = RepeatedWarning::new();
 
 /// A response, and the future that drives its connection while its body is read.
 pub(super) type Exchange =
@@ -57,18 +62,49 @@ impl Client {
         }
         // A hop-by-hop header, which would close the pooled connection.
         request.headers_mut().remove(http::header::CONNECTION);
+        let connect_timeout = options.connect_timeout.unwrap_or(CONNECT_TIMEOUT);
         let first_byte_timeout = options.first_byte_timeout.unwrap_or(DEFAULT_TIMEOUT);
-        let response = timeout(first_byte_timeout, self.0.request(request))
+        let response = timeout(first_byte_timeout, self.exchange(request, connect_timeout))
             .await
-            .map_err(|_| Error::ConnectionReadTimeout)?
-            .map_err(|error| map_error(&error))?;
+            .map_err(|_| Error::ConnectionReadTimeout)??;
         let body = |body: Incoming| body.map_err(Error::Hyper).boxed_unsync();
         Ok((response.map(body), Box::new(async { Ok(()) })))
     }
+
+    /// Sends nothing after `connect_timeout`.
+    async fn exchange(
+        &self,
+        mut request: http::Request<WasiBody>,
+        connect_timeout: Duration,
+    ) -> Result<http::Response<Incoming>, Error> {
+        let mut connection = capture_connection(&mut request);
+        let mut exchange = pin!(self.0.request(request));
+        let exchanged = tokio::select! {
+            biased;
+            exchanged = &mut exchange => exchanged,
+            is_late = is_late(&mut connection, connect_timeout) => {
+                // The request is sent only while `exchange` is polled.
+                if is_late {
+                    return Err(Error::ConnectionTimeout);
+                }
+                exchange.await
+            }
+        };
+        exchanged.map_err(|error| map_error(&error))
+    }
+}
+
+/// Waits for the connection of a request; whether there is none after the timeout.
+async fn is_late(connection: &mut CaptureConnection, connect_timeout: Duration) -> bool {
+    let connected = timeout(connect_timeout, connection.wait_for_connection_metadata()).await.is_ok();
+    !connected && connection.connection_metadata().is_none()
 }
 
 fn map_error(error: &legacy::Error) -> Error {
-    tracing::warn!(error = error as &dyn std::error::Error, "the request of a component failed");
+    if let Some(count) = FAILED.record() {
+        let error = error as &dyn std::error::Error;
+        tracing::warn!(error, count, "requests of components failed");
+    }
     if !error.is_connect() {
         return Error::ConnectionTerminated;
     }

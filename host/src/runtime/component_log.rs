@@ -12,6 +12,7 @@ use std::{
 };
 
 use bytes::Bytes;
+use platen_farm::RepeatedWarning;
 use serde_json::{Map, Value};
 use tokio::io::AsyncWrite;
 use tracing::Level;
@@ -25,6 +26,9 @@ use super::grants::Grants;
 /// A longer line is split.
 const MAX_LINE_BYTES: usize = 64 * 1024;
 
+/// Codes of errors whose warnings are limited one by one.
+const MAX_CODES: usize = 64;
+
 const FIELDS: &[&str] = &[
     "level",
     "request_id",
@@ -35,6 +39,7 @@ const FIELDS: &[&str] = &[
     "ms",
     "farm_ms",
     "error",
+    "code",
     "cause",
     "refund_error",
     "attempt_lost",
@@ -158,6 +163,21 @@ impl Line {
         Self { level, message, fields }
     }
 
+    /// A request is logged as a warning only once in a while for each code, because a fault that lasts would fill the
+    /// log with warnings; the others are logged with the level of requests that succeed.
+    fn limited_level(&self) -> Level {
+        static WARNINGS: Mutex<BTreeMap<String, RepeatedWarning>> = Mutex::new(BTreeMap::new());
+        let Some(code) = self.fields.get("code").filter(|_| self.level == Level::WARN) else {
+            return self.level;
+        };
+        let mut warnings = WARNINGS.lock().unwrap_or_else(PoisonError::into_inner);
+        if warnings.len() >= MAX_CODES && !warnings.contains_key(code) {
+            warnings.clear();
+        }
+        let is_due = warnings.entry(code.clone()).or_default().record().is_some();
+        if is_due { Level::WARN } else { Level::INFO }
+    }
+
     fn emit(&self, component: &str) {
         let text = |name| self.fields.get(name).map(String::as_str);
         let number = |name| text(name).and_then(|value: &str| value.parse::<u64>().ok());
@@ -174,6 +194,7 @@ impl Line {
                     ms = number("ms"),
                     farm_ms = number("farm_ms"),
                     error = text("error"),
+                    code = text("code"),
                     cause = text("cause"),
                     refund_error = text("refund_error"),
                     attempt_lost = text("attempt_lost"),
@@ -182,7 +203,7 @@ impl Line {
                 )
             };
         }
-        match self.level {
+        match self.limited_level() {
             Level::ERROR => emit!(Level::ERROR),
             Level::WARN => emit!(Level::WARN),
             Level::INFO => emit!(Level::INFO),
@@ -267,10 +288,15 @@ mod tests {
                 ][..],
             ),
             (
-                r#"platen-edge request_id=a-1 cause="no \"farm\" at 1" status=503"#,
+                r#"platen-edge request_id=a-1 code="farm_unreachable" cause="no \"farm\" at 1" status=503"#,
                 Level::WARN,
                 "platen-edge",
-                &[("request_id", "a-1"), ("cause", "no \"farm\" at 1"), ("status", "503")],
+                &[
+                    ("request_id", "a-1"),
+                    ("code", "farm_unreachable"),
+                    ("cause", "no \"farm\" at 1"),
+                    ("status", "503"),
+                ],
             ),
             (
                 r#"{"level":"debug","message":"done","request_id":"a-1","ms":3,"other":[1]}"#,
@@ -291,6 +317,17 @@ mod tests {
             assert_eq!((line.level, line.message.as_str()), (level, message), "{text}");
             let expected = fields.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
             assert_eq!(line.fields, expected.collect(), "{text}");
+        }
+    }
+
+    #[test]
+    fn equal_failures_are_warnings_only_once_in_a_while() {
+        let level = |text: &str| Line::parse(text).limited_level();
+        let (first, second) = ("code=\"test_first\" cause=\"x\"", "code=\"test_second\" cause=\"x\"");
+        assert_eq!([first, first, second].map(level), [Level::WARN, Level::INFO, Level::WARN]);
+        // Lost rows are reported each time, and so are texts of a panic.
+        for (text, expected) in [("attempt_lost=\"x\"", Level::ERROR), ("a panic", Level::WARN)] {
+            assert_eq!([text, text].map(level), [expected, expected]);
         }
     }
 }

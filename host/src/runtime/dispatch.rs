@@ -2,15 +2,11 @@
 //!
 //! `ProxyHandler` accepts any number of requests; [`crate::server`] limits them.
 
-use std::{
-    pin::Pin,
-    sync::Arc,
-    task::{Context, Poll},
-    time::{Duration, Instant},
-};
+use std::{pin::Pin, sync::Arc, time::Duration};
 
 use anyhow::{Result, ensure};
-use tokio::time::{Sleep, sleep};
+use tokio::time::sleep;
+use tokio_util::task::task_tracker::TaskTrackerToken;
 use wasmtime::{
     Engine, Store, StoreContextMut, UpdateDeadline,
     component::{Component, GuestTaskId, HasSelf, Linker},
@@ -18,8 +14,8 @@ use wasmtime::{
 use wasmtime_wasi_http::{
     WasiBody, WasiHttp, WasiHttpView as _,
     handler::{
-        ExpirationError, HandlerState, Instance, ProxyHandler, ProxyPre, ShouldAccept, WorkerExpiration,
-        WorkerState, WorkerStatus,
+        ExpirationError, HandlerState, Instance, InstantiationError, ProxyHandler, ProxyPre, ShouldAccept,
+        WorkerState,
     },
     p3::bindings::{ServicePre, http},
 };
@@ -27,11 +23,12 @@ use wasmtime_wasi_http::{
 use super::{
     bindings,
     client::Client,
-    disconnect::ClientDisconnect,
     engine::TICK_INTERVAL,
     error::{ComponentError, failed},
     grants::Grants,
+    instance_drain::{Expiration, InstanceDrain, Timeouts},
     outgoing::Outgoing,
+    request_context::RequestContext,
     state::State,
 };
 use crate::{manifest, metrics::Metrics};
@@ -50,6 +47,12 @@ const IDLE_TIMEOUT: Duration = Duration::from_secs(1);
 const RESPONSE_TIMEOUT: Duration = Duration::from_mins(3);
 /// For a file of any size to a slow client; a stalled one is ended by its connection much earlier.
 const BODY_TIMEOUT: Duration = Duration::from_hours(1);
+const TIMEOUTS: Timeouts = Timeouts {
+    idle: IDLE_TIMEOUT,
+    // Each request has a timeout as well; this one ends an instance that blocks those.
+    requests: Duration::from_secs(2 * RESPONSE_TIMEOUT.as_secs()),
+    post_return: BODY_TIMEOUT,
+};
 /// Computing time without returning to the host. Parsing the largest body takes about a second.
 const COMPUTE_TIMEOUT: Duration = Duration::from_secs(15);
 
@@ -75,6 +78,7 @@ impl Handler {
         component: &manifest::Component,
         grants: Grants,
         client: &Client,
+        drain: &InstanceDrain,
         metrics: &Arc<Metrics>,
     ) -> Result<Self> {
         let (id, path) = (&grants.id, &component.source);
@@ -103,6 +107,7 @@ impl Handler {
                 max_memory_bytes,
                 max_concurrent,
                 max_total,
+                drain: drain.clone(),
             })
         };
         Ok(Self {
@@ -111,21 +116,23 @@ impl Handler {
         })
     }
 
-    /// The response to one request. Dropping this does not stop the component; `client_disconnect` ends its
-    /// outgoing requests.
+    /// The response to one request. Dropping this does not stop the component; the context's `client_disconnect` ends
+    /// its outgoing requests.
     pub(crate) async fn handle(
         &self,
         request: ::http::Request<WasiBody>,
         isolation: Isolation,
-        client_disconnect: ClientDisconnect,
+        context: RequestContext,
     ) -> Result<::http::Response<WasiBody>, ComponentError> {
         let handler = match isolation {
             Isolation::Shared => &self.shared,
             Isolation::Dedicated => &self.dedicated,
         };
-        handler.handle(client_disconnect, request).await.map_err(|error| {
+        handler.handle(context, request).await.map_err(|error| {
             if error.is::<ExpirationError>() {
                 ComponentError::TimedOut
+            } else if error.is::<InstantiationError<RequestContext>>() {
+                ComponentError::NoInstance(error)
             } else {
                 ComponentError::Failed(error)
             }
@@ -154,6 +161,7 @@ struct Instances {
     max_memory_bytes: usize,
     max_concurrent: usize,
     max_total: usize,
+    drain: InstanceDrain,
 }
 
 impl HandlerState for Instances {
@@ -184,37 +192,14 @@ impl HandlerState for Instances {
             store,
             proxy,
             view: State::http,
-            expiration: Expiration(Box::pin(sleep(IDLE_TIMEOUT))),
+            expiration: self.drain.expiration(TIMEOUTS),
             state: Worker {
                 component: Arc::clone(&self.grants),
                 max_concurrent: self.max_concurrent,
                 max_total: self.max_total,
+                _instance: self.drain.instance(),
             },
         })
-    }
-}
-
-/// When an instance ends.
-struct Expiration(Pin<Box<Sleep>>);
-
-impl WorkerExpiration for Expiration {
-    fn poll(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        status: WorkerStatus,
-        start: Instant,
-    ) -> Poll<()> {
-        let timeout = match status {
-            WorkerStatus::Idle => IDLE_TIMEOUT,
-            // Each request has a timeout as well; this one ends an instance that blocks those.
-            WorkerStatus::Requests => RESPONSE_TIMEOUT * 2,
-            WorkerStatus::PostReturn => BODY_TIMEOUT,
-        };
-        let deadline = (start + timeout).into();
-        if self.0.deadline() != deadline {
-            self.0.as_mut().reset(deadline);
-        }
-        self.0.as_mut().poll(context)
     }
 }
 
@@ -223,11 +208,12 @@ struct Worker {
     component: Arc<Grants>,
     max_concurrent: usize,
     max_total: usize,
+    _instance: TaskTrackerToken,
 }
 
 impl WorkerState for Worker {
     type StoreData = State;
-    type RequestData = ClientDisconnect;
+    type RequestData = RequestContext;
 
     fn should_accept_request(&self, concurrent: usize, total: usize) -> ShouldAccept {
         if total >= self.max_total {
@@ -242,10 +228,10 @@ impl WorkerState for Worker {
     fn on_request_start(
         &self,
         mut store: StoreContextMut<'_, State>,
-        client_disconnect: ClientDisconnect,
+        request: RequestContext,
         task: GuestTaskId,
     ) -> Pin<Box<dyn Future<Output = ()> + Send + Sync>> {
-        store.data_mut().begin_request(task, client_disconnect);
+        store.data_mut().begin_request(task, request);
         Box::pin(sleep(RESPONSE_TIMEOUT))
     }
 

@@ -9,7 +9,10 @@ pub(super) fn failed(error: wasmtime::Error, what: impl Into<String>) -> anyhow:
 pub(crate) enum ComponentError {
     #[error("the component did not respond in time")]
     TimedOut,
-    /// It trapped, its instance could not be created, or it returned an error.
+    /// Nothing has run.
+    #[error("an instance of the component could not be created")]
+    NoInstance(#[source] wasmtime::Error),
+    /// It trapped, or it returned an error.
     #[error("the component failed")]
     Failed(#[source] wasmtime::Error),
 }

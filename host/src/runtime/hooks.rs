@@ -13,7 +13,7 @@ use wasmtime_wasi_http::{Error, RequestOptions, WasiBody, WasiHttpHooks};
 use super::{
     cancellation::Cancellation,
     client::{Client, DEFAULT_TIMEOUT, Exchange},
-    disconnect::{ClientDisconnect, disconnected},
+    disconnect::{ClientDisconnect, cancelled, disconnected},
     grants::Grants,
 };
 use crate::bounded_body::BoundedBody;
@@ -67,7 +67,7 @@ impl WasiHttpHooks for Hooks {
                 }
                 (None, Some(cancellation)) => {
                     let send = |cancel| client.send(cancel, RequestOptions::default());
-                    cancellation.carry_out(exchange, send).await
+                    cancelled(cancellation.carry_out(exchange, send).await).await
                 }
                 (None, None) => Err(disconnected(wire::DISCONNECTED)),
             }

@@ -6,7 +6,7 @@ use anyhow::{Error, Result};
 use secrecy::ExposeSecret as _;
 use wasmtime::Engine;
 
-use super::{client::Client, dispatch::Handler, grants::Grants};
+use super::{client::Client, dispatch::Handler, grants::Grants, instance_drain::InstanceDrain};
 use crate::{
     db::Database, manifest::Manifest, metrics::Metrics, outbound::AllowedHosts, variables::Variables,
 };
@@ -17,6 +17,7 @@ pub(crate) fn load(
     manifest: &Manifest,
     variables: &Variables,
     database: &Database,
+    drain: &InstanceDrain,
     metrics: &Arc<Metrics>,
 ) -> Result<BTreeMap<String, Handler>> {
     let client = Client::new();
@@ -26,10 +27,14 @@ pub(crate) fn load(
         .map(|(id, component)| {
             let mut allowed_hosts = AllowedHosts::default();
             for rule in &component.allowed_outbound_hosts {
-                allowed_hosts.allow(variables.fill(rule)?.expose_secret()).map_err(|error| {
-                    let text = format!("spin.toml: component {id:?} allows {rule:?}, which {error}");
-                    Error::new(error).context(text)
-                })?;
+                let filled = variables.fill(rule)?;
+                // Unlike in Spin, a variable may contain several hosts.
+                for host in filled.expose_secret().split(',') {
+                    allowed_hosts.allow(host).map_err(|error| {
+                        let text = format!("spin.toml: component {id:?} allows {rule:?}, which {error}");
+                        Error::new(error).context(text)
+                    })?;
+                }
             }
             let filled = component
                 .variables
@@ -42,7 +47,7 @@ pub(crate) fn load(
                 allowed_hosts,
                 database: component.uses_database().then(|| database.clone()),
             };
-            let handler = Handler::load(engine, component, grants, &client, metrics)?;
+            let handler = Handler::load(engine, component, grants, &client, drain, metrics)?;
             Ok((id.clone(), handler))
         })
         .collect()

@@ -3,7 +3,11 @@
 //! Invariant: a component reaches the database only under the name `default`, and only if the manifest
 //! names it. The error of a statement has SQLite's message; that of a connection has no details.
 
-use wasmtime::component::{Access, Accessor, FutureReader, HasSelf, Resource, StreamReader};
+use platen_farm::RepeatedWarning;
+use wasmtime::{
+    AsContextMut as _,
+    component::{Access, Accessor, FutureReader, HasSelf, Resource, StreamReader},
+};
 
 use super::{
     bindings::spin::sqlite::sqlite::{
@@ -12,7 +16,7 @@ use super::{
     state::State,
 };
 use crate::{
-    db::{self, Connection, DbError, Value},
+    db::{self, Connection, DbError, Flow, Value},
     manifest::DEFAULT_DATABASE,
 };
 
@@ -43,8 +47,8 @@ impl HostConnectionWithStore<State> for HasSelf<State> {
         statement: String,
         parameters: Vec<GuestValue>,
     ) -> wasmtime::Result<Result<QueryResult, Error>> {
-        let connection = get(access.get(), &connection)?;
-        let result = execute(&connection, statement, parameters).await;
+        let (connection, flow) = (get(access.get(), &connection)?, flow(&mut access)?);
+        let result = execute(&connection, flow, statement, parameters).await;
         Ok(result.map(|(columns, rows)| QueryResult { columns, rows }))
     }
 
@@ -54,8 +58,9 @@ impl HostConnectionWithStore<State> for HasSelf<State> {
         statement: String,
         parameters: Vec<GuestValue>,
     ) -> wasmtime::Result<Result<Rows, Error>> {
-        let connection = store.with(|mut access| get(access.get(), &connection))?;
-        let (columns, rows) = match execute(&connection, statement, parameters).await {
+        let (connection, flow) = store
+            .with(|mut access| wasmtime::error::Ok((get(access.get(), &connection)?, flow(&mut access)?)))?;
+        let (columns, rows) = match execute(&connection, flow, statement, parameters).await {
             Ok(result) => result,
             Err(error) => return Ok(Err(error)),
         };
@@ -106,28 +111,44 @@ fn get(state: &mut State, connection: &Resource<Connection>) -> wasmtime::Result
     Ok(state.table.get(connection)?.clone())
 }
 
+/// That of the request on whose behalf the statement runs.
+fn flow(access: &mut Access<'_, State, HasSelf<State>>) -> wasmtime::Result<Flow> {
+    let mut context = access.as_context_mut();
+    // The last one is the task of the export that handles the incoming request.
+    let task = context.async_call_stack()?.last();
+    Ok(context.data_mut().request_of(task).flow)
+}
+
 async fn execute(
     connection: &Connection,
+    flow: Flow,
     statement: String,
     parameters: Vec<GuestValue>,
 ) -> Result<(Vec<String>, Vec<RowResult>), Error> {
     let parameters = parameters.into_iter().map(from_guest).collect();
-    let result = connection.execute(statement, parameters).await.map_err(|error| map_error(&error))?;
+    let result = connection.execute(flow, statement, parameters).await.map_err(|error| map_error(&error))?;
     Ok((result.columns, result.rows.into_iter().map(to_guest).collect()))
 }
 
 fn map_error(error: &DbError) -> Error {
     match error {
         DbError::Statement { full: true, .. } => Error::DatabaseFull,
-        DbError::Statement { .. } | DbError::TooLarge => Error::Io(error.to_string()),
-        DbError::Absent(_) | DbError::Unreachable(_) => {
-            tracing::error!(error = error as &dyn std::error::Error, "the database cannot be reached");
-            Error::Io("the database cannot be reached".to_owned())
+        DbError::Statement { .. } | DbError::TooLarge | DbError::Busy => Error::Io(error.to_string()),
+        DbError::Unopened(_) | DbError::Absent(_) | DbError::Unreachable(_) => {
+            log(error);
+            Error::Io(error.to_string())
         }
         DbError::Missing(_) | DbError::Unauthorized | DbError::Panicked => {
-            tracing::error!(error = error as &dyn std::error::Error, "the database failed");
+            log(error);
             Error::Io("the database failed".to_owned())
         }
+    }
+}
+
+fn log(error: &DbError) {
+    static FAILED: RepeatedWarning = RepeatedWarning::new();
+    if let Some(count) = FAILED.record() {
+        tracing::error!(error = error as &dyn std::error::Error, count, "the database failed");
     }
 }
 

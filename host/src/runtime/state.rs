@@ -1,10 +1,11 @@
 //! The state and the limits of a component instance.
 //!
 //! Invariant: an instance handles up to 16 requests at once, so the only state of a single request here is
-//! its [`ClientDisconnect`], by the request's task.
+//! its [`RequestContext`], by the request's task.
 
 use std::{collections::HashMap, sync::Arc};
 
+use platen_shared::wire;
 use wasmtime::{
     CallHook, ResourceLimiter, StoreLimits, StoreLimitsBuilder,
     component::{GuestTaskId, ResourceTable},
@@ -13,7 +14,8 @@ use wasmtime_wasi::{WasiCtx, WasiCtxBuilder, WasiCtxView, WasiView};
 use wasmtime_wasi_http::{WasiHttpCtx, WasiHttpCtxView, WasiHttpView};
 
 use super::{
-    client::Client, component_log::ComponentLog, disconnect::ClientDisconnect, grants::Grants, hooks::Hooks,
+    client::Client, component_log::ComponentLog, grants::Grants, hooks::Hooks,
+    request_context::RequestContext,
 };
 
 /// The data of one instance's store.
@@ -26,7 +28,7 @@ pub(crate) struct State {
     pub(super) grants: Arc<Grants>,
     /// By the task of the request. An instance handles a bounded number of requests, so entries are
     /// dropped with it.
-    client_disconnects: HashMap<GuestTaskId, ClientDisconnect>,
+    requests: HashMap<GuestTaskId, RequestContext>,
     /// Ticks that have passed while guest code ran without returning to the host.
     pub(super) busy_ticks: u32,
     /// Calls of guest code that have not returned.
@@ -37,6 +39,7 @@ impl State {
     pub(super) fn new(grants: Arc<Grants>, client: Client, memory_bytes: usize) -> Self {
         let mut wasi = WasiCtxBuilder::new();
         wasi.stdout(ComponentLog::new(Arc::clone(&grants))).stderr(ComponentLog::new(Arc::clone(&grants)));
+        wasi.env(wire::QUEUES_STATEMENTS, "1");
         wasi.allow_tcp(false).allow_udp(false).allow_ip_name_lookup(false);
         Self {
             wasi: wasi.build(),
@@ -51,14 +54,14 @@ impl State {
                 .instances(MAX_INSTANCES)
                 .build(),
             grants,
-            client_disconnects: HashMap::new(),
+            requests: HashMap::new(),
             busy_ticks: 0,
             guest_calls: 0,
         }
     }
 
-    pub(super) fn begin_request(&mut self, task: GuestTaskId, client_disconnect: ClientDisconnect) {
-        self.client_disconnects.insert(task, client_disconnect);
+    pub(super) fn begin_request(&mut self, task: GuestTaskId, request: RequestContext) {
+        self.requests.insert(task, request);
     }
 
     pub(super) fn on_call(&mut self, call: CallHook) {
@@ -75,9 +78,9 @@ impl State {
         }
     }
 
-    /// That of the request whose task this is; one that is never cancelled for other tasks.
-    pub(super) fn client_disconnect_of(&self, task: Option<GuestTaskId>) -> ClientDisconnect {
-        task.and_then(|task| self.client_disconnects.get(&task)).cloned().unwrap_or_default()
+    /// That of the request whose task this is; for other tasks one that is never cancelled.
+    pub(super) fn request_of(&self, task: Option<GuestTaskId>) -> RequestContext {
+        task.and_then(|task| self.requests.get(&task)).cloned().unwrap_or_default()
     }
 
     pub(super) fn limiter(&mut self) -> &mut dyn ResourceLimiter {

@@ -14,7 +14,12 @@ use http_body_util::{BodyExt as _, Empty};
 use hyper::body::{Body, Frame, SizeHint};
 use wasmtime_wasi_http::{Error, WasiBody};
 
-use super::concurrency_limit::Permits;
+use super::{
+    concurrency_limit::Permits,
+    connections::Connection,
+    request_body::Upload,
+    unsent_responses::{UnsentResponse, UnsentResponses},
+};
 use crate::{metrics::Metrics, runtime::ClientDisconnect};
 
 /// A response, from its request's arrival to its last byte.
@@ -25,12 +30,14 @@ pub(super) struct ResponseBody {
     complete: bool,
     client_disconnect: ClientDisconnect,
     metrics: Arc<Metrics>,
-    permits: Permits,
+    connection: Arc<Connection>,
+    upload: Arc<Upload>,
+    unsent: Option<UnsentResponse>,
 }
 
 impl ResponseBody {
     /// Counts a request in flight. If this is dropped without a body, the client has disconnected.
-    pub(super) fn begin(metrics: Arc<Metrics>) -> Self {
+    pub(super) fn begin(metrics: Arc<Metrics>, connection: Arc<Connection>) -> Self {
         metrics.in_flight.inc();
         let client_disconnect = ClientDisconnect::new();
         let body = Empty::new().map_err(|never| match never {}).boxed_unsync();
@@ -40,7 +47,9 @@ impl ResponseBody {
             complete: false,
             client_disconnect,
             metrics,
-            permits: Permits::default(),
+            connection,
+            upload: Arc::default(),
+            unsent: None,
         }
     }
 
@@ -48,14 +57,21 @@ impl ResponseBody {
         self.client_disconnect.clone()
     }
 
-    /// With a body, which keeps the permits until it is sent. One that is not `sent`, as the response to a
+    /// With a body. The permits of the request are kept until it is sent. One that is not `sent`, as the response to a
     /// HEAD request, is complete with its head.
-    pub(super) fn with(mut self, body: WasiBody, sent: bool, permits: Permits) -> Self {
+    pub(super) fn with(mut self, body: WasiBody, sent: bool, unsent: &Arc<UnsentResponses>) -> Self {
         self.complete = !sent || body.is_end_stream();
         self.remaining = body.size_hint().exact();
+        if let Some(bytes) = self.remaining.filter(|_| !self.complete) {
+            self.unsent = unsent.begin(bytes, &self.connection);
+        }
         self.body = body;
-        self.permits = permits;
         self
+    }
+
+    /// What the request's body shares with its response.
+    pub(super) fn upload(&self) -> &Arc<Upload> {
+        &self.upload
     }
 }
 
@@ -66,6 +82,8 @@ impl Drop for ResponseBody {
             self.metrics.client_disconnects.inc();
             self.client_disconnect.cancel();
         }
+        self.upload.set_permits(Permits::default());
+        self.connection.set_has_request(false);
     }
 }
 
@@ -106,25 +124,33 @@ mod tests {
     use prometheus_client::registry::Registry;
 
     use super::*;
+    use crate::server::connections::Connections;
 
     #[tokio::test]
     async fn a_response_dropped_before_its_end_is_a_client_disconnect() {
         let body = || Full::new(Bytes::from_static(b"x")).map_err(Into::into).boxed_unsync();
         let metrics = Arc::new(Metrics::register(&mut Registry::default(), <_>::default()));
-        let begin = || ResponseBody::begin(Arc::clone(&metrics));
-        let response = begin().with(body(), true, Permits::default());
+        let connections = Connections::new(1, None, Arc::clone(&metrics));
+        let open = connections.open(std::net::IpAddr::from([127, 0, 0, 1]).into()).unwrap();
+        let unsent = Arc::default();
+        let begin = || {
+            open.connection().set_has_request(true);
+            ResponseBody::begin(Arc::clone(&metrics), open.connection())
+        };
+        let response = begin().with(body(), true, &unsent);
         let client_disconnect = response.client_disconnect();
         response.collect().await.unwrap();
         assert!(!client_disconnect.is_cancelled());
 
         for (response, is_disconnect) in [
-            (begin().with(body(), true, Permits::default()), true),
+            (begin().with(body(), true, &unsent), true),
             (begin(), true),
-            (begin().with(body(), false, Permits::default()), false),
+            (begin().with(body(), false, &unsent), false),
         ] {
             let client_disconnect = response.client_disconnect();
             drop(response);
             assert_eq!(client_disconnect.is_cancelled(), is_disconnect);
+            assert!(!open.connection().has_request());
         }
         assert_eq!((metrics.client_disconnects.get(), metrics.in_flight.get()), (2, 0));
     }

@@ -3,6 +3,8 @@
 //! Invariant: an error is `{"error": "…"}`, must not be cached, and has the request id; its message has no
 //! internal details.
 
+use std::time::SystemTime;
+
 use bytes::Bytes;
 use http::{HeaderName, HeaderValue, Response, StatusCode, header};
 use http_body_util::{BodyExt as _, Full};
@@ -12,12 +14,24 @@ use wasmtime_wasi_http::WasiBody;
 /// Why the server responds instead of a component.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ServerError {
+    MalformedHead,
+    /// No host, several or an invalid one.
+    NoHost,
+    /// Several lengths, an invalid one, or one besides a transfer coding. Servers that read them differently find
+    /// different requests on one connection.
+    AmbiguousLength,
+    UnknownTransferCoding,
+    RequestLineTooLong,
+    HeadTooLarge,
+    HeadTimedOut,
     /// No route matches the path.
     NotFound,
-    /// The request has no host, or an invalid one.
-    NoHost,
-    UploadTimedOut,
+    BodyTimedOut,
+    /// The body is not chunked as announced, or has trailers that are not.
+    InvalidBody,
     TooManyRequests,
+    /// No instance of the component could be created, such as for lack of memory. The component has not got the request.
+    NoInstance,
     ComponentTimedOut,
     ComponentFailed,
 }
@@ -26,10 +40,26 @@ impl ServerError {
     /// The status and the message of its response.
     fn parts(self) -> (StatusCode, &'static str) {
         match self {
-            Self::NotFound => (StatusCode::NOT_FOUND, "Not found"),
+            Self::MalformedHead => (StatusCode::BAD_REQUEST, "The request head is malformed"),
             Self::NoHost => (StatusCode::BAD_REQUEST, "The request has no valid host"),
-            Self::UploadTimedOut => (StatusCode::REQUEST_TIMEOUT, "The request body did not arrive in time"),
-            Self::TooManyRequests => {
+            Self::AmbiguousLength => {
+                (StatusCode::BAD_REQUEST, "The length of the request body is invalid or ambiguous")
+            }
+            Self::UnknownTransferCoding => {
+                (StatusCode::NOT_IMPLEMENTED, "The only transfer coding that is supported is chunked")
+            }
+            Self::RequestLineTooLong => {
+                (StatusCode::URI_TOO_LONG, "The request line must be at most 8192 bytes")
+            }
+            Self::HeadTooLarge => (
+                StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
+                "The request head must be at most 65536 bytes and 100 headers",
+            ),
+            Self::HeadTimedOut => (StatusCode::REQUEST_TIMEOUT, "The request head did not arrive in time"),
+            Self::NotFound => (StatusCode::NOT_FOUND, "Not found"),
+            Self::BodyTimedOut => (StatusCode::REQUEST_TIMEOUT, "The request body did not arrive in time"),
+            Self::InvalidBody => (StatusCode::BAD_REQUEST, "The request body is incomplete or malformed"),
+            Self::TooManyRequests | Self::NoInstance => {
                 (StatusCode::SERVICE_UNAVAILABLE, "The server is busy, try again shortly")
             }
             Self::ComponentTimedOut | Self::ComponentFailed => {
@@ -37,30 +67,56 @@ impl ServerError {
             }
         }
     }
+
+    pub(super) fn status(self) -> StatusCode {
+        self.parts().0
+    }
+
+    fn body(self) -> String {
+        serde_json::json!({ "error": self.parts().1 }).to_string()
+    }
+
+    /// Whether a retry may succeed soon.
+    fn is_busy(self) -> bool {
+        self.status() == StatusCode::SERVICE_UNAVAILABLE
+    }
+
+    /// Whether the rest of the request may still arrive.
+    fn closes_connection(self) -> bool {
+        matches!(self, Self::BodyTimedOut | Self::InvalidBody)
+    }
 }
 
 pub(super) fn response(error: ServerError, request_id: &str) -> Response<WasiBody> {
-    let (status, message) = error.parts();
-    let body = serde_json::json!({ "error": message }).to_string();
-    let mut response = Response::new(buffered(body.into()));
-    *response.status_mut() = status;
+    let mut response = Response::new(buffered(error.body().into()));
+    *response.status_mut() = error.status();
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     if let Ok(id) = HeaderValue::from_str(request_id) {
         headers.insert(HeaderName::from_static(wire::REQUEST_ID), id);
     }
-    match error {
-        ServerError::TooManyRequests => {
-            headers.insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
-        }
-        // The rest of the body may still arrive.
-        ServerError::UploadTimedOut => {
-            headers.insert(header::CONNECTION, HeaderValue::from_static("close"));
-        }
-        _ => {}
+    if error.is_busy() {
+        headers.insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
+    }
+    if error.closes_connection() {
+        headers.insert(header::CONNECTION, HeaderValue::from_static("close"));
     }
     response
+}
+
+/// The response to a head that hyper does not get, as it is sent. It is the last one of its connection.
+pub(super) fn response_without_request(error: ServerError, request_id: &str) -> Bytes {
+    let (status, body) = (error.status(), error.body());
+    let retry_after = if error.is_busy() { "retry-after: 1\r\n" } else { "" };
+    format!(
+        "HTTP/1.1 {status}\r\ncontent-type: application/json\r\ncache-control: no-store\r\n{}: {request_id}\r\n\
+         content-length: {}\r\nconnection: close\r\n{retry_after}date: {}\r\n\r\n{body}",
+        wire::REQUEST_ID,
+        body.len(),
+        httpdate::fmt_http_date(SystemTime::now()),
+    )
+    .into()
 }
 
 /// The response of the health check.
@@ -70,4 +126,35 @@ pub(super) fn healthy() -> Response<WasiBody> {
 
 fn buffered(bytes: Bytes) -> WasiBody {
     Full::new(bytes).map_err(Into::into).boxed_unsync()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_name_the_limits() {
+        let message = |error: ServerError| error.body();
+        let line = super::super::head::MAX_REQUEST_LINE_BYTES.to_string();
+        assert!(message(ServerError::RequestLineTooLong).contains(&line));
+        let head = super::super::head::MAX_HEAD_BYTES.to_string();
+        assert!(message(ServerError::HeadTooLarge).contains(&head));
+    }
+
+    #[test]
+    fn a_response_without_a_request_is_a_complete_response() {
+        let text = response_without_request(ServerError::TooManyRequests, "1");
+        let text = std::str::from_utf8(&text).unwrap();
+        let (head, body) = text.split_once("\r\n\r\n").unwrap();
+        assert!(head.starts_with("HTTP/1.1 503 Service Unavailable\r\n"), "{head}");
+        for header in [
+            "retry-after: 1",
+            "connection: close",
+            "x-request-id: 1",
+            &format!("content-length: {}", body.len()),
+        ] {
+            assert!(head.lines().any(|line| line == header), "{header} in {head}");
+        }
+        assert_eq!(body, r#"{"error":"The server is busy, try again shortly"}"#);
+    }
 }

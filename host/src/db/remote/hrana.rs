@@ -3,7 +3,11 @@
 use base64::{Engine as _, prelude::BASE64_STANDARD, prelude::BASE64_STANDARD_NO_PAD};
 use serde::{Deserialize, Serialize};
 
-use crate::db::{Value, error::DbError, result::Row};
+use crate::db::{
+    Value,
+    error::DbError,
+    result::{Effects, QueryResult, Row},
+};
 
 #[derive(Serialize)]
 pub(super) struct Pipeline<'a> {
@@ -39,6 +43,23 @@ pub(super) enum Outcome {
     Error { error: Failure },
 }
 
+impl Outcome {
+    pub(super) fn into_result(self, effects: &Effects) -> Result<QueryResult, DbError> {
+        let result = match self {
+            Self::Ok { response: Response::Execute { result } } => result,
+            Self::Ok { response: Response::Other } => return Err(DbError::unreachable(InvalidResponse)),
+            Self::Error { error } => return Err(error.into()),
+        };
+        if result.affected_row_count > 0 {
+            let rowid = result.last_insert_rowid.and_then(|id| id.parse().ok());
+            effects.store(result.affected_row_count, rowid.unwrap_or(0));
+        }
+        let columns = result.cols.into_iter().map(|col| col.name.unwrap_or_default()).collect();
+        let rows = result.rows.into_iter().map(read).collect::<Result<_, _>>()?;
+        Ok(QueryResult { columns, rows })
+    }
+}
+
 #[derive(Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub(super) enum Response {
@@ -71,12 +92,17 @@ pub(super) struct Failure {
 
 impl From<Failure> for DbError {
     fn from(failure: Failure) -> Self {
-        Self::Statement {
-            message: failure.message,
-            full: failure.code.is_some_and(|code| code == "SQLITE_FULL"),
-        }
+        let code = failure.code.as_deref().unwrap_or_default();
+        // Some servers send SQLite's message without a code.
+        let is_busy =
+            code.starts_with("SQLITE_BUSY") || BUSY.iter().any(|text| failure.message.ends_with(text));
+        Self::Statement { full: code == "SQLITE_FULL", is_busy, message: failure.message }
     }
 }
+
+/// The ends of messages of a server that did nothing because of other clients.
+const BUSY: [&str; 3] =
+    ["database is locked", "Too many concurrent requests", "Timed out while opening database connection"];
 
 /// A value in Hrana's JSON; integers are text, because JSON numbers hold 53 bits in many implementations.
 #[derive(Serialize, Deserialize)]
@@ -101,7 +127,7 @@ pub(super) fn write(value: &Value) -> WireValue {
     }
 }
 
-pub(super) fn read(row: Vec<WireValue>) -> Result<Row, DbError> {
+fn read(row: Vec<WireValue>) -> Result<Row, DbError> {
     row.into_iter()
         .map(|value| {
             Ok(match value {

@@ -1,0 +1,130 @@
+use std::{pin::pin, sync::atomic::AtomicUsize};
+
+use futures::{FutureExt as _, future::join_all, poll};
+use tokio::time::{Instant, sleep};
+
+use super::*;
+
+type Names = Arc<Mutex<Vec<&'static str>>>;
+
+/// A queue that runs one batch at a time, for half a second each, and the statements in the order in which it started
+/// them.
+fn queue(max_batch: usize) -> (Arc<StatementQueue<&'static str>>, Names) {
+    let started = Names::default();
+    let names = Arc::clone(&started);
+    let queue = StatementQueue::new(1, max_batch, move |batch| {
+        names.lock().unwrap().extend(batch.iter().map(|queued| queued.job));
+        tokio::spawn(async move {
+            sleep(Duration::from_millis(500)).await;
+            answer(batch);
+        })
+    });
+    (queue, started)
+}
+
+fn answer<J>(batch: Vec<Queued<J>>) {
+    for queued in batch {
+        queued.into_parts().1(Ok(QueryResult { columns: vec![], rows: vec![] }));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn flows_are_served_in_turn() {
+    let (queue, started) = queue(1);
+    let mut busy = Box::pin(join_all((0..4).map(|_| queue.run(Flow::of("busy"), "busy"))));
+    assert!(poll!(&mut busy).is_pending());
+    let (one, other) = (Flow::of("one"), Flow::of("other"));
+    let others = join_all([queue.run(one, "one"), queue.run(one, "one"), queue.run(other, "other")]);
+    let (busy, others) = tokio::join!(busy, others);
+    assert!(busy.into_iter().chain(others).all(|result| result.is_ok()));
+    assert_eq!(*started.lock().unwrap(), ["busy", "one", "other", "busy", "one", "busy", "busy"]);
+    let state = queue.state();
+    assert_eq!((state.queued.len(), state.turns.len(), state.runners), (0, 0, 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_batch_has_one_statement_of_each_flow_before_a_second_one() {
+    let (queue, started) = queue(3);
+    let (busy, other) = (Flow::of("busy"), Flow::of("other"));
+    let first = queue.run(busy, "first");
+    let rest = ["busy", "busy", "busy"].map(|name| queue.run(busy, name));
+    let (first, rest) = (pin!(first), pin!(join_all(rest)));
+    let mut all = pin!(async { tokio::join!(first, rest, queue.run(other, "other")) });
+    assert!(poll!(&mut all).is_pending());
+    let (first, rest, other) = all.await;
+    assert!([first, other].into_iter().chain(rest).all(|result| result.is_ok()));
+    assert_eq!(*started.lock().unwrap(), ["first", "other", "busy", "busy", "busy"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_statement_whose_caller_has_gone_is_not_run_unless_it_has_begun() {
+    let (queue, started) = queue(1);
+    let mut running = Box::pin(queue.run(Flow::of(1), "running"));
+    let mut abandoned = Box::pin(queue.run(Flow::of(1), "abandoned"));
+    let mut alone = Box::pin(queue.run(Flow::of(2), "alone in its flow"));
+    for statement in [&mut running, &mut abandoned, &mut alone] {
+        assert!(poll!(statement).is_pending());
+    }
+    sleep(Duration::from_millis(1)).await;
+    drop((running, abandoned, alone));
+    queue.run(Flow::of(2), "last").await.unwrap();
+    assert_eq!(*started.lock().unwrap(), ["running", "last"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_statement_that_waits_too_long_is_refused_and_never_run() {
+    let (queue, started) = queue(1);
+    let began = Instant::now();
+    let results = join_all((0..20).map(|number| queue.run(Flow::of(number), "x"))).await;
+    let refused = results.iter().filter(|result| matches!(result, Err(DbError::Busy))).count();
+    assert_eq!(began.elapsed().as_secs(), QUEUE_TIMEOUT.as_secs());
+    sleep(Duration::from_mins(1)).await;
+    assert_eq!(started.lock().unwrap().len() + refused, 20);
+    assert!(refused > 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_flow_has_a_bounded_number_of_statements() {
+    let (queue, _) = queue(1);
+    let flow = Flow::default();
+    let mut waiting = Box::pin(join_all((0..MAX_QUEUED_PER_FLOW).map(|_| queue.run(flow, "x"))));
+    assert!(poll!(&mut waiting).is_pending());
+    assert!(matches!(queue.run(flow, "x").now_or_never(), Some(Err(DbError::Busy))));
+    assert!(queue.run(Flow::of("other"), "x").now_or_never().is_none());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stalled_batch_does_not_block_those_after_it() {
+    let calls = AtomicUsize::new(0);
+    let queue = StatementQueue::new(1, 1, move |batch: Vec<Queued<()>>| {
+        let stalls = calls.fetch_add(1, std::sync::atomic::Ordering::Relaxed) == 0;
+        tokio::spawn(async move {
+            sleep(Duration::from_secs(if stalls { 60 } else { 0 })).await;
+            answer(batch);
+        })
+    });
+    let began = Instant::now();
+    let stalled = tokio::spawn({
+        let queue = Arc::clone(&queue);
+        async move { queue.run(Flow::default(), ()).await }
+    });
+    sleep(Duration::from_secs(1)).await;
+    queue.run(Flow::default(), ()).await.unwrap();
+    assert_eq!(began.elapsed().as_secs(), STALL_TIMEOUT.as_secs());
+    stalled.await.unwrap().unwrap();
+    assert_eq!(began.elapsed().as_secs(), 60);
+}
+
+#[tokio::test]
+async fn a_panic_fails_its_statement_only() {
+    let calls = AtomicUsize::new(0);
+    let queue = StatementQueue::new(1, 1, move |batch: Vec<Queued<()>>| {
+        let panics = calls.fetch_add(1, std::sync::atomic::Ordering::Relaxed) == 0;
+        tokio::spawn(async move {
+            assert!(!panics, "a panic of a test");
+            answer(batch);
+        })
+    });
+    assert!(matches!(queue.run(Flow::default(), ()).await, Err(DbError::Panicked)));
+    queue.run(Flow::default(), ()).await.unwrap();
+}

@@ -1,0 +1,12 @@
+//! What the host keeps of a request while a component handles it.
+
+use crate::db::Flow;
+
+use super::disconnect::ClientDisconnect;
+
+#[derive(Clone, Default)]
+pub(crate) struct RequestContext {
+    pub(crate) client_disconnect: ClientDisconnect,
+    /// In whose turn its statements run.
+    pub(crate) flow: Flow,
+}

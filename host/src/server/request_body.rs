@@ -1,0 +1,254 @@
+//! Receives the bodies of requests, under limits of time and of the bytes that have arrived.
+//!
+//! Invariant: no client holds a place, or an instance's memory for its body, while its body arrives. What a client
+//! announces takes nothing.
+
+use std::{
+    pin::Pin,
+    sync::{
+        Arc, OnceLock,
+        atomic::{AtomicBool, Ordering},
+    },
+    task::{Context, Poll, ready},
+    time::Duration,
+};
+
+use bytes::Bytes;
+use http_body_util::BodyExt as _;
+use hyper::body::{Body, Frame, Incoming, SizeHint};
+use parking_lot::Mutex;
+use platen_shared::limits;
+use tokio::time::timeout_at;
+use tokio_util::sync::CancellationToken;
+use wasmtime_wasi_http::{Error, WasiBody};
+
+use super::{
+    address_budget::{AddressBudget, BudgetPart},
+    buffered_body::BufferedBody,
+    concurrency_limit::{ConcurrencyLimit, Permits},
+    connections::{Activity, Connection},
+    pace::{Pace, PaceLimits},
+    server_error::ServerError,
+};
+use crate::db::Flow;
+
+/// A larger body does not wait for its end before the component gets the request.
+pub(super) const MAX_SMALL_BODY_BYTES: u64 = 1024 * 1024;
+/// The largest body at 280 kB/s; nearly all are far smaller.
+const PACE: PaceLimits = PaceLimits {
+    total_timeout: Duration::from_mins(2),
+    pause_timeout: Duration::from_secs(15),
+    grace: Duration::from_secs(10),
+    min_bytes_per_second: 4 * 1024,
+};
+/// For the first mebibyte of all bodies, and again for the rest of them, so that large bodies take nothing from small
+/// ones.
+const MAX_BYTES: u64 = 256 * 1024 * 1024;
+/// Requests with large bodies that a component has accepted. Each has an instance, with a few megabytes of memory.
+const MAX_WAITING_INSTANCES: u64 = 64;
+
+/// The limits of all bodies together.
+pub(super) struct BodyLimits {
+    first_bytes: Arc<AddressBudget>,
+    further_bytes: Arc<AddressBudget>,
+    waiting_instances: Arc<AddressBudget>,
+}
+
+impl BodyLimits {
+    pub(super) fn new(is_limited_per_address: bool) -> Self {
+        let budget = |max| AddressBudget::new(max, is_limited_per_address);
+        Self {
+            first_bytes: budget(MAX_BYTES),
+            further_bytes: budget(MAX_BYTES),
+            waiting_instances: budget(MAX_WAITING_INSTANCES),
+        }
+    }
+}
+
+/// A body as far as it was received.
+pub(super) enum Received {
+    Small(BufferedBody),
+    Large(LargeBody),
+}
+
+/// A body over [`MAX_SMALL_BODY_BYTES`] whose rest is not received yet.
+pub(super) struct LargeBody {
+    first: BufferedBody,
+    rest: Incoming,
+    pace: Option<Pace>,
+}
+
+/// Receives a body to its end, or up to [`MAX_SMALL_BODY_BYTES`]. One that is announced to be larger is not read.
+pub(super) async fn receive(
+    mut body: Incoming,
+    connection: &Connection,
+    limits: &BodyLimits,
+) -> Result<Received, ServerError> {
+    let mut first = BufferedBody::new(limits.first_bytes.part(connection.address()));
+    if body.is_end_stream() {
+        return Ok(Received::Small(first));
+    }
+    if body.size_hint().lower() > MAX_SMALL_BODY_BYTES {
+        return Ok(Received::Large(LargeBody { first, rest: body, pace: None }));
+    }
+    let _ = connection.begin(Activity::ReceivingBody);
+    let mut pace = Pace::begin(&PACE);
+    while let Some(data) = next_data(&mut body, &mut pace).await? {
+        first.push(data)?;
+        if first.bytes() > MAX_SMALL_BODY_BYTES {
+            let _ = connection.begin(Activity::Responding);
+            return Ok(Received::Large(LargeBody { first, rest: body, pace: Some(pace) }));
+        }
+    }
+    let _ = connection.begin(Activity::Responding);
+    Ok(Received::Small(first.completed()))
+}
+
+async fn next_data(body: &mut Incoming, pace: &mut Pace) -> Result<Option<Bytes>, ServerError> {
+    loop {
+        let frame = timeout_at(pace.deadline(), body.frame()).await.map_err(|_| ServerError::BodyTimedOut)?;
+        let Some(frame) = frame else { return Ok(None) };
+        // Trailers have no meaning for a component.
+        let Ok(data) = frame.map_err(|_| ServerError::InvalidBody)?.into_data() else { continue };
+        pace.advance(data.len());
+        return Ok(Some(data));
+    }
+}
+
+/// What the server and the body of a request share while a component handles it.
+#[derive(Default)]
+pub(super) struct Upload {
+    permits: Mutex<Permits>,
+    failure: OnceLock<ServerError>,
+    responded: CancellationToken,
+    is_complete: AtomicBool,
+}
+
+impl Upload {
+    pub(super) fn set_permits(&self, permits: Permits) {
+        *self.permits.lock() = permits;
+    }
+
+    /// Why the body could not be received.
+    pub(super) fn failure(&self) -> Option<ServerError> {
+        self.failure.get().copied()
+    }
+
+    /// The body has been received to its end.
+    pub(super) fn set_complete(&self) {
+        self.is_complete.store(true, Ordering::Relaxed);
+    }
+
+    pub(super) fn is_complete(&self) -> bool {
+        self.is_complete.load(Ordering::Relaxed)
+    }
+
+    /// The component has responded: the rest of the body is not received.
+    pub(super) fn responded(&self) {
+        self.responded.cancel();
+    }
+}
+
+/// What is needed to receive the rest of a large body.
+pub(super) struct Reception {
+    pub(super) upload: Arc<Upload>,
+    pub(super) connection: Arc<Connection>,
+    pub(super) limits: Arc<BodyLimits>,
+    pub(super) concurrency_limit: Arc<ConcurrencyLimit>,
+    pub(super) flow: Flow,
+}
+
+impl LargeBody {
+    /// The body for the component: what has arrived, and the rest when all of it has arrived. When the component reads
+    /// that, the request's permits are returned until then.
+    pub(super) fn into_body(self, reception: Reception) -> WasiBody {
+        let Self { first, rest, pace } = self;
+        let received = first.bytes();
+        let first = first.completed();
+        let rest = Box::pin(async move {
+            let upload = Arc::clone(&reception.upload);
+            let receiving = reception.receive(rest, pace, received);
+            match upload.responded.run_until_cancelled(receiving).await {
+                None => Ok(None),
+                Some(Ok(rest)) => Ok(Some(rest)),
+                Some(Err(error)) => {
+                    let _ = upload.failure.set(error);
+                    Err(Error::ConnectionReadTimeout)
+                }
+            }
+        });
+        GatedBody { available: first, rest: Some(rest) }.boxed_unsync()
+    }
+}
+
+impl Reception {
+    async fn receive(
+        self,
+        mut body: Incoming,
+        pace: Option<Pace>,
+        received: u64,
+    ) -> Result<BufferedBody, ServerError> {
+        let address = self.connection.address();
+        let mut waiting: BudgetPart = self.limits.waiting_instances.part(address);
+        waiting.grow(1)?;
+        self.upload.set_permits(Permits::default());
+        let _ = self.connection.begin(Activity::ReceivingBody);
+        let mut rest = BufferedBody::new(self.limits.further_bytes.part(address));
+        let mut pace = pace.unwrap_or_else(|| Pace::begin(&PACE));
+        loop {
+            let Some(data) = next_data(&mut body, &mut pace).await? else {
+                self.upload.set_complete();
+                break;
+            };
+            rest.push(data)?;
+            // The component refuses it without reading further.
+            if received + rest.bytes() > limits::MAX_BODY_BYTES as u64 {
+                break;
+            }
+        }
+        let _ = self.connection.begin(Activity::Responding);
+        let permits = self.concurrency_limit.acquire(self.flow, received + rest.bytes()).await?;
+        self.upload.set_permits(permits);
+        Ok(rest.completed())
+    }
+}
+
+type Rest = Pin<Box<dyn Future<Output = Result<Option<BufferedBody>, Error>> + Send>>;
+
+/// A body whose rest follows when it is complete.
+struct GatedBody {
+    available: BufferedBody,
+    rest: Option<Rest>,
+}
+
+impl Body for GatedBody {
+    type Data = Bytes;
+    type Error = Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Error>>> {
+        loop {
+            if let Some(data) = self.available.pop() {
+                return Poll::Ready(Some(Ok(Frame::data(data))));
+            }
+            let Some(rest) = &mut self.rest else { return Poll::Ready(None) };
+            let received = ready!(rest.as_mut().poll(context));
+            self.rest = None;
+            match received {
+                Ok(Some(rest)) => self.available = rest,
+                Ok(None) => return Poll::Ready(None),
+                Err(error) => return Poll::Ready(Some(Err(error))),
+            }
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.rest.is_none() && self.available.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        SizeHint::default()
+    }
+}
