@@ -27,6 +27,9 @@ pub enum ApiError {
     /// The content type is not JSON.
     #[error("Content type must be application/json")]
     ContentType,
+    /// The body is compressed.
+    #[error("The body must not be encoded; content-encoding must be identity or absent")]
+    ContentEncoding,
     /// The body is larger than [`limits::MAX_BODY_BYTES`].
     #[error("The body must be at most {} bytes", limits::MAX_BODY_BYTES)]
     BodyTooLarge,
@@ -73,7 +76,7 @@ impl ApiError {
             Self::NotFound | Self::TemplateNotFound => Outcome::Rejected(404),
             Self::MethodNotAllowed => Outcome::Rejected(405),
             Self::InvalidKey => Outcome::Rejected(401),
-            Self::ContentType => Outcome::Rejected(415),
+            Self::ContentType | Self::ContentEncoding => Outcome::Rejected(415),
             Self::BodyTooLarge => Outcome::Rejected(413),
             Self::BodyIncomplete | Self::Invalid(_) => Outcome::Rejected(400),
             Self::QuotaExhausted { .. } => Outcome::Rejected(429),
@@ -90,6 +93,27 @@ impl ApiError {
         match self.outcome() {
             Outcome::Rejected(status) => status,
             Outcome::Failed(class) => class.status(),
+        }
+    }
+
+    /// The name in log lines and in the table of attempts.
+    #[must_use]
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::NotFound => "not_found",
+            Self::MethodNotAllowed => "method_not_allowed",
+            Self::InvalidKey => "invalid_key",
+            Self::ContentType => "unsupported_content_type",
+            Self::ContentEncoding => "unsupported_content_encoding",
+            Self::BodyTooLarge => "body_too_large",
+            Self::BodyIncomplete => "body_incomplete",
+            Self::Invalid(invalid) => invalid.code(),
+            Self::TemplateNotFound => "template_not_found",
+            Self::QuotaExhausted { .. } => "quota_exhausted",
+            Self::Refused(refusal) => refusal.code(),
+            Self::FarmUnreachable => "farm_unreachable",
+            Self::DatabaseUnavailable => "database_unavailable",
+            Self::Internal => "internal",
         }
     }
 
@@ -124,33 +148,35 @@ impl ApiError {
 mod tests {
     use super::*;
 
-    /// One row for each error: status, counted, `retry-after`. `platen_shared::refusal` has those of refusals.
+    /// One row for each error: code, status, counted, `retry-after`. `platen_shared::refusal` has those of refusals.
     #[test]
-    fn each_error_has_the_expected_status_and_count() {
+    fn each_error_has_the_expected_code_status_and_count() {
         let invalid = || InvalidRequest::MissingVariables(vec!["a".to_owned()]);
-        for (error, status, counted, retry_after) in [
-            (ApiError::NotFound, 404, false, None),
-            (ApiError::TemplateNotFound, 404, false, None),
-            (ApiError::MethodNotAllowed, 405, false, None),
-            (ApiError::InvalidKey, 401, false, None),
-            (ApiError::ContentType, 415, false, None),
-            (ApiError::BodyTooLarge, 413, false, None),
-            (ApiError::BodyIncomplete, 400, false, None),
-            (ApiError::Invalid(invalid()), 400, false, None),
-            (ApiError::QuotaExhausted { retry_after: 60 }, 429, false, Some(60)),
-            (ApiError::FarmUnreachable, 503, false, Some(5)),
-            (ApiError::DatabaseUnavailable, 503, false, Some(5)),
-            (ApiError::Internal, 500, false, None),
-            (Refusal::QueueFull { retry_after: 7 }.into(), 503, false, Some(7)),
-            (Refusal::NameServerFailed.into(), 503, false, Some(5)),
-            (Refusal::Deadline.into(), 504, true, None),
-            (Refusal::Broken.into(), 502, true, None),
-            (Refusal::PageTooLarge.into(), 422, true, None),
-            (Refusal::Cancelled { page_ran: true }.into(), 499, true, None),
-            (Refusal::Cancelled { page_ran: false }.into(), 499, false, None),
+        for (error, code, status, counted, retry_after) in [
+            (ApiError::NotFound, "not_found", 404, false, None),
+            (ApiError::TemplateNotFound, "template_not_found", 404, false, None),
+            (ApiError::MethodNotAllowed, "method_not_allowed", 405, false, None),
+            (ApiError::InvalidKey, "invalid_key", 401, false, None),
+            (ApiError::ContentType, "unsupported_content_type", 415, false, None),
+            (ApiError::ContentEncoding, "unsupported_content_encoding", 415, false, None),
+            (ApiError::BodyTooLarge, "body_too_large", 413, false, None),
+            (ApiError::BodyIncomplete, "body_incomplete", 400, false, None),
+            (ApiError::Invalid(invalid()), "missing_template_variable", 400, false, None),
+            (ApiError::Invalid(InvalidRequest::EmptyHtml), "invalid_field", 400, false, None),
+            (ApiError::QuotaExhausted { retry_after: 60 }, "quota_exhausted", 429, false, Some(60)),
+            (ApiError::FarmUnreachable, "farm_unreachable", 503, false, Some(5)),
+            (ApiError::DatabaseUnavailable, "database_unavailable", 503, false, Some(5)),
+            (ApiError::Internal, "internal", 500, false, None),
+            (Refusal::QueueFull { retry_after: 7 }.into(), "queue_full", 503, false, Some(7)),
+            (Refusal::NameServerFailed.into(), "name_server_failed", 503, false, Some(5)),
+            (Refusal::Deadline.into(), "deadline", 504, true, None),
+            (Refusal::Broken.into(), "broken", 502, true, None),
+            (Refusal::PageTooLarge.into(), "page_too_large", 422, true, None),
+            (Refusal::Cancelled { page_ran: true }.into(), "cancelled", 499, true, None),
+            (Refusal::Cancelled { page_ran: false }.into(), "cancelled", 499, false, None),
         ] {
-            let row = (error.status(), error.is_counted(), error.retry_after());
-            assert_eq!(row, (status, counted, retry_after), "{error}");
+            let row = (error.code(), error.status(), error.is_counted(), error.retry_after());
+            assert_eq!(row, (code, status, counted, retry_after), "{error}");
         }
     }
 }

@@ -1,6 +1,6 @@
 //! The failure of a request.
 
-use std::error::Error;
+use std::{error::Error, time::Duration};
 
 use platen_component::{database::DatabaseError, log::with_causes};
 
@@ -10,17 +10,19 @@ use crate::api_error::ApiError;
 pub(super) struct Failure {
     pub(super) error: ApiError,
     pub(super) cause: Option<String>,
+    /// For how long the farm is likely to refuse further jobs of the account.
+    pub(super) busy_time: Option<Duration>,
 }
 
 impl<E: Into<ApiError>> From<E> for Failure {
     fn from(error: E) -> Self {
-        Self { error: error.into(), cause: None }
+        Self { error: error.into(), cause: None, busy_time: None }
     }
 }
 
 impl Failure {
     pub(super) fn new(error: impl Into<ApiError>, cause: String) -> Self {
-        Self { error: error.into(), cause: Some(cause) }
+        Self { error: error.into(), cause: Some(cause), busy_time: None }
     }
 
     pub(super) fn database(cause: &DatabaseError) -> Self {

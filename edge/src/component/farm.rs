@@ -1,65 +1,43 @@
-//! Sends one job to the farm, and returns a small file, or the stream of a large one, which the edge does not read.
+//! Sends a job to a farm, or to the next one if a farm refuses it or cannot be reached.
 //!
-//! Invariant: every error says whether a page may have run, because that decides whether the attempt
-//! counts. The deadline holds even if the farm does not reply; dropping the request then closes it, by
-//! which the farm notices.
+//! With one farm, this is one request. With several, the job is sent only to a farm that has just stated its load:
+//! - A question without a body finds out which farm has a free slot. Without it, the body of a job would be sent to
+//!   each farm that refuses it, and a farm that hangs would keep the job.
+//! - The account's farm is asked first, because it has the account's pages. If it has no free slot or does not answer
+//!   within 200 ms, the others are asked together.
+//! - If no farm has a free slot, the job waits in the shortest queue. Queues whose lengths differ by less than one job
+//!   for each slot are equal; the account's order decides between them.
+//!
+//! Invariant: a job is sent again only after a response or an error that proves that its page did not run, and only
+//! before its deadline. Every error says whether a page may have run, because that decides whether the attempt counts.
 
-use std::time::{Duration, Instant};
+mod load;
+mod request;
+mod response;
 
-use platen_component::{
-    body::{self, OutgoingBody, TrailersReader},
-    platform,
+use std::time::Instant;
+
+use platen_component::log::write_line;
+use platen_shared::{
+    failure::FailureClass,
+    job::RenderJob,
+    refusal::{RETRY_AFTER_SECONDS, Refusal},
 };
-use platen_shared::{format::OutputFormat, job::RenderJob, refusal::Refusal, wire};
-use spin_sdk::{
-    wasip3::{
-        http::{
-            client,
-            types::{ErrorCode, Fields, Method, Request, RequestOptions, Response, Scheme},
-        },
-        wit_future,
-    },
-    wit_bindgen::{FutureReader, StreamReader},
-};
 
+use self::{
+    load::Questions,
+    request::{JobRequest, Queueing},
+};
 use super::{
     context::RequestContext,
     failure::Failure,
-    settings::{FarmAddress, Settings},
+    settings::{Farm, Settings},
 };
-use crate::{api_error::ApiError, trace::Trace};
+use crate::{api_error::ApiError, farms, farms::Load};
+pub(super) use response::FileBody;
 
-/// Additional time for the response of the farm, whose refusal of a late job is more specific than a
-/// timeout of the edge.
-const GRACE_PERIOD: Duration = Duration::from_millis(500);
-/// A file up to this size is read before the response begins, so that both leave in one packet where Nagle's
-/// algorithm would hold the second one back. In a larger file, full packets follow the head.
-const MAX_WHOLE_BYTES: usize = 256 * 1024;
-/// Maximum number of bytes that are read of a refusal.
-const MAX_REFUSAL_BYTES: usize = 64 * 1024;
-
-/// The body of a successful response.
-pub(super) enum FileBody {
-    /// A small file.
-    Whole(Vec<u8>),
-    /// A file that is larger than [`MAX_WHOLE_BYTES`], or of unknown length.
-    Stream {
-        /// In bytes, if the farm declares it.
-        length: Option<u64>,
-        contents: StreamReader<u8>,
-        trailers: TrailersReader,
-    },
-}
-
-impl FileBody {
-    /// The length in bytes, if it is known.
-    pub(super) fn length(&self) -> Option<i64> {
-        match self {
-            Self::Whole(bytes) => i64::try_from(bytes.len()).ok(),
-            Self::Stream { length, .. } => i64::try_from((*length)?).ok(),
-        }
-    }
-}
+/// How often a job is offered to all farms. In a rolling restart, each of them can refuse it once.
+const MAX_PASSES: usize = 4;
 
 /// Sends a job and waits for the file: for all of a small one, or for the head of the response.
 pub(super) async fn render(
@@ -68,135 +46,189 @@ pub(super) async fn render(
     deadline: Instant,
     context: &mut RequestContext,
 ) -> Result<FileBody, Failure> {
-    let remaining = deadline.saturating_duration_since(Instant::now());
-    let body = serde_json::to_vec(job).map_err(Failure::internal)?;
-    let headers = headers(settings, body.len(), remaining, &context.trace)?;
     let started = Instant::now();
-    let OutgoingBody { contents, trailers, transfer } = OutgoingBody::new(body);
-    context.background.run(async {
-        _ = transfer.await;
-    });
-    let (request, _sent) = request(&settings.farm, headers, contents, trailers, remaining);
-    let file =
-        platform::timeout(remaining + GRACE_PERIOD, receive(request, job.output.format(), deadline)).await;
-    context.log.farm_elapsed = Some(started.elapsed());
-    file.unwrap_or_else(|| Err(ApiError::from(Refusal::Deadline).into()))
-}
-
-async fn receive(request: Request, format: OutputFormat, deadline: Instant) -> Result<FileBody, Failure> {
-    let response = client::send(request).await.map_err(|code| no_response(&code))?;
-    if response.get_status_code() != 200 {
-        return Err(refused(response).await);
-    }
-    let headers = response.get_headers();
-    // A proxy between edge and farm may respond with 200 and an HTML page.
-    let content_type = headers.get("content-type").into_iter().next().unwrap_or_default();
-    if content_type != format.content_type().as_bytes() {
-        let cause = format!("farm answered 200 with {:?}", String::from_utf8_lossy(&content_type));
-        return Err(Failure::new(Refusal::Broken, cause));
-    }
-    let length = headers.get("content-length").into_iter().next();
-    let length = length.and_then(|length| std::str::from_utf8(&length).ok()?.parse().ok());
-    let (_done, done_reader) = wit_future::new(|| Ok(()));
-    let (mut contents, trailers) = Response::consume_body(response, done_reader);
-    match length.and_then(|length| usize::try_from(length).ok()) {
-        Some(expected) if expected <= MAX_WHOLE_BYTES => {
-            let bytes = body::read_up_to(&mut contents, expected + 1, expected).await;
-            if bytes.len() == expected {
-                return Ok(FileBody::Whole(bytes));
-            }
-            // The platform ends a transfer that stalls until the deadline.
-            let refusal = if Instant::now() < deadline { Refusal::Broken } else { Refusal::Deadline };
-            Err(Failure::new(refusal, format!("the farm sent {} of {expected} bytes", bytes.len())))
-        }
-        _ => Ok(FileBody::Stream { length, contents, trailers }),
-    }
-}
-
-fn headers(
-    settings: &Settings,
-    length: usize,
-    remaining: Duration,
-    trace: &Trace,
-) -> Result<Fields, Failure> {
-    let mut entries = vec![
-        ("authorization".to_owned(), format!("Bearer {}", settings.farm_token).into_bytes()),
-        ("content-type".to_owned(), b"application/json".to_vec()),
-        ("content-length".to_owned(), length.to_string().into_bytes()),
-        (wire::REQUEST_ID.to_owned(), trace.request_id.clone().into_bytes()),
-        (wire::JOB_ID.to_owned(), trace.job_id.clone().into_bytes()),
-        (wire::DEADLINE_MS.to_owned(), remaining.as_millis().to_string().into_bytes()),
-        (wire::TRACEPARENT.to_owned(), trace.traceparent.clone()),
-    ];
-    entries.extend(trace.tracestate.clone().map(|state| (wire::TRACESTATE.to_owned(), state)));
-    Fields::from_list(&entries).map_err(|error| {
-        Failure::new(ApiError::Internal, format!("cannot build the request to the farm: {error:?}"))
-    })
-}
-
-fn request(
-    farm: &FarmAddress,
-    headers: Fields,
-    body: StreamReader<u8>,
-    trailers: TrailersReader,
-    remaining: Duration,
-) -> (Request, FutureReader<Result<(), ErrorCode>>) {
-    // The edge does not read the file, so the platform has to detect a stalled transfer. A platform that
-    // does not support this option applies its own limit.
-    let options = RequestOptions::new();
-    let _ = options.set_between_bytes_timeout(u64::try_from(remaining.as_nanos()).ok());
-    let (request, transmitted) = Request::new(headers, Some(body), trailers, Some(options));
-    let scheme = if farm.https { Scheme::Https } else { Scheme::Http };
-    let set = request
-        .set_method(&Method::Post)
-        .and_then(|()| request.set_scheme(Some(&scheme)))
-        .and_then(|()| request.set_authority(Some(&farm.authority)))
-        .and_then(|()| request.set_path_with_query(Some(&farm.path)));
-    debug_assert!(set.is_ok(), "the parts of farm_url were checked when it was parsed");
-    (request, transmitted)
-}
-
-/// The failure of a request without a response. It is refunded if the farm was not reached.
-fn no_response(code: &ErrorCode) -> Failure {
-    let error = match code {
-        ErrorCode::InternalError(Some(reason)) if reason == wire::DISCONNECTED_UNSENT => {
-            Refusal::Cancelled { page_ran: false }.into()
-        }
-        // Whether a page ran is not known, so the attempt counts.
-        ErrorCode::InternalError(Some(reason)) if reason == wire::DISCONNECTED => {
-            Refusal::Cancelled { page_ran: true }.into()
-        }
-        ErrorCode::DnsTimeout
-        | ErrorCode::DnsError(_)
-        | ErrorCode::DestinationNotFound
-        | ErrorCode::DestinationUnavailable
-        | ErrorCode::DestinationIpProhibited
-        | ErrorCode::DestinationIpUnroutable
-        | ErrorCode::ConnectionRefused
-        | ErrorCode::ConnectionTimeout
-        | ErrorCode::ConnectionLimitReached
-        | ErrorCode::TlsProtocolError
-        | ErrorCode::TlsCertificateError
-        | ErrorCode::TlsAlertReceived(_)
-        | ErrorCode::HttpRequestDenied
-        | ErrorCode::HttpRequestUriInvalid
-        | ErrorCode::ConfigurationError => ApiError::FarmUnreachable,
-        _ => Refusal::Broken.into(),
+    let request = JobRequest::new(settings, job, deadline, context);
+    let file = match settings.farms.as_slice() {
+        [farm] => request.send(farm, Queueing::Allowed).await,
+        farms => Distribution::new(&request, farms).run().await,
     };
-    Failure::new(error, format!("{code:?}"))
+    context.log.farm_elapsed = Some(started.elapsed());
+    file
 }
 
-/// The failure of a response other than 200: a refusal of the farm, or the response of a proxy.
-async fn refused(response: Response) -> Failure {
-    let status = response.get_status_code();
-    let (_done, done_reader) = wit_future::new(|| Ok(()));
-    let (mut stream, _trailers) = Response::consume_body(response, done_reader);
-    let body = body::read_up_to(&mut stream, 1024, MAX_REFUSAL_BYTES).await;
-    if let Ok(refusal) = serde_json::from_slice::<Refusal>(&body) {
-        let cause = format!("farm answered {status}: {refusal:?}");
-        return Failure::new(refusal, cause);
+/// A job that several farms may get.
+struct Distribution<'r> {
+    request: &'r JobRequest<'r>,
+    farms: &'r [Farm],
+    /// The farms in the account's order, as indices. The fields below contain positions in it.
+    order: Vec<usize>,
+    /// Farms that would queue the job.
+    queues: Vec<(usize, Load)>,
+    /// The refusal that says most to the caller.
+    refusal: Option<Failure>,
+    /// A farm that stated its load did not accept the job a moment later, such as one that restarts.
+    is_outdated: bool,
+    /// A free slot was taken by another job in between. In a burst all jobs see the same loads, so they are spread over
+    /// equal queues.
+    is_contended: bool,
+}
+
+impl<'r> Distribution<'r> {
+    fn new(request: &'r JobRequest<'r>, farms: &'r [Farm]) -> Self {
+        Self {
+            request,
+            farms,
+            order: Vec::new(),
+            queues: Vec::new(),
+            refusal: None,
+            is_outdated: false,
+            is_contended: false,
+        }
     }
-    // A proxy answers 503 if it reaches no farm. With any other status a page may have run.
-    let error = if status == 503 { ApiError::FarmUnreachable } else { Refusal::Broken.into() };
-    Failure::new(error, format!("farm answered {status} without a refusal"))
+
+    async fn run(mut self) -> Result<FileBody, Failure> {
+        for _ in 0..MAX_PASSES {
+            self.is_outdated = false;
+            if let Some(result) = self.pass().await {
+                return result;
+            }
+            if !self.is_outdated {
+                break;
+            }
+        }
+        Err(self.best_refusal())
+    }
+
+    /// Offers the job to all farms. The result is `None` if they refuse it.
+    async fn pass(&mut self) -> Option<Result<FileBody, Failure>> {
+        let (request, now) = (self.request, Instant::now());
+        let farms = self.farms.iter().map(|farm| (&farm.address, farm.health().is_avoided(now)));
+        let order = farms::order(&request.account, farms);
+        let batches = order.batches();
+        self.order = order.farms;
+        let mut questions = Questions::default();
+        for batch in batches {
+            if batch.is_needless(!self.queues.is_empty()) {
+                break;
+            }
+            for position in batch.positions {
+                questions.ask(position, request.load(&self.farm(position).address));
+            }
+            let answers = questions.answers(batch.hedged).await;
+            // The account's farm may still answer while the others are asked.
+            if !batch.hedged {
+                for position in questions.unanswered() {
+                    let cause = "it did not answer".to_owned();
+                    self.failed(position, Failure::new(ApiError::FarmUnreachable, cause));
+                }
+            }
+            for (position, answer) in answers {
+                let result = match answer {
+                    Ok(load) => self.answered(position, load).await,
+                    Err(failure) if is_cancelled(&failure) => Some(Err(failure)),
+                    Err(failure) => {
+                        self.failed(position, failure);
+                        None
+                    }
+                };
+                if result.is_some() {
+                    return result;
+                }
+            }
+        }
+        let (farms, offset) = (self.farms.len(), if self.is_contended { request.number() } else { 0 });
+        self.queues.sort_by_key(|(position, load)| (load.rounds(), (position + offset) % farms));
+        for (position, _) in std::mem::take(&mut self.queues) {
+            let result = self.try_farm(position, Queueing::Allowed).await;
+            if result.is_some() {
+                return result;
+            }
+        }
+        None
+    }
+
+    fn farm(&self, position: usize) -> &'r Farm {
+        &self.farms[self.order[position]]
+    }
+
+    async fn answered(&mut self, position: usize, load: Load) -> Option<Result<FileBody, Failure>> {
+        self.farm(position).health().answered();
+        if load.has_free_slot() {
+            return self.try_farm(position, Queueing::Refused).await;
+        }
+        self.queues.push((position, load));
+        None
+    }
+
+    /// The result of the job; `None` if its page did not run and another farm can be tried.
+    async fn try_farm(&mut self, position: usize, queueing: Queueing) -> Option<Result<FileBody, Failure>> {
+        let failure = match self.request.send(self.farm(position), queueing).await {
+            Ok(file) => return Some(Ok(file)),
+            Err(failure) if !may_be_sent_again(&failure) => return Some(Err(failure)),
+            Err(failure) => failure,
+        };
+        if !is_busy(&failure) {
+            self.is_outdated = true;
+            self.failed(position, failure);
+        } else if queueing == Queueing::Allowed {
+            self.remember(failure);
+        } else {
+            // The job may still wait there, so this refusal says nothing to the caller.
+            self.is_contended = true;
+            self.queues.push((position, Load::FULL));
+        }
+        self.request.is_too_late().then(|| Err(self.best_refusal()))
+    }
+
+    fn best_refusal(&mut self) -> Failure {
+        let no_slot = || Refusal::NoSlotInTime { retry_after: RETRY_AFTER_SECONDS }.into();
+        self.refusal.take().unwrap_or_else(no_slot)
+    }
+
+    /// The farm is used last for some time.
+    fn failed(&mut self, position: usize, failure: Failure) {
+        let farm = self.farm(position);
+        if let Some(time) = farm.health().failed(Instant::now()) {
+            write_line(format!(
+                "platen-edge request_id={} farm={} avoided_ms={} cause={:?}",
+                self.request.trace.request_id,
+                farm.address,
+                time.as_millis(),
+                failure.cause.as_deref().unwrap_or_default(),
+            ));
+        }
+        self.remember(failure);
+    }
+
+    /// Keeps the refusal that says most: when to try again, before that a farm is there at all.
+    fn remember(&mut self, failure: Failure) {
+        let rank = |failure: &Failure| match &failure.error {
+            ApiError::Refused(Refusal::QueueFull { retry_after } | Refusal::NoSlotInTime { retry_after }) => {
+                (0, *retry_after)
+            }
+            ApiError::Refused(_) => (1, 0),
+            _ => (2, 0),
+        };
+        if self.refusal.as_ref().is_none_or(|known| rank(&failure) < rank(known)) {
+            self.refusal = Some(failure);
+        }
+    }
+}
+
+fn is_busy(failure: &Failure) -> bool {
+    matches!(failure.error, ApiError::Refused(Refusal::QueueFull { .. } | Refusal::NoSlotInTime { .. }))
+}
+
+fn is_cancelled(failure: &Failure) -> bool {
+    matches!(failure.error, ApiError::Refused(Refusal::Cancelled { .. }))
+}
+
+/// Whether the page did not run, and another farm may do better. All farms usually have the same name servers.
+fn may_be_sent_again(failure: &Failure) -> bool {
+    match &failure.error {
+        ApiError::FarmUnreachable => true,
+        ApiError::Refused(Refusal::NameServerFailed) => false,
+        ApiError::Refused(refusal) => refusal.class() == FailureClass::RendererUnavailable,
+        _ => false,
+    }
 }

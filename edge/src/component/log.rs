@@ -5,11 +5,13 @@
 
 use std::{
     fmt::{Debug, Write as _},
+    sync::atomic::{AtomicUsize, Ordering},
     time::Duration,
 };
 
 use platen_component::log::write_line;
 use platen_shared::id::AccountId;
+use platen_statements::attempts::Attempt;
 
 use super::failure::Failure;
 use crate::{api_error::ApiError, endpoint::Endpoint};
@@ -22,13 +24,14 @@ pub(super) struct AccessLog {
     /// Time from sending the job to the head of the farm's response.
     pub(super) farm_elapsed: Option<Duration>,
     error: Option<String>,
+    code: Option<&'static str>,
     cause: Option<String>,
-    pub(super) refund_error: Option<String>,
 }
 
 impl AccessLog {
     /// Records the error. Messages that quote the caller are replaced by a general one.
     pub(super) fn failed(&mut self, failure: Failure) {
+        self.code = Some(failure.error.code());
         self.error = Some(match failure.error {
             ApiError::Invalid(_) => "Invalid request".to_owned(),
             ApiError::Refused(_) => "Refused by the farm".to_owned(),
@@ -53,9 +56,10 @@ impl AccessLog {
         if let Some(elapsed) = self.farm_elapsed {
             pair("farm_ms", &elapsed.as_millis());
         }
-        for (name, text) in
-            [("error", &self.error), ("cause", &self.cause), ("refund_error", &self.refund_error)]
-        {
+        if let Some(code) = self.code {
+            pair("code", &code);
+        }
+        for (name, text) in [("error", &self.error), ("cause", &self.cause)] {
             if let Some(text) = text {
                 pair(name, text);
             }
@@ -64,12 +68,16 @@ impl AccessLog {
     }
 }
 
-/// Reports an attempt whose row could not be written. The response has already been sent.
-pub(super) fn attempt_lost(request_id: &str, cause: &impl ToString) {
-    write_line(format!("platen-edge request_id={request_id} attempt_lost={:?}", cause.to_string()));
-}
-
-/// Reports an attempt that counts although its request was refused. The response has already been sent.
-pub(super) fn refund_lost(request_id: &str, cause: &impl ToString) {
-    write_line(format!("platen-edge request_id={request_id} refund_error={:?}", cause.to_string()));
+/// Reports attempts whose rows could not be written. Those that were to be refunded count, and have a line each.
+pub(super) fn attempts_lost(attempts: &[Attempt], cause: &str) {
+    static LOST: AtomicUsize = AtomicUsize::new(0);
+    if attempts.is_empty() {
+        return;
+    }
+    for attempt in attempts.iter().filter(|attempt| attempt.refunded_month.is_some()) {
+        write_line(format!("platen-edge request_id={} refund_error={cause:?}", attempt.request_id));
+    }
+    let lost = attempts.len();
+    let lost_in_all = LOST.fetch_add(lost, Ordering::Relaxed) + lost;
+    write_line(format!("platen-edge attempt_lost={cause:?} attempts={lost} attempts_in_all={lost_in_all}"));
 }

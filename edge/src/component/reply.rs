@@ -52,8 +52,11 @@ pub(super) fn error(error: &ApiError, context: &RequestContext) -> Reply {
     if let Some(seconds) = error.retry_after() {
         push(&mut headers, "retry-after", seconds.to_string());
     }
-    if *error == ApiError::MethodNotAllowed {
-        push(&mut headers, "allow", "POST");
+    match error {
+        ApiError::MethodNotAllowed => push(&mut headers, "allow", "POST"),
+        ApiError::InvalidKey => push(&mut headers, "www-authenticate", "Bearer"),
+        ApiError::ContentEncoding => push(&mut headers, "accept-encoding", "identity"),
+        _ => {}
     }
     buffered(error.status(), headers, error.body())
 }

@@ -1,24 +1,32 @@
 //! The settings of the operator, read from Spin variables once per instance.
 //!
-//! Invariant: no type here implements `Debug` for the token. Errors name a variable and never contain its
-//! value.
+//! Invariant: no type here implements `Debug` for the token. Errors name a variable, and a value only where it is an
+//! address.
 
-use std::{sync::OnceLock, time::Duration};
+use std::{
+    sync::{Mutex, MutexGuard, OnceLock, PoisonError},
+    time::Duration,
+};
 
 use platen_component::settings::{self, Unreadable, variable};
-use platen_shared::{limits, wire};
+use platen_shared::{
+    farm_address::{FarmAddress, FarmAddresses, InvalidFarmAddress},
+    limits,
+};
+
+use crate::farms::Health;
 
 pub(super) struct Settings {
-    pub(super) farm: FarmAddress,
+    /// At least one.
+    pub(super) farms: Vec<Farm>,
     pub(super) farm_token: String,
     pub(super) render_timeout: Duration,
 }
 
-/// The URL to which jobs are posted, in the parts that a request needs.
-pub(super) struct FarmAddress {
-    pub(super) https: bool,
-    pub(super) authority: String,
-    pub(super) path: String,
+/// A farm, and what this instance has seen of it.
+pub(super) struct Farm {
+    pub(super) address: FarmAddress,
+    health: Mutex<Health>,
 }
 
 /// An invalid setting.
@@ -26,8 +34,8 @@ pub(super) struct FarmAddress {
 pub(super) enum SettingsError {
     #[error(transparent)]
     Unreadable(#[from] Unreadable),
-    #[error("the Spin variable farm_url must be http://HOST[:PORT] or https://HOST[:PORT]")]
-    FarmUrl,
+    #[error("the Spin variable farm_url is invalid: {0}")]
+    FarmUrl(#[from] InvalidFarmAddress),
     #[error("the Spin variable farm_token must not be empty")]
     FarmToken,
     #[error(
@@ -44,7 +52,9 @@ impl Settings {
     }
 
     async fn read() -> Result<Self, SettingsError> {
-        let farm = FarmAddress::parse(&variable("farm_url").await?).ok_or(SettingsError::FarmUrl)?;
+        let addresses: FarmAddresses = variable("farm_url").await?.parse()?;
+        let farm = |address| Farm { address, health: Mutex::default() };
+        let farms = addresses.into_vec().into_iter().map(farm).collect();
         let farm_token = variable("farm_token").await?;
         if farm_token.is_empty() {
             return Err(SettingsError::FarmToken);
@@ -53,23 +63,12 @@ impl Settings {
         let milliseconds = milliseconds
             .filter(|ms| (1..=limits::RENDER_TIMEOUT_MS).contains(ms))
             .ok_or(SettingsError::Deadline)?;
-        Ok(Self { farm, farm_token, render_timeout: Duration::from_millis(milliseconds) })
+        Ok(Self { farms, farm_token, render_timeout: Duration::from_millis(milliseconds) })
     }
 }
 
-impl FarmAddress {
-    fn parse(url: &str) -> Option<Self> {
-        let url: http::Uri = url.parse().ok()?;
-        let https = match url.scheme_str()? {
-            "http" => false,
-            "https" => true,
-            _ => return None,
-        };
-        let authority = url.authority()?.as_str();
-        (!authority.contains('@')).then(|| Self {
-            https,
-            authority: authority.to_owned(),
-            path: format!("{}{}", url.path().trim_end_matches('/'), wire::JOBS_PATH),
-        })
+impl Farm {
+    pub(super) fn health(&self) -> MutexGuard<'_, Health> {
+        self.health.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -73,6 +73,23 @@ pub enum InvalidRequest {
 }
 
 impl InvalidRequest {
+    /// The name in log lines.
+    #[must_use]
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::EmptyBody | Self::NotUtf8 | Self::ByteOrderMark | Self::Syntax(_) | Self::NotAnObject => {
+                "invalid_json"
+            }
+            Self::Repeated(_) => "repeated_field",
+            Self::Unknown { .. } => "unknown_field",
+            Self::Required(_) | Self::NoSource => "missing_field",
+            Self::MissingVariables(_) => "missing_template_variable",
+            Self::FilledTemplateTooLarge => "filled_template_too_large",
+            Self::EmptyTemplate => "empty_template",
+            _ => "invalid_field",
+        }
+    }
+
     /// An unknown field, with the most similar known one as a suggestion.
     pub(super) fn unknown(name: &str, endpoint: Endpoint) -> Self {
         let lower_case = name.to_ascii_lowercase();

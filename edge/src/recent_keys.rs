@@ -1,0 +1,193 @@
+//! What the last requests of a key have shown, so that the next one is refused without a write.
+//!
+//! Invariant: what is remembered decides only for a second, and only for a key that was valid a moment ago. Everything
+//! else that is remembered decides only which statement comes first.
+
+use std::time::{Duration, Instant};
+
+use platen_shared::{
+    id::{AccountId, TemplateId},
+    refusal::Refusal,
+};
+
+use crate::{expiring_map::ExpiringMap, quota::Usage};
+
+/// Entries of each kind. A key has about 200 bytes.
+const MAX_KEYS: usize = 512;
+/// Maximum time for which requests of a key are refused without a claim.
+const MAX_BUSY_TIME: Duration = Duration::from_secs(1);
+/// Of a farm that does not say how long its queue is likely to be full.
+const DEFAULT_BUSY_TIME: Duration = Duration::from_millis(100);
+/// How long a claim proves that a key is valid.
+const VALID_TIME: Duration = Duration::from_secs(5);
+/// How long a key is looked up before it is claimed, after a claim was refused.
+const REFUSED_TIME: Duration = Duration::from_secs(5);
+
+/// A key whose job found no slot.
+#[derive(Debug, Clone)]
+pub struct BusyKey {
+    /// The key's account.
+    pub account: AccountId,
+    /// Its usage after the refund.
+    pub usage: Usage,
+    /// The month of the usage, `YYYY-MM` (UTC).
+    pub month: String,
+    /// The farm's refusal.
+    pub refusal: Refusal,
+}
+
+/// The hash of a key, and the template of the request: a key may be valid for one template only.
+type KeyUse = (String, Option<TemplateId>);
+
+/// The keys of the last requests.
+#[derive(Debug)]
+pub struct RecentKeys {
+    busy: ExpiringMap<KeyUse, BusyKey>,
+    exhausted: ExpiringMap<String, ()>,
+    invalid: ExpiringMap<String, ()>,
+}
+
+impl Default for RecentKeys {
+    fn default() -> Self {
+        let (exhausted, invalid) = (ExpiringMap::new(MAX_KEYS), ExpiringMap::new(MAX_KEYS));
+        Self { busy: ExpiringMap::new(MAX_KEYS), exhausted, invalid }
+    }
+}
+
+impl RecentKeys {
+    /// Remembers for how long jobs of a key are likely to be refused. `claimed_at` is when the key was valid.
+    pub fn set_busy(
+        &mut self,
+        key_use: KeyUse,
+        busy: BusyKey,
+        busy_time: Duration,
+        claimed_at: Instant,
+        now: Instant,
+    ) {
+        let until = (now + busy_time.min(MAX_BUSY_TIME)).min(claimed_at + VALID_TIME);
+        if until > now {
+            self.busy.insert(key_use, busy, until, now);
+        }
+    }
+
+    /// The refusal that a request would probably get.
+    #[must_use]
+    pub fn busy(&self, key_use: &KeyUse, month: &str, now: Instant) -> Option<&BusyKey> {
+        self.busy.get(key_use, now).filter(|busy| busy.month == month)
+    }
+
+    /// Remembers that no quota is left.
+    pub fn set_exhausted(&mut self, key_hash: &str, now: Instant) {
+        self.exhausted.insert(key_hash.to_owned(), (), now + REFUSED_TIME, now);
+    }
+
+    /// Remembers that the key is not valid.
+    pub fn set_invalid(&mut self, key_hash: &str, now: Instant) {
+        self.invalid.insert(key_hash.to_owned(), (), now + REFUSED_TIME, now);
+    }
+
+    /// Whether a claim of this key was refused a moment ago.
+    #[must_use]
+    pub fn was_refused(&self, key_hash: &str, now: Instant) -> bool {
+        self.exhausted.get(key_hash, now).is_some() || self.invalid.get(key_hash, now).is_some()
+    }
+
+    /// Forgets that claims of a key were refused.
+    pub fn set_claimed(&mut self, key_hash: &str) {
+        self.exhausted.remove(key_hash);
+        self.invalid.remove(key_hash);
+    }
+}
+
+/// For how long further jobs are likely to be refused as well: `not_before` of the farm's answer, in milliseconds, if
+/// the refusal is for lack of a slot.
+#[must_use]
+pub fn busy_time(refusal: &Refusal, not_before: Option<&[u8]>) -> Option<Duration> {
+    if !matches!(refusal, Refusal::QueueFull { .. } | Refusal::NoSlotInTime { .. }) {
+        return None;
+    }
+    let given = not_before.and_then(|value| std::str::from_utf8(value).ok()?.parse().ok());
+    let default = matches!(refusal, Refusal::QueueFull { .. }).then_some(DEFAULT_BUSY_TIME);
+    given.map(Duration::from_millis).or(default).filter(|time| !time.is_zero())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MONTH: &str = "2026-11";
+
+    fn busy() -> BusyKey {
+        BusyKey {
+            account: AccountId::from_text("a"),
+            usage: Usage { attempts: 1, quota: None },
+            month: MONTH.to_owned(),
+            refusal: Refusal::QueueFull { retry_after: 7 },
+        }
+    }
+
+    #[test]
+    fn a_key_is_busy_for_a_second_at_most() {
+        let now = Instant::now();
+        let milliseconds = Duration::from_millis;
+        for (busy_time, claimed_before, expected) in [
+            (milliseconds(300), milliseconds(10), milliseconds(300)),
+            (milliseconds(60_000), milliseconds(10), MAX_BUSY_TIME),
+            (milliseconds(300), milliseconds(4_900), milliseconds(100)),
+            (milliseconds(300), milliseconds(20_000), Duration::ZERO),
+        ] {
+            let (claimed_at, now) = (now, now + claimed_before);
+            let key_use = ("k".to_owned(), None);
+            let mut keys = RecentKeys::default();
+            keys.set_busy(key_use.clone(), busy(), busy_time, claimed_at, now);
+            let is_busy = |after| keys.busy(&key_use, MONTH, now + after).is_some();
+            assert!(!is_busy(expected), "{busy_time:?}, {claimed_before:?}");
+            assert!(expected.is_zero() || is_busy(expected.saturating_sub(milliseconds(1))));
+        }
+    }
+
+    #[test]
+    fn only_the_same_use_of_the_same_key_in_the_same_month_is_busy() {
+        let now = Instant::now();
+        let mut keys = RecentKeys::default();
+        let template = Some(TemplateId::from_text("t"));
+        keys.set_busy(("k".to_owned(), template.clone()), busy(), MAX_BUSY_TIME, now, now);
+        let is_busy =
+            |key: &str, template, month| keys.busy(&(key.to_owned(), template), month, now).is_some();
+        assert!(is_busy("k", template.clone(), MONTH));
+        assert!(!is_busy("k", None, MONTH));
+        assert!(!is_busy("l", template.clone(), MONTH));
+        assert!(!is_busy("k", template, "2026-12"));
+    }
+
+    #[test]
+    fn a_refused_key_is_remembered_until_it_is_claimed() {
+        let now = Instant::now();
+        let mut keys = RecentKeys::default();
+        keys.set_exhausted("a", now);
+        keys.set_invalid("b", now);
+        assert_eq!(["a", "b", "c"].map(|key| keys.was_refused(key, now)), [true, true, false]);
+        assert!(!keys.was_refused("a", now + REFUSED_TIME));
+        keys.set_claimed("a");
+        assert_eq!(["a", "b"].map(|key| keys.was_refused(key, now)), [false, true]);
+    }
+
+    #[test]
+    fn only_a_lack_of_slots_makes_a_key_busy() {
+        let (full, late) = (Refusal::QueueFull { retry_after: 1 }, Refusal::NoSlotInTime { retry_after: 1 });
+        for (refusal, header, expected) in [
+            (&full, None, Some(100)),
+            (&full, Some("250"), Some(250)),
+            (&full, Some("x"), Some(100)),
+            (&full, Some("0"), None),
+            (&late, None, None),
+            (&late, Some("250"), Some(250)),
+            (&Refusal::NoBrowser, Some("250"), None),
+            (&Refusal::Draining, None, None),
+            (&Refusal::PageTooLarge, Some("250"), None),
+        ] {
+            let time = busy_time(refusal, header.map(str::as_bytes));
+            assert_eq!(time, expected.map(Duration::from_millis), "{refusal:?} {header:?}");
+        }
+    }
+}
