@@ -1,25 +1,36 @@
 //! Databases that are down, absent for a moment or frozen: every answer is one of the contract, nothing is rendered
 //! without a recorded attempt, and what counts agrees with the answers.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, ensure};
 use futures::future::join_all;
+use platen_shared::wire;
 use platen_tests::{
+    app::Options,
     case::Case,
     client::RENDER,
     database::DatabaseKind,
+    farm::Behaviour,
+    latch::Latch,
     operator::Quota,
     suite::{Stage, StandIn},
     wait,
 };
 use serde_json::json;
 
+use crate::overload::{BUSY, held_refusal, until_rows};
+
 pub(crate) fn cases() -> Vec<Case> {
     vec![
         Case::own_server("database/is_down", is_down),
         Case::own_server("database/restarts", restarts),
         Case::own_server("database/does_not_answer", does_not_answer),
+        Case::own_server("database/rows_survive_an_outage", rows_survive_outage),
+        Case::own_server("database/refunds_survive_an_outage", refunds_survive_outage),
+        Case::own_server("database/a_wait_for_the_claim_shortens_the_deadline", deadline_includes_claim),
+        Case::own_server("database/is_read_only", is_read_only),
+        Case::own_server("database/two_servers_share_a_quota", two_servers),
     ]
 }
 
@@ -119,6 +130,177 @@ async fn does_not_answer(stage: Stage) -> Result<()> {
         Ok((stand_in.app.operator.attempts(&account.id).await? == rendered).then_some(()))
     };
     wait::until_some("the attempts are those that were rendered", agree).await
+}
+
+/// How long the database is away.
+const OUTAGE: Duration = Duration::from_secs(10);
+
+/// Makes the database unavailable for writes: a server is killed or paused, a file is locked by another process.
+pub(crate) struct Outage(Option<libsql::Connection>);
+
+impl Outage {
+    pub(crate) async fn begin(stand_in: &mut StandIn, kind: DatabaseKind, kills: bool) -> Result<Self> {
+        if kind != DatabaseKind::File {
+            if kills {
+                stand_in.app.database.kill().await?;
+            } else {
+                stand_in.app.database.pause(true)?;
+            }
+            return Ok(Self(None));
+        }
+        let path = &stand_in.app.database.location().address;
+        let connection = libsql::Builder::new_local(path).build().await?.connect()?;
+        connection.busy_timeout(wait::MAX_WAIT)?;
+        connection.execute("BEGIN IMMEDIATE", ()).await?;
+        Ok(Self(Some(connection)))
+    }
+
+    pub(crate) async fn end(self, stand_in: &mut StandIn, kills: bool) -> Result<()> {
+        match self.0 {
+            Some(connection) => connection.execute("ROLLBACK", ()).await.map(drop)?,
+            None if kills => stand_in.app.database.start_again().await?,
+            None => stand_in.app.database.pause(false)?,
+        }
+        Ok(())
+    }
+}
+
+/// Renders are answered while the database is away, and have a row each when it is back.
+async fn rows_survive_outage(stage: Stage) -> Result<()> {
+    const RENDERS: usize = 40;
+    let mut stand_in = stage.start_stand_in(None).await?;
+    let account = stand_in.app.operator.account(Quota::Unlimited).await?;
+    let target = stand_in.app.target(&account);
+    for kills in [true, false] {
+        let latch = Latch::closed();
+        stand_in.farm.behave(&account.id, Behaviour::Held(latch.waiter()));
+        let before = stand_in.farm.received_from(&account.id).len();
+        let renders: Vec<_> =
+            (0..RENDERS).map(|_| tokio::spawn(target.render(&json!({ "html": "x" })).send())).collect();
+        let are_claimed = || stand_in.farm.received_from(&account.id).len() == before + RENDERS;
+        wait::until("the farm has all jobs", are_claimed).await?;
+        let outage = Outage::begin(&mut stand_in, stage.deployment.database, kills).await?;
+        latch.open();
+        for render in renders {
+            render.await??.file("image/png").context("a render while the database is away")?;
+        }
+        tokio::time::sleep(OUTAGE).await;
+        outage.end(&mut stand_in, kills).await?;
+        let expected = i64::try_from(before + RENDERS)?;
+        until_rows(&stand_in, &account, "status = 200 AND counted = 1", expected).await?;
+        ensure!(stand_in.app.operator.attempts(&account.id).await? == expected.unsigned_abs());
+    }
+    Ok(())
+}
+
+/// Refusals while the database is away are answered in time; each is refunded once.
+async fn refunds_survive_outage(stage: Stage) -> Result<()> {
+    const JOBS: usize = 10;
+    const DEADLINE: Duration = Duration::from_secs(5);
+    let mut stand_in = stage.start_stand_in(Some(5_000)).await?;
+    let account = stand_in.app.operator.account(Quota::Of(100)).await?;
+    let target = stand_in.app.target(&account);
+    target.render(&json!({ "html": "x" })).send().await?.file("image/png")?;
+    for (round, kills) in [(1, true), (2, false)] {
+        let latch = held_refusal(&stand_in, &account);
+        let before = stand_in.farm.received_from(&account.id).len();
+        let began = Instant::now();
+        let refused: Vec<_> =
+            (0..JOBS).map(|_| tokio::spawn(target.render(&json!({ "html": "x" })).send())).collect();
+        let are_claimed = || stand_in.farm.received_from(&account.id).len() == before + JOBS;
+        wait::until("the farm has all jobs", are_claimed).await?;
+        let outage = Outage::begin(&mut stand_in, stage.deployment.database, kills).await?;
+        latch.open();
+        for answer in join_all(refused).await {
+            let answer = answer??;
+            answer.error(503, BUSY)?;
+        }
+        let elapsed = began.elapsed();
+        ensure!(elapsed < DEADLINE + MARGIN, "answered after {elapsed:?}");
+        tokio::time::sleep(OUTAGE).await;
+        outage.end(&mut stand_in, kills).await?;
+        let expected = i64::try_from(round * JOBS)?;
+        until_rows(
+            &stand_in,
+            &account,
+            "status = 503 AND counted = 0 AND refunded_month IS NOT NULL",
+            expected,
+        )
+        .await?;
+        let attempts = stand_in.app.operator.attempts(&account.id).await?;
+        ensure!(attempts == 1, "{attempts} are counted after outage {round}");
+    }
+    Ok(())
+}
+
+/// A second after the deadline, and a second for a machine that runs other cases as well.
+const MARGIN: Duration = Duration::from_secs(2);
+
+async fn deadline_includes_claim(stage: Stage) -> Result<()> {
+    let mut stand_in = stage.start_stand_in(Some(4_000)).await?;
+    let account = stand_in.app.operator.account(Quota::Of(5)).await?;
+    let target = stand_in.app.target(&account);
+    target.render(&json!({ "html": "x" })).send().await?.file("image/png")?;
+    let outage = Outage::begin(&mut stand_in, stage.deployment.database, false).await?;
+    let render = tokio::spawn(target.render(&json!({ "html": "x" })).request_id("late").send());
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    outage.end(&mut stand_in, false).await?;
+    let answer = render.await??;
+    // On a slow machine the claim may take until the deadline.
+    if answer.status == 200 {
+        let job = stand_in.farm.received_as("late")?;
+        let left: u64 = job.headers[wire::DEADLINE_MS].to_str()?.parse()?;
+        ensure!(left <= 2_500, "{left} ms are left after two of four seconds");
+    } else {
+        answer.error(503, UNAVAILABLE)?;
+    }
+    Ok(())
+}
+
+/// What SQLite reports for every write to a file that it may not change.
+const READ_ONLY: &str = "CREATE TRIGGER read_only BEFORE INSERT ON usage \
+    BEGIN SELECT RAISE(FAIL, 'attempt to write a readonly database'); END";
+
+async fn is_read_only(stage: Stage) -> Result<()> {
+    let stand_in = stage.start_stand_in(None).await?;
+    let account = stand_in.app.operator.account(Quota::Of(5)).await?;
+    let target = stand_in.app.target(&account);
+    let render = || target.render(&json!({ "html": "x" })).send();
+    stand_in.app.execute(READ_ONLY).await?;
+    for answer in join_all((0..4).map(|_| render())).await {
+        answer?.error(500, "Internal error")?;
+    }
+    ensure!(stand_in.farm.received_in_all() == 0, "something was rendered without a recorded attempt");
+    stand_in.app.execute("DROP TRIGGER read_only").await?;
+    render().await?.file("image/png")?;
+    ensure!(stand_in.app.operator.attempts(&account.id).await? == 1, "one was rendered");
+    Ok(())
+}
+
+const QUOTA: u64 = 20;
+
+/// Requests to two servers on one libSQL server race for the last attempts.
+async fn two_servers(stage: Stage) -> Result<()> {
+    if stage.deployment.database == DatabaseKind::File {
+        return Ok(());
+    }
+    let one = stage.start_stand_in(None).await?;
+    let account = one.app.operator.account(Quota::Of(QUOTA)).await?;
+    let options = Options {
+        database: Some(one.app.database.location().clone()),
+        ..Options::with_farm(stage.deployment, one.farm.url())
+    };
+    let other = stage.start(&options).await?;
+    let targets = [one.app.target(&account), other.target(&account)];
+    let race = (0..100).map(|number| targets[number % 2].render(&json!({ "html": "x" })).send());
+    let answers = join_all(race).await.into_iter().collect::<Result<Vec<_>>>()?;
+    let files = answers.iter().filter(|answer| answer.status == 200).count() as u64;
+    ensure!(files == QUOTA, "{files} files with a quota of {QUOTA}");
+    let refused = answers.iter().filter(|answer| answer.status == 429).count() as u64;
+    ensure!(files + refused == 100, "{refused} were refused because of the quota");
+    ensure!(one.farm.received_from(&account.id).len() as u64 == QUOTA, "the farm received others");
+    ensure!(one.app.operator.attempts(&account.id).await? == QUOTA, "the count is another");
+    Ok(())
 }
 
 async fn rows(stand_in: &StandIn, expected: i64) -> Result<()> {

@@ -7,16 +7,19 @@ use platen_tests::{
     app::{FARM_TOKEN, Options},
     case::Case,
     client::{Answer, RENDER},
-    farm::{self, Behaviour, StandInFarm, pattern_byte},
+    farm::{self, Behaviour, StandInFarm},
     latch::{Latch, LatchWaiter},
+    long_file::pattern_byte,
     loopback::ClosedPort,
-    operator::Quota,
+    operator::{Account, Quota},
     procfs,
     suite::{Stage, StandIn},
     wait,
 };
 use serde_json::json;
 use tokio::{io::AsyncWriteExt as _, net::TcpStream};
+
+use crate::{crash::NO_DISCONNECTS, database::Outage, overload::until_rows};
 
 pub(crate) fn cases() -> Vec<Case> {
     vec![
@@ -30,6 +33,10 @@ pub(crate) fn cases() -> Vec<Case> {
         Case::own_server("faults/farm_closes_the_connection", farm_hangs_up),
         Case::own_server("faults/farm_closes_the_connection_within_a_file", farm_breaks_off),
         Case::own_server("faults/answer_without_a_caller", answer_without_caller),
+        Case::own_server("faults/callers_that_hang_up_at_a_proxy", hang_up_at_proxy)
+            .not_on_spin(NO_DISCONNECTS),
+        Case::own_server("faults/callers_that_hang_up_during_the_claim", hang_up_during_claim)
+            .not_on_spin(NO_DISCONNECTS),
         Case::own_server("faults/farm_restarts", farm_restarts),
         Case::own_server("faults/farm_with_another_token", farm_of_another_token),
     ]
@@ -229,6 +236,70 @@ async fn answer_without_caller(stage: Stage) -> Result<()> {
     let status = async || stand_in.app.execute("SELECT status FROM attempts").await;
     let status = wait::until_some("the attempt is recorded", status).await?;
     ensure!(status == 499, "the status of the attempt is {status}");
+    Ok(())
+}
+
+/// A proxy between edge and farm answers a cancelled job itself, or closes the connection. The caller's hang-up is what
+/// is logged.
+async fn hang_up_at_proxy(stage: Stage) -> Result<()> {
+    let stand_in = stage.start_stand_in(None).await?;
+    for (number, (behaviour, counted)) in [
+        (Behaviour::ProxyUntilCancelled(None), true),
+        (Behaviour::ProxyUntilCancelled(Some((502, "<h1>Bad Gateway</h1>"))), true),
+        (Behaviour::ProxyUntilCancelled(Some((503, "<h1>no farm</h1>"))), false),
+        (Behaviour::UntilCancelled { page_ran: false }, false),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let (account, id) = (stand_in.app.operator.account(Quota::Of(5)).await?, format!("gone-{number}"));
+        stand_in.farm.behave(&account.id, behaviour.clone());
+        let call = stand_in.app.target(&account).render(&json!({ "html": "x" })).request_id(&id);
+        let render = tokio::spawn(call.send());
+        stand_in.farm.until_received_from(&account.id).await?;
+        render.abort();
+        is_logged_as_cancelled(&stand_in, &account, &id, counted)
+            .await
+            .with_context(|| format!("{behaviour:?}"))?;
+    }
+    Ok(())
+}
+
+/// 499 in the row and in the access log of the edge, and this count.
+async fn is_logged_as_cancelled(
+    stand_in: &StandIn,
+    account: &Account,
+    request_id: &str,
+    counted: bool,
+) -> Result<()> {
+    until_rows(stand_in, account, "true", 1).await?;
+    let condition = format!("status = 499 AND code = 'cancelled' AND counted = {}", i32::from(counted));
+    let sql = format!("SELECT count(*) FROM attempts WHERE account_id = '{}' AND {condition}", account.id);
+    ensure!(stand_in.app.execute(&sql).await? == Some(1), "the row is not {condition}");
+    let attempts = stand_in.app.operator.attempts(&account.id).await?;
+    ensure!(attempts == u64::from(counted), "{attempts} attempts are counted");
+    let of_edge = |line: &&str| line.contains(request_id) && line.contains("component=\"edge\"");
+    let find = |log: &str| log.lines().find(of_edge).map(str::to_owned);
+    let line = stand_in.app.process.wait_for(find).await?;
+    ensure!(line.contains("status=499"), "{line}");
+    Ok(())
+}
+
+/// The caller disconnects while its claim waits for the database: no job is sent, and the attempt is refunded.
+async fn hang_up_during_claim(stage: Stage) -> Result<()> {
+    let mut stand_in = stage.start_stand_in(None).await?;
+    let account = stand_in.app.operator.account(Quota::Of(5)).await?;
+    let target = stand_in.app.target(&account);
+    let outage = Outage::begin(&mut stand_in, stage.deployment.database, false).await?;
+    let render = tokio::spawn(target.render(&json!({ "html": "x" })).request_id("gone").send());
+    stand_in.app.until_metric("platen_http_requests_in_flight", 1).await?;
+    // So that the claim has begun.
+    tokio::time::sleep(std::time::Duration::from_millis(500)).await;
+    render.abort();
+    stand_in.app.until_metric("platen_http_requests_in_flight", 0).await?;
+    outage.end(&mut stand_in, false).await?;
+    is_logged_as_cancelled(&stand_in, &account, "gone", false).await?;
+    ensure!(stand_in.farm.received_in_all() == 0, "a job was sent for a caller that had gone");
     Ok(())
 }
 

@@ -7,18 +7,22 @@
 //! Invariant: all servers have been stopped when this process ends, after a failure or a signal too.
 
 mod auth;
+mod connections;
 mod crash;
 mod dashboard;
 mod database;
 mod egress;
+mod farms;
 mod faults;
 mod file_names;
 mod golden;
 mod headers;
 mod images;
+mod limits;
 mod logs;
 mod openapi;
 mod order;
+mod overload;
 mod pages;
 mod pdf;
 mod quota;
@@ -70,11 +74,15 @@ fn main() -> anyhow::Result<ExitCode> {
         images::cases(),
         pdf::cases(),
         pages::cases(),
+        farms::cases(),
         faults::cases(),
         database::cases(),
+        overload::cases(),
         uploads::cases(),
+        connections::cases(),
         egress::cases(),
         crash::cases(),
+        limits::cases(),
         shutdown::cases(),
         relay::cases(),
         trace::cases(),

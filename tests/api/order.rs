@@ -3,7 +3,7 @@
 use anyhow::{Context as _, Result, ensure};
 use http::{
     Method,
-    header::{ALLOW, AUTHORIZATION, CONTENT_TYPE},
+    header::{ACCEPT_ENCODING, ALLOW, AUTHORIZATION, CONTENT_ENCODING, CONTENT_TYPE, WWW_AUTHENTICATE},
 };
 use platen_tests::{
     case::Case,
@@ -21,6 +21,7 @@ pub(crate) fn cases() -> Vec<Case> {
         Case::any_server("order/key_before_content_type_before_body", key_content_type_body)
             .once_per_platform(),
         Case::any_server("order/content_types", content_types).once_per_platform(),
+        Case::any_server("order/content_encodings", content_encodings).once_per_platform(),
         Case::any_server("order/body_before_template", body_before_template).once_per_platform(),
         Case::any_database("order/template_and_variables_before_quota", template_before_quota),
         Case::any_database("order/quota_before_farm", quota_before_farm),
@@ -86,7 +87,9 @@ async fn key_content_type_body(stage: Stage) -> Result<()> {
         .send()
         .await?
         .error(401, "Invalid API key")?;
-    target.post(RENDER, "{").key("junk").send().await?.error(401, "Invalid API key")?;
+    let answer = target.post(RENDER, "{").key("junk").send().await?;
+    answer.error(401, "Invalid API key")?;
+    ensure!(answer.header(WWW_AUTHENTICATE.as_str())? == "Bearer", "{}", answer.summary());
     let answer = wrong_type(target.post(RENDER, "{")).send().await?;
     answer.error(415, "Content type must be application/json")?;
     // Too large and of the wrong type; too large and with an invalid key.
@@ -132,6 +135,29 @@ async fn content_types(stage: Stage) -> Result<()> {
     }
     let answer = target.post(RENDER, "{}").without(&CONTENT_TYPE).send().await?;
     answer.error(415, "Content type must be application/json").context("no content type")
+}
+
+async fn content_encodings(stage: Stage) -> Result<()> {
+    const REFUSED: &str = "The body must not be encoded; content-encoding must be identity or absent";
+    let target = stage.common().await?;
+    for good in ["identity", "Identity", "", "identity, identity"] {
+        let answer = target.post(RENDER, "{}").header(CONTENT_ENCODING, good.as_bytes()).send().await?;
+        answer.error(400, "\"html\" or \"url\" is required").context(good)?;
+    }
+    for bad in ["gzip", "br", "identity, gzip", "x"] {
+        let call = target.post(RENDER, "{}").header(CONTENT_ENCODING, bad.as_bytes());
+        let answer = call.clone().send().await?;
+        answer.error(415, REFUSED).context(bad)?;
+        ensure!(answer.header(ACCEPT_ENCODING.as_str())? == "identity", "{}", answer.summary());
+        call.clone().key("junk").send().await?.error(401, "Invalid API key")?;
+        let answer = call.header(CONTENT_TYPE, b"text/plain").send().await?;
+        answer.error(415, "Content type must be application/json")?;
+        ensure!(!answer.headers.contains_key(ACCEPT_ENCODING), "{}", answer.summary());
+    }
+    let call = target.post(RENDER, "{}").header(CONTENT_ENCODING, b"identity");
+    call.more(CONTENT_ENCODING, b"gzip").send().await?.error(415, REFUSED)?;
+    let large = target.post(RENDER, vec![b' '; 32 * 1024 * 1024 + 1]).header(CONTENT_ENCODING, b"gzip");
+    large.send().await?.error(415, REFUSED).context("encoded and too large")
 }
 
 async fn body_before_template(stage: Stage) -> Result<()> {

@@ -1,13 +1,7 @@
 //! Large files pass through the server without being buffered.
 
 use anyhow::{Result, ensure};
-use platen_tests::{
-    case::Case,
-    farm::{Behaviour, pattern_byte},
-    procfs,
-    suite::Stage,
-    wait,
-};
+use platen_tests::{case::Case, farm::Behaviour, long_file::pattern_byte, procfs, suite::Stage, wait};
 use serde_json::json;
 
 pub(crate) fn cases() -> Vec<Case> {

@@ -1,26 +1,43 @@
 //! SIGTERM: running renders finish, no new request is accepted, and no process is left.
 
+use std::time::Duration;
+
 use anyhow::{Context as _, Result, ensure};
 use nix::sys::signal::Signal;
 use platen_tests::{
-    app::Options,
+    app::{Options, TestApp},
     case::Case,
+    farm::Behaviour,
     image_file::{GREEN, Picture},
+    latch::Latch,
     procfs,
-    suite::Stage,
+    raw_connection::{RawConnection, render_head},
+    suite::{Stage, StandIn},
     wait,
 };
 use serde_json::json;
 
-use crate::crash::{HeldRender, have_ended};
+use crate::{
+    crash::{HeldRender, have_ended},
+    database::Outage,
+};
 
 pub(crate) fn cases() -> Vec<Case> {
     vec![
         Case::own_server("shutdown/drains_a_running_render", drains)
             .not_on_spin("SIGTERM breaks requests off"),
         Case::own_server("shutdown/with_a_closed_standard_error", closed_stderr),
+        Case::own_server("shutdown/answers_the_backlog", backlog).once().not_on_spin(NO_DRAIN),
+        Case::own_server("shutdown/closes_connections_without_a_request", idle).once().not_on_spin(NO_DRAIN),
+        Case::own_server("shutdown/writes_rows_of_renders", rows).once().not_on_spin(NO_DRAIN),
+        Case::own_server("shutdown/ends_after_the_drain_timeout", drain_timeout).once().not_on_spin(NO_DRAIN),
+        Case::own_server("shutdown/a_second_signal_ends_it_at_once", second_signal)
+            .once()
+            .not_on_spin(NO_DRAIN),
     ]
 }
+
+const NO_DRAIN: &str = "Spin does not drain";
 
 async fn drains(stage: Stage) -> Result<()> {
     let mut held = HeldRender::start(&stage, Options::own_farm(stage.deployment)).await?;
@@ -51,5 +68,117 @@ async fn closed_stderr(stage: Stage) -> Result<()> {
     stand_in.app.process.signal(Signal::SIGTERM)?;
     let status = stand_in.app.process.ended().await?;
     ensure!(status.success(), "it ended with {status}");
+    Ok(())
+}
+
+/// Connections that the kernel has accepted and the server has not.
+async fn backlog(stage: Stage) -> Result<()> {
+    let StandIn { mut app, common, farm: _farm, .. } = stage.start_stand_in(None).await?;
+    app.process.signal(Signal::SIGSTOP)?;
+    let mut connections = Vec::new();
+    for _ in 0..60 {
+        let mut connection = RawConnection::open(&common).await?;
+        connection.send(format!("{}{{}}", render_head(&common, "content-length: 2\r\n"))).await?;
+        connections.push(connection);
+    }
+    app.process.signal(Signal::SIGTERM)?;
+    app.process.signal(Signal::SIGCONT)?;
+    for mut connection in connections {
+        let answer = connection.answer().await?;
+        ensure!(answer.status == 400, "{}", answer.summary());
+        ensure!(answer.header("connection")? == "close", "{}", answer.summary());
+    }
+    ends_successfully(&mut app).await
+}
+
+/// Nothing is waited for: the server would drain for ten minutes. SIGHUP drains as SIGTERM does.
+async fn idle(stage: Stage) -> Result<()> {
+    let start = stage.start_stand_in_with(|options| options.arguments(&["--drain-timeout", "600"]));
+    let StandIn { mut app, common, farm: _farm, .. } = start.await?;
+    let mut silent = RawConnection::open(&common).await?;
+    let mut kept_alive = RawConnection::open(&common).await?;
+    kept_alive.send("GET /nowhere HTTP/1.1\r\nhost: a\r\n\r\n").await?;
+    ensure!(kept_alive.answer().await?.status == 404, "no such path");
+    let mut within_a_head = RawConnection::open(&common).await?;
+    within_a_head.send("GET / HTTP/1.1\r\n").await?;
+    let mut lingering = RawConnection::open(&common).await?;
+    lingering.send("nonsense\r\n\r\n").await?;
+    ensure!(lingering.answer().await?.status == 400, "not a request");
+    app.until_metric("platen_http_connections", 4).await?;
+    app.process.signal(Signal::SIGHUP)?;
+    silent.closed().await?;
+    kept_alive.closed().await?;
+    ensure!(within_a_head.answer().await?.status == 408, "the rest of the head was not sent");
+    ends_successfully(&mut app).await
+}
+
+/// Renders are answered before their rows are written. The rows are in the file when the server has ended, even if
+/// another process has locked it.
+async fn rows(stage: Stage) -> Result<()> {
+    const RENDERS: usize = 50;
+    for is_locked in [false, true] {
+        let mut stand_in = stage.start_stand_in(None).await?;
+        let latch = Latch::closed();
+        let id = stand_in.account.id.clone();
+        stand_in.farm.behave(&id, Behaviour::Held(latch.waiter()));
+        let render = || stand_in.common.render(&json!({ "html": "x" })).send();
+        let renders: Vec<_> = (0..RENDERS).map(|_| tokio::spawn(render())).collect();
+        let are_claimed = || stand_in.farm.received_from(&id).len() == RENDERS;
+        wait::until("the farm has all jobs", are_claimed).await?;
+        let kind = stage.deployment.database;
+        let outage = if is_locked { Some(Outage::begin(&mut stand_in, kind, false).await?) } else { None };
+        latch.open();
+        for render in renders {
+            render.await??.file("image/png")?;
+        }
+        stand_in.app.process.signal(Signal::SIGTERM)?;
+        if let Some(outage) = outage {
+            tokio::time::sleep(LOCK_TIME).await;
+            outage.end(&mut stand_in, false).await?;
+        }
+        ends_successfully(&mut stand_in.app).await?;
+        let sql = format!("SELECT count(*) FROM attempts WHERE account_id = '{id}' AND status = 200");
+        let rows = stand_in.app.execute(&sql).await?.context("a count")?;
+        ensure!(rows == i64::try_from(RENDERS)?, "{rows} rows of {RENDERS} renders; locked: {is_locked}");
+    }
+    Ok(())
+}
+
+/// Less than a server waits for its instances.
+const LOCK_TIME: Duration = Duration::from_secs(2);
+
+/// A server with a render that does not end.
+async fn start_stalled(stage: &Stage, drain_timeout: &str) -> Result<StandIn> {
+    let start = stage.start_stand_in_with(|options| options.arguments(&["--drain-timeout", drain_timeout]));
+    let stand_in = start.await?;
+    stand_in.farm.behave(&stand_in.account.id, Behaviour::Stall);
+    tokio::spawn(stand_in.common.render(&json!({ "html": "x" })).send());
+    stand_in.farm.until_received_from(&stand_in.account.id).await?;
+    Ok(stand_in)
+}
+
+async fn drain_timeout(stage: Stage) -> Result<()> {
+    let mut stand_in = start_stalled(&stage, "1").await?;
+    stand_in.app.process.signal(Signal::SIGTERM)?;
+    ends_successfully(&mut stand_in.app).await?;
+    let log = stand_in.app.process.log();
+    ensure!(log.contains("aborting requests that did not end in time"), "{log}");
+    Ok(())
+}
+
+async fn second_signal(stage: Stage) -> Result<()> {
+    let mut stand_in = start_stalled(&stage, "600").await?;
+    for (signal, line) in [(Signal::SIGINT, "shutting down"), (Signal::SIGTERM, "second signal")] {
+        stand_in.app.process.signal(signal)?;
+        stand_in.app.process.wait_for(|log| log.contains(line).then_some(())).await?;
+    }
+    let status = stand_in.app.process.ended().await?;
+    ensure!(status.code() == Some(1), "it ended with {status}");
+    Ok(())
+}
+
+async fn ends_successfully(app: &mut TestApp) -> Result<()> {
+    let status = app.process.ended().await?;
+    ensure!(status.success(), "it ended with {status}; its log:\n{}", app.process.log());
     Ok(())
 }

@@ -3,7 +3,12 @@
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
-use platen_tests::{case::Case, client::RENDER, suite::Stage};
+use platen_tests::{
+    case::Case,
+    client::RENDER,
+    raw_connection::{RawConnection, render_head},
+    suite::Stage,
+};
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
     net::TcpStream,
@@ -14,6 +19,12 @@ pub(crate) fn cases() -> Vec<Case> {
     vec![
         Case::any_server("uploads/refused_uploads_are_answered", refused).once_per_platform(),
         Case::own_server("uploads/a_slow_upload_is_answered", slow).once(),
+        Case::any_server("uploads/a_body_that_stays_too_slow_is_refused", too_slow)
+            .once()
+            .not_on_spin("no limit for slow bodies"),
+        Case::any_server("uploads/a_body_that_is_not_chunked_is_refused", not_chunked)
+            .once()
+            .not_on_spin("the error of the component"),
     ]
 }
 
@@ -55,19 +66,50 @@ async fn slow(stage: Stage) -> Result<()> {
     let target = &stand_in.common;
     let host = target.base_url.trim_start_matches("http://");
     let mut stream = TcpStream::connect(host).await?;
-    let pieces = 1_000;
+    let (pieces, piece) = (1_000, " ".repeat(2_000));
     let head = format!(
         "POST {RENDER} HTTP/1.1\r\nhost: {host}\r\nauthorization: Bearer {}\r\ncontent-type: application/json\r\n\
-         content-length: {pieces}\r\n\r\n",
-        target.key
+         content-length: {length}\r\n\r\n",
+        target.key,
+        length = pieces * piece.len(),
     );
     stream.write_all(head.as_bytes()).await?;
     for _ in 0..pieces {
-        stream.write_all(b" ").await?;
+        stream.write_all(piece.as_bytes()).await?;
         sleep(Duration::from_millis(18)).await;
     }
     let mut answer = [0; 12];
     stream.read_exact(&mut answer).await?;
     ensure!(&answer == b"HTTP/1.1 400", "{}", String::from_utf8_lossy(&answer));
+    Ok(())
+}
+
+async fn too_slow(stage: Stage) -> Result<()> {
+    let target = stage.common().await?;
+    let mut connection = RawConnection::open(&target).await?;
+    // At this pace the body is complete after 30 s, and never pauses for long.
+    connection.send(render_head(&target, "content-length: 60\r\n")).await?;
+    for _ in 0..60 {
+        if connection.send(" ").await.is_err() {
+            break;
+        }
+        sleep(Duration::from_millis(500)).await;
+    }
+    let answer = connection.answer().await?;
+    ensure!(answer.status == 408, "{}", answer.summary());
+    ensure!(answer.body == r#"{"error":"The request body did not arrive in time"}"#, "{}", answer.summary());
+    Ok(())
+}
+
+async fn not_chunked(stage: Stage) -> Result<()> {
+    let target = stage.common().await?;
+    for body in ["x\r\n", "1\r\nab\r\n", "5\nhello\r\n0\r\n\r\n", "fffffffffffffffff\r\n"] {
+        let mut connection = RawConnection::open(&target).await?;
+        connection.send(render_head(&target, "transfer-encoding: chunked\r\n")).await?;
+        connection.send(body).await?;
+        let answer = connection.answer().await?;
+        ensure!(answer.status == 400, "{body:?}: {}", answer.summary());
+        ensure!(answer.header("connection")? == "close", "{body:?}: {}", answer.summary());
+    }
     Ok(())
 }

@@ -18,13 +18,13 @@ use crate::{
     deployment::{Deployment, Platform},
     metrics,
     process::Process,
-    service::Service,
+    service::{DatabaseLocation, Service},
     settings::Settings,
+    wait,
 };
 
 /// The token between the edge and its farm.
 pub const FARM_TOKEN: &str = "the token of the stand-in farm";
-
 /// The subdirectory of a server's files that contains the database file.
 const DATA: &str = "data";
 
@@ -33,12 +33,16 @@ const DATA: &str = "data";
 pub struct Options {
     /// The platform and the database.
     pub deployment: Deployment,
-    /// The URL of the farm; `None` is a farm of the server alone: within `platen up`, beside Spin.
+    /// The URL of the farm, or several separated by commas; `None` is a farm of the server alone: within `platen up`, beside Spin.
     pub farm_url: Option<String>,
     /// The deadline of a render in milliseconds; `None` is the default.
     pub deadline_ms: Option<u64>,
     /// More arguments: of `platen up`, or of the farm beside Spin.
     pub arguments: Vec<String>,
+    /// A database that another server uses as well; `None` is a new one.
+    pub database: Option<DatabaseLocation>,
+    /// The limit of open files of `platen up`; `None` is that of the test.
+    pub file_limit: Option<u64>,
     /// Spin variables by name that differ from their defaults.
     pub variables: Vec<(&'static str, String)>,
 }
@@ -54,6 +58,8 @@ impl Options {
             farm_url: None,
             deadline_ms: None,
             arguments,
+            database: None,
+            file_limit: None,
             variables: Vec::new(),
         }
     }
@@ -74,6 +80,13 @@ impl Options {
     #[must_use]
     pub fn variable(mut self, name: &'static str, value: u32) -> Self {
         self.variables.push((name, value.to_string()));
+        self
+    }
+
+    /// With more arguments.
+    #[must_use]
+    pub fn arguments(mut self, arguments: &[&str]) -> Self {
+        self.arguments.extend(arguments.iter().map(ToString::to_string));
         self
     }
 
@@ -138,8 +151,10 @@ impl TestApp {
             Platform::PlatenUp => platen_up::DATABASE_FILE,
             Platform::Spin => spin::DATABASE_FILE,
         });
-        let database =
-            Database::start(options.deployment.database, settings, directory.path(), &file).await?;
+        let database = match &options.database {
+            Some(location) => Database::existing(location.clone()),
+            None => Database::start(options.deployment.database, settings, directory.path(), &file).await?,
+        };
         let Running { process, trigger, farm, base_url, metrics_url } = match options.deployment.platform {
             Platform::PlatenUp => platen_up::start(options, settings, &database, &data).await?,
             Platform::Spin => spin::start(options, settings, &database, &data, parent).await?,
@@ -202,6 +217,14 @@ impl TestApp {
     /// Waits until a metric has this value.
     pub async fn until_metric(&self, name: &str, value: u64) -> Result<()> {
         metrics::until(&self.http, self.metrics_url()?, name, value).await
+    }
+
+    /// Waits until a metric has at least this value.
+    pub async fn until_metric_is_at_least(&self, name: &str, value: u64) -> Result<()> {
+        wait::until_some(&format!("{name} is {value} or more"), async || {
+            Ok((self.metric(name).await? >= value).then_some(()))
+        })
+        .await
     }
 
     /// The directory that contains its database file.

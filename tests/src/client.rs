@@ -240,7 +240,9 @@ impl Answer {
         // Answers before the key is looked up, or when it cannot be, have no quota.
         let has_no_quota = matches!(
             (status, message),
-            (401 | 405 | 500, _) | (404, "Not found") | (503, "The service is busy, try again shortly")
+            (401 | 405 | 500, _)
+                | (404, "Not found")
+                | (503, "The service is busy, try again shortly" | "The server is busy, try again shortly")
         );
         if !has_no_quota {
             self.rate_limit()?;

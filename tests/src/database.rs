@@ -6,6 +6,8 @@ use std::{
     fs,
     path::{Path, PathBuf},
     process::Command,
+    thread,
+    time::Duration,
 };
 
 use anyhow::{Context as _, Result, ensure};
@@ -53,16 +55,33 @@ impl Database {
         Ok(Self { location: DatabaseLocation { address, token }, server: Some(server) })
     }
 
+    /// A database that another value keeps.
+    #[must_use]
+    pub fn existing(location: DatabaseLocation) -> Self {
+        Self { location, server: None }
+    }
+
     /// Where it is.
     #[must_use]
     pub fn location(&self) -> &DatabaseLocation {
         &self.location
     }
 
+    /// The process of a libSQL server.
+    #[must_use]
+    pub fn server_pid(&self) -> Option<u32> {
+        self.server.as_ref().map(|server| server.process.pid())
+    }
+
     /// Stops (SIGSTOP) or continues (SIGCONT) a libSQL server. No effect on a file.
     pub fn pause(&self, paused: bool) -> Result<()> {
         let Some(server) = &self.server else { return Ok(()) };
-        server.process.signal(if paused { Signal::SIGSTOP } else { Signal::SIGCONT })
+        server.process.signal(if paused { Signal::SIGSTOP } else { Signal::SIGCONT })?;
+        // Threads execute the signal when they are scheduled next.
+        while paused && !procfs::is_stopped(server.process.pid()) {
+            thread::sleep(Duration::from_millis(1));
+        }
+        Ok(())
     }
 
     /// Kills a libSQL server (SIGKILL). No effect on a file.

@@ -13,7 +13,6 @@ use std::{
 };
 
 use anyhow::{Context as _, Result};
-use bytes::Bytes;
 use futures::{StreamExt as _, stream};
 use http::{HeaderMap, Method, Request, Response, StatusCode, header};
 use http_body_util::BodyExt as _;
@@ -23,6 +22,7 @@ use tokio::sync::watch;
 
 use crate::{
     latch::LatchWaiter,
+    long_file::long_file,
     loopback::{Body, BreakOff, Loopback, break_off, full, streamed},
     wait,
 };
@@ -30,17 +30,19 @@ use crate::{
 /// The file that it answers with by default.
 pub const FILE: &[u8] = b"This is what the stand-in farm calls a file.";
 
-const PIECE_BYTES: usize = 64 * 1024;
-
 /// How it answers the jobs of an account.
 #[derive(Debug, Clone)]
 pub enum Behaviour {
     /// [`FILE`].
     File,
-    /// A file of this many bytes, see [`long_file`].
+    /// A file of this many bytes, see [`long_file`](crate::long_file).
     LongFile(u64),
     /// A refusal in the form of a farm.
     Refuse(Refusal),
+    /// A refusal in the form of a farm once the latch is open.
+    RefuseHeld(LatchWaiter, Refusal),
+    /// A refusal for lack of a slot, with the time in milliseconds for which it is likely to last.
+    Busy(u64),
     /// This status, content type and body.
     Answer(u16, &'static str, &'static str),
     /// Part of a file, then the end of the connection.
@@ -61,6 +63,8 @@ pub enum Behaviour {
         /// Whether the refusal says that the page had begun to run.
         page_ran: bool,
     },
+    /// Once the job is cancelled, this status and body, or the end of the connection, as of a proxy in front of the farm.
+    ProxyUntilCancelled(Option<(u16, &'static str)>),
     /// This many bytes of a file of twice the size, then nothing on an open connection.
     StallAfter(u64),
     /// [`FILE`] once the latch is open.
@@ -82,6 +86,8 @@ struct State {
     behaviours: Mutex<HashMap<String, Behaviour>>,
     received: Mutex<Vec<Received>>,
     rejected: AtomicU64,
+    requests: AtomicU64,
+    load_percent: AtomicU64,
     cancelled: watch::Sender<HashSet<String>>,
 }
 
@@ -109,7 +115,7 @@ impl StandInFarm {
     /// Its `--farm-url`.
     #[must_use]
     pub fn url(&self) -> String {
-        format!("http://{}", self.server.address())
+        self.server.url()
     }
 
     /// Where it listens.
@@ -121,6 +127,11 @@ impl StandInFarm {
     /// Answers the jobs of an account like this from now on.
     pub fn behave(&self, account: &str, behaviour: Behaviour) {
         lock(&self.state.behaviours).insert(account.to_owned(), behaviour);
+    }
+
+    /// States this load from now on, in percent of its slots. It is 0 at first.
+    pub fn set_load(&self, percent: u64) {
+        self.state.load_percent.store(percent, Ordering::SeqCst);
     }
 
     /// The jobs of an account, oldest first.
@@ -148,6 +159,12 @@ impl StandInFarm {
         lock(&self.state.received).len()
     }
 
+    /// The number of requests of any kind.
+    #[must_use]
+    pub fn requests(&self) -> u64 {
+        self.state.requests.load(Ordering::SeqCst)
+    }
+
     /// The number of requests without the right token or a valid job.
     #[must_use]
     pub fn rejected(&self) -> u64 {
@@ -155,31 +172,8 @@ impl StandInFarm {
     }
 }
 
-/// The pieces of a long file: a pattern whose period is prime, so that a lost or repeated piece is detected.
-pub fn long_file(bytes: u64) -> impl Iterator<Item = Bytes> + Send {
-    let mut left = bytes;
-    let mut start = 0_u64;
-    // Slices of one buffer, so that a long file needs no memory.
-    let pattern: Bytes =
-        (0..PIECE_BYTES + PERIOD).map(|index| pattern_byte(index as u64)).collect::<Vec<_>>().into();
-    std::iter::from_fn(move || {
-        let length = usize::try_from(left.min(PIECE_BYTES as u64)).ok().filter(|length| *length > 0)?;
-        let offset = usize::try_from(start % PERIOD as u64).ok()?;
-        left -= length as u64;
-        start += length as u64;
-        Some(pattern.slice(offset..offset + length))
-    })
-}
-
-/// The byte of a long file at an offset.
-#[must_use]
-pub fn pattern_byte(offset: u64) -> u8 {
-    u8::try_from(offset % PERIOD as u64).unwrap_or_default()
-}
-
-const PERIOD: usize = 251;
-
 async fn answer(state: Arc<State>, request: Request<Incoming>) -> Result<Response<Body>, BreakOff> {
+    state.requests.fetch_add(1, Ordering::SeqCst);
     let (head, body) = request.into_parts();
     let expected = format!("Bearer {}", state.token);
     let authorised = head.headers.get(header::AUTHORIZATION).is_some_and(|value| value == &expected);
@@ -187,6 +181,11 @@ async fn answer(state: Arc<State>, request: Request<Incoming>) -> Result<Respons
     if let Some(id) = below.filter(|_| authorised && head.method == Method::DELETE) {
         state.cancelled.send_if_modified(|cancelled| cancelled.insert(id.to_owned()));
         return Response::builder().status(204).body(full("")).map_err(|_| BreakOff);
+    }
+    if authorised && head.method == Method::GET && head.uri.path() == wire::LOAD_PATH {
+        let load = state.load_percent.load(Ordering::SeqCst);
+        let response = Response::builder().status(204).header(wire::LOAD_PERCENT, load);
+        return response.body(full("")).map_err(|_| BreakOff);
     }
     if !authorised || head.method != Method::POST || head.uri.path() != wire::JOBS_PATH {
         state.rejected.fetch_add(1, Ordering::SeqCst);
@@ -201,12 +200,22 @@ async fn answer(state: Arc<State>, request: Request<Incoming>) -> Result<Respons
     let content_type = job.output.format().content_type();
     let id = head.headers.get(wire::JOB_ID).and_then(|id| id.to_str().ok()).unwrap_or_default().to_owned();
     lock(&state.received).push(Received { headers: head.headers, job });
-    if let Behaviour::UntilCancelled { page_ran } = behaviour {
+    let is_cancelled = async {
         let mut cancelled = state.cancelled.subscribe();
-        cancelled.wait_for(|cancelled| cancelled.contains(&id)).await.map_err(|_| BreakOff)?;
-        return Ok(refusal(&Refusal::Cancelled { page_ran }));
+        cancelled.wait_for(|cancelled| cancelled.contains(&id)).await.map(drop).map_err(|_| BreakOff)
+    };
+    match behaviour {
+        Behaviour::UntilCancelled { page_ran } => {
+            is_cancelled.await?;
+            Ok(refusal(&Refusal::Cancelled { page_ran }))
+        }
+        Behaviour::ProxyUntilCancelled(answer) => {
+            is_cancelled.await?;
+            let (status, body) = answer.ok_or(BreakOff)?;
+            behave(Behaviour::Answer(status, "text/html", body), content_type).await
+        }
+        behaviour => behave(behaviour, content_type).await,
     }
-    behave(behaviour, content_type).await
 }
 
 async fn behave(behaviour: Behaviour, content_type: &str) -> Result<Response<Body>, BreakOff> {
@@ -222,6 +231,15 @@ async fn behave(behaviour: Behaviour, content_type: &str) -> Result<Response<Bod
         Behaviour::File => file(Some(FILE.len() as u64), full(FILE)),
         Behaviour::LongFile(bytes) => file(Some(bytes), streamed(pieces(bytes))),
         Behaviour::Refuse(reason) => Ok(refusal(&reason)),
+        Behaviour::RefuseHeld(latch, reason) => {
+            latch.opened().await;
+            Ok(refusal(&reason))
+        }
+        Behaviour::Busy(milliseconds) => {
+            let mut response = refusal(&Refusal::QueueFull { retry_after: 1 });
+            response.headers_mut().insert(wire::NOT_BEFORE_MS, milliseconds.into());
+            Ok(response)
+        }
         Behaviour::Answer(status, content_type, body) => {
             let response = Response::builder().status(status).header(header::CONTENT_TYPE, content_type);
             response.body(full(body)).map_err(|_| BreakOff)
@@ -234,7 +252,9 @@ async fn behave(behaviour: Behaviour, content_type: &str) -> Result<Response<Bod
             file(promised, streamed(pieces(sent).chain(stream::once(end))))
         }
         Behaviour::HangUp => Err(BreakOff),
-        Behaviour::Stall | Behaviour::UntilCancelled { .. } => std::future::pending().await,
+        Behaviour::Stall | Behaviour::UntilCancelled { .. } | Behaviour::ProxyUntilCancelled(_) => {
+            std::future::pending().await
+        }
         Behaviour::StallAfter(bytes) => {
             file(Some(bytes * 2), streamed(pieces(bytes).chain(stream::pending())))
         }
@@ -245,7 +265,8 @@ async fn behave(behaviour: Behaviour, content_type: &str) -> Result<Response<Bod
     }
 }
 
-fn refusal(reason: &Refusal) -> Response<Body> {
+/// The response of a farm that refuses a job.
+pub(crate) fn refusal(reason: &Refusal) -> Response<Body> {
     let body = serde_json::to_vec(reason).unwrap_or_default();
     let mut response = Response::new(full(body));
     // A bad token has a status of the protocol between edge and farm.
@@ -264,6 +285,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
+    use crate::long_file::pattern_byte;
 
     fn job(account: &str) -> Value {
         json!({

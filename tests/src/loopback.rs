@@ -84,6 +84,12 @@ impl Loopback {
         Ok(Self { address, task })
     }
 
+    /// Its URL, without a path.
+    #[must_use]
+    pub fn url(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
     /// Where it listens.
     #[must_use]
     pub fn address(&self) -> SocketAddr {

@@ -3,7 +3,7 @@
 use std::{fs, process::Command};
 
 use anyhow::{Context as _, Result, ensure};
-use lopdf::{Dictionary, Document, Object};
+use lopdf::{Dictionary, Document, Object, decode_text_string};
 use tempfile::TempDir;
 
 use crate::image_file::Picture;
@@ -39,6 +39,12 @@ impl Pdf {
             self.document.dereference(media_box)?.1.as_array()?.iter().map(number).collect();
         let [left, bottom, right, top] = corners[..] else { anyhow::bail!("the media box is {corners:?}") };
         Ok((right - left, top - bottom))
+    }
+
+    /// The title in its metadata.
+    pub fn title(&self) -> Result<String> {
+        let info = self.document.dereference(self.document.trailer.get(b"Info")?)?.1.as_dict()?;
+        Ok(decode_text_string(info.get(b"Title")?)?)
     }
 
     /// The text of all pages, with white space made single spaces.

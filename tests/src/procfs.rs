@@ -36,6 +36,12 @@ struct Entry {
 }
 
 impl ProcessId {
+    /// The running process of this number.
+    #[must_use]
+    pub fn of(pid: u32) -> Option<Self> {
+        entry(pid).map(|entry| entry.id)
+    }
+
     /// Whether it still runs; a zombie does not.
     #[must_use]
     pub fn is_alive(&self) -> bool {
@@ -60,6 +66,19 @@ impl ProcessId {
         status(self.pid, field).ok()
     }
 
+    /// The nice values of its threads, the main thread first; empty if it has ended.
+    #[must_use]
+    pub fn nice_values(&self) -> Vec<i32> {
+        nice_values(self.pid)
+    }
+
+    /// The nice value of its session's group; `None` if the kernel does not schedule sessions as groups.
+    #[must_use]
+    pub fn session_nice(&self) -> Option<i32> {
+        let group = fs::read_to_string(format!("/proc/{}/autogroup", self.pid)).ok()?;
+        group.split_whitespace().last()?.parse().ok()
+    }
+
     /// Bytes of its anonymous memory; 0 if it has ended.
     #[must_use]
     pub fn anonymous_memory(&self) -> u64 {
@@ -78,6 +97,27 @@ impl ProcessId {
 }
 
 const PROFILE: &str = "--user-data-dir=";
+
+/// The nice values of the threads of a process, the main thread first; empty if it has ended.
+#[must_use]
+pub fn nice_values(pid: u32) -> Vec<i32> {
+    let threads = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
+    let mut threads: Vec<u32> = threads.filter_map(|it| it.file_name().to_str()?.parse().ok()).collect();
+    threads.sort_unstable_by_key(|thread| (*thread != pid, *thread));
+    let nice = |thread| {
+        let stat = fs::read_to_string(format!("/proc/{pid}/task/{thread}/stat")).ok()?;
+        fields(&stat).nth(16)?.parse().ok()
+    };
+    threads.into_iter().filter_map(nice).collect()
+}
+
+/// Whether every thread of a process is stopped, as some time after SIGSTOP, or the process has ended.
+#[must_use]
+pub fn is_stopped(pid: u32) -> bool {
+    let threads = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
+    let mut stats = threads.filter_map(|thread| fs::read_to_string(thread.path().join("stat")).ok());
+    stats.all(|stat| fields(&stat).next().is_some_and(|state| matches!(state, "T" | "Z" | "X")))
+}
 
 /// Every running process below `root`, without `root`.
 #[must_use]
@@ -202,6 +242,19 @@ mod tests {
         child.wait().unwrap();
         assert!(!found.is_alive());
         assert!(!descendants(std::process::id()).contains(&found));
+    }
+
+    #[test]
+    fn nice_values_are_those_of_each_thread() {
+        let mut child = Command::new("nice").args(["-n", "3", "sleep", "600"]).spawn().unwrap();
+        let own = nice_values(std::process::id());
+        assert!(own.len() > 1, "{own:?}");
+        // It has the nice value of this process until `nice` has changed it.
+        while nice_values(child.id()) != [own[0] + 3] {
+            std::thread::yield_now();
+        }
+        child.kill().unwrap();
+        child.wait().unwrap();
     }
 
     #[test]

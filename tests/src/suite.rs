@@ -229,9 +229,13 @@ impl Stage {
 
     /// A server with a stand-in farm for this case alone.
     pub async fn start_stand_in(&self, deadline_ms: Option<u64>) -> Result<StandIn> {
+        self.start_stand_in_with(|options| Options { deadline_ms, ..options }).await
+    }
+
+    /// A server with a stand-in farm and changed options for this case alone.
+    pub async fn start_stand_in_with(&self, change: impl FnOnce(Options) -> Options) -> Result<StandIn> {
         let farm = StandInFarm::start(FARM_TOKEN).await?;
-        let options = Options { deadline_ms, ..Options::with_farm(self.deployment, farm.url()) };
-        let app = self.start(&options).await?;
+        let app = self.start(&change(Options::with_farm(self.deployment, farm.url()))).await?;
         let account = app.operator.account(Quota::Unlimited).await?;
         let common = with_fixture(&app, &account).await?;
         Ok(StandIn { app, farm, account, common })

@@ -44,7 +44,7 @@ async fn every_attempt(stage: Stage) -> Result<()> {
     let host = || "example.com".to_owned();
     for (behaviour, status) in [
         (Behaviour::Refuse(Refusal::NameNotFound { host: host() }), 422),
-        (Behaviour::Refuse(Refusal::QueueFull { retry_after: 1 }), 503),
+        (Behaviour::Refuse(Refusal::NoBrowser), 503),
         (Behaviour::HangUp, 502),
     ] {
         stand_in.farm.behave(&account.id, behaviour);

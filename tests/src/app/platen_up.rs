@@ -21,7 +21,14 @@ pub(super) async fn start(
     database: &Database,
     data: &Path,
 ) -> Result<Running> {
-    let mut command = Command::new(&settings.platen);
+    let mut command = match options.file_limit {
+        None => Command::new(&settings.platen),
+        Some(limit) => {
+            let mut command = Command::new("prlimit");
+            command.arg(format!("--nofile={limit}")).arg(&settings.platen);
+            command
+        }
+    };
     command.arg("up").arg("--data").arg(data);
     let location = database.location();
     if let Some(url) = location.url() {

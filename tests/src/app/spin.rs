@@ -17,6 +17,7 @@ use nix::sys::signal::Signal;
 use super::{FARM_TOKEN, Options, Running};
 use crate::{
     database::Database,
+    farm_process,
     process::{Process, rest_of_line},
     procfs::{self, ProcessId},
     service::DatabaseLocation,
@@ -68,8 +69,8 @@ pub(super) async fn start(
     let (farm, farm_url) = if let Some(url) = &options.farm_url {
         (None, url.clone())
     } else {
-        let (farm, url) = start_farm(options, &settings.platen.with_file_name("platen-farm")).await?;
-        (Some(farm), url)
+        let (farm, address) = farm_process::start(settings, FARM_TOKEN, None, &options.arguments).await?;
+        (Some(farm), format!("http://{address}"))
     };
 
     let mut command = Command::new(spin);
@@ -83,7 +84,7 @@ pub(super) async fn start(
         fs::write(&configuration, runtime_configuration(location))?;
         command.arg("--runtime-config-file").arg(configuration);
     }
-    command.env("SPIN_VARIABLE_FARM_URL", &farm_url).env("SPIN_VARIABLE_FARM_TOKEN", FARM_TOKEN);
+    command.envs(farm_variables(&farm_url)).env("SPIN_VARIABLE_FARM_TOKEN", FARM_TOKEN);
     command.envs(options.environment());
     let process = Process::start("spin up", &command, Signal::SIGTERM)?;
     let base_url = process.wait_for(|log| rest_of_line(log, "Serving ")).await?;
@@ -94,15 +95,12 @@ pub(super) async fn start(
     Ok(Running { process, trigger, farm, base_url, metrics_url })
 }
 
-/// A farm of its own, and its URL.
-async fn start_farm(options: &Options, program: &Path) -> Result<(Process, String)> {
-    ensure!(program.exists(), "{} does not exist: build it", program.display());
-    let mut command = Command::new(program);
-    command.args(["--listen", "127.0.0.1:0"]).args(&options.arguments);
-    command.env("PLATEN_FARM_TOKEN", FARM_TOKEN);
-    let farm = Process::start("platen-farm", &command, Signal::SIGTERM)?;
-    let address = farm.wait_for(|log| rest_of_line(log, "listening address=")).await?;
-    Ok((farm, format!("http://{address}")))
+/// Spin makes one rule from one variable, so each farm has its own.
+fn farm_variables(farm_urls: &str) -> impl Iterator<Item = (String, &str)> {
+    farm_urls.split(',').zip(1..).map(|(url, number)| {
+        let suffix = if number == 1 { String::new() } else { number.to_string() };
+        (format!("SPIN_VARIABLE_FARM_URL{suffix}"), url)
+    })
 }
 
 fn runtime_configuration(database: &DatabaseLocation) -> String {

@@ -1,0 +1,86 @@
+//! Limits of the operating system on the server: nothing but files and 503, and nothing is counted that did not run.
+
+use std::{fs, process::Command, time::Duration};
+
+use anyhow::{Context as _, Result, ensure};
+use futures::future::join_all;
+use platen_tests::{
+    case::Case,
+    operator::Quota,
+    procfs,
+    suite::{Stage, StandIn},
+    wait,
+};
+use serde_json::json;
+
+const ON_SPIN: &str = "the statuses are those of platen up";
+
+pub(crate) fn cases() -> Vec<Case> {
+    vec![
+        Case::own_server("limits/no_memory_for_an_instance", no_memory).once().not_on_spin(ON_SPIN),
+        Case::own_server("limits/no_file_descriptors", no_descriptors).once().not_on_spin(ON_SPIN),
+    ]
+}
+
+/// Less than the address space that an instance reserves.
+const SPARE_MEMORY: u64 = 128 * 1024 * 1024;
+/// For instances of earlier requests to end.
+const IDLE_TIME: Duration = Duration::from_secs(2);
+
+async fn no_memory(stage: Stage) -> Result<()> {
+    let stand_in = stage.start_stand_in(None).await?;
+    let render = || stand_in.common.render(&json!({ "html": "x" })).send();
+    render().await?.file("image/png")?;
+    tokio::time::sleep(IDLE_TIME).await;
+    let size = procfs::memory(stand_in.app.server_pid(), "VmSize")?;
+    limit(&stand_in, &format!("--as={}:", size + SPARE_MEMORY))?;
+    for _ in 0..3 {
+        let answer = render().await?;
+        answer.error(503, "The server is busy, try again shortly")?;
+        ensure!(answer.header("retry-after")? == "1", "{}", answer.summary());
+    }
+    limit(&stand_in, "--as=unlimited:")?;
+    render().await?.file("image/png")?;
+    let log = stand_in.app.process.log();
+    let lines = log.matches("a component gave no response").count();
+    ensure!(lines == 1, "{lines} equal lines in {log}");
+    until_counted(&stand_in, &stand_in.account.id, 2).await
+}
+
+const SPARE_DESCRIPTORS: usize = 16;
+
+async fn no_descriptors(stage: Stage) -> Result<()> {
+    let stand_in = stage.start_stand_in(None).await?;
+    let account = stand_in.app.operator.account(Quota::Of(500)).await?;
+    let target = stand_in.app.target(&account);
+    target.render(&json!({ "html": "x" })).send().await?.file("image/png")?;
+    let open = fs::read_dir(format!("/proc/{}/fd", stand_in.app.server_pid()))?.count();
+    limit(&stand_in, &format!("--nofile={}:", open + SPARE_DESCRIPTORS))?;
+    let mut files = 1;
+    for answer in join_all((0..100).map(|_| target.render(&json!({ "html": "x" })).send())).await {
+        let answer = answer?;
+        match answer.status {
+            200 => files += 1,
+            503 => drop(answer.header("retry-after")?),
+            _ => anyhow::bail!("{}; the log:\n{}", answer.summary(), stand_in.app.process.log()),
+        }
+    }
+    until_counted(&stand_in, &account.id, files).await
+}
+
+/// Changes a soft limit of the server.
+fn limit(stand_in: &StandIn, limit: &str) -> Result<()> {
+    let pid = stand_in.app.server_pid().to_string();
+    let status = Command::new("prlimit").args(["--pid", &pid, limit]).status();
+    ensure!(status.context("no prlimit: install util-linux")?.success(), "prlimit {limit} failed");
+    Ok(())
+}
+
+/// Refunds may be written after the answer.
+async fn until_counted(stand_in: &StandIn, account: &str, expected: u64) -> Result<()> {
+    wait::until_some(&format!("{expected} attempts count"), async || {
+        let attempts = stand_in.app.operator.attempts(account).await?;
+        Ok((attempts == expected).then_some(()))
+    })
+    .await
+}
