@@ -7,7 +7,6 @@ mod accepted;
 mod farm_instance;
 mod file_server;
 mod matrix;
-mod number_marker;
 mod page;
 mod queue;
 mod rendered;

@@ -85,7 +85,7 @@ async fn stop(mut farm: Farm) -> Result<usize> {
     Ok(descendants.into_iter().filter(procfs::ProcessId::is_alive).count())
 }
 
-fn hostile_pages() -> Vec<&'static str> {
+pub(crate) fn hostile_pages() -> Vec<&'static str> {
     HOSTILE.split("<!-- ").skip(1).filter_map(|section| Some(section.split_once(" -->")?.1)).collect()
 }
 

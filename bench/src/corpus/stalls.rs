@@ -21,13 +21,12 @@ use rand::{Rng as _, SeedableRng as _, rngs::StdRng};
 use super::{
     Corpus,
     farm_instance::FarmInstance,
-    number_marker,
     page::Format,
     queue,
     rendered::{self, Rendered},
     timer_page,
 };
-use crate::farm;
+use crate::{farm, number_marker};
 
 /// How long a process is stopped, in milliseconds.
 const STALL_MS: std::ops::RangeInclusive<u64> = 30..=500;

@@ -4,7 +4,7 @@
 
 use std::fmt::Write as _;
 
-use super::number_marker::{self, BITS, SQUARE_SIZE};
+use crate::number_marker::{self, BITS, SQUARE_SIZE};
 
 /// Scripts that call `end()` after about `MS` milliseconds.
 const SCRIPTS: [&str; 8] = [

@@ -6,33 +6,40 @@
 use image::RgbaImage;
 
 /// Bits of a number.
-pub(super) const BITS: u32 = 16;
+pub(crate) const BITS: u32 = 16;
 /// Width and height of a square in CSS pixels.
-pub(super) const SQUARE_SIZE: u32 = 20;
+pub(crate) const SQUARE_SIZE: u32 = 20;
 
 /// Colours of a set and of an unset bit.
-pub(super) const COLOURS: [&str; 2] = ["#0000ff", "#ffff00"];
+pub(crate) const COLOURS: [&str; 2] = ["#0000ff", "#ffff00"];
 
 /// The bits of a number, then of its inverse, the lowest bit first.
-pub(super) fn bits(number: u16) -> impl Iterator<Item = bool> {
+pub(crate) fn bits(number: u16) -> impl Iterator<Item = bool> {
     let all = u32::from(number) | u32::from(!number) << BITS;
     (0..2 * BITS).map(move |index| all >> index & 1 == 1)
 }
 
 /// The number in an image, if its marker is valid.
-pub(super) fn decode(image: &RgbaImage) -> Option<u16> {
+pub(crate) fn decode(image: &RgbaImage) -> Option<u16> {
     let mut all = 0_u32;
     for index in 0..2 * BITS {
         let (x, y) =
             (index % BITS * SQUARE_SIZE + SQUARE_SIZE / 2, index / BITS * SQUARE_SIZE + SQUARE_SIZE / 2);
-        match image.get_pixel_checked(x, y)?.0 {
-            [0, 0, 255, 255] => all |= 1 << index,
-            [255, 255, 0, 255] => {}
-            _ => return None,
+        let pixel = image.get_pixel_checked(x, y)?.0;
+        if is_near(pixel, [0, 0, 255, 255]) {
+            all |= 1 << index;
+        } else if !is_near(pixel, [255, 255, 0, 255]) {
+            return None;
         }
     }
     let number = u16::try_from(all & 0xffff).ok()?;
     (all >> BITS == u32::from(!number)).then_some(number)
+}
+
+/// Equal but for what lossy formats change.
+fn is_near(pixel: [u8; 4], colour: [u8; 4]) -> bool {
+    const TOLERANCE: u8 = 24;
+    pixel.iter().zip(colour).all(|(one, other)| one.abs_diff(other) <= TOLERANCE)
 }
 
 #[cfg(test)]

@@ -1,0 +1,30 @@
+//! What the commands that overload a server have in common: the server, a client, the resources that a server
+//! holds, and the list of checks.
+
+pub(crate) mod checks;
+pub(crate) mod client;
+pub(crate) mod resources;
+pub(crate) mod server;
+
+use std::{thread, time::Duration};
+
+use anyhow::{Context as _, Result};
+use nix::time::{ClockId, clock_gettime};
+use tokio::{runtime::Builder, sync::oneshot, task::LocalSet};
+
+/// Runs a load generator on one thread of its own, where it can spawn local tasks. Returns its result and the CPU
+/// time of the thread.
+pub(crate) async fn on_own_thread<T: Send + 'static>(
+    generator: impl AsyncFnOnce() -> Result<T> + Send + 'static,
+) -> Result<(T, Duration)> {
+    let (sender, result) = oneshot::channel();
+    thread::Builder::new().name("load".to_owned()).spawn(move || {
+        let run = || -> Result<(T, Duration)> {
+            let runtime = Builder::new_current_thread().enable_all().build()?;
+            let value = LocalSet::new().block_on(&runtime, generator())?;
+            Ok((value, Duration::from(clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID)?)))
+        };
+        let _ = sender.send(run());
+    })?;
+    result.await.context("the load generator has panicked")?
+}

@@ -1,0 +1,82 @@
+//! What a server holds: memory, processes, descriptors, files.
+
+use std::{
+    fs,
+    net::SocketAddr,
+    path::Path,
+    time::{Duration, Instant},
+};
+
+use anyhow::Result;
+use platen_tests::procfs;
+use tokio::time::sleep;
+
+use crate::statistics::count;
+
+/// For browsers that are replaced.
+const MAX_BROWSER_WAIT: Duration = Duration::from_secs(30);
+
+/// What a server and its browsers hold at one moment.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Resources {
+    /// Resident memory of the server in bytes.
+    pub(crate) memory: u64,
+    /// Anonymous memory of the processes below it in bytes.
+    pub(crate) browser_memory: u64,
+    pub(crate) processes: usize,
+    pub(crate) descriptors: usize,
+    /// Files and directories in the browsers' workspace.
+    pub(crate) files: usize,
+}
+
+impl Resources {
+    pub(crate) fn of(pid: u32) -> Result<Self> {
+        let below = procfs::descendants(pid);
+        let workspace = procfs::browsers(pid).iter().find_map(|it| it.browser_workspace().ok());
+        Ok(Self {
+            memory: procfs::memory(pid, "VmRSS")?,
+            browser_memory: below.iter().map(procfs::ProcessId::anonymous_memory).sum(),
+            processes: below.len(),
+            descriptors: descriptors(pid),
+            files: workspace.map_or(0, |path| files(&path)),
+        })
+    }
+
+    /// What it holds once it has this many browsers, or has not had them for [`MAX_BROWSER_WAIT`].
+    pub(crate) async fn with_browsers(pid: u32, browsers: usize) -> Result<Self> {
+        let started = Instant::now();
+        while procfs::browsers(pid).len() != browsers && started.elapsed() < MAX_BROWSER_WAIT {
+            sleep(Duration::from_millis(200)).await;
+        }
+        Self::of(pid)
+    }
+
+    /// Cells of a Markdown row.
+    pub(crate) fn cells(&self) -> String {
+        let Self { memory, browser_memory, processes, descriptors, files } = self;
+        let (memory, browsers) = (mebibytes(*memory), mebibytes(*browser_memory));
+        format!("{memory:.0} | {browsers:.0} | {processes} | {descriptors} | {files}")
+    }
+}
+
+/// The head of a table of [`Resources::cells`].
+pub(crate) const HEAD: &str = "server MiB | browsers MiB | processes | descriptors | files";
+
+/// The number of open descriptors of a process.
+pub(crate) fn descriptors(pid: u32) -> usize {
+    fs::read_dir(format!("/proc/{pid}/fd")).map_or(0, Iterator::count)
+}
+
+/// The number of open connections to a server's address.
+pub(crate) fn connections(pid: u32, address: SocketAddr) -> usize {
+    procfs::sockets(&[pid]).iter().filter(|it| it.is_open && it.local == address).count()
+}
+
+pub(crate) fn mebibytes(bytes: u64) -> f64 {
+    count(usize::try_from(bytes / 1024).unwrap_or(usize::MAX)) / 1024.0
+}
+
+fn files(directory: &Path) -> usize {
+    let entries = fs::read_dir(directory).into_iter().flatten().flatten();
+    entries.map(|it| 1 + if it.file_type().is_ok_and(|it| it.is_dir()) { files(&it.path()) } else { 0 }).sum()
+}

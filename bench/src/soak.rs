@@ -1,0 +1,210 @@
+//! What a server holds over many jobs: first a steady load, then waves with failures and clients that disconnect.
+//!
+//! Invariant: resources are read while no job is in progress.
+
+use std::{collections::BTreeMap, net::Ipv4Addr, time::Duration};
+
+use anyhow::Result;
+use futures::future::join_all;
+use platen_tests::{
+    client::{RENDER, TEMPLATE},
+    operator::{Account, Quota},
+    site::{self, Reply, Site},
+};
+use rand::{Rng as _, SeedableRng as _, rngs::StdRng};
+use serde_json::{Value, json};
+use tokio::time::{sleep, timeout};
+
+use crate::load::{
+    checks::Checks,
+    client::{Client, Request},
+    resources::{self, Resources, mebibytes},
+    server::Server,
+};
+
+#[derive(clap::Args)]
+pub(crate) struct Options {
+    /// Jobs of the steady load
+    #[arg(long, default_value_t = 10_000)]
+    jobs: usize,
+    /// Waves
+    #[arg(long, default_value_t = 10)]
+    waves: usize,
+    /// Requests of a wave, all at once
+    #[arg(long, default_value_t = 300)]
+    wave_requests: usize,
+    /// Browsers of the farm
+    #[arg(long, default_value_t = 4)]
+    browsers: usize,
+    /// Seed of the requests
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+}
+
+/// Readings of the steady load.
+const READINGS: usize = 10;
+const ACCOUNTS: usize = 4;
+/// Deadline of a render in milliseconds.
+const DEADLINE_MS: u64 = 10_000;
+/// Until browsers that are replaced have ended and clients' connections are closed.
+const SETTLE: Duration = Duration::from_secs(6);
+/// From this reading on, figures may not grow.
+const FLAT_FROM: usize = 3;
+
+/// What a request asks for, and whether its client disconnects.
+struct Job {
+    request: Request,
+    hang_up_after: Option<Duration>,
+}
+
+/// Runs both parts and checks that nothing grows.
+pub(crate) async fn run(options: Options) -> Result<()> {
+    let site = Site::start().await?;
+    site.put("/page", Reply::page("<h1>A page</h1><img src=/missing>"));
+    site.put(
+        "/download",
+        Reply::of("application/zip", "PK").with_header("content-disposition", "attachment"),
+    );
+    site.put("/never", Reply::never());
+    let arguments =
+        ["--browsers", &options.browsers.to_string(), "--resolve", &format!("{}=127.0.0.1", site::HOST)];
+    let app_options = platen_tests::app::Options {
+        arguments: arguments.map(str::to_owned).to_vec(),
+        ..platen_tests::app::Options::own_farm(platen_tests::deployment::DatabaseKind::File)
+    };
+    let server = Server::start_with(&app_options.deadline_ms(DEADLINE_MS)).await?;
+    let mut bodies = Vec::new();
+    for _ in 0..ACCOUNTS {
+        let account = server.app.operator.account(Quota::Unlimited).await?;
+        let template = server.app.operator.template(&account.id, "Letter", "<h1>{{name}}</h1>").await?;
+        bodies.push((account, template));
+    }
+    let mut random = StdRng::seed_from_u64(options.seed);
+
+    println!(
+        "Seed {}\n\n| after | answers | {} |\n| --- | --- | --- | --- | --- | --- | --- |",
+        options.seed,
+        resources::HEAD
+    );
+    println!("| start | | {} |", Resources::of(server.pid())?.cells());
+    let mut steady = Vec::new();
+    for reading in 1..=READINGS {
+        let jobs: Vec<Job> = (0..options.jobs / READINGS)
+            .map(|number| steady_job(&bodies[number % ACCOUNTS], &site, number))
+            .collect();
+        let answers = send(&server, jobs, 2 * options.browsers).await;
+        steady.push(
+            read(&server, options.browsers, &format!("{} jobs", reading * options.jobs / READINGS), &answers)
+                .await?,
+        );
+    }
+    let mut waves = Vec::new();
+    for wave in 1..=options.waves {
+        let jobs: Vec<Job> = (0..options.wave_requests)
+            .map(|number| wave_job(&bodies[number % ACCOUNTS], &site, number, &mut random))
+            .collect();
+        let answers = send(&server, jobs, options.wave_requests).await;
+        waves.push(read(&server, options.browsers, &format!("wave {wave}"), &answers).await?);
+    }
+    let mut checks = Checks::new("soak");
+    flat(&mut checks, "steady load", &steady);
+    flat(&mut checks, "waves", &waves);
+    let stopped = server.stop().await?;
+    checks.check("SIGTERM", "nothing left", &stopped.text(), stopped.left.is_empty());
+    checks.finish()
+}
+
+async fn read(server: &Server, browsers: usize, name: &str, answers: &str) -> Result<Resources> {
+    sleep(SETTLE).await;
+    let resources = Resources::with_browsers(server.pid(), browsers).await?;
+    println!("| {name} | {answers} | {} |", resources.cells());
+    Ok(resources)
+}
+
+/// Checks that no figure grows from the third reading on.
+fn flat(checks: &mut Checks, name: &str, readings: &[Resources]) {
+    let Some((before, after)) = readings.split_at_checked(FLAT_FROM).filter(|(_, after)| !after.is_empty())
+    else {
+        return;
+    };
+    let mut row = |figure: &str, of: &dyn Fn(&Resources) -> f64, ratio: f64, spare: f64, unit: &str| {
+        let largest = |part: &[Resources]| part.iter().map(of).fold(0.0, f64::max);
+        let name =
+            format!("{name}: {figure} after reading {FLAT_FROM}, at first {:.0}{unit}", largest(before));
+        checks.at_most(&name, largest(after), largest(before) * ratio + spare, unit);
+    };
+    let number = |value: usize| crate::statistics::count(value);
+    row("server", &|it| mebibytes(it.memory), 1.1, 16.0, " MiB");
+    row("browsers", &|it| mebibytes(it.browser_memory), 1.2, 32.0, " MiB");
+    row("processes", &|it| number(it.processes), 1.0, 8.0, "");
+    row("descriptors", &|it| number(it.descriptors), 1.0, 16.0, "");
+    row("files", &|it| number(it.files), 1.2, 16.0, "");
+}
+
+/// A body of the API as a request of an account.
+fn job(path: &'static str, account: &Account, body: &Value) -> Job {
+    Job { request: Request::post(path, &account.key, body.to_string()), hang_up_after: None }
+}
+
+fn steady_job((account, template): &(Account, String), site: &Site, number: usize) -> Job {
+    let html = format!("<h1>Invoice {number}</h1>{}", "<p>Item 12.00".repeat(20));
+    match number % 8 {
+        0 | 1 => job(RENDER, account, &json!({ "html": html, "format": "pdf" })),
+        2 => job(RENDER, account, &json!({ "html": html, "format": "webp", "width": 600, "height": 400 })),
+        3 => job(RENDER, account, &json!({ "url": site.url("/page"), "width": 600, "height": 400 })),
+        4 => job(
+            TEMPLATE,
+            account,
+            &json!({ "templateId": template, "variables": { "name": "A" }, "width": 300, "height": 200 }),
+        ),
+        _ => job(RENDER, account, &json!({ "html": html, "width": 600, "height": 400 })),
+    }
+}
+
+/// A job of a wave: one of four fails, and the clients of one of eight disconnect.
+fn wave_job(account: &(Account, String), site: &Site, number: usize, random: &mut StdRng) -> Job {
+    let fails = |body: &Value| job(RENDER, &account.0, body);
+    let mut job = match number % 12 {
+        0 => fails(&json!({ "url": site.url("/download") })),
+        1 => fails(&json!({ "html": "<script>close(); onload = () => close()</script>" })),
+        2 => fails(&json!({ "url": site.url("/never") })),
+        _ => steady_job(account, site, number),
+    };
+    if random.random_ratio(1, 8) {
+        job.hang_up_after = Some(Duration::from_millis(random.random_range(0..3_000)));
+    }
+    job
+}
+
+/// Sends all jobs, `concurrency` at a time, and returns the number of answers by status.
+async fn send(server: &Server, mut jobs: Vec<Job>, concurrency: usize) -> String {
+    let size = jobs.len().div_ceil(concurrency).max(1);
+    let mut parts = Vec::new();
+    while !jobs.is_empty() {
+        parts.push(jobs.split_off(jobs.len().saturating_sub(size)));
+    }
+    let statuses = join_all(parts.into_iter().map(async |part| {
+        let mut client = Client::new(server.address, Ipv4Addr::LOCALHOST);
+        let mut statuses = Vec::new();
+        for job in part {
+            let answer = match job.hang_up_after {
+                None => client.send(&job.request).await,
+                Some(time) => {
+                    let Ok(answer) = timeout(time, client.send(&job.request)).await else {
+                        statuses.push("hung up".to_owned());
+                        continue;
+                    };
+                    answer
+                }
+            };
+            statuses.push(answer.map_or_else(|_| "no answer".to_owned(), |it| it.status.to_string()));
+        }
+        statuses
+    }))
+    .await;
+    let mut by_status = BTreeMap::<String, usize>::new();
+    for status in statuses.into_iter().flatten() {
+        *by_status.entry(status).or_default() += 1;
+    }
+    by_status.iter().map(|(status, answers)| format!("{answers} × {status}")).collect::<Vec<_>>().join(", ")
+}
