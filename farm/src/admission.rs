@@ -6,7 +6,6 @@
 //! likely to, gets no slot, and is rejected as soon as that is certain.
 
 mod admitted_jobs;
-mod queue;
 mod slot;
 mod slot_times;
 
@@ -19,14 +18,13 @@ use tokio::{
     time::Instant,
 };
 
-use crate::error::Refused;
+use crate::{
+    error::Refused,
+    fair_queue::{FairQueue, Ticket},
+};
 
 pub(crate) use self::slot::Slot;
-use self::{
-    admitted_jobs::AdmittedJobs,
-    queue::{FairQueue, Ticket},
-    slot_times::SlotTimes,
-};
+use self::{admitted_jobs::AdmittedJobs, slot_times::SlotTimes};
 
 /// No job starts with less time until its deadline. A small page of an account that has a warm page takes about
 /// this time on an idle machine.
@@ -145,7 +143,7 @@ impl Admission {
             }
             let (grant, granted) = oneshot::channel();
             let joined = state.queue.join(account, Waiter { deadline, max_required, grant });
-            let Some((ticket, evicted)) = joined else { return Err(state.queue_full(account)) };
+            let Ok((ticket, evicted)) = joined else { return Err(state.queue_full(account)) };
             if let Some((account, evicted)) = evicted {
                 evicted.reject(state.queue_full(&account));
             }
@@ -226,7 +224,7 @@ impl Admission {
     fn dispatch(&self, state: &mut State) {
         loop {
             let State { jobs, queue, .. } = state;
-            let others_wait = queue.accounts() > 1;
+            let others_wait = queue.flows() > 1;
             let Some((account, waiter)) = queue.pop(|account| jobs.may_run(account, others_wait)) else {
                 break;
             };

@@ -28,6 +28,7 @@ mod cancellation;
 mod config;
 mod egress;
 mod error;
+mod fair_queue;
 mod farm;
 mod http;
 mod metrics;
@@ -44,6 +45,7 @@ pub use config::{
     NameServer, Ports, Resolve,
 };
 pub use error::{LaunchError, StartError};
+pub use fair_queue::{FairQueue, Ticket};
 pub use farm::{Farm, Rendered};
 pub use metrics_registry::MetricsRegistry;
 pub use platen_cdp::CdpError;

@@ -10,7 +10,6 @@ mod client_address;
 mod client_stream;
 mod concurrency_limit;
 mod connections;
-mod fair_queue;
 mod flows;
 mod framing;
 mod head;

@@ -5,11 +5,11 @@
 //! without its caller.
 
 use std::{
-    collections::{HashMap, VecDeque, hash_map::Entry},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
+use platen_farm::{FairQueue, Ticket};
 use tokio::{
     sync::{Semaphore, oneshot},
     task::JoinHandle,
@@ -20,8 +20,8 @@ use super::{error::DbError, flow::Flow, result::QueryResult};
 
 /// Shorter than the deadline of a render, so that a claim that was not run is refused in time.
 const QUEUE_TIMEOUT: Duration = Duration::from_secs(5);
-/// Bounds the memory: more than the requests that the server handles at once.
-const MAX_QUEUED_PER_FLOW: usize = 1024;
+/// Bounds the memory: several statements of each request that the server handles at once.
+const MAX_QUEUED: usize = 4096;
 /// A batch that takes longer no longer delays those after it, because its connection may be broken.
 const STALL_TIMEOUT: Duration = Duration::from_secs(5);
 /// Further stalled batches delay those after them.
@@ -31,13 +31,12 @@ const MAX_STALLED_BATCHES: usize = 8;
 pub(super) struct Queued<J> {
     pub(super) job: J,
     reply: oneshot::Sender<Result<QueryResult, DbError>>,
-    number: u64,
 }
 
 impl<J> Queued<J> {
     /// The statement without its caller, and the caller, which gets the result.
     pub(super) fn into_parts(self) -> (J, impl FnOnce(Result<QueryResult, DbError>) + Send) {
-        let Self { job, reply, .. } = self;
+        let Self { job, reply } = self;
         (job, |result| {
             // The caller may have gone away.
             let _ = reply.send(result);
@@ -57,12 +56,9 @@ pub(super) struct StatementQueue<J> {
 }
 
 struct State<J> {
-    queued: HashMap<Flow, VecDeque<Queued<J>>>,
-    /// Each flow with queued statements once, the next one first.
-    turns: VecDeque<Flow>,
+    queued: FairQueue<Flow, Queued<J>>,
     /// Tasks that take batches from the queue.
     runners: usize,
-    next_number: u64,
 }
 
 impl<J: Send + 'static> StatementQueue<J> {
@@ -72,9 +68,8 @@ impl<J: Send + 'static> StatementQueue<J> {
         max_batch: usize,
         execute: impl Fn(Vec<Queued<J>>) -> JoinHandle<()> + Send + Sync + 'static,
     ) -> Arc<Self> {
-        let state = State { queued: HashMap::new(), turns: VecDeque::new(), runners: 0, next_number: 0 };
         Arc::new(Self {
-            state: Mutex::new(state),
+            state: Mutex::new(State { queued: FairQueue::new(MAX_QUEUED), runners: 0 }),
             max_concurrent_batches,
             max_batch,
             stalled: Arc::new(Semaphore::new(MAX_STALLED_BATCHES)),
@@ -85,7 +80,7 @@ impl<J: Send + 'static> StatementQueue<J> {
     /// The result of a statement. Dropping the future removes the statement if it still waits.
     pub(super) async fn run(self: &Arc<Self>, flow: Flow, job: J) -> Result<QueryResult, DbError> {
         let (reply, mut result) = oneshot::channel();
-        let place = Place { queue: self, flow, number: self.push(flow, job, reply)? };
+        let place = Place { queue: self, ticket: self.push(flow, job, reply)? };
         let waited = timeout(QUEUE_TIMEOUT, &mut result).await;
         if waited.is_err() && place.leave() {
             return Err(DbError::Busy);
@@ -102,24 +97,18 @@ impl<J: Send + 'static> StatementQueue<J> {
         flow: Flow,
         job: J,
         reply: oneshot::Sender<Result<QueryResult, DbError>>,
-    ) -> Result<u64, DbError> {
-        let mut guard = self.state();
-        let state = &mut *guard;
-        let queued = state.queued.entry(flow).or_default();
-        if queued.len() >= MAX_QUEUED_PER_FLOW {
-            return Err(DbError::Busy);
+    ) -> Result<Ticket, DbError> {
+        let mut state = self.state();
+        let joined = state.queued.join(&flow, Queued { job, reply });
+        let Ok((ticket, evicted)) = joined else { return Err(DbError::Busy) };
+        if let Some((_, evicted)) = evicted {
+            evicted.into_parts().1(Err(DbError::Busy));
         }
-        if queued.is_empty() {
-            state.turns.push_back(flow);
-        }
-        let number = state.next_number;
-        queued.push_back(Queued { job, reply, number });
-        state.next_number += 1;
         if state.runners < self.max_concurrent_batches {
             state.runners += 1;
             tokio::spawn(Arc::clone(self).run_batches());
         }
-        Ok(number)
+        Ok(ticket)
     }
 
     async fn run_batches(self: Arc<Self>) {
@@ -140,21 +129,9 @@ impl<J: Send + 'static> StatementQueue<J> {
 
     /// The next statements, one of each flow in turn. Without any the runner ends.
     fn next_batch(&self) -> Option<Vec<Queued<J>>> {
-        let mut guard = self.state();
-        let state = &mut *guard;
-        let mut batch = Vec::new();
-        while batch.len() < self.max_batch
-            && let Some(flow) = state.turns.pop_front()
-        {
-            if let Entry::Occupied(mut queued) = state.queued.entry(flow) {
-                batch.extend(queued.get_mut().pop_front());
-                if queued.get().is_empty() {
-                    queued.remove();
-                } else {
-                    state.turns.push_back(flow);
-                }
-            }
-        }
+        let mut state = self.state();
+        let queued = std::iter::from_fn(|| state.queued.pop(|_| true));
+        let batch: Vec<_> = queued.take(self.max_batch).map(|(_, queued)| queued).collect();
         if batch.is_empty() {
             state.runners -= 1;
             return None;
@@ -167,32 +144,18 @@ impl<J> StatementQueue<J> {
     fn state(&self) -> MutexGuard<'_, State<J>> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
-
-    fn remove(&self, flow: Flow, number: u64) -> Option<Queued<J>> {
-        let mut guard = self.state();
-        let state = &mut *guard;
-        let Entry::Occupied(mut queued) = state.queued.entry(flow) else { return None };
-        let index = queued.get().binary_search_by_key(&number, |queued| queued.number).ok()?;
-        let removed = queued.get_mut().remove(index);
-        if queued.get().is_empty() {
-            queued.remove();
-            state.turns.retain(|waiting| *waiting != flow);
-        }
-        removed
-    }
 }
 
 /// The place of a statement in the queue, which it leaves when this is dropped.
 struct Place<'a, J> {
     queue: &'a StatementQueue<J>,
-    flow: Flow,
-    number: u64,
+    ticket: Ticket,
 }
 
 impl<J> Place<'_, J> {
     /// Whether the statement still waited. It has not been run then, and never will be.
     fn leave(&self) -> bool {
-        self.queue.remove(self.flow, self.number).is_some()
+        self.queue.state().queued.remove(self.ticket).is_some()
     }
 }
 

@@ -6,12 +6,13 @@
 use std::{sync::Arc, time::Duration};
 
 use parking_lot::Mutex;
+use platen_farm::{FairQueue, Ticket};
 use tokio::{
     sync::{OwnedSemaphorePermit, Semaphore, oneshot},
     time::timeout,
 };
 
-use super::{fair_queue::FairQueue, server_error::ServerError};
+use super::server_error::ServerError;
 use crate::db::Flow;
 
 /// Nearly all requests wait for the farm, with some kilobytes of memory each.
@@ -32,7 +33,7 @@ pub(super) struct ConcurrencyLimit {
 
 struct Places {
     free: usize,
-    queue: FairQueue<oneshot::Sender<Place>>,
+    queue: FairQueue<Flow, oneshot::Sender<Place>>,
 }
 
 /// The permits of one request, which are returned when this is dropped.
@@ -81,8 +82,8 @@ impl ConcurrencyLimit {
                 return Some(Place(Some(Arc::clone(&self.places))));
             }
             let (sender, receiver) = oneshot::channel();
-            places.queue.push(flow, sender).ok()?;
-            Queued { places: &self.places, flow, receiver: Some(receiver) }
+            let (ticket, _) = places.queue.join(&flow, sender).ok()?;
+            Queued { places: &self.places, ticket, receiver: Some(receiver) }
         };
         waiting.place().await
     }
@@ -91,7 +92,7 @@ impl ConcurrencyLimit {
 /// A request in the queue, which leaves it when this is dropped.
 struct Queued<'a> {
     places: &'a Mutex<Places>,
-    flow: Flow,
+    ticket: Ticket,
     receiver: Option<oneshot::Receiver<Place>>,
 }
 
@@ -105,7 +106,7 @@ impl Drop for Queued<'_> {
     fn drop(&mut self) {
         // A place that was not received is passed on here.
         drop(self.receiver.take());
-        self.places.lock().queue.retain(self.flow, |sender| !sender.is_closed());
+        self.places.lock().queue.remove(self.ticket);
     }
 }
 
@@ -118,7 +119,7 @@ impl Drop for Place {
         let Some(places) = self.0.take() else { return };
         loop {
             let mut locked = places.lock();
-            let Some(sender) = locked.queue.pop() else {
+            let Some((_, sender)) = locked.queue.pop(|_| true) else {
                 locked.free += 1;
                 return;
             };
