@@ -8,6 +8,7 @@ use std::{error::Error, sync::Arc, time::Duration};
 use bytes::Bytes;
 use platen_shared::{
     format::OutputFormat,
+    id::AccountId,
     job::{RenderJob, Source},
     refusal::Refusal,
 };
@@ -61,6 +62,13 @@ pub struct Rendered {
     pub waited: Duration,
 }
 
+/// A slot that its job can use at once.
+#[derive(Debug)]
+pub(crate) struct ReadySlot {
+    slot: Slot,
+    waited: Duration,
+}
+
 impl Farm {
     /// Starts the browsers and returns when the first is ready; the others start in the background.
     ///
@@ -104,28 +112,45 @@ impl Farm {
     /// [`Refusal`]; the farm has logged its cause.
     pub async fn render(&self, job: &RenderJob, time_left: Duration) -> Result<Rendered, Refusal> {
         let deadline = Instant::now() + time_left.min(MAX_JOB_TIME);
-        let result = self.render_observed("", job, deadline, &PageStarted::default()).await;
+        let result = self.render_observed("", job, None, deadline, &PageStarted::default()).await;
         result.map_err(|refused| refused.refusal)
     }
 
-    /// Like [`Farm::render`]; the log lines about the page's connections have `name` as their `job`, and
+    /// Waits for the slot of a job of this account that will be sent once it has one.
+    pub(crate) async fn wait_for_slot(
+        &self,
+        account: &AccountId,
+        deadline: Instant,
+    ) -> Result<ReadySlot, Refused> {
+        let mut guard =
+            OutcomeGuard { metrics: &self.inner.metrics, outcome: Some(metrics::CLIENT_DISCONNECTED) };
+        let result = self.inner.admit(account, deadline).await;
+        // The outcome of a job with a slot is counted when the job ends.
+        guard.outcome = result.as_ref().err().map(|refused| refused.refusal.code());
+        result
+    }
+
+    /// Like [`Farm::render`], in a slot that is ready for the job or else the next free one; the log lines about the page's connections have `name` as their `job`, and
     /// `page_started` is set when the page starts to run, so that the caller can read it after dropping the
     /// future.
     pub(crate) async fn render_observed(
         &self,
         name: &str,
         job: &RenderJob,
+        slot: Option<ReadySlot>,
         deadline: Instant,
         page_started: &PageStarted,
     ) -> Result<Rendered, Refused> {
-        let mut guard = OutcomeGuard { metrics: &self.inner.metrics, outcome: metrics::CLIENT_DISCONNECTED };
-        let mut result = self.inner.render(name, job, deadline, page_started).await;
+        let mut guard =
+            OutcomeGuard { metrics: &self.inner.metrics, outcome: Some(metrics::CLIENT_DISCONNECTED) };
+        let mut result = self.inner.render(name, job, slot, deadline, page_started).await;
         if let Err(refused) = &mut result
             && !page_started.get()
         {
             refused.refusal = refused.refusal.clone().before_page_ran();
         }
-        guard.outcome = result.as_ref().map_or_else(|refused| refused.refusal.code(), |_| metrics::RENDERED);
+        let outcome = result.as_ref().map_or_else(|refused| refused.refusal.code(), |_| metrics::RENDERED);
+        guard.outcome = Some(outcome);
         result
     }
 
@@ -173,17 +198,27 @@ impl Farm {
 }
 
 impl Inner {
+    async fn admit(&self, account: &AccountId, deadline: Instant) -> Result<ReadySlot, Refused> {
+        let arrived = Instant::now();
+        let slot = self.admission.admit(account, deadline).await?;
+        let waited = arrived.elapsed();
+        self.metrics.wait_seconds.observe(waited.as_secs_f64());
+        Ok(ReadySlot { slot, waited })
+    }
+
     async fn render(
         &self,
         name: &str,
         job: &RenderJob,
+        slot: Option<ReadySlot>,
         deadline: Instant,
         page_started: &PageStarted,
     ) -> Result<Rendered, Refused> {
-        let arrived = Instant::now();
-        let slot = self.admission.admit(&job.account, deadline).await?;
+        let ReadySlot { slot, waited } = match slot {
+            Some(slot) => slot,
+            None => self.admit(&job.account, deadline).await?,
+        };
         let admitted = Instant::now();
-        self.metrics.wait_seconds.observe((admitted - arrived).as_secs_f64());
         let job_egress = self.egress.job(name, page_started.clone());
         if let Source::Url(url) = &job.source {
             let judged = timeout_at(deadline, job_egress.judge(url.as_url())).await;
@@ -198,7 +233,7 @@ impl Inner {
         let bytes = rendered?;
         let format = job.output.format();
         self.metrics.job_rendered(format, admitted.elapsed());
-        Ok(Rendered { bytes, format, waited: admitted - arrived })
+        Ok(Rendered { bytes, format, waited })
     }
 
     async fn render_with_retries(
@@ -256,11 +291,13 @@ impl Inner {
 /// Counts a job when it ends, also when its future is dropped because the client disconnected.
 struct OutcomeGuard<'a> {
     metrics: &'a Metrics,
-    outcome: &'static str,
+    outcome: Option<&'static str>,
 }
 
 impl Drop for OutcomeGuard<'_> {
     fn drop(&mut self) {
-        self.metrics.job_ended(self.outcome);
+        if let Some(outcome) = self.outcome {
+            self.metrics.job_ended(outcome);
+        }
     }
 }

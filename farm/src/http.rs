@@ -7,6 +7,7 @@
 
 mod connection;
 mod load;
+mod slots;
 
 use std::{future::Future, io, time::Duration};
 
@@ -31,6 +32,7 @@ use platen_shared::{
     refusal::Refusal,
     wire,
 };
+use serde::de::DeserializeOwned;
 use tokio::{
     net::TcpListener,
     time::{Instant, timeout_at},
@@ -57,20 +59,29 @@ struct App {
     token: FarmToken,
     running: RunningJobs,
     last_statement: load::LastStatement,
+    kept_slots: slots::KeptSlots,
 }
 
 impl Farm {
-    /// The farm's HTTP API: `POST /v1/jobs`, `DELETE /v1/jobs/{id}` and `GET /v1/load` with the bearer `token`, and
-    /// `GET /healthz`, `GET /readyz` and `GET /metrics` without.
+    /// The farm's HTTP API: `POST /v1/jobs`, `POST /v1/slots`, `DELETE` of both with `/{id}`, and `GET /v1/load` with
+    /// the bearer `token`, and `GET /healthz`, `GET /readyz` and `GET /metrics` without.
     pub fn router(&self, token: FarmToken) -> Router {
         self.router_of(token, load::LastStatement::default())
     }
 
     fn router_of(&self, token: FarmToken, last_statement: load::LastStatement) -> Router {
-        let app = App { farm: self.clone(), token, running: RunningJobs::default(), last_statement };
+        let app = App {
+            farm: self.clone(),
+            token,
+            running: RunningJobs::default(),
+            last_statement,
+            kept_slots: slots::KeptSlots::default(),
+        };
         Router::new()
             .route(wire::JOBS_PATH, post(render).layer(DefaultBodyLimit::max(MAX_BODY_BYTES)))
             .route(&format!("{}/{{id}}", wire::JOBS_PATH), delete(cancel))
+            .route(wire::SLOTS_PATH, post(slots::wait))
+            .route(&format!("{}/{{id}}", wire::SLOTS_PATH), delete(cancel))
             .route(wire::LOAD_PATH, get(load::load))
             .route("/healthz", get(|| async { "alive\n" }))
             .route("/readyz", get(readiness))
@@ -165,9 +176,12 @@ impl FromRequestParts<App> for RunningJob {
     type Rejection = Refused;
 
     async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Refused> {
-        let id = parts.headers.get(wire::JOB_ID).and_then(|id| id.to_str().ok());
-        Ok(app.running.begin(id.filter(|id| wire::is_request_id(id))))
+        Ok(app.running.begin(job_id(&parts.headers)))
     }
+}
+
+fn job_id(headers: &HeaderMap) -> Option<&str> {
+    headers.get(wire::JOB_ID)?.to_str().ok().filter(|id| wire::is_request_id(id))
 }
 
 /// The request that brought the job is answered as well, if the job is still running.
@@ -188,7 +202,8 @@ async fn render(
 ) -> Response {
     let mut line = AccessLog::new(&headers);
     let deadline = running.arrived + time_left(&headers);
-    let job = match timeout_at(deadline, read(request, &app)).await {
+    let slot = job_id(&headers).and_then(|id| app.kept_slots.take(id));
+    let job: RenderJob = match timeout_at(deadline, read(request, &app)).await {
         Ok(Ok(job)) => job,
         Ok(Err(error)) => {
             tracing::warn!(request_id = line.request_id, %error, "cannot read a job");
@@ -197,10 +212,12 @@ async fn render(
         Err(_) => return line.refused(Refusal::Deadline.before_page_ran().into()),
     };
     line.describe(&job);
-    if let Some(refusal) = load::refuse_to_queue(&app, &headers) {
+    if slot.is_none()
+        && let Some(refusal) = load::refuse_to_queue(&app, &headers)
+    {
         return line.refused(refusal.into());
     }
-    let rendering = app.farm.render_observed(&line.request_id, &job, deadline, &line.page);
+    let rendering = app.farm.render_observed(&line.request_id, &job, slot, deadline, &line.page);
     match running.run(rendering).await {
         Some(Ok(file)) => line.rendered(file),
         Some(Err(refused)) => line.refused(refused),
@@ -208,16 +225,16 @@ async fn render(
     }
 }
 
-/// Why a job cannot be read. The text has the position of the error and nothing of the job's content.
+/// Why a body cannot be read. The text has the position of the error and nothing of the job's content.
 #[derive(Debug, thiserror::Error)]
-enum InvalidJob {
+enum InvalidBody {
     #[error("the body did not arrive: {0}")]
     Body(#[from] BytesRejection),
-    #[error("the body is not a job: {:?} error at line {}, column {}", .0.classify(), .0.line(), .0.column())]
+    #[error("the body is not as expected: {:?} error at line {}, column {}", .0.classify(), .0.line(), .0.column())]
     Json(#[from] serde_json::Error),
 }
 
-async fn read(request: Request, app: &App) -> Result<RenderJob, InvalidJob> {
+async fn read<T: DeserializeOwned>(request: Request, app: &App) -> Result<T, InvalidBody> {
     Ok(serde_json::from_slice(&Bytes::from_request(request, app).await?)?)
 }
 

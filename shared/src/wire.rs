@@ -7,6 +7,10 @@ pub const JOBS_PATH: &str = "/v1/jobs";
 pub const LOAD_PATH: &str = "/v1/load";
 /// Header of a response at [`LOAD_PATH`]: jobs that have a slot or wait for one, in percent of the slots.
 pub const LOAD_PERCENT: &str = "x-platen-load-percent";
+/// The path at which a job waits for a slot before it is sent: a [`SlotRequest`](crate::job::SlotRequest) with
+/// [`JOB_ID`] and [`DEADLINE_MS`]. The response has no body (204) once the farm keeps a slot for the job with this id,
+/// or is a refusal. Unlike a job that waits, this can be repeated at another farm if the connection breaks.
+pub const SLOTS_PATH: &str = "/v1/slots";
 /// Header of a job that the farm refuses if it would have to wait for a slot. The value has no meaning.
 pub const NO_QUEUE: &str = "x-platen-no-queue";
 /// Header of a job: the id by which `DELETE` of [`JOBS_PATH`]`/id` cancels it. The edge generates it,

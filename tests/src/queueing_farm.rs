@@ -6,7 +6,7 @@ use std::{
     collections::{HashMap, VecDeque},
     net::SocketAddr,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc, Mutex, MutexGuard, PoisonError, Weak,
         atomic::{AtomicBool, AtomicUsize, Ordering},
     },
     time::Duration,
@@ -17,7 +17,7 @@ use http::{Method, Request, Response, header};
 use http_body_util::BodyExt as _;
 use hyper::body::Incoming;
 use platen_shared::{job::RenderJob, refusal::Refusal, wire};
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
 use crate::{
     farm::{FILE, refusal},
@@ -59,7 +59,9 @@ impl Ledger {
 struct State {
     size: Size,
     ledger: Arc<Ledger>,
-    slots: Semaphore,
+    slots: Arc<Semaphore>,
+    /// Slots of jobs that have not arrived, by the id of the job.
+    kept: Mutex<HashMap<String, Place>>,
     /// Jobs that have a slot or wait for one.
     jobs: AtomicUsize,
     draining: AtomicBool,
@@ -87,7 +89,8 @@ impl QueueingFarm {
         let state = Arc::new(State {
             size,
             ledger: Arc::clone(ledger),
-            slots: Semaphore::new(size.slots),
+            slots: Arc::new(Semaphore::new(size.slots)),
+            kept: Mutex::default(),
             jobs: AtomicUsize::new(0),
             draining: AtomicBool::new(false),
             frozen: watch::Sender::new(false),
@@ -156,22 +159,60 @@ impl QueueingFarm {
     }
 }
 
-/// Counts a job as long as it exists.
-struct JobCount<'s>(&'s AtomicUsize);
+/// A job that has a slot or waits for one.
+#[derive(Debug)]
+struct Place {
+    farm: Weak<State>,
+    slot: Option<OwnedSemaphorePermit>,
+}
 
-impl Drop for JobCount<'_> {
+impl Drop for Place {
     fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::SeqCst);
+        if let Some(farm) = self.farm.upgrade() {
+            farm.jobs.fetch_sub(1, Ordering::SeqCst);
+        }
     }
 }
+
+/// How long a slot is kept for its job.
+const KEPT_TIME: Duration = Duration::from_secs(2);
 
 impl State {
     async fn thawed(&self) {
         let _ = self.frozen.subscribe().wait_for(|frozen| !frozen).await;
     }
 
-    async fn answer(&self, request: Request<Incoming>) -> Result<Response<Body>, BreakOff> {
-        let Size { slots, queue, service_time, .. } = self.size;
+    /// A slot, or `None` if the queue is full or the job must not wait.
+    async fn place(self: &Arc<Self>, may_wait: bool) -> Option<Place> {
+        let jobs = self.jobs.fetch_add(1, Ordering::SeqCst);
+        let mut place = Place { farm: Arc::downgrade(self), slot: None };
+        let limit = self.size.slots + if may_wait { self.size.queue } else { 0 };
+        if jobs < limit {
+            place.slot = Some(Arc::clone(&self.slots).acquire_owned().await.ok()?);
+        }
+        place.slot.is_some().then_some(place)
+    }
+
+    /// Keeps a slot for a job that is not there yet.
+    async fn keep(self: &Arc<Self>, id: String) -> Result<Response<Body>, BreakOff> {
+        if self.draining.load(Ordering::SeqCst) {
+            return Ok(closing(refusal(&Refusal::Draining)));
+        }
+        let Some(place) = self.place(true).await else {
+            return Ok(refusal(&Refusal::QueueFull { retry_after: 1 }));
+        };
+        lock(&self.kept).insert(id.clone(), place);
+        let farm = Arc::clone(self);
+        tokio::spawn(async move {
+            tokio::time::sleep(KEPT_TIME).await;
+            let expired = lock(&farm.kept).remove(&id);
+            drop(expired);
+        });
+        Response::builder().status(204).body(full("")).map_err(|_| BreakOff)
+    }
+
+    async fn answer(self: &Arc<Self>, request: Request<Incoming>) -> Result<Response<Body>, BreakOff> {
+        let Size { slots, service_time, .. } = self.size;
         let jobs = self.jobs.load(Ordering::SeqCst);
         let is_draining = self.draining.load(Ordering::SeqCst);
         let (head, body) = request.into_parts();
@@ -185,22 +226,25 @@ impl State {
             let response = Response::builder().status(204).header(wire::LOAD_PERCENT, jobs * 100 / slots);
             return response.body(full("")).map_err(|_| BreakOff);
         }
+        let id =
+            head.headers.get(wire::JOB_ID).and_then(|id| id.to_str().ok()).unwrap_or_default().to_owned();
         let body = body.collect().await.map_err(|_| BreakOff)?.to_bytes();
+        if head.uri.path().ends_with(wire::SLOTS_PATH) {
+            return self.keep(id).await;
+        }
+        let kept = lock(&self.kept).remove(&id);
         let Ok(job) = serde_json::from_slice::<RenderJob>(&body) else {
             return Ok(refusal(&Refusal::InvalidJob));
         };
-        if is_draining {
+        if is_draining && kept.is_none() {
             return Ok(closing(refusal(&Refusal::Draining)));
         }
-        let jobs = self.jobs.fetch_add(1, Ordering::SeqCst);
-        let _count = JobCount(&self.jobs);
-        let must_wait = jobs >= slots && head.headers.contains_key(wire::NO_QUEUE);
-        if must_wait || jobs >= slots + queue {
-            return Ok(refusal(&Refusal::QueueFull { retry_after: 1 }));
-        }
-        let _slot = self.slots.acquire().await.map_err(|_| BreakOff)?;
-        let id = head.headers.get(wire::JOB_ID).and_then(|id| id.to_str().ok()).unwrap_or_default();
-        *lock(&self.ledger.0).entry(id.to_owned()).or_default() += 1;
+        let place = match kept {
+            Some(place) => Some(place),
+            None => self.place(!head.headers.contains_key(wire::NO_QUEUE)).await,
+        };
+        let Some(_place) = place else { return Ok(refusal(&Refusal::QueueFull { retry_after: 1 })) };
+        *lock(&self.ledger.0).entry(id).or_default() += 1;
         tokio::time::sleep(service_time).await;
         self.thawed().await;
         self.served.fetch_add(1, Ordering::SeqCst);

@@ -5,8 +5,9 @@
 //!   each farm that refuses it, and a farm that hangs would keep the job.
 //! - The account's farm is asked first, because it has the account's pages. If it has no free slot or does not answer
 //!   within 200 ms, the others are asked together.
-//! - If no farm has a free slot, the job waits in the shortest queue. Queues whose lengths differ by less than one job
-//!   for each slot are equal; the account's order decides between them.
+//! - If no farm has a free slot, the job waits for one at the farm with the shortest queue, and is sent when it has one.
+//!   So a farm that is killed or hangs loses no job that waits. Queues whose lengths differ by less than one job for
+//!   each slot are equal; the account's order decides between them.
 //!
 //! Invariant: a job is sent again only after a response or an error that proves that its page did not run, and only
 //! before its deadline. Every error says whether a page may have run, because that decides whether the attempt counts.
@@ -162,7 +163,14 @@ impl<'r> Distribution<'r> {
 
     /// The result of the job; `None` if its page did not run and another farm can be tried.
     async fn try_farm(&mut self, position: usize, queueing: Queueing) -> Option<Result<FileBody, Failure>> {
-        let failure = match self.request.send(self.farm(position), queueing).await {
+        let farm = self.farm(position);
+        let sent = async {
+            if queueing == Queueing::Allowed {
+                self.request.wait_for_slot(&farm.address).await?;
+            }
+            self.request.send(farm, queueing).await
+        };
+        let failure = match sent.await {
             Ok(file) => return Some(Ok(file)),
             Err(failure) if !may_be_sent_again(&failure) => return Some(Err(failure)),
             Err(failure) => failure,

@@ -16,6 +16,7 @@ mod lifecycle;
 mod neighbours;
 mod page_time;
 mod priorities;
+mod slots;
 mod support;
 mod urls;
 mod virtual_time;
@@ -46,6 +47,7 @@ fn main() -> ExitCode {
         neighbours::TESTS,
         page_time::TESTS,
         priorities::TESTS,
+        slots::TESTS,
         urls::TESTS,
         virtual_time::TESTS,
     ]

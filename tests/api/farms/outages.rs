@@ -146,7 +146,8 @@ async fn hot_account(stage: Stage) -> Result<()> {
 async fn killed(stage: Stage) -> Result<()> {
     let mut farms = Queueing::start(&stage, 3, SIZE).await?;
     let mut targets = Vec::new();
-    for _ in 0..9 {
+    // Twice as many as there are slots, so that jobs wait at each farm.
+    for _ in 0..6 * SIZE.slots {
         targets.push(farms.app.target(&farms.account().await?.0));
     }
     let (address, ledger) = (farms.farms[0].address(), Arc::clone(&farms.ledger));

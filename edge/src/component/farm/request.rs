@@ -1,7 +1,11 @@
 //! The requests to a farm: a job, and the question for its load.
 
-use std::time::{Duration, Instant};
+use std::{
+    pin::pin,
+    time::{Duration, Instant},
+};
 
+use futures::future::{Either, select};
 use platen_component::{
     background::Background,
     body::{OutgoingBody, TrailersReader},
@@ -9,11 +13,12 @@ use platen_component::{
 };
 use platen_shared::{
     farm_address::{FarmAddress, account_hash},
-    job::RenderJob,
+    job::{RenderJob, SlotRequest},
     refusal::{RETRY_AFTER_SECONDS, Refusal},
     wire,
 };
 use spin_sdk::{
+    time::sleep,
     wasip3::{
         http::types::{ErrorCode, Fields, Method, Request, RequestOptions, Scheme},
         wit_future,
@@ -43,6 +48,9 @@ const GRACE_PERIOD: Duration = Duration::from_millis(500);
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// A job with less time is not sent to another farm, because no page renders within it.
 const MIN_RENDER_TIME: Duration = Duration::from_millis(100);
+
+/// How often a farm at which a job waits is asked whether it is still there.
+const SILENCE_INTERVAL: Duration = Duration::from_secs(2);
 
 /// Whether a job may wait for a slot of the farm.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -104,10 +112,54 @@ impl<'r> JobRequest<'r> {
         let _ = options.set_between_bytes_timeout(u64::try_from(time_left.as_nanos()).ok());
         let path = format!("{}{}", farm.address.path, wire::JOBS_PATH);
         let (request, _sent) =
-            request(&farm.address, &Method::Post, &path, headers, Some(contents), trailers, options);
+            request_to(&farm.address, &Method::Post, &path, headers, Some(contents), trailers, options);
         let received = response::receive(request, self.job.output.format(), self.deadline);
         let file = platform::timeout(time_left + GRACE_PERIOD, received).await;
         file.unwrap_or_else(|| Err(ApiError::from(Refusal::Deadline).into()))
+    }
+
+    /// Waits until a farm keeps a slot for the job, which uses it if it is sent at once. A farm of an earlier version
+    /// keeps none; the job waits there after it was sent.
+    pub(super) async fn wait_for_slot(&self, farm: &FarmAddress) -> Result<(), Failure> {
+        let (slot, silent) = (pin!(self.slot(farm)), pin!(self.until_silent(farm)));
+        match platform::timeout(self.time_left() + GRACE_PERIOD, select(slot, silent)).await {
+            Some(Either::Left((slot, _))) => slot,
+            Some(Either::Right((failure, _))) => Err(failure),
+            None => Err(Refusal::NoSlotInTime { retry_after: RETRY_AFTER_SECONDS }.into()),
+        }
+    }
+
+    async fn slot(&self, farm: &FarmAddress) -> Result<(), Failure> {
+        let path = format!("{}{}", farm.path, wire::SLOTS_PATH);
+        let request = SlotRequest { account: self.job.account.clone() };
+        let body = serde_json::to_vec(&request).map_err(Failure::internal)?;
+        for _ in 0..2 {
+            let time_left = self.time_left();
+            let headers = self.job_headers(body.len(), time_left, Queueing::Allowed)?;
+            let OutgoingBody { contents, trailers, transfer } = OutgoingBody::new(body.clone());
+            self.background.run(async {
+                _ = transfer.await;
+            });
+            let options = options(ANSWER_TIMEOUT.min(time_left));
+            let (request, _sent) =
+                request_to(farm, &Method::Post, &path, headers, Some(contents), trailers, options);
+            if let Some(answer) = response::slot(request).await {
+                return answer;
+            }
+        }
+        Err(closed())
+    }
+
+    /// Completes when a farm no longer states its load.
+    async fn until_silent(&self, farm: &FarmAddress) -> Failure {
+        loop {
+            sleep(SILENCE_INTERVAL).await;
+            match platform::timeout(ANSWER_TIMEOUT, self.load(farm)).await {
+                Some(Ok(_)) => {}
+                Some(Err(failure)) => return failure,
+                None => return Failure::new(ApiError::FarmUnreachable, "it did not answer".to_owned()),
+            }
+        }
     }
 
     /// Asks a farm for its load. The question is repeated once, because the farm may have closed an idle connection
@@ -118,12 +170,12 @@ impl<'r> JobRequest<'r> {
             let (_trailers, no_trailers) = wit_future::new(|| Ok(None));
             let options = options(ANSWER_TIMEOUT);
             let path = format!("{}{}", farm.path, wire::LOAD_PATH);
-            let (request, _sent) = request(farm, &Method::Get, &path, headers, None, no_trailers, options);
+            let (request, _sent) = request_to(farm, &Method::Get, &path, headers, None, no_trailers, options);
             if let Some(answer) = response::load(request).await {
                 return answer;
             }
         }
-        Err(Failure::new(ApiError::FarmUnreachable, "it closed the connection".to_owned()))
+        Err(closed())
     }
 
     fn common_headers(&self) -> Vec<(String, Vec<u8>)> {
@@ -151,6 +203,10 @@ impl<'r> JobRequest<'r> {
     }
 }
 
+fn closed() -> Failure {
+    Failure::new(ApiError::FarmUnreachable, "it closed the connection".to_owned())
+}
+
 fn fields(entries: &[(String, Vec<u8>)]) -> Result<Fields, Failure> {
     Fields::from_list(entries).map_err(|error| {
         Failure::new(ApiError::Internal, format!("cannot build the request to the farm: {error:?}"))
@@ -164,7 +220,7 @@ fn options(connect_timeout: Duration) -> RequestOptions {
     options
 }
 
-fn request(
+fn request_to(
     farm: &FarmAddress,
     method: &Method,
     path: &str,

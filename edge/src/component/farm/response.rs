@@ -85,16 +85,7 @@ pub(super) async fn receive(
 pub(super) async fn load(request: Request) -> Option<Result<Load, Failure>> {
     let response = match client::send(request).await {
         Ok(response) => response,
-        Err(code) => {
-            let failure = no_response(&code);
-            return match failure.error {
-                ApiError::Refused(Refusal::Cancelled { .. }) => {
-                    Some(Err(Refusal::Cancelled { page_ran: false }.into()))
-                }
-                ApiError::Refused(_) => None,
-                _ => Some(Err(failure)),
-            };
-        }
+        Err(code) => return unanswered(&code).map(Err),
     };
     let status = response.get_status_code();
     let load = response.get_headers().get(wire::LOAD_PERCENT);
@@ -112,6 +103,35 @@ pub(super) async fn load(request: Request) -> Option<Result<Load, Failure>> {
         ApiError::Refused(Refusal::Broken) => Ok(Load(0)),
         _ => Err(failure),
     })
+}
+
+/// Whether a farm keeps a slot, or keeps none because it is of an earlier version; `None` if the connection broke without
+/// an answer.
+pub(super) async fn slot(request: Request) -> Option<Result<(), Failure>> {
+    let response = match client::send(request).await {
+        Ok(response) => response,
+        Err(code) => return unanswered(&code).map(Err),
+    };
+    let status = response.get_status_code();
+    if matches!(status, 204 | 404 | 405) {
+        return Some(Ok(()));
+    }
+    let failure = refused(response).await;
+    Some(Err(match failure.error {
+        // Nothing was rendered.
+        ApiError::Refused(Refusal::Broken) => Failure { error: ApiError::FarmUnreachable, ..failure },
+        _ => failure,
+    }))
+}
+
+/// The failure of a question without a response, which runs no page; `None` if the connection broke.
+fn unanswered(code: &ErrorCode) -> Option<Failure> {
+    let failure = no_response(code);
+    match failure.error {
+        ApiError::Refused(Refusal::Cancelled { .. }) => Some(Refusal::Cancelled { page_ran: false }.into()),
+        ApiError::Refused(_) => None,
+        _ => Some(failure),
+    }
 }
 
 /// The failure of a request without a response. It is refunded if the farm was not reached.

@@ -3,7 +3,11 @@
 use std::{fs::Permissions, os::unix::fs::PermissionsExt as _, process::Command};
 
 use nix::sys::signal::Signal;
-use platen_shared::{job::RenderJob, wire};
+use platen_shared::{
+    id::AccountId,
+    job::{RenderJob, SlotRequest},
+    wire,
+};
 use platen_tests::{
     metrics,
     process::{Process, rest_of_line},
@@ -71,6 +75,13 @@ impl FarmProcess {
 
     pub(crate) fn post(&self, job: &RenderJob) -> reqwest::RequestBuilder {
         self.http.post(format!("{}{}", self.base_url, wire::JOBS_PATH)).bearer_auth(TOKEN).json(job)
+    }
+
+    /// A wait for the slot of a job.
+    pub(crate) fn slot(&self, account: &str, job_id: &str) -> reqwest::RequestBuilder {
+        let request = SlotRequest { account: AccountId::from_text(account) };
+        let url = format!("{}{}", self.base_url, wire::SLOTS_PATH);
+        self.http.post(url).bearer_auth(TOKEN).header(wire::JOB_ID, job_id).json(&request)
     }
 
     /// Cancels a job by its id.
