@@ -41,8 +41,10 @@ impl Process {
     /// ends without stopping it, it gets `parent_death_signal`.
     pub fn start(name: &str, command: &Command, parent_death_signal: Signal) -> Result<Self> {
         let mut wrapped = Command::new("setpriv");
-        // `setpriv` instead of `pre_exec`, which needs unsafe code.
-        wrapped.args(["--pdeathsig", parent_death_signal.as_str().trim_start_matches("SIG"), "--"]);
+        // `setpriv` instead of `pre_exec`, which needs unsafe code. A service has a session of its own, and where the
+        // kernel schedules sessions as groups, that decides its share of the CPU.
+        let signal = parent_death_signal.as_str().trim_start_matches("SIG");
+        wrapped.args(["--pdeathsig", signal, "--", "setsid"]);
         wrapped.arg(command.get_program()).args(command.get_args());
         for (name, value) in command.get_envs() {
             match value {
