@@ -10,6 +10,7 @@ mod client_address;
 mod client_stream;
 mod concurrency_limit;
 mod connections;
+mod error_pace;
 mod flows;
 mod framing;
 mod head;
@@ -49,8 +50,9 @@ use crate::{
 };
 use acceptor::Acceptor;
 use client_stream::ClientStream;
-use concurrency_limit::ConcurrencyLimit;
+use concurrency_limit::{ConcurrencyLimit, Permits};
 use connections::{Connection, Connections, OpenConnection};
+use error_pace::ErrorPace;
 use flows::{Candidates, Flows};
 use request_body::{BodyLimits, Received, Reception, Upload};
 use response_body::ResponseBody;
@@ -78,6 +80,7 @@ pub(crate) struct Server {
     connections: Arc<Connections>,
     unsent_responses: Arc<UnsentResponses>,
     flows: Flows,
+    error_pace: ErrorPace,
     instances: InstanceDrain,
     drain_timeout: Duration,
     component_errors: RepeatedWarning,
@@ -111,6 +114,7 @@ impl Server {
             connections: Connections::new(max_connections, max_connections_per_address, Arc::clone(&metrics)),
             unsent_responses: Arc::default(),
             flows: Flows::default(),
+            error_pace: ErrorPace::default(),
             instances,
             drain_timeout,
             component_errors: RepeatedWarning::new(),
@@ -170,6 +174,7 @@ impl Server {
         let method = request.method().clone();
         let path = request.uri().path();
         let route = if path.starts_with(WELL_KNOWN) { None } else { self.router.find(path) };
+        let candidates = Candidates::of(request.headers(), connection.address());
         let body = ResponseBody::begin(Arc::clone(&self.metrics), Arc::clone(&connection));
         let upload = Arc::clone(body.upload());
         if request.body().is_end_stream() {
@@ -177,7 +182,8 @@ impl Server {
         }
         let dispatched = match route {
             Some(route) => {
-                self.dispatch(request, route, client, &connection, &upload, body.client_disconnect()).await
+                let origin = Origin { client, candidates };
+                self.dispatch(request, route, origin, &connection, &upload, body.client_disconnect()).await
             }
             None if path == HEALTH => Ok(server_error::healthy()),
             None => Err(ServerError::NotFound),
@@ -188,6 +194,9 @@ impl Server {
             tracing::info!(request_id = id, %method, status, ms, ?error, "request refused by the server");
             server_error::response(error, &id)
         });
+        if response.status().as_u16() >= 400 {
+            response = self.paced(response, candidates, &connection, &upload).await;
+        }
         // hyper closes the connection if the body was not read; a client must not send the next request on it.
         if connection.draining_since().is_some() || !upload.is_complete() {
             response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
@@ -201,12 +210,37 @@ impl Server {
         Ok(response.map(|content| body.with(content, sent, &self.unsent_responses)))
     }
 
+    /// An error response when its flow may have the next one. Meanwhile the request holds no place, and no instance of
+    /// a component.
+    async fn paced(
+        &self,
+        response: Response<WasiBody>,
+        candidates: Candidates,
+        connection: &Connection,
+        upload: &Upload,
+    ) -> Response<WasiBody> {
+        let delay = self.error_pace.delay(self.flows.flow(candidates), Instant::now());
+        if delay.is_zero() {
+            return response;
+        }
+        let (response, is_held) = error_pace::hold(response).await;
+        if !is_held {
+            return response;
+        }
+        upload.set_permits(Permits::default());
+        tokio::select! {
+            () = tokio::time::sleep(delay) => {}
+            () = connection.draining() => {}
+        }
+        response
+    }
+
     /// The response of the component at this route.
     async fn dispatch(
         &self,
         mut request: Request<Incoming>,
         route: &Route,
-        client: SocketAddr,
+        Origin { client, candidates }: Origin,
         connection: &Arc<Connection>,
         upload: &Arc<Upload>,
         client_disconnect: ClientDisconnect,
@@ -216,7 +250,6 @@ impl Server {
         let received = request_body::receive(body, connection, &self.body_limits).await?;
 
         let arrived = Instant::now();
-        let candidates = Candidates::of(&head.headers, connection.address());
         let flow = self.flows.flow(candidates);
         let permits = self.concurrency_limit.acquire(flow, 0).await.inspect_err(|_| {
             self.metrics.rejected.inc();
@@ -271,6 +304,13 @@ impl Server {
             }
         }
     }
+}
+
+/// Who has sent a request.
+#[derive(Clone, Copy)]
+struct Origin {
+    client: SocketAddr,
+    candidates: Candidates,
 }
 
 const AGE_MS: HeaderName = HeaderName::from_static(wire::AGE_MS);
