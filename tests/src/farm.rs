@@ -8,7 +8,7 @@ use std::{
     net::SocketAddr,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicU64, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
 };
 
@@ -88,6 +88,7 @@ struct State {
     rejected: AtomicU64,
     requests: AtomicU64,
     load_percent: AtomicU64,
+    keeps_no_slots: AtomicBool,
     cancelled: watch::Sender<HashSet<String>>,
 }
 
@@ -127,6 +128,11 @@ impl StandInFarm {
     /// Answers the jobs of an account like this from now on.
     pub fn behave(&self, account: &str, behaviour: Behaviour) {
         lock(&self.state.behaviours).insert(account.to_owned(), behaviour);
+    }
+
+    /// Keeps no slots from now on, as a farm of version 0.1.0.
+    pub fn keep_no_slots(&self) {
+        self.state.keeps_no_slots.store(true, Ordering::SeqCst);
     }
 
     /// States this load from now on, in percent of its slots. It is 0 at first.
@@ -186,6 +192,10 @@ async fn answer(state: Arc<State>, request: Request<Incoming>) -> Result<Respons
         let load = state.load_percent.load(Ordering::SeqCst);
         let response = Response::builder().status(204).header(wire::LOAD_PERCENT, load);
         return response.body(full("")).map_err(|_| BreakOff);
+    }
+    if authorised && head.method == Method::POST && head.uri.path() == wire::SLOTS_PATH {
+        let status = if state.keeps_no_slots.load(Ordering::SeqCst) { 404 } else { 204 };
+        return Response::builder().status(status).body(full("")).map_err(|_| BreakOff);
     }
     if !authorised || head.method != Method::POST || head.uri.path() != wire::JOBS_PATH {
         state.rejected.fetch_add(1, Ordering::SeqCst);

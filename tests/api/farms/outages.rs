@@ -19,6 +19,7 @@ use platen_tests::{
     operator::{Account, Quota},
     queueing_farm::{Ledger, QueueingFarm, Size},
     suite::Stage,
+    wait,
 };
 use serde_json::json;
 use tokio::{task::JoinSet, time::sleep};
@@ -31,6 +32,7 @@ pub(super) fn cases() -> Vec<Case> {
         Case::own_server("farms/a_hanging_farm_is_passed_over", hanging).once_per_platform(),
         Case::own_server("farms/a_hot_account_uses_all_farms", hot_account).once_per_platform(),
         Case::own_server("farms/a_killed_farm_loses_only_its_jobs", killed).once_per_platform(),
+        Case::own_server("farms/a_waiting_job_leaves_a_farm_that_hangs", leaves_hanging).once_per_platform(),
         Case::own_server("farms/stand_ins_restart_under_load", rolling_restart).once_per_platform(),
         Case::own_server("farms/real_farms_restart_under_load", real_restart).once_per_platform(),
     ]
@@ -144,10 +146,11 @@ async fn hot_account(stage: Stage) -> Result<()> {
 }
 
 async fn killed(stage: Stage) -> Result<()> {
-    let mut farms = Queueing::start(&stage, 3, SIZE).await?;
+    let size = Size { queue: 64, ..SIZE };
+    let mut farms = Queueing::start(&stage, 3, size).await?;
     let mut targets = Vec::new();
-    // Twice as many as there are slots, so that jobs wait at each farm.
-    for _ in 0..6 * SIZE.slots {
+    // Four times as many as there are slots, so that three times as many jobs wait at each farm as run there.
+    for _ in 0..12 * SIZE.slots {
         targets.push(farms.app.target(&farms.account().await?.0));
     }
     let (address, ledger) = (farms.farms[0].address(), Arc::clone(&farms.ledger));
@@ -156,13 +159,49 @@ async fn killed(stage: Stage) -> Result<()> {
         sleep(Duration::from_millis(500)).await;
         drop(list.remove(0));
         sleep(Duration::from_secs(1)).await;
-        list.insert(0, QueueingFarm::start(FARM_TOKEN, Some(address), SIZE, &ledger).await?);
+        list.insert(0, QueueingFarm::start(FARM_TOKEN, Some(address), size, &ledger).await?);
         sleep(Duration::from_millis(500)).await;
         Ok(())
     })
     .await?;
-    ensure!(failed.len() <= SIZE.slots && failed.iter().all(|status| *status == 502), "{failed:?} of {all}");
+    // Those that ran, and as many that were on their way or whose response was.
+    ensure!(
+        failed.len() <= 2 * SIZE.slots && failed.iter().all(|status| *status == 502),
+        "{failed:?} of {all}"
+    );
     ensure!(ledger.repeated() == 0, "{ledger:?}");
+    Ok(())
+}
+
+async fn leaves_hanging(stage: Stage) -> Result<()> {
+    let size = Size { slots: 1, service_time: Duration::from_secs(3), ..SIZE };
+    let farms = Queueing::start(&stage, 2, size).await?;
+    let (account, index) = farms.account().await?;
+    let (own, other) = (&farms.farms[index], &farms.farms[1 - index]);
+    let target = farms.app.target(&account);
+    // The slots of both farms are taken.
+    let first = async {
+        let statuses = join_all([status(&target), status(&target)]).await;
+        ensure!(statuses == [200, 200], "{statuses:?}");
+        Ok(())
+    };
+    let waits = async {
+        wait::until("both farms have a job", || farms.ledger.jobs() == 2).await?;
+        let waiting = async {
+            ensure!(status(&target).await == 200, "the job that waited was lost");
+            ensure!(own.served() == 0 && other.served() == 2, "{} and {}", own.served(), other.served());
+            own.freeze(false);
+            Ok(())
+        };
+        let freezes = async {
+            wait::until("a job waits", || own.waiting() == 1).await?;
+            own.freeze(true);
+            Ok(())
+        };
+        futures::future::try_join(waiting, freezes).await
+    };
+    futures::future::try_join(first, waits).await?;
+    ensure!(farms.ledger.jobs() == 3 && farms.ledger.repeated() == 0, "{:?}", farms.ledger);
     Ok(())
 }
 
