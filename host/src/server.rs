@@ -50,7 +50,7 @@ use crate::{
 };
 use acceptor::Acceptor;
 use client_stream::ClientStream;
-use concurrency_limit::{ConcurrencyLimit, Permits};
+use concurrency_limit::ConcurrencyLimit;
 use connections::{Connection, Connections, OpenConnection};
 use error_pace::ErrorPace;
 use flows::{Candidates, Flows};
@@ -195,7 +195,8 @@ impl Server {
             server_error::response(error, &id)
         });
         if response.status().as_u16() >= 400 {
-            response = self.paced(response, candidates, &connection, &upload).await;
+            let flow = self.flows.flow(candidates);
+            response = self.error_pace.delay(flow, response, &connection, &upload).await;
         }
         // hyper closes the connection if the body was not read; a client must not send the next request on it.
         if connection.draining_since().is_some() || !upload.is_complete() {
@@ -208,31 +209,6 @@ impl Server {
         );
         let sent = method != Method::HEAD;
         Ok(response.map(|content| body.with(content, sent, &self.unsent_responses)))
-    }
-
-    /// An error response when its flow may have the next one. Meanwhile the request holds no place, and no instance of
-    /// a component.
-    async fn paced(
-        &self,
-        response: Response<WasiBody>,
-        candidates: Candidates,
-        connection: &Connection,
-        upload: &Upload,
-    ) -> Response<WasiBody> {
-        let delay = self.error_pace.delay(self.flows.flow(candidates), Instant::now());
-        if delay.is_zero() {
-            return response;
-        }
-        let (response, is_held) = error_pace::hold(response).await;
-        if !is_held {
-            return response;
-        }
-        upload.set_permits(Permits::default());
-        tokio::select! {
-            () = tokio::time::sleep(delay) => {}
-            () = connection.draining() => {}
-        }
-        response
     }
 
     /// The response of the component at this route.

@@ -12,6 +12,7 @@ mod crash;
 mod dashboard;
 mod database;
 mod egress;
+mod error_rate;
 mod farms;
 mod faults;
 mod file_names;
@@ -78,6 +79,7 @@ fn main() -> anyhow::Result<ExitCode> {
         faults::cases(),
         database::cases(),
         overload::cases(),
+        error_rate::cases(),
         uploads::cases(),
         connections::cases(),
         egress::cases(),

@@ -30,9 +30,6 @@ pub(crate) fn cases() -> Vec<Case> {
         Case::own_server("overload/other_checks_precede_a_busy_farm", other_checks),
         Case::own_server("overload/refusals_cost_at_most_a_statement", refusals_cost)
             .not_on_spin("a metric of platen up"),
-        Case::own_server("overload/errors_of_a_key_have_a_rate", error_rate)
-            .not_on_spin("a limit of platen up")
-            .once_per_platform(),
         Case::own_server("overload/a_raised_quota_is_used_exactly", raised_quota),
         Case::own_server("overload/rows_say_what_failed", rows_say_what_failed),
         Case::own_server("overload/too_little_time", too_little_time),
@@ -175,40 +172,6 @@ async fn refusals_cost(stage: Stage) -> Result<()> {
     wait::until_some("a request is refused without a job", is_refused_at_once).await?;
     ensure!(received() > before, "the farm received no job");
     ensure!(stand_in.app.operator.attempts(&account.id).await? == 0, "something was counted");
-    Ok(())
-}
-
-/// Callers that repeat a refused request at once are slowed down; those of another account are not.
-async fn error_rate(stage: Stage) -> Result<()> {
-    const CALLERS: usize = 20;
-    let stand_in = stage.start_stand_in(None).await?;
-    let (hot, other) = (
-        stand_in.app.operator.account(Quota::Of(0)).await?,
-        stand_in.app.operator.account(Quota::Of(0)).await?,
-    );
-    let (hot, other) = (stand_in.app.target(&hot), stand_in.app.target(&other));
-    let cores = std::thread::available_parallelism()?.get();
-    // The burst, and what takes four seconds.
-    let rounds = (300 + 400) * cores / CALLERS;
-    let began = Instant::now();
-    let is_slowed = async {
-        for _ in 0..rounds {
-            for answer in try_join_all((0..CALLERS).map(|_| send(&hot))).await? {
-                ensure!(answer.status == 429, "{}", answer.summary());
-            }
-        }
-        Ok(())
-    };
-    let others = async {
-        for _ in 0..20 {
-            ensure!(send(&other).await?.status == 429, "not a spent quota");
-        }
-        Ok(began.elapsed())
-    };
-    let ((), others) = futures::future::try_join(is_slowed, others).await?;
-    let slowed = began.elapsed();
-    ensure!(slowed >= Duration::from_secs(4), "{} errors in {slowed:?}", rounds * CALLERS);
-    ensure!(others < slowed, "another account waited for {others:?} of {slowed:?}");
     Ok(())
 }
 

@@ -20,6 +20,7 @@ use hyper::body::Frame;
 use parking_lot::Mutex;
 use wasmtime_wasi_http::WasiBody;
 
+use super::{concurrency_limit::Permits, connections::Connection, request_body::Upload};
 use crate::db::Flow;
 
 /// A tenth of the CPU time, by measurement with 500 clients.
@@ -49,8 +50,32 @@ impl Default for ErrorPace {
 }
 
 impl ErrorPace {
+    /// An error response when its flow may have the next one. Meanwhile the request holds no place, and no instance of
+    /// a component.
+    pub(super) async fn delay(
+        &self,
+        flow: Flow,
+        response: Response<WasiBody>,
+        connection: &Connection,
+        upload: &Upload,
+    ) -> Response<WasiBody> {
+        let time = self.time(flow, Instant::now());
+        if time.is_zero() {
+            return response;
+        }
+        let (response, is_held) = hold(response).await;
+        if is_held {
+            upload.set_permits(Permits::default());
+            tokio::select! {
+                () = tokio::time::sleep(time) => {}
+                () = connection.draining() => {}
+            }
+        }
+        response
+    }
+
     /// By how much an error response that is ready `now` is delayed.
-    pub(super) fn delay(&self, flow: Flow, now: Instant) -> Duration {
+    fn time(&self, flow: Flow, now: Instant) -> Duration {
         let mut flows = self.due.lock();
         if flows.len() >= MAX_FLOWS {
             flows.retain(|_, due| *due > now);
@@ -65,7 +90,7 @@ impl ErrorPace {
 
 /// A response that the component has sent completely, so that its instance is free, and whether it could be: a body
 /// over [`MAX_HELD_BYTES`] is passed on while it arrives.
-pub(super) async fn hold(response: Response<WasiBody>) -> (Response<WasiBody>, bool) {
+async fn hold(response: Response<WasiBody>) -> (Response<WasiBody>, bool) {
     let (head, mut body) = response.into_parts();
     let (mut frames, mut bytes) = (Vec::new(), 0);
     while bytes <= MAX_HELD_BYTES {
@@ -95,28 +120,28 @@ mod tests {
     #[test]
     fn a_flow_has_a_burst_and_then_a_rate() {
         let (pace, now) = (pace(500), Instant::now());
-        let delays = (0..9).map(|_| pace.delay(Flow::of(FLOW), now).as_millis());
+        let delays = (0..9).map(|_| pace.time(Flow::of(FLOW), now).as_millis());
         assert_eq!(delays.collect::<Vec<_>>(), [0, 0, 0, 0, 0, 0, 500, 1_000, 1_500]);
         // The same flow has a part of its burst again later.
-        assert_eq!(pace.delay(Flow::of(FLOW), now + Duration::from_secs(2)), Duration::ZERO);
-        assert_eq!(pace.delay(Flow::of(2), now), Duration::ZERO);
+        assert_eq!(pace.time(Flow::of(FLOW), now + Duration::from_secs(2)), Duration::ZERO);
+        assert_eq!(pace.time(Flow::of(2), now), Duration::ZERO);
     }
 
     #[test]
     fn a_delay_is_bounded() {
         let (pace, now) = (pace(100), Instant::now());
-        let longest = (0..1_000).map(|_| pace.delay(Flow::of(FLOW), now)).max();
+        let longest = (0..1_000).map(|_| pace.time(Flow::of(FLOW), now)).max();
         assert_eq!(longest, Some(MAX_DELAY));
-        assert_eq!(pace.delay(Flow::of(FLOW), now + BURST + MAX_DELAY), Duration::ZERO);
+        assert_eq!(pace.time(Flow::of(FLOW), now + BURST + MAX_DELAY), Duration::ZERO);
     }
 
     #[test]
     fn the_number_of_flows_is_bounded() {
         let (pace, now) = (pace(100), Instant::now());
         for flow in 0..MAX_FLOWS {
-            pace.delay(Flow::of(flow), now);
+            pace.time(Flow::of(flow), now);
         }
-        pace.delay(Flow::of("last"), now + BURST);
+        pace.time(Flow::of("last"), now + BURST);
         assert_eq!(pace.due.lock().len(), 1);
     }
 
