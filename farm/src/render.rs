@@ -68,6 +68,11 @@ pub(crate) async fn render(
     deadline: Instant,
     clock: Clock,
 ) -> Result<Bytes, JobError> {
+    // Its pages have no proxy any more. It was found before it is replaced.
+    if browser.browser().has_lost_network_service() {
+        browser.kill("its network service has exited");
+        return Err(JobError::NoPage);
+    }
     let timed_out = |_| JobError::Refused(Refusal::Deadline);
     let request = PageRequest::new(job);
     let taking = PageLease::take(browser, Arc::clone(slot), &request);

@@ -155,8 +155,8 @@ impl Launcher {
             background: self.background.clone(),
             priorities: self.priorities,
             page_memory_bytes: u64::from(self.config.page_memory.get()) * 1024 * 1024,
+            network_service: NetworkService::of(process.pid).await,
             process,
-            network_service: NetworkService::default(),
             stderr_tail,
         };
         Ok((browser, starting))

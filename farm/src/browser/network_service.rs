@@ -7,14 +7,21 @@
 use std::{fs, io, sync::OnceLock, time::Duration};
 
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
-use tokio::{io::unix::AsyncFd, time::sleep};
+use tokio::{
+    io::unix::AsyncFd,
+    time::{sleep, timeout},
+};
 
 use super::usage;
 
 /// How often a browser that has just started is searched for the process.
-const SEARCH_INTERVAL: Duration = Duration::from_millis(100);
-/// After this number of searches the network service is assumed to run in the browser process.
-const MAX_SEARCHES: u32 = 100;
+const SEARCH_INTERVAL: Duration = Duration::from_millis(5);
+/// Maximum time until a browser is used without it. It usually exists when the browser answers for the first time.
+const MAX_SEARCH_TIME: Duration = Duration::from_millis(200);
+/// How often it is searched for afterwards.
+const LATE_SEARCH_INTERVAL: Duration = Duration::from_millis(100);
+/// After this number of late searches the network service is assumed to run in the browser process.
+const MAX_LATE_SEARCHES: u32 = 100;
 /// How often the process is checked on a kernel without pidfds.
 const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 /// Flag of a process that exits. The kernel sets it before it closes the files of the process, so a process whose
@@ -29,7 +36,20 @@ pub(super) struct NetworkService {
 }
 
 impl NetworkService {
-    /// Searches for the process and completes when that has exited; never if it does not exist.
+    /// Searches for the process of a browser that has just started. From then on its exit is noticed; a browser
+    /// that is used before could lose it unnoticed.
+    pub(super) async fn of(browser: u32) -> Self {
+        let service = Self::default();
+        let searching = async {
+            while !service.is_found(browser) {
+                sleep(SEARCH_INTERVAL).await;
+            }
+        };
+        let _ = timeout(MAX_SEARCH_TIME, searching).await;
+        service
+    }
+
+    /// Completes when the process has exited; never if it does not exist.
     pub(super) async fn exited(&self, browser: u32) {
         let Some(pid) = self.search(browser).await else { return std::future::pending().await };
         let process = Pid::from_raw(pid.cast_signed()).expect("a process has an id");
@@ -52,14 +72,23 @@ impl NetworkService {
     }
 
     async fn search(&self, browser: u32) -> Option<u32> {
-        for _ in 0..MAX_SEARCHES {
-            if let Some(pid) = usage::network_service(browser) {
-                return Some(*self.pid.get_or_init(|| pid));
+        for _ in 0..MAX_LATE_SEARCHES {
+            if self.is_found(browser) {
+                return self.pid.get().copied();
             }
-            sleep(SEARCH_INTERVAL).await;
+            sleep(LATE_SEARCH_INTERVAL).await;
         }
         tracing::debug!(browser, "no process of a network service was found");
         None
+    }
+
+    fn is_found(&self, browser: u32) -> bool {
+        if self.pid.get().is_none()
+            && let Some(pid) = usage::network_service(browser)
+        {
+            let _ = self.pid.set(pid);
+        }
+        self.pid.get().is_some()
     }
 }
 

@@ -149,6 +149,8 @@ async fn load(_: Arc<Shared>) {
     );
     let no_queue = || server.post(&html("x")).header(wire::NO_QUEUE, "1").send();
     assert_eq!(no_queue().await.unwrap().status(), 200);
+    // The page of that job is reset after its response.
+    server.until_metric("platen_farm_slots_busy", 0).await;
     let never = server.post(&url(&site.at("/never"))).header(wire::DEADLINE_MS, MAX_WAIT_MS);
     let never = tokio::spawn(never.send());
     server.until_metric("platen_farm_slots_busy", 1).await;
