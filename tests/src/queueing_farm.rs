@@ -142,8 +142,8 @@ impl QueueingFarm {
         while self.state.jobs.load(Ordering::SeqCst) > 0 {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
-        // The last response leaves.
-        tokio::time::sleep(Duration::from_millis(100)).await;
+        // A job that is on its way because of a stated load finds a refusal, as at a farm.
+        tokio::time::sleep(Duration::from_secs(2)).await;
     }
 
     /// The number of jobs that were served to their end.

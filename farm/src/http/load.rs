@@ -21,8 +21,9 @@ use super::{App, Authorized};
 use crate::error::Refused;
 
 /// How long after its last statement a farm that drains answers requests. A job is sent within milliseconds after the
-/// load was stated; it must find a refusal, and not a connection that is being closed.
-const LINGER_TIME: Duration = Duration::from_millis(500);
+/// load was stated, or later by an edge without free CPUs; it must find a refusal, and not a connection that is being
+/// closed.
+const LINGER_TIME: Duration = Duration::from_secs(2);
 
 /// When the farm last stated its load.
 #[derive(Debug, Clone, Default)]
