@@ -1,5 +1,5 @@
-//! Slots for jobs that are sent once they have one. A job that waits in a farm is lost with it, and counts, because nobody
-//! knows whether its page ran; a wait for a slot can be repeated at another farm.
+//! Slots for jobs that are sent once they have one. A job that waits in a farm is lost with it, and counts, because its page
+//! may have run. A wait for a slot can be repeated at another farm.
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
