@@ -221,10 +221,10 @@ async fn refunded(stage: Stage) -> Result<()> {
         render().await?.error(503, "The renderer is busy, try again shortly").context("the farm is full")?;
     }
     stand_in.farm.behave(&account.id, Behaviour::File);
-    // For a moment the edge refuses jobs of a key that found no slot.
-    let is_rendered = async || Ok(render().await?.file("image/png").ok().map(|_| ()));
-    wait::until_some("the render that is left", is_rendered).await?;
-    is_exhausted(&render().await?)
+    // For a moment each instance of the component refuses jobs of a key that found no slot.
+    let decided = async || Ok(Some(render().await?).filter(|answer| answer.status != 503));
+    wait::until_some("the render that is left", decided).await?.file("image/png")?;
+    is_exhausted(&wait::until_some("no attempt is left", decided).await?)
 }
 
 async fn accounts_do_not_share(stage: Stage) -> Result<()> {

@@ -86,7 +86,8 @@ async fn backlog(stage: Stage) -> Result<()> {
     for mut connection in connections {
         let answer = connection.answer().await?;
         ensure!(answer.status == 400, "{}", answer.summary());
-        ensure!(answer.header("connection")? == "close", "{}", answer.summary());
+        // Answers of requests that were read before the signal do not announce it.
+        connection.closed().await?;
     }
     ends_successfully(&mut app).await
 }
