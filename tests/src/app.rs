@@ -156,7 +156,7 @@ impl TestApp {
             None => Database::start(options.deployment.database, settings, directory.path(), &file).await?,
         };
         let Running { process, trigger, farm, base_url, metrics_url } = match options.deployment.platform {
-            Platform::PlatenUp => platen_up::start(options, settings, &database, &data).await?,
+            Platform::PlatenUp => platen_up::start(options, settings, &database, &data, parent).await?,
             Platform::Spin => spin::start(options, settings, &database, &data, parent).await?,
         };
         let service = Service::new(base_url, platen, database.location().clone(), http.clone());

@@ -1,6 +1,6 @@
 //! `platen-farm` as a process.
 
-use std::{net::SocketAddr, process::Command};
+use std::{net::SocketAddr, path::Path, process::Command};
 
 use anyhow::{Result, ensure};
 use nix::sys::signal::Signal;
@@ -10,10 +10,12 @@ use crate::{
     settings::Settings,
 };
 
-/// Starts a farm with this token, on a free port if no address is given. The result contains where it listens.
+/// Starts a farm with this token and its browsers' profiles below `parent`, on a free port if no address is given. The
+/// result contains where it listens.
 pub async fn start(
     settings: &Settings,
     token: &str,
+    parent: &Path,
     address: Option<SocketAddr>,
     arguments: &[String],
 ) -> Result<(Process, SocketAddr)> {
@@ -22,7 +24,7 @@ pub async fn start(
     let address = address.unwrap_or_else(|| SocketAddr::from(([127, 0, 0, 1], 0)));
     let mut command = Command::new(program);
     command.args(["--listen", &address.to_string()]).args(arguments);
-    command.env("PLATEN_FARM_TOKEN", token);
+    command.env("PLATEN_FARM_TOKEN", token).env("TMPDIR", parent);
     let farm = Process::start("platen-farm", &command, Signal::SIGTERM)?;
     let address = farm.wait_for(|log| rest_of_line(log, "listening address=")).await?.parse()?;
     Ok((farm, address))

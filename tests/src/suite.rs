@@ -6,6 +6,8 @@
 
 use std::{
     collections::HashMap,
+    fs::Permissions,
+    os::unix::fs::PermissionsExt as _,
     sync::{Arc, Mutex, PoisonError},
 };
 
@@ -82,7 +84,10 @@ impl Suite {
             // Longer than every wait: it only ends a run whose server hangs.
             .timeout(2 * MAX_WAIT)
             .build()?;
-        let directory = TempDir::with_prefix("platen-tests-")?;
+        // The browsers' user may enter the directory: their profiles are below it.
+        let permissions = Permissions::from_mode(0o711);
+        let directory =
+            tempfile::Builder::new().prefix("platen-tests-").permissions(permissions).tempdir()?;
         let external = settings.external.as_ref().and_then(|external| {
             let (base_url, database) = (external.base_url.clone(), external.database.clone()?);
             Some(Arc::new(Service::new(base_url, &settings.platen, database, http.clone())))

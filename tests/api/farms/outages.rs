@@ -232,11 +232,11 @@ async fn rolling_restart(stage: Stage) -> Result<()> {
 
 /// SIGTERM and a new start of each `platen-farm`, and SIGSTOP of one, while two accounts render.
 async fn real_restart(stage: Stage) -> Result<()> {
-    let settings = stage.suite.settings();
+    let (settings, directory) = (stage.suite.settings(), stage.suite.directory());
     let arguments = ["--browsers".to_owned(), "1".to_owned()];
     let mut farms = Vec::new();
     for _ in 0..3 {
-        farms.push(farm_process::start(settings, FARM_TOKEN, None, &arguments).await?);
+        farms.push(farm_process::start(settings, FARM_TOKEN, directory, None, &arguments).await?);
     }
     let urls: Vec<_> = farms.iter().map(|(_, address)| format!("http://{address}")).collect();
     let app = stage.start(&Options::with_farm(stage.deployment, urls.join(","))).await?;
@@ -254,7 +254,8 @@ async fn real_restart(stage: Stage) -> Result<()> {
             farm.signal(Signal::SIGTERM)?;
             let status = farm.ended().await?;
             ensure!(status.success(), "the farm ended with {status}; its log:\n{}", farm.log());
-            farms.push(farm_process::start(settings, FARM_TOKEN, Some(address), &arguments).await?);
+            farms
+                .push(farm_process::start(settings, FARM_TOKEN, directory, Some(address), &arguments).await?);
         }
         farms[0].0.signal(Signal::SIGSTOP)?;
         sleep(Duration::from_secs(3)).await;

@@ -20,6 +20,7 @@ pub(super) async fn start(
     settings: &Settings,
     database: &Database,
     data: &Path,
+    parent: &Path,
 ) -> Result<Running> {
     let mut command = match options.file_limit {
         None => Command::new(&settings.platen),
@@ -39,7 +40,8 @@ pub(super) async fn start(
     if let Some(url) = &options.farm_url {
         command.args(["--farm-url", url]).env("PLATEN_FARM_TOKEN", FARM_TOKEN);
     }
-    command.envs(options.environment());
+    // A killed server leaves the profiles of its browsers.
+    command.env("TMPDIR", parent).envs(options.environment());
     // SIGTERM, so that it closes its browsers and deletes their profiles.
     let process = Process::start("platen up", &command, Signal::SIGTERM)?;
     let url = |log: &str, text: &str| Some(rest_of_line(log, text)?.trim_end_matches('/').to_owned());
