@@ -52,6 +52,9 @@ const MIN_RENDER_TIME: Duration = Duration::from_millis(100);
 /// How often a farm at which a job waits is asked whether it is still there.
 const SILENCE_INTERVAL: Duration = Duration::from_secs(2);
 
+/// The result of sending a request.
+type Transmission = FutureReader<Result<(), ErrorCode>>;
+
 /// Whether a job may wait for a slot of the farm.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Queueing {
@@ -101,18 +104,11 @@ impl<'r> JobRequest<'r> {
         if time_left.is_zero() {
             return Err(Refusal::NoSlotInTime { retry_after: RETRY_AFTER_SECONDS }.into());
         }
-        let headers = self.job_headers(body.len(), time_left, queueing)?;
-        let OutgoingBody { contents, trailers, transfer } = OutgoingBody::new(body);
-        self.background.run(async {
-            _ = transfer.await;
-        });
         // The edge does not read the file, so the platform has to detect a stalled transfer. A platform that
         // does not support this option applies its own limit.
         let options = options(CONNECT_TIMEOUT.min(time_left));
         let _ = options.set_between_bytes_timeout(u64::try_from(time_left.as_nanos()).ok());
-        let path = format!("{}{}", farm.address.path, wire::JOBS_PATH);
-        let (request, _sent) =
-            request_to(&farm.address, &Method::Post, &path, headers, Some(contents), trailers, options);
+        let (request, _sent) = self.post(&farm.address, wire::JOBS_PATH, body, queueing, options)?;
         let received = response::receive(request, self.job.output.format(), self.deadline);
         let file = platform::timeout(time_left + GRACE_PERIOD, received).await;
         file.unwrap_or_else(|| Err(ApiError::from(Refusal::Deadline).into()))
@@ -130,19 +126,12 @@ impl<'r> JobRequest<'r> {
     }
 
     async fn slot(&self, farm: &FarmAddress) -> Result<(), Failure> {
-        let path = format!("{}{}", farm.path, wire::SLOTS_PATH);
         let request = SlotRequest { account: self.job.account.clone() };
         let body = serde_json::to_vec(&request).map_err(Failure::internal)?;
         for _ in 0..2 {
-            let time_left = self.time_left();
-            let headers = self.job_headers(body.len(), time_left, Queueing::Allowed)?;
-            let OutgoingBody { contents, trailers, transfer } = OutgoingBody::new(body.clone());
-            self.background.run(async {
-                _ = transfer.await;
-            });
-            let options = options(ANSWER_TIMEOUT.min(time_left));
+            let options = options(ANSWER_TIMEOUT.min(self.time_left()));
             let (request, _sent) =
-                request_to(farm, &Method::Post, &path, headers, Some(contents), trailers, options);
+                self.post(farm, wire::SLOTS_PATH, body.clone(), Queueing::Allowed, options)?;
             if let Some(answer) = response::slot(request).await {
                 return answer;
             }
@@ -178,6 +167,24 @@ impl<'r> JobRequest<'r> {
         Err(closed())
     }
 
+    /// A POST request with the headers of the job.
+    fn post(
+        &self,
+        farm: &FarmAddress,
+        path: &str,
+        body: Vec<u8>,
+        queueing: Queueing,
+        options: RequestOptions,
+    ) -> Result<(Request, Transmission), Failure> {
+        let headers = self.job_headers(body.len(), queueing)?;
+        let OutgoingBody { contents, trailers, transfer } = OutgoingBody::new(body);
+        self.background.run(async {
+            _ = transfer.await;
+        });
+        let path = format!("{}{path}", farm.path);
+        Ok(request_to(farm, &Method::Post, &path, headers, Some(contents), trailers, options))
+    }
+
     fn common_headers(&self) -> Vec<(String, Vec<u8>)> {
         vec![
             ("authorization".to_owned(), format!("Bearer {}", self.settings.farm_token).into_bytes()),
@@ -187,13 +194,13 @@ impl<'r> JobRequest<'r> {
         ]
     }
 
-    fn job_headers(&self, length: usize, time_left: Duration, queueing: Queueing) -> Result<Fields, Failure> {
+    fn job_headers(&self, length: usize, queueing: Queueing) -> Result<Fields, Failure> {
         let mut entries = self.common_headers();
         entries.extend([
             ("content-type".to_owned(), b"application/json".to_vec()),
             ("content-length".to_owned(), length.to_string().into_bytes()),
             (wire::JOB_ID.to_owned(), self.trace.job_id.clone().into_bytes()),
-            (wire::DEADLINE_MS.to_owned(), time_left.as_millis().to_string().into_bytes()),
+            (wire::DEADLINE_MS.to_owned(), self.time_left().as_millis().to_string().into_bytes()),
         ]);
         if queueing == Queueing::Refused {
             entries.push((wire::NO_QUEUE.to_owned(), b"1".to_vec()));
@@ -228,7 +235,7 @@ fn request_to(
     body: Option<StreamReader<u8>>,
     trailers: TrailersReader,
     options: RequestOptions,
-) -> (Request, FutureReader<Result<(), ErrorCode>>) {
+) -> (Request, Transmission) {
     let (request, transmitted) = Request::new(headers, body, trailers, Some(options));
     let scheme = if farm.https { Scheme::Https } else { Scheme::Http };
     let set = request
