@@ -6,12 +6,13 @@ use std::{
 };
 
 use anyhow::{Context as _, Result, ensure};
-use futures::future::try_join_all;
+use futures::stream::{self, StreamExt as _, TryStreamExt as _};
 use http::header::CONTENT_TYPE;
 use platen_shared::refusal::Refusal;
 use platen_tests::{
     case::Case,
     client::{Answer, RENDER},
+    deployment::Platform,
     farm::Behaviour,
     operator::Quota,
     suite::{Stage, StandIn},
@@ -65,7 +66,9 @@ async fn fifty_left(stage: Stage) -> Result<()> {
     let account = stand_in.app.operator.account(Quota::Of(50)).await?;
     let target = stand_in.app.target(&account);
     let calls = (0..400).map(|number| target.render(&json!({ "html": format!("page {number}") })).send());
-    let answers = try_join_all(calls).await?;
+    // On Spin no queue is in front of sqld, which refuses what waits 5 s for one of its 128 connections.
+    let concurrency = if stage.deployment.platform == Platform::Spin { 100 } else { 400 };
+    let answers: Vec<_> = stream::iter(calls).buffer_unordered(concurrency).try_collect().await?;
     let mut files = 0;
     for answer in &answers {
         if answer.status == 200 {
