@@ -156,7 +156,8 @@ async fn killed(stage: Stage) -> Result<()> {
     let (address, ledger) = (farms.farms[0].address(), Arc::clone(&farms.ledger));
     let list = &mut farms.farms;
     let (failed, all) = under_load(&targets, async {
-        sleep(Duration::from_millis(500)).await;
+        // At first all see free slots, and many jobs are on their way.
+        wait::until("every caller waits", || ledger.jobs() >= 3 * targets.len()).await?;
         drop(list.remove(0));
         sleep(Duration::from_secs(1)).await;
         list.insert(0, QueueingFarm::start(FARM_TOKEN, Some(address), size, &ledger).await?);
