@@ -7,6 +7,7 @@ mod acceptor;
 mod address_budget;
 mod buffered_body;
 mod client_address;
+mod client_socket;
 mod client_stream;
 mod concurrency_limit;
 mod connections;
@@ -39,7 +40,7 @@ use hyper::{
 use hyper_util::rt::TokioIo;
 use platen_farm::RepeatedWarning;
 use platen_shared::wire;
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpListener;
 use uuid::Uuid;
 use wasmtime_wasi_http::WasiBody;
 
@@ -49,6 +50,7 @@ use crate::{
     runtime::{ClientDisconnect, ComponentError, Handler, InstanceDrain, Isolation, RequestContext},
 };
 use acceptor::Acceptor;
+use client_socket::ClientSocket;
 use client_stream::ClientStream;
 use concurrency_limit::ConcurrencyLimit;
 use connections::{Connection, Connections, OpenConnection};
@@ -136,11 +138,14 @@ impl Server {
     }
 
     /// Serves a connection until it is closed.
-    async fn serve_connection(self: Arc<Self>, stream: TcpStream, client: SocketAddr, open: OpenConnection) {
-        // Small responses are sent at once.
-        let _ = stream.set_nodelay(true);
+    async fn serve_connection(
+        self: Arc<Self>,
+        socket: ClientSocket,
+        client: SocketAddr,
+        open: OpenConnection,
+    ) {
         let connection = open.connection();
-        let stream = ClientStream::new(stream, Arc::clone(&connection), Arc::clone(&self.metrics));
+        let stream = ClientStream::new(socket, Arc::clone(&connection), Arc::clone(&self.metrics));
         let service =
             service_fn(|request| Arc::clone(&self).respond(request, client, Arc::clone(&connection)));
         let serving = hyper::server::conn::http1::Builder::new()

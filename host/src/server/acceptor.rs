@@ -20,7 +20,7 @@ use tokio_util::task::TaskTracker;
 use uuid::Uuid;
 
 use super::{
-    Server,
+    Server, client_socket,
     connections::Full,
     server_error::{self, ServerError},
 };
@@ -77,7 +77,12 @@ impl Acceptor {
         match self.server.connections.open(client.into()) {
             Ok(open) => {
                 let Some((stream, _)) = self.accepted.take() else { return };
-                self.tasks.spawn(Arc::clone(&self.server).serve_connection(stream, client, open));
+                // Small responses are sent at once.
+                let _ = stream.set_nodelay(true);
+                let (socket, unread) = client_socket::split(stream);
+                // Before the task runs, which can take long on a busy machine.
+                open.connection().set_unread(unread);
+                self.tasks.spawn(Arc::clone(&self.server).serve_connection(socket, client, open));
             }
             Err(Full::Total) => {
                 if let Some(count) = self.full.record() {

@@ -1,7 +1,7 @@
 //! The open connections: their limits, what each is doing, and which one is closed to make space.
 //!
 //! Invariant: at most `max` connections are open, and `max_per_address` from one address. A connection whose request
-//! is being answered is never closed to make space.
+//! is being answered is never closed to make space, nor one on which a request has arrived that has not been read.
 
 use std::{
     collections::HashMap,
@@ -18,7 +18,7 @@ use parking_lot::Mutex;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::client_address::ClientAddress;
+use super::{client_address::ClientAddress, client_socket::UnreadBytes};
 use crate::metrics::Metrics;
 
 /// A body that arrives for longer may be given up for a new connection.
@@ -31,6 +31,10 @@ const MIN_NEW_TIME: Duration = Duration::from_millis(500);
 const MAX_RESERVED_FILES: usize = 16;
 /// How long fewer connections are allowed then.
 const LOWERED_TIME: Duration = Duration::from_mins(1);
+
+/// How many connections on which a request has arrived are passed over for one to close, which bounds the time that this
+/// takes.
+const MAX_PASSED_OVER: usize = 8;
 
 /// What a connection is doing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -50,6 +54,7 @@ pub(super) struct Connection {
     id: u64,
     address: ClientAddress,
     activity: Mutex<(Activity, Instant)>,
+    unread: OnceLock<UnreadBytes>,
     /// From the head of a request to the end of its response.
     has_request: AtomicBool,
     responded: AtomicWaker,
@@ -60,6 +65,11 @@ pub(super) struct Connection {
 impl Connection {
     pub(super) fn address(&self) -> ClientAddress {
         self.address
+    }
+
+    /// Called once.
+    pub(super) fn set_unread(&self, unread: UnreadBytes) {
+        let _ = self.unread.set(unread);
     }
 
     /// Begins an activity. A connection that is being closed stays so: the error is that.
@@ -178,6 +188,7 @@ impl Connections {
             id: self.next_id.fetch_add(1, Ordering::Relaxed),
             address,
             activity: Mutex::new((Activity::New, Instant::now())),
+            unread: OnceLock::new(),
             has_request: AtomicBool::new(false),
             responded: AtomicWaker::new(),
             evicted: CancellationToken::new(),
@@ -217,15 +228,39 @@ impl Connections {
     /// Evicts the connection that has been idle longest of the address with the most connections; if none is idle,
     /// one whose body arrives slowly.
     fn evict(&self, open: &mut Open, only: Option<ClientAddress>) -> bool {
+        let mut passed_over = Vec::new();
+        while passed_over.len() <= MAX_PASSED_OVER {
+            let Some((victim, is_slow)) = open.most_dispensable(only, &passed_over) else { return false };
+            if !is_slow && victim.unread.get().is_some_and(UnreadBytes::exist) {
+                passed_over.push(victim.id);
+                continue;
+            }
+            victim.evict();
+            self.metrics.connections_evicted.inc();
+            open.remove(&victim);
+            return true;
+        }
+        false
+    }
+}
+
+impl Open {
+    /// The connection to close first, and whether its body arrives slowly.
+    fn most_dispensable(
+        &self,
+        only: Option<ClientAddress>,
+        passed_over: &[u64],
+    ) -> Option<(Arc<Connection>, bool)> {
         let now = Instant::now();
-        let candidates = open
+        let candidates = self
             .by_address
             .iter()
             .filter(|(address, _)| only.is_none_or(|only| only == **address))
             .flat_map(|(_, connections)| connections.values().map(move |it| (connections.len(), it)));
-        let best = candidates.filter_map(|(count, connection)| {
+        let candidates = candidates.filter_map(|(count, connection)| {
             let (activity, since) = *connection.activity.lock();
             let is_slow = match activity {
+                _ if passed_over.contains(&connection.id) => return None,
                 Activity::Idle => false,
                 Activity::New if only.is_some() || now.duration_since(since) >= MIN_NEW_TIME => false,
                 Activity::ReceivingBody if now.duration_since(since) > SLOW_BODY_AGE => true,
@@ -233,16 +268,10 @@ impl Connections {
             };
             Some(((count, !is_slow, std::cmp::Reverse(since)), connection))
         });
-        let Some((_, victim)) = best.max_by_key(|(order, _)| *order) else { return false };
-        let victim = Arc::clone(victim);
-        victim.evict();
-        self.metrics.connections_evicted.inc();
-        open.remove(&victim);
-        true
+        let ((_, is_not_slow, _), connection) = candidates.max_by_key(|(order, _)| *order)?;
+        Some((Arc::clone(connection), !is_not_slow))
     }
-}
 
-impl Open {
     /// Removes a connection that has not been removed yet.
     fn remove(&mut self, connection: &Connection) {
         let Some(own) = self.by_address.get_mut(&connection.address) else { return };

@@ -1,9 +1,14 @@
 use std::net::IpAddr;
 
 use prometheus_client::registry::Registry;
-use tokio::time::sleep;
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    net::{TcpListener, TcpStream},
+    time::sleep,
+};
 
 use super::*;
+use crate::server::client_socket;
 
 fn connections(max: usize, max_per_address: Option<usize>) -> Arc<Connections> {
     let metrics = Arc::new(Metrics::register(&mut Registry::default(), <_>::default()));
@@ -64,6 +69,33 @@ async fn a_new_connection_is_not_closed_before_its_request_can_arrive() {
     sleep(MIN_NEW_TIME).await;
     third.connection.begin(Activity::Responding).unwrap();
     drop(connections.open(address(2)).unwrap());
+    assert!(open[0].connection.begin(Activity::Idle).is_err());
+}
+
+#[tokio::test]
+async fn a_connection_is_not_closed_when_its_request_has_arrived() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let connections = connections(2, None);
+    let (mut clients, mut sockets, mut open) = (Vec::new(), Vec::new(), Vec::new());
+    for last in [1, 2] {
+        clients.push(TcpStream::connect(listener.local_addr().unwrap()).await.unwrap());
+        let (socket, unread) = client_socket::split(listener.accept().await.unwrap().0);
+        sockets.push(socket);
+        open.push(connections.open(address(last)).unwrap());
+        open[open.len() - 1].connection.begin(Activity::Idle).unwrap();
+        open[open.len() - 1].connection.set_unread(unread);
+    }
+    let has_unread = |index: usize| open[index].connection.unread.get().unwrap().exist();
+    clients[0].write_all(b"G").await.unwrap();
+    while !has_unread(0) {
+        sleep(Duration::from_millis(1)).await;
+    }
+    let third = connections.open(address(3)).unwrap();
+    assert!(open[1].connection.begin(Activity::Idle).is_err());
+    third.connection.begin(Activity::Responding).unwrap();
+    assert_eq!(connections.open(address(4)).err(), Some(Full::Total));
+    sockets[0].read_exact(&mut [0]).await.unwrap();
+    connections.open(address(4)).unwrap();
     assert!(open[0].connection.begin(Activity::Idle).is_err());
 }
 
