@@ -21,7 +21,7 @@ use tokio::time::sleep;
 
 use self::{
     crowd::{Addresses, Crowd, Kind},
-    good::{Good, Measured},
+    good::Good,
 };
 use crate::load::{
     checks::Checks,
@@ -40,7 +40,7 @@ pub(crate) struct Options {
     /// Seconds until the server has closed slow connections of every kind
     #[arg(long, default_value_t = 150)]
     release_seconds: u64,
-    /// Only the kinds whose names contain this text; the measurement of all together is left out
+    /// Only the measurements whose names contain this text
     #[arg(long, default_value = "")]
     filter: String,
     /// All kinds together, for a few seconds and with few connections; fails only for wrong answers, connections and
@@ -52,6 +52,7 @@ pub(crate) struct Options {
     seed: u64,
 }
 
+const ALL_TOGETHER: &str = "all together";
 /// Of a file that is read slowly.
 const FILE_BYTES: u64 = 50 * 1024 * 1024;
 /// For a server to notice that its clients have closed their connections.
@@ -71,7 +72,6 @@ struct Bench {
     crowd: Crowd,
     seconds: Duration,
     percent: usize,
-    alone: Measured,
     memory: u64,
 }
 
@@ -94,14 +94,11 @@ pub(crate) async fn run(mut options: Options) -> Result<()> {
     let seconds = Duration::from_secs(options.seconds);
 
     good.run(Duration::from_secs(2)).await?;
-    let alone = good.run(seconds).await?;
-    checks.figure("good requests alone", &alone.text());
     let mut bench = Bench {
         good,
         crowd,
         seconds,
         percent: options.percent,
-        alone,
         memory: procfs::memory(server.pid(), "VmRSS")?,
         server,
     };
@@ -115,10 +112,12 @@ pub(crate) async fn run(mut options: Options) -> Result<()> {
         bench.beside(&mut checks, Kind::ALL, Addresses::Many).await?;
         return bench.stop(checks).await;
     }
-    if options.filter.is_empty() {
+    if ALL_TOGETHER.contains(&options.filter) {
         for addresses in [Addresses::One, Addresses::Many] {
             bench.beside(&mut checks, Kind::ALL, addresses).await?;
         }
+    }
+    if options.filter.is_empty() {
         bench.release(&mut checks, Duration::from_secs(options.release_seconds)).await?;
         return bench.stop(checks).await;
     }
@@ -130,9 +129,11 @@ impl Bench {
     async fn beside(&mut self, checks: &mut Checks, kinds: &[Kind], addresses: Addresses) -> Result<()> {
         let name = match kinds {
             [kind] => format!("{} × {}, {}", kind.connections(self.percent), kind.name(), addresses.name()),
-            _ => format!("all together, {}", addresses.name()),
+            _ => format!("{ALL_TOGETHER}, {}", addresses.name()),
         };
         procfs::reset_peak_memory(self.server.pid())?;
+        // Before each measurement, because the speed of a shared machine changes.
+        let alone = self.good.run(self.seconds / 2).await?;
         let slow = self.crowd.open(kinds, self.percent, addresses);
         // By then the connections are open.
         sleep(Duration::from_secs(3)).await;
@@ -143,15 +144,16 @@ impl Bench {
             procfs::cpu_time(own_pid)?.saturating_sub(before).as_secs_f64() / self.seconds.as_secs_f64();
         let descriptors = resources::descriptors(self.server.pid());
         let text = format!(
-            "{}; {} slow ones open, {descriptors} descriptors; clients and farm took {:.0} % of a core",
+            "{}; alone {}; {} slow ones open, {descriptors} descriptors; clients and farm took {:.0} % of a core",
             measured.text(),
+            alone.text(),
             slow.open(),
             100.0 * cpu
         );
         checks.check(&name, "99.9 % right", &text, measured.right_percent() >= 99.9);
         for (size, alone, p95) in [
-            ("20 kB", self.alone.small_p95(), measured.small_p95()),
-            ("1.2 MB", self.alone.large_p95(), measured.large_p95()),
+            ("20 kB", alone.small_p95(), measured.small_p95()),
+            ("1.2 MB", alone.large_p95(), measured.large_p95()),
         ] {
             let limit = (2.0 * alone).max(alone + NOISE_MS);
             checks.at_most_ms(&format!("{name}: p95 of {size}"), p95, limit);

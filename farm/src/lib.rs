@@ -37,6 +37,7 @@ mod page;
 mod pool;
 mod render;
 mod repeated_warning;
+mod response_socket;
 pub mod startup;
 mod token;
 
@@ -50,4 +51,5 @@ pub use farm::{Farm, Rendered};
 pub use metrics_registry::MetricsRegistry;
 pub use platen_cdp::CdpError;
 pub use repeated_warning::RepeatedWarning;
+pub use response_socket::prepare_response_socket;
 pub use token::{EmptyToken, FarmToken};

@@ -4,7 +4,6 @@
 //! timeout. An error of the server itself is `{"error": "…"}`.
 
 mod acceptor;
-mod address_budget;
 mod buffered_body;
 mod client_address;
 mod client_socket;
@@ -17,11 +16,13 @@ mod framing;
 mod head;
 mod metrics_endpoint;
 mod pace;
+mod partial_bodies;
 mod request_body;
 mod request_reader;
 mod response_body;
 mod router;
 mod server_error;
+mod shared_budget;
 mod unsent_responses;
 
 use std::{
@@ -252,6 +253,7 @@ impl Server {
                     limits: Arc::clone(&self.body_limits),
                     concurrency_limit: Arc::clone(&self.concurrency_limit),
                     flow,
+                    credentials: candidates.credentials(),
                 };
                 (body.into_body(reception), Isolation::Dedicated)
             }
@@ -269,7 +271,9 @@ impl Server {
                 Err(error)
             }
             (None, Ok(response)) => {
-                self.flows.record(candidates, response.headers());
+                if self.flows.record(candidates, response.headers()) {
+                    connection.set_has_valid_key();
+                }
                 Ok(response)
             }
             (None, Err(error)) => {

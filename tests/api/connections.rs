@@ -208,18 +208,22 @@ async fn slow_bodies(stage: Stage) -> Result<()> {
     renders(common).await
 }
 
+/// More than may wait for large bodies, from several addresses.
 async fn announced_bodies(stage: Stage) -> Result<()> {
-    let stand_in = stage.start_stand_in(None).await?;
-    let target = &stand_in.common;
+    let StandIn { app, common: target, .. } = &stage.start_stand_in(None).await?;
+    let slow = app.target(&app.operator.account(Quota::Of(5)).await?);
     let mut connections = Vec::new();
-    for _ in 0..8 {
-        let mut connection = RawConnection::open(target).await?;
-        connection.send(format!("{} ", render_head(target, "content-length: 33554432\r\n"))).await?;
+    for index in 0..80 {
+        let mut connection = RawConnection::open_from(target, 2 + index % 5).await?;
+        connection.send(format!("{} ", render_head(&slow, "content-length: 33554432\r\n"))).await?;
         connections.push(connection);
     }
-    stand_in.app.until_metric("platen_http_requests_in_flight", 8).await?;
+    app.until_metric_is_at_least("platen_http_requests_in_flight", 32).await?;
     let html = "x".repeat(2 << 20);
     target.render(&json!({ "html": html })).send().await?.file("image/png")?;
+    // Half of the places are left to one key, and one of these to a request with the same key.
+    app.until_metric("platen_http_requests_in_flight", 32).await?;
+    slow.render(&json!({ "html": html })).send().await?.file("image/png")?;
     // The same in chunks, whose size is not known before.
     let body = json!({ "html": html }).to_string();
     let mut chunked = RawConnection::open(target).await?;

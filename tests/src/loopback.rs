@@ -15,10 +15,13 @@ use hyper::{
     service::service_fn,
 };
 use hyper_util::rt::TokioIo;
+use socket2::SockRef;
 use tokio::{
     net::{TcpListener, TcpSocket},
     task::{JoinHandle, JoinSet},
 };
+
+const MAX_UNSENT_BYTES: u32 = 256 * 1024;
 
 /// The error of a handler or a body that closes the connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -76,6 +79,8 @@ impl Loopback {
             loop {
                 let Ok((stream, _)) = listener.accept().await else { continue };
                 let _ = stream.set_nodelay(true);
+                // As the farm, so that a slow client takes as much of the kernel's memory.
+                let _ = SockRef::from(&stream).set_tcp_notsent_lowat(MAX_UNSENT_BYTES);
                 let service = service_fn(handler.clone());
                 connections.spawn(http1::Builder::new().serve_connection(TokioIo::new(stream), service));
                 while connections.try_join_next().is_some() {}

@@ -19,7 +19,7 @@ use tokio::{
     time::sleep,
 };
 
-use crate::repeated_warning::RepeatedWarning;
+use crate::{repeated_warning::RepeatedWarning, response_socket::prepare_response_socket};
 
 /// After an error of `accept`, which is mostly a lack of file descriptors.
 const ACCEPT_RETRY_INTERVAL: Duration = Duration::from_millis(50);
@@ -44,9 +44,8 @@ impl Listener for Connections {
                 }
             }
         };
-        // A file is sent in several writes; the last one must not wait for an acknowledgement.
-        if let Err(error) = stream.set_nodelay(true) {
-            tracing::debug!(%error, "cannot set TCP_NODELAY on a connection");
+        if let Err(error) = prepare_response_socket(&stream) {
+            tracing::debug!(%error, "cannot set the options of a connection");
         }
         (Connection(stream), address)
     }

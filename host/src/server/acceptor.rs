@@ -10,7 +10,7 @@ use std::{
     time::Duration,
 };
 
-use platen_farm::RepeatedWarning;
+use platen_farm::{RepeatedWarning, prepare_response_socket};
 use rustix::io::Errno;
 use tokio::{
     net::{TcpListener, TcpStream},
@@ -77,8 +77,9 @@ impl Acceptor {
         match self.server.connections.open(client.into()) {
             Ok(open) => {
                 let Some((stream, _)) = self.accepted.take() else { return };
-                // Small responses are sent at once.
-                let _ = stream.set_nodelay(true);
+                if let Err(error) = prepare_response_socket(&stream) {
+                    tracing::debug!(%error, "cannot set the options of a connection");
+                }
                 let (socket, unread) = client_socket::split(stream);
                 // Before the task runs, which can take long on a busy machine.
                 open.connection().set_unread(unread);
@@ -90,7 +91,7 @@ impl Acceptor {
                 }
                 sleep(RETRY_INTERVAL).await;
             }
-            Err(Full::Address) => {
+            Err(Full::Share) => {
                 self.server.metrics.connections_refused.inc();
                 if let Some(count) = self.refused.record() {
                     let address = client.ip();

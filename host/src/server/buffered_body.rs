@@ -13,7 +13,7 @@ use std::{
 use bytes::{Bytes, BytesMut};
 use hyper::body::{Body, Frame, SizeHint};
 
-use super::{address_budget::BudgetPart, server_error::ServerError};
+use super::{client_address::ClientAddress, connections::Full, shared_budget::BudgetPart};
 
 /// Smaller pieces are copied into one of this size.
 const PIECE_BYTES: usize = 16 * 1024;
@@ -23,11 +23,11 @@ pub(super) struct BufferedBody {
     /// Small pieces since the last of `pieces`.
     joined: BytesMut,
     bytes: u64,
-    budget: BudgetPart,
+    budget: BudgetPart<ClientAddress>,
 }
 
 impl BufferedBody {
-    pub(super) fn new(budget: BudgetPart) -> Self {
+    pub(super) fn new(budget: BudgetPart<ClientAddress>) -> Self {
         Self { pieces: VecDeque::new(), joined: BytesMut::new(), bytes: 0, budget }
     }
 
@@ -36,7 +36,7 @@ impl BufferedBody {
     }
 
     /// Appends a piece. The error is that of the budget.
-    pub(super) fn push(&mut self, data: Bytes) -> Result<(), ServerError> {
+    pub(super) fn push(&mut self, data: Bytes) -> Result<(), Full> {
         self.budget.grow(data.len() as u64)?;
         self.bytes += data.len() as u64;
         // Most bodies are one piece.
@@ -99,10 +99,10 @@ mod tests {
     use http_body_util::BodyExt as _;
 
     use super::*;
-    use crate::server::address_budget::AddressBudget;
+    use crate::server::shared_budget::SharedBudget;
 
     fn body(max: u64) -> BufferedBody {
-        BufferedBody::new(AddressBudget::new(max, false).part(IpAddr::from([127, 0, 0, 1]).into()))
+        BufferedBody::new(SharedBudget::new(max, None).part(IpAddr::from([127, 0, 0, 1]).into()))
     }
 
     #[tokio::test]
@@ -124,7 +124,7 @@ mod tests {
     fn a_body_does_not_exceed_its_budget() {
         let mut body = body(10);
         body.push(Bytes::from_static(&[0; 10])).unwrap();
-        assert_eq!(body.push(Bytes::from_static(&[0])), Err(ServerError::TooManyRequests));
+        assert_eq!(body.push(Bytes::from_static(&[0])), Err(Full::Total));
         assert_eq!(body.bytes(), 10);
     }
 }

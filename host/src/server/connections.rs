@@ -3,6 +3,8 @@
 //! Invariant: at most `max` connections are open, and `max_per_address` from one address. A connection whose request
 //! is being answered is never closed to make space, nor one on which a request has arrived that has not been read.
 
+mod eviction;
+
 use std::{
     collections::HashMap,
     sync::{
@@ -18,22 +20,18 @@ use parking_lot::Mutex;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use self::eviction::Need;
 use super::{client_address::ClientAddress, client_socket::UnreadBytes};
 use crate::metrics::Metrics;
-
-/// A body that arrives for longer may be given up for a new connection.
-const SLOW_BODY_AGE: Duration = Duration::from_secs(10);
-
-/// A new connection is not closed to make space for another one while its first request may still be on its way.
-const MIN_NEW_TIME: Duration = Duration::from_millis(500);
 
 /// For what requests open besides their connections, when no file descriptor is left.
 const MAX_RESERVED_FILES: usize = 16;
 /// How long fewer connections are allowed then.
 const LOWERED_TIME: Duration = Duration::from_mins(1);
 
-/// How many connections on which a request has arrived are passed over for one to close, which bounds the time that this
-/// takes.
+/// One of this many is closed at a time, because all of them are looked at for that.
+const CONNECTIONS_PER_BATCH: usize = 64;
+/// Connections on which a request has arrived that are passed over for those to close.
 const MAX_PASSED_OVER: usize = 8;
 
 /// What a connection is doing.
@@ -55,6 +53,8 @@ pub(super) struct Connection {
     address: ClientAddress,
     activity: Mutex<(Activity, Instant)>,
     unread: OnceLock<UnreadBytes>,
+    /// It has had a request with a valid key.
+    has_valid_key: AtomicBool,
     /// From the head of a request to the end of its response.
     has_request: AtomicBool,
     responded: AtomicWaker,
@@ -80,6 +80,10 @@ impl Connection {
         }
         *current = (activity, Instant::now());
         Ok(())
+    }
+
+    pub(super) fn set_has_valid_key(&self) {
+        self.has_valid_key.store(true, Ordering::Relaxed);
     }
 
     pub(super) fn set_has_request(&self, has_request: bool) {
@@ -130,13 +134,13 @@ struct Drain {
     token: CancellationToken,
 }
 
-/// Why a connection is not accepted.
+/// Which limit is reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Full {
-    /// Too many connections, all of which have requests.
+    /// That of all clients.
     Total,
-    /// The same for those of its address.
-    Address,
+    /// That of the client's own share.
+    Share,
 }
 
 /// All open connections.
@@ -171,7 +175,7 @@ impl Connections {
         })
     }
 
-    /// Opens a connection; another one is closed if there are too many.
+    /// Opens a connection; another one is closed if there are too many. The error is that all of those have requests.
     pub(super) fn open(self: &Arc<Self>, address: ClientAddress) -> Result<OpenConnection, Full> {
         let mut open = self.open.lock();
         if open.lowered.is_some_and(|lowered| lowered.elapsed() > LOWERED_TIME) {
@@ -179,7 +183,7 @@ impl Connections {
         }
         let own = open.by_address.get(&address).map_or(0, HashMap::len);
         if self.max_per_address.is_some_and(|max| own >= max) && !self.evict(&mut open, Some(address)) {
-            return Err(Full::Address);
+            return Err(Full::Share);
         }
         if open.count >= open.max && !self.evict(&mut open, None) {
             return Err(Full::Total);
@@ -189,6 +193,7 @@ impl Connections {
             address,
             activity: Mutex::new((Activity::New, Instant::now())),
             unread: OnceLock::new(),
+            has_valid_key: AtomicBool::new(false),
             has_request: AtomicBool::new(false),
             responded: AtomicWaker::new(),
             evicted: CancellationToken::new(),
@@ -225,53 +230,29 @@ impl Connections {
         open.count
     }
 
-    /// Evicts the connection that has been idle longest of the address with the most connections; if none is idle,
-    /// one whose body arrives slowly.
+    /// Closes connections of which others need the space: first the one that has been idle longest of the address with
+    /// the most connections. If none is idle, one whose body arrives slowly.
     fn evict(&self, open: &mut Open, only: Option<ClientAddress>) -> bool {
-        let mut passed_over = Vec::new();
-        while passed_over.len() <= MAX_PASSED_OVER {
-            let Some((victim, is_slow)) = open.most_dispensable(only, &passed_over) else { return false };
-            if !is_slow && victim.unread.get().is_some_and(UnreadBytes::exist) {
-                passed_over.push(victim.id);
+        let max = if only.is_some() { self.max_per_address.unwrap_or(self.max) } else { self.max };
+        let batch = (max / CONNECTIONS_PER_BATCH).max(1);
+        let mut evicted = 0;
+        for (order, connection) in open.most_dispensable(batch + MAX_PASSED_OVER, only) {
+            if evicted == batch || (evicted > 0 && order.need >= Need::BetweenRequests) {
+                break;
+            }
+            if order.need != Need::Body && connection.unread.get().is_some_and(UnreadBytes::exist) {
                 continue;
             }
-            victim.evict();
+            connection.evict();
             self.metrics.connections_evicted.inc();
-            open.remove(&victim);
-            return true;
+            open.remove(&connection);
+            evicted += 1;
         }
-        false
+        evicted > 0
     }
 }
 
 impl Open {
-    /// The connection to close first, and whether its body arrives slowly.
-    fn most_dispensable(
-        &self,
-        only: Option<ClientAddress>,
-        passed_over: &[u64],
-    ) -> Option<(Arc<Connection>, bool)> {
-        let now = Instant::now();
-        let candidates = self
-            .by_address
-            .iter()
-            .filter(|(address, _)| only.is_none_or(|only| only == **address))
-            .flat_map(|(_, connections)| connections.values().map(move |it| (connections.len(), it)));
-        let candidates = candidates.filter_map(|(count, connection)| {
-            let (activity, since) = *connection.activity.lock();
-            let is_slow = match activity {
-                _ if passed_over.contains(&connection.id) => return None,
-                Activity::Idle => false,
-                Activity::New if only.is_some() || now.duration_since(since) >= MIN_NEW_TIME => false,
-                Activity::ReceivingBody if now.duration_since(since) > SLOW_BODY_AGE => true,
-                _ => return None,
-            };
-            Some(((count, !is_slow, std::cmp::Reverse(since)), connection))
-        });
-        let ((_, is_not_slow, _), connection) = candidates.max_by_key(|(order, _)| *order)?;
-        Some((Arc::clone(connection), !is_not_slow))
-    }
-
     /// Removes a connection that has not been removed yet.
     fn remove(&mut self, connection: &Connection) {
         let Some(own) = self.by_address.get_mut(&connection.address) else { return };

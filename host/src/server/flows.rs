@@ -40,6 +40,11 @@ impl Candidates {
             address: Flow::of(("address", address)),
         }
     }
+
+    /// The flow of a request whose credentials are valid.
+    pub(super) fn credentials(self) -> Flow {
+        self.credentials.unwrap_or(self.address)
+    }
 }
 
 impl Flows {
@@ -49,14 +54,15 @@ impl Flows {
         of.credentials.filter(is_accepted).unwrap_or(of.address)
     }
 
-    /// Records that the credentials are valid if the response says so.
-    pub(super) fn record(&self, of: Candidates, response: &HeaderMap) {
-        let Some(flow) = of.credentials.filter(|_| response.contains_key(RATE_LIMIT)) else { return };
+    /// Records that the credentials are valid if the response says so, and returns whether it does.
+    pub(super) fn record(&self, of: Candidates, response: &HeaderMap) -> bool {
+        let Some(flow) = of.credentials.filter(|_| response.contains_key(RATE_LIMIT)) else { return false };
         let mut accepted = self.0.lock();
         if accepted.newer.len() >= MAX_ACCEPTED {
             accepted.older = std::mem::take(&mut accepted.newer);
         }
         accepted.newer.insert(flow);
+        true
     }
 }
 
@@ -77,8 +83,8 @@ mod tests {
         let (good, made_up) = (request("Bearer a", "192.0.2.1"), request("Bearer b", "192.0.2.1"));
         assert_eq!(flows.flow(good), flows.flow(made_up));
         assert_ne!(flows.flow(good), flows.flow(request("Bearer a", "192.0.2.2")));
-        flows.record(made_up, &HeaderMap::new());
-        flows.record(good, &HeaderMap::from_iter([(RATE_LIMIT, "x".parse().unwrap())]));
+        assert!(!flows.record(made_up, &HeaderMap::new()));
+        assert!(flows.record(good, &HeaderMap::from_iter([(RATE_LIMIT, "x".parse().unwrap())])));
         assert_ne!(flows.flow(good), flows.flow(made_up));
         // Wherever it is used.
         assert_eq!(flows.flow(good), flows.flow(request("Bearer a", "192.0.2.2")));

@@ -17,18 +17,20 @@ use bytes::Bytes;
 use http_body_util::BodyExt as _;
 use hyper::body::{Body, Frame, Incoming, SizeHint};
 use parking_lot::Mutex;
-use platen_shared::limits;
+use platen_shared::limits::MAX_BODY_BYTES;
 use tokio::time::timeout_at;
 use tokio_util::sync::CancellationToken;
 use wasmtime_wasi_http::{Error, WasiBody};
 
 use super::{
-    address_budget::{AddressBudget, BudgetPart},
     buffered_body::BufferedBody,
+    client_address::ClientAddress,
     concurrency_limit::{ConcurrencyLimit, Permits},
     connections::{Activity, Connection},
     pace::{Pace, PaceLimits},
+    partial_bodies::{Held, Owner, PartialBodies, PartialBody},
     server_error::ServerError,
+    shared_budget::SharedBudget,
 };
 use crate::db::Flow;
 
@@ -49,19 +51,41 @@ const MAX_WAITING_INSTANCES: u64 = 64;
 
 /// The limits of all bodies together.
 pub(super) struct BodyLimits {
-    first_bytes: Arc<AddressBudget>,
-    further_bytes: Arc<AddressBudget>,
-    waiting_instances: Arc<AddressBudget>,
+    first_bytes: Arc<SharedBudget<ClientAddress>>,
+    further_bytes: Arc<SharedBudget<ClientAddress>>,
+    /// By the credentials of their requests.
+    waiting_instances: Arc<SharedBudget<Flow>>,
+    partial_bodies: Arc<PartialBodies>,
 }
 
 impl BodyLimits {
     pub(super) fn new(is_limited_per_address: bool) -> Self {
-        let budget = |max| AddressBudget::new(max, is_limited_per_address);
+        let bytes = || SharedBudget::new(MAX_BYTES, is_limited_per_address.then_some(MAX_BYTES / 4));
         Self {
-            first_bytes: budget(MAX_BYTES),
-            further_bytes: budget(MAX_BYTES),
-            waiting_instances: budget(MAX_WAITING_INSTANCES),
+            first_bytes: bytes(),
+            further_bytes: bytes(),
+            waiting_instances: SharedBudget::new(MAX_WAITING_INSTANCES, Some(MAX_WAITING_INSTANCES / 2)),
+            partial_bodies: Arc::default(),
         }
+    }
+
+    /// Appends what has arrived to a body.
+    async fn push(
+        &self,
+        body: &mut BufferedBody,
+        data: Bytes,
+        what: Held,
+        connection: &Connection,
+        partial: Option<&PartialBody>,
+    ) -> Result<(), ServerError> {
+        let bytes = data.len() as u64;
+        self.partial_bodies
+            .take(what, Owner::Address(connection.address()), || body.push(data.clone()))
+            .await?;
+        if let Some(partial) = partial {
+            partial.hold(what, bytes);
+        }
+        Ok(())
     }
 }
 
@@ -75,7 +99,13 @@ pub(super) enum Received {
 pub(super) struct LargeBody {
     first: BufferedBody,
     rest: Incoming,
-    pace: Option<Pace>,
+    /// `None` if nothing of it has been read.
+    arriving: Option<Arriving>,
+}
+
+struct Arriving {
+    pace: Pace,
+    partial: PartialBody,
 }
 
 /// Receives a body to its end, or up to [`MAX_SMALL_BODY_BYTES`]. One that is announced to be larger is not read.
@@ -89,24 +119,47 @@ pub(super) async fn receive(
         return Ok(Received::Small(first));
     }
     if body.size_hint().lower() > MAX_SMALL_BODY_BYTES {
-        return Ok(Received::Large(LargeBody { first, rest: body, pace: None }));
+        return Ok(Received::Large(LargeBody { first, rest: body, arriving: None }));
     }
     let _ = connection.begin(Activity::ReceivingBody);
     let mut pace = Pace::begin(&PACE);
-    while let Some(data) = next_data(&mut body, &mut pace).await? {
-        first.push(data)?;
+    let mut partial = None;
+    while let Some(data) = next_data(&mut body, &mut pace, partial.as_ref()).await? {
+        limits.push(&mut first, data, Held::FirstBytes, connection, partial.as_ref()).await?;
+        // Most bodies arrive at once.
+        if partial.is_none() && !body.is_end_stream() {
+            let begun = limits.partial_bodies.begin(connection.address());
+            begun.hold(Held::FirstBytes, first.bytes());
+            partial = Some(begun);
+        }
         if first.bytes() > MAX_SMALL_BODY_BYTES {
             let _ = connection.begin(Activity::Responding);
-            return Ok(Received::Large(LargeBody { first, rest: body, pace: Some(pace) }));
+            let arriving = partial.map(|partial| Arriving { pace, partial });
+            return Ok(Received::Large(LargeBody { first, rest: body, arriving }));
         }
     }
     let _ = connection.begin(Activity::Responding);
     Ok(Received::Small(first.completed()))
 }
 
-async fn next_data(body: &mut Incoming, pace: &mut Pace) -> Result<Option<Bytes>, ServerError> {
+async fn next_data(
+    body: &mut Incoming,
+    pace: &mut Pace,
+    partial: Option<&PartialBody>,
+) -> Result<Option<Bytes>, ServerError> {
+    let given_up = async {
+        match partial {
+            Some(partial) => partial.given_up().await,
+            None => std::future::pending().await,
+        }
+    };
+    let mut given_up = std::pin::pin!(given_up);
     loop {
-        let frame = timeout_at(pace.deadline(), body.frame()).await.map_err(|_| ServerError::BodyTimedOut)?;
+        let frame = tokio::select! {
+            biased;
+            () = &mut given_up => return Err(ServerError::TooManyRequests),
+            frame = timeout_at(pace.deadline(), body.frame()) => frame.map_err(|_| ServerError::BodyTimedOut)?,
+        };
         let Some(frame) = frame else { return Ok(None) };
         // Trailers have no meaning for a component.
         let Ok(data) = frame.map_err(|_| ServerError::InvalidBody)?.into_data() else { continue };
@@ -156,18 +209,20 @@ pub(super) struct Reception {
     pub(super) limits: Arc<BodyLimits>,
     pub(super) concurrency_limit: Arc<ConcurrencyLimit>,
     pub(super) flow: Flow,
+    /// That of the credentials, which are valid if the component reads the body.
+    pub(super) credentials: Flow,
 }
 
 impl LargeBody {
     /// The body for the component: what has arrived, and the rest when all of it has arrived. When the component reads
     /// that, the request's permits are returned until then.
     pub(super) fn into_body(self, reception: Reception) -> WasiBody {
-        let Self { first, rest, pace } = self;
+        let Self { first, rest, arriving } = self;
         let received = first.bytes();
         let first = first.completed();
         let rest = Box::pin(async move {
             let upload = Arc::clone(&reception.upload);
-            let receiving = reception.receive(rest, pace, received);
+            let receiving = reception.receive(rest, arriving, received);
             match upload.responded.run_until_cancelled(receiving).await {
                 None => Ok(None),
                 Some(Ok(rest)) => Ok(Some(rest)),
@@ -185,27 +240,33 @@ impl Reception {
     async fn receive(
         self,
         mut body: Incoming,
-        pace: Option<Pace>,
+        arriving: Option<Arriving>,
         received: u64,
     ) -> Result<BufferedBody, ServerError> {
-        let address = self.connection.address();
-        let mut waiting: BudgetPart = self.limits.waiting_instances.part(address);
-        waiting.grow(1)?;
+        let (address, limits) = (self.connection.address(), &self.limits);
+        let mut waiting = limits.waiting_instances.part(self.credentials);
+        let owner = Owner::Credentials(self.credentials);
+        limits.partial_bodies.take(Held::Instance, owner, || waiting.grow(1)).await?;
+        let Arriving { mut pace, partial } = arriving.unwrap_or_else(|| Arriving {
+            pace: Pace::begin(&PACE),
+            partial: limits.partial_bodies.begin(address),
+        });
+        partial.hold_instance(self.credentials);
         self.upload.set_permits(Permits::default());
         let _ = self.connection.begin(Activity::ReceivingBody);
-        let mut rest = BufferedBody::new(self.limits.further_bytes.part(address));
-        let mut pace = pace.unwrap_or_else(|| Pace::begin(&PACE));
+        let mut rest = BufferedBody::new(limits.further_bytes.part(address));
         loop {
-            let Some(data) = next_data(&mut body, &mut pace).await? else {
+            let Some(data) = next_data(&mut body, &mut pace, Some(&partial)).await? else {
                 self.upload.set_complete();
                 break;
             };
-            rest.push(data)?;
+            limits.push(&mut rest, data, Held::FurtherBytes, &self.connection, Some(&partial)).await?;
             // The component refuses it without reading further.
-            if received + rest.bytes() > limits::MAX_BODY_BYTES as u64 {
+            if received + rest.bytes() > MAX_BODY_BYTES as u64 {
                 break;
             }
         }
+        drop(partial);
         let _ = self.connection.begin(Activity::Responding);
         let permits = self.concurrency_limit.acquire(self.flow, received + rest.bytes()).await?;
         self.upload.set_permits(permits);

@@ -7,7 +7,10 @@ use tokio::{
     time::sleep,
 };
 
-use super::*;
+use super::{
+    eviction::{MIN_NEW_TIME, SLOW_BODY_AGE},
+    *,
+};
 use crate::server::client_socket;
 
 fn connections(max: usize, max_per_address: Option<usize>) -> Arc<Connections> {
@@ -21,6 +24,10 @@ fn address(last: u8) -> ClientAddress {
 
 fn is_evicted(open: &OpenConnection) -> bool {
     open.connection.begin(Activity::Idle).is_err()
+}
+
+fn is_closing(open: &OpenConnection) -> bool {
+    open.connection.evicted.is_cancelled()
 }
 
 #[tokio::test(start_paused = true)]
@@ -44,6 +51,47 @@ async fn the_longest_idle_connection_of_the_address_with_the_most_is_closed_for_
 }
 
 #[tokio::test(start_paused = true)]
+async fn several_of_many_idle_connections_are_closed_at_once_but_only_idle_ones() {
+    let connections = connections(3 * CONNECTIONS_PER_BATCH, None);
+    let open: Vec<OpenConnection> =
+        (0..3 * CONNECTIONS_PER_BATCH).map(|_| connections.open(address(1)).unwrap()).collect();
+    for (number, open) in open.iter().enumerate() {
+        let is_idle = number % 40 == 1;
+        open.connection.begin(if is_idle { Activity::Idle } else { Activity::ReceivingBody }).unwrap();
+    }
+    sleep(SLOW_BODY_AGE + Duration::from_secs(1)).await;
+    let evicted = || open.iter().enumerate().filter(|(_, it)| is_closing(it)).map(|(number, _)| number);
+    let new = [connections.open(address(2)).unwrap()];
+    new[0].connection.begin(Activity::Responding).unwrap();
+    assert_eq!(evicted().count(), 3);
+    assert!(evicted().all(|number| number % 40 == 1));
+    let more: Vec<_> = (0..3).map(|_| connections.open(address(2)).unwrap()).collect();
+    assert_eq!(evicted().count(), 5, "{:?}", evicted().collect::<Vec<_>>());
+    drop((new, more));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_connection_between_requests_with_a_valid_key_is_closed_last() {
+    let connections = connections(3, None);
+    let open = [1, 1, 2].map(|last| connections.open(address(last)).unwrap());
+    open[0].connection.set_has_valid_key();
+    for open in &open {
+        open.connection.begin(Activity::Idle).unwrap();
+    }
+    let next = || connections.open(address(3)).unwrap().connection.begin(Activity::Responding).unwrap();
+    next();
+    assert!(open[1].connection.begin(Activity::Idle).is_err(), "that of the address with the most");
+    let busy = connections.open(address(3)).unwrap();
+    busy.connection.begin(Activity::Responding).unwrap();
+    next();
+    assert!(open[2].connection.begin(Activity::Idle).is_err());
+    let busy = [busy, connections.open(address(3)).unwrap()];
+    busy[1].connection.begin(Activity::Responding).unwrap();
+    next();
+    assert!(open[0].connection.begin(Activity::Idle).is_err(), "there is no other one");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_connection_with_a_request_is_not_closed_unless_its_body_is_slow() {
     let connections = connections(2, None);
     let open = [1, 2].map(|last| connections.open(address(last)).unwrap());
@@ -64,12 +112,12 @@ async fn a_new_connection_is_not_closed_before_its_request_can_arrive() {
     assert_eq!(connections.open(address(2)).err(), Some(Full::Total));
     // It has had a request.
     open[1].connection.begin(Activity::Idle).unwrap();
-    let third = connections.open(address(2)).unwrap();
-    assert!(open[1].connection.begin(Activity::Idle).is_err());
     sleep(MIN_NEW_TIME).await;
+    let third = connections.open(address(2)).unwrap();
+    assert!(is_closing(&open[1]) && !is_closing(&open[0]));
     third.connection.begin(Activity::Responding).unwrap();
     drop(connections.open(address(2)).unwrap());
-    assert!(open[0].connection.begin(Activity::Idle).is_err());
+    assert!(is_closing(&open[0]), "there is no other one");
 }
 
 #[tokio::test]
@@ -124,7 +172,7 @@ async fn an_address_has_a_limit() {
     for open in &open {
         open.connection.begin(Activity::Responding).unwrap();
     }
-    assert_eq!(connections.open(address(1)).err(), Some(Full::Address));
+    assert_eq!(connections.open(address(1)).err(), Some(Full::Share));
     let other = connections.open(address(2)).unwrap();
     open[0].connection.begin(Activity::Idle).unwrap();
     drop(connections.open(address(1)).unwrap());
