@@ -1,18 +1,28 @@
 //! Large files pass through the server without being buffered.
 
-use anyhow::{Result, ensure};
-use platen_tests::{case::Case, farm::Behaviour, long_file::pattern_byte, procfs, suite::Stage, wait};
+use std::net::SocketAddr;
+
+use anyhow::{Context as _, Result, ensure};
+use platen_tests::{
+    case::Case, farm::Behaviour, long_file::pattern_byte, procfs, raw_connection::authority, suite::Stage,
+    wait,
+};
 use serde_json::json;
 
 pub(crate) fn cases() -> Vec<Case> {
     vec![
         Case::own_server("relay/200_mb_in_little_memory", in_little_memory),
         Case::own_server("relay/nothing_is_buffered_for_a_slow_reader", slow_reader),
+        Case::own_server("relay/the_kernel_keeps_little_for_a_slow_reader", kernel_memory)
+            .once()
+            .not_on_spin("Spin leaves it to the kernel, which keeps up to 4 MiB"),
     ]
 }
 
 const FILE_BYTES: u64 = 200_000_000;
 const MAX_GROWTH_BYTES: u64 = 32 * 1024 * 1024;
+/// 256 KiB and what the kernel takes in one write.
+const MAX_KERNEL_BYTES: u64 = 1024 * 1024;
 
 async fn in_little_memory(stage: Stage) -> Result<()> {
     // A server for this case only, because other requests change its memory.
@@ -61,5 +71,25 @@ async fn slow_reader(stage: Stage) -> Result<()> {
     wait::until("the server stops reading from the farm", server_stopped_reading).await?;
     let grown = procfs::memory(pid, "VmHWM")?.saturating_sub(before);
     ensure!(grown < MAX_GROWTH_BYTES, "the server grew by {grown} bytes for a client that does not read");
+    Ok(())
+}
+
+async fn kernel_memory(stage: Stage) -> Result<()> {
+    let stand_in = stage.start_stand_in(None).await?;
+    stand_in.farm.behave(&stand_in.account.id, Behaviour::LongFile(FILE_BYTES));
+    let mut response = stand_in.common.render(&json!({ "html": "x" })).start().await?;
+    response.chunk().await?;
+    let pid = stand_in.app.server_pid();
+    let server: SocketAddr = authority(&stand_in.common).parse()?;
+    let unacknowledged = || {
+        let sockets = procfs::sockets(&[pid]).into_iter();
+        sockets
+            .filter(|it| it.local == server && it.peer_window_is_closed)
+            .map(|it| it.unacknowledged_bytes)
+            .max()
+    };
+    wait::until("the client's window is closed", || unacknowledged().is_some()).await?;
+    let bytes = unacknowledged().context("the window is open again")?;
+    ensure!(bytes <= MAX_KERNEL_BYTES, "the kernel keeps {bytes} bytes for a client that does not read");
     Ok(())
 }

@@ -24,6 +24,8 @@ pub struct Socket {
     pub is_open: bool,
     /// Data waits to be sent, and the peer has announced a receive window of zero: it does not read.
     pub peer_window_is_closed: bool,
+    /// Bytes that the kernel keeps because the peer has not acknowledged them.
+    pub unacknowledged_bytes: u64,
 }
 
 /// The addresses of the IPv4 TCP sockets on which a process listens.
@@ -82,6 +84,7 @@ fn socket(protocol: &'static str, line: &str, inodes: &HashMap<String, u32>) -> 
         listens: is_tcp && state == LISTEN,
         is_open: OPEN.contains(&state),
         peer_window_is_closed: is_tcp && fields.get(5)?.starts_with(ZERO_WINDOW_PROBE),
+        unacknowledged_bytes: u64::from_str_radix(fields.get(4)?.split(':').next()?, 16).ok()?,
     })
 }
 
