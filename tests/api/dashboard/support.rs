@@ -38,7 +38,13 @@ impl Reply {
 
     /// Checks the status.
     pub(super) fn is(self, status: u16) -> Result<Self> {
-        ensure!(self.status == status, "{} instead of {status}: {}", self.status, self.body);
+        ensure!(
+            self.status == status,
+            "{} instead of {status}: {:?} {}",
+            self.status,
+            self.headers,
+            self.body
+        );
         Ok(self)
     }
 }
