@@ -29,8 +29,13 @@ const REFUSED: &[&str] = &[
     "The stream has expired",
     "invalid baton",
 ];
-const UNKNOWN: &[&str] =
-    &["Hrana: `http error", "error reading a body from connection", "the database cannot be reached"];
+const UNKNOWN: &[&str] = &[
+    "Hrana: `http error",
+    "error reading a body from connection",
+    "the database cannot be reached",
+    // sqld gives the write lock of a connection to another one after 5 s.
+    "Transaction timed-out",
+];
 
 impl Availability {
     /// Of an error with this text.
@@ -79,6 +84,10 @@ mod tests {
                 Availability::Refused,
             ),
             ("the database cannot be reached", Availability::Unknown),
+            (
+                "Hrana: `stream error: `Error { message: \"Transaction timed-out\", code: \"TRANSACTION_TIMEOUT\" }``",
+                Availability::Unknown,
+            ),
             (r#"Hrana: `api error: `{"error":"Authentication failed"}``"#, Availability::Available),
             ("SQLite error: no such table: usage", Availability::Available),
         ] {

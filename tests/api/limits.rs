@@ -59,15 +59,21 @@ async fn no_descriptors(stage: Stage) -> Result<()> {
     render().await?.file("image/png")?;
     let open = fs::read_dir(format!("/proc/{}/fd", stand_in.app.server_pid()))?.count();
     limit(&stand_in, &format!("--nofile={}:", open + SPARE_DESCRIPTORS))?;
-    let mut files = 1;
+    let (mut files, mut late) = (1, 0);
     for answer in join_all((0..100).map(|_| render())).await {
-        let answer = answer?;
+        // A connection without a request for half a second may be closed to make space, and this process may be
+        // as late on a busy machine.
+        let Ok(answer) = answer else {
+            late += 1;
+            continue;
+        };
         match answer.status {
             200 => files += 1,
             503 => drop(answer.header("retry-after")?),
             _ => anyhow::bail!("{}; the log:\n{}", answer.summary(), stand_in.app.process.log()),
         }
     }
+    ensure!(late <= 5, "{late} requests have no answer");
     until_counted(&stand_in, &account.id, files).await
 }
 

@@ -17,7 +17,7 @@ pub(super) const SLOW_BODY_AGE: Duration = Duration::from_secs(10);
 /// A new connection is rather not closed to make space for another one while its first request may still be on its way,
 /// and not at all for a shorter time: most clients send the request right after the handshake.
 const NEW_TIME: Duration = Duration::from_millis(500);
-pub(super) const MIN_NEW_TIME: Duration = Duration::from_millis(100);
+pub(super) const MIN_NEW_TIME: Duration = Duration::from_millis(250);
 
 /// After a request with a valid key, the next one is probably on its way for this time.
 const BETWEEN_REQUESTS: Duration = Duration::from_secs(2);
@@ -65,7 +65,8 @@ impl Open {
                     Activity::Idle if age < BETWEEN_REQUESTS && has_valid_key() => Need::BetweenRequests,
                     Activity::Idle => Need::Unlikely,
                     Activity::New if only.is_some() || age >= NEW_TIME => Need::Unlikely,
-                    Activity::New if age >= MIN_NEW_TIME => Need::New,
+                    // Without file descriptors there are few connections, and the wait for one of them is short.
+                    Activity::New if age >= MIN_NEW_TIME && self.lowered.is_none() => Need::New,
                     Activity::ReceivingBody if age > SLOW_BODY_AGE => Need::Body,
                     _ => return None,
                 };
