@@ -8,6 +8,7 @@ mod frame_loop;
 mod job_error;
 mod load;
 mod load_state;
+mod main_thread_frame;
 mod navigation_error;
 mod page_events;
 mod page_lease;
@@ -88,7 +89,7 @@ pub(crate) async fn render(
     let guarded = async {
         tokio::select! {
             biased;
-            rendered = run(page, browser, job, egress, clock, deadline) => rendered,
+            rendered = Box::pin(run(page, browser, job, egress, clock, deadline)) => rendered,
             () = memory.exceeded() => Err(JobError::Refused(Refusal::PageMemoryExceeded)),
             never = yield_to_others(browser, slot, foreground) => match never {},
         }
@@ -193,6 +194,11 @@ async fn run(
         }
         let mut rendering =
             Rendering::new(browser.browser(), session, main_frame, frames.as_mut(), state.clone());
+        if wait.is_empty() && rendering.has_begin_frame_control() {
+            // An animation may start before the page has loaded, and without a frame Chromium's clock of animations
+            // advances in steps of 16.7 ms.
+            rendering.pause_animations()?;
+        }
         let loaded = pin!(async {
             load::load(session, main_frame, &job.source, egress, &mut state).await?;
             settle::milestone(session, &mut state, job.wait_until).await

@@ -21,7 +21,7 @@ use platen_shared::{
     refusal::Refusal,
 };
 
-use super::{drawn_resources, frame_loop, job_error::JobError, rendering::Rendering};
+use super::{drawn_resources, frame_loop, job_error::JobError, main_thread_frame, rendering::Rendering};
 use crate::begin_frames::FrameTime;
 
 /// Quality of JPEG and WebP, which is also Chromium's default: text has no visible artefacts at a normal
@@ -78,6 +78,9 @@ async fn image(
     if full_page {
         let lazy = rendering.evaluate_isolated(LOAD_LAZY_IMAGES).await?;
         if lazy.is_some_and(|count| count != 0) {
+            if rendering.has_begin_frame_control() && !rendering.in_virtual_time {
+                main_thread_frame::run(rendering, FrameTime::Same).await?;
+            }
             drawn_resources::settle(rendering).await?;
         }
         // The full page includes content that overflows to the right.

@@ -8,7 +8,8 @@ use std::time::Duration;
 use tokio::time::{Instant, timeout_at};
 
 use super::{
-    job_error::JobError, load::reach, renderer_metrics, rendering::Rendering, virtual_time::VirtualTimeDriver,
+    job_error::JobError, load::reach, main_thread_frame, renderer_metrics, rendering::Rendering,
+    virtual_time::VirtualTimeDriver,
 };
 use crate::begin_frames::{FRAME_INTERVAL_MS, FrameTime};
 
@@ -42,9 +43,10 @@ pub(super) async fn settle(rendering: &mut Rendering<'_>) -> Result<(), JobError
         }
         wait_until(rendering, until).await;
         if rendering.has_begin_frame_control() {
-            rendering.frame(FrameTime::Same, true).await?;
+            main_thread_frame::run(rendering, FrameTime::Same).await?;
+        } else {
+            renderer_metrics::read(rendering.session).await?;
         }
-        renderer_metrics::read(rendering.session).await?;
     }
     Ok(())
 }

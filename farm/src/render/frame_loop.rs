@@ -27,7 +27,8 @@ const CAPTURE_POLL_TIMEOUT: Duration = Duration::from_millis(4);
 /// Frames without time that a capture may take; after them the page gets time as well.
 const MAX_TIMELESS_FRAMES: u32 = 500;
 
-/// Waits until `step` has loaded a page, and runs frames at 60 Hz from the time when the page gets them.
+/// Waits until `step` has loaded a page, and runs frames at 60 Hz from the time when the page gets them. Then its
+/// animations run as well.
 pub(super) async fn while_loading<T>(
     rendering: &mut Rendering<'_>,
     step: impl Future<Output = Result<T, JobError>>,
@@ -41,9 +42,13 @@ pub(super) async fn while_loading<T>(
             sleep(FRAME_DURATION).await;
             let requests = rendering.load_state().requests > 0;
             let frameless = if requests { FRAMELESS_LOAD_TIMEOUT } else { MAX_FRAMELESS_LOAD_TIMEOUT };
-            if started.elapsed() >= frameless
-                && let Err(error) = rendering.frame(FrameTime::Now, true).await
-            {
+            if started.elapsed() < frameless {
+                continue;
+            }
+            if let Err(error) = rendering.resume_animations() {
+                return error.into();
+            }
+            if let Err(error) = rendering.frame(FrameTime::Now, true).await {
                 return error;
             }
         }

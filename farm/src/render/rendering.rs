@@ -201,7 +201,7 @@ impl<'a> Rendering<'a> {
 }
 
 /// `None` if Chromium refused the command, because the document is gone.
-fn unless_refused<T>(answer: Result<T, JobError>) -> Result<Option<T>, JobError> {
+pub(super) fn unless_refused<T>(answer: Result<T, JobError>) -> Result<Option<T>, JobError> {
     match answer {
         Ok(answer) => Ok(Some(answer)),
         Err(JobError::Cdp(CdpError::Refused { .. })) => Ok(None),

@@ -23,6 +23,7 @@ use super::{
     job_error::JobError,
     load::reach,
     load_state::LoadState,
+    main_thread_frame,
     remaining_wait::RemainingWait,
     renderer_metrics::{self, RendererMetrics},
     rendering::Rendering,
@@ -67,7 +68,7 @@ pub(super) struct WaitOptions<'a> {
 }
 
 impl WaitOptions<'_> {
-    fn is_empty(&self) -> bool {
+    pub(super) fn is_empty(&self) -> bool {
         self.until != WaitUntil::NetworkIdle && self.timeout.get() <= 0.0
     }
 
@@ -168,7 +169,7 @@ async fn pass_wait(rendering: &mut Rendering<'_>, wait: WaitOptions<'_>) -> Resu
             drawn_resources::wait(rendering).await;
         }
         if needs_frame || script_ran {
-            run_callbacks(rendering).await?;
+            main_thread_frame::run(rendering, FrameTime::Now).await?;
         }
         return Ok(Settled { waiting: None, script_ran });
     }
@@ -177,7 +178,7 @@ async fn pass_wait(rendering: &mut Rendering<'_>, wait: WaitOptions<'_>) -> Resu
         if left.is_over() {
             return Ok(Settled { waiting: Some(Waiting::RealTime), script_ran });
         }
-        if is_static(rendering, wait).await? && (!needs_frame || stays_static(rendering, before).await?) {
+        if is_static(rendering, wait).await? && (!needs_frame || stays_static(rendering).await?) {
             return Ok(Settled { waiting: Some(Waiting::Skipped), script_ran });
         }
     }
@@ -190,7 +191,7 @@ async fn pass_wait(rendering: &mut Rendering<'_>, wait: WaitOptions<'_>) -> Resu
     // not be earlier than that, or the animation's progress would depend on when between two frames the page
     // loaded.
     sleep(FRAME_DURATION).await;
-    run_callbacks(rendering).await?;
+    main_thread_frame::run(rendering, FrameTime::Now).await?;
     pass_real_time(rendering, &mut left, clock).await?;
     while !until_idle(rendering, &mut left).await? {
         // The page has started a request, a worker or a socket.
@@ -228,14 +229,6 @@ fn has_run(before: RendererMetrics, now: RendererMetrics) -> bool {
     now.script != before.script
 }
 
-/// Runs the page's animation-frame, resize and intersection callbacks.
-async fn run_callbacks(rendering: &mut Rendering<'_>) -> Result<(), JobError> {
-    rendering.frame(FrameTime::Now, true).await?;
-    // Intersection callbacks run in separate tasks after the frame.
-    renderer_metrics::read(rendering.session).await?;
-    Ok(())
-}
-
 /// Whether the page is proven to be static.
 async fn is_static(rendering: &Rendering<'_>, wait: WaitOptions<'_>) -> Result<bool, JobError> {
     if has_script_run(rendering, wait.before).await? || rendering.load_state().may_change {
@@ -247,11 +240,10 @@ async fn is_static(rendering: &Rendering<'_>, wait: WaitOptions<'_>) -> Result<b
 }
 
 /// Whether a page that was static is still so after its first frame, which starts to load lazy images.
-async fn stays_static(rendering: &mut Rendering<'_>, before: RendererMetrics) -> Result<bool, JobError> {
-    run_callbacks(rendering).await?;
-    let script_ran = has_script_run(rendering, before).await?;
+async fn stays_static(rendering: &mut Rendering<'_>) -> Result<bool, JobError> {
+    main_thread_frame::run(rendering, FrameTime::Now).await?;
     let state = rendering.load_state();
-    Ok(!script_ran && !state.may_change && !state.is_requesting(Instant::now()))
+    Ok(!state.may_change && !state.is_requesting(Instant::now()))
 }
 
 /// Passes real time in frames until the page's main thread is idle or the wait is over: a script that

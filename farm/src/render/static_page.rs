@@ -7,7 +7,7 @@
 //! 3. It has one frame, no request in progress, no worker and no socket, and all its images are known to have
 //!    one frame (`page_events`, `still_image`).
 //! 4. Its markup has nothing that changes without a script (this file): SMIL, media, a refresh, a blinking
-//!    caret, an indeterminate progress bar.
+//!    caret, an indeterminate progress bar, an event handler.
 //!
 //! Invariant: if one of these is unknown, the page counts as one that may change.
 
@@ -54,9 +54,18 @@ pub(super) fn may_change(markup: &str) -> bool {
             let local = local.filter(|&end| name[end] == b':').map_or(at + 1, |end| at + 2 + end);
             CHANGING_ELEMENTS.iter().any(|name| starts(local, name))
         }
+        b'=' => names_handler(&bytes[..at]),
         b'a' | b'A' | b'h' | b'H' => CHANGING_ATTRIBUTES.iter().any(|name| starts(at, name)),
         _ => false,
     })
+}
+
+/// Whether the text ends with the name of an attribute for an event handler, such as `onresize`.
+fn names_handler(text: &[u8]) -> bool {
+    let text = text.trim_ascii_end();
+    let start = text.iter().rposition(|byte| !byte.is_ascii_alphanumeric()).map_or(0, |before| before + 1);
+    let name = &text[start..];
+    name.len() > 2 && name[..2].eq_ignore_ascii_case(b"on")
 }
 
 /// Whether the markup of the main document is known and has nothing that changes without a script.
@@ -100,11 +109,22 @@ mod tests {
             "<meta HTTP-EQUIV=refresh content=1>",
             "<input AutoFocus>",
             "x<set",
+            "<body onresize='x()'>",
+            "<img src=a OnLoad\n= x()>",
         ] {
             assert!(may_change(markup), "{markup}");
         }
-        for markup in ["", "<", "<p>set video", "<h1>a</h1><table><tr><td>1<img src='a.png'>", "ä<é", "a < b"]
-        {
+        for markup in [
+            "",
+            "<",
+            "<p>set video",
+            "<h1>a</h1><table><tr><td>1<img src='a.png'>",
+            "ä<é",
+            "a < b",
+            "<a href=on>",
+            "on=",
+            "=",
+        ] {
             assert!(!may_change(markup), "{markup}");
         }
     }
