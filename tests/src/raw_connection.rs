@@ -1,6 +1,9 @@
 //! A connection whose bytes a test writes itself, as a client library would not.
 
-use std::net::{Ipv4Addr, SocketAddr};
+use std::{
+    io::{self, Write as _},
+    net::{Ipv4Addr, SocketAddr},
+};
 
 use anyhow::{Context as _, Result, ensure};
 use bytes::Bytes;
@@ -8,6 +11,7 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
     net::{TcpSocket, TcpStream},
+    task::spawn_blocking,
     time::timeout,
 };
 
@@ -36,6 +40,18 @@ impl RawConnection {
         let socket = TcpSocket::new_v4()?;
         socket.bind((Ipv4Addr::new(127, 0, 0, last), 0).into())?;
         Ok(Self { stream: socket.connect(address).await?, received: Vec::new() })
+    }
+
+    /// Connects and sends bytes on a thread of its own, so that nothing of this process comes between the two.
+    pub async fn open_with(target: &Target, bytes: Vec<u8>) -> Result<Self> {
+        let address: SocketAddr = authority(target).parse()?;
+        let stream = spawn_blocking(move || -> io::Result<_> {
+            let mut stream = std::net::TcpStream::connect(address)?;
+            stream.write_all(&bytes)?;
+            stream.set_nonblocking(true)?;
+            Ok(stream)
+        });
+        Ok(Self { stream: TcpStream::from_std(stream.await??)?, received: Vec::new() })
     }
 
     /// Sends bytes.
