@@ -106,6 +106,7 @@ async fn drawn_resources(shared: Arc<Shared>) {
             pixels(&shared.render(&job).await.unwrap())
         };
         let waits = waiting(html(&markup), 1.0);
+        let _busy = BusyLoops::start(2).unwrap();
         for job in [html(&markup), url(&shared.site.at(&Site::markup(&markup))), waits] {
             let file = shared.render(&job).await.unwrap();
             assert_eq!(middle(&file), GREEN, "{job:?}");
