@@ -5,6 +5,7 @@
 
 use std::{
     cmp::Reverse,
+    collections::VecDeque,
     ops::Range,
     time::{Duration, Instant},
 };
@@ -14,6 +15,10 @@ use platen_shared::farm_address::{FarmAddress, weight};
 /// How long a farm is used last after a failure; doubled with each further one.
 const MIN_AVOID_TIME: Duration = Duration::from_secs(1);
 const MAX_AVOID_TIME: Duration = Duration::from_secs(15);
+/// How long an address at which several farms have answered in turn counts as that of several.
+const SHARED_TIME: Duration = Duration::from_mins(10);
+/// How many names of farms at one address are kept.
+const MAX_IDS: usize = 8;
 /// How many farms are asked for their load at the same time.
 const MAX_BATCH: usize = 7;
 
@@ -46,6 +51,45 @@ impl Health {
     /// Records that the farm accepts jobs.
     pub fn answered(&mut self) {
         *self = Self::default();
+    }
+}
+
+/// The names of the farms that have answered at one address ([`wire::FARM_ID`](platen_shared::wire::FARM_ID)).
+#[derive(Debug, Clone, Default)]
+pub struct FarmIds {
+    /// The latest last.
+    seen: VecDeque<String>,
+    /// The latest answer had no name.
+    is_unnamed: bool,
+    shared_until: Option<Instant>,
+}
+
+impl FarmIds {
+    /// Records the name in a response of the address.
+    pub fn saw(&mut self, id: Option<&str>, now: Instant) {
+        self.is_unnamed = id.is_none();
+        let Some(id) = id else { return };
+        match self.seen.iter().position(|seen| seen == id) {
+            Some(position) if position + 1 == self.seen.len() => {}
+            // Another farm has answered since: this one was not replaced.
+            Some(_) => {
+                self.seen.clear();
+                self.shared_until = Some(now + SHARED_TIME);
+            }
+            None => {
+                if self.seen.len() == MAX_IDS {
+                    self.seen.pop_front();
+                }
+                self.seen.push_back(id.to_owned());
+            }
+        }
+    }
+
+    /// Whether a job that has to wait for a slot does so before it is sent, as far as is known. A farm without a name
+    /// keeps no slots, or is part of the edge's server.
+    #[must_use]
+    pub fn keep_slots(&self, now: Instant) -> bool {
+        !self.is_unnamed && self.shared_until.is_none_or(|until| now >= until)
     }
 }
 
@@ -183,6 +227,32 @@ mod tests {
         }
         health.answered();
         assert_eq!(health.failed(now), Some(MIN_AVOID_TIME));
+    }
+
+    #[test]
+    fn an_address_keeps_slots_unless_several_farms_answer_in_turn() {
+        let start = Instant::now();
+        let mut ids = FarmIds::default();
+        assert!(ids.keep_slots(start));
+        ids.saw(None, start);
+        assert!(!ids.keep_slots(start));
+        // A farm that restarts has another name.
+        for number in 0..20 {
+            for _ in 0..2 {
+                ids.saw(Some(&number.to_string()), start);
+                assert!(ids.keep_slots(start));
+            }
+        }
+        for farms in [2, 3, MAX_IDS] {
+            let mut ids = FarmIds::default();
+            for number in 0..=farms {
+                ids.saw(Some(&(number % farms).to_string()), start);
+            }
+            assert!(!ids.keep_slots(start));
+            ids.saw(Some("a"), start);
+            assert!(!ids.keep_slots(start));
+            assert!(ids.keep_slots(start + SHARED_TIME));
+        }
     }
 
     #[test]

@@ -9,7 +9,12 @@ mod connection;
 mod load;
 mod slots;
 
-use std::{future::Future, io, time::Duration};
+use std::{
+    future::Future,
+    hash::{BuildHasher as _, RandomState},
+    io, process,
+    time::Duration,
+};
 
 use axum::{
     Router,
@@ -18,7 +23,7 @@ use axum::{
         DefaultBodyLimit, FromRequest as _, FromRequestParts, Path, Request, State, rejection::BytesRejection,
     },
     http::{
-        HeaderMap, StatusCode,
+        HeaderMap, HeaderValue, StatusCode,
         header::{AUTHORIZATION, CONTENT_TYPE},
         request::Parts,
     },
@@ -60,22 +65,30 @@ struct App {
     running: RunningJobs,
     last_statement: load::LastStatement,
     kept_slots: slots::KeptSlots,
+    /// The value of [`wire::FARM_ID`].
+    id: Option<HeaderValue>,
 }
 
 impl Farm {
     /// The farm's HTTP API: `POST /v1/jobs`, `POST /v1/slots`, `DELETE` of both with `/{id}`, and `GET /v1/load` with
     /// the bearer `token`, and `GET /healthz`, `GET /readyz` and `GET /metrics` without.
     pub fn router(&self, token: FarmToken) -> Router {
-        self.router_of(token, load::LastStatement::default())
+        self.router_of(token, load::LastStatement::default(), None)
     }
 
-    fn router_of(&self, token: FarmToken, last_statement: load::LastStatement) -> Router {
+    fn router_of(
+        &self,
+        token: FarmToken,
+        last_statement: load::LastStatement,
+        id: Option<HeaderValue>,
+    ) -> Router {
         let app = App {
             farm: self.clone(),
             token,
             running: RunningJobs::default(),
             last_statement,
             kept_slots: slots::KeptSlots::default(),
+            id,
         };
         Router::new()
             .route(wire::JOBS_PATH, post(render).layer(DefaultBodyLimit::max(MAX_BODY_BYTES)))
@@ -87,6 +100,7 @@ impl Farm {
             .route("/readyz", get(readiness))
             .route("/metrics", get(metrics))
             .layer(map_response_with_state(app.clone(), load::end_connection_while_draining))
+            .layer(map_response_with_state(app.clone(), slots::identify))
             .with_state(app)
     }
 
@@ -105,7 +119,8 @@ impl Farm {
             self.forbid_port(address.port());
         }
         let last_statement = load::LastStatement::default();
-        let router = self.router_of(token, last_statement.clone());
+        let id = RandomState::new().hash_one(process::id());
+        let router = self.router_of(token, last_statement.clone(), Some(id.into()));
         let drain = async {
             self.drain().await;
             last_statement.linger().await;

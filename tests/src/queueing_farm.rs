@@ -57,6 +57,8 @@ impl Ledger {
 
 #[derive(Debug)]
 struct State {
+    /// Its [`wire::FARM_ID`].
+    id: u64,
     size: Size,
     ledger: Arc<Ledger>,
     slots: Arc<Semaphore>,
@@ -87,6 +89,7 @@ impl QueueingFarm {
         ledger: &Arc<Ledger>,
     ) -> Result<Self> {
         let state = Arc::new(State {
+            id: rand::random(),
             size,
             ledger: Arc::clone(ledger),
             slots: Arc::new(Semaphore::new(size.slots)),
@@ -110,7 +113,8 @@ impl QueueingFarm {
                 if !is_authorised {
                     return Ok(refusal(&Refusal::Unauthorized));
                 }
-                let response = state.answer(request).await?;
+                let mut response = state.answer(request).await?;
+                response.headers_mut().insert(wire::FARM_ID, state.id.into());
                 state.thawed().await;
                 Ok(response)
             }
@@ -162,6 +166,13 @@ impl QueueingFarm {
     #[must_use]
     pub fn served_warm(&self) -> usize {
         self.state.served_warm.load(Ordering::SeqCst)
+    }
+}
+
+impl Drop for QueueingFarm {
+    /// Its connections end one after the other. Meanwhile the slots of the first ones must not reach the last ones.
+    fn drop(&mut self) {
+        self.freeze(true);
     }
 }
 

@@ -1,6 +1,6 @@
 //! Sends a job to a farm, or to the next one if a farm refuses it or cannot be reached.
 //!
-//! With one farm, this is one request. With several, the job is sent only to a farm that has just stated its load:
+//! With one address, this is one request, or three if the job has to wait for a slot. With several, the job is sent only to a farm that has just stated its load:
 //! - A question without a body finds out which farm has a free slot. Without it, the body of a job would be sent to
 //!   each farm that refuses it, and a farm that hangs would keep the job.
 //! - The account's farm is asked first, because it has the account's pages. If it has no free slot or does not answer
@@ -16,7 +16,7 @@ mod load;
 mod request;
 mod response;
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use platen_component::log::write_line;
 use platen_shared::{
@@ -26,7 +26,7 @@ use platen_shared::{
 };
 
 use self::{
-    load::Questions,
+    load::{ANSWER_TIMEOUT, Questions},
     request::{JobRequest, Queueing},
 };
 use super::{
@@ -50,11 +50,32 @@ pub(super) async fn render(
     let started = Instant::now();
     let request = JobRequest::new(settings, job, deadline, context);
     let file = match settings.farms.as_slice() {
-        [farm] => request.send(farm, Queueing::Allowed).await,
+        [farm] => render_at(&request, farm).await,
         farms => Distribution::new(&request, farms).run().await,
     };
     context.log.farm_elapsed = Some(started.elapsed());
     file
+}
+
+/// How long the only farm may take to answer whether it is still there.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// Sends a job to the only address. If it has to wait, it does so before it is sent, so that a farm that ends loses no job
+/// that only waited.
+async fn render_at(request: &JobRequest<'_>, farm: &Farm) -> Result<FileBody, Failure> {
+    let keeps_slots = || farm.ids().keep_slots(Instant::now());
+    if keeps_slots() {
+        match request.send(farm, Queueing::Refused).await {
+            Err(failure) if is_busy(&failure) && !request.is_too_late() => {}
+            result => return result,
+        }
+    }
+    // The answer may have shown that it keeps none.
+    if keeps_slots() {
+        // There is no other farm to go to while this one has no free CPU.
+        request.wait_for_slot(farm, PATIENCE).await?;
+    }
+    request.send(farm, Queueing::Allowed).await
 }
 
 /// A job that several farms may get.
@@ -166,7 +187,7 @@ impl<'r> Distribution<'r> {
         let farm = self.farm(position);
         let sent = async {
             if queueing == Queueing::Allowed {
-                self.request.wait_for_slot(&farm.address).await?;
+                self.request.wait_for_slot(farm, ANSWER_TIMEOUT).await?;
             }
             self.request.send(farm, queueing).await
         };

@@ -14,7 +14,7 @@ use platen_shared::{
     limits,
 };
 
-use crate::farms::Health;
+use crate::farms::{FarmIds, Health};
 
 pub(super) struct Settings {
     /// At least one.
@@ -27,6 +27,7 @@ pub(super) struct Settings {
 pub(super) struct Farm {
     pub(super) address: FarmAddress,
     health: Mutex<Health>,
+    ids: Mutex<FarmIds>,
 }
 
 /// An invalid setting.
@@ -53,7 +54,7 @@ impl Settings {
 
     async fn read() -> Result<Self, SettingsError> {
         let addresses: FarmAddresses = variable("farm_url").await?.parse()?;
-        let farm = |address| Farm { address, health: Mutex::default() };
+        let farm = |address| Farm { address, health: Mutex::default(), ids: Mutex::default() };
         let farms = addresses.into_vec().into_iter().map(farm).collect();
         let farm_token = variable("farm_token").await?;
         if farm_token.is_empty() {
@@ -70,5 +71,9 @@ impl Settings {
 impl Farm {
     pub(super) fn health(&self) -> MutexGuard<'_, Health> {
         self.health.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn ids(&self) -> MutexGuard<'_, FarmIds> {
+        self.ids.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

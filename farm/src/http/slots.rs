@@ -87,3 +87,11 @@ pub(super) async fn wait(
     );
     response
 }
+
+/// Adds the name of the farm to a response.
+pub(super) async fn identify(State(app): State<App>, mut response: Response) -> Response {
+    if let Some(id) = app.id {
+        response.headers_mut().insert(wire::FARM_ID, id);
+    }
+    response
+}

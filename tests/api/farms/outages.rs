@@ -22,7 +22,10 @@ use platen_tests::{
     wait,
 };
 use serde_json::json;
-use tokio::{task::JoinSet, time::sleep};
+use tokio::{
+    task::{JoinError, JoinSet},
+    time::sleep,
+};
 
 use super::weight_of;
 
@@ -32,6 +35,7 @@ pub(super) fn cases() -> Vec<Case> {
         Case::own_server("farms/a_hanging_farm_is_passed_over", hanging).once_per_platform(),
         Case::own_server("farms/a_hot_account_uses_all_farms", hot_account).once_per_platform(),
         Case::own_server("farms/a_killed_farm_loses_only_its_jobs", killed).once_per_platform(),
+        Case::own_server("farms/a_killed_farm_at_the_only_address", killed_alone).once_per_platform(),
         Case::own_server("farms/a_waiting_job_leaves_a_farm_that_hangs", leaves_hanging).once_per_platform(),
         Case::own_server("farms/stand_ins_restart_under_load", rolling_restart).once_per_platform(),
         Case::own_server("farms/real_farms_restart_under_load", real_restart).once_per_platform(),
@@ -171,6 +175,37 @@ async fn killed(stage: Stage) -> Result<()> {
         "{failed:?} of {all}"
     );
     ensure!(ledger.repeated() == 0, "{ledger:?}");
+    Ok(())
+}
+
+/// Jobs that wait at the only farm are not lost with it: they are refused and cost nothing.
+async fn killed_alone(stage: Stage) -> Result<()> {
+    const WAITING: usize = 5;
+    let size = Size { slots: 2, service_time: Duration::from_secs(20), ..SIZE };
+    let mut farms = Queueing::start(&stage, 1, size).await?;
+    let (account, _) = farms.account().await?;
+    let target = farms.app.target(&account);
+    let send = |count| {
+        join_all((0..count).map(|_| {
+            tokio::spawn({
+                let target = target.clone();
+                async move { status(&target).await }
+            })
+        }))
+    };
+    let running = tokio::spawn(send(size.slots));
+    let ledger = Arc::clone(&farms.ledger);
+    wait::until("the slots are taken", || ledger.jobs() == size.slots).await?;
+    let waiting = tokio::spawn(send(WAITING));
+    wait::until("jobs wait", || farms.farms[0].waiting() == WAITING).await?;
+    farms.farms.clear();
+    let statuses =
+        |answers: Vec<Result<u16, _>>| answers.into_iter().collect::<Result<Vec<u16>, JoinError>>();
+    let (running, waiting) = (statuses(running.await?)?, statuses(waiting.await?)?);
+    ensure!(running.iter().all(|status| *status == 502), "jobs that ran: {running:?}");
+    ensure!(waiting.iter().all(|status| *status == 503), "jobs that waited: {waiting:?}");
+    let attempts = farms.app.operator.attempts(&account.id).await?;
+    ensure!(attempts == size.slots as u64, "{attempts} attempts");
     Ok(())
 }
 

@@ -109,15 +109,16 @@ impl<'r> JobRequest<'r> {
         let options = options(CONNECT_TIMEOUT.min(time_left));
         let _ = options.set_between_bytes_timeout(u64::try_from(time_left.as_nanos()).ok());
         let (request, _sent) = self.post(&farm.address, wire::JOBS_PATH, body, queueing, options)?;
-        let received = response::receive(request, self.job.output.format(), self.deadline);
+        let received = response::receive(request, self.job.output.format(), self.deadline, farm);
         let file = platform::timeout(time_left + GRACE_PERIOD, received).await;
         file.unwrap_or_else(|| Err(ApiError::from(Refusal::Deadline).into()))
     }
 
     /// Waits until a farm keeps a slot for the job, which uses it if it is sent at once. A farm of an earlier version
-    /// keeps none; the job waits there after it was sent.
-    pub(super) async fn wait_for_slot(&self, farm: &FarmAddress) -> Result<(), Failure> {
-        let (slot, silent) = (pin!(self.slot(farm)), pin!(self.until_silent(farm)));
+    /// keeps none; the job waits there after it was sent. Gives up when the farm does not state its load within
+    /// `patience`.
+    pub(super) async fn wait_for_slot(&self, farm: &Farm, patience: Duration) -> Result<(), Failure> {
+        let (slot, silent) = (pin!(self.slot(farm)), pin!(self.until_silent(&farm.address, patience)));
         match platform::timeout(self.time_left() + GRACE_PERIOD, select(slot, silent)).await {
             Some(Either::Left((slot, _))) => slot,
             Some(Either::Right((failure, _))) => Err(failure),
@@ -125,25 +126,25 @@ impl<'r> JobRequest<'r> {
         }
     }
 
-    async fn slot(&self, farm: &FarmAddress) -> Result<(), Failure> {
+    async fn slot(&self, farm: &Farm) -> Result<(), Failure> {
         let request = SlotRequest { account: self.job.account.clone() };
         let body = serde_json::to_vec(&request).map_err(Failure::internal)?;
         for _ in 0..2 {
             let options = options(ANSWER_TIMEOUT.min(self.time_left()));
             let (request, _sent) =
-                self.post(farm, wire::SLOTS_PATH, body.clone(), Queueing::Allowed, options)?;
-            if let Some(answer) = response::slot(request).await {
+                self.post(&farm.address, wire::SLOTS_PATH, body.clone(), Queueing::Allowed, options)?;
+            if let Some(answer) = response::slot(request, farm).await {
                 return answer;
             }
         }
         Err(closed())
     }
 
-    /// Completes when a farm no longer states its load.
-    async fn until_silent(&self, farm: &FarmAddress) -> Failure {
+    /// Completes when a farm no longer states its load within `patience`.
+    async fn until_silent(&self, farm: &FarmAddress, patience: Duration) -> Failure {
         loop {
             sleep(SILENCE_INTERVAL).await;
-            match platform::timeout(ANSWER_TIMEOUT, self.load(farm)).await {
+            match platform::timeout(patience, self.load(farm)).await {
                 Some(Ok(_)) => {}
                 Some(Err(failure)) => return failure,
                 None => return Failure::new(ApiError::FarmUnreachable, "it did not answer".to_owned()),

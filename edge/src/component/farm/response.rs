@@ -16,7 +16,12 @@ use spin_sdk::{
     wit_bindgen::StreamReader,
 };
 
-use crate::{api_error::ApiError, component::failure::Failure, farms::Load, recent_keys};
+use crate::{
+    api_error::ApiError,
+    component::{failure::Failure, settings::Farm},
+    farms::Load,
+    recent_keys,
+};
 
 /// A file up to this size is read before the response begins, so that both leave in one packet where Nagle's
 /// algorithm would hold the second one back. In a larger file, full packets follow the head.
@@ -51,8 +56,10 @@ pub(super) async fn receive(
     request: Request,
     format: OutputFormat,
     deadline: Instant,
+    farm: &Farm,
 ) -> Result<FileBody, Failure> {
     let response = client::send(request).await.map_err(|code| no_response(&code))?;
+    identify(&response, farm);
     if response.get_status_code() != 200 {
         return Err(refused(response).await);
     }
@@ -81,6 +88,13 @@ pub(super) async fn receive(
     }
 }
 
+/// Records which farm has answered.
+fn identify(response: &Response, farm: &Farm) {
+    let id = response.get_headers().get(wire::FARM_ID).into_iter().next();
+    let id = id.and_then(|id| String::from_utf8(id).ok());
+    farm.ids().saw(id.as_deref(), Instant::now());
+}
+
 /// The load of a farm; `None` if the connection broke without an answer.
 pub(super) async fn load(request: Request) -> Option<Result<Load, Failure>> {
     let response = match client::send(request).await {
@@ -107,11 +121,12 @@ pub(super) async fn load(request: Request) -> Option<Result<Load, Failure>> {
 
 /// Whether a farm keeps a slot, or keeps none because it is of an earlier version; `None` if the connection broke without
 /// an answer.
-pub(super) async fn slot(request: Request) -> Option<Result<(), Failure>> {
+pub(super) async fn slot(request: Request, farm: &Farm) -> Option<Result<(), Failure>> {
     let response = match client::send(request).await {
         Ok(response) => response,
         Err(code) => return unanswered(&code).map(Err),
     };
+    identify(&response, farm);
     let status = response.get_status_code();
     if matches!(status, 204 | 404 | 405) {
         return Some(Ok(()));
