@@ -1,13 +1,16 @@
 //! HTTP clients of the benchmarks.
 
-use std::{net::SocketAddr, time::Duration};
+use std::{
+    net::{Ipv4Addr, SocketAddr},
+    time::Duration,
+};
 
 use anyhow::{Context as _, Result, bail, ensure};
 use bytes::Bytes;
 use hyper::{body::Body, client::conn::http1::SendRequest};
 use hyper_util::rt::TokioIo;
 use reqwest::{Client, RequestBuilder};
-use tokio::{net::TcpStream, task::JoinHandle};
+use tokio::{net::TcpSocket, task::JoinHandle};
 
 /// Well above the duration of any job, so that a renderer that hangs does not block the run.
 const RESPONSE_TIMEOUT: Duration = Duration::from_mins(2);
@@ -31,12 +34,17 @@ pub(crate) async fn fetch_file(request: RequestBuilder) -> Result<Bytes> {
     Ok(body)
 }
 
-/// Opens an HTTP/1.1 connection and starts the task that drives it.
-pub(crate) async fn connect<B>(address: SocketAddr) -> Result<(SendRequest<B>, JoinHandle<hyper::Result<()>>)>
+/// Opens an HTTP/1.1 connection from a loopback address and starts the task that drives it.
+pub(crate) async fn connect<B>(
+    from: Ipv4Addr,
+    address: SocketAddr,
+) -> Result<(SendRequest<B>, JoinHandle<hyper::Result<()>>)>
 where
     B: Body<Data = Bytes, Error: std::error::Error + Send + Sync> + Send + 'static,
 {
-    let stream = TcpStream::connect(address).await?;
+    let socket = TcpSocket::new_v4()?;
+    socket.bind((from, 0).into())?;
+    let stream = socket.connect(address).await?;
     stream.set_nodelay(true)?;
     let (sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await?;
     Ok((sender, tokio::spawn(connection)))

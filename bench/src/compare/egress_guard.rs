@@ -142,7 +142,8 @@ async fn fetch_all(proxy_port: u16, images: &[Image]) -> Result<()> {
 
 /// Fetches images over a new connection, one after the other.
 async fn fetch(proxy_port: u16, images: impl Iterator<Item = &Image>) -> Result<()> {
-    let (mut sender, connection) = http_client::connect((Ipv4Addr::LOCALHOST, proxy_port).into()).await?;
+    let (mut sender, connection) =
+        http_client::connect(Ipv4Addr::LOCALHOST, (Ipv4Addr::LOCALHOST, proxy_port).into()).await?;
     for image in images {
         let host = image.url.split('/').nth(2).context("no host")?;
         // A request to a proxy has the complete URL (RFC 9112, section 3.2.2).

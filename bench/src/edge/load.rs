@@ -4,7 +4,7 @@
 //! response fails the run.
 
 use std::{
-    net::SocketAddr,
+    net::{Ipv4Addr, SocketAddr},
     sync::{
         Arc,
         atomic::{AtomicUsize, Ordering},
@@ -24,38 +24,53 @@ use crate::{http_client, statistics::LoadResult};
 #[derive(Clone)]
 pub(super) struct Case {
     pub(super) name: &'static str,
-    pub(super) authorization: String,
+    /// Sent instead of the client's key.
+    pub(super) authorization: Option<&'static str>,
     pub(super) body: Bytes,
     pub(super) status: u16,
     /// Expected length of the response's body in bytes.
     pub(super) length: Option<usize>,
 }
 
-/// Sends `requests` of a case, `concurrency` at a time.
+/// Who sends requests. The server slows down the errors of an address without a valid key, and of a key.
+#[derive(Clone)]
+pub(super) struct Client {
+    pub(super) address: Ipv4Addr,
+    pub(super) authorization: String,
+}
+
+/// Sends `requests` of a case from all clients at once.
 ///
 /// # Errors
 /// The first response that is not the expected one.
 pub(super) async fn run(
-    address: SocketAddr,
+    server: SocketAddr,
     case: &Case,
     requests: usize,
-    concurrency: usize,
+    clients: &[Client],
 ) -> Result<LoadResult> {
     let left = Arc::new(AtomicUsize::new(requests));
     let started = Instant::now();
-    let workers = (0..concurrency).map(|_| tokio::spawn(worker(address, case.clone(), Arc::clone(&left))));
+    let workers = clients
+        .iter()
+        .map(|client| tokio::spawn(worker(server, client.clone(), case.clone(), Arc::clone(&left))));
     let latencies = try_join_all(workers).await?.into_iter().collect::<Result<Vec<_>>>()?;
     Ok(LoadResult::new(started, latencies.into_iter().flatten().map(Ok)))
 }
 
-async fn worker(address: SocketAddr, case: Case, left: Arc<AtomicUsize>) -> Result<Vec<Duration>> {
-    let (mut sender, _) = http_client::connect(address).await?;
+async fn worker(
+    server: SocketAddr,
+    client: Client,
+    case: Case,
+    left: Arc<AtomicUsize>,
+) -> Result<Vec<Duration>> {
+    let (mut sender, _) = http_client::connect(client.address, server).await?;
     let mut latencies = Vec::new();
     let decrement = |left: usize| left.checked_sub(1);
     while left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, decrement).is_ok() {
         let request = Request::post("/v1/render")
-            .header("host", address.to_string())
-            .header("authorization", &case.authorization)
+            .header("host", server.to_string())
+            .header("authorization", case.authorization.unwrap_or(&client.authorization))
             .header("content-type", "application/json")
             .body(Full::new(case.body.clone()))?;
         let started = Instant::now();
