@@ -74,7 +74,9 @@ impl Service {
             let row = connection.query(sql, ()).await?.next().await?;
             return Ok(row.and_then(|row| row.get::<i64>(0).ok()));
         };
-        let body = json!({ "requests": [{ "type": "execute", "stmt": { "sql": sql } }] });
+        // Without the second request sqld keeps the stream, of which it has 128, for some seconds.
+        let body =
+            json!({ "requests": [{ "type": "execute", "stmt": { "sql": sql } }, { "type": "close" }] });
         let url = url.replacen("libsql://", "https://", 1);
         let mut request = self.http.post(format!("{url}/v2/pipeline")).json(&body);
         if let Some(token) = &self.database.token {
