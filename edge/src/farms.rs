@@ -59,15 +59,15 @@ impl Health {
 pub struct FarmIds {
     /// The latest last.
     seen: VecDeque<String>,
-    /// The latest answer had no name.
-    is_unnamed: bool,
+    /// The latest answer had a name.
+    is_named: bool,
     shared_until: Option<Instant>,
 }
 
 impl FarmIds {
     /// Records the name in a response of the address.
     pub fn saw(&mut self, id: Option<&str>, now: Instant) {
-        self.is_unnamed = id.is_none();
+        self.is_named = id.is_some();
         let Some(id) = id else { return };
         match self.seen.iter().position(|seen| seen == id) {
             Some(position) if position + 1 == self.seen.len() => {}
@@ -85,11 +85,17 @@ impl FarmIds {
         }
     }
 
-    /// Whether a job that has to wait for a slot does so before it is sent, as far as is known. A farm without a name
-    /// keeps no slots, or is part of the edge's server.
+    /// Whether the farm that has answered last has a name. Without one it is part of the edge's server, or of version
+    /// 0.1.0 and keeps no slots.
     #[must_use]
-    pub fn keep_slots(&self, now: Instant) -> bool {
-        !self.is_unnamed && self.shared_until.is_none_or(|until| now >= until)
+    pub fn are_known(&self) -> bool {
+        self.is_named
+    }
+
+    /// Whether several farms answer in turn, so that the slot of one is of no use to a job that reaches another.
+    #[must_use]
+    pub fn are_several(&self, now: Instant) -> bool {
+        self.shared_until.is_some_and(|until| now < until)
     }
 }
 
@@ -230,17 +236,18 @@ mod tests {
     }
 
     #[test]
-    fn an_address_keeps_slots_unless_several_farms_answer_in_turn() {
+    fn farms_that_answer_in_turn_are_several() {
         let start = Instant::now();
         let mut ids = FarmIds::default();
-        assert!(ids.keep_slots(start));
-        ids.saw(None, start);
-        assert!(!ids.keep_slots(start));
+        for id in [None, Some("a"), None] {
+            ids.saw(id, start);
+            assert_eq!((ids.are_known(), ids.are_several(start)), (id.is_some(), false));
+        }
         // A farm that restarts has another name.
         for number in 0..20 {
             for _ in 0..2 {
                 ids.saw(Some(&number.to_string()), start);
-                assert!(ids.keep_slots(start));
+                assert!(ids.are_known() && !ids.are_several(start));
             }
         }
         for farms in [2, 3, MAX_IDS] {
@@ -248,10 +255,10 @@ mod tests {
             for number in 0..=farms {
                 ids.saw(Some(&(number % farms).to_string()), start);
             }
-            assert!(!ids.keep_slots(start));
+            assert!(ids.are_several(start));
             ids.saw(Some("a"), start);
-            assert!(!ids.keep_slots(start));
-            assert!(ids.keep_slots(start + SHARED_TIME));
+            assert!(ids.are_several(start));
+            assert!(!ids.are_several(start + SHARED_TIME));
         }
     }
 

@@ -65,7 +65,7 @@ struct App {
     running: RunningJobs,
     last_statement: load::LastStatement,
     kept_slots: slots::KeptSlots,
-    /// The value of [`wire::FARM_ID`].
+    /// The value of [`wire::FARM_ID`], if the farm has a process of its own.
     id: Option<HeaderValue>,
 }
 
@@ -119,6 +119,7 @@ impl Farm {
             self.forbid_port(address.port());
         }
         let last_statement = load::LastStatement::default();
+        // The keys of the hash are random.
         let id = RandomState::new().hash_one(process::id());
         let router = self.router_of(token, last_statement.clone(), Some(id.into()));
         let drain = async {

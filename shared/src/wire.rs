@@ -11,10 +11,10 @@ pub const LOAD_PERCENT: &str = "x-platen-load-percent";
 /// [`JOB_ID`] and [`DEADLINE_MS`]. The response has no body (204) once the farm keeps a slot for the job with this id,
 /// or is a refusal. Unlike a job that waits, this can be repeated at another farm if the connection breaks.
 pub const SLOTS_PATH: &str = "/v1/slots";
-/// Header of every response of a farm in a process of its own: a random name of the process. A slot that one farm keeps is
-/// of no use if the job reaches another one behind the same address.
+/// Header of every response of a farm in a process of its own: a random name of the process. A slot that one farm keeps
+/// is of no use if the job reaches another one behind the same address.
 pub const FARM_ID: &str = "x-platen-farm-id";
-/// Header of a job that the farm refuses if it would have to wait for a slot. The value has no meaning.
+/// Header of a job that a farm with a [`FARM_ID`] refuses if it would have to wait for a slot. The value has no meaning.
 pub const NO_QUEUE: &str = "x-platen-no-queue";
 /// Header of a job: the id by which `DELETE` of [`JOBS_PATH`]`/id` cancels it. The edge generates it,
 /// because callers choose request ids and may use one twice.

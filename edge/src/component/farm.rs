@@ -1,6 +1,7 @@
 //! Sends a job to a farm, or to the next one if a farm refuses it or cannot be reached.
 //!
-//! With one address, this is one request, or three if the job has to wait for a slot. With several, the job is sent only to a farm that has just stated its load:
+//! With one address, this is one request, or three if the job has to wait for a slot. With several, the job is sent only
+//! to a farm that has just stated its load:
 //! - A question without a body finds out which farm has a free slot. Without it, the body of a job would be sent to
 //!   each farm that refuses it, and a farm that hangs would keep the job.
 //! - The account's farm is asked first, because it has the account's pages. If it has no free slot or does not answer
@@ -60,18 +61,18 @@ pub(super) async fn render(
 /// How long the only farm may take to answer whether it is still there.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// Sends a job to the only address. If it has to wait, it does so before it is sent, so that a farm that ends loses no job
-/// that only waited.
+/// Sends a job to the only address. If it has to wait, it does so before it is sent, so that a farm that ends loses no
+/// job that only waited. A farm without a name has queued the job if it could.
 async fn render_at(request: &JobRequest<'_>, farm: &Farm) -> Result<FileBody, Failure> {
-    let keeps_slots = || farm.ids().keep_slots(Instant::now());
-    if keeps_slots() {
+    let is_shared = || farm.ids().are_several(Instant::now());
+    if !is_shared() {
         match request.send(farm, Queueing::Refused).await {
-            Err(failure) if is_busy(&failure) && !request.is_too_late() => {}
+            Err(failure) if is_busy(&failure) && farm.ids().are_known() && !request.is_too_late() => {}
             result => return result,
         }
     }
-    // The answer may have shown that it keeps none.
-    if keeps_slots() {
+    // The response may have shown it.
+    if !is_shared() {
         // There is no other farm to go to while this one has no free CPU.
         request.wait_for_slot(farm, PATIENCE).await?;
     }

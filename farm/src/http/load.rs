@@ -54,9 +54,11 @@ pub(super) async fn load(_: Authorized, State(app): State<App>) -> Response {
 }
 
 /// The refusal of a job that would have to wait and must not. The job has been read by then: a client that is still
-/// sending would not see the response.
+/// sending would not see the response. A farm that ends together with its edge queues such a job: nothing is gained
+/// if it is sent again.
 pub(super) fn refuse_to_queue(app: &App, headers: &HeaderMap) -> Option<Refusal> {
     let must_wait = headers.contains_key(wire::NO_QUEUE)
+        && app.id.is_some()
         && !app.farm.is_draining()
         && app.farm.load_percent() >= FULL_PERCENT;
     must_wait.then_some(Refusal::QueueFull { retry_after: RETRY_AFTER_SECONDS })

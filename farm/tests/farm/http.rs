@@ -1,12 +1,12 @@
 //! The farm over HTTP.
 
-use std::sync::Arc;
+use std::{io, sync::Arc};
 
-use platen_farm::FarmToken;
-use platen_shared::wire;
+use platen_farm::{Farm, FarmToken};
+use platen_shared::{job::RenderJob, wire};
 use platen_tests::{latch::Latch, site::Reply, wait};
 use reqwest::{Client, Response};
-use tokio::net::TcpListener;
+use tokio::{net::TcpListener, task::JoinHandle};
 
 use crate::{
     Test,
@@ -21,6 +21,7 @@ pub(crate) const TESTS: &[Test] = &[
     ("a cancelled job says whether its page had run", |s| Box::pin(cancelled_jobs(s))),
     ("a full farm refuses a job at once", |s| Box::pin(full(s))),
     ("a farm states its load, and refuses jobs that must not wait", |s| Box::pin(load(s))),
+    ("a farm within a server queues jobs that must not wait elsewhere", |s| Box::pin(queues_always(s))),
     ("a job ends at its deadline", |s| Box::pin(deadline(s))),
     ("a farm that shuts down finishes its jobs and accepts no more", |s| Box::pin(shutdown(s))),
 ];
@@ -31,11 +32,16 @@ async fn small(queue: usize) -> Server {
     Server::start(farm.await).await
 }
 
-async fn file(shared: Arc<Shared>) {
-    let router = shared.farm.router(FarmToken::new(TOKEN).unwrap());
+/// A farm within a server, and its address.
+async fn embedded(farm: &Farm) -> (JoinHandle<io::Result<()>>, String) {
+    let router = farm.router(FarmToken::new(TOKEN).unwrap());
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let base = format!("http://{}", listener.local_addr().unwrap());
-    let serving = tokio::spawn(async { axum::serve(listener, router).await });
+    (tokio::spawn(async { axum::serve(listener, router).await }), base)
+}
+
+async fn file(shared: Arc<Shared>) {
+    let (serving, base) = embedded(&shared.farm).await;
     let mut job = html("<h1>Hello");
     job.output = pdf();
     let request = Client::new().post(format!("{base}{}", wire::JOBS_PATH)).bearer_auth(TOKEN).json(&job);
@@ -48,6 +54,33 @@ async fn file(shared: Arc<Shared>) {
     for path in ["/healthz", "/readyz", "/metrics"] {
         assert_eq!(reqwest::get(format!("{base}{path}")).await.unwrap().status(), 200, "{path}");
     }
+    serving.abort();
+}
+
+/// Its edge sends no job a second time.
+async fn queues_always(_: Arc<Shared>) {
+    let farm = farm(|config| (config.browsers, config.queue) = (1.try_into().ok(), 1)).await;
+    let ((serving, base), site, latch) = (embedded(&farm).await, Site::start().await, Latch::closed());
+    let held = url(&site.put("/held", Reply::page("x").behind(&latch)));
+    let send = |job: &RenderJob| {
+        let request = Client::new().post(format!("{base}{}", wire::JOBS_PATH)).bearer_auth(TOKEN);
+        tokio::spawn(request.header(wire::NO_QUEUE, "1").json(job).send())
+    };
+    let running = send(&held);
+    site.until_hits("/held", 1).await;
+    let waiting = send(&html("x"));
+    let waits = async || {
+        let load = Client::new().get(format!("{base}{}", wire::LOAD_PATH)).bearer_auth(TOKEN).send().await?;
+        Ok((load.headers()[wire::LOAD_PERCENT] == "200").then_some(()))
+    };
+    wait::until_some("the job waits", waits).await.unwrap();
+    latch.open();
+    for job in [running, waiting] {
+        let response = job.await.unwrap().unwrap();
+        assert!(!response.headers().contains_key(wire::FARM_ID));
+        assert_eq!(response.status(), 200);
+    }
+    farm.shutdown().await;
     serving.abort();
 }
 
