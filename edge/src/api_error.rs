@@ -5,12 +5,13 @@
 //! file path or an SQL statement.
 
 use platen_shared::{
+    error_code::ErrorCode,
     failure::FailureClass,
     limits,
     refusal::{RETRY_AFTER_SECONDS, Refusal},
+    request::InvalidRequest,
 };
-
-use crate::request::InvalidRequest;
+use serde_json::{Map, Value};
 
 /// An error response. `Display` is the public message.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
@@ -137,10 +138,43 @@ impl ApiError {
         }
     }
 
-    /// The body of the response: a JSON object with one member, `error`.
+    /// The `code` of the response; `None` for an invalid key, whose body is fixed.
+    #[must_use]
+    pub fn error_code(&self) -> Option<ErrorCode> {
+        Some(match self {
+            Self::InvalidKey => return None,
+            Self::NotFound => ErrorCode::NotFound,
+            Self::MethodNotAllowed => ErrorCode::MethodNotAllowed,
+            Self::ContentType => ErrorCode::UnsupportedContentType,
+            Self::ContentEncoding => ErrorCode::UnsupportedContentEncoding,
+            Self::BodyTooLarge => ErrorCode::BodyTooLarge,
+            Self::BodyIncomplete => ErrorCode::InvalidRequest,
+            Self::Invalid(invalid) => invalid.error_code(),
+            Self::TemplateNotFound => ErrorCode::TemplateNotFound,
+            Self::QuotaExhausted { .. } => ErrorCode::QuotaExhausted,
+            Self::Refused(refusal) => return refusal.error_code(),
+            Self::FarmUnreachable => ErrorCode::RendererUnavailable,
+            Self::DatabaseUnavailable => ErrorCode::ServiceBusy,
+            Self::Internal => ErrorCode::InternalError,
+        })
+    }
+
+    fn field(&self) -> Option<String> {
+        match self {
+            Self::Invalid(invalid) => invalid.field(),
+            Self::TemplateNotFound => Some("templateId".to_owned()),
+            Self::Refused(refusal) => refusal.field().map(str::to_owned),
+            _ => None,
+        }
+    }
+
+    /// The body of the response: a JSON object of `error`, `code` and, if one field is the cause, `field`.
     #[must_use]
     pub fn body(&self) -> Vec<u8> {
-        serde_json::json!({ "error": self.to_string() }).to_string().into_bytes()
+        let mut body = Map::from_iter([("error".to_owned(), self.to_string().into())]);
+        body.extend(self.error_code().map(|code| ("code".to_owned(), code.as_str().into())));
+        body.extend(self.field().map(|field| ("field".to_owned(), field.into())));
+        Value::Object(body).to_string().into_bytes()
     }
 }
 

@@ -15,7 +15,7 @@ mod settings;
 use std::time::Instant;
 
 use platen_component::body::{self, BodyError, IncomingBody};
-use platen_shared::{key::ApiKey, limits};
+use platen_shared::{endpoint::Endpoint, key::ApiKey, limits, request::RenderRequest};
 use platen_statements::attempts::{Claim, ClaimedTemplate, KeyPurpose};
 use spin_sdk::wasip3::{
     self,
@@ -23,10 +23,11 @@ use spin_sdk::wasip3::{
     http::types::{ErrorCode, Fields, Method, Request, Response},
 };
 
-use crate::{api_error::ApiError, credentials, endpoint::Endpoint, request::RenderRequest};
+use crate::{api_error::ApiError, credentials};
 use claim::{authenticate, claim, refund, too_late};
 use context::RequestContext;
 use failure::Failure;
+use farm::FarmFile;
 use settings::Settings;
 
 /// The key is looked up before more of a body is read. `platen up` passes smaller bodies on when they are complete.
@@ -92,8 +93,8 @@ async fn respond(
     let disposition = request.content_disposition(claim.template.as_ref().map(|it| it.name.as_str()));
 
     // forward
-    let body = match forward(settings, request, &claim, context).await {
-        Ok(body) => body,
+    let FarmFile { body, page_status } = match forward(settings, request, &claim, context).await {
+        Ok(file) => file,
         Err(failure) => {
             if !failure.error.is_counted() {
                 refund(&claim, &failure, context).await;
@@ -106,7 +107,7 @@ async fn respond(
     if let Some(attempt) = &mut context.attempt {
         attempt.bytes = body.length();
     }
-    Ok(reply::File { format, disposition, body })
+    Ok(reply::File { format, disposition, body, page_status })
 }
 
 fn route(request: &Request) -> Result<Endpoint, ApiError> {
@@ -154,7 +155,7 @@ async fn forward(
     request: RenderRequest,
     claim: &Claim,
     context: &mut RequestContext,
-) -> Result<farm::FileBody, Failure> {
+) -> Result<FarmFile, Failure> {
     // Decompressed after the claim, where a damaged template fails as an attempt that is refunded.
     let markup = claim.template.as_ref().map(ClaimedTemplate::html).transpose().map_err(Failure::internal)?;
     let job = request.into_job(claim.account.clone(), markup.as_deref()).map_err(ApiError::from)?;

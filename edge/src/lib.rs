@@ -8,12 +8,10 @@
 pub mod api_error;
 pub mod credentials;
 pub mod deadline;
-pub mod endpoint;
 pub mod expiring_map;
 pub mod farms;
 pub mod quota;
 pub mod recent_keys;
-pub mod request;
 pub mod row_buffer;
 pub mod trace;
 

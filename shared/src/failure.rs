@@ -9,6 +9,8 @@ use strum::IntoStaticStr;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, IntoStaticStr)]
 #[strum(serialize_all = "snake_case")]
 pub enum FailureClass {
+    /// The request is invalid in a way that only the renderer can detect, before the page runs.
+    InvalidRequest,
     /// The caller's page cannot be rendered.
     PageFailed,
     /// The deadline passed while the page ran.
@@ -32,6 +34,7 @@ impl FailureClass {
     #[must_use]
     pub fn status(self) -> u16 {
         match self {
+            Self::InvalidRequest => 400,
             Self::PageFailed => 422,
             Self::DeadlineExceeded => 504,
             Self::RendererFailed => 502,
@@ -46,7 +49,7 @@ impl FailureClass {
     pub fn is_counted(self) -> bool {
         match self {
             Self::PageFailed | Self::DeadlineExceeded | Self::RendererFailed => true,
-            Self::RendererUnavailable | Self::Internal => false,
+            Self::InvalidRequest | Self::RendererUnavailable | Self::Internal => false,
             Self::Cancelled { page_ran } => page_ran,
         }
     }
@@ -65,6 +68,7 @@ mod tests {
     #[test]
     fn each_class_has_one_status_and_either_counts_or_does_not() {
         for (class, status, counted, name) in [
+            (FailureClass::InvalidRequest, 400, false, "invalid_request"),
             (FailureClass::PageFailed, 422, true, "page_failed"),
             (FailureClass::DeadlineExceeded, 504, true, "deadline_exceeded"),
             (FailureClass::RendererFailed, 502, true, "renderer_failed"),

@@ -6,6 +6,8 @@
 use serde::{Deserialize, Serialize};
 use strum::{EnumString, VariantNames};
 
+use crate::length::Length;
+
 /// An image encoding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -99,16 +101,17 @@ impl PaperSize {
         name.parse().ok()
     }
 
-    /// Width and height in inches. ISO 216 defines whole millimetres, which are divided by 25.4; the
-    /// North American sizes are defined in inches (ANSI/ASME Y14.1 for Tabloid and Ledger).
+    /// Width and height. ISO 216 defines whole millimetres; the North American sizes are defined in inches
+    /// (ANSI/ASME Y14.1 for Tabloid and Ledger).
     #[must_use]
-    pub fn inches(self) -> (f64, f64) {
-        let mm = |width: f64, height: f64| (width / 25.4, height / 25.4);
+    pub fn size(self) -> (Length, Length) {
+        let inches = |width, height| (Length::inches_of(width), Length::inches_of(height));
+        let mm = |width, height| (Length::mm_of(width), Length::mm_of(height));
         match self {
-            Self::Letter => (8.5, 11.0),
-            Self::Legal => (8.5, 14.0),
-            Self::Tabloid => (11.0, 17.0),
-            Self::Ledger => (17.0, 11.0),
+            Self::Letter => inches(8.5, 11.0),
+            Self::Legal => inches(8.5, 14.0),
+            Self::Tabloid => inches(11.0, 17.0),
+            Self::Ledger => inches(17.0, 11.0),
             Self::A0 => mm(841.0, 1189.0),
             Self::A1 => mm(594.0, 841.0),
             Self::A2 => mm(420.0, 594.0),

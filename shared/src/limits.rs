@@ -5,6 +5,8 @@
 
 use std::ops::RangeInclusive;
 
+use crate::length::Length;
+
 /// Maximum of `html`, and of a filled template, in bytes of UTF-8 (5 MiB).
 pub const MAX_HTML_BYTES: usize = 5 * 1024 * 1024;
 /// Maximum of a request body in bytes (32 MiB): enough for 5 MiB of HTML with every character escaped.
@@ -33,3 +35,24 @@ pub const PDF_SCALE_RANGE: RangeInclusive<f64> = 0.1..=2.0;
 pub const WAIT_FOR_TIMEOUT_MS_RANGE: RangeInclusive<f64> = 0.0..=10_000.0;
 /// Maximum and default real time from the claim to the last byte of the file, in milliseconds.
 pub const RENDER_TIMEOUT_MS: u64 = 30_000;
+/// Maximum of `headerHtml` and of `footerHtml`, also with the variables of a template filled in, in bytes of UTF-8.
+pub const MAX_HEADER_BYTES: usize = 64 * 1024;
+/// Maximum of `css` in bytes of UTF-8.
+pub const MAX_CSS_BYTES: usize = 256 * 1024;
+/// Maximum of `selector` and `waitForSelector` in Unicode scalar values.
+pub const MAX_SELECTOR_CHARS: usize = 1_000;
+/// Maximum number of ranges in `pageRanges`.
+pub const MAX_PAGE_RANGES: usize = 100;
+/// Allowed `pdfWidth` and `pdfHeight` in millimetres. The maximum is 200 inches, the largest page of PDF 1.7 (annex
+/// C.2).
+pub const PDF_SIDE_MM_RANGE: RangeInclusive<f64> = 10.0..=5_080.0;
+/// The larger of them.
+pub const MAX_PDF_SIDE: Length = Length::mm_of(*PDF_SIDE_MM_RANGE.end());
+/// Allowed `quality` of JPEG and WebP.
+pub const QUALITY_RANGE: RangeInclusive<u8> = 1..=100;
+/// Default `quality`, which is also Chromium's: text has no visible artefacts at a normal viewing distance.
+pub const DEFAULT_QUALITY: u8 = 80;
+/// Allowed `x` and `y` of `clip` in CSS pixels. The maximum is above the largest page that Chromium lays out.
+pub const CLIP_OFFSET_RANGE: RangeInclusive<f64> = 0.0..=100_000_000.0;
+/// Allowed `width` and `height` of `clip` in CSS pixels.
+pub const CLIP_SIDE_RANGE: RangeInclusive<f64> = 1.0..=100_000_000.0;

@@ -7,7 +7,7 @@
 use serde::{Deserialize, Serialize};
 use strum::IntoStaticStr;
 
-use crate::failure::FailureClass;
+use crate::{error_code::ErrorCode, failure::FailureClass};
 
 /// The reason why a job was not rendered. `Display` is the public message.
 ///
@@ -63,6 +63,35 @@ pub enum Refusal {
     /// The response is not a document that the browser shows, such as a download.
     #[error("\"{host}\" did not answer with a page")]
     NotAPage { host: String },
+    /// The page has an HTTP status of 400 or more, and the request says that this is a failure.
+    #[error("\"{host}\" answered with status {status}")]
+    PageStatus { host: String, status: u16 },
+    /// A selector in this field of the request is not valid CSS. Found before the page ran.
+    #[error("\"{field}\" must be a valid CSS selector")]
+    InvalidSelector { field: String },
+    /// No element matches `selector`.
+    #[error("No element of the page matches \"selector\"")]
+    NoSuchElement,
+    /// The element that `selector` matches has no area.
+    #[error("The element that matches \"selector\" has no area")]
+    EmptyElement,
+    /// No element that `waitForSelector` matches became visible in time.
+    #[error("No visible element has matched \"waitForSelector\" in time")]
+    ElementNotVisible,
+    /// The PDF has fewer pages.
+    #[error("\"pageRanges\" has pages after the last one")]
+    PageRangeExceeded,
+    /// The margins are as wide or as tall as the size that the page has chosen.
+    #[error("\"margin\" leaves no space for the page")]
+    NoSpaceBetweenMargins,
+    /// The header or the footer cannot be printed.
+    #[error(
+        "\"headerHtml\" or \"footerHtml\" could not be printed; they must not refer to style sheets or fonts"
+    )]
+    HeaderFailed,
+    /// The content does not fit on one sheet.
+    #[error("The content does not fit on one page of at most {} mm", crate::limits::PDF_SIDE_MM_RANGE.end())]
+    NotOnePage,
     /// The image would exceed the limit of pixels, or that of its format.
     #[error(
         "The page is too large: its image would be over the limit of its format or of {} pixels",
@@ -112,11 +141,20 @@ impl Refusal {
             | Self::Tls { .. }
             | Self::TooManyRedirects { .. }
             | Self::NotAPage { .. }
+            | Self::PageStatus { .. }
+            | Self::NoSuchElement
+            | Self::EmptyElement
+            | Self::ElementNotVisible
+            | Self::PageRangeExceeded
+            | Self::NoSpaceBetweenMargins
+            | Self::HeaderFailed
+            | Self::NotOnePage
             | Self::PageTooLarge
             | Self::PageCrashed
             | Self::PageMemoryExceeded
             | Self::PageClosed
             | Self::LoadStopped => FailureClass::PageFailed,
+            Self::InvalidSelector { .. } => FailureClass::InvalidRequest,
             Self::Deadline => FailureClass::DeadlineExceeded,
             Self::Broken => FailureClass::RendererFailed,
             Self::Cancelled { page_ran } => FailureClass::Cancelled { page_ran: *page_ran },
@@ -137,6 +175,59 @@ impl Refusal {
             Self::Deadline => Self::NoSlotInTime { retry_after: RETRY_AFTER_SECONDS },
             Self::Broken | Self::PageCrashed => Self::NoBrowser,
             refusal => refusal,
+        }
+    }
+
+    /// The public `code`; `None` for a client that has disconnected.
+    #[must_use]
+    pub fn error_code(&self) -> Option<ErrorCode> {
+        Some(match self {
+            Self::QueueFull { .. } | Self::NoSlotInTime { .. } => ErrorCode::RendererBusy,
+            Self::Unauthorized
+            | Self::InvalidJob
+            | Self::Draining
+            | Self::NoBrowser
+            | Self::NameServerFailed => ErrorCode::RendererUnavailable,
+            Self::NameNotFound { .. } => ErrorCode::NameNotFound,
+            Self::AddressNotPublic { .. } | Self::PortNotAllowed { .. } => ErrorCode::AddressNotPublic,
+            Self::ConnectionRefused { .. } | Self::ConnectionFailed { .. } => ErrorCode::ConnectionFailed,
+            Self::Tls { .. } => ErrorCode::TlsFailed,
+            Self::TooManyRedirects { .. } => ErrorCode::TooManyRedirects,
+            Self::NotAPage { .. } => ErrorCode::NotAPage,
+            Self::PageStatus { .. } => ErrorCode::PageStatus,
+            Self::InvalidSelector { .. } => ErrorCode::InvalidField,
+            Self::NoSuchElement | Self::EmptyElement | Self::ElementNotVisible => ErrorCode::ElementNotFound,
+            Self::PageRangeExceeded => ErrorCode::PageRangeExceeded,
+            Self::NoSpaceBetweenMargins | Self::HeaderFailed | Self::NotOnePage => ErrorCode::InvalidLayout,
+            Self::PageTooLarge => ErrorCode::PageTooLarge,
+            Self::PageCrashed | Self::PageMemoryExceeded | Self::PageClosed | Self::LoadStopped => {
+                ErrorCode::PageFailed
+            }
+            Self::Deadline => ErrorCode::RenderTimeout,
+            Self::Broken => ErrorCode::RendererFailed,
+            Self::Cancelled { .. } => return None,
+        })
+    }
+
+    /// The field of the request that is the cause, if there is one.
+    #[must_use]
+    pub fn field(&self) -> Option<&str> {
+        match self {
+            Self::InvalidSelector { field } => Some(field),
+            Self::NoSuchElement | Self::EmptyElement => Some("selector"),
+            Self::ElementNotVisible => Some("waitForSelector"),
+            Self::PageRangeExceeded => Some("pageRanges"),
+            Self::NoSpaceBetweenMargins => Some("margin"),
+            Self::NotOnePage => Some("singlePage"),
+            Self::NameNotFound { .. }
+            | Self::AddressNotPublic { .. }
+            | Self::PortNotAllowed { .. }
+            | Self::ConnectionRefused { .. }
+            | Self::ConnectionFailed { .. }
+            | Self::Tls { .. }
+            | Self::TooManyRedirects { .. }
+            | Self::NotAPage { .. } => Some("url"),
+            _ => None,
         }
     }
 

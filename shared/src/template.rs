@@ -13,8 +13,8 @@ pub enum FillError {
     /// Placeholders without a value, each once, sorted.
     #[error("missing template variables: {}", .0.join(", "))]
     Missing(Vec<String>),
-    /// The filled template is larger than [`limits::MAX_HTML_BYTES`].
-    #[error("the filled template is over {} bytes", limits::MAX_HTML_BYTES)]
+    /// The filled template is larger than its maximum.
+    #[error("the filled template is too large")]
     TooLarge,
 }
 
@@ -61,12 +61,16 @@ pub fn placeholders(template: &str) -> Vec<String> {
     names.into_iter().map(str::to_owned).collect()
 }
 
-/// Replaces the placeholders of a template; `value_of` returns the value of a name.
+/// Replaces the placeholders of a template; `value_of` returns the value of a name. The result has at most `max_bytes`.
 ///
 /// # Errors
 /// [`FillError::Missing`] lists every placeholder without a value. [`FillError::TooLarge`] is returned
 /// before the text that exceeds the limit is allocated.
-pub fn fill<'v>(template: &str, value_of: impl Fn(&str) -> Option<&'v str>) -> Result<String, FillError> {
+pub fn fill<'v>(
+    template: &str,
+    max_bytes: usize,
+    value_of: impl Fn(&str) -> Option<&'v str>,
+) -> Result<String, FillError> {
     let missing: Vec<String> =
         placeholders(template).into_iter().filter(|name| value_of(name).is_none()).collect();
     if !missing.is_empty() {
@@ -81,7 +85,7 @@ pub fn fill<'v>(template: &str, value_of: impl Fn(&str) -> Option<&'v str>) -> R
                 if escape { escape_html(value) } else { Cow::Borrowed(value) }
             }
         };
-        if filled.len() + text.len() > limits::MAX_HTML_BYTES {
+        if filled.len() + text.len() > max_bytes {
             return Err(FillError::TooLarge);
         }
         filled.push_str(&text);
@@ -162,8 +166,10 @@ fn is_space(character: char) -> bool {
 mod tests {
     use super::*;
 
+    const MAX: usize = limits::MAX_HTML_BYTES;
+
     fn filled(template: &str) -> String {
-        fill(template, |name| match name {
+        fill(template, MAX, |name| match name {
             "a" => Some("<A&'\">"),
             "b.c-d_1" => Some("{{ a }}"),
             "_x" => Some("x"),
@@ -204,7 +210,7 @@ mod tests {
 
     #[test]
     fn every_missing_name_is_listed_once() {
-        let error = fill("{{ z }}{{{ y }}}{{ z }}", |_| None).unwrap_err();
+        let error = fill("{{ z }}{{{ y }}}{{ z }}", MAX, |_| None).unwrap_err();
         assert_eq!(error, FillError::Missing(vec!["y".into(), "z".into()]));
         assert_eq!(placeholders("{{z}} {{{ y }}} {{z}} {{ 1 }}"), ["y", "z"]);
     }
@@ -230,7 +236,7 @@ mod tests {
     #[test]
     fn a_filled_template_over_the_limit_is_refused_at_the_limit() {
         let value = "x".repeat(limits::MAX_HTML_BYTES);
-        assert_eq!(fill("{{v}}", |_| Some(&value)).unwrap().len(), limits::MAX_HTML_BYTES);
-        assert_eq!(fill("{{v}}.", |_| Some(&value)), Err(FillError::TooLarge));
+        assert_eq!(fill("{{v}}", MAX, |_| Some(&value)).unwrap().len(), MAX);
+        assert_eq!(fill("{{v}}.", MAX, |_| Some(&value)), Err(FillError::TooLarge));
     }
 }

@@ -16,6 +16,8 @@ pub const SLOTS_PATH: &str = "/v1/slots";
 pub const FARM_ID: &str = "x-platen-farm-id";
 /// Header of a job that a farm with a [`FARM_ID`] refuses if it would have to wait for a slot. The value has no meaning.
 pub const NO_QUEUE: &str = "x-platen-no-queue";
+/// Header of a file of a URL, from the farm and to the caller: the HTTP status of the page.
+pub const PAGE_STATUS: &str = "x-page-status";
 /// Header of a job: the id by which `DELETE` of [`JOBS_PATH`]`/id` cancels it. The edge generates it,
 /// because callers choose request ids and may use one twice.
 pub const JOB_ID: &str = "x-platen-job-id";

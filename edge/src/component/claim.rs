@@ -15,10 +15,12 @@ use platen_component::{
     platform,
 };
 use platen_shared::{
+    endpoint::Endpoint,
     id::{AccountId, TemplateId},
     job::Source,
     key::ApiKey,
     refusal::{RETRY_AFTER_SECONDS, Refusal},
+    request::{InvalidRequest, RenderRequest, Subject},
 };
 use platen_statements::attempts::{self, Attempt, Claim, KeyPurpose, KeyStatus, PresentedKey};
 use spin_sdk::time::sleep;
@@ -26,10 +28,8 @@ use spin_sdk::time::sleep;
 use super::{attempt_log, context::RequestContext, failure::Failure};
 use crate::{
     api_error::ApiError,
-    endpoint::Endpoint,
     quota::{QuotaMonth, Usage},
     recent_keys::{BusyKey, RecentKeys},
-    request::{InvalidRequest, RenderRequest, Subject},
 };
 
 /// Statements are repeated for this time while the database is busy or absent.
@@ -97,7 +97,10 @@ pub(super) async fn claim(
         context.attempt = Some(attempt);
         return Err(too_late());
     }
-    let mut is_looked_up_first = RECENT_KEYS.with_borrow(|keys| keys.was_refused(&attempt.key_hash, began));
+    // The claim knows the placeholders of the template only.
+    let is_incomplete = !request.missing_variables(Vec::new()).is_empty();
+    let mut is_looked_up_first =
+        is_incomplete || RECENT_KEYS.with_borrow(|keys| keys.was_refused(&attempt.key_hash, began));
     // The second iteration is needed only if the quota was raised, or an attempt refunded, after a claim was
     // refused.
     for _ in 0..2 {
@@ -123,9 +126,8 @@ pub(super) async fn claim(
         }
         is_looked_up_first = false;
         let found = authenticate(key, purpose, context).await?;
-        if let Some((_, variables)) = template {
-            let mut missing = found.placeholders.ok_or(ApiError::TemplateNotFound)?;
-            missing.retain(|name| !variables.contains_key(name));
+        if template.is_some() {
+            let missing = request.missing_variables(found.placeholders.ok_or(ApiError::TemplateNotFound)?);
             if !missing.is_empty() {
                 return Err(ApiError::from(InvalidRequest::MissingVariables(missing)).into());
             }

@@ -36,7 +36,7 @@ use super::{
     settings::{Farm, Settings},
 };
 use crate::{api_error::ApiError, farms, farms::Load};
-pub(super) use response::FileBody;
+pub(super) use response::{FarmFile, FileBody};
 
 /// How often a job is offered to all farms. In a rolling restart, each of them can refuse it once.
 const MAX_PASSES: usize = 4;
@@ -47,7 +47,7 @@ pub(super) async fn render(
     job: &RenderJob,
     deadline: Instant,
     context: &mut RequestContext,
-) -> Result<FileBody, Failure> {
+) -> Result<FarmFile, Failure> {
     let started = Instant::now();
     let request = JobRequest::new(settings, job, deadline, context);
     let file = match settings.farms.as_slice() {
@@ -63,7 +63,7 @@ const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Sends a job to the only address. If it has to wait, it does so before it is sent, so that a farm that ends loses no
 /// job that only waited. A farm without a name has queued the job if it could.
-async fn render_at(request: &JobRequest<'_>, farm: &Farm) -> Result<FileBody, Failure> {
+async fn render_at(request: &JobRequest<'_>, farm: &Farm) -> Result<FarmFile, Failure> {
     let is_shared = || farm.ids().are_several(Instant::now());
     if !is_shared() {
         match request.send(farm, Queueing::Refused).await {
@@ -109,7 +109,7 @@ impl<'r> Distribution<'r> {
         }
     }
 
-    async fn run(mut self) -> Result<FileBody, Failure> {
+    async fn run(mut self) -> Result<FarmFile, Failure> {
         for _ in 0..MAX_PASSES {
             self.is_outdated = false;
             if let Some(result) = self.pass().await {
@@ -123,7 +123,7 @@ impl<'r> Distribution<'r> {
     }
 
     /// Offers the job to all farms. The result is `None` if they refuse it.
-    async fn pass(&mut self) -> Option<Result<FileBody, Failure>> {
+    async fn pass(&mut self) -> Option<Result<FarmFile, Failure>> {
         let (request, now) = (self.request, Instant::now());
         let farms = self.farms.iter().map(|farm| (&farm.address, farm.health().is_avoided(now)));
         let order = farms::order(&request.account, farms);
@@ -174,7 +174,7 @@ impl<'r> Distribution<'r> {
         &self.farms[self.order[position]]
     }
 
-    async fn answered(&mut self, position: usize, load: Load) -> Option<Result<FileBody, Failure>> {
+    async fn answered(&mut self, position: usize, load: Load) -> Option<Result<FarmFile, Failure>> {
         self.farm(position).health().answered();
         if load.has_free_slot() {
             return self.try_farm(position, Queueing::Refused).await;
@@ -184,7 +184,7 @@ impl<'r> Distribution<'r> {
     }
 
     /// The result of the job; `None` if its page did not run and another farm can be tried.
-    async fn try_farm(&mut self, position: usize, queueing: Queueing) -> Option<Result<FileBody, Failure>> {
+    async fn try_farm(&mut self, position: usize, queueing: Queueing) -> Option<Result<FarmFile, Failure>> {
         let farm = self.farm(position);
         let sent = async {
             if queueing == Queueing::Allowed {

@@ -10,11 +10,11 @@ use std::{
 };
 
 use platen_component::log::write_line;
-use platen_shared::id::AccountId;
+use platen_shared::{endpoint::Endpoint, id::AccountId};
 use platen_statements::attempts::Attempt;
 
 use super::failure::Failure;
-use crate::{api_error::ApiError, endpoint::Endpoint};
+use crate::api_error::ApiError;
 
 /// The optional fields of the access log line.
 #[derive(Default)]

@@ -8,7 +8,7 @@ use platen_component::{
     body::Transfer,
     reply::{self, Headers, fields},
 };
-use platen_shared::{format::OutputFormat, wire};
+use platen_shared::{format::OutputFormat, refusal::Refusal, wire};
 use spin_sdk::wasip3::http::types::Response;
 
 use super::{context::RequestContext, farm::FileBody};
@@ -26,6 +26,8 @@ pub(super) struct File {
     pub(super) format: OutputFormat,
     pub(super) disposition: String,
     pub(super) body: FileBody,
+    /// HTTP status of the page.
+    pub(super) page_status: Option<String>,
 }
 
 pub(super) fn file(file: File, context: &RequestContext) -> Reply {
@@ -34,6 +36,9 @@ pub(super) fn file(file: File, context: &RequestContext) -> Reply {
     push(&mut headers, "content-disposition", file.disposition);
     // Browsers must not guess another type, because the content comes from untrusted markup.
     push(&mut headers, "x-content-type-options", "nosniff");
+    if let Some(status) = file.page_status {
+        push(&mut headers, wire::PAGE_STATUS, status);
+    }
     match file.body {
         FileBody::Whole(bytes) => buffered(200, headers, bytes),
         FileBody::Stream { length, contents, trailers } => {
@@ -56,6 +61,9 @@ pub(super) fn error(error: &ApiError, context: &RequestContext) -> Reply {
         ApiError::MethodNotAllowed => push(&mut headers, "allow", "POST"),
         ApiError::InvalidKey => push(&mut headers, "www-authenticate", "Bearer"),
         ApiError::ContentEncoding => push(&mut headers, "accept-encoding", "identity"),
+        ApiError::Refused(Refusal::PageStatus { status, .. }) => {
+            push(&mut headers, wire::PAGE_STATUS, status.to_string());
+        }
         _ => {}
     }
     buffered(error.status(), headers, error.body())

@@ -28,7 +28,7 @@ use spin_sdk::{
 
 use super::{
     load::ANSWER_TIMEOUT,
-    response::{self, FileBody},
+    response::{self, FarmFile},
 };
 use crate::{
     api_error::ApiError,
@@ -98,7 +98,7 @@ impl<'r> JobRequest<'r> {
     }
 
     /// Sends the job and waits for the file.
-    pub(super) async fn send(&self, farm: &Farm, queueing: Queueing) -> Result<FileBody, Failure> {
+    pub(super) async fn send(&self, farm: &Farm, queueing: Queueing) -> Result<FarmFile, Failure> {
         let body = serde_json::to_vec(self.job).map_err(Failure::internal)?;
         let time_left = self.time_left();
         if time_left.is_zero() {
@@ -109,7 +109,7 @@ impl<'r> JobRequest<'r> {
         let options = options(CONNECT_TIMEOUT.min(time_left));
         let _ = options.set_between_bytes_timeout(u64::try_from(time_left.as_nanos()).ok());
         let (request, _sent) = self.post(&farm.address, wire::JOBS_PATH, body, queueing, options)?;
-        let received = response::receive(request, self.job.output.format(), self.deadline, farm);
+        let received = response::receive(request, self.job.options.output.format(), self.deadline, farm);
         let file = platform::timeout(time_left + GRACE_PERIOD, received).await;
         file.unwrap_or_else(|| Err(ApiError::from(Refusal::Deadline).into()))
     }

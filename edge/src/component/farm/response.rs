@@ -42,6 +42,13 @@ pub(in crate::component) enum FileBody {
     },
 }
 
+/// A successful response.
+pub(in crate::component) struct FarmFile {
+    pub(in crate::component) body: FileBody,
+    /// HTTP status of the page.
+    pub(in crate::component) page_status: Option<String>,
+}
+
 impl FileBody {
     /// The length in bytes, if it is known.
     pub(in crate::component) fn length(&self) -> Option<i64> {
@@ -57,7 +64,7 @@ pub(super) async fn receive(
     format: OutputFormat,
     deadline: Instant,
     farm: &Farm,
-) -> Result<FileBody, Failure> {
+) -> Result<FarmFile, Failure> {
     let response = client::send(request).await.map_err(|code| no_response(&code))?;
     identify(&response, farm);
     if response.get_status_code() != 200 {
@@ -72,20 +79,28 @@ pub(super) async fn receive(
     }
     let length = headers.get("content-length").into_iter().next();
     let length = length.and_then(|length| std::str::from_utf8(&length).ok()?.parse().ok());
+    let page_status = headers.get(wire::PAGE_STATUS).into_iter().next();
+    let page_status =
+        page_status.and_then(|status| String::from_utf8(status).ok()).filter(|it| is_status(it));
+    let file = |body| Ok(FarmFile { body, page_status });
     let (_done, done_reader) = wit_future::new(|| Ok(()));
     let (mut contents, trailers) = Response::consume_body(response, done_reader);
     match length.and_then(|length| usize::try_from(length).ok()) {
         Some(expected) if expected <= MAX_WHOLE_BYTES => {
             let bytes = body::read_up_to(&mut contents, expected + 1, expected).await;
             if bytes.len() == expected {
-                return Ok(FileBody::Whole(bytes));
+                return file(FileBody::Whole(bytes));
             }
             // The platform ends a transfer that stalls until the deadline.
             let refusal = if Instant::now() < deadline { Refusal::Broken } else { Refusal::Deadline };
             Err(Failure::new(refusal, format!("the farm sent {} of {expected} bytes", bytes.len())))
         }
-        _ => Ok(FileBody::Stream { length, contents, trailers }),
+        _ => file(FileBody::Stream { length, contents, trailers }),
     }
+}
+
+fn is_status(text: &str) -> bool {
+    text.len() == 3 && text.bytes().all(|byte| byte.is_ascii_digit())
 }
 
 /// Records which farm has answered.

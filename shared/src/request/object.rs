@@ -10,7 +10,11 @@ use serde::de::{DeserializeSeed, Deserializer as _, IgnoredAny, MapAccess, Visit
 use serde_json::value::RawValue;
 use strum::EnumCount as _;
 
-use super::{field::Field, field_name::FieldName, invalid::InvalidRequest};
+use super::{
+    field::Field,
+    field_name::{FieldName, FieldPath},
+    invalid::InvalidRequest,
+};
 use crate::endpoint::Endpoint;
 
 /// The values of the known fields as slices of the body.
@@ -42,7 +46,7 @@ impl<'a> Object<'a> {
     }
 
     pub(super) fn field(&self, name: FieldName) -> Field<'a> {
-        Field { name, value: self.0[name as usize] }
+        Field { name: name.into(), value: self.0[name as usize] }
     }
 }
 
@@ -70,7 +74,7 @@ impl<'de> Visitor<'de> for ObjectVisitor<'_> {
                 name => {
                     map.next_value::<IgnoredAny>()?;
                     if let Some(name) = name {
-                        problem.get_or_insert(InvalidRequest::Repeated(name));
+                        problem.get_or_insert(InvalidRequest::Repeated(name.into()));
                     }
                 }
             }
@@ -103,7 +107,10 @@ impl Visitor<'_> for NameVisitor<'_> {
     fn visit_str<E>(self, name: &str) -> Result<Self::Value, E> {
         let field = FieldName::of_endpoint(self.endpoint).find(|field| field.as_str() == name);
         if field.is_none() {
-            self.problem.get_or_insert_with(|| InvalidRequest::unknown(name, self.endpoint));
+            self.problem.get_or_insert_with(|| {
+                let known = FieldName::of_endpoint(self.endpoint).map(FieldPath::from);
+                InvalidRequest::unknown(None, name, known)
+            });
         }
         Ok(field)
     }

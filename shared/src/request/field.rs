@@ -10,16 +10,19 @@ use std::{
     ops::RangeInclusive,
 };
 
-use platen_shared::limits;
+use crate::{length::Length, limits};
 use serde::de::{Deserializer as _, IgnoredAny, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
-use super::{field_name::FieldName, invalid::InvalidRequest};
+use super::{
+    field_name::{FieldName, FieldPath},
+    invalid::InvalidRequest,
+};
 
 /// A field, with the JSON text of its value if the body has one.
 #[derive(Clone, Copy)]
 pub(super) struct Field<'a> {
-    pub(super) name: FieldName,
+    pub(super) name: FieldPath,
     pub(super) value: Option<&'a RawValue>,
 }
 
@@ -63,7 +66,47 @@ impl<'a> Field<'a> {
         let Some(value) = self.value else { return Ok(None) };
         let number = is_number(value).then(|| value.get().parse::<f64>().ok()).flatten();
         let (min, max) = ((*range.start()).into(), (*range.end()).into());
+        let number = number.filter(|number| (min..=max).contains(number));
         number.and_then(make).map(Some).ok_or(InvalidRequest::Number { field: self.name, kind, min, max })
+    }
+
+    /// A whole number within the range.
+    pub(super) fn whole_number<T: TryFrom<f64>, N: Copy + Into<f64>>(
+        self,
+        range: RangeInclusive<N>,
+    ) -> Parsed<T> {
+        self.number("whole number", range, |number| {
+            (number.fract() == 0.0).then(|| T::try_from(number).ok()).flatten()
+        })
+    }
+
+    /// Text that `T` accepts, or the message of its error after the name of the field.
+    pub(super) fn text_of<T: TryFrom<String, Error: fmt::Display>>(self) -> Parsed<T> {
+        let Some(text) = self.string()? else { return Ok(None) };
+        let rule = |error: T::Error| InvalidRequest::Rule { field: self.name, rule: error.to_string() };
+        T::try_from(text).map(Some).map_err(rule)
+    }
+
+    /// A number of CSS pixels, or text with a unit.
+    pub(super) fn length(self) -> Parsed<Length> {
+        let Some(value) = self.value else { return Ok(None) };
+        let length = if is_number(value) {
+            value.get().parse::<f64>().ok().and_then(|pixels| Length::try_from(pixels).ok())
+        } else {
+            self.text(value).ok().and_then(|text| Length::parse(&text))
+        };
+        length.map(Some).ok_or(InvalidRequest::Length(self.name))
+    }
+
+    /// The values of an object's members, which are the fields `field.member`; `None` if the value is not an object.
+    pub(super) fn members<const N: usize>(self, names: &'static [&'static str; N]) -> Parsed<[Field<'a>; N]> {
+        let Some(value) = self.value.filter(|value| value.get().starts_with('{')) else { return Ok(None) };
+        let mut problem = None;
+        let visitor = MembersVisitor { field: self.name.field, names, problem: &mut problem };
+        let members = serde_json::Deserializer::from_str(value.get()).deserialize_map(visitor);
+        // The syntax was checked with that of the body.
+        let members = members.map_err(|_| InvalidRequest::NotAnObject)?;
+        problem.map_or(Ok(Some(members)), Err)
     }
 
     pub(super) fn file_name(self) -> Parsed<String> {
@@ -142,11 +185,46 @@ impl<'de> Visitor<'de> for VariablesVisitor {
                     }
                 }
             } else if is_string(value) {
-                problem = Some(InvalidRequest::NotUnicode(FieldName::Variables));
+                problem = Some(InvalidRequest::NotUnicode(FieldName::Variables.into()));
             } else {
                 problem = Some(InvalidRequest::VariableType(name.into_owned()));
             }
         }
         Ok(problem.map_or(Ok(variables), Err))
+    }
+}
+
+struct MembersVisitor<'p, const N: usize> {
+    field: FieldName,
+    names: &'static [&'static str; N],
+    /// The first problem.
+    problem: &'p mut Option<InvalidRequest>,
+}
+
+impl<'de, const N: usize> Visitor<'de> for MembersVisitor<'_, N> {
+    type Value = [Field<'de>; N];
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+        let path = |member| FieldPath { field: self.field, member: Some(member) };
+        let mut members = self.names.map(|name| Field { name: path(name), value: None });
+        while let Some(name) = map.next_key::<Cow<'de, str>>()? {
+            let value: &RawValue = map.next_value()?;
+            match members.iter_mut().find(|member| member.name.member == Some(&name)) {
+                Some(member) if member.value.is_none() => member.value = Some(value),
+                Some(member) => {
+                    self.problem.get_or_insert(InvalidRequest::Repeated(member.name));
+                }
+                None => {
+                    let known = self.names.map(path);
+                    self.problem
+                        .get_or_insert_with(|| InvalidRequest::unknown(Some(self.field), &name, known));
+                }
+            }
+        }
+        Ok(members)
     }
 }

@@ -17,10 +17,27 @@ fn defaults_are_those_of_the_contract() {
         serde_json::json!({
             "account": "acc",
             "source": { "html": "x" },
-            "viewport": { "width": 1280.0, "height": 720.0, "device_scale_factor": 1.0 },
-            "wait_until": "load",
-            "wait_for_timeout": 0.0,
-            "output": { "image": { "format": "png", "full_page": false } },
+            "options": {
+                "viewport": { "width": 1280.0, "height": 720.0, "device_scale_factor": 1.0 },
+                "environment": {
+                    "media": null,
+                    "color_scheme": "light",
+                    "reduced_motion": false,
+                    "time_zone": null,
+                    "locale": null,
+                    "java_script": true,
+                },
+                "css": null,
+                "wait_until": "load",
+                "wait_for_timeout": 0.0,
+                "wait_for_selector": null,
+                "fail_on_http_status": false,
+                "output": {
+                    "image": {
+                        "format": "png", "quality": 80.0, "omit_background": false, "region": "viewport",
+                    },
+                },
+            },
         })
     );
     assert_eq!(serde_json::from_value::<RenderJob>(json).unwrap(), job);
@@ -64,6 +81,30 @@ fn field_names_are_those_of_the_contract() {
         "fullPage",
         "waitUntil",
         "waitForTimeout",
+        "landscape",
+        "margin",
+        "pdfWidth",
+        "pdfHeight",
+        "preferCssPageSize",
+        "singlePage",
+        "headerHtml",
+        "footerHtml",
+        "pageRanges",
+        "tagged",
+        "outline",
+        "quality",
+        "omitBackground",
+        "selector",
+        "clip",
+        "mediaType",
+        "colorScheme",
+        "reducedMotion",
+        "waitForSelector",
+        "timezone",
+        "locale",
+        "css",
+        "javaScript",
+        "failOnHttpStatus",
     ];
     assert_eq!(names(Endpoint::Render), [&["html", "url"][..], &shared].concat());
     assert_eq!(names(Endpoint::Template), [&["templateId", "variables"][..], &shared].concat());

@@ -1,0 +1,81 @@
+//! What a page is told about its reader: media, preferences, time zone and language.
+
+use serde::{Deserialize, Serialize};
+use strum::{EnumString, VariantNames};
+
+use crate::{locale::Locale, time_zone::TimeZone};
+
+/// What a page is told about its reader.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Environment {
+    /// The media type; without it, that of the file's format.
+    pub media: Option<MediaType>,
+    /// `prefers-color-scheme`.
+    pub color_scheme: ColorScheme,
+    /// `prefers-reduced-motion`.
+    pub reduced_motion: bool,
+    /// The time zone; without it UTC.
+    pub time_zone: Option<TimeZone>,
+    /// The language; without it `en-US`.
+    pub locale: Option<Locale>,
+    /// Whether scripts of the page run.
+    pub java_script: bool,
+}
+
+impl Default for Environment {
+    fn default() -> Self {
+        Self {
+            media: None,
+            color_scheme: ColorScheme::default(),
+            reduced_motion: false,
+            time_zone: None,
+            locale: None,
+            java_script: true,
+        }
+    }
+}
+
+/// A CSS media type.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, EnumString, VariantNames)]
+#[serde(rename_all = "lowercase")]
+#[strum(serialize_all = "lowercase")]
+pub enum MediaType {
+    /// The default of images.
+    Screen,
+    /// The default of PDFs.
+    Print,
+}
+
+impl MediaType {
+    /// The accepted values of `mediaType`.
+    pub const NAMES: &'static [&'static str] = Self::VARIANTS;
+
+    /// Reads a value of `mediaType`; names are in lower case.
+    #[must_use]
+    pub fn parse(name: &str) -> Option<Self> {
+        name.parse().ok()
+    }
+}
+
+/// A preferred colour scheme.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, EnumString, VariantNames)]
+#[serde(rename_all = "lowercase")]
+#[strum(serialize_all = "lowercase")]
+#[expect(missing_docs, reason = "the names describe the variants")]
+pub enum ColorScheme {
+    #[default]
+    Light,
+    Dark,
+}
+
+impl ColorScheme {
+    /// The accepted values of `colorScheme`.
+    pub const NAMES: &'static [&'static str] = Self::VARIANTS;
+
+    /// Reads a value of `colorScheme`; names are in lower case.
+    #[must_use]
+    pub fn parse(name: &str) -> Option<Self> {
+        name.parse().ok()
+    }
+}

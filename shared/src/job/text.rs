@@ -1,0 +1,88 @@
+//! Texts of a job that are limited in size.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::limits;
+
+/// Text of at most `MAX` bytes of UTF-8.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct LimitedText<const MAX: usize>(String);
+
+/// The markup of a header or a footer.
+pub type HeaderHtml = LimitedText<{ limits::MAX_HEADER_BYTES }>;
+/// A style sheet.
+pub type StyleText = LimitedText<{ limits::MAX_CSS_BYTES }>;
+
+impl<const MAX: usize> LimitedText<MAX> {
+    /// The text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl<const MAX: usize> fmt::Debug for LimitedText<MAX> {
+    /// Shows the size only, because content of the caller must not appear in logs.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "LimitedText({} bytes)", self.0.len())
+    }
+}
+
+/// A text of more bytes than its maximum.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("must be at most {max} bytes of UTF-8")]
+pub struct TextTooLarge {
+    max: usize,
+}
+
+impl<const MAX: usize> TryFrom<String> for LimitedText<MAX> {
+    type Error = TextTooLarge;
+
+    fn try_from(text: String) -> Result<Self, TextTooLarge> {
+        if text.len() <= MAX { Ok(Self(text)) } else { Err(TextTooLarge { max: MAX }) }
+    }
+}
+
+impl<const MAX: usize> From<LimitedText<MAX>> for String {
+    fn from(text: LimitedText<MAX>) -> Self {
+        text.0
+    }
+}
+
+/// A CSS selector of 1 to [`limits::MAX_SELECTOR_CHARS`] characters. Only the browser knows whether it is valid.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct Selector(String);
+
+impl Selector {
+    /// The selector as text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+/// A selector that is empty or too long.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("must have 1 to {} characters", limits::MAX_SELECTOR_CHARS)]
+pub struct SelectorLength;
+
+impl TryFrom<String> for Selector {
+    type Error = SelectorLength;
+
+    fn try_from(text: String) -> Result<Self, SelectorLength> {
+        match text.chars().count() {
+            1..=limits::MAX_SELECTOR_CHARS => Ok(Self(text)),
+            _ => Err(SelectorLength),
+        }
+    }
+}
+
+impl From<Selector> for String {
+    fn from(selector: Selector) -> Self {
+        selector.0
+    }
+}

@@ -1,0 +1,151 @@
+//! The `OpenAPI` document of the API, and the schemas of its request bodies, which are generated from the fields.
+
+use serde_json::{Map, Value, json};
+
+use crate::{
+    endpoint::Endpoint,
+    limits,
+    request::{FieldKind, FieldName},
+};
+
+/// The document.
+pub const DOCUMENT: &str = include_str!("../openapi.json");
+
+/// A length in text, as [`Length`](crate::length::Length) reads it.
+const LENGTH_PATTERN: &str = "^(?:[0-9]+(?:\\.[0-9]*)?|\\.[0-9]+)(?:px|in|cm|mm|pt)$";
+/// The scheme of a URL, and no character that is refused in it.
+const URL_PATTERN: &str = "^[Hh][Tt][Tt][Pp][Ss]?://[^\\s\\u0000-\\u001f\\u007f]+$";
+
+/// The schemas of the request bodies, and of the types that their fields share, by name.
+#[must_use]
+pub fn request_schemas() -> Map<String, Value> {
+    let of = |endpoint, text: &str, required: &[FieldName]| {
+        let properties: Map<_, _> =
+            FieldName::of_endpoint(endpoint).map(|name| (name.to_string(), property(name))).collect();
+        let mut schema = json!({
+            "type": "object",
+            "additionalProperties": false,
+            "description": text,
+            "properties": properties,
+        });
+        if !required.is_empty() {
+            schema["required"] = required.iter().map(|name| name.as_str()).collect();
+        }
+        schema
+    };
+    let number = |range: &std::ops::RangeInclusive<f64>| json!({ "type": "number", "minimum": plain(*range.start()), "maximum": plain(*range.end()) });
+    let side = json!({ "$ref": "#/components/schemas/Length" });
+    let (offset, length) = (number(&limits::CLIP_OFFSET_RANGE), number(&limits::CLIP_SIDE_RANGE));
+    let render = "The body of `POST /v1/render`. One of `html` and `url` is required.";
+    let template = "The body of `POST /v1/render/template`.";
+    Map::from_iter([
+        ("RenderRequest".to_owned(), of(Endpoint::Render, render, &[])),
+        ("TemplateRenderRequest".to_owned(), of(Endpoint::Template, template, &[FieldName::TemplateId])),
+        (
+            "Length".to_owned(),
+            json!({
+                "description": "A number of CSS pixels, or a string with `px`, `in`, `cm`, `mm` or `pt`: `\"12mm\"`.",
+                "anyOf": [
+                    { "type": "number", "minimum": 0 },
+                    { "type": "string", "pattern": LENGTH_PATTERN },
+                ],
+            }),
+        ),
+        (
+            "Margins".to_owned(),
+            json!({
+                "type": "object",
+                "additionalProperties": false,
+                "description": "The margins of the four sides. A side that is left out is 0.",
+                "properties": { "top": side, "right": side, "bottom": side, "left": side },
+            }),
+        ),
+        (
+            "Clip".to_owned(),
+            json!({
+                "type": "object",
+                "additionalProperties": false,
+                "description": "A rectangle in CSS pixels from the top left corner of the page.",
+                "properties": { "x": offset, "y": offset, "width": length, "height": length },
+                "required": ["x", "y", "width", "height"],
+            }),
+        ),
+    ])
+}
+
+fn property(name: FieldName) -> Value {
+    let spec = name.spec();
+    let mut schema = match spec.kind {
+        FieldKind::Boolean => json!({ "type": "boolean" }),
+        FieldKind::Text { min_chars, max_chars } => {
+            let mut schema = json!({ "type": "string" });
+            if min_chars > 0 {
+                schema["minLength"] = min_chars.into();
+            }
+            if max_chars < usize::MAX {
+                schema["maxLength"] = max_chars.into();
+            }
+            schema
+        }
+        FieldKind::Choice(names) => json!({ "type": "string", "enum": names }),
+        FieldKind::Number { min, max, whole } => json!({
+            "type": if whole { "integer" } else { "number" },
+            "minimum": plain(min),
+            "maximum": plain(max),
+        }),
+        FieldKind::Length => json!({ "allOf": [{ "$ref": "#/components/schemas/Length" }] }),
+        FieldKind::Margin => json!({
+            "anyOf": [
+                { "type": "number", "minimum": 0 },
+                { "type": "string", "pattern": LENGTH_PATTERN },
+                { "$ref": "#/components/schemas/Margins" },
+            ],
+        }),
+        FieldKind::Clip => json!({ "allOf": [{ "$ref": "#/components/schemas/Clip" }] }),
+        FieldKind::Variables => json!({
+            "type": "object",
+            "maxProperties": limits::MAX_VARIABLES,
+            "additionalProperties": { "anyOf": [{ "type": "string" }, { "type": "number" }] },
+        }),
+    };
+    if let Some(default) = spec.default {
+        schema["default"] = serde_json::from_str(default).unwrap_or_default();
+    }
+    match name {
+        FieldName::Url => schema["pattern"] = URL_PATTERN.into(),
+        FieldName::TemplateId => schema["examples"] = json!(["tpl_0123456789abcdefghij"]),
+        _ => {}
+    }
+    schema["description"] = spec.description.into();
+    schema
+}
+
+/// A whole number without a fraction.
+fn plain(number: f64) -> Value {
+    #[expect(clippy::cast_possible_truncation, reason = "limits are small")]
+    if number.fract() == 0.0 { json!(number as i64) } else { json!(number) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_document_has_the_generated_schemas() {
+        let mut document: Value = serde_json::from_str(DOCUMENT).unwrap();
+        let schemas = request_schemas();
+        let found = &document["components"]["schemas"];
+        if schemas.iter().all(|(name, schema)| &found[name] == schema) {
+            return;
+        }
+        assert!(
+            std::env::var_os("UPDATE_DOCS").is_some(),
+            "shared/openapi.json is out of date: run UPDATE_DOCS=1 cargo test -p platen-shared openapi"
+        );
+        for (name, schema) in schemas {
+            document["components"]["schemas"][name] = schema;
+        }
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/openapi.json");
+        std::fs::write(path, serde_json::to_string_pretty(&document).unwrap() + "\n").unwrap();
+    }
+}

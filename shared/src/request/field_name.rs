@@ -1,0 +1,103 @@
+//! The fields of the request bodies.
+
+use std::fmt;
+
+use strum::{Display, EnumCount, IntoStaticStr, VariantArray};
+
+use crate::endpoint::Endpoint;
+
+/// A field of a request body. `Display` is its name in JSON. The order is that of the contract, in which
+/// fields are checked.
+#[derive(Debug, Clone, Copy, Display, PartialEq, Eq, EnumCount, IntoStaticStr, VariantArray)]
+#[strum(serialize_all = "camelCase")]
+#[expect(missing_docs, reason = "the variants are the names in JSON")]
+pub enum FieldName {
+    Html,
+    Url,
+    TemplateId,
+    Variables,
+    Format,
+    PdfFormat,
+    PrintBackground,
+    Scale,
+    FileName,
+    Width,
+    Height,
+    DeviceScaleFactor,
+    FullPage,
+    WaitUntil,
+    WaitForTimeout,
+    Landscape,
+    Margin,
+    PdfWidth,
+    PdfHeight,
+    PreferCssPageSize,
+    SinglePage,
+    HeaderHtml,
+    FooterHtml,
+    PageRanges,
+    Tagged,
+    Outline,
+    Quality,
+    OmitBackground,
+    Selector,
+    Clip,
+    MediaType,
+    ColorScheme,
+    ReducedMotion,
+    WaitForSelector,
+    Timezone,
+    Locale,
+    Css,
+    JavaScript,
+    FailOnHttpStatus,
+}
+
+impl FieldName {
+    /// All fields, in the order of the contract.
+    pub fn all() -> impl Iterator<Item = Self> {
+        Self::VARIANTS.iter().copied()
+    }
+
+    /// The fields that an endpoint accepts.
+    pub fn of_endpoint(endpoint: Endpoint) -> impl Iterator<Item = Self> {
+        Self::all().filter(move |field| match field {
+            Self::Html | Self::Url => endpoint == Endpoint::Render,
+            Self::TemplateId | Self::Variables => endpoint == Endpoint::Template,
+            _ => true,
+        })
+    }
+
+    /// The name in JSON.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        self.into()
+    }
+}
+
+/// A field, or a member of a field that is an object. `Display` joins both names with a dot.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FieldPath {
+    pub(super) field: FieldName,
+    pub(super) member: Option<&'static str>,
+}
+
+impl From<FieldName> for FieldPath {
+    fn from(field: FieldName) -> Self {
+        Self { field, member: None }
+    }
+}
+
+impl FieldPath {
+    /// The last of its names.
+    pub(super) fn last(self) -> &'static str {
+        self.member.unwrap_or_else(|| self.field.as_str())
+    }
+}
+
+impl fmt::Display for FieldPath {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.field.as_str())?;
+        self.member.map_or(Ok(()), |member| write!(f, ".{member}"))
+    }
+}

@@ -1,0 +1,243 @@
+//! What each field of a request is: its type, default and bounds, and a description. The `OpenAPI` document, the command
+//! line, the documentation and the dashboard take them from here.
+
+use super::FieldName;
+use crate::{
+    format::{OutputFormat, PaperSize, WaitUntil},
+    job::{ColorScheme, MediaType},
+    limits,
+};
+
+/// A field of a request.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct FieldSpec {
+    /// Its values.
+    pub kind: FieldKind,
+    /// The value that it has if it is left out, as JSON.
+    pub default: Option<&'static str>,
+    /// The formats for which it has an effect.
+    pub formats: Formats,
+    /// What it does, in Markdown.
+    pub description: &'static str,
+}
+
+/// The values of a field.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum FieldKind {
+    /// `true` or `false`.
+    Boolean,
+    /// A string.
+    Text {
+        /// Minimum number of characters.
+        min_chars: usize,
+        /// Maximum number of characters, or of bytes of UTF-8 if the description says so.
+        max_chars: usize,
+    },
+    /// One of some strings.
+    Choice(&'static [&'static str]),
+    /// A number.
+    Number {
+        /// Minimum.
+        min: f64,
+        /// Maximum.
+        max: f64,
+        /// Only whole numbers.
+        whole: bool,
+    },
+    /// A number of CSS pixels, or a string with a unit.
+    Length,
+    /// A length, or an object of four lengths.
+    Margin,
+    /// An object of four numbers.
+    Clip,
+    /// An object of strings and numbers.
+    Variables,
+}
+
+/// Formats of files.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the names describe the variants")]
+pub enum Formats {
+    All,
+    Images,
+    JpegAndWebp,
+    PngAndWebp,
+    Pdf,
+}
+
+const BOOLEAN: FieldSpec =
+    FieldSpec { kind: FieldKind::Boolean, default: Some("false"), formats: Formats::All, description: "" };
+
+const fn text(min_chars: usize, max_chars: usize) -> FieldSpec {
+    FieldSpec { kind: FieldKind::Text { min_chars, max_chars }, default: None, ..BOOLEAN }
+}
+
+const fn choice(names: &'static [&'static str], default: &'static str) -> FieldSpec {
+    FieldSpec { kind: FieldKind::Choice(names), default: Some(default), ..BOOLEAN }
+}
+
+const fn number(min: f64, max: f64, whole: bool, default: Option<&'static str>) -> FieldSpec {
+    FieldSpec { kind: FieldKind::Number { min, max, whole }, default, ..BOOLEAN }
+}
+
+impl FieldSpec {
+    const fn of(self, formats: Formats) -> Self {
+        Self { formats, ..self }
+    }
+
+    const fn says(self, description: &'static str) -> Self {
+        Self { description, ..self }
+    }
+}
+
+impl FieldName {
+    /// What the field is.
+    #[must_use]
+    #[expect(clippy::too_many_lines, reason = "a table")]
+    pub const fn spec(self) -> FieldSpec {
+        const SIDE: (f64, f64) =
+            (*limits::VIEWPORT_SIDE_RANGE.start() as f64, *limits::VIEWPORT_SIDE_RANGE.end() as f64);
+        let pdf_length = FieldSpec { kind: FieldKind::Length, default: None, ..BOOLEAN }.of(Formats::Pdf);
+        match self {
+            Self::Html => text(1, limits::MAX_HTML_BYTES).says(
+                "Markup to render: at most 5,242,880 bytes of UTF-8, which is fewer characters if some are not ASCII. \
+                 Takes precedence over `url`. One of the two is required.",
+            ),
+            Self::Url => text(1, limits::MAX_URL_CHARS).says(
+                "Absolute http or https URL of the page to render, without a user name or password. It must be reachable \
+                 from the public internet: a local host name or a literal address that is not public is refused with 400, \
+                 a name that resolves to such an address with 422.",
+            ),
+            Self::TemplateId => text(0, usize::MAX).says("Id of a saved template of the key's account."),
+            Self::Variables => FieldSpec { kind: FieldKind::Variables, default: Some("{}"), ..BOOLEAN }
+                .says("Values by placeholder name. A number keeps its spelling: `10.50` stays `10.50`."),
+            Self::Format => choice(OutputFormat::NAMES, "\"png\"").says("Format of the file. `jpg` means `jpeg`."),
+            Self::PdfFormat => choice(PaperSize::NAMES, "\"A4\"")
+                .of(Formats::Pdf)
+                .says("Paper size of a PDF, in any case of letters; portrait except `Ledger`."),
+            Self::PrintBackground => {
+                BOOLEAN.of(Formats::Pdf).says("Whether a PDF contains the backgrounds of the page.")
+            }
+            Self::Scale => {
+                number(*limits::PDF_SCALE_RANGE.start(), *limits::PDF_SCALE_RANGE.end(), false, Some("1"))
+                    .of(Formats::Pdf)
+                    .says("Scale of the content of a PDF.")
+            }
+            Self::FileName => text(1, limits::MAX_FILE_NAME_CHARS).says(
+                "Name of the download. It is transliterated to ASCII in lower case, every run of other characters is \
+                 replaced by one `-`, and the result is cut to 80 characters.",
+            ),
+            Self::Width => number(SIDE.0, SIDE.1, true, Some("1280")).says(
+                "Width of the viewport in CSS pixels. An image has at most 100,000,000 device pixels.",
+            ),
+            Self::Height => {
+                number(SIDE.0, SIDE.1, true, Some("720")).says("Height of the viewport in CSS pixels.")
+            }
+            Self::DeviceScaleFactor => number(
+                *limits::DEVICE_SCALE_FACTOR_RANGE.start(),
+                *limits::DEVICE_SCALE_FACTOR_RANGE.end(),
+                false,
+                Some("1"),
+            )
+            .says("Device pixels per CSS pixel."),
+            Self::FullPage => {
+                BOOLEAN.of(Formats::Images).says("Whether an image shows the whole page instead of the viewport.")
+            }
+            Self::WaitUntil => choice(WaitUntil::NAMES, "\"load\"").says(
+                "The milestone at which the page counts as loaded: `domcontentloaded`, the document is parsed; `load`, the \
+                 `load` event has fired; `networkidle`, the `load` event has fired and then no request was in progress for \
+                 500 ms.",
+            ),
+            Self::WaitForTimeout => number(
+                *limits::WAIT_FOR_TIMEOUT_MS_RANGE.start(),
+                *limits::WAIT_FOR_TIMEOUT_MS_RANGE.end(),
+                false,
+                Some("0"),
+            )
+            .says("Time to wait after the `waitUntil` milestone, in milliseconds of the page's clock."),
+            Self::Landscape => BOOLEAN.of(Formats::Pdf).says(
+                "Whether the longer side of the paper is the width. Has precedence over the orientation in the page's \
+                 `@page` rule, unless `preferCssPageSize` is true.",
+            ),
+            Self::Margin => FieldSpec { kind: FieldKind::Margin, default: None, ..BOOLEAN }.of(Formats::Pdf).says(
+                "Margins of the paper: one length for all sides, or an object of `top`, `right`, `bottom` and `left`, \
+                 where a side that is left out is 0. Has precedence over the page's `@page` rule. Without it the margins \
+                 are those of that rule, or 1 cm.",
+            ),
+            Self::PdfWidth => pdf_length.says(
+                "Width of the paper, from 10 mm to 5,080 mm. Needs `pdfHeight`, and excludes `pdfFormat`.",
+            ),
+            Self::PdfHeight => pdf_length.says("Height of the paper, from 10 mm to 5,080 mm. Needs `pdfWidth`."),
+            Self::PreferCssPageSize => {
+                BOOLEAN.of(Formats::Pdf).says("Whether the size in the page's `@page` rule is used for the paper.")
+            }
+            Self::SinglePage => BOOLEAN.of(Formats::Pdf).says(
+                "Whether all content is on one page, which is as tall as needed. Excludes `pageRanges`.",
+            ),
+            Self::HeaderHtml => text(0, limits::MAX_HEADER_BYTES).of(Formats::Pdf).says(
+                "Markup in the top margin of every page, at most 65,536 bytes. Elements with the class `date`, `title`, \
+                 `url`, `pageNumber` or `totalPages` get that text. It has the styles that it contains and none of the \
+                 page, a font size of 10 px, images only in `data:` URLs and only fonts that are installed. No scripts run. In a \
+                 template, placeholders are replaced.",
+            ),
+            Self::FooterHtml => text(0, limits::MAX_HEADER_BYTES)
+                .of(Formats::Pdf)
+                .says("Markup in the bottom margin of every page, as `headerHtml`."),
+            Self::PageRanges => text(1, usize::MAX).of(Formats::Pdf).says(
+                "The pages that the file has, such as `1-3, 5`: ascending, at most 100 ranges. A page after the last one \
+                 is a 422.",
+            ),
+            Self::Tagged => {
+                BOOLEAN.of(Formats::Pdf).says("Whether the file has a structure tree, which screen readers use.")
+            }
+            Self::Outline => BOOLEAN.of(Formats::Pdf).says(
+                "Whether the file has an outline (bookmarks) of the page's headings. Includes `tagged`.",
+            ),
+            Self::Quality => number(
+                *limits::QUALITY_RANGE.start() as f64,
+                *limits::QUALITY_RANGE.end() as f64,
+                true,
+                Some("80"),
+            )
+            .of(Formats::JpegAndWebp)
+            .says("Quality of a JPEG or WebP image. With another format it is refused."),
+            Self::OmitBackground => BOOLEAN.of(Formats::PngAndWebp).says(
+                "Whether pixels that the page does not paint are transparent instead of white. With JPEG it is refused.",
+            ),
+            Self::Selector => text(1, limits::MAX_SELECTOR_CHARS).of(Formats::Images).says(
+                "CSS selector of the element that an image shows: the border box of the first match, also outside of the \
+                 viewport. No match is a 422. Excludes `fullPage` and `clip`.",
+            ),
+            Self::Clip => FieldSpec { kind: FieldKind::Clip, default: None, ..BOOLEAN }.of(Formats::Images).says(
+                "The rectangle of the page that an image shows, in CSS pixels from its top left corner. Excludes \
+                 `fullPage`.",
+            ),
+            Self::MediaType => FieldSpec { kind: FieldKind::Choice(MediaType::NAMES), default: None, ..BOOLEAN }
+                .says("The CSS media type: `screen` or `print`. Without it `screen` for images and `print` for PDFs."),
+            Self::ColorScheme => {
+                choice(ColorScheme::NAMES, "\"light\"").says("The value of `prefers-color-scheme` in the page.")
+            }
+            Self::ReducedMotion => BOOLEAN.says("Whether `prefers-reduced-motion` is `reduce` in the page."),
+            Self::WaitForSelector => text(1, limits::MAX_SELECTOR_CHARS).says(
+                "CSS selector of an element that must be visible before the page is captured, in addition to \
+                 `waitForTimeout`. If none is visible within the deadline, that is a 422.",
+            ),
+            Self::Timezone => {
+                FieldSpec { default: Some("\"UTC\""), ..text(1, 100) }.says("IANA name of the page's time zone.")
+            }
+            Self::Locale => FieldSpec { default: Some("\"en-US\""), ..text(1, 100) }.says(
+                "BCP 47 tag of the page's language, for formats of numbers and dates and for `accept-language`.",
+            ),
+            Self::Css => text(0, limits::MAX_CSS_BYTES).says(
+                "Style sheet that is added after those of the page: at most 262,144 bytes of UTF-8, without `@import`.",
+            ),
+            Self::JavaScript => {
+                FieldSpec { default: Some("true"), ..BOOLEAN }.says("Whether scripts of the page run.")
+            }
+            Self::FailOnHttpStatus => BOOLEAN.says(
+                "Whether a page of `url` with a status of 400 or more is a 422. It is rendered otherwise. The response \
+                 has the status in `x-page-status`.",
+            ),
+        }
+    }
+}
