@@ -56,6 +56,8 @@ struct Inner {
 pub struct Rendered {
     /// The file.
     pub bytes: Bytes,
+    /// HTTP status of the page, if the job has a URL.
+    pub page_status: Option<u16>,
     /// The format of `bytes`.
     pub format: OutputFormat,
     /// Time that the job waited for a slot.
@@ -230,10 +232,10 @@ impl Inner {
         if matches!(rendered, Err(Refusal::Deadline)) {
             slot.mark_late();
         }
-        let bytes = rendered?;
-        let format = job.output.format();
+        let render::RenderedFile { bytes, page_status } = rendered?;
+        let format = job.options.output.format();
         self.metrics.job_rendered(format, admitted.elapsed());
-        Ok(Rendered { bytes, format, waited })
+        Ok(Rendered { bytes, page_status, format, waited })
     }
 
     async fn render_with_retries(
@@ -242,7 +244,7 @@ impl Inner {
         job_egress: &Arc<JobEgress>,
         slot: &Arc<Slot>,
         deadline: Instant,
-    ) -> Result<Bytes, Refusal> {
+    ) -> Result<render::RenderedFile, Refusal> {
         let request = PageRequest::new(job);
         let no_browser = |attempt| if attempt == 1 { Refusal::NoBrowser } else { Refusal::Broken };
         let (mut attempt, mut missing_pages, mut clock, mut avoid) = (1, 0, Clock::Virtual, None);
@@ -252,7 +254,7 @@ impl Inner {
             let id = browser.id();
             let rendered = render::render(job, browser, slot, job_egress, deadline, clock).await;
             let error = match rendered {
-                Ok(bytes) => return Ok(bytes),
+                Ok(file) => return Ok(file),
                 Err(JobError::Refused(refusal)) => return Err(refusal),
                 Err(JobError::NoPage) => {
                     missing_pages += 1;

@@ -298,7 +298,7 @@ impl AccessLog {
 
     fn describe(&mut self, job: &RenderJob) {
         job.account.as_str().clone_into(&mut self.account);
-        self.format = job.output.format().extension();
+        self.format = job.options.output.format().extension();
         self.source = match job.source {
             Source::Html(_) => "html",
             Source::Url(_) => "url",
@@ -308,7 +308,11 @@ impl AccessLog {
     fn rendered(mut self, file: Rendered) -> Response {
         (self.waited, self.bytes, self.outcome) = (file.waited, file.bytes.len(), metrics::RENDERED);
         self.status = StatusCode::OK.as_u16();
-        ([(CONTENT_TYPE, file.format.content_type())], file.bytes).into_response()
+        let mut response = ([(CONTENT_TYPE, file.format.content_type())], file.bytes).into_response();
+        if let Some(status) = file.page_status {
+            response.headers_mut().insert(wire::PAGE_STATUS, status.into());
+        }
+        response
     }
 
     /// The log line is that of a client that disconnected.

@@ -64,13 +64,14 @@ fn token(file: Option<PathBuf>) -> Result<FarmToken> {
 #[cfg(test)]
 mod tests {
     use clap::{Args as _, CommandFactory as _};
-    use platen_tests::settings_reference::{check_section, tables};
+    use platen_tests::{documents::check_section, settings_reference::tables};
 
     use super::*;
 
     #[test]
     fn configuration_is_documented() {
         check_section(
+            "configuration.md",
             "platen-farm",
             &tables(&Cli::command(), &[&Config::augment_args(clap::Command::new(""))]),
         );

@@ -3,6 +3,8 @@
 //! Invariant: a page that [`Page::open`] returns shows an empty document, reports the events that the farm
 //! needs, and reaches the network only through its own proxy port. A page that fails to open is closed.
 
+mod overrides;
+
 use std::{io, sync::Arc, time::Duration};
 
 use chromiumoxide_cdp::cdp::browser_protocol::{
@@ -24,6 +26,7 @@ use platen_cdp::{CdpError, Events, Session};
 use platen_shared::job::DeviceScaleFactor;
 use tokio::time::timeout;
 
+pub(crate) use self::overrides::{EmulatedMedia, Language, Overrides};
 use crate::{begin_frames::BeginFrames, browser::Browser, egress::PageProxy};
 
 /// Opening takes 30 ms, and up to 1 s on a machine that is short of CPU. A browser that takes longer hangs,
@@ -48,6 +51,8 @@ pub(crate) struct Page {
     /// The device scale factor of its jobs. After jobs with two factors, a page measures some text
     /// differently.
     pub(crate) scale_factor: Option<DeviceScaleFactor>,
+    /// What its current or latest job has changed.
+    pub(crate) overrides: Overrides,
     /// The proxy port of its browser context.
     pub(crate) proxy: PageProxy,
     /// Position and size of the window when it was opened.
@@ -124,6 +129,7 @@ impl Page {
             jobs: 0,
             tainted: false,
             scale_factor: None,
+            overrides: Overrides::default(),
             proxy,
             window: None,
             target,

@@ -4,12 +4,14 @@
 
 mod capture;
 mod drawn_resources;
+mod elements;
 mod frame_loop;
 mod job_error;
 mod load;
 mod load_state;
 mod main_thread_frame;
 mod navigation_error;
+mod overrides;
 mod page_events;
 mod page_lease;
 mod remaining_wait;
@@ -20,6 +22,7 @@ mod settle;
 mod stall;
 mod static_page;
 mod still_image;
+mod style;
 mod virtual_time;
 
 use std::{
@@ -68,7 +71,7 @@ pub(crate) async fn render(
     egress: &Arc<JobEgress>,
     deadline: Instant,
     clock: Clock,
-) -> Result<Bytes, JobError> {
+) -> Result<RenderedFile, JobError> {
     // Its pages have no proxy any more. It was found before it is replaced.
     if browser.browser().has_lost_network_service() {
         browser.kill("its network service has exited");
@@ -80,6 +83,7 @@ pub(crate) async fn render(
     let mut lease = timeout_at(deadline, taking).await.map_err(timed_out)??;
     let (page, browser) = lease.page();
     page.scale_factor = Some(request.scale_factor);
+    browser.browser().allow_picture(job.options.viewport.device_pixels());
     let mut memory = browser.browser().watch_memory();
     if memory.began_over() {
         browser.recycle();
@@ -148,8 +152,15 @@ async fn yield_to_others(
     std::future::pending().await
 }
 
+/// A file, and what the caller is told about its page.
+pub(crate) struct RenderedFile {
+    pub(crate) bytes: Bytes,
+    /// HTTP status of the page, if the job has a URL.
+    pub(crate) page_status: Option<u16>,
+}
+
 struct RenderedPage {
-    file: Bytes,
+    file: RenderedFile,
     /// The page cannot change any more.
     is_static: bool,
 }
@@ -178,15 +189,16 @@ async fn run(
     let Page { session, events, main_frame, frames, tainted, .. } = page;
     let (handler, mut state) = PageEventHandler::new(session, events, main_frame, tainted, job_host, egress);
     let wait = WaitOptions {
-        until: job.wait_until,
-        timeout: job.wait_for_timeout,
+        until: job.options.wait_until,
+        timeout: job.options.wait_for_timeout,
+        selector: job.options.wait_for_selector.as_ref(),
         source: &job.source,
         before,
         clock,
         deadline,
-        needs_frame: matches!(job.output.format(), OutputFormat::Image(_)),
+        needs_frame: matches!(job.options.output.format(), OutputFormat::Image(_)),
     };
-    let entered_virtual_time = AtomicBool::new(false);
+    let must_close = AtomicBool::new(false);
     let steps = async {
         // Nothing of the job's page has run until here, however long the wait for its page was.
         if !can_end_by(deadline) {
@@ -194,6 +206,7 @@ async fn run(
         }
         let mut rendering =
             Rendering::new(browser.browser(), session, main_frame, frames.as_mut(), state.clone());
+        rendering.runs_scripts = job.options.environment.java_script;
         if wait.is_empty() && rendering.has_begin_frame_control() {
             // An animation may start before the page has loaded, and without a frame Chromium's clock of animations
             // advances in steps of 16.7 ms.
@@ -201,21 +214,29 @@ async fn run(
         }
         let loaded = pin!(async {
             load::load(session, main_frame, &job.source, egress, &mut state).await?;
-            settle::milestone(session, &mut state, job.wait_until).await
+            settle::milestone(session, &mut state, job.options.wait_until).await
         });
         frame_loop::while_loading(&mut rendering, loaded).await?;
         let settled = settle::settle(&mut rendering, wait).await?;
         if let Some(waiting) = settled.waiting {
             browser.waited(waiting);
         }
-        let file = capture::capture(&mut rendering, &job.viewport, &job.output, settled.script_ran).await?;
+        // A document that markup has navigated to is not the caller's page.
+        let page_status = rendering.load_state().page_status.filter(|_| job_host.is_some());
+        if job.options.fail_on_http_status
+            && let Some(status) = page_status.filter(|status| *status >= 400)
+        {
+            let host = job_host.unwrap_or_default().to_owned();
+            return Err(JobError::Refused(Refusal::PageStatus { host, status }));
+        }
+        let bytes = capture::capture(&mut rendering, &job.options, settled.script_ran).await?;
         rendering.resume_animations()?;
-        entered_virtual_time.store(rendering.in_virtual_time, Ordering::Relaxed);
+        must_close.store(rendering.in_virtual_time || rendering.must_close, Ordering::Relaxed);
         let now = rendering.load_state();
         let has_static_markup =
             || matches!(&job.source, Source::Html(html) if !static_page::may_change(html.as_str()));
         let is_static = !settled.script_ran && !now.may_change && now.requests == 0 && has_static_markup();
-        Ok(RenderedPage { file, is_static })
+        Ok(RenderedPage { file: RenderedFile { bytes, page_status }, is_static })
     };
     let done = tokio::select! {
         // Polled first, because its error is the cause if a step fails as well.
@@ -223,7 +244,7 @@ async fn run(
         error = handler.run() => Err(error),
         file = steps => file,
     };
-    page.tainted |= entered_virtual_time.into_inner();
+    page.tainted |= must_close.into_inner();
     match done {
         Err(JobError::Cdp(CdpError::PageGone | CdpError::Closed)) => Err(page_gone(browser).await),
         // Requests of the page may have failed. A page that sent none is complete.

@@ -155,6 +155,7 @@ impl Launcher {
             background: self.background.clone(),
             priorities: self.priorities,
             page_memory_bytes: u64::from(self.config.page_memory.get()) * 1024 * 1024,
+            picture_bytes: Arc::default(),
             network_service: NetworkService::of(process.pid).await,
             process,
             stderr_tail,

@@ -75,6 +75,8 @@ const COMMON: &[&str] = &[
     "--font-render-hinting=none",
     "--force-color-profile=srgb",
     "--lang=en-US",
+    // Servers are sent it, too.
+    "--accept-lang=en-US",
 ];
 
 /// Switches for begin-frame control, and for drawing all of a page in one frame.

@@ -5,7 +5,15 @@
 //! job, and an earlier page's renderer may still be exiting. Shared libraries and mapped files are not
 //! counted either, because they are the same for every page.
 
-use std::{collections::HashMap, fs, time::Duration};
+use std::{
+    collections::HashMap,
+    fs,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
 
 /// How often the memory is read while a job runs. A page can allocate about 1 GiB per second.
 const SAMPLE_INTERVAL: Duration = Duration::from_millis(100);
@@ -17,13 +25,15 @@ const TICK: Duration = Duration::from_millis(10);
 pub(crate) struct MemoryWatch {
     browser: u32,
     max_bytes: u64,
+    /// Bytes that shared processes may use besides, for the picture.
+    picture_bytes: Arc<AtomicU64>,
     /// Bytes that each process used before the job.
     before: HashMap<u32, u64>,
 }
 
 impl MemoryWatch {
     /// Starts with a job, which may use `max_bytes` in each process.
-    pub(super) fn new(browser: u32, max_bytes: u64) -> Self {
+    pub(super) fn new(browser: u32, max_bytes: u64, picture_bytes: Arc<AtomicU64>) -> Self {
         let mut before = HashMap::new();
         let mut unvisited = vec![browser];
         while let Some(process) = unvisited.pop() {
@@ -31,7 +41,7 @@ impl MemoryWatch {
             // The main thread's children are nearly all, and are cheap to find.
             unvisited.extend(children_of(process, process));
         }
-        Self { browser, max_bytes, before }
+        Self { browser, max_bytes, picture_bytes, before }
     }
 
     /// Completes when a process uses more memory for the job than it may.
@@ -42,7 +52,9 @@ impl MemoryWatch {
                 let Some(bytes) = used_bytes(process) else { continue };
                 let new = || if is_renderer(process) { 0 } else { bytes };
                 let before = *self.before.entry(process).or_insert_with(new);
-                if bytes > self.max_bytes.saturating_add(before) {
+                let allowed = self.max_bytes.saturating_add(before);
+                let picture = self.picture_bytes.load(Ordering::Relaxed);
+                if bytes > allowed && (is_renderer(process) || bytes > allowed.saturating_add(picture)) {
                     return;
                 }
             }
@@ -147,7 +159,7 @@ mod tests {
         // More than concurrent tests of this process use.
         const MAX_BYTES: u64 = 256 * 1024 * 1024;
         let earlier = vec![1_u8; 300 * 1024 * 1024];
-        let mut watch = MemoryWatch::new(std::process::id(), MAX_BYTES);
+        let mut watch = MemoryWatch::new(std::process::id(), MAX_BYTES, Arc::default());
         assert!(watch.began_over());
         let soon = Duration::from_millis(350);
         tokio::time::timeout(soon, watch.exceeded()).await.unwrap_err();

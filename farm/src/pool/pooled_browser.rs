@@ -18,7 +18,7 @@ use crate::{
     Config,
     browser::{BackgroundBrowser, Browser},
     metrics::{Metrics, PageSource, Waiting},
-    page::{Page, PageError},
+    page::{Language, Page, PageError},
 };
 
 /// Consecutive renderer crashes while pages are opened, after which the browser is replaced.
@@ -27,13 +27,14 @@ const MAX_OPEN_CRASHES: u32 = 3;
 const SPARE_PAGES: usize = 1;
 
 /// The idle pages that a job may use.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(crate) struct PageRequest<'a> {
     pub(crate) account: &'a AccountId,
     /// Whether the job may use a page again. A job that loads an origin may not: its page is closed
     /// afterwards, so a warm page would be wasted on it.
     pub(crate) reuse: bool,
     pub(crate) scale_factor: DeviceScaleFactor,
+    pub(crate) language: Language,
 }
 
 impl<'a> PageRequest<'a> {
@@ -41,13 +42,16 @@ impl<'a> PageRequest<'a> {
         Self {
             account: &job.account,
             reuse: matches!(job.source, Source::Html(_)),
-            scale_factor: job.viewport.device_scale_factor,
+            scale_factor: job.options.viewport.device_scale_factor,
+            language: Language::of(&job.options.environment),
         }
     }
 
     /// Whether the job may use this page, which its account has used before.
     fn fits(&self, page: &Page) -> bool {
-        self.reuse && page.scale_factor.is_none_or(|factor| factor == self.scale_factor)
+        self.reuse
+            && page.scale_factor.is_none_or(|factor| factor == self.scale_factor)
+            && (page.jobs == 0 || page.overrides.language == self.language)
     }
 }
 

@@ -13,9 +13,11 @@ use platen_shared::job::{RenderJob, Source, Viewport};
 use tokio::{sync::watch, task::yield_now, time::timeout};
 
 use super::{
+    elements,
     job_error::JobError,
     load_state::LoadState,
     navigation_error::navigation_error,
+    overrides,
     renderer_metrics::{self, RendererMetrics},
     reset,
 };
@@ -28,7 +30,9 @@ use crate::{
 /// the page's metrics before the job. An empty page answers immediately unless its browser hangs.
 pub(super) async fn prepare(page: &mut Page, job: &RenderJob) -> Result<RendererMetrics, JobError> {
     let prepared = async {
-        let set = page.session.start(&device_metrics(&job.viewport))?;
+        overrides::set(page, &job.options).await?;
+        elements::check_selectors(page, &job.options).await?;
+        let set = page.session.start(&device_metrics(&job.options.viewport))?;
         if matches!(job.source, Source::Html(_)) && !reset::navigate_to_empty(page).await? {
             return Err(JobError::NoPage);
         }

@@ -18,6 +18,8 @@ pub(super) struct LoadState {
     pub(super) parsed: bool,
     /// `load` has fired in the document.
     pub(super) loaded: bool,
+    /// HTTP status of the document, if it was loaded by HTTP.
+    pub(super) page_status: Option<u16>,
     /// A navigation of the main frame was cancelled: to `mailto:`, to a download, or to a response without
     /// content. If a document was loading, it has stopped and does not fire `load`.
     pub(super) navigation_cancelled: bool,
@@ -52,6 +54,7 @@ impl LoadState {
             documents: 0,
             parsed: true,
             loaded: true,
+            page_status: None,
             navigation_cancelled: false,
             dialogs: 0,
             requests: 0,

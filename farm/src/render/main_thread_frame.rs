@@ -37,6 +37,10 @@ const TASKS_TIMEOUT: Duration = Duration::from_secs(1);
 /// Runs a frame in which the page has run its animation-frame, resize and intersection callbacks and has updated
 /// its layout, in real time. The requests that they have sent are recorded.
 pub(super) async fn run(rendering: &mut Rendering<'_>, mut time: FrameTime) -> Result<(), JobError> {
+    if !rendering.runs_scripts {
+        // No callback runs, and lazy images were loaded with the others.
+        return rendering.frame(time, true).await.map(drop);
+    }
     let session = rendering.session;
     let watch = unless_refused(session.start(&EvaluateParams::new(WATCH))?.await.map_err(JobError::from))?;
     let tasks = CallFunctionOnParams {

@@ -130,9 +130,18 @@ impl<'a> PageEventHandler<'a> {
                 None => self.on_unknown_request(),
             }
         } else if event.is::<EventResponseReceived>() {
+            let received = event.parse::<EventResponseReceived>();
             // Without it the page cannot be proven to be still.
-            if event.parse().as_ref().map_or(true, may_change) {
+            if received.as_ref().map_or(true, may_change) {
                 self.state.send_modify(|state| state.may_change = true);
+            }
+            let document = self.document.as_ref().map(|document| &document.id);
+            if let Ok(received) = received.as_ref()
+                && document == Some(&received.request_id)
+                && received.response.url.starts_with("http")
+            {
+                let status = u16::try_from(received.response.status).ok();
+                self.state.send_modify(|state| state.page_status = status);
             }
         } else if event.is::<EventLoadingFinished>() {
             match loading_finished(event) {

@@ -22,22 +22,40 @@ pub(super) struct RemainingWait {
     since: Instant,
     /// Time that is left after the network is idle.
     fixed_ms: f64,
+    /// Time in which an element may still appear; `None` if none is awaited.
+    element_ms: Option<f64>,
     /// Time of late steps that may still be left uncounted.
     uncounted_ms: f64,
 }
 
 impl RemainingWait {
-    /// A wait for the network to be idle, if `network_idle`, and then for `fixed_ms`. `since` is when the
-    /// latest request started or ended.
-    pub(super) fn new(network_idle: bool, fixed_ms: f64, since: Instant, deadline: Instant) -> Self {
+    /// A wait for the network to be idle, if `network_idle`, and then for `fixed_ms`, and at the same time for an
+    /// element, if `element`. `since` is when the latest request started or ended.
+    pub(super) fn new(
+        network_idle: bool,
+        fixed_ms: f64,
+        element: bool,
+        since: Instant,
+        deadline: Instant,
+    ) -> Self {
         let idle_ms = if network_idle { NETWORK_IDLE_MS } else { 0.0 };
         let left_ms = deadline.saturating_duration_since(Instant::now()).as_secs_f64() * 1_000.0;
         let uncounted_ms = MAX_UNCOUNTED_SHARE * (left_ms - idle_ms - fixed_ms).max(0.0);
-        Self { idle_ms, since, fixed_ms, uncounted_ms }
+        Self { idle_ms, since, fixed_ms, element_ms: element.then_some(left_ms), uncounted_ms }
     }
 
     pub(super) fn is_over(&self) -> bool {
-        self.is_idle() && self.fixed_ms < EPSILON_MS
+        self.element_ms.is_none() && self.is_idle() && self.fixed_ms < EPSILON_MS
+    }
+
+    /// Whether an element is awaited, and for how much longer.
+    pub(super) fn element_ms(&self) -> Option<f64> {
+        self.element_ms
+    }
+
+    /// The element has appeared.
+    pub(super) fn found_element(&mut self) {
+        self.element_ms = None;
     }
 
     fn is_idle(&self) -> bool {
@@ -46,13 +64,14 @@ impl RemainingWait {
 
     /// Time until the next frame, which is due after `interval_ms`, or until the end if that is earlier.
     pub(super) fn until_frame(&self, interval_ms: f64) -> f64 {
-        interval_ms.min(if self.is_idle() { self.fixed_ms } else { self.idle_ms })
+        let left_ms = if self.is_idle() { self.fixed_ms } else { self.idle_ms };
+        if self.element_ms.is_some() && left_ms < EPSILON_MS { interval_ms } else { interval_ms.min(left_ms) }
     }
 
-    /// How long a request may stop the page's clock: without limit until the network is idle, and at most the
-    /// fixed time afterwards, because a request may never end.
+    /// How long a request may stop the page's clock: without limit until the network is idle and the element has
+    /// appeared, and at most the fixed time afterwards, because a request may never end.
     pub(super) fn request_timeout_ms(&self) -> f64 {
-        if self.is_idle() { self.fixed_ms } else { f64::INFINITY }
+        if self.is_idle() && self.element_ms.is_none() { self.fixed_ms } else { f64::INFINITY }
     }
 
     /// Ignores requests that started or ended until `since`, because the job has already waited for them.
@@ -74,8 +93,9 @@ impl RemainingWait {
 
     /// Subtracts a step of the page, which is now in `state`.
     pub(super) fn pass(&mut self, step_ms: f64, state: &LoadState) {
+        self.element_ms = self.element_ms.map(|left_ms| left_ms - step_ms);
         if self.is_idle() {
-            self.fixed_ms -= step_ms;
+            self.fixed_ms = (self.fixed_ms - step_ms).max(0.0);
         } else if state.since != self.since || !state.is_quiet(Instant::now()) {
             self.idle_ms = NETWORK_IDLE_MS;
             self.since = state.since;
@@ -94,7 +114,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn time_without_cpu_is_not_counted_up_to_a_limit() {
         let now = Instant::now();
-        let mut wait = RemainingWait::new(false, 1_000.0, now, now + Duration::from_secs(11));
+        let mut wait = RemainingWait::new(false, 1_000.0, false, now, now + Duration::from_secs(11));
         let mut count = |passed_ms, used_ms| wait.counted_ms(passed_ms, 16.0, || used_ms - 16.0).round();
         assert!((count(18.0, 16.0) - 18.0).abs() < EPSILON_MS, "in time");
         assert!((count(500.0, 20.0) - 20.0).abs() < EPSILON_MS, "stopped");

@@ -27,7 +27,11 @@ use crate::{
     browser::Browser,
 };
 
+/// Name of the world of the scripts that the page must not see.
+pub(super) const ISOLATED_WORLD: &str = "platen";
+
 /// Access of the steps of a job to its page.
+#[expect(clippy::struct_excessive_bools, reason = "they are independent of each other")]
 pub(super) struct Rendering<'a> {
     browser: &'a Browser,
     pub(super) session: &'a Session,
@@ -36,6 +40,10 @@ pub(super) struct Rendering<'a> {
     /// The begin-frame calls; `None` in a browser without begin-frame control.
     begin_frames: Option<&'a mut BeginFrames>,
     pub(super) in_virtual_time: bool,
+    /// Scripts of the page run.
+    pub(super) runs_scripts: bool,
+    /// The page must not be used again.
+    pub(super) must_close: bool,
     /// Animations are paused.
     animations_paused: bool,
     /// A drawn frame of this job has changed the picture.
@@ -63,6 +71,8 @@ impl<'a> Rendering<'a> {
             state,
             begin_frames,
             in_virtual_time: false,
+            runs_scripts: true,
+            must_close: false,
             animations_paused: false,
             has_drawn: false,
             given_up: 0,
@@ -84,6 +94,11 @@ impl<'a> Rendering<'a> {
     /// CPU time of the page's browser since its start.
     pub(super) fn cpu_time(&self) -> Duration {
         self.browser.cpu_time()
+    }
+
+    /// Allows the memory for a picture of this many device pixels.
+    pub(super) fn allow_picture(&self, pixels: u64) {
+        self.browser.allow_picture(pixels);
     }
 
     pub(super) fn load_state(&self) -> LoadState {
@@ -176,14 +191,15 @@ impl<'a> Rendering<'a> {
 
     /// An isolated world in the page's main document, which shares only the DOM with the page's scripts.
     /// `None` if the page has just navigated.
-    async fn isolated_world(&mut self) -> Result<Option<ExecutionContextId>, JobError> {
+    pub(super) async fn isolated_world(&mut self) -> Result<Option<ExecutionContextId>, JobError> {
         let document = self.load_state().documents;
         if let Some((of, world)) = self.world
             && of == document
         {
             return Ok(Some(world));
         }
-        let world = CreateIsolatedWorldParams::new(self.main_frame.to_owned());
+        let mut world = CreateIsolatedWorldParams::new(self.main_frame.to_owned());
+        world.world_name = Some(ISOLATED_WORLD.to_owned());
         let created = unless_refused(self.wait_for_page(self.session.call(&world)).await)?;
         self.world = created.map(|created| (document, created.execution_context_id));
         Ok(self.world.map(|(_, world)| world))
@@ -195,6 +211,7 @@ impl<'a> Rendering<'a> {
         let Some(world) = self.isolated_world().await? else { return Ok(None) };
         let mut evaluate = EvaluateParams::new(script);
         evaluate.context_id = Some(world);
+        evaluate.return_by_value = Some(true);
         let evaluated = unless_refused(self.wait_for_page(self.session.call(&evaluate)).await)?;
         Ok(evaluated.and_then(|evaluated| evaluated.result.value))
     }

@@ -10,7 +10,7 @@ use chromiumoxide_cdp::cdp::js_protocol::runtime::EvaluateParams;
 use platen_cdp::Session;
 use platen_shared::{
     format::WaitUntil,
-    job::{Source, WaitMs},
+    job::{Selector, Source, WaitMs},
     refusal::Refusal,
 };
 use tokio::{
@@ -19,7 +19,7 @@ use tokio::{
 };
 
 use super::{
-    drawn_resources,
+    drawn_resources, elements,
     job_error::JobError,
     load::reach,
     load_state::LoadState,
@@ -50,6 +50,9 @@ const SHOW_CARET: &str = "(() => { let element = document.activeElement; while (
     if (element.isContentEditable || element.matches('input, textarea'))\
     element.style.setProperty('caret-animation', 'manual', 'important');\
     return } })()";
+/// Before the deadline by this time, an element that is not there is reported, which is more useful than that the time
+/// is over.
+const ELEMENT_RESERVE: Duration = Duration::from_secs(1);
 /// How long to wait for the main thread to be idle.
 const MAX_BUSY_MS: f64 = 500.0;
 
@@ -58,6 +61,8 @@ const MAX_BUSY_MS: f64 = 500.0;
 pub(super) struct WaitOptions<'a> {
     pub(super) until: WaitUntil,
     pub(super) timeout: WaitMs,
+    /// An element that must be visible.
+    pub(super) selector: Option<&'a Selector>,
     pub(super) source: &'a Source,
     /// The page's metrics before the job.
     pub(super) before: RendererMetrics,
@@ -69,7 +74,7 @@ pub(super) struct WaitOptions<'a> {
 
 impl WaitOptions<'_> {
     pub(super) fn is_empty(&self) -> bool {
-        self.until != WaitUntil::NetworkIdle && self.timeout.get() <= 0.0
+        self.until != WaitUntil::NetworkIdle && self.timeout.get() <= 0.0 && self.selector.is_none()
     }
 
     /// Whether to wait for fonts, images and style sheets.
@@ -148,12 +153,14 @@ async fn pass_wait(rendering: &mut Rendering<'_>, wait: WaitOptions<'_>) -> Resu
     let mut left = RemainingWait::new(
         wait.until == WaitUntil::NetworkIdle,
         wait.timeout.get(),
+        wait.selector.is_some(),
         rendering.load_state().since,
         wait.deadline,
     );
     if !rendering.has_begin_frame_control() {
         let script_ran = has_script_run(rendering, before).await?;
-        pass_real_time(rendering, &mut left, Clock::Real).await?;
+        find_element(rendering, wait, &mut left).await?;
+        pass_real_time(rendering, wait, &mut left, Clock::Real).await?;
         return Ok(Settled { waiting: (!wait.is_empty()).then_some(Waiting::RealTime), script_ran });
     }
     if wait.is_empty() {
@@ -173,8 +180,8 @@ async fn pass_wait(rendering: &mut Rendering<'_>, wait: WaitOptions<'_>) -> Resu
         }
         return Ok(Settled { waiting: None, script_ran });
     }
-    if clock == Clock::Virtual && !script_ran {
-        pass_real_time(rendering, &mut left, clock).await?;
+    if clock == Clock::Virtual && !script_ran && wait.selector.is_none() {
+        pass_real_time(rendering, wait, &mut left, clock).await?;
         if left.is_over() {
             return Ok(Settled { waiting: Some(Waiting::RealTime), script_ran });
         }
@@ -192,10 +199,11 @@ async fn pass_wait(rendering: &mut Rendering<'_>, wait: WaitOptions<'_>) -> Resu
     // loaded.
     sleep(FRAME_DURATION).await;
     main_thread_frame::run(rendering, FrameTime::Now).await?;
-    pass_real_time(rendering, &mut left, clock).await?;
-    while !until_idle(rendering, &mut left).await? {
+    find_element(rendering, wait, &mut left).await?;
+    pass_real_time(rendering, wait, &mut left, clock).await?;
+    while !until_idle(rendering, wait, &mut left).await? {
         // The page has started a request, a worker or a socket.
-        pass_real_time(rendering, &mut left, clock).await?;
+        pass_real_time(rendering, wait, &mut left, clock).await?;
     }
     if left.is_over() {
         return Ok(Settled { waiting: Some(Waiting::RealTime), script_ran: true });
@@ -205,6 +213,7 @@ async fn pass_wait(rendering: &mut Rendering<'_>, wait: WaitOptions<'_>) -> Resu
         let step_ms = left.until_frame(driver.interval_ms());
         driver.step(step_ms, left.request_timeout_ms()).await?;
         left.pass(step_ms, &driver.load_state());
+        find_element(driver.rendering(), wait, &mut left).await?;
     }
     // A capture may take several frames, and their number depends on the machine.
     rendering.pause_animations()?;
@@ -227,6 +236,24 @@ async fn has_script_run(rendering: &Rendering<'_>, before: RendererMetrics) -> R
 #[expect(clippy::float_cmp, reason = "a counter that has not changed is the same number")]
 fn has_run(before: RendererMetrics, now: RendererMetrics) -> bool {
     now.script != before.script
+}
+
+/// Looks for the element that the wait still needs.
+///
+/// # Errors
+/// [`Refusal::ElementNotVisible`] when its time is over, in the page's time or in real time.
+async fn find_element(
+    rendering: &mut Rendering<'_>,
+    wait: WaitOptions<'_>,
+    left: &mut RemainingWait,
+) -> Result<(), JobError> {
+    let (Some(selector), Some(left_ms)) = (wait.selector, left.element_ms()) else { return Ok(()) };
+    if elements::is_visible(rendering, selector).await? {
+        left.found_element();
+    } else if left_ms <= 0.0 || Instant::now() + ELEMENT_RESERVE >= wait.deadline {
+        return Err(JobError::Refused(Refusal::ElementNotVisible));
+    }
+    Ok(())
 }
 
 /// Whether the page is proven to be static.
@@ -252,7 +279,11 @@ async fn stays_static(rendering: &mut Rendering<'_>) -> Result<bool, JobError> {
 ///
 /// Every frame is run, even a late one, with the frame time at which it was due, so that the number of frames
 /// and their times do not depend on the machine.
-async fn until_idle(rendering: &mut Rendering<'_>, left: &mut RemainingWait) -> Result<bool, JobError> {
+async fn until_idle(
+    rendering: &mut Rendering<'_>,
+    wait: WaitOptions<'_>,
+    left: &mut RemainingWait,
+) -> Result<bool, JobError> {
     let mut passed_ms = 0.0;
     while !left.is_over() && passed_ms < MAX_BUSY_MS {
         let tasks = renderer_metrics::read(rendering.session).await?.tasks;
@@ -263,6 +294,7 @@ async fn until_idle(rendering: &mut Rendering<'_>, left: &mut RemainingWait) -> 
             sample_ms += step_ms;
             let state = rendering.load_state();
             left.pass(step_ms, &state);
+            find_element(rendering, wait, left).await?;
             if state.needs_real_time || state.is_requesting(Instant::now()) {
                 return Ok(false);
             }
@@ -282,6 +314,7 @@ async fn until_idle(rendering: &mut Rendering<'_>, left: &mut RemainingWait) -> 
 /// Passes real time until the wait is over or, with [`Clock::Virtual`], until nothing needs real time.
 async fn pass_real_time(
     rendering: &mut Rendering<'_>,
+    wait: WaitOptions<'_>,
     left: &mut RemainingWait,
     clock: Clock,
 ) -> Result<(), JobError> {
@@ -305,6 +338,7 @@ async fn pass_real_time(
         let cpu_ms = || rendering.cpu_time().saturating_sub(cpu).as_secs_f64() * 1_000.0;
         let counted_ms = left.counted_ms(passed_ms, step_ms, cpu_ms);
         left.pass(counted_ms, &rendering.load_state());
+        find_element(rendering, wait, left).await?;
         at = now;
     }
     Ok(())

@@ -56,6 +56,11 @@ impl<'r, 'a> VirtualTimeDriver<'r, 'a> {
         Ok(Self { rendering, undrawn: 0, moves: true, ignores_requests: false })
     }
 
+    /// The page.
+    pub(super) fn rendering(&mut self) -> &mut Rendering<'a> {
+        self.rendering
+    }
+
     pub(super) fn load_state(&self) -> LoadState {
         self.rendering.load_state()
     }

@@ -3,7 +3,10 @@
 use std::sync::Arc;
 
 use platen_farm::{Farm, Rendered};
-use platen_shared::{format::WaitUntil, job::RenderJob};
+use platen_shared::{
+    format::WaitUntil,
+    job::{RenderJob, RenderOptions},
+};
 use platen_tests::{busy_loops::BusyLoops, wait::MAX_WAIT};
 
 use crate::{
@@ -30,11 +33,17 @@ const MOVING: &[&str] = &[
 ];
 
 /// A job for each way of capture. All but the first take several frames.
-fn variants(job: RenderJob) -> [RenderJob; 3] {
+fn variants(job: &RenderJob) -> [RenderJob; 3] {
     [
         job.clone(),
-        RenderJob { viewport: viewport(320, 240, 2.0), ..job.clone() },
-        RenderJob { output: full_page_png(), ..job },
+        RenderJob {
+            options: RenderOptions { viewport: viewport(320, 240, 2.0), ..job.options.clone() },
+            ..job.clone()
+        },
+        RenderJob {
+            options: RenderOptions { output: full_page_png(), ..job.options.clone() },
+            ..job.clone()
+        },
     ]
 }
 
@@ -59,7 +68,7 @@ async fn lone_farm() -> Farm {
 async fn waits(_: Arc<Shared>) {
     let farm = lone_farm().await;
     for page in MOVING {
-        for job in variants(waiting(html(&format!("<!doctype html>{page}")), 700.0)) {
+        for job in variants(&waiting(html(&format!("<!doctype html>{page}")), 700.0)) {
             assert_equal(&farm, &job).await;
         }
     }
@@ -86,7 +95,7 @@ async fn carets(shared: Arc<Shared>) {
 async fn captures(_: Arc<Shared>) {
     let farm = lone_farm().await;
     for page in MOVING.iter().filter(|page| !page.contains("requestIdleCallback")) {
-        for job in variants(html(&format!("<!doctype html>{page}"))) {
+        for job in variants(&html(&format!("<!doctype html>{page}"))) {
             assert_equal(&farm, &job).await;
         }
     }
@@ -102,7 +111,7 @@ async fn drawn_resources(shared: Arc<Shared>) {
     for markup in [page.clone(), format!("{page}<script>0</script>"), lazy] {
         let idle = {
             let mut job = html(&markup);
-            job.wait_until = WaitUntil::NetworkIdle;
+            job.options.wait_until = WaitUntil::NetworkIdle;
             pixels(&shared.render(&job).await.unwrap())
         };
         let waits = waiting(html(&markup), 1.0);
@@ -112,8 +121,14 @@ async fn drawn_resources(shared: Arc<Shared>) {
             assert_eq!(middle(&file), GREEN, "{job:?}");
             assert!(pixels(&file) == idle, "{job:?}");
             for job in [
-                RenderJob { viewport: viewport(320, 240, 2.0), ..job.clone() },
-                RenderJob { output: full_page_png(), ..job },
+                RenderJob {
+                    options: RenderOptions { viewport: viewport(320, 240, 2.0), ..job.options.clone() },
+                    ..job.clone()
+                },
+                RenderJob {
+                    options: RenderOptions { output: full_page_png(), ..job.options.clone() },
+                    ..job.clone()
+                },
             ] {
                 assert_eq!(middle(&shared.render(&job).await.unwrap()), GREEN, "{job:?}");
             }
@@ -125,7 +140,7 @@ async fn drawn_resources(shared: Arc<Shared>) {
          width=320 height=240 src='{}'>",
         shared.site.at("/late.svg")
     ));
-    whole.output = full_page_png();
+    whole.options.output = full_page_png();
     let whole = picture(&shared.render(&whole).await.unwrap().bytes);
     assert_eq!(whole.get_pixel(160, whole.height() - 120).0, GREEN);
     // The wait for an image that never arrives is bounded.

@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use platen_shared::{
     format::{ImageFormat, PaperSize, WaitUntil},
-    job::{Output, PdfScale, WaitMs},
+    job::{ImageOptions, Output, PdfOptions, WaitMs},
     refusal::Refusal,
 };
 
 use crate::{
     Test,
-    support::{GREEN, Shared, dimensions, green_if, html, middle, pdf, viewport},
+    support::{GREEN, Shared, dimensions, full_page_image, green_if, html, middle, pdf, viewport},
 };
 
 pub(crate) const TESTS: &[Test] = &[
@@ -40,12 +40,12 @@ async fn sizes(shared: Arc<Shared>) {
         (7_680, 16, 1.0, (7_680, 16)),
     ] {
         let mut job = html(SPLASH);
-        job.viewport = viewport(width, height, factor);
+        job.options.viewport = viewport(width, height, factor);
         let file = shared.render(&job).await.unwrap();
         assert_eq!(dimensions(&file), expected, "{width}×{height}×{factor}");
         assert_eq!(
             u64::from(expected.0) * u64::from(expected.1),
-            job.viewport.device_pixels(),
+            job.options.viewport.device_pixels(),
             "{width}×{height}×{factor}"
         );
     }
@@ -58,10 +58,10 @@ async fn encodings(shared: Arc<Shared>) {
         (ImageFormat::Webp, b"WEBP", 8),
     ] {
         let mut job = html(SPLASH);
-        job.output = Output::Image { format, full_page: false };
+        job.options.output = Output::Image(ImageOptions::new(format));
         let file = shared.render(&job).await.unwrap();
         assert_eq!(&file.bytes[offset..offset + magic.len()], magic);
-        assert_eq!((dimensions(&file), file.format), ((320, 240), job.output.format()));
+        assert_eq!((dimensions(&file), file.format), ((320, 240), job.options.output.format()));
         let [red, green, blue] = middle(&file);
         assert!(red < 4 && green.abs_diff(128) < 4 && blue < 4, "{:?}", middle(&file));
     }
@@ -81,8 +81,8 @@ async fn full_page(shared: Arc<Shared>) {
     ] {
         for format in [ImageFormat::Png, ImageFormat::Jpeg, ImageFormat::Webp] {
             let mut job = html(markup);
-            job.viewport = viewport(320, 240, factor);
-            job.output = Output::Image { format, full_page: true };
+            job.options.viewport = viewport(320, 240, factor);
+            job.options.output = full_page_image(format);
             assert_eq!(dimensions(&shared.render(&job).await.unwrap()), expected, "{format:?} {markup}");
         }
     }
@@ -98,7 +98,7 @@ async fn too_large(shared: Arc<Shared>) {
         let mut job = html(&format!(
             "<!doctype html><body style='margin:0'><div style='height:{height}px;background:green'>"
         ));
-        job.output = Output::Image { format, full_page: true };
+        job.options.output = full_page_image(format);
         match shared.render(&job).await {
             Ok(file) => {
                 assert_eq!((dimensions(&file), refused), ((320, height), false));
@@ -115,7 +115,11 @@ async fn papers(shared: Arc<Shared>) {
         [(PaperSize::A4, 1.0), (PaperSize::Letter, 0.5), (PaperSize::Ledger, 2.0), (PaperSize::A6, 1.0)]
     {
         let mut job = html(SPLASH);
-        job.output = Output::Pdf { paper, print_background: true, scale: PdfScale::try_from(scale).unwrap() };
+        job.options.output = Output::Pdf(Box::new(PdfOptions {
+            print_background: true,
+            scale: scale.try_into().unwrap(),
+            ..PdfOptions::new(paper.into())
+        }));
         let file = shared.render(&job).await.unwrap();
         assert!(file.bytes.starts_with(b"%PDF-"));
         let text = String::from_utf8_lossy(&file.bytes);
@@ -123,9 +127,9 @@ async fn papers(shared: Arc<Shared>) {
         let size = text.split_once("/MediaBox [0 0 ").and_then(|(_, rest)| rest.split_once(']')).unwrap().0;
         let size: Vec<f64> = size.split(' ').map(|side| side.parse().unwrap()).collect();
         // Chromium rounds a page to whole CSS pixels of 0.75 points.
-        let (width, height) = paper.inches();
+        let (width, height) = paper.size();
         assert!(
-            (size[0] - width * 72.0).abs() < 1.0 && (size[1] - height * 72.0).abs() < 1.0,
+            (size[0] - width.pixels() * 0.75).abs() < 1.0 && (size[1] - height.pixels() * 0.75).abs() < 1.0,
             "{paper:?} {size:?}"
         );
     }
@@ -135,9 +139,9 @@ async fn viewport_first(shared: Arc<Shared>) {
     let condition = "innerWidth === 777 && innerHeight === 333 && devicePixelRatio === 2 \
                      && matchMedia('screen and (width: 777px)').matches && document.URL === 'about:blank'";
     let mut job = html(&green_if(condition));
-    job.viewport = viewport(777, 333, 2.0);
+    job.options.viewport = viewport(777, 333, 2.0);
     assert_eq!(middle(&shared.render(&job).await.unwrap()), GREEN);
-    job.output = pdf();
+    job.options.output = pdf();
     shared.render(&job).await.unwrap();
 }
 
@@ -166,7 +170,7 @@ async fn milestones(shared: Arc<Shared>) {
         (linked, WaitUntil::Load, 0.0, true),
     ] {
         let mut job = html(&markup);
-        (job.wait_until, job.wait_for_timeout) = (milestone, WaitMs::try_from(wait).unwrap());
+        (job.options.wait_until, job.options.wait_for_timeout) = (milestone, WaitMs::try_from(wait).unwrap());
         let middle = middle(&shared.render(&job).await.unwrap());
         assert_eq!(middle == GREEN, green, "{milestone:?} + {wait}: {markup}");
     }

@@ -58,7 +58,7 @@ async fn dialogs(shared: Arc<Shared>) {
     assert_eq!(middle(&shared.render(&html(&page)).await.unwrap()), GREEN);
     let mut leaving =
         html("<script>onbeforeunload = event => { event.preventDefault(); return 'stay' }</script>stay");
-    leaving.output = pdf();
+    leaving.options.output = pdf();
     shared.render(&leaving).await.unwrap();
 }
 

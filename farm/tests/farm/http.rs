@@ -43,7 +43,7 @@ async fn embedded(farm: &Farm) -> (JoinHandle<io::Result<()>>, String) {
 async fn file(shared: Arc<Shared>) {
     let (serving, base) = embedded(&shared.farm).await;
     let mut job = html("<h1>Hello");
-    job.output = pdf();
+    job.options.output = pdf();
     let request = Client::new().post(format!("{base}{}", wire::JOBS_PATH)).bearer_auth(TOKEN).json(&job);
     let response = request.send().await.unwrap();
     assert_eq!(response.status(), 200);

@@ -193,7 +193,7 @@ async fn pictured(shared: Arc<Shared>) {
         // A reused page or a new one, of the same size or another.
         let account = if round % 3 == 0 { format!("new {round}") } else { "same".to_owned() };
         let mut job = of(&account, html(&green_if("true")));
-        job.viewport = viewport(320 + round / 2 % 3 * 100, 240, 1.0);
+        job.options.viewport = viewport(320 + round / 2 % 3 * 100, 240, 1.0);
         let (one, other) = tokio::join!(shared.render(&job), shared.render(&job));
         for file in [one.unwrap(), other.unwrap()] {
             assert_eq!(middle(&file), GREEN, "round {round}");

@@ -14,7 +14,10 @@ mod http;
 mod leaks;
 mod lifecycle;
 mod neighbours;
+mod options;
+mod page_options;
 mod page_time;
+mod pdf_options;
 mod priorities;
 mod slots;
 mod support;
@@ -45,7 +48,10 @@ fn main() -> ExitCode {
         leaks::TESTS,
         lifecycle::TESTS,
         neighbours::TESTS,
+        options::TESTS,
+        page_options::TESTS,
         page_time::TESTS,
+        pdf_options::TESTS,
         priorities::TESTS,
         slots::TESTS,
         urls::TESTS,

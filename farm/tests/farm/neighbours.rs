@@ -63,7 +63,7 @@ fn numbered(number: u32) -> (RenderJob, Colour) {
     let mut job = html(&format!(
         "<!doctype html><body><script>document.documentElement.style.background = 'rgb({red},{green},{blue})'</script>"
     ));
-    job.viewport = viewport(200 + number % 5 * 20, 150, 1.0);
+    job.options.viewport = viewport(200 + number % 5 * 20, 150, 1.0);
     (job, colour)
 }
 

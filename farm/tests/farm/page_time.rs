@@ -86,7 +86,7 @@ async fn printing(shared: Arc<Shared>) {
     ] {
         for wait in [0.0, 300.0] {
             let mut job = waiting(html(&format!("<!doctype html>{page}<script>0</script>")), wait);
-            job.output = pdf();
+            job.options.output = pdf();
             let file = shared.render(&job).await.unwrap();
             assert!(pdf_text(&file).contains(text), "{page} after {wait} ms: {}", pdf_text(&file));
         }
@@ -106,7 +106,7 @@ async fn callbacks(shared: Arc<Shared>) {
         let file = shared.render(&waiting(html(&page), wait)).await.unwrap();
         assert_eq!(middle(&file), GREEN, "after {wait} ms");
         let mut job = waiting(html(&page), wait);
-        job.output = pdf();
+        job.options.output = pdf();
         let text = pdf_text(&shared.render(&job).await.unwrap());
         for name in ["framed", "resized", "intersected"] {
             assert!(text.contains(name), "{name} after {wait} ms in {text}");
@@ -118,7 +118,7 @@ async fn network(shared: Arc<Shared>) {
     let site = &shared.site;
     let idle = |markup: &str| {
         let mut job = html(&format!("{HEAD}{markup}"));
-        job.wait_until = WaitUntil::NetworkIdle;
+        job.options.wait_until = WaitUntil::NetworkIdle;
         job
     };
     let at = |path: &str| site.at(path);
@@ -153,7 +153,7 @@ async fn network(shared: Arc<Shared>) {
         assert_eq!(middle(&file.unwrap_or_else(|error| panic!("{page}: {error}"))), GREEN, "{page}");
     }
     let mut page = url(&at("/worker"));
-    page.wait_until = WaitUntil::NetworkIdle;
+    page.options.wait_until = WaitUntil::NetworkIdle;
     assert_eq!(middle(&shared.render(&page).await.unwrap()), GREEN);
 }
 
@@ -236,8 +236,8 @@ async fn stillness(shared: Arc<Shared>) {
         url(&site.at("/green")),
     ];
     for (number, mut job) in (1..).zip(still) {
-        job.wait_until = WaitUntil::NetworkIdle;
-        job.wait_for_timeout = 10_000.0.try_into().unwrap();
+        job.options.wait_until = WaitUntil::NetworkIdle;
+        job.options.wait_for_timeout = 10_000.0.try_into().unwrap();
         let file = farm.post(&job).send().await.unwrap().bytes().await.unwrap();
         assert_eq!(colour(&file), GREEN);
         assert_eq!(skipped().await, number, "{:?}", job.source);

@@ -9,10 +9,12 @@ use std::{future::Future, pin::Pin};
 
 use platen_farm::{Config, Farm, Rendered};
 use platen_shared::{
-    format::{ImageFormat, PaperSize, WaitUntil},
+    endpoint::Endpoint,
+    format::{ImageFormat, PaperSize},
     id::AccountId,
-    job::{Output, PdfScale, RenderJob, Source, Viewport, WaitMs},
+    job::{ImageOptions, Output, PdfOptions, Region, RenderJob, RenderOptions, Source, Viewport},
     refusal::Refusal,
+    request::RenderRequest,
 };
 use platen_tests::{image_file::Colour, pdf_file::Pdf, wait::MAX_WAIT};
 
@@ -55,15 +57,19 @@ pub(crate) async fn farm(change: impl FnOnce(&mut Config)) -> Farm {
 }
 
 pub(crate) fn png() -> Output {
-    Output::Image { format: ImageFormat::Png, full_page: false }
+    Output::Image(ImageOptions::new(ImageFormat::Png))
 }
 
 pub(crate) fn pdf() -> Output {
-    Output::Pdf { paper: PaperSize::A4, print_background: true, scale: PdfScale::default() }
+    Output::Pdf(Box::new(PdfOptions { print_background: true, ..PdfOptions::new(PaperSize::A4.into()) }))
 }
 
 pub(crate) fn full_page_png() -> Output {
-    Output::Image { format: ImageFormat::Png, full_page: true }
+    full_page_image(ImageFormat::Png)
+}
+
+pub(crate) fn full_page_image(format: ImageFormat) -> Output {
+    Output::Image(ImageOptions { region: Region::FullPage, ..ImageOptions::new(format) })
 }
 
 pub(crate) fn viewport(width: u32, height: u32, factor: f64) -> Viewport {
@@ -72,19 +78,19 @@ pub(crate) fn viewport(width: u32, height: u32, factor: f64) -> Viewport {
 }
 
 fn job(source: Source) -> RenderJob {
-    RenderJob {
-        account: AccountId::from_text("acc_test"),
-        source,
-        viewport: viewport(320, 240, 1.0),
-        wait_until: WaitUntil::Load,
-        wait_for_timeout: WaitMs::default(),
-        output: png(),
-    }
+    let options = RenderOptions { viewport: viewport(320, 240, 1.0), ..RenderOptions::new(png()) };
+    RenderJob { account: AccountId::from_text("acc_test"), source, options }
 }
 
 /// A small picture of some markup.
 pub(crate) fn html(markup: &str) -> RenderJob {
     job(Source::Html(markup.to_owned().try_into().unwrap()))
+}
+
+/// The job of a request with this body.
+pub(crate) fn request(body: &serde_json::Value) -> RenderJob {
+    let request = RenderRequest::parse(Endpoint::Render, body.to_string().as_bytes()).unwrap();
+    request.into_job(AccountId::from_text("acc_test"), None).unwrap()
 }
 
 /// A small picture of a page.
@@ -94,7 +100,7 @@ pub(crate) fn url(url: &str) -> RenderJob {
 
 /// The job with a wait in milliseconds after its milestone.
 pub(crate) fn waiting(mut job: RenderJob, milliseconds: f64) -> RenderJob {
-    job.wait_for_timeout = milliseconds.try_into().unwrap();
+    job.options.wait_for_timeout = milliseconds.try_into().unwrap();
     job
 }
 

@@ -120,7 +120,7 @@ async fn virtual_time(_: Arc<Shared>) {
     let farm = FarmProcess::start(&["--browsers", "1"]).await;
     let waits = async |time| farm.metric(&format!("platen_farm_waits_total{{time=\"{time}\"}}")).await;
     let mut quiet = waiting(html("<!doctype html><html style='background:green'>"), 10_000.0);
-    quiet.wait_until = WaitUntil::NetworkIdle;
+    quiet.options.wait_until = WaitUntil::NetworkIdle;
     assert_eq!(farm.post(&quiet).send().await.unwrap().status(), 200);
     assert_eq!((waits("skipped").await, waits("virtual").await, waits("real").await), (1, 0, 0));
     let scripted = waiting(html("<!doctype html><script>setTimeout(() => 0, 5000)</script>"), 10_000.0);

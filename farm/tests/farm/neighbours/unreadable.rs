@@ -32,7 +32,7 @@ async fn listing(farm: &FarmProcess, site: &Site, account: &str, origin: Origin)
         Origin::Secure => site.secure("/probe"),
     };
     let mut job = of(account, html(&markup));
-    job.output = pdf();
+    job.options.output = pdf();
     // A slow machine needs a longer wait to list everything.
     for wait in [700.0, 2_000.0, 5_000.0, 10_000.0, 10_000.0] {
         let (status, file) = send(farm, &waiting(job.clone(), wait), MAX_WAIT_MS).await;

@@ -114,6 +114,11 @@ impl Site {
         self.server.hits(path)
     }
 
+    /// The headers of the last request for a path.
+    pub(crate) fn last_headers(&self, path: &str) -> HeaderMap {
+        self.server.last_headers(path).unwrap()
+    }
+
     pub(crate) async fn until_hits(&self, path: &str, hits: usize) {
         self.server.until_hits(path, hits).await.unwrap();
     }

@@ -1,0 +1,126 @@
+//! A PDF of the page.
+
+mod document;
+mod page_style;
+mod single_page;
+
+use bytes::Bytes;
+use chromiumoxide_cdp::cdp::browser_protocol::page::PrintToPdfParams;
+use platen_cdp::CdpError;
+use platen_shared::{
+    job::{Environment, HeaderHtml, Margins, Pages, PdfOptions, Sheet},
+    length::Length,
+    refusal::Refusal,
+};
+
+use self::{
+    document::{first_sheet, page_count},
+    page_style::PageStyle,
+};
+use super::super::{frame_loop, job_error::JobError, rendering::Rendering};
+
+/// Style of headers and footers. Chromium's own font size is one pixel.
+const HEADER_STYLE: &str = "<style>#header, #footer { font-size: 10px }</style>";
+/// A template without content; Chromium prints one of its own for an empty text.
+const EMPTY_HEADER: &str = "<span></span>";
+
+/// By how much Chromium rounds the sides of a sheet, in CSS pixels.
+const SHEET_ROUNDING: f64 = 1.0;
+
+/// Prints the page in its current state.
+pub(super) async fn capture(
+    rendering: &mut Rendering<'_>,
+    pdf: &PdfOptions,
+    environment: &Environment,
+) -> Result<Bytes, JobError> {
+    if pdf.pages == Pages::Single {
+        return single_page::capture(rendering, pdf, environment).await;
+    }
+    let sheet = (pdf.landscape && !pdf.prefer_css_page_size).then_some(pdf.sheet);
+    let style = match page_style::rule(pdf, sheet) {
+        Some(rule) => Some(PageStyle::add(rendering, &rule).await?),
+        None => None,
+    };
+    let file = print(rendering, pdf, pdf.sheet).await?;
+    if let (true, Some(style)) = (pdf.prefer_css_page_size, style) {
+        check_margins(rendering, pdf, &style, &file).await?;
+    }
+    if let Pages::Ranges(ranges) = &pdf.pages
+        && page_count(&file) < ranges.count()
+    {
+        return Err(JobError::Refused(Refusal::PageRangeExceeded));
+    }
+    Ok(file)
+}
+
+/// Refuses margins that leave no space on the page's own sheet: Chromium then uses the other one, and no margins.
+async fn check_margins(
+    rendering: &mut Rendering<'_>,
+    pdf: &PdfOptions,
+    style: &PageStyle,
+    file: &[u8],
+) -> Result<(), JobError> {
+    let sheet = first_sheet(file).ok_or(JobError::NoFile)?;
+    let is_same = |one: Length, other: Length| (one.pixels() - other.pixels()).abs() <= SHEET_ROUNDING;
+    if !is_same(sheet.width, pdf.sheet.width) || !is_same(sheet.height, pdf.sheet.height) {
+        return Ok(());
+    }
+    let margins = Some(Margins::default());
+    let without = PdfOptions { margins, header: None, footer: None, pages: Pages::All, ..pdf.clone() };
+    style.replace(rendering, &page_style::rule(&without, None).unwrap_or_default()).await?;
+    if first_sheet(&print(rendering, &without, pdf.sheet).await?) != Some(sheet) {
+        return Err(JobError::Refused(Refusal::NoSpaceBetweenMargins));
+    }
+    Ok(())
+}
+
+async fn print(rendering: &mut Rendering<'_>, pdf: &PdfOptions, sheet: Sheet) -> Result<Bytes, JobError> {
+    // Printing waits for resources that the page loads for it.
+    let mut printing = rendering.session.start(&command(pdf, sheet))?;
+    let printed = frame_loop::while_waiting(rendering, printing.reply()).await?;
+    printed.into_file().map_err(|error| refused(error, pdf))?.ok_or(JobError::NoFile)
+}
+
+/// The refusal for an error of Chromium that the options cause.
+fn refused(error: CdpError, pdf: &PdfOptions) -> JobError {
+    let CdpError::Refused { source, .. } = &error else { return error.into() };
+    let refusal = match source.message.as_str() {
+        "Page range exceeds page count" => Refusal::PageRangeExceeded,
+        "invalid print parameters: content area is empty" => Refusal::NoSpaceBetweenMargins,
+        // A style sheet that a header refers to is never loaded, and Chromium prints no page without it.
+        "Printing failed" if pdf.header.is_some() || pdf.footer.is_some() => Refusal::HeaderFailed,
+        _ => return error.into(),
+    };
+    JobError::Refused(refusal)
+}
+
+fn command(pdf: &PdfOptions, sheet: Sheet) -> PrintToPdfParams {
+    let template = |html: &Option<HeaderHtml>| match html {
+        Some(html) => format!("{HEADER_STYLE}{}", html.as_str()),
+        None => EMPTY_HEADER.to_owned(),
+    };
+    let has_header = pdf.header.is_some() || pdf.footer.is_some();
+    let ranges = match &pdf.pages {
+        Pages::Ranges(ranges) => Some(ranges.to_string()),
+        Pages::All | Pages::Single => None,
+    };
+    PrintToPdfParams {
+        display_header_footer: Some(has_header),
+        header_template: has_header.then(|| template(&pdf.header)),
+        footer_template: has_header.then(|| template(&pdf.footer)),
+        print_background: Some(pdf.print_background),
+        scale: Some(pdf.scale.get()),
+        paper_width: Some(sheet.width.inches()),
+        paper_height: Some(sheet.height.inches()),
+        margin_top: pdf.margins.map(|margins| margins.top.inches()),
+        margin_right: pdf.margins.map(|margins| margins.right.inches()),
+        margin_bottom: pdf.margins.map(|margins| margins.bottom.inches()),
+        margin_left: pdf.margins.map(|margins| margins.left.inches()),
+        page_ranges: ranges,
+        prefer_css_page_size: Some(pdf.prefer_css_page_size),
+        // Tags are Chromium's default, and take up to eight times as long as the rest of the PDF.
+        generate_tagged_pdf: Some(pdf.tagged),
+        generate_document_outline: Some(pdf.outline),
+        ..Default::default()
+    }
+}

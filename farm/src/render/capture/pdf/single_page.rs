@@ -1,0 +1,141 @@
+//! A PDF of one sheet that is as tall as its content.
+//!
+//! Chromium has no such option, and the layout of print is known only from its files: the height is searched for by
+//! printing. It begins with the height of the content in a viewport as wide as the sheet.
+
+use bytes::Bytes;
+use chromiumoxide_cdp::cdp::{
+    browser_protocol::{
+        emulation::{
+            SetDeviceMetricsOverrideParams, SetEmulatedMediaParams, SetScriptExecutionDisabledParams,
+        },
+        page::GetLayoutMetricsParams,
+    },
+    js_protocol::runtime::EvaluateParams,
+};
+use platen_shared::{
+    job::{Environment, MediaType, Pages, PdfOptions, Sheet},
+    length::Length,
+    limits,
+    refusal::Refusal,
+};
+use serde_json::Value;
+
+use super::{
+    document::{first_sheet, page_count},
+    page_style::{self, PageStyle},
+    print,
+};
+use crate::render::{job_error::JobError, rendering::Rendering};
+
+/// Keeps the content on one page.
+const NO_BREAKS: &str = "*, ::before, ::after { break-before: auto !important; break-after: auto !important;\
+    break-inside: auto !important }";
+/// Measurements of the height of a single page until it is stable. Content that is sized by the viewport needs two.
+const MAX_MEASUREMENTS: usize = 4;
+/// By how much the sheet of a single page grows if the content does not fit, in CSS pixels; doubled each time. The layout
+/// of print may be taller than that of the screen.
+const SHEET_GROWTH: f64 = 24.0;
+/// How much of the sheet of a single page may be empty then, in CSS pixels.
+const SHEET_TOLERANCE: f64 = 8.0;
+/// Whether a style sheet has a rule for sheets, which may set their margins, or cannot be read.
+const HAS_PAGE_RULE: &str = "(() => { const has = rules => [...rules].some(rule => rule instanceof CSSPageRule\
+    || rule.cssRules && has(rule.cssRules) || rule.styleSheet && has(rule.styleSheet.cssRules)); try {\
+    return [...document.styleSheets, ...document.adoptedStyleSheets].some(sheet => has(sheet.cssRules))\
+    } catch { return true } })()";
+/// Margin of a sheet without one, 1 cm (`printToPDF`).
+const DEFAULT_MARGIN_INCHES: f64 = 1.0 / 2.54;
+
+/// Prints all content on one sheet that is as tall as needed.
+pub(super) async fn capture(
+    rendering: &mut Rendering<'_>,
+    pdf: &PdfOptions,
+    environment: &Environment,
+) -> Result<Bytes, JobError> {
+    let session = rendering.session;
+    // The page is changed in a way that its next job must not see.
+    rendering.must_close = true;
+    // Scripts of the page must not see the other size: they would change the content.
+    session.call(&SetScriptExecutionDisabledParams::new(true)).await?;
+    if environment.media != Some(MediaType::Screen) {
+        let media = SetEmulatedMediaParams { media: Some("print".to_owned()), features: None };
+        session.call(&media).await?;
+    }
+    let mut width = pdf.sheet.width;
+    if pdf.prefer_css_page_size {
+        if let Some(rule) = page_style::rule(pdf, None) {
+            PageStyle::add(rendering, &rule).await?;
+        }
+        let pages = PdfOptions { pages: Pages::All, ..pdf.clone() };
+        width = first_sheet(&print(rendering, &pages, pdf.sheet).await?).ok_or(JobError::NoFile)?.width;
+    }
+    let style = PageStyle::add(rendering, NO_BREAKS).await?;
+    let margin = |side: Option<Length>| side.map_or(DEFAULT_MARGIN_INCHES * 96.0, Length::pixels);
+    let horizontal = margin(pdf.margins.map(|it| it.left)) + margin(pdf.margins.map(|it| it.right));
+    let vertical = margin(pdf.margins.map(|it| it.top)) + margin(pdf.margins.map(|it| it.bottom));
+    let scale = pdf.scale.get();
+    let height_for = async |rendering: &Rendering<'_>, horizontal: f64| {
+        Ok::<_, JobError>(content_height(rendering, (width.pixels() - horizontal) / scale).await? * scale)
+    };
+    let mut fits_at = height_for(rendering, horizontal).await? + vertical;
+    // The content is taller than this, or the sheet is as tall as expected.
+    let mut too_small = fits_at;
+    if pdf.margins.is_none() && has_page_rule(rendering).await? {
+        too_small = height_for(rendering, 0.0).await? - SHEET_TOLERANCE;
+    }
+    let options = PdfOptions { prefer_css_page_size: false, ..pdf.clone() };
+    let print_at = async |rendering: &mut Rendering<'_>, height: f64| {
+        let height = Length::try_from(height).unwrap_or(limits::MAX_PDF_SIDE);
+        let sheet = Sheet { width, height };
+        let rule = page_style::rule(&options, Some(sheet)).unwrap_or_default();
+        style.replace(rendering, &format!("{NO_BREAKS} {rule}")).await?;
+        let file = print(rendering, &options, sheet).await?;
+        Ok::<_, JobError>((page_count(&file) == 1).then_some(file))
+    };
+    let max_height = limits::MAX_PDF_SIDE.pixels();
+    let mut growth = SHEET_GROWTH;
+    let mut file = loop {
+        if too_small >= max_height {
+            return Err(JobError::Refused(Refusal::NotOnePage));
+        }
+        fits_at = fits_at.min(max_height);
+        if let Some(file) = print_at(rendering, fits_at).await? {
+            break file;
+        }
+        too_small = fits_at;
+        fits_at += growth;
+        growth *= 2.0;
+    };
+    while fits_at - too_small > SHEET_TOLERANCE {
+        let middle = f64::midpoint(too_small, fits_at);
+        match print_at(rendering, middle).await? {
+            Some(smaller) => (file, fits_at) = (smaller, middle),
+            None => too_small = middle,
+        }
+    }
+    Ok(file)
+}
+
+async fn has_page_rule(rendering: &Rendering<'_>) -> Result<bool, JobError> {
+    let script = EvaluateParams::new(HAS_PAGE_RULE);
+    let found = rendering.wait_for_page(rendering.session.call(&script)).await?;
+    Ok(found.result.value != Some(Value::Bool(false)))
+}
+
+/// The height of the content in a viewport of this width, in CSS pixels.
+async fn content_height(rendering: &Rendering<'_>, width: f64) -> Result<f64, JobError> {
+    let session = rendering.session;
+    let mut height = 1.0;
+    for _ in 0..MAX_MEASUREMENTS {
+        #[expect(clippy::cast_possible_truncation, reason = "both are at most the largest sheet")]
+        let metrics = SetDeviceMetricsOverrideParams::new(width.round() as i64, height as i64, 1.0, false);
+        session.call(&metrics).await?;
+        let layout = rendering.wait_for_page(session.call(&GetLayoutMetricsParams {})).await?;
+        let content = layout.css_content_size.height.ceil();
+        if content <= height {
+            break;
+        }
+        height = content;
+    }
+    Ok(height)
+}

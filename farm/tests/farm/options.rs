@@ -1,0 +1,236 @@
+//! The options of images and of the wait.
+
+use std::sync::Arc;
+
+use http::StatusCode;
+use platen_shared::refusal::Refusal;
+use platen_tests::site::Reply;
+use serde_json::{Value, json};
+
+use crate::{
+    Test,
+    support::{GREEN, Shared, dimensions, middle, request},
+};
+
+pub(crate) const TESTS: &[Test] = &[
+    ("a selector captures the border box of an element", |s| Box::pin(selectors(s))),
+    ("a selector without an element is refused", |s| Box::pin(no_element(s))),
+    ("a clip captures a rectangle of the page", |s| Box::pin(clips(s))),
+    ("an omitted background is transparent", |s| Box::pin(omitted_background(s))),
+    ("quality changes the size of lossy images", |s| Box::pin(quality(s))),
+    ("a job waits until an element is visible", |s| Box::pin(wait_for_selector(s))),
+    ("the status of a page is known, and a failure on request", |s| Box::pin(page_status(s))),
+    ("an image is whole up to 100 megapixels", |s| Box::pin(tall(s))),
+];
+
+/// A small picture with these fields.
+pub(crate) fn small(fields: Value) -> Value {
+    let mut body = json!({ "width": 320, "height": 240 });
+    let (Some(body_fields), Value::Object(fields)) = (body.as_object_mut(), fields) else { unreachable!() };
+    body_fields.extend(fields);
+    body
+}
+
+pub(crate) async fn size_and_middle(shared: &Shared, body: Value) -> ((u32, u32), [u8; 3]) {
+    let file = shared.render(&request(&body)).await.unwrap_or_else(|refusal| panic!("{body}: {refusal}"));
+    (dimensions(&file), middle(&file))
+}
+
+async fn selectors(shared: Arc<Shared>) {
+    let page = |style: &str| {
+        format!(
+            "<!doctype html><body style='margin:0;background:red'><div style='height:30px'></div>\
+             <div id=a style='background:green;{style}'></div><div id=b></div>"
+        )
+    };
+    for (style, factor, size) in [
+        ("margin-left:10px;width:100px;height:50px", 1.0, (100, 50)),
+        ("margin-left:10px;width:100px;height:50px;border:5px solid green;padding:3px", 1.0, (116, 66)),
+        ("margin:900px;width:100px;height:50px", 1.0, (100, 50)),
+        ("margin:900px;width:100px;height:50px", 2.0, (200, 100)),
+        ("margin-left:10.4px;width:20.2px;height:20px", 1.0, (21, 20)),
+        ("width:100px;height:50px", 1.5, (150, 75)),
+        ("width:33px;height:7px;margin-top:1px", 1.1, (36, 8)),
+        ("width:1000px;height:7px", 2.625, (2625, 18)),
+        ("position:fixed;top:20px;left:20px;width:40px;height:30px", 1.0, (40, 30)),
+        ("width:0.3px;height:0.3px", 1.0, (1, 1)),
+    ] {
+        let body = small(json!({ "html": page(style), "selector": "#a", "deviceScaleFactor": factor }));
+        let (found, colour) = size_and_middle(&shared, body).await;
+        assert_eq!(found, size, "{style} × {factor}");
+        if size != (1, 1) {
+            assert_eq!(colour, GREEN, "{style} × {factor}");
+        }
+    }
+    let scroller = "<!doctype html><body style='margin:0'><div style='overflow:auto;width:200px;height:100px'>\
+         <div style='height:500px;background:red'></div><p style='height:60px;margin:0;background:green'>";
+    let body = small(json!({ "html": scroller, "selector": "p" }));
+    assert_eq!(size_and_middle(&shared, body).await, ((200, 60), GREEN));
+    let lazy = format!(
+        "<!doctype html><div style='height:9000px'></div><img loading=lazy width=50 height=50 src='{}'>",
+        shared.site.at("/late.svg")
+    );
+    let body = small(json!({ "html": lazy, "selector": "img" }));
+    assert_eq!(size_and_middle(&shared, body).await, ((50, 50), GREEN));
+}
+
+async fn no_element(shared: Arc<Shared>) {
+    let html = "<!doctype html><p>a<span style='display:none'>b</span>";
+    for (selector, refusal) in [
+        ("#missing", Refusal::NoSuchElement),
+        ("span", Refusal::EmptyElement),
+        ("p >> q", Refusal::InvalidSelector { field: "selector".to_owned() }),
+        ("p::before", Refusal::NoSuchElement),
+        ("'); alert(1) //", Refusal::InvalidSelector { field: "selector".to_owned() }),
+    ] {
+        let job = request(&small(json!({ "html": html, "selector": selector })));
+        assert_eq!(shared.render(&job).await.unwrap_err(), refusal, "{selector}");
+    }
+    let job = request(&small(json!({ "html": html, "waitForSelector": ":nope" })));
+    let invalid = Refusal::InvalidSelector { field: "waitForSelector".to_owned() };
+    assert_eq!(shared.render(&job).await.unwrap_err(), invalid);
+}
+
+async fn clips(shared: Arc<Shared>) {
+    let html = "<!doctype html><body style='margin:0;background:red'>\
+         <div style='position:absolute;left:100px;top:1000px;width:300px;height:200px;background:green'>";
+    for (clip, factor, size) in [
+        ((100.0, 1000.0, 300.0, 200.0), 1.0, (300, 200)),
+        ((100.5, 1000.5, 10.0, 10.0), 2.0, (20, 20)),
+        ((110.0, 1010.0, 33.0, 7.0), 1.1, (36, 8)),
+        ((399.0, 1199.0, 1.0, 1.0), 1.0, (1, 1)),
+    ] {
+        let (x, y, width, height) = clip;
+        let clip = json!({ "x": x, "y": y, "width": width, "height": height });
+        let body = small(json!({ "html": html, "clip": clip, "deviceScaleFactor": factor }));
+        assert_eq!(size_and_middle(&shared, body).await, (size, GREEN), "{clip} × {factor}");
+    }
+}
+
+async fn omitted_background(shared: Arc<Shared>) {
+    let html = "<!doctype html><body style='margin:0'><div style='width:160px;height:240px;background:rgba(0,128,0,.5)'>";
+    for format in ["png", "webp"] {
+        for fields in [json!({}), json!({ "fullPage": true }), json!({ "deviceScaleFactor": 2 })] {
+            let mut body = small(json!({ "html": html, "format": format, "omitBackground": true }));
+            body.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
+            let file = shared.render(&request(&body)).await.unwrap();
+            let image = image::load_from_memory(&file.bytes).unwrap().to_rgba8();
+            let alpha = |x: u32| image.get_pixel(x, image.height() / 2).0[3];
+            assert_eq!((alpha(5), alpha(image.width() - 5)), (128, 0), "{body}");
+        }
+    }
+    let file = shared.render(&request(&small(json!({ "html": html })))).await.unwrap();
+    let image = image::load_from_memory(&file.bytes).unwrap().to_rgba8();
+    assert_eq!(image.get_pixel(300, 100).0, [255; 4], "the next picture has a background");
+}
+
+async fn quality(shared: Arc<Shared>) {
+    let html = "<!doctype html><body style='background:conic-gradient(red,lime,blue,red)'><h1>Quality</h1>";
+    for format in ["jpeg", "webp"] {
+        let mut sizes = Vec::new();
+        for quality in [1, 80, 100] {
+            let body = small(json!({ "html": html, "format": format, "quality": quality }));
+            sizes.push(shared.render(&request(&body)).await.unwrap().bytes.len());
+        }
+        let body = small(json!({ "html": html, "format": format }));
+        assert_eq!(shared.render(&request(&body)).await.unwrap().bytes.len(), sizes[1]);
+        assert!(sizes.is_sorted() && sizes[0] * 2 < sizes[2], "{format}: {sizes:?}");
+    }
+}
+
+async fn wait_for_selector(shared: Arc<Shared>) {
+    let later = |how: &str| {
+        format!(
+            "<!doctype html><html style='background:red'><p id=a style='visibility:hidden'>a</p><div id=b></div>\
+             <script>setTimeout(() => {{ document.documentElement.style.background = 'green'; {how} }}, 3000)</script>"
+        )
+    };
+    for (how, fields) in [
+        ("a.style.visibility = 'visible'", json!({ "waitForSelector": "#a" })),
+        ("document.body.append(document.createElement('hr'))", json!({ "waitForSelector": "hr" })),
+        ("b.textContent = 'x'", json!({ "waitForSelector": "#b", "waitForTimeout": 100 })),
+        ("b.textContent = 'x'", json!({ "waitForSelector": "p", "waitForTimeout": 3_100 })),
+        ("b.textContent = 'x'", json!({ "waitForSelector": "#b", "waitUntil": "networkidle" })),
+        ("b.textContent = 'x'", json!({ "waitForSelector": "#b", "format": "pdf", "printBackground": true })),
+    ] {
+        let how = if how.starts_with("b.") {
+            format!("a.style.visibility = 'visible'; {how}")
+        } else {
+            how.to_owned()
+        };
+        let mut body = small(json!({ "html": later(&how) }));
+        body.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
+        let file = shared.render(&request(&body)).await.unwrap_or_else(|refusal| panic!("{body}: {refusal}"));
+        if body.get("format").is_none() {
+            assert_eq!(middle(&file), GREEN, "{body}");
+        }
+    }
+    // At once, also without scripts and on a page that cannot change.
+    for fields in [json!({}), json!({ "javaScript": false })] {
+        let mut body =
+            small(json!({ "html": "<html style='background:green'><p>a", "waitForSelector": "p" }));
+        body.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
+        assert_eq!(size_and_middle(&shared, body).await.1, GREEN);
+    }
+    for html in [later("").as_str(), "<p>a"] {
+        let job = request(&small(json!({ "html": html, "waitForSelector": "#never" })));
+        assert_eq!(shared.render(&job).await.unwrap_err(), Refusal::ElementNotVisible, "{html}");
+    }
+}
+
+async fn page_status(shared: Arc<Shared>) {
+    for (status, fails) in
+        [(StatusCode::OK, false), (StatusCode::NOT_FOUND, true), (StatusCode::SERVICE_UNAVAILABLE, true)]
+    {
+        let reply = Reply::page("<html style='background:green'>").with_status(status);
+        let page = shared.site.put("/status", reply);
+        let file = shared.render(&request(&small(json!({ "url": page })))).await.unwrap();
+        assert_eq!((middle(&file), file.page_status), (GREEN, Some(status.as_u16())));
+        let strict = shared.render(&request(&small(json!({ "url": page, "failOnHttpStatus": true })))).await;
+        match strict {
+            Ok(file) => assert_eq!((fails, file.page_status), (false, Some(status.as_u16()))),
+            Err(Refusal::PageStatus { status: found, .. }) => {
+                assert_eq!((fails, found), (true, status.as_u16()));
+            }
+            Err(refusal) => panic!("{status}: {refusal}"),
+        }
+    }
+    shared.site.put("/gone", Reply::page("x").with_status(StatusCode::GONE));
+    let redirected = shared.site.put("/to-gone", Reply::redirect("/gone"));
+    let file = shared.render(&request(&small(json!({ "url": redirected })))).await.unwrap();
+    assert_eq!(file.page_status, Some(410));
+    let markup = json!({ "html": "<html style='background:green'>", "failOnHttpStatus": true });
+    assert_eq!(shared.render(&request(&small(markup))).await.unwrap().page_status, None);
+}
+
+async fn tall(shared: Arc<Shared>) {
+    for (width, height, factor) in [
+        (320, 10_000, 1.0),
+        (320, 20_000, 1.0),
+        (320, 70_000, 1.0),
+        (1_000, 100_000, 1.0),
+        (640, 17_000, 2.0),
+        (7_680, 13_000, 1.0),
+    ] {
+        let html = format!(
+            "<!doctype html><body style='margin:0'><div style='height:{height}px;width:{width}px;\
+             background:repeating-linear-gradient(rgb(0,0,255) 0 100px,rgb(0,128,0) 100px 200px)'>"
+        );
+        let body = json!({ "html": html, "fullPage": true, "width": width, "height": 240, "deviceScaleFactor": factor });
+        let file =
+            shared.render(&request(&body)).await.unwrap_or_else(|refusal| panic!("{height}: {refusal}"));
+        let image = crate::support::picture(&file.bytes);
+        let factor = if factor > 1.0 { 2 } else { 1 };
+        assert_eq!(image.dimensions(), (width * factor, height * factor));
+        for stripe in 0..height / 100 {
+            let expected = if stripe % 2 == 0 { [0, 0, 255] } else { GREEN };
+            for x in [1, width * factor - 2] {
+                assert_eq!(
+                    image.get_pixel(x, (stripe * 100 + 50) * factor).0,
+                    expected,
+                    "{height}: {stripe}"
+                );
+            }
+        }
+    }
+}

@@ -1,0 +1,138 @@
+//! The options of what a page is told about its reader, and of its styles and scripts.
+
+use std::sync::Arc;
+
+use platen_tests::site::Reply;
+use serde_json::json;
+
+use crate::{
+    Test,
+    options::{size_and_middle, small},
+    support::{GREEN, Shared, green_if, site::Site},
+};
+
+pub(crate) const TESTS: &[Test] = &[
+    ("a page is told about its reader, and the next one is not", |s| Box::pin(environment(s))),
+    ("the locale is sent to the page's server", |s| Box::pin(accept_language(s))),
+    ("Chromium knows all time zones", |s| Box::pin(time_zones(s))),
+    ("a style sheet is added after those of the page", |s| Box::pin(css(s))),
+    ("no script of a page runs without JavaScript", |s| Box::pin(no_scripts(s))),
+];
+
+async fn environment(shared: Arc<Shared>) {
+    let usual = "matchMedia('screen').matches && matchMedia('(prefers-color-scheme: light)').matches \
+         && matchMedia('(prefers-reduced-motion: no-preference)').matches \
+         && new Date(0).getHours() === 0 && Intl.DateTimeFormat().resolvedOptions().timeZone === 'UTC' \
+         && navigator.language === 'en-US' && (1234.5).toLocaleString() === '1,234.5'";
+    for (fields, condition) in [
+        (json!({ "mediaType": "print" }), "matchMedia('print').matches && !matchMedia('screen').matches"),
+        (json!({ "mediaType": "screen" }), "matchMedia('screen').matches"),
+        (json!({ "colorScheme": "dark" }), "matchMedia('(prefers-color-scheme: dark)').matches"),
+        (json!({ "reducedMotion": true }), "matchMedia('(prefers-reduced-motion: reduce)').matches"),
+        (
+            json!({ "timezone": "America/New_York" }),
+            "new Date(0).getHours() === 19 && Intl.DateTimeFormat().resolvedOptions().timeZone === 'America/New_York'",
+        ),
+        (
+            json!({ "locale": "de-CH" }),
+            "navigator.language === 'de-CH' && new Date(0).toLocaleDateString() === '1.1.1970'",
+        ),
+        (json!({ "locale": "ar-EG-u-nu-arab" }), "(12).toLocaleString() === '\u{661}\u{662}'"),
+    ] {
+        for (fields, condition) in [(fields, condition), (json!({}), usual)] {
+            let mut body = small(json!({ "html": green_if(condition) }));
+            body.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
+            assert_eq!(size_and_middle(&shared, body.clone()).await.1, GREEN, "{body}");
+        }
+    }
+}
+
+async fn accept_language(shared: Arc<Shared>) {
+    let reply = Reply::page("<html style='background:green'>");
+    let page = shared.site.put("/language", reply);
+    for (fields, language) in [(json!({ "locale": "de-CH" }), "de-CH"), (json!({}), "en-US")] {
+        let mut body = small(json!({ "url": page }));
+        body.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
+        assert_eq!(size_and_middle(&shared, body).await.1, GREEN);
+        let received = shared.site.last_headers("/language");
+        let received = received["accept-language"].to_str().unwrap();
+        assert!(received.starts_with(language), "{received}");
+    }
+}
+
+async fn time_zones(shared: Arc<Shared>) {
+    let names: Vec<&str> = platen_shared::time_zone::TimeZone::names().collect();
+    assert!(names.len() > 400, "{}", names.len());
+    let condition = format!(
+        "{}.every(timeZone => {{ try {{ return !!new Intl.DateTimeFormat('en', {{ timeZone }}) }} catch {{ return false }} }})",
+        json!(names)
+    );
+    assert_eq!(size_and_middle(&shared, small(json!({ "html": green_if(&condition) }))).await.1, GREEN);
+}
+
+async fn css(shared: Arc<Shared>) {
+    let page = "<!doctype html><style>body{background:red}</style><body><p>";
+    let policy = "default-src 'none'; style-src 'self' 'unsafe-inline'";
+    let strict = Reply::page(page).with_header("content-security-policy", policy);
+    let strict = shared.site.put("/strict", strict);
+    for source in [
+        json!({ "html": page }),
+        json!({ "url": shared.site.at(&Site::markup(page)) }),
+        json!({ "url": strict }),
+    ] {
+        for script in [true, false] {
+            let mut body = small(json!({ "css": "body { background: green }", "javaScript": script }));
+            body.as_object_mut().unwrap().extend(source.as_object().unwrap().clone());
+            assert_eq!(size_and_middle(&shared, body.clone()).await.1, GREEN, "{body}");
+        }
+    }
+    // Before the first script of the page, and as text that cannot end the sheet.
+    let read = green_if("getComputedStyle(document.documentElement).color === 'rgb(1, 2, 3)'");
+    let css =
+        "html { color: rgb(1, 2, 3) } /* </style><script>document.body.remove()</script> ' \" \\ \u{2028} */";
+    let body = small(json!({ "html": read, "css": css }));
+    assert_eq!(size_and_middle(&shared, body).await.1, GREEN);
+    // After those that scripts adopt, at any time.
+    for script in
+        ["document.adoptedStyleSheets = [red]", "setTimeout(() => document.adoptedStyleSheets = [red], 50)"]
+    {
+        let html = format!(
+            "{page}<script>const red = new CSSStyleSheet(); red.replaceSync('body{{background:red}}'); {script}</script>"
+        );
+        let body = small(json!({ "html": html, "css": "body { background: green }", "waitForTimeout": 100 }));
+        assert_eq!(size_and_middle(&shared, body).await.1, GREEN, "{script}");
+    }
+    // The next page of the account does not have it.
+    let next = green_if("document.adoptedStyleSheets.length === 0");
+    assert_eq!(size_and_middle(&shared, small(json!({ "html": next }))).await.1, GREEN);
+    let frame = "<!doctype html><body style='margin:0'><iframe srcdoc=\"<body style='background:green'>\" \
+         style='border:0;width:320px;height:240px'>";
+    let body = small(json!({ "html": frame, "css": "body { background: red !important }" }));
+    assert_eq!(size_and_middle(&shared, body).await.1, GREEN, "a frame is another document");
+}
+
+async fn no_scripts(shared: Arc<Shared>) {
+    let run = "document.documentElement.style.background = 'red'";
+    let hostile = format!(
+        "<!doctype html><html style='background:green'><body onload=\"{run}\"><script>{run}</script>\
+         <img src=x onerror=\"{run}\"><svg onload=\"{run}\"></svg><details open ontoggle=\"{run}\">d</details>\
+         <iframe srcdoc=\"<script>parent.{run}</script>\"></iframe><a id=a href=\"javascript:{run}\">a</a>\
+         <style>@keyframes k{{to{{opacity:.9}}}} p{{animation:k 1ms}}</style><p onanimationend=\"{run}\">p"
+    );
+    for fields in [
+        json!({}),
+        json!({ "waitForTimeout": 1_000 }),
+        json!({ "fullPage": true }),
+        json!({ "deviceScaleFactor": 2 }),
+        json!({ "waitUntil": "networkidle", "css": "p { color: blue }" }),
+    ] {
+        let mut body = small(json!({ "html": hostile, "javaScript": false }));
+        body.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
+        assert_eq!(size_and_middle(&shared, body.clone()).await.1, GREEN, "{body}");
+    }
+    let noscript = "<!doctype html><html style='background:red'><noscript>\
+         <div style='position:fixed;inset:0;background:green'></div></noscript>";
+    let body = small(json!({ "html": noscript, "javaScript": false }));
+    assert_eq!(size_and_middle(&shared, body).await.1, GREEN);
+    assert_eq!(size_and_middle(&shared, small(json!({ "html": green_if("true") }))).await.1, GREEN);
+}

@@ -1,0 +1,281 @@
+//! The options of PDFs.
+
+use std::sync::Arc;
+
+use platen_shared::refusal::Refusal;
+use platen_tests::pdf_file::{Pdf, Word};
+use serde_json::{Value, json};
+
+use crate::{
+    Test,
+    support::{Shared, request},
+};
+
+pub(crate) const TESTS: &[Test] = &[
+    ("paper is landscape or of any size", |s| Box::pin(sheets(s))),
+    ("margins have precedence over the page's rule", |s| Box::pin(margins(s))),
+    ("the page's size is preferred on request", |s| Box::pin(css_page_size(s))),
+    ("headers and footers are on every page", |s| Box::pin(headers(s))),
+    ("a header runs no script and loads nothing", |s| Box::pin(hostile_header(s))),
+    ("page ranges select pages", |s| Box::pin(page_ranges(s))),
+    ("a single page is as tall as its content", |s| Box::pin(single_page(s))),
+    ("a PDF is tagged and has an outline on request", |s| Box::pin(tags(s))),
+];
+
+/// Points of a millimetre.
+const MM: f64 = 72.0 / 25.4;
+/// Chromium rounds sheets and positions to CSS pixels, of 0.75 points.
+const TOLERANCE: f64 = 1.0;
+
+const WORD: &str =
+    "<!doctype html><style>body{margin:0;font:16px Liberation Sans}p{margin:0}</style><p>Hello";
+
+async fn render(shared: &Shared, fields: Value) -> Result<Pdf, Refusal> {
+    let mut body = json!({ "html": WORD, "format": "pdf" });
+    body.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
+    let file = shared.render(&request(&body)).await?;
+    Ok(Pdf::parse(&file.bytes).unwrap())
+}
+
+fn word(pdf: &Pdf, text: &str) -> Word {
+    let words = pdf.words().unwrap();
+    words
+        .iter()
+        .find(|word| word.text == text)
+        .unwrap_or_else(|| panic!("{text} is not in {words:?}"))
+        .clone()
+}
+
+fn is_near(value: f64, expected: f64) -> bool {
+    (value - expected).abs() < TOLERANCE
+}
+
+async fn sheets(shared: Arc<Shared>) {
+    for (fields, width, height) in [
+        (json!({}), 210.0, 297.0),
+        (json!({ "landscape": true }), 297.0, 210.0),
+        (json!({ "pdfFormat": "Ledger", "landscape": true }), 431.8, 279.4),
+        (json!({ "pdfWidth": "100mm", "pdfHeight": "4in" }), 100.0, 101.6),
+        (json!({ "pdfWidth": "100mm", "pdfHeight": "150mm", "landscape": true }), 150.0, 100.0),
+        (json!({ "pdfWidth": "10mm", "pdfHeight": "10mm", "margin": 0 }), 10.0, 10.0),
+        (json!({ "pdfWidth": 19_200, "pdfHeight": "5080mm" }), 5_080.0, 5_080.0),
+    ] {
+        let pages = render(&shared, fields.clone()).await.unwrap().pages().unwrap();
+        assert!(
+            pages.len() == 1 && is_near(pages[0].0, width * MM) && is_near(pages[0].1, height * MM),
+            "{fields}: {pages:?}"
+        );
+    }
+}
+
+async fn margins(shared: Arc<Shared>) {
+    let rule = |rule: &str| format!("{WORD}<style>{rule}</style>");
+    for (fields, left, top) in [
+        (json!({}), 10.0, 10.0),
+        (json!({ "margin": 0 }), 0.0, 0.0),
+        (json!({ "margin": "30mm" }), 30.0, 30.0),
+        (json!({ "margin": { "top": "2in", "left": "5cm" } }), 50.0, 50.8),
+        (json!({ "margin": { "bottom": "2in" } }), 0.0, 0.0),
+        (json!({ "html": rule("@page{margin:40mm}") }), 40.0, 40.0),
+        (json!({ "html": rule("@page{margin:40mm}"), "margin": "15mm" }), 15.0, 15.0),
+        (json!({ "html": rule("@page :first{margin:40mm}"), "margin": "15mm" }), 15.0, 15.0),
+        (json!({ "html": rule("@page{margin:40mm}"), "margin": "15mm", "javaScript": false }), 15.0, 15.0),
+        (json!({ "css": "@page{margin:25mm}" }), 25.0, 25.0),
+        (json!({ "css": "@page{margin:25mm}", "javaScript": false }), 25.0, 25.0),
+        (json!({ "css": "@page{margin:25mm}", "margin": "15mm" }), 15.0, 15.0),
+        (
+            json!({ "html": format!("{WORD}<script>CSSStyleSheet = null</script>"), "margin": "15mm" }),
+            15.0,
+            15.0,
+        ),
+        (json!({ "margin": "20mm", "scale": 0.5 }), 20.0, 20.0),
+        (json!({ "margin": "20mm", "landscape": true }), 20.0, 20.0),
+    ] {
+        let found = word(&render(&shared, fields.clone()).await.unwrap(), "Hello");
+        assert!(is_near(found.left, left * MM), "{fields}: {found:?}");
+        // The box of a word is that of its font, which begins within the line.
+        assert!((-TOLERANCE..6.0).contains(&(found.top - top * MM)), "{fields}: {found:?}");
+    }
+    let error = render(
+        &shared,
+        json!({ "margin": "40mm", "preferCssPageSize": true, "html": rule("@page{size:50mm 50mm}") }),
+    )
+    .await;
+    assert_eq!(error.unwrap_err(), Refusal::NoSpaceBetweenMargins);
+}
+
+async fn css_page_size(shared: Arc<Shared>) {
+    let html = |size: &str| format!("{WORD}<style>@page{{size:{size}}}</style>");
+    for (fields, width, height) in [
+        (json!({ "html": html("A5"), "preferCssPageSize": true }), 148.0, 210.0),
+        (json!({ "html": html("A5") }), 210.0, 297.0),
+        (json!({ "html": html("A5"), "landscape": true }), 297.0, 210.0),
+        (json!({ "html": html("portrait"), "landscape": true }), 297.0, 210.0),
+        (json!({ "html": html("A5 landscape"), "preferCssPageSize": true }), 210.0, 148.0),
+        (json!({ "html": html("A5"), "preferCssPageSize": true, "landscape": true }), 148.0, 210.0),
+        (json!({ "html": WORD, "preferCssPageSize": true, "landscape": true }), 297.0, 210.0),
+        (json!({ "html": html("100mm 50mm"), "preferCssPageSize": true, "margin": "5mm" }), 100.0, 50.0),
+    ] {
+        let pages = render(&shared, fields.clone()).await.unwrap().pages().unwrap();
+        assert!(is_near(pages[0].0, width * MM) && is_near(pages[0].1, height * MM), "{fields}: {pages:?}");
+    }
+}
+
+const THREE_PAGES: &str =
+    "<!doctype html><title>Report 7</title><style>p{break-after:page}</style><p>One<p>Two<h1>Three";
+
+async fn headers(shared: Arc<Shared>) {
+    let header = "<div style='width:100%;text-align:center'>Top <span class=title></span></div>";
+    let footer = "<div style='margin-left:20mm;font-size:8pt'>Page <span class=pageNumber></span> of \
+         <span class=totalPages></span> <span class=date></span> <span class=url></span></div>";
+    let fields = json!({ "html": THREE_PAGES, "headerHtml": header, "footerHtml": footer, "margin": "25mm" });
+    let pdf = render(&shared, fields).await.unwrap();
+    let words = pdf.words().unwrap();
+    for page in 1..=3 {
+        let of_page: Vec<&Word> = words.iter().filter(|word| word.page == page).collect();
+        let texts: Vec<&str> = of_page.iter().map(|word| word.text.as_str()).collect();
+        for text in ["Top", "Report", "7", "Page", &page.to_string(), "of", "3", "about:blank"] {
+            assert!(texts.contains(&text), "{text} is not on page {page}: {texts:?}");
+        }
+        let top = of_page.iter().find(|word| word.text == "Top").unwrap();
+        let foot = of_page.iter().find(|word| word.text == "Page").unwrap();
+        // 10 CSS pixels without a size of their own.
+        assert!(top.top < 20.0 * MM && is_near(top.bottom - top.top, 8.4), "{top:?}");
+        assert!(foot.top > 277.0 * MM && is_near(foot.left, 20.0 * MM), "{foot:?}");
+    }
+    // One of them alone, and none of Chromium's own.
+    let texts = |pdf: &Pdf| pdf.words().unwrap().into_iter().map(|word| word.text).collect::<Vec<_>>();
+    for fields in [json!({ "headerHtml": "<b>Only</b>" }), json!({ "footerHtml": "<b>Only</b>", "scale": 2 })]
+    {
+        let pdf = render(&shared, fields).await.unwrap();
+        let mut texts = texts(&pdf);
+        texts.sort();
+        assert_eq!(texts, ["Hello", "Only"]);
+    }
+    assert_eq!(texts(&render(&shared, json!({ "headerHtml": "" })).await.unwrap()), ["Hello"]);
+}
+
+async fn hostile_header(shared: Arc<Shared>) {
+    let secret = shared.site.forbidden();
+    let fetched = shared.site.at("/header-image");
+    let run = "document.body.append('RAN')";
+    let hostile = format!(
+        "Seen<script>{run}</script><img src=x onerror=\"{run}\"><svg onload=\"{run}\"></svg><iframe srcdoc='<b>FRAME</b>'></iframe>\
+         <details open ontoggle=\"{run}\">d</details><input autofocus onfocus=\"{run}\"><img src='{secret}'><img src='{fetched}'>\
+         <iframe src='{secret}'></iframe><object data='{secret}'></object><video src='{secret}' onloadstart=\"{run}\"></video>\
+         <style>div{{background:url({secret})}}</style><b>q</b>\
+         <meta http-equiv=refresh content='0;url={secret}'>"
+    );
+    let before = shared.site.forbidden_requests();
+    for fields in [json!({ "headerHtml": hostile }), json!({ "footerHtml": hostile, "waitForTimeout": 500 })]
+    {
+        let text = render(&shared, fields).await.unwrap().text().unwrap();
+        assert!(text.contains("Seen") && !text.contains("RAN") && !text.contains("FRAME"), "{text}");
+    }
+    assert_eq!((shared.site.forbidden_requests(), shared.site.hits("/header-image")), (before, 0));
+    for refused in [
+        format!("<link rel=stylesheet href='{fetched}'>x"),
+        format!("<style>@import '{fetched}'</style>x"),
+        format!("<style>@font-face{{font-family:q;src:url({fetched})}} b{{font-family:q}}</style><b>q</b>"),
+    ] {
+        let error = render(&shared, json!({ "headerHtml": refused })).await.unwrap_err();
+        assert_eq!(error, Refusal::HeaderFailed, "{refused}");
+    }
+    assert_eq!(shared.site.hits("/header-image"), 0);
+    // The text of another page cannot leave the header's elements.
+    let html = "<!doctype html><title></script><script>document.body.append('RAN')</script></title><p>Hello";
+    let fields = json!({ "html": html, "headerHtml": "<span class=title></span>" });
+    let text = render(&shared, fields).await.unwrap().text().unwrap();
+    assert!(text.contains("</script>"), "{text}");
+}
+
+async fn page_ranges(shared: Arc<Shared>) {
+    for (ranges, expected) in
+        [("1", "One"), ("2-3", "Two Three"), ("1, 3", "One Three"), ("1-3", "One Two Three")]
+    {
+        let pdf = render(&shared, json!({ "html": THREE_PAGES, "pageRanges": ranges })).await.unwrap();
+        assert_eq!(pdf.text().unwrap(), expected, "{ranges}");
+    }
+    for ranges in ["4", "1-4", "1, 3, 100", "4294967295"] {
+        let error = render(&shared, json!({ "html": THREE_PAGES, "pageRanges": ranges })).await.unwrap_err();
+        assert_eq!(error, Refusal::PageRangeExceeded, "{ranges}");
+    }
+    let fields = json!({ "html": THREE_PAGES, "pageRanges": "2", "footerHtml": "<i class=pageNumber></i>/<i class=totalPages></i>" });
+    let text = render(&shared, fields).await.unwrap().text().unwrap();
+    assert_eq!(text, "2/3 Two", "pages keep their numbers");
+}
+
+async fn single_page(shared: Arc<Shared>) {
+    let tall = "<!doctype html><style>body{margin:0}</style><div style='height:3000px;background:green'>Top</div><p>End";
+    for (fields, width, height) in [
+        (json!({ "html": tall, "margin": 0 }), 595.5, 3050.0 * 0.75),
+        (json!({ "html": tall, "margin": "1in" }), 595.5, 3050.0 * 0.75 + 144.0),
+        (json!({ "html": tall, "margin": 0, "scale": 0.5 }), 595.5, 1525.0 * 0.75),
+        (json!({ "html": tall, "margin": 0, "landscape": true }), 842.25, 3050.0 * 0.75),
+        (json!({ "html": "<!doctype html><body style='margin:0'>One", "margin": 0 }), 595.5, 14.0),
+        (json!({ "html": format!("{tall}<style>@page{{margin:0}}") }), 595.5, 3050.0 * 0.75),
+        (json!({ "html": format!("{tall}<style>@page{{margin:40mm}}") }), 595.5, 3050.0 * 0.75 + 80.0 * MM),
+        (
+            json!({ "html": format!("{tall}<style>@page{{size:landscape}}"), "margin": 0 }),
+            595.5,
+            3050.0 * 0.75,
+        ),
+        (
+            json!({ "html": format!("{tall}<style>@page{{size:A5}}"), "margin": 0, "preferCssPageSize": true }),
+            419.5,
+            3050.0 * 0.75,
+        ),
+        (json!({ "html": THREE_PAGES, "margin": 0 }), 595.5, 130.0 * 0.75),
+        (
+            json!({ "html": "<!doctype html><body style='margin:0;min-height:100vh'><div style='height:2000px'>", "margin": 0 }),
+            595.5,
+            2000.0 * 0.75,
+        ),
+    ] {
+        let pdf = render(&shared, {
+            let mut fields = fields.clone();
+            fields["singlePage"] = true.into();
+            fields
+        })
+        .await
+        .unwrap_or_else(|refusal| panic!("{fields}: {refusal}"));
+        let pages = pdf.pages().unwrap();
+        assert!(
+            pages.len() == 1 && is_near(pages[0].0, width) && (pages[0].1 - height).abs() < 20.0,
+            "{fields}: {pages:?}"
+        );
+    }
+    let text =
+        render(&shared, json!({ "html": THREE_PAGES, "singlePage": true })).await.unwrap().text().unwrap();
+    assert_eq!(text, "One Two Three");
+    let huge = "<!doctype html><div style='height:20000px'>";
+    assert_eq!(
+        render(&shared, json!({ "html": huge, "singlePage": true })).await.unwrap_err(),
+        Refusal::NotOnePage
+    );
+    // The page cannot see it: its scripts would change the content.
+    let sees = "<!doctype html><p>Kept<script>addEventListener('resize', () => document.body.textContent = 'Changed');\
+         matchMedia('print').onchange = () => document.body.textContent = 'Changed'</script>";
+    let text = render(&shared, json!({ "html": sees, "singlePage": true })).await.unwrap().text().unwrap();
+    assert_eq!(text, "Kept");
+    assert_eq!(render(&shared, json!({})).await.unwrap().pages().unwrap().len(), 1);
+}
+
+async fn tags(shared: Arc<Shared>) {
+    let html =
+        "<!doctype html><html lang=en><title>T</title><h1>First</h1><p>a<h2>Second</h2><p>b<h1>Third</h1>";
+    for (fields, tagged, outline) in [
+        (json!({}), false, vec![]),
+        (json!({ "tagged": true }), true, vec![]),
+        (json!({ "outline": true }), true, vec!["First", "Second", "Third"]),
+    ] {
+        let mut body = fields.clone();
+        body["html"] = html.into();
+        let pdf = render(&shared, body).await.unwrap();
+        assert_eq!(
+            (pdf.is_tagged().unwrap(), pdf.outline().unwrap()),
+            (tagged, outline.iter().map(ToString::to_string).collect::<Vec<_>>()),
+            "{fields}"
+        );
+    }
+}
