@@ -87,7 +87,7 @@ mod tests {
     use std::{fmt::Write as _, path::Path};
 
     use clap::CommandFactory as _;
-    use platen_tests::settings_reference::{check_section, tables};
+    use platen_tests::{documents::check_section, settings_reference::tables};
 
     use super::*;
     use crate::manifest::Manifest;
@@ -95,12 +95,12 @@ mod tests {
     #[test]
     fn configuration_is_documented() {
         let platen = Platen::command();
-        check_section("platen", &tables(&platen, &[]));
+        check_section("configuration.md", "platen", &tables(&platen, &[]));
         let up = platen.find_subcommand("up").expect("platen has the command up");
-        check_section("up", &tables(up, &[&platen]));
+        check_section("configuration.md", "up", &tables(up, &[&platen]));
         let mut commands = String::new();
         document(&platen, "platen", &[&platen, up], &mut commands);
-        check_section("commands", &commands);
+        check_section("configuration.md", "commands", &commands);
     }
 
     fn document(command: &clap::Command, name: &str, listed: &[&clap::Command], text: &mut String) {

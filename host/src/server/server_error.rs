@@ -1,6 +1,6 @@
 //! Responses of the server itself.
 //!
-//! Invariant: an error is `{"error": "…"}`, must not be cached, and has the request id; its message has no
+//! Invariant: an error is `{"error": "…", "code": "…"}`, must not be cached, and has the request id; its message has no
 //! internal details.
 
 use std::time::SystemTime;
@@ -8,7 +8,7 @@ use std::time::SystemTime;
 use bytes::Bytes;
 use http::{HeaderName, HeaderValue, Response, StatusCode, header};
 use http_body_util::{BodyExt as _, Full};
-use platen_shared::wire;
+use platen_shared::{error_code::ErrorCode, wire};
 use wasmtime_wasi_http::WasiBody;
 
 /// Why the server responds instead of a component.
@@ -37,43 +37,44 @@ pub(super) enum ServerError {
 }
 
 impl ServerError {
-    /// The status and the message of its response.
-    fn parts(self) -> (StatusCode, &'static str) {
+    fn code(self) -> ErrorCode {
         match self {
-            Self::MalformedHead => (StatusCode::BAD_REQUEST, "The request head is malformed"),
-            Self::NoHost => (StatusCode::BAD_REQUEST, "The request has no valid host"),
-            Self::AmbiguousLength => {
-                (StatusCode::BAD_REQUEST, "The length of the request body is invalid or ambiguous")
+            Self::MalformedHead | Self::NoHost | Self::AmbiguousLength | Self::InvalidBody => {
+                ErrorCode::InvalidRequest
             }
-            Self::UnknownTransferCoding => {
-                (StatusCode::NOT_IMPLEMENTED, "The only transfer coding that is supported is chunked")
-            }
-            Self::RequestLineTooLong => {
-                (StatusCode::URI_TOO_LONG, "The request line must be at most 8192 bytes")
-            }
-            Self::HeadTooLarge => (
-                StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
-                "The request head must be at most 65536 bytes and 100 headers",
-            ),
-            Self::HeadTimedOut => (StatusCode::REQUEST_TIMEOUT, "The request head did not arrive in time"),
-            Self::NotFound => (StatusCode::NOT_FOUND, "Not found"),
-            Self::BodyTimedOut => (StatusCode::REQUEST_TIMEOUT, "The request body did not arrive in time"),
-            Self::InvalidBody => (StatusCode::BAD_REQUEST, "The request body is incomplete or malformed"),
-            Self::TooManyRequests | Self::NoInstance => {
-                (StatusCode::SERVICE_UNAVAILABLE, "The server is busy, try again shortly")
-            }
-            Self::ComponentTimedOut | Self::ComponentFailed => {
-                (StatusCode::INTERNAL_SERVER_ERROR, "Internal server error")
-            }
+            Self::UnknownTransferCoding => ErrorCode::UnsupportedTransferCoding,
+            Self::RequestLineTooLong => ErrorCode::RequestLineTooLong,
+            Self::HeadTooLarge => ErrorCode::HeadTooLarge,
+            Self::HeadTimedOut | Self::BodyTimedOut => ErrorCode::RequestTimeout,
+            Self::NotFound => ErrorCode::NotFound,
+            Self::TooManyRequests | Self::NoInstance => ErrorCode::ServiceBusy,
+            Self::ComponentTimedOut | Self::ComponentFailed => ErrorCode::InternalError,
+        }
+    }
+
+    fn message(self) -> &'static str {
+        match self {
+            Self::MalformedHead => "The request head is malformed",
+            Self::NoHost => "The request has no valid host",
+            Self::AmbiguousLength => "The length of the request body is invalid or ambiguous",
+            Self::UnknownTransferCoding => "The only transfer coding that is supported is chunked",
+            Self::RequestLineTooLong => "The request line must be at most 8192 bytes",
+            Self::HeadTooLarge => "The request head must be at most 65536 bytes and 100 headers",
+            Self::HeadTimedOut => "The request head did not arrive in time",
+            Self::NotFound => "Not found",
+            Self::BodyTimedOut => "The request body did not arrive in time",
+            Self::InvalidBody => "The request body is incomplete or malformed",
+            Self::TooManyRequests | Self::NoInstance => "The server is busy, try again shortly",
+            Self::ComponentTimedOut | Self::ComponentFailed => "Internal server error",
         }
     }
 
     pub(super) fn status(self) -> StatusCode {
-        self.parts().0
+        StatusCode::from_u16(self.code().status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
     }
 
     fn body(self) -> String {
-        serde_json::json!({ "error": self.parts().1 }).to_string()
+        serde_json::json!({ "error": self.message(), "code": self.code().as_str() }).to_string()
     }
 
     /// Whether a retry may succeed soon.
@@ -155,6 +156,6 @@ mod tests {
         ] {
             assert!(head.lines().any(|line| line == header), "{header} in {head}");
         }
-        assert_eq!(body, r#"{"error":"The server is busy, try again shortly"}"#);
+        assert_eq!(body, r#"{"error":"The server is busy, try again shortly","code":"service_busy"}"#);
     }
 }
