@@ -138,6 +138,27 @@ if (renderForm) {
   };
   button.disabled = false;
 
+  const options = document.getElementById("options");
+  const optionsKey = `options ${renderForm.dataset.template}`;
+  options.value = sessionStorage.getItem(optionsKey) ?? options.value;
+  options.addEventListener("input", () => sessionStorage.setItem(optionsKey, options.value));
+
+  function readOptions() {
+    let value;
+    try {
+      value = JSON.parse(options.value.trim() || "{}");
+    } catch (error) {
+      throw new Error(`The options are not valid JSON: ${error.message}`);
+    }
+    if (typeof value !== "object" || value === null || Array.isArray(value)) {
+      throw new Error('The options must be a JSON object, such as { "landscape": true }.');
+    }
+    for (const name of ["format", "templateId", "variables"]) {
+      if (name in value) throw new Error(`Remove "${name}" from the options. It is set on this page.`);
+    }
+    return value;
+  }
+
   renderForm.addEventListener("submit", async (event) => {
     event.preventDefault();
     if (isDirty) return showStatus("Save your changes first. Only the saved template is rendered.", true);
@@ -153,6 +174,7 @@ if (renderForm) {
   });
 
   async function render() {
+    const chosen = readOptions();
     const keyResponse = await fetch(renderForm.action, { method: "POST", body: new URLSearchParams(new FormData(renderForm)) });
     if (!keyResponse.ok || keyResponse.redirected) throw new Error("Your session has expired. Reload the page and sign in again.");
     const { key, templateId, variables } = await keyResponse.json();
@@ -161,7 +183,7 @@ if (renderForm) {
     const response = await fetch("/v1/render/template", {
       method: "POST",
       headers: { authorization: `Bearer ${key}`, "content-type": "application/json" },
-      body: JSON.stringify({ templateId, variables, format, printBackground: true }),
+      body: JSON.stringify({ ...chosen, templateId, variables, format }),
       credentials: "omit",
     });
     if (!response.ok) throw new Error((await response.json()).error);

@@ -67,7 +67,7 @@ fn curl(base_url: &str, id: &TemplateId, html: &str, samples: &Samples) -> Strin
     let body = serde_json::json!({ "templateId": id, "variables": variables, "format": "pdf" });
     let body = body.to_string().replace('\'', "'\\''");
     format!(
-        "curl -o file.pdf {base_url}/v1/render/template \\\n  -H 'authorization: Bearer YOUR_KEY' \\\n  \
+        "curl --fail-with-body -o file.pdf {base_url}/v1/render/template \\\n  -H 'authorization: Bearer YOUR_KEY' \\\n  \
          -H 'content-type: application/json' \\\n  -d '{body}'"
     )
 }
