@@ -9,7 +9,7 @@ use nix::sys::signal::Signal;
 use platen_shared::{
     format::{ImageFormat, PaperSize, WaitUntil},
     id::AccountId,
-    job::{Output, PdfScale, RenderJob, Source, Viewport, WaitMs},
+    job::{ImageOptions, Output, PdfOptions, Region, RenderJob, RenderOptions, Source, WaitMs},
     wire,
 };
 use platen_tests::process::{Process, rest_of_line};
@@ -53,22 +53,17 @@ pub(crate) fn job(
     wait_ms: u32,
     output: Output,
 ) -> Result<RenderJob> {
-    let job = RenderJob {
-        account: AccountId::from_text(account),
-        source,
-        viewport: Viewport::default(),
-        wait_until,
-        wait_for_timeout: WaitMs::try_from(f64::from(wait_ms))?,
-        output,
-    };
-    Ok(job.check()?)
+    let wait_for_timeout = WaitMs::try_from(f64::from(wait_ms))?;
+    let options = RenderOptions { wait_until, wait_for_timeout, ..RenderOptions::new(output) };
+    Ok(RenderJob { account: AccountId::from_text(account), source, options })
 }
 
 pub(crate) fn png(full_page: bool) -> Output {
-    Output::Image { format: ImageFormat::Png, full_page }
+    let region = if full_page { Region::FullPage } else { Region::Viewport };
+    Output::Image(ImageOptions { region, ..ImageOptions::new(ImageFormat::Png) })
 }
 
 /// A PDF on A4 with backgrounds.
 pub(crate) fn pdf() -> Output {
-    Output::Pdf { paper: PaperSize::A4, print_background: true, scale: PdfScale::default() }
+    Output::Pdf(Box::new(PdfOptions { print_background: true, ..PdfOptions::new(PaperSize::A4.into()) }))
 }

@@ -18,7 +18,7 @@ use image::RgbImage;
 use nix::sys::signal::Signal;
 use platen_shared::{
     format::WaitUntil,
-    job::{RenderJob, Source, Viewport},
+    job::{Source, Viewport},
     wire,
 };
 use platen_tests::{procfs, settings::Settings};
@@ -69,9 +69,10 @@ async fn start_farm(options: &Options) -> Result<Farm> {
 /// Runs one job and returns the status and the body of its response.
 async fn send(farm: &Farm, account: &str, page: &str, deadline_ms: u64) -> Result<(u16, Vec<u8>)> {
     let source = Source::Html(page.to_owned().try_into()?);
-    let viewport = Viewport { width: 400.0.try_into()?, height: 300.0.try_into()?, ..Viewport::default() };
-    let job = farm::job(account, source, WaitUntil::Load, 0, farm::png(false))?;
-    let request = farm.request(&RenderJob { viewport, ..job });
+    let mut job = farm::job(account, source, WaitUntil::Load, 0, farm::png(false))?;
+    job.options.viewport =
+        Viewport { width: 400.0.try_into()?, height: 300.0.try_into()?, ..Viewport::default() };
+    let request = farm.request(&job);
     let response = request.header(wire::DEADLINE_MS, deadline_ms).send().await?;
     let status = response.status().as_u16();
     Ok((status, response.bytes().await?.to_vec()))

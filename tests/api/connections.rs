@@ -12,12 +12,13 @@ use platen_tests::{
     app::Options,
     case::Case,
     client::{Answer, RENDER, Target},
+    error_body::ErrorBody,
     operator::Quota,
     raw_connection::{RawConnection, authority, render_head},
     suite::{Stage, StandIn},
     wait::MAX_WAIT,
 };
-use serde_json::{Value, json};
+use serde_json::json;
 use tokio::time::{sleep, timeout};
 
 pub(crate) fn cases() -> Vec<Case> {
@@ -58,8 +59,8 @@ const NO_LIMITS: &str = "Spin does not limit connections and slow clients";
 
 /// Checks everything that the contract promises for an error of the server.
 fn is_error(answer: &Answer, status: u16, message: &str) -> Result<()> {
-    let body: Value = serde_json::from_slice(&answer.body).with_context(|| answer.summary())?;
-    ensure!((answer.status, &body) == (status, &json!({ "error": message })), "{}", answer.summary());
+    let body = ErrorBody::read(answer.status, &answer.body).with_context(|| answer.summary())?;
+    ensure!((answer.status, body.error.as_str()) == (status, message), "{}", answer.summary());
     for (name, value) in [("content-type", "application/json"), ("cache-control", "no-store")] {
         ensure!(answer.header(name)? == value, "{name}: {}", answer.summary());
     }

@@ -80,7 +80,7 @@ async fn valid(stage: Stage, case: Arc<Valid>) -> Result<()> {
     let body = case.input().bytes(target.template_id.as_deref().unwrap_or_default());
     let answer = target.post(case.input().endpoint(), body).request_id(&id).send().await?;
     let job = case.job(&stand_in.account.id)?;
-    ensure!(answer.file(job.output.format().content_type())? == farm::FILE, "{}", answer.summary());
+    ensure!(answer.file(job.options.output.format().content_type())? == farm::FILE, "{}", answer.summary());
     ensure!(answer.file_name()? == case.file_name, "the file name is {}", answer.file_name()?);
     let received = stand_in.farm.received_as(&id)?.job;
     ensure!(received == job, "{}\nexpected {job:?}\nreceived {received:?}", case.about);

@@ -40,8 +40,8 @@ pub(crate) async fn pdf(target: &Target, mut body: Value) -> Result<Pdf> {
 
 /// Checks the size of every page, to one point because Chromium rounds paper to whole pixels.
 fn is_paper(pdf: &Pdf, paper: PaperSize) -> Result<()> {
-    let (width, height) = paper.inches();
-    let (width, height) = (width * 72.0, height * 72.0);
+    let (width, height) = paper.size();
+    let (width, height) = (width.pixels() * 0.75, height.pixels() * 0.75);
     for page in pdf.pages()? {
         let near = (page.0 - width).abs() <= 1.0 && (page.1 - height).abs() <= 1.0;
         ensure!(near, "the page is {page:?} points, {paper:?} is {width} × {height}");

@@ -6,6 +6,7 @@ use anyhow::{Context as _, Result, ensure};
 use platen_tests::{
     case::Case,
     client::RENDER,
+    error_body::ErrorBody,
     raw_connection::{RawConnection, render_head},
     suite::Stage,
 };
@@ -97,7 +98,8 @@ async fn too_slow(stage: Stage) -> Result<()> {
     }
     let answer = connection.answer().await?;
     ensure!(answer.status == 408, "{}", answer.summary());
-    ensure!(answer.body == r#"{"error":"The request body did not arrive in time"}"#, "{}", answer.summary());
+    let body = ErrorBody::read(answer.status, &answer.body).with_context(|| answer.summary())?;
+    ensure!(body.error == "The request body did not arrive in time", "{}", answer.summary());
     Ok(())
 }
 

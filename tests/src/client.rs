@@ -7,7 +7,9 @@ use anyhow::{Context as _, Result, bail, ensure};
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, header};
 use platen_shared::wire;
-use serde_json::{Value, json};
+use serde_json::Value;
+
+use crate::error_body::ErrorBody;
 
 /// The path of a render.
 pub const RENDER: &str = "/v1/render";
@@ -219,12 +221,11 @@ impl Answer {
 
     /// Checks that this is the expected failure, and everything that the contract promises for a failure.
     pub fn error(&self, status: u16, message: &str) -> Result<()> {
-        let expected = json!({ "error": message });
-        let body: Value = serde_json::from_slice(&self.body)
-            .with_context(|| format!("expected {status} {message:?}, got no JSON: {}", self.summary()))?;
+        let body = ErrorBody::read(self.status, &self.body)
+            .with_context(|| format!("expected {status} {message:?}, got {}", self.summary()))?;
         ensure!(
-            (self.status, &body) == (status, &expected),
-            "expected {status} {expected}, got {}",
+            (self.status, body.error.as_str()) == (status, message),
+            "expected {status} {message:?}, got {}",
             self.summary()
         );
         self.common("application/json")?;

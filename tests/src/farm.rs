@@ -207,7 +207,7 @@ async fn answer(state: Arc<State>, request: Request<Incoming>) -> Result<Respons
         return Ok(refusal(&Refusal::InvalidJob));
     };
     let behaviour = lock(&state.behaviours).get(job.account.as_str()).cloned().unwrap_or(Behaviour::File);
-    let content_type = job.output.format().content_type();
+    let content_type = job.options.output.format().content_type();
     let id = head.headers.get(wire::JOB_ID).and_then(|id| id.to_str().ok()).unwrap_or_default().to_owned();
     lock(&state.received).push(Received { headers: head.headers, job });
     let is_cancelled = async {

@@ -79,6 +79,9 @@ pub struct Valid {
     /// The name of the file.
     #[serde(default = "default_name")]
     pub file_name: String,
+    /// Whether the schema accepts it, which is stricter than the API where code is generated from it.
+    #[serde(default = "yes")]
+    pub schema_accepts: bool,
 }
 
 /// A case and the name of its file.

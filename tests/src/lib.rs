@@ -9,6 +9,7 @@
 // `browser` documents its errors; elsewhere an error fails the test, and its message names the cause.
 #![allow(clippy::missing_errors_doc)]
 
+pub mod api_reference;
 pub mod app;
 pub mod browser;
 pub mod busy_loops;
@@ -18,6 +19,8 @@ pub mod client;
 pub mod database;
 pub mod deployment;
 pub mod dns;
+pub mod documents;
+pub mod error_body;
 pub mod farm;
 pub mod farm_process;
 pub mod golden;

@@ -8,6 +8,23 @@ use tempfile::TempDir;
 
 use crate::image_file::Picture;
 
+/// A word of a page. The box is in points from the top left corner.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Word {
+    /// Number of the page, from 1.
+    pub page: usize,
+    /// Its text.
+    pub text: String,
+    /// Left side.
+    pub left: f64,
+    /// Top.
+    pub top: f64,
+    /// Right side.
+    pub right: f64,
+    /// Bottom.
+    pub bottom: f64,
+}
+
 /// A parsed file.
 #[derive(Debug)]
 pub struct Pdf {
@@ -60,6 +77,56 @@ impl Pdf {
             &["-layout", "-nopgbrk", "-enc", "UTF-8"],
             &["-"],
         )?)?)
+    }
+
+    /// The words of all pages with their positions.
+    pub fn words(&self) -> Result<Vec<Word>> {
+        let text = String::from_utf8(self.poppler("pdftotext", &["-bbox", "-enc", "UTF-8"], &["-"])?)?;
+        let (mut words, mut page) = (Vec::new(), 0);
+        for line in text.lines().map(str::trim) {
+            if line.starts_with("<page ") {
+                page += 1;
+            }
+            let Some((attributes, rest)) = line.strip_prefix("<word ").and_then(|word| word.split_once('>'))
+            else {
+                continue;
+            };
+            let attribute = |name: &str| -> Result<f64> {
+                let (_, value) =
+                    attributes.split_once(&format!("{name}=\"")).context("a word without a box")?;
+                Ok(value.split('"').next().unwrap_or_default().parse()?)
+            };
+            let (left, top) = (attribute("xMin")?, attribute("yMin")?);
+            let (right, bottom) = (attribute("xMax")?, attribute("yMax")?);
+            let text = rest.trim_end_matches("</word>").to_owned();
+            words.push(Word { page, text, left, top, right, bottom });
+        }
+        Ok(words)
+    }
+
+    /// Whether it has a structure tree (tagged PDF).
+    pub fn is_tagged(&self) -> Result<bool> {
+        Ok(self.document.catalog()?.has(b"StructTreeRoot"))
+    }
+
+    /// The titles in its outline, from top to bottom.
+    pub fn outline(&self) -> Result<Vec<String>> {
+        let mut titles = Vec::new();
+        if let Ok(root) = self.document.catalog()?.get(b"Outlines") {
+            self.collect_titles(self.document.dereference(root)?.1.as_dict()?, &mut titles)?;
+        }
+        Ok(titles)
+    }
+
+    fn collect_titles(&self, entry: &Dictionary, titles: &mut Vec<String>) -> Result<()> {
+        let mut next = entry.get(b"First").ok();
+        while let Some(item) = next {
+            let item = self.document.dereference(item)?.1.as_dict()?;
+            titles.push(decode_text_string(item.get(b"Title")?)?);
+            self.collect_titles(item, titles)?;
+            next = item.get(b"Next").ok();
+        }
+        Ok(())
     }
 
     /// The first page as a picture with one pixel a point.

@@ -268,7 +268,7 @@ impl State {
         if self.use_page(job.account.as_str()) {
             self.served_warm.fetch_add(1, Ordering::SeqCst);
         }
-        let content_type = job.output.format().content_type();
+        let content_type = job.options.output.format().content_type();
         let response = Response::builder().header(header::CONTENT_TYPE, content_type);
         response.body(full(FILE)).map_err(|_| BreakOff)
     }

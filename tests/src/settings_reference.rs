@@ -1,31 +1,8 @@
-//! Keeps the tables of `docs/configuration.md` equal to the command lines of the programs.
+//! The tables of `docs/configuration.md`, which are those of the command lines of the programs.
 
-use std::{env, fmt::Write as _, fs, path::Path};
+use std::fmt::Write as _;
 
 use clap::{Arg, Command};
-
-/// Compares a section of `docs/configuration.md`, which is enclosed in `<!-- NAME:begin -->` and
-/// `<!-- NAME:end -->`, with its generated text. With `UPDATE_DOCS` in the environment the section is replaced
-/// instead.
-///
-/// # Panics
-/// If the section differs or does not exist.
-pub fn check_section(name: &str, generated: &str) {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/configuration.md");
-    let document = fs::read_to_string(&path).expect("docs/configuration.md is readable");
-    let (begin, end) = (format!("<!-- {name}:begin -->\n"), format!("<!-- {name}:end -->"));
-    let (before, rest) = document.split_once(&begin).expect("the section begins");
-    let (section, after) = rest.split_once(&end).expect("the section ends");
-    if section == generated {
-        return;
-    }
-    assert!(
-        env::var_os("UPDATE_DOCS").is_some(),
-        "docs/configuration.md is out of date: run UPDATE_DOCS=1 cargo test --workspace --lib --bins -- \
-         configuration_is_documented"
-    );
-    fs::write(path, format!("{before}{begin}{generated}{end}{after}")).expect("the document is writable");
-}
 
 /// Tables of the options of a command, one for each help heading, without those in `listed` before.
 #[must_use]

@@ -126,7 +126,7 @@ fn job(page: &Page) -> Result<RenderJob> {
     };
     let wait_until = if page.network_idle { WaitUntil::NetworkIdle } else { WaitUntil::Load };
     let job = farm::job(ACCOUNT, source, wait_until, page.wait_ms, output)?;
-    let viewport = (job.viewport.width.get(), job.viewport.height.get());
+    let viewport = (job.options.viewport.width.get(), job.options.viewport.height.get());
     ensure!(viewport == VIEWPORT, "the default viewport is {viewport:?} instead of {VIEWPORT:?}");
     Ok(job)
 }

@@ -78,9 +78,24 @@ async fn keys_templates_and_usage(stage: Stage) -> Result<()> {
         // The policy does not allow the page to connect to `blob:`.
         ensure!(page.eval(head).await.is_err(), "the policy lets scripts fetch what it does not name");
     }
+    // Options of the API: errors name what is wrong, and cost no attempt.
+    for (options, message) in [
+        (r#"{ "landscape": tru }"#, "The options are not valid JSON"),
+        ("[]", "The options must be a JSON object"),
+        (r#"{ "format": "png" }"#, "Remove \"format\" from the options"),
+        (r#"{ "landscap": true }"#, "Did you mean \"landscape\"?"),
+        (r#"{ "clip": { "x": 0, "y": 0, "width": 20, "height": 10 } }"#, "Counted as one attempt."),
+    ] {
+        page.fill("#options", options).await?;
+        page.click("#render").await?;
+        page.shows(message).await?;
+    }
+    page.wait("document.querySelector('#rendered img').naturalWidth === 20").await?;
+    page.go(&page.text("location.href").await?).await?;
+    page.wait("document.querySelector('#options').value.includes('clip')").await?;
     reload_until(&page, &usage, "document.querySelector('tbody').innerText.includes('Render button')")
         .await?;
-    ensure!(app.operator.attempts(&account.id).await? == 3, "each click is one attempt");
+    ensure!(app.operator.attempts(&account.id).await? == 4, "each click is one attempt");
     let keys = app.operator.run(&["key", "list", "--account", &account.id]).await?;
     ensure!(!keys.to_string().contains("Render button"), "render keys are not listed: {keys}");
 

@@ -1,0 +1,99 @@
+//! The tables of `docs/api.md`, which are those of the fields and of the codes of errors.
+
+use std::fmt::Write as _;
+
+use platen_shared::{
+    endpoint::Endpoint,
+    error_code::ErrorCode,
+    request::{FieldKind, FieldName, Formats},
+};
+
+/// A table of the fields for each set of formats.
+#[must_use]
+pub fn fields() -> String {
+    let groups: [(&str, &[Formats]); 3] = [
+        ("All formats", &[Formats::All]),
+        ("Images", &[Formats::Images, Formats::JpegAndWebp, Formats::PngAndWebp]),
+        ("PDF", &[Formats::Pdf]),
+    ];
+    let mut text = String::new();
+    for (title, formats) in groups {
+        let _ = write!(text, "\n{title}:\n\n| field | value | default | |\n| --- | --- | --- | --- |\n");
+        for name in FieldName::all().filter(|name| formats.contains(&name.spec().formats)) {
+            let spec = name.spec();
+            let default = spec.default.map_or(String::new(), |json| format!("`{}`", json.trim_matches('"')));
+            let endpoint = match (is_of(name, Endpoint::Render), is_of(name, Endpoint::Template)) {
+                (true, false) => "`/v1/render`: ",
+                (false, true) => "`/v1/render/template`: ",
+                _ => "",
+            };
+            let description = spec.description.replace('|', "\\|");
+            let _ =
+                writeln!(text, "| `{name}` | {} | {default} | {endpoint}{description} |", value(spec.kind));
+        }
+    }
+    text + "\n"
+}
+
+fn is_of(name: FieldName, endpoint: Endpoint) -> bool {
+    FieldName::of_endpoint(endpoint).any(|other| other == name)
+}
+
+fn value(kind: FieldKind) -> String {
+    match kind {
+        FieldKind::Boolean => "boolean".to_owned(),
+        FieldKind::Text { max_chars, .. } if max_chars == usize::MAX => "string".to_owned(),
+        FieldKind::Text { max_chars, .. } => format!("string, at most {}", with_commas(max_chars as u64)),
+        FieldKind::Choice(names) => {
+            names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
+        }
+        FieldKind::Number { min, max, whole } => {
+            let kind = if whole { "whole number" } else { "number" };
+            format!("{kind}, {min} to {max}")
+        }
+        FieldKind::Length => "length".to_owned(),
+        FieldKind::Margin => "length, or object of `top`, `right`, `bottom`, `left`".to_owned(),
+        FieldKind::Clip => "object of `x`, `y`, `width`, `height`".to_owned(),
+        FieldKind::Variables => "object of strings and numbers".to_owned(),
+    }
+}
+
+/// A table of the codes of errors.
+#[must_use]
+pub fn errors() -> String {
+    let mut text = "\n| status | code | cause | counts |\n| --- | --- | --- | --- |\n".to_owned();
+    let unauthorized = "| 401 | | The key is missing, malformed, unknown or disabled, or its account is disabled. \
+                        The body is always `{\"error\":\"Invalid API key\"}` | no |\n";
+    let mut codes: Vec<_> = ErrorCode::ALL.iter().collect();
+    codes.sort_by_key(|code| code.status());
+    for code in codes {
+        if code.status() > 401 && !text.contains(unauthorized) {
+            text.push_str(unauthorized);
+        }
+        let counts = if code.is_counted() { "yes" } else { "no" };
+        let meaning = code.meaning().replace('|', "\\|");
+        let _ = writeln!(text, "| {} | `{}` | {meaning} | {counts} |", code.status(), code.as_str());
+    }
+    text + "\n"
+}
+
+/// 5242880 as 5,242,880.
+#[must_use]
+pub fn with_commas(number: u64) -> String {
+    let digits = number.to_string();
+    let groups: Vec<&str> =
+        digits.as_bytes().rchunks(3).rev().filter_map(|part| std::str::from_utf8(part).ok()).collect();
+    groups.join(",")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::documents::check_section;
+
+    #[test]
+    fn the_api_is_documented() {
+        check_section("api.md", "fields", &fields());
+        check_section("api.md", "errors", &errors());
+    }
+}

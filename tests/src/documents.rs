@@ -1,0 +1,26 @@
+//! Sections of the documents that are generated from the code.
+
+use std::{env, fs};
+
+use crate::settings::crate_dir;
+
+/// Compares a section of `docs/DOCUMENT`, which is enclosed in `<!-- NAME:begin -->` and `<!-- NAME:end -->`, with its
+/// generated text. With `UPDATE_DOCS` in the environment the section is replaced instead.
+///
+/// # Panics
+/// If the section differs or does not exist.
+pub fn check_section(document: &str, name: &str, generated: &str) {
+    let path = crate_dir().join("../docs").join(document);
+    let text = fs::read_to_string(&path).expect("the document is readable");
+    let (begin, end) = (format!("<!-- {name}:begin -->\n"), format!("<!-- {name}:end -->"));
+    let (before, rest) = text.split_once(&begin).expect("the section begins");
+    let (section, after) = rest.split_once(&end).expect("the section ends");
+    if section == generated {
+        return;
+    }
+    assert!(
+        env::var_os("UPDATE_DOCS").is_some(),
+        "docs/{document} is out of date: run UPDATE_DOCS=1 cargo test --workspace --lib --bins -- is_documented"
+    );
+    fs::write(path, format!("{before}{begin}{generated}{end}{after}")).expect("the document is writable");
+}
