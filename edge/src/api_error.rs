@@ -21,7 +21,8 @@ pub enum ApiError {
     NotFound,
     /// The path does not accept the method.
     #[error("Method not allowed")]
-    MethodNotAllowed,
+    #[expect(missing_docs, reason = "the methods, as in `Allow`")]
+    MethodNotAllowed { allowed: &'static str },
     /// The key is missing, malformed, unknown or disabled. Callers do not learn which.
     #[error("Invalid API key")]
     InvalidKey,
@@ -75,7 +76,7 @@ impl ApiError {
     fn outcome(&self) -> Outcome {
         match self {
             Self::NotFound | Self::TemplateNotFound => Outcome::Rejected(404),
-            Self::MethodNotAllowed => Outcome::Rejected(405),
+            Self::MethodNotAllowed { .. } => Outcome::Rejected(405),
             Self::InvalidKey => Outcome::Rejected(401),
             Self::ContentType | Self::ContentEncoding => Outcome::Rejected(415),
             Self::BodyTooLarge => Outcome::Rejected(413),
@@ -102,7 +103,7 @@ impl ApiError {
     pub fn code(&self) -> &'static str {
         match self {
             Self::NotFound => "not_found",
-            Self::MethodNotAllowed => "method_not_allowed",
+            Self::MethodNotAllowed { .. } => "method_not_allowed",
             Self::InvalidKey => "invalid_key",
             Self::ContentType => "unsupported_content_type",
             Self::ContentEncoding => "unsupported_content_encoding",
@@ -144,7 +145,7 @@ impl ApiError {
         Some(match self {
             Self::InvalidKey => return None,
             Self::NotFound => ErrorCode::NotFound,
-            Self::MethodNotAllowed => ErrorCode::MethodNotAllowed,
+            Self::MethodNotAllowed { .. } => ErrorCode::MethodNotAllowed,
             Self::ContentType => ErrorCode::UnsupportedContentType,
             Self::ContentEncoding => ErrorCode::UnsupportedContentEncoding,
             Self::BodyTooLarge => ErrorCode::BodyTooLarge,
@@ -189,7 +190,7 @@ mod tests {
         for (error, code, status, counted, retry_after) in [
             (ApiError::NotFound, "not_found", 404, false, None),
             (ApiError::TemplateNotFound, "template_not_found", 404, false, None),
-            (ApiError::MethodNotAllowed, "method_not_allowed", 405, false, None),
+            (ApiError::MethodNotAllowed { allowed: "POST" }, "method_not_allowed", 405, false, None),
             (ApiError::InvalidKey, "invalid_key", 401, false, None),
             (ApiError::ContentType, "unsupported_content_type", 415, false, None),
             (ApiError::ContentEncoding, "unsupported_content_encoding", 415, false, None),

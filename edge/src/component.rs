@@ -15,7 +15,7 @@ mod settings;
 use std::time::Instant;
 
 use platen_component::body::{self, BodyError, IncomingBody};
-use platen_shared::{endpoint::Endpoint, key::ApiKey, limits, request::RenderRequest};
+use platen_shared::{endpoint::Endpoint, key::ApiKey, limits, openapi, request::RenderRequest};
 use platen_statements::attempts::{Claim, ClaimedTemplate, KeyPurpose};
 use spin_sdk::wasip3::{
     self,
@@ -28,6 +28,7 @@ use claim::{authenticate, claim, refund, too_late};
 use context::RequestContext;
 use failure::Failure;
 use farm::FarmFile;
+use reply::Reply;
 use settings::Settings;
 
 /// The key is looked up before more of a body is read. `platen up` passes smaller bodies on when they are complete.
@@ -40,15 +41,15 @@ impl Guest for Edge {
     async fn handle(request: Request) -> Result<Response, ErrorCode> {
         let headers = request.get_headers();
         let mut context = RequestContext::new(&headers);
-        let endpoint = route(&request);
+        let route = route(&request);
         let mut body = IncomingBody::of(request, &headers);
-        let reply = match respond(endpoint, &mut body, &headers, &mut context).await {
-            Ok(file) => reply::file(file, &context),
-            Err(failure) => {
-                let reply = reply::error(&failure.error, &context);
-                context.failed(failure);
-                reply
-            }
+        let reply = match route {
+            Ok(Route::Document) => reply::document(&context),
+            Ok(Route::Render(endpoint)) => match respond(endpoint, &mut body, &headers, &mut context).await {
+                Ok(file) => reply::file(file, &context),
+                Err(failure) => fail(failure, &mut context),
+            },
+            Err(error) => fail(error.into(), &mut context),
         };
         context.background.idle().await;
         body.discard(&context.background);
@@ -57,13 +58,18 @@ impl Guest for Edge {
     }
 }
 
+fn fail(failure: Failure, context: &mut RequestContext) -> Reply {
+    let reply = reply::error(&failure.error, context);
+    context.failed(failure);
+    reply
+}
+
 async fn respond(
-    endpoint: Result<Endpoint, ApiError>,
+    endpoint: Endpoint,
     body: &mut IncomingBody,
     headers: &Fields,
     context: &mut RequestContext,
 ) -> Result<reply::File, Failure> {
-    let endpoint = endpoint?;
     context.log.endpoint = Some(endpoint);
 
     // auth
@@ -110,11 +116,27 @@ async fn respond(
     Ok(reply::File { format, disposition, body, page_status })
 }
 
-fn route(request: &Request) -> Result<Endpoint, ApiError> {
+/// What a request is for.
+enum Route {
+    Render(Endpoint),
+    /// The `OpenAPI` document.
+    Document,
+}
+
+fn route(request: &Request) -> Result<Route, ApiError> {
     let path = request.get_path_with_query().unwrap_or_default();
     let path = path.split('?').next().unwrap_or_default();
+    if path == openapi::PATH {
+        return match request.get_method() {
+            Method::Get | Method::Head => Ok(Route::Document),
+            _ => Err(ApiError::MethodNotAllowed { allowed: "GET, HEAD" }),
+        };
+    }
     let endpoint = Endpoint::of_path(path).ok_or(ApiError::NotFound)?;
-    if matches!(request.get_method(), Method::Post) { Ok(endpoint) } else { Err(ApiError::MethodNotAllowed) }
+    match request.get_method() {
+        Method::Post => Ok(Route::Render(endpoint)),
+        _ => Err(ApiError::MethodNotAllowed { allowed: "POST" }),
+    }
 }
 
 /// Checks content type, encoding, size and content of the body, in this order.

@@ -11,6 +11,17 @@ use crate::{
 /// The document.
 pub const DOCUMENT: &str = include_str!("../openapi.json");
 
+/// Where servers have it.
+pub const PATH: &str = "/v1/openapi.json";
+/// The address in [`DOCUMENT`], that of a server that was just installed.
+const ADDRESS: &str = "http://127.0.0.1:3000";
+
+/// The document of a server: its address is that from which the document was read.
+#[must_use]
+pub fn served() -> String {
+    DOCUMENT.replacen(ADDRESS, "/", 1)
+}
+
 /// A length in text, as [`Length`](crate::length::Length) reads it.
 const LENGTH_PATTERN: &str = "^(?:[0-9]+(?:\\.[0-9]*)?|\\.[0-9]+)(?:px|in|cm|mm|pt)$";
 /// The scheme of a URL, and no character that is refused in it.
@@ -129,6 +140,12 @@ fn plain(number: f64) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_served_document_has_its_own_address() {
+        let document: Value = serde_json::from_str(&served()).unwrap();
+        assert_eq!(document["servers"][0]["url"], "/");
+    }
 
     #[test]
     fn the_document_has_the_generated_schemas() {

@@ -8,7 +8,7 @@ use platen_component::{
     body::Transfer,
     reply::{self, Headers, fields},
 };
-use platen_shared::{format::OutputFormat, refusal::Refusal, wire};
+use platen_shared::{format::OutputFormat, openapi, refusal::Refusal, wire};
 use spin_sdk::wasip3::http::types::Response;
 
 use super::{context::RequestContext, farm::FileBody};
@@ -51,6 +51,14 @@ pub(super) fn file(file: File, context: &RequestContext) -> Reply {
     }
 }
 
+/// The `OpenAPI` document, which scripts of all origins may read.
+pub(super) fn document(context: &RequestContext) -> Reply {
+    let mut headers = headers(context);
+    push(&mut headers, "content-type", "application/json");
+    push(&mut headers, "access-control-allow-origin", "*");
+    buffered(200, headers, openapi::served().into_bytes())
+}
+
 pub(super) fn error(error: &ApiError, context: &RequestContext) -> Reply {
     let mut headers = headers(context);
     push(&mut headers, "content-type", "application/json");
@@ -58,7 +66,7 @@ pub(super) fn error(error: &ApiError, context: &RequestContext) -> Reply {
         push(&mut headers, "retry-after", seconds.to_string());
     }
     match error {
-        ApiError::MethodNotAllowed => push(&mut headers, "allow", "POST"),
+        ApiError::MethodNotAllowed { allowed } => push(&mut headers, "allow", *allowed),
         ApiError::InvalidKey => push(&mut headers, "www-authenticate", "Bearer"),
         ApiError::ContentEncoding => push(&mut headers, "accept-encoding", "identity"),
         ApiError::Refused(Refusal::PageStatus { status, .. }) => {
