@@ -71,7 +71,7 @@ ensure_rust() {
   esac
 }
 
-# ensure_chromium: a Chromium, fonts, and for root the user of the browser processes.
+# ensure_chromium: a Chromium, fonts (those of Latin, Greek and Cyrillic only if PLATEN_FONTS is minimal), and for root the user of the browser processes.
 ensure_chromium() {
   if [ -z "${PLATEN_CHROMIUM:-}" ] && [ ! -x /usr/lib/chromium/chromium-headless-shell ] &&
     ! command -v google-chrome chromium chrome >/dev/null; then
@@ -82,7 +82,11 @@ ensure_chromium() {
       fail "this system has no package chromium-headless-shell (Debian has). Install Google Chrome, or set PLATEN_CHROMIUM to a Chromium, then start again."
     apt_install chromium-headless-shell
   fi
-  apt_install fonts-liberation util-linux
+  case "${PLATEN_FONTS:-full}" in
+    full) apt_install util-linux fonts-liberation fonts-noto-core fonts-noto-cjk fonts-noto-color-emoji ;;
+    minimal) apt_install util-linux fonts-liberation ;;
+    *) fail "PLATEN_FONTS is '$PLATEN_FONTS'; it must be full or minimal." ;;
+  esac
   if [ "$(id -u)" = 0 ] && ! id platen >/dev/null 2>&1; then
     say "creating the system user platen, which browsers run as"
     useradd --system --no-create-home --home-dir /nonexistent --shell /usr/sbin/nologin platen ||

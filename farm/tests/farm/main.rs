@@ -7,6 +7,7 @@
 mod deadlines;
 mod determinism;
 mod egress;
+mod fonts;
 mod formats;
 mod helper_processes;
 mod hostile;
@@ -48,6 +49,7 @@ fn main() -> ExitCode {
         leaks::TESTS,
         lifecycle::TESTS,
         neighbours::TESTS,
+        fonts::TESTS,
         options::TESTS,
         page_options::TESTS,
         page_time::TESTS,
