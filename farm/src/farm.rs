@@ -3,7 +3,11 @@
 //! Invariant: a job ends by its deadline, is attempted at most [`MAX_ATTEMPTS`] times, and holds its slot
 //! until its last page is closed or reset. No page starts that cannot end by the deadline.
 
-use std::{error::Error, sync::Arc, time::Duration};
+use std::{
+    error::Error,
+    sync::{Arc, Weak},
+    time::Duration,
+};
 
 use bytes::Bytes;
 use platen_shared::{
@@ -62,6 +66,20 @@ pub struct Rendered {
     pub format: OutputFormat,
     /// Time that the job waited for a slot.
     pub waited: Duration,
+}
+
+/// Whether a farm accepts jobs. Does not keep the farm running.
+#[derive(Debug, Clone)]
+pub struct Readiness {
+    inner: Weak<Inner>,
+}
+
+impl Readiness {
+    /// Whether the farm runs, is not shutting down and has a browser.
+    #[must_use]
+    pub fn is_ready(&self) -> bool {
+        self.inner.upgrade().is_some_and(|inner| Farm { inner }.is_ready())
+    }
 }
 
 /// A slot that its job can use at once.
@@ -180,6 +198,12 @@ impl Farm {
     /// Whether the farm accepts jobs.
     pub(crate) fn is_ready(&self) -> bool {
         self.inner.pool.ready() > 0 && !self.inner.admission.is_draining()
+    }
+
+    /// A handle to ask whether the farm accepts jobs.
+    #[must_use]
+    pub fn readiness(&self) -> Readiness {
+        Readiness { inner: Arc::downgrade(&self.inner) }
     }
 
     /// Whether the farm is shutting down.

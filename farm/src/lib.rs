@@ -47,7 +47,7 @@ pub use config::{
 };
 pub use error::{LaunchError, StartError};
 pub use fair_queue::{FairQueue, Ticket};
-pub use farm::{Farm, Rendered};
+pub use farm::{Farm, Readiness, Rendered};
 pub use metrics_registry::MetricsRegistry;
 pub use platen_cdp::CdpError;
 pub use repeated_warning::RepeatedWarning;

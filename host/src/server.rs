@@ -15,6 +15,7 @@ mod flows;
 mod framing;
 mod head;
 mod metrics_endpoint;
+mod own_pages;
 mod pace;
 mod partial_bodies;
 mod request_body;
@@ -57,6 +58,7 @@ use concurrency_limit::ConcurrencyLimit;
 use connections::{Connection, Connections, OpenConnection};
 use error_pace::ErrorPace;
 use flows::{Candidates, Flows};
+use own_pages::OwnPages;
 use request_body::{BodyLimits, Received, Reception, Upload};
 use response_body::ResponseBody;
 use router::{Route, Router};
@@ -64,10 +66,8 @@ use server_error::ServerError;
 use unsent_responses::UnsentResponses;
 
 pub(crate) use metrics_endpoint::serve_metrics;
+pub(crate) use own_pages::Health;
 
-/// Spin responds to these paths itself.
-const WELL_KNOWN: &str = "/.well-known/spin/";
-const HEALTH: &str = "/.well-known/spin/health";
 /// The label of requests that match no route.
 const NO_ROUTE: &str = "none";
 
@@ -78,6 +78,7 @@ const MAX_INSTANCE_DRAIN_TIME: Duration = Duration::from_secs(10);
 
 pub(crate) struct Server {
     router: Router,
+    own_pages: OwnPages,
     concurrency_limit: Arc<ConcurrencyLimit>,
     body_limits: Arc<BodyLimits>,
     connections: Arc<Connections>,
@@ -107,11 +108,13 @@ impl Server {
         handlers: &BTreeMap<String, Handler>,
         instances: InstanceDrain,
         limits: ServerLimits,
+        health: Health,
         metrics: Arc<Metrics>,
     ) -> Self {
         let ServerLimits { max_connections, max_connections_per_address, drain_timeout } = limits;
         Self {
             router: Router::new(routes, handlers),
+            own_pages: OwnPages::new(health),
             concurrency_limit: Arc::default(),
             body_limits: Arc::new(BodyLimits::new(max_connections_per_address.is_some())),
             connections: Connections::new(max_connections, max_connections_per_address, Arc::clone(&metrics)),
@@ -179,7 +182,7 @@ impl Server {
         let id = request_id(&mut request);
         let method = request.method().clone();
         let path = request.uri().path();
-        let route = if path.starts_with(WELL_KNOWN) { None } else { self.router.find(path) };
+        let route = if own_pages::has(path) { None } else { self.router.find(path) };
         let candidates = Candidates::of(request.headers(), connection.address());
         let body = ResponseBody::begin(Arc::clone(&self.metrics), Arc::clone(&connection));
         let upload = Arc::clone(body.upload());
@@ -191,8 +194,7 @@ impl Server {
                 let origin = Origin { client, candidates };
                 self.dispatch(request, route, origin, &connection, &upload, body.client_disconnect()).await
             }
-            None if path == HEALTH => Ok(server_error::healthy()),
-            None => Err(ServerError::NotFound),
+            None => self.own_pages.respond(&method, path, &connection).await,
         };
         // The component writes the log line of a request that it answers.
         let mut response = dispatched.unwrap_or_else(|error| {

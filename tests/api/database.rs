@@ -5,12 +5,14 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, ensure};
 use futures::future::join_all;
+use http::Method;
 use platen_shared::wire;
 use platen_tests::{
     app::Options,
     case::Case,
     client::RENDER,
     database::DatabaseKind,
+    deployment::Platform,
     farm::Behaviour,
     latch::Latch,
     operator::Quota,
@@ -66,6 +68,12 @@ async fn is_down(stage: Stage) -> Result<()> {
     target.render(&json!({ "html": "x" })).key("junk").send().await?.error(401, "Invalid API key")?;
     target.post("/v1/nothing", "").send().await?.error(404, "Not found")?;
     ensure!(stand_in.farm.received_in_all() == before, "something was rendered without a recorded attempt");
+    if stage.deployment.platform == Platform::PlatenUp {
+        let ready = target.post("/readyz", "").method(Method::GET).send().await?;
+        ensure!(ready.status == 503, "{}", ready.summary());
+        let alive = target.post("/healthz", "").method(Method::GET).send().await?;
+        ensure!(alive.status == 200, "{}", alive.summary());
+    }
     Ok(())
 }
 

@@ -31,7 +31,6 @@ pub(crate) fn cases() -> Vec<Case> {
 async fn unknown_paths(stage: Stage) -> Result<()> {
     let target = stage.common().await?;
     for path in [
-        "/",
         "/v1",
         "/v1/",
         "/v1/renders",

@@ -15,7 +15,7 @@ use std::{
 
 use anyhow::{Context as _, Result};
 use clap::Args;
-use platen_farm::{Farm, FarmToken, MetricsRegistry, startup};
+use platen_farm::{Farm, FarmToken, MetricsRegistry, Readiness, startup};
 use platen_shared::farm_address::FarmAddresses;
 use prometheus_client::metrics::counter::Counter;
 use rand::{Rng as _, TryRngCore as _, distr::Alphanumeric, rngs::OsRng};
@@ -29,7 +29,7 @@ use crate::{
     manifest::Manifest,
     metrics::Metrics,
     runtime::{self, Handler, InstanceDrain},
-    server::{self, Server, ServerLimits},
+    server::{self, Health, Server, ServerLimits},
     variables::Variables,
 };
 
@@ -119,6 +119,7 @@ impl Up {
         if let Some(last) = migrated.last() {
             tracing::info!(steps = migrated.len(), to = last.number, "the database was migrated");
         }
+        let checks = database.connect();
         // Only the statements of the components are counted.
         database.statements = Counter::default();
         let listener = bind(self.listen).await?;
@@ -136,13 +137,18 @@ impl Up {
         let cache = self.at.data.canonicalize().map(|data| data.join("cache"))?;
         make_private(&cache)?;
         // At the same time, because the one computes and the other waits for browsers.
+        let loading = Arc::clone(&metrics);
         let load = tokio::task::spawn_blocking(move || {
-            load(&cache, &manifest, &variables, &database, limits, &metrics)
+            let drain = InstanceDrain::default();
+            let handlers = load(&cache, &manifest, &variables, &database, &drain, &loading)?;
+            anyhow::Ok((manifest, handlers, drain))
         });
         let listeners = [Some(&listener), metrics_listener.as_ref()].into_iter().flatten();
         let ports = listeners.map(|listener| Ok(listener.local_addr()?.port())).collect::<Result<_>>()?;
-        let (server, farm) =
+        let ((manifest, handlers, drain), farm) =
             tokio::try_join!(async { load.await? }, farm.start(self.farm, ports, &registry))?;
+        let health = Health::new(checks, farm.as_ref().map(|farm| farm.readiness.clone()));
+        let server = Server::new(manifest.routes(), &handlers, drain, limits, health, metrics);
 
         if let Some(listener) = metrics_listener {
             startup::announce(&format!("metrics on http://{}/metrics", listener.local_addr()?));
@@ -164,14 +170,11 @@ fn load(
     manifest: &Manifest,
     variables: &Variables,
     database: &Database,
-    limits: ServerLimits,
+    drain: &InstanceDrain,
     metrics: &Arc<Metrics>,
-) -> Result<Server> {
+) -> Result<BTreeMap<String, Handler>> {
     let engine = runtime::start_engine(cache)?;
-    let drain = InstanceDrain::default();
-    let handlers: BTreeMap<String, Handler> =
-        runtime::load(&engine, manifest, variables, database, &drain, metrics)?;
-    Ok(Server::new(manifest.routes(), &handlers, drain, limits, Arc::clone(metrics)))
+    runtime::load(&engine, manifest, variables, database, drain, metrics)
 }
 
 /// The variables of `spin.toml` for further farms. They are empty here, where one variable contains all farms.
@@ -221,12 +224,13 @@ impl FarmAccess {
         let token = FarmToken::new(self.token.expose_secret())?;
         let stop = CancellationToken::new();
         let stopped = stop.clone().cancelled_owned();
+        let readiness = farm.readiness();
         let serving = tokio::spawn(async move {
             if let Err(error) = farm.serve(listener, token, stopped).await {
                 tracing::error!(error = &error as &dyn std::error::Error, "the render farm failed");
             }
         });
-        Ok(Some(OwnFarm { stop, serving }))
+        Ok(Some(OwnFarm { stop, serving, readiness }))
     }
 }
 
@@ -234,6 +238,7 @@ impl FarmAccess {
 struct OwnFarm {
     stop: CancellationToken,
     serving: JoinHandle<()>,
+    readiness: Readiness,
 }
 
 impl OwnFarm {

@@ -26,6 +26,10 @@ pub(super) enum ServerError {
     HeadTimedOut,
     /// No route matches the path.
     NotFound,
+    /// A page of the server itself.
+    MethodNotAllowed,
+    /// Renders would fail, or the server is about to end.
+    NotReady,
     BodyTimedOut,
     /// The body is not chunked as announced, or has trailers that are not.
     InvalidBody,
@@ -47,7 +51,8 @@ impl ServerError {
             Self::HeadTooLarge => ErrorCode::HeadTooLarge,
             Self::HeadTimedOut | Self::BodyTimedOut => ErrorCode::RequestTimeout,
             Self::NotFound => ErrorCode::NotFound,
-            Self::TooManyRequests | Self::NoInstance => ErrorCode::ServiceBusy,
+            Self::MethodNotAllowed => ErrorCode::MethodNotAllowed,
+            Self::TooManyRequests | Self::NoInstance | Self::NotReady => ErrorCode::ServiceBusy,
             Self::ComponentTimedOut | Self::ComponentFailed => ErrorCode::InternalError,
         }
     }
@@ -62,6 +67,8 @@ impl ServerError {
             Self::HeadTooLarge => "The request head must be at most 65536 bytes and 100 headers",
             Self::HeadTimedOut => "The request head did not arrive in time",
             Self::NotFound => "Not found",
+            Self::MethodNotAllowed => "Method not allowed",
+            Self::NotReady => "Not ready",
             Self::BodyTimedOut => "The request body did not arrive in time",
             Self::InvalidBody => "The request body is incomplete or malformed",
             Self::TooManyRequests | Self::NoInstance => "The server is busy, try again shortly",
@@ -100,6 +107,9 @@ pub(super) fn response(error: ServerError, request_id: &str) -> Response<WasiBod
     if error.is_busy() {
         headers.insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
     }
+    if error == ServerError::MethodNotAllowed {
+        headers.insert(header::ALLOW, HeaderValue::from_static("GET, HEAD"));
+    }
     if error.closes_connection() {
         headers.insert(header::CONNECTION, HeaderValue::from_static("close"));
     }
@@ -120,12 +130,7 @@ pub(super) fn response_without_request(error: ServerError, request_id: &str) -> 
     .into()
 }
 
-/// The response of the health check.
-pub(super) fn healthy() -> Response<WasiBody> {
-    Response::new(buffered(Bytes::from_static(b"OK")))
-}
-
-fn buffered(bytes: Bytes) -> WasiBody {
+pub(super) fn buffered(bytes: Bytes) -> WasiBody {
     Full::new(bytes).map_err(Into::into).boxed_unsync()
 }
 

@@ -1,0 +1,210 @@
+//! The page at `/` and the documents of the repository's `docs/` as web pages, with a reference of the API.
+//!
+//! Invariant: a page loads nothing from another host, and only the reference runs scripts.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, OnceLock},
+};
+
+use include_dir::{Dir, include_dir};
+
+use super::{
+    Content,
+    markdown::{self, Page},
+};
+
+static DOCUMENTS: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../docs");
+const STYLE: &str = include_str!("../../../assets/documents.css");
+const HTML: &str = "text/html; charset=utf-8";
+/// The folder of the reference, whose files are those of Swagger UI.
+const REFERENCE: &str = "/docs/reference";
+/// Starts Swagger UI. Without `validatorUrl` it would send the document to a server of its authors.
+const START_REFERENCE: &str = "SwaggerUIBundle({ url: '/v1/openapi.json', dom_id: '#reference', deepLinking: true,\
+    validatorUrl: null, defaultModelsExpandDepth: 0, tryItOutEnabled: true })";
+
+/// The documents in the navigation, besides those of `how-to/`.
+const FIRST: &[&str] = &["quick-start", "options", "api", "templates"];
+const OPERATE: &[&str] = &["operating", "configuration", "dashboard", "security", "spin"];
+const BACKGROUND: &[&str] = &["rendering", "benchmarks"];
+
+/// The rendered documents, by path without `/docs`.
+#[derive(Default)]
+pub(super) struct Documents {
+    pages: OnceLock<BTreeMap<String, Page>>,
+}
+
+/// The content security policy of a path.
+pub(super) fn policy(path: &str) -> &'static str {
+    if path == REFERENCE {
+        // Swagger UI sets styles of elements, and shows images that are data: URLs.
+        "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:; \
+         connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    } else {
+        "default-src 'none'; style-src 'self'; img-src 'self'; base-uri 'none'; form-action 'none'; \
+         frame-ancestors 'none'"
+    }
+}
+
+impl Documents {
+    pub(super) fn get(&self, path: &str) -> Option<Content> {
+        match path {
+            "/" => Some(Content::new(HTML, start())),
+            "/docs" => Some(Content::new(HTML, self.html("quick-start")?)),
+            "/docs/style.css" => Some(Content::new("text/css; charset=utf-8", STYLE)),
+            REFERENCE => Some(Content::new(HTML, self.reference())),
+            "/docs/reference.js" => Some(Content::new("text/javascript; charset=utf-8", START_REFERENCE)),
+            _ => {
+                let name = path.strip_prefix("/docs/")?;
+                if let Some(file) = name.strip_prefix("swagger-ui/") {
+                    return swagger_file(file);
+                }
+                match name.rsplit_once('.') {
+                    Some((_, "png")) => Some(Content::new("image/png", DOCUMENTS.get_file(name)?.contents())),
+                    Some(_) => None,
+                    None => Some(Content::new(HTML, self.html(name)?)),
+                }
+            }
+        }
+    }
+
+    fn pages(&self) -> &BTreeMap<String, Page> {
+        self.pages.get_or_init(|| {
+            let mut files: Vec<_> = DOCUMENTS.files().collect();
+            files.extend(DOCUMENTS.dirs().flat_map(Dir::files));
+            let documents = files.into_iter().filter_map(|file| {
+                let name = file.path().to_str()?.strip_suffix(".md")?;
+                Some((name.to_owned(), markdown::page(name, file.contents_utf8()?)))
+            });
+            documents.collect()
+        })
+    }
+
+    fn html(&self, name: &str) -> Option<String> {
+        let page = self.pages().get(name)?;
+        let body = format!("<main id=\"content\" class=\"text\">{}</main>", page.html);
+        Some(layout(&page.title, &self.navigation(name), &body, ""))
+    }
+
+    fn reference(&self) -> String {
+        let head = "<link rel=\"stylesheet\" href=\"/docs/swagger-ui/swagger-ui.css\">\
+            <script src=\"/docs/swagger-ui/swagger-ui-bundle.js\" defer></script>\
+            <script src=\"/docs/reference.js\" defer></script>";
+        let body = "<main id=\"content\" class=\"reference\"><div id=\"reference\"></div><noscript>The reference requires JavaScript. \
+            The <a href=\"/v1/openapi.json\">OpenAPI document</a> has the same content.</noscript></main>";
+        layout("Reference", &self.navigation("reference"), body, head)
+    }
+
+    fn navigation(&self, current: &str) -> String {
+        let link = |name: &str, title: &str| {
+            let current = if name == current { " aria-current=\"page\"" } else { "" };
+            format!("<a href=\"/docs/{name}\"{current}>{title}</a>")
+        };
+        let mut html = "<nav aria-label=\"Documents\"><a class=\"brand\" href=\"/\">Platen</a>".to_owned();
+        let links = |names: &[&str]| -> String {
+            let pages = names.iter().filter_map(|name| Some((name, self.pages().get(*name)?)));
+            pages.map(|(name, page)| link(name, &page.title)).collect()
+        };
+        html.push_str(&(links(FIRST) + &link("reference", "Reference")));
+        let how_to: Vec<&str> =
+            self.pages().keys().map(String::as_str).filter(|name| name.starts_with("how-to/")).collect();
+        for (group, names) in
+            [("How to", how_to.as_slice()), ("Operate", OPERATE), ("Background", BACKGROUND)]
+        {
+            let links = links(names);
+            if !links.is_empty() {
+                html.extend(["<p>", group, "</p>", &links]);
+            }
+        }
+        html.push_str("<p>This server</p><a href=\"/dashboard\">Dashboard</a></nav>");
+        html
+    }
+}
+
+/// A file of Swagger UI.
+fn swagger_file(name: &str) -> Option<Content> {
+    let media_type = match name {
+        "swagger-ui-bundle.js" => "text/javascript; charset=utf-8",
+        "swagger-ui.css" => "text/css; charset=utf-8",
+        _ => return None,
+    };
+    let config = Arc::new(utoipa_swagger_ui::Config::from("/v1/openapi.json"));
+    let file = utoipa_swagger_ui::serve(name, config).ok()??;
+    Some(Content::new(media_type, file.bytes.into_owned()))
+}
+
+fn start() -> String {
+    let body = "<main class=\"start text\" id=\"content\"><h1>Platen</h1>\
+        <p>Renders HTML, a URL or a template to PNG, WebP, JPEG or PDF.</p>\
+        <ul><li><a href=\"/dashboard\">Dashboard</a>: API keys, templates and usage</li>\
+        <li><a href=\"/docs\">Documents</a>: quick start, options, errors and examples</li>\
+        <li><a href=\"/docs/reference\">Reference</a> of the API, and its <a href=\"/v1/openapi.json\">OpenAPI document</a></li>\
+        </ul></main>";
+    layout("Platen", "", body, "")
+}
+
+fn layout(title: &str, navigation: &str, body: &str, head: &str) -> String {
+    let full_title = if title == "Platen" { "Platen".to_owned() } else { format!("{title} · Platen") };
+    let class = if navigation.is_empty() { " class=\"single\"" } else { "" };
+    format!(
+        "<!doctype html><html lang=\"en\"><head><meta charset=\"utf-8\"><title>{full_title}</title>\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">{head}\
+         <link rel=\"stylesheet\" href=\"/docs/style.css\"></head><body{class}>\
+         <a class=\"skip\" href=\"#content\">Skip to the content</a>{navigation}{body}</body></html>"
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_link_leads_to_a_page() {
+        let documents = Documents::default();
+        let mut links = 0;
+        for (name, page) in documents.pages() {
+            for link in page.links() {
+                let (path, fragment) = link.split_once('#').unwrap_or((link, ""));
+                let path = if path.is_empty() { format!("/docs/{name}") } else { path.to_owned() };
+                if !path.starts_with('/') || path == "/v1/openapi.json" || path.starts_with("/dashboard") {
+                    continue;
+                }
+                let target = documents.get(&path);
+                let target = target.unwrap_or_else(|| panic!("{name} links to {link}, which does not exist"));
+                let html = String::from_utf8_lossy(&target.body);
+                assert!(
+                    fragment.is_empty() || html.contains(&format!("id=\"{fragment}\"")),
+                    "{name} links to {link}, which has no such heading"
+                );
+                links += 1;
+            }
+        }
+        assert!(links > 10, "{links}");
+    }
+
+    #[test]
+    fn all_documents_are_in_the_navigation() {
+        let documents = Documents::default();
+        let navigation = documents.navigation("");
+        for name in documents.pages().keys() {
+            assert!(navigation.contains(&format!("\"/docs/{name}\"")), "{name}");
+        }
+    }
+
+    #[test]
+    fn pages_load_nothing_from_other_hosts() {
+        let documents = Documents::default();
+        for path in ["/", "/docs", "/docs/api", REFERENCE] {
+            let html = String::from_utf8(documents.get(path).unwrap().body.to_vec()).unwrap();
+            for attribute in ["src=\"", "<link rel=\"stylesheet\" href=\""] {
+                for part in html.split(attribute).skip(1) {
+                    assert!(part.starts_with('/'), "{path}: {}", part.chars().take(60).collect::<String>());
+                }
+            }
+        }
+        for file in ["swagger-ui/swagger-ui-bundle.js", "swagger-ui/swagger-ui.css"] {
+            assert!(documents.get(&format!("/docs/{file}")).unwrap().body.len() > 100_000, "{file}");
+        }
+        assert!(documents.get("/docs/swagger-ui/../x").is_none() && documents.get("/docs/api.md").is_none());
+    }
+}

@@ -1,0 +1,77 @@
+//! What `platen up` responds to itself, and the OpenAPI document that every server has.
+
+use anyhow::{Result, ensure};
+use http::{Method, header};
+use platen_tests::{case::Case, suite::Stage};
+use serde_json::Value;
+
+pub(crate) fn cases() -> Vec<Case> {
+    vec![
+        Case::any_server("own_pages/openapi_document", document).once_per_platform(),
+        Case::any_server("own_pages/have_types_and_policies", pages).once().not_on_spin(NOT_THERE),
+        Case::any_server("own_pages/accept_get_and_head", methods).once().not_on_spin(NOT_THERE),
+    ]
+}
+
+const NOT_THERE: &str = "Spin has no other paths than those of the components";
+
+async fn document(stage: Stage) -> Result<()> {
+    let target = stage.target().await?;
+    let get = |method| target.post("/v1/openapi.json", "").method(method);
+    let answer = get(Method::GET).send().await?;
+    ensure!(
+        answer.status == 200 && answer.header("content-type")? == "application/json",
+        "{}",
+        answer.summary()
+    );
+    let document: Value = serde_json::from_slice(&answer.body)?;
+    ensure!(
+        document["openapi"] == "3.1.1" && document["servers"][0]["url"] == "/",
+        "{}",
+        document["servers"]
+    );
+    let answer = get(Method::HEAD).send().await?;
+    ensure!(answer.status == 200 && answer.body.is_empty(), "{}", answer.summary());
+    let answer = get(Method::POST).send().await?;
+    answer.error(405, "Method not allowed")?;
+    ensure!(answer.header("allow")? == "GET, HEAD", "{}", answer.summary());
+    Ok(())
+}
+
+async fn pages(stage: Stage) -> Result<()> {
+    let target = stage.target().await?;
+    for (path, media_type, text) in [
+        ("/", "text/html; charset=utf-8", "href=\"/dashboard\""),
+        ("/docs", "text/html; charset=utf-8", "Quick start"),
+        ("/docs/api", "text/html; charset=utf-8", "invalid_field"),
+        ("/docs/reference", "text/html; charset=utf-8", "swagger-ui-bundle.js"),
+        ("/docs/style.css", "text/css; charset=utf-8", "color-scheme"),
+        ("/docs/swagger-ui/swagger-ui-bundle.js", "text/javascript; charset=utf-8", "SwaggerUI"),
+        ("/healthz", "text/plain", "alive\n"),
+        ("/readyz", "text/plain", "ready\n"),
+        ("/version", "application/json", concat!("\"version\":\"", env!("CARGO_PKG_VERSION"), "\"")),
+    ] {
+        let answer = target.post(path, "").method(Method::GET).send().await?;
+        ensure!(answer.status == 200 && answer.header("content-type")? == media_type, "{path}");
+        ensure!(String::from_utf8_lossy(&answer.body).contains(text), "{path}");
+        ensure!(answer.header("content-security-policy")?.contains("default-src 'none'"), "{path}");
+    }
+    for path in
+        ["/docs/none", "/docs/api.md", "/docs/../api", "/docs/swagger-ui/index.html", "/docs/%2e%2e/api"]
+    {
+        let answer = target.post(path, "").method(Method::GET).send().await?;
+        ensure!(answer.status == 404, "{path}: {}", answer.summary());
+    }
+    Ok(())
+}
+
+async fn methods(stage: Stage) -> Result<()> {
+    let target = stage.target().await?;
+    for path in ["/", "/docs", "/healthz", "/readyz", "/version"] {
+        let answer = target.post(path, "").method(Method::HEAD).send().await?;
+        ensure!(answer.status == 200 && answer.body.is_empty(), "{path}: {}", answer.summary());
+        let answer = target.post(path, "{}").send().await?;
+        ensure!(answer.status == 405 && answer.header(header::ALLOW.as_str())? == "GET, HEAD", "{path}");
+    }
+    Ok(())
+}
