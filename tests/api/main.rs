@@ -22,13 +22,16 @@ mod images;
 mod limits;
 mod logs;
 mod openapi;
+mod option_pictures;
 mod order;
 mod overload;
+mod own_pages;
 mod pages;
 mod pdf;
 mod quota;
 mod relay;
 mod shutdown;
+mod snippets;
 mod statements;
 mod template;
 mod trace;
@@ -66,7 +69,10 @@ fn main() -> anyhow::Result<ExitCode> {
     let cases: Vec<case::Case> = [
         golden::cases()?,
         auth::cases(),
+        option_pictures::cases(),
         order::cases(),
+        own_pages::cases(),
+        snippets::cases(),
         headers::cases(),
         statements::cases(),
         quota::cases(),

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use platen_shared::{
     endpoint::Endpoint,
     error_code::ErrorCode,
-    request::{FieldKind, FieldName, Formats},
+    request::{FieldKind, FieldName, FieldSpec, Formats},
 };
 
 /// A table of the fields for each set of formats.
@@ -33,6 +33,14 @@ pub fn fields() -> String {
         }
     }
     text + "\n"
+}
+
+/// The values of a field and its default, as a sentence.
+#[must_use]
+pub fn values(spec: FieldSpec) -> String {
+    let default =
+        spec.default.map_or(String::new(), |json| format!(" Default: `{}`.", json.trim_matches('"')));
+    format!("Values: {}.{default}\n", value(spec.kind))
 }
 
 fn is_of(name: FieldName, endpoint: Endpoint) -> bool {

@@ -15,12 +15,23 @@ pub fn check_section(document: &str, name: &str, generated: &str) {
     let (begin, end) = (format!("<!-- {name}:begin -->\n"), format!("<!-- {name}:end -->"));
     let (before, rest) = text.split_once(&begin).expect("the section begins");
     let (section, after) = rest.split_once(&end).expect("the section ends");
-    if section == generated {
+    if section != generated {
+        check(document, &format!("{before}{begin}{generated}{end}{after}"));
+    }
+}
+
+/// Compares `docs/DOCUMENT` with its generated text, as [`check_section`].
+///
+/// # Panics
+/// If it differs.
+pub fn check(document: &str, generated: &str) {
+    let path = crate_dir().join("../docs").join(document);
+    if fs::read_to_string(&path).is_ok_and(|text| text == generated) {
         return;
     }
     assert!(
         env::var_os("UPDATE_DOCS").is_some(),
-        "docs/{document} is out of date: run UPDATE_DOCS=1 cargo test --workspace --lib --bins -- is_documented"
+        "docs/{document} is out of date: run UPDATE_DOCS=1 cargo test --workspace --lib --bins -- documented"
     );
-    fs::write(path, format!("{before}{begin}{generated}{end}{after}")).expect("the document is writable");
+    fs::write(path, generated).expect("the document is writable");
 }

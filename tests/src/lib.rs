@@ -33,6 +33,7 @@ pub mod long_file;
 pub mod loopback;
 pub mod metrics;
 pub mod operator;
+pub mod option_examples;
 pub mod pdf_file;
 pub mod process;
 pub mod procfs;

@@ -1,0 +1,101 @@
+//! The examples of `docs/options.md`, and their pictures.
+
+use std::{path::Path, process::Command};
+
+use anyhow::{Context as _, Result, ensure};
+use image::{DynamicImage, Rgba, RgbaImage, imageops};
+use platen_shared::request::FieldName;
+use platen_tests::{
+    case::Case,
+    client::{RENDER, Target},
+    option_examples::{Example, example},
+    settings::crate_dir,
+    suite::Stage,
+};
+use serde_json::Value;
+
+pub(crate) fn cases() -> Vec<Case> {
+    vec![Case::any_server("option_pictures/are_those_of_the_examples", pictures).once()]
+}
+
+/// Side of the squares of a background that shows transparency, in pixels.
+const SQUARE: u32 = 8;
+const GAP: u32 = 24;
+
+/// Every example renders and has a picture; with `PLATEN_PICTURES` they are made anew in that directory.
+async fn pictures(stage: Stage) -> Result<()> {
+    let target = stage.target().await?;
+    let directory = std::env::var_os("PLATEN_PICTURES");
+    for name in FieldName::all() {
+        let Some(example) = example(name) else { continue };
+        let picture = picture(&target, example).await.with_context(|| name.to_string())?;
+        let committed = crate_dir().join(format!("../docs/pictures/{name}.png"));
+        match &directory {
+            Some(directory) => picture.save(Path::new(directory).join(format!("{name}.png")))?,
+            None => ensure!(committed.exists(), "{name} has no picture: run scripts/document-pictures"),
+        }
+    }
+    Ok(())
+}
+
+async fn picture(target: &Target, example: Example) -> Result<RgbaImage> {
+    let body: Value = serde_json::from_str(example.body)?;
+    let mut parts = Vec::new();
+    if !example.without.is_empty() {
+        let mut without = body.clone();
+        let fields = without.as_object_mut().context("an object")?;
+        fields.retain(|field, _| !example.without.contains(&field.as_str()));
+        parts.extend(rendered(target, &without).await?);
+    }
+    let before = parts.len();
+    parts.extend(rendered(target, &body).await?);
+    ensure!(parts.len() > before, "no page");
+    Ok(side_by_side(&parts))
+}
+
+/// The pages of the file of a request.
+async fn rendered(target: &Target, body: &Value) -> Result<Vec<DynamicImage>> {
+    let answer = target.post(RENDER, body.to_string()).send().await?;
+    ensure!(answer.status == 200, "{}", answer.summary());
+    if answer.header("content-type")? != "application/pdf" {
+        return Ok(vec![image::load_from_memory(&answer.body)?]);
+    }
+    let directory = tempfile::tempdir()?;
+    let file = directory.path().join("file.pdf");
+    std::fs::write(&file, &answer.body)?;
+    let made = Command::new("pdftoppm")
+        .args(["-r", "36", "-png"])
+        .arg(&file)
+        .arg(directory.path().join("page"))
+        .status()?;
+    ensure!(made.success(), "pdftoppm has failed");
+    let mut pages: Vec<_> = std::fs::read_dir(directory.path())?
+        .filter_map(|entry| entry.ok().map(|entry| entry.path()))
+        .filter(|path| path.extension().is_some_and(|extension| extension == "png"))
+        .collect();
+    pages.sort();
+    pages.iter().map(|page| Ok(image::open(page)?)).collect()
+}
+
+/// The pictures in a row, each with a border and on squares that show which pixels are transparent.
+fn side_by_side(parts: &[DynamicImage]) -> RgbaImage {
+    let parts: Vec<_> =
+        parts.iter().map(|part| part.thumbnail(part.width().min(480), part.height().min(480))).collect();
+    let width = parts.iter().map(|part| part.width() + 2 + GAP).sum::<u32>() - GAP;
+    let height = parts.iter().map(DynamicImage::height).max().unwrap_or_default() + 2;
+    let mut row = RgbaImage::new(width, height);
+    let mut left = 0;
+    for part in parts {
+        let mut framed =
+            RgbaImage::from_pixel(part.width() + 2, part.height() + 2, Rgba([150, 160, 180, 255]));
+        let squares = RgbaImage::from_fn(part.width(), part.height(), |x, y| {
+            let shade = if (x / SQUARE + y / SQUARE).is_multiple_of(2) { 255 } else { 215 };
+            Rgba([shade, shade, shade, 255])
+        });
+        imageops::replace(&mut framed, &squares, 1, 1);
+        imageops::overlay(&mut framed, &part, 1, 1);
+        imageops::replace(&mut row, &framed, left, 0);
+        left += i64::from(framed.width() + GAP);
+    }
+    row
+}

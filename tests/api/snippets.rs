@@ -1,0 +1,102 @@
+//! The programs of `docs/quick-start.md`, each with its runtime if the machine has it.
+
+use std::{path::Path, process::Command};
+
+use anyhow::{Context as _, Result, bail, ensure};
+use platen_tests::{case::Case, client::Target, pdf_file::Pdf, settings::crate_dir, suite::Stage};
+
+pub(crate) fn cases() -> Vec<Case> {
+    LANGUAGES
+        .iter()
+        .map(|language| {
+            let run = move |stage| runs(stage, language);
+            Case::any_server(format!("snippets/{}", language.block), run).once()
+        })
+        .collect()
+}
+
+/// A language of the document.
+struct Language {
+    /// The name of its code block.
+    block: &'static str,
+    /// The name of the file of its program.
+    file: &'static str,
+    command: &'static [&'static str],
+}
+
+const LANGUAGES: &[Language] = &[
+    Language { block: "sh", file: "render.sh", command: &["bash"] },
+    Language { block: "js", file: "render.mjs", command: &["node"] },
+    Language { block: "python", file: "render.py", command: &["python3"] },
+    Language { block: "go", file: "render.go", command: &["go", "run"] },
+    Language { block: "php", file: "render.php", command: &["php"] },
+    Language { block: "rust", file: "render.rs", command: &[] },
+];
+
+const ADDRESS: &str = "http://127.0.0.1:3000";
+
+async fn runs(stage: Stage, language: &'static Language) -> Result<()> {
+    let target = stage.target().await?;
+    let document = std::fs::read_to_string(crate_dir().join("../docs/quick-start.md"))?;
+    let (_, program) = document.split_once(&format!("```{}\n", language.block)).context("no such block")?;
+    let (program, _) = program.split_once("```").context("the block has no end")?;
+    if language.block == "rust" {
+        let compiled = std::fs::read_to_string(crate_dir().join("examples/quick_start.rs"))?;
+        ensure!(compiled.ends_with(program), "tests/examples/quick_start.rs is another program");
+    }
+    let directory = tempfile::tempdir()?;
+    let Some(output) = run(language, program, &target, directory.path())? else { return Ok(()) };
+    ensure!(output.status.success(), "{output:?}");
+    let file = directory.path().join("invoice.pdf");
+    let text = Pdf::parse(&std::fs::read(&file)?)?.text()?;
+    ensure!(
+        text.contains("Invoice 42") && text.contains("€ 10.50") && text.contains("Page 1 of 1"),
+        "{text}"
+    );
+
+    // A failure is noticed, and its message is shown or in the file of curl.
+    std::fs::remove_file(&file)?;
+    let program = program.replace("20mm", "20 mm");
+    if language.block == "rust" {
+        return Ok(());
+    }
+    let output = run(language, &program, &target, directory.path())?.context("it ran before")?;
+    let mut shown = [output.stdout, output.stderr].concat();
+    shown.extend(std::fs::read(&file).unwrap_or_default());
+    let shown = String::from_utf8_lossy(&shown);
+    ensure!(!output.status.success() && shown.contains("invalid_field"), "{shown}");
+    Ok(())
+}
+
+/// `None` if the machine does not have the runtime.
+fn run(
+    language: &Language,
+    program: &str,
+    target: &Target,
+    directory: &Path,
+) -> Result<Option<std::process::Output>> {
+    let mut command = match language.command {
+        [] => {
+            // The compiled program has the address of the document; its client sends to the server as to a proxy.
+            let examples = std::env::current_exe()?.parent().context("no folder")?.join("../examples");
+            let mut command = Command::new(examples.join("quick_start"));
+            command.env("HTTP_PROXY", &target.base_url);
+            command
+        }
+        [name, arguments @ ..] => {
+            std::fs::write(directory.join(language.file), program.replace(ADDRESS, &target.base_url))?;
+            let mut command = Command::new(name);
+            command.args(arguments).arg(language.file);
+            command
+        }
+    };
+    // Go keeps its cache in the home folder.
+    command.current_dir(directory).env("PLATEN_KEY", &target.key).env("HOME", directory);
+    match command.output() {
+        Ok(output) => Ok(Some(output)),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound && !language.command.is_empty() => {
+            Ok(None)
+        }
+        Err(error) => bail!("{}: {error}", language.file),
+    }
+}
