@@ -1,6 +1,6 @@
 //! The frames, the time and the isolated world of one page during one job.
 
-use std::{future::Future, time::Duration};
+use std::{future::Future, sync::atomic::AtomicBool, time::Duration};
 
 use bytes::Bytes;
 use chromiumoxide_cdp::cdp::{
@@ -44,6 +44,8 @@ pub(super) struct Rendering<'a> {
     pub(super) runs_scripts: bool,
     /// The page must not be used again.
     pub(super) must_close: bool,
+    /// Set while a header or footer is printed.
+    pub(super) prints_header: Option<&'a AtomicBool>,
     /// Animations are paused.
     animations_paused: bool,
     /// A drawn frame of this job has changed the picture.
@@ -73,6 +75,7 @@ impl<'a> Rendering<'a> {
             in_virtual_time: false,
             runs_scripts: true,
             must_close: false,
+            prints_header: None,
             animations_paused: false,
             has_drawn: false,
             given_up: 0,

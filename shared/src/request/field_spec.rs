@@ -177,7 +177,7 @@ impl FieldName {
             Self::HeaderHtml => text(0, limits::MAX_HEADER_BYTES).of(Formats::Pdf).says(
                 "Markup in the top margin of every page, at most 65,536 bytes. Elements with the class `date`, `title`, \
                  `url`, `pageNumber` or `totalPages` get that text. It has the styles that it contains and none of the \
-                 page, a font size of 10 px, images only in `data:` URLs and only fonts that are installed. No scripts run. In a \
+                 page, the font 10 px Arial, images only in `data:` URLs and only fonts that are installed. No scripts run. In a \
                  template, placeholders are replaced.",
             ),
             Self::FooterHtml => text(0, limits::MAX_HEADER_BYTES)

@@ -4,6 +4,8 @@ mod document;
 mod page_style;
 mod single_page;
 
+use std::sync::atomic::Ordering;
+
 use bytes::Bytes;
 use chromiumoxide_cdp::cdp::browser_protocol::page::PrintToPdfParams;
 use platen_cdp::CdpError;
@@ -19,8 +21,9 @@ use self::{
 };
 use super::super::{frame_loop, job_error::JobError, rendering::Rendering};
 
-/// Style of headers and footers. Chromium's own font size is one pixel.
-const HEADER_STYLE: &str = "<style>#header, #footer { font-size: 10px }</style>";
+/// Style of headers and footers. Chromium's own font has one pixel, and generic families are those of the system.
+const HEADER_STYLE: &str =
+    "<style>#header, #footer { font: 10px Arial, \"Liberation Sans\", sans-serif }</style>";
 /// A template without content; Chromium prints one of its own for an empty text.
 const EMPTY_HEADER: &str = "<span></span>";
 
@@ -77,7 +80,10 @@ async fn check_margins(
 async fn print(rendering: &mut Rendering<'_>, pdf: &PdfOptions, sheet: Sheet) -> Result<Bytes, JobError> {
     // Printing waits for resources that the page loads for it.
     let mut printing = rendering.session.start(&command(pdf, sheet))?;
+    let has_header = pdf.header.is_some() || pdf.footer.is_some();
+    rendering.prints_header.iter().for_each(|flag| flag.store(has_header, Ordering::Relaxed));
     let printed = frame_loop::while_waiting(rendering, printing.reply()).await?;
+    rendering.prints_header.iter().for_each(|flag| flag.store(false, Ordering::Relaxed));
     printed.into_file().map_err(|error| refused(error, pdf))?.ok_or(JobError::NoFile)
 }
 
