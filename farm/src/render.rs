@@ -198,7 +198,7 @@ async fn run(
         deadline,
         needs_frame: matches!(job.options.output.format(), OutputFormat::Image(_)),
     };
-    let must_close = AtomicBool::new(false);
+    let (must_close, prints_header) = (AtomicBool::new(false), AtomicBool::new(false));
     let steps = async {
         // Nothing of the job's page has run until here, however long the wait for its page was.
         if !can_end_by(deadline) {
@@ -206,6 +206,7 @@ async fn run(
         }
         let mut rendering =
             Rendering::new(browser.browser(), session, main_frame, frames.as_mut(), state.clone());
+        rendering.prints_header = Some(&prints_header);
         rendering.runs_scripts = job.options.environment.java_script;
         if wait.is_empty() && rendering.has_begin_frame_control() {
             // An animation may start before the page has loaded, and without a frame Chromium's clock of animations
@@ -246,6 +247,8 @@ async fn run(
     };
     page.tainted |= must_close.into_inner();
     match done {
+        // An import that is not loaded crashes Chromium's renderer of headers, or lets it fail.
+        Err(JobError::Crashed) if prints_header.into_inner() => Err(JobError::Refused(Refusal::HeaderFailed)),
         Err(JobError::Cdp(CdpError::PageGone | CdpError::Closed)) => Err(page_gone(browser).await),
         // Requests of the page may have failed. A page that sent none is complete.
         Ok(_) if !page.tainted && !page.proxy.is_used() => done,

@@ -309,3 +309,28 @@ mod tests {
         }
     }
 }
+
+#[cfg(test)]
+mod properties {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+        #[test]
+        fn every_target_is_judged(target in "(http://)?([a-z0-9.%-]{0,12}|\\[[0-9a-f:.]{0,20}\\]|0x[0-9a-f]{1,8}|[0-9]{1,10})(:[0-9]{0,6})?(/.{0,4})?") {
+            let Ok(uri) = target.parse::<Uri>() else { return Ok(()) };
+            let Some(target) = HostPort::from_uri(&uri) else { return Ok(()) };
+            match judge_host(&Config::default(), &target) {
+                HostDecision::Denied(_) => {}
+                HostDecision::Addresses(addresses, trust) => {
+                    judge_addresses(&EgressConfig::default(), &addresses, trust);
+                }
+                // Only a name is looked up: an address in another notation must not be one.
+                HostDecision::Lookup(name, _) => prop_assert!(name.parse::<IpAddr>().is_err()),
+            }
+        }
+    }
+}

@@ -126,6 +126,8 @@ fn is_host(value: &[u8]) -> bool {
 }
 
 #[cfg(test)]
+mod properties;
+#[cfg(test)]
 mod tests {
     use super::*;
 
