@@ -6,11 +6,14 @@ use serde_json::json;
 
 use crate::{
     Test,
-    support::{GREEN, Shared, middle, request},
+    support::{GREEN, Shared, middle, picture, request},
 };
 
-pub(crate) const TESTS: &[Test] =
-    &[("text in all common scripts has glyphs", |s| Box::pin(all_have_glyphs(s)))];
+pub(crate) const TESTS: &[Test] = &[
+    ("text in all common scripts has glyphs", |s| Box::pin(all_have_glyphs(s))),
+    ("the language chooses the form of Chinese characters", |s| Box::pin(forms_of_characters(s))),
+    ("Latin text and headers have the metrics of Arial", |s| Box::pin(latin_fonts(s))),
+];
 
 /// A name, a language and a text each.
 const LINES: &[(&str, &str, &str)] = &[
@@ -51,4 +54,53 @@ async fn all_have_glyphs(shared: Arc<Shared>) {
         let file = shared.render(&request(&body)).await.unwrap();
         assert_eq!(middle(&file), expected, "{name}: install the fonts of scripts/lib.sh");
     }
+}
+
+async fn forms_of_characters(shared: Arc<Shared>) {
+    // Each of these characters has four forms.
+    let draw = async |language: &str, family: &str| {
+        let html = format!(
+            "<!doctype html><p lang={language} style=\"font: 60px/90px Arial{family}; margin: 0\">偉分化婦微"
+        );
+        let body = json!({ "html": html, "width": 320, "height": 90 });
+        picture(&shared.render(&request(&body)).await.unwrap().bytes)
+    };
+    let forms = [("ja", "JP"), ("zh-Hans", "SC"), ("zh-Hant", "TC"), ("ko", "KR")];
+    let mut named = Vec::new();
+    for (_, form) in forms {
+        named.push((form, draw("en", &format!(", 'Noto Sans CJK {form}'")).await));
+    }
+    for (language, form) in forms {
+        let drawn = draw(language, "").await;
+        // Not equal: Chromium hints the glyphs of a font that it has chosen itself.
+        let difference = |other: &image::RgbImage| -> u64 {
+            drawn.iter().zip(other.iter()).map(|(one, other)| u64::from(one.abs_diff(*other))).sum()
+        };
+        let (nearest, _) = named.iter().min_by_key(|(_, other)| difference(other)).unwrap();
+        assert_eq!(*nearest, form, "{language}: install the fonts of scripts/lib.sh");
+    }
+}
+
+/// Also where many fonts are installed, so that a document is the same on all machines.
+async fn latin_fonts(shared: Arc<Shared>) {
+    let text = "The quick brown fox 0123456789";
+    let html = format!(
+        "<!doctype html><p>{text}<p style='font-family: Unknown, sans-serif'>{text}\
+         <p style='font-family: serif'>{text}<p style='font-family: monospace'>{text}\
+         <p style='font-family: Arial'>{text}<p style='font-family: Helvetica'>{text}\
+         <p style='font-family: Times New Roman'>{text}<p style='font-family: Courier New'>{text}"
+    );
+    let header = format!("<b>{text}</b>");
+    let body = json!({ "html": html, "format": "pdf", "headerHtml": header, "footerHtml": text });
+    let file = shared.render(&request(&body)).await.unwrap();
+    let file = String::from_utf8_lossy(&file.bytes);
+    let mut fonts: Vec<_> = file
+        .split("/BaseFont /")
+        .skip(1)
+        .filter_map(|rest| rest.split(char::is_whitespace).next()?.split_once('+'))
+        .map(|(_, name)| name)
+        .collect();
+    fonts.sort_unstable();
+    fonts.dedup();
+    assert_eq!(fonts, ["LiberationMono", "LiberationSans", "LiberationSans-Bold", "LiberationSerif"]);
 }
