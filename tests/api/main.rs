@@ -13,6 +13,7 @@ mod dashboard;
 mod database;
 mod egress;
 mod error_rate;
+mod examples;
 mod farms;
 mod faults;
 mod file_names;
@@ -70,6 +71,7 @@ fn main() -> anyhow::Result<ExitCode> {
         golden::cases()?,
         auth::cases(),
         option_pictures::cases(),
+        examples::cases(),
         order::cases(),
         own_pages::cases(),
         snippets::cases(),

@@ -7,7 +7,7 @@ use image::{DynamicImage, Rgba, RgbaImage, imageops};
 use platen_shared::request::FieldName;
 use platen_tests::{
     case::Case,
-    client::{RENDER, Target},
+    client::{Answer, RENDER, Target},
     option_examples::{Example, example},
     settings::crate_dir,
     suite::Stage,
@@ -55,7 +55,11 @@ async fn picture(target: &Target, example: Example) -> Result<RgbaImage> {
 
 /// The pages of the file of a request.
 async fn rendered(target: &Target, body: &Value) -> Result<Vec<DynamicImage>> {
-    let answer = target.post(RENDER, body.to_string()).send().await?;
+    pages(&target.post(RENDER, body.to_string()).send().await?, 36)
+}
+
+/// The pages of a PDF with so many pixels per inch, or an image as it is.
+pub(crate) fn pages(answer: &Answer, resolution: u32) -> Result<Vec<DynamicImage>> {
     ensure!(answer.status == 200, "{}", answer.summary());
     if answer.header("content-type")? != "application/pdf" {
         return Ok(vec![image::load_from_memory(&answer.body)?]);
@@ -64,7 +68,7 @@ async fn rendered(target: &Target, body: &Value) -> Result<Vec<DynamicImage>> {
     let file = directory.path().join("file.pdf");
     std::fs::write(&file, &answer.body)?;
     let made = Command::new("pdftoppm")
-        .args(["-r", "36", "-png"])
+        .args(["-r", &resolution.to_string(), "-png"])
         .arg(&file)
         .arg(directory.path().join("page"))
         .status()?;
@@ -78,7 +82,7 @@ async fn rendered(target: &Target, body: &Value) -> Result<Vec<DynamicImage>> {
 }
 
 /// The pictures in a row, each with a border and on squares that show which pixels are transparent.
-fn side_by_side(parts: &[DynamicImage]) -> RgbaImage {
+pub(crate) fn side_by_side(parts: &[DynamicImage]) -> RgbaImage {
     let parts: Vec<_> =
         parts.iter().map(|part| part.thumbnail(part.width().min(480), part.height().min(480))).collect();
     let width = parts.iter().map(|part| part.width() + 2 + GAP).sum::<u32>() - GAP;

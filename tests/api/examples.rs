@@ -1,0 +1,239 @@
+//! The templates of `examples/`, each with the body of its request, which the documents in `docs/how-to/` show.
+
+use std::{collections::BTreeSet, path::Path, process::Command};
+
+use anyhow::{Context as _, Result, bail, ensure};
+use platen_tests::{
+    case::Case,
+    client::{Answer, TEMPLATE},
+    image_file::Picture,
+    operator::{Account, Quota},
+    pdf_file::Pdf,
+    service::Service,
+    settings::crate_dir,
+    suite::Stage,
+};
+use serde_json::Value;
+
+use crate::option_pictures::{pages, side_by_side};
+
+pub(crate) fn cases() -> Vec<Case> {
+    let mut cases: Vec<Case> = EXAMPLES
+        .iter()
+        .map(|example| {
+            let run = move |stage| renders(stage, example);
+            Case::any_database(format!("examples/{}", example.name), run).once()
+        })
+        .collect();
+    cases.push(Case::files("examples/are_tested_and_documented", |_| async { are_documented() }));
+    cases
+}
+
+struct Example {
+    name: &'static str,
+    file_name: &'static str,
+    expected: Expected,
+}
+
+enum Expected {
+    Pdf {
+        /// Its pages, each with this width and height in points.
+        pages: usize,
+        size: (f64, f64),
+        /// What the file says, with white space made single spaces.
+        texts: &'static [&'static str],
+        outline: &'static [&'static str],
+    },
+    /// A PNG with this width and a height in this range, in pixels.
+    Png { width: u32, height: std::ops::RangeInclusive<u32> },
+}
+
+const A4: (f64, f64) = (595.0, 842.0);
+
+const EXAMPLES: &[Example] = &[
+    Example {
+        name: "numbered-invoice",
+        file_name: "invoice-2026-0042.pdf",
+        expected: Expected::Pdf {
+            pages: 3,
+            size: A4,
+            texts: &["Page 1 of 3", "Page 2 of 3", "Page 3 of 3", "Children's board book", "33,575.00 €"],
+            outline: &[],
+        },
+    },
+    Example {
+        name: "social-card",
+        file_name: "social-card.png",
+        expected: Expected::Png { width: 2400, height: 1260..=1260 },
+    },
+    Example {
+        name: "report",
+        file_name: "annual-report-2026.pdf",
+        expected: Expected::Pdf {
+            pages: 2,
+            size: A4,
+            // The labels of the charts are drawn by the script of the page.
+            texts: &["Page 1 of 2", "Page 2 of 2", "Jan Feb Mar", "Books 41 %", "Germany 38 %"],
+            outline: &["Annual report 2026", "Revenue", "Figures by month", "Outlook"],
+        },
+    },
+    Example {
+        name: "certificate",
+        file_name: "certificate.pdf",
+        expected: Expected::Pdf {
+            pages: 1,
+            size: (A4.1, A4.0),
+            texts: &["Sample Books GmbH", "Certificate PP-2026-0117"],
+            outline: &[],
+        },
+    },
+    Example {
+        name: "shipping-label",
+        file_name: "label.pdf",
+        expected: Expected::Pdf {
+            pages: 1,
+            size: (283.5, 425.2),
+            texts: &["10115 Berlin", "XP26112100427"],
+            outline: &[],
+        },
+    },
+    Example {
+        name: "email",
+        file_name: "order-confirmation.png",
+        // Longer than the viewport, which is 100 pixels high.
+        expected: Expected::Png { width: 1200, height: 1500..=1800 },
+    },
+    Example {
+        name: "arabic-letter",
+        file_name: "letter.pdf",
+        expected: Expected::Pdf {
+            pages: 2,
+            size: A4,
+            texts: &["office@press.example", "EP-2026/117", "٢٠٢٦"],
+            outline: &[],
+        },
+    },
+];
+
+async fn renders(stage: Stage, example: &'static Example) -> Result<()> {
+    let folder = crate_dir().join("../examples");
+    let html = std::fs::read_to_string(folder.join(format!("{}.html", example.name)))?;
+    let body = std::fs::read_to_string(folder.join(format!("{}.json", example.name)))?;
+    every_value_is_used(&html, &serde_json::from_str(&body)?)?;
+
+    let service = stage.real_service().await?;
+    let account = service.operator.account(Quota::Unlimited).await?;
+    let template = service.operator.template(&account.id, example.name, &html).await?;
+    let body = body.replacen("TEMPLATE_ID", &template, 1);
+    let answer = service.target(&account).post(TEMPLATE, body).send().await?;
+    save(&stage, example, &answer)?;
+    is_expected(&answer, &example.expected)?;
+    ensure!(answer.file_name()? == example.file_name, "{}", answer.file_name()?);
+    documented_commands(&service, &account, example, &answer)
+}
+
+/// The commands of the document make the same kind of file.
+fn documented_commands(service: &Service, account: &Account, example: &Example, file: &Answer) -> Result<()> {
+    let root = crate_dir().join("..");
+    let document = std::fs::read_to_string(root.join(format!("docs/how-to/{}.md", example.name)))?;
+    let (_, commands) = document.split_once("```sh\n").context("no commands")?;
+    let (commands, _) = commands.split_once("```").context("the commands have no end")?;
+    let template = root.join(format!("examples/{}.html", example.name));
+    let template = template.to_str().context("a UTF-8 path")?;
+    let put = ["template", "put", "--account", &account.id, "--name", "Documented", template];
+    let saved = service.operator.output(&put)?;
+    let directory = tempfile::tempdir()?;
+    let folder = directory.path().display();
+    // `platen` has run for the database of the server; the commands get what it has printed.
+    let script = format!("set -e -o pipefail\nplaten() {{ printf '%s' \"$SAVED\"; }}\n{commands}")
+        .replace("http://127.0.0.1:3000", &service.target(account).base_url)
+        .replace("--fail-with-body -o ", &format!("--silent --show-error --fail-with-body -o {folder}/"));
+    let mut bash = Command::new("bash");
+    bash.args(["-c", &script]).current_dir(&root).env("PLATEN_KEY", &account.key);
+    let output = bash.env("SAVED", String::from_utf8(saved.stdout)?).output().context("no bash")?;
+    let made = std::fs::read_dir(directory.path())?.next().context("no file")??.path();
+    let bytes = std::fs::read(made)?;
+    ensure!(output.status.success(), "{output:?}: {}", String::from_utf8_lossy(&bytes));
+    ensure!(bytes.first_chunk::<4>() == file.body.first_chunk::<4>(), "another kind of file");
+    Ok(())
+}
+
+fn is_expected(answer: &Answer, expected: &Expected) -> Result<()> {
+    match expected {
+        Expected::Png { width, height } => {
+            let size = Picture::decode(answer.file("image/png")?, "image/png")?.size();
+            ensure!(size.0 == *width && height.contains(&size.1), "the image has {size:?} pixels");
+        }
+        Expected::Pdf { pages, size, texts, outline } => {
+            let pdf = Pdf::parse(answer.file("application/pdf")?)?;
+            let sizes = pdf.pages()?;
+            ensure!(sizes.len() == *pages, "{} pages: {}", sizes.len(), pdf.text()?);
+            // Chromium rounds paper to whole pixels.
+            let near = |page: &(f64, f64)| (page.0 - size.0).abs() <= 1.0 && (page.1 - size.1).abs() <= 1.0;
+            ensure!(sizes.iter().all(near), "{sizes:?}");
+            let text = pdf.text()?;
+            for expected in *texts {
+                ensure!(text.contains(expected), "without {expected:?}: {text}");
+            }
+            ensure!(!text.contains("{{"), "a placeholder is left: {text}");
+            let titles = pdf.outline()?;
+            for expected in *outline {
+                ensure!(titles.iter().any(|title| title == expected), "{titles:?}");
+            }
+            ensure!(pdf.is_tagged()? != outline.is_empty(), "only a file with an outline is tagged");
+        }
+    }
+    Ok(())
+}
+
+/// A value that no placeholder takes is a mistake in an example, although a server ignores it.
+fn every_value_is_used(html: &str, body: &Value) -> Result<()> {
+    let places = [Some(html), body["headerHtml"].as_str(), body["footerHtml"].as_str()];
+    for name in body["variables"].as_object().context("variables")?.keys() {
+        let placeholder = format!("{{{{{name}}}}}");
+        ensure!(places.iter().flatten().any(|text| text.contains(&placeholder)), "{name} is not used");
+    }
+    Ok(())
+}
+
+/// Saves pictures of the file: in full with `PLATEN_SCREENSHOTS`, and small for `docs/how-to/` with `PLATEN_PICTURES`.
+fn save(stage: &Stage, example: &Example, answer: &Answer) -> Result<()> {
+    if let Some(folder) = &stage.suite.settings().screenshots {
+        let folder = folder.join("examples");
+        std::fs::create_dir_all(&folder)?;
+        for (at, page) in pages(answer, 96)?.iter().enumerate() {
+            page.save(folder.join(format!("{}-{}.png", example.name, at + 1)))?;
+        }
+    }
+    if let Some(folder) = std::env::var_os("PLATEN_PICTURES") {
+        let name = format!("example-{}.png", example.name);
+        side_by_side(&pages(answer, 36)?).save(Path::new(&folder).join(name))?;
+    }
+    Ok(())
+}
+
+/// Every request in `examples/` has a case, a template, and a document with its picture.
+fn are_documented() -> Result<()> {
+    let root = crate_dir().join("..");
+    let mut found = BTreeSet::new();
+    for entry in std::fs::read_dir(root.join("examples"))? {
+        let path = entry?.path();
+        if path.extension().is_some_and(|extension| extension == "json") {
+            found.insert(path.file_stem().context("a name")?.to_string_lossy().into_owned());
+        }
+    }
+    let tested: BTreeSet<String> = EXAMPLES.iter().map(|example| example.name.to_owned()).collect();
+    ensure!(found == tested, "examples/ has {found:?}, but {tested:?} have cases");
+    for name in tested {
+        let document = std::fs::read_to_string(root.join(format!("docs/how-to/{name}.md")))
+            .with_context(|| format!("docs/how-to/{name}.md"))?;
+        let picture = format!("pictures/example-{name}.png");
+        for part in [&format!("examples/{name}.html"), &format!("examples/{name}.json"), &picture] {
+            ensure!(document.contains(part.as_str()), "docs/how-to/{name}.md does not name {part}");
+        }
+        if !root.join("docs").join(&picture).exists() {
+            bail!("docs/{picture} does not exist: run scripts/document-pictures");
+        }
+    }
+    Ok(())
+}
