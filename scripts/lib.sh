@@ -71,7 +71,8 @@ ensure_rust() {
   esac
 }
 
-# ensure_chromium: a Chromium, fonts (those of Latin, Greek and Cyrillic only if PLATEN_FONTS is minimal), and for root the user of the browser processes.
+# ensure_chromium: a Chromium, fonts (those of Latin, Greek and Cyrillic only if PLATEN_FONTS is minimal), and for
+# root the user of the browser processes.
 ensure_chromium() {
   if [ -z "${PLATEN_CHROMIUM:-}" ] && [ ! -x /usr/lib/chromium/chromium-headless-shell ] &&
     ! command -v google-chrome chromium chrome >/dev/null; then
