@@ -78,8 +78,7 @@ fn run(
     let mut command = match language.command {
         [] => {
             // The compiled program has the address of the document; its client sends to the server as to a proxy.
-            let examples = std::env::current_exe()?.parent().context("no folder")?.join("../examples");
-            let mut command = Command::new(examples.join("quick_start"));
+            let mut command = Command::new(env!("CARGO_BIN_EXE_quick-start"));
             command.env("HTTP_PROXY", &target.base_url);
             command
         }

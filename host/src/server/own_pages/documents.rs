@@ -15,6 +15,7 @@ use super::{
 };
 
 static DOCUMENTS: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../docs");
+static EXAMPLES: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../examples");
 const STYLE: &str = include_str!("../../../assets/documents.css");
 const HTML: &str = "text/html; charset=utf-8";
 /// The folder of the reference, whose files are those of Swagger UI.
@@ -58,6 +59,10 @@ impl Documents {
                 let name = path.strip_prefix("/docs/")?;
                 if let Some(file) = name.strip_prefix("swagger-ui/") {
                     return swagger_file(file);
+                }
+                if let Some(file) = name.strip_prefix("examples/") {
+                    let text = EXAMPLES.get_file(file)?.contents();
+                    return Some(Content::new("text/plain; charset=utf-8", text));
                 }
                 match name.rsplit_once('.') {
                     Some((_, "png")) => Some(Content::new("image/png", DOCUMENTS.get_file(name)?.contents())),
@@ -205,6 +210,9 @@ mod tests {
         for file in ["swagger-ui/swagger-ui-bundle.js", "swagger-ui/swagger-ui.css"] {
             assert!(documents.get(&format!("/docs/{file}")).unwrap().body.len() > 100_000, "{file}");
         }
+        // Text, so that a browser does not run them as pages of this host.
+        let example = documents.get("/docs/examples/email.html").unwrap();
+        assert!(example.media_type.starts_with("text/plain") && !example.body.is_empty());
         assert!(documents.get("/docs/swagger-ui/../x").is_none() && documents.get("/docs/api.md").is_none());
     }
 }

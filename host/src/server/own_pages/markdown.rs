@@ -113,6 +113,7 @@ fn target(name: &str, link: &str) -> Option<String> {
     let path = parts.join("/");
     let path = match (outside, path.as_str()) {
         (true, "shared/openapi.json") => "/v1/openapi.json".to_owned(),
+        (true, path) if path.starts_with("examples/") => format!("/docs/{path}"),
         (true, _) => return None,
         (false, path) => format!("/docs/{}", path.strip_suffix(".md").unwrap_or(path)),
     };
