@@ -10,6 +10,7 @@ mod launcher;
 mod network_service;
 mod priority;
 mod process;
+mod resumer;
 mod stderr;
 mod switches;
 mod usage;

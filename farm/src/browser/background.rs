@@ -5,9 +5,9 @@
 //! may still wait for a kernel tick (4 ms at 250 Hz), and a job wakes dozens of threads in sequence.
 //!
 //! Invariant: a browser is stopped for at most [`MAX_PAUSE`], and then runs for at least
-//! [`MIN_RUN_FACTOR`] times as long. It is resumed when it leaves the background.
+//! [`MIN_RUN_FACTOR`] times as long. It is resumed when it leaves the background, and when the farm is killed.
 
-use std::{collections::HashMap, fs, sync::Arc, time::Duration};
+use std::{collections::HashMap, fs, io, sync::Arc, time::Duration};
 
 use parking_lot::Mutex;
 use tokio::{
@@ -15,7 +15,7 @@ use tokio::{
     time::{Instant, sleep, timeout},
 };
 
-use super::process::ProcessGroup;
+use super::{process::ProcessGroup, resumer::Resumer};
 use crate::metrics::Metrics;
 
 /// Longest time for which a browser is stopped. To its page a pause looks like a slow machine.
@@ -41,6 +41,25 @@ struct State {
     next_id: u64,
     browsers: HashMap<u64, ProcessGroup>,
     phase: Phase,
+    /// Started before the first pause.
+    resumer: Option<Resumer>,
+}
+
+impl State {
+    /// Stops all browsers, unless they could not be resumed if the farm were killed.
+    fn stop(&mut self) -> io::Result<()> {
+        let resumer = match &mut self.resumer {
+            Some(resumer) => resumer,
+            missing => missing.insert(Resumer::start()?),
+        };
+        if let Err(error) = resumer.set_stopped(self.browsers.values().filter_map(ProcessGroup::id)) {
+            self.resumer = None;
+            return Err(error);
+        }
+        self.phase = Phase::Stopped;
+        self.browsers.values().for_each(ProcessGroup::stop);
+        Ok(())
+    }
 }
 
 /// What the task that stops and resumes the browsers does.
@@ -74,10 +93,10 @@ impl Background {
         let mut state = self.0.state.lock();
         let id = state.next_id;
         state.next_id += 1;
-        if state.phase == Phase::Stopped {
-            group.stop();
-        }
         state.browsers.insert(id, group);
+        if state.phase == Phase::Stopped {
+            warn_if_not_stopped(state.stop());
+        }
         self.pause_if_needed(&mut state);
         BackgroundBrowser { background: self.clone(), id }
     }
@@ -108,8 +127,13 @@ impl Background {
                     state.phase = Phase::Idle;
                     return;
                 }
-                state.phase = Phase::Stopped;
-                state.browsers.values().for_each(ProcessGroup::stop);
+                let stopped = state.stop();
+                if stopped.is_err() {
+                    state.phase = Phase::Idle;
+                    drop(state);
+                    warn_if_not_stopped(stopped);
+                    return;
+                }
                 Pause(&self)
             };
             self.0.metrics.background_pauses.inc();
@@ -118,6 +142,12 @@ impl Background {
             drop(pause);
             sleep(since.elapsed() * MIN_RUN_FACTOR).await;
         }
+    }
+}
+
+fn warn_if_not_stopped(stopped: io::Result<()>) {
+    if let Err(error) = stopped {
+        tracing::warn!(%error, "cannot start `setsid sh`; background browsers are not paused");
     }
 }
 

@@ -71,6 +71,11 @@ impl ProcessGroup {
         Self(Arc::new(Mutex::new(Some(Pid::from_raw(leader.cast_signed())))))
     }
 
+    /// Its id, until its leader has exited.
+    pub(super) fn id(&self) -> Option<i32> {
+        self.0.lock().map(Pid::as_raw)
+    }
+
     pub(super) fn stop(&self) {
         self.signal(Signal::SIGSTOP);
     }

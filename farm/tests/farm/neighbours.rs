@@ -36,6 +36,7 @@ pub(crate) const TESTS: &[Test] = &[
     ("jobs among hostile ones have correct pictures", |s| Box::pin(interleaved(s))),
     ("while a heavy job runs a browser is started in advance", |s| Box::pin(reserve(s))),
     ("heavy jobs are paused while others begin, and continue", |s| Box::pin(background::test(s))),
+    ("a farm killed while heavy jobs are paused leaves no process", |s| Box::pin(background::killed(s))),
     ("a page that uses too much memory is refused and affects no other job", |s| Box::pin(excess_memory(s))),
     ("a page that crashes its browser is not tried again", |s| Box::pin(crashed_browser(s))),
     ("a browser whose renderers die while pages are opened is replaced", |s| Box::pin(dying_renderers(s))),
