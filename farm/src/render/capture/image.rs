@@ -183,7 +183,9 @@ fn fits(width: f64, height: f64, format: ImageFormat) -> bool {
         // The size of the fields in the format's header.
         ImageFormat::Webp => 16_383.0,
         ImageFormat::Jpeg => 65_535.0,
-        ImageFormat::Png => f64::INFINITY,
+        // The default limit of libpng, with which most programs read images. Chromium draws pictures with longer
+        // sides, but fails on much longer ones.
+        ImageFormat::Png => 1_000_000.0,
     };
     #[expect(clippy::cast_precision_loss, reason = "the limit is exact")]
     let max_pixels = limits::MAX_IMAGE_PIXELS as f64;
@@ -226,6 +228,8 @@ mod tests {
         assert!(fits(10_000.0, 10_000.0, ImageFormat::Png));
         assert!(!fits(10_000.0, 10_001.0, ImageFormat::Png));
         assert!(fits(1_000.0, 100_000.0, ImageFormat::Png));
+        assert!(fits(100.0, 1_000_000.0, ImageFormat::Png));
+        assert!(!fits(10.0, 1_000_001.0, ImageFormat::Png));
         assert!(fits(100.0, 16_383.0, ImageFormat::Webp));
         assert!(!fits(100.0, 16_384.0, ImageFormat::Webp));
         assert!(!fits(16_384.0, 100.0, ImageFormat::Webp));
