@@ -24,9 +24,6 @@ pub fn served() -> String {
 
 /// A length in text, as [`Length`](crate::length::Length) reads it.
 const LENGTH_PATTERN: &str = "^(?:[0-9]+(?:\\.[0-9]*)?|\\.[0-9]+)(?:px|in|cm|mm|pt)$";
-/// The scheme of a URL, and no character that is refused in it.
-const URL_PATTERN: &str = "^[Hh][Tt][Tt][Pp][Ss]?://[^\\s\\u0000-\\u001f\\u007f]+$";
-
 /// The schemas of the request bodies, and of the types that their fields share, by name.
 #[must_use]
 pub fn request_schemas() -> Map<String, Value> {
@@ -119,15 +116,16 @@ fn property(name: FieldName) -> Value {
             "additionalProperties": { "anyOf": [{ "type": "string" }, { "type": "number" }] },
         }),
     };
-    if let Some(default) = spec.default {
-        schema["default"] = serde_json::from_str(default).unwrap_or_default();
-    }
     match name {
-        FieldName::Url => schema["pattern"] = URL_PATTERN.into(),
+        // The rules for it are in its description: with `html` only its type is checked.
+        FieldName::Url => schema = json!({ "type": "string" }),
         FieldName::TemplateId => schema["examples"] = json!(["tpl_0123456789abcdefghij"]),
         _ => {}
     }
-    schema["description"] = spec.description.into();
+    // Not the keyword `default`: generated clients would send it for every field that is left out, also where the
+    // field is refused (`quality` of a PNG), and openapi-typescript makes a field with it a required one.
+    let default = spec.default.map(|json| format!(" Default: `{}`.", json.trim_matches('"')));
+    schema["description"] = format!("{}{}", spec.description, default.unwrap_or_default()).into();
     schema
 }
 

@@ -4,8 +4,11 @@
 use anyhow::{Context as _, Result, anyhow, ensure};
 use boon::{Compiler, SchemaIndex, Schemas};
 use platen_shared::{
+    endpoint::Endpoint,
     format::{OutputFormat, PaperSize, WaitUntil},
-    limits, wire,
+    limits,
+    request::FieldName,
+    wire,
 };
 use platen_tests::{
     api_reference::with_commas,
@@ -72,15 +75,12 @@ async fn limits_and_names(_: Stage) -> Result<()> {
     let (scale, wait) = (limits::PDF_SCALE_RANGE, limits::WAIT_FOR_TIMEOUT_MS_RANGE);
     let table = [
         ("html/maxLength", json!(limits::MAX_HTML_BYTES)),
-        ("url/maxLength", json!(limits::MAX_URL_CHARS)),
         ("variables/maxProperties", json!(limits::MAX_VARIABLES)),
         ("fileName/maxLength", json!(limits::MAX_FILE_NAME_CHARS)),
         ("width/minimum", json!(side.start())),
         ("width/maximum", json!(side.end())),
-        ("width/default", json!(limits::DEFAULT_WIDTH)),
         ("height/minimum", json!(side.start())),
         ("height/maximum", json!(side.end())),
-        ("height/default", json!(limits::DEFAULT_HEIGHT)),
         ("deviceScaleFactor/minimum", json!(factor.start())),
         ("deviceScaleFactor/maximum", json!(factor.end())),
         ("scale/minimum", json!(scale.start())),
@@ -90,12 +90,8 @@ async fn limits_and_names(_: Stage) -> Result<()> {
         ("format/enum", json!(OutputFormat::NAMES)),
         ("waitUntil/enum", json!(WaitUntil::NAMES)),
         ("pdfFormat/enum", json!(PaperSize::NAMES)),
-        ("quality/default", json!(80)),
         ("headerHtml/maxLength", json!(65_536)),
         ("css/maxLength", json!(262_144)),
-        ("timezone/default", json!("UTC")),
-        ("locale/default", json!("en-US")),
-        ("javaScript/default", json!(true)),
     ];
     for (pointer, expected) in table {
         let schemas = ["RenderRequest", "TemplateRenderRequest"];
@@ -110,6 +106,18 @@ async fn limits_and_names(_: Stage) -> Result<()> {
             (found, _) => found == Some(&expected),
         };
         ensure!(same, "{pointer} is {found:?}, the contract says {expected}");
+    }
+    let defaults = [
+        (FieldName::Width, json!(limits::DEFAULT_WIDTH)),
+        (FieldName::Height, json!(limits::DEFAULT_HEIGHT)),
+        (FieldName::Quality, json!(80)),
+        (FieldName::Timezone, json!("UTC")),
+        (FieldName::Locale, json!("en-US")),
+        (FieldName::JavaScript, json!(true)),
+    ];
+    for (name, expected) in defaults {
+        let default = name.spec().default.map(serde_json::from_str::<Value>).transpose()?;
+        ensure!(default.as_ref() == Some(&expected), "the default of {name} is {default:?}, not {expected}");
     }
     // The numbers in descriptions.
     let prose = document.to_string();
@@ -128,11 +136,24 @@ async fn limits_and_names(_: Stage) -> Result<()> {
 async fn defaults_and_bounds(_: Stage) -> Result<()> {
     let mut validator = Validator::new()?;
     let document = document()?;
-    for endpoint in [RENDER, TEMPLATE] {
+    for (endpoint, of) in [(RENDER, Endpoint::Render), (TEMPLATE, Endpoint::Template)] {
         let pointer = format!("{}/properties", schema_of(endpoint)?);
         for (name, schema) in document.pointer(&pointer).and_then(Value::as_object).context("no fields")? {
             let pointer = format!("{pointer}/{name}");
-            for keyword in ["default", "minimum", "maximum"] {
+            ensure!(
+                schema.get("default").is_none(),
+                "{name} has a default, which generated clients would send"
+            );
+            let field =
+                FieldName::of_endpoint(of).find(|field| field.as_str() == name).context("no such field")?;
+            if let Some(default) = field.spec().default {
+                let value = serde_json::from_str(default)?;
+                ensure!(
+                    validator.accepts(&pointer, &value)?,
+                    "{name} does not allow its own default {value}"
+                );
+            }
+            for keyword in ["minimum", "maximum"] {
                 if let Some(value) = schema.get(keyword) {
                     ensure!(
                         validator.accepts(&pointer, value)?,

@@ -104,7 +104,7 @@ impl FieldName {
                  Takes precedence over `url`. One of the two is required.",
             ),
             Self::Url => text(1, limits::MAX_URL_CHARS).says(
-                "Absolute http or https URL of the page to render, without a user name or password. It must be reachable \
+                "Absolute http or https URL of the page to render, at most 2,048 characters, without a user name or password. It must be reachable \
                  from the public internet: a local host name or a literal address that is not public is refused with 400, \
                  a name that resolves to such an address with 422.",
             ),
