@@ -7,6 +7,7 @@
 //! Invariant: all servers have been stopped when this process ends, after a failure or a signal too.
 
 mod auth;
+mod clients;
 mod connections;
 mod crash;
 mod dashboard;
@@ -70,6 +71,7 @@ fn main() -> anyhow::Result<ExitCode> {
     let cases: Vec<case::Case> = [
         golden::cases()?,
         auth::cases(),
+        clients::cases(),
         option_pictures::cases(),
         examples::cases(),
         order::cases(),

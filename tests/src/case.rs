@@ -13,7 +13,7 @@ use tokio::runtime::Handle;
 
 use crate::{
     deployment::{Deployment, Platform},
-    settings::External,
+    settings::Settings,
     suite::{Stage, Suite},
 };
 
@@ -52,6 +52,7 @@ pub struct Case {
     needs: Needs,
     repetition: Repetition,
     not_on_spin: Option<&'static str>,
+    needs_generators: bool,
     run: Run,
 }
 
@@ -68,7 +69,7 @@ macro_rules! constructors {
                 Needs::Files => Repetition::Once,
                 _ => Repetition::EachDeployment,
             };
-            Self { name, needs, repetition, not_on_spin: None, run }
+            Self { name, needs, repetition, not_on_spin: None, needs_generators: false, run }
         }
     )*};
 }
@@ -105,6 +106,12 @@ impl Case {
         Self { not_on_spin: Some(reason), ..self }
     }
 
+    /// The case where generators of clients are installed.
+    #[must_use]
+    pub fn with_generators(self) -> Self {
+        Self { needs_generators: true, ..self }
+    }
+
     fn runs_on(&self, deployment: Deployment, deployments: &[Deployment]) -> bool {
         let first = match self.repetition {
             Repetition::EachDeployment => return true,
@@ -115,7 +122,11 @@ impl Case {
     }
 
     /// Why the case cannot run.
-    fn ignored(&self, deployment: Deployment, external: Option<&External>) -> Option<String> {
+    fn ignored(&self, deployment: Deployment, settings: &Settings) -> Option<String> {
+        if self.needs_generators && settings.clients.is_none() {
+            return Some("ignored: needs PLATEN_CLIENTS".to_owned());
+        }
+        let external = settings.external.as_ref();
         let Some(server) = external else {
             let reason = self.not_on_spin.filter(|_| deployment.platform == Platform::Spin)?;
             return Some(format!("{}: {reason}", deployment.name()));
@@ -133,7 +144,7 @@ impl Case {
 
     fn trial(&self, suite: &Arc<Suite>, deployment: Deployment, runtime: &Handle) -> Trial {
         let external = suite.settings().external.as_ref();
-        let ignored = self.ignored(deployment, external);
+        let ignored = self.ignored(deployment, suite.settings());
         let kind = match (&ignored, self.needs, external) {
             (Some(reason), ..) => reason,
             (None, Needs::Files, _) => "",

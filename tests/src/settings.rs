@@ -58,6 +58,8 @@ pub struct Settings {
     pub sqld: Option<PathBuf>,
     /// The accessibility rules (`PLATEN_AXE`).
     pub axe: Option<PathBuf>,
+    /// The generators of clients (`PLATEN_CLIENTS`).
+    pub clients: Option<PathBuf>,
     /// Where screenshots of the dashboard are saved (`PLATEN_SCREENSHOTS`), by default nowhere.
     pub screenshots: Option<PathBuf>,
     /// What to run on (`PLATEN_TEST_DATABASES`, separated by commas), by default `platen up` with every database
@@ -96,6 +98,7 @@ impl Settings {
             spin,
             sqld: path("PLATEN_SQLD"),
             axe: path("PLATEN_AXE"),
+            clients: path("PLATEN_CLIENTS"),
             screenshots: path("PLATEN_SCREENSHOTS"),
             deployments,
             external,
