@@ -88,6 +88,12 @@ impl Background {
         }))
     }
 
+    /// Ends the process that would resume browsers. There are none any more.
+    pub(super) fn close(&self) {
+        let resumer = self.0.state.lock().resumer.take();
+        drop(resumer);
+    }
+
     /// Puts a browser in the background until the guard is dropped.
     pub(super) fn add(&self, group: ProcessGroup) -> BackgroundBrowser {
         let mut state = self.0.state.lock();

@@ -104,6 +104,7 @@ impl Launcher {
     pub(crate) async fn close(&self) {
         self.browsers.close();
         self.browsers.wait().await;
+        self.background.close();
         drop(self.workspace.lock().take());
     }
 

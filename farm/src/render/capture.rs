@@ -2,6 +2,7 @@
 
 mod image;
 mod pdf;
+mod scroll;
 
 use bytes::Bytes;
 use platen_shared::job::{Output, RenderOptions};

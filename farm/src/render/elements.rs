@@ -39,6 +39,12 @@ pub(super) struct Rectangle {
     pub(super) height: f64,
 }
 
+impl Rectangle {
+    pub(super) fn bottom(self) -> f64 {
+        self.top + self.height
+    }
+}
+
 /// Checks the syntax of the selectors of a job, before its page runs.
 ///
 /// # Errors

@@ -9,6 +9,7 @@ mod determinism;
 mod egress;
 mod fonts;
 mod formats;
+mod full_page;
 mod helper_processes;
 mod hostile;
 mod http;
@@ -43,6 +44,7 @@ fn main() -> ExitCode {
         determinism::TESTS,
         egress::TESTS,
         formats::TESTS,
+        full_page::TESTS,
         helper_processes::TESTS,
         hostile::TESTS,
         http::TESTS,
