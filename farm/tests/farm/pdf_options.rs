@@ -20,6 +20,7 @@ pub(crate) const TESTS: &[Test] = &[
     ("page ranges select pages", |s| Box::pin(page_ranges(s))),
     ("a single page is as tall as its content", |s| Box::pin(single_page(s))),
     ("a PDF is tagged and has an outline on request", |s| Box::pin(tags(s))),
+    ("a PDF of 1,000 pages is whole", |s| Box::pin(thousand_pages(s))),
 ];
 
 /// Points of a millimetre.
@@ -277,5 +278,31 @@ async fn tags(shared: Arc<Shared>) {
             (tagged, outline.iter().map(ToString::to_string).collect::<Vec<_>>()),
             "{fields}"
         );
+    }
+}
+
+async fn thousand_pages(shared: Arc<Shared>) {
+    let section = |number| {
+        format!(
+            "<section><h2>Section-{number}</h2><p>{}</section>",
+            "Text that fills a paragraph. ".repeat(60)
+        )
+    };
+    let sections: String = (1..=1_000).map(section).collect();
+    let html = format!("<!doctype html><style>section + section {{ break-before: page }}</style>{sections}");
+    let footer = "<p style='margin:auto'>Page-<i class=pageNumber></i>/<i class=totalPages></i>";
+    for tagged in [false, true] {
+        let fields = json!({ "html": html, "footerHtml": footer, "margin": "15mm", "tagged": tagged });
+        let pdf = render(&shared, fields).await.unwrap();
+        assert_eq!(pdf.pages().unwrap().len(), 1_000);
+        let text = pdf.text().unwrap();
+        let words: Vec<&str> = text.split_whitespace().collect();
+        for (prefix, suffix) in [("Section-", ""), ("Page-", "/1000")] {
+            let found = words
+                .iter()
+                .filter_map(|word| word.strip_prefix(prefix)?.strip_suffix(suffix)?.parse::<u32>().ok());
+            assert!(found.eq(1..=1_000), "{prefix} on every page, in order");
+        }
+        assert_eq!(pdf.is_tagged().unwrap(), tagged);
     }
 }
