@@ -165,6 +165,10 @@ impl Drop for Pause<'_> {
         let mut state = self.0.0.state.lock();
         state.phase = Phase::Running;
         state.browsers.values().for_each(ProcessGroup::resume);
+        if let Some(resumer) = &mut state.resumer {
+            // If it has ended, the next pause finds that out.
+            let _ = resumer.set_stopped(std::iter::empty());
+        }
     }
 }
 

@@ -5,16 +5,25 @@
 
 use std::time::Duration;
 
+use chromiumoxide_cdp::cdp::js_protocol::runtime::EvaluateParams;
+use tokio::time::timeout;
+
 use super::super::{
-    drawn_resources, job_error::JobError, main_thread_frame, renderer_metrics, rendering::Rendering,
+    drawn_resources,
+    job_error::JobError,
+    main_thread_frame,
+    rendering::{Rendering, unless_refused},
     virtual_time::VirtualTimeDriver,
 };
 use crate::begin_frames::{FRAME_INTERVAL_MS, FrameTime};
 
 /// Steps through a part of a page: more than an image of 100 megapixels has at the usual size of the viewport.
 const MAX_STEPS: f64 = 120.0;
-/// How long requests may stop the page's clock in a step.
-const REQUEST_TIMEOUT: Duration = Duration::from_secs(1);
+/// How long requests may stop the page's clock in a step, and how long a browser that draws by itself may take for one.
+const STEP_TIMEOUT: Duration = Duration::from_secs(1);
+/// Ends after the callbacks for what is in view.
+const NEXT_FRAME: &str =
+    "new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(done))))";
 /// Remembers the position and the animations of the page.
 const BEGIN: &str =
     "globalThis.platen = { left: scrollX, top: scrollY, animations: new Set(document.getAnimations()) }; 0";
@@ -53,11 +62,17 @@ pub(super) async fn through(
 /// The page's callbacks for what is in view.
 async fn frame(rendering: &mut Rendering<'_>) -> Result<(), JobError> {
     if rendering.in_virtual_time {
-        let timeout_ms = REQUEST_TIMEOUT.as_secs_f64() * 1_000.0;
+        let timeout_ms = STEP_TIMEOUT.as_secs_f64() * 1_000.0;
         return VirtualTimeDriver::start(rendering).await?.step(FRAME_INTERVAL_MS, timeout_ms).await;
     }
     if rendering.has_begin_frame_control() {
         return main_thread_frame::run(rendering, FrameTime::Same).await;
     }
-    rendering.wait_for_page(renderer_metrics::read(rendering.session)).await.map(drop)
+    let mut next = EvaluateParams::new(NEXT_FRAME);
+    next.context_id = rendering.isolated_world().await?;
+    next.await_promise = Some(true);
+    match timeout(STEP_TIMEOUT, rendering.session.call(&next)).await {
+        Ok(answer) => unless_refused(answer.map_err(JobError::from)).map(drop),
+        Err(_) => Ok(()),
+    }
 }
