@@ -53,7 +53,7 @@ pub fn request_schemas() -> Map<String, Value> {
             "Length".to_owned(),
             json!({
                 "description": "A number of CSS pixels, or a string with `px`, `in`, `cm`, `mm` or `pt`: `\"12mm\"`.",
-                "anyOf": [
+                "oneOf": [
                     { "type": "number", "minimum": 0 },
                     { "type": "string", "pattern": LENGTH_PATTERN },
                 ],
@@ -103,7 +103,7 @@ fn property(name: FieldName) -> Value {
         }),
         FieldKind::Length => json!({ "allOf": [{ "$ref": "#/components/schemas/Length" }] }),
         FieldKind::Margin => json!({
-            "anyOf": [
+            "oneOf": [
                 { "type": "number", "minimum": 0 },
                 { "type": "string", "pattern": LENGTH_PATTERN },
                 { "$ref": "#/components/schemas/Margins" },
@@ -113,7 +113,7 @@ fn property(name: FieldName) -> Value {
         FieldKind::Variables => json!({
             "type": "object",
             "maxProperties": limits::MAX_VARIABLES,
-            "additionalProperties": { "anyOf": [{ "type": "string" }, { "type": "number" }] },
+            "additionalProperties": { "oneOf": [{ "type": "string" }, { "type": "number" }] },
         }),
     };
     match name {

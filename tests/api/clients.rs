@@ -77,7 +77,7 @@ const CLIENTS: &[Client] = &[
         error_field: "width",
     },
     Client {
-        generator: "openapi-generator",
+        generator: "openapi-generator/python",
         runtime: Some("java"),
         files: &["openapi_generator.py"],
         commands: &[
@@ -86,6 +86,17 @@ const CLIENTS: &[Client] = &[
             "python/python openapi_generator.py",
         ],
         error_field: "timezone",
+    },
+    Client {
+        generator: "openapi-generator/typescript-fetch",
+        runtime: Some("java"),
+        files: &["package.json", "tsconfig.json", "openapi_generator.ts"],
+        commands: &[
+            "python/openapi-generator-cli generate -g typescript-fetch -p importFileExtension=.js -i openapi.json -o generated",
+            "npm/tsc",
+            "node openapi_generator.js",
+        ],
+        error_field: "width",
     },
 ];
 
