@@ -185,7 +185,7 @@ async fn lint(stage: Stage) -> Result<()> {
 async fn schemathesis(stage: Stage) -> Result<()> {
     let site = stage.real().await?.site.put("/schemathesis", platen_tests::site::Reply::page("<p>A page"));
     let files = ["schemathesis.toml", "schemathesis_hooks.py"];
-    let folder = Folder::new(&stage, stage.target().await?, &files).await?;
+    let folder = Folder::new(&stage, stage.common().await?, &files).await?;
     let command = format!(
         "python/st --config-file schemathesis.toml run openapi.json --url {}",
         folder.target.base_url
