@@ -1,5 +1,40 @@
-// Copy buttons, on every page. Without this script users can still select and copy the texts.
+// Copy buttons and drafts, on every page. Without this script users can still select and copy the texts.
 "use strict";
+
+// The drafts of the template editor: what was typed and not saved, by user and template.
+// IndexedDB, because a template may be larger than what localStorage holds.
+function openDrafts() {
+  return new Promise((resolve, reject) => {
+    const request = indexedDB.open("platen-drafts", 1);
+    request.onupgradeneeded = () => request.result.createObjectStore("drafts");
+    request.onsuccess = () => resolve(request.result);
+    request.onerror = () => reject(request.error);
+  });
+}
+
+// Runs one request on the drafts and gives its result.
+async function withDrafts(mode, act) {
+  const database = await openDrafts();
+  try {
+    return await new Promise((resolve, reject) => {
+      const transaction = database.transaction("drafts", mode);
+      const request = act(transaction.objectStore("drafts"));
+      transaction.oncomplete = () => resolve(request.result);
+      transaction.onabort = () => reject(transaction.error);
+    });
+  } finally {
+    database.close();
+  }
+}
+
+// A user who signs out may share the browser with others. The editor has asked about unsaved text before.
+const signOut = document.querySelector("form[action='/dashboard/sign-out']");
+signOut?.addEventListener("submit", async (event) => {
+  event.preventDefault();
+  const own = IDBKeyRange.bound([signOut.dataset.user], [signOut.dataset.user, []]);
+  await withDrafts("readwrite", (drafts) => drafts.delete(own)).catch(() => {});
+  signOut.submit();
+});
 
 for (const button of document.querySelectorAll("button[data-copy]")) {
   button.hidden = false;

@@ -61,15 +61,47 @@ function filledMarkup() {
     raw === undefined ? escape(value(escaped)) : value(raw));
 }
 
+// Storage that is not available, as in some private windows, keeps nothing.
+function stored(act) {
+  try {
+    return act(localStorage);
+  } catch {
+    return null;
+  }
+}
+
+// While markup is being shown, a mark is stored. If the browser had to end the page, the mark is still there
+// when the template is opened again, and the preview waits to be asked.
+const unfinishedMark = `preview ${form.dataset.template}`;
+let previewIsOn = preview !== null && stored((storage) => storage.getItem(unfinishedMark)) === null;
 let frameIsReady = false;
 function showPreview() {
+  if (!frameIsReady || !previewIsOn) return;
+  stored((storage) => storage.setItem(unfinishedMark, "1"));
   // The frame has an opaque origin, so "*" is the only target that matches. The markup holds no secrets.
-  if (frameIsReady) preview.contentWindow.postMessage(filledMarkup(), "*");
+  preview.contentWindow.postMessage(filledMarkup(), "*");
 }
-preview.addEventListener("load", () => { frameIsReady = true; showPreview(); });
-preview.hidden = false;
-// The frame may have loaded before this script ran. Loading it again makes sure that the event is received.
-preview.src = preview.src;
+const removeMark = () => stored((storage) => storage.removeItem(unfinishedMark));
+if (preview) {
+  addEventListener("message", (event) => {
+    // A layout or a paint that does not end would stop this timer too, unless the frame has its own process.
+    if (event.source === preview.contentWindow && event.data === "shown") setTimeout(removeMark, 500);
+  });
+  // This page still runs, so the preview does not stop it.
+  addEventListener("pagehide", removeMark);
+  const off = document.getElementById("preview-off");
+  off.hidden = previewIsOn;
+  document.getElementById("preview-on").addEventListener("click", () => {
+    previewIsOn = true;
+    off.hidden = true;
+    preview.hidden = false;
+    showPreview();
+  });
+  preview.addEventListener("load", () => { frameIsReady = true; showPreview(); });
+  preview.hidden = !previewIsOn;
+  // The frame may have loaded before this script ran. Loading it again makes sure that the event is received.
+  preview.src = preview.src;
+}
 
 // Longer markup is not highlighted, because highlighting would delay typing.
 const MAX_HIGHLIGHT_CHARS = 100_000;
@@ -114,18 +146,93 @@ markup.addEventListener("scroll", syncScroll);
 let updateTimer = 0;
 function scheduleUpdate() {
   clearTimeout(updateTimer);
-  updateTimer = setTimeout(() => { showSamples(); showPreview(); }, 150);
+  updateTimer = setTimeout(() => { showSamples(); showPreview(); keepDraft(); }, 150);
 }
+let isDirty = "unsaved" in form.dataset;
 form.addEventListener("input", (event) => {
   if (event.target === markup) showHighlight();
   scheduleUpdate();
   isDirty = true;
 });
-let isDirty = false;
-form.addEventListener("submit", () => { isDirty = false; });
 addEventListener("beforeunload", (event) => { if (isDirty) event.preventDefault(); });
+addEventListener("pagehide", () => { if (isDirty) keepDraft(); });
+addEventListener("keydown", (event) => {
+  if (!(event.ctrlKey || event.metaKey) || event.key.toLowerCase() !== "s") return;
+  event.preventDefault();
+  form.requestSubmit();
+});
+
+// The server would refuse more, after the whole upload.
+const sizeError = document.getElementById("size-error");
+form.addEventListener("submit", (event) => {
+  const size = new TextEncoder().encode(markup.value).length;
+  const maximum = Number(form.dataset.maxBytes);
+  sizeError.hidden = size <= maximum;
+  if (size > maximum) {
+    event.preventDefault();
+    sizeError.textContent = `The HTML has ${size.toLocaleString("en")} bytes. At most ${maximum.toLocaleString("en")} are allowed.`;
+    markup.focus();
+    return;
+  }
+  clearTimeout(updateTimer);
+  isDirty = false;
+  keepDraft();
+});
+
+const draftKey = (template) => [form.dataset.user, template];
+const revisionField = document.getElementById("revision");
+const revision = revisionField?.value ?? "";
+const samplesNow = () => Object.fromEntries([...sampleFields].map(([name, field]) => [name, field.value]));
+const draftNow = () => ({
+  name: document.getElementById("name").value, html: markup.value, samples: samplesNow(), revision: revisionField?.value ?? "",
+  at: Date.now(),
+});
+function keepDraft() {
+  withDrafts("readwrite", (drafts) => drafts.put(draftNow(), draftKey(form.dataset.template))).catch(() => {});
+}
+const deleteDraft = (template) =>
+  withDrafts("readwrite", (drafts) => drafts.delete(draftKey(template))).catch(() => {});
+
+async function offerDraft() {
+  if (location.search.includes("done=template-created")) await deleteDraft("new");
+  // The page shows what was entered last.
+  if ("unsaved" in form.dataset) return keepDraft();
+  const draft = await withDrafts("readonly", (drafts) => drafts.get(draftKey(form.dataset.template))).catch(() => null);
+  if (!draft) return;
+  const now = draftNow();
+  const isSame = draft.name === now.name && draft.html === now.html &&
+    Object.entries(now.samples).every(([name, value]) => (draft.samples[name] ?? "") === value);
+  if (isSame) return deleteDraft(form.dataset.template);
+  const bar = document.getElementById("draft");
+  const older = draft.revision === revision ? "" : ", made from an older version of the template";
+  document.getElementById("draft-text").textContent =
+    `This browser has an unsaved draft of ${new Date(draft.at).toLocaleString()}${older}.`;
+  document.getElementById("draft-restore").addEventListener("click", () => {
+    document.getElementById("name").value = draft.name;
+    markup.value = draft.html;
+    showSamples();
+    for (const [name, value] of Object.entries(draft.samples)) {
+      const field = sampleFields.get(name);
+      if (field) field.value = value;
+    }
+    // A save then tells of what was saved since.
+    if (revisionField && draft.revision) revisionField.value = draft.revision;
+    bar.hidden = true;
+    isDirty = true;
+    showHighlight();
+    scheduleUpdate();
+    markup.focus();
+  });
+  document.getElementById("draft-discard").addEventListener("click", () => {
+    bar.hidden = true;
+    deleteDraft(form.dataset.template);
+  });
+  bar.hidden = false;
+}
+
 showHighlight();
 showSamples();
+offerDraft();
 
 const renderForm = document.getElementById("render-form");
 if (renderForm) {
@@ -176,7 +283,8 @@ if (renderForm) {
   async function render() {
     const chosen = readOptions();
     const keyResponse = await fetch(renderForm.action, { method: "POST", body: new URLSearchParams(new FormData(renderForm)) });
-    if (!keyResponse.ok || keyResponse.redirected) throw new Error("Your session has expired. Reload the page and sign in again.");
+    if (keyResponse.status === 403) throw new Error("Your session has ended. Reload the page and sign in again.");
+    if (!keyResponse.ok) throw new Error("The dashboard cannot be reached. Try again shortly.");
     const { key, templateId, variables } = await keyResponse.json();
     const format = document.getElementById("format").value;
     const startedAt = performance.now();

@@ -1,12 +1,13 @@
 //! The Spin component: from a request to its response.
 //!
 //! Invariant: [`route`] lists all addresses except those of static files. Every POST request has passed the
-//! check of its form token before a handler runs. All responses carry the headers set in [`response`]. The log
+//! check of its form token before a handler runs, and [`report`] answers those that were not carried out. All responses carry the headers set in [`response`]. The log
 //! holds neither paths (an invite's path is a secret) nor form fields.
 
 mod context;
 mod handlers;
 mod page_error;
+mod report;
 mod request_head;
 mod response;
 mod settings;
@@ -25,11 +26,13 @@ use spin_sdk::wasip3::{
     http::types::{ErrorCode, Request, Response},
 };
 
-use crate::{csrf, form::Form};
+use crate::{csrf, form::Form, pages::Layout, store, throttle::Subject};
 use context::Context;
 use handlers::{assets, keys, operator, profile, sign_in, templates, usage};
 use page_error::{PageError, PageResult};
+use report::report;
 use request_head::RequestHead;
+use response::PageResponse;
 
 struct Dashboard;
 wasip3::http::service::export!(Dashboard);
@@ -49,15 +52,9 @@ impl Guest for Dashboard {
         let head = RequestHead::of(&request);
         let mut body = IncomingBody::of(request, &head.headers);
         let background = Background::start();
-        let served = platform::timeout(REQUEST_TIMEOUT, serve(&mut body, &head)).await;
-        let (response, cause) = match served.unwrap_or(Err(PageError::TimedOut)) {
-            Ok(response) => (response, None),
-            Err(error) => {
-                let cause = error.cause();
-                (error.to_response(), cause)
-            }
-        };
-        let (response, transfer) = response.into_http(&head);
+        let page = serve(&mut body, &head).await;
+        let cause = page.cause().map(str::to_owned);
+        let (response, transfer) = page.into_http(&head);
         head.log(response.get_status_code(), started.elapsed(), cause.as_deref());
         background.idle().await;
         body.discard(&background);
@@ -68,39 +65,86 @@ impl Guest for Dashboard {
     }
 }
 
-async fn serve(body: &mut IncomingBody, head: &RequestHead) -> PageResult {
-    let segments: Vec<&str> = head.path.split('/').filter(|segment| !segment.is_empty()).collect();
-    let Some(("dashboard", segments)) = segments.split_first().map(|(first, rest)| (*first, rest)) else {
-        return Err(PageError::NotFound);
-    };
-    if let ["assets", name] = segments {
-        return assets::asset(head, name);
+async fn serve(body: &mut IncomingBody, head: &RequestHead) -> PageResponse {
+    let bare = |error: PageError| error.to_response(Layout::default()).with_cause(error.cause());
+    let segments = head.segments();
+    if let ["dashboard", "assets", name] = segments[..] {
+        return assets::asset(head, name).unwrap_or_else(bare);
     }
-    let context = Context::begin(head, i64::try_from(platform::now()).unwrap_or(i64::MAX)).await?;
-    let form = if head.is_post {
+    let now = i64::try_from(platform::now()).unwrap_or(i64::MAX);
+    let mut context = match Context::begin(head, now).await {
+        Ok(context) => context,
+        Err(error) => return bare(error),
+    };
+    // Paths outside of the dashboard have no segments in it, and no page.
+    let segments = segments.strip_prefix(&["dashboard"]).unwrap_or(&["", ""]);
+    let mut form = Form::default();
+    let answered = platform::timeout(REQUEST_TIMEOUT, answer(&mut context, body, segments, &mut form)).await;
+    match answered.unwrap_or(Err(PageError::TimedOut)) {
+        Ok(response) => response,
+        Err(error) => report(&mut context, segments, &form, error).await,
+    }
+}
+
+/// Leaves the form that was received in `form`, so that it is not lost with an error.
+async fn answer(
+    context: &mut Context<'_>,
+    body: &mut IncomingBody,
+    segments: &[&str],
+    form: &mut Form,
+) -> PageResult {
+    let head = context.head;
+    if head.is_unsupported {
+        return Err(PageError::Method);
+    }
+    let found = context.find_user().await;
+    if head.is_post {
         let (origin, fetch_site) = (head.header("origin"), head.header("sec-fetch-site"));
         if csrf::is_cross_site(origin.as_deref(), fetch_site.as_deref(), &head.host) {
             return Err(PageError::CrossSite);
         }
-        // Only signed-in users may send large bodies.
-        let max_bytes = match segments {
-            ["templates", _] if context.current_user.is_some() => MAX_TEMPLATE_FORM_BYTES,
-            _ => MAX_FORM_BYTES,
-        };
         if !body::is_of_type(&head.headers.get("content-type"), "application/x-www-form-urlencoded") {
             return Err(PageError::ContentType);
         }
+        let max_bytes = max_form_bytes(context, segments, found.is_ok()).await?;
         let bytes = body.read(max_bytes).await.map_err(|error| match error {
             BodyError::TooLarge => PageError::TooLarge,
             BodyError::Incomplete => PageError::Incomplete,
         })?;
-        let form = Form::parse(&bytes);
-        context.check_form(&form)?;
-        form
-    } else {
-        Form::default()
-    };
-    route(&context, segments, &form).await
+        *form = Form::parse(&bytes);
+    }
+    found?;
+    if head.is_post {
+        let is_public = matches!(segments, ["sign-in"] | ["invite", _]);
+        if !is_public && context.current_user.is_none() {
+            return Err(PageError::SignInFirst);
+        }
+        context.check_form(form)?;
+    }
+    route(context, segments, form).await
+}
+
+/// The limit of a form's body. Without a session, a large form is one that was submitted after the session had
+/// ended, or the sign-in form that keeps it; a network address may send only a few of them.
+async fn max_form_bytes(
+    context: &Context<'_>,
+    segments: &[&str],
+    user_is_known: bool,
+) -> Result<usize, PageError> {
+    let is_large_form = matches!(segments, ["templates", _] | ["sign-in"]);
+    let length = context.head.header("content-length").and_then(|length| length.parse().ok());
+    let is_small = length.is_some_and(|length: usize| length <= MAX_FORM_BYTES);
+    if !is_large_form || is_small {
+        return Ok(MAX_FORM_BYTES);
+    }
+    if context.current_user.is_none() && user_is_known {
+        let subject = Subject::large_forms(&context.address());
+        if let Some(seconds) = store::count_try(&context.store, &subject).await? {
+            return Err(PageError::TooManyForms(seconds));
+        }
+    }
+    let is_unknown = context.current_user.is_none() && !user_is_known && context.session_token.is_none();
+    Ok(if is_unknown { MAX_FORM_BYTES } else { MAX_TEMPLATE_FORM_BYTES })
 }
 
 async fn route(context: &Context<'_>, segments: &[&str], form: &Form) -> PageResult {
@@ -137,9 +181,9 @@ async fn route(context: &Context<'_>, segments: &[&str], form: &Form) -> PageRes
         }
     } else {
         match segments {
-            [] => sign_in::home(context),
             ["sign-in"] => sign_in::sign_in_page(context),
             ["invite", token] => sign_in::invite_page(context, token).await,
+            [] => sign_in::home(context),
             ["you"] => profile::page(context).await,
             ["keys"] => keys::page(context).await,
             ["keys", id, "delete"] => keys::confirm_delete(context, id).await,
@@ -154,6 +198,7 @@ async fn route(context: &Context<'_>, segments: &[&str], form: &Form) -> PageRes
             ["operator"] => operator::page(context).await,
             ["operator", "people", user, "remove"] => operator::confirm_removal(context, None, user).await,
             ["operator", "audit"] => operator::audit_log(context).await,
+            ["operator", "accounts", id, "disable"] => operator::confirm_disable(context, id).await,
             ["operator", "accounts", id] => operator::account(context, id).await,
             ["operator", "accounts", id, "people", user, "remove"] => {
                 operator::confirm_removal(context, Some(id), user).await

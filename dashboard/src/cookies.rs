@@ -1,6 +1,6 @@
-//! The session cookie, and the cookie that protects forms before sign-in.
+//! Cookies: that of the session, and the one that protects forms before sign-in.
 //!
-//! Invariant: both are `HttpOnly` and `SameSite=Lax`, and `Secure` unless the host is loopback.
+//! Invariant: all are `HttpOnly` and `SameSite=Lax`, and `Secure` unless the host is loopback.
 
 use platen_shared::token::Token;
 
@@ -12,43 +12,55 @@ pub(crate) enum Cookie {
 }
 
 impl Cookie {
-    fn name(self, secure: bool) -> &'static str {
-        // Browsers accept a `__Host-` cookie only from this host over TLS (RFC 6265bis).
-        match (self, secure) {
-            (Self::Session, true) => "__Host-platen",
-            (Self::Session, false) => "platen",
-            (Self::Form, true) => "__Host-platen-form",
-            (Self::Form, false) => "platen-form",
-        }
+    fn name(self, secure: bool) -> String {
+        let name = match self {
+            Self::Session => "platen",
+            Self::Form => "platen-form",
+        };
+        format!("{}{name}", prefix(secure))
     }
 
-    /// Reads it from the `cookie` headers. Two cookies of the name are ignored, because another origin may
-    /// have set one of them.
+    /// Reads it from the `cookie` headers.
     pub(crate) fn read(self, headers: &[Vec<u8>], secure: bool) -> Option<Token> {
-        let mut found = headers
-            .iter()
-            .filter_map(|header| std::str::from_utf8(header).ok())
-            .flat_map(|header| header.split(';'))
-            .filter_map(|pair| pair.trim().split_once('='))
-            .filter(|(name, _)| *name == self.name(secure))
-            .map(|(_, value)| Token::parse(value));
-        match (found.next(), found.next()) {
-            (Some(token), None) => token,
-            _ => None,
-        }
+        Token::parse(value(headers, &self.name(secure))?)
     }
 
     /// The `set-cookie` value that sets it until the browser closes.
     pub(crate) fn set(self, token: &Token, secure: bool) -> String {
-        let secure_attribute = if secure { "; Secure" } else { "" };
-        format!("{}={}; Path=/; HttpOnly; SameSite=Lax{secure_attribute}", self.name(secure), token.expose())
+        set(&self.name(secure), token.expose(), "", secure)
     }
 
     /// The `set-cookie` value that removes it.
     pub(crate) fn unset(self, secure: bool) -> String {
-        let secure_attribute = if secure { "; Secure" } else { "" };
-        format!("{}=; Path=/; Max-Age=0; HttpOnly; SameSite=Lax{secure_attribute}", self.name(secure))
+        set(&self.name(secure), "", "; Max-Age=0", secure)
     }
+}
+
+/// The start of a cookie's name: browsers accept a `__Host-` cookie only from this host over TLS (RFC 6265bis).
+pub(crate) fn prefix(secure: bool) -> &'static str {
+    if secure { "__Host-" } else { "" }
+}
+
+/// The value of a cookie of the `cookie` headers. Two cookies of the name are ignored, because another origin may
+/// have set one of them.
+pub(crate) fn value<'h>(headers: &'h [Vec<u8>], name: &str) -> Option<&'h str> {
+    let mut found = headers
+        .iter()
+        .filter_map(|header| std::str::from_utf8(header).ok())
+        .flat_map(|header| header.split(';'))
+        .filter_map(|pair| pair.trim().split_once('='))
+        .filter(|(found, _)| *found == name)
+        .map(|(_, value)| value);
+    match (found.next(), found.next()) {
+        (Some(value), None) => Some(value),
+        _ => None,
+    }
+}
+
+/// A `set-cookie` value with the attributes of every cookie and these.
+pub(crate) fn set(name: &str, value: &str, attributes: &str, secure: bool) -> String {
+    let secure_attribute = if secure { "; Secure" } else { "" };
+    format!("{name}={value}; Path=/{attributes}; HttpOnly; SameSite=Lax{secure_attribute}")
 }
 
 /// Whether a `Host` header names the loopback interface, where TLS is not required.

@@ -14,6 +14,16 @@ impl Form {
         Self(url::form_urlencoded::parse(bytes).into_owned().collect())
     }
 
+    /// The same fields under the names that follow `prefix`.
+    pub(crate) fn without_prefix(&self, prefix: &str) -> Self {
+        Self(self.with_prefix(prefix).map(|(name, value)| (name.to_owned(), value.to_owned())).collect())
+    }
+
+    /// The names and values, in the order of the form.
+    pub(crate) fn fields(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.0.iter().map(|(name, value)| (name.as_str(), value.as_str()))
+    }
+
     /// The value of a field as sent.
     pub(crate) fn get(&self, name: &str) -> Option<&str> {
         self.0.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())

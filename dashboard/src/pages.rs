@@ -2,6 +2,7 @@
 //!
 //! Invariant: askama escapes all text; no text is marked as safe.
 
+mod diff;
 pub(crate) mod keys;
 pub(crate) mod operator;
 pub(crate) mod profile;
@@ -21,6 +22,8 @@ pub(crate) struct Layout {
     /// The signed-in user, whom the header shows.
     pub(crate) user: Option<CurrentUser>,
     pub(crate) notice: Option<&'static str>,
+    /// Why the page shows what is not saved.
+    pub(crate) warning: Option<&'static str>,
     /// The navigation entry to highlight.
     pub(crate) section: Section,
 }
@@ -55,6 +58,19 @@ pub(crate) struct MessagePage {
     pub(crate) text: String,
     /// Path and text of the link.
     pub(crate) link: (&'static str, &'static str),
+}
+
+/// A page that submits a form again.
+#[derive(Debug, Template)]
+#[template(path = "repeat.html")]
+pub(crate) struct RepeatPage<'f> {
+    pub(crate) layout: Layout,
+    /// Why it was not submitted.
+    pub(crate) text: String,
+    /// Path that the form is posted to.
+    pub(crate) action: String,
+    /// Names and values.
+    pub(crate) fields: Vec<(&'f str, &'f str)>,
 }
 
 /// A page that asks for confirmation before something is deleted.

@@ -14,6 +14,9 @@ pub(crate) const MAX_ATTEMPTS_PER_EMAIL: u32 = 10;
 /// Attempts per window from one network address, which several users may share.
 pub(crate) const MAX_ATTEMPTS_PER_ADDRESS: u32 = 60;
 
+/// Large forms per window from one network address that come without a session.
+pub(crate) const MAX_LARGE_FORMS: u32 = 60;
+
 /// The error text for a sign-in that has to wait.
 pub(crate) fn wait_message(seconds: u64) -> String {
     match seconds.div_ceil(60) {
@@ -37,17 +40,25 @@ impl Subject {
         Self { hash: hash("email", email), allowed: MAX_ATTEMPTS_PER_EMAIL }
     }
 
-    /// All attempts from this network address. IPv6 addresses are counted by their /64 network, because a
-    /// subscriber gets all of it.
+    /// All attempts from this network address.
     pub(crate) fn address(address: &str) -> Self {
-        let subject = match parse(address) {
-            Some(IpAddr::V6(address)) if address.to_ipv4_mapped().is_none() => {
-                format!("{:x?}", &address.segments()[..4])
-            }
-            Some(address) => address.to_canonical().to_string(),
-            None => address.to_owned(),
-        };
-        Self { hash: hash("address", &subject), allowed: MAX_ATTEMPTS_PER_ADDRESS }
+        Self { hash: hash("address", &network(address)), allowed: MAX_ATTEMPTS_PER_ADDRESS }
+    }
+
+    /// The large forms that come from this network address without a session.
+    pub(crate) fn large_forms(address: &str) -> Self {
+        Self { hash: hash("large forms", &network(address)), allowed: MAX_LARGE_FORMS }
+    }
+}
+
+/// What a network address is counted as: an IPv6 address by its /64 network, because a subscriber gets all of it.
+fn network(address: &str) -> String {
+    match parse(address) {
+        Some(IpAddr::V6(address)) if address.to_ipv4_mapped().is_none() => {
+            format!("{:x?}", &address.segments()[..4])
+        }
+        Some(address) => address.to_canonical().to_string(),
+        None => address.to_owned(),
     }
 }
 

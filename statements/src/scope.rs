@@ -23,6 +23,12 @@ impl<B: Backend> Store<B> {
         Self { backend, now }
     }
 
+    /// The time of the request.
+    #[must_use]
+    pub fn now(&self) -> i64 {
+        self.now
+    }
+
     /// What the user's account owns; `None` for a user without an account.
     pub fn account<'s>(&'s self, user: &'s CurrentUser) -> Option<AccountScope<'s, B>> {
         let membership = user.account.as_ref()?;
@@ -59,6 +65,11 @@ impl<B: Backend> AccountScope<'_, B> {
     #[must_use]
     pub fn now(&self) -> i64 {
         self.store.now
+    }
+
+    /// Who acts: an e-mail address, or `command line`.
+    pub(crate) fn actor(&self) -> &str {
+        self.actor
     }
 
     pub(crate) fn change(&self, action: &str) -> Change {

@@ -10,7 +10,7 @@ use platen_shared::{
 use serde_json::json;
 
 use crate::{
-    AccountScope, Backend, DataError, Operator, Row, Timestamp,
+    AccountScope, Backend, DataError, Operator, Row, Timestamp, Value,
     backend::{FromRow, Query as _, record, values},
     scoped::Scoped,
 };
@@ -40,6 +40,21 @@ pub struct TemplateContent {
     pub samples: BTreeMap<String, String>,
     /// Number of earlier versions.
     pub versions: u32,
+    /// From 1; each save adds 1.
+    pub revision: u32,
+    /// Who saved it last: an e-mail address, or `command line`. `None` if an older version of the product saved it.
+    pub saved_by: Option<String>,
+}
+
+/// The outcome of a save.
+#[derive(Debug)]
+pub enum SaveOutcome {
+    /// The template is saved.
+    Saved(TemplateId),
+    /// Nothing is saved: the stored template, given here, has another revision than the expected one.
+    Conflict(Box<TemplateContent>),
+    /// The account has no such template.
+    NotFound,
 }
 
 record! {
@@ -49,6 +64,8 @@ record! {
         pub number: u32,
         pub name: String,
         pub saved_at: Timestamp,
+        /// An e-mail address, or `command line`; `None` if an older version of the product saved it.
+        pub saved_by: Option<String>,
     }
 }
 
@@ -74,26 +91,28 @@ const SEARCH: Scoped = Scoped::new(select_templates!(
 const GET: Scoped = Scoped::new(select_templates!("", "WHERE account_id = ?1 AND t.id = ?2"));
 const GET_CONTENT: Scoped = Scoped::new(select_templates!(
     ", packed_html, samples, \
-     (SELECT count(*) FROM template_versions v WHERE v.account_id = ?1 AND v.template_id = t.id)",
+     (SELECT count(*) FROM template_versions v WHERE v.account_id = ?1 AND v.template_id = t.id), \
+     revision, saved_by",
     "WHERE account_id = ?1 AND t.id = ?2"
 ));
 const INSERT: Scoped = Scoped::new(
     "INSERT INTO templates \
-     (account_id, id, name, packed_html, placeholders, created_at, updated_at, samples, last_change) \
-     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?6, coalesce(?7, '{}'), ?8) RETURNING id",
+     (account_id, id, name, packed_html, placeholders, created_at, updated_at, samples, last_change, saved_by) \
+     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?6, coalesce(?7, '{}'), ?8, ?9) RETURNING id",
 );
 const UPDATE: Scoped = Scoped::new(
     "UPDATE templates SET name = ?3, packed_html = ?4, placeholders = ?5, updated_at = ?6, \
-     samples = coalesce(?7, samples), last_change = ?8 WHERE account_id = ?1 AND id = ?2 RETURNING id",
+     samples = coalesce(?7, samples), last_change = ?8, saved_by = ?9, revision = revision + 1 \
+     WHERE account_id = ?1 AND id = ?2 AND revision = coalesce(?10, revision) RETURNING id",
 );
 const DELETE: Scoped =
     Scoped::new("UPDATE templates SET last_change = ?3 WHERE account_id = ?1 AND id = ?2 RETURNING id");
 const VERSIONS: Scoped = Scoped::new(
-    "SELECT number, name, saved_at FROM template_versions WHERE account_id = ?1 AND template_id = ?2 \
+    "SELECT number, name, saved_at, saved_by FROM template_versions WHERE account_id = ?1 AND template_id = ?2 \
      ORDER BY number DESC LIMIT ?3",
 );
 const VERSION: Scoped = Scoped::new(
-    "SELECT number, name, saved_at, packed_html FROM template_versions \
+    "SELECT number, name, saved_at, saved_by, packed_html FROM template_versions \
      WHERE account_id = ?1 AND template_id = ?2 AND number = ?3",
 );
 
@@ -133,23 +152,54 @@ impl<B: Backend> AccountScope<'_, B> {
         self.first(GET_CONTENT, values![id]).await
     }
 
-    /// Saves a template: a new one, or in place of `id`; `None` if the account has no template `id`.
-    /// Without samples a template keeps its samples.
-    pub async fn save_template(
+    /// Creates a template.
+    pub async fn create_template(
         &self,
-        id: Option<&str>,
         record: TemplateRecord,
         samples: Option<&BTreeMap<String, String>>,
-    ) -> Result<Option<TemplateId>, B::Error> {
-        let (sql, action, id) = match id {
-            None => (INSERT, "created template", TemplateId::from_random(self.random()?)),
-            Some(id) => (UPDATE, "saved template", TemplateId::from_text(id)),
+    ) -> Result<TemplateId, B::Error> {
+        let id = TemplateId::from_random(self.random()?);
+        self.run(INSERT, self.saved_values(&id, record, samples, "created template")).await?;
+        Ok(id)
+    }
+
+    /// Saves a template in place of the stored one; with an expected revision, only in place of that one.
+    /// Without samples it keeps its samples.
+    pub async fn save_template(
+        &self,
+        id: &str,
+        record: TemplateRecord,
+        samples: Option<&BTreeMap<String, String>>,
+        expected: Option<u32>,
+    ) -> Result<SaveOutcome, B::Error> {
+        let id = TemplateId::from_text(id);
+        let mut values = self.saved_values(&id, record.clone(), samples, "saved template");
+        values.push(expected.into());
+        if self.run(UPDATE, values).await? {
+            return Ok(SaveOutcome::Saved(id));
+        }
+        let Some(stored) = self.template_content(id.as_str()).await? else {
+            return Ok(SaveOutcome::NotFound);
         };
+        // A statement is repeated when its result was lost; the repetition finds its own revision.
+        let is_same = stored.template.name == record.name.as_str()
+            && template::unpack(&record.packed_html).is_ok_and(|html| html == stored.html)
+            && samples.is_none_or(|samples| *samples == stored.samples);
+        Ok(if is_same { SaveOutcome::Saved(id) } else { SaveOutcome::Conflict(Box::new(stored)) })
+    }
+
+    /// The values of [`INSERT`] and the first of [`UPDATE`].
+    fn saved_values(
+        &self,
+        id: &TemplateId,
+        record: TemplateRecord,
+        samples: Option<&BTreeMap<String, String>>,
+        action: &str,
+    ) -> Vec<Value> {
         let TemplateRecord { name, packed_html, placeholders } = record;
         let samples = samples.map(|samples| json!(samples).to_string());
         let (now, change) = (self.now(), self.change(action));
-        let values = values![&id, name.as_str(), packed_html, placeholders, now, samples, change];
-        Ok(self.run(sql, values).await?.then_some(id))
+        values![id, name.as_str(), packed_html, placeholders, now, samples, change, self.actor()]
     }
 
     /// Deletes a template with its versions; `false` if there is no such template.
@@ -172,7 +222,14 @@ impl FromRow for TemplateContent {
     fn from_row(row: &mut Row) -> Result<Self, DataError> {
         let template = Template::from_row(row)?;
         let html = template::unpack(&row.next::<Vec<u8>>()?)?;
-        Ok(Self { template, html, samples: row.next()?, versions: row.next()? })
+        Ok(Self {
+            template,
+            html,
+            samples: row.next()?,
+            versions: row.next()?,
+            revision: row.next()?,
+            saved_by: row.next()?,
+        })
     }
 }
 

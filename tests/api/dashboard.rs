@@ -5,7 +5,9 @@ mod accessibility;
 mod account_user;
 mod attacks;
 mod hostile;
+mod kept_forms;
 mod log;
+mod lost_work;
 mod operator;
 mod password_hashes;
 mod sign_in;
@@ -23,6 +25,8 @@ pub(crate) fn cases() -> Vec<Case> {
         attacks::cases(),
         hostile::cases(),
         log::cases(),
+        kept_forms::cases(),
+        lost_work::cases(),
         accessibility::cases(),
     ]
     .concat()

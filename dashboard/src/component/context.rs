@@ -17,6 +17,7 @@ use crate::{
     csrf,
     form::Form,
     notice,
+    once::{self, Once},
     pages::{Layout, Section},
     store::{Account, Operator, Store},
     throttle,
@@ -37,31 +38,65 @@ pub(super) struct Context<'r> {
     /// cookie.
     form_cookie: Token,
     form_cookie_is_new: bool,
+    /// Why the page shows what is not saved.
+    pub(super) warning: Option<&'static str>,
+    /// What this page shows once.
+    pub(super) once: Option<Once>,
 }
 
 impl<'r> Context<'r> {
+    /// A request whose user is not known yet. As long as the session is not looked up, its cookie counts as
+    /// valid for form tokens.
     pub(super) async fn begin(head: &'r RequestHead, now: i64) -> Result<Self, PageError> {
-        if head.is_unsupported {
-            return Err(PageError::Method);
-        }
         let settings = Settings::get().await?;
-        let store = Store::new(Database::new(RETRY_TIMEOUT), now);
         let cookies = head.headers.get("cookie");
         let session_token = Cookie::Session.read(&cookies, head.secure);
-        let current_user = match &session_token {
-            Some(token) => store.current_user(token, settings.lifetimes).await?,
-            None => None,
+        let once = head.query.get(once::FIELD).and_then(|label| Once::read(&cookies, label, head.secure));
+        let mut context = Self {
+            head,
+            store: Store::new(Database::new(RETRY_TIMEOUT), now),
+            settings,
+            current_user: None,
+            form_cookie: Token::from_random(platform::random()),
+            form_cookie_is_new: true,
+            session_token: None,
+            warning: None,
+            once,
         };
-        let form_cookie = current_user.as_ref().and(session_token.clone());
-        let form_cookie = form_cookie.or_else(|| Cookie::Form.read(&cookies, head.secure));
-        let form_cookie_is_new = form_cookie.is_none();
-        let form_cookie = form_cookie.unwrap_or_else(|| Token::from_random(platform::random()));
-        Ok(Self { head, store, settings, current_user, session_token, form_cookie, form_cookie_is_new })
+        context.use_form_cookie(session_token.clone().or_else(|| Cookie::Form.read(&cookies, head.secure)));
+        context.session_token = session_token;
+        Ok(context)
+    }
+
+    /// Looks up the user of the session.
+    pub(super) async fn find_user(&mut self) -> Result<(), PageError> {
+        if let Some(token) = &self.session_token {
+            self.current_user = self.store.current_user(token, self.settings.lifetimes).await?;
+            if self.current_user.is_none() {
+                let cookies = self.head.headers.get("cookie");
+                self.use_form_cookie(Cookie::Form.read(&cookies, self.head.secure));
+            }
+        }
+        Ok(())
+    }
+
+    /// The same request with a session that it has begun.
+    pub(super) async fn with_session(&self, token: Token) -> Result<Self, PageError> {
+        let mut context = Self::begin(self.head, self.store.now()).await?;
+        context.use_form_cookie(Some(token.clone()));
+        context.session_token = Some(token);
+        context.find_user().await?;
+        Ok(context)
+    }
+
+    fn use_form_cookie(&mut self, cookie: Option<Token>) {
+        self.form_cookie_is_new = cookie.is_none();
+        self.form_cookie = cookie.unwrap_or_else(|| Token::from_random(platform::random()));
     }
 
     /// Refuses a form that was not made for this browser.
     pub(super) fn check_form(&self, form: &Form) -> Result<(), PageError> {
-        if !self.form_cookie_is_new && csrf::is_valid(&self.form_cookie, form.get(csrf::FIELD)) {
+        if self.accepts(form) {
             return Ok(());
         }
         Err(if self.form_cookie_is_new && self.session_token.is_none() {
@@ -69,6 +104,11 @@ impl<'r> Context<'r> {
         } else {
             PageError::StaleForm
         })
+    }
+
+    /// Whether [`Self::check_form`] accepts the form.
+    pub(super) fn accepts(&self, form: &Form) -> bool {
+        !self.form_cookie_is_new && csrf::is_valid(&self.form_cookie, form.get(csrf::FIELD))
     }
 
     pub(super) fn current_user(&self) -> Result<&CurrentUser, PageError> {
@@ -105,18 +145,29 @@ impl<'r> Context<'r> {
             form_token: csrf::form_token(&self.form_cookie),
             user: self.current_user.clone(),
             notice: self.head.query.get("done").and_then(notice::text),
+            warning: self.warning,
             section,
         }
     }
 
-    /// A page. Sets the form cookie if the browser has none yet.
+    /// A page. Sets the form cookie if the browser has none yet, and removes what the page shows once.
     pub(super) fn page(&self, page: &impl askama::Template) -> PageResult {
-        let response = PageResponse::page(page)?;
-        Ok(if self.form_cookie_is_new {
-            response.with_header("set-cookie", Cookie::Form.set(&self.form_cookie, self.head.secure))
-        } else {
-            response
-        })
+        let mut response = PageResponse::page(page)?;
+        if self.form_cookie_is_new {
+            response =
+                response.with_header("set-cookie", Cookie::Form.set(&self.form_cookie, self.head.secure));
+        }
+        if let Some(once) = &self.once {
+            response = response.with_header("set-cookie", once.unset(self.head.secure));
+        }
+        Ok(response)
+    }
+
+    /// Redirects to a page that shows a secret once, so that reloading it does not repeat the request.
+    pub(super) fn redirect_once(&self, path: &str, secret: String) -> PageResponse {
+        let once = Once::new(platform::random(), secret);
+        PageResponse::redirect(&format!("{path}?{}={}", once::FIELD, once.label()))
+            .with_header("set-cookie", once.set(self.head.secure))
     }
 }
 

@@ -4,6 +4,7 @@ pub(super) mod assets;
 pub(super) mod keys;
 pub(super) mod operator;
 pub(super) mod profile;
+pub(super) mod resume;
 pub(super) mod sign_in;
 pub(super) mod templates;
 pub(super) mod usage;

@@ -8,7 +8,10 @@ use std::error::Error;
 use platen_component::{database::DatabaseError, log::with_causes};
 
 use super::{response::PageResponse, settings::SettingsError};
-use crate::pages::{Layout, MessagePage};
+use crate::{
+    pages::{Layout, MessagePage},
+    throttle,
+};
 
 const INTERNAL: &str = "An internal error occurred. Try again; if it persists, contact your operator.";
 
@@ -39,6 +42,8 @@ pub(super) enum PageError {
     ContentType,
     #[error("The form is too large. Shorten its fields and submit it again.")]
     TooLarge,
+    #[error("Too many large forms were received from your network without a session. {}", throttle::wait_message(*.0))]
+    TooManyForms(u64),
     #[error("The form was not received completely. Submit it again.")]
     Incomplete,
     #[error("This invite link is invalid, used or expired. Ask your operator for a new one.")]
@@ -68,6 +73,7 @@ impl PageError {
             Self::CrossSite | Self::StaleForm | Self::NoCookie => (403, "Form not accepted"),
             Self::ContentType => (415, "Invalid request"),
             Self::TooLarge => (413, "Form too large"),
+            Self::TooManyForms(_) => (429, "Form not accepted"),
             Self::Incomplete => (400, "Invalid request"),
             Self::InvalidInvite => (410, "Invalid invite link"),
             Self::NoAccount => (409, "No current account"),
@@ -81,16 +87,29 @@ impl PageError {
         self.source().map(with_causes)
     }
 
-    pub(super) fn to_response(&self) -> PageResponse {
-        if matches!(self, Self::SignInFirst) {
-            return PageResponse::redirect("/dashboard/sign-in");
-        }
+    pub(super) fn status(&self) -> u16 {
+        self.status_and_title().0
+    }
+
+    /// The title of the page.
+    pub(super) fn title(&self) -> &'static str {
+        self.status_and_title().1
+    }
+
+    /// Whether the same request may be carried out later.
+    pub(super) fn is_unavailable(&self) -> bool {
+        self.status() == 503
+    }
+
+    /// The page of the error. The layout gets the error's title.
+    pub(super) fn to_response(&self, layout: Layout) -> PageResponse {
         let (status, title) = self.status_and_title();
-        let layout = Layout { title: title.to_owned(), ..Layout::default() };
         let link = match self {
             Self::NoAccount => ("/dashboard/operator", "Open the Operator page"),
+            _ if layout.user.is_none() => ("/dashboard/sign-in", "Sign in"),
             _ => ("/dashboard", "Open the dashboard"),
         };
+        let layout = Layout { title: title.to_owned(), ..layout };
         let page = MessagePage { layout, text: self.to_string(), link };
         PageResponse::page(&page)
             .map_or_else(|_| PageResponse::text(500, "Internal error"), |page| page.with_status(status))

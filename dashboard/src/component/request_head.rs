@@ -13,6 +13,8 @@ pub(super) struct RequestHead {
     /// The method is neither GET, HEAD nor POST.
     pub(super) is_unsupported: bool,
     pub(super) path: String,
+    /// Path and query.
+    pub(super) target: String,
     pub(super) query: Form,
     pub(super) host: String,
     /// The browser uses TLS: true for every host except loopback.
@@ -35,6 +37,7 @@ impl RequestHead {
         let method = request.get_method();
         let target = request.get_path_with_query().unwrap_or_default();
         let (path, query) = target.split_once('?').unwrap_or((&target, ""));
+        let (path, query) = (path.to_owned(), Form::parse(query.as_bytes()));
         let text = |name: &str| text(&headers, name);
         let host = text("host").or_else(|| request.get_authority()).unwrap_or_default();
         let request_id = text(platen_shared::wire::REQUEST_ID)
@@ -44,8 +47,9 @@ impl RequestHead {
         Self {
             is_post: matches!(method, Method::Post),
             is_unsupported: !matches!(method, Method::Get | Method::Head | Method::Post),
-            path: path.to_owned(),
-            query: Form::parse(query.as_bytes()),
+            path,
+            query,
+            target,
             secure: !cookies::is_loopback(&host),
             host,
             user_agent: user_agent.chars().filter(|c| !c.is_control()).take(MAX_USER_AGENT_CHARS).collect(),
@@ -64,6 +68,11 @@ impl RequestHead {
         let values = self.headers.get(name);
         let value = std::str::from_utf8(values.last()?).ok()?;
         value.rsplit(',').next().map(|last| last.trim().to_owned())
+    }
+
+    /// The path without its empty segments.
+    pub(super) fn segments(&self) -> Vec<&str> {
+        self.path.split('/').filter(|segment| !segment.is_empty()).collect()
     }
 
     /// Scheme and host of the server, for the browser.

@@ -12,10 +12,10 @@ use super::request_head::RequestHead;
 /// Own files only, nothing inline. `blob:` images show rendered files.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob:; \
     connect-src 'self'; frame-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
-/// The preview's frame shows untrusted markup the way a renderer does. `sandbox` gives it an opaque origin,
-/// also when its address is opened directly, so its scripts cannot reach the dashboard.
+/// The preview's frame shows untrusted markup, whose scripts do not run: one that does not end would stop the
+/// editor. `sandbox` gives it an opaque origin, also when its address is opened directly.
 const FRAME_POLICY: &str = "sandbox allow-scripts; default-src 'none'; \
-    script-src * data: blob: 'unsafe-inline' 'unsafe-eval'; style-src * data: 'unsafe-inline'; \
+    script-src 'self'; style-src * data: 'unsafe-inline'; \
     img-src * data: blob:; font-src * data:; media-src * data: blob:; frame-src 'self'; \
     form-action 'none'; base-uri 'none'; frame-ancestors 'self'";
 
@@ -27,11 +27,21 @@ pub(super) struct PageResponse {
     policy: &'static str,
     extra_headers: Vec<(&'static str, String)>,
     body: Vec<u8>,
+    /// Why the request was not carried out, for the log only.
+    cause: Option<String>,
 }
 
 impl PageResponse {
     fn of(status: u16, content_type: &'static str, body: Vec<u8>) -> Self {
-        Self { status, content_type, cache: "no-store", policy: POLICY, extra_headers: Vec::new(), body }
+        Self {
+            status,
+            content_type,
+            cache: "no-store",
+            policy: POLICY,
+            extra_headers: Vec::new(),
+            body,
+            cause: None,
+        }
     }
 
     pub(super) fn page(page: &impl Template) -> Result<Self, askama::Error> {
@@ -78,6 +88,15 @@ impl PageResponse {
     pub(super) fn with_header(mut self, name: &'static str, value: String) -> Self {
         self.extra_headers.push((name, value));
         self
+    }
+
+    pub(super) fn with_cause(mut self, cause: Option<String>) -> Self {
+        self.cause = cause;
+        self
+    }
+
+    pub(super) fn cause(&self) -> Option<&str> {
+        self.cause.as_deref()
     }
 
     pub(super) fn into_http(self, head: &RequestHead) -> (Response, Transfer) {

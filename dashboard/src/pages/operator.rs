@@ -47,8 +47,8 @@ pub(crate) struct AccountPage {
     pub(crate) quota: Field,
     /// The form that invites a user.
     pub(crate) email: Field,
-    /// The link of the invite just created.
-    pub(crate) link: Option<String>,
+    /// The address and the link of the invite just created.
+    pub(crate) link: Option<(String, String)>,
     /// The user who views the page.
     pub(crate) user: CurrentUser,
 }

@@ -11,6 +11,10 @@ pub(crate) struct SignInPage {
     pub(crate) layout: Layout,
     /// The e-mail address. Its error is shown for the whole form.
     pub(crate) email: Field,
+    /// Where the user goes on; empty for the first page.
+    pub(crate) next: String,
+    /// The fields of a form that was submitted without a session.
+    pub(crate) kept: Vec<(String, String)>,
 }
 
 /// The form of an invite link, which sets a password.

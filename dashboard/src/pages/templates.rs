@@ -2,10 +2,16 @@
 
 use std::collections::BTreeMap;
 
-use platen_shared::{id::TemplateId, template};
-use platen_statements::templates::{Template, TemplateContent, Version};
+use platen_shared::{
+    id::{TemplateId, UserId},
+    limits, template,
+};
+use platen_statements::{
+    Timestamp,
+    templates::{Template, TemplateContent, Version},
+};
 
-use super::Layout;
+use super::{Layout, diff};
 use crate::form::Field;
 
 /// Sample values by placeholder.
@@ -29,6 +35,14 @@ pub(crate) struct EditorPage<'t> {
     /// The saved template; `None` for a new one.
     pub(crate) saved: Option<&'t TemplateContent>,
     pub(crate) form: EditorForm,
+    /// The newer version that stands in the way of the save.
+    pub(crate) conflict: Option<Conflict>,
+    /// Whether the form differs from what is saved.
+    pub(crate) is_unsaved: bool,
+    /// Whether the preview is shown.
+    pub(crate) has_preview: bool,
+    /// The user, whose drafts the browser keeps.
+    pub(crate) user: UserId,
     /// Scheme and host of the server, for the curl command.
     pub(crate) base_url: String,
 }
@@ -42,6 +56,8 @@ pub(crate) struct EditorForm {
     pub(crate) samples: Vec<(String, String)>,
     /// The error of the sample values; empty if they are valid.
     pub(crate) samples_error: String,
+    /// The revision that the form was made from; `None` for a new template.
+    pub(crate) revision: Option<u32>,
 }
 
 impl EditorForm {
@@ -51,8 +67,41 @@ impl EditorForm {
             html: Field::valid(html),
             samples: with_samples(html, samples),
             samples_error: String::new(),
+            revision: None,
         }
     }
+}
+
+/// What was saved while a user edited an older revision.
+#[derive(Debug)]
+pub(crate) struct Conflict {
+    /// Who saved it.
+    pub(crate) by: String,
+    pub(crate) at: Timestamp,
+    /// The name, if it differs from that of the form.
+    pub(crate) name: Option<String>,
+    /// Whether the sample values differ.
+    pub(crate) has_other_samples: bool,
+    /// From the saved markup to that of the form; empty if they are equal.
+    pub(crate) lines: Vec<diff::Line>,
+}
+
+impl Conflict {
+    pub(crate) fn of(stored: &TemplateContent, form: &EditorForm, samples: &Samples) -> Self {
+        let name = &stored.template.name;
+        Self {
+            by: saved_by(stored.saved_by.as_ref()).to_owned(),
+            at: stored.template.updated_at,
+            name: (*name != form.name.value).then(|| name.clone()),
+            has_other_samples: stored.samples != *samples,
+            lines: diff::lines(&stored.html, &form.html.value),
+        }
+    }
+}
+
+/// Who saved a template or a version, for display.
+fn saved_by(editor: Option<&String>) -> &str {
+    editor.map_or("unknown", String::as_str)
 }
 
 /// The placeholders of the markup, each with its sample value or an empty one.
@@ -119,7 +168,18 @@ mod tests {
                 html: Field::valid(xss),
                 samples: vec![(xss.to_owned(), xss.to_owned())],
                 samples_error: xss.to_owned(),
+                revision: None,
             },
+            conflict: Some(Conflict {
+                by: xss.to_owned(),
+                at: Timestamp(0),
+                name: Some(xss.to_owned()),
+                has_other_samples: true,
+                lines: diff::lines("", xss),
+            }),
+            is_unsaved: true,
+            has_preview: true,
+            user: UserId::from_text("usr_x"),
             base_url: String::new(),
         };
         let html = page.render().unwrap();

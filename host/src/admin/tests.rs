@@ -11,6 +11,7 @@ use platen_statements::{
     attempts::{self, Attempt, Claim, KeyPurpose, PresentedKey},
     invites::{Invite, InviteRefusal, InviteTarget},
     sessions::{Lifetimes, Origin},
+    templates::SaveOutcome,
 };
 
 use super::*;
@@ -93,9 +94,22 @@ async fn a_change_and_its_audit_entry_are_one_statement() {
     assert!(!owned.delete_key(key.as_str()).await.unwrap());
     assert!(owned.keys().await.unwrap().is_empty());
     let record = |html| TemplateRecord::new(Name::parse("t").unwrap(), html).unwrap();
-    let template = owned.save_template(None, record("a"), None).await.unwrap().unwrap();
-    owned.save_template(Some(template.as_str()), record("b"), None).await.unwrap().unwrap();
-    assert_eq!(owned.versions(template.as_str()).await.unwrap().len(), 1);
+    let template = owned.create_template(record("a"), None).await.unwrap();
+    let save =
+        async |html, revision| owned.save_template(template.as_str(), record(html), None, revision).await;
+    assert!(matches!(save("b", None).await.unwrap(), SaveOutcome::Saved(_)));
+    // Another revision than the stored one: nothing is saved, unless the content is the same.
+    let SaveOutcome::Conflict(stored) = save("c", Some(1)).await.unwrap() else { panic!("no conflict") };
+    assert_eq!(
+        (stored.html.as_str(), stored.revision, stored.saved_by.as_deref()),
+        ("b", 2, Some("command line"))
+    );
+    assert!(matches!(save("b", Some(1)).await.unwrap(), SaveOutcome::Saved(_)));
+    let versions = owned.versions(template.as_str()).await.unwrap();
+    assert_eq!(versions.len(), 1);
+    assert_eq!(versions[0].saved_by.as_deref(), Some("command line"));
+    let missing = owned.save_template("tpl_x", record("b"), None, None).await.unwrap();
+    assert!(matches!(missing, SaveOutcome::NotFound));
     assert!(owned.delete_template(template.as_str()).await.unwrap());
     assert!(owned.versions(template.as_str()).await.unwrap().is_empty());
 

@@ -9,7 +9,7 @@ use std::{
 use anyhow::{Context as _, Result, bail};
 use clap::Subcommand;
 use platen_shared::{id::AccountId, name::Name, template_record::TemplateRecord};
-use platen_statements::templates::Template;
+use platen_statements::templates::{SaveOutcome, Template};
 use serde::Serialize;
 
 use super::{CommonArgs, table};
@@ -73,10 +73,16 @@ impl TemplateCommand {
                 let record = TemplateRecord::new(Name::parse(&name)?, &html)?;
                 let account = admin.account(&account).await?.id;
                 let owned = admin.operator().account_scope(&account);
-                let Some(saved) = owned.save_template(id.as_deref(), record, None).await? else {
-                    let id = id.unwrap_or_default();
-                    owner(&admin, &id).await?;
-                    bail!("the template {id:?} belongs to another account");
+                let saved = match &id {
+                    None => owned.create_template(record, None).await?,
+                    // Without an expected revision there is no conflict.
+                    Some(id) => match owned.save_template(id, record, None, None).await? {
+                        SaveOutcome::Saved(saved) => saved,
+                        SaveOutcome::Conflict(_) | SaveOutcome::NotFound => {
+                            owner(&admin, id).await?;
+                            bail!("the template {id:?} belongs to another account");
+                        }
+                    },
                 };
                 let saved =
                     owned.template(saved.as_str()).await?.with_context(|| no_template(saved.as_str()))?;

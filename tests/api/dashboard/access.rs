@@ -87,8 +87,8 @@ async fn not_an_operator(stage: Stage) -> Result<()> {
     let account = app.operator.account(Quota::Of(1)).await?;
     let mut person = Person::of(app, &account).await?;
     let a = format!("/dashboard/operator/accounts/{}", account.id);
-    for path in ["/dashboard/operator", "/dashboard/operator/audit", &a, &format!("{a}/people/usr_x/remove")]
-    {
+    let (disable, remove) = (format!("{a}/disable"), format!("{a}/people/usr_x/remove"));
+    for path in ["/dashboard/operator", "/dashboard/operator/audit", &a, &disable, &remove] {
         person.get(path).await?.is(404).with_context(|| path.to_owned())?;
     }
     ensure!(
@@ -135,12 +135,13 @@ async fn needs_a_session(stage: Stage) -> Result<()> {
         "/operator",
         "/operator/audit",
         "/operator/accounts/x",
+        "/operator/accounts/x/disable",
         "/operator/accounts/x/people/y/remove",
     ] {
         let page =
             signed_out.get(&format!("/dashboard{path}")).await?.is(303).with_context(|| path.to_owned())?;
         ensure!(
-            page.location() == "/dashboard/sign-in" && page.body.is_empty(),
+            page.location().starts_with("/dashboard/sign-in") && page.body.is_empty(),
             "{path}: {}",
             page.location()
         );
@@ -168,12 +169,9 @@ async fn needs_a_session(stage: Stage) -> Result<()> {
         "/operator/accounts/x/invite",
         "/operator/accounts/x/people/y/remove",
     ] {
-        let page = signed_out
-            .post(&format!("/dashboard{path}"), &[])
-            .await?
-            .is(303)
-            .with_context(|| path.to_owned())?;
-        ensure!(page.location() == "/dashboard/sign-in", "{path}: {}", page.location());
+        let path = format!("/dashboard{path}");
+        let page = signed_out.post(&path, &[]).await?.is(403).with_context(|| path.clone())?;
+        ensure!(page.body.contains("Your session has ended"), "{path}: {}", page.body);
     }
     // A removed user has no session.
     let account = app.operator.account(Quota::Of(1)).await?;

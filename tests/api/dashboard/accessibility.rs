@@ -12,7 +12,7 @@ use platen_tests::{
 };
 use serde_json::{Value, json};
 
-use super::support::{accept_invite, new_email};
+use super::support::{Person, accept_invite, new_email};
 
 pub(crate) fn cases() -> Vec<Case> {
     vec![Case::own_server("dashboard/layout_and_accessibility", layout_and_accessibility)]
@@ -97,6 +97,26 @@ async fn layout_and_accessibility(stage: Stage) -> Result<()> {
     let id = page.text("location.pathname.split('/')[3]").await?;
     page.fill("#name", "Invoice 2026").await?;
     page.press("Save").await?;
+    // A newer version, a draft, and a session that ends during an edit.
+    let mut other = Person::of(&app.service(), &account).await?;
+    let newer = MARKUP.replace("Total", "Sum").replace("<!-- The head -->\n", "");
+    other
+        .post(&format!("/dashboard/templates/{id}"), &[("name", "Invoice"), ("html", &newer)])
+        .await?
+        .is(303)?;
+    page.fill("#html", &MARKUP.replace("Total", "Total due")).await?;
+    page.press("Save").await?;
+    album.take("template-conflict").await?;
+    page.press("Open the newer version").await?;
+    page.wait("!document.querySelector('#draft').hidden").await?;
+    album.take("template-draft").await?;
+    page.click("#draft-discard").await?;
+    let session = page.cookies(&app.base_url).await?.into_iter().find(|(name, _)| name == "platen");
+    let (name, token) = session.context("a session")?;
+    page.set_cookie(&app.base_url, &name, &"0".repeat(token.len())).await?;
+    page.press("Save").await?;
+    album.take("sign-in-again").await?;
+    page.set_cookie(&app.base_url, &name, &token).await?;
     for (path, name) in [
         ("templates".to_owned(), "templates"),
         (format!("templates/{id}/versions"), "versions"),
@@ -124,6 +144,8 @@ async fn layout_and_accessibility(stage: Stage) -> Result<()> {
     page.press("Create invite").await?;
     album.take("account-invite").await?;
     page.press("Disable").await?;
+    album.take("account-disable").await?;
+    page.press("Disable account").await?;
     album.take("account").await?;
     page.press("Switch to this account").await?;
     album.take("keys-account-disabled").await?;

@@ -74,6 +74,7 @@ async fn operator(stage: Stage) -> Result<()> {
     page.shows("no limit").await?;
     target.render(&json!({ "html": "x" })).send().await?.file("image/png")?;
     page.press("Disable").await?;
+    page.press("Disable account").await?;
     page.shows("Account disabled.").await?;
     target.render(&json!({ "html": "x" })).send().await?.error(401, "Invalid API key")?;
     guest.go(&format!("{}/dashboard/keys", app.base_url)).await?;

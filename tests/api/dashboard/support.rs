@@ -24,6 +24,13 @@ pub(super) async fn accept_invite(page: &Page, app: &Service, email: &str, targe
     page.press("Set password and sign in").await
 }
 
+/// Submits the sign-in form of a browser.
+pub(super) async fn sign_in_again(page: &Page, email: &str, password: &str) -> Result<()> {
+    page.fill("#email", email).await?;
+    page.fill("#password", password).await?;
+    page.press("Sign in").await
+}
+
 pub(super) struct Reply {
     pub(super) status: u16,
     pub(super) headers: HeaderMap,
@@ -139,7 +146,8 @@ impl Person {
 
     /// Creates a key and gives its id and the key itself.
     pub(super) async fn new_key(&mut self, name: &str) -> Result<(String, String)> {
-        let page = self.post("/dashboard/keys", &[("name", name)]).await?.is(200)?;
+        let created = self.post("/dashboard/keys", &[("name", name)]).await?.is(303)?;
+        let page = self.get(created.location()).await?.is(200)?;
         let key = between(&page.body, "aria-label=\"The new key\">", "<")?;
         let id = between(&page.body, "/dashboard/keys/", "/")?;
         Ok((id, key))

@@ -8,6 +8,7 @@ use crate::{
         page_error::{PageError, PageResult},
     },
     form::{Field, Form},
+    once::Once,
     pages::{
         ConfirmPage, Section,
         keys::{KeysPage, NewKey},
@@ -17,21 +18,23 @@ use crate::{
 const PATH: &str = "/dashboard/keys";
 
 pub(crate) async fn page(context: &Context<'_>) -> PageResult {
-    show(context, None, Field::default()).await
+    show(context, Field::default()).await
 }
 
-/// Shows the key in the response itself, because it is not stored and could not be shown after a redirect.
+/// The page with what was entered into its form.
+pub(crate) async fn resume(context: &Context<'_>, form: &Form) -> PageResult {
+    show(context, Field::valid(form.text("name"))).await
+}
+
 pub(crate) async fn create(context: &Context<'_>, form: &Form) -> PageResult {
     let account = context.account()?;
     let entered = form.text("name");
     match Name::parse(&entered) {
         Ok(name) => {
-            let (_, key) = account.create_key(&name).await?;
-            let key = key.expose().to_owned();
-            let new = NewKey { name: name.to_string(), key, base_url: context.head.base_url() };
-            show(context, Some(new), Field::default()).await
+            let (id, key) = account.create_key(&name).await?;
+            Ok(context.redirect_once(PATH, format!("{id}~{}", key.expose())))
         }
-        Err(error) => Ok(show(context, None, Field::invalid(entered, &error)).await?.with_status(422)),
+        Err(error) => Ok(show(context, Field::invalid(entered, &error)).await?.with_status(422)),
     }
 }
 
@@ -56,7 +59,12 @@ pub(crate) async fn delete(context: &Context<'_>, id: &str) -> PageResult {
     redirect_if_found(context.account()?.delete_key(id).await?, PATH, "key-deleted")
 }
 
-async fn show(context: &Context<'_>, new: Option<NewKey>, name: Field) -> PageResult {
+async fn show(context: &Context<'_>, name: Field) -> PageResult {
     let keys = context.account()?.keys().await?;
+    let created = context.once.as_ref().and_then(Once::parts);
+    let new = created.and_then(|(id, key)| {
+        let name = keys.iter().find(|known| known.id.as_str() == id)?.name.clone();
+        Some(NewKey { name, key: key.to_owned(), base_url: context.head.base_url() })
+    });
     context.page(&KeysPage { layout: context.layout("API Keys", Section::Keys), keys, new, name })
 }

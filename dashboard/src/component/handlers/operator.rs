@@ -1,6 +1,6 @@
 //! The operator's pages: accounts, their users, operators, the audit log.
 
-use platen_shared::{email::Email, name::Name};
+use platen_shared::{email::Email, name::Name, token::Token};
 use platen_statements::invites::{InviteRefusal, InviteTarget};
 
 use crate::{
@@ -9,6 +9,7 @@ use crate::{
         page_error::{PageError, PageResult},
     },
     form::{Field, Form},
+    once::Once,
     pages::{
         ConfirmPage, Section,
         operator::{AccountPage, AccountsPage, AuditLogPage, parse_quota},
@@ -28,6 +29,27 @@ fn account_path(id: &str) -> String {
 
 pub(crate) async fn page(context: &Context<'_>) -> PageResult {
     show_accounts(context, Field::default(), Field::default()).await
+}
+
+/// The page with what was entered into its form.
+pub(crate) async fn resume(context: &Context<'_>, form: &Form) -> PageResult {
+    show_accounts(context, Field::valid(form.text("name")), Field::valid(form.text("quota"))).await
+}
+
+/// The page of an account with what was entered into one of its forms.
+pub(crate) async fn resume_account(
+    context: &Context<'_>,
+    id: &str,
+    form_name: &str,
+    form: &Form,
+) -> PageResult {
+    let mut forms = AccountForms::default();
+    match form_name {
+        "name" => forms.name = Some(Field::valid(form.text("name"))),
+        "quota" => forms.quota = Some(Field::valid(form.text("quota"))),
+        _ => forms.email = Field::valid(form.text("email")),
+    }
+    show_account(context, id, forms).await
 }
 
 pub(crate) async fn create(context: &Context<'_>, form: &Form) -> PageResult {
@@ -79,6 +101,20 @@ pub(crate) async fn set_quota(context: &Context<'_>, id: &str, form: &Form) -> P
     }
 }
 
+pub(crate) async fn confirm_disable(context: &Context<'_>, id: &str) -> PageResult {
+    let account = context.operator()?.account(id).await?.ok_or(PageError::NotFound)?;
+    let path = account_path(id);
+    context.page(&ConfirmPage {
+        layout: context.layout("Disable account", Section::Operator),
+        question: format!("Disable the account “{}”?", account.name),
+        consequence: "All of its API keys are refused immediately. Its members can still sign in. You can enable \
+                      it again.",
+        button: "Disable account",
+        action: format!("{path}/disable"),
+        cancel: path,
+    })
+}
+
 pub(crate) async fn set_disabled(context: &Context<'_>, id: &str, disabled: bool) -> PageResult {
     let found = context.operator()?.set_account_disabled(id, disabled).await?;
     let code = if disabled { "account-disabled" } else { "account-enabled" };
@@ -89,7 +125,6 @@ pub(crate) async fn switch_to(context: &Context<'_>, id: &str) -> PageResult {
     redirect_if_found(context.operator()?.join(id).await?, "/dashboard/keys", "account-switched")
 }
 
-/// Shows the link in the response itself, because it is not stored and could not be shown after a redirect.
 pub(crate) async fn invite(context: &Context<'_>, id: &str, form: &Form) -> PageResult {
     let operator = context.operator()?;
     let entered = form.text("email");
@@ -97,10 +132,9 @@ pub(crate) async fn invite(context: &Context<'_>, id: &str, form: &Form) -> Page
     let email = match Email::parse(&entered) {
         Ok(email) => match operator.invite(&email, target, INVITE_SECONDS).await? {
             Ok(invite) => {
-                let token = invite.token.expose();
-                let link = Some(format!("{}/dashboard/invite/{token}", context.head.base_url()));
-                let email = Field::valid(email.as_str());
-                return show_account(context, id, AccountForms { email, link, ..Default::default() }).await;
+                return Ok(
+                    context.redirect_once(&account_path(id), format!("{id}~{}", invite.token.expose()))
+                );
             }
             Err(InviteRefusal::NoSuchAccount | InviteRefusal::NoTarget) => return Err(PageError::NotFound),
             Err(InviteRefusal::OtherAccount) => {
@@ -156,24 +190,34 @@ struct AccountForms {
     name: Option<Field>,
     quota: Option<Field>,
     email: Field,
-    link: Option<String>,
 }
 
 async fn show_account(context: &Context<'_>, id: &str, forms: AccountForms) -> PageResult {
     let operator = context.operator()?;
     let account = operator.account(id).await?.ok_or(PageError::NotFound)?;
     let members = operator.users(id).await?;
+    let link = match context.once.as_ref().and_then(Once::parts) {
+        Some((account, token)) if account == id => invite_link(context, token).await?,
+        _ => None,
+    };
     let quota = account.quota.map(|quota| quota.to_string()).unwrap_or_default();
     context.page(&AccountPage {
         layout: context.layout(&account.name, Section::Operator),
         name: forms.name.unwrap_or_else(|| Field::valid(&account.name)),
         quota: forms.quota.unwrap_or_else(|| Field::valid(quota)),
         email: forms.email,
-        link: forms.link,
+        link,
         account,
         members,
         user: context.current_user()?.clone(),
     })
+}
+
+/// The address that an open invite is for, and its link.
+async fn invite_link(context: &Context<'_>, token: &str) -> Result<Option<(String, String)>, PageError> {
+    let Some(secret) = Token::parse(token) else { return Ok(None) };
+    let email = context.store.invited(&secret).await?;
+    Ok(email.map(|email| (email, format!("{}/dashboard/invite/{token}", context.head.base_url()))))
 }
 
 async fn show_accounts(context: &Context<'_>, name: Field, quota: Field) -> PageResult {

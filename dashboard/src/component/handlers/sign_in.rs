@@ -6,6 +6,7 @@
 use platen_component::platform;
 use platen_shared::{email::Email, id::UserId, token::Token};
 
+use super::resume;
 use crate::{
     component::{
         context::{Context, redirect_with_notice},
@@ -13,7 +14,9 @@ use crate::{
         response::PageResponse,
     },
     cookies::Cookie,
+    csrf,
     form::{Field, Form},
+    next,
     pages::{
         Section,
         sign_in::{InvitePage, SignInPage},
@@ -24,6 +27,8 @@ use crate::{
 };
 
 const WRONG_CREDENTIALS: &str = "Incorrect e-mail address or password.";
+/// The prefix of the fields that the sign-in form keeps for another form.
+const KEPT: &str = "kept.";
 /// Characters of an entered e-mail address that are shown again.
 const MAX_EMAIL_CHARS: usize = 300;
 
@@ -33,19 +38,37 @@ pub(crate) fn home(context: &Context<'_>) -> PageResult {
 }
 
 pub(crate) fn sign_in_page(context: &Context<'_>) -> PageResult {
+    let next = context.head.query.get(next::FIELD).and_then(next::checked).unwrap_or_default();
     if context.current_user.is_some() {
-        return home(context);
+        return Ok(PageResponse::redirect(if next.is_empty() { "/dashboard" } else { next }));
     }
-    show_sign_in(context, Field::default())
+    show_sign_in(context, Field::default(), next, &Form::default())
+}
+
+/// The sign-in page for a form that was submitted without a session. It keeps the form if it has text.
+pub(crate) fn ask(context: &mut Context<'_>, segments: &[&str], form: &Form) -> PageResult {
+    let is_resumable = resume::is_resumable(segments);
+    let next = if is_resumable { context.head.path.clone() } else { next::page_of(segments) };
+    let nothing = Form::default();
+    context.warning = Some(if is_resumable {
+        "Your session has ended. Sign in to go on: what you entered is kept."
+    } else {
+        "Your session has ended. Sign in to go on."
+    });
+    show_sign_in(context, Field::default(), &next, if is_resumable { form } else { &nothing })
+}
+
+/// The sign-in page with an error, and with what it kept.
+pub(crate) fn ask_again(context: &Context<'_>, form: &Form, error: String) -> PageResult {
+    let email = form.text("email").chars().take(MAX_EMAIL_CHARS).collect();
+    let next = form.get(next::FIELD).and_then(next::checked).unwrap_or_default();
+    show_sign_in(context, Field { value: email, error }, next, &form.without_prefix(KEPT))
 }
 
 pub(crate) async fn sign_in(context: &Context<'_>, form: &Form) -> PageResult {
-    let entered = form.text("email");
-    let show_error = |error: String| {
-        show_sign_in(context, Field { value: entered.chars().take(MAX_EMAIL_CHARS).collect(), error })
-    };
+    let show_error = |error: String| ask_again(context, form, error);
     let wrong_credentials = || Ok(show_error(WRONG_CREDENTIALS.to_owned())?.with_status(422));
-    let Ok(email) = Email::parse(&entered) else { return wrong_credentials() };
+    let Ok(email) = Email::parse(&form.text("email")) else { return wrong_credentials() };
     let subjects = [Subject::email(email.as_str()), Subject::address(&context.address())];
     for subject in &subjects {
         if let Some(seconds) = store::count_try(&context.store, subject).await? {
@@ -63,7 +86,22 @@ pub(crate) async fn sign_in(context: &Context<'_>, form: &Form) -> PageResult {
     }
     let [email, address] = &subjects;
     store::forget_tries(&context.store, email, address).await?;
-    start_session(context, &user).await
+    let token = begin_session(context, &user).await?;
+    let mut signed_in = context.with_session(token.clone()).await?;
+    Ok(with_session_cookie(go_on(&mut signed_in, form).await?, context, &token))
+}
+
+/// Where the user goes on after sign-in: at the page that asked for it, with what was entered there.
+pub(crate) async fn go_on(context: &mut Context<'_>, form: &Form) -> PageResult {
+    let next = form.get(next::FIELD).and_then(next::checked).unwrap_or("/dashboard");
+    let kept = form.without_prefix(KEPT);
+    let segments: Vec<&str> = next.split('/').skip(2).collect();
+    if kept.fields().next().is_none() || !resume::is_resumable(&segments) {
+        return Ok(PageResponse::redirect(next));
+    }
+    context.warning =
+        Some("You are signed in again. Nothing was saved yet: check what you entered and submit it again.");
+    resume::show(context, &segments, &kept).await
 }
 
 pub(crate) async fn invite_page(context: &Context<'_>, token: &str) -> PageResult {
@@ -85,7 +123,8 @@ pub(crate) async fn accept_invite(context: &Context<'_>, token: &str, form: &For
     let (user, email) = accepted.ok_or(PageError::InvalidInvite)?;
     // Where this fails, the count of the address ends with its window.
     context.store.delete_sign_ins(&Subject::email(&email).hash, WINDOW_SECONDS).await?;
-    start_session(context, &user).await
+    let token = begin_session(context, &user).await?;
+    Ok(with_session_cookie(PageResponse::redirect("/dashboard"), context, &token))
 }
 
 pub(crate) async fn sign_out(context: &Context<'_>) -> PageResult {
@@ -105,8 +144,11 @@ pub(super) fn password_fields(error: InvalidPassword) -> (Field, Field) {
     }
 }
 
-fn show_sign_in(context: &Context<'_>, email: Field) -> PageResult {
-    context.page(&SignInPage { layout: context.layout("Sign in", Section::None), email })
+fn show_sign_in(context: &Context<'_>, email: Field, next: &str, kept: &Form) -> PageResult {
+    let kept = kept.fields().filter(|(name, _)| *name != csrf::FIELD);
+    let kept = kept.map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
+    let layout = context.layout("Sign in", Section::None);
+    context.page(&SignInPage { layout, email, next: next.to_owned(), kept })
 }
 
 /// The secret of a valid invite and its address.
@@ -128,12 +170,15 @@ fn show_invite(
     context.page(&InvitePage { layout, email, token: token.to_owned(), password, repeated })
 }
 
-/// Signs a user in: replaces the session of the browser and removes its form cookie.
-async fn start_session(context: &Context<'_>, user: &UserId) -> PageResult {
+/// Signs a user in: replaces the session of the browser.
+async fn begin_session(context: &Context<'_>, user: &UserId) -> Result<Token, PageError> {
     let previous = context.session_token.as_ref();
-    let token =
-        context.store.begin_session(user, &context.origin(), previous, context.settings.lifetimes).await?;
-    Ok(PageResponse::redirect("/dashboard")
-        .with_header("set-cookie", Cookie::Session.set(&token, context.head.secure))
-        .with_header("set-cookie", Cookie::Form.unset(context.head.secure)))
+    Ok(context.store.begin_session(user, &context.origin(), previous, context.settings.lifetimes).await?)
+}
+
+/// Sets the cookie of the session and removes the form cookie.
+fn with_session_cookie(response: PageResponse, context: &Context<'_>, token: &Token) -> PageResponse {
+    response
+        .with_header("set-cookie", Cookie::Session.set(token, context.head.secure))
+        .with_header("set-cookie", Cookie::Form.unset(context.head.secure))
 }

@@ -1,7 +1,7 @@
 //! Saved templates: list, editor, versions.
 
 use platen_shared::{id::TemplateId, limits, name::Name, template_record::TemplateRecord};
-use platen_statements::templates::TemplateContent;
+use platen_statements::templates::{SaveOutcome, TemplateContent};
 
 use crate::{
     component::{
@@ -14,8 +14,8 @@ use crate::{
         ConfirmPage, Section,
         keys::RENDER_KEY_SECONDS,
         templates::{
-            EditorForm, EditorPage, INITIAL_HTML, Samples, TemplatesPage, VersionPage, VersionsPage,
-            with_samples,
+            Conflict, EditorForm, EditorPage, INITIAL_HTML, Samples, TemplatesPage, VersionPage,
+            VersionsPage, with_samples,
         },
     },
 };
@@ -39,13 +39,26 @@ pub(crate) async fn list(context: &Context<'_>) -> PageResult {
 pub(crate) fn new_page(context: &Context<'_>) -> PageResult {
     context.account()?;
     let samples = Samples::from([("name".into(), "World".into())]);
-    show_editor(context, None, EditorForm::valid("", INITIAL_HTML, &samples))
+    show_editor(context, Editing::of(EditorForm::valid("", INITIAL_HTML, &samples)))
 }
 
 pub(crate) async fn page(context: &Context<'_>, id: &str) -> PageResult {
     let saved = template(context, id).await?;
-    let form = EditorForm::valid(&saved.template.name, &saved.html, &saved.samples);
-    show_editor(context, Some(&saved), form)
+    let form = EditorForm {
+        revision: Some(saved.revision),
+        ..EditorForm::valid(&saved.template.name, &saved.html, &saved.samples)
+    };
+    show_editor(context, Editing { saved: Some(&saved), ..Editing::of(form) })
+}
+
+/// The editor with what was entered into it.
+pub(crate) async fn resume(context: &Context<'_>, id: Option<&str>, form: &Form) -> PageResult {
+    let saved = match id {
+        Some(id) => context.account()?.template_content(id).await?,
+        None => None,
+    };
+    let editing = Editing { saved: saved.as_ref(), is_unsaved: true, ..Editing::of(entered(form)) };
+    show_editor(context, editing)
 }
 
 pub(crate) async fn create(context: &Context<'_>, form: &Form) -> PageResult {
@@ -53,47 +66,87 @@ pub(crate) async fn create(context: &Context<'_>, form: &Form) -> PageResult {
 }
 
 pub(crate) async fn save(context: &Context<'_>, id: &str, form: &Form) -> PageResult {
-    save_from(context, Some(&template(context, id).await?), form).await
+    save_from(context, Some(id), form).await
 }
 
-async fn save_from(context: &Context<'_>, saved: Option<&TemplateContent>, form: &Form) -> PageResult {
-    context.account()?;
-    let (entered_name, html) = (form.text("name"), form.text("html"));
-    let samples = samples(form);
-    let entered = EditorForm::valid(&entered_name, &html, &samples);
-    let show_error = |form: EditorForm| Ok(show_editor(context, saved, form)?.with_status(422));
-    let name = match Name::parse(&entered_name) {
+async fn save_from(context: &Context<'_>, id: Option<&str>, form: &Form) -> PageResult {
+    let account = context.account()?;
+    let saved = match id {
+        Some(id) => account.template_content(id).await?,
+        None => None,
+    };
+    if id.is_some() && saved.is_none() {
+        return gone(context, form);
+    }
+    let entered = entered(form);
+    let show_error = |form: EditorForm| {
+        let editing = Editing { saved: saved.as_ref(), is_unsaved: true, ..Editing::of(form) };
+        Ok(show_editor(context, editing)?.with_status(422))
+    };
+    let name = match Name::parse(&entered.name.value) {
         Ok(name) => name,
         Err(error) => {
-            return show_error(EditorForm { name: Field::invalid(&entered_name, &error), ..entered });
+            let name = Field::invalid(&entered.name.value, &error);
+            return show_error(EditorForm { name, ..entered });
         }
     };
+    let samples = samples(form);
     let size: usize = samples.iter().map(|(name, value)| name.len() + value.len()).sum();
     if size > MAX_SAMPLES_BYTES {
         let samples_error =
             format!("The sample values exceed {MAX_SAMPLES_BYTES} bytes in total. Shorten them.");
         return show_error(EditorForm { samples_error, ..entered });
     }
-    let record = match TemplateRecord::new(name, &html) {
+    let record = match TemplateRecord::new(name, &entered.html.value) {
         Ok(record) => record,
-        Err(error) => return show_error(EditorForm { html: Field::invalid(&html, &error), ..entered }),
+        Err(error) => {
+            let html = Field::invalid(&entered.html.value, &error);
+            return show_error(EditorForm { html, ..entered });
+        }
     };
-    let id = saved.map(|saved| saved.template.id.as_str());
-    let code = if saved.is_some() { "template-saved" } else { "template-created" };
-    store(context, id, record, Some(&samples), code).await
+    let Some(id) = id else {
+        let id = account.create_template(record, Some(&samples)).await?;
+        return Ok(redirect_with_notice(&format!("{PATH}/{id}"), "template-created"));
+    };
+    match account.save_template(id, record, Some(&samples), entered.revision).await? {
+        SaveOutcome::Saved(id) => Ok(redirect_with_notice(&format!("{PATH}/{id}"), "template-saved")),
+        SaveOutcome::NotFound => gone(context, form),
+        SaveOutcome::Conflict(stored) => {
+            // The next save replaces the version that this page tells of.
+            let form = EditorForm { revision: Some(stored.revision), ..entered };
+            let conflict = Conflict::of(&stored, &form, &samples);
+            let editing = Editing {
+                saved: Some(&stored),
+                conflict: Some(conflict),
+                is_unsaved: true,
+                ..Editing::of(form)
+            };
+            Ok(show_editor(context, editing)?.with_status(409))
+        }
+    }
 }
 
-/// Saves a template: a new one, or in place of `id`. Without samples, a template keeps its samples.
-async fn store(
-    context: &Context<'_>,
-    id: Option<&str>,
-    record: TemplateRecord,
-    samples: Option<&Samples>,
-    code: &'static str,
-) -> PageResult {
-    let saved = context.account()?.save_template(id, record, samples).await?;
-    let id = saved.ok_or(PageError::NotFound)?;
-    Ok(redirect_with_notice(&format!("{PATH}/{id}"), code))
+/// The editor of a new template with the content of one that does not exist any more.
+fn gone(context: &Context<'_>, form: &Form) -> PageResult {
+    let form = EditorForm { revision: None, ..entered(form) };
+    let warning = "This template does not exist any more, or you do not have access to it. “Create template” saves \
+                   what you entered as a new one.";
+    let editing = Editing { warning: Some(warning), is_unsaved: true, ..Editing::of(form) };
+    Ok(show_editor(context, editing)?.with_status(404))
+}
+
+/// What was entered into the editor.
+fn entered(form: &Form) -> EditorForm {
+    let revision = form.get("revision").and_then(|revision| revision.parse().ok());
+    EditorForm { revision, ..EditorForm::valid(&form.text("name"), &form.text("html"), &samples(form)) }
+}
+
+/// Saves a template in place of `id`, whatever its revision. It keeps its samples.
+async fn replace(context: &Context<'_>, id: &str, record: TemplateRecord, code: &'static str) -> PageResult {
+    match context.account()?.save_template(id, record, None, None).await? {
+        SaveOutcome::Saved(id) => Ok(redirect_with_notice(&format!("{PATH}/{id}"), code)),
+        SaveOutcome::Conflict(_) | SaveOutcome::NotFound => Err(PageError::NotFound),
+    }
 }
 
 /// A template of the account with its markup.
@@ -112,7 +165,8 @@ pub(crate) async fn duplicate(context: &Context<'_>, id: &str) -> PageResult {
     let saved = template(context, id).await?;
     let name = Name::parse(&saved.template.name).map_err(|_| PageError::NotFound)?.with_suffix(" (copy)");
     let record = TemplateRecord::new(name, &saved.html).map_err(|_| PageError::NotFound)?;
-    store(context, None, record, Some(&saved.samples), "template-duplicated").await
+    let id = context.account()?.create_template(record, Some(&saved.samples)).await?;
+    Ok(redirect_with_notice(&format!("{PATH}/{id}"), "template-duplicated"))
 }
 
 pub(crate) async fn confirm_delete(context: &Context<'_>, id: &str) -> PageResult {
@@ -163,11 +217,38 @@ pub(crate) async fn restore(context: &Context<'_>, id: &str, number: &str) -> Pa
     let (version, html) = context.account()?.version(id, number).await?.ok_or(PageError::NotFound)?;
     let name = Name::parse(&version.name).map_err(|_| PageError::NotFound)?;
     let record = TemplateRecord::new(name, &html).map_err(|_| PageError::NotFound)?;
-    store(context, Some(id), record, None, "version-restored").await
+    replace(context, id, record, "version-restored").await
 }
 
-fn show_editor(context: &Context<'_>, saved: Option<&TemplateContent>, form: EditorForm) -> PageResult {
+/// What the editor shows.
+struct Editing<'t> {
+    form: EditorForm,
+    saved: Option<&'t TemplateContent>,
+    conflict: Option<Conflict>,
+    warning: Option<&'static str>,
+    /// Whether the form differs from what is saved.
+    is_unsaved: bool,
+}
+
+impl Editing<'_> {
+    fn of(form: EditorForm) -> Self {
+        Self { form, saved: None, conflict: None, warning: None, is_unsaved: false }
+    }
+}
+
+fn show_editor(context: &Context<'_>, editing: Editing<'_>) -> PageResult {
+    let Editing { form, saved, conflict, warning, is_unsaved } = editing;
     let title = saved.map_or("New template", |saved| saved.template.name.as_str());
-    let layout = context.layout(title, Section::Templates);
-    context.page(&EditorPage { layout, saved, form, base_url: context.head.base_url() })
+    let mut layout = context.layout(title, Section::Templates);
+    layout.warning = warning.or(layout.warning);
+    context.page(&EditorPage {
+        layout,
+        saved,
+        form,
+        conflict,
+        is_unsaved,
+        has_preview: context.head.query.get("preview") != Some("off"),
+        user: context.current_user()?.user.clone(),
+        base_url: context.head.base_url(),
+    })
 }
