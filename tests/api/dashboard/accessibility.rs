@@ -112,11 +112,11 @@ async fn layout_and_accessibility(stage: Stage) -> Result<()> {
     album.take("template-draft").await?;
     page.click("#draft-discard").await?;
     let session = page.cookies(&app.base_url).await?.into_iter().find(|(name, _)| name == "platen");
-    let (name, token) = session.context("a session")?;
-    page.set_cookie(&app.base_url, &name, &"0".repeat(token.len())).await?;
+    let (cookie, token) = session.context("a session")?;
+    page.set_cookie(&app.base_url, &cookie, &"0".repeat(token.len())).await?;
     page.press("Save").await?;
     album.take("sign-in-again").await?;
-    page.set_cookie(&app.base_url, &name, &token).await?;
+    page.set_cookie(&app.base_url, &cookie, &token).await?;
     for (path, name) in [
         ("templates".to_owned(), "templates"),
         (format!("templates/{id}/versions"), "versions"),
