@@ -20,6 +20,7 @@ mod cookies;
 mod csrf;
 mod csv;
 mod form;
+mod format;
 mod next;
 mod notice;
 mod once;

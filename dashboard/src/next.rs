@@ -36,6 +36,7 @@ pub(crate) fn page_of(segments: &[&str]) -> String {
     match segments {
         ["templates", id, ..] => format!("/dashboard/templates/{id}"),
         ["operator", "accounts", id, ..] => format!("/dashboard/operator/accounts/{id}"),
+        ["keys", id, ..] => format!("/dashboard/keys/{id}"),
         [section @ ("you" | "keys" | "operator"), ..] => format!("/dashboard/{section}"),
         _ => "/dashboard".to_owned(),
     }
@@ -81,7 +82,7 @@ mod tests {
             (vec!["templates", "tpl_a", "delete"], "/dashboard/templates/tpl_a"),
             (vec!["operator", "accounts", "acc_a", "disable"], "/dashboard/operator/accounts/acc_a"),
             (vec!["operator", "people", "usr_a", "remove"], "/dashboard/operator"),
-            (vec!["keys", "key_a", "delete"], "/dashboard/keys"),
+            (vec!["keys", "key_a", "delete"], "/dashboard/keys/key_a"),
             (vec!["sign-out"], "/dashboard"),
         ] {
             assert_eq!(page_of(&segments), page);

@@ -10,6 +10,8 @@ pub(crate) fn text(code: &str) -> Option<&'static str> {
         "sessions-ended" => "Other sessions signed out.",
         "key-disabled" => "API key disabled. Requests with it are refused.",
         "key-enabled" => "API key enabled.",
+        "key-renamed" => "API key renamed.",
+        "key-expiry-changed" => "Expiry of the API key changed.",
         "key-deleted" => "API key deleted.",
         "template-created" => "Template created.",
         "template-saved" => "Template saved. The previous version is kept.",

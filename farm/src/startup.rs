@@ -83,12 +83,13 @@ pub fn parse<P: Parser>() -> P {
     })
 }
 
-/// Prints a line to standard output, whatever the filter of the log.
+/// Prints a line to standard output, whatever the filter of the log. Standard output may be closed.
 pub fn announce(message: &str) {
-    match LOG_FORMAT.get() {
-        Some(LogFormat::Json) => println!("{}", JsonLine::new(Level::INFO, message)),
-        _ => println!("{message}"),
-    }
+    let mut output = io::stdout();
+    let _ = match LOG_FORMAT.get() {
+        Some(LogFormat::Json) => writeln!(output, "{}", JsonLine::new(Level::INFO, message)),
+        _ => writeln!(output, "{message}"),
+    };
 }
 
 /// The exit status of a program. An error is written to standard error with its causes.

@@ -22,6 +22,11 @@ impl Admin {
         self.0.command_line()
     }
 
+    /// The time at which the command began, in whole seconds since 1970 (UTC).
+    pub(crate) fn now(&self) -> i64 {
+        self.0.now()
+    }
+
     /// The account with this id or, if there is none, with this name.
     pub(crate) async fn account(&self, id_or_name: &str) -> Result<Account> {
         let account = self.operator().find_account(id_or_name).await?;

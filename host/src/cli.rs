@@ -11,7 +11,10 @@ pub(crate) mod render;
 pub(crate) mod template;
 pub(crate) mod up;
 
-use std::path::PathBuf;
+use std::{
+    io::{self, Write as _},
+    path::PathBuf,
+};
 
 use anyhow::{Context as _, Result};
 use clap::Args;
@@ -63,12 +66,12 @@ pub(crate) struct OutputArgs {
 impl OutputArgs {
     /// Prints a value as JSON or as its text.
     fn print<T: Serialize + ?Sized>(&self, value: &T, text: impl FnOnce(&T) -> String) -> Result<()> {
-        if self.json {
-            println!("{}", serde_json::to_string(value)?);
-        } else {
-            println!("{}", text(value));
+        let line = if self.json { serde_json::to_string(value)? } else { text(value) };
+        match writeln!(io::stdout(), "{line}") {
+            // A reader that has read enough, such as `head`.
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+            other => Ok(other?),
         }
-        Ok(())
     }
 }
 

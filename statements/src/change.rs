@@ -25,6 +25,13 @@ impl Change {
         self
     }
 
+    /// The trigger lets another key expire at this time.
+    pub(crate) fn rolls(mut self, key: &str, until: i64) -> Self {
+        self.0["rolls"] = key.into();
+        self.0["rolled_until"] = until.into();
+        self
+    }
+
     /// The trigger deletes the row once the entry is written.
     pub(crate) fn deletes(mut self) -> Self {
         self.0["deletes"] = true.into();

@@ -1,7 +1,7 @@
 //! API keys.
 //!
-//! Invariant: a key's hash and first characters are stored, never the key. Keys with an expiry,
-//! which the dashboard makes for one render, are neither listed nor changed.
+//! Invariant: a key's hash and first characters are stored, never the key. Temporary keys, which the dashboard
+//! makes for one render, are neither listed nor changed.
 
 use platen_shared::{
     id::{AccountId, KeyId, TemplateId},
@@ -28,6 +28,43 @@ record! {
         pub created_at: Timestamp,
         #[serde(skip)]
         pub last_used_at: Option<Timestamp>,
+        /// From when it is refused; `None` if it does not expire.
+        pub expires_at: Option<Timestamp>,
+    }
+}
+
+/// Whether requests with a key are accepted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum KeyState {
+    /// They are.
+    Active,
+    /// A user has disabled the key.
+    Disabled,
+    /// The time of its expiry is over.
+    Expired,
+}
+
+impl KeyState {
+    /// In one word.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Active => "active",
+            Self::Disabled => "disabled",
+            Self::Expired => "expired",
+        }
+    }
+}
+
+impl Key {
+    /// The state at a time in whole seconds since 1970 (UTC).
+    #[must_use]
+    pub fn state(&self, now: i64) -> KeyState {
+        match self.expires_at {
+            Some(expires_at) if expires_at.0 <= now => KeyState::Expired,
+            _ if self.disabled => KeyState::Disabled,
+            _ => KeyState::Active,
+        }
     }
 }
 
@@ -35,35 +72,49 @@ macro_rules! select_keys {
     ($rest:literal) => {
         concat!(
             "SELECT k.id, account_id, a.name, k.name, prefix, k.disabled_at IS NOT NULL, k.created_at, \
-             last_used_at FROM api_keys k JOIN accounts a ON a.id = account_id WHERE expires_at IS NULL ",
+             last_used_at, expires_at FROM api_keys k JOIN accounts a ON a.id = account_id WHERE NOT is_temporary ",
             $rest
         )
     };
 }
 
 const EVERY: &str = select_keys!("ORDER BY k.rowid");
-const OWNER: &str = "SELECT account_id FROM api_keys WHERE id = ?1 AND expires_at IS NULL";
+const OWNER: &str = "SELECT account_id FROM api_keys WHERE id = ?1 AND NOT is_temporary";
 const LIST: Scoped = Scoped::new(select_keys!("AND account_id = ?1 ORDER BY k.rowid DESC"));
 const GET: Scoped = Scoped::new(select_keys!("AND account_id = ?1 AND k.id = ?2"));
 const CREATE: Scoped = Scoped::new(
-    "INSERT INTO api_keys (account_id, id, name, prefix, hash, created_at, last_change) \
-     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7) RETURNING id",
+    "INSERT INTO api_keys (account_id, id, name, prefix, hash, created_at, last_change, expires_at) \
+     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8) RETURNING id",
+);
+// The new key has the name and the lifetime of the other one, which the trigger `api_keys_rolled` lets expire.
+const ROLL: Scoped = Scoped::new(
+    "INSERT INTO api_keys (account_id, id, name, prefix, hash, created_at, last_change, expires_at) \
+     SELECT ?1, ?2, name, ?3, ?4, ?5, ?6, ?5 + expires_at - created_at FROM api_keys \
+     WHERE account_id = ?1 AND id = ?7 AND NOT is_temporary RETURNING id",
+);
+const RENAME: Scoped = Scoped::new(
+    "UPDATE api_keys SET name = ?3, last_change = ?4 WHERE account_id = ?1 AND id = ?2 AND NOT is_temporary RETURNING id",
+);
+const SET_EXPIRY: Scoped = Scoped::new(
+    "UPDATE api_keys SET expires_at = ?3, last_change = ?4 \
+     WHERE account_id = ?1 AND id = ?2 AND NOT is_temporary RETURNING id",
 );
 // The time of the first disabling is kept.
 const SET_DISABLED: Scoped = Scoped::new(
     "UPDATE api_keys SET disabled_at = CASE WHEN ?3 THEN coalesce(disabled_at, ?4) END, last_change = ?5 \
-     WHERE account_id = ?1 AND id = ?2 AND expires_at IS NULL RETURNING id",
+     WHERE account_id = ?1 AND id = ?2 AND NOT is_temporary RETURNING id",
 );
 const DELETE: Scoped = Scoped::new(
-    "UPDATE api_keys SET last_change = ?3 WHERE account_id = ?1 AND id = ?2 AND expires_at IS NULL RETURNING id",
+    "UPDATE api_keys SET last_change = ?3 WHERE account_id = ?1 AND id = ?2 AND NOT is_temporary RETURNING id",
 );
 const CREATE_FOR_TEMPLATE: Scoped = Scoped::new(
-    "INSERT INTO api_keys (account_id, id, name, prefix, hash, created_at, expires_at, template_id) \
-     SELECT ?1, ?2, 'Render button', ?3, ?4, ?5, ?6, id FROM templates WHERE account_id = ?1 AND id = ?7 \
+    "INSERT INTO api_keys (account_id, id, name, prefix, hash, created_at, expires_at, template_id, is_temporary) \
+     SELECT ?1, ?2, 'Render button', ?3, ?4, ?5, ?6, id, 1 FROM templates WHERE account_id = ?1 AND id = ?7 \
      RETURNING id",
 );
-const DELETE_EXPIRED: Scoped =
-    Scoped::new("DELETE FROM api_keys WHERE account_id = ?1 AND expires_at <= ?2 RETURNING id");
+const DELETE_EXPIRED: Scoped = Scoped::new(
+    "DELETE FROM api_keys WHERE account_id = ?1 AND is_temporary AND expires_at <= ?2 RETURNING id",
+);
 
 impl<B: Backend> Operator<'_, B> {
     /// The keys of all accounts, the oldest first.
@@ -88,13 +139,37 @@ impl<B: Backend> AccountScope<'_, B> {
         self.first(GET, values![id]).await
     }
 
-    /// Creates a key.
-    pub async fn create_key(&self, name: &Name) -> Result<(KeyId, ApiKey), B::Error> {
+    /// Creates a key that expires at a time, or does not expire.
+    pub async fn create_key(
+        &self,
+        name: &Name,
+        expires_at: Option<i64>,
+    ) -> Result<(KeyId, ApiKey), B::Error> {
         let (id, key) = self.random_key()?;
         let change = self.change("created key");
-        let values = values![&id, name.as_str(), key.display_prefix(), key.hash(), self.now(), change];
+        let values =
+            values![&id, name.as_str(), key.display_prefix(), key.hash(), self.now(), change, expires_at];
         self.run(CREATE, values).await?;
         Ok((id, key))
+    }
+
+    /// Creates a key in place of another one, which expires at `until` if not earlier; `None` if there is no such
+    /// key. The new key has the name of the other one, and if that one expires, its lifetime.
+    pub async fn roll_key(&self, id: &str, until: i64) -> Result<Option<(KeyId, ApiKey)>, B::Error> {
+        let (new_id, key) = self.random_key()?;
+        let change = self.change("rolled key").rolls(id, until);
+        let values = values![&new_id, key.display_prefix(), key.hash(), self.now(), change, id];
+        Ok(self.run(ROLL, values).await?.then_some((new_id, key)))
+    }
+
+    /// Renames a key; `false` if there is no such key.
+    pub async fn rename_key(&self, id: &str, name: &Name) -> Result<bool, B::Error> {
+        self.run(RENAME, values![id, name.as_str(), self.change("renamed key")]).await
+    }
+
+    /// Sets when a key expires, or that it does not; `false` if there is no such key.
+    pub async fn set_key_expiry(&self, id: &str, expires_at: Option<i64>) -> Result<bool, B::Error> {
+        self.run(SET_EXPIRY, values![id, expires_at, self.change("changed expiry of key")]).await
     }
 
     /// Refuses or accepts a key; `false` if there is no such key.

@@ -19,6 +19,19 @@ record! {
 }
 
 record! {
+    /// Counted attempts of a key or a template.
+    pub struct PartUsage {
+        /// The id; empty for deleted keys and those of the dashboard, or for attempts without a template.
+        pub id: String,
+        /// The name; `None` if there is no such key or template any more.
+        pub name: Option<String>,
+        pub attempts: u64,
+        /// Counted attempts with a status of 400 or more.
+        pub failures: u64,
+    }
+}
+
+record! {
     /// A finished attempt.
     pub struct AttemptEntry {
         pub id: i64,
@@ -47,6 +60,21 @@ const DAYS: Scoped = Scoped::new(
     "SELECT day, attempts, failures FROM usage_days WHERE account_id = ?1 AND day >= date(?2, 'unixepoch')",
 );
 
+const BY_KEY: Scoped = Scoped::new(
+    "SELECT key_id, (SELECT k.name FROM api_keys k WHERE k.id = key_id AND k.account_id = ?1), \
+     sum(attempts), sum(failures) FROM usage_parts \
+     WHERE account_id = ?1 AND day >= date(?2, 'unixepoch') GROUP BY key_id ORDER BY 3 DESC",
+);
+const BY_TEMPLATE: Scoped = Scoped::new(
+    "SELECT template_id, (SELECT t.name FROM templates t WHERE t.id = template_id AND t.account_id = ?1), \
+     sum(attempts), sum(failures) FROM usage_parts \
+     WHERE account_id = ?1 AND day >= date(?2, 'unixepoch') GROUP BY template_id ORDER BY 3 DESC LIMIT ?3",
+);
+const DAYS_OF_KEY: Scoped = Scoped::new(
+    "SELECT day, sum(attempts), sum(failures) FROM usage_parts \
+     WHERE account_id = ?1 AND key_id = ?2 AND day >= date(?3, 'unixepoch') GROUP BY day",
+);
+
 macro_rules! select_attempts {
     ($condition:literal) => {
         concat!(
@@ -71,6 +99,21 @@ impl<B: Backend> AccountScope<'_, B> {
     /// The days with attempts since the day (UTC) of this time, in no order.
     pub async fn days(&self, since: i64) -> Result<Vec<DayUsage>, B::Error> {
         self.all(DAYS, values![since]).await
+    }
+
+    /// The attempts of each key since the day (UTC) of this time, the most first.
+    pub async fn usage_by_key(&self, since: i64) -> Result<Vec<PartUsage>, B::Error> {
+        self.all(BY_KEY, values![since]).await
+    }
+
+    /// The attempts of those templates that have the most since the day (UTC) of this time, the most first.
+    pub async fn usage_by_template(&self, since: i64, max: u32) -> Result<Vec<PartUsage>, B::Error> {
+        self.all(BY_TEMPLATE, values![since, max]).await
+    }
+
+    /// The days with attempts of a key since the day (UTC) of this time, in no order.
+    pub async fn days_of_key(&self, id: &str, since: i64) -> Result<Vec<DayUsage>, B::Error> {
+        self.all(DAYS_OF_KEY, values![id, since]).await
     }
 
     /// The attempts since a time, the newest first: all, or those with a status of 400 or more. `before`

@@ -6,6 +6,7 @@ mod account_user;
 mod attacks;
 mod hostile;
 mod kept_forms;
+mod keys;
 mod log;
 mod lost_work;
 mod operator;
@@ -26,6 +27,7 @@ pub(crate) fn cases() -> Vec<Case> {
         hostile::cases(),
         log::cases(),
         kept_forms::cases(),
+        keys::cases(),
         lost_work::cases(),
         accessibility::cases(),
     ]

@@ -1,10 +1,13 @@
 //! The usage page: this month's quota, a chart of 30 days, and the list of attempts.
 
 use askama::Template;
-use platen_statements::{Timestamp, usage::AttemptEntry};
+use platen_statements::{
+    Timestamp,
+    usage::{AttemptEntry, PartUsage},
+};
 
 use super::Layout;
-use crate::{chart::Chart, csv};
+use crate::{chart::Chart, csv, format};
 
 /// Use of the quota in one month.
 #[derive(Debug, Clone)]
@@ -23,6 +26,35 @@ impl MonthlyUsage {
             Some(0) => 100,
             Some(quota) => (self.attempts.saturating_mul(100) / quota).min(100),
             None => 0,
+        }
+    }
+
+    /// From which part of the quota the page warns.
+    const WARNING_PERCENT: u64 = 80;
+
+    /// The class of the bar.
+    fn level(&self) -> &'static str {
+        match self.percent() {
+            100.. => "full",
+            Self::WARNING_PERCENT.. => "high",
+            _ => "",
+        }
+    }
+
+    /// What happens next, where the quota is used or nearly used.
+    fn warning(&self) -> Option<String> {
+        let quota = format::number(&self.quota?);
+        let next = self.next_start();
+        match self.percent() {
+            100.. => Some(format!(
+                "All {quota} attempts of this month are used. Requests are refused with status 429 until {next} (UTC). \
+                 Ask your operator for a higher quota."
+            )),
+            percent @ Self::WARNING_PERCENT.. => Some(format!(
+                "{percent} % of this month’s attempts are used. After {quota} attempts, requests are refused with status 429 \
+                 until {next} (UTC). Ask your operator for a higher quota."
+            )),
+            _ => None,
         }
     }
 
@@ -52,7 +84,7 @@ fn path(attempt: &AttemptEntry) -> &'static str {
 }
 
 fn size(attempt: &AttemptEntry) -> String {
-    attempt.bytes.map_or_else(|| "–".to_owned(), format_size)
+    attempt.bytes.map_or_else(|| "–".to_owned(), format::size)
 }
 
 /// The status in a word or two.
@@ -87,15 +119,6 @@ pub(crate) fn csv_line(attempt: &AttemptEntry) -> String {
 pub(crate) const CSV_HEADER: &str =
     "time,key,endpoint,format,status,counted,duration_ms,size_bytes,result\r\n";
 
-/// A number of bytes with its decimal unit.
-pub(crate) fn format_size(bytes: u64) -> String {
-    match bytes {
-        0..1_000 => format!("{bytes} B"),
-        1_000..1_000_000 => format!("{}.{} KB", bytes / 1_000, bytes % 1_000 / 100),
-        _ => format!("{}.{} MB", bytes / 1_000_000, bytes % 1_000_000 / 100_000),
-    }
-}
-
 /// Time and id of an attempt, after which the next page of the list starts. The id orders attempts of the same
 /// second.
 pub(crate) type Cursor = (i64, i64);
@@ -112,6 +135,10 @@ pub(crate) struct UsagePage {
     pub(crate) layout: Layout,
     pub(crate) month: MonthlyUsage,
     pub(crate) chart: Chart,
+    /// The attempts of 30 days by key, the most first.
+    pub(crate) by_key: Vec<PartUsage>,
+    /// The attempts of 30 days by template, the most first.
+    pub(crate) by_template: Vec<PartUsage>,
     /// One page of attempts, newest first.
     pub(crate) attempts: Vec<AttemptEntry>,
     pub(crate) failures_only: bool,
@@ -143,17 +170,19 @@ mod tests {
     }
 
     #[test]
-    fn sizes_and_percentages_are_rounded_down() {
-        for (bytes, text) in
-            [(0, "0 B"), (999, "999 B"), (1_250, "1.2 KB"), (74_000, "74.0 KB"), (5_242_880, "5.2 MB")]
-        {
-            assert_eq!(format_size(bytes), text);
-        }
+    fn percentages_are_rounded_down() {
         let percent = |attempts, quota| MonthlyUsage { now: Timestamp(0), quota, attempts }.percent();
         assert_eq!(
             [percent(5, Some(10)), percent(11, Some(10)), percent(0, Some(0)), percent(5, None)],
             [50, 100, 100, 0]
         );
+        let month = |attempts| MonthlyUsage { now: Timestamp(0), quota: Some(1_000), attempts };
+        assert_eq!([799, 800, 1_000].map(|attempts| month(attempts).level()), ["", "high", "full"]);
+        assert_eq!(month(799).warning(), None);
+        assert!(
+            month(999).warning().unwrap().starts_with("99 % of this month’s attempts are used. After 1,000")
+        );
+        assert!(month(1_001).warning().unwrap().contains("until 1 February (UTC)"));
         let february = MonthlyUsage { now: Timestamp(1_709_251_199), quota: None, attempts: 0 };
         assert_eq!([february.name(), february.next_start()], ["February 2024", "1 March"]);
         assert_eq!(parse_cursor("5.6"), Some((5, 6)));

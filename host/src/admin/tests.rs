@@ -88,7 +88,7 @@ async fn a_change_and_its_audit_entry_are_one_statement() {
 
     let account = operator.account(&id).await.unwrap().unwrap();
     let owned = operator.account_scope(&account.id);
-    let (key, _) = owned.create_key(&Name::parse("k").unwrap()).await.unwrap();
+    let (key, _) = owned.create_key(&Name::parse("k").unwrap(), None).await.unwrap();
     assert!(owned.set_key_disabled(key.as_str(), true).await.unwrap());
     assert!(owned.delete_key(key.as_str()).await.unwrap());
     assert!(!owned.delete_key(key.as_str()).await.unwrap());
@@ -214,7 +214,8 @@ async fn key_with_one_attempt(fixture: &Fixture) -> (String, platen_shared::key:
     let account = fixture.account("acme").await;
     operator.set_quota(&account, Some(1)).await.unwrap();
     let record = operator.account(&account).await.unwrap().unwrap();
-    let key = operator.account_scope(&record.id).create_key(&Name::parse("k").unwrap()).await.unwrap().1;
+    let key =
+        operator.account_scope(&record.id).create_key(&Name::parse("k").unwrap(), None).await.unwrap().1;
     (account, key)
 }
 

@@ -114,7 +114,7 @@ fn accounts_table(accounts: &[Account]) -> String {
             account.name.clone(),
             account.attempts.to_string(),
             quota_text(account.quota),
-            if account.disabled { "disabled" } else { "" }.to_owned(),
+            if account.disabled { "disabled" } else { "active" }.to_owned(),
             account.created_at.to_string(),
         ]
     });

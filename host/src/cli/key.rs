@@ -36,6 +36,8 @@ pub(crate) enum KeyCommand {
     Disable(KeyArgs),
     /// Accept a key again
     Enable(KeyArgs),
+    /// Delete a key; this cannot be undone
+    Delete(KeyArgs),
 }
 
 #[derive(Debug, Args)]
@@ -64,7 +66,7 @@ impl KeyCommand {
                 let admin = common.open().await?;
                 let name = Name::parse(&name)?;
                 let account = admin.account(&account).await?;
-                let (id, key) = admin.operator().account_scope(&account.id).create_key(&name).await?;
+                let (id, key) = admin.operator().account_scope(&account.id).create_key(&name, None).await?;
                 let created = CreatedKey {
                     id,
                     account: account.id,
@@ -92,35 +94,50 @@ impl KeyCommand {
                         keys
                     }
                 };
-                common.output.print(&keys, |keys| keys_table(keys))
+                let now = admin.now();
+                common.output.print(&keys, |keys| keys_table(keys, now))
             }
             Self::Disable(of) => set_disabled(of, true).await,
             Self::Enable(of) => set_disabled(of, false).await,
+            Self::Delete(of) => delete(of).await,
         }
     }
 }
 
+fn no_key(id: &str) -> String {
+    format!("there is no key {id:?}: see `platen key list`")
+}
+
+async fn delete(KeyArgs { id, common }: KeyArgs) -> Result<()> {
+    let admin = common.open().await?;
+    let account = admin.operator().owner_of_key(&id).await?.with_context(|| no_key(&id))?;
+    let owned = admin.operator().account_scope(&account);
+    let deleted = owned.key(&id).await?.with_context(|| no_key(&id))?;
+    owned.delete_key(&id).await?;
+    common.output.print(&deleted, |key| format!("{} ({}…) is deleted", key.id, key.prefix))
+}
+
 async fn set_disabled(KeyArgs { id, common }: KeyArgs, disabled: bool) -> Result<()> {
     let admin = common.open().await?;
-    let no_key = || format!("there is no key {id:?}: see `platen key list`");
-    let account = admin.operator().owner_of_key(&id).await?.with_context(no_key)?;
+    let account = admin.operator().owner_of_key(&id).await?.with_context(|| no_key(&id))?;
     let owned = admin.operator().account_scope(&account);
     owned.set_key_disabled(&id, disabled).await?;
-    let changed = owned.key(&id).await?.with_context(no_key)?;
+    let changed = owned.key(&id).await?.with_context(|| no_key(&id))?;
     let state = if disabled { "disabled" } else { "enabled" };
     common.output.print(&changed, |key| format!("{} ({}…) is {state}", key.id, key.prefix))
 }
 
-fn keys_table(keys: &[Key]) -> String {
+fn keys_table(keys: &[Key], now: i64) -> String {
     let rows = keys.iter().map(|key| {
         [
             key.id.to_string(),
             key.account_name.clone(),
             key.name.clone(),
             format!("{}…", key.prefix),
-            if key.disabled { "disabled" } else { "" }.to_owned(),
+            key.state(now).word().to_owned(),
             key.created_at.to_string(),
+            key.expires_at.map_or_else(|| "never".to_owned(), |at| at.to_string()),
         ]
     });
-    table(["ID", "ACCOUNT", "NAME", "KEY", "STATE", "CREATED"], rows)
+    table(["ID", "ACCOUNT", "NAME", "KEY", "STATE", "CREATED", "EXPIRES"], rows)
 }

@@ -33,7 +33,17 @@ use crate::{
     variables::Variables,
 };
 
+/// What the help lists besides the flags, as in `docs/configuration.md`.
+const ENVIRONMENT: &str = "Environment variables without a flag:
+  PLATEN_DB_TOKEN                         Token of a libSQL server
+  PLATEN_FARM_TOKEN                       Token of the farms of --farm-url
+  SPIN_VARIABLE_DEADLINE_MS               Maximum real time of a render in milliseconds, from 1 to 30000 [default: 30000]
+  SPIN_VARIABLE_SESSION_IDLE_SECONDS      A dashboard session ends after this time without a request [default: 86400]
+  SPIN_VARIABLE_SESSION_SECONDS           A dashboard session ends at the latest after this time [default: 1209600]
+  SPIN_VARIABLE_CLIENT_ADDRESS_HEADER     Header in which a reverse proxy sends the client's address";
+
 #[derive(Debug, Args)]
+#[command(after_help = ENVIRONMENT)]
 pub(crate) struct Up {
     /// Address to listen on
     #[arg(long, env = "PLATEN_LISTEN", value_name = "ADDRESS:PORT", default_value = "127.0.0.1:3000")]

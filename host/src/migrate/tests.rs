@@ -89,16 +89,65 @@ async fn a_save_keeps_the_replaced_version_and_nothing_else_does() {
     assert!(versions().await.is_empty());
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn of_several_open_invites_in_an_old_database_the_newest_is_kept() {
+/// A database with the steps before this one.
+async fn migrated_before(number: u32) -> (tempfile::TempDir, Database, Connection) {
     let directory = tempfile::tempdir().unwrap();
     let database =
         Database::open(&Location::in_data(directory.path()), None, Purpose::Migrate).await.unwrap();
     let connection = database.connect();
     connection.query(RECORD_TABLE, vec![]).await.unwrap();
-    for step in MIGRATIONS.iter().filter(|step| step.number < 27) {
+    for step in MIGRATIONS.iter().filter(|step| step.number < number) {
         assert!(apply(&connection, step).await.unwrap(), "{}", step.name);
     }
+    (directory, database, connection)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn keys_and_attempts_of_an_old_database_are_counted_by_key_and_template() {
+    let (_directory, database, connection) = migrated_before(51).await;
+    for sql in [
+        "INSERT INTO accounts (id, name, created_at) VALUES ('a', 'a', 0)",
+        "INSERT INTO api_keys (id, account_id, name, prefix, hash, created_at) VALUES ('k', 'a', 'k', 'p', 'h', 0)",
+        "INSERT INTO api_keys (id, account_id, name, prefix, hash, created_at, expires_at) \
+            VALUES ('r', 'a', 'r', 'p', 'i', 0, 60)",
+    ] {
+        connection.query(sql, vec![]).await.unwrap();
+    }
+    for (key, template, status, counted) in [
+        ("k", "NULL", 200, 1),
+        ("k", "'t'", 422, 1),
+        ("k", "'t'", 200, 1),
+        ("r", "'t'", 200, 1),
+        ("k", "NULL", 503, 0),
+    ] {
+        let sql = format!(
+            "INSERT INTO attempts (account_id, key_id, template_id, endpoint, format, status, counted, ms, at) \
+             VALUES ('a', '{key}', {template}, 'render', 'png', {status}, {counted}, 1, 5)"
+        );
+        connection.query(&sql, vec![]).await.unwrap();
+    }
+    migrate(&database).await.unwrap();
+    let temporary = connection.query("SELECT id FROM api_keys WHERE is_temporary", vec![]).await.unwrap();
+    assert_eq!(temporary, [vec![Value::from("r")]]);
+    let part = |key: &str, template: &str, attempts: i64, failures: i64| {
+        vec![key.into(), template.into(), attempts.into(), failures.into()]
+    };
+    let parts = async || {
+        let sql = "SELECT key_id, template_id, attempts, failures FROM usage_parts ORDER BY 1, 2";
+        connection.query(sql, vec![]).await.unwrap()
+    };
+    assert_eq!(parts().await, [part("", "t", 1, 0), part("k", "", 1, 0), part("k", "t", 2, 1)]);
+    // Each further attempt is counted by the trigger, and the days before the last 30 are deleted.
+    attempt(&connection, 6, 422, 1).await;
+    attempt(&connection, 7, 503, 0).await;
+    assert_eq!(parts().await, [part("", "t", 1, 0), part("k", "", 2, 1), part("k", "t", 2, 1)]);
+    attempt(&connection, 40 * 86_400, 200, 1).await;
+    assert_eq!(parts().await, [part("k", "", 1, 0)]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn of_several_open_invites_in_an_old_database_the_newest_is_kept() {
+    let (_directory, database, connection) = migrated_before(27).await;
     for (hash, email, used_at) in
         [("1", "a", "9"), ("2", "a", "NULL"), ("3", "b", "NULL"), ("4", "a", "NULL")]
     {

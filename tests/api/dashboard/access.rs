@@ -34,6 +34,7 @@ async fn another_account(stage: Stage) -> Result<()> {
 
     let t = format!("/dashboard/templates/{template}");
     for path in [
+        format!("/dashboard/keys/{key}"),
         format!("/dashboard/keys/{key}/delete"),
         t.clone(),
         format!("{t}/delete"),
@@ -49,7 +50,10 @@ async fn another_account(stage: Stage) -> Result<()> {
     let session = owner.get("/dashboard/you").await?.body;
     ensure!(session.contains("Current session"), "{session}");
     for (path, fields) in [
-        (format!("/dashboard/keys/{key}/disable"), &[][..]),
+        (format!("/dashboard/keys/{key}/name"), &[("name", "stolen")][..]),
+        (format!("/dashboard/keys/{key}/expiry"), &[("expires", "2999-12-31")]),
+        (format!("/dashboard/keys/{key}/roll"), &[("grace", "0")]),
+        (format!("/dashboard/keys/{key}/disable"), &[]),
         (format!("/dashboard/keys/{key}/enable"), &[]),
         (format!("/dashboard/keys/{key}/delete"), &[]),
         (t.clone(), &[("name", "stolen"), ("html", "<p>stolen</p>")]),
@@ -122,6 +126,7 @@ async fn needs_a_session(stage: Stage) -> Result<()> {
     for path in [
         "",
         "/keys",
+        "/keys/x",
         "/keys/x/delete",
         "/templates",
         "/templates/new",
@@ -148,6 +153,9 @@ async fn needs_a_session(stage: Stage) -> Result<()> {
     }
     for path in [
         "/keys",
+        "/keys/x/name",
+        "/keys/x/expiry",
+        "/keys/x/roll",
         "/keys/x/disable",
         "/keys/x/enable",
         "/keys/x/delete",

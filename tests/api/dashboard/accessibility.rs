@@ -4,10 +4,11 @@
 use anyhow::{Context as _, Result, bail, ensure};
 use platen_shared::refusal::Refusal;
 use platen_tests::{
+    app::TestApp,
     browser::{Browser, Page, Theme},
     case::Case,
     farm::Behaviour,
-    operator::Quota,
+    operator::{Account, Quota},
     suite::{Stage, StandIn},
 };
 use serde_json::{Value, json};
@@ -81,6 +82,15 @@ async fn layout_and_accessibility(stage: Stage) -> Result<()> {
     page.go(&url("keys")).await?;
     page.press("Disable web server").await?;
     album.take("keys").await?;
+    let other = page
+        .text("[...document.querySelectorAll('tbody a')].find((a) => a.textContent === 'test').href")
+        .await?;
+    page.go(&other).await?;
+    album.take("key").await?;
+    page.choose("#expires", "2001-02-03").await?;
+    page.press("Change expiry").await?;
+    album.take("key-wrong").await?;
+    page.go(&url("keys")).await?;
     page.press("Delete web server").await?;
     album.take("keys-delete").await?;
     page.go(&url("templates/new")).await?;
@@ -97,8 +107,57 @@ async fn layout_and_accessibility(stage: Stage) -> Result<()> {
     let id = page.text("location.pathname.split('/')[3]").await?;
     page.fill("#name", "Invoice 2026").await?;
     page.press("Save").await?;
-    // A newer version, a draft, and a session that ends during an edit.
-    let mut other = Person::of(&app.service(), &account).await?;
+    unsaved_work(app, &account, &mut album).await?;
+    for (path, name) in [
+        ("templates".to_owned(), "templates"),
+        (format!("templates/{id}/versions"), "versions"),
+        (format!("templates/{id}/versions/1"), "version"),
+        (format!("templates/{id}/delete"), "template-delete"),
+        ("usage".to_owned(), "usage"),
+        ("usage?failures=1".to_owned(), "usage-failures"),
+        ("you".to_owned(), "you"),
+        ("nowhere".to_owned(), "not-found"),
+    ] {
+        page.go(&url(&path)).await?;
+        album.take(name).await?;
+    }
+
+    let page = browser.page().await?;
+    album.page = &page;
+    operators_pages(app, &account, &name, &mut album).await?;
+
+    ensure!(album.bad.is_empty(), "{}", album.bad.join("\n"));
+    Ok(())
+}
+
+async fn operators_pages(app: &TestApp, account: &Account, name: &str, album: &mut Album<'_>) -> Result<()> {
+    let page = album.page;
+    let url = |path: &str| format!("{}/dashboard/{path}", app.base_url);
+    accept_invite(page, app, &new_email("op"), &["--operator"]).await?;
+    page.go(&url("operator")).await?;
+    album.take("operator").await?;
+    page.go(&url(&format!("operator/accounts/{}", account.id))).await?;
+    page.fill("#name", name).await?;
+    page.press("Rename").await?;
+    page.fill("#email", "bob@example.com").await?;
+    page.press("Create invite").await?;
+    album.take("account-invite").await?;
+    page.press("Disable").await?;
+    album.take("account-disable").await?;
+    page.press("Disable account").await?;
+    album.take("account").await?;
+    page.press("Switch to this account").await?;
+    album.take("keys-account-disabled").await?;
+    page.go(&url("operator/audit")).await?;
+    album.take("audit").await?;
+    Ok(())
+}
+
+/// The editor with a newer version and with a draft, and the end of a session during an edit.
+async fn unsaved_work(app: &TestApp, account: &Account, album: &mut Album<'_>) -> Result<()> {
+    let page = album.page;
+    let id = page.text("location.pathname.split('/')[3]").await?;
+    let mut other = Person::of(&app.service(), account).await?;
     let newer = MARKUP.replace("Total", "Sum").replace("<!-- The head -->\n", "");
     other
         .post(&format!("/dashboard/templates/{id}"), &[("name", "Invoice"), ("html", &newer)])
@@ -117,47 +176,11 @@ async fn layout_and_accessibility(stage: Stage) -> Result<()> {
     page.press("Save").await?;
     album.take("sign-in-again").await?;
     page.set_cookie(&app.base_url, &cookie, &token).await?;
-    for (path, name) in [
-        ("templates".to_owned(), "templates"),
-        (format!("templates/{id}/versions"), "versions"),
-        (format!("templates/{id}/versions/1"), "version"),
-        (format!("templates/{id}/delete"), "template-delete"),
-        ("usage".to_owned(), "usage"),
-        ("usage?failures=1".to_owned(), "usage-failures"),
-        ("you".to_owned(), "you"),
-        ("nowhere".to_owned(), "not-found"),
-    ] {
-        page.go(&url(&path)).await?;
-        album.take(name).await?;
-    }
-
-    // The operator's pages.
-    let page = browser.page().await?;
-    album.page = &page;
-    accept_invite(&page, app, &new_email("op"), &["--operator"]).await?;
-    page.go(&url("operator")).await?;
-    album.take("operator").await?;
-    page.go(&url(&format!("operator/accounts/{}", account.id))).await?;
-    page.fill("#name", &name).await?;
-    page.press("Rename").await?;
-    page.fill("#email", "bob@example.com").await?;
-    page.press("Create invite").await?;
-    album.take("account-invite").await?;
-    page.press("Disable").await?;
-    album.take("account-disable").await?;
-    page.press("Disable account").await?;
-    album.take("account").await?;
-    page.press("Switch to this account").await?;
-    album.take("keys-account-disabled").await?;
-    page.go(&url("operator/audit")).await?;
-    album.take("audit").await?;
-
-    ensure!(album.bad.is_empty(), "{}", album.bad.join("\n"));
     Ok(())
 }
 
 /// Attempts with every kind of result.
-async fn attempts(stand_in: &StandIn, account: &platen_tests::operator::Account) -> Result<()> {
+async fn attempts(stand_in: &StandIn, account: &Account) -> Result<()> {
     let target = stand_in.app.target(account);
     let host = || "example.com".to_owned();
     for behaviour in [

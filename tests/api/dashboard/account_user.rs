@@ -43,7 +43,7 @@ async fn keys_templates_and_usage(stage: Stage) -> Result<()> {
 
     // The attempt appears in Usage.
     let usage = format!("{}/dashboard/usage", app.base_url);
-    let seen = "document.querySelector('tbody')?.innerText.includes('web server')";
+    let seen = "document.querySelector('#attempts tbody')?.innerText.includes('web server')";
     reload_until(&page, &usage, seen).await?;
     let text = page.body().await?;
     ensure!(text.contains("/v1/render") && text.contains("200 OK"), "{text}");
@@ -93,8 +93,12 @@ async fn keys_templates_and_usage(stage: Stage) -> Result<()> {
     page.wait("document.querySelector('#rendered img').naturalWidth === 20").await?;
     page.go(&page.text("location.href").await?).await?;
     page.wait("document.querySelector('#options').value.includes('clip')").await?;
-    reload_until(&page, &usage, "document.querySelector('tbody').innerText.includes('Render button')")
-        .await?;
+    reload_until(
+        &page,
+        &usage,
+        "document.querySelector('#attempts tbody').innerText.includes('Render button')",
+    )
+    .await?;
     ensure!(app.operator.attempts(&account.id).await? == 4, "each click is one attempt");
     let keys = app.operator.run(&["key", "list", "--account", &account.id]).await?;
     ensure!(!keys.to_string().contains("Render button"), "render keys are not listed: {keys}");

@@ -149,7 +149,7 @@ impl Person {
         let created = self.post("/dashboard/keys", &[("name", name)]).await?.is(303)?;
         let page = self.get(created.location()).await?.is(200)?;
         let key = between(&page.body, "aria-label=\"The new key\">", "<")?;
-        let id = between(&page.body, "/dashboard/keys/", "/")?;
+        let id = between(&page.body, "href=\"/dashboard/keys/", "\"")?;
         Ok((id, key))
     }
 

@@ -15,7 +15,10 @@ use crate::{
 pub(crate) fn is_resumable(segments: &[&str]) -> bool {
     matches!(
         segments,
-        ["templates", _] | ["keys" | "operator"] | ["operator", "accounts", _, "name" | "quota" | "invite"]
+        ["templates", _]
+            | ["keys" | "operator"]
+            | ["keys", _, "name" | "expiry"]
+            | ["operator", "accounts", _, "name" | "quota" | "invite"]
     )
 }
 
@@ -25,6 +28,7 @@ pub(crate) async fn show(context: &Context<'_>, segments: &[&str], form: &Form) 
         ["templates", "new"] => templates::resume(context, None, form).await,
         ["templates", id] => templates::resume(context, Some(id), form).await,
         ["keys"] => keys::resume(context, form).await,
+        ["keys", id, _] => keys::resume_key(context, id, form).await,
         ["operator"] => operator::resume(context, form).await,
         ["operator", "accounts", id, field] => operator::resume_account(context, id, field, form).await,
         _ => Err(PageError::NotFound),

@@ -16,9 +16,11 @@ use crate::{
 };
 
 /// Seconds in a day.
-const DAY: i64 = 86_400;
+pub(super) const DAY: i64 = 86_400;
 /// Days that the page shows. The database keeps attempts for as long.
-const DAYS_SHOWN: i64 = 30;
+pub(super) const DAYS_SHOWN: i64 = 30;
+/// Templates in the table of those with the most attempts.
+const MAX_PARTS: u32 = 20;
 /// Attempts on one page.
 const PAGE_ROWS: u32 = 50;
 /// Attempts in an export, which is then a few megabytes.
@@ -31,7 +33,10 @@ pub(crate) async fn page(context: &Context<'_>) -> PageResult {
     let now = account.now();
     let (quota, attempts) = account.month().await?;
     let month = MonthlyUsage { now: Timestamp(now), quota, attempts };
-    let days = account.days(now - (DAYS_SHOWN - 1) * DAY).await?;
+    let since = now - (DAYS_SHOWN - 1) * DAY;
+    let days = account.days(since).await?;
+    let (by_key, by_template) =
+        (account.usage_by_key(since).await?, account.usage_by_template(since, MAX_PARTS).await?);
     let chart = Chart::new(chart::last_days(now, DAYS_SHOWN, &days));
     let mut attempts = account.attempts(failures_only, now - DAYS_SHOWN * DAY, before, PAGE_ROWS + 1).await?;
     let next = last_of_full_page(&mut attempts, PAGE_ROWS).map(|last| (last.at.0, last.id));
@@ -40,6 +45,8 @@ pub(crate) async fn page(context: &Context<'_>) -> PageResult {
         layout,
         month,
         chart,
+        by_key,
+        by_template,
         attempts,
         failures_only,
         has_newer: before.is_some(),
