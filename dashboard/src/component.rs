@@ -1,8 +1,9 @@
 //! The Spin component: from a request to its response.
 //!
 //! Invariant: [`route`] lists all addresses except those of static files. Every POST request has passed the
-//! check of its form token before a handler runs, and [`report`] answers those that were not carried out. All responses carry the headers set in [`response`]. The log
-//! holds neither paths (an invite's path is a secret) nor form fields.
+//! check of its form token before a handler runs, and [`report`] answers those that were not carried out. All
+//! responses carry the headers set in [`response`]. The log holds neither paths (an invite's path is a secret) nor
+//! form fields.
 
 mod context;
 mod handlers;

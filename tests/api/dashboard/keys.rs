@@ -150,6 +150,6 @@ async fn usage_by_part(stage: Stage) -> Result<()> {
     // A deleted key keeps its count, without its name.
     person.post(&format!("/dashboard/keys/{id}/delete"), &[]).await?.is(303)?;
     let page = compact(&person.get("/dashboard/usage").await?.body);
-    ensure!(page.contains("Deleted keys and the dashboard"), "{page}");
+    ensure!(page.contains(&format!("<code>{id}</code> <span class=\"dim\">deleted</span>")), "{page}");
     Ok(())
 }

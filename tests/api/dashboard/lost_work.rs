@@ -47,7 +47,7 @@ async fn two_users(stage: Stage) -> Result<()> {
     let diff = page.text("document.querySelector('.diff').textContent").await?;
     ensure!(diff.contains("− <p>of ben</p>") && diff.contains("+ <p>of ann</p>"), "the comparison is {diff}");
     ensure!(ben.get(&path).await?.body.contains("of ben"), "the newer version was replaced");
-    // Ben saves once more: Ann is told again, and then replaces it.
+    // Ben saves once more: Ann gets the page again, and then replaces it.
     ben.post(&path, &save("<p>one</p>\n<p>third</p>", "2")).await?.is(303)?;
     page.press("Save over the newer version").await?;
     page.shows("There is a newer version").await?;
@@ -63,7 +63,7 @@ async fn two_users(stage: Stage) -> Result<()> {
     );
     // The same content is no conflict, nor is a save that was sent twice.
     ben.post(&path, &save("<p>one</p>\n<p>of ann</p>", "1")).await?.is(303)?;
-    // Of ten concurrent saves of one revision, one succeeds and the others are told.
+    // Of ten concurrent saves of one revision, one succeeds and the others are conflicts.
     let revision = between(&ben.get(&path).await?.body, "name=\"revision\" value=\"", "\"")?;
     let statuses = futures::future::try_join_all((0..10).map(|number| {
         let (mut ben, path, revision) = (ben.clone(), path.clone(), revision.clone());
@@ -195,7 +195,7 @@ async fn drafts(stage: Stage) -> Result<()> {
     page.press("Sign out").await?;
     page.shows("You are signed out.").await?;
     drafts_are(&page, empty).await?;
-    // More than the server accepts is told before it is sent.
+    // Markup over the limit of the server is an error before it is sent.
     sign_in_again(&page, &email, PASSWORD).await?;
     page.go(&new).await?;
     page.fill("#name", "Large").await?;
