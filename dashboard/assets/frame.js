@@ -1,23 +1,163 @@
-// The document of the preview. It shows the markup that its parent sends, each time in a new frame, and removes
-// the previous frame when the new one has loaded. This document and its frames have opaque origins,
-// and no script runs in the frames.
+// The document of the preview. It becomes the page that its parent sends, once: the parent loads it again for the next
+// page. It has an opaque origin, and no script of the page runs: scripts are removed, the policy of this document allows
+// none, and none in attributes.
 "use strict";
 
-let shown = null;
-addEventListener("message", (event) => {
-  if (event.source !== parent || typeof event.data !== "string") return;
-  const next = document.createElement("iframe");
-  next.setAttribute("sandbox", "");
-  next.title = "Preview";
-  next.className = "loading";
-  next.srcdoc = event.data;
-  next.addEventListener("load", () => {
-    for (const other of document.querySelectorAll("iframe")) if (other !== next) other.remove();
-    next.className = "";
-    shown = next;
-    parent.postMessage("shown", "*");
-  }, { once: true });
-  // Frames that have not loaded yet are dropped in favour of the new one.
-  for (const other of document.querySelectorAll("iframe")) if (other !== shown) other.remove();
-  document.body.append(next);
-});
+// Pictures and style sheets that take longer change the layout later.
+const MAX_WAIT_MS = 2_000;
+
+addEventListener("message", async (event) => {
+  if (event.source !== parent || typeof event.data?.markup !== "string") return;
+  const { markup, paper, scroll } = event.data;
+  become(new DOMParser().parseFromString(markup, "text/html"));
+  await loaded();
+  const pages = paper ? paginate(paper) : 0;
+  document.scrollingElement?.scrollTo(scroll.x, scroll.y);
+  tell({ shown: true, pages });
+  let isQueued = false;
+  addEventListener("scroll", () => {
+    if (isQueued) return;
+    isQueued = true;
+    requestAnimationFrame(() => {
+      isQueued = false;
+      tell({ scroll: { x: scrollX, y: scrollY } });
+    });
+  });
+}, { once: true });
+
+// The message holds no secrets, and the parent looks at its sender.
+const tell = (message) => parent.postMessage(message, "*");
+
+function become(page) {
+  for (const element of page.querySelectorAll("script, meta[http-equiv], base")) element.remove();
+  for (const element of page.querySelectorAll("[autofocus]")) element.removeAttribute("autofocus");
+  for (const frame of page.querySelectorAll("iframe")) frame.setAttribute("sandbox", "");
+  const isQuirky = page.compatMode === "BackCompat";
+  if (isQuirky) {
+    document.open();
+    document.write("<html>");
+    document.close();
+  }
+  document.replaceChild(document.adoptNode(page.documentElement), document.documentElement);
+  // A link or a form would replace the preview.
+  for (const type of ["click", "submit"]) document.addEventListener(type, (event) => event.preventDefault(), true);
+}
+
+async function loaded() {
+  const parts = [...document.querySelectorAll("img[src]:not([loading=lazy])")].filter((image) => !image.complete);
+  parts.push(...[...document.querySelectorAll("link[rel~=stylesheet i][href]")].filter((link) => !link.sheet));
+  const ends = parts.map((part) => new Promise((resolve) => {
+    part.addEventListener("load", resolve);
+    part.addEventListener("error", resolve);
+  }));
+  await Promise.race([Promise.all(ends), new Promise((resolve) => setTimeout(resolve, MAX_WAIT_MS))]);
+}
+
+// The rules of all style sheets that this document may read.
+function* rulesOf(container) {
+  let rules;
+  try {
+    rules = container.cssRules;
+  } catch {
+    return;
+  }
+  for (const rule of rules ?? []) {
+    yield rule;
+    if (rule.styleSheet) yield* rulesOf(rule.styleSheet);
+    else yield* rulesOf(rule);
+  }
+}
+
+// Makes what is meant for print apply, and what is meant for screens not.
+function printed(media) {
+  if (!media.length) return;
+  const queries = media.mediaText.split(",").map((query) => query.trim().replace(/^only\s+/i, "")
+    .replace(/^(not\s+)?print\b/i, (_, not) => (not ? "not all" : "all")).replace(/^screen\b.*/i, "not all"));
+  media.mediaText = queries.join(",");
+}
+
+// Lays the page out on sheets of paper below each other, and gives their number. The browser breaks columns by the same
+// rules as pages.
+function paginate(paper) {
+  const page = {};
+  for (const sheet of document.styleSheets) printed(sheet.media);
+  for (const sheet of document.styleSheets) {
+    for (const rule of rulesOf(sheet)) {
+      if (rule instanceof CSSMediaRule) printed(rule.media);
+      if (rule instanceof CSSPageRule && rule.selectorText === "") {
+        for (const name of ["margin-top", "margin-right", "margin-bottom", "margin-left", "size"]) {
+          page[name] = rule.style.getPropertyValue(name) || page[name];
+        }
+      }
+    }
+  }
+  const [width, height] = (paper.prefersPage && sizeOf(page.size)) || [paper.width, paper.height];
+  const margin = {};
+  for (const side of ["top", "right", "bottom", "left"]) {
+    margin[side] = paper.margin?.[side] ?? pixels(page[`margin-${side}`]) ?? paper.defaultMargin;
+  }
+  const inner = { width: width - margin.left - margin.right, height: height - margin.top - margin.bottom };
+  if (inner.width < 1 || inner.height < 1) return 0;
+  const gap = 16;
+  const root = document.documentElement;
+  const { body } = document;
+  const background = [root, body].map((element) => element && getComputedStyle(element).backgroundColor)
+    .find((color) => color && color !== "rgba(0, 0, 0, 0)") ?? "#fff";
+  if (paper.isSingle) {
+    set(root, { width: `${width}px`, padding: padding(margin) });
+    return 1;
+  }
+  for (const element of body?.querySelectorAll("*") ?? []) {
+    const style = getComputedStyle(element);
+    for (const name of ["break-before", "break-after"]) {
+      if (/page|left|right|recto|verso|always/.test(style.getPropertyValue(name))) set(element, { [name]: "column" });
+    }
+    if (style.breakInside === "avoid-page") set(element, { "break-inside": "avoid-column" });
+  }
+  const isStacked = CSS.supports("column-wrap", "wrap");
+  const pitch = isStacked ? height + gap : width + gap;
+  set(root, {
+    "box-sizing": "content-box", width: `${inner.width}px`, height: isStacked ? "auto" : `${inner.height}px`,
+    padding: padding(margin), columns: `${inner.width}px`, "column-fill": "auto", "column-rule": "none",
+    "column-gap": `${margin.left + margin.right + gap}px`, background: "#8a909c", margin: "0", overflow: "visible",
+    ...(isStacked && {
+      "column-wrap": "wrap", "column-height": `${inner.height}px`, "row-gap": `${margin.top + margin.bottom + gap}px`,
+    }),
+  });
+  if (body && paper.scale !== 1) set(body, { zoom: String(paper.scale) });
+  const length = isStacked ? root.scrollHeight : root.scrollWidth;
+  const pages = Math.max(1, Math.round((length + gap) / pitch));
+  // Sheets are behind the page.
+  for (let index = 0; index < Math.min(pages, 500); index += 1) {
+    const sheet = document.createElement("div");
+    set(sheet, {
+      position: "absolute", "z-index": "-1", width: `${width}px`, height: `${height}px`, background, margin: "0",
+      top: `${isStacked ? index * pitch : 0}px`, left: `${isStacked ? 0 : index * pitch}px`,
+    });
+    root.append(sheet);
+  }
+  return pages;
+}
+
+const padding = ({ top, right, bottom, left }) => `${top}px ${right}px ${bottom}px ${left}px`;
+
+function set(element, properties) {
+  for (const [name, value] of Object.entries(properties)) element.style.setProperty(name, value, "important");
+}
+
+// A length in CSS pixels; undefined for anything else.
+function pixels(length) {
+  if (!length || !CSS.supports("width", length) || length.includes("%")) return undefined;
+  const probe = document.createElement("div");
+  set(probe, { position: "absolute", width: length, padding: "0", border: "0" });
+  document.documentElement.append(probe);
+  const { width } = probe.getBoundingClientRect();
+  probe.remove();
+  return width;
+}
+
+// The sheet of a `size` of an `@page` rule; undefined for a name, `auto` or an orientation alone.
+function sizeOf(size) {
+  const lengths = (size ?? "").split(/\s+/).map(pixels).filter((length) => length !== undefined);
+  return lengths.length === 0 ? undefined : [lengths[0], lengths[1] ?? lengths[0]];
+}

@@ -3,32 +3,38 @@
 //! Invariant: the name of a file in its address holds a hash of all files' contents, so browsers may cache it
 //! without limit and never combine files of two builds.
 
-use std::sync::LazyLock;
+use std::{io::Read as _, sync::LazyLock};
 
+use flate2::read::GzDecoder;
 use sha2::{Digest as _, Sha256};
 
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Asset {
     pub(crate) bytes: &'static [u8],
     pub(crate) content_type: &'static str,
+    /// Whether the bytes are compressed (gzip).
+    pub(crate) is_compressed: bool,
     /// Whether it is the preview's frame, which has a content security policy of its own.
     pub(crate) is_frame: bool,
 }
 
 const FRAME: &str = include_str!("../assets/frame.html");
+const JS: &str = "text/javascript; charset=utf-8";
+/// Compressed by the build script, because it is ten times the size of all others.
+const EDITOR: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/editor.js.gz"));
 /// Stem and extension of the name, content type, and content.
-const FILES: [(&str, &str, &str, &str); 6] = [
-    ("style", "css", "text/css; charset=utf-8", include_str!("../assets/style.css")),
-    ("app", "js", "text/javascript; charset=utf-8", include_str!("../assets/app.js")),
-    ("editor", "js", "text/javascript; charset=utf-8", include_str!("../assets/editor.js")),
-    ("frame", "js", "text/javascript; charset=utf-8", include_str!("../assets/frame.js")),
-    ("frame", "html", "text/html; charset=utf-8", FRAME),
-    ("icon", "svg", "image/svg+xml", include_str!("../assets/icon.svg")),
+const FILES: [(&str, &str, &str, &[u8]); 6] = [
+    ("style", "css", "text/css; charset=utf-8", include_bytes!("../assets/style.css")),
+    ("app", "js", JS, include_bytes!("../assets/app.js")),
+    ("editor", "js", JS, EDITOR),
+    ("frame", "js", JS, include_bytes!("../assets/frame.js")),
+    ("frame", "html", "text/html; charset=utf-8", FRAME.as_bytes()),
+    ("icon", "svg", "image/svg+xml", include_bytes!("../assets/icon.svg")),
 ];
 
-/// A hash of all files. The frame refers to the script and the style sheet, so its address changes with theirs.
+/// A hash of all files. The frame refers to its script, so its address changes with that of the script.
 static HASH: LazyLock<String> = LazyLock::new(|| {
-    let all = FILES.iter().map(|(.., text)| text.as_bytes()).fold(Sha256::new(), Sha256::chain_update);
+    let all = FILES.iter().map(|(.., bytes)| *bytes).fold(Sha256::new(), Sha256::chain_update);
     hex::encode(&all.finalize()[..6])
 });
 
@@ -39,11 +45,20 @@ fn file_name(stem: &str, extension: &str) -> String {
 /// The file of this name, with its hash.
 pub(crate) fn find(name: &str) -> Option<Asset> {
     let file = FILES.iter().find(|(stem, extension, ..)| file_name(stem, extension) == name);
-    file.map(|&(_, extension, content_type, text)| Asset {
-        bytes: text.as_bytes(),
+    file.map(|&(stem, extension, content_type, bytes)| Asset {
+        bytes,
         content_type,
+        is_compressed: stem == "editor",
         is_frame: extension == "html",
     })
+}
+
+/// The content of a compressed file.
+pub(crate) fn decompressed(bytes: &[u8]) -> Vec<u8> {
+    let mut content = Vec::new();
+    let read = GzDecoder::new(bytes).read_to_end(&mut content);
+    read.expect("the build script has compressed it");
+    content
 }
 
 /// The path of a file in the browser.
@@ -51,9 +66,9 @@ pub(crate) fn url(stem: &str, extension: &str) -> String {
     format!("/dashboard/assets/{}", file_name(stem, extension))
 }
 
-/// The HTML of the preview's frame, with the addresses of its script and style sheet.
+/// The HTML of the preview's frame, with the address of its script.
 pub(crate) fn frame() -> String {
-    FRAME.replace("frame.js", &url("frame", "js")).replace("style.css", &url("style", "css"))
+    FRAME.replace("frame.js", &url("frame", "js"))
 }
 
 #[cfg(test)]
@@ -62,11 +77,12 @@ mod tests {
 
     #[test]
     fn each_url_finds_its_file() {
-        for (stem, extension, content_type, text) in FILES {
+        for (stem, extension, content_type, bytes) in FILES {
             let url = url(stem, extension);
             let asset = find(url.strip_prefix("/dashboard/assets/").unwrap()).unwrap();
-            assert_eq!((asset.content_type, asset.bytes), (content_type, text.as_bytes()));
+            assert_eq!((asset.content_type, asset.bytes), (content_type, bytes));
         }
+        assert!(decompressed(EDITOR).starts_with(b"/*"), "the licences of what the script contains");
         assert!(find("style.css").is_none());
         assert!(find("").is_none());
         assert!(frame().contains(&url("frame", "js")));

@@ -29,7 +29,7 @@ use spin_sdk::wasip3::{
 
 use crate::{csrf, form::Form, pages::Layout, store, throttle::Subject};
 use context::Context;
-use handlers::{assets, keys, operator, profile, sign_in, templates, usage};
+use handlers::{assets, keys, operator, playground, profile, sign_in, templates, usage};
 use page_error::{PageError, PageResult};
 use report::report;
 use request_head::RequestHead;
@@ -132,7 +132,7 @@ async fn max_form_bytes(
     segments: &[&str],
     user_is_known: bool,
 ) -> Result<usize, PageError> {
-    let is_large_form = matches!(segments, ["templates", _] | ["sign-in"]);
+    let is_large_form = matches!(segments, ["templates", _] | ["playground", ..] | ["sign-in"]);
     let length = context.head.header("content-length").and_then(|length| length.parse().ok());
     let is_small = length.is_some_and(|length: usize| length <= MAX_FORM_BYTES);
     if !is_large_form || is_small {
@@ -168,8 +168,11 @@ async fn route(context: &Context<'_>, segments: &[&str], form: &Form) -> PageRes
             ["templates", id] => templates::save(context, id, form).await,
             ["templates", id, "duplicate"] => templates::duplicate(context, id).await,
             ["templates", id, "delete"] => templates::delete(context, id).await,
-            ["templates", id, "render-key"] => templates::render_key(context, id).await,
             ["templates", id, "versions", number, "restore"] => templates::restore(context, id, number).await,
+            ["playground"] => playground::show(context, form).await,
+            ["playground", "request"] => playground::request(context, form),
+            ["playground", "request.json"] => playground::download(context, form).await,
+            ["playground", "render"] => playground::render(context, form).await,
             ["operator"] => operator::create(context, form).await,
             ["operator", "people", user, "remove"] => operator::remove(context, None, user).await,
             ["operator", "accounts", id, "name"] => operator::rename(context, id, form).await,
@@ -198,6 +201,8 @@ async fn route(context: &Context<'_>, segments: &[&str], form: &Form) -> PageRes
             ["templates", id, "delete"] => templates::confirm_delete(context, id).await,
             ["templates", id, "versions"] => templates::versions(context, id).await,
             ["templates", id, "versions", number] => templates::version(context, id, number).await,
+            ["playground"] => playground::page(context).await,
+            ["playground", "samples", id] => playground::samples(context, id).await,
             ["usage"] => usage::page(context).await,
             ["usage.csv"] => usage::export(context).await,
             ["operator"] => operator::page(context).await,

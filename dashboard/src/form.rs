@@ -14,6 +14,17 @@ impl Form {
         Self(url::form_urlencoded::parse(bytes).into_owned().collect())
     }
 
+    /// A form of these names and values.
+    pub(crate) fn of(fields: Vec<(String, String)>) -> Self {
+        Self(fields)
+    }
+
+    /// Gives a field a value in place of the one that it has.
+    pub(crate) fn set(&mut self, name: &str, value: impl Into<String>) {
+        self.0.retain(|(known, _)| known != name);
+        self.0.push((name.to_owned(), value.into()));
+    }
+
     /// The same fields under the names that follow `prefix`.
     pub(crate) fn without_prefix(&self, prefix: &str) -> Self {
         Self(self.with_prefix(prefix).map(|(name, value)| (name.to_owned(), value.to_owned())).collect())

@@ -26,6 +26,9 @@ mod notice;
 mod once;
 mod pages;
 mod password;
+mod playground;
+mod search;
+mod starter;
 mod throttle;
 
 #[cfg(target_family = "wasm")]

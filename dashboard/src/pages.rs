@@ -5,6 +5,8 @@
 mod diff;
 pub(crate) mod keys;
 pub(crate) mod operator;
+pub(crate) mod paging;
+pub(crate) mod playground;
 pub(crate) mod profile;
 pub(crate) mod sign_in;
 pub(crate) mod templates;
@@ -33,6 +35,7 @@ pub(crate) struct Layout {
 pub(crate) enum Section {
     Keys,
     Templates,
+    Playground,
     Usage,
     /// Accounts, operators and the audit log.
     Operator,

@@ -16,10 +16,15 @@ impl Endpoint {
     /// The operation at a path, which must not include the query.
     #[must_use]
     pub fn of_path(path: &str) -> Option<Self> {
-        match path {
-            "/v1/render" => Some(Self::Render),
-            "/v1/render/template" => Some(Self::Template),
-            _ => None,
+        [Self::Render, Self::Template].into_iter().find(|endpoint| endpoint.path() == path)
+    }
+
+    /// The path of the operation.
+    #[must_use]
+    pub const fn path(self) -> &'static str {
+        match self {
+            Self::Render => "/v1/render",
+            Self::Template => "/v1/render/template",
         }
     }
 

@@ -107,10 +107,10 @@ const SET_DISABLED: Scoped = Scoped::new(
 const DELETE: Scoped = Scoped::new(
     "UPDATE api_keys SET last_change = ?3 WHERE account_id = ?1 AND id = ?2 AND NOT is_temporary RETURNING id",
 );
-const CREATE_FOR_TEMPLATE: Scoped = Scoped::new(
+const CREATE_TEMPORARY: Scoped = Scoped::new(
     "INSERT INTO api_keys (account_id, id, name, prefix, hash, created_at, expires_at, template_id, is_temporary) \
-     SELECT ?1, ?2, 'Render button', ?3, ?4, ?5, ?6, id, 1 FROM templates WHERE account_id = ?1 AND id = ?7 \
-     RETURNING id",
+     SELECT ?1, ?2, 'Render button', ?3, ?4, ?5, ?6, ?7, 1 \
+     WHERE ?7 IS NULL OR EXISTS (SELECT 1 FROM templates WHERE account_id = ?1 AND id = ?7) RETURNING id",
 );
 const DELETE_EXPIRED: Scoped = Scoped::new(
     "DELETE FROM api_keys WHERE account_id = ?1 AND is_temporary AND expires_at <= ?2 RETURNING id",
@@ -183,19 +183,19 @@ impl<B: Backend> AccountScope<'_, B> {
         self.run(DELETE, values![id, self.change("deleted key").deletes()]).await
     }
 
-    /// Creates a key that is valid for a number of seconds and for one template only; `None` if the
+    /// Creates a key that is valid for a number of seconds, and with a template for that one only; `None` if the
     /// account has no such template. Expired keys of the account are deleted first, which
     /// the next call does if this one is interrupted.
     pub async fn create_render_key(
         &self,
-        template: &TemplateId,
+        template: Option<&TemplateId>,
         seconds: i64,
     ) -> Result<Option<ApiKey>, B::Error> {
         self.run(DELETE_EXPIRED, values![self.now()]).await?;
         let (id, key) = self.random_key()?;
         let expires_at = self.now() + seconds;
         let values = values![&id, key.display_prefix(), key.hash(), self.now(), expires_at, template];
-        Ok(self.run(CREATE_FOR_TEMPLATE, values).await?.then_some(key))
+        Ok(self.run(CREATE_TEMPORARY, values).await?.then_some(key))
     }
 
     fn random_key(&self) -> Result<(KeyId, ApiKey), B::Error> {

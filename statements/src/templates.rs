@@ -83,10 +83,13 @@ macro_rules! select_templates {
 const EVERY: &str = select_templates!("", "ORDER BY t.rowid");
 const OWNER: &str = "SELECT account_id FROM templates WHERE id = ?1";
 const LIST: Scoped = Scoped::new(select_templates!("", "WHERE account_id = ?1 ORDER BY t.rowid"));
-const SEARCH: Scoped = Scoped::new(select_templates!(
+const COUNT: Scoped = Scoped::new("SELECT count(*) FROM templates WHERE account_id = ?1");
+const NAMES: Scoped = Scoped::new(
+    "SELECT id, name FROM templates WHERE account_id = ?1 ORDER BY updated_at DESC, rowid DESC LIMIT ?2 OFFSET ?3",
+);
+const SOME: Scoped = Scoped::new(select_templates!(
     "",
-    "WHERE account_id = ?1 AND (?2 = '' OR instr(lower(t.name), lower(?2)) > 0 OR t.id = ?2) \
-     ORDER BY updated_at DESC, t.rowid DESC LIMIT ?3"
+    "WHERE account_id = ?1 AND t.id IN (SELECT value FROM json_each(?2)) ORDER BY updated_at DESC, t.rowid DESC"
 ));
 const GET: Scoped = Scoped::new(select_templates!("", "WHERE account_id = ?1 AND t.id = ?2"));
 const GET_CONTENT: Scoped = Scoped::new(select_templates!(
@@ -137,9 +140,23 @@ impl<B: Backend> AccountScope<'_, B> {
         self.all(LIST, values![]).await
     }
 
-    /// The last saved templates that have this id or whose names contain this text, the newest first.
-    pub async fn search_templates(&self, text: &str) -> Result<Vec<Template>, B::Error> {
-        self.all(SEARCH, values![text, MAX_LISTED]).await
+    /// The number of templates.
+    pub async fn count_templates(&self) -> Result<u64, B::Error> {
+        Ok(self.first(COUNT, values![]).await?.map_or(0, |(count,)| count))
+    }
+
+    /// Ids and names of templates, the last saved first: at most `limit`, after the first `offset`.
+    pub async fn template_names(
+        &self,
+        limit: u64,
+        offset: u64,
+    ) -> Result<Vec<(TemplateId, String)>, B::Error> {
+        self.all(NAMES, values![limit, offset]).await
+    }
+
+    /// The templates with these ids, the last saved first.
+    pub async fn templates_of(&self, ids: &[TemplateId]) -> Result<Vec<Template>, B::Error> {
+        self.all(SOME, values![json!(ids).to_string()]).await
     }
 
     /// One template.

@@ -4,6 +4,7 @@ mod access;
 mod accessibility;
 mod account_user;
 mod attacks;
+mod editor;
 mod hostile;
 mod kept_forms;
 mod keys;
@@ -11,8 +12,12 @@ mod log;
 mod lost_work;
 mod operator;
 mod password_hashes;
+mod playground;
+mod playground_state;
+mod preview;
 mod sign_in;
 mod support;
+mod template_list;
 
 use platen_tests::case::Case;
 
@@ -21,14 +26,19 @@ pub(crate) fn cases() -> Vec<Case> {
         account_user::cases(),
         operator::cases(),
         password_hashes::cases(),
+        playground::cases(),
+        playground_state::cases(),
+        preview::cases(),
         sign_in::cases(),
         access::cases(),
         attacks::cases(),
         hostile::cases(),
         log::cases(),
+        editor::cases(),
         kept_forms::cases(),
         keys::cases(),
         lost_work::cases(),
+        template_list::cases(),
         accessibility::cases(),
     ]
     .concat()

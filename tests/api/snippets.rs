@@ -16,15 +16,15 @@ pub(crate) fn cases() -> Vec<Case> {
 }
 
 /// A language of the document.
-struct Language {
+pub(crate) struct Language {
     /// The name of its code block.
-    block: &'static str,
+    pub(crate) block: &'static str,
     /// The name of the file of its program.
     file: &'static str,
     command: &'static [&'static str],
 }
 
-const LANGUAGES: &[Language] = &[
+pub(crate) const LANGUAGES: &[Language] = &[
     Language { block: "sh", file: "render.sh", command: &["bash"] },
     Language { block: "js", file: "render.mjs", command: &["node"] },
     Language { block: "python", file: "render.py", command: &["python3"] },
@@ -33,6 +33,7 @@ const LANGUAGES: &[Language] = &[
     Language { block: "rust", file: "render.rs", command: &[] },
 ];
 
+const QUICK_START: &str = env!("CARGO_BIN_EXE_quick-start");
 const ADDRESS: &str = "http://127.0.0.1:3000";
 
 async fn runs(stage: Stage, language: &'static Language) -> Result<()> {
@@ -45,7 +46,9 @@ async fn runs(stage: Stage, language: &'static Language) -> Result<()> {
         ensure!(compiled.ends_with(program), "tests/examples/quick_start.rs is another program");
     }
     let directory = tempfile::tempdir()?;
-    let Some(output) = run(language, program, &target, directory.path())? else { return Ok(()) };
+    let Some(output) = run(language, (program, QUICK_START), &target, directory.path())? else {
+        return Ok(());
+    };
     ensure!(output.status.success(), "{output:?}");
     let file = directory.path().join("invoice.pdf");
     let text = Pdf::parse(&std::fs::read(&file)?)?.text()?;
@@ -60,7 +63,8 @@ async fn runs(stage: Stage, language: &'static Language) -> Result<()> {
     if language.block == "rust" {
         return Ok(());
     }
-    let output = run(language, &program, &target, directory.path())?.context("it ran before")?;
+    let output =
+        run(language, (&program, QUICK_START), &target, directory.path())?.context("it ran before")?;
     let mut shown = [output.stdout, output.stderr].concat();
     shown.extend(std::fs::read(&file).unwrap_or_default());
     let shown = String::from_utf8_lossy(&shown);
@@ -68,17 +72,17 @@ async fn runs(stage: Stage, language: &'static Language) -> Result<()> {
     Ok(())
 }
 
-/// `None` if the machine does not have the runtime.
-fn run(
+/// Runs a program, or the compiled one in its place. `None` if the machine does not have the runtime.
+pub(crate) fn run(
     language: &Language,
-    program: &str,
+    (program, compiled): (&str, &str),
     target: &Target,
     directory: &Path,
 ) -> Result<Option<std::process::Output>> {
     let mut command = match language.command {
         [] => {
             // The compiled program has the address of the document; its client sends to the server as to a proxy.
-            let mut command = Command::new(env!("CARGO_BIN_EXE_quick-start"));
+            let mut command = Command::new(compiled);
             command.env("HTTP_PROXY", &target.base_url);
             command
         }

@@ -163,6 +163,12 @@ impl<'r> Context<'r> {
         Ok(response)
     }
 
+    /// A page with code editors. `page` gets the nonce of their styles.
+    pub(super) fn page_with_editor<T: askama::Template>(&self, page: impl FnOnce(String) -> T) -> PageResult {
+        let nonce = hex::encode(platform::random::<16>());
+        Ok(self.page(&page(nonce.clone()))?.with_style_nonce(&nonce))
+    }
+
     /// Redirects to a page that shows a secret once, so that reloading it does not repeat the request.
     pub(super) fn redirect_once(&self, path: &str, secret: String) -> PageResponse {
         let once = Once::new(platform::random(), secret);

@@ -3,6 +3,7 @@
 pub(super) mod assets;
 pub(super) mod keys;
 pub(super) mod operator;
+pub(super) mod playground;
 pub(super) mod profile;
 pub(super) mod resume;
 pub(super) mod sign_in;

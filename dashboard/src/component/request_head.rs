@@ -28,8 +28,19 @@ pub(super) struct RequestHead {
 const MAX_USER_AGENT_CHARS: usize = 200;
 
 /// The first segments of paths, as the log shows them.
-const SECTIONS: [&str; 10] =
-    ["sign-in", "sign-out", "invite", "you", "keys", "templates", "usage", "usage.csv", "operator", "assets"];
+const SECTIONS: [&str; 11] = [
+    "sign-in",
+    "sign-out",
+    "invite",
+    "you",
+    "keys",
+    "templates",
+    "playground",
+    "usage",
+    "usage.csv",
+    "operator",
+    "assets",
+];
 
 impl RequestHead {
     pub(super) fn of(request: &Request) -> Self {

@@ -3,6 +3,8 @@
 //! Invariant: every response has a content security policy, `nosniff` and `no-referrer`. Only static files,
 //! whose names contain a hash, may be cached.
 
+use std::borrow::Cow;
+
 use askama::Template;
 use platen_component::{body::Transfer, reply};
 use spin_sdk::wasip3::http::types::Response;
@@ -24,7 +26,7 @@ pub(super) struct PageResponse {
     status: u16,
     content_type: &'static str,
     cache: &'static str,
-    policy: &'static str,
+    policy: Cow<'static, str>,
     extra_headers: Vec<(&'static str, String)>,
     body: Vec<u8>,
     /// Why the request was not carried out, for the log only.
@@ -37,7 +39,7 @@ impl PageResponse {
             status,
             content_type,
             cache: "no-store",
-            policy: POLICY,
+            policy: Cow::Borrowed(POLICY),
             extra_headers: Vec::new(),
             body,
             cause: None,
@@ -71,7 +73,21 @@ impl PageResponse {
 
     /// Replaces the policy with that of the preview's frame.
     pub(super) fn with_frame_policy(mut self) -> Self {
-        self.policy = FRAME_POLICY;
+        self.policy = Cow::Borrowed(FRAME_POLICY);
+        self
+    }
+
+    /// Allows the inline styles that have this nonce: those of the code editor, which makes them in the page.
+    pub(super) fn with_style_nonce(mut self, nonce: &str) -> Self {
+        self.policy =
+            Cow::Owned(POLICY.replace("style-src 'self'", &format!("style-src 'self' 'nonce-{nonce}'")));
+        self
+    }
+
+    /// Allows frames that show rendered files (`blob:`), which browsers show with a plug-in of theirs if they are PDFs.
+    pub(super) fn with_result_frame(mut self) -> Self {
+        let policy = self.policy.replace("frame-src 'self'", "frame-src 'self' blob:; object-src blob:");
+        self.policy = Cow::Owned(policy);
         self
     }
 
@@ -104,7 +120,7 @@ impl PageResponse {
         let mut set = |name: &str, value: &str| headers.push((name.to_owned(), value.as_bytes().to_vec()));
         set("content-type", self.content_type);
         set("cache-control", self.cache);
-        set("content-security-policy", self.policy);
+        set("content-security-policy", &self.policy);
         set("x-content-type-options", "nosniff");
         set("referrer-policy", "no-referrer");
         set("cross-origin-opener-policy", "same-origin");

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use platen_shared::{
+    format::PaperSize,
     id::{TemplateId, UserId},
     limits, template,
 };
@@ -11,8 +12,8 @@ use platen_statements::{
     templates::{Template, TemplateContent, Version},
 };
 
-use super::{Layout, diff};
-use crate::form::Field;
+use super::{Layout, diff, paging::Paging, playground::Panel};
+use crate::{form::Field, starter::Starter};
 
 /// Sample values by placeholder.
 pub(crate) type Samples = BTreeMap<String, String>;
@@ -23,8 +24,9 @@ pub(crate) struct TemplatesPage {
     pub(crate) layout: Layout,
     /// The search text; empty for all templates.
     pub(crate) search: String,
-    /// The templates found, last saved first.
+    /// The templates of this page, last saved first.
     pub(crate) templates: Vec<Template>,
+    pub(crate) paging: Paging,
 }
 
 /// The editor of a saved or a new template.
@@ -32,6 +34,8 @@ pub(crate) struct TemplatesPage {
 #[template(path = "template.html")]
 pub(crate) struct EditorPage<'t> {
     pub(crate) layout: Layout,
+    /// The nonce of the code editor's styles.
+    pub(crate) style_nonce: String,
     /// The saved template; `None` for a new one.
     pub(crate) saved: Option<&'t TemplateContent>,
     pub(crate) form: EditorForm,
@@ -43,8 +47,16 @@ pub(crate) struct EditorPage<'t> {
     pub(crate) has_preview: bool,
     /// The user, whose drafts the browser keeps.
     pub(crate) user: UserId,
-    /// Scheme and host of the server, for the curl command.
-    pub(crate) base_url: String,
+    /// How the saved template is rendered; `None` for a new one.
+    pub(crate) panel: Option<TemplatePanel>,
+}
+
+/// The request of a saved template.
+#[derive(Debug)]
+pub(crate) struct TemplatePanel {
+    pub(crate) panel: Panel,
+    /// The sample values, as a JSON object.
+    pub(crate) variables: String,
 }
 
 /// The fields of the editor with their errors.
@@ -58,9 +70,18 @@ pub(crate) struct EditorForm {
     pub(crate) samples_error: String,
     /// The revision that the form was made from; `None` for a new template.
     pub(crate) revision: Option<u32>,
+    /// What a new template was made from.
+    pub(crate) starter: Option<&'static Starter>,
 }
 
 impl EditorForm {
+    /// The options of the starter, as a JSON object of texts.
+    fn options(&self) -> String {
+        let options = self.starter.map(Starter::options).unwrap_or_default();
+        let texts: BTreeMap<&str, &str> = options.fields().collect();
+        serde_json::json!(texts).to_string()
+    }
+
     pub(crate) fn valid(name: &str, html: &str, samples: &Samples) -> Self {
         Self {
             name: Field::valid(name),
@@ -68,8 +89,18 @@ impl EditorForm {
             samples: with_samples(html, samples),
             samples_error: String::new(),
             revision: None,
+            starter: None,
         }
     }
+}
+
+/// Width and height of each paper size in CSS pixels, as a JSON object.
+fn papers() -> String {
+    let sizes = PaperSize::NAMES.iter().filter_map(|name| {
+        let (width, height) = PaperSize::parse(name)?.size();
+        Some((*name, [width.pixels(), height.pixels()]))
+    });
+    serde_json::json!(sizes.collect::<BTreeMap<_, _>>()).to_string()
 }
 
 /// What was saved while a user edited an older revision.
@@ -110,17 +141,6 @@ pub(crate) fn with_samples(html: &str, samples: &Samples) -> Vec<(String, String
     template::placeholders(html).into_iter().map(|name| (name.clone(), value(&name))).collect()
 }
 
-/// A curl command that renders a template. The body is quoted for a POSIX shell, so no value can end it.
-fn curl(base_url: &str, id: &TemplateId, html: &str, samples: &Samples) -> String {
-    let variables: BTreeMap<String, String> = with_samples(html, samples).into_iter().collect();
-    let body = serde_json::json!({ "templateId": id, "variables": variables, "format": "pdf" });
-    let body = body.to_string().replace('\'', "'\\''");
-    format!(
-        "curl --fail-with-body -o file.pdf {base_url}/v1/render/template \\\n  -H 'authorization: Bearer YOUR_KEY' \\\n  \
-         -H 'content-type: application/json' \\\n  -d '{body}'"
-    )
-}
-
 #[derive(Debug, askama::Template)]
 #[template(path = "versions.html")]
 pub(crate) struct VersionsPage {
@@ -134,9 +154,33 @@ pub(crate) struct VersionsPage {
 #[template(path = "version.html")]
 pub(crate) struct VersionPage {
     pub(crate) layout: Layout,
+    /// The nonce of the code editor's styles.
+    pub(crate) style_nonce: String,
     pub(crate) id: TemplateId,
     pub(crate) version: Version,
     pub(crate) html: String,
+    /// From this version to the current template; empty if they are equal.
+    pub(crate) lines: Vec<diff::Line>,
+    /// The current sample values, as a JSON object.
+    pub(crate) samples_json: String,
+}
+
+impl VersionPage {
+    pub(crate) fn new(
+        (layout, style_nonce): (Layout, String),
+        (version, html): (Version, String),
+        current: &TemplateContent,
+    ) -> Self {
+        Self {
+            layout,
+            style_nonce,
+            id: current.template.id.clone(),
+            version,
+            lines: diff::lines(&html, &current.html),
+            html,
+            samples_json: serde_json::json!(current.samples).to_string(),
+        }
+    }
 }
 
 pub(crate) const INITIAL_HTML: &str = "<!doctype html>\n<meta charset=\"utf-8\">\n<style>\n  body { font: 16px/1.5 sans-serif; margin: 3rem; }\n  h1 { color: #2743d2; }\n</style>\n<h1>Hello {{ name }}</h1>\n<p>This is your first template.</p>\n";
@@ -148,20 +192,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn values_cannot_end_the_quotes_of_the_curl_command() {
-        let samples =
-            Samples::from([("a".into(), "'; rm -rf ~; '\"$(x)".into()), ("unused".into(), "u".into())]);
-        let line = curl("https://p.example", &TemplateId::from_text("tpl_x"), "{{ a }}", &samples);
-        assert!(line.contains(r#""variables":{"a":"'\''; rm -rf ~; '\''\"$(x)"}"#), "{line}");
-        assert!(!line.contains("unused"));
-    }
-
-    #[test]
     fn user_input_is_escaped() {
         let layout = Layout { title: "</title><script>alert(1)</script>".into(), ..Layout::default() };
         let xss = "</textarea><script>alert(1)</script>";
         let page = EditorPage {
             layout,
+            style_nonce: xss.to_owned(),
             saved: None,
             form: EditorForm {
                 name: Field::invalid(xss, xss),
@@ -169,6 +205,7 @@ mod tests {
                 samples: vec![(xss.to_owned(), xss.to_owned())],
                 samples_error: xss.to_owned(),
                 revision: None,
+                starter: None,
             },
             conflict: Some(Conflict {
                 by: xss.to_owned(),
@@ -180,7 +217,7 @@ mod tests {
             is_unsaved: true,
             has_preview: true,
             user: UserId::from_text("usr_x"),
-            base_url: String::new(),
+            panel: None,
         };
         let html = page.render().unwrap();
         assert!(!html.contains("<script>alert"), "{html}");

@@ -40,6 +40,8 @@ async fn another_account(stage: Stage) -> Result<()> {
         format!("{t}/delete"),
         format!("{t}/versions"),
         format!("{t}/versions/1"),
+        format!("/dashboard/playground?template={template}"),
+        format!("/dashboard/playground/samples/{template}"),
     ] {
         let page = other_user.get(&path).await?.is(404).with_context(|| path.clone())?;
         ensure!(!page.body.contains("of A"), "{path} has data of A: {}", page.body);
@@ -59,7 +61,6 @@ async fn another_account(stage: Stage) -> Result<()> {
         (t.clone(), &[("name", "stolen"), ("html", "<p>stolen</p>")]),
         (format!("{t}/duplicate"), &[]),
         (format!("{t}/delete"), &[]),
-        (format!("{t}/render-key"), &[]),
         (format!("{t}/versions/1/restore"), &[]),
     ] {
         other_user.post(&path, fields).await?.is(404).with_context(|| path.clone())?;
@@ -70,6 +71,7 @@ async fn another_account(stage: Stage) -> Result<()> {
         "/dashboard/usage",
         "/dashboard/usage.csv",
         "/dashboard/templates?q=of+A",
+        "/dashboard/playground",
     ] {
         let page = other_user.get(path).await?.is(200)?;
         ensure!(
@@ -78,6 +80,13 @@ async fn another_account(stage: Stage) -> Result<()> {
             page.body
         );
     }
+    let of_a = [("source", "template"), ("templateId", template.as_str())];
+    let refused = other_user.post("/dashboard/playground/render", &of_a).await?.is(422)?;
+    ensure!(
+        refused.body.contains("no template with this ID") && !refused.body.contains("key"),
+        "{}",
+        refused.body
+    );
     // Nothing has changed.
     app.target(&a).with_key(&secret).render(&json!({ "html": "x" })).send().await?.file("image/png")?;
     let page = owner.get(&t).await?.is(200)?;
@@ -134,6 +143,9 @@ async fn needs_a_session(stage: Stage) -> Result<()> {
         "/templates/x/versions",
         "/templates/x/versions/1",
         "/templates/x/delete",
+        "/playground",
+        "/playground?template=x",
+        "/playground/samples/x",
         "/usage",
         "/usage.csv",
         "/you",
@@ -163,7 +175,10 @@ async fn needs_a_session(stage: Stage) -> Result<()> {
         "/templates/x",
         "/templates/x/duplicate",
         "/templates/x/delete",
-        "/templates/x/render-key",
+        "/playground",
+        "/playground/request",
+        "/playground/request.json",
+        "/playground/render",
         "/templates/x/versions/1/restore",
         "/you/password",
         "/you/sessions/x/end",
@@ -200,19 +215,26 @@ async fn render_key(stage: Stage) -> Result<()> {
     let mut person = Person::of(app, &account).await?;
     let one = person.new_template("one", "<p>one</p>").await?;
     let two = person.new_template("two", "<p>two</p>").await?;
-    let made = person.post(&format!("/dashboard/templates/{one}/render-key"), &[]).await?.is(200)?;
+    let fields = [("source", "template"), ("templateId", one.as_str())];
+    let made = person.post("/dashboard/playground/render", &fields).await?.is(200)?;
     let made: serde_json::Value = serde_json::from_str(&made.body)?;
     let target = app.target(&account).with_key(made["key"].as_str().context("a key")?);
     let this = json!({ "templateId": one });
     target.render_template(&this).send().await?.file("image/png")?;
     target.render_template(&json!({ "templateId": two })).send().await?.error(401, "Invalid API key")?;
     target.render(&json!({ "html": "x" })).send().await?.error(401, "Invalid API key")?;
-    ensure!(app.operator.attempts(&account.id).await? == 1, "a refused attempt was counted");
+    // Without a template it renders HTML and URLs.
+    let other =
+        person.post("/dashboard/playground/render", &[("source", "html"), ("html", "x")]).await?.is(200)?;
+    let other: serde_json::Value = serde_json::from_str(&other.body)?;
+    let other = app.target(&account).with_key(other["key"].as_str().context("a key")?);
+    other.render(&json!({ "html": "x" })).send().await?.file("image/png")?;
+    ensure!(app.operator.attempts(&account.id).await? == 2, "a refused attempt was counted");
     // It is not listed.
     ensure!(!person.get("/dashboard/keys").await?.body.contains("Render button"));
     // It is valid for a minute, and then an unknown key.
     let render_key = format!("account_id = '{}' AND expires_at IS NOT NULL", account.id);
-    let lifetime = format!("SELECT expires_at - created_at FROM api_keys WHERE {render_key}");
+    let lifetime = format!("SELECT min(expires_at - created_at) FROM api_keys WHERE {render_key}");
     ensure!(app.execute(&lifetime).await? == Some(60), "the key is not valid for a minute");
     app.execute(&format!("UPDATE api_keys SET expires_at = expires_at - 60 WHERE {render_key}")).await?;
     target.render_template(&this).send().await?.error(401, "Invalid API key")

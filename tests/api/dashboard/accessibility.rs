@@ -13,7 +13,7 @@ use platen_tests::{
 };
 use serde_json::{Value, json};
 
-use super::support::{Person, accept_invite, new_email};
+use super::support::{Person, accept_invite, choose, new_email, render};
 
 pub(crate) fn cases() -> Vec<Case> {
     vec![Case::own_server("dashboard/layout_and_accessibility", layout_and_accessibility)]
@@ -108,11 +108,14 @@ async fn layout_and_accessibility(stage: Stage) -> Result<()> {
     page.fill("#name", "Invoice 2026").await?;
     page.press("Save").await?;
     unsaved_work(app, &account, &mut album).await?;
+    playground(app, &mut album).await?;
     for (path, name) in [
         ("templates".to_owned(), "templates"),
         (format!("templates/{id}/versions"), "versions"),
         (format!("templates/{id}/versions/1"), "version"),
         (format!("templates/{id}/delete"), "template-delete"),
+        (format!("playground?template={id}"), "playground-template"),
+        ("templates/new?starter=report".to_owned(), "template-starter"),
         ("usage".to_owned(), "usage"),
         ("usage?failures=1".to_owned(), "usage-failures"),
         ("you".to_owned(), "you"),
@@ -128,6 +131,18 @@ async fn layout_and_accessibility(stage: Stage) -> Result<()> {
 
     ensure!(album.bad.is_empty(), "{}", album.bad.join("\n"));
     Ok(())
+}
+
+async fn playground(app: &TestApp, album: &mut Album<'_>) -> Result<()> {
+    let page = album.page;
+    page.go(&format!("{}/dashboard/playground", app.base_url)).await?;
+    album.take("playground").await?;
+    page.eval("document.querySelectorAll('details').forEach((group) => { group.open = true })").await?;
+    choose(page, "format", "pdf").await?;
+    choose(page, "scale", "9").await?;
+    render(page).await?;
+    page.shows("\"scale\" must be").await?;
+    album.take("playground-wrong").await
 }
 
 async fn operators_pages(app: &TestApp, account: &Account, name: &str, album: &mut Album<'_>) -> Result<()> {

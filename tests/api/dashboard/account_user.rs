@@ -4,7 +4,7 @@ use anyhow::{Result, ensure};
 use platen_tests::{browser::Browser, case::Case, operator::Quota, suite::Stage, wait};
 use serde_json::json;
 
-use super::support::{PASSWORD, accept_invite, new_email};
+use super::support::{PASSWORD, accept_invite, choose, new_email, render};
 
 pub(crate) fn cases() -> Vec<Case> {
     vec![
@@ -66,40 +66,43 @@ async fn keys_templates_and_usage(stage: Stage) -> Result<()> {
 
     // The render through the public API with a render key.
     for format in ["pdf", "png"] {
-        page.choose("#format", format).await?;
-        page.click("#render").await?;
-        page.wait("document.querySelector('#rendered a') && !document.querySelector('#rendered').hidden")
-            .await?;
-        page.shows("Counted as one attempt.").await?;
-        let name = page.text("document.querySelector('#rendered a').download").await?;
-        ensure!(name == format!("invoice.{format}"), "the file is {name}");
+        choose(&page, "format", format).await?;
+        render(&page).await?;
+        page.wait(&format!("document.querySelector('#rendered a')?.download === 'invoice.{format}'")).await?;
+        page.shows("attempts are left this month.").await?;
         let head = "fetch(document.querySelector('#rendered a').href).then(r => r.arrayBuffer())\
              .then(b => String.fromCharCode(...new Uint8Array(b).slice(1, 4)))";
         // The policy does not allow the page to connect to `blob:`.
         ensure!(page.eval(head).await.is_err(), "the policy lets scripts fetch what it does not name");
     }
-    // Options of the API: errors name what is wrong, and cost no attempt.
-    for (options, message) in [
-        (r#"{ "landscape": tru }"#, "The options are not valid JSON"),
-        ("[]", "The options must be a JSON object"),
-        (r#"{ "format": "png" }"#, "Remove \"format\" from the options"),
-        (r#"{ "landscap": true }"#, "Did you mean \"landscape\"?"),
-        (r#"{ "clip": { "x": 0, "y": 0, "width": 20, "height": 10 } }"#, "Counted as one attempt."),
+    // Errors are shown at their option, and cost no attempt.
+    for (option, value, message) in [
+        ("width", "0", "\"width\" must be a whole number from 1 to 7680"),
+        ("width", "", ""),
+        ("clip.x", "0", "\"clip.y\" is required"),
+        ("clip.y", "0", "\"clip.width\" is required"),
+        ("clip.width", "20", "\"clip.height\" is required"),
+        ("clip.height", "10", ""),
     ] {
-        page.fill("#options", options).await?;
-        page.click("#render").await?;
-        page.shows(message).await?;
+        choose(&page, option, value).await?;
+        render(&page).await?;
+        if message.is_empty() {
+            page.shows("Rendered in").await?;
+        } else {
+            page.shows(message).await?;
+        }
     }
     page.wait("document.querySelector('#rendered img').naturalWidth === 20").await?;
+    // The options are there again after a reload.
     page.go(&page.text("location.href").await?).await?;
-    page.wait("document.querySelector('#options').value.includes('clip')").await?;
+    page.wait("document.querySelector('[name=\"clip.width\"]').value === '20'").await?;
     reload_until(
         &page,
         &usage,
         "document.querySelector('#attempts tbody').innerText.includes('Render button')",
     )
     .await?;
-    ensure!(app.operator.attempts(&account.id).await? == 4, "each click is one attempt");
+    ensure!(app.operator.attempts(&account.id).await? == 5, "each render is one attempt");
     let keys = app.operator.run(&["key", "list", "--account", &account.id]).await?;
     ensure!(!keys.to_string().contains("Render button"), "render keys are not listed: {keys}");
 

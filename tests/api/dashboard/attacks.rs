@@ -87,6 +87,7 @@ async fn headers(stage: Stage) -> Result<()> {
     let style = style.replace("assets/", "assets/style");
     for path in [
         "/dashboard/keys",
+        "/dashboard/playground",
         "/dashboard/nowhere",
         "/dashboard/usage.csv",
         "/dashboard",

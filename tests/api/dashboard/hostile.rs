@@ -4,7 +4,7 @@ use anyhow::{Result, ensure};
 use platen_tests::{browser::Browser, case::Case, operator::Quota, suite::Stage};
 use serde_json::json;
 
-use super::support::{accept_invite, new_email, percent};
+use super::support::{accept_invite, new_email, percent, render};
 
 pub(crate) fn cases() -> Vec<Case> {
     vec![
@@ -29,7 +29,7 @@ async fn stored_text(stage: Stage) -> Result<()> {
     accept_invite(&page, app, &new_email("xss"), &["--account", &account.id]).await?;
     let url = |path: &str| format!("{}/dashboard/{path}", app.base_url);
     let harmless = async |what: &str| -> Result<()> {
-        let pwned = page.eval("typeof pwned !== 'undefined' || document.querySelector('main img:not([src^=\"/dashboard/assets/\"]), main svg:not([role=img]), main script, iframe:not(#preview)') !== null").await?;
+        let pwned = page.eval("typeof pwned !== 'undefined' || document.querySelector('main img:not([src^=\"/dashboard/assets/\"], #rendered img), main svg:not([role=img]), main script, iframe:not(#preview, .pdf)') !== null").await?;
         ensure!(pwned == false, "{what}: stored text is markup");
         Ok(())
     };
@@ -59,6 +59,23 @@ async fn stored_text(stage: Stage) -> Result<()> {
             page.go(&url(&format!("templates/{id}/{path}"))).await?;
             harmless(&format!("{text} in {path}")).await?;
         }
+        // As HTML, as the value of options, and as the values of a template.
+        page.go(&url("playground")).await?;
+        page.wait("document.querySelector('#render').textContent === 'Render'").await?;
+        page.fill("#option-html", text).await?;
+        for option in ["fileName", "margin.top", "waitForSelector", "timezone"] {
+            page.fill(&format!("[name=\"{option}\"]"), text).await?;
+        }
+        render(&page).await?;
+        page.wait("document.querySelector('#render-status').textContent.endsWith('.')").await?;
+        harmless(&format!("{text} in the playground")).await?;
+        page.enable_scripts(false).await?;
+        page.press("Render").await?;
+        page.enable_scripts(true).await?;
+        harmless(&format!("{text} in a playground without scripts")).await?;
+        page.go(&url(&format!("playground?template={id}"))).await?;
+        page.wait("document.querySelector('#snippet-curl').textContent.includes('templateId')").await?;
+        harmless(&format!("{text} in the playground of a template")).await?;
         let query = percent(text);
         for path in [
             "templates".to_owned(),
@@ -99,7 +116,9 @@ async fn preview(stage: Stage) -> Result<()> {
         <a href='javascript:top.pwned=1' id=link target=_top>link</a>
         <form action=/dashboard/sign-out method=post id=f target=_top><button autofocus>send</button></form>
         <iframe srcdoc='<script>top.pwned = 1; parent.document.body.textContent = \"ran\"</script>'></iframe>
+        <script autofocus>document.getElementById('out').textContent = 'ran'</script>
         <meta http-equiv=refresh content='0; url=/dashboard/sign-in?left'>
+        <meta autofocus http-equiv=refresh content='0; url=data:text/html,left'>
         <base href=/dashboard/ target=_top>";
     let app = &*stage.service().await?;
     let account = app.operator.account(Quota::Of(9)).await?;

@@ -104,7 +104,8 @@ async fn grace(stage: Stage) -> Result<()> {
     ensure!(list.as_array().is_some_and(|keys| keys.len() == 5), "{list}");
     // Keys for one render are neither listed nor found.
     let template = person.new_template("t", "x").await?;
-    person.post(&format!("/dashboard/templates/{template}/render-key"), &[]).await?.is(200)?;
+    let fields = [("source", "template"), ("templateId", template.as_str())];
+    person.post("/dashboard/playground/render", &fields).await?.is(200)?;
     let temporary = app.execute("SELECT count(*) FROM api_keys WHERE is_temporary").await?;
     ensure!(temporary.is_some_and(|count| count > 0), "no temporary key");
     ensure!(

@@ -199,8 +199,8 @@ async fn drafts(stage: Stage) -> Result<()> {
     sign_in_again(&page, &email, PASSWORD).await?;
     page.go(&new).await?;
     page.fill("#name", "Large").await?;
-    page.eval("document.querySelector('#html').value = 'x'.repeat(5 * 1024 * 1024 + 1)").await?;
-    page.click("#template-form button").await?;
+    page.fill("#html", &"x".repeat(5 * 1024 * 1024 + 1)).await?;
+    page.click(".save button").await?;
     page.shows("At most 5,242,880 are allowed.").await
 }
 

@@ -24,6 +24,21 @@ pub(super) async fn accept_invite(page: &Page, app: &Service, email: &str, targe
     page.press("Set password and sign in").await
 }
 
+/// Enters the value of an option of a request, as the playground shows it.
+pub(super) async fn choose(page: &Page, option: &str, value: &str) -> Result<()> {
+    let selector = format!("[name=\"{option}\"]");
+    page.choose(&selector, value).await?;
+    let change = "dispatchEvent(new Event('change', { bubbles: true }))";
+    page.eval(&format!("void document.querySelector({}).{change}", serde_json::json!(selector))).await?;
+    Ok(())
+}
+
+/// Presses “Render” when the last render has ended.
+pub(super) async fn render(page: &Page) -> Result<()> {
+    page.wait("document.querySelector('#render')?.textContent === 'Render' && !document.querySelector('#render').disabled").await?;
+    page.click("#render").await
+}
+
 /// Submits the sign-in form of a browser.
 pub(super) async fn sign_in_again(page: &Page, email: &str, password: &str) -> Result<()> {
     page.fill("#email", email).await?;

@@ -11,7 +11,7 @@ use chromiumoxide_cdp::cdp::{
             MediaFeature, SetDeviceMetricsOverrideParams, SetEmulatedMediaParams,
             SetScriptExecutionDisabledParams,
         },
-        input::InsertTextParams,
+        input::{DispatchKeyEventParams, DispatchKeyEventType, InsertTextParams},
         network::{GetCookiesParams, SetCookieParams},
         page::{
             CaptureScreenshotFormat, CaptureScreenshotParams, CreateIsolatedWorldParams, GetFrameTreeParams,
@@ -29,6 +29,21 @@ use super::{Browser, TIMEOUT, within_timeout};
 
 /// The interval at which a condition is evaluated.
 const POLL_INTERVAL: Duration = Duration::from_millis(25);
+
+/// Selects the text of a field. In the code editor that has taken the place of a field, replaces it as
+/// a user does: select all, paste. Returns whether it is a code editor.
+const SELECT: &str = "(selector, text) => {
+    const field = document.querySelector(selector);
+    const editor = document.getElementById(`${field.id}-editor`)?.querySelector('.cm-content');
+    if (!editor) { field.focus(); field.select(); return false; }
+    editor.focus();
+    const key = { key: 'a', code: 'KeyA', keyCode: 65, ctrlKey: true, bubbles: true, cancelable: true };
+    editor.dispatchEvent(new KeyboardEvent('keydown', key));
+    const clipboardData = new DataTransfer();
+    clipboardData.setData('text/plain', text);
+    editor.dispatchEvent(new ClipboardEvent('paste', { clipboardData, bubbles: true, cancelable: true }));
+    return true;
+}";
 
 /// The value of the media feature `prefers-color-scheme`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -138,12 +153,27 @@ impl Page {
     /// # Errors
     /// When no field matches.
     pub async fn fill(&self, selector: &str, text: &str) -> Result<()> {
-        let select = format!(
-            "(() => {{ const f = document.querySelector({}); f.focus(); f.select(); }})()",
-            json!(selector)
-        );
-        self.eval(&select).await?;
-        within_timeout(self.session.call(&InsertTextParams::new(text))).await?;
+        let select = format!("({SELECT})({}, {})", json!(selector), json!(text));
+        if self.eval(&select).await? != true {
+            within_timeout(self.session.call(&InsertTextParams::new(text))).await?;
+        }
+        Ok(())
+    }
+
+    /// Types text into the element that has the focus, key by key.
+    ///
+    /// # Errors
+    /// When the page is gone.
+    pub async fn type_text(&self, text: &str) -> Result<()> {
+        for character in text.chars() {
+            let mut key = DispatchKeyEventParams::new(DispatchKeyEventType::KeyDown);
+            key.text = Some(character.to_string());
+            key.key = Some(character.to_string());
+            within_timeout(self.session.call(&key)).await?;
+            key.r#type = DispatchKeyEventType::KeyUp;
+            key.text = None;
+            within_timeout(self.session.call(&key)).await?;
+        }
         Ok(())
     }
 

@@ -18,8 +18,24 @@ pub(crate) fn asset(head: &RequestHead, name: &str) -> Result<PageResponse, Page
     }
     let response = if asset.is_frame {
         PageResponse::immutable(asset.content_type, assets::frame().into_bytes()).with_frame_policy()
-    } else {
+    } else if !asset.is_compressed {
         PageResponse::immutable(asset.content_type, asset.bytes.to_vec())
+    } else if accepts_gzip(&head.headers.get("accept-encoding")) {
+        PageResponse::immutable(asset.content_type, asset.bytes.to_vec())
+            .with_header("content-encoding", "gzip".to_owned())
+    } else {
+        PageResponse::immutable(asset.content_type, assets::decompressed(asset.bytes))
     };
-    Ok(response.with_header("etag", etag))
+    Ok(response.with_header("vary", "accept-encoding".to_owned()).with_header("etag", etag))
+}
+
+/// Whether the client names gzip, without a weight of 0 (RFC 9110, section 12.5.3).
+fn accepts_gzip(values: &[Vec<u8>]) -> bool {
+    let mut codings =
+        values.iter().filter_map(|value| std::str::from_utf8(value).ok()).flat_map(|value| value.split(','));
+    codings.any(|coding| {
+        let (name, weight) = coding.split_once(';').unwrap_or((coding, ""));
+        let is_zero = weight.trim().strip_prefix("q=").is_some_and(|weight| weight.parse() == Ok(0.0));
+        name.trim().eq_ignore_ascii_case("gzip") && !is_zero
+    })
 }

@@ -2,7 +2,7 @@
 //!
 //! Invariant: the user sees every field that is submitted again.
 
-use super::{keys, operator, templates};
+use super::{keys, operator, playground, templates};
 use crate::{
     component::{
         context::Context,
@@ -16,7 +16,7 @@ pub(crate) fn is_resumable(segments: &[&str]) -> bool {
     matches!(
         segments,
         ["templates", _]
-            | ["keys" | "operator"]
+            | ["keys" | "operator" | "playground"]
             | ["keys", _, "name" | "expiry"]
             | ["operator", "accounts", _, "name" | "quota" | "invite"]
     )
@@ -27,6 +27,7 @@ pub(crate) async fn show(context: &Context<'_>, segments: &[&str], form: &Form) 
     match segments {
         ["templates", "new"] => templates::resume(context, None, form).await,
         ["templates", id] => templates::resume(context, Some(id), form).await,
+        ["playground"] => playground::show(context, form).await,
         ["keys"] => keys::resume(context, form).await,
         ["keys", id, _] => keys::resume_key(context, id, form).await,
         ["operator"] => operator::resume(context, form).await,

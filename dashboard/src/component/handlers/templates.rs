@@ -3,6 +3,7 @@
 use platen_shared::{id::TemplateId, limits, name::Name, template_record::TemplateRecord};
 use platen_statements::templates::{SaveOutcome, TemplateContent};
 
+use super::playground;
 use crate::{
     component::{
         context::{Context, redirect_if_found, redirect_with_notice},
@@ -12,12 +13,13 @@ use crate::{
     form::{Field, Form},
     pages::{
         ConfirmPage, Section,
-        keys::RENDER_KEY_SECONDS,
+        paging::{PAGE_ROWS, Paging},
         templates::{
-            Conflict, EditorForm, EditorPage, INITIAL_HTML, Samples, TemplatesPage, VersionPage,
-            VersionsPage, with_samples,
+            Conflict, EditorForm, EditorPage, INITIAL_HTML, Samples, TemplatesPage, VersionPage, VersionsPage,
         },
     },
+    search::Search,
+    starter::Starter,
 };
 
 const PATH: &str = "/dashboard/templates";
@@ -27,19 +29,41 @@ const MAX_SAMPLES_BYTES: usize = 256 * 1024;
 
 pub(crate) async fn list(context: &Context<'_>) -> PageResult {
     let account = context.account()?;
-    let search = context.head.query.get("q").unwrap_or_default().trim().to_owned();
-    let templates = account.search_templates(&search).await?;
+    let query = &context.head.query;
+    let search = query.get("q").unwrap_or_default().trim().to_owned();
+    let paging = |rows| Paging::new(query.get("page"), rows, PATH, &[("q", &search)]);
+    let (paging, names) = if let Some(words) = Search::of(&search) {
+        // SQLite compares letters of ASCII only without regard to case.
+        let mut names = account.template_names(u32::MAX.into(), 0).await?;
+        names.retain(|(id, name)| words.finds(&[id.as_str(), name]));
+        let paging = paging(names.len() as u64);
+        let names = paging.slice_of(names);
+        (paging, names)
+    } else {
+        let paging = paging(account.count_templates().await?);
+        let names = account.template_names(PAGE_ROWS, paging.offset()).await?;
+        (paging, names)
+    };
+    let ids: Vec<TemplateId> = names.into_iter().map(|(id, _)| id).collect();
+    let templates = account.templates_of(&ids).await?;
     context.page(&TemplatesPage {
         layout: context.layout("Templates", Section::Templates),
         search,
         templates,
+        paging,
     })
 }
 
 pub(crate) fn new_page(context: &Context<'_>) -> PageResult {
     context.account()?;
-    let samples = Samples::from([("name".into(), "World".into())]);
-    show_editor(context, Editing::of(EditorForm::valid("", INITIAL_HTML, &samples)))
+    let form = match context.head.query.get(Starter::FIELD).and_then(Starter::find) {
+        Some(starter) => EditorForm {
+            starter: Some(starter),
+            ..EditorForm::valid(starter.name, starter.html, &starter.samples())
+        },
+        None => EditorForm::valid("", INITIAL_HTML, &Samples::from([("name".into(), "World".into())])),
+    };
+    show_editor(context, Editing::of(form))
 }
 
 pub(crate) async fn page(context: &Context<'_>, id: &str) -> PageResult {
@@ -106,7 +130,9 @@ async fn save_from(context: &Context<'_>, id: Option<&str>, form: &Form) -> Page
     };
     let Some(id) = id else {
         let id = account.create_template(record, Some(&samples)).await?;
-        return Ok(redirect_with_notice(&format!("{PATH}/{id}"), "template-created"));
+        let starter = entered.starter.map(|starter| format!("&{}={}", Starter::FIELD, starter.id));
+        let address = format!("{PATH}/{id}?done=template-created{}", starter.unwrap_or_default());
+        return Ok(PageResponse::redirect(&address));
     };
     match account.save_template(id, record, Some(&samples), entered.revision).await? {
         SaveOutcome::Saved(id) => Ok(redirect_with_notice(&format!("{PATH}/{id}"), "template-saved")),
@@ -138,7 +164,12 @@ fn gone(context: &Context<'_>, form: &Form) -> PageResult {
 /// What was entered into the editor.
 fn entered(form: &Form) -> EditorForm {
     let revision = form.get("revision").and_then(|revision| revision.parse().ok());
-    EditorForm { revision, ..EditorForm::valid(&form.text("name"), &form.text("html"), &samples(form)) }
+    let starter = form.get(Starter::FIELD).and_then(Starter::find);
+    EditorForm {
+        revision,
+        starter,
+        ..EditorForm::valid(&form.text("name"), &form.text("html"), &samples(form))
+    }
 }
 
 /// Saves a template in place of `id`, whatever its revision. It keeps its samples.
@@ -185,20 +216,6 @@ pub(crate) async fn delete(context: &Context<'_>, id: &str) -> PageResult {
     redirect_if_found(context.account()?.delete_template(id).await?, PATH, "template-deleted")
 }
 
-/// JSON for the script of the editor: a short-lived key, and the request that “Render” sends with it.
-pub(crate) async fn render_key(context: &Context<'_>, id: &str) -> PageResult {
-    let TemplateContent { template, html, samples, .. } = template(context, id).await?;
-    let key = context.account()?.create_render_key(&template.id, RENDER_KEY_SECONDS).await?;
-    let key = key.ok_or(PageError::NotFound)?;
-    let variables: Samples = with_samples(&html, &samples).into_iter().collect();
-    Ok(PageResponse::json(&serde_json::json!({
-        "key": key.expose(),
-        "seconds": RENDER_KEY_SECONDS,
-        "templateId": template.id,
-        "variables": variables,
-    })))
-}
-
 pub(crate) async fn versions(context: &Context<'_>, id: &str) -> PageResult {
     let template = template(context, id).await?.template;
     let versions = context.account()?.versions(id).await?;
@@ -207,9 +224,10 @@ pub(crate) async fn versions(context: &Context<'_>, id: &str) -> PageResult {
 
 pub(crate) async fn version(context: &Context<'_>, id: &str, number: &str) -> PageResult {
     let number = number.parse().map_err(|_| PageError::NotFound)?;
-    let (version, html) = context.account()?.version(id, number).await?.ok_or(PageError::NotFound)?;
+    let version = context.account()?.version(id, number).await?.ok_or(PageError::NotFound)?;
+    let current = template(context, id).await?;
     let layout = context.layout(format!("Version {number}"), Section::Templates);
-    context.page(&VersionPage { layout, id: TemplateId::from_text(id), version, html })
+    context.page_with_editor(|nonce| VersionPage::new((layout, nonce), version, &current))
 }
 
 pub(crate) async fn restore(context: &Context<'_>, id: &str, number: &str) -> PageResult {
@@ -241,14 +259,18 @@ fn show_editor(context: &Context<'_>, editing: Editing<'_>) -> PageResult {
     let title = saved.map_or("New template", |saved| saved.template.name.as_str());
     let mut layout = context.layout(title, Section::Templates);
     layout.warning = warning.or(layout.warning);
-    context.page(&EditorPage {
+    let user = context.current_user()?.user.clone();
+    let panel = saved.map(|saved| playground::panel_of(context, saved)).transpose()?;
+    let page = context.page_with_editor(|style_nonce| EditorPage {
         layout,
+        style_nonce,
         saved,
         form,
         conflict,
         is_unsaved,
         has_preview: context.head.query.get("preview") != Some("off"),
-        user: context.current_user()?.user.clone(),
-        base_url: context.head.base_url(),
-    })
+        user,
+        panel,
+    })?;
+    Ok(page.with_result_frame())
 }

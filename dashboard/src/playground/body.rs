@@ -1,0 +1,193 @@
+//! The body of a request, from the values of the controls.
+
+use platen_shared::{
+    endpoint::Endpoint,
+    request::{FieldKind, FieldName, InvalidRequest, RenderRequest},
+};
+use serde_json::value::RawValue;
+
+use super::{Source, control_names};
+use crate::form::Form;
+
+/// A request as it is sent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Request {
+    pub(crate) endpoint: Endpoint,
+    /// JSON without the characters `'`, `` ` `` and `${`, which are escaped: so it has the same text between the quotes
+    /// of all languages.
+    pub(crate) body: String,
+    /// The extension of the file.
+    pub(crate) extension: &'static str,
+    /// The template that is rendered.
+    pub(crate) template: Option<String>,
+}
+
+/// Why the values are not a valid request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Problem {
+    /// Name of the field or member; empty if the problem concerns none.
+    pub(crate) field: String,
+    pub(crate) message: String,
+}
+
+impl Request {
+    /// The request of a form. Controls that are empty are left out.
+    pub(crate) fn of(form: &Form) -> Result<Self, Problem> {
+        let source = Source::of(form);
+        let endpoint = source.endpoint();
+        let mut members = Vec::new();
+        for field in FieldName::of_endpoint(endpoint) {
+            let of_source = Source::of_field(field);
+            if of_source.is_some_and(|of_source| of_source != source) {
+                continue;
+            }
+            let is_required = matches!(field, FieldName::Html | FieldName::Url | FieldName::TemplateId);
+            if let Some(value) = value(field, form, is_required)? {
+                members.push(format!("  \"{field}\": {value}"));
+            }
+        }
+        let body = embeddable(&format!("{{\n{}\n}}", members.join(",\n")));
+        let request = RenderRequest::parse(endpoint, body.as_bytes()).map_err(|error| Problem::of(&error))?;
+        let template = (source == Source::Template).then(|| form.text(FieldName::TemplateId.as_str()));
+        Ok(Self { endpoint, body, extension: request.format().extension(), template })
+    }
+}
+
+impl Problem {
+    fn of(error: &InvalidRequest) -> Self {
+        Self { field: error.field().unwrap_or_default(), message: error.to_string() }
+    }
+}
+
+/// The value of a field as JSON; `None` if its controls are empty.
+fn value(field: FieldName, form: &Form, is_required: bool) -> Result<Option<String>, Problem> {
+    let kind = field.spec().kind;
+    let of_control = |name: &str| {
+        let text = form.text(name);
+        let is_given = !text.trim().is_empty() || (is_required && matches!(kind, FieldKind::Text { .. }));
+        is_given.then_some(text)
+    };
+    let object = |names: &[String]| {
+        let members = names.iter().filter_map(|name| {
+            let (_, member) = name.split_once('.')?;
+            Some(format!("\"{member}\": {}", number_or_string(&of_control(name)?)))
+        });
+        let members: Vec<String> = members.collect();
+        (!members.is_empty()).then(|| format!("{{ {} }}", members.join(", ")))
+    };
+    let names = control_names(field);
+    Ok(match kind {
+        FieldKind::Margin => {
+            let of_all_sides = of_control(field.as_str());
+            let of_sides = object(&names);
+            if of_all_sides.is_some() && of_sides.is_some() {
+                let message =
+                    "Fill in “margin”, or the fields of its sides. The request can have only one of them.";
+                return Err(Problem { field: field.to_string(), message: message.to_owned() });
+            }
+            of_sides.or_else(|| of_all_sides.map(|text| number_or_string(&text)))
+        }
+        FieldKind::Clip => object(&names),
+        FieldKind::Variables => match of_control(field.as_str()) {
+            None => None,
+            // The text is kept, because numbers keep their spelling.
+            Some(text) => match serde_json::from_str::<&RawValue>(&text) {
+                Ok(_) => Some(text.trim().replace('\n', "\n  ")),
+                Err(error) => {
+                    let message = format!("“{field}” is not valid JSON: {error}");
+                    return Err(Problem { field: field.to_string(), message });
+                }
+            },
+        },
+        FieldKind::Number { .. } | FieldKind::Length => {
+            of_control(field.as_str()).map(|text| number_or_string(&text))
+        }
+        FieldKind::Boolean => of_control(field.as_str()).map(|text| match text.as_str() {
+            "true" | "false" => text,
+            _ => string(&text),
+        }),
+        FieldKind::Text { .. } | FieldKind::Choice(_) => of_control(field.as_str()).map(|text| string(&text)),
+    })
+}
+
+/// A number if the text is one in JSON, and otherwise a string, which is valid or gets the contract's error.
+fn number_or_string(text: &str) -> String {
+    let text = text.trim();
+    let is_number = serde_json::from_str::<serde_json::Number>(text).is_ok();
+    if is_number { text.to_owned() } else { string(text) }
+}
+
+fn string(text: &str) -> String {
+    serde_json::Value::from(text).to_string()
+}
+
+/// JSON with escapes in place of the characters that end a quoted text in some language. In valid JSON they occur in
+/// strings only.
+fn embeddable(json: &str) -> String {
+    json.replace('\'', "\\u0027").replace('`', "\\u0060").replace("${", "\\u0024{")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn request(form: &str) -> Result<String, (String, String)> {
+        let request = Request::of(&Form::parse(form.as_bytes()));
+        request.map(|request| request.body).map_err(|problem| (problem.field, problem.message))
+    }
+
+    #[test]
+    fn values_of_all_kinds_become_json() {
+        let form = "source=html&html=%3Cp%3Eit%27s+%60%24%7Bx%7D%60%0D%0A&url=ignored&format=pdf&landscape=true&scale=0.50\
+                    &margin.top=1cm&margin.left=20&fileName=&width=&pageRanges=1-3&outline=false";
+        let body = "{\n  \"html\": \"<p>it\\u0027s \\u0060\\u0024{x}\\u0060\\n\",\n  \"format\": \"pdf\",\n  \"scale\": 0.50,\n  \
+                    \"landscape\": true,\n  \"margin\": { \"top\": \"1cm\", \"left\": 20 },\n  \"pageRanges\": \"1-3\",\n  \
+                    \"outline\": false\n}";
+        assert_eq!(request(form), Ok(body.to_owned()));
+        let form = "source=template&templateId=tpl_1&variables=%7B%22a%22%3A+10.50%7D&html=ignored&clip.x=0&clip.y=0&clip.width=5&clip.height=5";
+        let body = "{\n  \"templateId\": \"tpl_1\",\n  \"variables\": {\"a\": 10.50},\n  \"clip\": \
+                    { \"x\": 0, \"y\": 0, \"width\": 5, \"height\": 5 }\n}";
+        assert_eq!(request(form), Ok(body.to_owned()));
+        assert_eq!(
+            request("source=url&url=https://example.com").unwrap(),
+            "{\n  \"url\": \"https://example.com\"\n}"
+        );
+    }
+
+    #[test]
+    fn problems_name_their_control() {
+        for (form, field) in [
+            ("html=", "html"),
+            ("source=url&url=", "url"),
+            ("html=a&width=wide", "width"),
+            ("html=a&width=0", "width"),
+            ("html=a&landscape=perhaps&format=pdf", "landscape"),
+            ("html=a&format=gif", "format"),
+            ("html=a&format=pdf&margin.top=1parsec", "margin.top"),
+            ("html=a&format=pdf&margin=1cm&margin.top=1cm", "margin"),
+            ("html=a&clip.x=1", "clip"),
+            ("html=a&clip.x=a&clip.y=1&clip.width=1&clip.height=1", "clip.x"),
+            ("source=template&templateId=t&variables={", "variables"),
+            ("source=template&templateId=t&variables=[]", "variables"),
+        ] {
+            let problem = request(form).unwrap_err();
+            assert!(problem.0.starts_with(field), "{form}: {problem:?}");
+        }
+    }
+
+    #[test]
+    fn every_control_of_every_field_reaches_the_request() {
+        for field in FieldName::all() {
+            for name in control_names(field) {
+                let source = Source::of_field(field).unwrap_or_default().name();
+                let form = format!("source={source}&html=a&url=u&templateId=t&variables=&{name}=%22%22");
+                let form = Form::parse(form.as_bytes());
+                let (key, member) = name.split_once('.').unwrap_or((&name, ""));
+                // The first value of a field is used, so the fields above stand for theirs.
+                let value = value(field, &form, false).unwrap();
+                let is_set = value.is_some_and(|value| member.is_empty() || value.contains(member));
+                assert!(is_set || field == FieldName::Variables, "{key} {member}");
+            }
+        }
+    }
+}

@@ -1,0 +1,169 @@
+//! The code editor of templates, in a real browser.
+
+use anyhow::{Context as _, Result, ensure};
+use platen_tests::{
+    browser::{Browser, Page},
+    case::Case,
+    operator::Quota,
+    service::Service,
+    suite::Stage,
+};
+
+use super::support::{accept_invite, new_email};
+
+pub(crate) fn cases() -> Vec<Case> {
+    vec![
+        Case::any_database("dashboard/editor/keys_and_completion", keys).once(),
+        Case::any_database("dashboard/editor/a_large_template_is_as_fast_as_a_small_one", large).once(),
+        Case::any_database("dashboard/editor/sample_values_as_json", samples).once(),
+    ]
+}
+
+async fn new_template(app: &Service, page: &Page) -> Result<()> {
+    let account = app.operator.account(Quota::Of(1)).await?;
+    accept_invite(page, app, &new_email("ed"), &["--account", &account.id]).await?;
+    page.go(&format!("{}/dashboard/templates/new", app.base_url)).await?;
+    page.wait("document.querySelector('.cm-content')").await
+}
+
+/// Sends a key to the editor.
+async fn press_key(page: &Page, key: &str, code: u32, control: bool) -> Result<()> {
+    let event = format!(
+        "document.querySelector('#html-editor .cm-content').dispatchEvent(new KeyboardEvent('keydown', \
+         {{ key: '{key}', keyCode: {code}, ctrlKey: {control}, bubbles: true, cancelable: true }}))"
+    );
+    page.eval(&format!("void {event}")).await?;
+    Ok(())
+}
+
+/// The text of the visible lines.
+async fn shown(page: &Page) -> Result<String> {
+    page.text(
+        "[...document.querySelectorAll('#html-editor .cm-line')].map((line) => line.textContent).join('\\n')",
+    )
+    .await
+}
+
+async fn keys(stage: Stage) -> Result<()> {
+    let app = &*stage.service().await?;
+    let browser = Browser::start().await?;
+    let page = browser.page().await?;
+    new_template(app, &page).await?;
+    page.fill("#name", "Keys").await?;
+    page.fill("#html", "<p>{{ customer }}</p>\n").await?;
+    page.wait("document.querySelector('.cm-line .tok-placeholder')?.textContent === '{{ customer }}'")
+        .await?;
+    page.wait("document.querySelector('.cm-line .tok-tag')").await?;
+    ensure!(
+        page.eval("document.querySelectorAll('.cm-lineNumbers .cm-gutterElement').length >= 3").await?
+            == true
+    );
+    // Tab indents, and Escape gives it back to the page.
+    press_key(&page, "Home", 36, true).await?;
+    press_key(&page, "Tab", 9, false).await?;
+    ensure!(shown(&page).await?.starts_with("  <p>"), "Tab did not indent: {}", shown(&page).await?);
+    press_key(&page, "z", 90, true).await?;
+    ensure!(shown(&page).await?.starts_with("<p>"), "Ctrl+Z did not undo");
+    // The names that the template has are completed.
+    platen_tests::wait::until_some("the completion is accepted", async || {
+        page.fill("#html", "<p>{{ customer }}</p>\n").await?;
+        press_key(&page, "End", 35, true).await?;
+        page.type_text("{{ cu").await?;
+        page.wait("document.querySelector('.cm-tooltip-autocomplete li')?.textContent.includes('customer')")
+            .await?;
+        // A list that has opened less than 75 ms ago ignores keys, and a list that is made again has just opened.
+        tokio::time::sleep(std::time::Duration::from_millis(150)).await;
+        press_key(&page, "Enter", 13, false).await?;
+        Ok(shown(&page).await?.contains("\n{{ customer }}").then_some(()))
+    })
+    .await?;
+    // Find.
+    press_key(&page, "f", 70, true).await?;
+    page.wait("document.querySelector('.cm-search input[name=search]')").await?;
+    press_key(&page, "Escape", 27, false).await?;
+    // Ctrl+S saves.
+    let navigated = "document.body.dataset.before = '1'";
+    page.eval(navigated).await?;
+    press_key(&page, "s", 83, true).await?;
+    page.shows("Template created.").await?;
+    let saved = page.text("document.querySelector('#html').value").await?;
+    ensure!(saved.matches("{{ customer }}").count() == 2, "saved {saved}");
+    // The button that saves is in view, wherever the page is scrolled to.
+    for y in [0, 100, 10_000] {
+        let visible = format!(
+            "(scrollTo(0, {y}), ((b) => b.top >= 0 && b.bottom <= innerHeight)(document.querySelector('.save button').getBoundingClientRect()))"
+        );
+        page.set_viewport(1200, 600, platen_tests::browser::Theme::Light).await?;
+        ensure!(page.eval(&visible).await? == true || y == 10_000, "the button is out of view at {y}");
+    }
+    Ok(())
+}
+
+/// The shortest time that the page needs for one typed character, in milliseconds.
+async fn typing_ms(page: &Page, bytes: usize) -> Result<f64> {
+    let line = "<p class=\"a\">some text of a line {{ name }} <b>bold</b></p>\n";
+    page.fill("#html", &line.repeat(bytes / line.len())).await?;
+    let script = "(async () => {
+        const content = document.querySelector('#html-editor .cm-content');
+        content.focus();
+        const times = [];
+        for (let i = 0; i < 30; i += 1) {
+          const start = performance.now();
+          document.execCommand('insertText', false, 'x');
+          // The editor reads what was typed in a task of its own.
+          await new Promise((done) => { const { port1, port2 } = new MessageChannel(); port1.onmessage = done; port2.postMessage(0); });
+          content.getBoundingClientRect();
+          times.push(performance.now() - start);
+        }
+        return Math.min(...times);
+    })()";
+    page.eval(script).await?.as_f64().context("a time")
+}
+
+async fn large(stage: Stage) -> Result<()> {
+    let app = &*stage.service().await?;
+    let browser = Browser::start().await?;
+    let page = browser.page().await?;
+    new_template(app, &page).await?;
+    let small = typing_ms(&page, 20_000).await?;
+    let large = typing_ms(&page, 1_000_000).await?;
+    println!("a typed character takes {small:.1} ms at 20 KB and {large:.1} ms at 1 MB");
+    // The text field with colours behind it needed 63 ms at 20 KB and 458 ms at 50 KB.
+    ensure!(large < 25.0 * small.max(1.0), "{large} ms at 1 MB, {small} ms at 20 KB");
+    // It is saved and opened again.
+    page.fill("#name", "Large").await?;
+    page.press("Create template").await?;
+    page.shows("Template created.").await?;
+    let length = page.eval("document.querySelector('#html').value.length").await?;
+    ensure!(length.as_u64().is_some_and(|length| length > 990_000), "{length} characters");
+    Ok(())
+}
+
+async fn samples(stage: Stage) -> Result<()> {
+    let app = &*stage.service().await?;
+    let browser = Browser::start().await?;
+    let page = browser.page().await?;
+    new_template(app, &page).await?;
+    page.fill("#name", "Samples").await?;
+    page.fill("#html", "<p>{{ a }}, {{ b }}</p>").await?;
+    page.wait("document.querySelector('[data-sample=b]')").await?;
+    page.fill("[data-sample=a]", "one").await?;
+    page.click("#samples-as-json").await?;
+    page.wait("document.querySelector('#samples-json-editor .cm-content')?.textContent.includes('one')")
+        .await?;
+    for (json, message) in [
+        ("{ \"a\": ", "not valid JSON"),
+        ("[1]", "must be a JSON object"),
+        ("{ \"a\": true }", "must be a string or a number"),
+    ] {
+        page.fill("#samples-json", json).await?;
+        page.shows(message).await?;
+    }
+    page.fill("#samples-json", "{ \"a\": \"two\", \"b\": 3 }").await?;
+    page.frames_show("two, 3").await?;
+    page.press("Create template").await?;
+    page.shows("Template created.").await?;
+    ensure!(page.text("document.querySelector('#sample-a').value").await? == "two", "the value of a");
+    ensure!(page.text("document.querySelector('#sample-b').value").await? == "3", "the value of b");
+    Ok(())
+}

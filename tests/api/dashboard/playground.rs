@@ -1,0 +1,271 @@
+//! The playground: what it shows is what it sends, and what is entered is not lost.
+
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, ensure};
+use platen_tests::{
+    browser::{Browser, Page},
+    case::Case,
+    operator::Quota,
+    pdf_file::Pdf,
+    service::Service,
+    suite::Stage,
+    wait::until_some,
+};
+use serde_json::{Value, json};
+
+use super::support::{Person, accept_invite, between, choose, new_email, render};
+use crate::snippets::{self, LANGUAGES};
+
+pub(crate) fn cases() -> Vec<Case> {
+    vec![
+        Case::any_database("dashboard/playground/programs_show_what_was_sent", sent).once(),
+        Case::any_database("dashboard/playground/every_option_has_a_control", controls).once(),
+        Case::any_database("dashboard/playground/programs_run", programs).once(),
+        Case::any_database("dashboard/playground/errors_are_at_their_control", errors).once(),
+        Case::any_database("dashboard/playground/renders_every_source", sources),
+    ]
+}
+
+/// A browser page at the playground of a new account.
+pub(super) async fn playground(app: &Service, page: &Page, email: &str) -> Result<()> {
+    let account = app.operator.account(Quota::Of(20)).await?;
+    accept_invite(page, app, email, &["--account", &account.id]).await?;
+    open(app, page, "").await
+}
+
+pub(super) async fn open(app: &Service, page: &Page, query: &str) -> Result<()> {
+    page.go(&format!("{}/dashboard/playground{query}", app.base_url)).await?;
+    page.wait("document.querySelector('#render')?.textContent === 'Render'").await
+}
+
+/// Records the bodies of requests to the API in `window.sent`.
+const RECORD: &str = "void (() => {
+    const send = window.fetch;
+    window.sent = [];
+    window.fetch = (address, init) => {
+      if (String(address).startsWith('/v1/')) window.sent.push([address, init.body]);
+      return send(address, init);
+    };
+})()";
+
+async fn sent(stage: Stage) -> Result<()> {
+    let app = &*stage.real_service().await?;
+    let browser = Browser::start().await?;
+    let page = browser.page().await?;
+    playground(app, &page, &new_email("pg")).await?;
+    page.eval(RECORD).await?;
+    page.fill("#option-html", "<h1>It's `${1 + 1}` \\ \"quoted\"</h1>\n<p>€ 10.50</p>").await?;
+    for (option, value) in [
+        ("format", "pdf"),
+        ("margin.top", "2cm"),
+        ("landscape", "true"),
+        ("scale", "0.50"),
+        ("locale", "de-DE"),
+    ] {
+        choose(&page, option, value).await?;
+    }
+    render(&page).await?;
+    page.wait("document.querySelector('#rendered iframe.pdf')?.src.startsWith('blob:')").await?;
+    page.shows("19 attempts are left this month.").await?;
+    let sent = page.eval("window.sent").await?;
+    let body = sent[0][1].as_str().context("a body")?;
+    ensure!(sent[0][0] == "/v1/render", "{sent}");
+    let parsed: Value = serde_json::from_str(body)?;
+    ensure!(
+        parsed
+            == json!({
+                "html": "<h1>It's `${1 + 1}` \\ \"quoted\"</h1>\n<p>€ 10.50</p>", "format": "pdf", "landscape": true, "scale": 0.50,
+                "margin": { "top": "2cm" }, "locale": "de-DE",
+            }),
+        "{parsed}"
+    );
+    ensure!(body.contains("0.50"), "the spelling of a number: {body}");
+    for id in ["curl", "javascript", "python", "go", "php", "rust"] {
+        let program = page.text(&format!("document.querySelector('#snippet-{id}').textContent")).await?;
+        ensure!(
+            program.contains(body) && program.contains(&app.base_url),
+            "{id} has another body: {program}"
+        );
+    }
+    // Options of another format are hidden, and not sent.
+    choose(&page, "format", "png").await?;
+    page.wait("!document.querySelector('#snippet-curl').textContent.includes('landscape')").await?;
+    ensure!(page.eval("document.querySelector('[name=landscape]').closest('.option').hidden").await? == true);
+    render(&page).await?;
+    page.wait("document.querySelector('#rendered img')?.naturalWidth === 1280").await?;
+    let sent = page.eval("window.sent").await?;
+    let parsed: Value = serde_json::from_str(sent[1][1].as_str().context("a body")?)?;
+    ensure!(
+        parsed["landscape"].is_null() && parsed["margin"].is_null() && parsed["locale"] == "de-DE",
+        "{parsed}"
+    );
+    // The image is shown in the width of the page, and in its own.
+    let width = "document.querySelector('#rendered img').getBoundingClientRect().width";
+    let fitted = page.eval(width).await?.as_f64().context("a width")?;
+    page.click("#rendered .row button").await?;
+    ensure!(fitted < 1280.0 && page.eval(width).await? == 1280.0, "{fitted}");
+    page.shows("1280 × 720 pixels").await
+}
+
+async fn controls(stage: Stage) -> Result<()> {
+    let app = &*stage.service().await?;
+    let account = app.operator.account(Quota::Of(1)).await?;
+    let mut person = Person::of(app, &account).await?;
+    let page = person.get("/dashboard/playground").await?.is(200)?.body;
+    let document = person.get("/v1/openapi.json").await?.is(200)?;
+    let document: Value = serde_json::from_str(&document.body)?;
+    let schemas = document["components"]["schemas"].as_object().context("schemas")?;
+    let fields = ["RenderRequest", "TemplateRenderRequest"].iter().flat_map(|name| {
+        schemas.get(*name).and_then(|schema| schema["properties"].as_object()).into_iter().flatten()
+    });
+    let mut count = 0;
+    for (name, _) in fields {
+        let has_control =
+            page.contains(&format!("name=\"{name}\"")) || page.contains(&format!("name=\"{name}."));
+        ensure!(has_control, "{name} has no control");
+        count += 1;
+    }
+    ensure!(count > 60, "the document has only {count} fields");
+    Ok(())
+}
+
+async fn programs(stage: Stage) -> Result<()> {
+    let app = &*stage.real_service().await?;
+    let account = app.operator.account(Quota::Unlimited).await?;
+    let target = app.target(&account);
+    let mut person = Person::of(app, &account).await?;
+    person.get("/dashboard/playground").await?.is(200)?;
+    // The same form as in `dashboard/src/playground/snippets.rs`, whose program in Rust is compiled.
+    let small = "<h1>Playground</h1><p>\"#it's</p>".to_owned();
+    let large = format!("<h1>Playground</h1><p>\"#it's</p><!-- {} -->", "'`${x}\\".repeat(4_000));
+    for (html, is_large) in [(small, false), (large, true)] {
+        let fields = [("source", "html"), ("html", html.as_str()), ("format", "pdf"), ("margin.top", "2cm")];
+        let shown = person.post("/dashboard/playground/request", &fields).await?.is(200)?;
+        let shown: Value = serde_json::from_str(&shown.body)?;
+        ensure!(shown["readsFile"] == is_large, "{}", shown["readsFile"]);
+        let file = person.post("/dashboard/playground/request.json", &fields).await?.is(200)?;
+        ensure!(Some(file.body.as_str()) == shown["body"].as_str(), "the file has another body");
+        for language in LANGUAGES {
+            let id = match language.block {
+                "sh" => "curl",
+                "js" => "javascript",
+                name => name,
+            };
+            let program = shown["snippets"][id].as_str().with_context(|| id.to_owned())?;
+            if id == "rust" && is_large {
+                continue;
+            }
+            let directory = tempfile::tempdir()?;
+            if is_large {
+                std::fs::write(directory.path().join("request.json"), &file.body)?;
+            }
+            let compiled = env!("CARGO_BIN_EXE_playground");
+            let Some(output) = snippets::run(language, (program, compiled), &target, directory.path())?
+            else {
+                println!("{id} did not run: this machine does not have it");
+                continue;
+            };
+            ensure!(output.status.success(), "{id}: {output:?}");
+            let text = Pdf::parse(&std::fs::read(directory.path().join("file.pdf"))?)?.text()?;
+            ensure!(text.contains("Playground") && text.contains("\"#it's"), "{id}: {text}");
+        }
+    }
+    Ok(())
+}
+
+async fn errors(stage: Stage) -> Result<()> {
+    let app = &*stage.real_service().await?;
+    let browser = Browser::start().await?;
+    let page = browser.page().await?;
+    playground(app, &page, &new_email("pg")).await?;
+    page.fill("#option-html", "<p>x</p>").await?;
+    choose(&page, "format", "pdf").await?;
+    for (option, value, message) in [
+        ("margin.left", "1 parsec", "must be a length"),
+        ("pageRanges", "5-2", "pageRanges"),
+        ("timezone", "Mars/Olympus", "timezone"),
+        ("pdfWidth", "100mm", "\"pdfHeight\" is required with \"pdfWidth\""),
+    ] {
+        choose(&page, option, value).await?;
+        render(&page).await?;
+        let control = if option == "pdfWidth" { "pdfHeight" } else { option };
+        let shown = format!(
+            "(() => {{ const field = document.querySelector('[name=\"{control}\"]'); \
+             const line = document.getElementById(field.id + '-error'); \
+             return field.getAttribute('aria-invalid') === 'true' && line.checkVisibility() && line.textContent.includes({}) \
+             && document.activeElement === field && field.getAttribute('aria-describedby').includes(line.id); }})()",
+            json!(message)
+        );
+        page.wait(&shown).await.with_context(|| format!("the error of {option}"))?;
+        choose(&page, option, "").await?;
+    }
+    // An error that only the renderer finds.
+    choose(&page, "pageRanges", "7").await?;
+    render(&page).await?;
+    page.wait("document.querySelector('#option-pageRanges-error').checkVisibility()").await?;
+    page.wait("/Nothing was rendered. Request [0-9a-f-]{36}/.test(document.body.innerText)").await?;
+    choose(&page, "pageRanges", "").await?;
+    // Without a valid request there are no programs of one.
+    page.eval("void document.querySelector('[name=source][value=url]').click()").await?;
+    page.shows("The request is not valid yet.").await?;
+    page.fill("#option-url", "http://127.0.0.1/").await?;
+    render(&page).await?;
+    page.wait("document.querySelector('#option-url-error').checkVisibility()").await?;
+    page.eval("void document.querySelector('[name=source][value=template]').click()").await?;
+    page.fill("#option-templateId", "tpl_unknown").await?;
+    render(&page).await?;
+    page.shows("The account has no template with this ID.").await
+}
+
+async fn sources(stage: Stage) -> Result<()> {
+    let app = &*stage.service().await?;
+    let account = app.operator.account(Quota::Of(5)).await?;
+    let mut person = Person::of(app, &account).await?;
+    let html = "<p>{{ a }} and {{ b }}</p>";
+    let fields = [("name", "Two"), ("html", html), ("sample.a", "one"), ("sample.b", "two \"quoted\"")];
+    let created = person.post("/dashboard/templates/new", &fields).await?.is(303)?;
+    let id = between(created.location(), "/dashboard/templates/", "?")?;
+    // The template of the address has its sample values.
+    let page = person.get(&format!("/dashboard/playground?template={id}")).await?.is(200)?.body;
+    ensure!(
+        page.contains("two \\&#34;quoted\\&#34;") || page.contains("two \\&quot;quoted\\&quot;"),
+        "{page}"
+    );
+    let samples = person.get(&format!("/dashboard/playground/samples/{id}")).await?.is(200)?;
+    let samples: Value = serde_json::from_str(&samples.body)?;
+    let variables = samples["variables"].as_str().context("variables")?;
+    ensure!(
+        serde_json::from_str::<Value>(variables)? == json!({ "a": "one", "b": "two \"quoted\"" }),
+        "{variables}"
+    );
+    for fields in [
+        vec![("source", "html"), ("html", "<p>x</p>"), ("width", "300"), ("height", "200")],
+        vec![
+            ("source", "template"),
+            ("templateId", &*id),
+            ("variables", variables),
+            ("width", "300"),
+            ("height", "200"),
+        ],
+    ] {
+        let request = person.post("/dashboard/playground/render", &fields).await?.is(200)?;
+        let request: Value = serde_json::from_str(&request.body)?;
+        let text = |name: &str| request[name].as_str().map(str::to_owned).context("a text");
+        let target = app.target(&account).with_key(&text("key")?);
+        let body: Value = serde_json::from_str(&text("body")?)?;
+        let sent = match text("path")?.as_str() {
+            "/v1/render" => target.render(&body),
+            "/v1/render/template" => target.render_template(&body),
+            path => anyhow::bail!("{path}"),
+        };
+        sent.send().await?.file("image/png")?;
+    }
+    // Attempts of it are shown under the name of the key, which is not a key of the list.
+    until_some("the attempts are recorded", async || {
+        let page = person.get("/dashboard/usage").await?.body;
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        Ok((page.matches("Render button").count() >= 2).then_some(()))
+    })
+    .await
+}

@@ -1,0 +1,130 @@
+//! What is entered into the playground is not lost: by link, without scripts, and when a session ends.
+
+use anyhow::{Context as _, Result, ensure};
+use platen_tests::{browser::Browser, case::Case, operator::Quota, suite::Stage};
+
+use super::{
+    playground::{open, playground},
+    support::{PASSWORD, accept_invite, choose, new_email, render, sign_in_again},
+};
+
+pub(crate) fn cases() -> Vec<Case> {
+    vec![
+        Case::any_database("dashboard/playground/a_link_restores_the_request", links).once(),
+        Case::any_database("dashboard/playground/works_without_scripts", without_scripts).once(),
+        Case::any_database("dashboard/playground/what_is_entered_is_kept", kept),
+    ]
+}
+
+async fn links(stage: Stage) -> Result<()> {
+    let app = &*stage.service().await?;
+    let browser = Browser::start().await?;
+    let page = browser.page().await?;
+    playground(app, &page, &new_email("pg")).await?;
+    let html = "<h1>Ünïcode</h1><script>window.pwned = 1</script><img src=x onerror=\"window.pwned = 1\">";
+    page.fill("#option-html", html).await?;
+    choose(&page, "format", "pdf").await?;
+    choose(&page, "margin.top", "\"><script>window.pwned=1</script>").await?;
+    page.click("#copy-link").await?;
+    page.wait("location.hash.startsWith('#request=')").await?;
+    let address = page.text("location.href").await?;
+    page.fill("#option-html", "<p>something else</p>").await?;
+    page.wait("document.querySelector('#snippet-curl').textContent.includes('something else') || document.querySelector('#no-request').checkVisibility()").await?;
+
+    // Another user opens the link in another browser.
+    let other = browser.page().await?;
+    playground(app, &other, &new_email("pg2")).await?;
+    other.fill("#option-html", "<p>own work</p>").await?;
+    other.wait("document.querySelector('#snippet-curl').textContent.includes('own work')").await?;
+    other.go("about:blank").await?;
+    other.go(&address).await?;
+    other.shows("This page was filled in from a link.").await?;
+    let value = "document.querySelector('[name=\"margin.top\"]').value";
+    ensure!(other.text(value).await?.contains("pwned=1"), "the option of the link");
+    let shown = "document.querySelector('#option-html-editor .cm-content').innerText";
+    ensure!(other.text(shown).await?.contains("Ünïcode"), "{}", other.text(shown).await?);
+    ensure!(other.eval("window.pwned === undefined").await? == true, "the link ran a script");
+    ensure!(
+        other.eval("document.querySelector('#rendered').hidden").await? == true,
+        "a link rendered by itself"
+    );
+    // What this user had entered is not replaced.
+    other.go("about:blank").await?;
+    open(app, &other, "").await?;
+    other.wait(&format!("{shown}.includes('own work')")).await?;
+    // Fragments that are no link are ignored: no text, no compressed data, another type, too much.
+    let bomb = "(async () => { const bytes = new Blob([new Uint8Array(64 * 1024 * 1024)]).stream().pipeThrough(new CompressionStream('deflate-raw'));\
+        const packed = new Uint8Array(await new Response(bytes).arrayBuffer());\
+        let text = ''; for (const byte of packed) text += String.fromCharCode(byte);\
+        return btoa(text).replaceAll('+', '-').replaceAll('/', '_').replace(/=+$/, ''); })()";
+    let bomb = other.text(bomb).await?;
+    for fragment in ["", "%%%", "AAAA", "q1YqVrJSUFKpBQA", bomb.as_str()] {
+        other.go("about:blank").await?;
+        open(app, &other, &format!("#request={fragment}")).await?;
+        other
+            .wait(&format!("{shown}.includes('own work')"))
+            .await
+            .with_context(|| fragment.len().to_string())?;
+    }
+    Ok(())
+}
+
+async fn without_scripts(stage: Stage) -> Result<()> {
+    let app = &*stage.service().await?;
+    let browser = Browser::start().await?;
+    let page = browser.page().await?;
+    let account = app.operator.account(Quota::Of(5)).await?;
+    accept_invite(&page, app, &new_email("pg"), &["--account", &account.id]).await?;
+    page.enable_scripts(false).await?;
+    page.go(&format!("{}/dashboard/playground", app.base_url)).await?;
+    page.fill("#option-html", "<p>No scripts</p>").await?;
+    page.choose("[name=format]", "pdf").await?;
+    page.choose("[name=landscape]", "true").await?;
+    page.press("Show request").await?;
+    let curl = page.text("document.querySelector('#snippet-curl').textContent").await?;
+    ensure!(curl.contains("No scripts") && curl.contains("\"landscape\": true"), "{curl}");
+    page.choose("[name=scale]", "9").await?;
+    page.press("Show request").await?;
+    page.shows("\"scale\" must be a number from 0.1 to 2").await?;
+    ensure!(
+        page.text("document.querySelector('#option-html').value").await? == "<p>No scripts</p>",
+        "the text"
+    );
+    ensure!(page.text("document.querySelector('[name=scale]').value").await? == "9", "the value");
+    ensure!(app.operator.attempts(&account.id).await? == 0, "nothing was rendered");
+    Ok(())
+}
+
+async fn kept(stage: Stage) -> Result<()> {
+    let app = &*stage.service().await?;
+    let browser = Browser::start().await?;
+    let page = browser.page().await?;
+    let email = new_email("pg");
+    playground(app, &page, &email).await?;
+    page.fill("#option-html", "<p>kept text</p>").await?;
+    choose(&page, "format", "webp").await?;
+    page.wait("document.querySelector('#snippet-curl').textContent.includes('webp')").await?;
+    let cookies = format!("{}/dashboard", app.base_url);
+    for (name, _) in page.cookies(&cookies).await? {
+        page.set_cookie(&cookies, &name, "gone").await?;
+    }
+    render(&page).await?;
+    page.shows("Your session has ended.").await?;
+    page.go(&format!("{}/dashboard/playground", app.base_url)).await?;
+    sign_in_again(&page, &email, PASSWORD).await?;
+    page.wait("document.querySelector('#option-html-editor .cm-content')?.innerText.includes('kept text')")
+        .await?;
+    page.wait("document.querySelector('[name=format]').value === 'webp'").await?;
+    // A form that the browser submits itself is kept by the server.
+    page.enable_scripts(false).await?;
+    page.go(&format!("{}/dashboard/playground", app.base_url)).await?;
+    page.fill("#option-html", "<p>submitted text</p>").await?;
+    for (name, _) in page.cookies(&cookies).await? {
+        page.set_cookie(&cookies, &name, "gone").await?;
+    }
+    page.press("Show request").await?;
+    sign_in_again(&page, &email, PASSWORD).await?;
+    let text = page.text("document.querySelector('#option-html').value").await?;
+    ensure!(text == "<p>submitted text</p>", "{text}");
+    Ok(())
+}

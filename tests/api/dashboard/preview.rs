@@ -1,0 +1,96 @@
+//! The preview of a template has the size of what is rendered, and keeps its scroll position.
+
+use anyhow::{Result, ensure};
+use platen_tests::{
+    browser::{Browser, Page},
+    case::Case,
+    operator::Quota,
+    service::Service,
+    suite::Stage,
+};
+
+use super::support::{accept_invite, choose, new_email};
+
+pub(crate) fn cases() -> Vec<Case> {
+    vec![
+        Case::any_database("dashboard/preview/shows_the_paper_and_its_pages", paper).once(),
+        Case::any_database("dashboard/preview/shows_the_viewport", viewport).once(),
+    ]
+}
+
+async fn template(app: &Service, page: &Page, html: &str) -> Result<()> {
+    let account = app.operator.account(Quota::Of(1)).await?;
+    accept_invite(page, app, &new_email("pre"), &["--account", &account.id]).await?;
+    page.go(&format!("{}/dashboard/templates/new", app.base_url)).await?;
+    page.fill("#name", "Preview").await?;
+    page.fill("#html", html).await?;
+    page.press("Create template").await?;
+    page.shows("Template created.").await
+}
+
+async fn paper(stage: Stage) -> Result<()> {
+    const HTML: &str = "<!doctype html><style>
+        @page { margin: 2cm 3cm }
+        @media print { .screen { display: none } }
+        @media screen { .print { display: none } }
+        body { margin: 0; background: #ffe }
+        section { break-after: page }
+        </style><section id=one>One<p class=screen>on screens</p><p class=print>on paper</p></section>
+        <section>Two</section><div id=tall style='height: 1200px'>Three</div><p id=end>Four {{ x }}</p>";
+    let app = &*stage.service().await?;
+    let browser = Browser::start().await?;
+    let page = browser.page().await?;
+    template(app, &page, HTML).await?;
+    page.shows("A viewport of 1280 × 720 pixels.").await?;
+    page.in_frames("document.querySelector('#one')?.innerText.includes('on screens')").await?;
+    choose(&page, "format", "pdf").await?;
+    // 1,200 pixels are more than a page of 297 mm without 4 cm has.
+    page.shows("About 4 pages of 210 × 297 mm.").await?;
+    page.in_frames(
+        "document.querySelector('#one')?.innerText.includes('on paper') && !document.body.innerText.includes('on screens')",
+    )
+    .await?;
+    // The margins are those of the page, until the request has some.
+    let left = |pixels: f64| {
+        format!("Math.abs(document.querySelector('#one')?.getBoundingClientRect().left - {pixels}) < 1")
+    };
+    page.in_frames(&left(3.0 / 2.54 * 96.0)).await?;
+    choose(&page, "margin", "10mm").await?;
+    page.in_frames(&left(1.0 / 2.54 * 96.0)).await?;
+    choose(&page, "landscape", "true").await?;
+    page.shows("of 297 × 210 mm.").await?;
+    choose(&page, "pdfFormat", "Letter").await?;
+    page.shows("of 279 × 216 mm.").await?;
+    for (option, value) in [("pdfFormat", ""), ("landscape", ""), ("pdfWidth", "100mm"), ("pdfHeight", "6in")]
+    {
+        choose(&page, option, value).await?;
+    }
+    page.shows("of 100 × 152 mm.").await?;
+    // The options are kept, and the preview with them.
+    page.go(&page.text("location.origin + location.pathname").await?).await?;
+    page.shows("of 100 × 152 mm.").await
+}
+
+async fn viewport(stage: Stage) -> Result<()> {
+    const HTML: &str =
+        "<style>#wide { display: none } @media (min-width: 1000px) { #wide { display: block } }
+        #line { height: 3000px }</style><p id=wide>wide</p><p id=line></p>";
+    let app = &*stage.service().await?;
+    let browser = Browser::start().await?;
+    let page = browser.page().await?;
+    page.set_viewport(1200, 900, platen_tests::browser::Theme::Light).await?;
+    template(app, &page, HTML).await?;
+    let is_quirky = "document.compatMode === 'BackCompat'";
+    page.in_frames(&format!("innerWidth === 1280 && innerHeight === 720 && document.querySelector('#wide')?.checkVisibility() && {is_quirky}")).await?;
+    let box_width = "document.querySelector('.preview-box').clientWidth";
+    let shown = page.eval("document.querySelector('#preview').getBoundingClientRect().width").await?;
+    ensure!(page.eval(box_width).await?.as_f64() >= shown.as_f64(), "the preview is wider than its box");
+    choose(&page, "width", "600").await?;
+    page.in_frames("innerWidth === 600 && document.querySelector('#wide')?.checkVisibility() === false")
+        .await?;
+    // An edit keeps the scroll position.
+    page.in_frames("document.querySelector('#line') && (scrollTo(0, 1500), scrollY === 1500)").await?;
+    page.eval("new Promise((done) => requestAnimationFrame(() => setTimeout(done, 100)))").await?;
+    page.fill("#html", &format!("{HTML}<p id=more>more</p>")).await?;
+    page.in_frames("document.querySelector('#more') && scrollY === 1500").await
+}
