@@ -35,7 +35,10 @@ pub(super) async fn settle(rendering: &mut Rendering<'_>) -> Result<(), JobError
         if rendering.in_virtual_time {
             // The page's clock is stopped until the requests have ended.
             let timeout_ms = until.saturating_duration_since(Instant::now()).as_secs_f64() * 1_000.0;
-            VirtualTimeDriver::start(rendering).await?.step(FRAME_INTERVAL_MS, timeout_ms).await?;
+            VirtualTimeDriver::start(rendering)
+                .await?
+                .step_with_callbacks(FRAME_INTERVAL_MS, timeout_ms)
+                .await?;
             if Instant::now() >= until {
                 rendering.give_up_drawn();
             }

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use chromiumoxide_cdp::cdp::js_protocol::runtime::{CallFunctionOnParams, EvaluateParams};
 use serde_json::Value;
-use tokio::time::timeout;
+use tokio::time::{Instant, sleep, timeout};
 
 use super::{
     job_error::JobError,
@@ -29,8 +29,13 @@ const WATCH: &str = "(() => { const watch = { drawn: false }; watch.done = new P
     requestAnimationFrame(() => { watch.drawn = true });\
     new IntersectionObserver((_, observer) => { observer.disconnect(); setTimeout(check) })\
     .observe(document.documentElement) } catch { watch.drawn = true; done() } }); return watch })()";
-/// Frames that are run for one of the main thread.
-const MAX_FRAMES: u32 = 4;
+/// Frames that are run for one of the main thread without a pause.
+const MAX_QUICK_FRAMES: u32 = 4;
+/// Between further frames. On an overloaded machine the compositor's thread may not run for many milliseconds, while the
+/// main thread and the browser do.
+const FRAME_PAUSE: Duration = Duration::from_millis(4);
+/// After this time the page is taken to never run the callback, because it has replaced `requestAnimationFrame`.
+const FRAME_TIMEOUT: Duration = Duration::from_secs(1);
 /// How long to wait for the tasks of a frame.
 const TASKS_TIMEOUT: Duration = Duration::from_secs(1);
 
@@ -48,7 +53,8 @@ pub(super) async fn run(rendering: &mut Rendering<'_>, mut time: FrameTime) -> R
         await_promise: Some(true),
         ..CallFunctionOnParams::new("function() { return this.drawn && this.done }")
     };
-    for _ in 0..MAX_FRAMES {
+    let started = Instant::now();
+    for frames in 1_u32.. {
         rendering.frame(time, true).await?;
         time = FrameTime::Same;
         let done = timeout(TASKS_TIMEOUT, session.start(&tasks)?).await;
@@ -56,6 +62,14 @@ pub(super) async fn run(rendering: &mut Rendering<'_>, mut time: FrameTime) -> R
         if !matches!(done, Ok(Ok(done)) if done.result.value == Some(Value::Bool(false))) {
             break;
         }
+        if frames < MAX_QUICK_FRAMES {
+            continue;
+        }
+        if rendering.lacks_callbacks || started.elapsed() >= FRAME_TIMEOUT {
+            rendering.lacks_callbacks = true;
+            break;
+        }
+        sleep(FRAME_PAUSE).await;
     }
     Ok(())
 }

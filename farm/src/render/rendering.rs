@@ -42,6 +42,8 @@ pub(super) struct Rendering<'a> {
     pub(super) in_virtual_time: bool,
     /// Scripts of the page run.
     pub(super) runs_scripts: bool,
+    /// The page does not run the callbacks that prove that its main thread has had a frame.
+    pub(super) lacks_callbacks: bool,
     /// The page must not be used again.
     pub(super) must_close: bool,
     /// Set while a header or footer is printed.
@@ -74,6 +76,7 @@ impl<'a> Rendering<'a> {
             begin_frames,
             in_virtual_time: false,
             runs_scripts: true,
+            lacks_callbacks: false,
             must_close: false,
             prints_header: None,
             animations_paused: false,
@@ -211,12 +214,18 @@ impl<'a> Rendering<'a> {
     /// Runs a script in an isolated world and returns its value; `None` if it has no value or the document is
     /// gone.
     pub(super) async fn evaluate_isolated(&mut self, script: &str) -> Result<Option<Value>, JobError> {
-        let Some(world) = self.isolated_world().await? else { return Ok(None) };
-        let mut evaluate = EvaluateParams::new(script);
-        evaluate.context_id = Some(world);
-        evaluate.return_by_value = Some(true);
-        let evaluated = unless_refused(self.wait_for_page(self.session.call(&evaluate)).await)?;
-        Ok(evaluated.and_then(|evaluated| evaluated.result.value))
+        // The world of the document may be another one meanwhile.
+        for _ in 0..2 {
+            let Some(world) = self.isolated_world().await? else { continue };
+            let mut evaluate = EvaluateParams::new(script);
+            evaluate.context_id = Some(world);
+            evaluate.return_by_value = Some(true);
+            match unless_refused(self.wait_for_page(self.session.call(&evaluate)).await)? {
+                Some(evaluated) => return Ok(evaluated.result.value),
+                None => self.world = None,
+            }
+        }
+        Ok(None)
     }
 }
 

@@ -28,8 +28,11 @@ const STILL_INTERVAL_MS: f64 = 3.0 * FRAME_INTERVAL_MS;
 /// `requestAnimationFrame`. Callback ids are shared by all worlds of a document, so `moved` can detect
 /// requests of the page's own scripts.
 const KEEP_ALIVE_FRAMES: &str = "(() => { let latest = requestAnimationFrame(next), others = false;\
-    function next() { const id = requestAnimationFrame(next); others ||= id > latest + 1; latest = id }\
+    function next() { const id = requestAnimationFrame(next); others ||= id > latest + 1; latest = id; callbacks++ }\
+    globalThis.callbacks = 0;\
     globalThis.moved = () => { const moved = others; others = false; return moved } })()";
+/// Steps that are taken for one with the page's callbacks. Chromium may run a frame without the page's main thread.
+const MAX_STEPS: u32 = 4;
 /// Tasks after which time advances although more are pending; the value of headless Chromium's
 /// `--virtual-time-budget`.
 const MAX_STARVED_TASKS: i64 = 1_000;
@@ -68,6 +71,24 @@ impl<'r, 'a> VirtualTimeDriver<'r, 'a> {
     /// The time until the next frame.
     pub(super) fn interval_ms(&self) -> f64 {
         if self.moves { FRAME_INTERVAL_MS } else { STILL_INTERVAL_MS }
+    }
+
+    /// Takes a step in whose frame the page has run its animation-frame, scroll and resize callbacks.
+    pub(super) async fn step_with_callbacks(
+        &mut self,
+        step_ms: f64,
+        request_timeout_ms: f64,
+    ) -> Result<(), JobError> {
+        for _ in 0..MAX_STEPS {
+            self.keep_alive().await?;
+            let before = self.rendering.evaluate_isolated("callbacks").await?;
+            self.step(step_ms, request_timeout_ms).await?;
+            // Without a value the page has navigated.
+            if before.is_none() || before != self.rendering.evaluate_isolated("callbacks").await? {
+                break;
+            }
+        }
+        Ok(())
     }
 
     /// Grants `step_ms` and runs the next frame. After a request has stopped the page's clock for

@@ -20,8 +20,8 @@ pub(crate) const TESTS: &[Test] = &[
 
 const RED: [u8; 3] = [255, 0, 0];
 const BLUE: [u8; 3] = [0, 0, 255];
-/// Fields of a job in real time, and of one in virtual time.
-const WAITS: [f64; 2] = [0.0, 50.0];
+/// `waitForTimeout` of a job in real time, and of one in virtual time. A page has three frames in real time first.
+const WAITS: [f64; 2] = [0.0, 200.0];
 
 /// Renders the page at 320 × 240, and returns the height and the colours in the middle of these lines.
 async fn lines(shared: &Shared, html: &str, fields: Value, lines: &[u32]) -> (u32, Vec<[u8; 3]>) {
@@ -47,6 +47,12 @@ async fn seen(shared: Arc<Shared>) {
             "<img style='display:block' width=320 height=240 data-src='{late}'><script>const image = document.images[0];\
              onscroll = () => {{ const {{ top }} = image.getBoundingClientRect();\
              if (top < innerHeight && !image.src) image.src = image.dataset.src }}</script>"
+        ),
+        // The same in a page that runs no callbacks for animation frames.
+        format!(
+            "<img style='display:block' width=320 height=240 data-src='{late}'><script>const image = document.images[0];\
+             window.requestAnimationFrame = () => 0; onscroll = () => {{ if (!image.src && scrollY > 2000)\
+             image.src = image.dataset.src }}</script>"
         ),
         // A section that fades in, with a transition and with an animation of a script.
         "<div style='height:240px;background:green;opacity:0;transition:opacity 1s'></div><script>\
@@ -75,8 +81,11 @@ async fn seen(shared: Arc<Shared>) {
                 let mut fields = fields;
                 fields["waitForTimeout"] = wait.into();
                 let top = if fields["clip"].is_object() { 2900 } else { 0 };
+                let requests = shared.site.hits("/late.svg");
                 let (height, found) = lines(&shared, &html, fields, &[3120 - top]).await;
-                assert_eq!((height, found), (3240 - top, vec![GREEN]), "{number} {wait}");
+                let requests = shared.site.hits("/late.svg") - requests;
+                let context = format!("{number} {wait}, {requests} requests of the image");
+                assert_eq!((height, found), (3240 - top, vec![GREEN]), "{context}");
             }
             let selector = json!({ "selector": "img, div", "waitForTimeout": wait });
             let (height, found) = lines(&shared, &html, selector, &[120]).await;

@@ -63,7 +63,10 @@ pub(super) async fn through(
 async fn frame(rendering: &mut Rendering<'_>) -> Result<(), JobError> {
     if rendering.in_virtual_time {
         let timeout_ms = STEP_TIMEOUT.as_secs_f64() * 1_000.0;
-        return VirtualTimeDriver::start(rendering).await?.step(FRAME_INTERVAL_MS, timeout_ms).await;
+        return VirtualTimeDriver::start(rendering)
+            .await?
+            .step_with_callbacks(FRAME_INTERVAL_MS, timeout_ms)
+            .await;
     }
     if rendering.has_begin_frame_control() {
         return main_thread_frame::run(rendering, FrameTime::Same).await;
