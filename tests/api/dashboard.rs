@@ -3,8 +3,10 @@
 mod access;
 mod accessibility;
 mod account_user;
+mod album;
 mod attacks;
 mod editor;
+mod extremes;
 mod hostile;
 mod kept_forms;
 mod keys;
@@ -40,6 +42,7 @@ pub(crate) fn cases() -> Vec<Case> {
         lost_work::cases(),
         template_list::cases(),
         accessibility::cases(),
+        extremes::cases(),
     ]
     .concat()
 }

@@ -5,6 +5,7 @@
 //! reaches.
 
 mod page;
+mod theme;
 
 use std::{
     os::unix::{
@@ -29,7 +30,8 @@ use nix::{
 use platen_cdp::{BrowserPipes, CdpError, Connection, Session};
 use tempfile::TempDir;
 
-pub use page::{Page, Theme};
+pub use page::Page;
+pub use theme::Theme;
 
 /// Bounds every command and condition, so that a browser that hangs fails its test.
 const TIMEOUT: Duration = Duration::from_mins(3);

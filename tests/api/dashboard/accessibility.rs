@@ -1,40 +1,39 @@
 //! The layout and accessibility of all pages, on narrow and wide screens, in light and dark. With `PLATEN_SCREENSHOTS`,
 //! screenshots are saved.
 
-use anyhow::{Context as _, Result, bail, ensure};
+use anyhow::{Context as _, Result, ensure};
 use platen_shared::refusal::Refusal;
 use platen_tests::{
     app::TestApp,
-    browser::{Browser, Page, Theme},
+    browser::Browser,
     case::Case,
     farm::Behaviour,
     operator::{Account, Quota},
     suite::{Stage, StandIn},
 };
-use serde_json::{Value, json};
+use serde_json::json;
 
-use super::support::{Person, accept_invite, choose, new_email, render};
+use super::{
+    album::Album,
+    support::{Person, accept_invite, choose, new_email, render},
+};
 
 pub(crate) fn cases() -> Vec<Case> {
     vec![Case::own_server("dashboard/layout_and_accessibility", layout_and_accessibility)]
 }
 
-const SIZES: [(u32, u32); 2] = [(390, 844), (1440, 900)];
 /// The limit for the first page with its resources.
 const MAX_FIRST_PAGE_BYTES: u64 = 50_000;
 
 const MARKUP: &str = "<!doctype html>\n<meta charset=\"utf-8\">\n<style>\n  body { font: 16px/1.5 sans-serif; margin: 2rem }\n  h1 { color: #2743d2 }\n  td { padding: .25rem 1rem .25rem 0 }\n</style>\n<!-- The head -->\n<h1>Invoice {{ number }}</h1>\n<p>For <b>{{ customer }}</b></p>\n<table>\n  <tr><td>Total</td><td>{{ total }}</td></tr>\n</table>\n{{{ footer }}}\n";
 
 async fn layout_and_accessibility(stage: Stage) -> Result<()> {
-    let settings = stage.suite.settings();
-    let axe = settings.axe.as_ref().context("set PLATEN_AXE to what scripts/install-axe prints")?;
-    let axe = std::fs::read_to_string(axe)?;
     // A server for this case only, so that its lists have only the records of this case.
     let stand_in = stage.start_stand_in(None).await?;
     let app = &stand_in.app;
     let browser = Browser::start().await?;
     let page = browser.page().await?;
-    let mut album = Album { page: &page, axe, folder: settings.screenshots.clone(), bad: Vec::new() };
+    let mut album = Album::new(&page, stage.suite.settings())?;
     let url = |path: &str| format!("{}/dashboard/{path}", app.base_url);
 
     // Before sign-in.
@@ -44,11 +43,11 @@ async fn layout_and_accessibility(stage: Stage) -> Result<()> {
     let bytes = page.eval(bytes).await?.as_u64().context("a size")?;
     ensure!(bytes > 0 && bytes < MAX_FIRST_PAGE_BYTES, "the first page is {bytes} bytes");
     album.take("sign-in").await?;
-    ensure!(album.bad.is_empty(), "{}", album.bad.join("\n"));
+    album.check()?;
     // The rules find an error if there is one.
     page.eval("document.querySelectorAll('label').forEach((label) => label.remove())").await?;
     album.look("sign-in-without-labels", 390).await?;
-    ensure!(!std::mem::take(&mut album.bad).is_empty(), "the rules do not find a field without a label");
+    ensure!(album.check().is_err(), "the rules do not find a field without a label");
     page.go(&url("sign-in")).await?;
     page.fill("#email", "ann@example.com").await?;
     page.press("Sign in").await?;
@@ -129,8 +128,7 @@ async fn layout_and_accessibility(stage: Stage) -> Result<()> {
     album.page = &page;
     operators_pages(app, &account, &name, &mut album).await?;
 
-    ensure!(album.bad.is_empty(), "{}", album.bad.join("\n"));
-    Ok(())
+    album.check()
 }
 
 async fn playground(app: &TestApp, album: &mut Album<'_>) -> Result<()> {
@@ -210,55 +208,4 @@ async fn attempts(stand_in: &StandIn, account: &Account) -> Result<()> {
         target.render(&json!({ "html": "x" })).send().await?;
     }
     Ok(())
-}
-
-struct Album<'p> {
-    page: &'p Page,
-    axe: String,
-    folder: Option<std::path::PathBuf>,
-    bad: Vec<String>,
-}
-
-impl Album<'_> {
-    /// Checks the page in every size and theme.
-    async fn take(&mut self, name: &str) -> Result<()> {
-        for theme in [Theme::Light, Theme::Dark] {
-            for (width, height) in SIZES {
-                self.page.set_viewport(width, height, theme).await?;
-                let name = format!("{name}-{width}-{}", theme.name());
-                self.look(&name, width).await?;
-                self.keep(&name).await?;
-            }
-        }
-        Ok(())
-    }
-
-    async fn look(&mut self, name: &str, width: u32) -> Result<()> {
-        let wide = self.page.eval("document.documentElement.scrollWidth").await?.as_u64().unwrap_or(0);
-        if wide > u64::from(width) {
-            self.bad.push(format!("{name}: is {wide} pixels wide"));
-        }
-        // The debugger injects the rules, which the policy of the page would block.
-        self.page.eval(&format!("{}; void 0", self.axe)).await?;
-        let found = self.page.eval("axe.run(document, { iframes: false }).then((r) => r.violations)").await?;
-        let Value::Array(found) = found else { bail!("{name}: the rules say {found}") };
-        for violation in found {
-            if matches!(violation["impact"].as_str(), Some("serious" | "critical")) {
-                let nodes = &violation["nodes"];
-                let first = &nodes[0];
-                let line =
-                    format!("{name}: {}: {} {}", violation["id"], first["html"], first["failureSummary"]);
-                self.bad.push(line);
-            }
-        }
-        Ok(())
-    }
-
-    async fn keep(&self, name: &str) -> Result<()> {
-        if let Some(folder) = &self.folder {
-            std::fs::create_dir_all(folder)?;
-            std::fs::write(folder.join(format!("{name}.png")), self.page.screenshot().await?)?;
-        }
-        Ok(())
-    }
 }

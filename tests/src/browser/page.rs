@@ -8,8 +8,7 @@ use chromiumoxide_cdp::cdp::{
     browser_protocol::{
         browser::BrowserContextId,
         emulation::{
-            MediaFeature, SetDeviceMetricsOverrideParams, SetEmulatedMediaParams,
-            SetScriptExecutionDisabledParams,
+            SetDeviceMetricsOverrideParams, SetEmulatedMediaParams, SetScriptExecutionDisabledParams,
         },
         input::{DispatchKeyEventParams, DispatchKeyEventType, InsertTextParams},
         network::{GetCookiesParams, SetCookieParams},
@@ -25,7 +24,7 @@ use platen_cdp::Session;
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
-use super::{Browser, TIMEOUT, within_timeout};
+use super::{Browser, TIMEOUT, Theme, within_timeout};
 
 /// The interval at which a condition is evaluated.
 const POLL_INTERVAL: Duration = Duration::from_millis(25);
@@ -44,26 +43,6 @@ const SELECT: &str = "(selector, text) => {
     editor.dispatchEvent(new ClipboardEvent('paste', { clipboardData, bubbles: true, cancelable: true }));
     return true;
 }";
-
-/// The value of the media feature `prefers-color-scheme`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Theme {
-    /// `light`.
-    Light,
-    /// `dark`.
-    Dark,
-}
-
-impl Theme {
-    /// The name in CSS.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Light => "light",
-            Self::Dark => "dark",
-        }
-    }
-}
 
 /// A page in a browser context of its own.
 pub struct Page {
@@ -229,8 +208,7 @@ impl Page {
     pub async fn set_viewport(&self, width: u32, height: u32, theme: Theme) -> Result<()> {
         let metrics = SetDeviceMetricsOverrideParams::new(width, height, 1.0, false);
         within_timeout(self.session.call(&metrics)).await?;
-        let scheme = MediaFeature::new("prefers-color-scheme", theme.name());
-        let media = SetEmulatedMediaParams { features: Some(vec![scheme]), ..Default::default() };
+        let media = SetEmulatedMediaParams { features: Some(theme.media_features()), ..Default::default() };
         within_timeout(self.session.call(&media)).await?;
         Ok(())
     }
