@@ -8,6 +8,7 @@ mod editor;
 mod hostile;
 mod kept_forms;
 mod keys;
+mod limits;
 mod log;
 mod lost_work;
 mod operator;
@@ -33,6 +34,7 @@ pub(crate) fn cases() -> Vec<Case> {
         access::cases(),
         attacks::cases(),
         hostile::cases(),
+        limits::cases(),
         log::cases(),
         editor::cases(),
         kept_forms::cases(),
