@@ -4,12 +4,11 @@ use anyhow::{Context as _, Result, ensure};
 use platen_tests::{case::Case, operator::Quota, suite::Stage};
 use serde_json::json;
 
+use super::{CONCURRENCY_FLAG, PER_MINUTE_FLAG};
+
 pub(crate) fn cases() -> Vec<Case> {
     vec![Case::any_database("account_limits/commands", commands)]
 }
-
-const PER_MINUTE_FLAG: &str = "--requests-per-minute";
-const CONCURRENCY_FLAG: &str = "--concurrency";
 
 async fn commands(stage: Stage) -> Result<()> {
     let operator = &stage.service().await?.operator;

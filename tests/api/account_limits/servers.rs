@@ -1,0 +1,115 @@
+//! Limits of several servers on one database, of a server that is killed, and while the database does not answer.
+
+use anyhow::{Context as _, Result, ensure};
+use futures::future::join_all;
+use nix::{
+    sys::signal::{Signal, kill},
+    unistd::Pid,
+};
+use platen_tests::{
+    app::{Options, TestApp},
+    case::Case,
+    deployment::{DatabaseKind, Deployment, Platform},
+    farm::Behaviour,
+    latch::Latch,
+    operator::{Account, Quota},
+    suite::{Stage, StandIn},
+    wait,
+};
+use serde_json::json;
+
+use super::{CONCURRENCY_FLAG, PER_MINUTE_FLAG, limited, race_for_minute, race_for_places, render};
+use crate::database::Outage;
+
+pub(crate) fn cases() -> Vec<Case> {
+    vec![
+        Case::own_server("account_limits/two_servers_share_them", two_servers),
+        Case::own_server("account_limits/a_killed_server_holds_no_place", killed_server),
+        Case::own_server("account_limits/a_late_claim_gives_its_place_back", late_claim),
+    ]
+}
+
+/// A second server on the database of the first one, with its farm. `None` on Spin with a file, which only one server
+/// has.
+async fn second_server(stage: &Stage, first: &StandIn, deadline_ms: Option<u64>) -> Result<Option<TestApp>> {
+    let Deployment { platform, database } = stage.deployment;
+    if (platform, database) == (Platform::Spin, DatabaseKind::File) {
+        return Ok(None);
+    }
+    let options = Options {
+        database: Some(first.app.database.location().clone()),
+        deadline_ms,
+        ..Options::with_farm(stage.deployment, first.farm.url())
+    };
+    stage.start(&options).await.map(Some)
+}
+
+async fn two_servers(stage: Stage) -> Result<()> {
+    let one = stage.start_stand_in(None).await?;
+    let Some(other) = second_server(&stage, &one, None).await? else { return Ok(()) };
+    let operator = &one.app.operator;
+    let targets = |account| [one.app.target(account), other.target(account)];
+    let account = limited(operator, Quota::Of(100), &[CONCURRENCY_FLAG, "4"]).await?;
+    for _ in 0..3 {
+        race_for_places(&one, &account, &targets(&account), 4).await?;
+    }
+    let account = limited(operator, Quota::Of(1_000), &[PER_MINUTE_FLAG, "15"]).await?;
+    race_for_minute(&one, &account, &targets(&account), 15).await
+}
+
+async fn running(app: &TestApp, account: &Account) -> Result<Option<i64>> {
+    app.execute(&format!("SELECT count(*) FROM running_attempts WHERE account_id = '{}'", account.id)).await
+}
+
+async fn killed_server(stage: Stage) -> Result<()> {
+    let one = stage.start_stand_in(None).await?;
+    let Some(other) = second_server(&stage, &one, Some(3_000)).await? else { return Ok(()) };
+    let account = limited(&one.app.operator, Quota::Of(100), &[CONCURRENCY_FLAG, "2"]).await?;
+    let latch = Latch::closed();
+    one.farm.behave(&account.id, Behaviour::Held(latch.waiter()));
+    let held = || tokio::spawn(other.target(&account).render(&json!({ "html": "x" })).send());
+    let lost = [held(), held()];
+    wait::until("the farm has the jobs", || one.farm.received_from(&account.id).len() == 2).await?;
+    kill(Pid::from_raw(other.server_pid().cast_signed()), Signal::SIGKILL)?;
+    for lost in lost {
+        ensure!(lost.await?.is_err(), "the killed server answered");
+    }
+    one.farm.behave(&account.id, Behaviour::File);
+    ensure!(running(&one.app, &account).await? == Some(2), "places of the killed server are gone already");
+    // The deadline of three seconds, and some for what follows it.
+    let longest = "SELECT max(ends_at) - unixepoch() FROM running_attempts";
+    let longest = one.app.execute(longest).await?.context("no place")?;
+    ensure!(longest <= 10, "a place is kept for {longest} s");
+    let target = one.app.target(&account);
+    let admitted = async || Ok(Some(render(&target).await?).filter(|answer| answer.status != 429));
+    wait::until_some("a place is free", admitted).await?.file("image/png")?;
+    wait::until_some("both places are free", async || {
+        let free =
+            one.app.execute("SELECT count(*) FROM running_attempts WHERE ends_at > unixepoch()").await?;
+        Ok((free == Some(0)).then_some(()))
+    })
+    .await?;
+    race_for_places(&one, &account, &[target], 2).await?;
+    ensure!(running(&one.app, &account).await? == Some(0), "places of attempts that have ended");
+    Ok(())
+}
+
+/// The database answers claims only after their requests have been refused.
+async fn late_claim(stage: Stage) -> Result<()> {
+    let mut stand_in = stage.start_stand_in(Some(2_000)).await?;
+    let account = limited(&stand_in.app.operator, Quota::Of(100), &[CONCURRENCY_FLAG, "2"]).await?;
+    let target = stand_in.app.target(&account);
+    render(&target).await?.file("image/png")?;
+    let outage = Outage::begin(&mut stand_in, stage.deployment.database, false).await?;
+    for answer in join_all((0..2).map(|_| render(&target))).await {
+        answer?.error(503, "The service is busy, try again shortly")?;
+    }
+    outage.end(&mut stand_in, false).await?;
+    let is_free = async || {
+        let rendered = stand_in.farm.received_from(&account.id).len() as u64;
+        let attempts = stand_in.app.operator.attempts(&account.id).await?;
+        Ok((running(&stand_in.app, &account).await? == Some(0) && attempts == rendered).then_some(()))
+    };
+    wait::until_some("the places are given back", is_free).await?;
+    race_for_places(&stand_in, &account, &[target], 2).await
+}
