@@ -40,7 +40,7 @@ const PER_MINUTE_FLAG: &str = "--requests-per-minute";
 const CONCURRENCY_FLAG: &str = "--concurrency";
 
 /// A new account with these limits.
-async fn limited(operator: &Operator, quota: Quota, limits: &[&str]) -> Result<Account> {
+pub(crate) async fn limited(operator: &Operator, quota: Quota, limits: &[&str]) -> Result<Account> {
     let account = operator.account(quota).await?;
     operator.run(&[&["account", "limits", &account.id], limits].concat()).await?;
     Ok(account)
