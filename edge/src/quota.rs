@@ -102,20 +102,21 @@ impl Usage {
         let quota = self.quota.unwrap_or(UNLIMITED).min(UNLIMITED);
         let remaining =
             self.quota.map_or(UNLIMITED, |quota| quota.saturating_sub(self.attempts)).min(UNLIMITED);
-        let mut policies = format!("\"monthly\";q={quota};w={}", month.seconds);
-        let mut states = format!("\"monthly\";r={remaining};t={}", month.seconds_left);
-        if let Some((limits, limit)) =
-            self.limits.and_then(|limits| Some((limits, limits.requests_per_minute?)))
-        {
-            let (left, seconds) = (limit.saturating_sub(limits.requests), limits.seconds_left);
-            policies += &format!(", \"minute\";q={limit};w=60");
-            states += &format!(", \"minute\";r={left};t={seconds}");
+        let mut policies = vec![format!("\"monthly\";q={quota};w={}", month.seconds)];
+        let mut states = vec![format!("\"monthly\";r={remaining};t={}", month.seconds_left)];
+        if let Some(limits) = self.limits {
+            if let Some(limit) = limits.requests_per_minute {
+                let left = limit.saturating_sub(limits.requests);
+                policies.push(format!("\"minute\";q={limit};w=60"));
+                states.push(format!("\"minute\";r={left};t={}", limits.seconds_left));
+            }
+            if let Some(limit) = limits.concurrency {
+                let left = limit.saturating_sub(limits.running);
+                policies.push(format!("\"concurrency\";q={limit};qu=\"concurrent-requests\""));
+                states.push(format!("\"concurrency\";r={left}"));
+            }
         }
-        if let Some((limits, limit)) = self.limits.and_then(|limits| Some((limits, limits.concurrency?))) {
-            policies += &format!(", \"concurrency\";q={limit};qu=\"concurrent-requests\"");
-            states += &format!(", \"concurrency\";r={}", limit.saturating_sub(limits.running));
-        }
-        [("ratelimit-policy", policies), ("ratelimit", states)]
+        [("ratelimit-policy", policies.join(", ")), ("ratelimit", states.join(", "))]
     }
 }
 
