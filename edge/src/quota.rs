@@ -82,15 +82,13 @@ impl Usage {
             .then_some(ApiError::ConcurrencyLimitExceeded { retry_after: MIN_RETRY_AFTER })
     }
 
-    /// The error where claims were refused, but the usage has a place each time it is looked up: others take the places.
-    #[must_use]
-    pub fn refusal_of_a_race(&self, month: &QuotaMonth) -> ApiError {
-        match self.limits {
-            Some(limits) if limits.concurrency.is_some() => {
-                ApiError::ConcurrencyLimitExceeded { retry_after: MIN_RETRY_AFTER }
-            }
-            Some(_) => ApiError::RateLimitExceeded { retry_after: MIN_RETRY_AFTER },
-            None => ApiError::QuotaExhausted { retry_after: month.seconds_left },
+    /// Takes what a limit leaves: claims were refused although each look-up found a place, because others were first.
+    pub fn take_rest(&mut self) {
+        let Some(limits) = &mut self.limits else { return };
+        match (limits.concurrency, limits.requests_per_minute) {
+            (Some(limit), _) => limits.running = limits.running.max(limit),
+            (None, Some(limit)) => limits.requests = limits.requests.max(limit),
+            (None, None) => {}
         }
     }
 
@@ -185,5 +183,10 @@ mod tests {
         assert_eq!(refusal(10, 60, 5), Some(ApiError::QuotaExhausted { retry_after: 1 }));
         let none = Usage { attempts: 9, quota: None, limits: None };
         assert_eq!(none.refusal(&month), None);
+        let mut raced = Usage { attempts: 9, quota: None, limits: Some(LIMITS) };
+        raced.take_rest();
+        assert_eq!(raced.refusal(&month), Some(ApiError::ConcurrencyLimitExceeded { retry_after: 1 }));
+        let [_, (_, state)] = raced.headers(&month);
+        assert!(state.ends_with(", \"concurrency\";r=0"), "{state}");
     }
 }

@@ -140,9 +140,12 @@ pub(super) async fn claim(
         }
     }
     RECENT_KEYS.with_borrow_mut(|keys| keys.set_exhausted(&attempt.key_hash, Instant::now()));
-    let usage = context.usage.ok_or(ApiError::Internal)?;
-    let error = usage.refusal(&context.month);
-    Err(error.unwrap_or_else(|| usage.refusal_of_a_race(&context.month)).into())
+    let usage = context.usage.as_mut().ok_or(ApiError::Internal)?;
+    if usage.refusal(&context.month).is_none() {
+        usage.take_rest();
+    }
+    let exhausted = ApiError::QuotaExhausted { retry_after: context.month.seconds_left };
+    Err(usage.refusal(&context.month).unwrap_or(exhausted).into())
 }
 
 /// The row of a request, without its account.

@@ -1,5 +1,7 @@
 //! Limits of several servers on one database, of a server that is killed, and while the database does not answer.
 
+use std::sync::Arc;
+
 use anyhow::{Context as _, Result, ensure};
 use futures::future::join_all;
 use nix::{
@@ -7,18 +9,21 @@ use nix::{
     unistd::Pid,
 };
 use platen_tests::{
-    app::{Options, TestApp},
+    app::{FARM_TOKEN, Options, TestApp},
     case::Case,
     deployment::{DatabaseKind, Deployment, Platform},
     farm::Behaviour,
     latch::Latch,
     operator::{Account, Quota},
+    queueing_farm::{QueueingFarm, Size},
     suite::{Stage, StandIn},
     wait,
 };
 use serde_json::json;
 
-use super::{CONCURRENCY_FLAG, PER_MINUTE_FLAG, limited, race_for_minute, race_for_places, render};
+use super::{
+    CONCURRENCY_FLAG, PER_MINUTE_FLAG, is_over_concurrency, limited, race_for_minute, race_for_places, render,
+};
 use crate::database::Outage;
 
 pub(crate) fn cases() -> Vec<Case> {
@@ -26,6 +31,8 @@ pub(crate) fn cases() -> Vec<Case> {
         Case::own_server("account_limits/two_servers_share_them", two_servers),
         Case::own_server("account_limits/a_killed_server_holds_no_place", killed_server),
         Case::own_server("account_limits/a_late_claim_gives_its_place_back", late_claim),
+        Case::own_server("account_limits/answers_do_not_wait_for_the_database", database_away),
+        Case::own_server("account_limits/clients_that_repeat_at_once", repeating_clients),
     ]
 }
 
@@ -112,4 +119,60 @@ async fn late_claim(stage: Stage) -> Result<()> {
     };
     wait::until_some("the places are given back", is_free).await?;
     race_for_places(&stand_in, &account, &[target], 2).await
+}
+
+/// The database is away when a render ends: it is answered, and its place is given back when the database is there.
+async fn database_away(stage: Stage) -> Result<()> {
+    let mut stand_in = stage.start_stand_in(None).await?;
+    let account = limited(&stand_in.app.operator, Quota::Of(100), &[CONCURRENCY_FLAG, "1"]).await?;
+    let target = stand_in.app.target(&account);
+    let latch = Latch::closed();
+    stand_in.farm.behave(&account.id, Behaviour::Held(latch.waiter()));
+    let held = tokio::spawn(target.render(&json!({ "html": "x" })).send());
+    stand_in.farm.until_received_from(&account.id).await?;
+    let outage = Outage::begin(&mut stand_in, stage.deployment.database, false).await?;
+    latch.open();
+    held.await??.file("image/png")?;
+    outage.end(&mut stand_in, false).await?;
+    let is_free = async || Ok((running(&stand_in.app, &account).await? == Some(0)).then_some(()));
+    wait::until_some("the place is given back", is_free).await?;
+    render(&target).await?.file("image/png")?;
+    Ok(())
+}
+
+/// Clients that send the next request at once, whatever the answer: the farm never has more jobs than are allowed.
+async fn repeating_clients(stage: Stage) -> Result<()> {
+    const ALLOWED: usize = 3;
+    const CLIENTS: usize = 24;
+    const REQUESTS: usize = 30;
+    let size = Size { slots: 100, queue: 100, pages: 10, service_time: std::time::Duration::from_millis(20) };
+    let ledger = Arc::default();
+    let farm = QueueingFarm::start(FARM_TOKEN, None, size, &ledger).await?;
+    let app = stage.start(&Options::with_farm(stage.deployment, farm.url())).await?;
+    let account =
+        limited(&app.operator, Quota::Of(10_000), &[CONCURRENCY_FLAG, &ALLOWED.to_string()]).await?;
+    let target = app.target(&account);
+    let client = async || {
+        let mut files = 0;
+        for _ in 0..REQUESTS {
+            let answer = render(&target).await?;
+            match answer.status {
+                200 => files += 1,
+                429 => is_over_concurrency(&answer)?,
+                _ => ensure!(false, "{}", answer.summary()),
+            }
+        }
+        Ok(files)
+    };
+    let files = join_all((0..CLIENTS).map(|_| client())).await.into_iter().collect::<Result<Vec<_>>>()?;
+    let files: usize = files.into_iter().sum();
+    ensure!(files >= ALLOWED && farm.served() == files, "{files} files, {} jobs", farm.served());
+    let most = farm.max_served_at_once();
+    ensure!(most <= ALLOWED, "{most} jobs at once");
+    let attempts = app.operator.attempts(&account.id).await?;
+    ensure!(attempts == files as u64, "{attempts} attempts of {files} files");
+    wait::until_some("no place is taken", async || {
+        Ok((running(&app, &account).await? == Some(0)).then_some(()))
+    })
+    .await
 }
