@@ -24,7 +24,7 @@ use serde_json::json;
 use super::{
     CONCURRENCY_FLAG, PER_MINUTE_FLAG, is_over_concurrency, limited, race_for_minute, race_for_places, render,
 };
-use crate::database::Outage;
+use crate::{crash::NO_DISCONNECTS, database::Outage};
 
 pub(crate) fn cases() -> Vec<Case> {
     vec![
@@ -33,6 +33,7 @@ pub(crate) fn cases() -> Vec<Case> {
         Case::own_server("account_limits/a_late_claim_gives_its_place_back", late_claim),
         Case::own_server("account_limits/answers_do_not_wait_for_the_database", database_away),
         Case::own_server("account_limits/clients_that_repeat_at_once", repeating_clients),
+        Case::own_server("account_limits/clients_that_hang_up", hang_up).not_on_spin(NO_DISCONNECTS),
     ]
 }
 
@@ -175,4 +176,25 @@ async fn repeating_clients(stage: Stage) -> Result<()> {
         Ok((running(&app, &account).await? == Some(0)).then_some(()))
     })
     .await
+}
+
+/// A client that hangs up gives its place back at once, whether its page had begun to run or not.
+async fn hang_up(stage: Stage) -> Result<()> {
+    let stand_in = stage.start_stand_in(None).await?;
+    let account = limited(&stand_in.app.operator, Quota::Of(100), &[CONCURRENCY_FLAG, "1"]).await?;
+    let target = stand_in.app.target(&account);
+    for (jobs, page_ran) in [(1, true), (3, false)] {
+        stand_in.farm.behave(&account.id, Behaviour::UntilCancelled { page_ran });
+        let held = tokio::spawn(target.render(&json!({ "html": "x" })).send());
+        let has_job = || stand_in.farm.received_from(&account.id).len() == jobs;
+        wait::until("the farm has the job", has_job).await?;
+        ensure!(running(&stand_in.app, &account).await? == Some(1), "an attempt that runs has no place");
+        held.abort();
+        // Rows of attempts that are over remain until the next claim, so this row was deleted.
+        let is_free = async || Ok((running(&stand_in.app, &account).await? == Some(0)).then_some(()));
+        wait::until_some("the place is given back", is_free).await?;
+        stand_in.farm.behave(&account.id, Behaviour::File);
+        render(&target).await?.file("image/png").with_context(|| format!("page_ran: {page_ran}"))?;
+    }
+    Ok(())
 }
