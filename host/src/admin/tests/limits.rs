@@ -120,3 +120,20 @@ async fn an_account_without_limits_leaves_nothing() {
     let rows = limited.fixture.database.connect().query(rows, vec![]).await.unwrap();
     assert_eq!(rows, [[Value::Integer(0)]]);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_claim_of_the_version_before_takes_no_place() {
+    let limited = Limited::new(Some(9), Some(9)).await;
+    limited.claim(1).await.unwrap();
+    let claim = format!(
+        "INSERT INTO usage (account_id, month, attempts) VALUES ('{}', '{MONTH}', 1) \
+         ON CONFLICT (account_id, month) DO UPDATE SET attempts = attempts + 1 WHERE attempts < 100",
+        limited.account.as_str()
+    );
+    limited.run(&claim).await;
+    let usage = limited.usage().await.unwrap();
+    assert_eq!((usage.running, usage.requests), (1, 1));
+    let claim = limited.claim(2).await.unwrap();
+    let usage = claim.limits.unwrap();
+    assert_eq!((claim.attempts, usage.running, usage.requests), (3, 2, 2));
+}
