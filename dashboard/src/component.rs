@@ -177,6 +177,7 @@ async fn route(context: &Context<'_>, segments: &[&str], form: &Form) -> PageRes
             ["operator", "people", user, "remove"] => operator::remove(context, None, user).await,
             ["operator", "accounts", id, "name"] => operator::rename(context, id, form).await,
             ["operator", "accounts", id, "quota"] => operator::set_quota(context, id, form).await,
+            ["operator", "accounts", id, "limits"] => operator::set_limits(context, id, form).await,
             ["operator", "accounts", id, "disable"] => operator::set_disabled(context, id, true).await,
             ["operator", "accounts", id, "enable"] => operator::set_disabled(context, id, false).await,
             ["operator", "accounts", id, "join"] => operator::switch_to(context, id).await,

@@ -21,6 +21,7 @@ pub(crate) fn text(code: &str) -> Option<&'static str> {
         "account-created" => "Account created. Invite its first member below.",
         "account-renamed" => "Account renamed.",
         "quota-changed" => "Quota changed.",
+        "limits-changed" => "Limits changed.",
         "account-disabled" => "Account disabled. Its API keys are refused.",
         "account-enabled" => "Account enabled.",
         "account-switched" => "This is now your current account.",

@@ -50,6 +50,18 @@ pub enum ApiError {
         /// Seconds until the next month begins.
         retry_after: u64,
     },
+    /// The account has sent as many requests in this minute as it may.
+    #[error("Limit of requests per minute exceeded")]
+    RateLimitExceeded {
+        /// Seconds until the minute ends.
+        retry_after: u64,
+    },
+    /// As many attempts of the account run as may run at once.
+    #[error("Limit of concurrent requests exceeded")]
+    ConcurrencyLimitExceeded {
+        /// Seconds.
+        retry_after: u64,
+    },
     /// The farm refused the job, or failed.
     #[error(transparent)]
     Refused(#[from] Refusal),
@@ -81,7 +93,9 @@ impl ApiError {
             Self::ContentType | Self::ContentEncoding => Outcome::Rejected(415),
             Self::BodyTooLarge => Outcome::Rejected(413),
             Self::BodyIncomplete | Self::Invalid(_) => Outcome::Rejected(400),
-            Self::QuotaExhausted { .. } => Outcome::Rejected(429),
+            Self::QuotaExhausted { .. }
+            | Self::RateLimitExceeded { .. }
+            | Self::ConcurrencyLimitExceeded { .. } => Outcome::Rejected(429),
             Self::DatabaseUnavailable => Outcome::Rejected(503),
             Self::Refused(refusal) => Outcome::Failed(refusal.class()),
             Self::FarmUnreachable => Outcome::Failed(FailureClass::RendererUnavailable),
@@ -112,6 +126,8 @@ impl ApiError {
             Self::Invalid(invalid) => invalid.code(),
             Self::TemplateNotFound => "template_not_found",
             Self::QuotaExhausted { .. } => "quota_exhausted",
+            Self::RateLimitExceeded { .. } => "rate_limit_exceeded",
+            Self::ConcurrencyLimitExceeded { .. } => "concurrency_limit_exceeded",
             Self::Refused(refusal) => refusal.code(),
             Self::FarmUnreachable => "farm_unreachable",
             Self::DatabaseUnavailable => "database_unavailable",
@@ -123,7 +139,9 @@ impl ApiError {
     #[must_use]
     pub fn retry_after(&self) -> Option<u64> {
         match self {
-            Self::QuotaExhausted { retry_after } => Some(*retry_after),
+            Self::QuotaExhausted { retry_after }
+            | Self::RateLimitExceeded { retry_after }
+            | Self::ConcurrencyLimitExceeded { retry_after } => Some(*retry_after),
             Self::Refused(refusal) => refusal.retry_after().map(u64::from),
             Self::FarmUnreachable | Self::DatabaseUnavailable => Some(RETRY_AFTER_SECONDS.into()),
             _ => None,
@@ -153,6 +171,8 @@ impl ApiError {
             Self::Invalid(invalid) => invalid.error_code(),
             Self::TemplateNotFound => ErrorCode::TemplateNotFound,
             Self::QuotaExhausted { .. } => ErrorCode::QuotaExhausted,
+            Self::RateLimitExceeded { .. } => ErrorCode::RateLimitExceeded,
+            Self::ConcurrencyLimitExceeded { .. } => ErrorCode::ConcurrencyLimitExceeded,
             Self::Refused(refusal) => return refusal.error_code(),
             Self::FarmUnreachable => ErrorCode::RendererUnavailable,
             Self::DatabaseUnavailable => ErrorCode::ServiceBusy,
@@ -199,6 +219,14 @@ mod tests {
             (ApiError::Invalid(invalid()), "missing_template_variable", 400, false, None),
             (ApiError::Invalid(InvalidRequest::EmptyHtml), "invalid_field", 400, false, None),
             (ApiError::QuotaExhausted { retry_after: 60 }, "quota_exhausted", 429, false, Some(60)),
+            (ApiError::RateLimitExceeded { retry_after: 9 }, "rate_limit_exceeded", 429, false, Some(9)),
+            (
+                ApiError::ConcurrencyLimitExceeded { retry_after: 1 },
+                "concurrency_limit_exceeded",
+                429,
+                false,
+                Some(1),
+            ),
             (ApiError::FarmUnreachable, "farm_unreachable", 503, false, Some(5)),
             (ApiError::DatabaseUnavailable, "database_unavailable", 503, false, Some(5)),
             (ApiError::Internal, "internal", 500, false, None),

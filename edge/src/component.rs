@@ -10,6 +10,7 @@ mod failure;
 mod farm;
 mod log;
 mod reply;
+mod running_attempt;
 mod settings;
 
 use std::time::Instant;
@@ -29,6 +30,7 @@ use context::RequestContext;
 use failure::Failure;
 use farm::FarmFile;
 use reply::Reply;
+use running_attempt::end_attempt;
 use settings::Settings;
 
 /// The key is looked up before more of a body is read. `platen up` passes smaller bodies on when they are complete.
@@ -102,12 +104,15 @@ async fn respond(
     let FarmFile { body, page_status } = match forward(settings, request, &claim, context).await {
         Ok(file) => file,
         Err(failure) => {
-            if !failure.error.is_counted() {
+            if failure.error.is_counted() {
+                end_attempt(&claim, context).await;
+            } else {
                 refund(&claim, &failure, context).await;
             }
             return Err(failure);
         }
     };
+    end_attempt(&claim, context).await;
 
     // relay
     if let Some(attempt) = &mut context.attempt {

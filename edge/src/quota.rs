@@ -1,8 +1,11 @@
-//! The month of the quota, and the `ratelimit` header fields.
+//! The month of the quota, the usage of an account, and the `ratelimit` header fields.
 //!
 //! Invariant: a month is a calendar month in UTC. The current time is an argument.
 
+use platen_statements::limits::LimitUsage;
 use time::{Date, Month, OffsetDateTime};
+
+use crate::api_error::ApiError;
 
 /// The value of "no limit" in the `ratelimit` fields, whose quota is mandatory: the largest integer of
 /// structured fields (RFC 9651 3.3.1).
@@ -43,13 +46,18 @@ impl QuotaMonth {
     }
 }
 
-/// The usage of an account in a month.
+/// What is left to wait where a place may be free at any time, in seconds.
+const MIN_RETRY_AFTER: u64 = 1;
+
+/// The usage of an account in a month, and of its other limits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Usage {
     /// Number of recorded attempts.
     pub attempts: u64,
     /// Number of allowed attempts; `None` is no limit.
     pub quota: Option<u64>,
+    /// `None` for an account without other limits.
+    pub limits: Option<LimitUsage>,
 }
 
 impl Usage {
@@ -59,17 +67,54 @@ impl Usage {
         self.quota.is_some_and(|quota| self.attempts >= quota)
     }
 
+    /// Why no further attempt may be recorded now, if one of the limits forbids it. The one that lasts longest comes first.
+    #[must_use]
+    pub fn refusal(&self, month: &QuotaMonth) -> Option<ApiError> {
+        if self.is_exhausted() {
+            return Some(ApiError::QuotaExhausted { retry_after: month.seconds_left });
+        }
+        let limits = self.limits?;
+        if limits.is_minute_exhausted() {
+            return Some(ApiError::RateLimitExceeded { retry_after: limits.seconds_left });
+        }
+        limits
+            .is_concurrency_exhausted()
+            .then_some(ApiError::ConcurrencyLimitExceeded { retry_after: MIN_RETRY_AFTER })
+    }
+
+    /// Takes what a limit leaves: claims were refused although each look-up found a place, because others were first.
+    pub fn take_rest(&mut self) {
+        let Some(limits) = &mut self.limits else { return };
+        match (limits.concurrency, limits.requests_per_minute) {
+            (Some(limit), _) => limits.running = limits.running.max(limit),
+            (None, Some(limit)) => limits.requests = limits.requests.max(limit),
+            (None, None) => {}
+        }
+    }
+
     /// The `ratelimit-policy` and `ratelimit` fields of draft-ietf-httpapi-ratelimit-headers-10:
-    /// quota and window in seconds; remaining attempts and seconds until the reset.
+    /// quota and window in seconds; remaining attempts and seconds until the reset. The month is the first item, and
+    /// the limits that the account has follow.
     #[must_use]
     pub fn headers(&self, month: &QuotaMonth) -> [(&'static str, String); 2] {
         let quota = self.quota.unwrap_or(UNLIMITED).min(UNLIMITED);
         let remaining =
             self.quota.map_or(UNLIMITED, |quota| quota.saturating_sub(self.attempts)).min(UNLIMITED);
-        [
-            ("ratelimit-policy", format!("\"monthly\";q={quota};w={}", month.seconds)),
-            ("ratelimit", format!("\"monthly\";r={remaining};t={}", month.seconds_left)),
-        ]
+        let mut policies = vec![format!("\"monthly\";q={quota};w={}", month.seconds)];
+        let mut states = vec![format!("\"monthly\";r={remaining};t={}", month.seconds_left)];
+        if let Some(limits) = self.limits {
+            if let Some(limit) = limits.requests_per_minute {
+                let left = limit.saturating_sub(limits.requests);
+                policies.push(format!("\"minute\";q={limit};w=60"));
+                states.push(format!("\"minute\";r={left};t={}", limits.seconds_left));
+            }
+            if let Some(limit) = limits.concurrency {
+                let left = limit.saturating_sub(limits.running);
+                policies.push(format!("\"concurrency\";q={limit};qu=\"concurrent-requests\""));
+                states.push(format!("\"concurrency\";r={left}"));
+            }
+        }
+        [("ratelimit-policy", policies.join(", ")), ("ratelimit", states.join(", "))]
     }
 }
 
@@ -95,11 +140,53 @@ mod tests {
     #[test]
     fn the_fields_have_the_quota_and_the_remaining_attempts() {
         let month = QuotaMonth::at(1_709_251_199);
-        let fields = |attempts, quota| Usage { attempts, quota }.headers(&month).map(|(_, value)| value);
+        let fields =
+            |attempts, quota| Usage { attempts, quota, limits: None }.headers(&month).map(|(_, value)| value);
         assert_eq!(fields(3, Some(10)), ["\"monthly\";q=10;w=2505600", "\"monthly\";r=7;t=1"]);
         assert_eq!(fields(30, Some(10)), ["\"monthly\";q=10;w=2505600", "\"monthly\";r=0;t=1"]);
         let unlimited = fields(3, None);
         assert_eq!(unlimited[0], "\"monthly\";q=999999999999999;w=2505600");
         assert_eq!(unlimited[1], "\"monthly\";r=999999999999999;t=1");
+    }
+    const LIMITS: LimitUsage = LimitUsage {
+        requests_per_minute: Some(60),
+        requests: 18,
+        seconds_left: 42,
+        concurrency: Some(5),
+        running: 4,
+    };
+
+    #[test]
+    fn the_fields_have_the_limits_of_the_account() {
+        let month = QuotaMonth::at(1_709_251_199);
+        let fields = |limits| Usage { attempts: 3, quota: Some(10), limits: Some(limits) }.headers(&month);
+        let [(_, policy), (_, state)] = fields(LIMITS);
+        let concurrency = ", \"concurrency\";q=5;qu=\"concurrent-requests\"";
+        assert_eq!(policy, format!("\"monthly\";q=10;w=2505600, \"minute\";q=60;w=60{concurrency}"));
+        assert_eq!(state, "\"monthly\";r=7;t=1, \"minute\";r=42;t=42, \"concurrency\";r=1");
+        let [(_, policy), (_, state)] = fields(LimitUsage { requests_per_minute: None, ..LIMITS });
+        assert_eq!(policy, format!("\"monthly\";q=10;w=2505600{concurrency}"));
+        assert_eq!(state, "\"monthly\";r=7;t=1, \"concurrency\";r=1");
+    }
+
+    #[test]
+    fn the_limit_that_lasts_longest_refuses() {
+        let month = QuotaMonth::at(1_709_251_199);
+        let refusal = |attempts, requests, running| {
+            let limits = Some(LimitUsage { requests, running, ..LIMITS });
+            Usage { attempts, quota: Some(10), limits }.refusal(&month)
+        };
+        assert_eq!(refusal(9, 59, 4), None);
+        let busy = ApiError::ConcurrencyLimitExceeded { retry_after: 1 };
+        assert_eq!(refusal(9, 59, 5), Some(busy));
+        assert_eq!(refusal(9, 60, 5), Some(ApiError::RateLimitExceeded { retry_after: 42 }));
+        assert_eq!(refusal(10, 60, 5), Some(ApiError::QuotaExhausted { retry_after: 1 }));
+        let none = Usage { attempts: 9, quota: None, limits: None };
+        assert_eq!(none.refusal(&month), None);
+        let mut raced = Usage { attempts: 9, quota: None, limits: Some(LIMITS) };
+        raced.take_rest();
+        assert_eq!(raced.refusal(&month), Some(ApiError::ConcurrencyLimitExceeded { retry_after: 1 }));
+        let [_, (_, state)] = raced.headers(&month);
+        assert!(state.ends_with(", \"concurrency\";r=0"), "{state}");
     }
 }

@@ -76,7 +76,7 @@ impl RecentKeys {
         self.busy.get(key_use, now).filter(|busy| busy.month == month)
     }
 
-    /// Remembers that no quota is left.
+    /// Remembers that the quota or a limit of the account refused a claim.
     pub fn set_exhausted(&mut self, key_hash: &str, now: Instant) {
         self.exhausted.insert(key_hash.to_owned(), (), now + REFUSED_TIME, now);
     }
@@ -120,7 +120,7 @@ mod tests {
     fn busy() -> BusyKey {
         BusyKey {
             account: AccountId::from_text("a"),
-            usage: Usage { attempts: 1, quota: None },
+            usage: Usage { attempts: 1, quota: None, limits: None },
             month: MONTH.to_owned(),
             refusal: Refusal::QueueFull { retry_after: 7 },
         }

@@ -39,6 +39,8 @@ pub enum ErrorCode {
     PageRangeExceeded,
     InvalidLayout,
     QuotaExhausted,
+    RateLimitExceeded,
+    ConcurrencyLimitExceeded,
     HeadTooLarge,
     InternalError,
     UnsupportedTransferCoding,
@@ -90,7 +92,7 @@ impl ErrorCode {
             | Self::ElementNotFound
             | Self::PageRangeExceeded
             | Self::InvalidLayout => 422,
-            Self::QuotaExhausted => 429,
+            Self::QuotaExhausted | Self::RateLimitExceeded | Self::ConcurrencyLimitExceeded => 429,
             Self::HeadTooLarge => 431,
             Self::InternalError => 500,
             Self::UnsupportedTransferCoding => 501,
@@ -153,6 +155,13 @@ impl ErrorCode {
             }
             Self::QuotaExhausted => {
                 "All attempts of this month are used. `retry-after` has the seconds until the next one."
+            }
+            Self::RateLimitExceeded => {
+                "The account's limit of requests in a minute is reached. `retry-after` has the seconds until the minute ends."
+            }
+            Self::ConcurrencyLimitExceeded => {
+                "As many requests of the account are being answered as its limit allows. Try again when one of them has \
+                 ended."
             }
             Self::HeadTooLarge => "The head of the request is too large.",
             Self::InternalError => "An error of the service.",

@@ -20,6 +20,10 @@ record! {
         pub created_at: Timestamp,
         #[serde(skip)]
         pub users: u32,
+        /// Requests in a minute; `None` is no limit.
+        pub requests_per_minute: Option<u64>,
+        /// Requests at once; `None` is no limit.
+        pub concurrency: Option<u64>,
     }
 }
 
@@ -29,7 +33,8 @@ macro_rules! select_accounts {
         concat!(
             "SELECT id, name, quota, coalesce((SELECT attempts FROM usage WHERE account_id = accounts.id \
              AND month = strftime('%Y-%m', ?1, 'unixepoch')), 0), disabled_at IS NOT NULL, created_at, \
-             (SELECT count(*) FROM users WHERE account_id = accounts.id) FROM accounts ",
+             (SELECT count(*) FROM users WHERE account_id = accounts.id), requests_per_minute, concurrency \
+             FROM accounts ",
             $rest
         )
     };

@@ -16,6 +16,7 @@ use serde::Serialize;
 use crate::{
     Backend, Value,
     backend::{FromRow as _, Query as _, record, values},
+    limits::{LimitUsage, RunningAttempt, has_no_limits, limit_usage, limits_allow_claim},
 };
 
 /// A key that a caller presented, and when.
@@ -51,6 +52,8 @@ pub struct Claim {
     pub attempts: u64,
     /// Allowed attempts; `None` is unlimited.
     pub quota: Option<u64>,
+    /// The account's other limits, if it has any, and what counts with this attempt.
+    pub limits: Option<LimitUsage>,
     /// The requested template.
     pub template: Option<ClaimedTemplate>,
 }
@@ -81,6 +84,8 @@ record! {
         pub quota: Option<u64>,
         /// The placeholder names of the template, if the account has it.
         pub placeholders: Option<Vec<String>>,
+        /// The account's other limits, if it has any, and what counts.
+        pub limits: Option<LimitUsage>,
     }
 }
 
@@ -120,21 +125,28 @@ pub struct Attempt {
 }
 
 /// One account's count of one month goes up by one if its quota allows it. SQLite evaluates the upsert's
-/// `WHERE` under the write lock, so concurrent attempts never exceed the quota. `?3` is now, for keys that
-/// expire.
+/// `WHERE` and those of the `SELECT` under the write lock, so concurrent attempts never exceed the quota and the limits.
+/// `?3` is now, for keys that expire; `?4` and `?5` are the attempt and its duration, for accounts with limits.
 macro_rules! claim_sql {
     ($join:literal, $condition:literal, $columns:literal) => {
         concat!(
-            "INSERT INTO usage (account_id, month, attempts) \
-             SELECT a.id, ?2, 1 FROM api_keys k JOIN accounts a ON a.id = k.account_id ",
+            "INSERT INTO usage (account_id, month, attempts, attempt_id, ends_at) SELECT a.id, ?2, 1, iif(",
+            has_no_limits!(),
+            ", NULL, ?4), iif(a.concurrency IS NULL, NULL, unixepoch() + ?5) \
+             FROM api_keys k JOIN accounts a ON a.id = k.account_id ",
             $join,
             " WHERE k.hash = ?1 AND k.disabled_at IS NULL AND a.disabled_at IS NULL \
              AND (k.expires_at IS NULL OR k.expires_at > ?3) \
              AND (a.quota IS NULL OR a.quota > 0) ",
+            limits_allow_claim!(),
             $condition,
-            " ON CONFLICT (account_id, month) DO UPDATE SET attempts = attempts + 1 \
+            " ON CONFLICT (account_id, month) DO UPDATE SET attempts = attempts + 1, \
+             attempt_id = excluded.attempt_id, ends_at = excluded.ends_at \
              WHERE attempts < coalesce((SELECT quota FROM accounts WHERE id = account_id), 9223372036854775807) \
-             RETURNING account_id, attempts, (SELECT quota FROM accounts WHERE id = account_id)",
+             RETURNING account_id, attempts, (SELECT quota FROM accounts WHERE id = account_id), \
+             iif(attempt_id IS NULL, NULL, (SELECT ",
+            limit_usage!(),
+            " FROM accounts a WHERE a.id = account_id))",
             $columns
         )
     };
@@ -142,19 +154,24 @@ macro_rules! claim_sql {
 
 const CLAIM: &str = claim_sql!("", "AND k.template_id IS NULL", "");
 const CLAIM_WITH_TEMPLATE: &str = claim_sql!(
-    "JOIN templates t ON t.account_id = a.id AND t.id = ?4",
-    "AND (k.template_id IS NULL OR k.template_id = ?4) \
+    "JOIN templates t ON t.account_id = a.id AND t.id = ?6",
+    "AND (k.template_id IS NULL OR k.template_id = ?6) \
      AND NOT EXISTS (SELECT 1 FROM json_each(t.placeholders) p \
-     WHERE p.value NOT IN (SELECT value FROM json_each(?5)))",
-    ", (SELECT name FROM templates WHERE id = ?4), (SELECT packed_html FROM templates WHERE id = ?4)"
+     WHERE p.value NOT IN (SELECT value FROM json_each(?7)))",
+    ", (SELECT name FROM templates WHERE id = ?6), (SELECT packed_html FROM templates WHERE id = ?6)"
 );
-const KEY_STATUS: &str = "SELECT a.id, coalesce(u.attempts, 0), a.quota, \
-    (SELECT t.placeholders FROM templates t WHERE t.id = ?4 AND t.account_id = a.id) \
-    FROM api_keys k JOIN accounts a ON a.id = k.account_id \
-    LEFT JOIN usage u ON u.account_id = a.id AND u.month = ?2 \
-    WHERE k.hash = ?1 AND k.disabled_at IS NULL AND a.disabled_at IS NULL \
-    AND (k.expires_at IS NULL OR k.expires_at > ?3) \
-    AND (k.template_id IS NULL OR k.template_id = ?4 OR ?5)";
+const KEY_STATUS: &str = concat!(
+    "SELECT a.id, coalesce(u.attempts, 0), a.quota, \
+     (SELECT t.placeholders FROM templates t WHERE t.id = ?4 AND t.account_id = a.id), iif(",
+    has_no_limits!(),
+    ", NULL, ",
+    limit_usage!(),
+    ") FROM api_keys k JOIN accounts a ON a.id = k.account_id \
+     LEFT JOIN usage u ON u.account_id = a.id AND u.month = ?2 \
+     WHERE k.hash = ?1 AND k.disabled_at IS NULL AND a.disabled_at IS NULL \
+     AND (k.expires_at IS NULL OR k.expires_at > ?3) \
+     AND (k.template_id IS NULL OR k.template_id = ?4 OR ?5)"
+);
 /// The schema's triggers refund the attempt, set the key's last use, count the day and delete old attempts. They run
 /// for rows that are inserted, so a repetition has no effect. An account that was deleted has no rows.
 const LOG: &str = "INSERT INTO attempts (id, account_id, key_id, key_name, endpoint, format, status, counted, ms, \
@@ -167,13 +184,15 @@ const LOG: &str = "INSERT INTO attempts (id, account_id, key_id, key_name, endpo
     WHERE true ON CONFLICT (id) DO NOTHING";
 
 /// Records an attempt, at a template with these variables or at the caller's own markup or URL;
-/// `None` if the key, the template, its variables or the quota forbids it.
+/// `None` if the key, the template, its variables, the quota or a limit forbids it.
 pub fn claim<B: Backend>(
     backend: B,
     key: PresentedKey<'_>,
+    attempt: RunningAttempt,
     template: Option<(&TemplateId, &BTreeMap<String, String>)>,
 ) -> impl Future<Output = Result<Option<Claim>, B::Error>> + use<B> {
     let (month, mut values) = (key.month.to_owned(), key.values());
+    values.extend(values![attempt.id, attempt.max_seconds]);
     let has_template = template.is_some();
     let sql = match template {
         None => CLAIM,
@@ -190,6 +209,7 @@ pub fn claim<B: Backend>(
             month,
             attempts: row.next()?,
             quota: row.next()?,
+            limits: row.next::<Option<LimitUsage>>()?.map(LimitUsage::with_claim),
             template: has_template.then(|| ClaimedTemplate::from_row(&mut row)).transpose()?,
         }))
     }

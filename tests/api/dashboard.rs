@@ -10,6 +10,7 @@ mod extremes;
 mod hostile;
 mod kept_forms;
 mod keys;
+mod limits;
 mod log;
 mod lost_work;
 mod operator;
@@ -35,6 +36,7 @@ pub(crate) fn cases() -> Vec<Case> {
         access::cases(),
         attacks::cases(),
         hostile::cases(),
+        limits::cases(),
         log::cases(),
         editor::cases(),
         kept_forms::cases(),

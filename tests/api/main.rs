@@ -6,6 +6,7 @@
 //!
 //! Invariant: all servers have been stopped when this process ends, after a failure or a signal too.
 
+mod account_limits;
 mod auth;
 mod clients;
 mod connections;
@@ -80,6 +81,7 @@ fn main() -> anyhow::Result<ExitCode> {
         headers::cases(),
         statements::cases(),
         quota::cases(),
+        account_limits::cases(),
         file_names::cases(),
         template::cases(),
         images::cases(),

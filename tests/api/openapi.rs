@@ -15,10 +15,13 @@ use platen_tests::{
     case::Case,
     client::{Answer, RENDER, TEMPLATE},
     golden::{self, Case as _},
+    operator::Quota,
     settings::crate_dir,
     suite::Stage,
 };
 use serde_json::{Value, json};
+
+use crate::account_limits::limited;
 
 pub(crate) fn cases() -> Vec<Case> {
     vec![
@@ -27,6 +30,7 @@ pub(crate) fn cases() -> Vec<Case> {
         Case::files("openapi/every_failure_is_an_error_object", every_failure),
         Case::files("openapi/agrees_with_the_golden_cases", golden_cases),
         Case::any_server("openapi/describes_real_answers", real_answers),
+        Case::any_database("openapi/describes_answers_with_limits", answers_with_limits),
     ]
 }
 
@@ -259,6 +263,23 @@ async fn real_answers(stage: Stage) -> Result<()> {
     let mut validator = Validator::new()?;
     for (endpoint, answer) in answers {
         described(&mut validator, endpoint, &answer).with_context(|| answer.summary())?;
+    }
+    Ok(())
+}
+
+async fn answers_with_limits(stage: Stage) -> Result<()> {
+    let service = stage.service().await?;
+    let mut validator = Validator::new()?;
+    for limits in [
+        &["--requests-per-minute", "1"][..],
+        &["--concurrency", "1"],
+        &["--requests-per-minute", "1", "--concurrency", "1"],
+    ] {
+        let account = limited(&service.operator, Quota::Of(9), limits).await?;
+        for _ in 0..2 {
+            let answer = service.target(&account).render(&json!({ "html": "x" })).send().await?;
+            described(&mut validator, RENDER, &answer).with_context(|| answer.summary())?;
+        }
     }
     Ok(())
 }

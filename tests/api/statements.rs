@@ -27,6 +27,12 @@ async fn per_request(stage: Stage) -> Result<()> {
     let target = &stand_in.common;
     let exhausted = stand_in.app.operator.account(Quota::Of(0)).await?;
     let exhausted = stand_in.app.target(&exhausted);
+    let limited = |limit: &'static str| async {
+        let account = stand_in.app.operator.account(Quota::Unlimited).await?;
+        stand_in.app.operator.run(&["account", "limits", &account.id, limit, "4000"]).await?;
+        anyhow::Ok(stand_in.app.target(&account))
+    };
+    let (per_minute, at_once) = (limited("--requests-per-minute").await?, limited("--concurrency").await?);
     let unknown = target.with_key(ApiKey::from_random(rand::random::<[u8; RANDOM_BYTES]>()).expose());
     let (html, invalid) = (json!({ "html": "x" }), "{}");
     let large = format!("{}{html}", " ".repeat(LARGE));
@@ -36,6 +42,8 @@ async fn per_request(stage: Stage) -> Result<()> {
     let table: Vec<(&str, Call, u16, u64)> = vec![
         ("a render", target.render(&html), 200, 1 + LOG),
         ("a render of a template", target.render_template(&filled), 200, 1 + LOG),
+        ("a render with a limit of requests in a minute", per_minute.render(&html), 200, 1 + LOG),
+        ("a render with a limit of requests at once", at_once.render(&html), 200, 2 + LOG),
         ("an invalid body", target.post(RENDER, invalid), 400, 1),
         ("an invalid body for a template", target.post(TEMPLATE, invalid), 400, 1),
         ("no body", target.post(RENDER, ""), 400, 1),

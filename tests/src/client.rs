@@ -142,19 +142,6 @@ pub struct Answer {
     pub body: Bytes,
 }
 
-/// The numbers of the `ratelimit-policy` and `ratelimit` fields.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct RateLimit {
-    /// Attempts a month.
-    pub quota: u64,
-    /// Seconds of this month.
-    pub window: u64,
-    /// Attempts left.
-    pub left: u64,
-    /// Seconds to the next month.
-    pub reset: u64,
-}
-
 /// Texts that no public message contains, in lower case.
 const LEAKS: &[&str] = &[
     "127.0.0.1",
@@ -251,14 +238,6 @@ impl Answer {
         Ok(())
     }
 
-    /// The values of the `ratelimit` fields.
-    pub fn rate_limit(&self) -> Result<RateLimit> {
-        let (quota, window) = two_parameters(self.header("ratelimit-policy")?, "q", "w")?;
-        let (left, reset) = two_parameters(self.header("ratelimit")?, "r", "t")?;
-        ensure!(left <= quota && reset <= window && reset > 0, "{left} of {quota}, {reset} of {window} s");
-        Ok(RateLimit { quota, window, left, reset })
-    }
-
     fn common(&self, content_type: &str) -> Result<()> {
         ensure!(self.header("content-type")? == content_type, "content-type on {}", self.summary());
         ensure!(self.header("cache-control")? == "no-store", "cache-control on {}", self.summary());
@@ -275,16 +254,6 @@ impl Answer {
         let start = String::from_utf8_lossy(&self.body[..self.body.len().min(300)]).into_owned();
         format!("{} {:?} {start:?}", self.status, self.headers)
     }
-}
-
-/// Reads `"monthly";a=1;b=2`.
-fn two_parameters(text: &str, first: &str, second: &str) -> Result<(u64, u64)> {
-    let read = || {
-        let (one, other) = text.strip_prefix("\"monthly\";")?.split_once(';')?;
-        let value = |part: &str, name: &str| part.strip_prefix(name)?.strip_prefix('=')?.parse().ok();
-        Some((value(one, first)?, value(other, second)?))
-    };
-    read().with_context(|| format!("{text:?} is not \"monthly\";{first}=…;{second}=…"))
 }
 
 #[cfg(test)]
@@ -313,14 +282,5 @@ mod tests {
         answer(401, PROMISED, body).error(401, "Invalid key").unwrap_err();
         answer(401, &PROMISED[1..], body).error(401, "Invalid API key").unwrap_err();
         answer(401, PROMISED, r#"{"error":"Invalid API key" }"#).error(401, "Invalid API key").unwrap_err();
-    }
-
-    #[test]
-    fn the_ratelimit_fields_are_read() {
-        let headers = [("ratelimit-policy", "\"monthly\";q=5;w=9"), ("ratelimit", "\"monthly\";r=4;t=8")];
-        let limit = answer(200, &headers, "").rate_limit().unwrap();
-        assert_eq!(limit, RateLimit { quota: 5, window: 9, left: 4, reset: 8 });
-        let headers = [("ratelimit-policy", "monthly;q=5;w=9"), ("ratelimit", "\"monthly\";r=4;t=8")];
-        answer(200, &headers, "").rate_limit().unwrap_err();
     }
 }

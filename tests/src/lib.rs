@@ -38,6 +38,7 @@ pub mod pdf_file;
 pub mod process;
 pub mod procfs;
 pub mod queueing_farm;
+pub mod rate_limit;
 pub mod raw_connection;
 pub mod service;
 pub mod settings;

@@ -66,6 +66,9 @@ struct State {
     kept: Mutex<HashMap<String, Place>>,
     /// Jobs that have a slot or wait for one.
     jobs: AtomicUsize,
+    /// The most jobs that were served at once.
+    max_served_at_once: AtomicUsize,
+    serving: AtomicUsize,
     draining: AtomicBool,
     frozen: watch::Sender<bool>,
     warm: Mutex<VecDeque<String>>,
@@ -95,6 +98,8 @@ impl QueueingFarm {
             slots: Arc::new(Semaphore::new(size.slots)),
             kept: Mutex::default(),
             jobs: AtomicUsize::new(0),
+            max_served_at_once: AtomicUsize::new(0),
+            serving: AtomicUsize::new(0),
             draining: AtomicBool::new(false),
             frozen: watch::Sender::new(false),
             warm: Mutex::default(),
@@ -154,6 +159,12 @@ impl QueueingFarm {
     #[must_use]
     pub fn served(&self) -> usize {
         self.state.served.load(Ordering::SeqCst)
+    }
+
+    /// The most jobs that were served at the same time.
+    #[must_use]
+    pub fn max_served_at_once(&self) -> usize {
+        self.state.max_served_at_once.load(Ordering::SeqCst)
     }
 
     /// The number of jobs that wait for a slot.
@@ -262,8 +273,11 @@ impl State {
         };
         let Some(_place) = place else { return Ok(refusal(&Refusal::QueueFull { retry_after: 1 })) };
         *lock(&self.ledger.0).entry(id).or_default() += 1;
+        let serving = self.serving.fetch_add(1, Ordering::SeqCst) + 1;
+        self.max_served_at_once.fetch_max(serving, Ordering::SeqCst);
         tokio::time::sleep(service_time).await;
         self.thawed().await;
+        self.serving.fetch_sub(1, Ordering::SeqCst);
         self.served.fetch_add(1, Ordering::SeqCst);
         if self.use_page(job.account.as_str()) {
             self.served_warm.fetch_add(1, Ordering::SeqCst);

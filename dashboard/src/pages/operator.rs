@@ -18,6 +18,19 @@ pub(crate) fn parse_quota(text: &str) -> Result<Option<u32>, &'static str> {
     }
 }
 
+/// Parses a limit: a whole number from 1; empty or `none` for no limit. The error is a text for the form.
+pub(crate) fn parse_limit(text: &str) -> Result<Option<u32>, &'static str> {
+    match text.trim() {
+        "" | "none" => Ok(None),
+        number => number
+            .parse()
+            .ok()
+            .filter(|number| *number > 0)
+            .map(Some)
+            .ok_or("Enter a whole number from 1 to 4294967295, or leave the field empty for no limit"),
+    }
+}
+
 #[derive(Debug, Template)]
 #[template(path = "accounts.html")]
 pub(crate) struct AccountsPage {
@@ -45,6 +58,9 @@ pub(crate) struct AccountPage {
     pub(crate) name: Field,
     /// The form that changes its quota.
     pub(crate) quota: Field,
+    /// The form that changes its limits: requests in a minute, and at once.
+    pub(crate) requests_per_minute: Field,
+    pub(crate) concurrency: Field,
     /// The form that invites a user.
     pub(crate) email: Field,
     /// The address and the link of the invite just created.
@@ -74,6 +90,15 @@ mod tests {
         assert_eq!(parse_quota("unlimited"), Ok(None));
         for bad in ["-1", "1.5", "1e3", "4294967296", "x"] {
             parse_quota(bad).unwrap_err();
+        }
+    }
+    #[test]
+    fn a_limit_is_a_whole_number_from_1_or_none() {
+        assert_eq!(parse_limit(" 10 "), Ok(Some(10)));
+        assert_eq!(parse_limit(" "), Ok(None));
+        assert_eq!(parse_limit("none"), Ok(None));
+        for bad in ["0", "-1", "1.5", "1e3", "4294967296", "unlimited", "x"] {
+            parse_limit(bad).unwrap_err();
         }
     }
 }

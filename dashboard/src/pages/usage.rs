@@ -3,6 +3,7 @@
 use askama::Template;
 use platen_statements::{
     Timestamp,
+    limits::Limits,
     usage::{AttemptEntry, PartUsage},
 };
 
@@ -134,6 +135,7 @@ pub(crate) fn parse_cursor(text: &str) -> Option<Cursor> {
 pub(crate) struct UsagePage {
     pub(crate) layout: Layout,
     pub(crate) month: MonthlyUsage,
+    pub(crate) limits: Option<Limits>,
     pub(crate) chart: Chart,
     /// The attempts of 30 days by key, the most first.
     pub(crate) by_key: Vec<PartUsage>,
@@ -145,6 +147,23 @@ pub(crate) struct UsagePage {
     pub(crate) has_newer: bool,
     /// Where the next page starts, if there is one.
     pub(crate) next: Option<Cursor>,
+}
+
+impl UsagePage {
+    /// The limits beside the quota, if there are any.
+    fn limits_text(&self) -> Option<String> {
+        let Limits { requests_per_minute, concurrency, running } = self.limits.as_ref()?;
+        let per_minute = requests_per_minute.map(|limit| format!("{} per minute", format::number(&limit)));
+        let at_once = concurrency.map(|limit| {
+            format!(
+                "{} at once, of which {} are in progress",
+                format::number(&limit),
+                format::number(running)
+            )
+        });
+        let parts: Vec<_> = per_minute.into_iter().chain(at_once).collect();
+        (!parts.is_empty()).then(|| format!("Limits of requests: {}.", parts.join("; ")))
+    }
 }
 
 #[cfg(test)]

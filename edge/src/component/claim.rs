@@ -25,7 +25,7 @@ use platen_shared::{
 use platen_statements::attempts::{self, Attempt, Claim, KeyPurpose, KeyStatus, PresentedKey};
 use spin_sdk::time::sleep;
 
-use super::{attempt_log, context::RequestContext, failure::Failure};
+use super::{attempt_log, context::RequestContext, failure::Failure, running_attempt::running_attempt};
 use crate::{
     api_error::ApiError,
     quota::{QuotaMonth, Usage},
@@ -57,7 +57,8 @@ pub(super) async fn authenticate(
         RECENT_KEYS.with_borrow_mut(|keys| keys.set_invalid(&key.hash(), Instant::now()));
         return Err(ApiError::InvalidKey.into());
     };
-    context.authenticated(&found.account, Usage { attempts: found.attempts, quota: found.quota });
+    let usage = Usage { attempts: found.attempts, quota: found.quota, limits: found.limits };
+    context.authenticated(&found.account, usage);
     Ok(found)
 }
 
@@ -101,11 +102,12 @@ pub(super) async fn claim(
     let is_incomplete = !request.missing_variables(Vec::new()).is_empty();
     let mut is_looked_up_first =
         is_incomplete || RECENT_KEYS.with_borrow(|keys| keys.was_refused(&attempt.key_hash, began));
-    // The second iteration is needed only if the quota was raised, or an attempt refunded, after a claim was
+    // The second iteration is needed only if the quota was raised, or an attempt refunded or ended, after a claim was
     // refused.
     for _ in 0..2 {
         if !is_looked_up_first {
-            let claim = attempts::claim(DATABASE, presented(key, &context.month), template);
+            let running = running_attempt(&attempt, context);
+            let claim = attempts::claim(DATABASE, presented(key, &context.month), running, template);
             let timeout = context.deadline.time_left(Instant::now());
             let claim = match select(Box::pin(claim), pin!(sleep(timeout))).await {
                 Either::Left((claim, _)) => claim.map_err(|error| Failure::database(&error))?,
@@ -116,7 +118,8 @@ pub(super) async fn claim(
             };
             if let Some(claim) = claim {
                 RECENT_KEYS.with_borrow_mut(|keys| keys.set_claimed(&attempt.key_hash));
-                context.authenticated(&claim.account, Usage { attempts: claim.attempts, quota: claim.quota });
+                let usage = Usage { attempts: claim.attempts, quota: claim.quota, limits: claim.limits };
+                context.authenticated(&claim.account, usage);
                 context.claimed_at = Some(Instant::now());
                 attempt.account_id = claim.account.clone();
                 attempt.counted = true;
@@ -132,12 +135,17 @@ pub(super) async fn claim(
                 return Err(ApiError::from(InvalidRequest::MissingVariables(missing)).into());
             }
         }
-        if context.usage.is_some_and(|usage| usage.is_exhausted()) {
+        if context.usage.is_some_and(|usage| usage.refusal(&context.month).is_some()) {
             break;
         }
     }
     RECENT_KEYS.with_borrow_mut(|keys| keys.set_exhausted(&attempt.key_hash, Instant::now()));
-    Err(ApiError::QuotaExhausted { retry_after: context.month.seconds_left }.into())
+    let usage = context.usage.as_mut().ok_or(ApiError::Internal)?;
+    if usage.refusal(&context.month).is_none() {
+        usage.take_rest();
+    }
+    let exhausted = ApiError::QuotaExhausted { retry_after: context.month.seconds_left };
+    Err(usage.refusal(&context.month).unwrap_or(exhausted).into())
 }
 
 /// The row of a request, without its account.
@@ -180,6 +188,9 @@ pub(super) async fn refund(claim: &Claim, failure: &Failure, context: &mut Reque
     let Some(mut attempt) = context.attempt.take() else { return };
     if let Some(usage) = &mut context.usage {
         usage.attempts = usage.attempts.saturating_sub(1);
+        if let Some(limits) = &mut usage.limits {
+            limits.running = limits.running.saturating_sub(1);
+        }
     }
     set_busy(&attempt, claim, failure, context);
     let id = attempt.id;

@@ -1,5 +1,7 @@
 //! Statements that change several tables at once, on a file.
 
+mod limits;
+
 use platen_shared::{
     email::Email,
     id::{AccountId, UserId},
@@ -10,6 +12,7 @@ use platen_statements::{
     CurrentUser,
     attempts::{self, Attempt, Claim, KeyPurpose, PresentedKey},
     invites::{Invite, InviteRefusal, InviteTarget},
+    limits::RunningAttempt,
     sessions::{Lifetimes, Origin},
     templates::SaveOutcome,
 };
@@ -208,43 +211,56 @@ async fn a_new_password_ends_other_sessions_and_a_new_hash_ends_none() {
     assert_eq!(fixture.store.credentials("op@b").await.unwrap().unwrap().1, "new");
 }
 
-/// A key of a new account whose quota is one attempt.
-async fn key_with_one_attempt(fixture: &Fixture) -> (String, platen_shared::key::ApiKey) {
+/// A key of a new account with this quota.
+async fn key_with_quota(fixture: &Fixture, quota: u32) -> (String, platen_shared::key::ApiKey) {
     let operator = fixture.store.command_line();
     let account = fixture.account("acme").await;
-    operator.set_quota(&account, Some(1)).await.unwrap();
+    operator.set_quota(&account, Some(quota)).await.unwrap();
     let record = operator.account(&account).await.unwrap().unwrap();
     let key =
         operator.account_scope(&record.id).create_key(&Name::parse("k").unwrap(), None).await.unwrap().1;
     (account, key)
 }
 
+/// The row of a rendered attempt.
+fn row(id: i64, key: &platen_shared::key::ApiKey, account: &AccountId) -> Attempt {
+    Attempt {
+        id,
+        key_hash: key.hash(),
+        account_id: account.clone(),
+        endpoint: "render",
+        format: "png",
+        status: 200,
+        counted: true,
+        ms: 1,
+        bytes: None,
+        at: 1_000_000,
+        refunded_month: None,
+        code: None,
+        request_id: "a \"request\"".to_owned(),
+        template_id: None,
+        host: Some("example.com".to_owned()),
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_refund_that_is_sent_twice_refunds_once() {
     let fixture = Fixture::new().await;
-    let (account, key) = key_with_one_attempt(&fixture).await;
+    let (account, key) = key_with_quota(&fixture, 1).await;
     let presented = || PresentedKey { key: &key, month: "1970-01", now: 1_000_000 };
-    let claim = async || attempts::claim(fixture.backend(), presented(), None).await.unwrap();
+    let running = RunningAttempt { id: 1, max_seconds: 30 };
+    let claim = async || attempts::claim(fixture.backend(), presented(), running, None).await.unwrap();
     let used = async || {
         let status = attempts::key_status(&fixture.backend(), presented(), KeyPurpose::Source).await;
         status.unwrap().unwrap().attempts
     };
-    let row = |id, claim: &Claim, refunded: bool| Attempt {
-        id,
-        key_hash: key.hash(),
-        account_id: claim.account.clone(),
-        endpoint: "render",
-        format: "png",
-        status: if refunded { 503 } else { 200 },
-        counted: !refunded,
-        ms: 1,
-        bytes: None,
-        at: 1_000_000,
-        refunded_month: refunded.then(|| claim.month.clone()),
-        code: refunded.then_some("queue_full"),
-        request_id: "a \"request\"".to_owned(),
-        template_id: None,
-        host: Some("example.com".to_owned()),
+    let row = |id, claim: &Claim, refunded: bool| {
+        let row = row(id, &key, &claim.account);
+        if !refunded {
+            return row;
+        }
+        let (refunded_month, code) = (Some(claim.month.clone()), Some("queue_full"));
+        Attempt { status: 503, counted: false, refunded_month, code, ..row }
     };
     let refused = claim().await.unwrap();
     assert!(claim().await.is_none() && used().await == 1);

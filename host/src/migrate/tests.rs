@@ -55,7 +55,10 @@ async fn a_row_refunds_its_attempt_once() {
             VALUES (?1, 'a', 'render', 'png', 503, 0, 1, 1, ?2) ON CONFLICT (id) DO NOTHING";
         connection.query(sql, vec![id.into(), month.into()]).await.unwrap();
     };
-    connection.query("INSERT INTO usage VALUES ('a', '2026-11', 2)", vec![]).await.unwrap();
+    connection
+        .query("INSERT INTO usage (account_id, month, attempts) VALUES ('a', '2026-11', 2)", vec![])
+        .await
+        .unwrap();
     // As an edge of the version before writes it.
     attempt(&connection, 1, 503, 0).await;
     assert_eq!(usage().await, Value::Integer(2));

@@ -112,6 +112,7 @@ async fn not_an_operator(stage: Stage) -> Result<()> {
         ("/dashboard/operator".to_owned(), &[("name", "mine")][..]),
         (format!("{a}/name"), &[("name", "mine")]),
         (format!("{a}/quota"), &[("quota", "")]),
+        (format!("{a}/limits"), &[("requests_per_minute", "9"), ("concurrency", "9")]),
         (format!("{a}/disable"), &[]),
         (format!("{a}/enable"), &[]),
         (format!("{a}/join"), &[]),
@@ -125,6 +126,7 @@ async fn not_an_operator(stage: Stage) -> Result<()> {
     let own = list.as_array().and_then(|list| list.iter().find(|it| it["id"] == account.id.as_str()));
     let own = own.context("the account")?;
     ensure!(own["name"] == account.name.as_str() && own["quota"] == 1 && own["disabled"] == false, "{own}");
+    ensure!(own["requests_per_minute"].is_null() && own["concurrency"].is_null(), "{own}");
     Ok(())
 }
 
@@ -186,6 +188,7 @@ async fn needs_a_session(stage: Stage) -> Result<()> {
         "/operator",
         "/operator/accounts/x/name",
         "/operator/accounts/x/quota",
+        "/operator/accounts/x/limits",
         "/operator/accounts/x/disable",
         "/operator/accounts/x/enable",
         "/operator/accounts/x/join",

@@ -152,6 +152,14 @@ async fn operators_pages(app: &TestApp, account: &Account, name: &str, album: &m
     page.go(&url(&format!("operator/accounts/{}", account.id))).await?;
     page.fill("#name", name).await?;
     page.press("Rename").await?;
+    page.fill("#requests_per_minute", "many").await?;
+    page.fill("#concurrency", "0").await?;
+    page.press("Change limits").await?;
+    album.take("account-limits-wrong").await?;
+    page.fill("#requests_per_minute", "600").await?;
+    page.fill("#concurrency", "5").await?;
+    page.press("Change limits").await?;
+    page.shows("Limits changed.").await?;
     page.fill("#email", "bob@example.com").await?;
     page.press("Create invite").await?;
     album.take("account-invite").await?;
@@ -161,6 +169,9 @@ async fn operators_pages(app: &TestApp, account: &Account, name: &str, album: &m
     album.take("account").await?;
     page.press("Switch to this account").await?;
     album.take("keys-account-disabled").await?;
+    page.go(&url("usage")).await?;
+    page.shows("600 per minute").await?;
+    album.take("usage-limits").await?;
     page.go(&url("operator/audit")).await?;
     album.take("audit").await?;
     Ok(())

@@ -115,6 +115,7 @@ async fn forms_are_kept(stage: Stage) -> Result<()> {
         (&operator, &operator_email, "/dashboard/operator", "name", "typed account"),
         (&operator, &operator_email, &format!("{a}/name"), "name", "typed name"),
         (&operator, &operator_email, &format!("{a}/quota"), "quota", "4711"),
+        (&operator, &operator_email, &format!("{a}/limits"), "concurrency", "4713"),
         (&operator, &operator_email, &format!("{a}/invite"), "email", "typed@example.com"),
     ] {
         let mut person = person.clone();

@@ -34,6 +34,8 @@ pub(super) async fn start(
     let location = database.location();
     if let Some(url) = location.url() {
         command.args(["--db", url]).envs(location.token.iter().map(|token| ("PLATEN_DB_TOKEN", token)));
+    } else if options.database.is_some() {
+        command.args(["--db", &location.address]);
     }
     command.args(["--listen", "127.0.0.1:0", "--metrics-listen", "127.0.0.1:0"]);
     command.arg("--manifest").arg(&settings.manifest).args(&options.arguments);

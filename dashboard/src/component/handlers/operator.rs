@@ -1,7 +1,10 @@
 //! The operator's pages: accounts, their users, operators, the audit log.
 
 use platen_shared::{email::Email, name::Name, token::Token};
-use platen_statements::invites::{InviteRefusal, InviteTarget};
+use platen_statements::{
+    invites::{InviteRefusal, InviteTarget},
+    limits::NewLimits,
+};
 
 use crate::{
     component::{
@@ -12,7 +15,7 @@ use crate::{
     once::Once,
     pages::{
         ConfirmPage, Section,
-        operator::{AccountPage, AccountsPage, AuditLogPage, parse_quota},
+        operator::{AccountPage, AccountsPage, AuditLogPage, parse_limit, parse_quota},
     },
 };
 
@@ -22,6 +25,9 @@ const NAME_TAKEN: &str = "Another account has this name. Choose a different one"
 const INVITE_SECONDS: i64 = 24 * 60 * 60;
 /// Entries on one page of the audit log.
 const PAGE_ROWS: u32 = 100;
+
+/// The fields of [`NewLimits`] in the form.
+const LIMIT_FIELDS: [&str; 2] = ["requests_per_minute", "concurrency"];
 
 fn account_path(id: &str) -> String {
     format!("{PATH}/accounts/{id}")
@@ -47,6 +53,10 @@ pub(crate) async fn resume_account(
     match form_name {
         "name" => forms.name = Some(Field::valid(form.text("name"))),
         "quota" => forms.quota = Some(Field::valid(form.text("quota"))),
+        "limits" => {
+            let [requests_per_minute, concurrency] = LIMIT_FIELDS.map(|name| Field::valid(form.text(name)));
+            forms.limits = Some((requests_per_minute, concurrency));
+        }
         _ => forms.email = Field::valid(form.text("email")),
     }
     show_account(context, id, forms).await
@@ -99,6 +109,22 @@ pub(crate) async fn set_quota(context: &Context<'_>, id: &str, form: &Form) -> P
             Ok(show_account(context, id, forms).await?.with_status(422))
         }
     }
+}
+
+/// A field that the form does not have keeps its limit.
+pub(crate) async fn set_limits(context: &Context<'_>, id: &str, form: &Form) -> PageResult {
+    let operator = context.operator()?;
+    let [minute, concurrency] = LIMIT_FIELDS.map(|name| form.get(name).map(parse_limit).transpose());
+    let limits = match (minute, concurrency) {
+        (Ok(requests_per_minute), Ok(concurrency)) => NewLimits { requests_per_minute, concurrency },
+        (minute, concurrency) => {
+            let [minute_text, concurrency_text] = LIMIT_FIELDS.map(|name| form.text(name));
+            let fields = (Field::parsed(&minute_text, minute), Field::parsed(&concurrency_text, concurrency));
+            let forms = AccountForms { limits: Some(fields), ..Default::default() };
+            return Ok(show_account(context, id, forms).await?.with_status(422));
+        }
+    };
+    redirect_if_found(operator.set_limits(id, limits).await?, &account_path(id), "limits-changed")
 }
 
 pub(crate) async fn confirm_disable(context: &Context<'_>, id: &str) -> PageResult {
@@ -189,6 +215,8 @@ pub(crate) async fn audit_log(context: &Context<'_>) -> PageResult {
 struct AccountForms {
     name: Option<Field>,
     quota: Option<Field>,
+    /// Requests in a minute, and at once.
+    limits: Option<(Field, Field)>,
     email: Field,
 }
 
@@ -200,11 +228,16 @@ async fn show_account(context: &Context<'_>, id: &str, forms: AccountForms) -> P
         Some((account, token)) if account == id => invite_link(context, token).await?,
         _ => None,
     };
-    let quota = account.quota.map(|quota| quota.to_string()).unwrap_or_default();
+    let number = |limit: Option<u64>| limit.map(|limit| limit.to_string()).unwrap_or_default();
+    let (requests_per_minute, concurrency) = forms.limits.unwrap_or_else(|| {
+        (Field::valid(number(account.requests_per_minute)), Field::valid(number(account.concurrency)))
+    });
     context.page(&AccountPage {
         layout: context.layout(&account.name, Section::Operator),
         name: forms.name.unwrap_or_else(|| Field::valid(&account.name)),
-        quota: forms.quota.unwrap_or_else(|| Field::valid(quota)),
+        quota: forms.quota.unwrap_or_else(|| Field::valid(number(account.quota))),
+        requests_per_minute,
+        concurrency,
         email: forms.email,
         link,
         account,

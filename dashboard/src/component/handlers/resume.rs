@@ -18,7 +18,7 @@ pub(crate) fn is_resumable(segments: &[&str]) -> bool {
         ["templates", _]
             | ["keys" | "operator" | "playground"]
             | ["keys", _, "name" | "expiry"]
-            | ["operator", "accounts", _, "name" | "quota" | "invite"]
+            | ["operator", "accounts", _, "name" | "quota" | "limits" | "invite"]
     )
 }
 

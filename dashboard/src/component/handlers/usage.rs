@@ -33,6 +33,7 @@ pub(crate) async fn page(context: &Context<'_>) -> PageResult {
     let now = account.now();
     let (quota, attempts) = account.month().await?;
     let month = MonthlyUsage { now: Timestamp(now), quota, attempts };
+    let limits = account.limits().await?;
     let since = now - (DAYS_SHOWN - 1) * DAY;
     let days = account.days(since).await?;
     let (by_key, by_template) =
@@ -44,6 +45,7 @@ pub(crate) async fn page(context: &Context<'_>) -> PageResult {
     context.page(&UsagePage {
         layout,
         month,
+        limits,
         chart,
         by_key,
         by_template,

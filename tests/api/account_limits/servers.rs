@@ -1,0 +1,200 @@
+//! Limits of several servers on one database, of a server that is killed, and while the database does not answer.
+
+use std::sync::Arc;
+
+use anyhow::{Context as _, Result, ensure};
+use futures::future::join_all;
+use nix::{
+    sys::signal::{Signal, kill},
+    unistd::Pid,
+};
+use platen_tests::{
+    app::{FARM_TOKEN, Options, TestApp},
+    case::Case,
+    deployment::{DatabaseKind, Deployment, Platform},
+    farm::Behaviour,
+    latch::Latch,
+    operator::{Account, Quota},
+    queueing_farm::{QueueingFarm, Size},
+    suite::{Stage, StandIn},
+    wait,
+};
+use serde_json::json;
+
+use super::{
+    CONCURRENCY_FLAG, PER_MINUTE_FLAG, is_over_concurrency, limited, race_for_minute, race_for_places, render,
+};
+use crate::{crash::NO_DISCONNECTS, database::Outage};
+
+pub(crate) fn cases() -> Vec<Case> {
+    vec![
+        Case::own_server("account_limits/two_servers_share_them", two_servers),
+        Case::own_server("account_limits/a_killed_server_holds_no_place", killed_server),
+        Case::own_server("account_limits/a_late_claim_gives_its_place_back", late_claim),
+        Case::own_server("account_limits/answers_do_not_wait_for_the_database", database_away),
+        Case::own_server("account_limits/clients_that_repeat_at_once", repeating_clients),
+        Case::own_server("account_limits/clients_that_hang_up", hang_up).not_on_spin(NO_DISCONNECTS),
+    ]
+}
+
+/// A second server on the database of the first one, with its farm. `None` on Spin with a file, which only one server
+/// has.
+async fn second_server(stage: &Stage, first: &StandIn, deadline_ms: Option<u64>) -> Result<Option<TestApp>> {
+    let Deployment { platform, database } = stage.deployment;
+    if (platform, database) == (Platform::Spin, DatabaseKind::File) {
+        return Ok(None);
+    }
+    let options = Options {
+        database: Some(first.app.database.location().clone()),
+        deadline_ms,
+        ..Options::with_farm(stage.deployment, first.farm.url())
+    };
+    stage.start(&options).await.map(Some)
+}
+
+async fn two_servers(stage: Stage) -> Result<()> {
+    let one = stage.start_stand_in(None).await?;
+    let Some(other) = second_server(&stage, &one, None).await? else { return Ok(()) };
+    let operator = &one.app.operator;
+    let targets = |account| [one.app.target(account), other.target(account)];
+    let account = limited(operator, Quota::Of(100), &[CONCURRENCY_FLAG, "4"]).await?;
+    for _ in 0..3 {
+        race_for_places(&one, &account, &targets(&account), 4).await?;
+    }
+    let account = limited(operator, Quota::Of(1_000), &[PER_MINUTE_FLAG, "15"]).await?;
+    race_for_minute(&one, &account, &targets(&account), 15).await
+}
+
+async fn running(app: &TestApp, account: &Account) -> Result<Option<i64>> {
+    app.execute(&format!("SELECT count(*) FROM running_attempts WHERE account_id = '{}'", account.id)).await
+}
+
+async fn killed_server(stage: Stage) -> Result<()> {
+    let one = stage.start_stand_in(None).await?;
+    let Some(other) = second_server(&stage, &one, Some(3_000)).await? else { return Ok(()) };
+    let account = limited(&one.app.operator, Quota::Of(100), &[CONCURRENCY_FLAG, "2"]).await?;
+    let latch = Latch::closed();
+    one.farm.behave(&account.id, Behaviour::Held(latch.waiter()));
+    let held = || tokio::spawn(other.target(&account).render(&json!({ "html": "x" })).send());
+    let lost = [held(), held()];
+    wait::until("the farm has the jobs", || one.farm.received_from(&account.id).len() == 2).await?;
+    kill(Pid::from_raw(other.server_pid().cast_signed()), Signal::SIGKILL)?;
+    for lost in lost {
+        ensure!(lost.await?.is_err(), "the killed server answered");
+    }
+    one.farm.behave(&account.id, Behaviour::File);
+    ensure!(running(&one.app, &account).await? == Some(2), "places of the killed server are gone already");
+    // The deadline of three seconds, and some for what follows it.
+    let longest = "SELECT max(ends_at) - unixepoch() FROM running_attempts";
+    let longest = one.app.execute(longest).await?.context("no place")?;
+    ensure!(longest <= 10, "a place is kept for {longest} s");
+    let target = one.app.target(&account);
+    let admitted = async || Ok(Some(render(&target).await?).filter(|answer| answer.status != 429));
+    wait::until_some("a place is free", admitted).await?.file("image/png")?;
+    wait::until_some("both places are free", async || {
+        let free =
+            one.app.execute("SELECT count(*) FROM running_attempts WHERE ends_at > unixepoch()").await?;
+        Ok((free == Some(0)).then_some(()))
+    })
+    .await?;
+    race_for_places(&one, &account, &[target], 2).await?;
+    ensure!(running(&one.app, &account).await? == Some(0), "places of attempts that have ended");
+    Ok(())
+}
+
+/// The database answers claims only after their requests have been refused.
+async fn late_claim(stage: Stage) -> Result<()> {
+    let mut stand_in = stage.start_stand_in(Some(2_000)).await?;
+    let account = limited(&stand_in.app.operator, Quota::Of(100), &[CONCURRENCY_FLAG, "2"]).await?;
+    let target = stand_in.app.target(&account);
+    render(&target).await?.file("image/png")?;
+    let outage = Outage::begin(&mut stand_in, stage.deployment.database, false).await?;
+    for answer in join_all((0..2).map(|_| render(&target))).await {
+        answer?.error(503, "The service is busy, try again shortly")?;
+    }
+    outage.end(&mut stand_in, false).await?;
+    let is_free = async || {
+        let rendered = stand_in.farm.received_from(&account.id).len() as u64;
+        let attempts = stand_in.app.operator.attempts(&account.id).await?;
+        Ok((running(&stand_in.app, &account).await? == Some(0) && attempts == rendered).then_some(()))
+    };
+    wait::until_some("the places are given back", is_free).await?;
+    race_for_places(&stand_in, &account, &[target], 2).await
+}
+
+/// The database is away when a render ends: it is answered, and its place is given back when the database is there.
+async fn database_away(stage: Stage) -> Result<()> {
+    let mut stand_in = stage.start_stand_in(None).await?;
+    let account = limited(&stand_in.app.operator, Quota::Of(100), &[CONCURRENCY_FLAG, "1"]).await?;
+    let target = stand_in.app.target(&account);
+    let latch = Latch::closed();
+    stand_in.farm.behave(&account.id, Behaviour::Held(latch.waiter()));
+    let held = tokio::spawn(target.render(&json!({ "html": "x" })).send());
+    stand_in.farm.until_received_from(&account.id).await?;
+    let outage = Outage::begin(&mut stand_in, stage.deployment.database, false).await?;
+    latch.open();
+    held.await??.file("image/png")?;
+    outage.end(&mut stand_in, false).await?;
+    let is_free = async || Ok((running(&stand_in.app, &account).await? == Some(0)).then_some(()));
+    wait::until_some("the place is given back", is_free).await?;
+    render(&target).await?.file("image/png")?;
+    Ok(())
+}
+
+/// Clients that send the next request at once, whatever the answer: the farm never has more jobs than are allowed.
+async fn repeating_clients(stage: Stage) -> Result<()> {
+    const ALLOWED: usize = 3;
+    const CLIENTS: usize = 24;
+    const REQUESTS: usize = 30;
+    let size = Size { slots: 100, queue: 100, pages: 10, service_time: std::time::Duration::from_millis(20) };
+    let ledger = Arc::default();
+    let farm = QueueingFarm::start(FARM_TOKEN, None, size, &ledger).await?;
+    let app = stage.start(&Options::with_farm(stage.deployment, farm.url())).await?;
+    let account =
+        limited(&app.operator, Quota::Of(10_000), &[CONCURRENCY_FLAG, &ALLOWED.to_string()]).await?;
+    let target = app.target(&account);
+    let client = async || {
+        let mut files = 0;
+        for _ in 0..REQUESTS {
+            let answer = render(&target).await?;
+            match answer.status {
+                200 => files += 1,
+                429 => is_over_concurrency(&answer)?,
+                _ => ensure!(false, "{}", answer.summary()),
+            }
+        }
+        Ok(files)
+    };
+    let files = join_all((0..CLIENTS).map(|_| client())).await.into_iter().collect::<Result<Vec<_>>>()?;
+    let files: usize = files.into_iter().sum();
+    ensure!(files >= ALLOWED && farm.served() == files, "{files} files, {} jobs", farm.served());
+    let most = farm.max_served_at_once();
+    ensure!(most <= ALLOWED, "{most} jobs at once");
+    let attempts = app.operator.attempts(&account.id).await?;
+    ensure!(attempts == files as u64, "{attempts} attempts of {files} files");
+    wait::until_some("no place is taken", async || {
+        Ok((running(&app, &account).await? == Some(0)).then_some(()))
+    })
+    .await
+}
+
+/// A client that hangs up gives its place back at once, whether its page had begun to run or not.
+async fn hang_up(stage: Stage) -> Result<()> {
+    let stand_in = stage.start_stand_in(None).await?;
+    let account = limited(&stand_in.app.operator, Quota::Of(100), &[CONCURRENCY_FLAG, "1"]).await?;
+    let target = stand_in.app.target(&account);
+    for (jobs, page_ran) in [(1, true), (3, false)] {
+        stand_in.farm.behave(&account.id, Behaviour::UntilCancelled { page_ran });
+        let held = tokio::spawn(target.render(&json!({ "html": "x" })).send());
+        let has_job = || stand_in.farm.received_from(&account.id).len() == jobs;
+        wait::until("the farm has the job", has_job).await?;
+        ensure!(running(&stand_in.app, &account).await? == Some(1), "an attempt that runs has no place");
+        held.abort();
+        // Rows of attempts that are over remain until the next claim, so this row was deleted.
+        let is_free = async || Ok((running(&stand_in.app, &account).await? == Some(0)).then_some(()));
+        wait::until_some("the place is given back", is_free).await?;
+        stand_in.farm.behave(&account.id, Behaviour::File);
+        render(&target).await?.file("image/png").with_context(|| format!("page_ran: {page_ran}"))?;
+    }
+    Ok(())
+}
