@@ -15,6 +15,7 @@ mod change;
 mod current_user;
 pub mod invites;
 pub mod keys;
+pub mod requests;
 mod scope;
 pub mod scoped;
 pub mod sessions;

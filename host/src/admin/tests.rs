@@ -10,6 +10,7 @@ use platen_statements::{
     CurrentUser,
     attempts::{self, Attempt, Claim, KeyPurpose, PresentedKey},
     invites::{Invite, InviteRefusal, InviteTarget},
+    requests::RequestFilter,
     sessions::{Lifetimes, Origin},
     templates::SaveOutcome,
 };
@@ -242,6 +243,10 @@ async fn a_refund_that_is_sent_twice_refunds_once() {
         at: 1_000_000,
         refunded_month: refunded.then(|| claim.month.clone()),
         code: refunded.then_some("queue_full"),
+        field: None,
+        rejected: false,
+        queued_ms: Some(5),
+        render_ms: None,
         request_id: "a \"request\"".to_owned(),
         template_id: None,
         host: Some("example.com".to_owned()),
@@ -262,7 +267,8 @@ async fn a_refund_that_is_sent_twice_refunds_once() {
     }
     let operator = fixture.store.command_line();
     let record = operator.account(&account).await.unwrap().unwrap();
-    let logged = operator.account_scope(&record.id).attempts(false, 0, None, 10).await.unwrap();
+    let everything = RequestFilter { until: i64::MAX, ..RequestFilter::default() };
+    let logged = operator.account_scope(&record.id).requests(&everything, None, 10).await.unwrap();
     let logged: Vec<_> =
         logged.iter().map(|it| (it.id, it.status, it.counted, it.key_name.as_deref())).collect();
     assert_eq!(logged, [(large_id, 503, false, Some("k")), (3, 200, true, Some("k"))]);
