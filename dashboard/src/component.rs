@@ -207,7 +207,7 @@ async fn route(context: &Context<'_>, segments: &[&str], form: &Form) -> PageRes
             ["requests.csv"] => requests::export(context).await,
             ["requests", id] => requests::page(context, id).await,
             ["usage"] => usage::page(context).await,
-            ["usage.csv"] => Ok(requests::moved_export(context)),
+            ["usage.csv"] => requests::moved_export(context),
             ["operator"] => operator::page(context).await,
             ["operator", "people", user, "remove"] => operator::confirm_removal(context, None, user).await,
             ["operator", "audit"] => operator::audit_log(context).await,

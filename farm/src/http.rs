@@ -34,10 +34,7 @@ use axum::{
 };
 use platen_shared::{job::RenderJob, limits, refusal::Refusal, wire};
 use serde::de::DeserializeOwned;
-use tokio::{
-    net::TcpListener,
-    time::timeout_at,
-};
+use tokio::{net::TcpListener, time::timeout_at};
 use tokio_util::sync::CancellationToken;
 
 use access_log::AccessLog;

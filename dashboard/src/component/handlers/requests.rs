@@ -61,8 +61,9 @@ fn moved(query: &Form, path: &str) -> PageResponse {
 }
 
 /// The same from the address of the export.
-pub(crate) fn moved_export(context: &Context<'_>) -> PageResponse {
-    moved(&context.head.query, EXPORT_PATH)
+pub(crate) fn moved_export(context: &Context<'_>) -> PageResult {
+    context.account()?;
+    Ok(moved(&context.head.query, EXPORT_PATH))
 }
 
 /// The same from the usage page; `None` for an address of that page itself.

@@ -19,10 +19,10 @@ pub(super) const DAYS_SHOWN: i64 = 30;
 const MAX_PARTS: u32 = 20;
 
 pub(crate) async fn page(context: &Context<'_>) -> PageResult {
+    let account = context.account()?;
     if let Some(moved) = requests::moved_list(context) {
         return Ok(moved);
     }
-    let account = context.account()?;
     let now = account.now();
     let (quota, attempts) = account.month().await?;
     let month = MonthlyUsage { now: Timestamp(now), quota, attempts };
