@@ -1,4 +1,4 @@
-//! Bodies: receives one of a request up to a limit, and sends one that is complete.
+//! Bodies: receives one of a request up to a limit, and sends one that is complete or written piece by piece.
 //!
 //! Invariant: memory holds at most the limit plus one byte, independent of what a caller declares or sends. A body
 //! that is refused is read and discarded up to [`MAX_DISCARDED_BYTES`], because a platform closes the connection
@@ -11,7 +11,7 @@ use spin_sdk::{
         http::types::{ErrorCode, Fields, Request, Trailers},
         wit_future, wit_stream,
     },
-    wit_bindgen::{FutureReader, StreamReader, StreamResult},
+    wit_bindgen::{FutureReader, StreamReader, StreamResult, StreamWriter},
 };
 
 use crate::{background::Background, platform};
@@ -171,7 +171,7 @@ async fn read_into(mut bytes: Vec<u8>, stream: &mut StreamReader<u8>, max: usize
     (bytes, false)
 }
 
-/// A body that is sent in one piece.
+/// A body that is sent.
 pub struct OutgoingBody {
     /// The bytes.
     pub contents: StreamReader<u8>,
@@ -199,5 +199,34 @@ impl OutgoingBody {
             is_complete
         });
         Self { contents, trailers, transfer }
+    }
+
+    /// A body of what `write` writes. It is aborted if `write` returns false or is dropped.
+    #[must_use]
+    pub fn written_by<W: Future<Output = bool> + 'static>(write: impl FnOnce(BodyWriter) -> W) -> Self {
+        let (writer, contents) = wit_stream::new();
+        let (trailers_writer, trailers) = wit_future::new(aborted);
+        let writing = write(BodyWriter(writer));
+        let transfer = Box::pin(async move {
+            let is_complete = writing.await;
+            // Fails if the platform does not read the trailers.
+            let _ = trailers_writer.write(if is_complete { Ok(None) } else { aborted() }).await;
+            is_complete
+        });
+        Self { contents, trailers, transfer }
+    }
+}
+
+fn aborted() -> Result<Option<Trailers>, ErrorCode> {
+    Err(ErrorCode::InternalError(None))
+}
+
+/// A body that is being sent. It ends when this is dropped.
+pub struct BodyWriter(StreamWriter<u8>);
+
+impl BodyWriter {
+    /// Sends bytes, and waits until the platform has taken them; `false` if it takes no more.
+    pub async fn write(&mut self, bytes: Vec<u8>) -> bool {
+        self.0.write_all(bytes).await.is_empty()
     }
 }

@@ -1,4 +1,5 @@
-// Copy buttons and drafts, on every page. Without this script users can still select and copy the texts.
+// Copy buttons, drafts and local times, on every page. Without this script users can still select and copy the texts, and
+// times are in UTC.
 "use strict";
 
 // The drafts of the template editor: what was typed and not saved, by user and template.
@@ -50,4 +51,18 @@ for (const button of document.querySelectorAll("button[data-copy]")) {
     }
     setTimeout(() => { button.textContent = "Copy"; }, 2000);
   });
+}
+
+// The same form as the text that is replaced.
+function localTime(date) {
+  const two = (number) => String(number).padStart(2, "0");
+  const day = [date.getFullYear(), two(date.getMonth() + 1), two(date.getDate())].join("-");
+  return `${day} ${[date.getHours(), date.getMinutes(), date.getSeconds()].map(two).join(":")}`;
+}
+
+for (const time of document.querySelectorAll("time[data-local]")) {
+  time.textContent = localTime(new Date(time.dateTime));
+}
+for (const hint of document.querySelectorAll("[data-local-hint]")) {
+  hint.textContent = hint.dataset.localHint;
 }

@@ -29,7 +29,7 @@ use spin_sdk::wasip3::{
 
 use crate::{csrf, form::Form, pages::Layout, store, throttle::Subject};
 use context::Context;
-use handlers::{assets, keys, operator, playground, profile, sign_in, templates, usage};
+use handlers::{assets, keys, operator, playground, profile, requests, sign_in, templates, usage};
 use page_error::{PageError, PageResult};
 use report::report;
 use request_head::RequestHead;
@@ -204,8 +204,11 @@ async fn route(context: &Context<'_>, segments: &[&str], form: &Form) -> PageRes
             ["templates", id, "versions", number] => templates::version(context, id, number).await,
             ["playground"] => playground::page(context).await,
             ["playground", "samples", id] => playground::samples(context, id).await,
+            ["requests"] => requests::list(context).await,
+            ["requests.csv"] => requests::export(context).await,
+            ["requests", id] => requests::page(context, id).await,
             ["usage"] => usage::page(context).await,
-            ["usage.csv"] => usage::export(context).await,
+            ["usage.csv"] => requests::moved_export(context),
             ["operator"] => operator::page(context).await,
             ["operator", "people", user, "remove"] => operator::confirm_removal(context, None, user).await,
             ["operator", "audit"] => operator::audit_log(context).await,

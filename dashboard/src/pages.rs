@@ -8,6 +8,7 @@ pub(crate) mod operator;
 pub(crate) mod paging;
 pub(crate) mod playground;
 pub(crate) mod profile;
+pub(crate) mod requests;
 pub(crate) mod sign_in;
 pub(crate) mod templates;
 pub(crate) mod usage;
@@ -36,6 +37,7 @@ pub(crate) enum Section {
     Keys,
     Templates,
     Playground,
+    Requests,
     Usage,
     /// Accounts, operators and the audit log.
     Operator,

@@ -180,6 +180,13 @@ impl ApiError {
         })
     }
 
+    /// The name of the field for the attempt's row: a name that the API does not know is the caller's text.
+    #[must_use]
+    pub fn printable_field(&self) -> Option<String> {
+        let printable = |char: char| if char.is_control() { char::REPLACEMENT_CHARACTER } else { char };
+        self.field().map(|field| field.chars().map(printable).collect())
+    }
+
     fn field(&self) -> Option<String> {
         match self {
             Self::Invalid(invalid) => invalid.field(),
@@ -201,6 +208,8 @@ impl ApiError {
 
 #[cfg(test)]
 mod tests {
+    use platen_shared::failure_text;
+
     use super::*;
 
     /// One row for each error: code, status, counted, `retry-after`. `platen_shared::refusal` has those of refusals.
@@ -240,6 +249,9 @@ mod tests {
         ] {
             let row = (error.code(), error.status(), error.is_counted(), error.retry_after());
             assert_eq!(row, (code, status, counted, retry_after), "{error}");
+            let known = failure_text::find(error.code()).map(|known| known.error_code);
+            let expected = (error != ApiError::InvalidKey).then(|| error.error_code());
+            assert_eq!(known, expected, "the sentence for {code}");
         }
     }
 }

@@ -90,6 +90,7 @@ async fn respond(
             if !context.is_key_checked {
                 authenticate(&key, KeyPurpose::Any, context).await?;
             }
+            claim::reject(&key, endpoint, context);
             return Err(failure);
         }
     };
@@ -101,7 +102,7 @@ async fn respond(
     let disposition = request.content_disposition(claim.template.as_ref().map(|it| it.name.as_str()));
 
     // forward
-    let FarmFile { body, page_status } = match forward(settings, request, &claim, context).await {
+    let FarmFile { body, page_status, .. } = match forward(settings, request, &claim, context).await {
         Ok(file) => file,
         Err(failure) => {
             if failure.error.is_counted() {

@@ -12,6 +12,7 @@ pub mod expiring_map;
 pub mod farms;
 pub mod quota;
 pub mod recent_keys;
+pub mod rejected_rows;
 pub mod row_buffer;
 pub mod trace;
 

@@ -37,6 +37,12 @@ impl<T> RowBuffer<T> {
         self.rows.iter().any(|(_, row)| is_row(row))
     }
 
+    /// How many rows of a kind are in the buffer.
+    #[must_use]
+    pub fn count(&self, is_row: impl Fn(&T) -> bool) -> usize {
+        self.rows.iter().filter(|(_, row)| is_row(row)).count()
+    }
+
     /// Begins to write; `false` if the buffer is being written, which includes rows that are added meanwhile.
     #[must_use]
     pub fn begin_flush(&mut self) -> bool {
@@ -85,6 +91,7 @@ mod tests {
         assert_eq!(buffer.push(4, now), Some(4));
         assert_eq!(buffer.batch(2), [1, 2]);
         assert!(buffer.contains(|row| *row == 1));
+        assert_eq!(buffer.count(|row| *row > 1), 2);
         assert_eq!(buffer.remove(2), [1, 2]);
         assert!(!buffer.contains(|row| *row == 1));
         assert_eq!(buffer.push(5, now), None);

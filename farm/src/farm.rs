@@ -22,9 +22,9 @@ use crate::{
     Config, MetricsRegistry, StartError,
     admission::{Admission, Slot},
     browser::Launcher,
-    cancellation::PageStarted,
     egress::{Egress, JobEgress},
     error::Refused,
+    job_progress::JobProgress,
     metrics::{self, Metrics},
     pool::{PageRequest, Pool},
     render::{self, Clock, JobError},
@@ -64,8 +64,6 @@ pub struct Rendered {
     pub page_status: Option<u16>,
     /// The format of `bytes`.
     pub format: OutputFormat,
-    /// Time that the job waited for a slot.
-    pub waited: Duration,
 }
 
 /// Whether a farm accepts jobs. Does not keep the farm running.
@@ -132,7 +130,7 @@ impl Farm {
     /// [`Refusal`]; the farm has logged its cause.
     pub async fn render(&self, job: &RenderJob, time_left: Duration) -> Result<Rendered, Refusal> {
         let deadline = Instant::now() + time_left.min(MAX_JOB_TIME);
-        let result = self.render_observed("", job, None, deadline, &PageStarted::default()).await;
+        let result = self.render_observed("", job, None, deadline, &JobProgress::default()).await;
         result.map_err(|refused| refused.refusal)
     }
 
@@ -150,22 +148,21 @@ impl Farm {
         result
     }
 
-    /// Like [`Farm::render`], in a slot that is ready for the job or else the next free one; the log lines about the page's connections have `name` as their `job`, and
-    /// `page_started` is set when the page starts to run, so that the caller can read it after dropping the
-    /// future.
+    /// Like [`Farm::render`], in a slot that is ready for the job or else the next free one; the log lines about the
+    /// page's connections have `name` as their `job`, and the caller can read `progress` after dropping the future.
     pub(crate) async fn render_observed(
         &self,
         name: &str,
         job: &RenderJob,
         slot: Option<ReadySlot>,
         deadline: Instant,
-        page_started: &PageStarted,
+        progress: &JobProgress,
     ) -> Result<Rendered, Refused> {
         let mut guard =
             OutcomeGuard { metrics: &self.inner.metrics, outcome: Some(metrics::CLIENT_DISCONNECTED) };
-        let mut result = self.inner.render(name, job, slot, deadline, page_started).await;
+        let mut result = self.inner.render(name, job, slot, deadline, progress).await;
         if let Err(refused) = &mut result
-            && !page_started.get()
+            && !progress.page.get()
         {
             refused.refusal = refused.refusal.clone().before_page_ran();
         }
@@ -238,14 +235,19 @@ impl Inner {
         job: &RenderJob,
         slot: Option<ReadySlot>,
         deadline: Instant,
-        page_started: &PageStarted,
+        progress: &JobProgress,
     ) -> Result<Rendered, Refused> {
         let ReadySlot { slot, waited } = match slot {
             Some(slot) => slot,
-            None => self.admit(&job.account, deadline).await?,
+            None => {
+                let arrived = Instant::now();
+                let admitted = self.admit(&job.account, deadline).await;
+                admitted.inspect_err(|_| progress.set_queued(arrived.elapsed()))?
+            }
         };
+        progress.set_admitted(waited);
         let admitted = Instant::now();
-        let job_egress = self.egress.job(name, page_started.clone());
+        let job_egress = self.egress.job(name, progress.page.clone());
         if let Source::Url(url) = &job.source {
             let judged = timeout_at(deadline, job_egress.judge(url.as_url())).await;
             // Judging waits for the name server only.
@@ -259,7 +261,7 @@ impl Inner {
         let render::RenderedFile { bytes, page_status } = rendered?;
         let format = job.options.output.format();
         self.metrics.job_rendered(format, admitted.elapsed());
-        Ok(Rendered { bytes, page_status, format, waited })
+        Ok(Rendered { bytes, page_status, format })
     }
 
     async fn render_with_retries(

@@ -5,6 +5,7 @@
 //! with whether its page had begun to run. While the farm drains, every response ends its connection, so that no
 //! job is sent over a connection that is being closed.
 
+mod access_log;
 mod connection;
 mod load;
 mod slots;
@@ -31,26 +32,18 @@ use axum::{
     response::{IntoResponse, Response},
     routing::{delete, get, post},
 };
-use platen_shared::{
-    job::{RenderJob, Source},
-    limits,
-    refusal::Refusal,
-    wire,
-};
+use platen_shared::{job::RenderJob, limits, refusal::Refusal, wire};
 use serde::de::DeserializeOwned;
-use tokio::{
-    net::TcpListener,
-    time::{Instant, timeout_at},
-};
+use tokio::{net::TcpListener, time::timeout_at};
 use tokio_util::sync::CancellationToken;
 
+use access_log::AccessLog;
 use connection::Connections;
 
 use crate::{
-    Farm, FarmToken, MetricsRegistry, Rendered,
-    cancellation::{PageStarted, RunningJob, RunningJobs},
+    Farm, FarmToken, MetricsRegistry,
+    cancellation::{RunningJob, RunningJobs},
     error::Refused,
-    metrics,
 };
 
 /// 5 MiB of HTML in which each byte is a JSON escape of six bytes are 30 MiB.
@@ -233,7 +226,7 @@ async fn render(
     {
         return line.refused(refusal.into());
     }
-    let rendering = app.farm.render_observed(&line.request_id, &job, slot, deadline, &line.page);
+    let rendering = app.farm.render_observed(&line.request_id, &job, slot, deadline, &line.progress);
     match running.run(rendering).await {
         Some(Ok(file)) => line.rendered(file),
         Some(Err(refused)) => line.refused(refused),
@@ -258,92 +251,4 @@ async fn read<T: DeserializeOwned>(request: Request, app: &App) -> Result<T, Inv
 fn time_left(headers: &HeaderMap) -> Duration {
     let given = headers.get(wire::DEADLINE_MS).and_then(|value| value.to_str().ok()?.parse::<u64>().ok());
     Duration::from_millis(given.unwrap_or(limits::RENDER_TIMEOUT_MS).min(limits::RENDER_TIMEOUT_MS))
-}
-
-/// Writes the log line of a job when it is dropped.
-struct AccessLog {
-    request_id: String,
-    traceparent: String,
-    account: String,
-    source: &'static str,
-    format: &'static str,
-    since: Instant,
-    waited: Duration,
-    bytes: usize,
-    status: u16,
-    outcome: &'static str,
-    page: PageStarted,
-}
-
-impl AccessLog {
-    fn new(headers: &HeaderMap) -> Self {
-        let text = |name| headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
-        let request_id =
-            Some(text(wire::REQUEST_ID)).filter(|id| wire::is_request_id(id)).unwrap_or_default();
-        Self {
-            request_id: request_id.to_owned(),
-            traceparent: text(wire::TRACEPARENT).chars().take(64).collect(),
-            account: String::new(),
-            source: "",
-            format: "",
-            since: Instant::now(),
-            waited: Duration::ZERO,
-            bytes: 0,
-            // The status that nginx logs for a client that disconnected.
-            status: 499,
-            outcome: metrics::CLIENT_DISCONNECTED,
-            page: PageStarted::default(),
-        }
-    }
-
-    fn describe(&mut self, job: &RenderJob) {
-        job.account.as_str().clone_into(&mut self.account);
-        self.format = job.options.output.format().extension();
-        self.source = match job.source {
-            Source::Html(_) => "html",
-            Source::Url(_) => "url",
-        };
-    }
-
-    fn rendered(mut self, file: Rendered) -> Response {
-        (self.waited, self.bytes, self.outcome) = (file.waited, file.bytes.len(), metrics::RENDERED);
-        self.status = StatusCode::OK.as_u16();
-        let mut response = ([(CONTENT_TYPE, file.format.content_type())], file.bytes).into_response();
-        if let Some(status) = file.page_status {
-            response.headers_mut().insert(wire::PAGE_STATUS, status.into());
-        }
-        response
-    }
-
-    /// The log line is that of a client that disconnected.
-    fn cancelled(self) -> Response {
-        Refused::from(Refusal::Cancelled { page_ran: self.page.get() }).into_response()
-    }
-
-    fn refused(mut self, refused: Refused) -> Response {
-        self.outcome = refused.refusal.code();
-        let response = refused.into_response();
-        self.status = response.status().as_u16();
-        response
-    }
-}
-
-impl Drop for AccessLog {
-    fn drop(&mut self) {
-        let millis = |duration: Duration| u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
-        tracing::info!(
-            request_id = self.request_id,
-            traceparent = self.traceparent,
-            account = self.account,
-            source = self.source,
-            format = self.format,
-            outcome = self.outcome,
-            status = self.status,
-            page_ran = self.page.get(),
-            bytes = self.bytes,
-            waited_ms = millis(self.waited),
-            total_ms = millis(self.since.elapsed()),
-            "job"
-        );
-    }
 }

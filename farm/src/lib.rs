@@ -31,6 +31,7 @@ mod error;
 mod fair_queue;
 mod farm;
 mod http;
+mod job_progress;
 mod metrics;
 mod metrics_registry;
 mod page;

@@ -57,4 +57,6 @@ impl Backend for CommandBackend {
 }
 
 #[cfg(test)]
+mod request_plans;
+#[cfg(test)]
 mod tests;

@@ -9,6 +9,7 @@ pub mod email;
 pub mod endpoint;
 pub mod error_code;
 pub mod failure;
+pub mod failure_text;
 pub mod farm_address;
 pub mod file_name;
 pub mod format;

@@ -5,7 +5,7 @@
 //! message contains an address.
 
 use serde::{Deserialize, Serialize};
-use strum::IntoStaticStr;
+use strum::{IntoStaticStr, VariantNames};
 
 use crate::{error_code::ErrorCode, failure::FailureClass};
 
@@ -13,7 +13,9 @@ use crate::{error_code::ErrorCode, failure::FailureClass};
 ///
 /// `host` is that of the job's URL, `retry_after` the seconds until a slot or a queue position is likely to be
 /// free, and `page_ran` whether a page had begun to run.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, IntoStaticStr, thiserror::Error)]
+#[derive(
+    Debug, Clone, PartialEq, Eq, Serialize, Deserialize, IntoStaticStr, VariantNames, thiserror::Error,
+)]
 #[serde(tag = "code", rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
 #[expect(missing_docs, reason = "the fields are described above")]

@@ -11,6 +11,7 @@ use serde::Serialize;
 #[macro_use]
 mod last_change;
 mod limits;
+mod requests;
 mod steps_1_to_50;
 mod steps_from_51;
 
@@ -34,10 +35,19 @@ const fn step(number: u32, name: &'static str, sql: &'static str) -> Migration {
     Migration { number, name, sql }
 }
 
-const LISTS: [&[Migration]; 3] = [steps_1_to_50::STEPS, steps_from_51::STEPS, limits::STEPS];
+const LISTS: [&[Migration]; 4] = [steps_1_to_50::STEPS, steps_from_51::STEPS, limits::STEPS, requests::STEPS];
 
 /// Every step, in order.
-pub const MIGRATIONS: &[Migration] = &concatenated::<{ LISTS[0].len() + LISTS[1].len() + LISTS[2].len() }>();
+pub const MIGRATIONS: &[Migration] = &concatenated::<{ total() }>();
+
+const fn total() -> usize {
+    let (mut list, mut total) = (0, 0);
+    while list < LISTS.len() {
+        total += LISTS[list].len();
+        list += 1;
+    }
+    total
+}
 
 const fn concatenated<const N: usize>() -> [Migration; N] {
     let mut steps = [LISTS[0][0]; N];

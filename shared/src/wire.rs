@@ -36,6 +36,10 @@ pub const AGE_MS: &str = "x-platen-age-ms";
 /// Header of a farm's refusal of a job that found no slot: for how long further jobs of this account are likely
 /// to be refused as well, in whole milliseconds.
 pub const NOT_BEFORE_MS: &str = "x-platen-not-before-ms";
+/// Header of a farm's response to a job: how long the job waited for its slot, in whole milliseconds.
+pub const QUEUED_MS: &str = "x-platen-queued-ms";
+/// Header of a farm's response to a job that had a slot: for how long, in whole milliseconds.
+pub const RENDER_MS: &str = "x-platen-render-ms";
 /// Header of a job, and of its cancellation: a hash of the account, by which a proxy can send the jobs of an account
 /// to the farm that has its pages.
 pub const ACCOUNT: &str = "x-platen-account";

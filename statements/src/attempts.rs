@@ -89,7 +89,10 @@ record! {
     }
 }
 
-/// A finished attempt. Its members in JSON are the columns that [`log`] writes.
+/// Rows of rejected requests of one account in one minute. A trigger of the schema drops the others.
+pub const MAX_REJECTED_ROWS: u32 = 30;
+
+/// A finished attempt, or a request that was rejected. Its members in JSON are the columns that [`log`] writes.
 #[derive(Debug, Clone, Serialize)]
 pub struct Attempt {
     /// See [`attempt_id`].
@@ -100,14 +103,20 @@ pub struct Attempt {
     pub account_id: AccountId,
     /// `render` or `template`
     pub endpoint: &'static str,
-    /// Extension of the requested format.
+    /// Extension of the requested format; empty for a body that could not be read.
     pub format: &'static str,
     /// HTTP status of the response.
     pub status: u16,
     /// Whether it counts against the quota.
     pub counted: bool,
+    /// Whether it was refused before an attempt was recorded, because of the request itself or its quota.
+    pub rejected: bool,
     /// Milliseconds until the response began.
     pub ms: u64,
+    /// Milliseconds for which the job waited for a slot of the farm, if the farm says so.
+    pub queued_ms: Option<u64>,
+    /// Milliseconds for which the job had its slot, if it had one.
+    pub render_ms: Option<u64>,
     /// Size of the file, if one was sent.
     pub bytes: Option<i64>,
     /// When it began, in whole seconds since 1970 (UTC).
@@ -116,6 +125,8 @@ pub struct Attempt {
     pub refunded_month: Option<String>,
     /// The reason of a failure.
     pub code: Option<&'static str>,
+    /// The name of the request's field that is the cause.
+    pub field: Option<String>,
     /// The id of the request.
     pub request_id: String,
     /// The requested template.
@@ -172,13 +183,15 @@ const KEY_STATUS: &str = concat!(
      AND (k.expires_at IS NULL OR k.expires_at > ?3) \
      AND (k.template_id IS NULL OR k.template_id = ?4 OR ?5)"
 );
-/// The schema's triggers refund the attempt, set the key's last use, count the day and delete old attempts. They run
-/// for rows that are inserted, so a repetition has no effect. An account that was deleted has no rows.
+/// The schema's triggers refund the attempt, set the key's last use, count the day, delete old attempts and limit the rows
+/// of rejected requests. They run for rows that are inserted, so a repetition has no effect. An account that was deleted
+/// has no rows.
 const LOG: &str = "INSERT INTO attempts (id, account_id, key_id, key_name, endpoint, format, status, counted, ms, \
-    bytes, at, refunded_month, code, request_id, template_id, host) \
+    bytes, at, refunded_month, code, request_id, template_id, host, rejected, field, queued_ms, render_ms) \
     SELECT value ->> 'id', a.id, k.id, k.name, value ->> 'endpoint', value ->> 'format', value ->> 'status', \
     value ->> 'counted', value ->> 'ms', value ->> 'bytes', value ->> 'at', value ->> 'refunded_month', \
-    value ->> 'code', value ->> 'request_id', value ->> 'template_id', value ->> 'host' \
+    value ->> 'code', value ->> 'request_id', value ->> 'template_id', value ->> 'host', value ->> 'rejected', \
+    value ->> 'field', value ->> 'queued_ms', value ->> 'render_ms' \
     FROM json_each(?1) JOIN accounts a ON a.id = value ->> 'account_id' \
     LEFT JOIN api_keys k ON k.hash = value ->> 'key_hash' \
     WHERE true ON CONFLICT (id) DO NOTHING";

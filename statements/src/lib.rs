@@ -16,6 +16,7 @@ mod current_user;
 pub mod invites;
 pub mod keys;
 pub mod limits;
+pub mod requests;
 mod scope;
 pub mod scoped;
 pub mod sessions;

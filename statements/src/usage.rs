@@ -1,7 +1,7 @@
-//! An account's attempts: the count of the month, the counts of days, and single attempts.
+//! An account's attempts: the count of the month, and the counts of days.
 
 use crate::{
-    AccountScope, Backend, Timestamp,
+    AccountScope, Backend,
     backend::{record, values},
     scoped::Scoped,
 };
@@ -31,27 +31,6 @@ record! {
     }
 }
 
-record! {
-    /// A finished attempt.
-    pub struct AttemptEntry {
-        pub id: i64,
-        pub at: Timestamp,
-        /// The key's name at that time; `None` if the key was deleted meanwhile.
-        pub key_name: Option<String>,
-        /// `render` or `template`
-        pub endpoint: String,
-        /// Extension of the requested format.
-        pub format: String,
-        pub status: u16,
-        /// Whether it counts against the quota.
-        pub counted: bool,
-        /// Milliseconds until the response began.
-        pub ms: u64,
-        /// Size of the file, if one was sent.
-        pub bytes: Option<u64>,
-    }
-}
-
 const MONTH: Scoped = Scoped::new(
     "SELECT quota, coalesce((SELECT attempts FROM usage WHERE account_id = ?1 \
      AND month = strftime('%Y-%m', ?2, 'unixepoch')), 0) FROM accounts WHERE id = ?1",
@@ -74,21 +53,6 @@ const DAYS_OF_KEY: Scoped = Scoped::new(
     "SELECT day, sum(attempts), sum(failures) FROM usage_parts \
      WHERE account_id = ?1 AND key_id = ?2 AND day >= date(?3, 'unixepoch') GROUP BY day",
 );
-
-macro_rules! select_attempts {
-    ($condition:literal) => {
-        concat!(
-            "SELECT id, at, key_name, endpoint, format, status, counted, ms, bytes FROM attempts \
-             WHERE account_id = ?1 ",
-            $condition,
-            "AND at >= ?2 AND (at, id) < (?3, ?4) ORDER BY at DESC, id DESC LIMIT ?5"
-        )
-    };
-}
-
-const ATTEMPTS: Scoped = Scoped::new(select_attempts!(""));
-// A separate statement, so that SQLite uses the partial index of failures.
-const FAILURES: Scoped = Scoped::new(select_attempts!("AND status >= 400 "));
 
 impl<B: Backend> AccountScope<'_, B> {
     /// The quota, `None` being unlimited, and the attempts of this month (UTC).
@@ -114,19 +78,5 @@ impl<B: Backend> AccountScope<'_, B> {
     /// The days with attempts of a key since the day (UTC) of this time, in no order.
     pub async fn days_of_key(&self, id: &str, since: i64) -> Result<Vec<DayUsage>, B::Error> {
         self.all(DAYS_OF_KEY, values![id, since]).await
-    }
-
-    /// The attempts since a time, the newest first: all, or those with a status of 400 or more. `before`
-    /// continues a list after an attempt with this time and id.
-    pub async fn attempts(
-        &self,
-        failures_only: bool,
-        since: i64,
-        before: Option<(i64, i64)>,
-        max: u32,
-    ) -> Result<Vec<AttemptEntry>, B::Error> {
-        let sql = if failures_only { FAILURES } else { ATTEMPTS };
-        let (at, id) = before.unwrap_or((i64::MAX, i64::MAX));
-        self.all(sql, values![since, at, id, max]).await
     }
 }

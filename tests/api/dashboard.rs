@@ -18,6 +18,8 @@ mod password_hashes;
 mod playground;
 mod playground_state;
 mod preview;
+mod request_export;
+mod requests;
 mod sign_in;
 mod support;
 mod template_list;
@@ -32,6 +34,8 @@ pub(crate) fn cases() -> Vec<Case> {
         playground::cases(),
         playground_state::cases(),
         preview::cases(),
+        requests::cases(),
+        request_export::cases(),
         sign_in::cases(),
         access::cases(),
         attacks::cases(),

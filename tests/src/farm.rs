@@ -29,6 +29,8 @@ use crate::{
 
 /// The file that it answers with by default.
 pub const FILE: &[u8] = b"This is what the stand-in farm calls a file.";
+/// For how long each job waited and had its slot, as it says.
+const TIMES_MS: (u64, u64) = (1_007, 2_021);
 
 /// How it answers the jobs of an account.
 #[derive(Debug, Clone)]
@@ -231,6 +233,7 @@ async fn answer(state: Arc<State>, request: Request<Incoming>) -> Result<Respons
 async fn behave(behaviour: Behaviour, content_type: &str) -> Result<Response<Body>, BreakOff> {
     let file = |length: Option<u64>, body: Body| {
         let mut response = Response::builder().header(header::CONTENT_TYPE, content_type);
+        response = response.header(wire::QUEUED_MS, TIMES_MS.0).header(wire::RENDER_MS, TIMES_MS.1);
         if let Some(length) = length {
             response = response.header(header::CONTENT_LENGTH, length);
         }

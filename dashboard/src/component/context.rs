@@ -80,6 +80,11 @@ impl<'r> Context<'r> {
         Ok(())
     }
 
+    /// The store, for work that continues after the response.
+    pub(super) fn store_again(&self) -> Store {
+        Store::new(Database::new(RETRY_TIMEOUT), self.store.now())
+    }
+
     /// The same request with a session that it has begun.
     pub(super) async fn with_session(&self, token: Token) -> Result<Self, PageError> {
         let mut context = Self::begin(self.head, self.store.now()).await?;

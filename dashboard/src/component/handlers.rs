@@ -5,6 +5,7 @@ pub(super) mod keys;
 pub(super) mod operator;
 pub(super) mod playground;
 pub(super) mod profile;
+pub(super) mod requests;
 pub(super) mod resume;
 pub(super) mod sign_in;
 pub(super) mod templates;

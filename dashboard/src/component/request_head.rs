@@ -21,14 +21,14 @@ pub(super) struct RequestHead {
     pub(super) secure: bool,
     pub(super) user_agent: String,
     pub(super) headers: Fields,
-    request_id: String,
+    pub(super) request_id: String,
 }
 
 /// Characters of the `User-Agent` header that are stored.
 const MAX_USER_AGENT_CHARS: usize = 200;
 
 /// The first segments of paths, as the log shows them.
-const SECTIONS: [&str; 11] = [
+const SECTIONS: [&str; 13] = [
     "sign-in",
     "sign-out",
     "invite",
@@ -36,6 +36,8 @@ const SECTIONS: [&str; 11] = [
     "keys",
     "templates",
     "playground",
+    "requests",
+    "requests.csv",
     "usage",
     "usage.csv",
     "operator",

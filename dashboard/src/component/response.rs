@@ -3,10 +3,13 @@
 //! Invariant: every response has a content security policy, `nosniff` and `no-referrer`. Only static files,
 //! whose names contain a hash, may be cached.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, pin::Pin};
 
 use askama::Template;
-use platen_component::{body::Transfer, reply};
+use platen_component::{
+    body::{BodyWriter, Transfer},
+    reply,
+};
 use spin_sdk::wasip3::http::types::Response;
 
 use super::request_head::RequestHead;
@@ -21,6 +24,14 @@ const FRAME_POLICY: &str = "sandbox allow-scripts; default-src 'none'; \
     img-src * data: blob:; font-src * data:; media-src * data: blob:; frame-src 'self'; \
     form-action 'none'; base-uri 'none'; frame-ancestors 'self'";
 
+/// Writes a body; whether it is complete.
+type WriteBody = Box<dyn FnOnce(BodyWriter) -> Pin<Box<dyn Future<Output = bool>>>>;
+
+enum Body {
+    Whole(Vec<u8>),
+    Written(WriteBody),
+}
+
 /// A response that is not sent yet.
 pub(super) struct PageResponse {
     status: u16,
@@ -28,7 +39,7 @@ pub(super) struct PageResponse {
     cache: &'static str,
     policy: Cow<'static, str>,
     extra_headers: Vec<(&'static str, String)>,
-    body: Vec<u8>,
+    body: Body,
     /// Why the request was not carried out, for the log only.
     cause: Option<String>,
 }
@@ -41,7 +52,7 @@ impl PageResponse {
             cache: "no-store",
             policy: Cow::Borrowed(POLICY),
             extra_headers: Vec::new(),
-            body,
+            body: Body::Whole(body),
             cause: None,
         }
     }
@@ -62,6 +73,17 @@ impl PageResponse {
     pub(super) fn download(content_type: &'static str, name: &str, body: Vec<u8>) -> Self {
         Self::of(200, content_type, body)
             .with_header("content-disposition", format!("attachment; filename=\"{name}\""))
+    }
+
+    /// The same with a file that `write` writes while it is sent.
+    pub(super) fn written_download<W: Future<Output = bool> + 'static>(
+        content_type: &'static str,
+        name: &str,
+        write: impl FnOnce(BodyWriter) -> W + 'static,
+    ) -> Self {
+        let mut response = Self::download(content_type, name, Vec::new());
+        response.body = Body::Written(Box::new(|body| Box::pin(write(body))));
+        response
     }
 
     /// A file that browsers may cache without limit.
@@ -131,6 +153,9 @@ impl PageResponse {
         for (name, value) in &self.extra_headers {
             set(name, value);
         }
-        reply::buffered(self.status, headers, self.body)
+        match self.body {
+            Body::Whole(bytes) => reply::buffered(self.status, headers, bytes),
+            Body::Written(write) => reply::streamed(self.status, &headers, write),
+        }
     }
 }

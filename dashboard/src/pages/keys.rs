@@ -7,10 +7,9 @@ use platen_statements::{
     Timestamp,
     keys::{Key, KeyState},
 };
-use time::{Date, Month, OffsetDateTime, Time};
 
 use super::Layout;
-use crate::{chart::Chart, form::Field};
+use crate::{chart::Chart, day, form::Field};
 
 /// Lifetime of the key that “Render” uses.
 pub(crate) const RENDER_KEY_SECONDS: i64 = 60;
@@ -80,17 +79,7 @@ pub(crate) fn parse_expiry(text: &str, now: i64) -> Result<Option<i64>, &'static
     if text.is_empty() {
         return Ok(None);
     }
-    let mut parts = text.split('-').map(str::parse::<u16>);
-    let (Some(Ok(year)), Some(Ok(month)), Some(Ok(day)), None) =
-        (parts.next(), parts.next(), parts.next(), parts.next())
-    else {
-        return Err(INVALID);
-    };
-    let month = u8::try_from(month).ok().and_then(|month| Month::try_from(month).ok()).ok_or(INVALID)?;
-    let day = u8::try_from(day).map_err(|_| INVALID)?;
-    let date = Date::from_calendar_date(year.into(), month, day).map_err(|_| INVALID)?;
-    let end = date.next_day().ok_or(INVALID)?;
-    let end = OffsetDateTime::new_utc(end, Time::MIDNIGHT).unix_timestamp();
+    let end = day::parse(text).ok_or(INVALID)? + day::SECONDS;
     if end <= now { Err("Enter a day that is not over yet (UTC)") } else { Ok(Some(end)) }
 }
 

@@ -1,14 +1,10 @@
-//! The usage page: this month's quota, a chart of 30 days, and the list of attempts.
+//! The usage page: this month's quota, a chart of 30 days, and attempts by key and by template.
 
 use askama::Template;
-use platen_statements::{
-    Timestamp,
-    limits::Limits,
-    usage::{AttemptEntry, PartUsage},
-};
+use platen_statements::{Timestamp, limits::Limits, usage::PartUsage};
 
 use super::Layout;
-use crate::{chart::Chart, csv, format};
+use crate::{chart::Chart, format};
 
 /// Use of the quota in one month.
 #[derive(Debug, Clone)]
@@ -71,65 +67,6 @@ impl MonthlyUsage {
     }
 }
 
-fn failed(attempt: &AttemptEntry) -> bool {
-    attempt.status >= 400 && !cancelled(attempt)
-}
-
-/// The client disconnected.
-fn cancelled(attempt: &AttemptEntry) -> bool {
-    attempt.status == 499
-}
-
-fn path(attempt: &AttemptEntry) -> &'static str {
-    if attempt.endpoint == "template" { "/v1/render/template" } else { "/v1/render" }
-}
-
-fn size(attempt: &AttemptEntry) -> String {
-    attempt.bytes.map_or_else(|| "–".to_owned(), format::size)
-}
-
-/// The status in a word or two.
-fn result(attempt: &AttemptEntry) -> &'static str {
-    match attempt.status {
-        200 => "OK",
-        400 => "Invalid",
-        422 => "Page failed",
-        499 => "Cancelled",
-        502 => "Renderer failed",
-        503 => "Busy",
-        504 => "Timed out",
-        _ => "Error",
-    }
-}
-
-pub(crate) fn csv_line(attempt: &AttemptEntry) -> String {
-    csv::line(&[
-        &attempt.at.to_string(),
-        attempt.key_name.as_deref().unwrap_or(""),
-        path(attempt),
-        &attempt.format,
-        &attempt.status.to_string(),
-        if attempt.counted { "yes" } else { "no" },
-        &attempt.ms.to_string(),
-        &attempt.bytes.map(|bytes| bytes.to_string()).unwrap_or_default(),
-        result(attempt),
-    ])
-}
-
-/// The first line of the CSV export.
-pub(crate) const CSV_HEADER: &str =
-    "time,key,endpoint,format,status,counted,duration_ms,size_bytes,result\r\n";
-
-/// Time and id of an attempt, after which the next page of the list starts. The id orders attempts of the same
-/// second.
-pub(crate) type Cursor = (i64, i64);
-
-/// Parses the `before` parameter, `AT.ID`.
-pub(crate) fn parse_cursor(text: &str) -> Option<Cursor> {
-    let (at, id) = text.split_once('.')?;
-    Some((at.parse().ok()?, id.parse().ok()?))
-}
-
 #[derive(Debug, Template)]
 #[template(path = "usage.html")]
 pub(crate) struct UsagePage {
@@ -141,12 +78,6 @@ pub(crate) struct UsagePage {
     pub(crate) by_key: Vec<PartUsage>,
     /// The attempts of 30 days by template, the most first.
     pub(crate) by_template: Vec<PartUsage>,
-    /// One page of attempts, newest first.
-    pub(crate) attempts: Vec<AttemptEntry>,
-    pub(crate) failures_only: bool,
-    pub(crate) has_newer: bool,
-    /// Where the next page starts, if there is one.
-    pub(crate) next: Option<Cursor>,
 }
 
 impl UsagePage {
@@ -171,24 +102,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_client_that_disconnected_is_shown_as_cancelled() {
-        let attempt = AttemptEntry {
-            id: 1,
-            at: Timestamp(0),
-            key_name: Some("a".to_owned()),
-            endpoint: "render".to_owned(),
-            format: "png".to_owned(),
-            status: 499,
-            counted: false,
-            ms: 12,
-            bytes: None,
-        };
-        assert_eq!(csv_line(&attempt), "1970-01-01T00:00:00Z,a,/v1/render,png,499,no,12,,Cancelled\r\n");
-        assert!(CSV_HEADER.ends_with("size_bytes,result\r\n"));
-        assert!(cancelled(&attempt) && !failed(&attempt));
-    }
-
-    #[test]
     fn percentages_are_rounded_down() {
         let percent = |attempts, quota| MonthlyUsage { now: Timestamp(0), quota, attempts }.percent();
         assert_eq!(
@@ -204,7 +117,5 @@ mod tests {
         assert!(month(1_001).warning().unwrap().contains("until 1 February (UTC)"));
         let february = MonthlyUsage { now: Timestamp(1_709_251_199), quota: None, attempts: 0 };
         assert_eq!([february.name(), february.next_start()], ["February 2024", "1 March"]);
-        assert_eq!(parse_cursor("5.6"), Some((5, 6)));
-        assert_eq!(parse_cursor("5.6.7"), None);
     }
 }

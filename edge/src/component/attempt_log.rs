@@ -1,8 +1,8 @@
 //! The rows of attempts, which also refund them. They are written in batches: while one statement runs, further rows
 //! are collected, and the next statement writes them.
 //!
-//! Invariant: a row that is added is written, or reported as lost. The task that writes ends when no row is left, so
-//! the instance exists until then.
+//! Invariant: a row that is added is written, or reported as lost; those of rejected requests are limited. The task that
+//! writes ends when no row is left, so the instance exists until then.
 
 use std::{
     cell::RefCell,
@@ -17,10 +17,12 @@ use platen_statements::attempts::{self, Attempt};
 use spin_sdk::time::sleep;
 
 use super::log;
-use crate::row_buffer::RowBuffer;
+use crate::{rejected_rows::RejectedRows, row_buffer::RowBuffer};
 
 /// Rows of an instance that wait for the database. A row has about 500 bytes.
 const MAX_ROWS: usize = 1_000;
+/// Those of rejected requests among them, so that rows of attempts have a place.
+const MAX_REJECTED_ROWS: usize = 200;
 /// Rows of one statement, which holds the database's write lock for some milliseconds.
 const MAX_BATCH_ROWS: usize = 200;
 /// How long a row is kept while the database is busy or absent.
@@ -35,13 +37,24 @@ const MAX_POLL_INTERVAL: Duration = Duration::from_millis(32);
 
 thread_local! {
     static ROWS: RefCell<RowBuffer<Attempt>> = const { RefCell::new(RowBuffer::new(MAX_ROWS)) };
+    static REJECTED: RefCell<RejectedRows> = RefCell::default();
 }
 
 /// Adds a row, which the next [`flush`] writes.
 pub(super) fn add(attempt: Attempt) {
+    if attempt.rejected && !accepts_rejected(&attempt) {
+        return;
+    }
     if let Some(attempt) = ROWS.with_borrow_mut(|rows| rows.push(attempt, Instant::now())) {
         log::attempts_lost(&[attempt], "too many attempts wait for the database");
     }
+}
+
+/// Whether the row of a rejected request is within the limits.
+fn accepts_rejected(attempt: &Attempt) -> bool {
+    let waiting = ROWS.with_borrow(|rows| rows.count(|row| row.rejected));
+    waiting < MAX_REJECTED_ROWS
+        && REJECTED.with_borrow_mut(|rejected| rejected.accept(&attempt.account_id, attempt.at))
 }
 
 /// Waits until a row has been written or is lost, at most for this time.

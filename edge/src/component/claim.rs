@@ -84,7 +84,7 @@ pub(super) async fn claim(
         Subject::Template { id, variables } => Some((id, variables)),
     };
     let purpose = template.map_or(KeyPurpose::Source, |(id, _)| KeyPurpose::Template(id));
-    let mut attempt = attempt(key, endpoint, request, context);
+    let mut attempt = attempt(key, endpoint, Some(request), context);
     let began = Instant::now();
     if let Some(busy) = busy(&attempt, context, began) {
         context.authenticated(&busy.account, busy.usage);
@@ -130,8 +130,14 @@ pub(super) async fn claim(
         is_looked_up_first = false;
         let found = authenticate(key, purpose, context).await?;
         if template.is_some() {
-            let missing = request.missing_variables(found.placeholders.ok_or(ApiError::TemplateNotFound)?);
+            let Some(placeholders) = found.placeholders else {
+                attempt.template_id = None;
+                set_rejected(attempt, context);
+                return Err(ApiError::TemplateNotFound.into());
+            };
+            let missing = request.missing_variables(placeholders);
             if !missing.is_empty() {
+                set_rejected(attempt, context);
                 return Err(ApiError::from(InvalidRequest::MissingVariables(missing)).into());
             }
         }
@@ -140,6 +146,7 @@ pub(super) async fn claim(
         }
     }
     RECENT_KEYS.with_borrow_mut(|keys| keys.set_exhausted(&attempt.key_hash, Instant::now()));
+    set_rejected(attempt, context);
     let usage = context.usage.as_mut().ok_or(ApiError::Internal)?;
     if usage.refusal(&context.month).is_none() {
         usage.take_rest();
@@ -148,26 +155,47 @@ pub(super) async fn claim(
     Err(usage.refusal(&context.month).unwrap_or(exhausted).into())
 }
 
+/// Prepares the row of a request whose body is invalid, if its key is valid.
+pub(super) fn reject(key: &ApiKey, endpoint: Endpoint, context: &mut RequestContext) {
+    set_rejected(attempt(key, endpoint, None, context), context);
+}
+
+/// Prepares the row of a request that was refused before the claim.
+fn set_rejected(attempt: Attempt, context: &mut RequestContext) {
+    if let Some(account_id) = context.log.account.clone() {
+        context.attempt = Some(Attempt { account_id, rejected: true, ..attempt });
+    }
+}
+
 /// The row of a request, without its account.
-fn attempt(key: &ApiKey, endpoint: Endpoint, request: &RenderRequest, context: &RequestContext) -> Attempt {
-    let (template_id, host) = match &request.subject {
-        Subject::Source(Source::Html(_)) => (None, None),
-        Subject::Source(Source::Url(url)) => (None, url.as_url().host_str().map(str::to_owned)),
-        Subject::Template { id, .. } => (Some(id.clone()), None),
+fn attempt(
+    key: &ApiKey,
+    endpoint: Endpoint,
+    request: Option<&RenderRequest>,
+    context: &RequestContext,
+) -> Attempt {
+    let (template_id, host) = match request.map(|request| &request.subject) {
+        None | Some(Subject::Source(Source::Html(_))) => (None, None),
+        Some(Subject::Source(Source::Url(url))) => (None, url.as_url().host_str().map(str::to_owned)),
+        Some(Subject::Template { id, .. }) => (Some(id.clone()), None),
     };
     Attempt {
         id: attempts::attempt_id(platform::now_ms(), platform::random()),
         key_hash: key.hash(),
         account_id: AccountId::from_text(""),
         endpoint: endpoint.name(),
-        format: request.format().extension(),
+        format: request.map_or("", |request| request.format().extension()),
         status: 500,
         counted: false,
+        rejected: false,
         ms: 0,
+        queued_ms: None,
+        render_ms: None,
         bytes: None,
         at: context.month.now,
         refunded_month: None,
         code: None,
+        field: None,
         request_id: context.trace.request_id.clone(),
         template_id,
         host,
@@ -196,6 +224,7 @@ pub(super) async fn refund(claim: &Claim, failure: &Failure, context: &mut Reque
     let id = attempt.id;
     attempt.status = failure.error.status();
     attempt.code = Some(failure.error.code());
+    attempt.field = failure.error.printable_field();
     attempt.ms = context.elapsed_ms();
     attempt.counted = false;
     attempt.refunded_month = Some(claim.month.clone());

@@ -27,8 +27,8 @@ pub(super) struct RequestContext {
     pub(super) usage: Option<Usage>,
     /// When the claim recorded an attempt.
     pub(super) claimed_at: Option<Instant>,
-    /// The row that is written after the response: of a claimed attempt, or of a request that was refused before the
-    /// claim because the service is busy. Status, code and duration are set at the end.
+    /// The row that is written after the response: of a claimed attempt, or of a request with a valid key that was refused
+    /// before the claim. Status, code and duration are set at the end.
     pub(super) attempt: Option<Attempt>,
     pub(super) log: AccessLog,
     pub(super) background: Background,
@@ -72,6 +72,7 @@ impl RequestContext {
     pub(super) fn failed(&mut self, failure: Failure) {
         if let Some(attempt) = &mut self.attempt {
             attempt.code = Some(failure.error.code());
+            attempt.field = failure.error.printable_field();
         }
         self.log.failed(failure);
     }

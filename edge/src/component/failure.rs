@@ -12,17 +12,27 @@ pub(super) struct Failure {
     pub(super) cause: Option<String>,
     /// For how long the farm is likely to refuse further jobs of the account.
     pub(super) busy_time: Option<Duration>,
+    pub(super) times: FarmTimes,
+}
+
+/// How long a job took at the farm, in milliseconds, where the farm says so.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct FarmTimes {
+    /// Until it had a slot.
+    pub(super) queued_ms: Option<u64>,
+    /// In its slot.
+    pub(super) render_ms: Option<u64>,
 }
 
 impl<E: Into<ApiError>> From<E> for Failure {
     fn from(error: E) -> Self {
-        Self { error: error.into(), cause: None, busy_time: None }
+        Self { error: error.into(), cause: None, busy_time: None, times: FarmTimes::default() }
     }
 }
 
 impl Failure {
     pub(super) fn new(error: impl Into<ApiError>, cause: String) -> Self {
-        Self { error: error.into(), cause: Some(cause), busy_time: None }
+        Self { cause: Some(cause), ..Self::from(error) }
     }
 
     pub(super) fn database(cause: &DatabaseError) -> Self {

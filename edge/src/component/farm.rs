@@ -55,6 +55,10 @@ pub(super) async fn render(
         farms => Distribution::new(&request, farms).run().await,
     };
     context.log.farm_elapsed = Some(started.elapsed());
+    if let Some(attempt) = &mut context.attempt {
+        let (Ok(FarmFile { times, .. }) | Err(Failure { times, .. })) = &file;
+        (attempt.queued_ms, attempt.render_ms) = (times.queued_ms, times.render_ms);
+    }
     file
 }
 

@@ -48,6 +48,8 @@ async fn file(shared: Arc<Shared>) {
     let response = request.send().await.unwrap();
     assert_eq!(response.status(), 200);
     assert_eq!(response.headers()["content-type"], "application/pdf");
+    let time = |name: &str| response.headers()[name].to_str().unwrap().parse::<u64>().unwrap();
+    assert!(time(wire::QUEUED_MS) <= MAX_WAIT_MS && (1..=MAX_WAIT_MS).contains(&time(wire::RENDER_MS)));
     let length = response.content_length().unwrap();
     let bytes = response.bytes().await.unwrap();
     assert!(bytes.starts_with(b"%PDF-") && bytes.len() as u64 == length);

@@ -13,6 +13,7 @@ use platen_statements::{
     attempts::{self, Attempt, Claim, KeyPurpose, PresentedKey},
     invites::{Invite, InviteRefusal, InviteTarget},
     limits::RunningAttempt,
+    requests::RequestFilter,
     sessions::{Lifetimes, Origin},
     templates::SaveOutcome,
 };
@@ -237,6 +238,10 @@ fn row(id: i64, key: &platen_shared::key::ApiKey, account: &AccountId) -> Attemp
         at: 1_000_000,
         refunded_month: None,
         code: None,
+        field: None,
+        rejected: false,
+        queued_ms: Some(5),
+        render_ms: None,
         request_id: "a \"request\"".to_owned(),
         template_id: None,
         host: Some("example.com".to_owned()),
@@ -278,7 +283,8 @@ async fn a_refund_that_is_sent_twice_refunds_once() {
     }
     let operator = fixture.store.command_line();
     let record = operator.account(&account).await.unwrap().unwrap();
-    let logged = operator.account_scope(&record.id).attempts(false, 0, None, 10).await.unwrap();
+    let everything = RequestFilter { until: i64::MAX, ..RequestFilter::default() };
+    let logged = operator.account_scope(&record.id).requests(&everything, None, 10).await.unwrap();
     let logged: Vec<_> =
         logged.iter().map(|it| (it.id, it.status, it.counted, it.key_name.as_deref())).collect();
     assert_eq!(logged, [(large_id, 503, false, Some("k")), (3, 200, true, Some("k"))]);

@@ -114,7 +114,8 @@ impl InvalidRequest {
             Self::Unknown { .. } => "unknown_field",
             Self::Required(_) | Self::RequiredWith(..) | Self::NoSource => "missing_field",
             Self::MissingVariables(_) => "missing_template_variable",
-            Self::FilledTemplateTooLarge => "filled_template_too_large",
+            Self::Conflict(..) | Self::WrongFormat { .. } => "conflicting_fields",
+            Self::FilledTemplateTooLarge | Self::FilledHeaderTooLarge { .. } => "filled_template_too_large",
             Self::EmptyTemplate => "empty_template",
             _ => "invalid_field",
         }

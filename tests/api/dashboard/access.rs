@@ -1,7 +1,7 @@
 //! Every path of the dashboard with the ids of another account answers 404.
 
 use anyhow::{Context as _, Result, ensure};
-use platen_tests::{case::Case, operator::Quota, suite::Stage};
+use platen_tests::{case::Case, operator::Quota, suite::Stage, wait};
 use serde_json::json;
 
 use super::support::{Person, new_email};
@@ -15,6 +15,7 @@ pub(crate) fn cases() -> Vec<Case> {
     ]
 }
 
+const REQUEST_ID: &str = "request-of-A";
 const HTML: &str = "<p>the secret of A {{ x }}</p>";
 
 async fn another_account(stage: Stage) -> Result<()> {
@@ -30,7 +31,12 @@ async fn another_account(stage: Stage) -> Result<()> {
         )
         .await?
         .is(303)?;
-    app.target(&a).with_key(&secret).render(&json!({ "html": "x" })).send().await?.file("image/png")?;
+    let rendered = app.target(&a).with_key(&secret).render(&json!({ "html": "x" })).request_id(REQUEST_ID);
+    rendered.send().await?.file("image/png")?;
+    let request = wait::until_some("the row of the request", async || {
+        app.execute(&format!("SELECT id FROM attempts WHERE account_id = '{}'", a.id)).await
+    });
+    let request = request.await?;
 
     let t = format!("/dashboard/templates/{template}");
     for path in [
@@ -42,6 +48,7 @@ async fn another_account(stage: Stage) -> Result<()> {
         format!("{t}/versions/1"),
         format!("/dashboard/playground?template={template}"),
         format!("/dashboard/playground/samples/{template}"),
+        format!("/dashboard/requests/{request}"),
     ] {
         let page = other_user.get(&path).await?.is(404).with_context(|| path.clone())?;
         ensure!(!page.body.contains("of A"), "{path} has data of A: {}", page.body);
@@ -69,13 +76,20 @@ async fn another_account(stage: Stage) -> Result<()> {
         "/dashboard/keys",
         "/dashboard/templates",
         "/dashboard/usage",
-        "/dashboard/usage.csv",
+        "/dashboard/requests",
+        "/dashboard/requests.csv",
+        &format!("/dashboard/requests?key={key}"),
+        &format!("/dashboard/requests?template={template}"),
+        &format!("/dashboard/requests.csv?id={REQUEST_ID}"),
         "/dashboard/templates?q=of+A",
         "/dashboard/playground",
     ] {
         let page = other_user.get(path).await?.is(200)?;
         ensure!(
-            !page.body.contains("key of A") && !page.body.contains("template of A"),
+            !page.body.contains("key of A")
+                && !page.body.contains("template of A")
+                && !page.body.contains(&format!("{REQUEST_ID}</code>"))
+                && !page.body.contains(&format!(",{REQUEST_ID},")),
             "{path}: {}",
             page.body
         );
@@ -150,6 +164,9 @@ async fn needs_a_session(stage: Stage) -> Result<()> {
         "/playground/samples/x",
         "/usage",
         "/usage.csv",
+        "/requests",
+        "/requests.csv",
+        "/requests/1",
         "/you",
         "/operator",
         "/operator/audit",

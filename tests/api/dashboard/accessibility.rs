@@ -10,6 +10,7 @@ use platen_tests::{
     farm::Behaviour,
     operator::{Account, Quota},
     suite::{Stage, StandIn},
+    wait,
 };
 use serde_json::json;
 
@@ -64,7 +65,7 @@ async fn layout_and_accessibility(stage: Stage) -> Result<()> {
     let account = app.operator.account(Quota::Of(100)).await?;
     let name = format!("Northwind {}", &account.name[account.name.len() - 4..]);
     accept_invite(&page, app, &new_email("ann"), &["--account", &account.id]).await?;
-    for empty in ["templates", "usage", "templates?q=nothing"] {
+    for empty in ["templates", "usage", "requests", "templates?q=nothing"] {
         page.go(&url(empty)).await?;
         album.take(&format!("{}-empty", empty.replace("?q=", "-"))).await?;
     }
@@ -108,6 +109,7 @@ async fn layout_and_accessibility(stage: Stage) -> Result<()> {
     page.press("Save").await?;
     unsaved_work(app, &account, &mut album).await?;
     playground(app, &mut album).await?;
+    let request = failed_request(app, &account, &id).await?;
     for (path, name) in [
         ("templates".to_owned(), "templates"),
         (format!("templates/{id}/versions"), "versions"),
@@ -116,7 +118,10 @@ async fn layout_and_accessibility(stage: Stage) -> Result<()> {
         (format!("playground?template={id}"), "playground-template"),
         ("templates/new?starter=report".to_owned(), "template-starter"),
         ("usage".to_owned(), "usage"),
-        ("usage?failures=1".to_owned(), "usage-failures"),
+        ("requests".to_owned(), "requests"),
+        ("requests?status=504&from=x".to_owned(), "requests-filtered"),
+        ("requests?id=nothing".to_owned(), "requests-none"),
+        (request, "request"),
         ("you".to_owned(), "you"),
         ("nowhere".to_owned(), "not-found"),
     ] {
@@ -219,4 +224,15 @@ async fn attempts(stand_in: &StandIn, account: &Account) -> Result<()> {
         target.render(&json!({ "html": "x" })).send().await?;
     }
     Ok(())
+}
+
+/// Requests of a template that were refused; the address of one with a field.
+async fn failed_request(app: &TestApp, account: &Account, template: &str) -> Result<String> {
+    let target = app.target(account);
+    let filled = json!({ "templateId": template, "variables": { "number": 1, "customer": 2, "total": 3, "footer": 4 } });
+    target.render_template(&filled).send().await?.file("image/png")?;
+    target.render(&json!({ "html": "x", "width": 0 })).request_id("order-2026-42").send().await?;
+    let sql = format!("SELECT id FROM attempts WHERE account_id = '{}' AND field = 'width'", account.id);
+    let id = wait::until_some("the row of a refused request", async || app.execute(&sql).await).await?;
+    Ok(format!("requests/{id}"))
 }

@@ -41,12 +41,14 @@ async fn keys_templates_and_usage(stage: Stage) -> Result<()> {
     page.go(&format!("{}/dashboard/keys", app.base_url)).await?;
     ensure!(!page.body().await?.contains(&key), "the key is shown twice");
 
-    // The attempt appears in Usage.
-    let usage = format!("{}/dashboard/usage", app.base_url);
-    let seen = "document.querySelector('#attempts tbody')?.innerText.includes('web server')";
-    reload_until(&page, &usage, seen).await?;
+    // The attempt appears in Requests and Usage.
+    let requests = format!("{}/dashboard/requests", app.base_url);
+    let seen = "document.querySelector('#requests tbody')?.innerText.includes('web server')";
+    reload_until(&page, &requests, seen).await?;
     let text = page.body().await?;
-    ensure!(text.contains("/v1/render") && text.contains("200 OK"), "{text}");
+    ensure!(text.contains("200 OK"), "{text}");
+    page.go(&format!("{}/dashboard/usage", app.base_url)).await?;
+    let text = page.body().await?;
     ensure!(text.contains("of 10 attempts"), "{text}");
 
     // A template with sample values and a live preview.
@@ -98,8 +100,8 @@ async fn keys_templates_and_usage(stage: Stage) -> Result<()> {
     page.wait("document.querySelector('[name=\"clip.width\"]').value === '20'").await?;
     reload_until(
         &page,
-        &usage,
-        "document.querySelector('#attempts tbody').innerText.includes('Render button')",
+        &requests,
+        "document.querySelector('#requests tbody').innerText.includes('Render button')",
     )
     .await?;
     ensure!(app.operator.attempts(&account.id).await? == 5, "each render is one attempt");

@@ -89,7 +89,7 @@ async fn headers(stage: Stage) -> Result<()> {
         "/dashboard/keys",
         "/dashboard/playground",
         "/dashboard/nowhere",
-        "/dashboard/usage.csv",
+        "/dashboard/requests.csv",
         "/dashboard",
         "/dashboard/invite/x",
         &style,
@@ -202,11 +202,16 @@ async fn injection(stage: Stage) -> Result<()> {
         for path in [
             format!("/dashboard/templates/{encoded}"),
             format!("/dashboard/keys/{encoded}/delete"),
+            format!("/dashboard/requests/{encoded}"),
             format!("/dashboard/templates/{id}/versions/{encoded}"),
         ] {
             person.get(&path).await?.is(404).with_context(|| path.clone())?;
         }
-        person.get(&format!("/dashboard/usage?before={encoded}&failures={encoded}")).await?.is(200)?;
+        person.get(&format!("/dashboard/usage?before={encoded}&failures={encoded}")).await?.is(303)?;
+        for name in ["status", "key", "template", "from", "to", "id", "before"] {
+            person.get(&format!("/dashboard/requests?{name}={encoded}")).await?.is(200)?;
+            person.get(&format!("/dashboard/requests.csv?{name}={encoded}")).await?.is(200)?;
+        }
         let mut signed_out = Person::signed_out(app)?;
         signed_out.get("/dashboard/sign-in").await?;
         signed_out.post("/dashboard/sign-in", &[("email", text), ("password", text)]).await?.is(422)?;

@@ -82,6 +82,9 @@ async fn stored_text(stage: Stage) -> Result<()> {
             format!("templates?q={query}"),
             "usage".to_owned(),
             format!("usage?done={query}"),
+            "requests".to_owned(),
+            format!("requests?id={query}&key={query}&template={query}&from={query}&to={query}"),
+            format!("requests?template={id}"),
         ] {
             page.go(&url(&path)).await?;
             harmless(&format!("{text} in {path}")).await?;

@@ -178,11 +178,11 @@ async fn returns_to_page(stage: Stage) -> Result<()> {
     let email = new_email("next");
     accept_invite(&page, app, &email, &["--account", &account.id]).await?;
     end_sessions(app, &email).await?;
-    page.go(&format!("{}/dashboard/usage?failures=1", app.base_url)).await?;
+    page.go(&format!("{}/dashboard/requests?status=failed", app.base_url)).await?;
     sign_in_again(&page, &email, "a wrong password").await?;
     sign_in_again(&page, &email, PASSWORD).await?;
     let at = page.text("location.pathname + location.search").await?;
-    ensure!(at == "/dashboard/usage?failures=1", "the page is {at}");
+    ensure!(at == "/dashboard/requests?status=failed", "the page is {at}");
     // Nothing else is a target.
     for bad in [
         "//evil.example",

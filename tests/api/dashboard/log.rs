@@ -40,7 +40,7 @@ async fn every_attempt(stage: Stage) -> Result<()> {
     let target = app.target(&account).with_key(&key);
     let filled = json!({ "templateId": template, "variables": { "a": 1 } });
     target.render_template(&filled).send().await?.file("image/png")?;
-    exported(&mut person, "/dashboard/usage.csv", 1).await?;
+    exported(&mut person, "/dashboard/requests.csv", 1).await?;
     let host = || "example.com".to_owned();
     for (behaviour, status) in [
         (Behaviour::Refuse(Refusal::NameNotFound { host: host() }), 422),
@@ -51,10 +51,7 @@ async fn every_attempt(stage: Stage) -> Result<()> {
         let answer = target.render(&json!({ "html": "x" })).send().await?;
         ensure!(answer.status == status, "{}", answer.summary());
     }
-    // Requests that are refused before the claim are not attempts.
-    target.render(&json!({ "html": "x" })).send().await?.error(429, "Monthly quota exhausted")?;
-    target.post("/v1/render", "{}").send().await?;
-    let lines = exported(&mut person, "/dashboard/usage.csv", 4).await?;
+    let lines = exported(&mut person, "/dashboard/requests.csv", 4).await?;
     let name = "\"'=cmd,\"\"x\"\"\"";
     for part in [
         format!("{name},/v1/render/template,png,200,yes,"),
@@ -66,15 +63,17 @@ async fn every_attempt(stage: Stage) -> Result<()> {
     }
     let successful = lines.iter().find(|line| line.contains(",200,")).context("the successful attempt")?;
     let cells: Vec<&str> = successful.rsplit(',').collect();
-    ensure!(cells[0] == "OK", "its result: {successful}");
-    ensure!(cells[1].parse::<u64>().is_ok_and(|bytes| bytes > 0), "its size: {successful}");
-    ensure!(cells[2].parse::<u64>().is_ok(), "its duration: {successful}");
-    ensure!(exported(&mut person, "/dashboard/usage.csv?failures=1", 3).await?.len() == 3);
-    let page = person.get("/dashboard/usage?failures=1").await?.body;
+    ensure!(cells[..2] == ["2021", "1007"], "its times in the farm: {successful}");
+    ensure!(cells[9] == "OK", "its result: {successful}");
+    ensure!(cells[10].parse::<u64>().is_ok_and(|bytes| bytes > 0), "its size: {successful}");
+    ensure!(cells[11].parse::<u64>().is_ok(), "its duration: {successful}");
+    ensure!(exported(&mut person, "/dashboard/requests.csv?status=failed", 3).await?.len() == 3);
+    let page = person.get("/dashboard/requests?status=failed").await?.body;
     ensure!(
         !page.contains("200 OK") && page.contains("422 Page failed") && page.contains("not counted"),
         "{page}"
     );
+    let page = person.get("/dashboard/usage").await?.body;
     ensure!(page.contains(">3</strong> of 3 attempts"), "{page}");
     // The last use of the key.
     let keys = person.get("/dashboard/keys").await?.body;
@@ -106,7 +105,7 @@ async fn no_answer_waits(stage: Stage) -> Result<()> {
     stand_in.app.database.pause(false)?;
     answered?.file("image/png")?;
     // The attempt is logged when the database continues.
-    exported(&mut person, "/dashboard/usage.csv", 1).await?;
+    exported(&mut person, "/dashboard/requests.csv", 1).await?;
     stand_in.app.database.kill().await
 }
 
@@ -125,14 +124,14 @@ async fn disconnected(stage: Stage) -> Result<()> {
         let rendering = tokio::spawn(app.target(&account).render(&json!({ "html": "x" })).send());
         stand_in.farm.until_received_from(&account.id).await?;
         rendering.abort();
-        let lines = exported(&mut person, "/dashboard/usage.csv", 1).await?;
+        let lines = exported(&mut person, "/dashboard/requests.csv", 1).await?;
         let said = if counted { "yes" } else { "no" };
         let line = &lines[0];
         ensure!(
-            line.contains(&format!(",/v1/render,png,499,{said},")) && line.ends_with(",,Cancelled"),
+            line.contains(&format!(",/v1/render,png,499,{said},")) && line.contains(",,Cancelled,"),
             "{behaviour:?}: {line}"
         );
-        let page = person.get("/dashboard/usage").await?.is(200)?.body;
+        let page = person.get("/dashboard/requests").await?.is(200)?.body;
         ensure!(page.contains("499 Cancelled") && page.contains("not counted") != counted, "{page}");
         let attempts = app.operator.attempts(&account.id).await?;
         ensure!(attempts == u64::from(counted), "{behaviour:?}: {attempts} attempts were counted");
@@ -148,11 +147,11 @@ async fn pages(stage: Stage) -> Result<()> {
     for _ in 0..60 {
         target.render(&json!({ "html": "x" })).send().await?.file("image/png")?;
     }
-    exported(&mut person, "/dashboard/usage.csv", 60).await?;
-    let first = person.get("/dashboard/usage").await?.is(200)?.body;
+    exported(&mut person, "/dashboard/requests.csv", 60).await?;
+    let first = person.get("/dashboard/requests").await?.is(200)?.body;
     ensure!(first.matches("<td data-label=\"Time\">").count() == 50, "the first page");
-    let older = super::support::between(&first, "/dashboard/usage?before=", "\"")?;
-    let second = person.get(&format!("/dashboard/usage?before={older}")).await?.is(200)?.body;
+    let older = super::support::between(&first, "/dashboard/requests?before=", "\"")?;
+    let second = person.get(&format!("/dashboard/requests?before={older}")).await?.is(200)?.body;
     ensure!(second.matches("<td data-label=\"Time\">").count() == 10, "the second page");
     ensure!(second.contains("Newest") && !second.contains("Older"), "the link to the newest page");
     Ok(())

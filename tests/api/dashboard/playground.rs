@@ -263,7 +263,7 @@ async fn sources(stage: Stage) -> Result<()> {
     }
     // Attempts of it are shown under the name of the key, which is not a key of the list.
     until_some("the attempts are recorded", async || {
-        let page = person.get("/dashboard/usage").await?.body;
+        let page = person.get("/dashboard/requests").await?.body;
         tokio::time::sleep(Duration::from_millis(50)).await;
         Ok((page.matches("Render button").count() >= 2).then_some(()))
     })

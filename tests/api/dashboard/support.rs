@@ -121,6 +121,19 @@ impl Person {
         self.send(self.http.get(format!("{}{path}", self.base))).await
     }
 
+    /// A response whose body is not read yet.
+    pub(super) async fn begin(&self, path: &str) -> Result<reqwest::Response> {
+        let request =
+            self.http.get(format!("{}{path}", self.base)).header(header::COOKIE, self.cookie_header());
+        Ok(request.send().await?.error_for_status()?)
+    }
+
+    fn cookie_header(&self) -> String {
+        let cookies: Vec<String> =
+            self.cookies.iter().map(|(name, value)| format!("{name}={value}")).collect();
+        cookies.join("; ")
+    }
+
     /// Sends a form with the token of the last page.
     pub(super) async fn post(&mut self, path: &str, fields: &[(&str, &str)]) -> Result<Reply> {
         let token = self.form_token.clone();
@@ -135,11 +148,9 @@ impl Person {
     }
 
     async fn send(&mut self, request: reqwest::RequestBuilder) -> Result<Reply> {
-        let cookies: Vec<String> =
-            self.cookies.iter().map(|(name, value)| format!("{name}={value}")).collect();
         let mut request = request.headers(self.headers.clone());
-        if !cookies.is_empty() {
-            request = request.header(header::COOKIE, cookies.join("; "));
+        if !self.cookies.is_empty() {
+            request = request.header(header::COOKIE, self.cookie_header());
         }
         let response = request.send().await?;
         let (status, headers) = (response.status().as_u16(), response.headers().clone());

@@ -1,35 +1,28 @@
-//! The usage page and its CSV export.
+//! The usage page.
 
 use platen_statements::Timestamp;
 
 use crate::{
     chart::{self, Chart},
-    component::{
-        context::{Context, last_of_full_page},
-        page_error::PageResult,
-        response::PageResponse,
-    },
+    component::{context::Context, handlers::requests, page_error::PageResult},
     pages::{
         Section,
-        usage::{CSV_HEADER, MonthlyUsage, UsagePage, csv_line, parse_cursor},
+        usage::{MonthlyUsage, UsagePage},
     },
 };
 
 /// Seconds in a day.
 pub(super) const DAY: i64 = 86_400;
-/// Days that the page shows. The database keeps attempts for as long.
+/// Days that the page shows.
 pub(super) const DAYS_SHOWN: i64 = 30;
 /// Templates in the table of those with the most attempts.
 const MAX_PARTS: u32 = 20;
-/// Attempts on one page.
-const PAGE_ROWS: u32 = 50;
-/// Attempts in an export, which is then a few megabytes.
-const MAX_EXPORT_ROWS: u32 = 50_000;
 
 pub(crate) async fn page(context: &Context<'_>) -> PageResult {
     let account = context.account()?;
-    let failures_only = failures_only(context);
-    let before = context.head.query.get("before").and_then(parse_cursor);
+    if let Some(moved) = requests::moved_list(context) {
+        return Ok(moved);
+    }
     let now = account.now();
     let (quota, attempts) = account.month().await?;
     let month = MonthlyUsage { now: Timestamp(now), quota, attempts };
@@ -39,31 +32,6 @@ pub(crate) async fn page(context: &Context<'_>) -> PageResult {
     let (by_key, by_template) =
         (account.usage_by_key(since).await?, account.usage_by_template(since, MAX_PARTS).await?);
     let chart = Chart::new(chart::last_days(now, DAYS_SHOWN, &days));
-    let mut attempts = account.attempts(failures_only, now - DAYS_SHOWN * DAY, before, PAGE_ROWS + 1).await?;
-    let next = last_of_full_page(&mut attempts, PAGE_ROWS).map(|last| (last.at.0, last.id));
     let layout = context.layout("Usage", Section::Usage);
-    context.page(&UsagePage {
-        layout,
-        month,
-        limits,
-        chart,
-        by_key,
-        by_template,
-        attempts,
-        failures_only,
-        has_newer: before.is_some(),
-        next,
-    })
-}
-
-pub(crate) async fn export(context: &Context<'_>) -> PageResult {
-    let account = context.account()?;
-    let since = account.now() - DAYS_SHOWN * DAY;
-    let attempts = account.attempts(failures_only(context), since, None, MAX_EXPORT_ROWS).await?;
-    let lines = attempts.iter().map(csv_line).fold(CSV_HEADER.to_owned(), |lines, line| lines + &line);
-    Ok(PageResponse::download("text/csv; charset=utf-8", "platen-usage.csv", lines.into_bytes()))
-}
-
-fn failures_only(context: &Context<'_>) -> bool {
-    context.head.query.get("failures") == Some("1")
+    context.page(&UsagePage { layout, month, limits, chart, by_key, by_template })
 }

@@ -9,7 +9,7 @@ use spin_sdk::{
     wasip3::{
         http::{
             client,
-            types::{ErrorCode, Request, Response},
+            types::{ErrorCode, Fields, Request, Response},
         },
         wit_future,
     },
@@ -18,7 +18,10 @@ use spin_sdk::{
 
 use crate::{
     api_error::ApiError,
-    component::{failure::Failure, settings::Farm},
+    component::{
+        failure::{Failure, FarmTimes},
+        settings::Farm,
+    },
     farms::Load,
     recent_keys,
 };
@@ -47,6 +50,7 @@ pub(in crate::component) struct FarmFile {
     pub(in crate::component) body: FileBody,
     /// HTTP status of the page.
     pub(in crate::component) page_status: Option<String>,
+    pub(in crate::component) times: FarmTimes,
 }
 
 impl FileBody {
@@ -77,12 +81,11 @@ pub(super) async fn receive(
         let cause = format!("farm answered 200 with {:?}", String::from_utf8_lossy(&content_type));
         return Err(Failure::new(Refusal::Broken, cause));
     }
-    let length = headers.get("content-length").into_iter().next();
-    let length = length.and_then(|length| std::str::from_utf8(&length).ok()?.parse().ok());
+    let (length, times) = (number(&headers, "content-length"), times(&headers));
     let page_status = headers.get(wire::PAGE_STATUS).into_iter().next();
     let page_status =
         page_status.and_then(|status| String::from_utf8(status).ok()).filter(|it| is_status(it));
-    let file = |body| Ok(FarmFile { body, page_status });
+    let file = |body| Ok(FarmFile { body, page_status, times });
     let (_done, done_reader) = wit_future::new(|| Ok(()));
     let (mut contents, trailers) = Response::consume_body(response, done_reader);
     match length.and_then(|length| usize::try_from(length).ok()) {
@@ -93,10 +96,23 @@ pub(super) async fn receive(
             }
             // The platform ends a transfer that stalls until the deadline.
             let refusal = if Instant::now() < deadline { Refusal::Broken } else { Refusal::Deadline };
-            Err(Failure::new(refusal, format!("the farm sent {} of {expected} bytes", bytes.len())))
+            let cause = format!("the farm sent {} of {expected} bytes", bytes.len());
+            Err(Failure { times, ..Failure::new(refusal, cause) })
         }
         _ => file(FileBody::Stream { length, contents, trailers }),
     }
+}
+
+/// The value of a header that is a number.
+fn number(headers: &Fields, name: &str) -> Option<u64> {
+    let value = headers.get(name).into_iter().next()?;
+    std::str::from_utf8(&value).ok()?.parse().ok()
+}
+
+fn times(headers: &Fields) -> FarmTimes {
+    // Larger than any time of a job, and small enough for a column.
+    let time = |name| number(headers, name).filter(|time| *time <= u32::MAX.into());
+    FarmTimes { queued_ms: time(wire::QUEUED_MS), render_ms: time(wire::RENDER_MS) }
 }
 
 fn is_status(text: &str) -> bool {
@@ -203,14 +219,16 @@ fn no_response(code: &ErrorCode) -> Failure {
 /// The failure of a response other than 200: a refusal of the farm, or the response of a proxy.
 async fn refused(response: Response) -> Failure {
     let status = response.get_status_code();
-    let not_before = response.get_headers().get(wire::NOT_BEFORE_MS).into_iter().next();
+    let headers = response.get_headers();
+    let not_before = headers.get(wire::NOT_BEFORE_MS).into_iter().next();
+    let times = times(&headers);
     let (_done, done_reader) = wit_future::new(|| Ok(()));
     let (mut stream, _trailers) = Response::consume_body(response, done_reader);
     let body = body::read_up_to(&mut stream, 1024, MAX_REFUSAL_BYTES).await;
     if let Ok(refusal) = serde_json::from_slice::<Refusal>(&body) {
         let cause = format!("farm answered {status}: {refusal:?}");
         let busy_time = recent_keys::busy_time(&refusal, not_before.as_deref());
-        return Failure { busy_time, ..Failure::new(refusal, cause) };
+        return Failure { busy_time, times, ..Failure::new(refusal, cause) };
     }
     // A proxy answers 503 if it reaches no farm. With any other status a page may have run.
     let error = if status == 503 { ApiError::FarmUnreachable } else { Refusal::Broken.into() };

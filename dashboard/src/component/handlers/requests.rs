@@ -1,0 +1,127 @@
+//! The list of requests, the page of one, and the CSV export.
+
+use std::time::Duration;
+
+use platen_component::{body::BodyWriter, log, platform};
+use platen_statements::{
+    CurrentUser,
+    requests::{RequestEntry, RequestFilter},
+};
+
+use crate::{
+    component::{
+        context::{Context, last_of_full_page},
+        page_error::{PageError, PageResult},
+        response::PageResponse,
+    },
+    form::Form,
+    pages::{
+        Section,
+        requests::{CSV_HEADER, EXPORT_PATH, PATH, RequestPage, RequestsPage, csv_line},
+    },
+    request_filter::{FilterForm, parse_cursor},
+    store::Store,
+};
+
+/// Requests on one page.
+const PAGE_ROWS: u32 = 50;
+/// Templates in the filter's list.
+const MAX_TEMPLATES: u64 = 500;
+/// Rows of one statement of an export; about 300 KB.
+const EXPORT_ROWS: u32 = 1_000;
+/// After which an export ends without a result of its statement.
+const STATEMENT_TIMEOUT: Duration = Duration::from_secs(60);
+
+pub(crate) async fn list(context: &Context<'_>) -> PageResult {
+    let account = context.account()?;
+    let query = &context.head.query;
+    let form = FilterForm::of(query);
+    let before = query.get("before").and_then(parse_cursor);
+    let mut requests = account.requests(&form.filter(account.now()), before, PAGE_ROWS + 1).await?;
+    let next = last_of_full_page(&mut requests, PAGE_ROWS).map(|last| (last.at.0, last.id));
+    let (keys, templates) = (account.keys().await?, account.template_names(MAX_TEMPLATES, 0).await?);
+    let layout = context.layout("Requests", Section::Requests);
+    let has_newer = before.is_some();
+    context.page(&RequestsPage { layout, form, keys, templates, requests, has_newer, next })
+}
+
+pub(crate) async fn page(context: &Context<'_>, id: &str) -> PageResult {
+    let id = id.parse().map_err(|_| PageError::NotFound)?;
+    let request = context.account()?.request(id).await?.ok_or(PageError::NotFound)?;
+    context.page(&RequestPage { layout: context.layout("Request", Section::Requests), request })
+}
+
+/// The address at which a list of attempts was before has moved to `path`.
+fn moved(query: &Form, path: &str) -> PageResponse {
+    let mut form = FilterForm::default();
+    if query.get("failures") == Some("1") {
+        "failed".clone_into(&mut form.status);
+    }
+    PageResponse::redirect(&form.address(path, query.get("before").and_then(parse_cursor)))
+}
+
+/// The same from the address of the export.
+pub(crate) fn moved_export(context: &Context<'_>) -> PageResult {
+    context.account()?;
+    Ok(moved(&context.head.query, EXPORT_PATH))
+}
+
+/// The same from the usage page; `None` for an address of that page itself.
+pub(crate) fn moved_list(context: &Context<'_>) -> Option<PageResponse> {
+    let query = &context.head.query;
+    let is_list = query.get("failures").is_some() || query.get("before").is_some();
+    is_list.then(|| moved(query, PATH))
+}
+
+pub(crate) async fn export(context: &Context<'_>) -> PageResult {
+    let account = context.account()?;
+    let filter = FilterForm::of(&context.head.query).filter(account.now());
+    // Before the response begins, so that an error has its own.
+    let first = account.requests(&filter, None, EXPORT_ROWS).await?;
+    let export = Export {
+        store: context.store_again(),
+        user: context.current_user()?.clone(),
+        filter,
+        request_id: context.head.request_id.clone(),
+    };
+    let write = move |body| export.write(first, body);
+    Ok(PageResponse::written_download("text/csv; charset=utf-8", "platen-requests.csv", write))
+}
+
+/// An export that is being sent. It has what it needs of its request, which has been answered.
+struct Export {
+    store: Store,
+    user: CurrentUser,
+    filter: RequestFilter,
+    request_id: String,
+}
+
+impl Export {
+    /// Writes the first rows and all others; whether the export is complete.
+    async fn write(self, mut rows: Vec<RequestEntry>, mut body: BodyWriter) -> bool {
+        let mut lines = CSV_HEADER.to_owned();
+        loop {
+            rows.iter().for_each(|row| lines.push_str(&csv_line(row)));
+            if !body.write(std::mem::take(&mut lines).into_bytes()).await {
+                return false;
+            }
+            let Some(last) = rows.get(EXPORT_ROWS as usize - 1) else { return true };
+            let (at, id) = (last.at.0, last.id);
+            let Some(account) = self.store.account(&self.user) else { return false };
+            let next = account.requests(&self.filter, Some((at, id)), EXPORT_ROWS);
+            rows = match platform::timeout(STATEMENT_TIMEOUT, next).await {
+                Some(Ok(next)) => next,
+                Some(Err(error)) => return self.failed(&error.to_string()),
+                None => return self.failed("the database did not answer in time"),
+            };
+        }
+    }
+
+    fn failed(&self, cause: &str) -> bool {
+        log::write_line(format!(
+            "platen-dashboard request_id={} section=requests.csv aborted={cause:?}",
+            self.request_id
+        ));
+        false
+    }
+}

@@ -1,0 +1,167 @@
+//! The list of requests, the page of one, and the lines of the CSV export.
+
+use askama::Template;
+use platen_shared::{failure_text, id::TemplateId};
+use platen_statements::{
+    keys::Key,
+    requests::{Cursor, RequestEntry},
+};
+
+use super::Layout;
+use crate::{
+    csv, format,
+    request_filter::{FilterForm, status_text},
+};
+
+/// Address of the list.
+pub(crate) const PATH: &str = "/dashboard/requests";
+/// Address of the CSV export.
+pub(crate) const EXPORT_PATH: &str = "/dashboard/requests.csv";
+
+/// The first line of the CSV export.
+pub(crate) const CSV_HEADER: &str = "time,key,endpoint,format,status,counted,duration_ms,size_bytes,result,\
+    request_id,code,field,failure,template_id,template,host,queue_ms,render_ms\r\n";
+
+#[derive(Debug, Template)]
+#[template(path = "requests.html")]
+pub(crate) struct RequestsPage {
+    pub(crate) layout: Layout,
+    pub(crate) form: FilterForm,
+    /// The keys of the account.
+    pub(crate) keys: Vec<Key>,
+    /// Templates of the account that can be chosen.
+    pub(crate) templates: Vec<(TemplateId, String)>,
+    /// One page of requests, newest first.
+    pub(crate) requests: Vec<RequestEntry>,
+    pub(crate) has_newer: bool,
+    /// Where the next page starts, if there is one.
+    pub(crate) next: Option<Cursor>,
+}
+
+impl RequestsPage {
+    /// Whether the form has a key that cannot be chosen, such as one that was deleted.
+    fn has_other_key(&self) -> bool {
+        !self.form.key.is_empty() && self.keys.iter().all(|key| key.id.as_str() != self.form.key)
+    }
+
+    fn has_other_template(&self) -> bool {
+        let is_chosen = |(id, _): &(TemplateId, String)| id.as_str() == self.form.template;
+        !self.form.template.is_empty() && !self.templates.iter().any(is_chosen)
+    }
+}
+
+#[derive(Debug, Template)]
+#[template(path = "request.html")]
+pub(crate) struct RequestPage {
+    pub(crate) layout: Layout,
+    pub(crate) request: RequestEntry,
+}
+
+/// The class of the tag of a status. A client that disconnected has not failed.
+fn level(request: &RequestEntry) -> &'static str {
+    match request.status {
+        ..400 => "on",
+        499 => "off",
+        _ => "bad",
+    }
+}
+
+/// What failed, in words; `None` for a successful request, or one of which it is not known.
+fn failure(request: &RequestEntry) -> Option<&str> {
+    let code = request.code.as_deref()?;
+    Some(failure_text::find(code).map_or(code, |known| known.text))
+}
+
+/// The `code` that the client has received.
+fn error_code(request: &RequestEntry) -> Option<&'static str> {
+    Some(failure_text::find(request.code.as_deref()?)?.error_code?.as_str())
+}
+
+fn path(request: &RequestEntry) -> &'static str {
+    if request.endpoint == "template" { "/v1/render/template" } else { "/v1/render" }
+}
+
+fn size(request: &RequestEntry) -> String {
+    request.bytes.map_or_else(|| "–".to_owned(), format::size)
+}
+
+fn milliseconds(time: Option<&u64>) -> String {
+    time.map_or_else(|| "–".to_owned(), |time| format!("{} ms", format::number(time)))
+}
+
+pub(crate) fn csv_line(request: &RequestEntry) -> String {
+    let number = |number: Option<u64>| number.map(|number| number.to_string()).unwrap_or_default();
+    let text = |text: &'_ Option<String>| text.clone().unwrap_or_default();
+    csv::line(&[
+        &request.at.to_string(),
+        &text(&request.key_name),
+        path(request),
+        &request.format,
+        &request.status.to_string(),
+        if request.counted { "yes" } else { "no" },
+        &request.ms.to_string(),
+        &number(request.bytes),
+        status_text(request.status),
+        &text(&request.request_id),
+        error_code(request).unwrap_or_default(),
+        &text(&request.field),
+        failure(request).unwrap_or_default(),
+        &text(&request.template_id),
+        &text(&request.template_name),
+        &text(&request.host),
+        &number(request.queued_ms),
+        &number(request.render_ms),
+    ])
+}
+
+#[cfg(test)]
+mod tests {
+    use platen_statements::Timestamp;
+
+    use super::*;
+
+    fn request(status: u16, code: Option<&str>) -> RequestEntry {
+        RequestEntry {
+            id: 1,
+            at: Timestamp(0),
+            status,
+            counted: false,
+            code: code.map(str::to_owned),
+            field: None,
+            request_id: Some("r".to_owned()),
+            key_name: Some("a".to_owned()),
+            key_id: None,
+            template_id: None,
+            template_name: None,
+            host: Some("a.example".to_owned()),
+            endpoint: "render".to_owned(),
+            format: "png".to_owned(),
+            ms: 12,
+            queued_ms: Some(3),
+            render_ms: None,
+            bytes: None,
+        }
+    }
+
+    #[test]
+    fn a_client_that_disconnected_is_shown_as_cancelled() {
+        let cancelled = request(499, Some("cancelled"));
+        assert_eq!(
+            csv_line(&cancelled),
+            "1970-01-01T00:00:00Z,a,/v1/render,png,499,no,12,,Cancelled,r,,,The client disconnected.,,,a.example,3,\r\n"
+        );
+        assert_eq!(level(&cancelled), "off");
+        assert_eq!(CSV_HEADER.split(',').count(), csv_line(&cancelled).split(',').count());
+    }
+
+    #[test]
+    fn failures_are_sentences() {
+        let busy = request(503, Some("queue_full"));
+        assert_eq!(failure(&busy), Some("All renderers were busy, and their queue was full."));
+        assert_eq!((error_code(&busy), level(&busy)), (Some("renderer_busy"), "bad"));
+        let later = request(400, Some("of_another_version"));
+        assert_eq!((failure(&later), error_code(&later)), (Some("of_another_version"), None));
+        let good = request(200, None);
+        assert_eq!((failure(&good), level(&good)), (None, "on"));
+    }
+}

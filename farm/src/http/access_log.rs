@@ -1,0 +1,117 @@
+//! The log line of a job, and its response.
+
+use std::time::Duration;
+
+use axum::{
+    http::{HeaderMap, HeaderName, StatusCode, header::CONTENT_TYPE},
+    response::{IntoResponse as _, Response},
+};
+use platen_shared::{
+    job::{RenderJob, Source},
+    refusal::Refusal,
+    wire,
+};
+use tokio::time::Instant;
+
+use crate::{Rendered, error::Refused, job_progress::JobProgress, metrics};
+
+/// Writes the log line of a job when it is dropped.
+pub(super) struct AccessLog {
+    pub(super) request_id: String,
+    traceparent: String,
+    account: String,
+    source: &'static str,
+    format: &'static str,
+    since: Instant,
+    bytes: usize,
+    status: u16,
+    outcome: &'static str,
+    pub(super) progress: JobProgress,
+}
+
+impl AccessLog {
+    pub(super) fn new(headers: &HeaderMap) -> Self {
+        let text = |name| headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
+        let request_id =
+            Some(text(wire::REQUEST_ID)).filter(|id| wire::is_request_id(id)).unwrap_or_default();
+        Self {
+            request_id: request_id.to_owned(),
+            traceparent: text(wire::TRACEPARENT).chars().take(64).collect(),
+            account: String::new(),
+            source: "",
+            format: "",
+            since: Instant::now(),
+            bytes: 0,
+            // The status that nginx logs for a client that disconnected.
+            status: 499,
+            outcome: metrics::CLIENT_DISCONNECTED,
+            progress: JobProgress::default(),
+        }
+    }
+
+    pub(super) fn describe(&mut self, job: &RenderJob) {
+        job.account.as_str().clone_into(&mut self.account);
+        self.format = job.options.output.format().extension();
+        self.source = match job.source {
+            Source::Html(_) => "html",
+            Source::Url(_) => "url",
+        };
+    }
+
+    pub(super) fn rendered(mut self, file: Rendered) -> Response {
+        (self.bytes, self.outcome) = (file.bytes.len(), metrics::RENDERED);
+        self.status = StatusCode::OK.as_u16();
+        let mut response = ([(CONTENT_TYPE, file.format.content_type())], file.bytes).into_response();
+        if let Some(status) = file.page_status {
+            response.headers_mut().insert(wire::PAGE_STATUS, status.into());
+        }
+        self.with_times(response)
+    }
+
+    /// The log line is that of a client that disconnected.
+    pub(super) fn cancelled(self) -> Response {
+        let refusal = Refusal::Cancelled { page_ran: self.progress.page.get() };
+        self.with_times(Refused::from(refusal).into_response())
+    }
+
+    pub(super) fn refused(mut self, refused: Refused) -> Response {
+        self.outcome = refused.refusal.code();
+        let response = refused.into_response();
+        self.status = response.status().as_u16();
+        self.with_times(response)
+    }
+
+    /// Adds for how long the job waited and had its slot.
+    fn with_times(&self, mut response: Response) -> Response {
+        let times = [(wire::QUEUED_MS, self.progress.queued()), (wire::RENDER_MS, self.progress.running())];
+        for (name, time) in times {
+            if let Some(time) = time {
+                response.headers_mut().insert(HeaderName::from_static(name), millis(time).into());
+            }
+        }
+        response
+    }
+}
+
+impl Drop for AccessLog {
+    fn drop(&mut self) {
+        tracing::info!(
+            request_id = self.request_id,
+            traceparent = self.traceparent,
+            account = self.account,
+            source = self.source,
+            format = self.format,
+            outcome = self.outcome,
+            status = self.status,
+            page_ran = self.progress.page.get(),
+            bytes = self.bytes,
+            waited_ms = millis(self.progress.queued().unwrap_or_default()),
+            total_ms = millis(self.since.elapsed()),
+            "job"
+        );
+    }
+}
+
+fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
