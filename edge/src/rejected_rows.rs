@@ -6,8 +6,7 @@
 
 use std::collections::HashMap;
 
-use platen_shared::id::AccountId;
-use platen_statements::attempts::MAX_REJECTED_ROWS;
+use platen_shared::{id::AccountId, limits::MAX_REJECTED_ROWS};
 
 /// The rows of the current minute.
 #[derive(Debug, Default)]

@@ -237,13 +237,12 @@ impl Inner {
         deadline: Instant,
         progress: &JobProgress,
     ) -> Result<Rendered, Refused> {
-        let ReadySlot { slot, waited } = match slot {
-            Some(slot) => slot,
-            None => {
-                let arrived = Instant::now();
-                let admitted = self.admit(&job.account, deadline).await;
-                admitted.inspect_err(|_| progress.set_queued(arrived.elapsed()))?
-            }
+        let ReadySlot { slot, waited } = if let Some(slot) = slot {
+            slot
+        } else {
+            let arrived = Instant::now();
+            let admitted = self.admit(&job.account, deadline).await;
+            admitted.inspect_err(|_| progress.set_queued(arrived.elapsed()))?
         };
         progress.set_admitted(waited);
         let admitted = Instant::now();

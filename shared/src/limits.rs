@@ -56,3 +56,6 @@ pub const DEFAULT_QUALITY: u8 = 80;
 pub const CLIP_OFFSET_RANGE: RangeInclusive<f64> = 0.0..=100_000_000.0;
 /// Allowed `width` and `height` of `clip` in CSS pixels.
 pub const CLIP_SIDE_RANGE: RangeInclusive<f64> = 1.0..=100_000_000.0;
+/// Rows of requests of one account and minute that were refused before an attempt was recorded. A trigger of the schema has
+/// the same limit.
+pub const MAX_REJECTED_ROWS: u32 = 30;

@@ -89,9 +89,6 @@ record! {
     }
 }
 
-/// Rows of rejected requests of one account in one minute. A trigger of the schema drops the others.
-pub const MAX_REJECTED_ROWS: u32 = 30;
-
 /// A finished attempt, or a request that was rejected. Its members in JSON are the columns that [`log`] writes.
 #[derive(Debug, Clone, Serialize)]
 pub struct Attempt {

@@ -19,6 +19,8 @@ mod playground;
 mod playground_state;
 mod preview;
 mod request_export;
+mod request_list;
+mod request_rows;
 mod requests;
 mod sign_in;
 mod support;
@@ -35,6 +37,7 @@ pub(crate) fn cases() -> Vec<Case> {
         playground_state::cases(),
         preview::cases(),
         requests::cases(),
+        request_list::cases(),
         request_export::cases(),
         sign_in::cases(),
         access::cases(),

@@ -109,8 +109,8 @@ async fn layout_and_accessibility(stage: Stage) -> Result<()> {
     page.press("Save").await?;
     unsaved_work(app, &account, &mut album).await?;
     playground(app, &mut album).await?;
-    let request = failed_request(app, &account, &id).await?;
     for (path, name) in [
+        (failed_request(app, &account, &id).await?, "request"),
         ("templates".to_owned(), "templates"),
         (format!("templates/{id}/versions"), "versions"),
         (format!("templates/{id}/versions/1"), "version"),
@@ -121,7 +121,6 @@ async fn layout_and_accessibility(stage: Stage) -> Result<()> {
         ("requests".to_owned(), "requests"),
         ("requests?status=504&from=x".to_owned(), "requests-filtered"),
         ("requests?id=nothing".to_owned(), "requests-none"),
-        (request, "request"),
         ("you".to_owned(), "you"),
         ("nowhere".to_owned(), "not-found"),
     ] {

@@ -11,7 +11,10 @@ use platen_tests::{
     suite::Stage,
 };
 
-use super::{requests::insert, support::Person};
+use super::{
+    request_rows::{insert, now},
+    support::Person,
+};
 
 pub(crate) fn cases() -> Vec<Case> {
     vec![
@@ -28,7 +31,7 @@ async fn complete(stage: Stage) -> Result<()> {
     let account = app.operator.account(Quota::Unlimited).await?;
     let person = Person::of(app, &account).await?;
     // Several of each second.
-    let at = format!("{} - i / 7", super::requests::now()?);
+    let at = format!("{} - i / 7", now()?);
     insert(app, &account, rows, &[("at", &at)]).await?;
     let response = person.begin("/dashboard/requests.csv").await?;
     ensure!(response.content_length().is_none(), "the length was known before");

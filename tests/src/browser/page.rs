@@ -1,5 +1,7 @@
 //! A page of the test browser: navigation, forms, and conditions on its content.
 
+mod settings;
+
 use std::{sync::Arc, time::Duration};
 
 use anyhow::{Context as _, Result, bail, ensure};
@@ -7,9 +9,7 @@ use bytes::Bytes;
 use chromiumoxide_cdp::cdp::{
     browser_protocol::{
         browser::BrowserContextId,
-        emulation::{
-            SetDeviceMetricsOverrideParams, SetEmulatedMediaParams, SetScriptExecutionDisabledParams,
-        },
+        emulation::{SetDeviceMetricsOverrideParams, SetEmulatedMediaParams},
         input::{DispatchKeyEventParams, DispatchKeyEventType, InsertTextParams},
         network::{GetCookiesParams, SetCookieParams},
         page::{
@@ -225,15 +225,6 @@ impl Page {
         };
         let reply = within_timeout(self.session.start(&capture)?.reply()).await?;
         reply.into_file()?.context("the screenshot is empty")
-    }
-
-    /// Enables or disables scripts.
-    ///
-    /// # Errors
-    /// When the page is gone.
-    pub async fn enable_scripts(&self, enabled: bool) -> Result<()> {
-        within_timeout(self.session.call(&SetScriptExecutionDisabledParams::new(!enabled))).await?;
-        Ok(())
     }
 
     /// Sets a cookie for a URL.

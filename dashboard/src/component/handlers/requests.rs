@@ -30,7 +30,7 @@ const MAX_TEMPLATES: u64 = 500;
 /// Rows of one statement of an export; about 300 KB.
 const EXPORT_ROWS: u32 = 1_000;
 /// After which an export ends without a result of its statement.
-const STATEMENT_TIMEOUT: Duration = Duration::from_secs(60);
+const STATEMENT_TIMEOUT: Duration = Duration::from_mins(1);
 
 pub(crate) async fn list(context: &Context<'_>) -> PageResult {
     let account = context.account()?;
@@ -101,7 +101,9 @@ impl Export {
     async fn write(self, mut rows: Vec<RequestEntry>, mut body: BodyWriter) -> bool {
         let mut lines = CSV_HEADER.to_owned();
         loop {
-            rows.iter().for_each(|row| lines.push_str(&csv_line(row)));
+            for row in &rows {
+                lines.push_str(&csv_line(row));
+            }
             if !body.write(std::mem::take(&mut lines).into_bytes()).await {
                 return false;
             }

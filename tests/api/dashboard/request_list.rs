@@ -1,0 +1,184 @@
+//! The list of requests: filters, pages, times, and stored text.
+
+use anyhow::{Context as _, Result, ensure};
+use platen_tests::{browser::Browser, case::Case, operator::Quota, suite::Stage};
+
+use super::{
+    request_rows::{insert, now},
+    support::{Person, accept_invite, between, new_email},
+};
+
+pub(crate) fn cases() -> Vec<Case> {
+    vec![
+        Case::any_database("dashboard/requests/filters_and_pages", filters),
+        Case::any_database("dashboard/requests/times_are_local_and_in_utc", times),
+        Case::any_database("dashboard/requests/stored_text_is_not_markup", stored_text),
+    ]
+}
+
+async fn filters(stage: Stage) -> Result<()> {
+    let app = &*stage.service().await?;
+    let account = app.operator.account(Quota::Unlimited).await?;
+    let mut person = Person::of(app, &account).await?;
+    let (key, _) = person.new_key("filtered key").await?;
+    let template = person.new_template("filtered template", "x").await?;
+    // One in ten of each kind; all within one second, so that only the id has their order.
+    let at = now()?.to_string();
+    let of = |kind: u32, value: &str, other: &str| {
+        format!("CASE WHEN i % 10 = {kind} THEN {value} ELSE {other} END")
+    };
+    let columns = [
+        ("at", at.clone()),
+        ("status", "CASE i % 10 WHEN 1 THEN 502 WHEN 2 THEN 499 ELSE 200 END".to_owned()),
+        ("code", "CASE i % 10 WHEN 1 THEN 'broken' WHEN 2 THEN 'cancelled' END".to_owned()),
+        ("key_id", of(3, &format!("'{key}'"), &format!("'{}'", account.key_id))),
+        ("template_id", of(4, &format!("'{template}'"), "NULL")),
+        ("request_id", "'batch-' || (i % 10) || '-' || i".to_owned()),
+    ];
+    let columns: Vec<(&str, &str)> = columns.iter().map(|(name, value)| (*name, value.as_str())).collect();
+    insert(app, &account, 600, &columns).await?;
+    // Rows of other days.
+    let midnight = i64::try_from(now()? / 86_400 * 86_400)? - 10 * 86_400;
+    let at = format!("{midnight} - 1 + i * 43200");
+    insert(app, &account, 3, &[("at", &at), ("request_id", "'old-' || i")]).await?;
+    let date = |at: i64| anyhow::Ok(time::OffsetDateTime::from_unix_timestamp(at)?.date());
+    let (day, next) = (date(midnight)?, date(midnight + 86_400)?);
+    for (query, expected) in [
+        ("", 603),
+        ("status=ok", 483),
+        ("status=failed", 120),
+        ("status=502", 60),
+        ("status=499", 60),
+        ("status=504", 0),
+        (&format!("key={key}"), 60),
+        (&format!("template={template}"), 60),
+        (&format!("key={key}&template={template}"), 0),
+        (&format!("key={}&status=502", account.key_id), 60),
+        (&format!("key={}&status=ok&template={template}", account.key_id), 60),
+        ("key=nothing", 0),
+        ("id=batch-3-", 60),
+        ("id=batch-3-13", 2),
+        ("id=BATCH", 0),
+        ("id=%25", 0),
+        ("id=batch&status=failed", 120),
+        (&format!("from={day}&to={day}"), 2),
+        (&format!("from={next}&to={next}"), 1),
+        (&format!("to={next}"), 3),
+        ("from=2999-01-01", 0),
+    ] {
+        let csv = person.get(&format!("/dashboard/requests.csv?{query}")).await?.is(200)?.body;
+        ensure!(csv.lines().count() == expected + 1, "{query}: {} lines", csv.lines().count());
+        // All pages together have the same rows in the same order.
+        let mut ids = Vec::new();
+        let mut path = format!("/dashboard/requests?{query}");
+        loop {
+            let page = person.get(&path).await?.is(200)?.body;
+            ensure!(
+                (page.contains("No requests match") || page.contains("id=\"requests\"")),
+                "{query}: {page}"
+            );
+            let cells = page.split("<td data-label=\"Request\">").skip(1);
+            let found: Vec<String> = cells.map(|cell| between(cell, "<code>", "<")).collect::<Result<_>>()?;
+            ensure!(found.len() <= 50, "{query}: {} rows", found.len());
+            ids.extend(found);
+            let Ok(older) = between(&page, "rel=\"next\"", ">") else { break };
+            ensure!(older.is_empty(), "{older}");
+            let link = page.split("rel=\"next\"").next().and_then(|before| before.rsplit("href=\"").next());
+            path =
+                link.context("a link")?.trim_end_matches("\" ").replace("&#38;", "&").replace("&amp;", "&");
+        }
+        let exported: Vec<&str> = csv.lines().skip(1).filter_map(|line| line.split(',').nth(9)).collect();
+        ensure!(ids == exported, "{query}: the pages have {ids:?}");
+    }
+    let page = person.get("/dashboard/requests?from=29.02.2024&status=502").await?.is(200)?.body;
+    ensure!(page.contains("Enter a date as YYYY-MM-DD.") && page.contains("value=\"29.02.2024\""), "{page}");
+    // The addresses of the list before.
+    for (old, new) in [
+        ("usage?failures=1", "requests?status=failed"),
+        ("usage?before=5.6", "requests?before=5.6"),
+        ("usage.csv", "requests.csv"),
+        ("usage.csv?failures=1", "requests.csv?status=failed"),
+    ] {
+        let moved = person.get(&format!("/dashboard/{old}")).await?.is(303)?;
+        ensure!(moved.location() == format!("/dashboard/{new}"), "{old}: {}", moved.location());
+    }
+    Ok(())
+}
+
+/// In a browser: times with and without scripts, and the form without them.
+async fn times(stage: Stage) -> Result<()> {
+    let app = &*stage.service().await?;
+    let account = app.operator.account(Quota::Unlimited).await?;
+    let browser = Browser::start().await?;
+    let page = browser.page().await?;
+    accept_invite(&page, app, &new_email("times"), &["--account", &account.id]).await?;
+    let at = i64::try_from(now()? / 86_400 * 86_400)? - 86_400 + 20 * 3_600 + 61;
+    insert(app, &account, 1, &[("at", &at.to_string()), ("status", "502")]).await?;
+    let date = |at: i64| anyhow::Ok(time::OffsetDateTime::from_unix_timestamp(at)?.date());
+    let utc = format!("{} 20:01:01", date(at)?);
+    let local = format!("{} 05:01:01", date(at + 9 * 3_600)?);
+    page.set_time_zone("Asia/Tokyo").await?;
+    let list = format!("{}/dashboard/requests", app.base_url);
+    let time = "document.querySelector('time').textContent + ' / ' + document.querySelector('time').title";
+    page.go(&list).await?;
+    let shown = page.text(time).await?;
+    ensure!(shown == format!("{local} / {utc} UTC"), "{shown}");
+    page.shows("Times are in your time zone.").await?;
+    page.press("row-1").await?;
+    page.shows("Time in UTC").await?;
+    page.shows(&local).await?;
+    page.shows(&utc).await?;
+    page.enable_scripts(false).await?;
+    page.go(&list).await?;
+    let shown = page.text(time).await?;
+    ensure!(shown == format!("{utc} / {utc} UTC"), "{shown}");
+    page.shows("Times are in UTC.").await?;
+    page.choose("#status", "504").await?;
+    page.press("Filter").await?;
+    page.shows("No requests match this filter.").await?;
+    page.choose("#status", "failed").await?;
+    page.fill("#id", "row-").await?;
+    page.press("Filter").await?;
+    page.shows("502 Renderer failed").await?;
+    let chosen =
+        page.text("document.querySelector('#status').value + document.querySelector('#id').value").await?;
+    ensure!(chosen == "failedrow-", "the form shows {chosen}");
+    Ok(())
+}
+
+async fn stored_text(stage: Stage) -> Result<()> {
+    const TEXT: &str = "<script>pwned=1</script>\"><img src=x onerror=pwned=1>";
+    let app = &*stage.service().await?;
+    let account = app.operator.account(Quota::Unlimited).await?;
+    let mut person = Person::of(app, &account).await?;
+    let text = format!("'{TEXT}'");
+    let formula = format!("'=1+' || '{TEXT}'");
+    let columns: Vec<(&str, &str)> =
+        ["request_id", "key_name", "template_id", "field", "code", "format", "endpoint"]
+            .iter()
+            .map(|name| (*name, text.as_str()))
+            .chain([("host", formula.as_str()), ("status", "422"), ("id", "9000000000000000000 - i")])
+            .collect();
+    // The id is unique in the database, which has rows of other cases.
+    let columns: Vec<_> = columns.into_iter().filter(|(name, _)| *name != "id").collect();
+    insert(app, &account, 1, &columns).await?;
+    insert(
+        app,
+        &account,
+        1,
+        &columns.iter().copied().filter(|(name, _)| *name != "template_id").collect::<Vec<_>>(),
+    )
+    .await?;
+    let list = person.get("/dashboard/requests").await?.is(200)?.body;
+    let link = between(&list, "<td data-label=\"Request\"><a href=\"", "\"")?;
+    let page = person.get(&link).await?.is(200)?.body;
+    for body in [list, page] {
+        ensure!(
+            body.contains("pwned=1") && !body.contains("<script>pwned") && !body.contains("<img src=x"),
+            "{body}"
+        );
+    }
+    let csv = person.get("/dashboard/requests.csv").await?.is(200)?.body;
+    ensure!(csv.contains(",\"'=1+<script>"), "{csv}");
+    Ok(())
+}
