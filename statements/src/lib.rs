@@ -15,6 +15,7 @@ mod change;
 mod current_user;
 pub mod invites;
 pub mod keys;
+mod names;
 mod scope;
 pub mod scoped;
 pub mod sessions;
@@ -26,5 +27,6 @@ pub mod users;
 
 pub use backend::{Backend, DataError, Row, Value};
 pub use current_user::{CurrentUser, Membership};
+pub use names::NameRefusal;
 pub use scope::{AccountScope, Operator, Store};
 pub use timestamp::Timestamp;

@@ -10,6 +10,7 @@ mod kept_forms;
 mod keys;
 mod log;
 mod lost_work;
+mod names;
 mod operator;
 mod password_hashes;
 mod playground;
@@ -38,6 +39,7 @@ pub(crate) fn cases() -> Vec<Case> {
         kept_forms::cases(),
         keys::cases(),
         lost_work::cases(),
+        names::cases(),
         template_list::cases(),
         accessibility::cases(),
     ]

@@ -7,7 +7,7 @@ use platen_shared::{
     template_record::TemplateRecord,
 };
 use platen_statements::{
-    CurrentUser,
+    CurrentUser, NameRefusal,
     attempts::{self, Attempt, Claim, KeyPurpose, PresentedKey},
     invites::{Invite, InviteRefusal, InviteTarget},
     sessions::{Lifetimes, Origin},
@@ -78,17 +78,19 @@ async fn a_change_and_its_audit_entry_are_one_statement() {
     let fixture = Fixture::new().await;
     let operator = fixture.store.command_line();
     let id = fixture.account("acme").await;
-    assert!(operator.create_account(&Name::parse("acme").unwrap(), None).await.unwrap().is_none());
+    let name = |name| Name::parse(name).unwrap();
+    assert_eq!(operator.create_account(&name("acme"), None).await.unwrap(), Err(NameRefusal::Taken));
     assert!(operator.set_quota(&id, Some(7)).await.unwrap());
     assert!(!operator.set_quota("acc_x", Some(7)).await.unwrap());
     fixture.account("other").await;
-    assert!(!operator.rename_account(&id, &Name::parse("other").unwrap()).await.unwrap());
-    assert!(operator.rename_account(&id, &Name::parse("ACME").unwrap()).await.unwrap());
+    assert_eq!(operator.rename_account(&id, &name("other")).await.unwrap(), Err(NameRefusal::Taken));
+    assert_eq!(operator.rename_account("acc_x", &name("new")).await.unwrap(), Ok(false));
+    assert_eq!(operator.rename_account(&id, &name("ACME")).await.unwrap(), Ok(true));
     assert!(operator.set_account_disabled(&id, true).await.unwrap());
 
     let account = operator.account(&id).await.unwrap().unwrap();
     let owned = operator.account_scope(&account.id);
-    let (key, _) = owned.create_key(&Name::parse("k").unwrap(), None).await.unwrap();
+    let (key, _) = owned.create_key(&name("k"), None).await.unwrap().unwrap();
     assert!(owned.set_key_disabled(key.as_str(), true).await.unwrap());
     assert!(owned.delete_key(key.as_str()).await.unwrap());
     assert!(!owned.delete_key(key.as_str()).await.unwrap());
@@ -215,7 +217,7 @@ async fn key_with_one_attempt(fixture: &Fixture) -> (String, platen_shared::key:
     operator.set_quota(&account, Some(1)).await.unwrap();
     let record = operator.account(&account).await.unwrap().unwrap();
     let key =
-        operator.account_scope(&record.id).create_key(&Name::parse("k").unwrap(), None).await.unwrap().1;
+        operator.account_scope(&record.id).create_key(&Name::parse("k").unwrap(), None).await.unwrap().unwrap().1;
     (account, key)
 }
 

@@ -17,7 +17,6 @@ use crate::{
 };
 
 const PATH: &str = "/dashboard/operator";
-const NAME_TAKEN: &str = "Another account has this name. Choose a different one";
 /// Seconds for which an invite is valid.
 const INVITE_SECONDS: i64 = 24 * 60 * 60;
 /// Entries on one page of the audit log.
@@ -62,10 +61,11 @@ pub(crate) async fn create(context: &Context<'_>, form: &Form) -> PageResult {
             return Ok(show_accounts(context, name, quota).await?.with_status(422));
         }
     };
-    if let Some(id) = operator.create_account(&name, quota).await? {
-        return Ok(redirect_with_notice(&account_path(id.as_str()), "account-created"));
-    }
-    let name = Field::invalid(name_text, NAME_TAKEN);
+    let refusal = match operator.create_account(&name, quota).await? {
+        Ok(id) => return Ok(redirect_with_notice(&account_path(id.as_str()), "account-created")),
+        Err(refusal) => refusal,
+    };
+    let name = Field::invalid(name_text, &refusal);
     Ok(show_accounts(context, name, Field::valid(quota_text)).await?.with_status(422))
 }
 
@@ -77,10 +77,10 @@ pub(crate) async fn rename(context: &Context<'_>, id: &str, form: &Form) -> Page
     let operator = context.operator()?;
     let entered = form.text("name");
     let name = match Name::parse(&entered) {
-        Ok(name) if operator.rename_account(id, &name).await? => {
-            return Ok(redirect_with_notice(&account_path(id), "account-renamed"));
-        }
-        Ok(_) => Field::invalid(entered, NAME_TAKEN),
+        Ok(name) => match operator.rename_account(id, &name).await? {
+            Ok(found) => return redirect_if_found(found, &account_path(id), "account-renamed"),
+            Err(refusal) => Field::invalid(entered, &refusal),
+        },
         Err(error) => Field::invalid(entered, &error),
     };
     let forms = AccountForms { name: Some(name), ..Default::default() };
