@@ -24,6 +24,8 @@ pub(crate) fn text(code: &str) -> Option<&'static str> {
         "account-disabled" => "Account disabled. Its API keys are refused.",
         "account-enabled" => "Account enabled.",
         "account-switched" => "This is now your current account.",
+        "role-changed" => "Role changed.",
+        "invite-revoked" => "Invite revoked. Its link no longer works.",
         "user-removed" => "User removed and signed out.",
         _ => return None,
     })

@@ -10,6 +10,7 @@ use serde::Serialize;
 
 #[macro_use]
 mod last_change;
+mod members;
 mod steps_1_to_50;
 mod steps_from_51;
 
@@ -33,10 +34,19 @@ const fn step(number: u32, name: &'static str, sql: &'static str) -> Migration {
     Migration { number, name, sql }
 }
 
-const LISTS: [&[Migration]; 2] = [steps_1_to_50::STEPS, steps_from_51::STEPS];
+const LISTS: [&[Migration]; 3] = [steps_1_to_50::STEPS, steps_from_51::STEPS, members::STEPS];
 
 /// Every step, in order.
-pub const MIGRATIONS: &[Migration] = &concatenated::<{ LISTS[0].len() + LISTS[1].len() }>();
+pub const MIGRATIONS: &[Migration] = &concatenated::<{ number_of_steps() }>();
+
+const fn number_of_steps() -> usize {
+    let (mut list, mut steps) = (0, 0);
+    while list < LISTS.len() {
+        steps += LISTS[list].len();
+        list += 1;
+    }
+    steps
+}
 
 const fn concatenated<const N: usize>() -> [Migration; N] {
     let mut steps = [LISTS[0][0]; N];

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use platen_shared::{
-    id::{AccountId, KeyId, SessionId, TemplateId, UserId},
+    id::{AccountId, InviteId, KeyId, SessionId, TemplateId, UserId},
     template::DamagedTemplate,
 };
 
@@ -87,6 +87,12 @@ impl<A: FromValue> FromRow for (A,) {
 impl<A: FromValue, B: FromValue> FromRow for (A, B) {
     fn from_row(row: &mut Row) -> Result<Self, DataError> {
         Ok((row.next()?, row.next()?))
+    }
+}
+
+impl<A: FromValue, B: FromValue, C: FromValue> FromRow for (A, B, C) {
+    fn from_row(row: &mut Row) -> Result<Self, DataError> {
+        Ok((row.next()?, row.next()?, row.next()?))
     }
 }
 
@@ -226,4 +232,4 @@ macro_rules! ids {
         }
     )* };
 }
-ids!(AccountId, KeyId, SessionId, TemplateId, UserId);
+ids!(AccountId, InviteId, KeyId, SessionId, TemplateId, UserId);

@@ -10,7 +10,7 @@ use platen_shared::{
 };
 
 use crate::{
-    AccountScope, Backend, NameRefusal, Operator, Timestamp,
+    AccountScope, Backend, NameRefusal, Operator, OwnerScope, Timestamp,
     backend::{Query as _, record, values},
     names::Known,
     scoped::Scoped,
@@ -179,15 +179,6 @@ impl<B: Backend> AccountScope<'_, B> {
         }
     }
 
-    /// Creates a key in place of another one, which expires at `until` if not earlier; `None` if there is no such
-    /// key. The new key has the name of the other one, and if that one expires, its lifetime.
-    pub async fn roll_key(&self, id: &str, until: i64) -> Result<Option<(KeyId, ApiKey)>, B::Error> {
-        let (new_id, key) = self.random_key()?;
-        let change = self.change("rolled key").rolls(id, until);
-        let values = values![&new_id, key.display_prefix(), key.hash(), self.now(), change, id];
-        Ok(self.run(ROLL, values).await?.then_some((new_id, key)))
-    }
-
     /// Renames a key, unless another one has a different name that looks the same; `false` if there is no such key.
     pub async fn rename_key(&self, id: &str, name: &Name) -> Result<Result<bool, NameRefusal>, B::Error> {
         loop {
@@ -212,22 +203,6 @@ impl<B: Backend> AccountScope<'_, B> {
         Ok(known.look_alike(name).map_or(Ok(compared), |other| Err(NameRefusal::LooksLike(other))))
     }
 
-    /// Sets when a key expires, or that it does not; `false` if there is no such key.
-    pub async fn set_key_expiry(&self, id: &str, expires_at: Option<i64>) -> Result<bool, B::Error> {
-        self.run(SET_EXPIRY, values![id, expires_at, self.change("changed expiry of key")]).await
-    }
-
-    /// Refuses or accepts a key; `false` if there is no such key.
-    pub async fn set_key_disabled(&self, id: &str, disabled: bool) -> Result<bool, B::Error> {
-        let action = if disabled { "disabled key" } else { "enabled key" };
-        self.run(SET_DISABLED, values![id, disabled, self.now(), self.change(action)]).await
-    }
-
-    /// Deletes a key; `false` if there is no such key.
-    pub async fn delete_key(&self, id: &str) -> Result<bool, B::Error> {
-        self.run(DELETE, values![id, self.change("deleted key").deletes()]).await
-    }
-
     /// Creates a key that is valid for a number of seconds, and with a template for that one only; `None` if the
     /// account has no such template. Expired keys of the account are deleted first, which
     /// the next call does if this one is interrupted.
@@ -245,5 +220,33 @@ impl<B: Backend> AccountScope<'_, B> {
 
     fn random_key(&self) -> Result<(KeyId, ApiKey), B::Error> {
         Ok((KeyId::from_random(self.random()?), ApiKey::from_random(self.random()?)))
+    }
+}
+
+/// What takes a key away, now or later.
+impl<B: Backend> OwnerScope<'_, B> {
+    /// Creates a key in place of another one, which expires at `until` if not earlier; `None` if there is no such
+    /// key. The new key has the name of the other one, and if that one expires, its lifetime.
+    pub async fn roll_key(&self, id: &str, until: i64) -> Result<Option<(KeyId, ApiKey)>, B::Error> {
+        let (new_id, key) = self.random_key()?;
+        let change = self.change("rolled key").rolls(id, until);
+        let values = values![&new_id, key.display_prefix(), key.hash(), self.now(), change, id];
+        Ok(self.run(ROLL, values).await?.then_some((new_id, key)))
+    }
+
+    /// Sets when a key expires, or that it does not; `false` if there is no such key.
+    pub async fn set_key_expiry(&self, id: &str, expires_at: Option<i64>) -> Result<bool, B::Error> {
+        self.run(SET_EXPIRY, values![id, expires_at, self.change("changed expiry of key")]).await
+    }
+
+    /// Refuses or accepts a key; `false` if there is no such key.
+    pub async fn set_key_disabled(&self, id: &str, disabled: bool) -> Result<bool, B::Error> {
+        let action = if disabled { "disabled key" } else { "enabled key" };
+        self.run(SET_DISABLED, values![id, disabled, self.now(), self.change(action)]).await
+    }
+
+    /// Deletes a key; `false` if there is no such key.
+    pub async fn delete_key(&self, id: &str) -> Result<bool, B::Error> {
+        self.run(DELETE, values![id, self.change("deleted key").deletes()]).await
     }
 }

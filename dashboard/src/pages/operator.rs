@@ -2,7 +2,9 @@
 
 use askama::Template;
 use platen_shared::id::UserId;
-use platen_statements::{CurrentUser, accounts::Account, audit::AuditEntry, users::User};
+use platen_statements::{
+    CurrentUser, accounts::Account, audit::AuditEntry, invites::PendingInvite, users::User,
+};
 
 use super::Layout;
 use crate::form::Field;
@@ -41,6 +43,8 @@ pub(crate) struct AccountPage {
     pub(crate) account: Account,
     /// Its users, by e-mail address.
     pub(crate) members: Vec<User>,
+    /// Its invites that can be used, by e-mail address.
+    pub(crate) invites: Vec<PendingInvite>,
     /// The form that renames it.
     pub(crate) name: Field,
     /// The form that changes its quota.

@@ -73,7 +73,7 @@ pub(crate) async fn rename(context: &Context<'_>, id: &str, form: &Form) -> Page
 }
 
 pub(crate) async fn set_expiry(context: &Context<'_>, id: &str, form: &Form) -> PageResult {
-    let account = context.account()?;
+    let account = context.owner()?;
     let entered = form.text("expires");
     match parse_expiry(&entered, account.now()) {
         Ok(expires_at) => {
@@ -88,7 +88,7 @@ pub(crate) async fn set_expiry(context: &Context<'_>, id: &str, form: &Form) -> 
 }
 
 pub(crate) async fn roll(context: &Context<'_>, id: &str, form: &Form) -> PageResult {
-    let account = context.account()?;
+    let account = context.owner()?;
     let seconds = grace_seconds(form.get("grace").unwrap_or_default()).ok_or(PageError::NotFound)?;
     let rolled = account.roll_key(id, account.now() + seconds).await?;
     let (id, key) = rolled.ok_or(PageError::NotFound)?;
@@ -96,12 +96,12 @@ pub(crate) async fn roll(context: &Context<'_>, id: &str, form: &Form) -> PageRe
 }
 
 pub(crate) async fn set_disabled(context: &Context<'_>, id: &str, disabled: bool) -> PageResult {
-    let found = context.account()?.set_key_disabled(id, disabled).await?;
+    let found = context.owner()?.set_key_disabled(id, disabled).await?;
     redirect_if_found(found, PATH, if disabled { "key-disabled" } else { "key-enabled" })
 }
 
 pub(crate) async fn confirm_delete(context: &Context<'_>, id: &str) -> PageResult {
-    let key = context.account()?.key(id).await?.ok_or(PageError::NotFound)?;
+    let key = context.owner()?.key(id).await?.ok_or(PageError::NotFound)?;
     context.page(&ConfirmPage {
         layout: context.layout("Delete API key", Section::Keys),
         question: format!("Delete the API key “{}” ({}…)?", key.name, key.prefix),
@@ -113,7 +113,7 @@ pub(crate) async fn confirm_delete(context: &Context<'_>, id: &str) -> PageResul
 }
 
 pub(crate) async fn delete(context: &Context<'_>, id: &str) -> PageResult {
-    redirect_if_found(context.account()?.delete_key(id).await?, PATH, "key-deleted")
+    redirect_if_found(context.owner()?.delete_key(id).await?, PATH, "key-deleted")
 }
 
 async fn show(context: &Context<'_>, name: Field, expires: Field) -> PageResult {

@@ -1,15 +1,21 @@
 //! The operator's pages: accounts, their users, operators, the audit log.
 
-use platen_shared::{email::Email, name::Name, token::Token};
-use platen_statements::invites::{InviteRefusal, InviteTarget};
+use platen_shared::{email::Email, name::Name};
+use platen_statements::{
+    invites::{InviteRefusal, InviteTarget},
+    members::{MemberChange, Role},
+};
 
+use super::{
+    invites::{self, INVITE_SECONDS, entered_role, redirect_to_link},
+    people,
+};
 use crate::{
     component::{
         context::{Context, last_of_full_page, redirect_if_found, redirect_with_notice},
         page_error::{PageError, PageResult},
     },
     form::{Field, Form},
-    once::Once,
     pages::{
         ConfirmPage, Section,
         operator::{AccountPage, AccountsPage, AuditLogPage, parse_quota},
@@ -17,8 +23,6 @@ use crate::{
 };
 
 const PATH: &str = "/dashboard/operator";
-/// Seconds for which an invite is valid.
-const INVITE_SECONDS: i64 = 24 * 60 * 60;
 /// Entries on one page of the audit log.
 const PAGE_ROWS: u32 = 100;
 
@@ -27,12 +31,12 @@ fn account_path(id: &str) -> String {
 }
 
 pub(crate) async fn page(context: &Context<'_>) -> PageResult {
-    show_accounts(context, Field::default(), Field::default()).await
+    show_accounts(context, Field::default(), Field::default(), None).await
 }
 
 /// The page with what was entered into its form.
 pub(crate) async fn resume(context: &Context<'_>, form: &Form) -> PageResult {
-    show_accounts(context, Field::valid(form.text("name")), Field::valid(form.text("quota"))).await
+    show_accounts(context, Field::valid(form.text("name")), Field::valid(form.text("quota")), None).await
 }
 
 /// The page of an account with what was entered into one of its forms.
@@ -58,7 +62,7 @@ pub(crate) async fn create(context: &Context<'_>, form: &Form) -> PageResult {
         (Ok(name), Ok(quota)) => (name, quota),
         (name, quota) => {
             let (name, quota) = (Field::parsed(&name_text, name), Field::parsed(&quota_text, quota));
-            return Ok(show_accounts(context, name, quota).await?.with_status(422));
+            return Ok(show_accounts(context, name, quota, None).await?.with_status(422));
         }
     };
     let refusal = match operator.create_account(&name, quota).await? {
@@ -66,7 +70,7 @@ pub(crate) async fn create(context: &Context<'_>, form: &Form) -> PageResult {
         Err(refusal) => refusal,
     };
     let name = Field::invalid(name_text, &refusal);
-    Ok(show_accounts(context, name, Field::valid(quota_text)).await?.with_status(422))
+    Ok(show_accounts(context, name, Field::valid(quota_text), None).await?.with_status(422))
 }
 
 pub(crate) async fn account(context: &Context<'_>, id: &str) -> PageResult {
@@ -128,13 +132,12 @@ pub(crate) async fn switch_to(context: &Context<'_>, id: &str) -> PageResult {
 pub(crate) async fn invite(context: &Context<'_>, id: &str, form: &Form) -> PageResult {
     let operator = context.operator()?;
     let entered = form.text("email");
-    let target = InviteTarget { account: Some(id), operator: form.get("operator") == Some("1") };
+    let (role, is_operator) = (entered_role(form), form.get("operator") == Some("1"));
+    let target = InviteTarget { account: Some(id), role, operator: is_operator };
     let email = match Email::parse(&entered) {
         Ok(email) => match operator.invite(&email, target, INVITE_SECONDS).await? {
             Ok(invite) => {
-                return Ok(
-                    context.redirect_once(&account_path(id), format!("{id}~{}", invite.token.expose()))
-                );
+                return Ok(redirect_to_link(context, &account_path(id), id, &invite.token));
             }
             Err(InviteRefusal::NoSuchAccount | InviteRefusal::NoTarget) => return Err(PageError::NotFound),
             Err(InviteRefusal::OtherAccount) => {
@@ -146,6 +149,14 @@ pub(crate) async fn invite(context: &Context<'_>, id: &str, form: &Form) -> Page
     Ok(show_account(context, id, AccountForms { email, ..Default::default() }).await?.with_status(422))
 }
 
+pub(crate) async fn set_role(context: &Context<'_>, account: &str, id: &str, form: &Form) -> PageResult {
+    let operator = context.operator()?;
+    let role = form.get("role").and_then(Role::parse).ok_or(PageError::NotFound)?;
+    let user = operator.users(account).await?.into_iter().find(|user| user.id.as_str() == id);
+    let change = operator.set_role(account, &user.ok_or(PageError::NotFound)?, role).await?;
+    answer(context, Some(account), change, "role-changed").await
+}
+
 /// Asks whether to remove a user of an account, or without an account an operator.
 pub(crate) async fn confirm_removal(context: &Context<'_>, account: Option<&str>, id: &str) -> PageResult {
     let operator = context.operator()?;
@@ -153,28 +164,40 @@ pub(crate) async fn confirm_removal(context: &Context<'_>, account: Option<&str>
         Some(account) => (operator.users(account).await?, account_path(account)),
         None => (operator.operators().await?, PATH.to_owned()),
     };
-    let own = &context.current_user()?.user;
-    let user = users.into_iter().find(|user| user.id.as_str() == id && user.id != *own);
-    let user = user.ok_or(PageError::NotFound)?;
-    context.page(&ConfirmPage {
-        layout: context.layout("Remove user", Section::Operator),
-        question: format!("Remove {}?", user.email),
-        consequence: "The user is signed out immediately and can no longer sign in. API keys and templates \
-                      they created are kept.",
-        button: "Remove",
-        action: format!("{path}/people/{}/remove", user.id),
-        cancel: path,
-    })
+    let user = users.into_iter().find(|user| user.id.as_str() == id);
+    let people = format!("{path}/people");
+    context.page(&people::confirmation(context, user, (&people, &path), Section::Operator)?)
 }
 
 /// Removes a user of an account, or without an account an operator.
 pub(crate) async fn remove(context: &Context<'_>, account: Option<&str>, user: &str) -> PageResult {
     let operator = context.operator()?;
-    let (found, path) = match account {
-        Some(account) => (operator.remove_user(account, user).await?, account_path(account)),
-        None => (operator.remove_operator(user).await?, PATH.to_owned()),
+    let change = match account {
+        Some(account) => operator.remove_user(account, user).await?,
+        None => operator.remove_operator(user).await?,
     };
-    redirect_if_found(found, &path, "user-removed")
+    answer(context, account, change, "user-removed").await
+}
+
+/// The page after a change to a user.
+async fn answer(
+    context: &Context<'_>,
+    account: Option<&str>,
+    change: MemberChange,
+    notice: &'static str,
+) -> PageResult {
+    if change == MemberChange::Done {
+        let path = account.map_or_else(|| PATH.to_owned(), account_path);
+        return Ok(redirect_with_notice(&path, notice));
+    }
+    let warning = Some(people::refusal(change)?);
+    let page = match account {
+        Some(account) => {
+            show_account(context, account, AccountForms { warning, ..Default::default() }).await?
+        }
+        None => show_accounts(context, Field::default(), Field::default(), warning).await?,
+    };
+    Ok(page.with_status(409))
 }
 
 pub(crate) async fn audit_log(context: &Context<'_>) -> PageResult {
@@ -190,41 +213,42 @@ struct AccountForms {
     name: Option<Field>,
     quota: Option<Field>,
     email: Field,
+    /// Why a change was refused.
+    warning: Option<&'static str>,
 }
 
 async fn show_account(context: &Context<'_>, id: &str, forms: AccountForms) -> PageResult {
     let operator = context.operator()?;
     let account = operator.account(id).await?.ok_or(PageError::NotFound)?;
     let members = operator.users(id).await?;
-    let link = match context.once.as_ref().and_then(Once::parts) {
-        Some((account, token)) if account == id => invite_link(context, token).await?,
-        _ => None,
-    };
+    let mut layout = context.layout(&account.name, Section::Operator);
+    layout.warning = forms.warning.or(layout.warning);
     let quota = account.quota.map(|quota| quota.to_string()).unwrap_or_default();
     context.page(&AccountPage {
-        layout: context.layout(&account.name, Section::Operator),
+        layout,
         name: forms.name.unwrap_or_else(|| Field::valid(&account.name)),
         quota: forms.quota.unwrap_or_else(|| Field::valid(quota)),
         email: forms.email,
-        link,
+        link: invites::created(context, |account| account == id).await?,
+        invites: operator.pending_invites_of(id).await?,
         account,
         members,
         user: context.current_user()?.clone(),
     })
 }
 
-/// The address that an open invite is for, and its link.
-async fn invite_link(context: &Context<'_>, token: &str) -> Result<Option<(String, String)>, PageError> {
-    let Some(secret) = Token::parse(token) else { return Ok(None) };
-    let email = context.store.invited(&secret).await?;
-    Ok(email.map(|email| (email, format!("{}/dashboard/invite/{token}", context.head.base_url()))))
-}
-
-async fn show_accounts(context: &Context<'_>, name: Field, quota: Field) -> PageResult {
+async fn show_accounts(
+    context: &Context<'_>,
+    name: Field,
+    quota: Field,
+    warning: Option<&'static str>,
+) -> PageResult {
     let operator = context.operator()?;
     let (accounts, operators) = (operator.accounts().await?, operator.operators().await?);
+    let mut layout = context.layout("Accounts", Section::Operator);
+    layout.warning = warning.or(layout.warning);
     context.page(&AccountsPage {
-        layout: context.layout("Accounts", Section::Operator),
+        layout,
         accounts,
         operators,
         user: context.current_user()?.user.clone(),

@@ -202,6 +202,7 @@ pub(crate) async fn duplicate(context: &Context<'_>, id: &str) -> PageResult {
 }
 
 pub(crate) async fn confirm_delete(context: &Context<'_>, id: &str) -> PageResult {
+    context.owner()?;
     let template = template(context, id).await?.template;
     context.page(&ConfirmPage {
         layout: context.layout("Delete template", Section::Templates),
@@ -214,7 +215,7 @@ pub(crate) async fn confirm_delete(context: &Context<'_>, id: &str) -> PageResul
 }
 
 pub(crate) async fn delete(context: &Context<'_>, id: &str) -> PageResult {
-    redirect_if_found(context.account()?.delete_template(id).await?, PATH, "template-deleted")
+    redirect_if_found(context.owner()?.delete_template(id).await?, PATH, "template-deleted")
 }
 
 pub(crate) async fn versions(context: &Context<'_>, id: &str) -> PageResult {
