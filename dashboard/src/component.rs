@@ -29,7 +29,9 @@ use spin_sdk::wasip3::{
 
 use crate::{csrf, form::Form, pages::Layout, store, throttle::Subject};
 use context::Context;
-use handlers::{assets, invites, keys, operator, people, playground, profile, sign_in, templates, usage};
+use handlers::{
+    assets, invites, keys, operator, people, playground, profile, retention, sign_in, templates, usage,
+};
 use page_error::{PageError, PageResult};
 use report::report;
 use request_head::RequestHead;
@@ -178,6 +180,7 @@ async fn route(context: &Context<'_>, segments: &[&str], form: &Form) -> PageRes
             ["people", user, "role"] => people::set_role(context, user, form).await,
             ["people", user, "remove"] => people::remove(context, user).await,
             ["operator"] => operator::create(context, form).await,
+            ["operator", "retention"] => retention::save(context, form).await,
             ["operator", "invites", id, "revoke"] => invites::revoke(context, id).await,
             ["operator", "people", user, "remove"] => operator::remove(context, None, user).await,
             ["operator", "accounts", id, "name"] => operator::rename(context, id, form).await,
@@ -216,6 +219,7 @@ async fn route(context: &Context<'_>, segments: &[&str], form: &Form) -> PageRes
             ["people"] => people::page(context).await,
             ["people", user, "remove"] => people::confirm_removal(context, user).await,
             ["operator"] => operator::page(context).await,
+            ["operator", "retention"] => retention::page(context).await,
             ["operator", "invites"] => invites::page(context).await,
             ["operator", "people", user, "remove"] => operator::confirm_removal(context, None, user).await,
             ["operator", "audit"] => operator::audit_log(context).await,

@@ -37,7 +37,7 @@ pub(crate) fn page_of(segments: &[&str]) -> String {
         ["templates", id, ..] => format!("/dashboard/templates/{id}"),
         ["operator", "accounts", id, ..] => format!("/dashboard/operator/accounts/{id}"),
         ["keys", id, ..] => format!("/dashboard/keys/{id}"),
-        ["operator", "invites", ..] => "/dashboard/operator/invites".to_owned(),
+        ["operator", page @ ("invites" | "retention"), ..] => format!("/dashboard/operator/{page}"),
         [section @ ("you" | "keys" | "people" | "operator"), ..] => format!("/dashboard/{section}"),
         _ => "/dashboard".to_owned(),
     }

@@ -18,6 +18,7 @@ pub(crate) fn text(code: &str) -> Option<&'static str> {
         "template-duplicated" => "Template duplicated. You are editing the copy.",
         "template-deleted" => "Template deleted, including its versions.",
         "version-restored" => "Version restored. The content it replaces is kept as a version.",
+        "retention-changed" => "Retention changed.",
         "account-created" => "Account created. Invite its first member below.",
         "account-renamed" => "Account renamed.",
         "quota-changed" => "Quota changed.",

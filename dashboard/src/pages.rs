@@ -9,6 +9,7 @@ pub(crate) mod paging;
 pub(crate) mod people;
 pub(crate) mod playground;
 pub(crate) mod profile;
+pub(crate) mod retention;
 pub(crate) mod sign_in;
 pub(crate) mod templates;
 pub(crate) mod usage;

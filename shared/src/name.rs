@@ -81,7 +81,10 @@ impl Name {
 /// A stored name within a sentence: characters that [`Name::parse`] refuses are replaced by U+FFFD.
 #[must_use]
 pub fn shown(stored: &str) -> String {
-    stored.chars().map(|it| if check(it, None, None).is_ok() { it } else { char::REPLACEMENT_CHARACTER }).collect()
+    stored
+        .chars()
+        .map(|it| if check(it, None, None).is_ok() { it } else { char::REPLACEMENT_CHARACTER })
+        .collect()
 }
 
 fn check(character: char, previous: Option<char>, next: Option<char>) -> Result<(), InvalidName> {
@@ -113,12 +116,8 @@ fn is_invisible(character: char) -> bool {
 /// within emoji, and selectors of a variant of the character before.
 fn is_part_of_a_sign(character: char, previous: Option<char>, next: Option<char>) -> bool {
     let Some(previous) = previous else { return false };
-    let joins_letters = |it: char| {
-        matches!(it, '\u{600}'..='\u{dff}' | '\u{1000}'..='\u{109f}' | '\u{1780}'..='\u{17ff}' | '\u{1820}'..='\u{18aa}' | '\u{11000}'..='\u{11fff}')
-    };
-    let is_emoji = |it: char| {
-        matches!(it, '\u{a9}' | '\u{ae}' | '\u{203c}' | '\u{2049}' | '\u{2122}'..='\u{3299}' | '\u{1f000}'..='\u{1faff}')
-    };
+    let joins_letters = |it: char| matches!(it, '\u{600}'..='\u{dff}' | '\u{1000}'..='\u{109f}' | '\u{1780}'..='\u{17ff}' | '\u{1820}'..='\u{18aa}' | '\u{11000}'..='\u{11fff}');
+    let is_emoji = |it: char| matches!(it, '\u{a9}' | '\u{ae}' | '\u{203c}' | '\u{2049}' | '\u{2122}'..='\u{3299}' | '\u{1f000}'..='\u{1faff}');
     match character {
         '\u{200c}' | '\u{200d}' if joins_letters(previous) => next.is_some_and(joins_letters),
         '\u{200d}' => (is_emoji(previous) || previous == '\u{fe0f}') && next.is_some_and(is_emoji),
@@ -149,7 +148,10 @@ mod tests {
         for control in ['\0', '\n', '\t', '\u{1b}', '\u{7f}', '\u{85}', '\u{9b}', '\u{2028}', '\u{2029}'] {
             assert_eq!(Name::parse(&format!("a{control}b")), Err(InvalidName::Control(control)));
         }
-        for direction in "\u{61c}\u{200e}\u{200f}\u{202a}\u{202b}\u{202c}\u{202d}\u{202e}\u{2066}\u{2067}\u{2068}\u{2069}".chars() {
+        for direction in
+            "\u{61c}\u{200e}\u{200f}\u{202a}\u{202b}\u{202c}\u{202d}\u{202e}\u{2066}\u{2067}\u{2068}\u{2069}"
+                .chars()
+        {
             for name in [format!("{direction}eerf"), format!("a{direction}b"), format!("אב{direction}")] {
                 assert_eq!(Name::parse(&name), Err(InvalidName::Direction(direction)));
             }
@@ -179,7 +181,14 @@ mod tests {
         ] {
             assert_eq!(Name::parse(name).as_ref().map(Name::as_str), Ok(name));
         }
-        for bad in ["a\u{200d}💻", "💻\u{200d}", "1\u{fe0f}", "م\u{200c}", "م\u{200c}\u{200c}م", "💻\u{200d}\u{200d}💻"] {
+        for bad in [
+            "a\u{200d}💻",
+            "💻\u{200d}",
+            "1\u{fe0f}",
+            "م\u{200c}",
+            "م\u{200c}\u{200c}م",
+            "💻\u{200d}\u{200d}💻",
+        ] {
             assert!(matches!(Name::parse(bad), Err(InvalidName::Invisible(_))), "{bad:?}");
         }
     }

@@ -11,6 +11,7 @@ use serde::Serialize;
 #[macro_use]
 mod last_change;
 mod members;
+mod retention;
 mod steps_1_to_50;
 mod steps_from_51;
 
@@ -34,7 +35,8 @@ const fn step(number: u32, name: &'static str, sql: &'static str) -> Migration {
     Migration { number, name, sql }
 }
 
-const LISTS: [&[Migration]; 3] = [steps_1_to_50::STEPS, steps_from_51::STEPS, members::STEPS];
+const LISTS: [&[Migration]; 4] =
+    [steps_1_to_50::STEPS, steps_from_51::STEPS, members::STEPS, retention::STEPS];
 
 /// Every step, in order.
 pub const MIGRATIONS: &[Migration] = &concatenated::<{ number_of_steps() }>();

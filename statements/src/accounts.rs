@@ -1,6 +1,7 @@
 //! Accounts and their quotas.
 
 use platen_shared::{id::AccountId, name::Name};
+use serde_json::json;
 
 use crate::{
     Backend, NameRefusal, Operator, Timestamp,
@@ -36,7 +37,36 @@ macro_rules! select_accounts {
     };
 }
 
-const BY_NAME: &str = select_accounts!("ORDER BY name COLLATE NOCASE LIMIT 1000");
+record! {
+    /// What accounts are searched by.
+    pub struct AccountNames {
+        pub id: AccountId,
+        pub name: String,
+        /// The addresses of its users, separated by spaces.
+        pub emails: String,
+    }
+}
+
+/// `?1` chooses the disabled accounts, the others, or with NULL all of them.
+macro_rules! of_state {
+    ($columns:literal, $rest:literal) => {
+        concat!(
+            "SELECT ",
+            $columns,
+            " FROM accounts WHERE (?1 IS NULL OR (disabled_at IS NOT NULL) = ?1) ",
+            $rest
+        )
+    };
+}
+
+const COUNT: &str = of_state!("count(*)", "");
+const IDS: &str = of_state!("id", "ORDER BY name COLLATE NOCASE, id LIMIT ?2 OFFSET ?3");
+const SEARCHED: &str = of_state!(
+    "id, name, coalesce((SELECT group_concat(email, ' ') FROM users WHERE account_id = accounts.id), '')",
+    "ORDER BY name COLLATE NOCASE, id"
+);
+const SOME: &str =
+    select_accounts!("WHERE id IN (SELECT value FROM json_each(?2)) ORDER BY name COLLATE NOCASE, id");
 const BY_AGE: &str = select_accounts!("ORDER BY rowid");
 const BY_ID: &str = select_accounts!("WHERE id = ?2");
 const BY_ID_OR_NAME: &str = select_accounts!("WHERE id = ?2 OR name = ?2 ORDER BY id = ?2 DESC LIMIT 1");
@@ -54,9 +84,30 @@ const SET_DISABLED: &str = "UPDATE accounts SET \
     disabled_at = CASE WHEN ?2 THEN coalesce(disabled_at, ?3) END, last_change = ?4 WHERE id = ?1 RETURNING id";
 
 impl<B: Backend> Operator<'_, B> {
-    /// The first 1,000 accounts by name.
-    pub async fn accounts(&self) -> Result<Vec<Account>, B::Error> {
-        self.store.backend.all(BY_NAME, values![self.store.now]).await
+    /// The number of accounts that are disabled, or that are not; with `None` of all.
+    pub async fn count_accounts(&self, disabled: Option<bool>) -> Result<u64, B::Error> {
+        Ok(self.store.backend.first(COUNT, values![disabled]).await?.map_or(0, |(count,)| count))
+    }
+
+    /// The ids of accounts of that state by name: at most `limit`, after the first `offset`.
+    pub async fn account_ids(
+        &self,
+        disabled: Option<bool>,
+        limit: u64,
+        offset: u64,
+    ) -> Result<Vec<AccountId>, B::Error> {
+        let rows: Vec<(AccountId,)> = self.store.backend.all(IDS, values![disabled, limit, offset]).await?;
+        Ok(rows.into_iter().map(|(id,)| id).collect())
+    }
+
+    /// What all accounts of that state are searched by, in the order of their names.
+    pub async fn account_names(&self, disabled: Option<bool>) -> Result<Vec<AccountNames>, B::Error> {
+        self.store.backend.all(SEARCHED, values![disabled]).await
+    }
+
+    /// The accounts with these ids, by name.
+    pub async fn accounts_of(&self, ids: &[AccountId]) -> Result<Vec<Account>, B::Error> {
+        self.store.backend.all(SOME, values![self.store.now, json!(ids).to_string()]).await
     }
 
     /// Every account, the oldest first.

@@ -127,8 +127,8 @@ pub(crate) use values;
 /// A record whose fields are read from the columns of a row, in order.
 macro_rules! record {
     ($(#[$doc:meta])* pub struct $name:ident { $($(#[$field_doc:meta])* $visible:vis $field:ident: $type:ty,)* }) => {
-        $(#[$doc])*
         #[derive(Debug, Clone, serde::Serialize)]
+        $(#[$doc])*
         #[allow(missing_docs, reason = "the schema describes the columns")]
         pub struct $name { $($(#[$field_doc])* $visible $field: $type,)* }
 

@@ -235,8 +235,7 @@ impl<B: Backend> OwnerScope<'_, B> {
         let (email, now) = (email.as_str(), self.now());
         let change = self.change("invited");
         let expires_at = now + seconds;
-        let values =
-            values![token.hash(), &id, email, role.is_owner(), now, expires_at, change, self.user];
+        let values = values![token.hash(), &id, email, role.is_owner(), now, expires_at, change, self.user];
         if self.run(INVITE_BY_OWNER, values).await? {
             return Ok(Ok(token));
         }

@@ -18,6 +18,7 @@ pub mod invites;
 pub mod keys;
 pub mod members;
 mod names;
+pub mod retention;
 mod scope;
 pub mod scoped;
 pub mod sessions;

@@ -52,8 +52,7 @@ const OPERATORS: &str = select_users!("operator");
 const HAS_OPERATOR: &str = "SELECT 1 FROM users WHERE operator AND disabled_at IS NULL LIMIT 1";
 const HAS_ACCOUNT: &str = "SELECT 1 FROM users WHERE email = ?1 AND account_id IS NOT NULL";
 // The account of the operator keeps an owner, if it has other users.
-const REMOVE_OPERATOR: &str =
-    "UPDATE users SET last_change = ?3 WHERE id = ?1 AND operator AND id IS NOT ?2 AND (account_id IS NULL OR NOT is_owner \
+const REMOVE_OPERATOR: &str = "UPDATE users SET last_change = ?3 WHERE id = ?1 AND operator AND id IS NOT ?2 AND (account_id IS NULL OR NOT is_owner \
      OR NOT EXISTS (SELECT 1 FROM users o WHERE o.account_id = users.account_id AND o.id <> ?1) \
      OR EXISTS (SELECT 1 FROM users o WHERE o.account_id = users.account_id AND o.id <> ?1 AND o.is_owner)) RETURNING id";
 const IS_OPERATOR: &str = "SELECT id FROM users WHERE id = ?1 AND operator AND id IS NOT ?2";

@@ -8,6 +8,7 @@ pub(super) mod people;
 pub(super) mod playground;
 pub(super) mod profile;
 pub(super) mod resume;
+pub(super) mod retention;
 pub(super) mod sign_in;
 pub(super) mod templates;
 pub(super) mod usage;

@@ -51,7 +51,9 @@ pub(super) enum PageError {
     #[error("This invite was revoked. Ask for a new one if you need it.")]
     RevokedInvite,
     /// The user is a member of the account, but no owner.
-    #[error("Only an owner of this account may do this. Nothing was changed. The People page lists the owners.")]
+    #[error(
+        "Only an owner of this account may do this. Nothing was changed. The People page lists the owners."
+    )]
     NotOwner,
     #[error("You have no current account. Open the Operator page and switch to an account.")]
     NoAccount,

@@ -141,6 +141,8 @@ pub(crate) struct UsagePage {
     pub(crate) by_template: Vec<PartUsage>,
     /// One page of attempts, newest first.
     pub(crate) attempts: Vec<AttemptEntry>,
+    /// Days for which single attempts are kept.
+    pub(crate) kept_days: i64,
     pub(crate) failures_only: bool,
     pub(crate) has_newer: bool,
     /// Where the next page starts, if there is one.

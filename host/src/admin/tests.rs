@@ -10,6 +10,7 @@ use platen_statements::{
     CurrentUser, NameRefusal,
     attempts::{self, Attempt, Claim, KeyPurpose, PresentedKey},
     invites::{Invite, InviteRefusal, InviteTarget},
+    members::{MemberChange, Role},
     sessions::{Lifetimes, Origin},
     templates::SaveOutcome,
 };
@@ -21,7 +22,7 @@ use crate::{
 };
 
 const LIFETIMES: Lifetimes = Lifetimes { idle: 1_000, whole: 10_000 };
-const OPERATOR: InviteTarget<'static> = InviteTarget { account: None, operator: true };
+const OPERATOR: InviteTarget<'static> = InviteTarget { account: None, role: Role::Owner, operator: true };
 
 struct Fixture {
     _directory: tempfile::TempDir,
@@ -139,8 +140,8 @@ async fn a_change_and_its_audit_entry_are_one_statement() {
 async fn an_address_has_one_open_invite_which_works_once() {
     let fixture = Fixture::new().await;
     let (account, other) = (fixture.account("acme").await, fixture.account("other").await);
-    let of = |account| InviteTarget { account: Some(account), operator: false };
-    let nothing = InviteTarget { account: None, operator: false };
+    let of = |account| InviteTarget { account: Some(account), role: Role::Member, operator: false };
+    let nothing = InviteTarget { account: None, role: Role::Member, operator: false };
     let first = fixture.invite("ann@b", of(&account)).await.unwrap();
     let second = fixture.invite("ann@b", OPERATOR).await.unwrap();
     assert!(second.operator && second.account.is_none());
@@ -172,16 +173,17 @@ async fn an_address_has_one_open_invite_which_works_once() {
 async fn a_removed_user_has_neither_sessions_nor_an_open_invite() {
     let fixture = Fixture::new().await;
     let account = fixture.account("acme").await;
-    let target = InviteTarget { account: Some(&account), operator: false };
+    let target = InviteTarget { account: Some(&account), role: Role::Member, operator: false };
     let (guest, operator) = (fixture.user("guest@b", target).await, fixture.user("op@b", OPERATOR).await);
     let (session, link) = (fixture.session(&guest).await, fixture.invite("guest@b", target).await.unwrap());
     let operator_session = fixture.session(&operator).await;
     let current = fixture.current_user(&operator_session).await.unwrap();
     let operators = fixture.store.operator(&current).unwrap();
-    assert!(!operators.remove_operator(operator.as_str()).await.unwrap(), "an operator removed itself");
-    assert!(!operators.remove_operator(guest.as_str()).await.unwrap());
-    assert!(operators.remove_user(&account, guest.as_str()).await.unwrap());
-    assert!(!operators.remove_user(&account, guest.as_str()).await.unwrap());
+    let removed = operators.remove_operator(operator.as_str()).await.unwrap();
+    assert_eq!(removed, MemberChange::NotFound, "an operator removed itself");
+    assert_eq!(operators.remove_operator(guest.as_str()).await.unwrap(), MemberChange::NotFound);
+    assert_eq!(operators.remove_user(&account, guest.as_str()).await.unwrap(), MemberChange::Done);
+    assert_eq!(operators.remove_user(&account, guest.as_str()).await.unwrap(), MemberChange::NotFound);
     assert!(fixture.current_user(&session).await.is_none());
     assert!(fixture.store.accept_invite(&link.token, "x").await.unwrap().is_none());
     assert!(operators.users(&account).await.unwrap().is_empty());
@@ -216,8 +218,13 @@ async fn key_with_one_attempt(fixture: &Fixture) -> (String, platen_shared::key:
     let account = fixture.account("acme").await;
     operator.set_quota(&account, Some(1)).await.unwrap();
     let record = operator.account(&account).await.unwrap().unwrap();
-    let key =
-        operator.account_scope(&record.id).create_key(&Name::parse("k").unwrap(), None).await.unwrap().unwrap().1;
+    let key = operator
+        .account_scope(&record.id)
+        .create_key(&Name::parse("k").unwrap(), None)
+        .await
+        .unwrap()
+        .unwrap()
+        .1;
     (account, key)
 }
 

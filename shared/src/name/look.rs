@@ -57,7 +57,7 @@ mod tests {
         for (name, other) in [
             ("free", "free"),
             ("free", "FREE"),
-            ("free", "Fr\u{435}\u{435}"),             // Cyrillic
+            ("free", "Fr\u{435}\u{435}"), // Cyrillic
             ("FREE", "FR\u{415}\u{415}"),
             ("free", "ｆｒｅｅ"),
             ("free", "𝐟𝐫𝐞𝐞"),

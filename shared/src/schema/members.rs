@@ -4,7 +4,11 @@ use super::{Migration, step};
 
 pub(super) const STEPS: &[Migration] = &[
     // Until now all users of an account could do everything.
-    step(62, "users: owners of their account", "ALTER TABLE users ADD COLUMN is_owner INTEGER NOT NULL DEFAULT 1"),
+    step(
+        62,
+        "users: owners of their account",
+        "ALTER TABLE users ADD COLUMN is_owner INTEGER NOT NULL DEFAULT 1",
+    ),
     step(
         63,
         "users: the account that an operator works in",
@@ -19,9 +23,17 @@ pub(super) const STEPS: &[Migration] = &[
         "UPDATE invites SET id = 'inv_' || lower(hex(randomblob(10)))",
     ),
     step(67, "invites by id", "CREATE UNIQUE INDEX invites_by_id ON invites (id)"),
-    step(68, "invites by account", "CREATE INDEX invites_by_account ON invites (account_id) WHERE used_at IS NULL"),
+    step(
+        68,
+        "invites by account",
+        "CREATE INDEX invites_by_account ON invites (account_id) WHERE used_at IS NULL",
+    ),
     // A revoked invite has `used_at` as well, so that it is not an open one.
     step(69, "invites: revoked ones", "ALTER TABLE invites ADD COLUMN revoked_at INTEGER"),
     // Owners invite new users only: a link for another user would set that user's password.
-    step(70, "invites: for new users only", "ALTER TABLE invites ADD COLUMN only_new INTEGER NOT NULL DEFAULT 0"),
+    step(
+        70,
+        "invites: for new users only",
+        "ALTER TABLE invites ADD COLUMN only_new INTEGER NOT NULL DEFAULT 0",
+    ),
 ];

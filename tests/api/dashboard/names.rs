@@ -50,7 +50,8 @@ async fn hidden(stage: Stage) -> Result<()> {
     let (key, _) = person.new_key("plain").await?;
     let template = person.new_template("plain", "x").await?;
     let rename = format!("/dashboard/operator/accounts/{}/name", account.id);
-    let (rename_key, save) = (format!("/dashboard/keys/{key}/name"), format!("/dashboard/templates/{template}"));
+    let (rename_key, save) =
+        (format!("/dashboard/keys/{key}/name"), format!("/dashboard/templates/{template}"));
     for (name, error) in HIDDEN {
         for path in ["/dashboard/keys", "/dashboard/templates/new", rename_key.as_str(), &save] {
             let refused = person.post(path, &[("name", name), ("html", "<p>x</p>")]).await?;
@@ -60,7 +61,9 @@ async fn hidden(stage: Stage) -> Result<()> {
             is_refused(operator.post(path, &[("name", name)]).await?, error)
                 .with_context(|| format!("{name:?} at {path}"))?;
         }
-        for command in [&["account", "create", name][..], &["key", "create", "--account", &account.id, "--name", name]] {
+        for command in
+            [&["account", "create", name][..], &["key", "create", "--account", &account.id, "--name", name]]
+        {
             let refused = app.operator.run(command).await.err().context("a command accepts the name")?;
             let expected = error.trim_end_matches('.');
             ensure!(format!("{refused:#}").contains(expected), "{refused:#}");
@@ -123,11 +126,21 @@ async fn accounts(stage: Stage) -> Result<()> {
         let refused = app.operator.run(&["account", "create", &alike]).await.err().context("a command")?;
         ensure!(format!("{refused:#}").contains("this name looks like"), "{refused:#}");
         // An account may be renamed to a name that looks like its own.
-        operator.post(&format!("{own}/name"), &[("name", &alike)]).await?.is(303).with_context(|| alike.clone())?;
+        operator
+            .post(&format!("{own}/name"), &[("name", &alike)])
+            .await?
+            .is(303)
+            .with_context(|| alike.clone())?;
         operator.post(&format!("{own}/name"), &[("name", &name)]).await?.is(303)?;
     }
-    is_refused(operator.post("/dashboard/operator", &[("name", &name)]).await?, "Another account has this name")?;
-    is_refused(operator.post(&format!("{other}/name"), &[("name", &name)]).await?, "Another account has this name")?;
+    is_refused(
+        operator.post("/dashboard/operator", &[("name", &name)]).await?,
+        "Another account has this name",
+    )?;
+    is_refused(
+        operator.post(&format!("{other}/name"), &[("name", &name)]).await?,
+        "Another account has this name",
+    )?;
     operator.post("/dashboard/operator", &[("name", &format!("{name} 2"))]).await?.is(303)?;
     operator.post("/dashboard/operator/accounts/acc_x/name", &[("name", &new_name("x"))]).await?.is(404)?;
     Ok(())
@@ -163,7 +176,8 @@ async fn race(stage: Stage) -> Result<()> {
     let person = operator(app).await?;
     for _ in 0..5 {
         let name = new_name("Race");
-        let alikes = [name.clone(), name.to_uppercase(), name.replace('a', "\u{430}"), name.replace('R', "Ｒ")];
+        let alikes =
+            [name.clone(), name.to_uppercase(), name.replace('a', "\u{430}"), name.replace('R', "Ｒ")];
         let create = async |alike: &str| -> Result<u16> {
             Ok(person.clone().post("/dashboard/operator", &[("name", alike)]).await?.status)
         };

@@ -18,13 +18,15 @@ use crate::{
     form::{Field, Form},
     pages::{
         ConfirmPage, Section,
-        operator::{AccountPage, AccountsPage, AuditLogPage, parse_quota},
+        operator::{AccountPage, AccountsPage, AuditLogPage, parse_quota, parse_state},
+        paging::{PAGE_ROWS, Paging},
     },
+    search::Search,
 };
 
 const PATH: &str = "/dashboard/operator";
 /// Entries on one page of the audit log.
-const PAGE_ROWS: u32 = 100;
+const AUDIT_ROWS: u32 = 100;
 
 fn account_path(id: &str) -> String {
     format!("{PATH}/accounts/{id}")
@@ -202,8 +204,8 @@ async fn answer(
 
 pub(crate) async fn audit_log(context: &Context<'_>) -> PageResult {
     let before = context.head.query.get("before").and_then(|text| text.parse().ok());
-    let mut entries = context.operator()?.log(before, PAGE_ROWS + 1).await?;
-    let next = last_of_full_page(&mut entries, PAGE_ROWS).map(|last| last.id);
+    let mut entries = context.operator()?.log(before, AUDIT_ROWS + 1).await?;
+    let next = last_of_full_page(&mut entries, AUDIT_ROWS).map(|last| last.id);
     context.page(&AuditLogPage { layout: context.layout("Audit log", Section::Operator), entries, next })
 }
 
@@ -244,13 +246,32 @@ async fn show_accounts(
     warning: Option<&'static str>,
 ) -> PageResult {
     let operator = context.operator()?;
-    let (accounts, operators) = (operator.accounts().await?, operator.operators().await?);
+    let query = &context.head.query;
+    let (search, state) = (query.get("q").unwrap_or_default().trim(), query.get("state").unwrap_or_default());
+    let disabled = parse_state(state);
+    let parameters = [("q", search), ("state", if disabled.is_some() { state } else { "" })];
+    let paging = |rows| Paging::new(query.get("page"), rows, PATH, &parameters);
+    let (paging, ids) = if let Some(words) = Search::of(search) {
+        // SQLite compares letters of ASCII only without regard to case.
+        let mut found = operator.account_names(disabled).await?;
+        found.retain(|it| words.finds(&[it.id.as_str(), &it.name, &it.emails]));
+        let paging = paging(found.len() as u64);
+        let ids = paging.slice_of(found).into_iter().map(|it| it.id).collect();
+        (paging, ids)
+    } else {
+        let paging = paging(operator.count_accounts(disabled).await?);
+        let ids = operator.account_ids(disabled, PAGE_ROWS, paging.offset()).await?;
+        (paging, ids)
+    };
     let mut layout = context.layout("Accounts", Section::Operator);
     layout.warning = warning.or(layout.warning);
     context.page(&AccountsPage {
         layout,
-        accounts,
-        operators,
+        search: search.to_owned(),
+        disabled,
+        accounts: operator.accounts_of(&ids).await?,
+        paging,
+        operators: operator.operators().await?,
         user: context.current_user()?.user.clone(),
         name,
         quota,

@@ -35,7 +35,8 @@ pub(crate) async fn invite(context: &Context<'_>, form: &Form) -> PageResult {
         Ok(email) => match owner.invite_member(&email, entered_role(form), INVITE_SECONDS).await? {
             Ok(token) => return Ok(redirect_to_link(context, PATH, owner.account_id().as_str(), &token)),
             Err(OwnerInviteRefusal::AlreadyMember) => {
-                "The user is in this account already. An operator can make a link for a new password".to_owned()
+                "The user is in this account already. An operator can make a link for a new password"
+                    .to_owned()
             }
             Err(OwnerInviteRefusal::NotAvailable) => {
                 "This address cannot be invited by an owner. Ask your operator to invite it".to_owned()
@@ -94,7 +95,9 @@ pub(super) fn refusal(change: MemberChange) -> Result<&'static str, PageError> {
         MemberChange::LastOwner => {
             Ok("This user is the only owner of the account. Make another member an owner first.")
         }
-        MemberChange::Operator => Ok("This user is an operator. Only operators can change or remove operators."),
+        MemberChange::Operator => {
+            Ok("This user is an operator. Only operators can change or remove operators.")
+        }
         MemberChange::NotOwner => Err(PageError::NotOwner),
         MemberChange::NotFound | MemberChange::Done => Err(PageError::NotFound),
     }

@@ -17,7 +17,7 @@ use crate::{
 
 /// Seconds in a day.
 pub(super) const DAY: i64 = 86_400;
-/// Days that the page shows. The database keeps attempts for as long.
+/// Days of the charts and counts.
 pub(super) const DAYS_SHOWN: i64 = 30;
 /// Templates in the table of those with the most attempts.
 const MAX_PARTS: u32 = 20;
@@ -38,7 +38,8 @@ pub(crate) async fn page(context: &Context<'_>) -> PageResult {
     let (by_key, by_template) =
         (account.usage_by_key(since).await?, account.usage_by_template(since, MAX_PARTS).await?);
     let chart = Chart::new(chart::last_days(now, DAYS_SHOWN, &days));
-    let mut attempts = account.attempts(failures_only, now - DAYS_SHOWN * DAY, before, PAGE_ROWS + 1).await?;
+    let kept_days = i64::from(context.store.retention().await?.attempt_days);
+    let mut attempts = account.attempts(failures_only, now - kept_days * DAY, before, PAGE_ROWS + 1).await?;
     let next = last_of_full_page(&mut attempts, PAGE_ROWS).map(|last| (last.at.0, last.id));
     let layout = context.layout("Usage", Section::Usage);
     context.page(&UsagePage {
@@ -48,6 +49,7 @@ pub(crate) async fn page(context: &Context<'_>) -> PageResult {
         by_key,
         by_template,
         attempts,
+        kept_days,
         failures_only,
         has_newer: before.is_some(),
         next,
@@ -56,7 +58,8 @@ pub(crate) async fn page(context: &Context<'_>) -> PageResult {
 
 pub(crate) async fn export(context: &Context<'_>) -> PageResult {
     let account = context.account()?;
-    let since = account.now() - DAYS_SHOWN * DAY;
+    let kept_days = i64::from(context.store.retention().await?.attempt_days);
+    let since = account.now() - kept_days * DAY;
     let attempts = account.attempts(failures_only(context), since, None, MAX_EXPORT_ROWS).await?;
     let lines = attempts.iter().map(csv_line).fold(CSV_HEADER.to_owned(), |lines, line| lines + &line);
     Ok(PageResponse::download("text/csv; charset=utf-8", "platen-usage.csv", lines.into_bytes()))
