@@ -3,6 +3,7 @@
 mod access;
 mod accessibility;
 mod account_user;
+mod accounts;
 mod attacks;
 mod editor;
 mod hostile;
@@ -10,12 +11,14 @@ mod kept_forms;
 mod keys;
 mod log;
 mod lost_work;
+mod members;
 mod names;
 mod operator;
 mod password_hashes;
 mod playground;
 mod playground_state;
 mod preview;
+mod retention;
 mod sign_in;
 mod support;
 mod template_list;
@@ -26,6 +29,8 @@ pub(crate) fn cases() -> Vec<Case> {
     [
         account_user::cases(),
         operator::cases(),
+        accounts::cases(),
+        retention::cases(),
         password_hashes::cases(),
         playground::cases(),
         playground_state::cases(),
@@ -39,6 +44,7 @@ pub(crate) fn cases() -> Vec<Case> {
         kept_forms::cases(),
         keys::cases(),
         lost_work::cases(),
+        members::cases(),
         names::cases(),
         template_list::cases(),
         accessibility::cases(),

@@ -37,7 +37,7 @@ async fn people(app: &Service, account: &Account) -> Result<[(Person, String); 2
 
 /// The id of a user, from a page that lists users at this path.
 fn id_of(page: &str, email: &str, path: &str) -> Result<String> {
-    let (_, row) = page.split_once(email).with_context(|| format!("no {email} in {page}"))?;
+    let (_, row) = page.split_once(&format!(">{email}")).with_context(|| format!("no {email} in {page}"))?;
     between(row, &format!("{path}/"), "/")
 }
 
@@ -80,7 +80,10 @@ async fn takes_nothing_away(stage: Stage) -> Result<()> {
             (member.get(&path).await?.is(200)?.body, owner.get(&path).await?.is(200)?.body);
         for part in hidden {
             ensure!(!of_member.contains(part), "{path} offers {part} to a member: {of_member}");
-            ensure!(of_owner.contains(part) || *part == "/enable\"", "{path} does not offer {part} to an owner");
+            ensure!(
+                of_owner.contains(part) || *part == "/enable\"",
+                "{path} does not offer {part} to an owner"
+            );
         }
     }
     // By hand, with a valid token, it is refused with a page of the site.
@@ -211,12 +214,17 @@ async fn invites_of_owners(stage: Stage) -> Result<()> {
         owner.post(&invite, &[("email", email), ("operator", "1")]).await?.is(422)?;
         Person::signed_out(app)?.get(&link).await?.is(200)?;
     }
-    ensure!(!owner.get(PEOPLE).await?.body.contains(&elsewhere[0].0), "an invite of another account is listed");
+    ensure!(
+        !owner.get(PEOPLE).await?.body.contains(&elsewhere[0].0),
+        "an invite of another account is listed"
+    );
     // Its own ones are replaced. The rights of an operator cannot be given.
     let email = new_email("twice");
-    let first = owner.post(&invite, &[("email", &email), ("operator", "1"), ("role", "owner")]).await?.is(303)?;
+    let first =
+        owner.post(&invite, &[("email", &email), ("operator", "1"), ("role", "owner")]).await?.is(303)?;
     let first = between(&owner.get(first.location()).await?.body, "Invite link\">", "<")?;
-    let second = owner.post(&invite, &[("email", &email), ("operator", "1"), ("role", "nobody")]).await?.is(303)?;
+    let second =
+        owner.post(&invite, &[("email", &email), ("operator", "1"), ("role", "nobody")]).await?.is(303)?;
     let second = between(&owner.get(second.location()).await?.body, "Invite link\">", "<")?;
     let path = |link: &str| link.replacen(&app.base_url, "", 1);
     let mut guest = Person::signed_out(app)?;
