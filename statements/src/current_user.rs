@@ -2,7 +2,7 @@
 
 use platen_shared::id::{AccountId, SessionId, UserId};
 
-use crate::{DataError, Row, backend::FromRow, members::Role};
+use crate::{DataError, Row, backend::FromRow, role::Role};
 
 /// The user of a session.
 #[derive(Debug, Clone)]

@@ -13,7 +13,7 @@ use platen_shared::{
 use crate::{
     AccountScope, Backend, Operator, OwnerScope, Store, Timestamp,
     backend::{Query as _, record, values},
-    members::{Role, by_owner},
+    role::{Role, by_owner},
     scoped::Scoped,
 };
 

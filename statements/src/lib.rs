@@ -19,6 +19,7 @@ pub mod keys;
 pub mod members;
 mod names;
 pub mod retention;
+mod role;
 mod scope;
 pub mod scoped;
 pub mod sessions;

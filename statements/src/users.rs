@@ -7,7 +7,7 @@ use crate::{
     backend::{Query as _, record, values},
     change::Change,
     current_user::CurrentUser,
-    members::{MemberChange, Role},
+    role::{MemberChange, Role},
     sessions::Lifetimes,
 };
 

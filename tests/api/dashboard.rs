@@ -14,6 +14,7 @@ mod lost_work;
 mod members;
 mod names;
 mod operator;
+mod owners;
 mod password_hashes;
 mod playground;
 mod playground_state;
@@ -45,6 +46,7 @@ pub(crate) fn cases() -> Vec<Case> {
         keys::cases(),
         lost_work::cases(),
         members::cases(),
+        owners::cases(),
         names::cases(),
         template_list::cases(),
         accessibility::cases(),
