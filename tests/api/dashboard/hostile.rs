@@ -1,7 +1,13 @@
 //! Stored names are shown as text, and the script of a template is isolated in its preview.
 
 use anyhow::{Result, ensure};
-use platen_tests::{browser::Browser, case::Case, operator::Quota, suite::Stage};
+use platen_tests::{
+    browser::{Browser, Page},
+    case::Case,
+    operator::Quota,
+    service::Service,
+    suite::Stage,
+};
 use serde_json::json;
 
 use super::support::{accept_invite, new_email, percent, render};
@@ -89,9 +95,13 @@ async fn stored_text(stage: Stage) -> Result<()> {
     }
     let names = app.operator.run(&["key", "list", "--account", &account.id]).await?;
     ensure!(names.to_string().contains("<script>pwned=1</script>"), "names are stored unchanged: {names}");
-    // The operator's pages, which show names of other accounts.
-    let page = browser.page().await?;
-    accept_invite(&page, app, &new_email("op"), &["--operator"]).await?;
+    operators_pages(app, &browser.page().await?).await
+}
+
+/// The operator's pages, which show names of other accounts, and the pages of people.
+async fn operators_pages(app: &Service, page: &Page) -> Result<()> {
+    let url = |path: &str| format!("{}/dashboard/{path}", app.base_url);
+    accept_invite(page, app, &new_email("op"), &["--operator"]).await?;
     let harmless = async |what: &str| -> Result<()> {
         let pwned = page.eval("typeof pwned !== 'undefined' || document.querySelector('main img, main svg, main script, iframe') !== null").await?;
         ensure!(pwned == false, "{what}: stored text is markup");
