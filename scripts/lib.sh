@@ -260,8 +260,9 @@ http_status() { curl -s --noproxy '*' --max-time 10 -o /dev/null -w '%{http_code
 # The functions below run the commands of "$platen" on the database that the environment names.
 
 # invite_first_operator URL FILE: sets operator, and invite to the path of the link with which the first
-# operator signs in, or to nothing if an operator exists. FILE keeps the link: a link that was printed
-# before is used until it is spent or has expired, because a new one for the same address would replace it.
+# operator signs in, or to nothing if an operator exists. The operator works in the account "default". FILE
+# keeps the link: a link that was printed before is used until it is spent or has expired, because a new one
+# for the same address would replace it.
 invite_first_operator() {
   local url=$1 file=$2 invited link
   operator="${PLATEN_OPERATOR:-operator@localhost}"

@@ -29,7 +29,10 @@ use spin_sdk::wasip3::{
 
 use crate::{csrf, form::Form, pages::Layout, store, throttle::Subject};
 use context::Context;
-use handlers::{assets, keys, operator, playground, profile, requests, sign_in, templates, usage};
+use handlers::{
+    assets, invites, keys, operator, people, playground, profile, requests, retention, sign_in, templates,
+    usage,
+};
 use page_error::{PageError, PageResult};
 use report::report;
 use request_head::RequestHead;
@@ -173,7 +176,13 @@ async fn route(context: &Context<'_>, segments: &[&str], form: &Form) -> PageRes
             ["playground", "request"] => playground::request(context, form),
             ["playground", "request.json"] => playground::download(context, form).await,
             ["playground", "render"] => playground::render(context, form).await,
+            ["people", "invite"] => people::invite(context, form).await,
+            ["people", "invites", id, "revoke"] => people::revoke(context, id).await,
+            ["people", user, "role"] => people::set_role(context, user, form).await,
+            ["people", user, "remove"] => people::remove(context, user).await,
             ["operator"] => operator::create(context, form).await,
+            ["operator", "retention"] => retention::save(context, form).await,
+            ["operator", "invites", id, "revoke"] => invites::revoke(context, id).await,
             ["operator", "people", user, "remove"] => operator::remove(context, None, user).await,
             ["operator", "accounts", id, "name"] => operator::rename(context, id, form).await,
             ["operator", "accounts", id, "quota"] => operator::set_quota(context, id, form).await,
@@ -182,6 +191,9 @@ async fn route(context: &Context<'_>, segments: &[&str], form: &Form) -> PageRes
             ["operator", "accounts", id, "enable"] => operator::set_disabled(context, id, false).await,
             ["operator", "accounts", id, "join"] => operator::switch_to(context, id).await,
             ["operator", "accounts", id, "invite"] => operator::invite(context, id, form).await,
+            ["operator", "accounts", id, "people", user, "role"] => {
+                operator::set_role(context, id, user, form).await
+            }
             ["operator", "accounts", id, "people", user, "remove"] => {
                 operator::remove(context, Some(id), user).await
             }
@@ -209,7 +221,11 @@ async fn route(context: &Context<'_>, segments: &[&str], form: &Form) -> PageRes
             ["requests", id] => requests::page(context, id).await,
             ["usage"] => usage::page(context).await,
             ["usage.csv"] => requests::moved_export(context),
+            ["people"] => people::page(context).await,
+            ["people", user, "remove"] => people::confirm_removal(context, user).await,
             ["operator"] => operator::page(context).await,
+            ["operator", "retention"] => retention::page(context).await,
+            ["operator", "invites"] => invites::page(context).await,
             ["operator", "people", user, "remove"] => operator::confirm_removal(context, None, user).await,
             ["operator", "audit"] => operator::audit_log(context).await,
             ["operator", "accounts", id, "disable"] => operator::confirm_disable(context, id).await,

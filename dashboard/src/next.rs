@@ -37,7 +37,8 @@ pub(crate) fn page_of(segments: &[&str]) -> String {
         ["templates", id, ..] => format!("/dashboard/templates/{id}"),
         ["operator", "accounts", id, ..] => format!("/dashboard/operator/accounts/{id}"),
         ["keys", id, ..] => format!("/dashboard/keys/{id}"),
-        [section @ ("you" | "keys" | "operator"), ..] => format!("/dashboard/{section}"),
+        ["operator", page @ ("invites" | "retention"), ..] => format!("/dashboard/operator/{page}"),
+        [section @ ("you" | "keys" | "people" | "operator"), ..] => format!("/dashboard/{section}"),
         _ => "/dashboard".to_owned(),
     }
 }
@@ -82,6 +83,8 @@ mod tests {
             (vec!["templates", "tpl_a", "delete"], "/dashboard/templates/tpl_a"),
             (vec!["operator", "accounts", "acc_a", "disable"], "/dashboard/operator/accounts/acc_a"),
             (vec!["operator", "people", "usr_a", "remove"], "/dashboard/operator"),
+            (vec!["operator", "invites", "inv_a", "revoke"], "/dashboard/operator/invites"),
+            (vec!["people", "usr_a", "role"], "/dashboard/people"),
             (vec!["keys", "key_a", "delete"], "/dashboard/keys/key_a"),
             (vec!["sign-out"], "/dashboard"),
         ] {

@@ -18,6 +18,7 @@ pub(crate) fn text(code: &str) -> Option<&'static str> {
         "template-duplicated" => "Template duplicated. You are editing the copy.",
         "template-deleted" => "Template deleted, including its versions.",
         "version-restored" => "Version restored. The content it replaces is kept as a version.",
+        "retention-changed" => "Retention changed.",
         "account-created" => "Account created. Invite its first member below.",
         "account-renamed" => "Account renamed.",
         "quota-changed" => "Quota changed.",
@@ -25,6 +26,8 @@ pub(crate) fn text(code: &str) -> Option<&'static str> {
         "account-disabled" => "Account disabled. Its API keys are refused.",
         "account-enabled" => "Account enabled.",
         "account-switched" => "This is now your current account.",
+        "role-changed" => "Role changed.",
+        "invite-revoked" => "Invite revoked. Its link no longer works.",
         "user-removed" => "User removed and signed out.",
         _ => return None,
     })

@@ -6,9 +6,11 @@ mod diff;
 pub(crate) mod keys;
 pub(crate) mod operator;
 pub(crate) mod paging;
+pub(crate) mod people;
 pub(crate) mod playground;
 pub(crate) mod profile;
 pub(crate) mod requests;
+pub(crate) mod retention;
 pub(crate) mod sign_in;
 pub(crate) mod templates;
 pub(crate) mod usage;
@@ -39,6 +41,8 @@ pub(crate) enum Section {
     Playground,
     Requests,
     Usage,
+    /// The users of the account.
+    People,
     /// Accounts, operators and the audit log.
     Operator,
     /// The user's password and sessions.
@@ -49,6 +53,11 @@ pub(crate) enum Section {
 }
 
 impl Layout {
+    /// Whether pages show what only owners of the account may do.
+    fn is_owner(&self) -> bool {
+        self.user.as_ref().is_some_and(CurrentUser::is_owner)
+    }
+
     /// The value of `aria-current` for the entry of this name in [`Section`].
     fn current(&self, entry: &str) -> &'static str {
         if format!("{:?}", self.section) == entry { "page" } else { "false" }

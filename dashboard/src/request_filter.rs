@@ -7,9 +7,6 @@ use crate::{
     form::{Field, Form},
 };
 
-/// Days for which the database keeps requests.
-pub(crate) const DAYS_KEPT: i64 = 30;
-
 /// The statuses of requests, and each in a word or two.
 pub(crate) const STATUSES: [(u16, &str); 12] = [
     (200, "OK"),
@@ -66,11 +63,11 @@ impl FilterForm {
         }
     }
 
-    /// The requests to list at this time, in seconds since 1970. An invalid day has no effect.
-    pub(crate) fn filter(&self, now: i64) -> RequestFilter {
+    /// The requests to list, of those since `oldest`, in seconds since 1970. An invalid day has no effect.
+    pub(crate) fn filter(&self, oldest: i64) -> RequestFilter {
         let given = |text: &String| Some(text.clone()).filter(|text| !text.is_empty());
         RequestFilter {
-            since: day::parse(&self.from.value).unwrap_or(now - DAYS_KEPT * day::SECONDS),
+            since: day::parse(&self.from.value).unwrap_or(oldest),
             until: day::parse(&self.to.value).map_or(i64::MAX, |day| day + day::SECONDS - 1),
             status: match self.status.as_str() {
                 "ok" => StatusFilter::Successful,
@@ -128,7 +125,7 @@ mod tests {
         assert!(empty.is_empty());
         assert_eq!(empty.address("/r", None), "/r");
         let all = empty.filter(10_000_000);
-        assert_eq!((all.since, all.until, all.status), (10_000_000 - 2_592_000, i64::MAX, StatusFilter::Any));
+        assert_eq!((all.since, all.until, all.status), (10_000_000, i64::MAX, StatusFilter::Any));
         let some = form("status=502&key=key_1&template=t%26&from=2024-02-29&to=2024-02-29&id=+a-+");
         let filter = RequestFilter {
             since: 1_709_164_800,
@@ -148,7 +145,7 @@ mod tests {
         }
         let invalid = form("from=29.02.2024");
         assert_eq!(invalid.from.error, "Enter a date as YYYY-MM-DD.");
-        assert_eq!(invalid.filter(2_592_000).since, 0);
+        assert_eq!(invalid.filter(7).since, 7);
     }
 
     #[test]

@@ -8,6 +8,8 @@ use crate::throttle::{Subject, WINDOW_SECONDS};
 pub(crate) type Store = platen_statements::Store<Database>;
 /// What the account of the current user owns.
 pub(crate) type Account<'s> = platen_statements::AccountScope<'s, Database>;
+/// What owners of the account of the current user may do.
+pub(crate) type Owner<'s> = platen_statements::OwnerScope<'s, Database>;
 /// The current user as an operator.
 pub(crate) type Operator<'s> = platen_statements::Operator<'s, Database>;
 

@@ -8,6 +8,7 @@ pub(crate) mod invite;
 pub(crate) mod key;
 pub(crate) mod migrate;
 pub(crate) mod render;
+pub(crate) mod retention;
 pub(crate) mod template;
 pub(crate) mod up;
 

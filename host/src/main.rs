@@ -48,6 +48,8 @@ enum Command {
     Template(cli::template::TemplateCommand),
     /// Invite a user to the dashboard: print a one-time link
     Invite(cli::invite::InviteCommand),
+    /// Show or change how long versions of templates, the audit log and attempts are kept
+    Retention(cli::retention::RetentionCommand),
     /// Render one page to a file, without a server
     Render(cli::render::RenderCommand),
 }
@@ -68,6 +70,7 @@ fn main() -> ExitCode {
             Command::Key(key) => key.run().await,
             Command::Template(template) => template.run().await,
             Command::Invite(invite) => invite.run().await,
+            Command::Retention(retention) => retention.run().await,
             Command::Render(render) => render.run().await,
         }
     };

@@ -13,7 +13,7 @@ use crate::db::{Connection, Database, DbError, Value};
 /// Applies every missing step and returns them.
 pub(crate) async fn migrate(database: &Database) -> Result<Vec<&'static Migration>> {
     let connection = database.connect();
-    connection.query(RECORD_TABLE, Vec::new()).await?;
+    patiently(&connection, RECORD_TABLE).await?;
     let mut applied = Vec::new();
     for step in MIGRATIONS {
         // In the common case the step is recorded, and no write lock is needed.
@@ -21,7 +21,7 @@ pub(crate) async fn migrate(database: &Database) -> Result<Vec<&'static Migratio
             continue;
         }
         // From here on no other process writes. `apply` checks again whether the step is needed.
-        connection.query("BEGIN IMMEDIATE", Vec::new()).await?;
+        patiently(&connection, "BEGIN IMMEDIATE").await?;
         match apply(&connection, step).await {
             Ok(done) => {
                 connection.query("COMMIT", Vec::new()).await?;
@@ -38,13 +38,28 @@ pub(crate) async fn migrate(database: &Database) -> Result<Vec<&'static Migratio
     Ok(applied)
 }
 
+/// Runs a statement that waits for the write lock. SQLite does not give the lock to those who wait in turn, so a process can
+/// wait for too long while others apply steps; it goes on as long as they do.
+async fn patiently(connection: &Connection, sql: &str) -> Result<(), DbError> {
+    let mut reached = newest_or_none(connection).await?;
+    loop {
+        match connection.query(sql, Vec::new()).await {
+            Err(error) if error.is_busy() => {
+                let newest = newest_or_none(connection).await?;
+                if newest <= reached {
+                    return Err(error);
+                }
+                reached = newest;
+            }
+            other => return other.map(drop),
+        }
+    }
+}
+
 /// Fails unless the database has exactly the steps of this binary.
 pub(crate) async fn check(database: &Database) -> Result<()> {
     let connection = database.connect();
-    let newest = match newest(&connection).await {
-        Err(DbError::Statement { message, .. }) if message.contains("no such table") => 0,
-        other => other?,
-    };
+    let newest = newest_or_none(&connection).await?;
     check_not_newer(newest)?;
     ensure!(
         newest >= i64::from(known()),
@@ -64,6 +79,14 @@ fn check_not_newer(found: i64) -> Result<()> {
 
 fn known() -> u32 {
     MIGRATIONS.last().map_or(0, |step| step.number)
+}
+
+/// Like [`newest`], and 0 for a database without steps.
+async fn newest_or_none(connection: &Connection) -> Result<i64, DbError> {
+    match newest(connection).await {
+        Err(DbError::Statement { message, .. }) if message.contains("no such table") => Ok(0),
+        other => other,
+    }
 }
 
 async fn newest(connection: &Connection) -> Result<i64, DbError> {

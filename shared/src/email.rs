@@ -1,6 +1,6 @@
 //! The e-mail address with which a user signs in.
 
-use crate::text::text;
+use crate::{name, text::text};
 
 /// Maximum length of an address (RFC 5321 4.5.3.1).
 const MAX_EMAIL_BYTES: usize = 254;
@@ -25,6 +25,7 @@ impl Email {
         let is_forbidden = |c: char| c.is_whitespace() || c.is_control() || "<>\"'(),;:\\".contains(c);
         let is_valid = text.len() <= MAX_EMAIL_BYTES
             && !text.contains(is_forbidden)
+            && name::shown(&text) == text
             && text
                 .split_once('@')
                 .is_some_and(|(name, host)| !name.is_empty() && !host.is_empty() && !host.contains('@'));

@@ -53,6 +53,11 @@ id!(
     "usr"
 );
 id!(
+    /// An invite; not the secret in its link.
+    InviteId,
+    "inv"
+);
+id!(
     /// A session of a user; not the secret in the cookie.
     SessionId,
     "ses"

@@ -11,7 +11,9 @@ use serde::Serialize;
 #[macro_use]
 mod last_change;
 mod limits;
+mod members;
 mod requests;
+mod retention;
 mod steps_1_to_50;
 mod steps_from_51;
 
@@ -35,18 +37,25 @@ const fn step(number: u32, name: &'static str, sql: &'static str) -> Migration {
     Migration { number, name, sql }
 }
 
-const LISTS: [&[Migration]; 4] = [steps_1_to_50::STEPS, steps_from_51::STEPS, limits::STEPS, requests::STEPS];
+const LISTS: [&[Migration]; 6] = [
+    steps_1_to_50::STEPS,
+    steps_from_51::STEPS,
+    limits::STEPS,
+    requests::STEPS,
+    members::STEPS,
+    retention::STEPS,
+];
 
 /// Every step, in order.
-pub const MIGRATIONS: &[Migration] = &concatenated::<{ total() }>();
+pub const MIGRATIONS: &[Migration] = &concatenated::<{ number_of_steps() }>();
 
-const fn total() -> usize {
-    let (mut list, mut total) = (0, 0);
+const fn number_of_steps() -> usize {
+    let (mut list, mut steps) = (0, 0);
     while list < LISTS.len() {
-        total += LISTS[list].len();
+        steps += LISTS[list].len();
         list += 1;
     }
-    total
+    steps
 }
 
 const fn concatenated<const N: usize>() -> [Migration; N] {

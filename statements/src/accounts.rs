@@ -1,10 +1,12 @@
 //! Accounts and their quotas.
 
 use platen_shared::{id::AccountId, name::Name};
+use serde_json::json;
 
 use crate::{
-    Backend, Operator, Timestamp,
+    Backend, NameRefusal, Operator, Timestamp,
     backend::{Query as _, record, values},
+    names::Known,
 };
 
 record! {
@@ -40,23 +42,77 @@ macro_rules! select_accounts {
     };
 }
 
-const BY_NAME: &str = select_accounts!("ORDER BY name COLLATE NOCASE LIMIT 1000");
+record! {
+    /// What accounts are searched by.
+    pub struct AccountNames {
+        pub id: AccountId,
+        pub name: String,
+        /// The addresses of its users, separated by spaces.
+        pub emails: String,
+    }
+}
+
+/// `?1` chooses the disabled accounts, the others, or with NULL all of them.
+macro_rules! of_state {
+    ($columns:literal, $rest:literal) => {
+        concat!(
+            "SELECT ",
+            $columns,
+            " FROM accounts WHERE (?1 IS NULL OR (disabled_at IS NOT NULL) = ?1) ",
+            $rest
+        )
+    };
+}
+
+const COUNT: &str = of_state!("count(*)", "");
+const IDS: &str = of_state!("id", "ORDER BY name COLLATE NOCASE, id LIMIT ?2 OFFSET ?3");
+const SEARCHED: &str = of_state!(
+    "id, name, coalesce((SELECT group_concat(email, ' ') FROM users WHERE account_id = accounts.id), '')",
+    "ORDER BY name COLLATE NOCASE, id"
+);
+const SOME: &str =
+    select_accounts!("WHERE id IN (SELECT value FROM json_each(?2)) ORDER BY name COLLATE NOCASE, id");
 const BY_AGE: &str = select_accounts!("ORDER BY rowid");
 const BY_ID: &str = select_accounts!("WHERE id = ?2");
 const BY_ID_OR_NAME: &str = select_accounts!("WHERE id = ?2 OR name = ?2 ORDER BY id = ?2 DESC LIMIT 1");
-const CREATE: &str = "INSERT INTO accounts (id, name, quota, created_at, last_change) \
-    VALUES (?1, ?2, ?3, ?4, ?5) ON CONFLICT (name) DO NOTHING RETURNING id";
-const RENAME: &str = "UPDATE accounts SET name = ?2, last_change = ?3 WHERE id = ?1 \
-    AND NOT EXISTS (SELECT 1 FROM accounts WHERE name = ?2 AND id <> ?1) RETURNING id";
+const NAMES: &str = "SELECT name FROM accounts WHERE id <> ?1";
+const EXISTS: &str = "SELECT 1 FROM accounts WHERE id = ?1";
+// Only if no account has got a name with which the new one was not compared.
+const CREATE: &str = "INSERT INTO accounts (id, name, quota, created_at, last_change) SELECT ?1, ?2, ?3, ?4, ?5 \
+    WHERE NOT EXISTS (SELECT 1 FROM accounts WHERE name NOT IN (SELECT value FROM json_each(?6))) \
+    ON CONFLICT (name) DO NOTHING RETURNING id";
+const RENAME: &str = "UPDATE accounts SET name = ?2, last_change = ?3 WHERE id = ?1 AND NOT EXISTS \
+    (SELECT 1 FROM accounts a WHERE a.id <> ?1 AND a.name NOT IN (SELECT value FROM json_each(?4))) RETURNING id";
 const SET_QUOTA: &str = "UPDATE accounts SET quota = ?2, last_change = ?3 WHERE id = ?1 RETURNING id";
 // The time of the first disabling is kept.
 const SET_DISABLED: &str = "UPDATE accounts SET \
     disabled_at = CASE WHEN ?2 THEN coalesce(disabled_at, ?3) END, last_change = ?4 WHERE id = ?1 RETURNING id";
 
 impl<B: Backend> Operator<'_, B> {
-    /// The first 1,000 accounts by name.
-    pub async fn accounts(&self) -> Result<Vec<Account>, B::Error> {
-        self.store.backend.all(BY_NAME, values![self.store.now]).await
+    /// The number of accounts that are disabled, or that are not; with `None` of all.
+    pub async fn count_accounts(&self, disabled: Option<bool>) -> Result<u64, B::Error> {
+        Ok(self.store.backend.first(COUNT, values![disabled]).await?.map_or(0, |(count,)| count))
+    }
+
+    /// The ids of accounts of that state by name: at most `limit`, after the first `offset`.
+    pub async fn account_ids(
+        &self,
+        disabled: Option<bool>,
+        limit: u64,
+        offset: u64,
+    ) -> Result<Vec<AccountId>, B::Error> {
+        let rows: Vec<(AccountId,)> = self.store.backend.all(IDS, values![disabled, limit, offset]).await?;
+        Ok(rows.into_iter().map(|(id,)| id).collect())
+    }
+
+    /// What all accounts of that state are searched by, in the order of their names.
+    pub async fn account_names(&self, disabled: Option<bool>) -> Result<Vec<AccountNames>, B::Error> {
+        self.store.backend.all(SEARCHED, values![disabled]).await
+    }
+
+    /// The accounts with these ids, by name.
+    pub async fn accounts_of(&self, ids: &[AccountId]) -> Result<Vec<Account>, B::Error> {
+        self.store.backend.all(SOME, values![self.store.now, json!(ids).to_string()]).await
     }
 
     /// Every account, the oldest first.
@@ -74,22 +130,52 @@ impl<B: Backend> Operator<'_, B> {
         self.store.backend.first(BY_ID_OR_NAME, values![self.store.now, id_or_name]).await
     }
 
-    /// Creates an account; `None` if the name is taken.
+    /// Creates an account, unless another one has this name or one that looks the same.
     pub async fn create_account(
         &self,
         name: &Name,
         quota: Option<u32>,
-    ) -> Result<Option<AccountId>, B::Error> {
+    ) -> Result<Result<AccountId, NameRefusal>, B::Error> {
         let id = AccountId::from_random(self.store.backend.random()?);
         let change = self.change("created account").account(id.as_str());
-        let values = values![&id, name.as_str(), quota, self.store.now, change];
-        Ok(self.store.backend.run(CREATE, values).await?.then_some(id))
+        loop {
+            let known = match self.compared(name, "").await? {
+                Ok(known) => known,
+                Err(refusal) => return Ok(Err(refusal)),
+            };
+            let values = values![&id, name.as_str(), quota, self.store.now, change.clone(), known];
+            if self.store.backend.run(CREATE, values).await? {
+                return Ok(Ok(id));
+            }
+        }
     }
 
-    /// Renames an account; `false` if another account has the name, or there is no such account.
-    pub async fn rename_account(&self, id: &str, name: &Name) -> Result<bool, B::Error> {
+    /// Renames an account, unless another one has this name or one that looks the same; `false` if there is no such
+    /// account.
+    pub async fn rename_account(&self, id: &str, name: &Name) -> Result<Result<bool, NameRefusal>, B::Error> {
         let change = self.change("renamed account").account(id);
-        self.store.backend.run(RENAME, values![id, name.as_str(), change]).await
+        loop {
+            let known = match self.compared(name, id).await? {
+                Ok(known) => known,
+                Err(refusal) => return Ok(Err(refusal)),
+            };
+            if self.store.backend.run(RENAME, values![id, name.as_str(), change.clone(), known]).await? {
+                return Ok(Ok(true));
+            }
+            if !self.store.backend.run(EXISTS, values![id]).await? {
+                return Ok(Ok(false));
+            }
+        }
+    }
+
+    /// The names of all accounts but one, as a JSON array, if none of them is like this one.
+    async fn compared(&self, name: &Name, except: &str) -> Result<Result<String, NameRefusal>, B::Error> {
+        let known = Known::new(self.store.backend.all(NAMES, values![except]).await?);
+        if known.contains(name) {
+            return Ok(Err(NameRefusal::Taken));
+        }
+        let compared = known.json();
+        Ok(known.look_alike(name).map_or(Ok(compared), |other| Err(NameRefusal::LooksLike(other))))
     }
 
     /// Changes a quota, `None` being unlimited; `false` if there is no such account.

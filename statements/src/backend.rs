@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use platen_shared::{
-    id::{AccountId, KeyId, SessionId, TemplateId, UserId},
+    id::{AccountId, InviteId, KeyId, SessionId, TemplateId, UserId},
     template::DamagedTemplate,
 };
 
@@ -90,6 +90,12 @@ impl<A: FromValue, B: FromValue> FromRow for (A, B) {
     }
 }
 
+impl<A: FromValue, B: FromValue, C: FromValue> FromRow for (A, B, C) {
+    fn from_row(row: &mut Row) -> Result<Self, DataError> {
+        Ok((row.next()?, row.next()?, row.next()?))
+    }
+}
+
 /// Statements with typed results.
 pub(crate) trait Query: Backend {
     /// Every row.
@@ -121,8 +127,8 @@ pub(crate) use values;
 /// A record whose fields are read from the columns of a row, in order.
 macro_rules! record {
     ($(#[$doc:meta])* pub struct $name:ident { $($(#[$field_doc:meta])* $visible:vis $field:ident: $type:ty,)* }) => {
-        $(#[$doc])*
         #[derive(Debug, Clone, serde::Serialize)]
+        $(#[$doc])*
         #[allow(missing_docs, reason = "the schema describes the columns")]
         pub struct $name { $($(#[$field_doc])* $visible $field: $type,)* }
 
@@ -226,4 +232,4 @@ macro_rules! ids {
         }
     )* };
 }
-ids!(AccountId, KeyId, SessionId, TemplateId, UserId);
+ids!(AccountId, InviteId, KeyId, SessionId, TemplateId, UserId);

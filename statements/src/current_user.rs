@@ -2,7 +2,7 @@
 
 use platen_shared::id::{AccountId, SessionId, UserId};
 
-use crate::{DataError, Row, backend::FromRow};
+use crate::{DataError, Row, backend::FromRow, role::Role};
 
 /// The user of a session.
 #[derive(Debug, Clone)]
@@ -26,6 +26,8 @@ pub struct Membership {
     pub name: String,
     /// Whether the account's keys are refused.
     pub disabled: bool,
+    /// `Member` for an operator who works in another account than its own.
+    role: Role,
 }
 
 impl CurrentUser {
@@ -33,6 +35,12 @@ impl CurrentUser {
     #[must_use]
     pub fn is_operator(&self) -> bool {
         self.operator
+    }
+
+    /// Whether the user may do what owners of the current account may. Operators may in every account.
+    #[must_use]
+    pub fn is_owner(&self) -> bool {
+        self.account.as_ref().is_some_and(|account| self.operator || account.role == Role::Owner)
     }
 
     /// Whether this is the account that the user works in.
@@ -48,7 +56,10 @@ impl FromRow for (i64, CurrentUser) {
         let seen_at = row.next()?;
         let (user, email, operator, session) = (row.next()?, row.next()?, row.next()?, row.next()?);
         let account = match row.next()? {
-            Some(id) => Some(Membership { id, name: row.next()?, disabled: row.next()? }),
+            Some(id) => {
+                let (name, disabled, role) = (row.next()?, row.next()?, row.next()?);
+                Some(Membership { id, name, disabled, role })
+            }
             None => None,
         };
         Ok((seen_at, CurrentUser { user, email, session, account, operator }))

@@ -3,7 +3,8 @@
 //!
 //! Invariant: this crate does no I/O and reads no clock. A [`Backend`] provides the connection and the
 //! random bytes, [`Store::new`] takes the time. What an account owns is reached through
-//! [`AccountScope`] only, and what operators may do through [`Operator`] only.
+//! [`AccountScope`] only, what its owners may do besides through [`OwnerScope`], and what operators may do through
+//! [`Operator`].
 
 #![allow(clippy::missing_errors_doc, reason = "every error is one of the backend")]
 
@@ -16,7 +17,11 @@ mod current_user;
 pub mod invites;
 pub mod keys;
 pub mod limits;
+pub mod members;
+mod names;
 pub mod requests;
+pub mod retention;
+mod role;
 mod scope;
 pub mod scoped;
 pub mod sessions;
@@ -28,5 +33,6 @@ pub mod users;
 
 pub use backend::{Backend, DataError, Row, Value};
 pub use current_user::{CurrentUser, Membership};
-pub use scope::{AccountScope, Operator, Store};
+pub use names::NameRefusal;
+pub use scope::{AccountScope, Operator, OwnerScope, Store};
 pub use timestamp::Timestamp;

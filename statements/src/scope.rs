@@ -1,5 +1,7 @@
 //! The types through which statements are reached.
 
+use std::ops::Deref;
+
 use platen_shared::id::{AccountId, UserId};
 
 use crate::{
@@ -35,6 +37,12 @@ impl<B: Backend> Store<B> {
         Some(AccountScope { store: self, actor: &user.email, id: &membership.id })
     }
 
+    /// What owners of the user's account may do; `None` for its other members, and for a user without an account.
+    pub fn owner<'s>(&'s self, user: &'s CurrentUser) -> Option<OwnerScope<'s, B>> {
+        let scope = self.account(user)?;
+        user.is_owner().then_some(OwnerScope { scope, user: Some(&user.user) })
+    }
+
     /// What operators may do; `None` for other users.
     pub fn operator<'s>(&'s self, user: &'s CurrentUser) -> Option<Operator<'s, B>> {
         user.is_operator().then(|| Operator { store: self, actor: &user.email, user: Some(&user.user) })
@@ -65,6 +73,12 @@ impl<B: Backend> AccountScope<'_, B> {
     #[must_use]
     pub fn now(&self) -> i64 {
         self.store.now
+    }
+
+    /// The account.
+    #[must_use]
+    pub fn account_id(&self) -> &AccountId {
+        self.id
     }
 
     /// Who acts: an e-mail address, or `command line`.
@@ -102,6 +116,25 @@ impl<B: Backend> AccountScope<'_, B> {
     }
 }
 
+/// What the owners of an account may do besides: take keys and templates away, and manage people.
+///
+/// Invariant: in a component this type exists only for a user who is an owner of the account, or an operator. Statements
+/// about people check it again when they change something, because an owner may have lost the role meanwhile.
+#[derive(Debug)]
+pub struct OwnerScope<'s, B> {
+    scope: AccountScope<'s, B>,
+    /// `None` for the operator's commands.
+    pub(crate) user: Option<&'s UserId>,
+}
+
+impl<'s, B> Deref for OwnerScope<'s, B> {
+    type Target = AccountScope<'s, B>;
+
+    fn deref(&self) -> &Self::Target {
+        &self.scope
+    }
+}
+
 /// What operators may do: accounts, users, invites, the audit log.
 ///
 /// Invariant: in a component this type exists for an operator only. Every change writes an audit entry.
@@ -117,8 +150,9 @@ pub struct Operator<'s, B> {
 impl<'s, B: Backend> Operator<'s, B> {
     /// What any account owns, for the operator's commands.
     #[must_use]
-    pub fn account_scope(&self, account: &'s AccountId) -> AccountScope<'s, B> {
-        AccountScope { store: self.store, actor: self.actor, id: account }
+    pub fn account_scope(&self, account: &'s AccountId) -> OwnerScope<'s, B> {
+        let scope = AccountScope { store: self.store, actor: self.actor, id: account };
+        OwnerScope { scope, user: None }
     }
 }
 

@@ -10,7 +10,7 @@ use platen_shared::{
 use serde_json::json;
 
 use crate::{
-    AccountScope, Backend, DataError, Operator, Row, Timestamp, Value,
+    AccountScope, Backend, DataError, Operator, OwnerScope, Row, Timestamp, Value,
     backend::{FromRow, Query as _, record, values},
     scoped::Scoped,
 };
@@ -219,11 +219,6 @@ impl<B: Backend> AccountScope<'_, B> {
         values![id, name.as_str(), packed_html, placeholders, now, samples, change, self.actor()]
     }
 
-    /// Deletes a template with its versions; `false` if there is no such template.
-    pub async fn delete_template(&self, id: &str) -> Result<bool, B::Error> {
-        self.run(DELETE, values![id, self.change("deleted template").deletes()]).await
-    }
-
     /// The last earlier versions of a template, the newest first.
     pub async fn versions(&self, id: &str) -> Result<Vec<Version>, B::Error> {
         self.all(VERSIONS, values![id, MAX_LISTED]).await
@@ -232,6 +227,13 @@ impl<B: Backend> AccountScope<'_, B> {
     /// One earlier version with its markup.
     pub async fn version(&self, id: &str, number: u32) -> Result<Option<(Version, String)>, B::Error> {
         self.first(VERSION, values![id, number]).await
+    }
+}
+
+impl<B: Backend> OwnerScope<'_, B> {
+    /// Deletes a template with its versions; `false` if there is no such template.
+    pub async fn delete_template(&self, id: &str) -> Result<bool, B::Error> {
+        self.run(DELETE, values![id, self.change("deleted template").deletes()]).await
     }
 }
 

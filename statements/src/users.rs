@@ -1,12 +1,13 @@
 //! Users: who is signed in, passwords, and the users that operators manage.
 
-use platen_shared::{id::UserId, token::Token};
+use platen_shared::{email::Email, id::UserId, token::Token};
 
 use crate::{
     Backend, Operator, Store, Timestamp,
     backend::{Query as _, record, values},
     change::Change,
     current_user::CurrentUser,
+    role::{MemberChange, Role},
     sessions::Lifetimes,
 };
 
@@ -16,6 +17,8 @@ record! {
         pub id: UserId,
         pub email: String,
         pub operator: bool,
+        /// In the account of the user.
+        pub role: Role,
         pub created_at: Timestamp,
         /// The last use of any session.
         pub seen_at: Option<Timestamp>,
@@ -23,8 +26,8 @@ record! {
 }
 
 const CURRENT_USER: &str = "SELECT s.seen_at, u.id, u.email, u.operator, s.id, a.id, a.name, \
-    a.disabled_at IS NOT NULL FROM sessions s JOIN users u ON u.id = s.user_id \
-    LEFT JOIN accounts a ON a.id = u.account_id \
+    a.disabled_at IS NOT NULL, coalesce(u.is_owner AND a.id = u.account_id, 0) FROM sessions s JOIN users u ON u.id = s.user_id \
+    LEFT JOIN accounts a ON a.id = coalesce(CASE WHEN u.operator THEN u.visited_account_id END, u.account_id) \
     WHERE s.hash = ?1 AND u.disabled_at IS NULL AND s.seen_at > ?2 AND s.created_at > ?3";
 const SEEN: &str = "UPDATE sessions SET seen_at = ?2 WHERE hash = ?1 RETURNING id";
 const CREDENTIALS: &str = "SELECT id, password FROM users WHERE email = ?1 AND disabled_at IS NULL";
@@ -32,25 +35,28 @@ const SET_PASSWORD: &str = "UPDATE users SET password = ?2, last_change = ?3 WHE
 const REPLACE_PASSWORD_HASH: &str =
     "UPDATE users SET password = ?3 WHERE id = ?1 AND password = ?2 RETURNING id";
 
+/// Columns of [`User`].
 macro_rules! select_users {
     ($condition:literal) => {
         concat!(
-            "SELECT id, email, operator, created_at, \
+            "SELECT id, email, operator, is_owner, created_at, \
              (SELECT max(seen_at) FROM sessions WHERE user_id = users.id) FROM users WHERE ",
             $condition,
             " ORDER BY email"
         )
     };
 }
+pub(crate) use select_users;
 
-const OF_ACCOUNT: &str = select_users!("account_id = ?1");
 const OPERATORS: &str = select_users!("operator");
 const HAS_OPERATOR: &str = "SELECT 1 FROM users WHERE operator AND disabled_at IS NULL LIMIT 1";
-const REMOVE_OPERATOR: &str =
-    "UPDATE users SET last_change = ?3 WHERE id = ?1 AND operator AND id IS NOT ?2 RETURNING id";
-const REMOVE_USER: &str =
-    "UPDATE users SET last_change = ?4 WHERE id = ?1 AND account_id = ?3 AND id IS NOT ?2 RETURNING id";
-const JOIN: &str = "UPDATE users SET account_id = ?2, last_change = ?3 WHERE id = ?1 \
+const HAS_ACCOUNT: &str = "SELECT 1 FROM users WHERE email = ?1 AND account_id IS NOT NULL";
+// The account of the operator keeps an owner, if it has other users.
+const REMOVE_OPERATOR: &str = "UPDATE users SET last_change = ?3 WHERE id = ?1 AND operator AND id IS NOT ?2 AND (account_id IS NULL OR NOT is_owner \
+     OR NOT EXISTS (SELECT 1 FROM users o WHERE o.account_id = users.account_id AND o.id <> ?1) \
+     OR EXISTS (SELECT 1 FROM users o WHERE o.account_id = users.account_id AND o.id <> ?1 AND o.is_owner)) RETURNING id";
+const IS_OPERATOR: &str = "SELECT id FROM users WHERE id = ?1 AND operator AND id IS NOT ?2";
+const JOIN: &str = "UPDATE users SET visited_account_id = ?2, last_change = ?3 WHERE id = ?1 \
     AND EXISTS (SELECT 1 FROM accounts WHERE id = ?2) RETURNING id";
 
 /// The stored time of a session's last use is renewed when it is older than this part of
@@ -100,11 +106,6 @@ impl<B: Backend> Store<B> {
 }
 
 impl<B: Backend> Operator<'_, B> {
-    /// The users of an account, by address.
-    pub async fn users(&self, account: &str) -> Result<Vec<User>, B::Error> {
-        self.store.backend.all(OF_ACCOUNT, values![account]).await
-    }
-
     /// All operators, by address.
     pub async fn operators(&self) -> Result<Vec<User>, B::Error> {
         self.store.backend.all(OPERATORS, values![]).await
@@ -115,20 +116,24 @@ impl<B: Backend> Operator<'_, B> {
         self.store.backend.run(HAS_OPERATOR, values![]).await
     }
 
-    /// Removes a user of an account with the user's sessions and open invites, in one statement. `false` if
-    /// there is no such user, or it is this operator.
-    pub async fn remove_user(&self, account: &str, user: &str) -> Result<bool, B::Error> {
-        let change = self.change("removed user").account(account).deletes();
-        self.store.backend.run(REMOVE_USER, values![user, self.user, account, change]).await
+    /// Whether a user with this address has an account.
+    pub async fn has_account(&self, email: &Email) -> Result<bool, B::Error> {
+        self.store.backend.run(HAS_ACCOUNT, values![email.as_str()]).await
     }
 
-    /// Removes an operator of any account, or of none, like [`Self::remove_user`].
-    pub async fn remove_operator(&self, user: &str) -> Result<bool, B::Error> {
+    /// Removes an operator of any account, or of none, with the user's sessions and open invites, in one statement. It is
+    /// not found if it is this operator.
+    pub async fn remove_operator(&self, user: &str) -> Result<MemberChange, B::Error> {
         let change = self.change("removed operator").deletes();
-        self.store.backend.run(REMOVE_OPERATOR, values![user, self.user, change]).await
+        if self.store.backend.run(REMOVE_OPERATOR, values![user, self.user, change]).await? {
+            return Ok(MemberChange::Done);
+        }
+        let exists = self.store.backend.run(IS_OPERATOR, values![user, self.user]).await?;
+        Ok(if exists { MemberChange::LastOwner } else { MemberChange::NotFound })
     }
 
-    /// Makes this account the one that the operator works in; `false` if there is no such account.
+    /// Makes this account the one that the operator works in, without becoming a member; `false` if there is no such
+    /// account.
     pub async fn join(&self, account: &str) -> Result<bool, B::Error> {
         let change = self.change("switched account").account(account);
         self.store.backend.run(JOIN, values![self.user, account, change]).await

@@ -3,6 +3,7 @@
 mod access;
 mod accessibility;
 mod account_user;
+mod accounts;
 mod album;
 mod attacks;
 mod editor;
@@ -13,7 +14,10 @@ mod keys;
 mod limits;
 mod log;
 mod lost_work;
+mod members;
+mod names;
 mod operator;
+mod owners;
 mod password_hashes;
 mod playground;
 mod playground_state;
@@ -22,6 +26,7 @@ mod request_export;
 mod request_list;
 mod request_rows;
 mod requests;
+mod retention;
 mod sign_in;
 mod support;
 mod template_list;
@@ -32,6 +37,8 @@ pub(crate) fn cases() -> Vec<Case> {
     [
         account_user::cases(),
         operator::cases(),
+        accounts::cases(),
+        retention::cases(),
         password_hashes::cases(),
         playground::cases(),
         playground_state::cases(),
@@ -49,6 +56,9 @@ pub(crate) fn cases() -> Vec<Case> {
         kept_forms::cases(),
         keys::cases(),
         lost_work::cases(),
+        members::cases(),
+        owners::cases(),
+        names::cases(),
         template_list::cases(),
         accessibility::cases(),
         extremes::cases(),

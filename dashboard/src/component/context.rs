@@ -19,7 +19,7 @@ use crate::{
     notice,
     once::{self, Once},
     pages::{Layout, Section},
-    store::{Account, Operator, Store},
+    store::{Account, Operator, Owner, Store},
     throttle,
 };
 
@@ -123,6 +123,12 @@ impl<'r> Context<'r> {
     /// The current account of the user.
     pub(super) fn account(&self) -> Result<Account<'_>, PageError> {
         self.store.account(self.current_user()?).ok_or(PageError::NoAccount)
+    }
+
+    /// What owners of the current account may do.
+    pub(super) fn owner(&self) -> Result<Owner<'_>, PageError> {
+        self.account()?;
+        self.store.owner(self.current_user()?).ok_or(PageError::NotOwner)
     }
 
     /// The operator's actions. For other users the page does not exist.

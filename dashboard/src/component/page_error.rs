@@ -46,8 +46,15 @@ pub(super) enum PageError {
     TooManyForms(u64),
     #[error("The form was not received completely. Submit it again.")]
     Incomplete,
-    #[error("This invite link is invalid, used or expired. Ask your operator for a new one.")]
+    #[error("This invite link is invalid, used or expired. Ask for a new one.")]
     InvalidInvite,
+    #[error("This invite was revoked. Ask for a new one if you need it.")]
+    RevokedInvite,
+    /// The user is a member of the account, but no owner.
+    #[error(
+        "Only an owner of this account may do this. Nothing was changed. The People page lists the owners."
+    )]
+    NotOwner,
     #[error("You have no current account. Open the Operator page and switch to an account.")]
     NoAccount,
     #[error("The request took too long. Try again shortly.")]
@@ -76,6 +83,8 @@ impl PageError {
             Self::TooManyForms(_) => (429, "Form not accepted"),
             Self::Incomplete => (400, "Invalid request"),
             Self::InvalidInvite => (410, "Invalid invite link"),
+            Self::RevokedInvite => (410, "Revoked invite"),
+            Self::NotOwner => (403, "Not allowed"),
             Self::NoAccount => (409, "No current account"),
             Self::TimedOut | Self::Store(DatabaseError::Unavailable(_)) => (503, "Not available"),
             Self::Store(_) | Self::Settings(_) | Self::Page(_) => (500, "Internal error"),
@@ -106,6 +115,7 @@ impl PageError {
         let (status, title) = self.status_and_title();
         let link = match self {
             Self::NoAccount => ("/dashboard/operator", "Open the Operator page"),
+            Self::NotOwner => ("/dashboard/people", "Open the People page"),
             _ if layout.user.is_none() => ("/dashboard/sign-in", "Sign in"),
             _ => ("/dashboard", "Open the dashboard"),
         };

@@ -2,9 +2,11 @@
 
 use askama::Template;
 use platen_shared::id::UserId;
-use platen_statements::{CurrentUser, accounts::Account, audit::AuditEntry, users::User};
+use platen_statements::{
+    CurrentUser, accounts::Account, audit::AuditEntry, invites::PendingInvite, users::User,
+};
 
-use super::Layout;
+use super::{Layout, paging::Paging};
 use crate::form::Field;
 
 /// Parses a quota: a whole number; empty or `unlimited` for no limit. The error is a text for the form.
@@ -31,12 +33,26 @@ pub(crate) fn parse_limit(text: &str) -> Result<Option<u32>, &'static str> {
     }
 }
 
+/// Whether the list of accounts has the disabled ones or the others only; `None` for all.
+pub(crate) fn parse_state(text: &str) -> Option<bool> {
+    match text {
+        "active" => Some(false),
+        "disabled" => Some(true),
+        _ => None,
+    }
+}
+
 #[derive(Debug, Template)]
 #[template(path = "accounts.html")]
 pub(crate) struct AccountsPage {
     pub(crate) layout: Layout,
-    /// All accounts, by name.
+    /// The text that was searched for.
+    pub(crate) search: String,
+    /// The state of the accounts in the list, see [`parse_state`].
+    pub(crate) disabled: Option<bool>,
+    /// One page of the accounts that were found, by name.
     pub(crate) accounts: Vec<Account>,
+    pub(crate) paging: Paging,
     /// All operators, by e-mail address.
     pub(crate) operators: Vec<User>,
     /// The user who views the page.
@@ -54,6 +70,8 @@ pub(crate) struct AccountPage {
     pub(crate) account: Account,
     /// Its users, by e-mail address.
     pub(crate) members: Vec<User>,
+    /// Its invites that can be used, by e-mail address.
+    pub(crate) invites: Vec<PendingInvite>,
     /// The form that renames it.
     pub(crate) name: Field,
     /// The form that changes its quota.

@@ -33,6 +33,8 @@ pub(crate) struct RequestsPage {
     pub(crate) templates: Vec<(TemplateId, String)>,
     /// One page of requests, newest first.
     pub(crate) requests: Vec<RequestEntry>,
+    /// Days for which requests are kept.
+    pub(crate) kept_days: u32,
     pub(crate) has_newer: bool,
     /// Where the next page starts, if there is one.
     pub(crate) next: Option<Cursor>,

@@ -9,10 +9,11 @@ use platen_shared::{
     template_record::TemplateRecord,
 };
 use platen_statements::{
-    CurrentUser,
+    CurrentUser, NameRefusal,
     attempts::{self, Attempt, Claim, KeyPurpose, PresentedKey},
     invites::{Invite, InviteRefusal, InviteTarget},
     limits::RunningAttempt,
+    members::{MemberChange, Role},
     requests::RequestFilter,
     sessions::{Lifetimes, Origin},
     templates::SaveOutcome,
@@ -25,7 +26,7 @@ use crate::{
 };
 
 const LIFETIMES: Lifetimes = Lifetimes { idle: 1_000, whole: 10_000 };
-const OPERATOR: InviteTarget<'static> = InviteTarget { account: None, operator: true };
+const OPERATOR: InviteTarget<'static> = InviteTarget { account: None, role: Role::Owner, operator: true };
 
 struct Fixture {
     _directory: tempfile::TempDir,
@@ -82,17 +83,19 @@ async fn a_change_and_its_audit_entry_are_one_statement() {
     let fixture = Fixture::new().await;
     let operator = fixture.store.command_line();
     let id = fixture.account("acme").await;
-    assert!(operator.create_account(&Name::parse("acme").unwrap(), None).await.unwrap().is_none());
+    let name = |name| Name::parse(name).unwrap();
+    assert_eq!(operator.create_account(&name("acme"), None).await.unwrap(), Err(NameRefusal::Taken));
     assert!(operator.set_quota(&id, Some(7)).await.unwrap());
     assert!(!operator.set_quota("acc_x", Some(7)).await.unwrap());
     fixture.account("other").await;
-    assert!(!operator.rename_account(&id, &Name::parse("other").unwrap()).await.unwrap());
-    assert!(operator.rename_account(&id, &Name::parse("ACME").unwrap()).await.unwrap());
+    assert_eq!(operator.rename_account(&id, &name("other")).await.unwrap(), Err(NameRefusal::Taken));
+    assert_eq!(operator.rename_account("acc_x", &name("new")).await.unwrap(), Ok(false));
+    assert_eq!(operator.rename_account(&id, &name("ACME")).await.unwrap(), Ok(true));
     assert!(operator.set_account_disabled(&id, true).await.unwrap());
 
     let account = operator.account(&id).await.unwrap().unwrap();
     let owned = operator.account_scope(&account.id);
-    let (key, _) = owned.create_key(&Name::parse("k").unwrap(), None).await.unwrap();
+    let (key, _) = owned.create_key(&name("k"), None).await.unwrap().unwrap();
     assert!(owned.set_key_disabled(key.as_str(), true).await.unwrap());
     assert!(owned.delete_key(key.as_str()).await.unwrap());
     assert!(!owned.delete_key(key.as_str()).await.unwrap());
@@ -141,8 +144,8 @@ async fn a_change_and_its_audit_entry_are_one_statement() {
 async fn an_address_has_one_open_invite_which_works_once() {
     let fixture = Fixture::new().await;
     let (account, other) = (fixture.account("acme").await, fixture.account("other").await);
-    let of = |account| InviteTarget { account: Some(account), operator: false };
-    let nothing = InviteTarget { account: None, operator: false };
+    let of = |account| InviteTarget { account: Some(account), role: Role::Member, operator: false };
+    let nothing = InviteTarget { account: None, role: Role::Member, operator: false };
     let first = fixture.invite("ann@b", of(&account)).await.unwrap();
     let second = fixture.invite("ann@b", OPERATOR).await.unwrap();
     assert!(second.operator && second.account.is_none());
@@ -174,16 +177,17 @@ async fn an_address_has_one_open_invite_which_works_once() {
 async fn a_removed_user_has_neither_sessions_nor_an_open_invite() {
     let fixture = Fixture::new().await;
     let account = fixture.account("acme").await;
-    let target = InviteTarget { account: Some(&account), operator: false };
+    let target = InviteTarget { account: Some(&account), role: Role::Member, operator: false };
     let (guest, operator) = (fixture.user("guest@b", target).await, fixture.user("op@b", OPERATOR).await);
     let (session, link) = (fixture.session(&guest).await, fixture.invite("guest@b", target).await.unwrap());
     let operator_session = fixture.session(&operator).await;
     let current = fixture.current_user(&operator_session).await.unwrap();
     let operators = fixture.store.operator(&current).unwrap();
-    assert!(!operators.remove_operator(operator.as_str()).await.unwrap(), "an operator removed itself");
-    assert!(!operators.remove_operator(guest.as_str()).await.unwrap());
-    assert!(operators.remove_user(&account, guest.as_str()).await.unwrap());
-    assert!(!operators.remove_user(&account, guest.as_str()).await.unwrap());
+    let removed = operators.remove_operator(operator.as_str()).await.unwrap();
+    assert_eq!(removed, MemberChange::NotFound, "an operator removed itself");
+    assert_eq!(operators.remove_operator(guest.as_str()).await.unwrap(), MemberChange::NotFound);
+    assert_eq!(operators.remove_user(&account, guest.as_str()).await.unwrap(), MemberChange::Done);
+    assert_eq!(operators.remove_user(&account, guest.as_str()).await.unwrap(), MemberChange::NotFound);
     assert!(fixture.current_user(&session).await.is_none());
     assert!(fixture.store.accept_invite(&link.token, "x").await.unwrap().is_none());
     assert!(operators.users(&account).await.unwrap().is_empty());
@@ -218,8 +222,13 @@ async fn key_with_quota(fixture: &Fixture, quota: u32) -> (String, platen_shared
     let account = fixture.account("acme").await;
     operator.set_quota(&account, Some(quota)).await.unwrap();
     let record = operator.account(&account).await.unwrap().unwrap();
-    let key =
-        operator.account_scope(&record.id).create_key(&Name::parse("k").unwrap(), None).await.unwrap().1;
+    let key = operator
+        .account_scope(&record.id)
+        .create_key(&Name::parse("k").unwrap(), None)
+        .await
+        .unwrap()
+        .unwrap()
+        .1;
     (account, key)
 }
 

@@ -2,10 +2,10 @@
 
 use std::str::FromStr;
 
-use anyhow::{Context as _, Result};
+use anyhow::{Result, bail};
 use clap::{Args, Subcommand};
 use platen_shared::name::Name;
-use platen_statements::{accounts::Account, limits::NewLimits};
+use platen_statements::{NameRefusal, accounts::Account, limits::NewLimits};
 
 use super::{CommonArgs, table};
 
@@ -108,7 +108,10 @@ impl AccountCommand {
                 let admin = common.open().await?;
                 let name = Name::parse(&name)?;
                 let id = admin.operator().create_account(&name, quota.0).await?;
-                let id = id.with_context(|| format!("there is an account {:?} already", name.as_str()))?;
+                let id = match id {
+                    Err(NameRefusal::Taken) => bail!("there is an account {:?} already", name.as_str()),
+                    other => other?,
+                };
                 let created = admin.account(id.as_str()).await?;
                 common.output.print(&created, |account| {
                     format!("created {} ({}), quota {}", account.name, account.id, quota_text(account.quota))

@@ -66,7 +66,7 @@ impl KeyCommand {
                 let admin = common.open().await?;
                 let name = Name::parse(&name)?;
                 let account = admin.account(&account).await?;
-                let (id, key) = admin.operator().account_scope(&account.id).create_key(&name, None).await?;
+                let (id, key) = admin.operator().account_scope(&account.id).create_key(&name, None).await??;
                 let created = CreatedKey {
                     id,
                     account: account.id,

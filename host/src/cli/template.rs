@@ -70,9 +70,14 @@ impl TemplateCommand {
             Self::Put { account, name, id, file, common } => {
                 let html = read(&file)?;
                 let admin = common.open().await?;
-                let record = TemplateRecord::new(Name::parse(&name)?, &html)?;
                 let account = admin.account(&account).await?.id;
                 let owned = admin.operator().account_scope(&account);
+                let stored = match &id {
+                    Some(id) => owned.template(id).await?,
+                    None => None,
+                };
+                let name = Name::parse_or_keep(&name, stored.as_ref().map(|stored| stored.name.as_str()))?;
+                let record = TemplateRecord::new(name, &html)?;
                 let saved = match &id {
                     None => owned.create_template(record, None).await?,
                     // Without an expected revision there is no conflict.

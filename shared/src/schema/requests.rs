@@ -39,7 +39,6 @@ pub(super) const STEPS: &[Migration] = &[
     step(
         79,
         "attempts: what follows from one, if it counts",
-        // Attempts are deleted after 30 days, at most 100 for each new one.
         "CREATE TRIGGER attempts_logged AFTER INSERT ON attempts \
             BEGIN \
             UPDATE api_keys SET last_used_at = new.at WHERE id = new.key_id; \
@@ -47,8 +46,6 @@ pub(super) const STEPS: &[Migration] = &[
             SELECT new.account_id, date(new.at, 'unixepoch'), 1, new.status >= 400 WHERE new.counted \
             ON CONFLICT (account_id, day) DO UPDATE SET attempts = attempts + excluded.attempts, \
             failures = failures + excluded.failures; \
-            DELETE FROM attempts WHERE id IN \
-            (SELECT id FROM attempts WHERE at < new.at - 2592000 ORDER BY at LIMIT 100); \
             END",
     ),
     step(

@@ -74,6 +74,7 @@ async fn another_account(stage: Stage) -> Result<()> {
     }
     for path in [
         "/dashboard/keys",
+        "/dashboard/people",
         "/dashboard/templates",
         "/dashboard/usage",
         "/dashboard/requests",
@@ -115,7 +116,10 @@ async fn not_an_operator(stage: Stage) -> Result<()> {
     let mut person = Person::of(app, &account).await?;
     let a = format!("/dashboard/operator/accounts/{}", account.id);
     let (disable, remove) = (format!("{a}/disable"), format!("{a}/people/usr_x/remove"));
-    for path in ["/dashboard/operator", "/dashboard/operator/audit", &a, &disable, &remove] {
+    let (invites, retention) = ("/dashboard/operator/invites", "/dashboard/operator/retention");
+    for path in
+        ["/dashboard/operator", "/dashboard/operator/audit", invites, retention, &a, &disable, &remove]
+    {
         person.get(path).await?.is(404).with_context(|| path.to_owned())?;
     }
     ensure!(
@@ -132,6 +136,9 @@ async fn not_an_operator(stage: Stage) -> Result<()> {
         (format!("{a}/join"), &[]),
         (format!("{a}/invite"), &[("email", "me@example.com"), ("operator", "1")]),
         (format!("{a}/people/usr_x/remove"), &[]),
+        (format!("{a}/people/usr_x/role"), &[("role", "owner")]),
+        (format!("{invites}/inv_x/revoke"), &[]),
+        (retention.to_owned(), &[("attempts", "1"), ("confirmed", "1")]),
         ("/dashboard/operator/people/usr_x/remove".to_owned(), &[]),
     ] {
         person.post(&path, fields).await?.is(404).with_context(|| path.clone())?;
@@ -168,8 +175,12 @@ async fn needs_a_session(stage: Stage) -> Result<()> {
         "/requests.csv",
         "/requests/1",
         "/you",
+        "/people",
+        "/people/x/remove",
         "/operator",
         "/operator/audit",
+        "/operator/invites",
+        "/operator/retention",
         "/operator/accounts/x",
         "/operator/accounts/x/disable",
         "/operator/accounts/x/people/y/remove",
@@ -202,7 +213,14 @@ async fn needs_a_session(stage: Stage) -> Result<()> {
         "/you/password",
         "/you/sessions/x/end",
         "/you/sessions/end-others",
+        "/people/invite",
+        "/people/invites/x/revoke",
+        "/people/x/role",
+        "/people/x/remove",
         "/operator",
+        "/operator/retention",
+        "/operator/invites/x/revoke",
+        "/operator/accounts/x/people/y/role",
         "/operator/accounts/x/name",
         "/operator/accounts/x/quota",
         "/operator/accounts/x/limits",

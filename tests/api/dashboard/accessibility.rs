@@ -5,7 +5,7 @@ use anyhow::{Context as _, Result, ensure};
 use platen_shared::refusal::Refusal;
 use platen_tests::{
     app::TestApp,
-    browser::Browser,
+    browser::{Browser, Page},
     case::Case,
     farm::Behaviour,
     operator::{Account, Quota},
@@ -128,6 +128,9 @@ async fn layout_and_accessibility(stage: Stage) -> Result<()> {
         album.take(name).await?;
     }
 
+    let member_page = browser.page().await?;
+    people(app, &account, &member_page, &mut album).await?;
+
     let page = browser.page().await?;
     album.page = &page;
     operators_pages(app, &account, &name, &mut album).await?;
@@ -147,12 +150,59 @@ async fn playground(app: &TestApp, album: &mut Album<'_>) -> Result<()> {
     album.take("playground-wrong").await
 }
 
+/// The people of the account, as an owner and as a member see them.
+async fn people<'p>(app: &TestApp, account: &Account, member: &'p Page, album: &mut Album<'p>) -> Result<()> {
+    let page = album.page;
+    let url = |path: &str| format!("{}/dashboard/{path}", app.base_url);
+    page.go(&url("people")).await?;
+    album.take("people-alone").await?;
+    page.fill("#email", "grace@example.com").await?;
+    page.press("Create invite").await?;
+    album.take("people-invited").await?;
+    page.fill("#email", "nobody").await?;
+    page.press("Create invite").await?;
+    album.take("people-wrong").await?;
+    accept_invite(member, app, "carl@example.com", &["--account", &account.id]).await?;
+    page.go(&url("people")).await?;
+    album.take("people").await?;
+    page.press("Remove carl@example.com").await?;
+    album.take("people-remove").await?;
+    album.page = member;
+    for path in ["people", "keys", "templates"] {
+        member.go(&url(path)).await?;
+        album.take(&format!("{path}-of-a-member")).await?;
+    }
+    member.go(&url("keys")).await?;
+    member.press("test").await?;
+    album.take("key-of-a-member").await?;
+    member.go(&format!("{}/delete", member.text("location.href").await?)).await?;
+    member.shows("Only an owner of this account may do this.").await?;
+    album.take("not-allowed").await
+}
+
 async fn operators_pages(app: &TestApp, account: &Account, name: &str, album: &mut Album<'_>) -> Result<()> {
     let page = album.page;
     let url = |path: &str| format!("{}/dashboard/{path}", app.base_url);
     accept_invite(page, app, &new_email("op"), &["--operator"]).await?;
     page.go(&url("operator")).await?;
     album.take("operator").await?;
+    page.go(&url("operator?q=nothing&state=disabled")).await?;
+    album.take("operator-nothing").await?;
+    page.go(&url("operator/invites")).await?;
+    album.take("invites").await?;
+    page.go(&url("operator/retention")).await?;
+    album.take("retention").await?;
+    page.fill("#versions", "0").await?;
+    page.fill("#audit", "1").await?;
+    page.press("Change retention").await?;
+    album.take("retention-wrong").await?;
+    app.execute("INSERT INTO audit (id, at, actor, action, subject) VALUES (-1, 1, 'a', 'b', 'c')").await?;
+    page.go(&url("operator/retention")).await?;
+    page.fill("#audit", "30").await?;
+    page.press("Change retention").await?;
+    page.shows("1 entry of the audit log").await?;
+    album.take("retention-confirm").await?;
+    page.press("Cancel").await?;
     page.go(&url(&format!("operator/accounts/{}", account.id))).await?;
     page.fill("#name", name).await?;
     page.press("Rename").await?;

@@ -1,7 +1,13 @@
 //! Stored names are shown as text, and the script of a template is isolated in its preview.
 
 use anyhow::{Result, ensure};
-use platen_tests::{browser::Browser, case::Case, operator::Quota, suite::Stage};
+use platen_tests::{
+    browser::{Browser, Page},
+    case::Case,
+    operator::Quota,
+    service::Service,
+    suite::Stage,
+};
 use serde_json::json;
 
 use super::support::{accept_invite, new_email, percent, render};
@@ -92,15 +98,52 @@ async fn stored_text(stage: Stage) -> Result<()> {
     }
     let names = app.operator.run(&["key", "list", "--account", &account.id]).await?;
     ensure!(names.to_string().contains("<script>pwned=1</script>"), "names are stored unchanged: {names}");
-    // The operator's pages, which show names of other accounts.
-    let page = browser.page().await?;
-    accept_invite(&page, app, &new_email("op"), &["--operator"]).await?;
+    operators_pages(app, &browser.page().await?).await
+}
+
+/// The operator's pages, which show names of other accounts, and the pages of people.
+async fn operators_pages(app: &Service, page: &Page) -> Result<()> {
+    let url = |path: &str| format!("{}/dashboard/{path}", app.base_url);
+    accept_invite(page, app, &new_email("op"), &["--operator"]).await?;
+    let harmless = async |what: &str| -> Result<()> {
+        let pwned = page.eval("typeof pwned !== 'undefined' || document.querySelector('main img, main svg, main script, iframe') !== null").await?;
+        ensure!(pwned == false, "{what}: stored text is markup");
+        Ok(())
+    };
     for text in TEXTS {
         page.go(&url("operator")).await?;
         page.fill("#name", &format!("{text} {:x}", rand::random::<u64>())).await?;
         page.press("Create account").await?;
-        let pwned = page.eval("typeof pwned !== 'undefined' || document.querySelector('main img, main svg, main script, iframe') !== null").await?;
-        ensure!(pwned == false, "{text}");
+        harmless(text).await?;
+        let account = page.text("location.pathname").await?;
+        page.fill("#email", &new_email("new")).await?;
+        page.press("Create invite").await?;
+        harmless(&format!("{text} with an invite")).await?;
+        page.fill("#email", text).await?;
+        page.press("Create invite").await?;
+        harmless(&format!("{text} as an address")).await?;
+        page.go(&format!("{}{account}", app.base_url)).await?;
+        page.press("Switch to this account").await?;
+        page.go(&url("people")).await?;
+        page.fill("#email", text).await?;
+        page.press("Create invite").await?;
+        harmless(&format!("{text} in the page of people")).await?;
+        page.go(&url("operator/retention")).await?;
+        for field in ["versions", "audit", "attempts"] {
+            page.fill(&format!("#{field}"), text).await?;
+        }
+        page.press("Change retention").await?;
+        harmless(&format!("{text} as settings")).await?;
+        let query = percent(text);
+        for path in [
+            format!("operator?q={query}&state={query}&page={query}"),
+            format!("operator?q={}", percent(&text[..8])),
+            format!("operator/invites?page={query}"),
+            format!("people?done={query}&created={query}"),
+        ] {
+            page.go(&url(&path)).await?;
+            harmless(&format!("{text} in {path}")).await?;
+        }
     }
     page.go(&url("operator/audit")).await?;
     let pwned = page.eval("typeof pwned !== 'undefined' || document.querySelector('main img, main svg, main script, iframe') !== null").await?;

@@ -89,7 +89,8 @@ async fn deleted_meanwhile(stage: Stage) -> Result<()> {
     page.fill("#name", "Deleted").await?;
     page.press("Create template").await?;
     let path = page.text("location.pathname").await?;
-    let mut ben = Person::of(app, &account).await?;
+    let mut ben =
+        Person::invited(app, &new_email("ben"), &["--account", &account.id, "--role", "owner"]).await?;
     ben.post(&format!("{path}/delete"), &[]).await?.is(303)?;
     page.fill("#html", "<p>not lost</p>").await?;
     page.press("Save").await?;

@@ -22,6 +22,9 @@ async fn operator(stage: Stage) -> Result<()> {
     let page = browser.page().await?;
     let email = new_email("op");
     accept_invite(&page, app, &email, &["--operator"]).await?;
+    page.wait("document.querySelector('.user-menu')").await?;
+    // The first operator of a server begins in an account.
+    page.go(&format!("{}/dashboard/operator", app.base_url)).await?;
     page.shows("Accounts").await?;
 
     // An account, with errors beside their fields.

@@ -34,8 +34,13 @@ pub(crate) async fn create(context: &Context<'_>, form: &Form) -> PageResult {
     let (name_text, expires_text) = (form.text("name"), form.text("expires"));
     let parsed = (Name::parse(&name_text), parse_expiry(&expires_text, account.now()));
     if let (Ok(name), Ok(expires_at)) = &parsed {
-        let (id, key) = account.create_key(name, *expires_at).await?;
-        return Ok(redirect_to_new(context, &id, &key));
+        return match account.create_key(name, *expires_at).await? {
+            Ok((id, key)) => Ok(redirect_to_new(context, &id, &key)),
+            Err(refusal) => {
+                let name = Field::invalid(name_text, &refusal);
+                Ok(show(context, name, Field::valid(expires_text)).await?.with_status(422))
+            }
+        };
     }
     let (name, expires) = (Field::parsed(&name_text, parsed.0), Field::parsed(&expires_text, parsed.1));
     Ok(show(context, name, expires).await?.with_status(422))
@@ -57,20 +62,18 @@ pub(crate) async fn resume_key(context: &Context<'_>, id: &str, form: &Form) -> 
 
 pub(crate) async fn rename(context: &Context<'_>, id: &str, form: &Form) -> PageResult {
     let entered = form.text("name");
-    match Name::parse(&entered) {
-        Ok(name) => {
-            let found = context.account()?.rename_key(id, &name).await?;
-            redirect_if_found(found, &format!("{PATH}/{id}"), "key-renamed")
-        }
-        Err(error) => {
-            let name = Field::invalid(entered, &error);
-            Ok(show_key(context, id, Some(name), None).await?.with_status(422))
-        }
-    }
+    let name = match Name::parse(&entered) {
+        Ok(name) => match context.account()?.rename_key(id, &name).await? {
+            Ok(found) => return redirect_if_found(found, &format!("{PATH}/{id}"), "key-renamed"),
+            Err(refusal) => Field::invalid(entered, &refusal),
+        },
+        Err(error) => Field::invalid(entered, &error),
+    };
+    Ok(show_key(context, id, Some(name), None).await?.with_status(422))
 }
 
 pub(crate) async fn set_expiry(context: &Context<'_>, id: &str, form: &Form) -> PageResult {
-    let account = context.account()?;
+    let account = context.owner()?;
     let entered = form.text("expires");
     match parse_expiry(&entered, account.now()) {
         Ok(expires_at) => {
@@ -85,7 +88,7 @@ pub(crate) async fn set_expiry(context: &Context<'_>, id: &str, form: &Form) -> 
 }
 
 pub(crate) async fn roll(context: &Context<'_>, id: &str, form: &Form) -> PageResult {
-    let account = context.account()?;
+    let account = context.owner()?;
     let seconds = grace_seconds(form.get("grace").unwrap_or_default()).ok_or(PageError::NotFound)?;
     let rolled = account.roll_key(id, account.now() + seconds).await?;
     let (id, key) = rolled.ok_or(PageError::NotFound)?;
@@ -93,12 +96,12 @@ pub(crate) async fn roll(context: &Context<'_>, id: &str, form: &Form) -> PageRe
 }
 
 pub(crate) async fn set_disabled(context: &Context<'_>, id: &str, disabled: bool) -> PageResult {
-    let found = context.account()?.set_key_disabled(id, disabled).await?;
+    let found = context.owner()?.set_key_disabled(id, disabled).await?;
     redirect_if_found(found, PATH, if disabled { "key-disabled" } else { "key-enabled" })
 }
 
 pub(crate) async fn confirm_delete(context: &Context<'_>, id: &str) -> PageResult {
-    let key = context.account()?.key(id).await?.ok_or(PageError::NotFound)?;
+    let key = context.owner()?.key(id).await?.ok_or(PageError::NotFound)?;
     context.page(&ConfirmPage {
         layout: context.layout("Delete API key", Section::Keys),
         question: format!("Delete the API key “{}” ({}…)?", key.name, key.prefix),
@@ -110,7 +113,7 @@ pub(crate) async fn confirm_delete(context: &Context<'_>, id: &str) -> PageResul
 }
 
 pub(crate) async fn delete(context: &Context<'_>, id: &str) -> PageResult {
-    redirect_if_found(context.account()?.delete_key(id).await?, PATH, "key-deleted")
+    redirect_if_found(context.owner()?.delete_key(id).await?, PATH, "key-deleted")
 }
 
 async fn show(context: &Context<'_>, name: Field, expires: Field) -> PageResult {

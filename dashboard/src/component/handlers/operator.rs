@@ -1,30 +1,33 @@
 //! The operator's pages: accounts, their users, operators, the audit log.
 
-use platen_shared::{email::Email, name::Name, token::Token};
+use platen_shared::{email::Email, name::Name};
 use platen_statements::{
     invites::{InviteRefusal, InviteTarget},
     limits::NewLimits,
+    members::{MemberChange, Role},
 };
 
+use super::{
+    invites::{self, INVITE_SECONDS, entered_role, redirect_to_link},
+    people,
+};
 use crate::{
     component::{
         context::{Context, last_of_full_page, redirect_if_found, redirect_with_notice},
         page_error::{PageError, PageResult},
     },
     form::{Field, Form},
-    once::Once,
     pages::{
         ConfirmPage, Section,
-        operator::{AccountPage, AccountsPage, AuditLogPage, parse_limit, parse_quota},
+        operator::{AccountPage, AccountsPage, AuditLogPage, parse_limit, parse_quota, parse_state},
+        paging::{PAGE_ROWS, Paging},
     },
+    search::Search,
 };
 
 const PATH: &str = "/dashboard/operator";
-const NAME_TAKEN: &str = "Another account has this name. Choose a different one";
-/// Seconds for which an invite is valid.
-const INVITE_SECONDS: i64 = 24 * 60 * 60;
 /// Entries on one page of the audit log.
-const PAGE_ROWS: u32 = 100;
+const AUDIT_ROWS: u32 = 100;
 
 /// The fields of [`NewLimits`] in the form.
 const LIMIT_FIELDS: [&str; 2] = ["requests_per_minute", "concurrency"];
@@ -34,12 +37,12 @@ fn account_path(id: &str) -> String {
 }
 
 pub(crate) async fn page(context: &Context<'_>) -> PageResult {
-    show_accounts(context, Field::default(), Field::default()).await
+    show_accounts(context, Field::default(), Field::default(), None).await
 }
 
 /// The page with what was entered into its form.
 pub(crate) async fn resume(context: &Context<'_>, form: &Form) -> PageResult {
-    show_accounts(context, Field::valid(form.text("name")), Field::valid(form.text("quota"))).await
+    show_accounts(context, Field::valid(form.text("name")), Field::valid(form.text("quota")), None).await
 }
 
 /// The page of an account with what was entered into one of its forms.
@@ -69,14 +72,15 @@ pub(crate) async fn create(context: &Context<'_>, form: &Form) -> PageResult {
         (Ok(name), Ok(quota)) => (name, quota),
         (name, quota) => {
             let (name, quota) = (Field::parsed(&name_text, name), Field::parsed(&quota_text, quota));
-            return Ok(show_accounts(context, name, quota).await?.with_status(422));
+            return Ok(show_accounts(context, name, quota, None).await?.with_status(422));
         }
     };
-    if let Some(id) = operator.create_account(&name, quota).await? {
-        return Ok(redirect_with_notice(&account_path(id.as_str()), "account-created"));
-    }
-    let name = Field::invalid(name_text, NAME_TAKEN);
-    Ok(show_accounts(context, name, Field::valid(quota_text)).await?.with_status(422))
+    let refusal = match operator.create_account(&name, quota).await? {
+        Ok(id) => return Ok(redirect_with_notice(&account_path(id.as_str()), "account-created")),
+        Err(refusal) => refusal,
+    };
+    let name = Field::invalid(name_text, &refusal);
+    Ok(show_accounts(context, name, Field::valid(quota_text), None).await?.with_status(422))
 }
 
 pub(crate) async fn account(context: &Context<'_>, id: &str) -> PageResult {
@@ -87,10 +91,10 @@ pub(crate) async fn rename(context: &Context<'_>, id: &str, form: &Form) -> Page
     let operator = context.operator()?;
     let entered = form.text("name");
     let name = match Name::parse(&entered) {
-        Ok(name) if operator.rename_account(id, &name).await? => {
-            return Ok(redirect_with_notice(&account_path(id), "account-renamed"));
-        }
-        Ok(_) => Field::invalid(entered, NAME_TAKEN),
+        Ok(name) => match operator.rename_account(id, &name).await? {
+            Ok(found) => return redirect_if_found(found, &account_path(id), "account-renamed"),
+            Err(refusal) => Field::invalid(entered, &refusal),
+        },
         Err(error) => Field::invalid(entered, &error),
     };
     let forms = AccountForms { name: Some(name), ..Default::default() };
@@ -154,13 +158,12 @@ pub(crate) async fn switch_to(context: &Context<'_>, id: &str) -> PageResult {
 pub(crate) async fn invite(context: &Context<'_>, id: &str, form: &Form) -> PageResult {
     let operator = context.operator()?;
     let entered = form.text("email");
-    let target = InviteTarget { account: Some(id), operator: form.get("operator") == Some("1") };
+    let (role, is_operator) = (entered_role(form), form.get("operator") == Some("1"));
+    let target = InviteTarget { account: Some(id), role, operator: is_operator };
     let email = match Email::parse(&entered) {
         Ok(email) => match operator.invite(&email, target, INVITE_SECONDS).await? {
             Ok(invite) => {
-                return Ok(
-                    context.redirect_once(&account_path(id), format!("{id}~{}", invite.token.expose()))
-                );
+                return Ok(redirect_to_link(context, &account_path(id), id, &invite.token));
             }
             Err(InviteRefusal::NoSuchAccount | InviteRefusal::NoTarget) => return Err(PageError::NotFound),
             Err(InviteRefusal::OtherAccount) => {
@@ -172,6 +175,14 @@ pub(crate) async fn invite(context: &Context<'_>, id: &str, form: &Form) -> Page
     Ok(show_account(context, id, AccountForms { email, ..Default::default() }).await?.with_status(422))
 }
 
+pub(crate) async fn set_role(context: &Context<'_>, account: &str, id: &str, form: &Form) -> PageResult {
+    let operator = context.operator()?;
+    let role = form.get("role").and_then(Role::parse).ok_or(PageError::NotFound)?;
+    let user = operator.users(account).await?.into_iter().find(|user| user.id.as_str() == id);
+    let change = operator.set_role(account, &user.ok_or(PageError::NotFound)?, role).await?;
+    answer(context, Some(account), change, "role-changed").await
+}
+
 /// Asks whether to remove a user of an account, or without an account an operator.
 pub(crate) async fn confirm_removal(context: &Context<'_>, account: Option<&str>, id: &str) -> PageResult {
     let operator = context.operator()?;
@@ -179,34 +190,46 @@ pub(crate) async fn confirm_removal(context: &Context<'_>, account: Option<&str>
         Some(account) => (operator.users(account).await?, account_path(account)),
         None => (operator.operators().await?, PATH.to_owned()),
     };
-    let own = &context.current_user()?.user;
-    let user = users.into_iter().find(|user| user.id.as_str() == id && user.id != *own);
-    let user = user.ok_or(PageError::NotFound)?;
-    context.page(&ConfirmPage {
-        layout: context.layout("Remove user", Section::Operator),
-        question: format!("Remove {}?", user.email),
-        consequence: "The user is signed out immediately and can no longer sign in. API keys and templates \
-                      they created are kept.",
-        button: "Remove",
-        action: format!("{path}/people/{}/remove", user.id),
-        cancel: path,
-    })
+    let user = users.into_iter().find(|user| user.id.as_str() == id);
+    let people = format!("{path}/people");
+    context.page(&people::confirmation(context, user, (&people, &path), Section::Operator)?)
 }
 
 /// Removes a user of an account, or without an account an operator.
 pub(crate) async fn remove(context: &Context<'_>, account: Option<&str>, user: &str) -> PageResult {
     let operator = context.operator()?;
-    let (found, path) = match account {
-        Some(account) => (operator.remove_user(account, user).await?, account_path(account)),
-        None => (operator.remove_operator(user).await?, PATH.to_owned()),
+    let change = match account {
+        Some(account) => operator.remove_user(account, user).await?,
+        None => operator.remove_operator(user).await?,
     };
-    redirect_if_found(found, &path, "user-removed")
+    answer(context, account, change, "user-removed").await
+}
+
+/// The page after a change to a user.
+async fn answer(
+    context: &Context<'_>,
+    account: Option<&str>,
+    change: MemberChange,
+    notice: &'static str,
+) -> PageResult {
+    if change == MemberChange::Done {
+        let path = account.map_or_else(|| PATH.to_owned(), account_path);
+        return Ok(redirect_with_notice(&path, notice));
+    }
+    let warning = Some(people::refusal(change)?);
+    let page = match account {
+        Some(account) => {
+            show_account(context, account, AccountForms { warning, ..Default::default() }).await?
+        }
+        None => show_accounts(context, Field::default(), Field::default(), warning).await?,
+    };
+    Ok(page.with_status(409))
 }
 
 pub(crate) async fn audit_log(context: &Context<'_>) -> PageResult {
     let before = context.head.query.get("before").and_then(|text| text.parse().ok());
-    let mut entries = context.operator()?.log(before, PAGE_ROWS + 1).await?;
-    let next = last_of_full_page(&mut entries, PAGE_ROWS).map(|last| last.id);
+    let mut entries = context.operator()?.log(before, AUDIT_ROWS + 1).await?;
+    let next = last_of_full_page(&mut entries, AUDIT_ROWS).map(|last| last.id);
     context.page(&AuditLogPage { layout: context.layout("Audit log", Section::Operator), entries, next })
 }
 
@@ -218,48 +241,68 @@ struct AccountForms {
     /// Requests in a minute, and at once.
     limits: Option<(Field, Field)>,
     email: Field,
+    /// Why a change was refused.
+    warning: Option<&'static str>,
 }
 
 async fn show_account(context: &Context<'_>, id: &str, forms: AccountForms) -> PageResult {
     let operator = context.operator()?;
     let account = operator.account(id).await?.ok_or(PageError::NotFound)?;
     let members = operator.users(id).await?;
-    let link = match context.once.as_ref().and_then(Once::parts) {
-        Some((account, token)) if account == id => invite_link(context, token).await?,
-        _ => None,
-    };
     let number = |limit: Option<u64>| limit.map(|limit| limit.to_string()).unwrap_or_default();
     let (requests_per_minute, concurrency) = forms.limits.unwrap_or_else(|| {
         (Field::valid(number(account.requests_per_minute)), Field::valid(number(account.concurrency)))
     });
+    let mut layout = context.layout(&account.name, Section::Operator);
+    layout.warning = forms.warning.or(layout.warning);
     context.page(&AccountPage {
-        layout: context.layout(&account.name, Section::Operator),
+        layout,
         name: forms.name.unwrap_or_else(|| Field::valid(&account.name)),
         quota: forms.quota.unwrap_or_else(|| Field::valid(number(account.quota))),
         requests_per_minute,
         concurrency,
         email: forms.email,
-        link,
+        link: invites::created(context, |account| account == id).await?,
+        invites: operator.pending_invites_of(id).await?,
         account,
         members,
         user: context.current_user()?.clone(),
     })
 }
 
-/// The address that an open invite is for, and its link.
-async fn invite_link(context: &Context<'_>, token: &str) -> Result<Option<(String, String)>, PageError> {
-    let Some(secret) = Token::parse(token) else { return Ok(None) };
-    let email = context.store.invited(&secret).await?;
-    Ok(email.map(|email| (email, format!("{}/dashboard/invite/{token}", context.head.base_url()))))
-}
-
-async fn show_accounts(context: &Context<'_>, name: Field, quota: Field) -> PageResult {
+async fn show_accounts(
+    context: &Context<'_>,
+    name: Field,
+    quota: Field,
+    warning: Option<&'static str>,
+) -> PageResult {
     let operator = context.operator()?;
-    let (accounts, operators) = (operator.accounts().await?, operator.operators().await?);
+    let query = &context.head.query;
+    let (search, state) = (query.get("q").unwrap_or_default().trim(), query.get("state").unwrap_or_default());
+    let disabled = parse_state(state);
+    let parameters = [("q", search), ("state", if disabled.is_some() { state } else { "" })];
+    let paging = |rows| Paging::new(query.get("page"), rows, PATH, &parameters);
+    let (paging, ids) = if let Some(words) = Search::of(search) {
+        // SQLite compares letters of ASCII only without regard to case.
+        let mut found = operator.account_names(disabled).await?;
+        found.retain(|it| words.finds(&[it.id.as_str(), &it.name, &it.emails]));
+        let paging = paging(found.len() as u64);
+        let ids = paging.slice_of(found).into_iter().map(|it| it.id).collect();
+        (paging, ids)
+    } else {
+        let paging = paging(operator.count_accounts(disabled).await?);
+        let ids = operator.account_ids(disabled, PAGE_ROWS, paging.offset()).await?;
+        (paging, ids)
+    };
+    let mut layout = context.layout("Accounts", Section::Operator);
+    layout.warning = warning.or(layout.warning);
     context.page(&AccountsPage {
-        layout: context.layout("Accounts", Section::Operator),
-        accounts,
-        operators,
+        layout,
+        search: search.to_owned(),
+        disabled,
+        accounts: operator.accounts_of(&ids).await?,
+        paging,
+        operators: operator.operators().await?,
         user: context.current_user()?.user.clone(),
         name,
         quota,

@@ -14,6 +14,7 @@ use crate::{
         page_error::{PageError, PageResult},
         response::PageResponse,
     },
+    day,
     form::Form,
     pages::{
         Section,
@@ -37,12 +38,19 @@ pub(crate) async fn list(context: &Context<'_>) -> PageResult {
     let query = &context.head.query;
     let form = FilterForm::of(query);
     let before = query.get("before").and_then(parse_cursor);
-    let mut requests = account.requests(&form.filter(account.now()), before, PAGE_ROWS + 1).await?;
+    let kept_days = context.store.retention().await?.attempt_days;
+    let oldest = oldest(account.now(), kept_days);
+    let mut requests = account.requests(&form.filter(oldest), before, PAGE_ROWS + 1).await?;
     let next = last_of_full_page(&mut requests, PAGE_ROWS).map(|last| (last.at.0, last.id));
     let (keys, templates) = (account.keys().await?, account.template_names(MAX_TEMPLATES, 0).await?);
     let layout = context.layout("Requests", Section::Requests);
     let has_newer = before.is_some();
-    context.page(&RequestsPage { layout, form, keys, templates, requests, has_newer, next })
+    context.page(&RequestsPage { layout, form, keys, templates, requests, kept_days, has_newer, next })
+}
+
+/// The time of the oldest requests that are kept, in seconds since 1970.
+fn oldest(now: i64, kept_days: u32) -> i64 {
+    now - i64::from(kept_days) * day::SECONDS
 }
 
 pub(crate) async fn page(context: &Context<'_>, id: &str) -> PageResult {
@@ -75,7 +83,8 @@ pub(crate) fn moved_list(context: &Context<'_>) -> Option<PageResponse> {
 
 pub(crate) async fn export(context: &Context<'_>) -> PageResult {
     let account = context.account()?;
-    let filter = FilterForm::of(&context.head.query).filter(account.now());
+    let oldest = oldest(account.now(), context.store.retention().await?.attempt_days);
+    let filter = FilterForm::of(&context.head.query).filter(oldest);
     // Before the response begins, so that an error has its own.
     let first = account.requests(&filter, None, EXPORT_ROWS).await?;
     let export = Export {

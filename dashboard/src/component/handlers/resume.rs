@@ -2,7 +2,7 @@
 //!
 //! Invariant: the user sees every field that is submitted again.
 
-use super::{keys, operator, playground, templates};
+use super::{keys, operator, people, playground, retention, templates};
 use crate::{
     component::{
         context::Context,
@@ -18,6 +18,8 @@ pub(crate) fn is_resumable(segments: &[&str]) -> bool {
         ["templates", _]
             | ["keys" | "operator" | "playground"]
             | ["keys", _, "name" | "expiry"]
+            | ["people", "invite"]
+            | ["operator", "retention"]
             | ["operator", "accounts", _, "name" | "quota" | "limits" | "invite"]
     )
 }
@@ -30,6 +32,8 @@ pub(crate) async fn show(context: &Context<'_>, segments: &[&str], form: &Form) 
         ["playground"] => playground::show(context, form).await,
         ["keys"] => keys::resume(context, form).await,
         ["keys", id, _] => keys::resume_key(context, id, form).await,
+        ["operator", "retention"] => retention::resume(context, form).await,
+        ["people", "invite"] => people::resume(context, form).await,
         ["operator"] => operator::resume(context, form).await,
         ["operator", "accounts", id, field] => operator::resume_account(context, id, field, form).await,
         _ => Err(PageError::NotFound),

@@ -5,6 +5,7 @@
 
 use platen_component::platform;
 use platen_shared::{email::Email, id::UserId, token::Token};
+use platen_statements::invites::InviteState;
 
 use super::resume;
 use crate::{
@@ -154,8 +155,11 @@ fn show_sign_in(context: &Context<'_>, email: Field, next: &str, kept: &Form) ->
 /// The secret of a valid invite and its address.
 async fn invited(context: &Context<'_>, token: &str) -> Result<(Token, String), PageError> {
     let secret = Token::parse(token).ok_or(PageError::InvalidInvite)?;
-    let email = context.store.invited(&secret).await?.ok_or(PageError::InvalidInvite)?;
-    Ok((secret, email))
+    match context.store.invited(&secret).await? {
+        InviteState::Open(email) => Ok((secret, email)),
+        InviteState::Revoked => Err(PageError::RevokedInvite),
+        InviteState::Invalid => Err(PageError::InvalidInvite),
+    }
 }
 
 fn show_invite(

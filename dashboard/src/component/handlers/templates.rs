@@ -107,7 +107,8 @@ async fn save_from(context: &Context<'_>, id: Option<&str>, form: &Form) -> Page
         let editing = Editing { saved: saved.as_ref(), is_unsaved: true, ..Editing::of(form) };
         Ok(show_editor(context, editing)?.with_status(422))
     };
-    let name = match Name::parse(&entered.name.value) {
+    let stored = saved.as_ref().map(|saved| saved.template.name.as_str());
+    let name = match Name::parse_or_keep(&entered.name.value, stored) {
         Ok(name) => name,
         Err(error) => {
             let name = Field::invalid(&entered.name.value, &error);
@@ -194,13 +195,14 @@ fn samples(form: &Form) -> Samples {
 
 pub(crate) async fn duplicate(context: &Context<'_>, id: &str) -> PageResult {
     let saved = template(context, id).await?;
-    let name = Name::parse(&saved.template.name).map_err(|_| PageError::NotFound)?.with_suffix(" (copy)");
+    let name = Name::stored(saved.template.name).with_suffix(" (copy)");
     let record = TemplateRecord::new(name, &saved.html).map_err(|_| PageError::NotFound)?;
     let id = context.account()?.create_template(record, Some(&saved.samples)).await?;
     Ok(redirect_with_notice(&format!("{PATH}/{id}"), "template-duplicated"))
 }
 
 pub(crate) async fn confirm_delete(context: &Context<'_>, id: &str) -> PageResult {
+    context.owner()?;
     let template = template(context, id).await?.template;
     context.page(&ConfirmPage {
         layout: context.layout("Delete template", Section::Templates),
@@ -213,7 +215,7 @@ pub(crate) async fn confirm_delete(context: &Context<'_>, id: &str) -> PageResul
 }
 
 pub(crate) async fn delete(context: &Context<'_>, id: &str) -> PageResult {
-    redirect_if_found(context.account()?.delete_template(id).await?, PATH, "template-deleted")
+    redirect_if_found(context.owner()?.delete_template(id).await?, PATH, "template-deleted")
 }
 
 pub(crate) async fn versions(context: &Context<'_>, id: &str) -> PageResult {
@@ -233,8 +235,7 @@ pub(crate) async fn version(context: &Context<'_>, id: &str, number: &str) -> Pa
 pub(crate) async fn restore(context: &Context<'_>, id: &str, number: &str) -> PageResult {
     let number = number.parse().map_err(|_| PageError::NotFound)?;
     let (version, html) = context.account()?.version(id, number).await?.ok_or(PageError::NotFound)?;
-    let name = Name::parse(&version.name).map_err(|_| PageError::NotFound)?;
-    let record = TemplateRecord::new(name, &html).map_err(|_| PageError::NotFound)?;
+    let record = TemplateRecord::new(Name::stored(version.name), &html).map_err(|_| PageError::NotFound)?;
     replace(context, id, record, "version-restored").await
 }
 

@@ -13,7 +13,7 @@ use crate::{
 
 /// Seconds in a day.
 pub(super) const DAY: i64 = 86_400;
-/// Days that the page shows.
+/// Days of the charts and counts.
 pub(super) const DAYS_SHOWN: i64 = 30;
 /// Templates in the table of those with the most attempts.
 const MAX_PARTS: u32 = 20;
