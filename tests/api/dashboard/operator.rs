@@ -102,10 +102,11 @@ async fn operator(stage: Stage) -> Result<()> {
     // The audit log.
     page.go(&format!("{}/dashboard/operator/audit", app.base_url)).await?;
     // It has entries of other cases too.
-    let mut log = page.body().await?;
+    let rows = "[...document.querySelectorAll('tbody tr')].map((row) => row.textContent.replace(/\\s+/g, ' ')).join('\\n')";
+    let mut log = page.text(rows).await?;
     while page.eval("document.body.innerText.includes('Older')").await? == true {
         page.press("Older").await?;
-        log += &page.body().await?;
+        log = format!("{log}\n{}", page.text(rows).await?);
     }
     for (who, what, subject) in [
         (email.as_str(), "created account", name.as_str()),

@@ -220,11 +220,11 @@ async fn command_line(stage: Stage) -> Result<()> {
     // Attempts older than thirty days are listed while they are kept.
     old_records(&stand_in, 40, 3, 0, 0).await?;
     let mut owner = Person::of(&app.service(), &stand_in.account).await?;
-    let page = owner.get("/dashboard/usage").await?.is(200)?.body;
+    let page = owner.get("/dashboard/requests").await?.is(200)?.body;
     ensure!(
-        page.contains("Attempts are kept for 90 days.") && page.matches("data-label=\"Time\"").count() == 3,
+        page.contains("of the last 90 days") && page.matches("data-label=\"Time\"").count() == 3,
         "{page}"
     );
-    ensure!(owner.get("/dashboard/usage.csv").await?.is(200)?.body.lines().count() == 4, "the export");
+    ensure!(owner.get("/dashboard/requests.csv").await?.is(200)?.body.lines().count() == 4, "the export");
     Ok(())
 }
