@@ -16,7 +16,7 @@ pub(crate) fn parse_quota(text: &str) -> Result<Option<u32>, &'static str> {
         number => number
             .parse()
             .map(Some)
-            .map_err(|_| "Enter a whole number up to 4294967295, or leave the quota empty for no limit"),
+            .map_err(|_| "Enter a whole number up to 4,294,967,295, or leave the quota empty for no limit"),
     }
 }
 
@@ -29,7 +29,7 @@ pub(crate) fn parse_limit(text: &str) -> Result<Option<u32>, &'static str> {
             .ok()
             .filter(|number| *number > 0)
             .map(Some)
-            .ok_or("Enter a whole number from 1 to 4294967295, or leave the field empty for no limit"),
+            .ok_or("Enter a whole number from 1 to 4,294,967,295, or leave the field empty for no limit"),
     }
 }
 

@@ -51,7 +51,7 @@ async fn long_names(stage: Stage) -> Result<()> {
         app.target(&account).with_key(&key).render_template(&values).send().await?;
         templates.push(template);
     }
-    let sides = ["keys", "templates", "usage", "you", "playground"].map(str::to_owned);
+    let sides = ["keys", "templates", "requests", "usage", "you", "people", "playground"].map(str::to_owned);
     let of_one = [
         format!("keys/{}", keys[0]),
         format!("keys/{}/delete", keys[1]),
