@@ -36,7 +36,7 @@ pub struct Invite {
     pub token: Token,
     /// The user's account once the invite is used.
     pub account: Option<AccountId>,
-    /// The role in the account, as long as nobody else joins it before.
+    /// The role in the account, if no other user joins it before.
     pub role: Role,
     /// Whether the user is an operator once the invite is used.
     pub operator: bool,

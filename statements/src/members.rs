@@ -1,8 +1,8 @@
 //! The people of an account: owners and other members.
 //!
 //! Invariant: an account with users has an owner. The statement that would take the role or the user away checks it
-//! under the database's write lock, together with the rights of the user who acts. Nobody but an operator changes
-//! or removes an operator.
+//! under the database's write lock, together with the rights of the user who acts. Only operators change and
+//! remove operators.
 
 use crate::{
     AccountScope, Backend, Operator, OwnerScope,
@@ -55,7 +55,7 @@ const STATE: Scoped = Scoped::new(concat!(
 fn reason(state: Option<(Role, bool, bool)>, wanted: Option<Role>) -> MemberChange {
     match state {
         None => MemberChange::NotFound,
-        // The statement was repeated, or somebody else has done the same.
+        // The statement was repeated, or another user has done the same.
         Some((role, ..)) if wanted == Some(role) => MemberChange::Done,
         Some((_, _, false)) => MemberChange::NotOwner,
         Some((_, true, _)) => MemberChange::Operator,

@@ -51,7 +51,7 @@ pub enum InvalidRetention {
 const MAX_VERSIONS: u32 = 10_000;
 /// About ten years.
 const MAX_DAYS: u32 = 3_650;
-/// So that nobody can remove the traces of what was done a moment ago.
+/// So that recent entries cannot be deleted by a change of the setting.
 const MIN_AUDIT_DAYS: u32 = 30;
 
 /// A whole number within bounds.

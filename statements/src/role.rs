@@ -59,30 +59,34 @@ pub enum MemberChange {
     NotOwner,
 }
 
-/// Whether the user who acts is an operator. The operator's commands have no user.
-macro_rules! by_operator {
-    ($actor:literal) => {
+/// Whether the user who acts exists and meets a condition on the row `b`. The operator's commands have no user.
+macro_rules! by_user {
+    ($actor:literal, $condition:literal) => {
         concat!(
             "(",
             $actor,
             " IS NULL OR EXISTS (SELECT 1 FROM users b WHERE b.id = ",
             $actor,
-            " AND b.disabled_at IS NULL AND b.operator))"
+            " AND b.disabled_at IS NULL AND ",
+            $condition,
+            "))"
         )
+    };
+}
+
+/// Whether the user who acts is an operator.
+macro_rules! by_operator {
+    ($actor:literal) => {
+        $crate::role::by_user!($actor, "b.operator")
     };
 }
 
 /// Whether the user who acts is an owner of the account, or an operator.
 macro_rules! by_owner {
     ($actor:literal) => {
-        concat!(
-            "(",
-            $actor,
-            " IS NULL OR EXISTS (SELECT 1 FROM users b WHERE b.id = ",
-            $actor,
-            " AND b.disabled_at IS NULL AND (b.operator OR (b.account_id = ?1 AND b.is_owner))))"
-        )
+        $crate::role::by_user!($actor, "(b.operator OR (b.account_id = ?1 AND b.is_owner))")
     };
 }
 pub(crate) use by_operator;
 pub(crate) use by_owner;
+pub(crate) use by_user;

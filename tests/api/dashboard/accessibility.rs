@@ -159,7 +159,7 @@ async fn people<'p>(app: &TestApp, account: &Account, member: &'p Page, album: &
     page.fill("#email", "grace@example.com").await?;
     page.press("Create invite").await?;
     album.take("people-invited").await?;
-    page.fill("#email", "nobody").await?;
+    page.fill("#email", "no-address").await?;
     page.press("Create invite").await?;
     album.take("people-wrong").await?;
     accept_invite(member, app, "carl@example.com", &["--account", &account.id]).await?;

@@ -221,7 +221,7 @@ async fn invites_of_owners(stage: Stage) -> Result<()> {
         owner.post(&invite, &[("email", &email), ("operator", "1"), ("role", "owner")]).await?.is(303)?;
     let first = between(&owner.get(first.location()).await?.body, "Invite link\">", "<")?;
     let second =
-        owner.post(&invite, &[("email", &email), ("operator", "1"), ("role", "nobody")]).await?.is(303)?;
+        owner.post(&invite, &[("email", &email), ("operator", "1"), ("role", "other")]).await?.is(303)?;
     let second = between(&owner.get(second.location()).await?.body, "Invite link\">", "<")?;
     let path = |link: &str| link.replacen(&app.base_url, "", 1);
     let mut guest = Person::signed_out(app)?;

@@ -174,7 +174,7 @@ async fn pruned(stage: Stage) -> Result<()> {
     wait::until_some("old records are gone", steps).await?;
     ensure!(count(app, "attempts").await? > 0, "all attempts are gone");
     ensure!(count(app, "audit").await? > 5, "all entries are gone");
-    // A lower number shrinks templates that nobody saves.
+    // A lower number prunes the versions of templates that are not saved again.
     operator.post(PATH, &[("versions", "1"), ("attempts", "30"), ("confirmed", "1")]).await?.is(303)?;
     ensure!(count(app, "template_versions").await? == 1, "versions are left");
     let page = owner.get(&format!("{path}/versions")).await?.is(200)?.body;
