@@ -4,7 +4,7 @@
 //! removed. If the farm is killed, the kernel kills its browsers.
 
 mod background;
-mod binary;
+pub(crate) mod binary;
 mod identity;
 mod launcher;
 mod network_service;

@@ -17,6 +17,8 @@ mod resolver;
 
 use std::{io, sync::Arc};
 
+use secrecy::ExposeSecret as _;
+
 use self::{
     job::Guard,
     own_addresses::{OwnAddresses, OwnPorts},
@@ -29,6 +31,7 @@ use crate::{
     config::{Config, UpstreamProxy},
     error::StartError,
     metrics::Metrics,
+    startup::secret,
 };
 
 /// A cheap handle on the guard.
@@ -37,9 +40,11 @@ pub(crate) struct Egress(Arc<Guard>);
 
 impl Egress {
     pub(crate) fn new(config: Arc<Config>, metrics: Arc<Metrics>) -> Result<Self, StartError> {
+        let proxy = config.egress.proxy.as_ref().map_or("", |proxy| proxy.expose_secret());
+        let proxy = secret::from("PLATEN_EGRESS_PROXY", proxy, config.egress.proxy_file.as_deref())?;
         Ok(Self(Arc::new(Guard {
             resolver: Resolver::new(&config.egress.dns).map_err(StartError::Resolver)?,
-            upstream: config.egress.proxy.as_ref().map(UpstreamProxy::parse).transpose()?,
+            upstream: proxy.as_ref().map(UpstreamProxy::parse).transpose()?,
             config,
             metrics,
             own_addresses: OwnAddresses::watch().map_err(StartError::OwnAddresses)?,

@@ -12,7 +12,7 @@ use nix::errno::Errno;
 use platen_cdp::CdpError;
 use platen_shared::{refusal::Refusal, wire};
 
-use crate::config::InvalidUpstream;
+use crate::{config::InvalidUpstream, startup::SecretError};
 
 /// Why [`crate::Farm::start`] failed. The message names the setting to change.
 #[derive(Debug, thiserror::Error)]
@@ -52,6 +52,9 @@ pub enum StartError {
     /// The configured upstream proxy is invalid.
     #[error("--egress-proxy or PLATEN_EGRESS_PROXY cannot be used: {0}")]
     EgressProxy(#[from] InvalidUpstream),
+    /// A secret could not be read.
+    #[error(transparent)]
+    Secret(#[from] SecretError),
     /// No browser could be started.
     #[error("no browser could be started")]
     Launch(#[source] LaunchError),

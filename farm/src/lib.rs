@@ -25,6 +25,8 @@ mod admission;
 mod begin_frames;
 mod browser;
 mod cancellation;
+pub mod check;
+pub mod cli;
 mod config;
 mod egress;
 mod error;

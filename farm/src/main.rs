@@ -1,47 +1,36 @@
 //! `platen-farm`: the render farm as a separate program.
 //!
-//! Invariant: it does not start without a token. The token is never an argument, because the command lines
-//! of processes are readable by every user of the machine.
+//! Invariant: it does not start without a token.
 
-use std::{fs, net::SocketAddr, path::PathBuf, process::ExitCode};
+use std::{net::SocketAddr, path::Path, process::ExitCode};
 
-use anyhow::{Context as _, Result};
-use clap::Parser;
-use platen_farm::{Config, Farm, FarmToken, startup};
+use anyhow::{Context as _, Result, ensure};
+use platen_farm::{
+    Config, Farm, FarmToken,
+    check::{self, Finding},
+    cli::{CheckArgs, Cli},
+    startup,
+};
+use secrecy::ExposeSecret as _;
 use tokio::{net::TcpListener, runtime::Runtime};
 
-/// Renders pages to images and PDFs, for callers that present the token from `PLATEN_FARM_TOKEN` or
-/// --token-file.
-#[derive(Debug, Parser)]
-#[command(version)]
-struct Cli {
-    /// Address to listen on
-    // Loopback by default: a caller with the token can make the farm load any public page.
-    #[arg(long, env = "PLATEN_FARM_LISTEN", value_name = "ADDRESS", default_value = "127.0.0.1:3001")]
-    listen: SocketAddr,
-
-    /// File that holds the token
-    #[arg(long, env = "PLATEN_FARM_TOKEN_FILE", value_name = "FILE")]
-    token_file: Option<PathBuf>,
-
-    #[command(flatten)]
-    log: startup::LogArgs,
-
-    #[command(flatten)]
-    farm: Config,
-}
-
 fn main() -> ExitCode {
-    let Cli { listen, token_file, log, farm } = startup::parse();
-    log.start("info");
+    let Cli { listen, token_file, check, check_args, log, farm } = startup::parse();
+    log.start(if check { "warn" } else { "info" });
     startup::raise_priority();
-    let result = Runtime::new()
-        .context("cannot start the async runtime")
-        .and_then(|runtime| runtime.block_on(run(listen, token_file, farm)));
+    let result = Runtime::new().context("cannot start the async runtime").and_then(|runtime| {
+        runtime.block_on(async {
+            if check {
+                run_check(token_file.as_deref(), farm, &check_args).await
+            } else {
+                run(listen, token_file.as_deref(), farm).await
+            }
+        })
+    });
     startup::exit_code("platen-farm", result)
 }
 
-async fn run(listen: SocketAddr, token_file: Option<PathBuf>, config: Config) -> Result<()> {
+async fn run(listen: SocketAddr, token_file: Option<&Path>, config: Config) -> Result<()> {
     startup::raise_file_limit();
     let token = token(token_file)?;
     let stop = startup::stop_signal()?;
@@ -53,27 +42,36 @@ async fn run(listen: SocketAddr, token_file: Option<PathBuf>, config: Config) ->
     farm.serve(listener, token, stop.cancelled_owned()).await.context("the HTTP server failed")
 }
 
-fn token(file: Option<PathBuf>) -> Result<FarmToken> {
-    let text = match file {
-        Some(path) => fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?,
-        None => std::env::var("PLATEN_FARM_TOKEN").unwrap_or_default(),
+fn token(file: Option<&Path>) -> Result<FarmToken> {
+    let token = startup::secret("PLATEN_FARM_TOKEN", file)?;
+    Ok(FarmToken::new(token.as_ref().map_or("", |token| token.expose_secret()))?)
+}
+
+async fn run_check(token_file: Option<&Path>, config: Config, args: &CheckArgs) -> Result<()> {
+    let token = match token(token_file) {
+        Ok(_) => Finding::ok("token", "it is set"),
+        Err(error) => Finding::failed("token", &error),
     };
-    Ok(FarmToken::new(text)?)
+    let findings = [vec![token], check::check(&config, args).await].concat();
+    for finding in &findings {
+        startup::announce(&finding.to_string());
+    }
+    let (summary, works) = check::summary(&findings);
+    startup::announce(&summary);
+    ensure!(works, "the farm cannot work with these settings on this machine");
+    Ok(())
 }
 
 #[cfg(test)]
 mod tests {
-    use clap::{Args as _, CommandFactory as _};
-    use platen_tests::{documents::check_section, settings_reference::tables};
-
     use super::*;
 
     #[test]
-    fn configuration_is_documented() {
-        check_section(
-            "configuration.md",
-            "platen-farm",
-            &tables(&Cli::command(), &[&Config::augment_args(clap::Command::new(""))]),
-        );
+    fn a_token_is_needed() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("token");
+        assert!(token(Some(&file)).unwrap_err().to_string().contains("PLATEN_FARM_TOKEN_FILE"));
+        std::fs::write(&file, "s3cret\n").unwrap();
+        token(Some(&file)).unwrap();
     }
 }

@@ -6,6 +6,8 @@
 pub(crate) mod cgroup;
 mod json_log;
 mod priority;
+pub(crate) mod secret;
+mod variables;
 
 use std::{
     env, fs,
@@ -15,7 +17,7 @@ use std::{
     sync::OnceLock,
 };
 
-use clap::{Args, Parser, ValueEnum};
+use clap::{ArgMatches, Args, Parser, ValueEnum, error::ErrorKind};
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
@@ -24,6 +26,10 @@ use tracing_subscriber::EnvFilter;
 
 use json_log::{JsonFormat, JsonLine};
 pub use priority::raise_priority;
+pub use secret::{SecretError, secret};
+pub use variables::{
+    OF_COMPONENTS, OF_SCRIPTS, SECRETS, UnknownVariable, Variable, is_known, names_of_flags,
+};
 
 /// Options of the log, which is written to standard error.
 #[derive(Debug, Args)]
@@ -70,11 +76,25 @@ impl LogArgs {
     }
 }
 
-/// Parses the command line. Prints help, the version or what is wrong with the arguments, and exits, if
-/// there is nothing to run.
+/// Parses the command line and checks the names of the environment's variables. Prints help, the version or what is
+/// wrong, and exits, if there is nothing to run.
 #[must_use]
 pub fn parse<P: Parser>() -> P {
-    P::try_parse().unwrap_or_else(|error| {
+    let (parsed, _) = parse_with_matches();
+    parsed
+}
+
+/// As [`parse`], with the arguments as clap found them, which tell where each value is from.
+#[must_use]
+pub fn parse_with_matches<P: Parser>() -> (P, ArgMatches) {
+    let parsed = P::command().try_get_matches().and_then(|matches| {
+        if let Err(unknown) = variables::check_names(&P::command()) {
+            return Err(clap::Error::raw(ErrorKind::UnknownArgument, unknown.to_string()));
+        }
+        Ok((P::from_arg_matches(&matches)?, matches))
+    });
+    parsed.unwrap_or_else(|error| {
+        let error = error.format(&mut P::command());
         if error.use_stderr() && is_json_requested() {
             write_error(JsonLine::new(Level::ERROR, error.to_string().trim_end()));
             process::exit(error.exit_code());
@@ -92,15 +112,26 @@ pub fn announce(message: &str) {
     };
 }
 
-/// The exit status of a program. An error is written to standard error with its causes.
+/// The exit status of a program, which is 1 after an error. An error is written to standard error with its causes.
+#[must_use]
 pub fn exit_code(program: &str, result: anyhow::Result<()>) -> ExitCode {
+    exit_code_of(program, result, |_| 1)
+}
+
+/// As [`exit_code`], with the status that `status` gives an error.
+pub fn exit_code_of(
+    program: &str,
+    result: anyhow::Result<()>,
+    status: impl Fn(&anyhow::Error) -> u8,
+) -> ExitCode {
     cgroup::join_again();
     let Err(error) = result else { return ExitCode::SUCCESS };
+    let status = status(&error);
     match LOG_FORMAT.get() {
         Some(LogFormat::Json) => write_error(JsonLine::new(Level::ERROR, &format!("{error:#}"))),
         _ => write_error(format_args!("{program}: {error:#}")),
     }
-    ExitCode::FAILURE
+    ExitCode::from(status)
 }
 
 /// Handles SIGTERM, SIGINT and SIGHUP: the first signal cancels the token, the second one exits the process. SIGHUP

@@ -4,8 +4,11 @@
 //! JSON value with `--json`.
 
 pub(crate) mod account;
+pub(crate) mod check;
+pub(crate) mod completions;
 pub(crate) mod invite;
 pub(crate) mod key;
+pub(crate) mod man;
 pub(crate) mod migrate;
 pub(crate) mod render;
 pub(crate) mod retention;
@@ -13,13 +16,14 @@ pub(crate) mod template;
 pub(crate) mod up;
 
 use std::{
+    fmt,
     io::{self, Write as _},
     path::PathBuf,
 };
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Error, Result};
 use clap::Args;
-use secrecy::SecretString;
+use platen_farm::startup;
 use serde::Serialize;
 
 use crate::{
@@ -34,9 +38,13 @@ pub(crate) struct DatabaseArgs {
     pub(crate) data: PathBuf,
 
     /// Another database: a SQLite file, or the URL of a libSQL server (http, https or libsql),
-    /// whose token is read from the environment variable `PLATEN_DB_TOKEN`
+    /// whose token is read from --db-token-file or the environment variable `PLATEN_DB_TOKEN`
     #[arg(long, env = "PLATEN_DB", value_name = "FILE|URL")]
     pub(crate) db: Option<Location>,
+
+    /// File that holds the token of the libSQL server
+    #[arg(long, env = "PLATEN_DB_TOKEN_FILE", value_name = "FILE")]
+    pub(crate) db_token_file: Option<PathBuf>,
 }
 
 impl DatabaseArgs {
@@ -46,7 +54,11 @@ impl DatabaseArgs {
 
     pub(crate) async fn open(&self, purpose: Purpose) -> Result<Database> {
         let location = self.location();
-        match Database::open(&location, secret("PLATEN_DB_TOKEN"), purpose).await {
+        let token = match &location {
+            Location::Server(_) => startup::secret("PLATEN_DB_TOKEN", self.db_token_file.as_deref())?,
+            Location::File(_) => None,
+        };
+        match Database::open(&location, token, purpose).await {
             Err(DbError::Missing(path)) => {
                 anyhow::bail!(
                     "there is no database at {path}: run `platen migrate` (with the same --db or --data)"
@@ -95,9 +107,29 @@ impl CommonArgs {
     }
 }
 
-/// A secret from the environment; `None` if the variable is unset or empty.
-fn secret(name: &str) -> Option<SecretString> {
-    std::env::var(name).ok().filter(|value| !value.is_empty()).map(SecretString::from)
+/// An error with the exit status of the program, where that is not 1.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    pub(crate) status: u8,
+    error: Error,
+}
+
+impl Failure {
+    fn new(status: u8, error: Error) -> Self {
+        Self { status, error }
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.error.fmt(f)
+    }
+}
+
+impl std::error::Error for Failure {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        self.error.source()
+    }
 }
 
 /// Columns of text, as wide as their widest cell.

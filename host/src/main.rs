@@ -18,7 +18,7 @@ mod variables;
 use std::process::ExitCode;
 
 use anyhow::Context as _;
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory as _, Parser, Subcommand};
 use platen_farm::startup;
 
 /// Renders HTML, URLs and templates to PNG, WebP, JPEG and PDF.
@@ -50,12 +50,21 @@ enum Command {
     Invite(cli::invite::InviteCommand),
     /// Show or change how long versions of templates, the audit log and attempts are kept
     Retention(cli::retention::RetentionCommand),
-    /// Render one page to a file, without a server
     Render(cli::render::RenderCommand),
+    Check(cli::check::Check),
+    /// Print the completions of a shell
+    Completions(cli::completions::Completions),
+    /// Write the manual pages
+    Man(cli::man::Man),
+}
+
+/// The command lines of both programs, for completions and manual pages.
+fn programs() -> [clap::Command; 2] {
+    [Platen::command(), platen_farm::cli::Cli::command()]
 }
 
 fn main() -> ExitCode {
-    let Platen { log, command } = startup::parse();
+    let (Platen { log, command }, matches) = startup::parse_with_matches();
     if matches!(command, Command::Up(_)) {
         log.start("info");
         startup::raise_priority();
@@ -72,6 +81,9 @@ fn main() -> ExitCode {
             Command::Invite(invite) => invite.run().await,
             Command::Retention(retention) => retention.run().await,
             Command::Render(render) => render.run().await,
+            Command::Check(check) => check.run(matches.subcommand().map_or(&matches, |(_, own)| own)).await,
+            Command::Completions(completions) => completions.run(programs()),
+            Command::Man(man) => man.run(programs()),
         }
     };
     let runtime = match tokio::runtime::Runtime::new().context("cannot start the async runtime") {
@@ -82,15 +94,19 @@ fn main() -> ExitCode {
     // Not dropped, which would wait for threads that wait for the database, and would end component instances
     // one by one as failed.
     std::mem::forget(runtime);
-    startup::exit_code("platen", result)
+    startup::exit_code_of("platen", result, |error| {
+        error.downcast_ref::<cli::Failure>().map_or(1, |failure| failure.status)
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use std::{fmt::Write as _, path::Path};
 
-    use clap::CommandFactory as _;
-    use platen_tests::{documents::check_section, settings_reference::tables};
+    use platen_tests::{
+        documents::check_section,
+        settings_reference::{Setting, settings, settings_table, tables},
+    };
 
     use super::*;
     use crate::manifest::Manifest;
@@ -98,12 +114,76 @@ mod tests {
     #[test]
     fn configuration_is_documented() {
         let platen = Platen::command();
-        check_section("configuration.md", "platen", &tables(&platen, &[]));
+        let farm = platen_farm::cli::Cli::command();
         let up = platen.find_subcommand("up").expect("platen has the command up");
-        check_section("configuration.md", "up", &tables(up, &[&platen]));
+        check_section("configuration.md", "settings", &settings_table(&all_settings(&platen, up, &farm)));
         let mut commands = String::new();
         document(&platen, "platen", &[&platen, up], &mut commands);
         check_section("configuration.md", "commands", &commands);
+        check_section("configuration.md", "platen-farm", &tables(&farm, &[&platen, up]));
+    }
+
+    fn all_settings(platen: &clap::Command, up: &clap::Command, farm: &clap::Command) -> Vec<Setting> {
+        let names = |command: &clap::Command| -> Vec<String> { startup::names_of_flags(command) };
+        let others: Vec<&clap::Command> =
+            leaves(platen).into_iter().filter(|command| command.get_name() != "up").collect();
+        let mut users = vec![("`up`, `check`", up)];
+        users.extend(
+            others.iter().filter(|command| command.get_name() == "render").map(|it| ("`render`", *it)),
+        );
+        let commands = others.iter().filter(|command| !matches!(command.get_name(), "check" | "render"));
+        users.extend(commands.map(|command| ("commands", *command)));
+        users.push(("`platen-farm`", farm));
+        let mut all = settings(up, &users, &[]);
+        all.extend(settings(farm, &users, &all));
+        for command in others {
+            all.extend(settings(command, &users, &all));
+        }
+        for setting in settings(platen, &[], &all) {
+            all.push(Setting { used_by: "all".to_owned(), ..setting });
+        }
+        for setting in &mut all {
+            if setting.variable.starts_with("PLATEN_LOG") {
+                "all".clone_into(&mut setting.used_by);
+            }
+        }
+        let variables = [startup::SECRETS, startup::OF_COMPONENTS, startup::OF_SCRIPTS].concat();
+        all.extend(variables.into_iter().map(|variable| Setting {
+            variable: variable.name.to_owned(),
+            flag: String::new(),
+            used_by: variable.used_by.to_owned(),
+            default: variable.default.to_owned(),
+            description: variable.description.to_owned(),
+        }));
+        for name in names(platen).into_iter().chain(names(farm)) {
+            assert!(all.iter().any(|setting| setting.variable == name), "{name} is not in the table");
+        }
+        all
+    }
+
+    /// The commands without subcommands.
+    fn leaves(command: &clap::Command) -> Vec<&clap::Command> {
+        command
+            .get_subcommands()
+            .flat_map(|command| if command.has_subcommands() { leaves(command) } else { vec![command] })
+            .collect()
+    }
+
+    /// Both programs can share an environment: each knows the names of the other.
+    #[test]
+    fn the_farm_knows_the_names_of_all_settings() {
+        let farm = platen_farm::cli::Cli::command();
+        let names = startup::names_of_flags(&Platen::command()).into_iter();
+        let names = names.chain(startup::names_of_flags(&farm));
+        for name in names.filter(|name| name.starts_with("PLATEN_")) {
+            assert!(startup::is_known(&farm, &name), "{name} is missing in OTHER_NAMES");
+            assert!(startup::is_known(&Platen::command(), &name), "{name} is missing in OTHER_NAMES");
+        }
+    }
+
+    #[test]
+    fn the_arguments_are_consistent() {
+        programs().into_iter().for_each(clap::Command::debug_assert);
     }
 
     fn document(command: &clap::Command, name: &str, listed: &[&clap::Command], text: &mut String) {

@@ -3,7 +3,10 @@
 //! Invariant: a step and its record are committed in one transaction, and of two processes that migrate
 //! at once, one applies each step.
 
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::{
+    cmp::Ordering,
+    time::{SystemTime, UNIX_EPOCH},
+};
 
 use anyhow::{Context as _, Result, ensure};
 use platen_shared::schema::{MIGRATIONS, Migration, RECORD_TABLE};
@@ -54,6 +57,27 @@ async fn patiently(connection: &Connection, sql: &str) -> Result<(), DbError> {
             other => return other.map(drop),
         }
     }
+}
+
+/// The steps of a database, compared with those of this binary.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum SchemaState {
+    /// It has exactly the steps of this binary, of which this is the last one.
+    Current(u32),
+    /// It lacks steps.
+    Older { found: i64, known: u32 },
+    /// It was migrated by a newer platen.
+    Newer { found: i64, known: u32 },
+}
+
+/// Compares the steps of a database with those of this binary.
+pub(crate) async fn state(database: &Database) -> Result<SchemaState, DbError> {
+    let (found, known) = (newest_or_none(&database.connect()).await?, known());
+    Ok(match found.cmp(&i64::from(known)) {
+        Ordering::Less => SchemaState::Older { found, known },
+        Ordering::Equal => SchemaState::Current(known),
+        Ordering::Greater => SchemaState::Newer { found, known },
+    })
 }
 
 /// Fails unless the database has exactly the steps of this binary.

@@ -4,7 +4,7 @@
 //! Invariant: every declared variable has a value, or the server does not start. Each value is treated as a
 //! secret.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, ffi::OsString};
 
 use anyhow::{Context as _, Result};
 use secrecy::{ExposeSecret as _, SecretString};
@@ -39,6 +39,18 @@ impl Variables {
             .map(Self)
     }
 
+    /// The names of the environment's variables for components that no declared variable has.
+    pub(crate) fn unknown(
+        declared: &BTreeMap<String, Variable>,
+        environment: impl Iterator<Item = OsString>,
+    ) -> Vec<String> {
+        let names = environment.filter_map(|name| name.into_string().ok());
+        let is_unknown = |name: &String| {
+            name.starts_with(PREFIX) && !declared.keys().any(|declared| environment_name(declared) == *name)
+        };
+        names.filter(is_unknown).collect()
+    }
+
     /// Replaces the placeholders of a template.
     pub(crate) fn fill(&self, template: &str) -> Result<SecretString> {
         let mut filled = String::new();
@@ -60,8 +72,11 @@ impl Variables {
     }
 }
 
+/// As on Spin.
+const PREFIX: &str = "SPIN_VARIABLE_";
+
 fn environment_name(variable: &str) -> String {
-    format!("SPIN_VARIABLE_{}", variable.to_ascii_uppercase())
+    format!("{PREFIX}{}", variable.to_ascii_uppercase())
 }
 
 #[cfg(test)]
@@ -95,6 +110,12 @@ mod tests {
             let filled = resolve(own, environment).unwrap().fill("{{ a }} {{b}} {{  farm_url}}").unwrap();
             assert_eq!(filled.expose_secret(), expected);
         }
+    }
+
+    #[test]
+    fn names_that_are_not_declared_are_found() {
+        let names = ["SPIN_VARIABLE_FARM_URL", "SPIN_VARIABLE_FARM_URI", "PATH"].map(OsString::from);
+        assert_eq!(Variables::unknown(&declared(), names.into_iter()), ["SPIN_VARIABLE_FARM_URI"]);
     }
 
     #[test]

@@ -31,16 +31,77 @@ pub fn tables(command: &Command, listed: &[&Command]) -> String {
 }
 
 fn row(argument: &Arg) -> String {
+    let (default, help) = default_and_help(argument);
+    let variable = argument.get_env().map_or(String::new(), |name| format!("`{}`", name.display()));
+    format!("| {} | {variable} | {default} | {help} |\n", flag(argument))
+}
+
+fn flag(argument: &Arg) -> String {
     let long = argument.get_long().expect("only long options are listed");
     let value = argument.get_value_names().filter(|_| argument.get_action().takes_values());
     let value = value.and_then(|names| names.first()).map_or(String::new(), |name| format!(" {name}"));
-    let variable = argument.get_env().map_or(String::new(), |name| format!("`{}`", name.display()));
+    format!("`--{long}{value}`").replace('|', "\\|")
+}
+
+fn default_and_help(argument: &Arg) -> (String, String) {
     let help = argument.get_help().map(ToString::to_string).unwrap_or_default().replace('\n', " ");
     let values = argument.get_default_values().iter().map(|value| format!("`{}`", value.display()));
     let values = values.filter(|_| argument.get_action().takes_values()).collect::<Vec<_>>().join(", ");
     // The help contains the default that the code computes.
     let (help, default) = help.split_once(" [default: ").unwrap_or((&help, &values));
-    let default = default.trim_end_matches(']');
-    let flag = format!("`--{long}{value}`").replace('|', "\\|");
-    format!("| {flag} | {variable} | {default} | {} |\n", help.replace('|', "\\|"))
+    (default.trim_end_matches(']').to_owned(), help.replace('|', "\\|"))
+}
+
+/// A row of the table of all settings.
+#[derive(Debug)]
+pub struct Setting {
+    /// The variable.
+    pub variable: String,
+    /// The flag; empty if there is none.
+    pub flag: String,
+    /// The programs, commands and scripts that read it.
+    pub used_by: String,
+    /// In Markdown; empty if there is none.
+    pub default: String,
+    /// In Markdown.
+    pub description: String,
+}
+
+/// The settings of a command that are variables, each with the other commands of `users` that have it. Those in
+/// `listed` are left out.
+#[must_use]
+pub fn settings(command: &Command, users: &[(&str, &Command)], listed: &[Setting]) -> Vec<Setting> {
+    let mut settings = Vec::new();
+    for argument in command.get_arguments() {
+        let Some(variable) = argument.get_env() else { continue };
+        let variable = variable.to_string_lossy().into_owned();
+        if listed.iter().any(|setting| setting.variable == variable) {
+            continue;
+        }
+        let has =
+            |command: &&Command| command.get_arguments().any(|other| other.get_env() == argument.get_env());
+        let mut used_by: Vec<&str> =
+            users.iter().filter(|(_, command)| has(command)).map(|(name, _)| *name).collect();
+        used_by.dedup();
+        let (default, description) = default_and_help(argument);
+        settings.push(Setting {
+            variable,
+            flag: flag(argument),
+            used_by: used_by.join(", "),
+            default,
+            description,
+        });
+    }
+    settings
+}
+
+/// One table.
+#[must_use]
+pub fn settings_table(settings: &[Setting]) -> String {
+    let mut text =
+        String::from("\n| variable | flag | used by | default | |\n| --- | --- | --- | --- | --- |\n");
+    for Setting { variable, flag, used_by, default, description } in settings {
+        let _ = writeln!(text, "| `{variable}` | {flag} | {used_by} | {default} | {description} |");
+    }
+    text
 }

@@ -19,7 +19,7 @@ const DEFAULT_PATHS: &[&str] = &[
 ];
 
 /// The configured executable, or the first default path that exists.
-pub(super) fn find(setting: Option<&Path>) -> Result<PathBuf, StartError> {
+pub(crate) fn find(setting: Option<&Path>) -> Result<PathBuf, StartError> {
     match setting {
         Some(path) if path.is_file() => Ok(path.to_owned()),
         Some(path) => Err(StartError::ChromiumMissing(path.to_owned())),

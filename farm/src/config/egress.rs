@@ -6,6 +6,7 @@ use std::{
     net::{AddrParseError, IpAddr, SocketAddr},
     num::NonZeroU32,
     ops::RangeInclusive,
+    path::PathBuf,
     str::FromStr,
 };
 
@@ -77,6 +78,10 @@ pub struct EgressConfig {
     // Parsed when the farm starts: clap would show an invalid value, with its password, in the error.
     #[arg(long = "egress-proxy", env = "PLATEN_EGRESS_PROXY", value_name = "URL", hide_env_values = true)]
     pub proxy: Option<SecretString>,
+
+    /// File that holds the URL of --egress-proxy
+    #[arg(long = "egress-proxy-file", env = "PLATEN_EGRESS_PROXY_FILE", value_name = "FILE")]
+    pub proxy_file: Option<PathBuf>,
 
     /// Name server to use instead of those of the system: an IP address, with a port if it is not 53;
     /// can be given more than once

@@ -1,29 +1,40 @@
 //! `platen render`: renders one page to a file, with a farm in this process.
 //!
-//! Invariant: the options have the names of the API in kebab-case, with its bounds and defaults.
+//! Invariant: the options have the names of the API in kebab-case, with its bounds and defaults. A file is replaced when
+//! the new one is complete; otherwise it stays as it was.
+
+mod fields;
+mod output_file;
+mod watch;
 
 use std::{
-    fs, io,
-    io::Write as _,
+    collections::btree_map::Entry,
+    io::{self, IsTerminal as _, Write as _},
+    num::NonZeroUsize,
     path::{Path, PathBuf},
-    time::Duration,
+    time::{Duration, Instant},
 };
 
-use anyhow::{Context as _, Result, bail};
-use clap::{Arg, ArgMatches, Args, Command, FromArgMatches};
-use platen_farm::Farm;
+use anyhow::{Error, Result, bail, ensure};
+use clap::Args;
+use platen_farm::{Farm, startup};
 use platen_shared::{
     endpoint::Endpoint,
     format::OutputFormat,
     id::AccountId,
     job::RenderJob,
     limits,
-    request::{FieldKind, FieldName, RenderRequest},
+    request::{FieldName, RenderRequest},
 };
-use serde_json::{Map, Number, Value};
+use tokio_util::sync::CancellationToken;
 
-use super::template;
+use self::{fields::Fields, watch::Watch};
+use super::{Failure, template};
 
+/// Render one page to a file, without a server
+///
+/// Exits with 0 if the file was written, 1 if the browser cannot be started or the file cannot be written, 2 if an
+/// argument, an option or the input is not valid, 3 if the page cannot be rendered, and 130 after Ctrl-C.
 #[derive(Debug, Args)]
 pub(crate) struct RenderCommand {
     /// The page: an HTML file, an http or https URL, or - for HTML from standard input
@@ -34,6 +45,14 @@ pub(crate) struct RenderCommand {
     #[arg(short, long, value_name = "FILE|-")]
     output: PathBuf,
 
+    /// Render again whenever the page or another file of the options changes, until Ctrl-C
+    #[arg(long)]
+    watch: bool,
+
+    /// Print errors only
+    #[arg(short, long)]
+    quiet: bool,
+
     #[command(flatten)]
     fields: Fields,
 
@@ -41,44 +60,118 @@ pub(crate) struct RenderCommand {
     farm: platen_farm::Config,
 }
 
-/// The fields of the request body that are options.
-#[derive(Debug, Default)]
-struct Fields(Map<String, Value>);
+/// Exit statuses.
+const INVALID: u8 = 2;
+const NOT_RENDERED: u8 = 3;
+const INTERRUPTED: u8 = 130;
 
 impl RenderCommand {
-    pub(crate) async fn run(self) -> Result<()> {
-        let job = self.job()?;
+    pub(crate) async fn run(mut self) -> Result<()> {
+        self.check().map_err(|error| Failure::new(INVALID, error))?;
+        let first =
+            if self.watch { None } else { Some(self.job().map_err(|error| Failure::new(INVALID, error))?) };
         // One page needs one browser.
-        let mut config = self.farm;
-        config.browsers = config.browsers.or(Some(std::num::NonZeroUsize::MIN));
-        let farm = Farm::start(config).await?;
-        let rendered = farm.render(&job, Duration::from_millis(limits::RENDER_TIMEOUT_MS)).await;
+        self.farm.browsers = self.farm.browsers.or(Some(NonZeroUsize::MIN));
+        let stop = startup::stop_signal()?;
+        self.progress("starting Chromium");
+        let Some(farm) = stop.run_until_cancelled(Farm::start(self.farm.clone())).await.transpose()? else {
+            return self.interrupted();
+        };
+        let rendered = match first {
+            Some(job) => stop.run_until_cancelled(self.render(&farm, &job)).await,
+            None => Some(self.watch(&farm, &stop).await),
+        };
         farm.shutdown().await;
-        let file = rendered?.bytes;
-        if self.output == Path::new("-") {
-            io::stdout().write_all(&file).context("standard output cannot be written")
-        } else {
-            fs::write(&self.output, &file)
-                .with_context(|| format!("{} cannot be written", self.output.display()))
+        rendered.unwrap_or_else(|| self.interrupted())
+    }
+
+    fn interrupted(&self) -> Result<()> {
+        if self.watch { Ok(()) } else { Err(Failure::new(INTERRUPTED, Error::msg("interrupted")).into()) }
+    }
+
+    fn check(&self) -> Result<()> {
+        if self.watch {
+            ensure!(
+                !self.is_url() && self.page != "-",
+                "--watch needs a file as the page: standard input and URLs cannot be watched"
+            );
+            ensure!(self.output != Path::new("-"), "--watch needs a file as --output");
         }
+        Ok(())
+    }
+
+    async fn render(&self, farm: &Farm, job: &RenderJob) -> Result<()> {
+        self.progress(&format!("rendering {}", self.page));
+        let started = Instant::now();
+        let rendered = farm.render(job, Duration::from_millis(limits::RENDER_TIMEOUT_MS)).await;
+        let file = rendered.map_err(|refusal| Failure::new(NOT_RENDERED, refusal.into()))?.bytes;
+        let elapsed = started.elapsed().as_secs_f64();
+        output_file::write(&self.output, &file)?;
+        #[expect(clippy::cast_precision_loss, reason = "it is shown with one decimal place")]
+        let kilobytes = file.len() as f64 / 1000.0;
+        self.progress(&format!("wrote {}: {kilobytes:.1} KB in {elapsed:.2} s", self.output.display()));
+        Ok(())
+    }
+
+    /// Renders until the program is stopped. Errors are printed, because the next change may mend their cause.
+    async fn watch(&self, farm: &Farm, stop: &CancellationToken) -> Result<()> {
+        let mut changes = Watch::start(self.files())?;
+        loop {
+            let rendered = async {
+                let job = self.job()?;
+                self.render(farm, &job).await
+            };
+            match stop.run_until_cancelled(rendered).await {
+                None => return Ok(()),
+                Some(Ok(())) => {}
+                Some(Err(error)) => print_line(&format!("platen: {error:#}")),
+            }
+            if stop.run_until_cancelled(changes.next()).await.is_none() {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Progress is for a person who waits. With --watch it is the only sign that a file was written.
+    fn progress(&self, text: &str) {
+        if !self.quiet && (self.watch || io::stderr().is_terminal()) {
+            print_line(text);
+        }
+    }
+
+    fn is_url(&self) -> bool {
+        let scheme = self.page.split_once("://").map(|(scheme, _)| scheme.to_ascii_lowercase());
+        matches!(scheme.as_deref(), Some("http" | "https"))
+    }
+
+    /// The files that the result depends on.
+    fn files(&self) -> Vec<PathBuf> {
+        let page = (!self.is_url() && self.page != "-").then(|| PathBuf::from(&self.page));
+        page.into_iter().chain(self.fields.files()).collect()
     }
 
     /// The job of a request with the same fields, which is checked by the same rules.
     fn job(&self) -> Result<RenderJob> {
-        let mut body = self.fields.0.clone();
-        let scheme = self.page.split_once("://").map(|(scheme, _)| scheme.to_ascii_lowercase());
-        let (source, text) = match scheme.as_deref() {
-            Some("http" | "https") => (FieldName::Url, self.page.clone()),
-            _ => (FieldName::Html, template::read(Path::new(&self.page))?),
-        };
-        body.insert(source.to_string(), Value::String(text));
-        let format = FieldName::Format.to_string();
-        if !body.contains_key(&format) {
-            body.insert(format, self.output_format()?.extension().into());
+        let mut body = self.fields.values()?;
+        let raw = |text: &str| serde_json::value::to_raw_value(text);
+        if let Entry::Vacant(format) = body.entry(FieldName::Format.to_string()) {
+            format.insert(raw(self.output_format()?.extension())?);
         }
-        let body = serde_json::to_vec(&body)?;
-        let request = RenderRequest::parse(Endpoint::Render, &body)?;
-        Ok(request.into_job(AccountId::from_text("operator"), None)?)
+        let account = AccountId::from_text("operator");
+        if body.contains_key(FieldName::Variables.as_str()) {
+            ensure!(!self.is_url(), "--variables fills an HTML file, and the page is a URL");
+            body.insert(FieldName::TemplateId.to_string(), raw("file")?);
+            let template = template::read(Path::new(&self.page))?;
+            let request = RenderRequest::parse(Endpoint::Template, &serde_json::to_vec(&body)?)?;
+            return Ok(request.into_job(account, Some(&template))?);
+        }
+        if self.is_url() {
+            body.insert(FieldName::Url.to_string(), raw(&self.page)?);
+        } else {
+            body.insert(FieldName::Html.to_string(), raw(&template::read(Path::new(&self.page))?)?);
+        }
+        let request = RenderRequest::parse(Endpoint::Render, &serde_json::to_vec(&body)?)?;
+        Ok(request.into_job(account, None)?)
     }
 
     fn output_format(&self) -> Result<OutputFormat> {
@@ -97,115 +190,17 @@ impl RenderCommand {
     }
 }
 
-impl Fields {
-    /// The fields that are options of the command line. The others are its arguments, or concern templates and downloads.
-    fn names() -> impl Iterator<Item = FieldName> {
-        use FieldName::{FileName, Html, TemplateId, Url, Variables};
-        FieldName::all().filter(|name| !matches!(name, Html | Url | TemplateId | Variables | FileName))
-    }
-
-    fn argument(name: FieldName) -> Arg {
-        let spec = name.spec();
-        let help = spec.description.trim_end_matches('.').replace('`', "");
-        let help = match spec.default {
-            Some(default) if spec.kind != FieldKind::Boolean => {
-                format!("{help} [default: {}]", default.trim_matches('"'))
-            }
-            _ => help,
-        };
-        let argument = Arg::new(name.as_str()).long(option(name)).help(help).allow_hyphen_values(true);
-        match spec.kind {
-            FieldKind::Boolean => argument
-                .num_args(0..=1)
-                .require_equals(true)
-                .default_missing_value("true")
-                .value_parser(["true", "false"])
-                .hide_possible_values(true)
-                .value_name("true|false"),
-            FieldKind::Number { .. } => argument.value_name("NUMBER"),
-            FieldKind::Choice(names) => argument.value_name(names.join("|")),
-            FieldKind::Length | FieldKind::Margin => argument.value_name("LENGTH"),
-            FieldKind::Clip => argument.value_name("X,Y,WIDTH,HEIGHT"),
-            FieldKind::Text { .. } | FieldKind::Variables if is_content(name) => {
-                argument.value_name("TEXT|@FILE")
-            }
-            FieldKind::Text { .. } | FieldKind::Variables => argument.value_name("TEXT"),
-        }
-    }
-
-    fn value(name: FieldName, text: &str) -> Result<Value> {
-        let number = |text: &str| serde_json::from_str::<Number>(text.trim()).ok().map(Value::Number);
-        let or_text = |value: Option<Value>| value.unwrap_or_else(|| text.into());
-        Ok(match name.spec().kind {
-            FieldKind::Boolean => Value::Bool(text == "true"),
-            FieldKind::Margin if text.starts_with('{') => or_text(serde_json::from_str(text).ok()),
-            FieldKind::Number { .. } | FieldKind::Length | FieldKind::Margin => or_text(number(text)),
-            FieldKind::Clip => {
-                let numbers: Option<Vec<_>> = text.split(',').map(number).collect();
-                let members = ["x", "y", "width", "height"].map(str::to_owned);
-                let numbers = numbers.filter(|numbers| numbers.len() == members.len());
-                or_text(numbers.map(|numbers| members.into_iter().zip(numbers).collect()))
-            }
-            FieldKind::Text { .. } if is_content(name) => match text.strip_prefix('@') {
-                Some(path) => template::read(Path::new(path))?.into(),
-                None => text.into(),
-            },
-            FieldKind::Text { .. } | FieldKind::Choice(_) | FieldKind::Variables => text.into(),
-        })
-    }
-}
-
-/// The name of a field in kebab-case.
-fn option(name: FieldName) -> String {
-    let mut option = String::new();
-    for character in name.as_str().chars() {
-        if character.is_ascii_uppercase() {
-            option.push('-');
-        }
-        option.push(character.to_ascii_lowercase());
-    }
-    option
-}
-
-/// Whether the value is rather in a file than in an argument.
-fn is_content(name: FieldName) -> bool {
-    matches!(name, FieldName::HeaderHtml | FieldName::FooterHtml | FieldName::Css)
-}
-
-impl Args for Fields {
-    fn augment_args(command: Command) -> Command {
-        command.args(Self::names().map(Self::argument))
-    }
-
-    fn augment_args_for_update(command: Command) -> Command {
-        Self::augment_args(command)
-    }
-}
-
-impl FromArgMatches for Fields {
-    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
-        let mut fields = Self::default();
-        fields.update_from_arg_matches(matches)?;
-        Ok(fields)
-    }
-
-    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
-        for name in Self::names() {
-            if let Some(text) = matches.get_one::<String>(name.as_str()) {
-                let value = Self::value(name, text)
-                    .map_err(|error| clap::Error::raw(clap::error::ErrorKind::Io, format!("{error:#}\n")))?;
-                self.0.insert(name.to_string(), value);
-            }
-        }
-        Ok(())
-    }
+/// Unlike `eprintln!`, does not panic if standard error is closed.
+fn print_line(text: &str) {
+    let _ = writeln!(io::stderr(), "{text}");
 }
 
 #[cfg(test)]
 mod tests {
+    use clap::FromArgMatches as _;
     use platen_shared::{
         format::PaperSize,
-        job::{Margins, Output, Region},
+        job::{Margins, Output, Region, Source},
         length::Length,
     };
 
@@ -259,6 +254,26 @@ mod tests {
             job(&[&[url, "-o"], bad].concat()).unwrap_err();
         }
         job(&["http://127.0.0.1/", "-o", "a.png"]).unwrap_err();
+        job(&[url, "-o", "a.png", "--variables", "{}"]).unwrap_err();
         job(&["/no/such/file.html", "-o", "a.png"]).unwrap_err();
+    }
+
+    #[test]
+    fn variables_fill_a_file() {
+        let directory = tempfile::tempdir().unwrap();
+        let (page, data) = (directory.path().join("page.html"), directory.path().join("data.json"));
+        std::fs::write(&page, "<p>{{ name }} {{ total }}").unwrap();
+        std::fs::write(&data, r#"{"name": "A&B", "total": 10.50}"#).unwrap();
+        let page = page.to_str().unwrap();
+        let filled = |variables: &str| job(&[page, "-o", "a.pdf", "--variables", variables]);
+        let Source::Html(html) = filled(&format!("@{}", data.display())).unwrap().source else {
+            panic!("not HTML")
+        };
+        assert_eq!(html.as_str(), "<p>A&amp;B 10.50");
+        let error = filled(r#"{"name": "x"}"#).unwrap_err().to_string();
+        assert!(error.contains("total"), "{error}");
+        filled("[1]").unwrap_err();
+        filled("{").unwrap_err();
+        filled(r#"{"name": 1}, "url": "x""#).unwrap_err();
     }
 }

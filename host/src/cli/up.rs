@@ -5,6 +5,7 @@
 
 use std::{
     collections::BTreeMap,
+    fmt::Write as _,
     fs::DirBuilder,
     net::{Ipv4Addr, SocketAddr},
     num::NonZeroUsize,
@@ -23,7 +24,7 @@ use secrecy::{ExposeSecret as _, SecretString};
 use tokio::{net::TcpListener, task::JoinHandle};
 use tokio_util::sync::CancellationToken;
 
-use super::{DatabaseArgs, secret};
+use super::DatabaseArgs;
 use crate::{
     db::{Database, Purpose},
     manifest::Manifest,
@@ -33,37 +34,49 @@ use crate::{
     variables::Variables,
 };
 
-/// What the help lists besides the flags, as in `docs/configuration.md`.
-const ENVIRONMENT: &str = "Environment variables without a flag:
-  PLATEN_DB_TOKEN                         Token of a libSQL server
-  PLATEN_FARM_TOKEN                       Token of the farms of --farm-url
-  SPIN_VARIABLE_DEADLINE_MS               Maximum real time of a render in milliseconds, from 1 to 30000 [default: 30000]
-  SPIN_VARIABLE_SESSION_IDLE_SECONDS      A dashboard session ends after this time without a request [default: 86400]
-  SPIN_VARIABLE_SESSION_SECONDS           A dashboard session ends at the latest after this time [default: 1209600]
-  SPIN_VARIABLE_CLIENT_ADDRESS_HEADER     Header in which a reverse proxy sends the client's address";
+/// What the help lists besides the flags.
+fn environment() -> String {
+    let mut text = String::from("Environment variables without a flag:");
+    for variable in startup::SECRETS.iter().chain(startup::OF_COMPONENTS) {
+        if !variable.used_by.contains("`up`") {
+            continue;
+        }
+        // Without the links of documents.
+        let description = variable.description.split("; ").next().unwrap_or_default();
+        let _ = write!(text, "\n  {:<36}  {description}", variable.name);
+        if !variable.default.is_empty() {
+            let _ = write!(text, " [default: {}]", variable.default.trim_matches('`'));
+        }
+    }
+    text
+}
 
 #[derive(Debug, Args)]
-#[command(after_help = ENVIRONMENT)]
+#[command(after_help = environment())]
 pub(crate) struct Up {
     /// Address to listen on
     #[arg(long, env = "PLATEN_LISTEN", value_name = "ADDRESS:PORT", default_value = "127.0.0.1:3000")]
-    listen: SocketAddr,
+    pub(super) listen: SocketAddr,
 
     /// Manifest of the application
     #[arg(long, env = "PLATEN_MANIFEST", value_name = "FILE", default_value = "spin.toml")]
-    manifest: PathBuf,
+    pub(super) manifest: PathBuf,
 
     #[command(flatten)]
-    at: DatabaseArgs,
+    pub(super) at: DatabaseArgs,
 
     /// Address on which Prometheus can read /metrics [default: metrics are not served]
     #[arg(long, env = "PLATEN_METRICS_LISTEN", value_name = "ADDRESS:PORT")]
-    metrics_listen: Option<SocketAddr>,
+    pub(super) metrics_listen: Option<SocketAddr>,
 
     /// Use the render farms at these URLs, separated by commas, instead of one in this process; their token is read
-    /// from the environment variable `PLATEN_FARM_TOKEN`
+    /// from --farm-token-file or the environment variable `PLATEN_FARM_TOKEN`
     #[arg(long, env = "PLATEN_FARM_URL", value_name = "URL,…")]
-    farm_url: Option<FarmAddresses>,
+    pub(super) farm_url: Option<FarmAddresses>,
+
+    /// File that holds the token of the farms of --farm-url
+    #[arg(long, env = "PLATEN_FARM_TOKEN_FILE", value_name = "FILE")]
+    pub(super) farm_token_file: Option<PathBuf>,
 
     /// Number of connections of clients; when there are more, idle ones are closed. At most half of the limit of
     /// open files
@@ -78,7 +91,7 @@ pub(crate) struct Up {
     max_connections_per_address: usize,
 
     #[command(flatten)]
-    farm: platen_farm::Config,
+    pub(super) farm: platen_farm::Config,
 }
 
 impl Up {
@@ -141,7 +154,10 @@ impl Up {
         let statements = database.statements.clone();
         let metrics = Arc::new(registry.register(|registry| Metrics::register(registry, statements)));
 
-        let farm = FarmAccess::new(self.farm_url).await?;
+        for name in Variables::unknown(&manifest.variables, std::env::vars_os().map(|(name, _)| name)) {
+            tracing::warn!(name, "spin.toml has no variable for this variable of the environment");
+        }
+        let farm = FarmAccess::new(self.farm_url, self.farm_token_file.as_deref()).await?;
         let variables =
             Variables::resolve(&manifest.variables, farm.variables(), |name| std::env::var(name).ok())?;
         let cache = self.at.data.canonicalize().map(|data| data.join("cache"))?;
@@ -187,9 +203,19 @@ fn load(
     runtime::load(&engine, manifest, variables, database, drain, metrics)
 }
 
-/// The variables of `spin.toml` for further farms. They are empty here, where one variable contains all farms.
-const OTHER_FARM_URLS: [&str; 7] =
-    ["farm_url2", "farm_url3", "farm_url4", "farm_url5", "farm_url6", "farm_url7", "farm_url8"];
+/// The variables of `spin.toml` that the server sets. Those for further farms are empty, because one variable contains
+/// all farms.
+pub(super) const SERVER_VARIABLES: [&str; 9] = [
+    "farm_token",
+    "farm_url",
+    "farm_url2",
+    "farm_url3",
+    "farm_url4",
+    "farm_url5",
+    "farm_url6",
+    "farm_url7",
+    "farm_url8",
+];
 
 /// How the components reach the farms: one in this process, which has a listener here, or others.
 struct FarmAccess {
@@ -200,10 +226,9 @@ struct FarmAccess {
 }
 
 impl FarmAccess {
-    async fn new(urls: Option<FarmAddresses>) -> Result<Self> {
+    async fn new(urls: Option<FarmAddresses>, token_file: Option<&Path>) -> Result<Self> {
         if let Some(urls) = urls {
-            let token = secret("PLATEN_FARM_TOKEN")
-                .context("--farm-url needs a token: set PLATEN_FARM_TOKEN to the token of those farms")?;
+            let token = token_of_farms(token_file)?;
             return Ok(Self { urls: urls.to_string(), token, listener: None });
         }
         // Only this process uses it, so any port will do.
@@ -213,9 +238,13 @@ impl FarmAccess {
         Ok(Self { urls, token: token.into(), listener: Some(listener) })
     }
 
-    fn variables(&self) -> BTreeMap<&str, SecretString> {
-        let farms = [("farm_url", self.urls.as_str().into()), ("farm_token", self.token.clone())];
-        farms.into_iter().chain(OTHER_FARM_URLS.map(|name| (name, SecretString::default()))).collect()
+    fn variables(&self) -> BTreeMap<&'static str, SecretString> {
+        let value = |name| match name {
+            "farm_url" => self.urls.as_str().into(),
+            "farm_token" => self.token.clone(),
+            _ => SecretString::default(),
+        };
+        SERVER_VARIABLES.into_iter().map(|name| (name, value(name))).collect()
     }
 
     /// Starts the farm of this process. Its pages cannot reach `ports`, on which this server listens.
@@ -242,6 +271,14 @@ impl FarmAccess {
         });
         Ok(Some(OwnFarm { stop, serving, readiness }))
     }
+}
+
+/// The token of the farms of --farm-url.
+pub(super) fn token_of_farms(file: Option<&Path>) -> Result<SecretString> {
+    startup::secret("PLATEN_FARM_TOKEN", file)?.context(
+        "--farm-url needs a token: set PLATEN_FARM_TOKEN to the token of those farms, or --farm-token-file to a file \
+         that holds it",
+    )
 }
 
 /// The farm in this process.

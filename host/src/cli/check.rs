@@ -1,0 +1,286 @@
+//! `platen check`: what `platen up` would use with these settings, and what it lacks.
+//!
+//! Invariant: it creates and changes nothing, and shows no secret.
+
+mod settings;
+
+use std::{
+    env,
+    path::Path,
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context as _, Result, ensure};
+use clap::{ArgMatches, Args};
+use platen_farm::{
+    check::{Finding, summary},
+    cli::CheckArgs,
+};
+use platen_shared::{farm_address::FarmAddress, wire};
+use reqwest::StatusCode;
+use rustix::{
+    fs::{Access, access, statvfs},
+    io::Errno,
+};
+use secrecy::{ExposeSecret as _, SecretString};
+use serde::Serialize;
+use tokio::net::TcpListener;
+
+use self::settings::Setting;
+use super::{OutputArgs, up, up::Up};
+use crate::{
+    db::{Database, DbError, Location, Purpose, Value},
+    manifest::Manifest,
+    migrate::{self, SchemaState},
+    variables::Variables,
+};
+
+/// Check the settings and this machine
+///
+/// Says which settings `platen up` would use and what is missing, and exits with status 1 if it would not work.
+/// Takes the options of `platen up`.
+#[derive(Debug, Args)]
+pub(crate) struct Check {
+    #[command(flatten)]
+    up: Up,
+
+    #[command(flatten)]
+    args: CheckArgs,
+
+    #[command(flatten)]
+    output: OutputArgs,
+}
+
+#[derive(Serialize)]
+struct Report {
+    settings: Vec<Setting>,
+    findings: Vec<Finding>,
+}
+
+/// A farm that works answers within milliseconds.
+const FARM_TIMEOUT: Duration = Duration::from_secs(5);
+const MIN_DATABASE_MIB: u64 = 1024;
+
+impl Check {
+    /// `matches` are the arguments of this command.
+    pub(crate) async fn run(self, matches: &ArgMatches) -> Result<()> {
+        let settings = settings::all(&Self::augment_args(clap::Command::new("check")), matches);
+        let mut findings = Vec::new();
+        match Manifest::read(&self.up.manifest) {
+            Ok(manifest) => findings.extend(self.components(&manifest)),
+            Err(error) => findings.push(Finding::failed("components", &error)),
+        }
+        findings.extend(self.database().await);
+        for address in [Some(self.up.listen), self.up.metrics_listen].into_iter().flatten() {
+            findings.push(match TcpListener::bind(address).await {
+                Ok(_) => Finding::ok("listen", format!("{address} is free")),
+                Err(error) => Finding::warning(
+                    "listen",
+                    format!("{address} cannot be used: {error}"),
+                    "Stop the program that listens there, which may be Platen, or set --listen or --metrics-listen",
+                ),
+            });
+        }
+        match self.up.farm_url.clone() {
+            None => findings.extend(platen_farm::check::check(&self.up.farm, &self.args).await),
+            Some(farms) => match up::token_of_farms(self.up.farm_token_file.as_deref()) {
+                Err(error) => findings.push(Finding::failed("farm", &error)),
+                Ok(token) => {
+                    for farm in farms.into_vec() {
+                        findings.push(check_farm(&farm, &token).await);
+                    }
+                }
+            },
+        }
+        let (summary, works) = summary(&findings);
+        self.output.print(&Report { settings, findings }, |report| report.text(&summary))?;
+        ensure!(works, "platen up would not work with these settings on this machine");
+        Ok(())
+    }
+
+    fn components(&self, manifest: &Manifest) -> Vec<Finding> {
+        let mut findings = Vec::new();
+        for (id, component) in &manifest.components {
+            if !component.source.is_file() {
+                let cure = component.build_command().map(|command| format!("Build it: {command}"));
+                let text = format!("the component {id} is missing: {}", component.source.display());
+                findings.push(Finding::problem("components", text, cure));
+            }
+        }
+        if findings.is_empty() {
+            let count = manifest.components.len();
+            let text = format!("{}: {count} components are there", self.up.manifest.display());
+            findings.push(Finding::ok("components", text));
+        }
+        let of_the_server = up::SERVER_VARIABLES.map(|name| (name, SecretString::default())).into();
+        if let Err(error) = Variables::resolve(&manifest.variables, of_the_server, |name| env::var(name).ok())
+        {
+            findings.push(Finding::failed("settings", &error));
+        }
+        for name in Variables::unknown(&manifest.variables, env::vars_os().map(|(name, _)| name)) {
+            findings.push(Finding::warning(
+                "settings",
+                format!("{name} is set, but {} has no variable of this name", self.up.manifest.display()),
+                "Correct the name or unset it; docs/configuration.md has all settings",
+            ));
+        }
+        findings
+    }
+
+    async fn database(&self) -> Vec<Finding> {
+        let location = self.up.at.location();
+        if let Location::File(path) = &location
+            && !path.exists()
+        {
+            return vec![new_file(path)];
+        }
+        let started = Instant::now();
+        let state = async {
+            let database = self.up.at.open(Purpose::Operate).await?;
+            anyhow::Ok((migrate::state(&database).await?, database))
+        };
+        let (state, database) = match state.await {
+            Ok(found) => found,
+            Err(error) => return vec![failed_database(&location, &error)],
+        };
+        let elapsed = started.elapsed().as_millis();
+        let mut findings = vec![match state {
+            SchemaState::Current(step) => {
+                Finding::ok("database", format!("{location} answers after {elapsed} ms, schema step {step}"))
+            }
+            SchemaState::Older { found, known } => Finding::ok(
+                "database",
+                format!(
+                    "{location} answers after {elapsed} ms; platen up would migrate it from step {found} to {known}"
+                ),
+            ),
+            SchemaState::Newer { found, known } => Finding::problem(
+                "database",
+                format!("{location} has schema step {found}, and this platen has steps up to {known}"),
+                Some("Use a newer platen".to_owned()),
+            ),
+        }];
+        match &location {
+            Location::File(path) => findings.extend(free_space(path)),
+            Location::Server(_) => findings.push(write_access(&database).await),
+        }
+        findings
+    }
+}
+
+/// A file that `platen up` would create.
+fn new_file(path: &Path) -> Finding {
+    let mut directory = path.parent().unwrap_or(Path::new("."));
+    while !directory.exists() && directory.parent().is_some() {
+        directory = directory.parent().unwrap_or(Path::new("."));
+    }
+    if directory.as_os_str().is_empty() {
+        directory = Path::new(".");
+    }
+    let usable = if directory.is_dir() {
+        access(directory, Access::WRITE_OK | Access::EXEC_OK)
+    } else {
+        Err(Errno::NOTDIR)
+    };
+    match usable {
+        Ok(()) => Finding::ok("database", format!("{} would be created", path.display())),
+        Err(error) => Finding::problem(
+            "database",
+            format!("{} cannot be created in {}: {error}", path.display(), directory.display()),
+            Some("Set --data or --db to a place that this user may write, or change its owner".to_owned()),
+        ),
+    }
+}
+
+fn failed_database(location: &Location, error: &anyhow::Error) -> Finding {
+    let cure = match error.chain().find_map(|cause| cause.downcast_ref::<DbError>()) {
+        Some(DbError::Unauthorized) => Some("Check PLATEN_DB_TOKEN or PLATEN_DB_TOKEN_FILE"),
+        Some(DbError::Unreachable(_) | DbError::Absent(_)) => {
+            Some("Check --db, and that the server runs and a firewall lets this machine connect")
+        }
+        _ => None,
+    };
+    Finding::problem("database", format!("{location}: {error:#}"), cure.map(str::to_owned))
+}
+
+fn free_space(path: &Path) -> Option<Finding> {
+    let space = statvfs(path).ok()?;
+    let mebibytes = space.f_bavail * space.f_frsize / 1024 / 1024;
+    let text = format!("{mebibytes} MiB are free for {}", path.display());
+    Some(if mebibytes < MIN_DATABASE_MIB {
+        Finding::warning("disk", text, "Free some: renders are refused with 503 when the disk is full")
+    } else {
+        Finding::ok("disk", text)
+    })
+}
+
+/// Some tokens of libSQL servers allow reading only.
+async fn write_access(database: &Database) -> Finding {
+    let connection = database.connect();
+    // Takes the lock of writers and changes nothing.
+    let begun = connection.query("BEGIN IMMEDIATE", Vec::new()).await;
+    let _ = connection.query("ROLLBACK", Vec::<Value>::new()).await;
+    match begun {
+        Ok(_) => Finding::ok("database", "it can be written"),
+        Err(error) => Finding::problem(
+            "database",
+            format!("it cannot be written: {error}"),
+            Some("Use a token that allows writing, and the address of the primary".to_owned()),
+        ),
+    }
+}
+
+/// Asks a farm for its load, which renders nothing.
+async fn check_farm(farm: &FarmAddress, token: &SecretString) -> Finding {
+    let load = async {
+        let client = reqwest::Client::builder().timeout(FARM_TIMEOUT).build()?;
+        let request = client.get(format!("{farm}{}", wire::LOAD_PATH)).bearer_auth(token.expose_secret());
+        let started = Instant::now();
+        let response = request.send().await.map_err(reqwest::Error::without_url)?;
+        anyhow::Ok((response, started.elapsed().as_millis()))
+    };
+    let problem = |text: String, cure: &str| Finding::problem("farm", text, Some(cure.to_owned()));
+    match load.await.context("it does not answer") {
+        Err(error) => {
+            problem(format!("{farm}: {error:#}"), "Start it, or check --farm-url and the network between")
+        }
+        Ok((response, elapsed)) => match response.status() {
+            StatusCode::NO_CONTENT => {
+                let load = response.headers().get(wire::LOAD_PERCENT);
+                let load = load.and_then(|load| load.to_str().ok()).unwrap_or("?");
+                Finding::ok(
+                    "farm",
+                    format!("{farm} answers after {elapsed} ms, {load} % of its slots are used"),
+                )
+            }
+            StatusCode::UNAUTHORIZED => problem(
+                format!("{farm} refuses the token"),
+                "Set PLATEN_FARM_TOKEN here to the value that the farm has",
+            ),
+            StatusCode::SERVICE_UNAVAILABLE => problem(
+                format!("{farm} accepts no jobs: it is draining or has no browser"),
+                "See the farm's log, and platen-farm --check on its machine",
+            ),
+            status => problem(
+                format!("{farm} answers with status {status}, which a farm does not"),
+                "Check --farm-url: another server listens there",
+            ),
+        },
+    }
+}
+
+impl Report {
+    fn text(&self, summary: &str) -> String {
+        let mut lines = Vec::new();
+        if self.settings.is_empty() {
+            lines.push("All settings have their defaults.".to_owned());
+        } else {
+            lines.push("Settings that do not have their defaults:".to_owned());
+            lines.extend(self.settings.iter().map(|setting| format!("  {setting}")));
+        }
+        lines.push(String::new());
+        lines.extend(self.findings.iter().map(Finding::to_string));
+        lines.push(format!("\n{summary}"));
+        lines.join("\n")
+    }
+}

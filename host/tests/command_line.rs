@@ -1,0 +1,279 @@
+//! `platen check`, `platen render`, completions, manual pages and settings: runs the binary.
+
+use std::{
+    fs,
+    io::{Read as _, Write as _},
+    net::TcpListener,
+    path::{Path, PathBuf},
+    process::{Command, Output, Stdio},
+    thread,
+    time::Duration,
+};
+
+use nix::{
+    sys::signal::{Signal, kill},
+    unistd::Pid,
+};
+use serde_json::Value;
+
+/// The binary in a new directory, with no other environment than that which a test sets.
+struct Platen {
+    directory: tempfile::TempDir,
+    environment: Vec<(&'static str, String)>,
+}
+
+impl Platen {
+    fn new() -> Self {
+        Self { directory: tempfile::tempdir().expect("a temporary directory"), environment: Vec::new() }
+    }
+
+    fn env(mut self, name: &'static str, value: impl Into<String>) -> Self {
+        self.environment.push((name, value.into()));
+        self
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.directory.path().join(name)
+    }
+
+    fn write(&self, name: &str, text: &str) {
+        fs::write(self.path(name), text).expect("a file");
+    }
+
+    fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_platen"));
+        command.env_clear().envs(self.environment.iter().map(|(name, value)| (name, value)));
+        command.env("TMPDIR", self.directory.path());
+        if let Some(chromium) = std::env::var_os("PLATEN_CHROMIUM") {
+            command.env("PLATEN_CHROMIUM", chromium);
+        }
+        command.current_dir(self.directory.path()).args(arguments).stdin(Stdio::null());
+        command
+    }
+
+    /// The exit status, standard output and standard error.
+    fn run(&self, arguments: &[&str]) -> (i32, String, String) {
+        let Output { status, stdout, stderr } = self.command(arguments).output().expect("the binary runs");
+        let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
+        (status.code().unwrap_or(-1), text(stdout), text(stderr))
+    }
+
+    /// A report, and the exit status.
+    fn check(&self, arguments: &[&str]) -> (i32, Report) {
+        let manifest = Path::new(env!("CARGO_MANIFEST_DIR")).join("../spin.toml");
+        let manifest = manifest.to_str().expect("UTF-8");
+        let common = ["check", "--json", "--manifest", manifest, "--listen", "127.0.0.1:0"];
+        let (status, output, errors) = self.run(&[&common[..], arguments].concat());
+        let report = serde_json::from_str(&output).unwrap_or_else(|_| panic!("{output}{errors}"));
+        (status, Report(report))
+    }
+}
+
+struct Report(Value);
+
+impl Report {
+    /// The severities, texts and cures of a subject.
+    fn of(&self, subject: &str) -> Vec<[&str; 3]> {
+        let findings = self.0["findings"].as_array().expect("an array").iter();
+        let found: Vec<_> = findings
+            .filter(|finding| finding["subject"] == subject)
+            .map(|finding| {
+                ["severity", "text", "cure"].map(|name| finding[name].as_str().unwrap_or_default())
+            })
+            .collect();
+        assert!(!found.is_empty(), "{subject}: {}", self.0);
+        found
+    }
+
+    fn severity(&self, subject: &str) -> &str {
+        self.of(subject)[0][0]
+    }
+}
+
+/// Responds to each connection with a page.
+fn page_server() -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let port = listener.local_addr().expect("an address").port();
+    thread::spawn(move || {
+        for stream in listener.incoming() {
+            let Ok(mut stream) = stream else { return };
+            let _ = stream.read(&mut [0; 4096]);
+            let _ = stream.write_all(
+                b"HTTP/1.1 200 OK\r\ncontent-type: text/html\r\ncontent-length: 2\r\nconnection: close\r\n\r\nhi",
+            );
+        }
+    });
+    port
+}
+
+#[test]
+fn an_unknown_variable_stops_the_start() {
+    let platen = Platen::new().env("PLATEN_BROWSER", "4");
+    for arguments in [&["up"][..], &["migrate"], &["render", "-", "-o", "a.png"]] {
+        let (status, output, errors) = platen.run(arguments);
+        assert_eq!((status, output.as_str()), (2, ""), "{errors}");
+        assert!(errors.contains("PLATEN_BROWSER is set") && errors.contains("PLATEN_BROWSERS"), "{errors}");
+    }
+    assert!(!platen.path(".platen").exists());
+    // Those of a Kubernetes service with the name `platen`.
+    let platen = Platen::new().env("PLATEN_PORT", "tcp://10.0.0.7:80").env("PLATEN_SERVICE_HOST", "10.0.0.7");
+    assert_eq!(platen.run(&["migrate"]).0, 0);
+}
+
+#[test]
+fn secrets_can_be_files() {
+    let platen = Platen::new();
+    let server = ["account", "list", "--db", "http://127.0.0.1:9", "--db-token-file", "token"];
+    let (_, _, errors) = platen.run(&server);
+    assert!(errors.contains("the file token of PLATEN_DB_TOKEN_FILE cannot be read"), "{errors}");
+    platen.write("token", "\n");
+    assert!(platen.run(&server).2.contains("PLATEN_DB_TOKEN_FILE is empty"));
+    platen.write("token", "s3cret\n");
+    let (_, _, errors) = platen.run(&server);
+    assert!(errors.contains("cannot be reached") && !errors.contains("s3cret"), "{errors}");
+    let platen = platen.env("PLATEN_DB_TOKEN", "0ther");
+    let (_, _, errors) = platen.run(&server);
+    assert!(errors.contains("PLATEN_DB_TOKEN and PLATEN_DB_TOKEN_FILE are both set"), "{errors}");
+    platen.write("proxy", "http://user:s3cret@proxy.example:1/path");
+    let (status, _, errors) =
+        platen.run(&["render", "http://a.example/", "-o", "a.png", "--egress-proxy-file", "proxy"]);
+    assert!(status == 1 && errors.contains("no path") && !errors.contains("s3cret"), "{errors}");
+}
+
+#[test]
+fn a_check_tries_the_machine() {
+    let port = page_server();
+    let platen = Platen::new().env("PLATEN_QUEUE", "7").env("SPIN_VARIABLE_DEADLINE", "5");
+    let url = format!("http://site.example:{port}/");
+    let resolve = ["--outbound", &url, "--resolve", "site.example=127.0.0.1"];
+    let (status, report) = platen.check(&resolve);
+    assert_eq!(status, 0, "{}", report.0);
+    for subject in
+        ["components", "database", "listen", "chromium", "sandbox", "render", "outbound", "open files"]
+    {
+        assert_eq!(report.severity(subject), "ok", "{}", report.0);
+    }
+    let setting = serde_json::json!({"name": "--queue", "value": "7", "source": "PLATEN_QUEUE"});
+    assert!(report.0["settings"].as_array().expect("an array").contains(&setting), "{}", report.0);
+    assert!(report.of("settings")[0][1].contains("SPIN_VARIABLE_DEADLINE"));
+    assert!(!platen.path(".platen").exists(), "a check creates nothing");
+    let left: Vec<_> = fs::read_dir(platen.directory.path()).expect("a directory").collect();
+    assert!(left.is_empty(), "{left:?}");
+}
+
+#[test]
+fn a_check_names_what_is_missing_and_the_cure() {
+    let platen = Platen::new();
+    platen.write("fonts.conf", "<?xml version='1.0'?><fontconfig><dir>/nonexistent</dir></fontconfig>");
+    let platen = {
+        let fonts = platen.path("fonts.conf").to_str().expect("UTF-8").to_owned();
+        platen.env("FONTCONFIG_FILE", fonts)
+    };
+    let (status, report) = platen.check(&["--outbound", "http://site.invalid/"]);
+    assert_eq!(status, 0, "{}", report.0);
+    let [severity, text, cure] = report.of("fonts")[0];
+    assert!(severity == "warning" && text.contains("Korean") && cure.contains("fonts-noto-cjk"), "{text}");
+    assert_eq!(report.severity("outbound"), "warning");
+
+    let (status, report) =
+        platen.check(&["--chromium", "/nonexistent/chromium", "--data", "fonts.conf/data", "--outbound", ""]);
+    assert_eq!(status, 1, "{}", report.0);
+    assert!(report.of("chromium")[0][1].contains("/nonexistent/chromium"));
+    assert_eq!(report.severity("database"), "problem");
+
+    let (status, report) =
+        platen.check(&["--db", "http://127.0.0.1:9", "--farm-url", "http://127.0.0.1:9,http://127.0.0.1:10"]);
+    assert_eq!(status, 1, "{}", report.0);
+    assert!(report.of("farm")[0][1].contains("PLATEN_FARM_TOKEN"));
+    assert!(report.of("database")[0][2].contains("--db"));
+    let platen = platen.env("PLATEN_FARM_TOKEN", "t0ken");
+    let (_, report) = platen.check(&["--farm-url", "http://127.0.0.1:9,http://127.0.0.1:10"]);
+    assert_eq!(report.of("farm").len(), 2);
+    assert!(!report.0.to_string().contains("t0ken"));
+}
+
+#[test]
+fn a_render_has_exit_statuses() {
+    let platen = Platen::new();
+    platen.write("page.html", "<h1>{{ name }}</h1>");
+    platen.write("old.pdf", "old");
+    for (arguments, expected, message) in [
+        (&["render", "page.html", "-o", "a.pdf"][..], 0, ""),
+        (&["render", "page.html", "-o", "b.pdf", "--variables", r#"{"name":"x"}"#], 0, ""),
+        (&["render", "page.html", "-o", "old.pdf", "--variables", "{}"], 2, "\"name\""),
+        (&["render", "page.html", "-o", "old.pdf", "--scale", "9"], 2, "\"scale\""),
+        (&["render", "page.html", "-o", "old.pdf", "--no-such-option"], 2, "--no-such-option"),
+        (&["render", "missing.html", "-o", "old.pdf"], 2, "missing.html"),
+        (&["render", "http://site.invalid/", "-o", "old.pdf"], 3, "could not be resolved"),
+        (&["render", "page.html", "-o", "missing/a.pdf"], 1, "missing/a.pdf"),
+        (&["render", "page.html", "-o", "a.pdf", "--chromium", "/nonexistent"], 1, "/nonexistent"),
+        (&["render", "-", "-o", "a.pdf", "--watch"], 2, "--watch"),
+        (&["render", "page.html", "-o", "-", "--watch"], 2, "--output"),
+    ] {
+        let (status, output, errors) = platen.run(arguments);
+        assert!(status == expected && output.is_empty(), "{arguments:?}: {status} {errors}");
+        assert!(errors.contains(message) && (expected != 0 || errors.is_empty()), "{arguments:?}: {errors}");
+    }
+    assert!(fs::read(platen.path("a.pdf")).expect("a file").starts_with(b"%PDF"));
+    assert_eq!(fs::read(platen.path("old.pdf")).expect("a file"), b"old");
+
+    let mut command = platen.command(&["render", "-", "-o", "-", "--format", "webp"]);
+    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("the binary runs");
+    child.stdin.take().expect("a pipe").write_all(b"<p>hello").expect("it reads");
+    let output = child.wait_with_output().expect("it ends");
+    assert!(output.status.success() && output.stdout.starts_with(b"RIFF"));
+}
+
+#[test]
+fn a_watched_page_is_rendered_after_each_change() {
+    let platen = Platen::new();
+    platen.write("page.html", "<body style='background: {{ color }}'>");
+    platen.write("data.json", r#"{"color": "red"}"#);
+    let watch = ["render", "page.html", "-o", "a.png", "--watch", "--variables", "@data.json"];
+    let mut child =
+        platen.command(&watch).stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("the binary runs");
+    // A change that is made while the watch is being started would not be seen, so it is made again.
+    let becomes = |content: &str, data: &str, differs_from: &[u8]| loop {
+        assert!(child_runs(child.id()));
+        platen.write("new.html", content);
+        fs::rename(platen.path("new.html"), platen.path("page.html")).expect("a file");
+        platen.write("data.json", data);
+        thread::sleep(Duration::from_millis(300));
+        let file = fs::read(platen.path("a.png")).unwrap_or_default();
+        if !file.is_empty() && file != differs_from {
+            assert!(file.starts_with(b"\x89PNG"));
+            return file;
+        }
+    };
+    let page = "<body style='background: {{ color }}'>";
+    let first = becomes(page, r#"{"color": "red"}"#, b"");
+    let second = becomes(page, r#"{"color": "blue"}"#, &first);
+    // An error does not end it.
+    platen.write("data.json", "{");
+    becomes("<p>{{ color }}", r#"{"color": "green"}"#, &second);
+    kill(Pid::from_raw(i32::try_from(child.id()).expect("a process")), Signal::SIGINT).expect("it runs");
+    assert!(child.wait().expect("it ends").success());
+}
+
+fn child_runs(pid: u32) -> bool {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    stat.rsplit(')').next().is_some_and(|rest| !rest.trim_start().starts_with('Z') && !rest.is_empty())
+}
+
+#[test]
+fn completions_and_manual_pages() {
+    let platen = Platen::new();
+    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
+        let (status, script, _) = platen.run(&["completions", shell]);
+        assert!(status == 0 && script.contains("header-html"), "{shell}");
+    }
+    let (status, script, _) = platen.run(&["completions", "bash", "--program", "platen-farm"]);
+    assert!(status == 0 && script.contains("_platen__farm") && script.contains("--token-file"), "{script}");
+    let (status, _, _) = platen.run(&["man", "man1"]);
+    assert_eq!(status, 0);
+    let page = |name: &str| fs::read_to_string(platen.path("man1").join(name)).expect("a page");
+    assert!(page("platen-render.1").contains("header"));
+    assert!(
+        page("platen-up.1").contains("SPIN_VARIABLE_DEADLINE_MS") && page("platen-farm.1").contains("token")
+    );
+}
