@@ -100,6 +100,19 @@ ensure_npm() {
   command -v npm >/dev/null || apt_install nodejs npm
 }
 
+# cargo_tool NAME VERSION: builds a tool from crates.io, in $tools/bin.
+cargo_tool() {
+  local name=$1 version=$2
+  # Each cargo tool prints its version in another way.
+  [ -x "$tools/bin/$name" ] && [ "$(cat "$tools/$name.version" 2>/dev/null)" = "$version" ] && return
+  say "building $name $version (once, some minutes)"
+  CARGO_PROFILE_DEV_DEBUG=false RUSTFLAGS='' \
+    cargo install --quiet --locked --debug --root "$tools" --target-dir "$tools/build" "$name" --version "$version" ||
+    fail "$name could not be built; try: cargo install --locked $name --version $version"
+  rm -rf "$tools/build"
+  echo "$version" >"$tools/$name.version"
+}
+
 # cargo_build ARGUMENT...: `cargo build` with its progress, and its warnings and errors.
 cargo_build() {
   cargo build --locked "$@" 2>&1 | {
@@ -132,10 +145,17 @@ spin_problem() {
     printf 'spin %s is on the PATH, but the components need 4.1 or newer' "${version:-of an unknown version}"
 }
 
+# remapped_paths: flags for rustc, in the form of CARGO_ENCODED_RUSTFLAGS, after which a build does not contain the
+# directories of this machine. Its bytes then do not depend on them.
+remapped_paths() {
+  printf -- '--remap-path-prefix=%s=/cargo\x1f--remap-path-prefix=%s=/platen' "${CARGO_HOME:-$HOME/.cargo}" "$root"
+}
+
 # build_components: the WebAssembly components, at the paths of spin.toml.
 build_components() {
   say "building the components (WebAssembly)"
-  cargo_build -p platen-edge -p platen-dashboard --profile component --target wasm32-wasip2
+  CARGO_ENCODED_RUSTFLAGS=$(remapped_paths) \
+    cargo_build -p platen-edge -p platen-dashboard --profile component --target wasm32-wasip2
 }
 
 # listen_address VALUE NAME: VALUE as ADDRESS:PORT. Takes a port (8080, :8080), and localhost and

@@ -68,6 +68,7 @@ struct State {
 /// A job in the queue.
 #[derive(Debug)]
 struct Waiter {
+    since: Instant,
     deadline: Instant,
     /// Limit of the time that it requires when it gets a slot.
     max_required: Duration,
@@ -142,7 +143,8 @@ impl Admission {
                 return Err(Refused { not_before, ..state.no_slot_in_time() });
             }
             let (grant, granted) = oneshot::channel();
-            let joined = state.queue.join(account, Waiter { deadline, max_required, grant });
+            let joined =
+                state.queue.join(account, Waiter { since: Instant::now(), deadline, max_required, grant });
             let Ok((ticket, evicted)) = joined else { return Err(state.queue_full(account)) };
             if let Some((account, evicted)) = evicted {
                 evicted.reject(state.queue_full(&account));
@@ -188,6 +190,12 @@ impl Admission {
     pub(crate) fn occupancy(&self) -> Occupancy {
         let state = self.state();
         Occupancy { slots: state.jobs.slots, busy: state.jobs.len(), waiting: state.queue.len() }
+    }
+
+    /// For how long the job has waited that waits longest; zero if none waits.
+    pub(crate) fn longest_wait(&self) -> Duration {
+        let longest = self.state().queue.firsts().map(|waiter| waiter.since.elapsed()).max();
+        longest.unwrap_or_default()
     }
 
     fn state(&self) -> MutexGuard<'_, State> {

@@ -77,6 +77,11 @@ impl Browser {
         MemoryWatch::new(self.process.pid, self.page_memory_bytes, Arc::clone(&self.picture_bytes))
     }
 
+    /// Private memory of its processes.
+    pub(crate) fn memory_bytes(&self) -> u64 {
+        usage::private_bytes(self.process.pid)
+    }
+
     /// Allows the job the memory for a picture of this many device pixels.
     pub(crate) fn allow_picture(&self, pixels: u64) {
         self.picture_bytes.store(pixels * PICTURE_BYTES_PER_PIXEL, Ordering::Relaxed);

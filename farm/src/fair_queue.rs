@@ -40,6 +40,11 @@ impl<K: PartialEq + Clone, V> FairQueue<K, V> {
         self.len
     }
 
+    /// The entry of each flow that has been in the queue longest.
+    pub fn firsts(&self) -> impl Iterator<Item = &V> {
+        self.flows.iter().filter_map(|flow| flow.waiting.front().map(|(_, value)| value))
+    }
+
     /// Number of flows with entries.
     #[must_use]
     pub fn flows(&self) -> usize {

@@ -25,7 +25,8 @@ use crate::{
     egress::{Egress, JobEgress},
     error::Refused,
     job_progress::JobProgress,
-    metrics::{self, Metrics},
+    metrics::{self, FarmState, Metrics},
+    phases::{Phase, Phases},
     pool::{PageRequest, Pool},
     render::{self, Clock, JobError},
 };
@@ -119,7 +120,14 @@ impl Farm {
         let inner =
             Arc::new(Inner { admission, pool, egress, metrics, registry: registry.clone(), drain_timeout });
         let sampled = Arc::downgrade(&inner);
-        let sample = move || sampled.upgrade().map(|inner| (inner.admission.occupancy(), inner.pool.ready()));
+        let sample = move || {
+            let inner = sampled.upgrade()?;
+            Some(FarmState {
+                occupancy: inner.admission.occupancy(),
+                longest_wait: inner.admission.longest_wait(),
+                pool: inner.pool.state(),
+            })
+        };
         registry.register(|registry| metrics::register_gauges(registry, sample));
         Ok(Self { inner })
     }
@@ -140,8 +148,7 @@ impl Farm {
         account: &AccountId,
         deadline: Instant,
     ) -> Result<ReadySlot, Refused> {
-        let mut guard =
-            OutcomeGuard { metrics: &self.inner.metrics, outcome: Some(metrics::CLIENT_DISCONNECTED) };
+        let mut guard = OutcomeGuard::new(&self.inner.metrics, None);
         let result = self.inner.admit(account, deadline).await;
         // The outcome of a job with a slot is counted when the job ends.
         guard.outcome = result.as_ref().err().map(|refused| refused.refusal.code());
@@ -158,8 +165,7 @@ impl Farm {
         deadline: Instant,
         progress: &JobProgress,
     ) -> Result<Rendered, Refused> {
-        let mut guard =
-            OutcomeGuard { metrics: &self.inner.metrics, outcome: Some(metrics::CLIENT_DISCONNECTED) };
+        let mut guard = OutcomeGuard::new(&self.inner.metrics, Some(&progress.phases));
         let mut result = self.inner.render(name, job, slot, deadline, progress).await;
         if let Err(refused) = &mut result
             && !progress.page.get()
@@ -253,7 +259,7 @@ impl Inner {
             judged.map_err(|_| Refusal::NameServerFailed)??;
         }
         let slot = Arc::new(slot);
-        let rendered = self.render_with_retries(job, &job_egress, &slot, deadline).await;
+        let rendered = self.render_with_retries(job, &job_egress, &slot, deadline, &progress.phases).await;
         if matches!(rendered, Err(Refusal::Deadline)) {
             slot.mark_late();
         }
@@ -269,15 +275,17 @@ impl Inner {
         job_egress: &Arc<JobEgress>,
         slot: &Arc<Slot>,
         deadline: Instant,
+        phases: &Phases,
     ) -> Result<render::RenderedFile, Refusal> {
         let request = PageRequest::new(job);
         let no_browser = |attempt| if attempt == 1 { Refusal::NoBrowser } else { Refusal::Broken };
         let (mut attempt, mut missing_pages, mut clock, mut avoid) = (1, 0, Clock::Virtual, None);
         loop {
+            let leasing = phases.enter(Phase::Lease);
             let leased = timeout_at(deadline, self.pool.lease(&request, avoid)).await;
             let Ok(Some(browser)) = leased else { return Err(no_browser(attempt)) };
             let id = browser.id();
-            let rendered = render::render(job, browser, slot, job_egress, deadline, clock).await;
+            let rendered = render::render(job, browser, slot, job_egress, deadline, clock, leasing).await;
             let error = match rendered {
                 Ok(file) => return Ok(file),
                 Err(JobError::Refused(refusal)) => return Err(refusal),
@@ -319,12 +327,22 @@ impl Inner {
 struct OutcomeGuard<'a> {
     metrics: &'a Metrics,
     outcome: Option<&'static str>,
+    phases: Option<&'a Phases>,
+}
+
+impl<'a> OutcomeGuard<'a> {
+    fn new(metrics: &'a Metrics, phases: Option<&'a Phases>) -> Self {
+        Self { metrics, outcome: Some(metrics::CLIENT_DISCONNECTED), phases }
+    }
 }
 
 impl Drop for OutcomeGuard<'_> {
     fn drop(&mut self) {
         if let Some(outcome) = self.outcome {
             self.metrics.job_ended(outcome);
+            for time in self.phases.into_iter().flat_map(Phases::times) {
+                self.metrics.phase_ended(time.phase, time.ended - time.began);
+            }
         }
     }
 }

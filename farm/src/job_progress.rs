@@ -4,13 +4,18 @@ use std::{sync::OnceLock, time::Duration};
 
 use tokio::time::Instant;
 
-use crate::cancellation::PageStarted;
+use crate::{
+    cancellation::PageStarted,
+    phases::{Phase, Phases},
+};
 
 /// The progress of one job.
 #[derive(Debug, Default)]
 pub(crate) struct JobProgress {
     /// Whether its page has started to run.
     pub(crate) page: PageStarted,
+    /// The phases of the job so far.
+    pub(crate) phases: Phases,
     queued: OnceLock<Duration>,
     admitted: OnceLock<Instant>,
 }
@@ -24,7 +29,10 @@ impl JobProgress {
 
     /// The job has waited this long for a slot, with or without success.
     pub(crate) fn set_queued(&self, queued: Duration) {
-        let _ = self.queued.set(queued);
+        if self.queued.set(queued).is_ok() {
+            let now = Instant::now();
+            self.phases.record(Phase::Queue, now - queued, now);
+        }
     }
 
     /// How long the job waited for its slot; `None` while it waits.

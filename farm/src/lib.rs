@@ -37,6 +37,7 @@ mod job_progress;
 mod metrics;
 mod metrics_registry;
 mod page;
+mod phases;
 mod pool;
 mod render;
 mod repeated_warning;

@@ -13,7 +13,7 @@ use prometheus_client::{
 };
 use strum::IntoStaticStr;
 
-use crate::admission::Occupancy;
+use crate::{admission::Occupancy, phases::Phase};
 
 const PREFIX: &str = "platen_farm";
 
@@ -76,7 +76,10 @@ pub(crate) struct Metrics {
     pub(crate) wait_seconds: Histogram,
     pub(crate) retries: Counter,
     pub(crate) real_time_retries: Counter,
+    phase_seconds: Family<Label, Histogram, fn() -> Histogram>,
     pages: LabelledCounter,
+    pub(crate) pages_opened: Counter,
+    pub(crate) pages_closed: Counter,
     waits: LabelledCounter,
     pub(crate) browser_starts: Counter,
     browser_ends: LabelledCounter,
@@ -96,12 +99,23 @@ impl Metrics {
         let registry = registry.sub_registry_with_prefix(PREFIX);
         let render_seconds = Family::new_with_constructor((|| Histogram::new(SECONDS)) as fn() -> Histogram);
         let wait_seconds = Histogram::new(SECONDS);
+        let phase_seconds = Family::new_with_constructor((|| Histogram::new(SECONDS)) as fn() -> Histogram);
+        for phase in Phase::ALL {
+            // Present before the first job, for queries and alerts.
+            drop(phase_seconds.get_or_create(&[("phase", phase.into())]));
+        }
+        registry.register(
+            "phase_duration_seconds",
+            "Time of the phases of jobs, by phase",
+            phase_seconds.clone(),
+        );
         let help = "Time from the job's slot to its file, of jobs with a file";
         registry.register("render_seconds", help, render_seconds.clone());
         registry.register("wait_seconds", "Time from the job's arrival to its slot", wait_seconds.clone());
         Self {
             render_seconds,
             wait_seconds,
+            phase_seconds,
             jobs: counter(registry, "jobs", "Jobs, by outcome"),
             retries: counter(registry, "retries", "Jobs that were tried again on another browser"),
             real_time_retries: counter(
@@ -110,6 +124,12 @@ impl Metrics {
                 "Jobs rendered again in real time because their page did not get through its virtual time",
             ),
             pages: counter(registry, "pages", "Pages given to jobs, by source"),
+            pages_opened: counter(registry, "pages_opened", "Pages opened"),
+            pages_closed: counter(
+                registry,
+                "pages_closed",
+                "Pages closed, those that ended with their browser not counted",
+            ),
             waits: counter(registry, "waits", "Waits of jobs for an idle network or a time, by kind of time"),
             browser_starts: counter(registry, "browser_starts", "Browsers started"),
             browser_ends: counter(registry, "browser_ends", "Browsers that ended, by reason"),
@@ -130,6 +150,10 @@ impl Metrics {
 
     pub(crate) fn job_rendered(&self, format: OutputFormat, took: Duration) {
         self.render_seconds.get_or_create(&[("format", format.extension())]).observe(took.as_secs_f64());
+    }
+
+    pub(crate) fn phase_ended(&self, phase: Phase, took: Duration) {
+        self.phase_seconds.get_or_create(&[("phase", phase.into())]).observe(took.as_secs_f64());
     }
 
     pub(crate) fn page_given(&self, source: PageSource) {
@@ -155,11 +179,31 @@ fn counter<M: Metric + Default + Clone>(registry: &mut Registry, name: &str, hel
     metric
 }
 
-/// Registers the gauges, which `sample` reads when the metrics are read: the queue, and the number of
-/// browsers that are ready. `None` leaves them out.
+/// The browsers that run.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct PoolState {
+    /// Browsers that can take jobs, of those that always run.
+    pub(crate) ready: usize,
+    /// Idle pages of accounts.
+    pub(crate) warm_pages: usize,
+    /// Idle pages that no account has used.
+    pub(crate) spare_pages: usize,
+    pub(crate) memory_bytes: u64,
+}
+
+/// What the gauges show.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct FarmState {
+    pub(crate) occupancy: Occupancy,
+    /// Of the job that waits longest; zero if none waits.
+    pub(crate) longest_wait: Duration,
+    pub(crate) pool: PoolState,
+}
+
+/// Registers the gauges, which `sample` reads when the metrics are read. `None` leaves them out.
 pub(crate) fn register_gauges(
     registry: &mut Registry,
-    sample: impl Fn() -> Option<(Occupancy, usize)> + Send + Sync + 'static,
+    sample: impl Fn() -> Option<FarmState> + Send + Sync + 'static,
 ) {
     registry.sub_registry_with_prefix(PREFIX).register_collector(Box::new(Gauges(sample)));
 }
@@ -172,19 +216,26 @@ impl<F> fmt::Debug for Gauges<F> {
     }
 }
 
-impl<F: Fn() -> Option<(Occupancy, usize)> + Send + Sync + 'static> Collector for Gauges<F> {
+impl<F: Fn() -> Option<FarmState> + Send + Sync + 'static> Collector for Gauges<F> {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
-        let Some((occupancy, browsers)) = self.0() else { return Ok(()) };
+        let Some(FarmState { occupancy, longest_wait, pool }) = self.0() else { return Ok(()) };
         for (name, help, value) in [
             ("slots", "Jobs that can render at the same time.", occupancy.slots),
             ("slots_busy", "Slots in use.", occupancy.busy),
             ("queue_length", "Jobs that wait for a slot.", occupancy.waiting),
-            ("browsers", "Browsers that are ready.", browsers),
+            ("browsers", "Browsers that are ready.", pool.ready),
+            ("pages_warm", "Idle pages that are kept for the accounts that have used them.", pool.warm_pages),
+            ("pages_spare", "Idle pages that no account has used.", pool.spare_pages),
         ] {
             let gauge = ConstGauge::new(i64::try_from(value).unwrap_or(i64::MAX));
             gauge.encode(encoder.encode_descriptor(name, help, None, gauge.metric_type())?)?;
         }
-        Ok(())
+        let age = ConstGauge::new(longest_wait.as_secs_f64());
+        let help = "Time for which the job has waited that waits longest; 0 if none waits.";
+        age.encode(encoder.encode_descriptor("queue_age_seconds", help, None, age.metric_type())?)?;
+        let memory = ConstGauge::new(i64::try_from(pool.memory_bytes).unwrap_or(i64::MAX));
+        let help = "Private memory of the processes of browsers.";
+        memory.encode(encoder.encode_descriptor("browser_memory_bytes", help, None, memory.metric_type())?)
     }
 }
 
@@ -197,8 +248,13 @@ mod tests {
     fn the_text_has_what_was_counted() {
         let registry = MetricsRegistry::default();
         let metrics = registry.register(Metrics::register);
+        let longest_wait = Duration::from_millis(1500);
         let occupancy = Occupancy { slots: 4, busy: 1, waiting: 2 };
-        registry.register(|registry| register_gauges(registry, move || Some((occupancy, 2))));
+        let pool = PoolState { ready: 2, warm_pages: 3, spare_pages: 2, memory_bytes: 5 };
+        registry.register(|registry| {
+            register_gauges(registry, move || Some(FarmState { occupancy, longest_wait, pool }));
+        });
+        metrics.phase_ended(Phase::Settle, Duration::from_millis(40));
         metrics.job_ended("rendered");
         metrics.job_rendered(OutputFormat::Pdf, Duration::from_millis(40));
         metrics.browser_ended(BrowserEnd::Died);
@@ -211,6 +267,10 @@ mod tests {
             r#"platen_farm_waits_total{time="virtual"} 1"#,
             "platen_farm_slots 4",
             "platen_farm_queue_length 2",
+            "platen_farm_queue_age_seconds 1.5",
+            "platen_farm_pages_warm 3",
+            "platen_farm_browser_memory_bytes 5",
+            r#"platen_farm_phase_duration_seconds_bucket{le="0.05",phase="settle"} 1"#,
         ] {
             assert!(text.contains(line), "{line} in\n{text}");
         }

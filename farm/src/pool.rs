@@ -18,7 +18,12 @@ use tokio::{task::JoinSet, time::timeout};
 
 pub(crate) use self::pooled_browser::{BrowserLease, PageRequest};
 use self::{pooled_browser::PooledBrowser, slots::BrowserSlot, supervisor::Supervisor};
-use crate::{Config, browser::Launcher, error::LaunchError, metrics::Metrics};
+use crate::{
+    Config,
+    browser::Launcher,
+    error::LaunchError,
+    metrics::{Metrics, PoolState},
+};
 
 /// How long a job waits for a running browser before another one is started.
 const DEMAND_DELAY: Duration = Duration::from_millis(100);
@@ -84,6 +89,11 @@ impl Pool {
         }
         self.supervisor.demand.notify_one();
         slots.wait_for(find).await
+    }
+
+    /// What the metrics say about the browsers that run.
+    pub(crate) fn state(&self) -> PoolState {
+        self.supervisor.state()
     }
 
     /// Browsers that can take jobs, of those that always run.

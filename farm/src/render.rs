@@ -51,6 +51,7 @@ use crate::{
     browser::{Exit, ForegroundJob},
     egress::JobEgress,
     page::Page,
+    phases::{Phase, PhaseGuard, Phases},
     pool::{BrowserLease, PageRequest},
 };
 
@@ -71,6 +72,7 @@ pub(crate) async fn render(
     egress: &Arc<JobEgress>,
     deadline: Instant,
     clock: Clock,
+    leasing: PhaseGuard<'_>,
 ) -> Result<RenderedFile, JobError> {
     // Its pages have no proxy any more. It was found before it is replaced.
     if browser.browser().has_lost_network_service() {
@@ -81,6 +83,7 @@ pub(crate) async fn render(
     let request = PageRequest::new(job);
     let taking = PageLease::take(browser, Arc::clone(slot), &request);
     let mut lease = timeout_at(deadline, taking).await.map_err(timed_out)??;
+    let phases = leasing.end();
     let (page, browser) = lease.page();
     page.scale_factor = Some(request.scale_factor);
     browser.browser().allow_picture(job.options.viewport.device_pixels());
@@ -93,7 +96,7 @@ pub(crate) async fn render(
     let guarded = async {
         tokio::select! {
             biased;
-            rendered = Box::pin(run(page, browser, job, egress, clock, deadline)) => rendered,
+            rendered = Box::pin(run(page, browser, job, egress, clock, deadline, phases)) => rendered,
             () = memory.exceeded() => Err(JobError::Refused(Refusal::PageMemoryExceeded)),
             never = yield_to_others(browser, slot, foreground) => match never {},
         }
@@ -172,12 +175,14 @@ async fn run(
     egress: &JobEgress,
     clock: Clock,
     deadline: Instant,
+    phases: &Phases,
 ) -> Result<RenderedPage, JobError> {
     let job_host = match &job.source {
         Source::Url(url) => url.as_url().host_str(),
         Source::Html(_) => None,
     };
     page.jobs += 1;
+    let loading = phases.enter(Phase::Load);
     let before = match load::prepare(page, job).await {
         Err(JobError::Crashed | JobError::Cdp(CdpError::PageGone))
             if !browser.browser().connection.is_closed() =>
@@ -218,7 +223,10 @@ async fn run(
             settle::milestone(session, &mut state, job.options.wait_until).await
         });
         frame_loop::while_loading(&mut rendering, loaded).await?;
+        drop(loading);
+        let settling = phases.enter(Phase::Settle);
         let settled = settle::settle(&mut rendering, wait).await?;
+        drop(settling);
         if let Some(waiting) = settled.waiting {
             browser.waited(waiting);
         }
@@ -230,7 +238,9 @@ async fn run(
             let host = job_host.unwrap_or_default().to_owned();
             return Err(JobError::Refused(Refusal::PageStatus { host, status }));
         }
+        let capturing = phases.enter(Phase::Capture);
         let bytes = capture::capture(&mut rendering, &job.options, settled.script_ran).await?;
+        drop(capturing);
         rendering.resume_animations()?;
         must_close.store(rendering.in_virtual_time || rendering.must_close, Ordering::Relaxed);
         let now = rendering.load_state();

@@ -12,10 +12,10 @@ mod queue;
 mod remote;
 mod result;
 mod statement;
+mod statement_metrics;
 
 use std::sync::Arc;
 
-use prometheus_client::metrics::counter::Counter;
 use secrecy::SecretString;
 
 pub(crate) use error::DbError;
@@ -23,6 +23,7 @@ pub(crate) use flow::Flow;
 pub(crate) use location::{Location, Purpose};
 pub(crate) use platen_statements::Value;
 pub(crate) use result::{QueryResult, Row};
+pub(crate) use statement_metrics::StatementMetrics;
 
 use result::Effects;
 
@@ -30,8 +31,8 @@ use result::Effects;
 #[derive(Clone)]
 pub(crate) struct Database {
     backend: Backend,
-    /// Counts the statements that were sent through this handle and its clones.
-    pub(crate) statements: Counter,
+    /// Measures the statements that are sent through this handle and its clones.
+    pub(crate) statements: StatementMetrics,
 }
 
 #[derive(Clone)]
@@ -51,7 +52,7 @@ impl Database {
             Location::File(path) => Backend::Local(local::Pool::open(path, purpose).await?),
             Location::Server(url) => Backend::Remote(remote::Client::new(url.clone(), token)?),
         };
-        Ok(Self { backend, statements: Counter::default() })
+        Ok(Self { backend, statements: StatementMetrics::default() })
     }
 
     /// A connection for one user, which is opened by its first statement.
@@ -69,7 +70,7 @@ impl Database {
 #[expect(unreachable_pub, reason = "the generated bindings re-export it")]
 pub struct Connection {
     backend: ConnectionBackend,
-    statements: Counter,
+    statements: StatementMetrics,
     pub(crate) effects: Arc<Effects>,
 }
 
@@ -87,13 +88,17 @@ impl Connection {
         sql: String,
         parameters: Vec<Value>,
     ) -> Result<QueryResult, DbError> {
-        self.statements.inc();
-        match &self.backend {
-            ConnectionBackend::Local(lease) => {
-                lease.execute(flow, sql, parameters, Arc::clone(&self.effects)).await
+        let statement = async {
+            match &self.backend {
+                ConnectionBackend::Local(lease) => {
+                    lease.execute(flow, sql, parameters, Arc::clone(&self.effects)).await
+                }
+                ConnectionBackend::Remote(stream) => {
+                    stream.execute(flow, sql, parameters, &self.effects).await
+                }
             }
-            ConnectionBackend::Remote(stream) => stream.execute(flow, sql, parameters, &self.effects).await,
-        }
+        };
+        self.statements.measure(statement).await
     }
 
     /// The rows of one statement.

@@ -5,14 +5,18 @@
 use std::time::Duration;
 
 use http::StatusCode;
+use platen_shared::wire;
 use prometheus_client::{
     metrics::{counter::Counter, family::Family, gauge::Gauge, histogram::Histogram},
     registry::{Metric, Registry},
 };
 
+use crate::db::StatementMetrics;
+
 /// Upper bounds of the histogram's buckets: from a request that is refused to a render's deadline.
 const SECONDS: [f64; 14] = [0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 20.0, 30.0];
 
+type KindAndResult = [(&'static str, &'static str); 2];
 type RouteAndClass = [(&'static str, &'static str); 2];
 
 #[derive(Debug)]
@@ -30,12 +34,17 @@ pub(crate) struct Metrics {
     /// Connections closed because of their address's limit.
     pub(crate) connections_refused: Counter,
     pub(crate) instances: Counter,
+    outgoing: Family<KindAndResult, Histogram, fn() -> Histogram>,
 }
 
 impl Metrics {
-    /// `statements` counts those of the components.
-    pub(crate) fn register(registry: &mut Registry, statements: Counter) -> Self {
-        registry.register("platen_db_statements", "Statements executed for components", statements);
+    /// `statements` are those of the components.
+    pub(crate) fn register(registry: &mut Registry, statements: &StatementMetrics) -> Self {
+        statements.register(registry);
+        let outgoing = Family::new_with_constructor((|| Histogram::new(SECONDS)) as fn() -> Histogram);
+        let help =
+            "Time from a component's request to a farm until the head of its response, by kind and result";
+        registry.register("platen_farm_request_duration_seconds", help, outgoing.clone());
         let instances = registered(registry, "platen_component_instances", "Component instances created");
         let http = registry.sub_registry_with_prefix("platen_http");
         let requests = registered(http, "requests", "Requests answered, by status");
@@ -47,6 +56,7 @@ impl Metrics {
             requests,
             durations,
             instances,
+            outgoing,
             in_flight: registered(http, "requests_in_flight", "Requests being answered"),
             rejected: registered(
                 http,
@@ -70,6 +80,16 @@ impl Metrics {
                 "Connections refused because of the limit of connections from one address",
             ),
         }
+    }
+
+    /// A component's request to this path got a response or an error.
+    pub(crate) fn requested(&self, path: &str, responded: bool, elapsed: Duration) {
+        let kind = [(wire::JOBS_PATH, "job"), (wire::LOAD_PATH, "load"), (wire::SLOTS_PATH, "slot")];
+        // The address of a farm can have a prefix, and a cancellation the id of its job.
+        let kind =
+            kind.into_iter().find(|(known, _)| path.ends_with(known)).map_or("other", |(_, kind)| kind);
+        let labels = [("kind", kind), ("result", if responded { "response" } else { "error" })];
+        self.outgoing.get_or_create(&labels).observe(elapsed.as_secs_f64());
     }
 
     /// Counts a response whose head goes to the client.
@@ -102,9 +122,10 @@ mod tests {
     #[test]
     fn responses_are_counted_by_status_and_timed_by_route() {
         let registry = MetricsRegistry::default();
-        let statements = Counter::default();
-        statements.inc_by(7);
-        let metrics = registry.register(|registry| Metrics::register(registry, statements));
+        let statements = StatementMetrics::default();
+        let metrics = registry.register(|registry| Metrics::register(registry, &statements));
+        metrics.requested("/prefix/v1/load", true, Duration::from_millis(3));
+        metrics.requested("/v1/jobs/id", false, Duration::ZERO);
         metrics.responded("/...", StatusCode::OK, Duration::from_millis(3));
         metrics.responded("/...", StatusCode::OK, Duration::from_millis(30));
         metrics.responded("none", StatusCode::from_u16(999).unwrap(), Duration::ZERO);
@@ -112,7 +133,9 @@ mod tests {
         let text = registry.encode();
         for line in [
             "# TYPE platen_db_statements_total counter",
-            "platen_db_statements_total 7",
+            "platen_db_statements_total 0",
+            "platen_farm_request_duration_seconds_bucket{le=\"0.005\",kind=\"load\",result=\"response\"} 1",
+            "platen_farm_request_duration_seconds_count{kind=\"other\",result=\"error\"} 1",
             "platen_http_requests_in_flight 1",
             "platen_http_requests_total{status=\"200\"} 2",
             "platen_http_requests_total{status=\"999\"} 1",

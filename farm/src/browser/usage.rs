@@ -79,6 +79,12 @@ pub(super) fn cpu_time(browser: u32) -> Duration {
     tree(browser).into_iter().filter_map(ticks).fold(Duration::ZERO, |sum, ticks| sum + TICK * ticks)
 }
 
+/// Private memory of all running processes of a browser, in bytes. Memory that they share is left out, because it would
+/// be counted for each.
+pub(super) fn private_bytes(browser: u32) -> u64 {
+    tree(browser).into_iter().filter_map(|process| memory(process, &["RssAnon:"])).sum()
+}
+
 /// The process of a browser's network service; `None` if it does not exist.
 pub(super) fn network_service(browser: u32) -> Option<u32> {
     let is_network_service =
@@ -119,12 +125,17 @@ fn children_of(process: u32, thread: u32) -> Vec<u32> {
 /// Private memory of a process and memory that it shares with processes of its browser, in bytes; `None` if
 /// it has exited.
 fn used_bytes(process: u32) -> Option<u64> {
+    memory(process, &["RssAnon:", "RssShmem:"])
+}
+
+/// The sum of fields of a process's `/proc/<pid>/status`, in bytes.
+fn memory(process: u32, fields: &[&str]) -> Option<u64> {
     let status = fs::read_to_string(format!("/proc/{process}/status")).ok()?;
     let kibibytes = |field: &str| -> Option<u64> {
         let line = status.lines().find_map(|line| line.strip_prefix(field))?;
         line.split_ascii_whitespace().next()?.parse().ok()
     };
-    Some((kibibytes("RssAnon:")? + kibibytes("RssShmem:")?) * 1024)
+    fields.iter().map(|field| kibibytes(field)).sum::<Option<u64>>().map(|kibibytes| kibibytes * 1024)
 }
 
 /// User and system time of a process in ticks; `None` if it has exited.

@@ -47,6 +47,11 @@ impl<P> IdlePages<P> {
         if self.warm.len() > self.max_warm { self.warm.pop_front().map(|(_, page)| page) } else { None }
     }
 
+    /// The number of warm pages, and of spare ones.
+    pub(super) fn counts(&self) -> (usize, usize) {
+        (self.warm.len(), self.spares.len())
+    }
+
     /// Spare pages to open now, so that there will be `wanted`. The caller reports each of them with
     /// [`IdlePages::opened`].
     #[must_use]
@@ -76,6 +81,7 @@ mod tests {
         let mut pages = IdlePages::new(4);
         assert_eq!(pages.keep(account("a"), 1), None);
         assert_eq!(pages.keep(account("a"), 2), None);
+        assert_eq!(pages.counts(), (2, 0));
         assert_eq!(pages.warm(&account("b"), |_| true), None);
         assert!(pages.has_warm(&account("a"), |_| true) && !pages.has_warm(&account("b"), |_| true));
         assert!(!pages.has_warm(&account("a"), |&page| page == 3));

@@ -146,6 +146,11 @@ impl PooledBrowser {
         lease
     }
 
+    /// The number of its warm pages, and of spare ones.
+    pub(super) fn idle_pages(&self) -> (usize, usize) {
+        self.idle_pages.lock().counts()
+    }
+
     /// Jobs so far, including the current one.
     pub(super) fn jobs(&self) -> u32 {
         self.status.lock().jobs
@@ -171,7 +176,10 @@ impl PooledBrowser {
     async fn open(&self) -> Result<Page, PageError> {
         let opened = Page::open(&self.browser).await;
         match &opened {
-            Ok(_) => self.status.lock().open_crashes = 0,
+            Ok(_) => {
+                self.metrics.pages_opened.inc();
+                self.status.lock().open_crashes = 0;
+            }
             Err(PageError::Timeout) => self.kill("it does not open a page"),
             Err(PageError::Crashed) => {
                 let mut status = self.status.lock();
@@ -189,6 +197,7 @@ impl PooledBrowser {
     }
 
     async fn close(&self, page: Page) {
+        self.metrics.pages_closed.inc();
         if let Err(error) = page.close(&self.browser).await {
             tracing::warn!(error = &error as &dyn std::error::Error, "page was not closed");
             self.kill("it does not close a page");

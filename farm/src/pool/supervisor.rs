@@ -21,7 +21,7 @@ use crate::{
     Config,
     browser::Launcher,
     error::LaunchError,
-    metrics::{BrowserEnd, Metrics},
+    metrics::{BrowserEnd, Metrics, PoolState},
 };
 
 /// How long a browser that was started on demand is kept without a job.
@@ -65,6 +65,18 @@ impl Supervisor {
             pooled.browser.kill();
         }
         self.launcher.close().await;
+    }
+
+    pub(super) fn state(&self) -> PoolState {
+        let running: Vec<Arc<PooledBrowser>> = self.started.lock().iter().filter_map(Weak::upgrade).collect();
+        let mut state = PoolState { ready: self.slots.ready(), ..PoolState::default() };
+        for pooled in running {
+            let (warm, spare) = pooled.idle_pages();
+            state.warm_pages += warm;
+            state.spare_pages += spare;
+            state.memory_bytes += pooled.browser.memory_bytes();
+        }
+        state
     }
 
     /// Keeps a browser running in a slot. Never completes.

@@ -18,7 +18,6 @@ use anyhow::{Context as _, Result};
 use clap::Args;
 use platen_farm::{Farm, FarmToken, MetricsRegistry, Readiness, startup};
 use platen_shared::farm_address::FarmAddresses;
-use prometheus_client::metrics::counter::Counter;
 use rand::{Rng as _, TryRngCore as _, distr::Alphanumeric, rngs::OsRng};
 use secrecy::{ExposeSecret as _, SecretString};
 use tokio::{net::TcpListener, task::JoinHandle};
@@ -26,7 +25,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::DatabaseArgs;
 use crate::{
-    db::{Database, Purpose},
+    db::{Database, Purpose, StatementMetrics},
     manifest::Manifest,
     metrics::Metrics,
     runtime::{self, Handler, InstanceDrain},
@@ -144,7 +143,7 @@ impl Up {
         }
         let checks = database.connect();
         // Only the statements of the components are counted.
-        database.statements = Counter::default();
+        database.statements = StatementMetrics::default();
         let listener = bind(self.listen).await?;
         let metrics_listener = match self.metrics_listen {
             Some(address) => Some(bind(address).await?),
@@ -152,7 +151,7 @@ impl Up {
         };
         let registry = MetricsRegistry::default();
         let statements = database.statements.clone();
-        let metrics = Arc::new(registry.register(|registry| Metrics::register(registry, statements)));
+        let metrics = Arc::new(registry.register(|registry| Metrics::register(registry, &statements)));
 
         for name in Variables::unknown(&manifest.variables, std::env::vars_os().map(|(name, _)| name)) {
             tracing::warn!(name, "spin.toml has no variable for this variable of the environment");

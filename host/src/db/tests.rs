@@ -29,7 +29,7 @@ async fn values_are_returned_as_they_were_bound() {
     // The prepared statement is reused without its parameters.
     let again = connection.query("SELECT ?1 AS a, ?2, ?3, ?4, ?5", vec![Value::Integer(1)]).await.unwrap();
     assert_eq!(again[0][1], Value::Null);
-    assert_eq!(database.statements.get(), 2);
+    assert_eq!(database.statements.started(), 2);
 }
 
 #[tokio::test(flavor = "multi_thread")]

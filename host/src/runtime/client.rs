@@ -3,7 +3,12 @@
 //! Invariant: a request is never sent twice. [`Error::ConnectionRefused`], [`Error::ConnectionTimeout`],
 //! [`Error::DnsError`] and [`Error::DestinationUnavailable`] mean that no byte of it was sent.
 
-use std::{io, pin::pin, time::Duration};
+use std::{
+    io,
+    pin::pin,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
@@ -17,6 +22,8 @@ use hyper_util::{
 use platen_farm::RepeatedWarning;
 use tokio::time::timeout;
 use wasmtime_wasi_http::{Error, RequestOptions, WasiBody};
+
+use crate::metrics::Metrics;
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// Used where the component sets none; longer than any render.
@@ -35,15 +42,18 @@ pub(super) type Exchange =
 
 /// Keeps connections alive between requests; a cheap handle.
 #[derive(Clone)]
-pub(super) struct Client(legacy::Client<HttpConnector, WasiBody>);
+pub(super) struct Client {
+    inner: legacy::Client<HttpConnector, WasiBody>,
+    metrics: Arc<Metrics>,
+}
 
 impl Client {
-    pub(super) fn new() -> Self {
+    pub(super) fn new(metrics: Arc<Metrics>) -> Self {
         let mut connector = HttpConnector::new();
         connector.set_nodelay(true);
         connector.set_recv_buffer_size(Some(RECEIVE_BYTES));
         connector.set_connect_timeout(Some(CONNECT_TIMEOUT));
-        let client = legacy::Client::builder(TokioExecutor::new())
+        let inner = legacy::Client::builder(TokioExecutor::new())
             .pool_idle_timeout(IDLE_TIMEOUT)
             .pool_timer(TokioTimer::new())
             // The component set the header, and the rule was checked against the same authority.
@@ -51,10 +61,17 @@ impl Client {
             // Only a request of which nothing was written is sent over another connection.
             .retry_canceled_requests(true)
             .build(connector);
-        Self(client)
+        Self { inner, metrics }
     }
 
-    pub(super) async fn send(
+    pub(super) async fn send(&self, request: http::Request<WasiBody>, options: RequestOptions) -> Exchange {
+        let (path, began) = (request.uri().path().to_owned(), Instant::now());
+        let exchange = self.send_unmeasured(request, options).await;
+        self.metrics.requested(&path, exchange.is_ok(), began.elapsed());
+        exchange
+    }
+
+    async fn send_unmeasured(
         &self,
         mut request: http::Request<WasiBody>,
         options: RequestOptions,
@@ -82,7 +99,7 @@ impl Client {
         connect_timeout: Duration,
     ) -> Result<http::Response<Incoming>, Error> {
         let mut connection = capture_connection(&mut request);
-        let mut exchange = pin!(self.0.request(request));
+        let mut exchange = pin!(self.inner.request(request));
         let exchanged = tokio::select! {
             biased;
             exchanged = &mut exchange => exchanged,

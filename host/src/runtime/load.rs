@@ -20,7 +20,7 @@ pub(crate) fn load(
     drain: &InstanceDrain,
     metrics: &Arc<Metrics>,
 ) -> Result<BTreeMap<String, Handler>> {
-    let client = Client::new();
+    let client = Client::new(Arc::clone(metrics));
     manifest
         .components
         .iter()

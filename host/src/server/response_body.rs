@@ -129,7 +129,7 @@ mod tests {
     #[tokio::test]
     async fn a_response_dropped_before_its_end_is_a_client_disconnect() {
         let body = || Full::new(Bytes::from_static(b"x")).map_err(Into::into).boxed_unsync();
-        let metrics = Arc::new(Metrics::register(&mut Registry::default(), <_>::default()));
+        let metrics = Arc::new(Metrics::register(&mut Registry::default(), &<_>::default()));
         let connections = Connections::new(1, None, Arc::clone(&metrics));
         let open = connections.open(std::net::IpAddr::from([127, 0, 0, 1]).into()).unwrap();
         let unsent = Arc::default();

@@ -119,7 +119,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn slow_transfers_of_the_address_with_the_most_bytes_are_aborted() {
-        let metrics = Arc::new(Metrics::register(&mut Registry::default(), <_>::default()));
+        let metrics = Arc::new(Metrics::register(&mut Registry::default(), &<_>::default()));
         let connections = Connections::new(9, None, metrics);
         let open = [1, 2, 2, 3].map(|last| connections.open(IpAddr::from([127, 0, 0, last]).into()).unwrap());
         let unsent = Arc::new(UnsentResponses::default());

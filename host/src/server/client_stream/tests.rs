@@ -22,7 +22,7 @@ struct Server {
 
 impl Server {
     fn new() -> Self {
-        let metrics = Arc::new(Metrics::register(&mut Registry::default(), <_>::default()));
+        let metrics = Arc::new(Metrics::register(&mut Registry::default(), &<_>::default()));
         let connections = Connections::new(9, None, Arc::clone(&metrics));
         let open = connections.open(std::net::IpAddr::from([127, 0, 0, 1]).into()).unwrap();
         Self { connections, metrics, open }

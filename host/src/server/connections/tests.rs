@@ -14,7 +14,7 @@ use super::{
 use crate::server::client_socket;
 
 fn connections(max: usize, max_per_address: Option<usize>) -> Arc<Connections> {
-    let metrics = Arc::new(Metrics::register(&mut Registry::default(), <_>::default()));
+    let metrics = Arc::new(Metrics::register(&mut Registry::default(), &<_>::default()));
     Connections::new(max, max_per_address, metrics)
 }
 
