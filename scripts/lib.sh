@@ -100,15 +100,17 @@ ensure_npm() {
   command -v npm >/dev/null || apt_install nodejs npm
 }
 
-# cargo_tool NAME VERSION: builds a tool from crates.io, in $tools/bin.
+# cargo_tool NAME VERSION OPTION...: builds a tool from crates.io, in $tools/bin, with options of cargo install.
 cargo_tool() {
   local name=$1 version=$2
+  shift 2
   # Each cargo tool prints its version in another way.
   [ -x "$tools/bin/$name" ] && [ "$(cat "$tools/$name.version" 2>/dev/null)" = "$version" ] && return
   say "building $name $version (once, some minutes)"
   CARGO_PROFILE_DEV_DEBUG=false RUSTFLAGS='' \
-    cargo install --quiet --locked --debug --root "$tools" --target-dir "$tools/build" "$name" --version "$version" ||
-    fail "$name could not be built; try: cargo install --locked $name --version $version"
+    cargo install --quiet --locked --debug --root "$tools" --target-dir "$tools/build" "$name" --version "$version" "$@" ||
+    fail "$name could not be built; try: cargo install --locked $name --version $version $*"
+  [ -x "$tools/bin/$name" ] || fail "cargo install made no $name; see what it says above."
   rm -rf "$tools/build"
   echo "$version" >"$tools/$name.version"
 }

@@ -4,14 +4,14 @@
 
 use std::{fmt, time::Duration};
 
-use platen_shared::format::OutputFormat;
+use platen_shared::{format::OutputFormat, refusal::Refusal};
 use prometheus_client::{
     collector::Collector,
     encoding::{DescriptorEncoder, EncodeMetric as _},
     metrics::{counter::Counter, family::Family, gauge::ConstGauge, histogram::Histogram},
     registry::{Metric, Registry},
 };
-use strum::IntoStaticStr;
+use strum::{EnumIter, IntoEnumIterator as _, IntoStaticStr, VariantNames as _};
 
 use crate::{admission::Occupancy, phases::Phase};
 
@@ -26,7 +26,7 @@ pub(crate) const RENDERED: &str = "rendered";
 pub(crate) const CLIENT_DISCONNECTED: &str = "client_disconnected";
 
 /// Why a browser ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, IntoStaticStr)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, EnumIter, IntoStaticStr)]
 #[strum(serialize_all = "snake_case")]
 pub(crate) enum BrowserEnd {
     /// It exited, or was killed by another program.
@@ -40,7 +40,7 @@ pub(crate) enum BrowserEnd {
 }
 
 /// Where a job's page comes from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, IntoStaticStr)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, EnumIter, IntoStaticStr)]
 #[strum(serialize_all = "snake_case")]
 pub(crate) enum PageSource {
     /// Its account has used it before.
@@ -52,7 +52,7 @@ pub(crate) enum PageSource {
 }
 
 /// How a job waited after its page had loaded.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, IntoStaticStr)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, EnumIter, IntoStaticStr)]
 #[strum(serialize_all = "snake_case")]
 pub(crate) enum Waiting {
     /// It did not, because nothing on the page could change.
@@ -100,8 +100,7 @@ impl Metrics {
         let render_seconds = Family::new_with_constructor((|| Histogram::new(SECONDS)) as fn() -> Histogram);
         let wait_seconds = Histogram::new(SECONDS);
         let phase_seconds = Family::new_with_constructor((|| Histogram::new(SECONDS)) as fn() -> Histogram);
-        for phase in Phase::ALL {
-            // Present before the first job, for queries and alerts.
+        for phase in Phase::iter() {
             drop(phase_seconds.get_or_create(&[("phase", phase.into())]));
         }
         registry.register(
@@ -112,7 +111,7 @@ impl Metrics {
         let help = "Time from the job's slot to its file, of jobs with a file";
         registry.register("render_seconds", help, render_seconds.clone());
         registry.register("wait_seconds", "Time from the job's arrival to its slot", wait_seconds.clone());
-        Self {
+        let metrics = Self {
             render_seconds,
             wait_seconds,
             phase_seconds,
@@ -140,6 +139,29 @@ impl Metrics {
             ),
             egress: counter(registry, "egress", "Connections that pages requested, by verdict"),
             egress_bytes: counter(registry, "egress_bytes", "Bytes that pages sent and received"),
+        };
+        metrics.create_series();
+        metrics
+    }
+
+    /// Creates the series of all values of labels that few jobs have: the rate of a series whose first value is 1 does
+    /// not contain that 1.
+    fn create_series(&self) {
+        for outcome in Refusal::VARIANTS.iter().chain(&[RENDERED, CLIENT_DISCONNECTED]) {
+            drop(self.jobs.get_or_create(&[("outcome", outcome)]));
+        }
+        for reason in BrowserEnd::iter() {
+            drop(self.browser_ends.get_or_create(&[("reason", reason.into())]));
+        }
+        for source in PageSource::iter() {
+            drop(self.pages.get_or_create(&[("source", source.into())]));
+        }
+        for waiting in Waiting::iter() {
+            drop(self.waits.get_or_create(&[("time", waiting.into())]));
+        }
+        // Of the verdicts, those that most connections get.
+        for verdict in ["public", "private", "not_found"] {
+            drop(self.egress.get_or_create(&[("verdict", verdict)]));
         }
     }
 

@@ -3,11 +3,11 @@
 //! Invariant: a phase that was entered is recorded when it ends, also when the future of the job is dropped.
 
 use parking_lot::Mutex;
-use strum::{EnumCount, IntoStaticStr};
+use strum::{EnumIter, IntoStaticStr};
 use tokio::time::Instant;
 
 /// A phase of a job. A job that is tried again has some phases more than once.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, IntoStaticStr, EnumCount)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, EnumIter, IntoStaticStr)]
 #[strum(serialize_all = "snake_case")]
 pub(crate) enum Phase {
     /// The job waits for a slot.
@@ -20,11 +20,6 @@ pub(crate) enum Phase {
     Settle,
     /// The file is made.
     Capture,
-}
-
-impl Phase {
-    pub(crate) const ALL: [Self; Self::COUNT] =
-        [Self::Queue, Self::Lease, Self::Load, Self::Settle, Self::Capture];
 }
 
 /// One phase of one job.

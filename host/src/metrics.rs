@@ -16,6 +16,14 @@ use crate::db::StatementMetrics;
 /// Upper bounds of the histogram's buckets: from a request that is refused to a render's deadline.
 const SECONDS: [f64; 14] = [0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 20.0, 30.0];
 
+/// Paths of requests to farms, and the labels of their kinds.
+const KINDS: [(&str, &str); 3] =
+    [(wire::JOBS_PATH, "job"), (wire::LOAD_PATH, "load"), (wire::SLOTS_PATH, "slot")];
+/// Cancellations.
+const OTHER_KIND: &str = "other";
+const RESPONSE: &str = "response";
+const ERROR: &str = "error";
+
 type KindAndResult = [(&'static str, &'static str); 2];
 type RouteAndClass = [(&'static str, &'static str); 2];
 
@@ -45,9 +53,18 @@ impl Metrics {
         let help =
             "Time from a component's request to a farm until the head of its response, by kind and result";
         registry.register("platen_farm_request_duration_seconds", help, outgoing.clone());
+        // The rate of a series whose first value is 1 does not contain that 1.
+        for kind in KINDS.into_iter().map(|(_, kind)| kind).chain([OTHER_KIND]) {
+            for result in [RESPONSE, ERROR] {
+                drop(outgoing.get_or_create(&[("kind", kind), ("result", result)]));
+            }
+        }
         let instances = registered(registry, "platen_component_instances", "Component instances created");
         let http = registry.sub_registry_with_prefix("platen_http");
-        let requests = registered(http, "requests", "Requests answered, by status");
+        let requests: Family<_, _> = registered(http, "requests", "Requests answered, by status");
+        for status in [200, 303, 400, 401, 404, 413, 422, 429, 500, 502, 503, 504] {
+            drop(requests.get_or_create(&[("status", status)]));
+        }
         let durations = Family::new_with_constructor((|| Histogram::new(SECONDS)) as fn() -> Histogram);
         let help =
             "Time from the request's arrival to the head of its response, by route and class of status";
@@ -84,11 +101,10 @@ impl Metrics {
 
     /// A component's request to this path got a response or an error.
     pub(crate) fn requested(&self, path: &str, responded: bool, elapsed: Duration) {
-        let kind = [(wire::JOBS_PATH, "job"), (wire::LOAD_PATH, "load"), (wire::SLOTS_PATH, "slot")];
         // The address of a farm can have a prefix, and a cancellation the id of its job.
-        let kind =
-            kind.into_iter().find(|(known, _)| path.ends_with(known)).map_or("other", |(_, kind)| kind);
-        let labels = [("kind", kind), ("result", if responded { "response" } else { "error" })];
+        let kind = KINDS.into_iter().find(|(known, _)| path.ends_with(known));
+        let kind = kind.map_or(OTHER_KIND, |(_, kind)| kind);
+        let labels = [("kind", kind), ("result", if responded { RESPONSE } else { ERROR })];
         self.outgoing.get_or_create(&labels).observe(elapsed.as_secs_f64());
     }
 
