@@ -198,11 +198,15 @@ def main():
             assert status in (expected, 422, 503), f"{body}: {status}"
         for number in range(12):
             assert render(server, key, {"html": f"<p>{number}", "format": "pdf"}) == 200
-        checks = 0
+        checks, found = 0, set()
         for place in (f"http://{metrics}/metrics", f"http://{farm}/metrics"):
             lint = subprocess.run(["promtool", "check", "metrics"], input=get(place), capture_output=True, text=True)
             assert lint.returncode == 0, f"promtool check metrics: {lint.stdout}{lint.stderr}"
             checks += 1
+            found |= set(re.findall(r"^# TYPE (\S+ \S+)$", get(place), re.M))
+        rows = re.findall(r"^\| `(\w+)` \| (\w+) \|", (ROOT / "docs/monitoring.md").read_text(), re.M)
+        documented = {" ".join(row) for row in rows}
+        assert found == documented, f"docs/monitoring.md differs from the metrics: {sorted(found ^ documented)}"
 
         def without_data(expression):
             result = query(expression)

@@ -4,6 +4,7 @@
 //! JSON value with `--json`.
 
 pub(crate) mod account;
+pub(crate) mod backup;
 pub(crate) mod check;
 pub(crate) mod completions;
 pub(crate) mod invite;

@@ -51,6 +51,7 @@ enum Command {
     /// Show or change how long versions of templates, the audit log and attempts are kept
     Retention(cli::retention::RetentionCommand),
     Render(cli::render::RenderCommand),
+    Backup(cli::backup::Backup),
     Check(cli::check::Check),
     /// Print the completions of a shell
     Completions(cli::completions::Completions),
@@ -81,6 +82,7 @@ fn main() -> ExitCode {
             Command::Invite(invite) => invite.run().await,
             Command::Retention(retention) => retention.run().await,
             Command::Render(render) => render.run().await,
+            Command::Backup(backup) => backup.run().await,
             Command::Check(check) => check.run(matches.subcommand().map_or(&matches, |(_, own)| own)).await,
             Command::Completions(completions) => completions.run(programs()),
             Command::Man(man) => man.run(programs()),
@@ -179,6 +181,55 @@ mod tests {
             assert!(startup::is_known(&farm, &name), "{name} is missing in OTHER_NAMES");
             assert!(startup::is_known(&Platen::command(), &name), "{name} is missing in OTHER_NAMES");
         }
+    }
+
+    /// Of the code blocks: the words of the commands of `platen`, without comments, pipes and redirections.
+    fn commands(document: &str) -> Vec<Vec<String>> {
+        let mut commands = Vec::new();
+        for (index, block) in document.split("```").enumerate() {
+            for line in block.lines().filter(|_| index % 2 == 1) {
+                let line = line.split(" #").next().unwrap_or_default();
+                let line = line.split(['|', '>', '<', ';']).next().unwrap_or_default();
+                let mut words = Vec::new();
+                // Quoted text is a word.
+                for (index, part) in line.split('\'').enumerate() {
+                    if index % 2 == 1 {
+                        words.push(part.to_owned());
+                    } else {
+                        words.extend(part.split_whitespace().map(|word| word.trim_matches('"').to_owned()));
+                    }
+                }
+                // Variables of the environment come before the program.
+                let program = words.iter().position(|word| !word.contains('='));
+                let words = words.split_off(program.unwrap_or_default());
+                let name = words.first().map(|word| word.rsplit('/').next().unwrap_or_default());
+                if matches!(name, Some("platen" | "platenctl"))
+                    && words.last().is_none_or(|last| last != "\\")
+                {
+                    commands.push(words);
+                }
+            }
+        }
+        commands
+    }
+
+    #[test]
+    fn the_commands_in_the_documents_are_valid() {
+        let documents = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs");
+        let files = std::fs::read_dir(documents).unwrap().map(|entry| entry.unwrap().path());
+        let readme = Path::new(env!("CARGO_MANIFEST_DIR")).join("../README.md");
+        let mut count = 0;
+        for file in files.chain([readme]).filter(|path| path.is_file()) {
+            let Ok(text) = std::fs::read_to_string(&file) else { continue };
+            for words in commands(&text) {
+                let command =
+                    Platen::command().mut_args(|argument| argument.env(clap::builder::Resettable::Reset));
+                let parsed = command.try_get_matches_from(&words);
+                assert!(parsed.is_ok(), "{}: {words:?}: {}", file.display(), parsed.unwrap_err());
+                count += 1;
+            }
+        }
+        assert!(count > 40, "{count} commands were found");
     }
 
     #[test]

@@ -105,6 +105,11 @@ fn known() -> u32 {
     MIGRATIONS.last().map_or(0, |step| step.number)
 }
 
+/// The last step that a database has, 0 if it has none.
+pub(crate) async fn newest_step(database: &Database) -> Result<i64, DbError> {
+    newest_or_none(&database.connect()).await
+}
+
 /// Like [`newest`], and 0 for a database without steps.
 async fn newest_or_none(connection: &Connection) -> Result<i64, DbError> {
     match newest(connection).await {

@@ -4,6 +4,7 @@ use std::{
     fs,
     io::{Read as _, Write as _},
     net::TcpListener,
+    os::unix::fs::PermissionsExt as _,
     path::{Path, PathBuf},
     process::{Command, Output, Stdio},
     thread,
@@ -258,6 +259,36 @@ fn a_watched_page_is_rendered_after_each_change() {
 fn child_runs(pid: u32) -> bool {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     stat.rsplit(')').next().is_some_and(|rest| !rest.trim_start().starts_with('Z') && !rest.is_empty())
+}
+
+#[test]
+fn a_backup_is_a_private_copy_that_can_be_used() {
+    let platen = Platen::new();
+    assert_eq!(platen.run(&["migrate"]).0, 0);
+    assert_eq!(platen.run(&["account", "create", "acme"]).0, 0);
+    let (status, output, errors) = platen.run(&["backup", "copy.db", "--json"]);
+    assert_eq!(status, 0, "{errors}");
+    let report: Value = serde_json::from_str(&output).expect("JSON");
+    let copied = fs::metadata(platen.path("copy.db")).expect("a file");
+    assert_eq!((report["bytes"].as_u64(), copied.permissions().mode() & 0o777), (Some(copied.len()), 0o600));
+    let (_, accounts, _) = platen.run(&["account", "list", "--db", "copy.db", "--json"]);
+    assert!(accounts.contains("acme"), "{accounts}");
+    for (arguments, message) in [
+        (&["backup", "copy.db"][..], "copy.db exists"),
+        (&["backup", "missing/copy.db"], "missing/copy.db"),
+        (&["backup", "other.db", "--db", "nothing.db"], "there is no database"),
+        (&["backup", "other.db", "--db", "http://127.0.0.1:9"], "libSQL server"),
+    ] {
+        let (status, _, errors) = platen.run(arguments);
+        assert!(status == 1 && errors.contains(message), "{errors}");
+    }
+    let mut left: Vec<_> = fs::read_dir(platen.directory.path())
+        .expect("a directory")
+        .map(|entry| entry.expect("a file").file_name().to_string_lossy().into_owned())
+        .filter(|name| name != "copy.db-wal" && name != "copy.db-shm")
+        .collect();
+    left.sort();
+    assert_eq!(left, [".platen", "copy.db"]);
 }
 
 #[test]

@@ -26,7 +26,17 @@ const START_REFERENCE: &str = "SwaggerUIBundle({ url: '/v1/openapi.json', dom_id
 
 /// The documents in the navigation, besides those of `how-to/`.
 const FIRST: &[&str] = &["quick-start", "options", "api", "clients", "templates"];
-const OPERATE: &[&str] = &["operating", "configuration", "dashboard", "security", "spin"];
+const OPERATE: &[&str] = &[
+    "operating",
+    "configuration",
+    "dashboard",
+    "monitoring",
+    "runbooks",
+    "security",
+    "containers",
+    "kubernetes",
+    "spin",
+];
 const BACKGROUND: &[&str] = &["rendering", "benchmarks"];
 
 /// The rendered documents, by path without `/docs`.
