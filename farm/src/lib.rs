@@ -43,6 +43,7 @@ mod render;
 mod repeated_warning;
 mod response_socket;
 pub mod startup;
+pub mod telemetry;
 mod token;
 
 pub use config::{

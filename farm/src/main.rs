@@ -9,7 +9,7 @@ use platen_farm::{
     Config, Farm, FarmToken,
     check::{self, Finding},
     cli::{CheckArgs, Cli},
-    startup,
+    startup, telemetry,
 };
 use secrecy::ExposeSecret as _;
 use tokio::{net::TcpListener, runtime::Runtime};
@@ -33,13 +33,16 @@ fn main() -> ExitCode {
 async fn run(listen: SocketAddr, token_file: Option<&Path>, config: Config) -> Result<()> {
     startup::raise_file_limit();
     let token = token(token_file)?;
+    telemetry::start("platen-farm")?;
     let stop = startup::stop_signal()?;
     let listener = TcpListener::bind(listen).await.with_context(|| format!("cannot listen on {listen}"))?;
     let Some(farm) = stop.run_until_cancelled(Farm::start(config)).await.transpose()? else {
         return Ok(());
     };
     tracing::info!(address = %listener.local_addr()?, "listening");
-    farm.serve(listener, token, stop.cancelled_owned()).await.context("the HTTP server failed")
+    let served = farm.serve(listener, token, stop.cancelled_owned()).await;
+    telemetry::stop().await;
+    served.context("the HTTP server failed")
 }
 
 fn token(file: Option<&Path>) -> Result<FarmToken> {

@@ -101,10 +101,7 @@ impl Metrics {
 
     /// A component's request to this path got a response or an error.
     pub(crate) fn requested(&self, path: &str, responded: bool, elapsed: Duration) {
-        // The address of a farm can have a prefix, and a cancellation the id of its job.
-        let kind = KINDS.into_iter().find(|(known, _)| path.ends_with(known));
-        let kind = kind.map_or(OTHER_KIND, |(_, kind)| kind);
-        let labels = [("kind", kind), ("result", if responded { RESPONSE } else { ERROR })];
+        let labels = [("kind", kind_of(path)), ("result", if responded { RESPONSE } else { ERROR })];
         self.outgoing.get_or_create(&labels).observe(elapsed.as_secs_f64());
     }
 
@@ -121,6 +118,12 @@ impl Metrics {
         let labels = [("route", route), ("status", class)];
         self.durations.get_or_create(&labels).observe(elapsed.as_secs_f64());
     }
+}
+
+/// The kind of a request to a farm.
+pub(crate) fn kind_of(path: &str) -> &'static str {
+    // The address of a farm can have a prefix, and a cancellation the id of its job.
+    KINDS.into_iter().find(|(known, _)| path.ends_with(known)).map_or(OTHER_KIND, |(_, kind)| kind)
 }
 
 fn registered<M: Metric + Default + Clone>(registry: &mut Registry, name: &str, help: &str) -> M {

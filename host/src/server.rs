@@ -19,6 +19,7 @@ mod own_pages;
 mod pace;
 mod partial_bodies;
 mod request_body;
+mod request_head;
 mod request_reader;
 mod response_body;
 mod router;
@@ -33,17 +34,19 @@ use std::{
     time::{Duration, Instant},
 };
 
-use http::{HeaderName, HeaderValue, Method, Request, Response, Uri, header, uri};
+use http::{HeaderName, HeaderValue, Method, Request, Response, header};
 use http_body_util::BodyExt as _;
 use hyper::{
     body::{Body as _, Incoming},
     service::service_fn,
 };
 use hyper_util::rt::TokioIo;
-use platen_farm::RepeatedWarning;
+use platen_farm::{
+    RepeatedWarning,
+    telemetry::{Parent, Span},
+};
 use platen_shared::wire;
 use tokio::net::TcpListener;
-use uuid::Uuid;
 use wasmtime_wasi_http::WasiBody;
 
 use crate::{
@@ -179,22 +182,25 @@ impl Server {
         connection: Arc<Connection>,
     ) -> Result<Response<ResponseBody>, std::convert::Infallible> {
         let began = Instant::now();
-        let id = request_id(&mut request);
+        let id = request_head::request_id(&mut request);
         let method = request.method().clone();
         let path = request.uri().path();
-        let route = if own_pages::has(path) { None } else { self.router.find(path) };
+        let own_path = own_pages::has(path).then(|| path.to_owned());
+        let route = if own_path.is_some() { None } else { self.router.find(path) };
         let candidates = Candidates::of(request.headers(), connection.address());
         let body = ResponseBody::begin(Arc::clone(&self.metrics), Arc::clone(&connection));
         let upload = Arc::clone(body.upload());
         if request.body().is_end_stream() {
             upload.set_complete();
         }
-        let dispatched = match route {
-            Some(route) => {
-                let origin = Origin { client, candidates };
+        let mut span = route.and_then(|route| request_head::begin_span(&mut request, route, &id));
+        let dispatched = match (route, own_path) {
+            (Some(route), _) => {
+                let trace = span.as_ref().map(Span::parent);
+                let origin = Origin { client, candidates, trace };
                 self.dispatch(request, route, origin, &connection, &upload, body.client_disconnect()).await
             }
-            None => self.own_pages.respond(&method, path, &connection).await,
+            (None, path) => self.own_pages.respond(&method, &path.unwrap_or_default(), &connection).await,
         };
         // The component writes the log line of a request that it answers.
         let mut response = dispatched.unwrap_or_else(|error| {
@@ -206,6 +212,14 @@ impl Server {
             let flow = self.flows.flow(candidates);
             response = self.error_pace.delay(flow, response, &connection, &upload).await;
         }
+        if let Some(span) = &mut span {
+            let status = response.status();
+            span.set_number("http.response.status_code", status.as_u16().into());
+            if status.is_server_error() {
+                span.fail(status.as_str());
+            }
+        }
+        drop(span);
         // hyper closes the connection if the body was not read; a client must not send the next request on it.
         if connection.draining_since().is_some() || !upload.is_complete() {
             response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
@@ -224,12 +238,12 @@ impl Server {
         &self,
         mut request: Request<Incoming>,
         route: &Route,
-        Origin { client, candidates }: Origin,
+        Origin { client, candidates, trace }: Origin,
         connection: &Arc<Connection>,
         upload: &Arc<Upload>,
         client_disconnect: ClientDisconnect,
     ) -> Result<Response<WasiBody>, ServerError> {
-        prepare(&mut request, route, client)?;
+        request_head::prepare(&mut request, route, client)?;
         let (mut head, body) = request.into_parts();
         let received = request_body::receive(body, connection, &self.body_limits).await?;
 
@@ -262,7 +276,7 @@ impl Server {
         };
         let request = Request::from_parts(head, body);
         let handled =
-            route.handler.handle(request, isolation, RequestContext { client_disconnect, flow }).await;
+            route.handler.handle(request, isolation, RequestContext { client_disconnect, flow, trace }).await;
         upload.responded();
         match (upload.failure(), handled) {
             // Also if the component responded: it did not get the body that the client announced.
@@ -294,57 +308,14 @@ impl Server {
 }
 
 /// Who has sent a request.
-#[derive(Clone, Copy)]
 struct Origin {
     client: SocketAddr,
     candidates: Candidates,
+    trace: Option<Parent>,
 }
 
 const AGE_MS: HeaderName = HeaderName::from_static(wire::AGE_MS);
 
 fn milliseconds(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
-}
-
-/// The client's request id if it is valid, otherwise a new one, which is added to the request.
-fn request_id(request: &mut Request<Incoming>) -> String {
-    let given = request.headers().get(wire::REQUEST_ID).and_then(|value| value.to_str().ok());
-    match given {
-        Some(id) if wire::is_request_id(id) => id.to_owned(),
-        _ => {
-            let id = Uuid::now_v7().to_string();
-            let value = HeaderValue::from_str(&id).expect("a UUID is ASCII");
-            request.headers_mut().insert(HeaderName::from_static(wire::REQUEST_ID), value);
-            id
-        }
-    }
-}
-
-/// Gives a request the form that it has on Spin: the absolute URL, and Spin's headers, which replace those
-/// of the client.
-fn prepare(request: &mut Request<Incoming>, route: &Route, client: SocketAddr) -> Result<(), ServerError> {
-    let authority = match request.headers().get(header::HOST) {
-        Some(host) => uri::Authority::try_from(host.as_bytes()).map_err(|_| ServerError::NoHost)?,
-        None => request.uri().authority().cloned().ok_or(ServerError::NoHost)?,
-    };
-    let mut parts = std::mem::take(request.uri_mut()).into_parts();
-    let path = parts.path_and_query.get_or_insert_with(|| uri::PathAndQuery::from_static("/"));
-    let spin = [
-        ("spin-full-url", format!("http://{authority}{path}")),
-        ("spin-path-info", route.rest_of(path.path()).to_owned()),
-        ("spin-matched-route", route.pattern.to_owned()),
-        ("spin-component-route", route.prefix.clone()),
-        ("spin-raw-component-route", route.pattern.to_owned()),
-        ("spin-base-path", "/".to_owned()),
-        ("spin-client-addr", client.to_string()),
-    ];
-    parts.scheme = Some(uri::Scheme::HTTP);
-    parts.authority = Some(authority);
-    *request.uri_mut() = Uri::from_parts(parts).map_err(|_| ServerError::NoHost)?;
-    request.headers_mut().remove(header::CONNECTION);
-    for (name, value) in spin {
-        let value = HeaderValue::try_from(value).map_err(|_| ServerError::NoHost)?;
-        request.headers_mut().insert(HeaderName::from_static(name), value);
-    }
-    Ok(())
 }

@@ -48,6 +48,9 @@ pub const ACCOUNT: &str = "x-platen-account";
 pub const QUEUES_STATEMENTS: &str = "PLATEN_QUEUES_STATEMENTS";
 /// Header of the W3C Trace Context.
 pub const TRACEPARENT: &str = "traceparent";
+/// Header of a job with the value of [`TRACEPARENT`], which has precedence: Spin replaces that header of outgoing requests
+/// by one of another trace, because it does not know on whose behalf a component sends a request.
+pub const JOB_TRACEPARENT: &str = "x-platen-traceparent";
 /// Header of the W3C Trace Context, forwarded unchanged.
 pub const TRACESTATE: &str = "tracestate";
 /// Maximum length of a caller's request id in characters.

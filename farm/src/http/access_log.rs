@@ -13,7 +13,13 @@ use platen_shared::{
 };
 use tokio::time::Instant;
 
-use crate::{Rendered, error::Refused, job_progress::JobProgress, metrics};
+use crate::{
+    Rendered,
+    error::Refused,
+    job_progress::JobProgress,
+    metrics,
+    telemetry::{self, Kind, Parent, Span},
+};
 
 /// Writes the log line of a job when it is dropped.
 pub(super) struct AccessLog {
@@ -27,6 +33,7 @@ pub(super) struct AccessLog {
     status: u16,
     outcome: &'static str,
     pub(super) progress: JobProgress,
+    span: Option<Span>,
 }
 
 impl AccessLog {
@@ -36,7 +43,7 @@ impl AccessLog {
             Some(text(wire::REQUEST_ID)).filter(|id| wire::is_request_id(id)).unwrap_or_default();
         Self {
             request_id: request_id.to_owned(),
-            traceparent: text(wire::TRACEPARENT).chars().take(64).collect(),
+            traceparent: telemetry::traceparent(headers).chars().take(64).collect(),
             account: String::new(),
             source: "",
             format: "",
@@ -46,6 +53,7 @@ impl AccessLog {
             status: 499,
             outcome: metrics::CLIENT_DISCONNECTED,
             progress: JobProgress::default(),
+            span: Span::begin("render", Kind::Server, Parent::of(headers).as_ref()),
         }
     }
 
@@ -93,8 +101,35 @@ impl AccessLog {
     }
 }
 
+impl AccessLog {
+    fn end_span(&mut self) {
+        let Some(mut span) = self.span.take() else { return };
+        let parent = span.parent();
+        for time in self.progress.phases.times() {
+            let (began, ended) = (time.began.into_std(), time.ended.into_std());
+            telemetry::record(time.phase.into(), &parent, began, ended, &[]);
+        }
+        for (name, value) in [
+            ("platen.request_id", self.request_id.as_str()),
+            ("platen.account", &self.account),
+            ("platen.source", self.source),
+            ("platen.format", self.format),
+            ("platen.outcome", self.outcome),
+        ] {
+            if !value.is_empty() {
+                span.set(name, value);
+            }
+        }
+        span.set_number("http.response.status_code", self.status.into());
+        if self.outcome != metrics::RENDERED {
+            span.fail(self.outcome);
+        }
+    }
+}
+
 impl Drop for AccessLog {
     fn drop(&mut self) {
+        self.end_span();
         tracing::info!(
             request_id = self.request_id,
             traceparent = self.traceparent,

@@ -16,7 +16,7 @@ use std::{
 
 use anyhow::{Context as _, Result};
 use clap::Args;
-use platen_farm::{Farm, FarmToken, MetricsRegistry, Readiness, startup};
+use platen_farm::{Farm, FarmToken, MetricsRegistry, Readiness, startup, telemetry};
 use platen_shared::farm_address::FarmAddresses;
 use rand::{Rng as _, TryRngCore as _, distr::Alphanumeric, rngs::OsRng};
 use secrecy::{ExposeSecret as _, SecretString};
@@ -97,6 +97,7 @@ impl Up {
     pub(crate) async fn run(self) -> Result<()> {
         startup::raise_file_limit();
         let limits = self.server_limits(startup::file_limit());
+        telemetry::start("platen")?;
         let stop = startup::stop_signal()?;
         let Some(ready) = stop.run_until_cancelled(self.start(limits)).await.transpose()? else {
             return Ok(());
@@ -107,6 +108,7 @@ impl Up {
         if let Some(farm) = farm {
             farm.stop().await;
         }
+        telemetry::stop().await;
         tracing::info!("stopped");
         Ok(())
     }

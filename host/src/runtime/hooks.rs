@@ -6,7 +6,9 @@
 
 use std::sync::Arc;
 
+use http::HeaderName;
 use http_body_util::BodyExt as _;
+use platen_farm::telemetry::{Kind, Parent, Span};
 use platen_shared::wire;
 use wasmtime_wasi_http::{Error, RequestOptions, WasiBody, WasiHttpHooks};
 
@@ -23,18 +25,34 @@ pub(super) struct Hooks {
     grants: Arc<Grants>,
     /// That of the request on whose behalf the next call is made.
     pub(super) client_disconnect: ClientDisconnect,
+    /// The same.
+    pub(super) trace: Option<Parent>,
 }
 
 impl Hooks {
     pub(super) fn new(client: Client, grants: Arc<Grants>) -> Self {
-        Self { client, grants, client_disconnect: ClientDisconnect::new() }
+        Self { client, grants, client_disconnect: ClientDisconnect::new(), trace: None }
     }
+}
+
+/// A span of the request, which becomes the parent of the farm's.
+fn begin_span(request: &mut http::Request<WasiBody>, parent: &Parent) -> Option<Span> {
+    let name = format!("{} {}", request.method(), crate::metrics::kind_of(request.uri().path()));
+    let mut span = Span::begin(name, Kind::Client, Some(parent))?;
+    span.set("http.request.method", request.method().as_str());
+    if let Some(host) = request.uri().host() {
+        span.set("server.address", host);
+    }
+    for name in [wire::TRACEPARENT, wire::JOB_TRACEPARENT] {
+        request.headers_mut().insert(HeaderName::from_static(name), span.traceparent());
+    }
+    Some(span)
 }
 
 impl WasiHttpHooks for Hooks {
     fn send_request(
         &mut self,
-        request: http::Request<WasiBody>,
+        mut request: http::Request<WasiBody>,
         options: Option<RequestOptions>,
         _: Box<dyn Future<Output = Result<(), Error>> + Send>,
     ) -> Box<dyn Future<Output = Exchange> + Send> {
@@ -47,6 +65,7 @@ impl WasiHttpHooks for Hooks {
             return Box::new(async { Err(Error::HttpRequestDenied) });
         }
         let (client, client_disconnect) = (self.client.clone(), self.client_disconnect.clone());
+        let mut span = self.trace.as_ref().and_then(|parent| begin_span(&mut request, parent));
         Box::new(async move {
             if client_disconnect.is_cancelled() {
                 return Err(disconnected(wire::DISCONNECTED_UNSENT));
@@ -57,6 +76,18 @@ impl WasiHttpHooks for Hooks {
             let mut exchange = Box::pin(client.send(request, options));
             match (client_disconnect.run_until_cancelled(&mut exchange).await, cancellation) {
                 (Some(exchanged), _) => {
+                    if let Some(span) = &mut span {
+                        match &exchanged {
+                            Ok((response, _)) => {
+                                span.set_number(
+                                    "http.response.status_code",
+                                    response.status().as_u16().into(),
+                                );
+                            }
+                            Err(error) => span.fail(error.to_string()),
+                        }
+                    }
+                    drop(span);
                     let (response, io) = exchanged?;
                     let end = async move {
                         client_disconnect.cancelled_owned().await;

@@ -30,7 +30,9 @@ impl HostWithStore<State> for Outgoing {
                 // The last one is the task of the export that handles the incoming request.
                 let task = context.async_call_stack()?.last();
                 let state = context.data_mut();
-                state.hooks.client_disconnect = state.request_of(task).client_disconnect;
+                let request = state.request_of(task);
+                state.hooks.client_disconnect = request.client_disconnect;
+                state.hooks.trace = request.trace;
                 Ok(())
             })
             .map_err(TrappableError::trap)?;

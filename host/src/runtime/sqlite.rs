@@ -3,7 +3,9 @@
 //! Invariant: a component reaches the database only under the name `default`, and only if the manifest
 //! names it. The error of a statement has SQLite's message; that of a connection has no details.
 
-use platen_farm::RepeatedWarning;
+use std::time::Instant;
+
+use platen_farm::{RepeatedWarning, telemetry};
 use wasmtime::{
     AsContextMut as _,
     component::{Access, Accessor, FutureReader, HasSelf, Resource, StreamReader},
@@ -13,10 +15,11 @@ use super::{
     bindings::spin::sqlite::sqlite::{
         Error, Host, HostConnection, HostConnectionWithStore, QueryResult, RowResult, Value as GuestValue,
     },
+    request_context::RequestContext,
     state::State,
 };
 use crate::{
-    db::{self, Connection, DbError, Flow, Value},
+    db::{self, Connection, DbError, Value},
     manifest::DEFAULT_DATABASE,
 };
 
@@ -47,8 +50,8 @@ impl HostConnectionWithStore<State> for HasSelf<State> {
         statement: String,
         parameters: Vec<GuestValue>,
     ) -> wasmtime::Result<Result<QueryResult, Error>> {
-        let (connection, flow) = (get(access.get(), &connection)?, flow(&mut access)?);
-        let result = execute(&connection, flow, statement, parameters).await;
+        let (connection, request) = (get(access.get(), &connection)?, request(&mut access)?);
+        let result = execute(&connection, request, statement, parameters).await;
         Ok(result.map(|(columns, rows)| QueryResult { columns, rows }))
     }
 
@@ -58,9 +61,10 @@ impl HostConnectionWithStore<State> for HasSelf<State> {
         statement: String,
         parameters: Vec<GuestValue>,
     ) -> wasmtime::Result<Result<Rows, Error>> {
-        let (connection, flow) = store
-            .with(|mut access| wasmtime::error::Ok((get(access.get(), &connection)?, flow(&mut access)?)))?;
-        let (columns, rows) = match execute(&connection, flow, statement, parameters).await {
+        let (connection, request) = store.with(|mut access| {
+            wasmtime::error::Ok((get(access.get(), &connection)?, request(&mut access)?))
+        })?;
+        let (columns, rows) = match execute(&connection, request, statement, parameters).await {
             Ok(result) => result,
             Err(error) => return Ok(Err(error)),
         };
@@ -112,21 +116,40 @@ fn get(state: &mut State, connection: &Resource<Connection>) -> wasmtime::Result
 }
 
 /// That of the request on whose behalf the statement runs.
-fn flow(access: &mut Access<'_, State, HasSelf<State>>) -> wasmtime::Result<Flow> {
+fn request(access: &mut Access<'_, State, HasSelf<State>>) -> wasmtime::Result<RequestContext> {
     let mut context = access.as_context_mut();
     // The last one is the task of the export that handles the incoming request.
     let task = context.async_call_stack()?.last();
-    Ok(context.data_mut().request_of(task).flow)
+    Ok(context.data_mut().request_of(task))
+}
+
+/// The kind of a statement, by its first word.
+fn operation(statement: &str) -> &'static str {
+    let word = statement.split_whitespace().next().unwrap_or_default();
+    ["SELECT", "INSERT", "UPDATE", "DELETE", "WITH"]
+        .into_iter()
+        .find(|known| known.eq_ignore_ascii_case(word))
+        .unwrap_or("statement")
 }
 
 async fn execute(
     connection: &Connection,
-    flow: Flow,
+    request: RequestContext,
     statement: String,
     parameters: Vec<GuestValue>,
 ) -> Result<(Vec<String>, Vec<RowResult>), Error> {
     let parameters = parameters.into_iter().map(from_guest).collect();
-    let result = connection.execute(flow, statement, parameters).await.map_err(|error| map_error(&error))?;
+    let began = Instant::now();
+    let operation = request.trace.as_ref().map(|_| operation(&statement));
+    let result = connection.execute(request.flow, statement, parameters).await;
+    if let (Some(parent), Some(operation)) = (&request.trace, operation) {
+        let failed = [("error.type", "statement")];
+        let attributes = [("db.system.name", "sqlite"), ("db.operation.name", operation)];
+        let attributes =
+            if result.is_err() { [&attributes[..], &failed].concat() } else { attributes.to_vec() };
+        telemetry::record(operation, parent, began, Instant::now(), &attributes);
+    }
+    let result = result.map_err(|error| map_error(&error))?;
     Ok((result.columns, result.rows.into_iter().map(to_guest).collect()))
 }
 

@@ -192,6 +192,7 @@ impl<'r> JobRequest<'r> {
             (wire::REQUEST_ID.to_owned(), self.trace.request_id.clone().into_bytes()),
             (wire::ACCOUNT.to_owned(), self.account.clone().into_bytes()),
             (wire::TRACEPARENT.to_owned(), self.trace.traceparent.clone()),
+            (wire::JOB_TRACEPARENT.to_owned(), self.trace.traceparent.clone()),
         ]
     }
 

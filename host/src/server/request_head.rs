@@ -1,0 +1,75 @@
+//! What the server changes in the head of a request before a component gets it.
+
+use std::net::SocketAddr;
+
+use http::{HeaderName, HeaderValue, Request, Uri, header, uri};
+use hyper::body::Incoming;
+use platen_farm::telemetry::{Kind, Parent, Span};
+use platen_shared::wire;
+use uuid::Uuid;
+
+use super::{router::Route, server_error::ServerError};
+
+/// A span of the request, which is the parent that the component sees.
+pub(super) fn begin_span(request: &mut Request<Incoming>, route: &Route, id: &str) -> Option<Span> {
+    // Of jobs only.
+    request.headers_mut().remove(wire::JOB_TRACEPARENT);
+    let parent = Parent::of(request.headers());
+    let name = format!("{} {}", request.method(), route.pattern);
+    let mut span = Span::begin(name, Kind::Server, parent.as_ref())?;
+    span.set("http.request.method", request.method().as_str());
+    span.set("http.route", route.pattern);
+    span.set("platen.request_id", id);
+    request.headers_mut().insert(HeaderName::from_static(wire::TRACEPARENT), span.traceparent());
+    if parent.is_none() {
+        request.headers_mut().remove(wire::TRACESTATE);
+    }
+    Some(span)
+}
+
+/// The client's request id if it is valid, otherwise a new one, which is added to the request.
+pub(super) fn request_id(request: &mut Request<Incoming>) -> String {
+    let given = request.headers().get(wire::REQUEST_ID).and_then(|value| value.to_str().ok());
+    match given {
+        Some(id) if wire::is_request_id(id) => id.to_owned(),
+        _ => {
+            let id = Uuid::now_v7().to_string();
+            let value = HeaderValue::from_str(&id).expect("a UUID is ASCII");
+            request.headers_mut().insert(HeaderName::from_static(wire::REQUEST_ID), value);
+            id
+        }
+    }
+}
+
+/// Gives a request the form that it has on Spin: the absolute URL, and Spin's headers, which replace those
+/// of the client.
+pub(super) fn prepare(
+    request: &mut Request<Incoming>,
+    route: &Route,
+    client: SocketAddr,
+) -> Result<(), ServerError> {
+    let authority = match request.headers().get(header::HOST) {
+        Some(host) => uri::Authority::try_from(host.as_bytes()).map_err(|_| ServerError::NoHost)?,
+        None => request.uri().authority().cloned().ok_or(ServerError::NoHost)?,
+    };
+    let mut parts = std::mem::take(request.uri_mut()).into_parts();
+    let path = parts.path_and_query.get_or_insert_with(|| uri::PathAndQuery::from_static("/"));
+    let spin = [
+        ("spin-full-url", format!("http://{authority}{path}")),
+        ("spin-path-info", route.rest_of(path.path()).to_owned()),
+        ("spin-matched-route", route.pattern.to_owned()),
+        ("spin-component-route", route.prefix.clone()),
+        ("spin-raw-component-route", route.pattern.to_owned()),
+        ("spin-base-path", "/".to_owned()),
+        ("spin-client-addr", client.to_string()),
+    ];
+    parts.scheme = Some(uri::Scheme::HTTP);
+    parts.authority = Some(authority);
+    *request.uri_mut() = Uri::from_parts(parts).map_err(|_| ServerError::NoHost)?;
+    request.headers_mut().remove(header::CONNECTION);
+    for (name, value) in spin {
+        let value = HeaderValue::try_from(value).map_err(|_| ServerError::NoHost)?;
+        request.headers_mut().insert(HeaderName::from_static(name), value);
+    }
+    Ok(())
+}
