@@ -46,7 +46,7 @@ impl Finding {
         Self { subject, severity: Severity::Ok, text: text.into(), cure: None }
     }
 
-    /// Something is missing that not everyone needs.
+    /// Something is missing that only some pages or operators need.
     #[must_use]
     pub fn warning(subject: &'static str, text: impl Into<String>, cure: impl Into<String>) -> Self {
         Self { subject, severity: Severity::Warning, text: text.into(), cure: Some(cure.into()) }

@@ -2,7 +2,7 @@
 //! configure it: <https://opentelemetry.io/docs/specs/otel/configuration/sdk-environment-variables/>.
 //!
 //! Invariant: without an endpoint nothing is created. Exporting happens on a thread of its own with a bounded queue, so a
-//! collector that is absent or hangs delays neither jobs nor, for longer than [`FLUSH_TIMEOUT`], the end of the program.
+//! collector that is absent or hangs delays neither jobs nor, for longer than 3 s, the end of the program.
 //! Attributes never have keys, bodies, markup, values of variables or addresses of pages.
 
 mod exporter;
@@ -51,7 +51,7 @@ pub fn start(service: &'static str) -> Result<(), TelemetryError> {
     Ok(())
 }
 
-/// Exports what has not been exported, for at most [`FLUSH_TIMEOUT`].
+/// Exports what has not been exported, for at most 3 s.
 pub async fn stop() {
     let Some(active) = ACTIVE.get() else { return };
     let flushed = tokio::task::spawn_blocking(|| active.provider.shutdown_with_timeout(FLUSH_TIMEOUT)).await;
