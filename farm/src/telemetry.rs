@@ -135,15 +135,15 @@ fn parse(traceparent: &str, tracestate: Option<&str>) -> Option<SpanContext> {
 pub struct Span(opentelemetry_sdk::trace::Span);
 
 impl Span {
-    /// Begins a span now; `None` without traces. A span without a parent is the first one of a trace.
+    /// Begins a span now; `None` without traces, for which `name` is not called. A span without a parent is the first one of a trace.
     #[must_use]
-    pub fn begin(name: impl Into<String>, kind: Kind, parent: Option<&Parent>) -> Option<Self> {
+    pub fn begin(name: impl FnOnce() -> String, kind: Kind, parent: Option<&Parent>) -> Option<Self> {
         let active = ACTIVE.get()?;
         let kind = match kind {
             Kind::Server => SpanKind::Server,
             Kind::Client => SpanKind::Client,
         };
-        let builder = active.builder(name.into(), kind, Instant::now());
+        let builder = active.builder(name(), kind, Instant::now());
         Some(Self(active.begin(builder, parent.map(|parent| &parent.0))))
     }
 

@@ -99,9 +99,9 @@ impl Metrics {
         }
     }
 
-    /// A component's request to this path got a response or an error.
-    pub(crate) fn requested(&self, path: &str, responded: bool, elapsed: Duration) {
-        let labels = [("kind", kind_of(path)), ("result", if responded { RESPONSE } else { ERROR })];
+    /// A component's request of this kind got a response or an error.
+    pub(crate) fn requested(&self, kind: &'static str, responded: bool, elapsed: Duration) {
+        let labels = [("kind", kind), ("result", if responded { RESPONSE } else { ERROR })];
         self.outgoing.get_or_create(&labels).observe(elapsed.as_secs_f64());
     }
 
@@ -143,8 +143,8 @@ mod tests {
         let registry = MetricsRegistry::default();
         let statements = StatementMetrics::default();
         let metrics = registry.register(|registry| Metrics::register(registry, &statements));
-        metrics.requested("/prefix/v1/load", true, Duration::from_millis(3));
-        metrics.requested("/v1/jobs/id", false, Duration::ZERO);
+        metrics.requested(kind_of("/prefix/v1/load"), true, Duration::from_millis(3));
+        metrics.requested(kind_of("/v1/jobs/id"), false, Duration::ZERO);
         metrics.responded("/...", StatusCode::OK, Duration::from_millis(3));
         metrics.responded("/...", StatusCode::OK, Duration::from_millis(30));
         metrics.responded("none", StatusCode::from_u16(999).unwrap(), Duration::ZERO);

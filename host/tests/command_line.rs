@@ -6,15 +6,16 @@ use std::{
     net::TcpListener,
     os::unix::fs::PermissionsExt as _,
     path::{Path, PathBuf},
-    process::{Command, Output, Stdio},
+    process::{Child, Command, Output, Stdio},
     thread,
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use nix::{
     sys::signal::{Signal, kill},
     unistd::Pid,
 };
+use platen_tests::wait::MAX_WAIT;
 use serde_json::Value;
 
 /// The binary in a new directory, with no other environment than that which a test sets.
@@ -231,11 +232,12 @@ fn a_watched_page_is_rendered_after_each_change() {
     platen.write("page.html", "<body style='background: {{ color }}'>");
     platen.write("data.json", r#"{"color": "red"}"#);
     let watch = ["render", "page.html", "-o", "a.png", "--watch", "--variables", "@data.json"];
-    let mut child =
-        platen.command(&watch).stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("the binary runs");
+    let child = platen.command(&watch).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
+    let mut child = Running(child.expect("the binary runs"));
+    let end = Instant::now() + MAX_WAIT;
     // A change that is made while the watch is being started would not be seen, so it is made again.
     let becomes = |content: &str, data: &str, differs_from: &[u8]| loop {
-        assert!(child_runs(child.id()));
+        assert!(child_runs(child.0.id()) && Instant::now() < end, "{content} was not rendered");
         platen.write("new.html", content);
         fs::rename(platen.path("new.html"), platen.path("page.html")).expect("a file");
         platen.write("data.json", data);
@@ -252,8 +254,18 @@ fn a_watched_page_is_rendered_after_each_change() {
     // An error does not end it.
     platen.write("data.json", "{");
     becomes("<p>{{ color }}", r#"{"color": "green"}"#, &second);
-    kill(Pid::from_raw(i32::try_from(child.id()).expect("a process")), Signal::SIGINT).expect("it runs");
-    assert!(child.wait().expect("it ends").success());
+    kill(Pid::from_raw(i32::try_from(child.0.id()).expect("a process")), Signal::SIGINT).expect("it runs");
+    assert!(child.0.wait().expect("it ends").success());
+}
+
+/// A process that has ended when this is dropped.
+struct Running(Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
 }
 
 fn child_runs(pid: u32) -> bool {

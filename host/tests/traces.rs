@@ -291,17 +291,20 @@ fn a_collector_that_hangs_or_is_absent_delays_nothing() {
     {
         let mut deployment = Deployment::start(&[
             ("OTEL_EXPORTER_OTLP_ENDPOINT", &endpoint),
+            // Far longer than what is waited for: nothing waits until an export ends.
+            ("OTEL_EXPORTER_OTLP_TIMEOUT", "600000"),
             ("OTEL_BSP_SCHEDULE_DELAY", "50"),
             ("OTEL_BSP_MAX_QUEUE_SIZE", "8"),
             ("OTEL_BSP_MAX_EXPORT_BATCH_SIZE", "8"),
         ]);
+        let began = Instant::now();
         for _ in 0..5 {
             assert_eq!(deployment.render(&[], BODY), 200);
         }
+        assert!(began.elapsed() < MAX_WAIT / 2, "{:?}", began.elapsed());
         if !hangs {
             deployment.server.until("traces were not exported");
         }
-        // Not for the timeout of the exporter, which is 10 s.
         let stopped = deployment.server.stop();
         assert!(stopped < MAX_WAIT / 2, "{stopped:?}");
         let left = fs::read_dir(deployment.directory.path()).expect("a directory");

@@ -53,7 +53,7 @@ impl AccessLog {
             status: 499,
             outcome: metrics::CLIENT_DISCONNECTED,
             progress: JobProgress::default(),
-            span: Span::begin("render", Kind::Server, Parent::of(headers).as_ref()),
+            span: Span::begin(|| "render".to_owned(), Kind::Server, Parent::of(headers).as_ref()),
         }
     }
 

@@ -40,11 +40,13 @@ impl HttpClient for Client {
         });
         let response = sent.await?;
         let problem = match &response {
-            Ok(response) if response.status().is_success() => return Ok(response.clone()),
-            Ok(response) => format!("the collector answered with status {}", response.status()),
-            Err(error) => error.to_string(),
+            Ok(response) if response.status().is_success() => None,
+            Ok(response) => Some(format!("the collector answered with status {}", response.status())),
+            Err(error) => Some(error.to_string()),
         };
-        if let Some(count) = FAILED.record() {
+        if let Some(problem) = problem
+            && let Some(count) = FAILED.record()
+        {
             tracing::warn!(problem, count, "traces were not exported");
         }
         Ok(response?)

@@ -23,7 +23,7 @@ use platen_farm::RepeatedWarning;
 use tokio::time::timeout;
 use wasmtime_wasi_http::{Error, RequestOptions, WasiBody};
 
-use crate::metrics::Metrics;
+use crate::metrics::{self, Metrics};
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// Used where the component sets none; longer than any render.
@@ -65,9 +65,9 @@ impl Client {
     }
 
     pub(super) async fn send(&self, request: http::Request<WasiBody>, options: RequestOptions) -> Exchange {
-        let (path, began) = (request.uri().path().to_owned(), Instant::now());
+        let (kind, began) = (metrics::kind_of(request.uri().path()), Instant::now());
         let exchange = self.send_unmeasured(request, options).await;
-        self.metrics.requested(&path, exchange.is_ok(), began.elapsed());
+        self.metrics.requested(kind, exchange.is_ok(), began.elapsed());
         exchange
     }
 

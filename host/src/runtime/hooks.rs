@@ -18,7 +18,7 @@ use super::{
     disconnect::{ClientDisconnect, cancelled, disconnected},
     grants::Grants,
 };
-use crate::bounded_body::BoundedBody;
+use crate::{bounded_body::BoundedBody, metrics};
 
 pub(super) struct Hooks {
     client: Client,
@@ -37,7 +37,7 @@ impl Hooks {
 
 /// A span of the request, which becomes the parent of the farm's.
 fn begin_span(request: &mut http::Request<WasiBody>, parent: &Parent) -> Option<Span> {
-    let name = format!("{} {}", request.method(), crate::metrics::kind_of(request.uri().path()));
+    let name = || format!("{} {}", request.method(), metrics::kind_of(request.uri().path()));
     let mut span = Span::begin(name, Kind::Client, Some(parent))?;
     span.set("http.request.method", request.method().as_str());
     if let Some(host) = request.uri().host() {

@@ -15,7 +15,7 @@ pub(super) fn begin_span(request: &mut Request<Incoming>, route: &Route, id: &st
     // Of jobs only.
     request.headers_mut().remove(wire::JOB_TRACEPARENT);
     let parent = Parent::of(request.headers());
-    let name = format!("{} {}", request.method(), route.pattern);
+    let name = || format!("{} {}", request.method(), route.pattern);
     let mut span = Span::begin(name, Kind::Server, parent.as_ref())?;
     span.set("http.request.method", request.method().as_str());
     span.set("http.route", route.pattern);
