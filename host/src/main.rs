@@ -255,7 +255,7 @@ mod tests {
         let manifest = Manifest::read(&path).unwrap();
         let document = include_str!("../../docs/configuration.md");
         for name in manifest.variables.keys() {
-            assert!(document.contains(&format!("| `SPIN_VARIABLE_{}` |", name.to_uppercase())), "{name}");
+            assert!(document.contains(&format!("| `SPIN_VARIABLE_{}` ", name.to_uppercase())), "{name}");
         }
     }
 }

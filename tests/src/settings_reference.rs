@@ -95,13 +95,13 @@ pub fn settings(command: &Command, users: &[(&str, &Command)], listed: &[Setting
     settings
 }
 
-/// One table.
+/// One table. It has three columns, because a page has no space for more.
 #[must_use]
 pub fn settings_table(settings: &[Setting]) -> String {
-    let mut text =
-        String::from("\n| variable | flag | used by | default | |\n| --- | --- | --- | --- | --- |\n");
+    let mut text = String::from("\n| variable and flag | default | |\n| --- | --- | --- |\n");
     for Setting { variable, flag, used_by, default, description } in settings {
-        let _ = writeln!(text, "| `{variable}` | {flag} | {used_by} | {default} | {description} |");
+        let flag = if flag.is_empty() { String::new() } else { format!(" {flag}") };
+        let _ = writeln!(text, "| `{variable}`{flag} | {default} | {description}. For {used_by} |");
     }
     text
 }
