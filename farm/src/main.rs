@@ -6,7 +6,7 @@ use std::{net::SocketAddr, path::Path, process::ExitCode};
 
 use anyhow::{Context as _, Result, ensure};
 use platen_farm::{
-    Config, Farm, FarmToken,
+    Config, Farm, FarmToken, MetricsRegistry,
     check::{self, Finding},
     cli::{CheckArgs, Cli},
     startup, telemetry,
@@ -33,10 +33,13 @@ fn main() -> ExitCode {
 async fn run(listen: SocketAddr, token_file: Option<&Path>, config: Config) -> Result<()> {
     startup::raise_file_limit();
     let token = token(token_file)?;
-    telemetry::start("platen-farm")?;
+    let registry = MetricsRegistry::default();
+    telemetry::start("platen-farm", &registry)?;
     let stop = startup::stop_signal()?;
     let listener = TcpListener::bind(listen).await.with_context(|| format!("cannot listen on {listen}"))?;
-    let Some(farm) = stop.run_until_cancelled(Farm::start(config)).await.transpose()? else {
+    let Some(farm) =
+        stop.run_until_cancelled(Farm::start_with_metrics(config, &registry)).await.transpose()?
+    else {
         return Ok(());
     };
     tracing::info!(address = %listener.local_addr()?, "listening");

@@ -1,5 +1,7 @@
 //! The metrics of one process: a registry that its parts register with, and its text for Prometheus.
 
+mod family_text;
+
 use std::{
     fmt::{self, Write as _},
     fs,
@@ -18,6 +20,8 @@ use prometheus_client::{
     metrics::{counter::ConstCounter, family::Family, gauge::ConstGauge, gauge::Gauge},
     registry::Registry,
 };
+
+pub(crate) use self::family_text::{FamilyText, Sample};
 
 /// The registry of a process: a cheap handle. A new one holds `platen_build_info` and the `process_*`
 /// metrics.
@@ -49,29 +53,24 @@ impl MetricsRegistry {
     /// All metrics in Prometheus' text format, version 0.0.4.
     #[must_use]
     pub fn encode(&self) -> String {
-        let mut open_metrics = String::new();
-        // Writing to a string cannot fail.
-        let _ = self.register(|registry| text::encode_registry(&mut open_metrics, registry));
-        to_text_format(&open_metrics)
+        let open_metrics = self.open_metrics();
+        let mut text = String::with_capacity(open_metrics.len() + 1024);
+        for family in FamilyText::all(&open_metrics) {
+            // In the format of `prometheus-client` this name of a counter has no `_total`; in this format, which
+            // `promtool` reads, it has.
+            let (name, FamilyText { help, kind, samples, .. }) = (family.full_name(), family);
+            let _ = write!(text, "# HELP {name} {help}\n# TYPE {name} {kind}\n{samples}");
+        }
+        text
     }
-}
 
-/// The metadata of a counter has its name without `_total` in the format of `prometheus-client`, and with it in
-/// the text format, which `promtool` reads.
-fn to_text_format(open_metrics: &str) -> String {
-    let mut text = String::with_capacity(open_metrics.len() + 1024);
-    for family in open_metrics.split("# HELP ").skip(1) {
-        let mut lines = family.splitn(3, '\n');
-        let (head, kind, samples) = (lines.next(), lines.next(), lines.next().unwrap_or_default());
-        let (Some((name, help)), Some((_, kind))) =
-            (head.and_then(|head| head.split_once(' ')), kind.and_then(|kind| kind.rsplit_once(' ')))
-        else {
-            continue;
-        };
-        let suffix = if kind == "counter" { "_total" } else { "" };
-        let _ = write!(text, "# HELP {name}{suffix} {help}\n# TYPE {name}{suffix} {kind}\n{samples}");
+    /// All metrics in the format of `prometheus-client`.
+    pub(crate) fn open_metrics(&self) -> String {
+        let mut text = String::new();
+        // Writing to a string cannot fail.
+        let _ = self.register(|registry| text::encode_registry(&mut text, registry));
+        text
     }
-    text
 }
 
 /// What the kernel accounts to this process, under the names that all Prometheus clients use.

@@ -1,4 +1,4 @@
-//! Traces by OpenTelemetry, exported by OTLP over HTTP, for both programs. The standard variables of the environment
+//! Traces by OpenTelemetry, and the export of them and of the metrics by OTLP over HTTP, for both programs. The standard variables of the environment
 //! configure it: <https://opentelemetry.io/docs/specs/otel/configuration/sdk-environment-variables/>.
 //!
 //! Invariant: without an endpoint nothing is created. Exporting happens on a thread of its own with a bounded queue, so a
@@ -6,6 +6,8 @@
 //! Attributes never have keys, bodies, markup, values of variables or addresses of pages.
 
 mod exporter;
+mod metrics;
+mod otlp;
 mod settings;
 
 use std::{
@@ -21,10 +23,14 @@ use opentelemetry::{
         TraceId, TraceState, Tracer as _, TracerProvider as _,
     },
 };
-use opentelemetry_sdk::trace::{SdkTracer, SdkTracerProvider};
+use opentelemetry_otlp::{SpanExporter, WithHttpConfig as _};
+use opentelemetry_sdk::trace::{BatchSpanProcessor, SdkTracer, SdkTracerProvider};
 use platen_shared::wire;
+use tokio::time::timeout;
 
 pub use self::settings::TelemetryError;
+use self::{exporter::Client, settings::Signal};
+use crate::MetricsRegistry;
 
 /// What ends a program waits for at most.
 const FLUSH_TIMEOUT: Duration = Duration::from_secs(3);
@@ -39,13 +45,25 @@ struct Active {
     start: (Instant, SystemTime),
 }
 
-/// Starts traces if the environment has an endpoint. `service` is their `service.name` unless the environment has one.
-/// Must be called in a Tokio runtime, once in a process.
+/// Starts traces and the export of the metrics of `registry`, if the environment has endpoints for them. `service` is
+/// their `service.name` unless the environment has one. Must be called in a Tokio runtime, once in a process.
 ///
 /// # Errors
 /// [`TelemetryError`] for a setting that is not supported.
-pub fn start(service: &'static str) -> Result<(), TelemetryError> {
-    let Some(provider) = settings::provider(service)? else { return Ok(()) };
+pub fn start(service: &'static str, registry: &MetricsRegistry) -> Result<(), TelemetryError> {
+    let resource = settings::resource(service);
+    if let Some(exporter) = metrics::Exporter::new(&resource, registry)? {
+        exporter.start();
+    }
+    if !Signal::Traces.is_exported()? {
+        return Ok(());
+    }
+    let exporter = SpanExporter::builder().with_http().with_http_client(Client::new(Signal::Traces)?);
+    let exporter = exporter.build().map_err(|error| TelemetryError::Exporter(error.to_string()))?;
+    let provider = SdkTracerProvider::builder()
+        .with_resource(resource)
+        .with_span_processor(BatchSpanProcessor::builder(exporter).build())
+        .build();
     let tracer = provider.tracer("platen");
     let _ = ACTIVE.set(Active { provider, tracer, start: (Instant::now(), SystemTime::now()) });
     Ok(())
@@ -53,11 +71,19 @@ pub fn start(service: &'static str) -> Result<(), TelemetryError> {
 
 /// Exports what has not been exported, for at most 3 s.
 pub async fn stop() {
-    let Some(active) = ACTIVE.get() else { return };
-    let flushed = tokio::task::spawn_blocking(|| active.provider.shutdown_with_timeout(FLUSH_TIMEOUT)).await;
-    if !matches!(flushed, Ok(Ok(()))) {
+    let (traces, metrics) = tokio::join!(flush_traces(), timeout(FLUSH_TIMEOUT, metrics::stop()));
+    if !traces {
         tracing::warn!("not all traces were exported");
     }
+    if metrics.is_err() {
+        tracing::warn!("the last metrics were not exported");
+    }
+}
+
+async fn flush_traces() -> bool {
+    let Some(active) = ACTIVE.get() else { return true };
+    let flushed = tokio::task::spawn_blocking(|| active.provider.shutdown_with_timeout(FLUSH_TIMEOUT)).await;
+    matches!(flushed, Ok(Ok(())))
 }
 
 impl Active {

@@ -1,54 +1,63 @@
-//! The HTTP client of the exporter.
+//! The HTTP client of the exporters.
 
-use std::time::Duration;
+use std::sync::Arc;
 
 use axum::body::Bytes;
-use axum::http::{Request, Response};
+use axum::http::{Request, Response, StatusCode};
 use opentelemetry_http::{HttpClient, HttpError};
 use tokio::runtime::Handle;
 
+use super::settings::{Signal, TelemetryError};
 use crate::RepeatedWarning;
 
-static FAILED: RepeatedWarning = RepeatedWarning::new();
-
-/// Sends on the program's runtime; the exporter waits on a thread of its own.
-#[derive(Debug)]
+/// Sends on the program's runtime.
+#[derive(Debug, Clone)]
 pub(super) struct Client {
     inner: reqwest::Client,
     runtime: Handle,
+    signal: Signal,
+    failed: Arc<RepeatedWarning>,
 }
 
 impl Client {
-    pub(super) fn new(timeout: Duration) -> Result<Self, reqwest::Error> {
-        let inner = reqwest::Client::builder().timeout(timeout).build()?;
-        Ok(Self { inner, runtime: Handle::current() })
+    /// Must be called in a runtime.
+    pub(super) fn new(signal: Signal) -> Result<Self, TelemetryError> {
+        let inner = reqwest::Client::builder().timeout(signal.timeout()?).build();
+        let inner = inner.map_err(|error| TelemetryError::Exporter(error.to_string()))?;
+        Ok(Self { inner, runtime: Handle::current(), signal, failed: Arc::default() })
     }
-}
 
-#[async_trait::async_trait]
-impl HttpClient for Client {
-    async fn send_bytes(&self, request: Request<Bytes>) -> Result<Response<Bytes>, HttpError> {
-        let client = self.inner.clone();
-        let sent = self.runtime.spawn(async move {
-            // The message would have the address, which can contain a password.
-            let response = client.execute(request.try_into()?).await.map_err(reqwest::Error::without_url)?;
-            let status = response.status();
-            let body = response.bytes().await.map_err(reqwest::Error::without_url)?;
-            let mut converted = Response::new(body);
-            *converted.status_mut() = status;
-            Ok::<_, reqwest::Error>(converted)
-        });
-        let response = sent.await?;
+    /// Sends a request; warns if it has no success.
+    pub(super) async fn send(&self, request: reqwest::Request) -> reqwest::Result<(StatusCode, Bytes)> {
+        let sent = async {
+            let response = self.inner.execute(request).await?;
+            Ok((response.status(), response.bytes().await?))
+        };
+        // The message would have the address, which can contain a password.
+        let response = sent.await.map_err(reqwest::Error::without_url);
         let problem = match &response {
-            Ok(response) if response.status().is_success() => None,
-            Ok(response) => Some(format!("the collector answered with status {}", response.status())),
+            Ok((status, _)) if status.is_success() => None,
+            Ok((status, _)) => Some(format!("the collector answered with status {status}")),
             Err(error) => Some(error.to_string()),
         };
         if let Some(problem) = problem
-            && let Some(count) = FAILED.record()
+            && let Some(count) = self.failed.record()
         {
-            tracing::warn!(problem, count, "traces were not exported");
+            tracing::warn!(problem, count, "{} were not exported", self.signal.name());
         }
-        Ok(response?)
+        response
+    }
+}
+
+/// For the exporter of traces, which waits on a thread of its own.
+#[async_trait::async_trait]
+impl HttpClient for Client {
+    async fn send_bytes(&self, request: Request<Bytes>) -> Result<Response<Bytes>, HttpError> {
+        let client = self.clone();
+        let sent = self.runtime.spawn(async move { client.send(request.try_into()?).await });
+        let (status, body) = sent.await??;
+        let mut response = Response::new(body);
+        *response.status_mut() = status;
+        Ok(response)
     }
 }

@@ -97,9 +97,10 @@ impl Up {
     pub(crate) async fn run(self) -> Result<()> {
         startup::raise_file_limit();
         let limits = self.server_limits(startup::file_limit());
-        telemetry::start("platen")?;
+        let registry = MetricsRegistry::default();
+        telemetry::start("platen", &registry)?;
         let stop = startup::stop_signal()?;
-        let Some(ready) = stop.run_until_cancelled(self.start(limits)).await.transpose()? else {
+        let Some(ready) = stop.run_until_cancelled(self.start(limits, registry)).await.transpose()? else {
             return Ok(());
         };
         let Ready { listener, server, farm } = ready;
@@ -132,7 +133,7 @@ impl Up {
         }
     }
 
-    async fn start(self, limits: ServerLimits) -> Result<Ready> {
+    async fn start(self, limits: ServerLimits, registry: MetricsRegistry) -> Result<Ready> {
         let manifest = Manifest::read(&self.manifest)?;
         tracing::info!(application = manifest.application.name, database = %self.at.location(), "starting");
         make_private(&self.at.data)?;
@@ -151,7 +152,6 @@ impl Up {
             Some(address) => Some(bind(address).await?),
             None => None,
         };
-        let registry = MetricsRegistry::default();
         let statements = database.statements.clone();
         let metrics = Arc::new(registry.register(|registry| Metrics::register(registry, &statements)));
 

@@ -1,0 +1,200 @@
+//! Traces and metrics by OTLP: a collector receives those of a server with a farm in its process.
+
+mod collector;
+mod deployment;
+
+use std::{collections::HashMap, fs, time::Instant};
+
+use opentelemetry_proto::tonic::{
+    metrics::v1::{Metric, metric, number_data_point},
+    trace::v1::Span,
+};
+use platen_tests::wait::MAX_WAIT;
+
+use self::{
+    collector::Collector,
+    deployment::{Deployment, until, up},
+};
+
+const TRACE: &str = "0af7651916cd43dd8448eb211c80319c";
+const PARENT: &str = "b7ad6b7169203331";
+const BODY: &str = r#"{"html": "<p>s3cret-markup", "format": "png", "waitUntil": "networkidle"}"#;
+
+#[test]
+fn a_render_is_one_tree_of_spans_in_the_callers_trace() {
+    let collector = Collector::start(false);
+    let endpoint = collector.endpoint();
+    let deployment = Deployment::start(&[
+        ("OTEL_EXPORTER_OTLP_ENDPOINT", &endpoint),
+        ("OTEL_EXPORTER_OTLP_HEADERS", "x-collector-key=s3cret-header"),
+        ("OTEL_BSP_SCHEDULE_DELAY", "100"),
+    ]);
+    let traceparent = format!("00-{TRACE}-{PARENT}-01");
+    assert_eq!(deployment.render(&[("traceparent", &traceparent), ("tracestate", "a=1")], BODY), 200);
+    let of_trace = || {
+        let spans = collector.spans().into_iter().map(|(_, span)| span);
+        spans.filter(|span| hex::encode(&span.trace_id) == TRACE).collect::<Vec<_>>()
+    };
+    let spans = until("all spans arrive", || {
+        let spans = of_trace();
+        let names: Vec<&str> = spans.iter().map(|span| span.name.as_str()).collect();
+        let expected =
+            ["POST /...", "INSERT", "POST job", "render", "queue", "lease", "load", "settle", "capture"];
+        expected.iter().all(|name| names.contains(name)).then_some(spans)
+    });
+    let by_id: HashMap<&[u8], &Span> = spans.iter().map(|span| (&span.span_id[..], span)).collect();
+    let parent_of = |name: &str| {
+        let span = spans.iter().find(|span| span.name == name).expect("it arrived");
+        let parent = by_id.get(&span.parent_span_id[..]);
+        parent.map_or_else(|| hex::encode(&span.parent_span_id), |parent| parent.name.clone())
+    };
+    assert_eq!(parent_of("POST /..."), PARENT);
+    assert_eq!(
+        (parent_of("INSERT"), parent_of("POST job")),
+        ("POST /...".to_owned(), "POST /...".to_owned())
+    );
+    assert_eq!(parent_of("render"), "POST job");
+    for phase in ["queue", "lease", "load", "settle", "capture"] {
+        assert_eq!(parent_of(phase), "render");
+        let span = spans.iter().find(|span| span.name == phase).expect("it arrived");
+        assert!(span.start_time_unix_nano <= span.end_time_unix_nano);
+    }
+    let all = format!("{spans:?}");
+    for secret in ["s3cret-markup", "s3cret-header", &deployment.key] {
+        assert!(!all.contains(secret) && !deployment.server.log().contains(secret));
+    }
+    let heads = collector.received().heads.join("\n");
+    assert!(heads.contains("POST /v1/traces") && heads.contains("x-collector-key: s3cret-header"), "{heads}");
+    assert!(collector.spans().iter().all(|(service, _)| service.contains("platen")));
+
+    // A caller that does not sample is followed, and an invalid context begins a new trace.
+    let unsampled = format!("00-{}-{PARENT}-00", "1".repeat(32));
+    assert_eq!(deployment.render(&[("traceparent", &unsampled)], BODY), 200);
+    assert_eq!(deployment.render(&[("traceparent", "00-zz-01")], BODY), 200);
+    until("the new trace arrives", || {
+        let spans = collector.spans();
+        spans.iter().find(|(_, span)| span.name == "render" && hex::encode(&span.trace_id) != TRACE).map(drop)
+    });
+    assert!(collector.spans().iter().all(|(_, span)| hex::encode(&span.trace_id) != "1".repeat(32)));
+}
+
+#[test]
+fn a_collector_that_hangs_or_is_absent_delays_nothing() {
+    for (endpoint, hangs) in
+        [(Collector::start(true).endpoint(), true), ("http://127.0.0.1:9".to_owned(), false)]
+    {
+        let mut deployment = Deployment::start(&[
+            ("OTEL_EXPORTER_OTLP_ENDPOINT", &endpoint),
+            // Far longer than what is waited for: nothing waits until an export ends.
+            ("OTEL_EXPORTER_OTLP_TIMEOUT", "600000"),
+            ("OTEL_BSP_SCHEDULE_DELAY", "50"),
+            ("OTEL_METRIC_EXPORT_INTERVAL", "50"),
+            ("OTEL_BSP_MAX_QUEUE_SIZE", "8"),
+            ("OTEL_BSP_MAX_EXPORT_BATCH_SIZE", "8"),
+        ]);
+        let began = Instant::now();
+        for _ in 0..5 {
+            assert_eq!(deployment.render(&[], BODY), 200);
+        }
+        assert!(began.elapsed() < MAX_WAIT / 2, "{:?}", began.elapsed());
+        if !hangs {
+            deployment.server.until("traces were not exported");
+            deployment.server.until("metrics were not exported");
+        }
+        let stopped = deployment.server.stop();
+        assert!(stopped < MAX_WAIT / 2, "{stopped:?}");
+        let left = fs::read_dir(deployment.directory.path()).expect("a directory");
+        let left: Vec<_> = left.map(|entry| entry.expect("a file").file_name()).collect();
+        assert_eq!(left, [".platen"]);
+    }
+}
+
+#[test]
+fn a_setting_that_is_not_supported_stops_the_start() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let endpoint = ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:9");
+    for (name, value) in [
+        ("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc"),
+        ("OTEL_TRACES_SAMPLER", "xray"),
+        ("OTEL_TRACES_SAMPLER_ARG", "2"),
+        ("OTEL_EXPORTER_OTLP_TIMEOUT", "soon"),
+        ("OTEL_TRACES_EXPORTER", "zipkin"),
+        ("OTEL_METRICS_EXPORTER", "console"),
+        ("OTEL_METRIC_EXPORT_INTERVAL", "0"),
+        ("OTEL_EXPORTER_OTLP_METRICS_TEMPORALITY_PREFERENCE", "delta"),
+        ("OTEL_EXPORTER_OTLP_COMPRESSION", "gzip"),
+        ("OTEL_EXPORTER_OTLP_METRICS_CERTIFICATE", "ca.pem"),
+    ] {
+        let output = up(directory.path(), &[endpoint, (name, value)]).output().expect("it runs");
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert!(!output.status.success() && errors.contains(name) && errors.contains(value), "{errors}");
+    }
+}
+
+/// The value of the point whose attributes contain this text.
+fn sum(metric: &Metric, label: &str) -> Option<f64> {
+    let Some(metric::Data::Sum(sum)) = &metric.data else { panic!("{metric:?} is a sum") };
+    let point = sum.data_points.iter().find(|point| format!("{:?}", point.attributes).contains(label))?;
+    let Some(number_data_point::Value::AsDouble(value)) = point.value else {
+        panic!("{point:?} has a value")
+    };
+    Some(value)
+}
+
+#[test]
+fn metrics_are_exported_at_an_interval_and_at_the_end() {
+    let collector = Collector::start(false);
+    let endpoint = format!("{}/v1/metrics", collector.endpoint());
+    let mut deployment = Deployment::start(&[
+        ("OTEL_EXPORTER_OTLP_METRICS_ENDPOINT", &endpoint),
+        ("OTEL_EXPORTER_OTLP_METRICS_HEADERS", "x-collector-key=s3cret%20header"),
+        ("OTEL_RESOURCE_ATTRIBUTES", "service.instance.id=one"),
+        ("OTEL_METRIC_EXPORT_INTERVAL", "200"),
+    ]);
+    let rendered = || sum(&collector.metric("platen_farm_jobs_total")?, "\"rendered\"");
+    until("metrics arrive", || rendered().filter(|count| *count == 0.0));
+    assert_eq!(deployment.render(&[], BODY), 200);
+    assert_eq!(deployment.render(&[], "{}"), 400);
+    until("the job is counted", || rendered().filter(|count| *count > 0.5));
+    let requests = || collector.metric("platen_http_requests_total").expect("it arrived");
+    until("the refused request is counted", || sum(&requests(), "\"400\"").filter(|count| *count > 0.5));
+    let Some(metric::Data::Histogram(phases)) =
+        collector.metric("platen_farm_phase_duration_seconds").expect("it arrived").data
+    else {
+        panic!("a histogram")
+    };
+    for point in phases.data_points {
+        assert_eq!((point.count, point.bucket_counts.iter().sum::<u64>()), (1, 1));
+        assert!(point.start_time_unix_nano < point.time_unix_nano);
+    }
+    let resource = format!("{:?}", collector.received().metrics.as_ref().expect("it arrived").resource);
+    for text in ["\"platen\"", "service.instance.id", "\"one\"", "service.version"] {
+        assert!(resource.contains(text), "{text} in {resource}");
+    }
+    let heads = collector.received().heads.join("\n");
+    assert!(
+        heads.contains("x-collector-key: s3cret header") && heads.contains("application/x-protobuf"),
+        "{heads}"
+    );
+    assert!(collector.spans().is_empty());
+
+    // The last export is at the end, and has what was counted after the one before.
+    deployment.render(&[], BODY);
+    deployment.server.stop();
+    assert_eq!(rendered(), Some(2.0));
+}
+
+#[test]
+fn secret_settings_of_exports_are_not_shown() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let endpoint = ("OTEL_EXPORTER_OTLP_METRICS_ENDPOINT", "http://127.0.0.1:9");
+    for (name, value) in [
+        ("OTEL_EXPORTER_OTLP_METRICS_HEADERS", "s3cret"),
+        ("OTEL_EXPORTER_OTLP_HEADERS", "bad name=s3cret"),
+        ("OTEL_EXPORTER_OTLP_METRICS_ENDPOINT", "ftp://user:s3cret@127.0.0.1"),
+    ] {
+        let output = up(directory.path(), &[endpoint, (name, value)]).output().expect("it runs");
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert!(!output.status.success() && errors.contains(name) && !errors.contains("s3cret"), "{errors}");
+    }
+}
