@@ -1,4 +1,4 @@
-//! Which errors of a database are those of a server that is busy or absent.
+//! Which errors of a database are those of a server that is busy or absent, or of its disk.
 //!
 //! Spin passes errors on as text, so they are recognised by their text: those of the libSQL client and of the
 //! server (sqld 0.24), and those of `platen up`.
@@ -10,6 +10,8 @@ pub enum Availability {
     Refused,
     /// The connection failed. Whether the statement ran is not known.
     Unknown,
+    /// The disk is full, fails, or does not allow writing, which will not have changed a moment later.
+    NoDisk,
     /// The server works, and the statement is at fault.
     Available,
 }
@@ -36,6 +38,14 @@ const UNKNOWN: &[&str] = &[
     // sqld gives the write lock of a connection to another one after 5 s.
     "Transaction timed-out",
 ];
+const NO_DISK: &[&str] = &[
+    "database or disk is full",
+    "SQLITE_FULL",
+    "disk I/O error",
+    "SQLITE_IOERR",
+    "attempt to write a readonly database",
+    "SQLITE_READONLY",
+];
 
 impl Availability {
     /// Of an error with this text.
@@ -46,6 +56,8 @@ impl Availability {
             Self::Refused
         } else if has(UNKNOWN) {
             Self::Unknown
+        } else if has(NO_DISK) {
+            Self::NoDisk
         } else {
             Self::Available
         }
@@ -57,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn errors_of_a_busy_or_absent_server_are_recognised() {
+    fn errors_of_a_server_that_cannot_work_are_recognised() {
         for (error, expected) in [
             (
                 r#"Hrana: `api error: `{"error":"Timed out while opening database connection"}``"#,
@@ -88,6 +100,11 @@ mod tests {
                 "Hrana: `stream error: `Error { message: \"Transaction timed-out\", code: \"TRANSACTION_TIMEOUT\" }``",
                 Availability::Unknown,
             ),
+            (
+                "Hrana: `stream error: `Error { message: \"SQLite error: database or disk is full\", code: \"SQLITE_FULL\" }``",
+                Availability::NoDisk,
+            ),
+            ("disk I/O error", Availability::NoDisk),
             (r#"Hrana: `api error: `{"error":"Authentication failed"}``"#, Availability::Available),
             ("SQLite error: no such table: usage", Availability::Available),
         ] {

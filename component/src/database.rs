@@ -50,7 +50,7 @@ static QUEUES_STATEMENTS: LazyLock<bool> =
 /// A statement that failed, or a row that does not match the schema.
 #[derive(Debug, thiserror::Error)]
 pub enum DatabaseError {
-    /// The database is busy, or cannot be reached.
+    /// The database is busy or cannot be reached, or its disk is full or fails.
     #[error("the database is not available: {0}")]
     Unavailable(sqlite::Error),
     /// The database refused the statement.
@@ -89,6 +89,7 @@ impl Backend for Database {
             let is_retried = match availability(&error) {
                 Availability::Refused => true,
                 Availability::Unknown => is_repeatable,
+                Availability::NoDisk => false,
                 Availability::Available => return Err(DatabaseError::Failed(error)),
             };
             let (now, pause) = (Instant::now(), jitter(delay));
@@ -128,6 +129,7 @@ fn availability(error: &sqlite::Error) -> Availability {
         sqlite::Error::Io(text) => Availability::of(text),
         // Spin's error of a libSQL client that it cannot create.
         sqlite::Error::InvalidConnection => Availability::Refused,
+        sqlite::Error::DatabaseFull => Availability::NoDisk,
         _ => Availability::Available,
     }
 }
