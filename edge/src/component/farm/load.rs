@@ -33,7 +33,7 @@ impl<'q> Questions<'q> {
         self.unanswered.push(position);
     }
 
-    /// The answers that arrive until all farms have answered or a delay has passed, by position. The delay is long only
+    /// The answers that arrive until no other answer can matter or a delay has passed, by position. The delay is long only
     /// if there is no load to decide by and no other farm to ask.
     pub(super) async fn answers(&mut self, hedged: bool) -> Vec<(usize, Answer)> {
         let began = Instant::now();
@@ -47,9 +47,20 @@ impl<'q> Questions<'q> {
             };
             self.unanswered.retain(|unanswered| *unanswered != position);
             answers.push((position, answer));
+            if self.is_decided(&answers) {
+                self.unanswered.clear();
+                break;
+            }
         }
         answers.sort_by_key(|(position, _)| *position);
         answers
+    }
+
+    /// Whether a farm with a free slot comes before all that have not answered.
+    fn is_decided(&self, answers: &[(usize, Answer)]) -> bool {
+        let has_free_slot = |answer: &Answer| answer.as_ref().is_ok_and(|load| load.has_free_slot());
+        let free = answers.iter().filter(|(_, answer)| has_free_slot(answer)).map(|(position, _)| *position);
+        free.min().is_some_and(|first| self.unanswered.iter().all(|unanswered| *unanswered > first))
     }
 
     /// The farms that have not answered and were not returned before. They can still answer.
