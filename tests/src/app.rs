@@ -5,7 +5,11 @@
 mod platen_up;
 mod spin;
 
-use std::{ops::Deref, path::Path, sync::Arc};
+use std::{
+    ops::Deref,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use anyhow::{Context as _, Result, ensure};
 use nix::sys::signal::Signal;
@@ -43,6 +47,8 @@ pub struct Options {
     pub database: Option<DatabaseLocation>,
     /// The limit of open files of `platen up`; `None` is that of the test.
     pub file_limit: Option<u64>,
+    /// The file of the certificates that `platen up` trusts; `None` is those of the system.
+    pub trusted: Option<PathBuf>,
     /// Spin variables by name that differ from their defaults.
     pub variables: Vec<(&'static str, String)>,
 }
@@ -60,6 +66,7 @@ impl Options {
             arguments,
             database: None,
             file_limit: None,
+            trusted: None,
             variables: Vec::new(),
         }
     }
@@ -229,7 +236,7 @@ impl TestApp {
 
     /// The directory that contains its database file.
     #[must_use]
-    pub fn data_directory(&self) -> std::path::PathBuf {
+    pub fn data_directory(&self) -> PathBuf {
         self.directory.path().join(DATA)
     }
 }

@@ -1,14 +1,26 @@
-//! A TLS server whose certificate no client trusts and whose issuer is named at
-//! `http://10.0.0.1/issuer.crt`, an address that no page may reach.
+//! TLS servers: one whose certificate no client trusts and whose issuer is named at
+//! `http://10.0.0.1/issuer.crt`, an address that no page may reach; and a proxy of `localhost`, whose issuer is
+//! [`issuer`].
 //!
-//! `openssl x509 -req -CA … -extfile` made both files, with the lines `subjectAltName=DNS:page.test` and
-//! `authorityInfoAccess=caIssuers;URI:http://10.0.0.1/issuer.crt`, valid for a hundred years. The key protects
-//! nothing.
+//! `openssl x509 -req -CA … -extfile` made the files, with the lines `subjectAltName=DNS:page.test` and
+//! `authorityInfoAccess=caIssuers;URI:http://10.0.0.1/issuer.crt`, and `subjectAltName=DNS:localhost,IP:127.0.0.1`, valid
+//! for a hundred years. The keys protect nothing.
 
-use std::sync::Arc;
+use std::{
+    net::SocketAddr,
+    path::{Path, PathBuf},
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+};
 
 use anyhow::Result;
-use tokio::{io::AsyncReadExt as _, net::TcpListener, task::JoinHandle};
+use tokio::{
+    io::{AsyncReadExt as _, copy_bidirectional},
+    net::{TcpListener, TcpStream},
+    task::JoinHandle,
+};
 use tokio_rustls::{
     TlsAcceptor,
     rustls::{
@@ -21,6 +33,71 @@ use tokio_rustls::{
 const CERTIFICATE: &[u8] = include_bytes!("tls/page.test.der");
 const KEY: &[u8] = include_bytes!("tls/page.test.pk8.der");
 
+const LOCALHOST_CERTIFICATE: &[u8] = include_bytes!("tls/localhost.der");
+const LOCALHOST_KEY: &[u8] = include_bytes!("tls/localhost.pk8.der");
+
+/// The file of the issuer of a [`TlsProxy`].
+#[must_use]
+pub fn issuer() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("src/tls/ca.pem")
+}
+
+fn acceptor(certificate: &'static [u8], key: &'static [u8]) -> Result<TlsAcceptor> {
+    let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(key));
+    let config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
+        .with_safe_default_protocol_versions()?
+        .with_no_client_auth()
+        .with_single_cert(vec![CertificateDer::from(certificate)], key)?;
+    Ok(TlsAcceptor::from(Arc::new(config)))
+}
+
+/// A proxy that ends TLS for a server, stopped when it is dropped.
+#[derive(Debug)]
+pub struct TlsProxy {
+    port: u16,
+    connections: Arc<AtomicUsize>,
+    task: JoinHandle<()>,
+}
+
+impl TlsProxy {
+    /// Starts it on 127.0.0.1 in front of a server.
+    pub async fn start(server: SocketAddr) -> Result<Self> {
+        let acceptor = acceptor(LOCALHOST_CERTIFICATE, LOCALHOST_KEY)?;
+        let listener = TcpListener::bind("127.0.0.1:0").await?;
+        let (port, connections) = (listener.local_addr()?.port(), Arc::<AtomicUsize>::default());
+        let accepted = Arc::clone(&connections);
+        let task = tokio::spawn(async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                accepted.fetch_add(1, Ordering::Relaxed);
+                let acceptor = acceptor.clone();
+                tokio::spawn(async move {
+                    let mut client = acceptor.accept(stream).await?;
+                    copy_bidirectional(&mut client, &mut TcpStream::connect(server).await?).await
+                });
+            }
+        });
+        Ok(Self { port, connections, task })
+    }
+
+    /// Its URL, without a path.
+    #[must_use]
+    pub fn url(&self) -> String {
+        format!("https://localhost:{}", self.port)
+    }
+
+    /// The number of connections that clients have opened.
+    #[must_use]
+    pub fn connections(&self) -> usize {
+        self.connections.load(Ordering::Relaxed)
+    }
+}
+
+impl Drop for TlsProxy {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
 /// A running server, stopped when it is dropped.
 #[derive(Debug)]
 pub struct UntrustedTlsServer {
@@ -31,12 +108,7 @@ pub struct UntrustedTlsServer {
 impl UntrustedTlsServer {
     /// Starts it on 127.0.0.1.
     pub async fn start() -> Result<Self> {
-        let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(KEY));
-        let config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
-            .with_safe_default_protocol_versions()?
-            .with_no_client_auth()
-            .with_single_cert(vec![CertificateDer::from(CERTIFICATE)], key)?;
-        let acceptor = TlsAcceptor::from(Arc::new(config));
+        let acceptor = acceptor(CERTIFICATE, KEY)?;
         let listener = TcpListener::bind("127.0.0.1:0").await?;
         let port = listener.local_addr()?.port();
         let task = tokio::spawn(async move {

@@ -12,6 +12,7 @@ use std::{
 
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
+use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::{
     client::legacy::{
         self,
@@ -20,6 +21,7 @@ use hyper_util::{
     rt::{TokioExecutor, TokioTimer},
 };
 use platen_farm::RepeatedWarning;
+use rustls::{ClientConfig, RootCertStore, crypto::ring};
 use tokio::time::timeout;
 use wasmtime_wasi_http::{Error, RequestOptions, WasiBody};
 
@@ -43,7 +45,7 @@ pub(super) type Exchange =
 /// Keeps connections alive between requests; a cheap handle.
 #[derive(Clone)]
 pub(super) struct Client {
-    inner: legacy::Client<HttpConnector, WasiBody>,
+    inner: legacy::Client<HttpsConnector<HttpConnector>, WasiBody>,
     metrics: Arc<Metrics>,
 }
 
@@ -53,6 +55,7 @@ impl Client {
         connector.set_nodelay(true);
         connector.set_recv_buffer_size(Some(RECEIVE_BYTES));
         connector.set_connect_timeout(Some(CONNECT_TIMEOUT));
+        connector.enforce_http(false);
         let inner = legacy::Client::builder(TokioExecutor::new())
             .pool_idle_timeout(IDLE_TIMEOUT)
             .pool_timer(TokioTimer::new())
@@ -60,7 +63,7 @@ impl Client {
             .set_host(false)
             // Only a request of which nothing was written is sent over another connection.
             .retry_canceled_requests(true)
-            .build(connector);
+            .build(with_tls(connector));
         Self { inner, metrics }
     }
 
@@ -76,11 +79,6 @@ impl Client {
         mut request: http::Request<WasiBody>,
         options: RequestOptions,
     ) -> Exchange {
-        if request.uri().scheme() == Some(&http::uri::Scheme::HTTPS) {
-            // Wasmtime's implementation, with TLS and one connection per request.
-            let (response, io) = wasmtime_wasi_http::default_send_request(request, Some(options)).await?;
-            return Ok((response.map(BodyExt::boxed_unsync), Box::new(io)));
-        }
         // A hop-by-hop header, which would close the pooled connection.
         request.headers_mut().remove(http::header::CONNECTION);
         let connect_timeout = options.connect_timeout.unwrap_or(CONNECT_TIMEOUT);
@@ -113,6 +111,27 @@ impl Client {
         };
         exchanged.map_err(|error| map_error(&error))
     }
+}
+
+/// With the certificates of the system for `https`.
+fn with_tls(connector: HttpConnector) -> HttpsConnector<HttpConnector> {
+    let builder = HttpsConnectorBuilder::new();
+    let builder = match builder.with_provider_and_native_roots(ring::default_provider()) {
+        Ok(builder) => builder,
+        Err(error) => {
+            tracing::warn!(
+                error = &error as &dyn std::error::Error,
+                "no certificates are trusted, so farms cannot be reached by https: install ca-certificates"
+            );
+            let config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
+                .with_safe_default_protocol_versions()
+                .expect("ring has TLS 1.2 and 1.3")
+                .with_root_certificates(RootCertStore::empty())
+                .with_no_client_auth();
+            HttpsConnectorBuilder::new().with_tls_config(config)
+        }
+    };
+    builder.https_or_http().enable_http1().wrap_connector(connector)
 }
 
 /// Waits for the connection of a request; whether there is none after the timeout.

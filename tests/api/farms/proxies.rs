@@ -10,6 +10,7 @@ use platen_tests::{
     loopback::ClosedPort,
     operator::Quota,
     suite::Stage,
+    tls::{self, TlsProxy},
     wait,
 };
 use serde_json::json;
@@ -17,10 +18,13 @@ use tokio::{io::AsyncWriteExt as _, net::TcpStream};
 
 use crate::crash::NO_DISCONNECTS;
 
+const OWN_ISSUERS: &str = "Spin trusts public certificate authorities only";
+
 pub(super) fn cases() -> Vec<Case> {
     vec![
         Case::own_server("farms/a_cancellation_passes_a_proxy", cancellation).not_on_spin(NO_DISCONNECTS),
         Case::own_server("farms/a_proxy_that_reaches_no_farm", no_farm).once_per_platform(),
+        Case::own_server("farms/a_proxy_with_tls_keeps_its_connections", with_tls).not_on_spin(OWN_ISSUERS),
     ]
 }
 
@@ -77,5 +81,28 @@ async fn no_farm(stage: Stage) -> Result<()> {
         let answer = app.target(&account).render(&json!({ "html": "x" })).send().await?;
         answer.file("image/png").context("beside a farm")?;
     }
+    Ok(())
+}
+
+/// A farm that is reached by `https`: a connection serves many requests, and a certificate that is not trusted none.
+async fn with_tls(stage: Stage) -> Result<()> {
+    let farm = StandInFarm::start(FARM_TOKEN).await?;
+    let proxy = TlsProxy::start(farm.address()).await?;
+    let options = Options::with_farm(stage.deployment, proxy.url());
+    let app = stage.start(&Options { trusted: Some(tls::issuer()), ..options.clone() }).await?;
+    let account = app.operator.account(Quota::Of(20)).await?;
+    for _ in 0..10 {
+        app.target(&account).render(&json!({ "html": "x" })).send().await?.file("image/png")?;
+    }
+    ensure!(farm.received_from(&account.id).len() == 10, "the farm has not received each job once");
+    // A connection is idle again only a moment after its response.
+    ensure!(proxy.connections() <= 3, "{} connections for ten jobs", proxy.connections());
+
+    let app = stage.start(&options).await?;
+    let account = app.operator.account(Quota::Of(5)).await?;
+    let answer = app.target(&account).render(&json!({ "html": "x" })).send().await?;
+    answer.error(503, "The renderer is not available")?;
+    ensure!(app.operator.attempts(&account.id).await? == 0, "it was counted");
+    ensure!(farm.received_from(&account.id).is_empty(), "the farm received a job");
     Ok(())
 }

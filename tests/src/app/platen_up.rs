@@ -42,6 +42,7 @@ pub(super) async fn start(
     if let Some(url) = &options.farm_url {
         command.args(["--farm-url", url]).env("PLATEN_FARM_TOKEN", FARM_TOKEN);
     }
+    command.envs(options.trusted.iter().map(|file| ("SSL_CERT_FILE", file)));
     // A killed server leaves the profiles of its browsers.
     command.env("TMPDIR", parent).envs(options.environment());
     // SIGTERM, so that it closes its browsers and deletes their profiles.
