@@ -6,11 +6,8 @@
 //! running it twice has no effect.
 
 use std::{
-    cell::RefCell,
-    sync::{
-        LazyLock,
-        atomic::{AtomicUsize, Ordering},
-    },
+    cell::{Cell, RefCell},
+    sync::LazyLock,
     time::{Duration, Instant},
 };
 
@@ -21,29 +18,34 @@ use spin_sdk::{
     time::sleep,
 };
 
-use crate::{availability::Availability, platform};
+use crate::{availability::Availability, platform, statement_queue::StatementQueue};
 
-/// Statements that an instance runs at once; the others wait here for up to [`MAX_QUEUE_TIME`]. sqld refuses more than 128 requests of all its
-/// clients together. Spin gives an instance at most 16 requests, so that this many serve 512 requests. On a platform
-/// that queues them itself there is no limit, because those that wait here have no order.
+/// Statements that an instance runs at once on a file; the others wait here. On a platform that queues them itself there
+/// is no limit.
 const MAX_CONCURRENT_STATEMENTS: usize = 4;
-/// Between looks for a free place, with [`jitter`]; doubles up to the maximum.
-const MIN_QUEUE_INTERVAL: Duration = Duration::from_millis(2);
-const MAX_QUEUE_INTERVAL: Duration = Duration::from_millis(64);
-/// A statement that a libSQL server does not answer must not hold up the requests of others.
-const MAX_QUEUE_TIME: Duration = Duration::from_secs(1);
+/// The same on a libSQL server. sqld executes one write at a time, and stops for as long as a minute where many connections
+/// wait for its lock; see `bench/regions`.
+const MAX_SERVER_STATEMENTS: usize = 1;
+/// Between looks for a free place, for each statement that is before this one, because a task of a component cannot wake
+/// one of another request.
+const QUEUE_INTERVAL: Duration = Duration::from_millis(2);
+const MAX_QUEUE_INTERVAL: Duration = Duration::from_millis(32);
 /// Before a statement is sent again, with [`jitter`]; doubles each time.
 const MIN_RETRY_DELAY: Duration = Duration::from_millis(20);
 const MAX_RETRY_DELAY: Duration = Duration::from_millis(500);
 
-/// Connections that an instance keeps open between statements. Opening one costs a libSQL server a round trip, and
-/// the last one that Spin closes on a file makes SQLite write the log back and delete it.
+/// Connections to a file that an instance keeps open between statements: the last one that Spin closes makes SQLite write
+/// the log back and delete it. None is kept to a libSQL server, because sqld's lock can stay with an idle one, and Spin
+/// opens one without a round trip.
 const MAX_IDLE_CONNECTIONS: usize = 2;
 
 thread_local! {
     static IDLE_CONNECTIONS: RefCell<Vec<Connection>> = const { RefCell::new(Vec::new()) };
+    static STATEMENTS: RefCell<StatementQueue> =
+        const { RefCell::new(StatementQueue::new(MAX_SERVER_STATEMENTS)) };
+    /// Whether the database is a file, once it is known.
+    static IS_FILE: Cell<Option<bool>> = const { Cell::new(None) };
 }
-static RUNNING_STATEMENTS: AtomicUsize = AtomicUsize::new(0);
 static QUEUES_STATEMENTS: LazyLock<bool> =
     LazyLock::new(|| std::env::var_os(wire::QUEUES_STATEMENTS).is_some());
 
@@ -115,13 +117,41 @@ async fn execute(sql: &str, values: &[Value]) -> Result<Vec<sqlite::RowResult>, 
         Some(connection) => connection,
         None => Connection::open_default().await?,
     };
+    let is_file = is_file(&connection).await?;
     let rows = connection.execute(sql, values.iter().map(to_sqlite)).await?.collect().await?;
     IDLE_CONNECTIONS.with_borrow_mut(|idle| {
-        if idle.len() < MAX_IDLE_CONNECTIONS {
+        if is_file && idle.len() < MAX_IDLE_CONNECTIONS {
             idle.push(connection);
         }
     });
     Ok(rows)
+}
+
+/// Asks once in an instance. A platform that queues statements has the kinds of connections that it needs itself.
+async fn is_file(connection: &Connection) -> Result<bool, sqlite::Error> {
+    if *QUEUES_STATEMENTS {
+        return Ok(true);
+    }
+    if let Some(is_file) = IS_FILE.get() {
+        return Ok(is_file);
+    }
+    let rows = connection.execute("SELECT sqlite_source_id()", []).await?.collect().await?;
+    let id = rows.into_iter().flat_map(|row| row.values).find_map(|value| match value {
+        sqlite::Value::Text(id) => Some(id),
+        _ => None,
+    });
+    let is_file = !id.is_some_and(|id| is_changed_sqlite(&id));
+    IS_FILE.set(Some(is_file));
+    if is_file {
+        STATEMENTS.with_borrow_mut(|queue| queue.set_places(MAX_CONCURRENT_STATEMENTS));
+    }
+    Ok(is_file)
+}
+
+/// Whether a source id is of a changed SQLite, as libSQL is: <https://sqlite.org/c3ref/c_source_id.html>. Such an id ends with
+/// `alt` and a digit.
+fn is_changed_sqlite(source_id: &str) -> bool {
+    source_id.trim_end_matches(|digit: char| digit.is_ascii_digit()).ends_with("alt")
 }
 
 fn availability(error: &sqlite::Error) -> Availability {
@@ -134,29 +164,26 @@ fn availability(error: &sqlite::Error) -> Availability {
     }
 }
 
-/// The right to run a statement.
-struct Permit;
+/// The right to run a statement, by its number.
+struct Permit(u64);
 
 impl Permit {
-    /// Looks again after a pause, because a task of a component cannot wake one of another request.
-    async fn acquire() -> Self {
-        let take = |running| (running < MAX_CONCURRENT_STATEMENTS).then_some(running + 1);
-        let (until, mut interval) = (Instant::now() + MAX_QUEUE_TIME, MIN_QUEUE_INTERVAL);
-        while RUNNING_STATEMENTS.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take).is_err() {
-            if *QUEUES_STATEMENTS || Instant::now() > until {
-                RUNNING_STATEMENTS.fetch_add(1, Ordering::Relaxed);
-                break;
-            }
-            sleep(jitter(interval)).await;
-            interval = (interval * 2).min(MAX_QUEUE_INTERVAL);
+    async fn acquire() -> Option<Self> {
+        if *QUEUES_STATEMENTS {
+            return None;
         }
-        Self
+        let permit = Self(STATEMENTS.with_borrow_mut(StatementQueue::join));
+        while let Err(before) = STATEMENTS.with_borrow_mut(|queue| queue.begin(permit.0, Instant::now())) {
+            let before = u32::try_from(before).unwrap_or(u32::MAX);
+            sleep(QUEUE_INTERVAL.saturating_mul(before.saturating_add(1)).min(MAX_QUEUE_INTERVAL)).await;
+        }
+        Some(permit)
     }
 }
 
 impl Drop for Permit {
     fn drop(&mut self) {
-        RUNNING_STATEMENTS.fetch_sub(1, Ordering::Relaxed);
+        STATEMENTS.with_borrow_mut(|queue| queue.leave(self.0));
     }
 }
 

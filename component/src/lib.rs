@@ -4,6 +4,7 @@
 //! Nearly everything needs the imports of a component, so natively this crate is nearly empty.
 
 pub mod availability;
+pub mod statement_queue;
 
 #[cfg(target_family = "wasm")]
 pub mod background;
