@@ -35,6 +35,7 @@ const OPERATE: &[&str] = &[
     "security",
     "containers",
     "kubernetes",
+    "regions",
     "spin",
 ];
 const BACKGROUND: &[&str] = &["rendering", "benchmarks"];
