@@ -35,10 +35,18 @@ def missing():
     if os.geteuid() != 0 or not shutil.which("ip"):
         return "root and iproute2 are needed"
     probe = namespace("probe")
-    made = subprocess.run(["ip", "netns", "add", probe], capture_output=True, text=True, check=False)
-    if made.returncode != 0:
-        return f"network namespaces cannot be made here: {made.stderr.strip()}"
-    run("ip", "netns", "delete", probe)
+    commands = [
+        ["netns", "add", probe],
+        ["-n", probe, "link", "add", "bridge", "type", "bridge"],
+        ["-n", probe, "link", "add", "one", "type", "veth", "peer", "name", "two"],
+    ]
+    try:
+        for command in commands:
+            made = subprocess.run(["ip", *command], capture_output=True, text=True, check=False)
+            if made.returncode != 0:
+                return f"this machine does not allow ip {' '.join(command)}: {made.stderr.strip()}"
+    finally:
+        subprocess.run(["ip", "netns", "delete", probe], capture_output=True, check=False)
     return None
 
 
