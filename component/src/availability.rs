@@ -10,7 +10,7 @@ pub enum Availability {
     Refused,
     /// The connection failed. Whether the statement ran is not known.
     Unknown,
-    /// The disk is full, fails, or does not allow writing, which will not have changed a moment later.
+    /// The disk is full or fails, which will not have changed a moment later.
     NoDisk,
     /// The server works, and the statement is at fault.
     Available,
@@ -38,14 +38,7 @@ const UNKNOWN: &[&str] = &[
     // sqld gives the write lock of a connection to another one after 5 s.
     "Transaction timed-out",
 ];
-const NO_DISK: &[&str] = &[
-    "database or disk is full",
-    "SQLITE_FULL",
-    "disk I/O error",
-    "SQLITE_IOERR",
-    "attempt to write a readonly database",
-    "SQLITE_READONLY",
-];
+const NO_DISK: &[&str] = &["database or disk is full", "SQLITE_FULL", "disk I/O error", "SQLITE_IOERR"];
 
 impl Availability {
     /// Of an error with this text.
