@@ -65,6 +65,8 @@ class Machine:
             "PATH": f"{BIN}:{os.environ['PATH']}",
             "TMPDIR": str(directory),
             "PLATEN_DATA": str(data),
+            # `platen check` finds a problem where the usual port is taken.
+            "PLATEN_LISTEN": "127.0.0.1:0",
             "PLATEN_MANIFEST": str(ROOT / "spin.toml"),
         }
         self.server = None
@@ -73,7 +75,7 @@ class Machine:
     def start(self):
         self.server = Program(
             "platen",
-            [BIN / "platen", "up", "--listen", "127.0.0.1:0", "--browsers", "2", "--resolve", "held.example=127.0.0.1"],
+            [BIN / "platen", "up", "--browsers", "2", "--resolve", "held.example=127.0.0.1"],
             self.environment,
         )
         self.url = self.server.until(r"platen is listening on (http://[0-9.:]+)")
