@@ -1,4 +1,4 @@
-//! Which errors of a database are those of a server that is busy or absent, or of its disk.
+//! Which errors of a database are those of a server that is busy or absent, or of its disk; and which kind of database it is.
 //!
 //! Spin passes errors on as text, so they are recognised by their text: those of the libSQL client and of the
 //! server (sqld 0.24), and those of `platen up`.
@@ -57,9 +57,24 @@ impl Availability {
     }
 }
 
+/// Whether a source id is of a changed SQLite, as libSQL is: <https://sqlite.org/c3ref/c_source_id.html>. Such an id ends with
+/// `alt` and a digit.
+#[must_use]
+pub fn is_changed_sqlite(source_id: &str) -> bool {
+    source_id.trim_end_matches(|digit: char| digit.is_ascii_digit()).ends_with("alt")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn libsql_is_told_from_sqlite() {
+        let date = "2024-01-30 16:01:20 ";
+        let hash = "e876e51a0ed5c5b3126f52e532044363a014bc594cfefa87ffb5b82257cc";
+        assert!(is_changed_sqlite(&format!("{date}{hash}alt1")));
+        assert!(!is_changed_sqlite(&format!("{date}{hash}4a04")));
+    }
 
     #[test]
     fn errors_of_a_server_that_cannot_work_are_recognised() {

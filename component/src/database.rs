@@ -18,7 +18,11 @@ use spin_sdk::{
     time::sleep,
 };
 
-use crate::{availability::Availability, platform, statement_queue::StatementQueue};
+use crate::{
+    availability::{Availability, is_changed_sqlite},
+    platform,
+    statement_queue::StatementQueue,
+};
 
 /// Statements that an instance runs at once on a file; the others wait here. On a platform that queues them itself there
 /// is no limit.
@@ -140,18 +144,12 @@ async fn is_file(connection: &Connection) -> Result<bool, sqlite::Error> {
         sqlite::Value::Text(id) => Some(id),
         _ => None,
     });
-    let is_file = !id.is_some_and(|id| is_changed_sqlite(&id));
+    let is_file = id.is_some_and(|id| !is_changed_sqlite(&id));
     IS_FILE.set(Some(is_file));
     if is_file {
         STATEMENTS.with_borrow_mut(|queue| queue.set_places(MAX_CONCURRENT_STATEMENTS));
     }
     Ok(is_file)
-}
-
-/// Whether a source id is of a changed SQLite, as libSQL is: <https://sqlite.org/c3ref/c_source_id.html>. Such an id ends with
-/// `alt` and a digit.
-fn is_changed_sqlite(source_id: &str) -> bool {
-    source_id.trim_end_matches(|digit: char| digit.is_ascii_digit()).ends_with("alt")
 }
 
 fn availability(error: &sqlite::Error) -> Availability {

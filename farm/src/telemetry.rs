@@ -1,5 +1,6 @@
-//! Traces by OpenTelemetry, and the export of them and of the metrics by OTLP over HTTP, for both programs. The standard variables of the environment
-//! configure it: <https://opentelemetry.io/docs/specs/otel/configuration/sdk-environment-variables/>.
+//! Traces by OpenTelemetry, and the export of them and of the metrics by OTLP over HTTP, for both programs. The standard
+//! variables of the environment configure it:
+//! <https://opentelemetry.io/docs/specs/otel/configuration/sdk-environment-variables/>.
 //!
 //! Invariant: without an endpoint nothing is created. Exporting happens on a thread of its own with a bounded queue, so a
 //! collector that is absent or hangs delays neither jobs nor, for longer than 3 s, the end of the program.
@@ -161,7 +162,8 @@ fn parse(traceparent: &str, tracestate: Option<&str>) -> Option<SpanContext> {
 pub struct Span(opentelemetry_sdk::trace::Span);
 
 impl Span {
-    /// Begins a span now; `None` without traces, for which `name` is not called. A span without a parent is the first one of a trace.
+    /// Begins a span now; `None` without traces, for which `name` is not called. A span without a parent is the first one
+    /// of a trace.
     #[must_use]
     pub fn begin(name: impl FnOnce() -> String, kind: Kind, parent: Option<&Parent>) -> Option<Self> {
         let active = ACTIVE.get()?;
