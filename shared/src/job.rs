@@ -14,11 +14,11 @@ mod viewport;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 
 pub use self::{
-    environment::{ColorScheme, Environment, MediaType},
+    environment::{Animations, ColorScheme, Environment, MediaType},
     number::{DeviceScaleFactor, PdfScale, Quality, Side, WaitMs},
     output::{Clip, ImageOptions, Margins, Output, Pages, PdfOptions, Region, Sheet},
     source::{Html, PublicUrl, Source},
-    text::{HeaderHtml, LimitedText, Selector, StyleText},
+    text::{HeaderHtml, LimitedText, Selector, StyleText, UserAgent},
     viewport::{Viewport, device_pixels},
 };
 use crate::{format::WaitUntil, id::AccountId, limits};
@@ -104,8 +104,18 @@ pub struct RenderOptions {
     /// Whether the job fails if the page has an HTTP status of 400 or more.
     #[serde(default)]
     pub fail_on_http_status: bool,
+    /// What happens to animations before the capture.
+    #[serde(default)]
+    pub animations: Animations,
+    /// Whether the page is scrolled through before more than its viewport is captured.
+    #[serde(default = "yes")]
+    pub scroll: bool,
     /// Kind of file, and its options.
     pub output: Output,
+}
+
+fn yes() -> bool {
+    true
 }
 
 impl RenderOptions {
@@ -120,6 +130,8 @@ impl RenderOptions {
             wait_for_timeout: WaitMs::default(),
             wait_for_selector: None,
             fail_on_http_status: false,
+            animations: Animations::default(),
+            scroll: true,
             output,
         }
     }

@@ -20,8 +20,8 @@ use crate::{
     format::{OutputFormat, PaperSize, WaitUntil},
     id::{AccountId, TemplateId},
     job::{
-        ColorScheme, DeviceScaleFactor, Environment, HeaderHtml, Html, MediaType, Output, PdfScale,
-        PublicUrl, RenderJob, RenderOptions, Source, Viewport, WaitMs,
+        Animations, ColorScheme, DeviceScaleFactor, Environment, HeaderHtml, Html, MediaType, Output,
+        PdfScale, PublicUrl, RenderJob, RenderOptions, Source, Viewport, WaitMs,
     },
     limits, template,
 };
@@ -94,6 +94,7 @@ impl RenderRequest {
                     DeviceScaleFactor::try_from(it).ok()
                 })?
                 .unwrap_or_default(),
+            ..default
         };
         let full_page = boolean(FieldName::FullPage)?;
         let wait_until =
@@ -120,6 +121,11 @@ impl RenderRequest {
         };
         let css = field(FieldName::Css).text_of()?;
         let java_script = field(FieldName::JavaScript).boolean()?.unwrap_or(true);
+        let animations =
+            field(FieldName::Animations).choice(Animations::NAMES, Animations::parse)?.unwrap_or_default();
+        let scroll = field(FieldName::Scroll).boolean()?.unwrap_or(true);
+        let user_agent = field(FieldName::UserAgent).text_of()?;
+        let viewport = Viewport { mobile: boolean(FieldName::Mobile)?, ..viewport };
         let fail_on_http_status = boolean(FieldName::FailOnHttpStatus)?;
 
         pdf.check()?;
@@ -133,12 +139,14 @@ impl RenderRequest {
         };
         let options = RenderOptions {
             viewport,
-            environment: Environment { java_script, ..environment },
+            environment: Environment { java_script, user_agent, ..environment },
             css,
             wait_until,
             wait_for_timeout,
             wait_for_selector,
             fail_on_http_status,
+            animations,
+            scroll,
             output,
         };
         match options.check() {

@@ -118,6 +118,8 @@ async fn limits_and_names(_: Stage) -> Result<()> {
         (FieldName::Timezone, json!("UTC")),
         (FieldName::Locale, json!("en-US")),
         (FieldName::JavaScript, json!(true)),
+        (FieldName::Animations, json!("finish")),
+        (FieldName::Scroll, json!(true)),
     ];
     for (name, expected) in defaults {
         let default = name.spec().default.map(serde_json::from_str::<Value>).transpose()?;

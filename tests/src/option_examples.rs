@@ -33,6 +33,7 @@ pub fn example(name: FieldName) -> Option<Example> {
         | FieldName::Variables
         | FieldName::FileName
         | FieldName::FailOnHttpStatus
+        | FieldName::UserAgent
         | FieldName::WaitUntil => return None,
         FieldName::Html => alone(
             r#"{ "html": "<body style='margin: 24px; font: 20px sans-serif'><h1>Invoice 42</h1><p>Total: € 10.50", "width": 320, "height": 160 }"#,
@@ -91,6 +92,18 @@ pub fn example(name: FieldName) -> Option<Example> {
         FieldName::JavaScript => compared(
             r#"{ "html": "<p id=a>As delivered<script>a.textContent = 'Changed by a script'</script>", "width": 200, "height": 60, "javaScript": false }"#,
             &["javaScript"],
+        ),
+        FieldName::Animations => compared(
+            r#"{ "html": "<style>h2 { animation: show 3s both } @keyframes show { from { opacity: 0 } }</style><h2>Fades in</h2>", "width": 200, "height": 80, "animations": "allow" }"#,
+            &["animations"],
+        ),
+        FieldName::Scroll => compared(
+            r#"{ "html": "<div style='height: 120px'></div><p id=a>Not seen yet<script>new IntersectionObserver(([entry]) => { if (entry.isIntersecting) a.textContent = 'Loaded when seen' }).observe(a)</script>", "width": 200, "height": 100, "fullPage": true, "scroll": false }"#,
+            &["scroll"],
+        ),
+        FieldName::Mobile => compared(
+            r#"{ "html": "<h1>Without a viewport rule</h1><p>A mobile device lays this page out 980 pixels wide.", "width": 320, "height": 160, "mobile": true }"#,
+            &["mobile"],
         ),
         FieldName::Quality => compared(
             r#"{ "html": "<body style='margin: 0; height: 100vh; background: conic-gradient(gold, tomato, teal, gold)'>", "width": 200, "height": 150, "format": "jpeg", "quality": 5 }"#,

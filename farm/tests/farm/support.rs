@@ -74,7 +74,12 @@ pub(crate) fn full_page_image(format: ImageFormat) -> Output {
 
 pub(crate) fn viewport(width: u32, height: u32, factor: f64) -> Viewport {
     let side = |side: u32| f64::from(side).try_into().unwrap();
-    Viewport { width: side(width), height: side(height), device_scale_factor: factor.try_into().unwrap() }
+    Viewport {
+        width: side(width),
+        height: side(height),
+        device_scale_factor: factor.try_into().unwrap(),
+        mobile: false,
+    }
 }
 
 fn job(source: Source) -> RenderJob {

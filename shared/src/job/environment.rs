@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 use strum::{EnumString, VariantNames};
 
+use super::UserAgent;
 use crate::{locale::Locale, time_zone::TimeZone};
 
 /// What a page is told about its reader.
@@ -21,6 +22,8 @@ pub struct Environment {
     pub locale: Option<Locale>,
     /// Whether scripts of the page run.
     pub java_script: bool,
+    /// The user agent; without it that of Chrome of the browser's version.
+    pub user_agent: Option<UserAgent>,
 }
 
 impl Default for Environment {
@@ -32,7 +35,31 @@ impl Default for Environment {
             time_zone: None,
             locale: None,
             java_script: true,
+            user_agent: None,
         }
+    }
+}
+
+/// What happens to the page's animations and transitions before the capture.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, EnumString, VariantNames)]
+#[serde(rename_all = "lowercase")]
+#[strum(serialize_all = "lowercase")]
+pub enum Animations {
+    /// Those that run by time and end are at their end.
+    #[default]
+    Finish,
+    /// All are as they are.
+    Allow,
+}
+
+impl Animations {
+    /// The accepted values of `animations`.
+    pub const NAMES: &'static [&'static str] = Self::VARIANTS;
+
+    /// Reads a value of `animations`; names are in lower case.
+    #[must_use]
+    pub fn parse(name: &str) -> Option<Self> {
+        name.parse().ok()
     }
 }
 

@@ -65,6 +65,40 @@ impl Selector {
     }
 }
 
+/// A user agent of 1 to [`limits::MAX_USER_AGENT_CHARS`] characters of printable ASCII.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct UserAgent(String);
+
+impl UserAgent {
+    /// The user agent as text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+/// A user agent that is empty, too long or not printable ASCII.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("must have 1 to {} characters of printable ASCII", limits::MAX_USER_AGENT_CHARS)]
+pub struct InvalidUserAgent;
+
+impl TryFrom<String> for UserAgent {
+    type Error = InvalidUserAgent;
+
+    fn try_from(text: String) -> Result<Self, InvalidUserAgent> {
+        let is_valid = (1..=limits::MAX_USER_AGENT_CHARS).contains(&text.len())
+            && text.bytes().all(|byte| matches!(byte, b' '..=b'~'));
+        if is_valid { Ok(Self(text)) } else { Err(InvalidUserAgent) }
+    }
+}
+
+impl From<UserAgent> for String {
+    fn from(agent: UserAgent) -> Self {
+        agent.0
+    }
+}
+
 /// A selector that is empty or too long.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("must have 1 to {} characters", limits::MAX_SELECTOR_CHARS)]

@@ -15,6 +15,9 @@ pub struct Viewport {
     pub height: Side,
     /// Device pixels per CSS pixel.
     pub device_scale_factor: DeviceScaleFactor,
+    /// Whether the page is shown as on a mobile device: `<meta name=viewport>` holds, and there is a touch screen.
+    #[serde(default)]
+    pub mobile: bool,
 }
 
 impl Viewport {
@@ -31,6 +34,7 @@ impl Default for Viewport {
             width: Side(limits::DEFAULT_WIDTH),
             height: Side(limits::DEFAULT_HEIGHT),
             device_scale_factor: DeviceScaleFactor::default(),
+            mobile: false,
         }
     }
 }

@@ -50,6 +50,10 @@ pub enum FieldName {
     Locale,
     Css,
     JavaScript,
+    Animations,
+    Scroll,
+    UserAgent,
+    Mobile,
     FailOnHttpStatus,
 }
 

@@ -4,7 +4,7 @@
 use super::FieldName;
 use crate::{
     format::{OutputFormat, PaperSize, WaitUntil},
-    job::{ColorScheme, MediaType},
+    job::{Animations, ColorScheme, MediaType},
     limits,
 };
 
@@ -234,6 +234,25 @@ impl FieldName {
             Self::JavaScript => {
                 FieldSpec { default: Some("true"), ..BOOLEAN }.says("Whether scripts of the page run.")
             }
+            Self::Animations => choice(Animations::NAMES, "\"finish\"").says(
+                "`finish`: CSS animations, transitions and Web Animations that run by time and end are at their end in \
+                 the file, those of a view timeline as when they are in view, and scroll timelines, paused and endless ones \
+                 as they are. `allow`: all are as they are. What scripts draw frame by frame is not changed: wait for it \
+                 with `waitForTimeout`.",
+            ),
+            Self::Scroll => FieldSpec { default: Some("true"), ..BOOLEAN }.says(
+                "Whether the page is scrolled through before more than its viewport is captured: with `fullPage`, with a \
+                 `selector` or `clip` beyond the viewport, and in every PDF. What scrolling opens, such as a bar or a box, \
+                 is then in the file.",
+            ),
+            Self::UserAgent => text(1, limits::MAX_USER_AGENT_CHARS).says(
+                "User agent of the page, in requests and scripts: printable ASCII. Without it that of Chrome of the \
+                 browser's version.",
+            ),
+            Self::Mobile => BOOLEAN.says(
+                "Whether the page is shown as on a mobile device: the rules of `<meta name=viewport>`, touch, and a mobile \
+                 device in the client hints.",
+            ),
             Self::FailOnHttpStatus => BOOLEAN.says(
                 "Whether a page of `url` with a status of 400 or more is a 422. It is rendered otherwise. The response \
                  has the status in `x-page-status`.",

@@ -18,7 +18,7 @@ fn defaults_are_those_of_the_contract() {
             "account": "acc",
             "source": { "html": "x" },
             "options": {
-                "viewport": { "width": 1280.0, "height": 720.0, "device_scale_factor": 1.0 },
+                "viewport": { "width": 1280.0, "height": 720.0, "device_scale_factor": 1.0, "mobile": false },
                 "environment": {
                     "media": null,
                     "color_scheme": "light",
@@ -26,12 +26,15 @@ fn defaults_are_those_of_the_contract() {
                     "time_zone": null,
                     "locale": null,
                     "java_script": true,
+                    "user_agent": null,
                 },
                 "css": null,
                 "wait_until": "load",
                 "wait_for_timeout": 0.0,
                 "wait_for_selector": null,
                 "fail_on_http_status": false,
+                "animations": "finish",
+                "scroll": true,
                 "output": {
                     "image": {
                         "format": "png", "quality": 80.0, "omit_background": false, "region": "viewport",
@@ -104,6 +107,10 @@ fn field_names_are_those_of_the_contract() {
         "locale",
         "css",
         "javaScript",
+        "animations",
+        "scroll",
+        "userAgent",
+        "mobile",
         "failOnHttpStatus",
     ];
     assert_eq!(names(Endpoint::Render), [&["html", "url"][..], &shared].concat());
