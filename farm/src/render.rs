@@ -18,6 +18,7 @@ mod remaining_wait;
 mod renderer_metrics;
 mod rendering;
 mod reset;
+mod script;
 mod settle;
 mod stall;
 mod static_page;
@@ -220,7 +221,7 @@ async fn run(
         }
         let loaded = pin!(async {
             load::load(session, main_frame, &job.source, egress, &mut state).await?;
-            settle::milestone(session, &mut state, job.options.wait_until).await
+            settle::milestone(session, main_frame, &mut state, job.options.wait_until).await
         });
         frame_loop::while_loading(&mut rendering, loaded).await?;
         drop(loading);

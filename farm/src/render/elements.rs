@@ -11,24 +11,43 @@ use serde_json::Value;
 use super::{job_error::JobError, rendering::Rendering};
 use crate::page::Page;
 
-/// Fails if the selector is not valid.
+/// Fails if the selector is not valid. It runs in an empty document.
 const IS_VALID: &str = "(selector => document.createDocumentFragment().querySelector(selector))";
-/// Whether an element that matches is visible: it has an area, and no style hides it.
-const IS_VISIBLE: &str = "(selector => { for (const element of document.querySelectorAll(selector)) {\
-    const { width, height } = element.getBoundingClientRect();\
-    if (width > 0 && height > 0 && element.checkVisibility({ visibilityProperty: true })) return true\
-    } return false })";
+/// For the scripts below: the elements that match, those of the document before those of its open shadow trees, and the
+/// element around another one, across shadow trees.
+const SELECT: &str = "const trees = function* (tree) { yield tree; for (const host of tree.querySelectorAll('*')) {\
+        const inner = Reflect.get(Element.prototype, 'shadowRoot', host); if (inner) yield* trees(inner) } },\
+    select = function* (selector) { for (const tree of trees(document)) yield* tree.querySelectorAll(selector) },\
+    around = element => { const { assignedSlot, parentElement, parentNode } = as(Element, element);\
+        return assignedSlot ?? parentElement ?? (parentNode instanceof ShadowRoot ? parentNode.host : null) };";
+/// Whether an element that matches is visible: it has an area, or what overflows it has, and no style hides it. The root
+/// and the body need no area. An element without a box that no style has taken from it is as visible as the element around
+/// it.
+const IS_VISIBLE: &str = "const isShown = element => as(Element, element).checkVisibility({ visibilityProperty: true }),\
+    draws = element => { const { getBoundingClientRect, children } = as(Element, element);\
+        const { width, height } = getBoundingClientRect(), { display, overflow } = getComputedStyle(element);\
+        if (width > 0 && height > 0) return isShown(element);\
+        return display && display !== 'none' && overflow === 'visible' && [...children].some(draws) },\
+    isVisible = element => { const { getClientRects, matches } = as(Element, element), outer = around(element);\
+        if (!outer || element === document.body) return isShown(element);\
+        const { display } = getComputedStyle(element), isUndrawn = display === 'none' &&\
+            matches('head, head *, script, style, template, link, meta, base, title');\
+        if (!getClientRects().length && (isUndrawn || display && display !== 'none')) return isVisible(outer);\
+        return draws(element) };\
+    for (const element of select(selector)) if (isVisible(element)) return true; return false";
 /// The border box of the first element that matches, in CSS pixels from the top left corner of the page. If scrolling in
 /// elements around it hides the element, they are scrolled; the page is not.
-const BORDER_BOX: &str = "(selector => { const element = document.querySelector(selector); if (!element) return null;\
-    const root = document.scrollingElement, isScrolled = parent => parent !== root && parent !== document.body &&\
-        (parent.scrollHeight > parent.clientHeight || parent.scrollWidth > parent.clientWidth);\
-    for (let parent = element.parentElement; parent; parent = parent.parentElement) if (isScrolled(parent)) {\
+const BORDER_BOX: &str = "const [element] = select(selector); if (!element) return null;\
+    const { scrollIntoView, getBoundingClientRect } = as(Element, element);\
+    const isScrolled = parent => { if (parent === document.scrollingElement || parent === document.body) return false;\
+        const { scrollHeight, clientHeight, scrollWidth, clientWidth } = as(Element, parent);\
+        return scrollHeight > clientHeight || scrollWidth > clientWidth };\
+    for (let parent = around(element); parent; parent = around(parent)) if (isScrolled(parent)) {\
         const left = scrollX, top = scrollY;\
-        element.scrollIntoView({ block: 'nearest', inline: 'nearest', behavior: 'instant' });\
+        scrollIntoView({ block: 'nearest', inline: 'nearest', behavior: 'instant' });\
         scrollTo({ left, top, behavior: 'instant' }); break }\
-    const { left, top, width, height } = element.getBoundingClientRect();\
-    return { left: left + scrollX, top: top + scrollY, width, height } })";
+    const { left, top, width, height } = getBoundingClientRect();\
+    return { left: left + scrollX, top: top + scrollY, width, height }";
 
 /// A rectangle in CSS pixels.
 #[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
@@ -45,7 +64,7 @@ impl Rectangle {
     }
 }
 
-/// Checks the syntax of the selectors of a job, before its page runs.
+/// Checks the syntax of the selectors of a job in the empty document with which it begins.
 ///
 /// # Errors
 /// [`Refusal::InvalidSelector`].
@@ -57,7 +76,8 @@ pub(super) async fn check_selectors(page: &Page, options: &RenderOptions) -> Res
     let selectors = [("selector", element), ("waitForSelector", options.wait_for_selector.as_ref())];
     for (field, selector) in selectors {
         let Some(selector) = selector else { continue };
-        let checked = page.session.call(&EvaluateParams::new(call(IS_VALID, selector))).await?;
+        let checked =
+            page.session.call(&EvaluateParams::new(format!("{IS_VALID}({})", literal(selector)))).await?;
         if checked.exception_details.is_some() {
             return Err(JobError::Refused(Refusal::InvalidSelector { field: field.to_owned() }));
         }
@@ -67,7 +87,7 @@ pub(super) async fn check_selectors(page: &Page, options: &RenderOptions) -> Res
 
 /// Whether an element that matches is visible.
 pub(super) async fn is_visible(rendering: &mut Rendering<'_>, selector: &Selector) -> Result<bool, JobError> {
-    let found = rendering.evaluate_isolated(&call(IS_VISIBLE, selector)).await?;
+    let found = rendering.evaluate_isolated(&of_matches(IS_VISIBLE, selector)).await?;
     Ok(found == Some(Value::Bool(true)))
 }
 
@@ -79,7 +99,7 @@ pub(super) async fn border_box(
     rendering: &mut Rendering<'_>,
     selector: &Selector,
 ) -> Result<Rectangle, JobError> {
-    let found = rendering.evaluate_isolated(&call(BORDER_BOX, selector)).await?;
+    let found = rendering.evaluate_isolated(&of_matches(BORDER_BOX, selector)).await?;
     let found = found.and_then(|found| serde_json::from_value::<Rectangle>(found).ok());
     match found {
         None => Err(JobError::Refused(Refusal::NoSuchElement)),
@@ -90,6 +110,11 @@ pub(super) async fn border_box(
     }
 }
 
-fn call(function: &str, selector: &Selector) -> String {
-    format!("{function}({})", Value::from(selector.as_str()))
+/// A script whose statements use the functions of [`SELECT`].
+fn of_matches(statements: &str, selector: &Selector) -> String {
+    format!("(selector => {{ {SELECT} {statements} }})({})", literal(selector))
+}
+
+fn literal(selector: &Selector) -> Value {
+    Value::from(selector.as_str())
 }

@@ -31,11 +31,11 @@ use crate::{
 pub(super) async fn prepare(page: &mut Page, job: &RenderJob) -> Result<RendererMetrics, JobError> {
     let prepared = async {
         overrides::set(page, &job.options).await?;
-        elements::check_selectors(page, &job.options).await?;
         let set = page.session.start(&device_metrics(&job.options.viewport))?;
         if matches!(job.source, Source::Html(_)) && !reset::navigate_to_empty(page).await? {
             return Err(JobError::NoPage);
         }
+        elements::check_selectors(page, &job.options).await?;
         let before = renderer_metrics::read(&page.session).await?;
         set.await?;
         Ok(before)

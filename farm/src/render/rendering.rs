@@ -8,7 +8,6 @@ use chromiumoxide_cdp::cdp::{
         animation::SetPlaybackRateParams,
         emulation::{SetVirtualTimePolicyParams, VirtualTimePolicy},
         headless_experimental::{BeginFrameParams, ScreenshotParams},
-        page::CreateIsolatedWorldParams,
     },
     js_protocol::runtime::{EvaluateParams, ExecutionContextId},
 };
@@ -20,15 +19,13 @@ use tokio::{sync::watch, time::sleep};
 use super::{
     job_error::JobError,
     load_state::LoadState,
+    script,
     stall::{MAX_FRAME_CPU, MAX_STEP_CPU, StallMeter},
 };
 use crate::{
     begin_frames::{BeginFrames, FrameTime, monotonic_now_ms},
     browser::Browser,
 };
-
-/// Name of the world of the scripts that the page must not see.
-pub(super) const ISOLATED_WORLD: &str = "platen";
 
 /// Access of the steps of a job to its page.
 #[expect(clippy::struct_excessive_bools, reason = "they are independent of each other")]
@@ -195,31 +192,32 @@ impl<'a> Rendering<'a> {
         self.given_up = self.load_state().sent;
     }
 
-    /// An isolated world in the page's main document, which shares only the DOM with the page's scripts.
-    /// `None` if the page has just navigated.
-    pub(super) async fn isolated_world(&mut self) -> Result<Option<ExecutionContextId>, JobError> {
+    /// The isolated world of the page's main document; `None` if the page has just navigated.
+    async fn isolated_world(&mut self) -> Result<Option<ExecutionContextId>, JobError> {
         let document = self.load_state().documents;
         if let Some((of, world)) = self.world
             && of == document
         {
             return Ok(Some(world));
         }
-        let mut world = CreateIsolatedWorldParams::new(self.main_frame.to_owned());
-        world.world_name = Some(ISOLATED_WORLD.to_owned());
-        let created = unless_refused(self.wait_for_page(self.session.call(&world)).await)?;
+        let create = script::create_world(self.main_frame);
+        let created = unless_refused(self.wait_for_page(self.session.call(&create)).await)?;
         self.world = created.map(|created| (document, created.execution_context_id));
         Ok(self.world.map(|(_, world)| world))
     }
 
-    /// Runs a script in an isolated world and returns its value; `None` if it has no value or the document is
-    /// gone.
-    pub(super) async fn evaluate_isolated(&mut self, script: &str) -> Result<Option<Value>, JobError> {
+    /// The command that runs a script, an expression, in the isolated world of the document; see [`script`]. `None` if
+    /// the page has just navigated.
+    pub(super) async fn script(&mut self, expression: &str) -> Result<Option<EvaluateParams>, JobError> {
+        Ok(self.isolated_world().await?.map(|world| script::evaluate(expression, world)))
+    }
+
+    /// Runs a script, an expression, in the isolated world of the document and returns its value; see [`script`]. `None`
+    /// if it has no value or the document is gone.
+    pub(super) async fn evaluate_isolated(&mut self, expression: &str) -> Result<Option<Value>, JobError> {
         // The world of the document may be another one meanwhile.
         for _ in 0..2 {
-            let Some(world) = self.isolated_world().await? else { continue };
-            let mut evaluate = EvaluateParams::new(script);
-            evaluate.context_id = Some(world);
-            evaluate.return_by_value = Some(true);
+            let Some(evaluate) = self.script(expression).await? else { continue };
             match unless_refused(self.wait_for_page(self.session.call(&evaluate)).await)? {
                 Some(evaluated) => return Ok(evaluated.result.value),
                 None => self.world = None,

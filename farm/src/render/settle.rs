@@ -6,7 +6,6 @@
 
 use std::time::Duration;
 
-use chromiumoxide_cdp::cdp::js_protocol::runtime::EvaluateParams;
 use platen_cdp::Session;
 use platen_shared::{
     format::WaitUntil,
@@ -27,7 +26,7 @@ use super::{
     remaining_wait::RemainingWait,
     renderer_metrics::{self, RendererMetrics},
     rendering::Rendering,
-    static_page,
+    script, static_page,
     virtual_time::VirtualTimeDriver,
 };
 use crate::{
@@ -45,10 +44,12 @@ const MAX_IDLE_SHARE: f64 = 0.25;
 /// Stops the blinking of the text caret and shows it, as right after focus. It blinks every 500 ms, a common
 /// length of waits, so whether a picture shows it would vary.
 const SHOW_CARET: &str = "(() => { let element = document.activeElement; while (element) {\
-    let inner = element.shadowRoot; try { inner ??= element.contentDocument } catch {}\
-    if (inner) { element = inner.activeElement; continue }\
-    if (element.isContentEditable || element.matches('input, textarea'))\
-    element.style.setProperty('caret-animation', 'manual', 'important');\
+    const { shadowRoot, isContentEditable, matches, style } = as(HTMLElement, element);\
+    if (shadowRoot) { element = shadowRoot.activeElement; continue }\
+    const inner = element.contentDocument; if (inner?.nodeType === 9) {\
+        element = as(Document, inner).activeElement; continue }\
+    if (isContentEditable || matches('input, textarea'))\
+    style.setProperty('caret-animation', 'manual', 'important');\
     return } })()";
 /// Before the deadline by this time, an element that is not there is reported, which is more useful than that the time
 /// is over.
@@ -98,6 +99,7 @@ pub(crate) enum Clock {
 /// [`Refusal::LoadStopped`] if the page has stopped its own loading, so that the event never fires.
 pub(super) async fn milestone(
     session: &Session,
+    main_frame: &str,
     state: &mut watch::Receiver<LoadState>,
     until: WaitUntil,
 ) -> Result<(), JobError> {
@@ -111,9 +113,12 @@ pub(super) async fn milestone(
         loop {
             sleep(READY_STATE_INTERVAL).await;
             let state = *watched.borrow_and_update();
-            let ready = EvaluateParams::new("document.readyState");
-            let answer = if state.requests == 0 { session.call(&ready).await? } else { continue };
-            let complete = answer.result.value.as_ref().is_some_and(|value| value == "complete");
+            if state.requests > 0 {
+                continue;
+            }
+            let world = session.call(&script::create_world(main_frame)).await?.execution_context_id;
+            let ready = session.call(&script::evaluate("document.readyState", world)).await?;
+            let complete = ready.result.value.is_some_and(|value| value == "complete");
             // The event follows the state directly, unless an event handler shows a dialog. So the state must
             // be complete twice.
             let now = (state.documents, state.dialogs);

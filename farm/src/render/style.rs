@@ -7,23 +7,17 @@ use chromiumoxide_cdp::cdp::browser_protocol::page::AddScriptToEvaluateOnNewDocu
 use platen_shared::job::StyleText;
 use serde_json::Value;
 
-use super::{
-    job_error::JobError,
-    rendering::{ISOLATED_WORLD, Rendering},
-};
+use super::{job_error::JobError, rendering::Rendering, script};
 
 /// Adopts the sheet unless it is the last one, and returns whether it was not.
 const ADOPT: &str = "(css => { if (window !== top) return false;\
-    if (!globalThis.style) { globalThis.style = new CSSStyleSheet(); style.replaceSync(css) }\
-    const sheets = [...document.adoptedStyleSheets]; if (sheets.at(-1) === style) return false;\
-    document.adoptedStyleSheets = [...sheets.filter(sheet => sheet !== style), style]; return true })";
+    if (!own.style) { own.style = new CSSStyleSheet(); own.style.replaceSync(css) }\
+    const sheets = [...document.adoptedStyleSheets]; if (sheets.at(-1) === own.style) return false;\
+    document.adoptedStyleSheets = [...sheets.filter(sheet => sheet !== own.style), own.style]; return true })";
 
-/// The command that adds the sheet to the next documents of a page, before their first script. In a document without
-/// scripts Chromium runs it with the first script of a command.
+/// The command that adds the sheet to the next documents of a page, before their first script.
 pub(super) fn of_next_documents(css: &StyleText) -> AddScriptToEvaluateOnNewDocumentParams {
-    let mut script = AddScriptToEvaluateOnNewDocumentParams::new(adopt(css));
-    script.world_name = Some(ISOLATED_WORLD.to_owned());
-    script
+    script::of_next_documents(&adopt(css))
 }
 
 /// Puts the sheet after those that scripts of the page have adopted; `true` if that has changed the page.

@@ -24,13 +24,12 @@ const UNDRAWN_FRAMES: u32 = 2;
 /// late.
 const STILL_INTERVAL_MS: f64 = 3.0 * FRAME_INTERVAL_MS;
 /// Requests an animation frame in every frame, because Chromium runs idle callbacks only after frames in
-/// which a script ran. It runs in an isolated world, because the page may have replaced
-/// `requestAnimationFrame`. Callback ids are shared by all worlds of a document, so `moved` can detect
-/// requests of the page's own scripts.
+/// which a script ran. Callback ids are shared by all worlds of a document, so `moved` can detect requests of the page's
+/// own scripts.
 const KEEP_ALIVE_FRAMES: &str = "(() => { let latest = requestAnimationFrame(next), others = false;\
-    function next() { const id = requestAnimationFrame(next); others ||= id > latest + 1; latest = id; callbacks++ }\
-    globalThis.callbacks = 0;\
-    globalThis.moved = () => { const moved = others; others = false; return moved } })()";
+    function next() { const id = requestAnimationFrame(next); others ||= id > latest + 1; latest = id; own.callbacks++ }\
+    own.callbacks = 0;\
+    own.moved = () => { const moved = others; others = false; return moved } })()";
 /// Steps that are taken for one with the page's callbacks. Chromium may run a frame without the page's main thread.
 const MAX_STEPS: u32 = 4;
 /// Tasks after which time advances although more are pending; the value of headless Chromium's
@@ -81,10 +80,10 @@ impl<'r, 'a> VirtualTimeDriver<'r, 'a> {
     ) -> Result<(), JobError> {
         for _ in 0..MAX_STEPS {
             self.keep_alive().await?;
-            let before = self.rendering.evaluate_isolated("callbacks").await?;
+            let before = self.rendering.evaluate_isolated("own.callbacks").await?;
             self.step(step_ms, request_timeout_ms).await?;
             // Without a value the page has navigated.
-            if before.is_none() || before != self.rendering.evaluate_isolated("callbacks").await? {
+            if before.is_none() || before != self.rendering.evaluate_isolated("own.callbacks").await? {
                 break;
             }
         }
@@ -171,7 +170,7 @@ impl<'r, 'a> VirtualTimeDriver<'r, 'a> {
 
     /// Whether the page has requested an animation frame since the previous call.
     async fn has_requested_frames(&mut self) -> Result<bool, JobError> {
-        let moved = self.rendering.evaluate_isolated("moved()").await?;
+        let moved = self.rendering.evaluate_isolated("own.moved()").await?;
         // Without a value the document was replaced, and the next one may move.
         Ok(moved.is_none_or(|moved| moved != false))
     }

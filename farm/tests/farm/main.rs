@@ -15,6 +15,7 @@ mod hostile;
 mod http;
 mod leaks;
 mod lifecycle;
+mod names;
 mod neighbours;
 mod options;
 mod page_options;
@@ -50,6 +51,7 @@ fn main() -> ExitCode {
         http::TESTS,
         leaks::TESTS,
         lifecycle::TESTS,
+        names::TESTS,
         neighbours::TESTS,
         fonts::TESTS,
         options::TESTS,

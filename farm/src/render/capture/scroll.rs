@@ -5,7 +5,6 @@
 
 use std::time::Duration;
 
-use chromiumoxide_cdp::cdp::js_protocol::runtime::EvaluateParams;
 use tokio::time::timeout;
 
 use super::super::{
@@ -26,14 +25,14 @@ const NEXT_FRAME: &str =
     "new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(done))))";
 /// Remembers the position and the animations of the page.
 const BEGIN: &str =
-    "globalThis.platen = { left: scrollX, top: scrollY, animations: new Set(document.getAnimations()) }; 0";
+    "void (own.scroll = { left: scrollX, top: scrollY, animations: new Set(document.getAnimations()) })";
 /// Back to the first position.
-const BACK: &str = "scrollTo({ ...platen, behavior: 'instant' })";
+const BACK: &str = "scrollTo({ ...own.scroll, behavior: 'instant' })";
 /// Animations that have begun since then, such as of sections that fade in, are shown at their end. Endless ones cannot
 /// be, and are left as they are.
-const FINISH: &str = "{ let finished = 0; for (const animation of document.getAnimations())\
-    if (!platen.animations.has(animation) && animation.timeline === document.timeline)\
-    try { animation.finish(); finished++ } catch {} finished }";
+const FINISH: &str = "(() => { let finished = 0; for (const animation of document.getAnimations())\
+    if (!own.scroll.animations.has(animation) && animation.timeline === document.timeline)\
+    try { animation.finish(); finished++ } catch {} return finished })()";
 
 /// Scrolls from one height of the page to another in steps of a viewport, and back. All are in CSS pixels.
 pub(super) async fn through(
@@ -71,8 +70,7 @@ async fn frame(rendering: &mut Rendering<'_>) -> Result<(), JobError> {
     if rendering.has_begin_frame_control() {
         return main_thread_frame::run(rendering, FrameTime::Same).await;
     }
-    let mut next = EvaluateParams::new(NEXT_FRAME);
-    next.context_id = rendering.isolated_world().await?;
+    let Some(mut next) = rendering.script(NEXT_FRAME).await? else { return Ok(()) };
     next.await_promise = Some(true);
     match timeout(STEP_TIMEOUT, rendering.session.call(&next)).await {
         Ok(answer) => unless_refused(answer.map_err(JobError::from)).map(drop),

@@ -1,6 +1,6 @@
 //! The style sheet with the `@page` rule of options that have precedence over that of the page.
 
-use chromiumoxide_cdp::cdp::js_protocol::runtime::{CallFunctionOnParams, EvaluateParams, RemoteObjectId};
+use chromiumoxide_cdp::cdp::js_protocol::runtime::{CallFunctionOnParams, RemoteObjectId};
 use platen_shared::job::{PdfOptions, Sheet};
 use serde_json::Value;
 
@@ -16,16 +16,11 @@ pub(super) struct PageStyle(RemoteObjectId);
 
 impl PageStyle {
     /// Adds a style sheet after those of the page.
-    ///
-    /// It runs in the page's own world, because an isolated one takes half the CPU time of a small PDF, unless the page
-    /// has replaced what it needs.
     pub(super) async fn add(rendering: &mut Rendering<'_>, css: &str) -> Result<Self, JobError> {
-        let mut script = EvaluateParams::new(format!("{ADOPT}({})", Value::from(css)));
-        let mut added = rendering.wait_for_page(rendering.session.call(&script)).await?;
-        if added.exception_details.is_some() || added.result.object_id.is_none() {
-            script.context_id = rendering.isolated_world().await?;
-            added = rendering.wait_for_page(rendering.session.call(&script)).await?;
-        }
+        let adopt = rendering.script(&format!("{ADOPT}({})", Value::from(css))).await?;
+        let mut adopt = adopt.ok_or(JobError::NoFile)?;
+        adopt.return_by_value = None;
+        let added = rendering.wait_for_page(rendering.session.call(&adopt)).await?;
         added.result.object_id.map(Self).ok_or(JobError::NoFile)
     }
 

@@ -4,14 +4,9 @@
 //! printing. It begins with the height of the content in a viewport as wide as the sheet.
 
 use bytes::Bytes;
-use chromiumoxide_cdp::cdp::{
-    browser_protocol::{
-        emulation::{
-            SetDeviceMetricsOverrideParams, SetEmulatedMediaParams, SetScriptExecutionDisabledParams,
-        },
-        page::GetLayoutMetricsParams,
-    },
-    js_protocol::runtime::EvaluateParams,
+use chromiumoxide_cdp::cdp::browser_protocol::{
+    emulation::{SetDeviceMetricsOverrideParams, SetEmulatedMediaParams, SetScriptExecutionDisabledParams},
+    page::GetLayoutMetricsParams,
 };
 use platen_shared::{
     job::{Environment, MediaType, Pages, PdfOptions, Sheet},
@@ -116,10 +111,8 @@ pub(super) async fn capture(
     Ok(file)
 }
 
-async fn has_page_rule(rendering: &Rendering<'_>) -> Result<bool, JobError> {
-    let script = EvaluateParams::new(HAS_PAGE_RULE);
-    let found = rendering.wait_for_page(rendering.session.call(&script)).await?;
-    Ok(found.result.value != Some(Value::Bool(false)))
+async fn has_page_rule(rendering: &mut Rendering<'_>) -> Result<bool, JobError> {
+    Ok(rendering.evaluate_isolated(HAS_PAGE_RULE).await? != Some(Value::Bool(false)))
 }
 
 /// The height of the content in a viewport of this width, in CSS pixels.

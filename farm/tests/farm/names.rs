@@ -1,0 +1,159 @@
+//! Markup whose ids and names are those of members of the document, the window and elements, and scripts that replace these
+//! members, change nothing in the scripts of the farm.
+
+use std::{collections::BTreeSet, sync::Arc};
+
+use platen_shared::job::RenderJob;
+use platen_tests::{pdf_file::Pdf, site::Reply};
+use serde_json::{Value, json};
+
+use crate::{
+    Test,
+    support::{Shared, of, request},
+};
+
+pub(crate) const TESTS: &[Test] = &[
+    ("names in the markup do not change the scripts of the farm", |s| Box::pin(names(s))),
+    ("members that the page replaces do not change the scripts of the farm", |s| Box::pin(replaced(s))),
+    ("a selector is checked in an empty document", |s| Box::pin(selectors(s))),
+];
+
+/// Options that run scripts of the farm.
+fn options() -> Vec<Value> {
+    vec![
+        json!({}),
+        json!({ "fullPage": true }),
+        json!({ "fullPage": true, "deviceScaleFactor": 2, "format": "webp" }),
+        json!({ "clip": { "x": 0, "y": 1200, "width": 300, "height": 300 } }),
+        json!({ "selector": "#target" }),
+        json!({ "selector": "#below" }),
+        json!({ "waitForSelector": "#target" }),
+        json!({ "waitForSelector": "#below", "selector": "#below" }),
+        json!({ "waitForTimeout": 100 }),
+        json!({ "waitForTimeout": 100, "fullPage": true }),
+        json!({ "waitUntil": "networkidle" }),
+        json!({ "css": "#target { background: blue }" }),
+        json!({ "css": "#target { background: blue }", "waitForTimeout": 50 }),
+        json!({ "css": "#target { background: blue }", "javaScript": false }),
+        json!({ "omitBackground": true }),
+        json!({ "format": "pdf" }),
+        json!({ "format": "pdf", "waitForTimeout": 50 }),
+        json!({ "format": "pdf", "margin": "3cm" }),
+        json!({ "format": "pdf", "landscape": true }),
+        json!({ "format": "pdf", "singlePage": true }),
+        json!({ "format": "pdf", "singlePage": true, "preferCssPageSize": true, "margin": "1cm" }),
+        json!({ "format": "pdf", "preferCssPageSize": true, "margin": 0 }),
+        json!({ "format": "pdf", "css": "#target { display: none }" }),
+    ]
+}
+
+/// A page with something for each of the scripts to do: a focused field, a scrolled container, an animation, a lazy image
+/// far below, a section that a script shows when it is in view, and forms around and as the elements of the selectors.
+fn page(controls: &str, end: &str, script: bool) -> String {
+    let show = "const late = document.querySelector('#below p'), { style } = late; new IntersectionObserver(([entry]) => \
+         { if (entry.isIntersecting) style.color = 'green' }).observe(late)";
+    let show = if script { format!("<script>{show}</script>") } else { String::new() };
+    format!(
+        "<!doctype html><title>t</title><style>@page {{ size: A5; margin: 1cm }} body {{ margin: 0; font: 16px Arial }}\
+         #scrolls {{ overflow: auto; height: 100px }} #scrolls form {{ margin-top: 200px }} form {{ margin: 0 }}\
+         @keyframes fade {{ to {{ opacity: 0.5 }} }} h1 {{ animation: fade 60s steps(1) both }}</style>\
+         <h1>Head</h1><div id=scrolls><form id=target>Target <input value=x>{controls}</form></div>\
+         <div style='height:1200px'></div><form id=below tabindex=0><p>Below</p>\
+         <img loading=lazy width=50 height=50 src=\"data:image/svg+xml,<svg xmlns='http://www.w3.org/2000/svg'>\
+         <rect width='99' height='99' fill='blue'/></svg>\">{controls}</form>{show}{end}"
+    )
+}
+
+/// What a caller sees of a file: the pixels, or the text and the size of each page.
+async fn shown(shared: &Shared, job: &RenderJob) -> Result<(Vec<u8>, String), String> {
+    let file = shared.render(job).await.map_err(|refusal| refusal.to_string())?.bytes;
+    if !file.starts_with(b"%PDF") {
+        let image = image::load_from_memory(&file).unwrap();
+        return Ok((image.to_rgba8().into_raw(), format!("{}×{}", image.width(), image.height())));
+    }
+    let pdf = Pdf::parse(&file).unwrap();
+    Ok((Vec::new(), format!("{:?} {}", pdf.pages().unwrap(), pdf.text().unwrap())))
+}
+
+/// Renders both pages with all options, and compares them.
+async fn compare(shared: &Shared, what: &str, plain: &str, changed: &str) {
+    for fields in options() {
+        // The caret blinks, and stands still after a wait only.
+        let focus = if fields.get("waitForTimeout").is_some() { "<input autofocus" } else { "<input" };
+        let body = |html: &str| {
+            let html = html.replacen("<input", focus, 1);
+            let mut body = json!({ "html": html, "width": 320, "height": 240 });
+            body.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
+            request(&body)
+        };
+        let expected = shown(shared, &body(plain)).await;
+        assert!(expected.is_ok(), "{what} {fields}: {expected:?}");
+        let found = shown(shared, &body(changed)).await;
+        let texts = [&expected, &found].map(|shown| shown.as_ref().map(|(_, text)| text));
+        assert!(expected == found, "{what} {fields}: {texts:?}");
+    }
+}
+
+/// The names of the members of the document, the window and elements.
+async fn members(shared: &Shared) -> BTreeSet<String> {
+    const OBJECTS: [&str; 3] = ["document", "window", "document.createElement('form')"];
+    let mut names = BTreeSet::new();
+    for (number, object) in OBJECTS.into_iter().enumerate() {
+        let script = format!(
+            "const names = []; for (let object = {object}; object; object = Object.getPrototypeOf(object))\
+             names.push(...Object.getOwnPropertyNames(object));\
+             fetch('/names-{number}', {{ headers: {{ names: names.join() }} }})"
+        );
+        shared.site.put(&format!("/names-{number}"), Reply::page(""));
+        let page = shared.site.put("/lists-names", Reply::page(format!("<script>{script}</script>")));
+        let body = json!({ "url": page, "waitUntil": "networkidle" });
+        shared.render(&request(&body)).await.unwrap();
+        let headers = shared.site.last_headers(&format!("/names-{number}"));
+        names.extend(headers["names"].to_str().unwrap().split(',').map(ToOwned::to_owned));
+    }
+    // Those of the farm's own scripts.
+    names.extend(
+        ["as", "own", "platen", "style", "frame", "callbacks", "moved", "scroll"].map(ToOwned::to_owned),
+    );
+    assert!(
+        names.len() > 1_000
+            && names.contains("createDocumentFragment")
+            && names.contains("adoptedStyleSheets")
+    );
+    names
+}
+
+async fn names(shared: Arc<Shared>) {
+    let names = members(&shared).await;
+    let all = |each: &dyn Fn(&str) -> String| names.iter().map(|name| each(name)).collect::<String>();
+    let elements = all(&|name| format!("<img name='{name}' id='{name}'>"));
+    let elements = format!("<div style='display:none'>{elements}</div>");
+    let controls = all(&|name| format!("<input type=hidden name='{name}'>"));
+    for script in [false, true] {
+        let plain = page("", "", script);
+        compare(&shared, "elements", &plain, &page("", &elements, script)).await;
+        compare(&shared, "controls", &plain, &page(&controls, "", script)).await;
+    }
+}
+
+async fn replaced(shared: Arc<Shared>) {
+    let replace = "<script>const fail = () => { throw 1 }, { getOwnPropertyNames, defineProperty } = Object, types = [Document, Element, HTMLElement, Node, EventTarget, Array,\
+         Promise, Function, Object, CSSStyleSheet, IntersectionObserver, Animation, Proxy, Reflect, Window];\
+         for (const type of types) for (const object of [type, type.prototype])\
+         for (const name of getOwnPropertyNames(object)) if (name !== 'constructor')\
+         try { defineProperty(object, name, { get: () => fail, set: fail }) } catch {}\
+         for (const name of getOwnPropertyNames(window)) try { window[name] = fail } catch {}</script>";
+    let plain = page("", "", true);
+    compare(&shared, "replaced", &plain, &page("", replace, true)).await;
+}
+
+async fn selectors(shared: Arc<Shared>) {
+    for name in ["createDocumentFragment", "querySelector", "adoptedStyleSheets", "body"] {
+        let page = format!("<img name={name}><p id=a style='width:20px;height:10px;margin:0'>");
+        for _ in 0..3 {
+            let body = json!({ "html": page, "selector": "#a", "waitForSelector": "p" });
+            let job = of("acc_names", request(&body));
+            assert_eq!(crate::support::dimensions(&shared.render(&job).await.unwrap()), (20, 10), "{name}");
+        }
+    }
+}
