@@ -94,41 +94,36 @@ async fn compare(shared: &Shared, what: &str, plain: &str, changed: &str) {
     }
 }
 
-/// The names of the members of the document, the window and elements.
-async fn members(shared: &Shared) -> BTreeSet<String> {
-    const OBJECTS: [&str; 3] = ["document", "window", "document.createElement('form')"];
-    let mut names = BTreeSet::new();
-    for (number, object) in OBJECTS.into_iter().enumerate() {
-        let script = format!(
-            "const names = []; for (let object = {object}; object; object = Object.getPrototypeOf(object))\
-             names.push(...Object.getOwnPropertyNames(object));\
-             fetch('/names-{number}', {{ headers: {{ names: names.join() }} }})"
-        );
-        shared.site.put(&format!("/names-{number}"), Reply::page(""));
-        let page = shared.site.put("/lists-names", Reply::page(format!("<script>{script}</script>")));
-        let body = json!({ "url": page, "waitUntil": "networkidle" });
-        shared.render(&request(&body)).await.unwrap();
-        let headers = shared.site.last_headers(&format!("/names-{number}"));
-        names.extend(headers["names"].to_str().unwrap().split(',').map(ToOwned::to_owned));
-    }
-    // Those of the farm's own scripts.
-    names.extend(
-        ["as", "own", "platen", "style", "frame", "callbacks", "moved", "scroll"].map(ToOwned::to_owned),
+/// The names of the members of an object.
+async fn members(shared: &Shared, object: &str) -> BTreeSet<String> {
+    let script = format!(
+        "const names = []; for (let object = {object}; object; object = Object.getPrototypeOf(object)) \
+         names.push(...Object.getOwnPropertyNames(object)); fetch('/names', {{ headers: {{ names: names.join() }} }})"
     );
-    assert!(
-        names.len() > 1_000
-            && names.contains("createDocumentFragment")
-            && names.contains("adoptedStyleSheets")
-    );
-    names
+    shared.site.put("/names", Reply::page(""));
+    let page = shared.site.put("/lists-names", Reply::page(format!("<script>{script}</script>")));
+    shared.render(&request(&json!({ "url": page, "waitUntil": "networkidle" }))).await.unwrap();
+    let headers = shared.site.last_headers("/names");
+    headers["names"].to_str().unwrap().split(',').map(ToOwned::to_owned).collect()
 }
 
 async fn names(shared: Arc<Shared>) {
-    let names = members(&shared).await;
-    let all = |each: &dyn Fn(&str) -> String| names.iter().map(|name| each(name)).collect::<String>();
-    let elements = all(&|name| format!("<img name='{name}' id='{name}'>"));
-    let elements = format!("<div style='display:none'>{elements}</div>");
-    let controls = all(&|name| format!("<input type=hidden name='{name}'>"));
+    let document = members(&shared, "document").await;
+    let form = members(&shared, "document.createElement('form')").await;
+    let window = members(&shared, "window").await;
+    assert!(
+        document.contains("adoptedStyleSheets") && form.contains("matches") && window.contains("scrollX")
+    );
+    // Those of the farm's own scripts.
+    let own = BTreeSet::from(
+        ["as", "own", "platen", "style", "frame", "callbacks", "moved", "scroll"].map(String::from),
+    );
+    let all: BTreeSet<_> = document.union(&form).chain(&window).chain(&own).collect();
+    // An element with a name costs Chromium the more time the more there are.
+    let named: String = document.iter().map(|name| format!("<img name='{name}'>")).collect();
+    let ids: String = all.iter().map(|name| format!("<i id='{name}'></i>")).collect();
+    let elements = format!("<div style='display:none'>{named}{ids}</div>");
+    let controls: String = form.iter().map(|name| format!("<input type=hidden name='{name}'>")).collect();
     for script in [false, true] {
         let plain = page("", "", script);
         compare(&shared, "elements", &plain, &page("", &elements, script)).await;
