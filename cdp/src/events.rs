@@ -31,9 +31,8 @@ impl Drop for Events {
     fn drop(&mut self) {
         // The routes of its workers have the same receiver.
         self.queue.close();
-        self.shared
-            .routes()
-            .sessions
-            .retain(|session, route| *session != self.session && !route.events.is_closed());
+        let mut routes = self.shared.routes();
+        routes.sessions.retain(|session, route| *session != self.session && !route.events.is_closed());
+        routes.contexts.retain(|_, route| !route.events.is_closed());
     }
 }

@@ -4,7 +4,7 @@
 //! place.
 
 use bytes::Bytes;
-use chromiumoxide_cdp::cdp::browser_protocol::target::EventDetachedFromTarget;
+use chromiumoxide_cdp::cdp::browser_protocol::target::{EventAttachedToTarget, EventDetachedFromTarget};
 use chromiumoxide_types::{Command, MethodType as _};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -21,8 +21,10 @@ pub(crate) enum Message {
     Reply(u64, Bytes),
     /// An event of a session.
     Event(String, Event),
-    /// A session has ended because its page is gone.
-    Detached(String),
+    /// A target of this browser context was attached to the browser itself.
+    Attached(String, Event),
+    /// A session that was attached to the browser itself has ended because its target is gone.
+    Detached(String, Event),
     /// An event of the browser itself, which has no receiver.
     Other,
 }
@@ -59,6 +61,16 @@ pub(crate) fn classify(message: Bytes) -> Result<Message, serde_json::Error> {
         params: Option<&'a RawValue>,
     }
     #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Attached {
+        target_info: TargetInfo,
+    }
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct TargetInfo {
+        browser_context_id: String,
+    }
+    #[derive(Deserialize)]
     struct Detached {
         #[serde(rename = "sessionId")]
         session: String,
@@ -67,16 +79,31 @@ pub(crate) fn classify(message: Bytes) -> Result<Message, serde_json::Error> {
         return Ok(Message::Reply(id, message));
     }
     let parsed: Envelope<'_> = serde_json::from_slice(&message)?;
+    let event = |method, params: Option<&RawValue>| {
+        let params = params.map_or_else(Bytes::new, |params| message.slice_ref(params.get().as_bytes()));
+        Event { method, params, sequence: 0, worker: None }
+    };
     Ok(match parsed {
         Envelope { id: Some(id), .. } => Message::Reply(id, message),
         Envelope { method: Some(method), session: Some(session), params, .. } => {
-            let params = params.map_or_else(Bytes::new, |params| message.slice_ref(params.get().as_bytes()));
-            Message::Event(session, Event { method, params, sequence: 0, worker: None })
+            Message::Event(session, event(method, params))
+        }
+        Envelope { method: Some(method), session: None, params: Some(params), .. }
+            if method == EventAttachedToTarget::method_id() =>
+        {
+            // A page, which the farm attaches itself, has one as well.
+            match serde_json::from_str::<Attached>(params.get()) {
+                Ok(attached) => {
+                    Message::Attached(attached.target_info.browser_context_id, event(method, Some(params)))
+                }
+                Err(_) => Message::Other,
+            }
         }
         Envelope { method: Some(method), session: None, params: Some(params), .. }
             if method == EventDetachedFromTarget::method_id() =>
         {
-            Message::Detached(serde_json::from_str::<Detached>(params.get())?.session)
+            let session = serde_json::from_str::<Detached>(params.get())?.session;
+            Message::Detached(session, event(method, Some(params)))
         }
         Envelope { .. } => Message::Other,
     })

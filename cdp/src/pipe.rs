@@ -106,7 +106,21 @@ fn deliver(shared: &Shared, message: Bytes, sequence: u64) {
                 let _ = route.events.send(event);
             }
         }
-        Message::Detached(session) => drop(shared.routes().sessions.remove(&session)),
+        Message::Attached(context, mut event) => {
+            if let Some(route) = shared.routes().contexts.get(&context) {
+                event.sequence = sequence;
+                let _ = route.events.send(event);
+            }
+        }
+        Message::Detached(session, mut event) => {
+            // The events of a page end here.
+            if let Some(route) = shared.routes().sessions.remove(&session)
+                && route.worker
+            {
+                event.sequence = sequence;
+                let _ = route.events.send(event);
+            }
+        }
         Message::Other => {}
     }
 }

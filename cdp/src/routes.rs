@@ -16,11 +16,13 @@ pub(crate) struct Shared {
     routes: Mutex<Routes>,
 }
 
-/// The receivers of replies, by command id, and of events, by session.
+/// The receivers of replies, by command id, and of events.
 #[derive(Debug, Default)]
 pub(crate) struct Routes {
     pub(crate) calls: HashMap<u64, oneshot::Sender<Incoming>>,
     pub(crate) sessions: HashMap<String, Route>,
+    /// The receivers of events of the browser itself, by browser context.
+    pub(crate) contexts: HashMap<String, Route>,
     pub(crate) closed: bool,
 }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use chromiumoxide_cdp::cdp::browser_protocol::target::SessionId;
+use chromiumoxide_cdp::cdp::browser_protocol::{browser::BrowserContextId, target::SessionId};
 use chromiumoxide_types::Command;
 use tokio::sync::mpsc;
 
@@ -28,6 +28,15 @@ impl Session {
         drop(routes);
         let events = Events { queue, session: id.inner().clone(), shared: Arc::clone(&connection.shared) };
         (Self { connection, id }, events)
+    }
+
+    /// From now on the shared workers of a browser context are reported with the events of this page, as its other workers
+    /// are: they are attached to the browser itself.
+    pub fn receive_workers_of(&self, context: &BrowserContextId) {
+        let mut routes = self.connection.shared.routes();
+        if let Some(route) = routes.sessions.get(self.id.inner()).cloned() {
+            routes.contexts.insert(context.inner().clone(), route);
+        }
     }
 
     /// The session of a worker of this page. Its events are received with those of the page from now on.

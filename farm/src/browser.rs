@@ -14,6 +14,7 @@ mod resumer;
 mod stderr;
 mod switches;
 mod usage;
+pub(crate) mod user_agent;
 mod workspace;
 
 use std::{
@@ -67,6 +68,11 @@ pub(crate) struct Browser {
 }
 
 impl Browser {
+    /// Its version, such as `156.0.8078.79`.
+    pub(crate) fn version(&self) -> &str {
+        self.product.rsplit('/').next().unwrap_or_default()
+    }
+
     /// Kills its processes. Calls to it then fail, and the pool replaces it.
     pub(crate) fn kill(&self) {
         self.process.kill();

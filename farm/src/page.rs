@@ -26,7 +26,7 @@ use platen_cdp::{CdpError, Events, Session};
 use platen_shared::job::DeviceScaleFactor;
 use tokio::time::timeout;
 
-pub(crate) use self::overrides::{EmulatedMedia, Language, Overrides};
+pub(crate) use self::overrides::{EmulatedMedia, Overrides, Reader};
 use crate::{begin_frames::BeginFrames, browser::Browser, egress::PageProxy};
 
 /// Opening takes 30 ms, and up to 1 s on a machine that is short of CPU. A browser that takes longer hangs,
@@ -120,6 +120,7 @@ impl Page {
         attach.flatten = Some(true);
         let session = connection.call(&attach).await?.session_id;
         let (session, events) = Session::new(Arc::clone(connection), session);
+        session.receive_workers_of(&context);
         let main_frame = target.inner().clone();
         let mut page = Self {
             session,
@@ -129,7 +130,7 @@ impl Page {
             jobs: 0,
             tainted: false,
             scale_factor: None,
-            overrides: Overrides::default(),
+            overrides: Overrides::new(browser.version()),
             proxy,
             window: None,
             target,
@@ -160,6 +161,7 @@ impl Page {
         let thread_ticks = performance::EnableParams { time_domain: Some(EnableTimeDomain::ThreadTicks) };
         session.send(&thread_ticks)?;
         session.send(&animation::EnableParams {})?;
+        session.send(&self.overrides.user_agent)?;
         session.send(&inspector::EnableParams {})?;
         session.send(&page::EnableParams::default())?;
         session.send(&SetLifecycleEventsEnabledParams::new(true))?;

@@ -184,7 +184,7 @@ async fn run(
     };
     page.jobs += 1;
     let loading = phases.enter(Phase::Load);
-    let before = match load::prepare(page, job).await {
+    let before = match load::prepare(page, job, browser.browser().version()).await {
         Err(JobError::Crashed | JobError::Cdp(CdpError::PageGone))
             if !browser.browser().connection.is_closed() =>
         {
@@ -192,8 +192,9 @@ async fn run(
         }
         prepared => prepared?,
     };
-    let Page { session, events, main_frame, frames, tainted, .. } = page;
-    let (handler, mut state) = PageEventHandler::new(session, events, main_frame, tainted, job_host, egress);
+    let Page { session, events, main_frame, frames, tainted, overrides, .. } = page;
+    let (handler, mut state) =
+        PageEventHandler::new(session, events, main_frame, tainted, &overrides.user_agent, job_host, egress);
     let wait = WaitOptions {
         until: job.options.wait_until,
         timeout: job.options.wait_for_timeout,

@@ -15,7 +15,10 @@ use std::{
 use chromiumoxide_cdp::cdp::browser_protocol::{
     browser::GetVersionParams,
     headless_experimental::BeginFrameParams,
-    target::{AttachToTargetParams, CloseTargetParams, CreateTargetParams},
+    target::{
+        AttachToTargetParams, CloseTargetParams, CreateTargetParams, FilterEntry, SetAutoAttachParams,
+        TargetFilter,
+    },
 };
 use parking_lot::Mutex;
 use platen_cdp::{BrowserPipes, CdpError, Connection, Session};
@@ -32,6 +35,7 @@ use super::{
     process::{self, Process},
     stderr::StderrTail,
     switches::{self, Drawing},
+    user_agent,
     workspace::Workspace,
 };
 use crate::{
@@ -53,6 +57,8 @@ const FIRST_FRAME_TIMEOUT: Duration = Duration::from_secs(10);
 pub(crate) struct Launcher {
     config: Arc<Config>,
     binary: PathBuf,
+    /// The default of the browsers; `None` if the version of the executable is not known.
+    user_agent: Option<String>,
     identity: Identity,
     /// `None` after [`Launcher::close`].
     workspace: Mutex<Option<Workspace>>,
@@ -75,6 +81,7 @@ impl Launcher {
         metrics: Arc<Metrics>,
     ) -> Result<Self, StartError> {
         let binary = binary::find(config.chromium.as_deref())?;
+        let user_agent = binary::version(&binary).await.map(|version| user_agent::of_chrome(&version, false));
         let identity = Identity::resolve(config.browser_user.as_deref())?;
         let parent = std::env::temp_dir();
         let workspace = Workspace::create(&parent).map_err(|error| StartError::Workspace(parent, error))?;
@@ -88,6 +95,7 @@ impl Launcher {
         Ok(Self {
             config,
             binary,
+            user_agent,
             identity,
             workspace: Mutex::new(Some(workspace)),
             draws_continuously: AtomicBool::new(false),
@@ -147,6 +155,7 @@ impl Launcher {
             Ok(Err(error)) => return Err(LaunchError::Protocol(error)),
             Ok(Ok(version)) => version,
         };
+        connection.send(&attach_to_shared_workers()).map_err(LaunchError::Protocol)?;
         priority::set_for_session(process.pid, self.priorities.normal);
         let browser = Browser {
             product: version.product,
@@ -181,6 +190,7 @@ impl Launcher {
             profile,
             drawing,
             &self.browser_proxy.address(),
+            self.user_agent.as_deref(),
         ));
         command.env_clear().envs(environment(profile)).current_dir(profile);
         let pipes = BrowserPipes::attach(&mut command)?;
@@ -207,6 +217,14 @@ async fn supports_begin_frames(connection: &Arc<Connection>) -> Result<bool, Cdp
         Err(CdpError::Refused { .. }) => Ok(false),
         Err(error) => Err(error),
     }
+}
+
+/// Attaches to shared workers, which belong to no page; each waits until its page's user agent is set.
+fn attach_to_shared_workers() -> SetAutoAttachParams {
+    let filter = FilterEntry { exclude: None, r#type: Some("shared_worker".to_owned()) };
+    let mut attach = SetAutoAttachParams::new(true, true);
+    (attach.flatten, attach.filter) = (Some(true), Some(TargetFilter::new([filter])));
+    attach
 }
 
 /// The environment of a browser. It inherits only the settings of time zone and fonts, because the farm's

@@ -104,12 +104,19 @@ pub(super) enum Drawing {
     Continuous,
 }
 
-/// The switches of a browser. `profile` is its directory, and `proxy` the proxy for requests that belong to
-/// no page.
-pub(super) fn for_browser(config: &Config, profile: &Path, drawing: Drawing, proxy: &str) -> Vec<String> {
+/// The switches of a browser. `profile` is its directory, `proxy` the proxy for requests that belong to no page, and
+/// `user_agent` that of shared and service workers, whose own one cannot be set.
+pub(super) fn for_browser(
+    config: &Config,
+    profile: &Path,
+    drawing: Drawing,
+    proxy: &str,
+    user_agent: Option<&str>,
+) -> Vec<String> {
     let mut switches: Vec<String> = COMMON.iter().map(ToString::to_string).collect();
     switches.push(format!("--proxy-server={proxy}"));
     switches.push(format!("--user-data-dir={}", profile.join("profile").display()));
+    switches.extend(user_agent.map(|user_agent| format!("--user-agent={user_agent}")));
     if drawing == Drawing::BeginFrameControl {
         switches.extend(BEGIN_FRAME_CONTROL.iter().map(ToString::to_string));
     }
@@ -135,7 +142,7 @@ mod tests {
     #[test]
     fn only_its_setting_disables_the_sandbox() {
         let has = |config: &Config| {
-            for_browser(config, Path::new("/h"), Drawing::BeginFrameControl, "http://127.0.0.1:9")
+            for_browser(config, Path::new("/h"), Drawing::BeginFrameControl, "http://127.0.0.1:9", None)
                 .contains(&"--no-sandbox".to_owned())
         };
         assert!(!has(&Config::default()));
@@ -145,7 +152,7 @@ mod tests {
     #[test]
     fn the_proxy_is_the_only_way_to_the_network() {
         let switches =
-            for_browser(&Config::default(), Path::new("/h"), Drawing::Continuous, "http://127.0.0.1:9");
+            for_browser(&Config::default(), Path::new("/h"), Drawing::Continuous, "http://127.0.0.1:9", None);
         for switch in [
             "--proxy-server=http://127.0.0.1:9",
             "--proxy-bypass-list=<-loopback>",

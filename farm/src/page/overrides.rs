@@ -1,17 +1,23 @@
 //! What Chromium keeps for the next documents of a page.
 
-use chromiumoxide_cdp::cdp::browser_protocol::page::ScriptIdentifier;
+use chromiumoxide_cdp::cdp::browser_protocol::{
+    emulation::SetUserAgentOverrideParams, page::ScriptIdentifier,
+};
 use platen_shared::{
-    job::{ColorScheme, Environment, MediaType, Output, StyleText},
+    job::{ColorScheme, MediaType, Output, RenderOptions, StyleText, UserAgent},
     locale::Locale,
     time_zone::TimeZone,
 };
 
+use crate::browser::user_agent;
+
 /// The overrides of a page.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Overrides {
     pub(crate) media: EmulatedMedia,
-    pub(crate) language: Language,
+    pub(crate) reader: Reader,
+    /// The command that has set its user agent, for its workers.
+    pub(crate) user_agent: SetUserAgentOverrideParams,
     pub(crate) has_scripts_disabled: bool,
     pub(crate) is_transparent: bool,
     pub(crate) style: Option<(StyleText, ScriptIdentifier)>,
@@ -25,22 +31,51 @@ pub(crate) struct EmulatedMedia {
     pub(crate) reduced_motion: bool,
 }
 
-/// The time zone and the language. A page is not used with two of them: Chromium keeps some formats and fonts.
+/// Who reads a page, and with what. A page is not used with two of them: Chromium keeps some formats, fonts and
+/// properties of the screen.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Language {
+pub(crate) struct Reader {
     pub(crate) time_zone: Option<TimeZone>,
     pub(crate) locale: Option<Locale>,
+    pub(crate) user_agent: Option<UserAgent>,
+    pub(crate) mobile: bool,
 }
 
-impl Language {
-    pub(crate) fn of(environment: &Environment) -> Self {
-        Self { time_zone: environment.time_zone.clone(), locale: environment.locale.clone() }
+impl Reader {
+    pub(crate) fn of(options: &RenderOptions) -> Self {
+        let environment = &options.environment;
+        Self {
+            time_zone: environment.time_zone.clone(),
+            locale: environment.locale.clone(),
+            user_agent: environment.user_agent.clone(),
+            mobile: options.viewport.mobile,
+        }
+    }
+
+    /// The command that sets the user agent and the language in a browser of this version.
+    pub(crate) fn user_agent_command(&self, browser_version: &str) -> SetUserAgentOverrideParams {
+        user_agent::command(self.user_agent.as_ref(), self.mobile, self.locale.as_ref(), browser_version)
+    }
+}
+
+impl Overrides {
+    /// Those of a new page.
+    pub(super) fn new(browser_version: &str) -> Self {
+        Self {
+            media: EmulatedMedia::default(),
+            reader: Reader::default(),
+            user_agent: Reader::default().user_agent_command(browser_version),
+            has_scripts_disabled: false,
+            is_transparent: false,
+            style: None,
+        }
     }
 }
 
 impl EmulatedMedia {
-    pub(crate) fn of(environment: &Environment, output: &Output) -> Self {
-        let usual = match output {
+    pub(crate) fn of(options: &RenderOptions) -> Self {
+        let environment = &options.environment;
+        let usual = match options.output {
             Output::Image(_) => MediaType::Screen,
             Output::Pdf(_) => MediaType::Print,
         };

@@ -18,7 +18,7 @@ use crate::{
     Config,
     browser::{BackgroundBrowser, Browser},
     metrics::{Metrics, PageSource, Waiting},
-    page::{Language, Page, PageError},
+    page::{Page, PageError, Reader},
 };
 
 /// Consecutive renderer crashes while pages are opened, after which the browser is replaced.
@@ -34,7 +34,7 @@ pub(crate) struct PageRequest<'a> {
     /// afterwards, so a warm page would be wasted on it.
     pub(crate) reuse: bool,
     pub(crate) scale_factor: DeviceScaleFactor,
-    pub(crate) language: Language,
+    pub(crate) reader: Reader,
 }
 
 impl<'a> PageRequest<'a> {
@@ -43,7 +43,7 @@ impl<'a> PageRequest<'a> {
             account: &job.account,
             reuse: matches!(job.source, Source::Html(_)),
             scale_factor: job.options.viewport.device_scale_factor,
-            language: Language::of(&job.options.environment),
+            reader: Reader::of(&job.options),
         }
     }
 
@@ -51,7 +51,7 @@ impl<'a> PageRequest<'a> {
     fn fits(&self, page: &Page) -> bool {
         self.reuse
             && page.scale_factor.is_none_or(|factor| factor == self.scale_factor)
-            && (page.jobs == 0 || page.overrides.language == self.language)
+            && (page.jobs == 0 || page.overrides.reader == self.reader)
     }
 }
 

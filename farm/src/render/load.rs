@@ -28,9 +28,13 @@ use crate::{
 
 /// Sets the viewport and, for markup, navigates to a new empty document; a URL has its own document. Returns
 /// the page's metrics before the job. An empty page answers immediately unless its browser hangs.
-pub(super) async fn prepare(page: &mut Page, job: &RenderJob) -> Result<RendererMetrics, JobError> {
+pub(super) async fn prepare(
+    page: &mut Page,
+    job: &RenderJob,
+    browser_version: &str,
+) -> Result<RendererMetrics, JobError> {
     let prepared = async {
-        overrides::set(page, &job.options).await?;
+        overrides::set(page, &job.options, browser_version).await?;
         let set = page.session.start(&device_metrics(&job.options.viewport))?;
         if matches!(job.source, Source::Html(_)) && !reset::navigate_to_empty(page).await? {
             return Err(JobError::NoPage);
@@ -56,7 +60,12 @@ fn device_metrics(viewport: &Viewport) -> SetDeviceMetricsOverrideParams {
         screen_width: Some(width),
         screen_height: Some(height),
         screen_orientation: Some(ScreenOrientation::new(orientation, 0)),
-        ..SetDeviceMetricsOverrideParams::new(width, height, viewport.device_scale_factor.get(), false)
+        ..SetDeviceMetricsOverrideParams::new(
+            width,
+            height,
+            viewport.device_scale_factor.get(),
+            viewport.mobile,
+        )
     }
 }
 

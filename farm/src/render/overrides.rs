@@ -8,38 +8,46 @@ use chromiumoxide_cdp::cdp::browser_protocol::{
     emulation::{
         MediaFeature, SetDefaultBackgroundColorOverrideParams, SetEmulatedMediaParams,
         SetLocaleOverrideParams, SetScriptExecutionDisabledParams, SetTimezoneOverrideParams,
-        SetUserAgentOverrideParams,
+        SetTouchEmulationEnabledParams,
     },
     page::RemoveScriptToEvaluateOnNewDocumentParams,
 };
 use platen_shared::job::{ColorScheme, MediaType, Output, RenderOptions};
 
 use super::{job_error::JobError, style};
-use crate::page::{EmulatedMedia, Language, Page};
+use crate::page::{EmulatedMedia, Page, Reader};
+
+/// Points at which a mobile device can be touched at once.
+const TOUCH_POINTS: i64 = 5;
 
 /// Sets the overrides of a job. The document of the job must be loaded afterwards.
-pub(super) async fn set(page: &mut Page, options: &RenderOptions) -> Result<(), JobError> {
+pub(super) async fn set(
+    page: &mut Page,
+    options: &RenderOptions,
+    browser_version: &str,
+) -> Result<(), JobError> {
     let Page { session, overrides, .. } = page;
     let environment = &options.environment;
-    let media = EmulatedMedia::of(environment, &options.output);
+    let media = EmulatedMedia::of(options);
     if overrides.media != media {
         session.call(&media_command(&media)).await?;
         overrides.media = media;
     }
-    let language = Language::of(environment);
-    if overrides.language != language {
-        if let Some(zone) = &language.time_zone {
+    let reader = Reader::of(options);
+    if overrides.reader != reader {
+        if let Some(zone) = &reader.time_zone {
             session.call(&SetTimezoneOverrideParams::new(zone.as_str())).await?;
         }
-        if let Some(locale) = &language.locale {
-            let tag = Some(locale.as_str().to_owned());
-            session.call(&SetLocaleOverrideParams { locale: tag.clone() }).await?;
-            // An empty name is not an override.
-            let agent =
-                SetUserAgentOverrideParams { accept_language: tag, ..SetUserAgentOverrideParams::new("") };
-            session.call(&agent).await?;
+        if let Some(locale) = &reader.locale {
+            session.call(&SetLocaleOverrideParams { locale: Some(locale.as_str().to_owned()) }).await?;
         }
-        overrides.language = language;
+        if reader.mobile {
+            let max_touch_points = Some(TOUCH_POINTS);
+            session.call(&SetTouchEmulationEnabledParams { enabled: true, max_touch_points }).await?;
+        }
+        overrides.user_agent = reader.user_agent_command(browser_version);
+        session.call(&overrides.user_agent).await?;
+        overrides.reader = reader;
     }
     if overrides.has_scripts_disabled == environment.java_script {
         session.call(&SetScriptExecutionDisabledParams::new(!environment.java_script)).await?;

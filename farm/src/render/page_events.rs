@@ -17,7 +17,7 @@ use std::collections::HashMap;
 use chromiumoxide_cdp::cdp::{
     browser_protocol::{
         animation::EventAnimationCreated,
-        emulation::EventVirtualTimeBudgetExpired,
+        emulation::{EventVirtualTimeBudgetExpired, SetUserAgentOverrideParams},
         inspector::EventTargetCrashed,
         network::{
             EventLoadingFailed, EventLoadingFinished, EventRequestWillBeSent, EventResponseReceived,
@@ -53,6 +53,8 @@ pub(super) struct PageEventHandler<'a> {
     main_frame: &'a str,
     /// Set when the page does something that no reset is known to undo.
     tainted: &'a mut bool,
+    /// That of the page, for its workers.
+    user_agent: &'a SetUserAgentOverrideParams,
     /// The host to name when the main document cannot be fetched: the one of the job's URL, because the
     /// caller must not learn the target of a redirect.
     job_host: Option<&'a str>,
@@ -92,6 +94,7 @@ impl<'a> PageEventHandler<'a> {
         events: &'a mut Events,
         main_frame: &'a str,
         tainted: &'a mut bool,
+        user_agent: &'a SetUserAgentOverrideParams,
         job_host: Option<&'a str>,
         traffic: &'a JobEgress,
     ) -> (Self, watch::Receiver<LoadState>) {
@@ -101,6 +104,7 @@ impl<'a> PageEventHandler<'a> {
             events,
             main_frame,
             tainted,
+            user_agent,
             job_host,
             traffic,
             state,
@@ -283,6 +287,8 @@ impl<'a> PageEventHandler<'a> {
     fn on_worker(&mut self, id: SessionId) -> Result<(), JobError> {
         let worker = self.session.worker_session(id);
         worker.send(&network_events())?;
+        // A worker has the language of the browser, and a shared or service worker its client hints.
+        worker.send(self.user_agent)?;
         worker.send(&auto_attach())?;
         Ok(worker.send(&RunIfWaitingForDebuggerParams {})?)
     }

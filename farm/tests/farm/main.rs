@@ -22,6 +22,7 @@ mod page_options;
 mod page_time;
 mod pdf_options;
 mod priorities;
+mod reader;
 mod slots;
 mod support;
 mod urls;
@@ -59,6 +60,7 @@ fn main() -> ExitCode {
         page_time::TESTS,
         pdf_options::TESTS,
         priorities::TESTS,
+        reader::TESTS,
         slots::TESTS,
         urls::TESTS,
         virtual_time::TESTS,

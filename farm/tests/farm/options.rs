@@ -1,10 +1,10 @@
 //! The options of images and of the wait.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use http::StatusCode;
 use platen_shared::refusal::Refusal;
-use platen_tests::site::Reply;
+use platen_tests::{site::Reply, wait::MAX_WAIT};
 use serde_json::{Value, json};
 
 use crate::{
@@ -19,6 +19,7 @@ pub(crate) const TESTS: &[Test] = &[
     ("an omitted background is transparent", |s| Box::pin(omitted_background(s))),
     ("quality changes the size of lossy images", |s| Box::pin(quality(s))),
     ("a job waits until an element is visible", |s| Box::pin(wait_for_selector(s))),
+    ("an element without a box is visible if its document is drawn", |s| Box::pin(visible(s))),
     ("the status of a page is known, and a failure on request", |s| Box::pin(page_status(s))),
     ("an image is whole up to 100 megapixels", |s| Box::pin(tall(s))),
 ];
@@ -66,6 +67,13 @@ async fn selectors(shared: Arc<Shared>) {
          <div style='height:500px;background:red'></div><p style='height:60px;margin:0;background:green'>";
     let body = small(json!({ "html": scroller, "selector": "p" }));
     assert_eq!(size_and_middle(&shared, body).await, ((200, 60), GREEN));
+    // In open shadow trees, also in a container that scrolls around the host.
+    let shadow = "<!doctype html><body style='margin:0'><div style='overflow:auto;width:200px;height:100px'><div style='height:500px'>\
+         </div><div id=host></div></div><script>const attach = host => host.attachShadow({ mode: 'open' });\
+         attach(host).innerHTML = '<span id=inner></span>'; attach(host.shadowRoot.getElementById('inner')).innerHTML = \
+         '<p style=\"display:block;width:30px;height:60px;margin:0;background:green\">'</script>";
+    let body = small(json!({ "html": shadow, "selector": "p", "waitForSelector": "p" }));
+    assert_eq!(size_and_middle(&shared, body).await, ((30, 60), GREEN));
     let lazy = format!(
         "<!doctype html><div style='height:9000px'></div><img loading=lazy width=50 height=50 src='{}'>",
         shared.site.at("/late.svg")
@@ -175,6 +183,40 @@ async fn wait_for_selector(shared: Arc<Shared>) {
     for html in [later("").as_str(), "<p>a"] {
         let job = request(&small(json!({ "html": html, "waitForSelector": "#never" })));
         assert_eq!(shared.render(&job).await.unwrap_err(), Refusal::ElementNotVisible, "{html}");
+    }
+}
+
+async fn visible(shared: Arc<Shared>) {
+    let page = |style: &str, inner: &str| {
+        format!(
+            "<!doctype html><html class=a><head><meta name=ready><title>t</title></head><body class=b style='margin:0'>\
+             <div class=c style='{style}'>{inner}</div><script class=s></script>"
+        )
+    };
+    let absolute = "<div style='position:absolute;width:9px;height:9px'>x</div>";
+    for (selector, style, inner, is_visible) in [
+        ("html.a", "", absolute, true),
+        ("body.b", "", absolute, true),
+        (".c", "", absolute, true),
+        (".c", "", &format!("<i>{absolute}</i>"), true),
+        (".c", "height:0;overflow:hidden", "<p>x</p>", false),
+        (".c", "visibility:hidden", absolute, false),
+        ("html.a", "", "<style>html { visibility: hidden }", false),
+        (".c", "", "", false),
+        (".c", "display:none", absolute, false),
+        (".c p", "display:none", "<p>x", false),
+        (".c", "display:contents", "x", true),
+        ("meta[name=ready]", "", "x", true),
+        ("script.s", "", "x", true),
+        (".c script", "display:none", "<script></script>", false),
+        (".c option", "", "<select><option>x</select>", true),
+        (".c option", "display:none", "<select><option>x</select>", false),
+        ("head", "", "", true),
+    ] {
+        let job = request(&small(json!({ "html": page(style, inner), "waitForSelector": selector })));
+        let deadline = if is_visible { MAX_WAIT } else { Duration::from_secs(3) };
+        let rendered = shared.farm.render(&job, deadline).await;
+        assert_eq!(rendered.is_ok(), is_visible, "{selector} {style} {inner}: {:?}", rendered.err());
     }
 }
 

@@ -32,8 +32,9 @@ async fn handle(events: impl IntoIterator<Item = (&'static str, Value)>) -> Hand
     drop(browser);
     let traffic = Egress::new(Arc::default(), Arc::new(Metrics::new())).unwrap();
     let traffic = traffic.job("", PageStarted::default());
-    let mut tainted = false;
-    let (handler, state) = PageEventHandler::new(&session, &mut queue, "F", &mut tainted, None, &traffic);
+    let (mut tainted, agent) = (false, SetUserAgentOverrideParams::new("x"));
+    let (handler, state) =
+        PageEventHandler::new(&session, &mut queue, "F", &mut tainted, &agent, None, &traffic);
     let error = handler.run().await;
     let state = *state.borrow();
     drop((queue, session));
