@@ -15,8 +15,9 @@ use crate::page::Page;
 const IS_VALID: &str = "(selector => document.createDocumentFragment().querySelector(selector))";
 /// For the scripts below: the elements that match, those of the document before those of its open shadow trees, and the
 /// element around another one, across shadow trees.
-const SELECT: &str = "const trees = function* (tree) { yield tree; for (const host of tree.querySelectorAll('*')) {\
-        const inner = Reflect.get(Element.prototype, 'shadowRoot', host); if (inner) yield* trees(inner) } },\
+const SELECT: &str = "const trees = function* (tree) { yield tree; const all = tree.querySelectorAll('*');\
+        for (let at = 0; at < all.length; at++) { const inner = all[at].shadowRoot;\
+            if (inner instanceof ShadowRoot) yield* trees(inner) } },\
     select = function* (selector) { for (const tree of trees(document)) yield* tree.querySelectorAll(selector) },\
     around = element => { const { assignedSlot, parentElement, parentNode } = as(Element, element);\
         return assignedSlot ?? parentElement ?? (parentNode instanceof ShadowRoot ? parentNode.host : null) };";

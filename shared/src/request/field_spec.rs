@@ -206,7 +206,8 @@ impl FieldName {
             ),
             Self::Selector => text(1, limits::MAX_SELECTOR_CHARS).of(Formats::Images).says(
                 "CSS selector of the element that an image shows: the border box of the first match, also outside of the \
-                 viewport. No match is a 422. Excludes `fullPage` and `clip`.",
+                 viewport. Open shadow trees are searched after the document. No match is a 422. Excludes `fullPage` and \
+                 `clip`.",
             ),
             Self::Clip => FieldSpec { kind: FieldKind::Clip, default: None, ..BOOLEAN }.of(Formats::Images).says(
                 "The rectangle of the page that an image shows, in CSS pixels from its top left corner. Excludes \
@@ -220,7 +221,9 @@ impl FieldName {
             Self::ReducedMotion => BOOLEAN.says("Whether `prefers-reduced-motion` is `reduce` in the page."),
             Self::WaitForSelector => text(1, limits::MAX_SELECTOR_CHARS).says(
                 "CSS selector of an element that must be visible before the page is captured, in addition to \
-                 `waitForTimeout`. If none is visible within the deadline, that is a 422.",
+                 `waitForTimeout`; open shadow trees are searched after the document. The root, the body and an element \
+                 without a box of its own, such as one of the head, are visible if the document is drawn. If none is visible \
+                 within the deadline, that is a 422.",
             ),
             Self::Timezone => {
                 FieldSpec { default: Some("\"UTC\""), ..text(1, 100) }.says("IANA name of the page's time zone.")
@@ -246,12 +249,13 @@ impl FieldName {
                  is then in the file.",
             ),
             Self::UserAgent => text(1, limits::MAX_USER_AGENT_CHARS).says(
-                "User agent of the page, in requests and scripts: printable ASCII. Without it that of Chrome of the \
-                 browser's version.",
+                "User agent of the page, in requests, scripts and client hints: printable ASCII. Without it that of Chrome \
+                 of the browser's version.",
             ),
             Self::Mobile => BOOLEAN.says(
-                "Whether the page is shown as on a mobile device: the rules of `<meta name=viewport>`, touch, and a mobile \
-                 device in the client hints.",
+                "Whether the page is shown as on a mobile device: the rules of `<meta name=viewport>`, touch, a mobile \
+                 device in the client hints, and, without `userAgent`, Chrome on Android. A page without this `<meta>` is 980 \
+                 pixels wide: its viewport is shown smaller, `fullPage`, `selector` and `clip` in CSS pixels.",
             ),
             Self::FailOnHttpStatus => BOOLEAN.says(
                 "Whether a page of `url` with a status of 400 or more is a 422. It is rendered otherwise. The response \
