@@ -6,6 +6,7 @@ mod capture;
 mod drawn_resources;
 mod elements;
 mod frame_loop;
+mod header_templates;
 mod job_error;
 mod load;
 mod load_state;
@@ -184,7 +185,7 @@ async fn run(
     };
     page.jobs += 1;
     let loading = phases.enter(Phase::Load);
-    let before = match load::prepare(page, job, browser.browser().version()).await {
+    let (before, header_templates) = match load::prepare(page, job, browser.browser().version()).await {
         Err(JobError::Crashed | JobError::Cdp(CdpError::PageGone))
             if !browser.browser().connection.is_closed() =>
         {
@@ -214,6 +215,7 @@ async fn run(
         let mut rendering =
             Rendering::new(browser.browser(), session, main_frame, frames.as_mut(), state.clone());
         rendering.prints_header = Some(&prints_header);
+        rendering.header_templates = header_templates;
         rendering.runs_scripts = job.options.environment.java_script;
         if wait.is_empty() && rendering.has_begin_frame_control() {
             // An animation may start before the page has loaded, and without a frame Chromium's clock of animations

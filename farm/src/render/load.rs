@@ -14,6 +14,7 @@ use tokio::{sync::watch, task::yield_now, time::timeout};
 
 use super::{
     elements,
+    header_templates::{self, HeaderTemplates},
     job_error::JobError,
     load_state::LoadState,
     navigation_error::navigation_error,
@@ -27,12 +28,12 @@ use crate::{
 };
 
 /// Sets the viewport and, for markup, navigates to a new empty document; a URL has its own document. Returns
-/// the page's metrics before the job. An empty page answers immediately unless its browser hangs.
+/// the page's metrics before the job, and its header and footer. An empty page answers immediately unless its browser hangs.
 pub(super) async fn prepare(
     page: &mut Page,
     job: &RenderJob,
     browser_version: &str,
-) -> Result<RendererMetrics, JobError> {
+) -> Result<(RendererMetrics, Option<HeaderTemplates>), JobError> {
     let prepared = async {
         overrides::set(page, &job.options, browser_version).await?;
         let set = page.session.start(&device_metrics(&job.options.viewport))?;
@@ -40,9 +41,10 @@ pub(super) async fn prepare(
             return Err(JobError::NoPage);
         }
         elements::check_selectors(page, &job.options).await?;
+        let templates = header_templates::convert(&page.session, &job.options).await?;
         let before = renderer_metrics::read(&page.session).await?;
         set.await?;
-        Ok(before)
+        Ok((before, templates))
     };
     timeout(OPEN_TIMEOUT, prepared).await.map_err(|_| JobError::Unresponsive)?
 }

@@ -17,6 +17,7 @@ use serde_json::Value;
 use tokio::{sync::watch, time::sleep};
 
 use super::{
+    header_templates::HeaderTemplates,
     job_error::JobError,
     load_state::LoadState,
     script,
@@ -43,6 +44,8 @@ pub(super) struct Rendering<'a> {
     pub(super) lacks_callbacks: bool,
     /// The page must not be used again.
     pub(super) must_close: bool,
+    /// Header and footer of the job's PDF.
+    pub(super) header_templates: Option<HeaderTemplates>,
     /// Set while a header or footer is printed.
     pub(super) prints_header: Option<&'a AtomicBool>,
     /// Animations are paused.
@@ -75,6 +78,7 @@ impl<'a> Rendering<'a> {
             runs_scripts: true,
             lacks_callbacks: false,
             must_close: false,
+            header_templates: None,
             prints_header: None,
             animations_paused: false,
             has_drawn: false,

@@ -20,6 +20,7 @@ mod neighbours;
 mod options;
 mod page_options;
 mod page_time;
+mod pdf_headers;
 mod pdf_options;
 mod priorities;
 mod reader;
@@ -58,6 +59,7 @@ fn main() -> ExitCode {
         options::TESTS,
         page_options::TESTS,
         page_time::TESTS,
+        pdf_headers::TESTS,
         pdf_options::TESTS,
         priorities::TESTS,
         reader::TESTS,

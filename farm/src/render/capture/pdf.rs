@@ -10,7 +10,7 @@ use bytes::Bytes;
 use chromiumoxide_cdp::cdp::browser_protocol::page::PrintToPdfParams;
 use platen_cdp::CdpError;
 use platen_shared::{
-    job::{Environment, HeaderHtml, Margins, Pages, PdfOptions, Sheet},
+    job::{Environment, Margins, Pages, PdfOptions, Sheet},
     length::Length,
     refusal::Refusal,
 };
@@ -19,13 +19,9 @@ use self::{
     document::{first_sheet, page_count},
     page_style::PageStyle,
 };
-use super::super::{frame_loop, job_error::JobError, rendering::Rendering};
-
-/// Style of headers and footers. Chromium's own font has one pixel, and generic families are those of the system.
-const HEADER_STYLE: &str =
-    "<style>#header, #footer { font: 10px Arial, \"Liberation Sans\", sans-serif }</style>";
-/// A template without content; Chromium prints one of its own for an empty text.
-const EMPTY_HEADER: &str = "<span></span>";
+use super::super::{
+    frame_loop, header_templates::HeaderTemplates, job_error::JobError, rendering::Rendering,
+};
 
 /// By how much Chromium rounds the sides of a sheet, in CSS pixels.
 const SHEET_ROUNDING: f64 = 1.0;
@@ -79,7 +75,7 @@ async fn check_margins(
 
 async fn print(rendering: &mut Rendering<'_>, pdf: &PdfOptions, sheet: Sheet) -> Result<Bytes, JobError> {
     // Printing waits for resources that the page loads for it.
-    let mut printing = rendering.session.start(&command(pdf, sheet))?;
+    let mut printing = rendering.session.start(&command(pdf, sheet, rendering.header_templates.as_ref()))?;
     let has_header = pdf.header.is_some() || pdf.footer.is_some();
     rendering.prints_header.iter().for_each(|flag| flag.store(has_header, Ordering::Relaxed));
     let printed = frame_loop::while_waiting(rendering, printing.reply()).await?;
@@ -100,20 +96,16 @@ fn refused(error: CdpError, pdf: &PdfOptions) -> JobError {
     JobError::Refused(refusal)
 }
 
-fn command(pdf: &PdfOptions, sheet: Sheet) -> PrintToPdfParams {
-    let template = |html: &Option<HeaderHtml>| match html {
-        Some(html) => format!("{HEADER_STYLE}{}", html.as_str()),
-        None => EMPTY_HEADER.to_owned(),
-    };
-    let has_header = pdf.header.is_some() || pdf.footer.is_some();
+fn command(pdf: &PdfOptions, sheet: Sheet, templates: Option<&HeaderTemplates>) -> PrintToPdfParams {
+    let templates = templates.filter(|_| pdf.header.is_some() || pdf.footer.is_some());
     let ranges = match &pdf.pages {
         Pages::Ranges(ranges) => Some(ranges.to_string()),
         Pages::All | Pages::Single => None,
     };
     PrintToPdfParams {
-        display_header_footer: Some(has_header),
-        header_template: has_header.then(|| template(&pdf.header)),
-        footer_template: has_header.then(|| template(&pdf.footer)),
+        display_header_footer: Some(templates.is_some()),
+        header_template: templates.map(|templates| templates.header.clone()),
+        footer_template: templates.map(|templates| templates.footer.clone()),
         print_background: Some(pdf.print_background),
         scale: Some(pdf.scale.get()),
         paper_width: Some(sheet.width.inches()),

@@ -1,0 +1,94 @@
+//! The header and the footer of a PDF in the form that Chromium prints.
+//!
+//! Chromium puts the texts of both into elements of one document, so their `html` and `body` elements are lost, and styles
+//! of one apply to the other. Here a text is read as a document whose `html` and `body` become elements of other names, and its
+//! styles get a scope. Chromium's parsers do both, in the empty document before the job's page, which has no names and no
+//! policy of the page.
+
+use chromiumoxide_cdp::cdp::js_protocol::runtime::EvaluateParams;
+use platen_cdp::Session;
+use platen_shared::{
+    job::{HeaderHtml, Output, RenderOptions},
+    refusal::Refusal,
+};
+use serde_json::{from_value, json};
+
+use super::job_error::JobError;
+
+/// The default style, which every rule of a template overrides. Chromium's own font has one pixel, and generic families
+/// are those of the system. The elements are laid out as if the content were in Chromium's header itself.
+const STYLE: &str = "<style>:where(#header, #footer) { font: 10px Arial, \"Liberation Sans\", sans-serif }\
+    :where(platen-html, platen-body) { display: flex; flex: auto; align-self: stretch; align-items: inherit;\
+    min-width: 0 }</style>";
+/// Converts texts to templates. Chromium writes its own `date` in English.
+const CONVERT: &str = r##"((locale, texts) => {
+    const names = { html: 'platen-html', body: 'platen-body', ':root': ':where(platen-html):nth-child(n)',
+        '#header': '#header:scope', '#footer': '#footer:scope', '.date': '.platen-date' };
+    const token = /\[(?:"(?:\\.|[^"\\])*"|[^\]"])*\]|[.#:]*(?:\\.|[-\w]|[^\0-\x7f])+/g;
+    const rename = rules => { for (const rule of rules) {
+        if (rule instanceof CSSStyleRule)
+            rule.selectorText = rule.selectorText.replace(token, it => names[it.toLowerCase()] ?? it);
+        if (rule.cssRules) rename(rule.cssRules);
+    } };
+    const isScoped = rule => rule instanceof CSSStyleRule || rule instanceof CSSGroupingRule;
+    const date = new Intl.DateTimeFormat(locale, { dateStyle: 'short', timeStyle: 'short' }).format();
+    return Object.entries(texts).map(([id, text]) => {
+        // Its elements stay in a document that loads nothing and runs no script.
+        const parsed = new DOMParser().parseFromString(text, 'text/html');
+        const root = Document.prototype.querySelector.call(parsed, 'html');
+        const renamed = (element, name, content) => {
+            const other = Document.prototype.createElement.call(parsed, name);
+            for (const attribute of element.attributes) other.setAttributeNode(attribute.cloneNode());
+            other.append(...content);
+            return other;
+        };
+        for (const style of root.querySelectorAll('style')) {
+            if (!style.sheet) continue;
+            const rules = [...style.sheet.cssRules];
+            rename(rules);
+            const css = scoped => rules.filter(it => isScoped(it) === scoped).map(it => it.cssText).join(' ');
+            style.textContent = `${css(false)} @scope (#${id}) { ${css(true)} }`;
+        }
+        for (const element of root.querySelectorAll('.date')) {
+            const classes = Element.prototype.getAttribute.call(element, 'class');
+            Element.prototype.setAttribute.call(element, 'class', classes.replace(/(^|\s)date(?!\S)/g, '$1platen-date'));
+            Element.prototype.replaceChildren.call(element, date);
+        }
+        const content = [...root.children].flatMap(part =>
+            part.localName === 'head' ? [...part.childNodes] : [renamed(part, 'platen-body', part.childNodes)]);
+        return renamed(root, 'platen-html', content).outerHTML;
+    });
+})"##;
+
+/// The templates of a header and a footer. That of an empty text is not empty, because Chromium would print its own.
+#[derive(Debug)]
+pub(super) struct HeaderTemplates {
+    pub(super) header: String,
+    pub(super) footer: String,
+}
+
+/// Makes the templates of a job; `None` if it has neither header nor footer. The document must be empty, and have the
+/// job's time zone.
+///
+/// # Errors
+/// [`Refusal::HeaderFailed`] if a text cannot be converted.
+pub(super) async fn convert(
+    session: &Session,
+    options: &RenderOptions,
+) -> Result<Option<HeaderTemplates>, JobError> {
+    let Output::Pdf(pdf) = &options.output else { return Ok(None) };
+    if pdf.header.is_none() && pdf.footer.is_none() {
+        return Ok(None);
+    }
+    let text =
+        |html: &Option<HeaderHtml>| html.as_ref().map_or(String::new(), |html| html.as_str().to_owned());
+    let texts = json!({ "header": text(&pdf.header), "footer": text(&pdf.footer) });
+    let locale = options.environment.locale.as_ref().map_or("en-US", |locale| locale.as_str());
+    let mut script = EvaluateParams::new(format!("{CONVERT}({}, {texts})", json!(locale)));
+    script.return_by_value = Some(true);
+    let converted = session.call(&script).await?.result.value;
+    let [header, footer] = converted
+        .and_then(|converted| from_value::<[String; 2]>(converted).ok())
+        .ok_or(JobError::Refused(Refusal::HeaderFailed))?;
+    Ok(Some(HeaderTemplates { header: format!("{STYLE}{header}"), footer }))
+}
