@@ -5,6 +5,8 @@
 
 mod look;
 
+use unicode_properties::UnicodeEmoji as _;
+
 use crate::text::text;
 
 pub use look::Look;
@@ -117,7 +119,8 @@ fn is_invisible(character: char) -> bool {
 fn is_part_of_a_sign(character: char, previous: Option<char>, next: Option<char>) -> bool {
     let Some(previous) = previous else { return false };
     let joins_letters = |it: char| matches!(it, '\u{600}'..='\u{dff}' | '\u{1000}'..='\u{109f}' | '\u{1780}'..='\u{17ff}' | '\u{1820}'..='\u{18aa}' | '\u{11000}'..='\u{11fff}');
-    let is_emoji = |it: char| matches!(it, '\u{a9}' | '\u{ae}' | '\u{203c}' | '\u{2049}' | '\u{2122}'..='\u{3299}' | '\u{1f000}'..='\u{1faff}');
+    // Digits, `#` and `*` have the property as well, because they are parts of keycaps.
+    let is_emoji = |it: char| !it.is_ascii() && it.is_emoji_char();
     match character {
         '\u{200c}' | '\u{200d}' if joins_letters(previous) => next.is_some_and(joins_letters),
         '\u{200d}' => (is_emoji(previous) || previous == '\u{fe0f}') && next.is_some_and(is_emoji),
@@ -175,6 +178,9 @@ mod tests {
             "1\u{fe0f}\u{20e3}",
             "©\u{fe0f}",
             "葛\u{e0100}城",
+            "🏳\u{fe0f}\u{200d}🌈",
+            "👩🏽\u{200d}🚀",
+            "↔\u{fe0f} ㊙\u{fe0f} ™\u{fe0e}",
             "Ünï – “x” <b> & 'y'",
             "e\u{301}",
             "שלום a",
@@ -188,6 +194,16 @@ mod tests {
             "م\u{200c}",
             "م\u{200c}\u{200c}م",
             "💻\u{200d}\u{200d}💻",
+            "か\u{200d}な",
+            "カ\u{200d}ナ",
+            "か\u{fe0f}",
+            "ㄅ\u{200d}ㄆ",
+            "ㄱ\u{200d}ㄴ",
+            "→\u{200d}∀",
+            "─\u{fe0e}",
+            "①\u{200d}㈱",
+            "🀀\u{200d}🀁",
+            "💻\u{200d}1",
         ] {
             assert!(matches!(Name::parse(bad), Err(InvalidName::Invisible(_))), "{bad:?}");
         }
