@@ -221,6 +221,16 @@ fn templates() {
     assert_eq!(operator.json(&["template", "list"]).as_array().unwrap().len(), 1);
     assert_eq!(operator.json(&["template", "list", "--account", "other"]), serde_json::json!([]));
 
+    std::fs::write(operator.path().join("foreign.html"), "{{#if größe}}{{größe}}{{else}}{{/if}}").unwrap();
+    let output = operator.run(&["template", "put", "--account", "acme", "--name", "x", "foreign.html"]);
+    let warning = String::from_utf8(output.stderr).unwrap();
+    assert!(
+        output.status.success() && warning.contains("process: {{#if größe}} {{else}} {{/if}}"),
+        "{warning}"
+    );
+    let saved = String::from_utf8(output.stdout).unwrap();
+    assert!(saved.ends_with(": else, größe\n"), "{saved}");
+
     std::fs::write(operator.path().join("empty.html"), "").unwrap();
     std::fs::write(operator.path().join("binary.html"), [0xff, 0xfe]).unwrap();
     let put = |account, id, file| ["template", "put", "--account", account, "--name", "x", "--id", id, file];

@@ -1,9 +1,14 @@
 //! Template substitution: the value of `{{ name }}` is HTML-escaped, that of `{{{ name }}}` is not.
 //!
+//! A name is a Unicode identifier that may contain `-` and `.` after its first character. Names are compared in NFC.
+//!
 //! Invariant: one pass from left to right; placeholders within values are not replaced. Any other use of
 //! braces stays unchanged, because CSS and scripts contain braces.
 
 use std::{borrow::Cow, collections::BTreeSet};
+
+use unicode_ident::{is_xid_continue, is_xid_start};
+use unicode_normalization::UnicodeNormalization as _;
 
 use crate::limits;
 
@@ -49,19 +54,54 @@ enum Piece<'t> {
     Placeholder { name: &'t str, escape: bool },
 }
 
-/// The names of the placeholders of a template, each once, sorted.
+/// The names of the placeholders of a template in NFC, each once, sorted.
 #[must_use]
 pub fn placeholders(template: &str) -> Vec<String> {
-    let names: BTreeSet<&str> = pieces(template)
+    let names: BTreeSet<Cow<'_, str>> = pieces(template)
         .filter_map(|piece| match piece {
-            Piece::Placeholder { name, .. } => Some(name),
+            Piece::Placeholder { name, .. } => Some(normalized(name)),
             Piece::Text(_) => None,
         })
         .collect();
-    names.into_iter().map(str::to_owned).collect()
+    names.into_iter().map(Cow::into_owned).collect()
 }
 
-/// Replaces the placeholders of a template; `value_of` returns the value of a name. The result has at most `max_bytes`.
+/// A name in NFC, in which names are compared.
+#[must_use]
+pub fn normalized(name: &str) -> Cow<'_, str> {
+    if name.is_ascii() { Cow::Borrowed(name) } else { Cow::Owned(name.nfc().collect()) }
+}
+
+/// The first tags of other template languages, each once: `{{#if x}}`, `{{/if}}`, `{{> x}}`, `{{else}}`, `{% if x %}`. They stay
+/// in the text, except `{{else}}`, which is a placeholder.
+#[must_use]
+pub fn foreign_tags(template: &str) -> Vec<&str> {
+    let mut tags = Vec::new();
+    for (open, close) in [("{{", "}}"), ("{%", "%}")] {
+        for text in template.split_inclusive(close) {
+            let Some(tag) = text.rfind(open).map(|at| &text[at..]) else { continue };
+            let inside = tag.strip_prefix(open).and_then(|rest| rest.strip_suffix(close));
+            let Some(inside) = inside.filter(|inside| !inside.contains('\n')) else { continue };
+            let inside = inside.trim_start_matches(['~', ' ', '\t']);
+            let is_foreign = open == "{%"
+                || inside.starts_with(['#', '/', '>', '^', '&', '!'])
+                || inside.split(is_space).next() == Some("else");
+            if is_foreign && !tags.contains(&tag) {
+                tags.push(tag);
+            }
+            if tags.len() == MAX_FOREIGN_TAGS {
+                return tags;
+            }
+        }
+    }
+    tags
+}
+
+/// Enough for a warning.
+const MAX_FOREIGN_TAGS: usize = 5;
+
+/// Replaces the placeholders of a template; `value_of` returns the value of a name in NFC. The result has at most
+/// `max_bytes`.
 ///
 /// # Errors
 /// [`FillError::Missing`] lists every placeholder without a value. [`FillError::TooLarge`] is returned
@@ -81,7 +121,7 @@ pub fn fill<'v>(
         let text = match piece {
             Piece::Text(text) => Cow::Borrowed(text),
             Piece::Placeholder { name, escape } => {
-                let value = value_of(name).unwrap_or_default();
+                let value = value_of(&normalized(name)).unwrap_or_default();
                 if escape { escape_html(value) } else { Cow::Borrowed(value) }
             }
         };
@@ -144,11 +184,10 @@ fn placeholder_at(text: &str) -> Option<(Piece<'_>, usize)> {
     for (open, close, escape) in [("{{{", "}}}", false), ("{{", "}}", true)] {
         let Some(inside) = text.strip_prefix(open) else { continue };
         let trimmed = inside.trim_start_matches(is_space);
-        let name_length = trimmed
-            .find(|c: char| !(c.is_ascii_alphanumeric() || "_-.".contains(c)))
-            .unwrap_or(trimmed.len());
+        let name_length =
+            trimmed.find(|c: char| !(is_xid_continue(c) || "-.".contains(c))).unwrap_or(trimmed.len());
         let (name, after) = trimmed.split_at(name_length);
-        let is_name = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
+        let is_name = name.starts_with(|c: char| is_xid_start(c) || c == '_');
         let after = after.trim_start_matches(is_space);
         if is_name && after.starts_with(close) {
             let length = text.len() - after.len() + close.len();
@@ -174,6 +213,10 @@ mod tests {
             "b.c-d_1" => Some("{{ a }}"),
             "_x" => Some("x"),
             "empty" => Some(""),
+            "größe" => Some("XL"),
+            "名前" => Some("佐藤"),
+            "имя-2" => Some("Анна"),
+            "हिन्दी" => Some("ठीक"),
             _ => None,
         })
         .unwrap()
@@ -200,7 +243,16 @@ mod tests {
             ("{{{{ _x }}}}", "{x}"),
             ("@media{a{color:red}}", "@media{a{color:red}}"),
             ("if(x){{y()}}", "if(x){{y()}}"),
-            ("{{ é }}", "{{ é }}"),
+            ("{{größe}}", "XL"),
+            ("{{ gro\u{308}ße }}", "XL"),
+            ("{{{ 名前 }}}", "佐藤"),
+            ("{{ имя-2 }}", "Анна"),
+            ("{{ हिन्दी }}", "ठीक"),
+            ("{{ €x }}", "{{ €x }}"),
+            ("{{ ٣x }}", "{{ ٣x }}"),
+            ("{{ \u{301}e }}", "{{ \u{301}e }}"),
+            ("{{ a\u{200b} }}", "{{ a\u{200b} }}"),
+            ("{{ 💻 }}", "{{ 💻 }}"),
             ("é{{ _x }}é", "éxé"),
         ];
         for (template, expected) in table {
@@ -213,6 +265,41 @@ mod tests {
         let error = fill("{{ z }}{{{ y }}}{{ z }}", MAX, |_| None).unwrap_err();
         assert_eq!(error, FillError::Missing(vec!["y".into(), "z".into()]));
         assert_eq!(placeholders("{{z}} {{{ y }}} {{z}} {{ 1 }}"), ["y", "z"]);
+        assert_eq!(placeholders("{{größe}}{{gro\u{308}ße}}{{ö}}"), ["größe", "ö"]);
+    }
+
+    #[test]
+    fn tags_of_other_languages_are_found() {
+        for tag in [
+            "{{#if x}}",
+            "{{/if}}",
+            "{{> x}}",
+            "{{else}}",
+            "{{ else if größe }}",
+            "{{^x}}",
+            "{{~#each größe}}",
+            "{{& x}}",
+            "{{! note }}",
+            "{% for x in y %}",
+            "{%- endif -%}",
+        ] {
+            let template = format!("<p>{{{{ a }}}}{tag} {tag}</p>");
+            assert_eq!(foreign_tags(&template), [tag]);
+        }
+        for template in [
+            "{{ a }}{{{ b }}}{{elsewhere}}",
+            "@media{a{color:red}}",
+            "if(x){{y()}}",
+            "a{width:5%}",
+            "{{#",
+            "{ #if x }",
+            "{% x",
+            "é{{ x }}é",
+            "if(a){{/x/.test(b)\n}}",
+        ] {
+            assert_eq!(foreign_tags(template), [""; 0], "{template}");
+        }
+        assert_eq!(foreign_tags(&"{{#a}}{{/a}}{{#b}}{{/b}}{% c %}{{#d}}".repeat(9)).len(), MAX_FOREIGN_TAGS);
     }
 
     #[test]

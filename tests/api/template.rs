@@ -20,6 +20,7 @@ pub(crate) fn cases() -> Vec<Case> {
         Case::any_database("template/saved_again_and_deleted", saved_again_and_deleted),
         Case::own_server("template/without_placeholders", without_placeholders),
         Case::own_server("template/placeholder_forms", placeholder_forms),
+        Case::any_database("template/names_of_any_script", names_of_any_script),
         Case::own_server("template/filled_to_the_limit", filled_to_the_limit),
         Case::own_server("template/largest", largest),
         Case::any_database("template/filled_with_nothing", filled_with_nothing),
@@ -62,6 +63,27 @@ async fn unknown_ids(stage: Stage) -> Result<()> {
         answer.error(404, "Template not found").with_context(|| format!("{id:.40}"))?;
     }
     Ok(())
+}
+
+async fn names_of_any_script(stage: Stage) -> Result<()> {
+    let service = stage.service().await?;
+    let operator = &service.operator;
+    // One accent is a character of its own in the template, the other one in the request.
+    let (account, id) = saved(operator, "<p>{{gro\u{308}ße}} {{ 名前 }} {{{ prénom.x }}}</p>").await?;
+    let target = service.target(&account);
+    let render = async |variables: Value| {
+        let body =
+            json!({ "templateId": id, "variables": variables, "format": "pdf", "headerHtml": "{{ größe }}" });
+        target.render_template(&body).send().await
+    };
+    let file = render(json!({ "größe": "XL", "名前": "Sato", "pre\u{301}nom.x": "Zoe" })).await?;
+    let text = Pdf::parse(file.file("application/pdf")?)?.text()?;
+    ensure!(text == "XL XL Sato Zoe", "{text}");
+    let missing = "Missing template variables \"größe\", \"名前\"";
+    render(json!({ "prénom.x": "Zoe" })).await?.error(400, missing)?;
+    ensure!(operator.attempts(&account.id).await? == 1, "a 400 was counted");
+    let twice = json!({ "größe": 1, "gro\u{308}ße": 2, "名前": 3, "prénom.x": 4 });
+    render(twice).await?.error(400, "\"variables\" holds \"größe\" twice")
 }
 
 /// Saves a template for a new account.

@@ -1,23 +1,23 @@
 // Placeholders of templates: their syntax, highlighting and completion.
 import { Decoration, MatchDecorator, ViewPlugin } from "@codemirror/view";
 
-// The same syntax as on the server: three braces take precedence over two.
+// The same syntax as on the server: three braces take precedence over two, and names are compared in NFC.
 const SPACE = "[ \\t\\r\\n]*";
-const NAME = "([A-Za-z_][A-Za-z0-9_.-]*)";
-const pattern = () => new RegExp(`\\{\\{\\{${SPACE}${NAME}${SPACE}\\}\\}\\}|\\{\\{${SPACE}${NAME}${SPACE}\\}\\}`, "g");
+const NAME = "([\\p{XID_Start}_][\\p{XID_Continue}.\\-]*)";
+const pattern = () => new RegExp(`\\{\\{\\{${SPACE}${NAME}${SPACE}\\}\\}\\}|\\{\\{${SPACE}${NAME}${SPACE}\\}\\}`, "gu");
 const ESCAPES = { "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#39;" };
 const escaped = (text) => text.replace(/[&<>"']/g, (character) => ESCAPES[character]);
 
 // The names in the markup, sorted.
 export function placeholderNames(markup) {
   const names = new Set();
-  for (const match of markup.matchAll(pattern())) names.add(match[1] ?? match[2]);
+  for (const match of markup.matchAll(pattern())) names.add((match[1] ?? match[2]).normalize());
   return [...names].sort();
 }
 
 // The markup with the value of each placeholder, as the server fills it.
 export function filled(markup, value) {
-  return markup.replace(pattern(), (_, raw, name) => (raw === undefined ? escaped(value(name)) : value(raw)));
+  return markup.replace(pattern(), (_, raw, name) => (raw === undefined ? escaped(value(name.normalize())) : value(raw.normalize())));
 }
 
 // Only what is visible is matched.
@@ -38,9 +38,9 @@ export const placeholderHighlight = ViewPlugin.fromClass(
 // Completes a name after two or three braces with those that `names` gives.
 export function placeholderCompletion(names) {
   return (context) => {
-    const typed = context.matchBefore(/\{\{\{?[ \t]*[A-Za-z0-9_.-]*/);
+    const typed = context.matchBefore(/\{\{\{?[ \t]*[\p{XID_Continue}.\-]*/u);
     if (!typed) return null;
-    const start = typed.from + typed.text.search(/[A-Za-z0-9_.-]*$/);
+    const start = typed.from + typed.text.search(/[\p{XID_Continue}.\-]*$/u);
     const name = context.state.sliceDoc(start, typed.to);
     const braces = typed.text.startsWith("{{{") ? "}}}" : "}}";
     const apply = (view, { label }, from, to) => {

@@ -65,5 +65,5 @@ export function parsedSamples(text) {
       throw new Error(`The value of "${name}" must be a string or a number.`);
     }
   }
-  return Object.fromEntries(Object.entries(values).map(([name, value]) => [name, String(value)]));
+  return Object.fromEntries(Object.entries(values).map(([name, value]) => [name.normalize(), String(value)]));
 }

@@ -82,6 +82,11 @@ impl EditorForm {
         serde_json::json!(texts).to_string()
     }
 
+    /// Tags of other template languages in the markup; empty if there are none.
+    fn foreign_tags(&self) -> String {
+        template::foreign_tags(&self.html.value).join(" ")
+    }
+
     pub(crate) fn valid(name: &str, html: &str, samples: &Samples) -> Self {
         Self {
             name: Field::valid(name),

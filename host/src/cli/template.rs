@@ -8,7 +8,7 @@ use std::{
 
 use anyhow::{Context as _, Result, bail};
 use clap::Subcommand;
-use platen_shared::{id::AccountId, name::Name, template_record::TemplateRecord};
+use platen_shared::{id::AccountId, name::Name, template, template_record::TemplateRecord};
 use platen_statements::templates::{SaveOutcome, Template};
 use serde::Serialize;
 
@@ -78,6 +78,13 @@ impl TemplateCommand {
                 };
                 let name = Name::parse_or_keep(&name, stored.as_ref().map(|stored| stored.name.as_str()))?;
                 let record = TemplateRecord::new(name, &html)?;
+                let foreign_tags = template::foreign_tags(&html);
+                if !foreign_tags.is_empty() {
+                    let tags = foreign_tags.join(" ");
+                    eprintln!(
+                        "warning: tags of another template language, which Platen does not process: {tags}"
+                    );
+                }
                 let saved = match &id {
                     None => owned.create_template(record, None).await?,
                     // Without an expected revision there is no conflict.

@@ -10,7 +10,7 @@ use std::{
     ops::RangeInclusive,
 };
 
-use crate::{length::Length, limits};
+use crate::{length::Length, limits, template};
 use serde::de::{Deserializer as _, IgnoredAny, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
@@ -176,7 +176,7 @@ impl<'de> Visitor<'de> for VariablesVisitor {
             if variables.len() == limits::MAX_VARIABLES {
                 problem = Some(InvalidRequest::TooManyVariables);
             } else if let Some(text) = text {
-                match variables.entry(name.into_owned()) {
+                match variables.entry(template::normalized(&name).into_owned()) {
                     Entry::Vacant(entry) => {
                         entry.insert(text.into_owned());
                     }

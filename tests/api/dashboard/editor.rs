@@ -16,6 +16,7 @@ pub(crate) fn cases() -> Vec<Case> {
         Case::any_database("dashboard/editor/keys_and_completion", keys).once(),
         Case::any_database("dashboard/editor/a_large_template_is_as_fast_as_a_small_one", large).once(),
         Case::any_database("dashboard/editor/sample_values_as_json", samples).once(),
+        Case::any_database("dashboard/editor/names_of_any_script_and_foreign_tags", foreign).once(),
     ]
 }
 
@@ -97,6 +98,29 @@ async fn keys(stage: Stage) -> Result<()> {
         ensure!(page.eval(&visible).await? == true || y == 10_000, "the button is out of view at {y}");
     }
     Ok(())
+}
+
+async fn foreign(stage: Stage) -> Result<()> {
+    let app = &*stage.service().await?;
+    let browser = Browser::start().await?;
+    let page = browser.page().await?;
+    new_template(app, &page).await?;
+    page.fill("#name", "Names").await?;
+    page.fill("#html", "<p>{{#if x}}{{gro\u{308}ße}} {{ größe }}{{else}}{{/if}}</p>\n").await?;
+    page.wait("document.querySelectorAll('.cm-line .tok-placeholder').length === 3").await?;
+    page.wait("document.querySelectorAll('[data-sample]').length === 2").await?;
+    page.fill("[data-sample='größe']", "XL").await?;
+    press_key(&page, "s", 83, true).await?;
+    page.shows("Template created.").await?;
+    let text =
+        async |selector: &str| page.text(&format!("document.querySelector({selector:?}).textContent")).await;
+    ensure!(text("#foreign-tags code").await? == "{{#if x}} {{else}} {{/if}}");
+    ensure!(page.text("document.querySelector(\"[data-sample='größe']\").value").await? == "XL");
+    // A template without such tags has no warning.
+    page.fill("#html", "<p>{{ größe }}</p>\n").await?;
+    press_key(&page, "s", 83, true).await?;
+    page.shows("Template saved.").await?;
+    page.wait("!document.querySelector('#foreign-tags')").await
 }
 
 /// The shortest time that the page needs for one typed character, in milliseconds.
