@@ -1,0 +1,53 @@
+//! The patient reader of the reference: a script that scrolls through a page with a pause at each viewport.
+//!
+//! Invariant: it uses none of the farm's mechanisms, and removes its own element before other scripts run.
+
+use anyhow::Result;
+use platen_shared::job::{RenderJob, Source, WaitMs};
+
+use super::page;
+
+const SCRIPT: &str = include_str!("reader.js");
+
+/// Whether the page at this path can be given the script: it is markup of HTML.
+pub(super) fn can_read(path: &str) -> bool {
+    [".html", ".htm"].iter().any(|extension| path.ends_with(extension))
+}
+
+/// The markup with the script.
+pub(super) fn with_script(markup: &str) -> String {
+    page::with_first(markup, &format!("<script>{SCRIPT}</script>"))
+}
+
+/// Changes the job of a page to one that waits until it was read and this many milliseconds have passed after that. A
+/// page by URL gets the script from the file server.
+pub(super) fn read(job: &mut RenderJob, extra_wait_ms: u32) -> Result<()> {
+    if let Source::Html(markup) = &job.source {
+        job.source = Source::Html(with_script(markup.as_str()).try_into()?);
+    }
+    job.options.wait_for_timeout = WaitMs::default();
+    job.options.wait_for_selector = Some(format!("html[data-read~=\"{extra_wait_ms}\"]").try_into()?);
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use platen_shared::format::WaitUntil;
+
+    use super::*;
+    use crate::farm;
+
+    #[test]
+    fn markup_is_read_until_the_end_of_the_wait() {
+        let source = Source::Html("<!doctype html><p>".to_owned().try_into().unwrap());
+        let mut job = farm::job("acc", source, WaitUntil::Load, 4_000, farm::pdf()).unwrap();
+        read(&mut job, 3_000).unwrap();
+        let Source::Html(markup) = &job.source else { panic!("{job:?}") };
+        assert!(
+            markup.as_str().starts_with("<!doctype html><script>")
+                && markup.as_str().ends_with("</script><p>")
+        );
+        assert_eq!(job.options.wait_for_timeout, WaitMs::default());
+        assert_eq!(job.options.wait_for_selector.unwrap().as_str(), "html[data-read~=\"3000\"]");
+    }
+}
