@@ -9,6 +9,7 @@ mod file_server;
 mod matrix;
 mod page;
 mod queue;
+mod reader;
 mod rendered;
 mod repeatability;
 mod report;
@@ -19,6 +20,7 @@ mod verdict;
 use std::{env, path::PathBuf};
 
 use anyhow::{Context as _, Result, ensure};
+use platen_shared::job::Animations;
 use platen_tests::{loopback::Loopback, settings};
 
 use self::{
@@ -33,8 +35,8 @@ pub(crate) struct Options {
     /// Pages or categories, separated by commas [default: all]
     #[arg(long, value_delimiter = ',')]
     pages: Vec<String>,
-    /// Formats [default: all]
-    #[arg(long, value_delimiter = ',')]
+    /// Formats
+    #[arg(long, value_delimiter = ',', default_value = "png,full,pdf")]
     formats: Vec<Format>,
     /// Milestones [default: all; with --repeat: second]
     #[arg(long, value_delimiter = ',')]
@@ -141,8 +143,17 @@ impl Corpus {
         account: &str,
         extra_wait_ms: u32,
     ) -> Result<Rendered> {
-        let origin = format!("http://{}:{}", file_server::HOST, self.site.address().port());
-        let job = page.job(*mode, &origin, account, extra_wait_ms)?;
+        let is_read = farm.is_reference && page.is_read(*mode);
+        let host = if is_read { file_server::READER_HOST } else { file_server::HOST };
+        let origin = format!("http://{host}:{}", self.site.address().port());
+        let mut job = page.job(*mode, &origin, account, extra_wait_ms)?;
+        if farm.is_reference {
+            job.options.animations = Animations::Allow;
+            job.options.scroll = false;
+        }
+        if is_read {
+            reader::read(&mut job, extra_wait_ms)?;
+        }
         let (file, format) = (farm.render(&job).await?, mode.format);
         // Parsing blocks the thread.
         tokio::task::spawn_blocking(move || Rendered::parse(file, format)).await?

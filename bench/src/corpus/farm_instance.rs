@@ -18,32 +18,36 @@ use crate::{compare::traversable_directory, farm::Farm, http_client};
 /// A running farm.
 pub(super) struct FarmInstance {
     farm: Farm,
+    pub(super) is_reference: bool,
     _directory: TempDir,
 }
 
 impl FarmInstance {
     /// Starts the farm under test.
     pub(super) async fn start_under_test(corpus: &Corpus) -> Result<Self> {
-        Self::start("farm", corpus, traversable_directory()?, &corpus.options.chromium).await
+        Self::start(false, corpus, traversable_directory()?, &corpus.options.chromium).await
     }
 
     /// Starts the farm with a browser that draws frames in real time, without begin-frame control.
     pub(super) async fn start_reference(corpus: &Corpus) -> Result<Self> {
         let directory = traversable_directory()?;
         let chromium = without_begin_frame_control(&corpus.options.chromium, directory.path())?;
-        Self::start("reference", corpus, directory, &chromium).await
+        Self::start(true, corpus, directory, &chromium).await
     }
 
-    async fn start(name: &str, corpus: &Corpus, directory: TempDir, chromium: &Path) -> Result<Self> {
+    async fn start(is_reference: bool, corpus: &Corpus, directory: TempDir, chromium: &Path) -> Result<Self> {
         let mut command = Command::new(&corpus.farm);
-        command.arg("--resolve").arg(format!("{}=127.0.0.1", file_server::HOST));
+        for host in [file_server::HOST, file_server::READER_HOST] {
+            command.arg("--resolve").arg(format!("{host}=127.0.0.1"));
+        }
         command.args(["--browsers", &corpus.options.concurrency.to_string()]);
         // No DNS server listens there, so other hosts that documents of packages refer to do not resolve.
         command.args(["--dns", "127.0.0.1:9"]);
         // Some pages fetch several hundred modules.
         command.args(["--egress-connections", "4096", "--log", "warn,platen_farm=info,egress=off"]);
         command.env("TMPDIR", directory.path());
-        Ok(Self { farm: Farm::start(name, command, chromium).await?, _directory: directory })
+        let name = if is_reference { "reference" } else { "farm" };
+        Ok(Self { farm: Farm::start(name, command, chromium).await?, is_reference, _directory: directory })
     }
 
     pub(super) fn pid(&self) -> u32 {

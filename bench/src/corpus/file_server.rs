@@ -9,11 +9,15 @@ use std::{
 };
 
 use anyhow::Result;
-use http::{Response, StatusCode};
+use http::{Response, StatusCode, header};
 use platen_tests::loopback::{Body, BreakOff, Loopback, full};
+
+use super::reader;
 
 /// Host name of the site, which farms resolve to 127.0.0.1.
 pub(super) const HOST: &str = "corpus.test";
+/// The same site with the script of the [`reader`] in its pages.
+pub(super) const READER_HOST: &str = "reader.test";
 const MAX_DELAY_MS: u64 = 5_000;
 
 /// Starts the site.
@@ -22,9 +26,11 @@ pub(super) async fn start(pages: &Path, packages: &Path) -> Result<Loopback> {
     Loopback::start(move |request| {
         let (delay, path) = split_delay(request.uri().path());
         let file = file(path, &pages, &packages);
+        let host = request.headers().get(header::HOST).and_then(|host| host.to_str().ok());
+        let is_read = host.is_some_and(|host| host.starts_with(READER_HOST)) && reader::can_read(path);
         async move {
             tokio::time::sleep(delay).await;
-            Ok::<_, BreakOff>(respond(file).await)
+            Ok::<_, BreakOff>(respond(file, is_read).await)
         }
     })
     .await
@@ -51,11 +57,14 @@ fn file(path: &str, pages: &Path, packages: &Path) -> Option<PathBuf> {
     is_below.then(|| directory.join(rest))
 }
 
-async fn respond(file: Option<PathBuf>) -> Response<Body> {
+async fn respond(file: Option<PathBuf>, is_read: bool) -> Response<Body> {
     let mut response = Response::new(full(""));
     *response.status_mut() = StatusCode::NOT_FOUND;
     let Some(file) = file else { return response };
-    let Ok(body) = tokio::fs::read(&file).await else { return response };
+    let Ok(mut body) = tokio::fs::read(&file).await else { return response };
+    if is_read {
+        body = reader::with_script(&String::from_utf8_lossy(&body)).into();
+    }
     // Pages that are rendered from markup have an opaque origin, so their modules, fonts and fetches need CORS.
     let response_with_file = Response::builder()
         .header("content-type", media_type(&file))

@@ -7,26 +7,44 @@ use std::{fmt, fs, path::Path};
 use anyhow::{Context as _, Result, ensure};
 use platen_shared::{
     format::WaitUntil,
-    job::{Output, RenderJob, Source as JobSource},
+    job::{Output, Pages, RenderJob, Source as JobSource},
 };
 use serde::Deserialize;
 
+use super::reader;
 use crate::{compare::value_name, farm};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, clap::ValueEnum)]
 pub(crate) enum Format {
+    /// The viewport
     Png,
+    /// The whole page
+    Full,
     Pdf,
+    /// A PDF on one sheet, with a header and a footer
+    Single,
 }
 
 impl Format {
-    pub(super) fn output(self) -> Output {
-        match self {
-            Self::Png => farm::png(false),
-            Self::Pdf => farm::pdf(),
+    pub(super) fn is_image(self) -> bool {
+        matches!(self, Self::Png | Self::Full)
+    }
+
+    pub(super) fn output(self) -> Result<Output> {
+        let mut output = if self.is_image() { farm::png(self == Self::Full) } else { farm::pdf() };
+        if let (Self::Single, Output::Pdf(pdf)) = (self, &mut output) {
+            pdf.pages = Pages::Single;
+            pdf.header = Some(HEADER.to_owned().try_into()?);
+            pdf.footer = Some(FOOTER.to_owned().try_into()?);
         }
+        Ok(output)
     }
 }
+
+const HEADER: &str = "<p style='margin-left: 1cm'>A header, <span class=title></span>";
+const FOOTER: &str = "<p style='margin-left: 1cm'>Page <span class=pageNumber></span>";
+/// Width of the viewport of a PDF: that between the margins of an A4 sheet.
+const PDF_WIDTH: f64 = 718.0;
 
 /// When a page is captured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, clap::ValueEnum)]
@@ -150,28 +168,29 @@ impl Page {
         mode.source == Source::Url || self.markup.is_some()
     }
 
+    /// Whether the reference reads the page before the capture: the file shows more than its viewport.
+    pub(super) fn is_read(&self, mode: Mode) -> bool {
+        mode.format != Format::Png && reader::can_read(&self.path)
+    }
+
     /// The job, which waits for `extra_wait_ms` more than the mode says.
     pub(super) fn job(&self, mode: Mode, site: &str, account: &str, extra_wait_ms: u32) -> Result<RenderJob> {
         let url = format!("{site}{}", self.path);
         let source = match (mode.source, &self.markup) {
-            (Source::Html, Some(markup)) => JobSource::Html(with_base(markup, &url).try_into()?),
+            (Source::Html, Some(markup)) => {
+                // Relative URLs resolve as on the page at `url`.
+                JobSource::Html(reader::with_first(markup, &format!("<base href=\"{url}\">")).try_into()?)
+            }
             _ => JobSource::Url(url.try_into()?),
         };
         let wait_ms = extra_wait_ms + if mode.wait == Milestone::Second { 1_000 } else { 0 };
         let wait_until = if mode.wait == Milestone::Idle { WaitUntil::NetworkIdle } else { WaitUntil::Load };
-        farm::job(account, source, wait_until, wait_ms, mode.format.output())
+        let mut job = farm::job(account, source, wait_until, wait_ms, mode.format.output()?)?;
+        if !mode.format.is_image() {
+            job.options.viewport.width = PDF_WIDTH.try_into()?;
+        }
+        Ok(job)
     }
-}
-
-/// The markup with a `<base>`, so that relative URLs resolve as on the page at `url`.
-fn with_base(markup: &str, url: &str) -> String {
-    let end_of = |text: &str| {
-        let start = markup.find(text)?;
-        Some(start + markup[start..].find('>')? + 1)
-    };
-    let position = end_of("<head>").or_else(|| end_of("<!doctype")).or_else(|| end_of("<!DOCTYPE"));
-    let (before, rest) = markup.split_at(position.unwrap_or(0));
-    format!("{before}<base href=\"{url}\">{rest}")
 }
 
 #[cfg(test)]
@@ -179,18 +198,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_base_is_inserted_at_the_start_of_the_head() {
-        assert_eq!(with_base("x", "u"), "<base href=\"u\">x");
-        assert_eq!(with_base("<!doctype html><p>", "u"), "<!doctype html><base href=\"u\"><p>");
-        let with_head = with_base("<!doctype html><html><head><title>", "u");
-        assert_eq!(with_head, "<!doctype html><html><head><base href=\"u\"><title>");
-    }
-
-    #[test]
     fn modes_have_names() {
         let all: Vec<_> = Mode::all(&[], &[], &[]).into_iter().map(|mode| mode.to_string()).collect();
-        assert_eq!(all.len(), 12);
-        assert_eq!((all[0].as_str(), all[11].as_str()), ("png-load-html", "pdf-second-url"));
+        assert_eq!(all.len(), 24);
+        assert_eq!((all[0].as_str(), all[23].as_str()), ("png-load-html", "single-second-url"));
         assert_eq!(Mode::all(&[Format::Png], &[Milestone::Second], &[]).len(), 2);
     }
 }

@@ -5,8 +5,6 @@
 use anyhow::Result;
 use platen_shared::job::{RenderJob, Source, WaitMs};
 
-use super::page;
-
 const SCRIPT: &str = include_str!("reader.js");
 
 /// Whether the page at this path can be given the script: it is markup of HTML.
@@ -16,7 +14,7 @@ pub(super) fn can_read(path: &str) -> bool {
 
 /// The markup with the script.
 pub(super) fn with_script(markup: &str) -> String {
-    page::with_first(markup, &format!("<script>{SCRIPT}</script>"))
+    with_first(markup, &format!("<script>{SCRIPT}</script>"))
 }
 
 /// Changes the job of a page to one that waits until it was read and this many milliseconds have passed after that. A
@@ -30,12 +28,31 @@ pub(super) fn read(job: &mut RenderJob, extra_wait_ms: u32) -> Result<()> {
     Ok(())
 }
 
+/// The markup with a first element of its head.
+pub(super) fn with_first(markup: &str, element: &str) -> String {
+    let end_of = |text: &str| {
+        let start = markup.find(text)?;
+        Some(start + markup[start..].find('>')? + 1)
+    };
+    let position = end_of("<head>").or_else(|| end_of("<!doctype")).or_else(|| end_of("<!DOCTYPE"));
+    let (before, rest) = markup.split_at(position.unwrap_or(0));
+    format!("{before}{element}{rest}")
+}
+
 #[cfg(test)]
 mod tests {
     use platen_shared::format::WaitUntil;
 
     use super::*;
     use crate::farm;
+
+    #[test]
+    fn an_element_is_inserted_at_the_start_of_the_head() {
+        assert_eq!(with_first("x", "<base>"), "<base>x");
+        assert_eq!(with_first("<!doctype html><p>", "<base>"), "<!doctype html><base><p>");
+        let with_head = with_first("<!doctype html><html><head><title>", "<base>");
+        assert_eq!(with_head, "<!doctype html><html><head><base><title>");
+    }
 
     #[test]
     fn markup_is_read_until_the_end_of_the_wait() {

@@ -1,12 +1,14 @@
 //! Rendered files and the differences between two of them.
 //!
-//! Invariant: images are compared exactly, pixel by pixel; PDF documents by their page count and text.
+//! Invariant: images are compared exactly, pixel by pixel; PDF documents by their page count and text, and then by the
+//! pixels of their pages.
 
 use std::{fmt, fs, path::Path, process::Command};
 
 use anyhow::{Context as _, Result, ensure};
 use bytes::Bytes;
 use image::RgbaImage;
+use platen_tests::pdf_file::without_dates;
 use tempfile::NamedTempFile;
 
 use super::page::Format;
@@ -29,6 +31,8 @@ pub(super) enum Difference {
         bounds: [u32; 4],
     },
     Pages(usize, usize),
+    /// The number of the first page that is drawn differently, from 1.
+    Page(usize),
     /// The first line that differs.
     Text {
         line: usize,
@@ -41,7 +45,7 @@ impl Rendered {
     /// # Errors
     /// When the file does not have the format.
     pub(super) fn parse(file: Bytes, format: Format) -> Result<Self> {
-        if format == Format::Png {
+        if format.is_image() {
             ensure!(file.starts_with(b"\x89PNG\r\n\x1a\n"), "the file is not a PNG");
             return Ok(Self::Image { png: file });
         }
@@ -56,8 +60,13 @@ impl Rendered {
             (Self::Image { png: one }, Self::Image { png: other }) => {
                 Ok(pixel_difference(&decode(one)?, &decode(other)?))
             }
-            (Self::Document { text: one, .. }, Self::Document { text: other, .. }) => {
-                Ok(text_difference(one, other))
+            (Self::Document { pdf: one, text }, Self::Document { pdf: other, text: other_text }) => {
+                match text_difference(text, other_text) {
+                    None if without_dates(one) != without_dates(other) => {
+                        Ok(page_difference(&pages(one)?, &pages(other)?))
+                    }
+                    found => Ok(found),
+                }
             }
             _ => Ok(Some(Difference::Formats)),
         }
@@ -100,6 +109,23 @@ fn pdf_text(pdf: &[u8]) -> Result<String> {
     Ok(String::from_utf8(text)?)
 }
 
+/// The pages of a document as images, in a resolution at which text can be told apart.
+fn pages(pdf: &[u8]) -> Result<Vec<RgbaImage>> {
+    let directory = tempfile::tempdir()?;
+    let file = directory.path().join("file.pdf");
+    fs::write(&file, pdf)?;
+    poppler(
+        Command::new("pdftoppm").args(["-png", "-r", "48"]).arg(&file).arg(directory.path().join("page")),
+    )?;
+    let mut images: Vec<_> = fs::read_dir(directory.path())?
+        .map(|entry| entry.map(|entry| entry.path()))
+        .collect::<Result<_, _>>()?;
+    images.retain(|path| *path != file);
+    // Numbers are padded to the same number of digits.
+    images.sort();
+    images.iter().map(|path| decode(&fs::read(path)?)).collect()
+}
+
 fn poppler(command: &mut Command) -> Result<Vec<u8>> {
     let output = command.output().context("poppler-utils is not installed")?;
     ensure!(output.status.success(), "poppler: {}", String::from_utf8_lossy(&output.stderr));
@@ -118,6 +144,14 @@ fn pixel_difference(one: &RgbaImage, other: &RgbaImage) -> Option<Difference> {
         }
     }
     found.map(|(count, bounds)| Difference::Pixels { count, bounds })
+}
+
+fn page_difference(one: &[RgbaImage], other: &[RgbaImage]) -> Option<Difference> {
+    if one.len() != other.len() {
+        return Some(Difference::Pages(one.len(), other.len()));
+    }
+    let first = one.iter().zip(other).position(|(one, other)| one != other)?;
+    Some(Difference::Page(first + 1))
 }
 
 fn text_difference(one: &str, other: &str) -> Option<Difference> {
@@ -149,6 +183,7 @@ impl fmt::Display for Difference {
                 write!(f, "{count} pixels in {left},{top} to {right},{bottom}")
             }
             Self::Pages(one, other) => write!(f, "{one} pages instead of {other}"),
+            Self::Page(number) => write!(f, "page {number} is drawn differently"),
             Self::Text { line, one, other } => write!(f, "line {line}: {one:?} instead of {other:?}"),
         }
     }
@@ -181,6 +216,18 @@ mod tests {
         assert_eq!(text_difference("a\u{c}", "a\u{c}b\u{c}"), Some(Difference::Pages(1, 2)));
         let difference = Difference::Text { line: 2, one: "b".into(), other: "c".into() };
         assert_eq!(text_difference("a\n b\n\u{c}", "a\n c\n\u{c}"), Some(difference));
+    }
+
+    #[test]
+    fn documents_of_equal_text_are_compared_by_their_pages() {
+        let page = RgbaImage::from_pixel(4, 4, Rgba([1, 2, 3, 255]));
+        let other = RgbaImage::new(4, 4);
+        assert_eq!(page_difference(&[page.clone(), other.clone()], &[page.clone(), other.clone()]), None);
+        assert_eq!(
+            page_difference(&[page.clone(), page.clone()], &[page.clone(), other]),
+            Some(Difference::Page(2))
+        );
+        assert_eq!(page_difference(&[page], &[]), Some(Difference::Pages(1, 0)));
     }
 
     #[test]

@@ -64,7 +64,7 @@ async fn render(corpus: &Corpus, farm: &FarmInstance, number: u16) -> Result<()>
     let format = if number.is_multiple_of(4) { Format::Pdf } else { Format::Png };
     let source = Source::Html(timer_page::markup(number, ms).try_into()?);
     let account = format!("acc_stalls{}", number % 3);
-    let job = farm::job(&account, source, WaitUntil::Load, WAIT_MS, format.output())?;
+    let job = farm::job(&account, source, WaitUntil::Load, WAIT_MS, format.output()?)?;
     let file = farm.render(&job).await?;
     let output = corpus.options.output.clone();
     tokio::task::spawn_blocking(move || {
