@@ -23,10 +23,14 @@ pub const MAX_VARIABLES: usize = 1_000;
 pub const MAX_IMAGE_PIXELS: u64 = 100_000_000;
 /// Allowed `width` and `height` in CSS pixels.
 pub const VIEWPORT_SIDE_RANGE: RangeInclusive<u32> = 1..=7_680;
-/// Default `width` in CSS pixels.
+/// Default `width` in CSS pixels of an image's viewport. That of a PDF is
+/// [`PdfOptions::content_width`](crate::job::PdfOptions::content_width).
 pub const DEFAULT_WIDTH: u32 = 1_280;
 /// Default `height` in CSS pixels.
 pub const DEFAULT_HEIGHT: u32 = 720;
+/// The margins with which the default width of a PDF's page is computed where a request has none; they are those of
+/// Chromium, 1 cm.
+pub const DEFAULT_PDF_MARGIN: Length = Length::mm_of(10.0);
 /// Allowed `deviceScaleFactor` in device pixels per CSS pixel.
 pub const DEVICE_SCALE_FACTOR_RANGE: RangeInclusive<f64> = 0.1..=4.0;
 /// Allowed `scale` of a PDF.

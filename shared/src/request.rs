@@ -86,8 +86,8 @@ impl RenderRequest {
         let file_name = field(FieldName::FileName).file_name()?;
         let default = Viewport::default();
         let side = |name| field(name).whole_number(limits::VIEWPORT_SIDE_RANGE);
+        let width = side(FieldName::Width)?;
         let viewport = Viewport {
-            width: side(FieldName::Width)?.unwrap_or(default.width),
             height: side(FieldName::Height)?.unwrap_or(default.height),
             device_scale_factor: field(FieldName::DeviceScaleFactor)
                 .number("number", limits::DEVICE_SCALE_FACTOR_RANGE, |it| {
@@ -125,7 +125,7 @@ impl RenderRequest {
             field(FieldName::Animations).choice(Animations::NAMES, Animations::parse)?.unwrap_or_default();
         let scroll = field(FieldName::Scroll).boolean()?.unwrap_or(true);
         let user_agent = field(FieldName::UserAgent).text_of()?;
-        let viewport = Viewport { mobile: boolean(FieldName::Mobile)?, ..viewport };
+        let mobile = boolean(FieldName::Mobile)?;
         let fail_on_http_status = boolean(FieldName::FailOnHttpStatus)?;
 
         pdf.check()?;
@@ -137,8 +137,12 @@ impl RenderRequest {
             }
             OutputFormat::Image(format) => Output::Image(image.into_options(format)?),
         };
+        let default_width = match &output {
+            Output::Pdf(pdf) => pdf.content_width(),
+            Output::Image(_) => default.width,
+        };
         let options = RenderOptions {
-            viewport,
+            viewport: Viewport { width: width.unwrap_or(default_width), mobile, ..viewport },
             environment: Environment { java_script, user_agent, ..environment },
             css,
             wait_until,

@@ -112,7 +112,6 @@ async fn limits_and_names(_: Stage) -> Result<()> {
         ensure!(same, "{pointer} is {found:?}, the contract says {expected}");
     }
     let defaults = [
-        (FieldName::Width, json!(limits::DEFAULT_WIDTH)),
         (FieldName::Height, json!(limits::DEFAULT_HEIGHT)),
         (FieldName::Quality, json!(80)),
         (FieldName::Timezone, json!("UTC")),
@@ -127,6 +126,7 @@ async fn limits_and_names(_: Stage) -> Result<()> {
     }
     // The numbers in descriptions.
     let prose = document.to_string();
+    ensure!(prose.contains(&format!("an image has {}, ", limits::DEFAULT_WIDTH)), "the width of an image");
     for number in [limits::MAX_HTML_BYTES as u64, limits::MAX_BODY_BYTES as u64, limits::MAX_IMAGE_PIXELS] {
         ensure!(prose.contains(&with_commas(number)), "{} is not in the document", with_commas(number));
     }

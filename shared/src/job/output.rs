@@ -2,7 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{HeaderHtml, InvalidOptions, PdfScale, Quality, Selector, Viewport, viewport::rounded_pixels};
+use super::{
+    HeaderHtml, InvalidOptions, PdfScale, Quality, Selector, Side, Viewport, viewport::rounded_pixels,
+};
 use crate::{
     format::{ImageFormat, OutputFormat, PaperSize},
     length::Length,
@@ -127,6 +129,23 @@ impl PdfOptions {
             tagged: false,
             outline: false,
         }
+    }
+
+    /// The margins that the page has without a rule of its own.
+    #[must_use]
+    pub fn margins_or_default(&self) -> Margins {
+        self.margins.unwrap_or(Margins::all(limits::DEFAULT_PDF_MARGIN))
+    }
+
+    /// Width of the sheet between the margins in CSS pixels of the content, as far as the options tell it: the page can
+    /// have margins and a size of its own. It is a width that a viewport can have.
+    #[must_use]
+    pub fn content_width(&self) -> Side {
+        let Margins { left, right, .. } = self.margins_or_default();
+        let width = (self.sheet.width.pixels() - left.pixels() - right.pixels()) / self.scale.get();
+        let (min, max) = limits::VIEWPORT_SIDE_RANGE.into_inner();
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a cast saturates")]
+        Side((width.round() as u32).clamp(min, max))
     }
 }
 

@@ -127,8 +127,10 @@ impl FieldName {
                 "Name of the download. It is transliterated to ASCII in lower case, every run of other characters is \
                  replaced by one `-`, and the result is cut to 80 characters.",
             ),
-            Self::Width => number(SIDE.0, SIDE.1, true, Some("1280")).says(
-                "Width of the viewport in CSS pixels. An image has at most 100,000,000 device pixels.",
+            Self::Width => number(SIDE.0, SIDE.1, true, None).says(
+                "Width of the viewport in CSS pixels. Without it an image has 1280, and a PDF the width of its paper \
+                 between the margins of the request (1 cm each without `margin`), divided by `scale`: 718 for A4. An \
+                 image has at most 100,000,000 device pixels.",
             ),
             Self::Height => {
                 number(SIDE.0, SIDE.1, true, Some("720")).says("Height of the viewport in CSS pixels.")

@@ -139,3 +139,25 @@ fn a_deeply_nested_body_does_not_exhaust_the_stack() {
     let deep = format!("{{\"html\":{}{}}}", "[".repeat(500_000), "]".repeat(500_000));
     assert_eq!(error(Endpoint::Render, &deep), "\"html\" must be a string");
 }
+
+#[test]
+fn a_pdf_is_as_wide_as_its_sheet_between_the_margins() {
+    for (fields, width) in [
+        ("", 718),
+        (r#","landscape":true"#, 1_047),
+        (r#","pdfFormat":"Letter""#, 740),
+        (r#","margin":0"#, 794),
+        (r#","margin":{"left":"1in"}"#, 698),
+        (r#","scale":0.5"#, 1_436),
+        (r#","scale":0.1,"pdfFormat":"A0""#, 7_680),
+        (r#","pdfWidth":"80mm","pdfHeight":"200mm","margin":"4mm""#, 272),
+        (r#","pdfWidth":"10mm","pdfHeight":"10mm""#, 1),
+        (r#","preferCssPageSize":true,"margin":"20cm""#, 1),
+        (r#","width":1280"#, 1_280),
+    ] {
+        let body = format!(r#"{{"html":"x","format":"pdf"{fields}}}"#);
+        let request = RenderRequest::parse(Endpoint::Render, body.as_bytes()).unwrap();
+        let viewport = request.into_job(AccountId::from_text("acc"), None).unwrap().options.viewport;
+        assert_eq!((viewport.width.get(), viewport.height.get()), (width, 720), "{fields}");
+    }
+}
