@@ -62,7 +62,7 @@ pub(crate) struct Browser {
     network_service: NetworkService,
     stderr_tail: StderrTail,
     /// Memory limit of one job.
-    page_memory_bytes: u64,
+    pub(crate) page_memory_mib: u32,
     /// Memory that its shared processes may use besides, for the picture of the job.
     picture_bytes: Arc<AtomicU64>,
 }
@@ -80,7 +80,11 @@ impl Browser {
 
     /// Starts watching the memory of its processes for a job that starts now.
     pub(crate) fn watch_memory(&self) -> MemoryWatch {
-        MemoryWatch::new(self.process.pid, self.page_memory_bytes, Arc::clone(&self.picture_bytes))
+        MemoryWatch::new(self.process.pid, self.page_memory_bytes(), Arc::clone(&self.picture_bytes))
+    }
+
+    fn page_memory_bytes(&self) -> u64 {
+        u64::from(self.page_memory_mib) * 1024 * 1024
     }
 
     /// Private memory of its processes.
@@ -96,7 +100,7 @@ impl Browser {
     /// Whether a process other than a renderer uses more memory than the limit of one job. Closing the page
     /// does not free that memory.
     pub(crate) fn is_over_memory(&self) -> bool {
-        usage::is_shared_process_over(self.process.pid, self.page_memory_bytes)
+        usage::is_shared_process_over(self.process.pid, self.page_memory_bytes())
     }
 
     /// CPU time of all its running processes since their start.

@@ -19,6 +19,7 @@ use self::egress::defaults;
 pub use self::egress::{
     EgressConfig, HostPattern, InvalidHostPattern, InvalidPorts, InvalidUpstream, NameServer, Ports,
 };
+use crate::startup::memory;
 
 /// Settings of the render pool.
 #[derive(Debug, Clone, clap::Args)]
@@ -53,10 +54,12 @@ pub struct Config {
     #[arg(long, env = "PLATEN_PAGE_JOBS", value_name = "JOBS", default_value = "250")]
     pub page_jobs: NonZeroU32,
 
-    /// Memory limit of one page, in MiB; a job whose page uses more fails
-    // Several times what the largest ordinary pages use, and it leaves memory to the other pages.
-    #[arg(long, env = "PLATEN_PAGE_MEMORY", value_name = "MIB", default_value = "1024")]
-    pub page_memory: NonZeroU32,
+    /// Memory limit of one page, in MiB; a job whose page uses more fails [default: 2048, but at most a
+    /// quarter of the memory of the machine or the cgroup, and at least 512]
+    // A PDF of 8,000 rows of 11 cells takes 1.6 GiB. A quarter leaves memory to the other pages, and most pages need
+    // less than 512 MiB.
+    #[arg(long, env = "PLATEN_PAGE_MEMORY", value_name = "MIB")]
+    pub page_memory: Option<NonZeroU32>,
 
     /// Chromium executable [default: chromium-headless-shell, else chromium or google-chrome, at the
     /// paths of their packages]
@@ -92,6 +95,8 @@ pub struct Config {
 }
 
 const BROWSERS_PER_CORE: NonZeroUsize = NonZeroUsize::new(2).expect("2 is not zero");
+const MIN_DEFAULT_PAGE_MIB: NonZeroU32 = NonZeroU32::new(512).expect("512 is not zero");
+const MAX_DEFAULT_PAGE_MIB: u32 = 2048;
 
 impl Config {
     /// Number of browser processes, which is also the number of jobs that are rendered at once.
@@ -101,11 +106,24 @@ impl Config {
         self.browsers.unwrap_or_else(|| cores().saturating_mul(BROWSERS_PER_CORE))
     }
 
+    /// Memory limit of one page in MiB.
+    #[must_use]
+    pub fn page_memory_mib(&self) -> NonZeroU32 {
+        self.page_memory.unwrap_or_else(|| default_page_mib(memory::total_mib()))
+    }
+
     /// How long requests and jobs in progress may take to finish after a signal.
     #[must_use]
     pub fn drain_timeout(&self) -> Duration {
         Duration::from_secs(self.drain_timeout.into())
     }
+}
+
+/// The memory limit of one page where the farm may use this much memory, all in MiB.
+fn default_page_mib(total: Option<u64>) -> NonZeroU32 {
+    let quarter = total.and_then(|total| u32::try_from(total / 4).ok()).unwrap_or(MAX_DEFAULT_PAGE_MIB);
+    MIN_DEFAULT_PAGE_MIB
+        .max(NonZeroU32::new(quarter.min(MAX_DEFAULT_PAGE_MIB)).unwrap_or(MIN_DEFAULT_PAGE_MIB))
 }
 
 impl Default for Config {
@@ -176,6 +194,20 @@ mod tests {
         let browsers = |arguments: &[&str]| parse(arguments).unwrap().browser_count().get();
         assert_eq!(browsers(&["--browsers", "3"]), 3);
         assert!(browsers(&[]) >= 2 && browsers(&[]).is_multiple_of(2));
+    }
+
+    #[test]
+    fn a_page_may_use_a_quarter_of_the_memory_within_bounds() {
+        for (total, page) in
+            [(256, 512), (2_048, 512), (4_096, 1_024), (8_188, 2_047), (24_000, 2_048), (1 << 40, 2_048)]
+        {
+            assert_eq!(default_page_mib(Some(total)).get(), page, "{total}");
+        }
+        assert_eq!(default_page_mib(None).get(), 2_048);
+        let set = |arguments: &[&str]| parse(arguments).unwrap().page_memory_mib().get();
+        assert_eq!(set(&["--page-memory", "100"]), 100);
+        assert_eq!(set(&["--page-memory", "100000"]), 100_000);
+        assert!((512..=2_048).contains(&set(&[])));
     }
 
     #[test]

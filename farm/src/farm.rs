@@ -105,8 +105,9 @@ impl Farm {
         mut config: Config,
         registry: &MetricsRegistry,
     ) -> Result<Self, StartError> {
-        // Counted once, because the number of cores can change.
+        // Read once, because the number of cores and the limits of memory can change.
         config.browsers = Some(config.browser_count());
+        config.page_memory = Some(config.page_memory_mib());
         let config = Arc::new(config);
         let browsers = config.browser_count().get();
         let drain_timeout = config.drain_timeout();

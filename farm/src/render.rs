@@ -99,7 +99,11 @@ pub(crate) async fn render(
         tokio::select! {
             biased;
             rendered = Box::pin(run(page, browser, job, egress, clock, deadline, phases)) => rendered,
-            () = memory.exceeded() => Err(JobError::Refused(Refusal::PageMemoryExceeded)),
+            () = memory.exceeded() => {
+                let mebibytes = browser.browser().page_memory_mib;
+                tracing::warn!(mebibytes, "a page used more memory than --page-memory (PLATEN_PAGE_MEMORY)");
+                Err(JobError::Refused(Refusal::PageMemoryExceeded { mebibytes }))
+            }
             never = yield_to_others(browser, slot, foreground) => match never {},
         }
     };
@@ -108,7 +112,9 @@ pub(crate) async fn render(
     page.tainted |= page.proxy.is_used();
     match &rendered {
         Ok(Err(JobError::Unresponsive)) => browser.kill("a page does not respond"),
-        Ok(Err(JobError::Refused(Refusal::PageMemoryExceeded))) if browser.browser().is_over_memory() => {
+        Ok(Err(JobError::Refused(Refusal::PageMemoryExceeded { .. })))
+            if browser.browser().is_over_memory() =>
+        {
             browser.kill("it uses too much memory");
         }
         Ok(Ok(rendered)) if !page.tainted && request.reuse => {

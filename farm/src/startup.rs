@@ -5,6 +5,7 @@
 
 pub(crate) mod cgroup;
 mod json_log;
+pub(crate) mod memory;
 mod priority;
 pub(crate) mod secret;
 mod variables;

@@ -97,7 +97,7 @@ mod tests {
         for code in Refusal::VARIANTS {
             let known = find(code).unwrap_or_else(|| panic!("no sentence for {code}"));
             let fields = serde_json::json!({
-                "code": code, "host": "a.example", "field": "selector", "status": 404, "retry_after": 1, "page_ran": true,
+                "code": code, "host": "a.example", "field": "selector", "status": 404, "mebibytes": 9, "retry_after": 1, "page_ran": true,
             });
             let refusal: Refusal = serde_json::from_value(fields).unwrap();
             assert_eq!(known.error_code, refusal.error_code(), "{code}");

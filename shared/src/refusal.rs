@@ -12,7 +12,7 @@ use crate::{error_code::ErrorCode, failure::FailureClass};
 /// The reason why a job was not rendered. `Display` is the public message.
 ///
 /// `host` is that of the job's URL, `retry_after` the seconds until a slot or a queue position is likely to be
-/// free, and `page_ran` whether a page had begun to run.
+/// free, `mebibytes` the limit, and `page_ran` whether a page had begun to run.
 #[derive(
     Debug, Clone, PartialEq, Eq, Serialize, Deserialize, IntoStaticStr, VariantNames, thiserror::Error,
 )]
@@ -104,8 +104,8 @@ pub enum Refusal {
     #[error("The page crashed while it was rendered")]
     PageCrashed,
     /// The page exceeded the memory limit that the operator sets for one page.
-    #[error("The page used more memory than a page may use")]
-    PageMemoryExceeded,
+    #[error("The page used more memory than a page may use: {mebibytes} MiB")]
+    PageMemoryExceeded { mebibytes: u32 },
     /// The page closed itself before it was captured.
     #[error("The page closed itself before it was rendered")]
     PageClosed,
@@ -153,7 +153,7 @@ impl Refusal {
             | Self::NotOnePage
             | Self::PageTooLarge
             | Self::PageCrashed
-            | Self::PageMemoryExceeded
+            | Self::PageMemoryExceeded { .. }
             | Self::PageClosed
             | Self::LoadStopped => FailureClass::PageFailed,
             Self::InvalidSelector { .. } => FailureClass::InvalidRequest,
@@ -202,7 +202,7 @@ impl Refusal {
             Self::PageRangeExceeded => ErrorCode::PageRangeExceeded,
             Self::NoSpaceBetweenMargins | Self::HeaderFailed | Self::NotOnePage => ErrorCode::InvalidLayout,
             Self::PageTooLarge => ErrorCode::PageTooLarge,
-            Self::PageCrashed | Self::PageMemoryExceeded | Self::PageClosed | Self::LoadStopped => {
+            Self::PageCrashed | Self::PageMemoryExceeded { .. } | Self::PageClosed | Self::LoadStopped => {
                 ErrorCode::PageFailed
             }
             Self::Deadline => ErrorCode::RenderTimeout,
@@ -286,7 +286,7 @@ mod tests {
             (Refusal::NotAPage { host: host() }, "not_a_page", 422, true, None),
             (Refusal::PageTooLarge, "page_too_large", 422, true, None),
             (Refusal::PageCrashed, "page_crashed", 422, true, None),
-            (Refusal::PageMemoryExceeded, "page_memory_exceeded", 422, true, None),
+            (Refusal::PageMemoryExceeded { mebibytes: 9 }, "page_memory_exceeded", 422, true, None),
             (Refusal::PageClosed, "page_closed", 422, true, None),
             (Refusal::LoadStopped, "load_stopped", 422, true, None),
             (Refusal::Deadline, "deadline", 504, true, None),

@@ -164,7 +164,7 @@ impl Launcher {
             egress: self.egress.clone(),
             background: self.background.clone(),
             priorities: self.priorities,
-            page_memory_bytes: u64::from(self.config.page_memory.get()) * 1024 * 1024,
+            page_memory_mib: self.config.page_memory_mib().get(),
             picture_bytes: Arc::default(),
             network_service: NetworkService::of(process.pid).await,
             process,

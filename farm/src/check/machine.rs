@@ -1,11 +1,14 @@
 //! Memory, open files and the directory of profiles.
 
-use std::{env, fs};
+use std::env;
 
 use rustix::fs::statvfs;
 
 use super::Finding;
-use crate::{Config, startup};
+use crate::{
+    Config,
+    startup::{self, memory},
+};
 
 /// Memory of a browser, in MiB; see docs/operating.md.
 const BROWSER_MIB: u64 = 150;
@@ -15,8 +18,8 @@ const MIN_PROFILE_MIB: u64 = 256;
 
 pub(super) fn check(config: &Config) -> Vec<Finding> {
     let browsers = config.browser_count().get() as u64;
-    let needed = browsers * BROWSER_MIB + u64::from(config.page_memory.get());
-    let memory = memory_mib().map(|available| {
+    let needed = browsers * BROWSER_MIB + u64::from(config.page_memory_mib().get());
+    let memory = memory::available_mib().map(|available| {
         let text = format!(
             "{available} MiB can be used; {browsers} browsers and one page at --page-memory use {needed} MiB"
         );
@@ -52,15 +55,4 @@ pub(super) fn check(config: &Config) -> Vec<Finding> {
         }
     });
     memory.into_iter().chain([files]).chain(profiles).collect()
-}
-
-/// Memory that this process and its browsers can use, in MiB: what the kernel can give without swapping, or the limit
-/// of the container.
-fn memory_mib() -> Option<u64> {
-    let available = fs::read_to_string("/proc/meminfo").ok()?;
-    let available = available.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
-    let available: u64 = available.trim().strip_suffix("kB")?.trim().parse().ok()?;
-    let limit = fs::read_to_string("/sys/fs/cgroup/memory.max").ok();
-    let limit = limit.and_then(|limit| limit.trim().parse::<u64>().ok()).map(|bytes| bytes / 1024 / 1024);
-    Some(limit.unwrap_or(u64::MAX).min(available / 1024))
 }

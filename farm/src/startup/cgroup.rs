@@ -112,7 +112,7 @@ fn enter(cgroup: &Path, pid: u32) -> io::Result<()> {
 }
 
 /// The cgroup (v2) of this process.
-fn own_cgroup() -> Option<PathBuf> {
+pub(super) fn own_cgroup() -> Option<PathBuf> {
     let own = fs::read_to_string("/proc/self/cgroup").ok()?;
     let mounts = fs::read_to_string("/proc/self/mounts").ok()?;
     path_of(&own, &mounts)

@@ -202,7 +202,11 @@ async fn excess_memory(_: Arc<Shared>) {
         // A page that gets little CPU time may end before it exceeds the limit.
         if largest_bytes > 2 * MEBIBYTES * 1024 * 1024 || ![200, 504].contains(&job.0) {
             let refusal = String::from_utf8_lossy(&job.1[..job.1.len().min(100)]);
-            assert_eq!((job.0, &*refusal), (422, r#"{"code":"page_memory_exceeded"}"#), "{kind}");
+            assert_eq!(
+                (job.0, &*refusal),
+                (422, r#"{"code":"page_memory_exceeded","mebibytes":400}"#),
+                "{kind}"
+            );
         }
         assert_eq!((neighbour.0, colour(&neighbour.1)), (200, GREEN), "beside {kind}");
         let is_large = |process: &ProcessId| process.anonymous_memory() > MEBIBYTES * 1024 * 1024;
