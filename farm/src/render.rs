@@ -249,7 +249,7 @@ async fn run(
             return Err(JobError::Refused(Refusal::PageStatus { host, status }));
         }
         let capturing = phases.enter(Phase::Capture);
-        let bytes = capture::capture(&mut rendering, &job.options, settled.script_ran).await?;
+        let bytes = capture::capture(&mut rendering, job, settled.script_ran).await?;
         drop(capturing);
         rendering.resume_animations()?;
         must_close.store(rendering.in_virtual_time || rendering.must_close, Ordering::Relaxed);

@@ -43,6 +43,8 @@ pub(crate) enum JobError {
     Opening(#[source] JoinError),
     #[error("the browser returned no file")]
     NoFile,
+    #[error("the browser's PDF cannot be read")]
+    InvalidPdf(#[from] lopdf::Error),
 }
 
 impl From<PageError> for JobError {

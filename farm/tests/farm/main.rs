@@ -22,6 +22,7 @@ mod page_options;
 mod page_time;
 mod pdf_headers;
 mod pdf_options;
+mod pdf_pages;
 mod priorities;
 mod reader;
 mod slots;
@@ -61,6 +62,7 @@ fn main() -> ExitCode {
         page_time::TESTS,
         pdf_headers::TESTS,
         pdf_options::TESTS,
+        pdf_pages::TESTS,
         priorities::TESTS,
         reader::TESTS,
         slots::TESTS,

@@ -1,5 +1,6 @@
 //! A PDF of the page.
 
+mod clipped_text;
 mod document;
 mod page_style;
 mod single_page;
@@ -10,31 +11,50 @@ use bytes::Bytes;
 use chromiumoxide_cdp::cdp::browser_protocol::page::PrintToPdfParams;
 use platen_cdp::CdpError;
 use platen_shared::{
-    job::{Environment, Margins, Pages, PdfOptions, Sheet},
+    job::{Margins, Pages, PdfOptions, RenderJob, Sheet},
     length::Length,
     refusal::Refusal,
 };
 
-use self::{
-    document::{first_sheet, page_count},
-    page_style::PageStyle,
-};
+use self::{document::PdfFile, page_style::PageStyle};
 use super::super::{
     frame_loop, header_templates::HeaderTemplates, job_error::JobError, rendering::Rendering,
 };
 
+/// The texts of the page's headings, which are the titles of the outline.
+const HEADINGS: &str = "(() => { const texts = [], collect = root => {\
+    for (const element of root.querySelectorAll('*')) { const { matches, shadowRoot } = as(Element, element);\
+        if (element instanceof HTMLElement && matches('h1, h2, h3, h4, h5, h6, [role=heading]'))\
+            texts.push(as(HTMLElement, element).innerText);\
+        if (shadowRoot) collect(shadowRoot) } }; collect(document); return texts })()";
+
 /// By how much Chromium rounds the sides of a sheet, in CSS pixels.
 const SHEET_ROUNDING: f64 = 1.0;
 
-/// Prints the page in its current state.
+/// Prints the page in its current state. `script_ran` says that a script of the page has run.
 pub(super) async fn capture(
     rendering: &mut Rendering<'_>,
     pdf: &PdfOptions,
-    environment: &Environment,
+    job: &RenderJob,
+    script_ran: bool,
 ) -> Result<Bytes, JobError> {
-    if pdf.pages == Pages::Single {
-        return single_page::capture(rendering, pdf, environment).await;
+    if !pdf.print_background {
+        clipped_text::show(rendering, job, script_ran).await?;
     }
+    let file = if pdf.pages == Pages::Single {
+        single_page::capture(rendering, pdf, &job.options).await?
+    } else {
+        sheets(rendering, pdf).await?
+    };
+    if !pdf.outline {
+        return Ok(file);
+    }
+    let headings = rendering.evaluate_isolated(HEADINGS).await?;
+    let headings: Vec<String> = headings.and_then(|it| serde_json::from_value(it).ok()).unwrap_or_default();
+    PdfFile::parse(&file).await?.with_titles(file, &headings).await
+}
+
+async fn sheets(rendering: &mut Rendering<'_>, pdf: &PdfOptions) -> Result<Bytes, JobError> {
     let sheet = (pdf.landscape && !pdf.prefer_css_page_size).then_some(pdf.sheet);
     let style = match page_style::rule(pdf, sheet) {
         Some(rule) => Some(PageStyle::add(rendering, &rule).await?),
@@ -45,7 +65,7 @@ pub(super) async fn capture(
         check_margins(rendering, pdf, &style, &file).await?;
     }
     if let Pages::Ranges(ranges) = &pdf.pages
-        && page_count(&file) < ranges.count()
+        && PdfFile::parse(&file).await?.page_count() < ranges.count()
     {
         return Err(JobError::Refused(Refusal::PageRangeExceeded));
     }
@@ -57,9 +77,9 @@ async fn check_margins(
     rendering: &mut Rendering<'_>,
     pdf: &PdfOptions,
     style: &PageStyle,
-    file: &[u8],
+    file: &Bytes,
 ) -> Result<(), JobError> {
-    let sheet = first_sheet(file).ok_or(JobError::NoFile)?;
+    let sheet = PdfFile::parse(file).await?.first_sheet()?;
     let is_same = |one: Length, other: Length| (one.pixels() - other.pixels()).abs() <= SHEET_ROUNDING;
     if !is_same(sheet.width, pdf.sheet.width) || !is_same(sheet.height, pdf.sheet.height) {
         return Ok(());
@@ -67,7 +87,8 @@ async fn check_margins(
     let margins = Some(Margins::default());
     let without = PdfOptions { margins, header: None, footer: None, pages: Pages::All, ..pdf.clone() };
     style.replace(rendering, &page_style::rule(&without, None).unwrap_or_default()).await?;
-    if first_sheet(&print(rendering, &without, pdf.sheet).await?) != Some(sheet) {
+    let file = print(rendering, &without, pdf.sheet).await?;
+    if PdfFile::parse(&file).await?.first_sheet()? != sheet {
         return Err(JobError::Refused(Refusal::NoSpaceBetweenMargins));
     }
     Ok(())

@@ -1,58 +1,118 @@
-//! What a PDF file of Chromium says about itself.
+//! A PDF file of Chromium, read and changed by a PDF library.
+//!
+//! Invariant: nothing is searched for in the bytes of a file, because text of the page is among them.
 
+use std::collections::{HashMap, VecDeque};
+
+use bytes::Bytes;
+use lopdf::{
+    Dictionary, Document, IncrementalDocument, LoadOptions, Object, ObjectId, decode_text_string, text_string,
+};
 use platen_shared::{job::Sheet, length::Length};
+use tokio::task::spawn_blocking;
+
+use crate::render::job_error::JobError;
 
 /// CSS pixels of a point, the unit of PDF.
 const PIXELS_PER_POINT: f64 = 96.0 / 72.0;
 
-/// The sheet of the first page of a file of Chromium.
-pub(super) fn first_sheet(file: &[u8]) -> Option<Sheet> {
-    const MEDIA_BOX: &[u8] = b"/MediaBox [0 0 ";
-    let sides = &file[find(file, MEDIA_BOX)? + MEDIA_BOX.len()..];
-    let sides = std::str::from_utf8(&sides[..find(sides, b"]")?]).ok()?;
-    let (width, height) = sides.split_once(' ')?;
-    let side = |points: &str| Length::try_from(points.parse::<f64>().ok()? * PIXELS_PER_POINT).ok();
-    Some(Sheet { width: side(width)?, height: side(height)? })
+/// A parsed file.
+#[derive(Debug)]
+pub(super) struct PdfFile(Document);
+
+impl PdfFile {
+    /// Parses a file of Chromium.
+    pub(super) async fn parse(file: &Bytes) -> Result<Self, JobError> {
+        let options = LoadOptions { filter: Some(without_content), strict: true, ..LoadOptions::default() };
+        let file = file.clone();
+        let parsed = spawn_blocking(move || Document::load_mem_with_options(&file, options)).await;
+        Ok(Self(parsed.map_err(|_| JobError::NoFile)??))
+    }
+
+    /// The number of its pages.
+    pub(super) fn page_count(&self) -> u64 {
+        self.0.page_iter().count() as u64
+    }
+
+    /// The sheet of its first page.
+    pub(super) fn first_sheet(&self) -> Result<Sheet, JobError> {
+        let page = self.0.get_dictionary(self.0.page_iter().next().ok_or(JobError::NoFile)?)?;
+        let [left, bottom, right, top] = &page.get_deref(b"MediaBox", &self.0)?.as_array()?[..] else {
+            return Err(JobError::NoFile);
+        };
+        let side = |from: &Object, to: &Object| {
+            let points = f64::from(to.as_float()? - from.as_float()?);
+            Length::try_from(points * PIXELS_PER_POINT).map_err(|_| JobError::NoFile)
+        };
+        Ok(Sheet { width: side(left, right)?, height: side(bottom, top)? })
+    }
+
+    /// `file`, which is this one, with the white space in the titles of its outline that Chromium omits at the ends of
+    /// lines. `headings` are the texts of the page's headings.
+    pub(super) async fn with_titles(self, file: Bytes, headings: &[String]) -> Result<Bytes, JobError> {
+        let titles = self.changed_titles(headings);
+        if titles.is_empty() {
+            return Ok(file);
+        }
+        let mut update = IncrementalDocument::create_from(file.into(), self.0);
+        for (id, title) in titles {
+            update.opt_clone_object_to_new_document(id)?;
+            update.new_document.get_dictionary_mut(id)?.set("Title", text_string(&title));
+        }
+        let save = move || {
+            let mut file = Vec::new();
+            update.save_to(&mut file).map(|()| file).map_err(lopdf::Error::from)
+        };
+        Ok(spawn_blocking(save).await.map_err(|_| JobError::NoFile)??.into())
+    }
+
+    /// The titles that differ from their headings in white space.
+    fn changed_titles(&self, headings: &[String]) -> Vec<(ObjectId, String)> {
+        let mut by_letters: HashMap<String, VecDeque<String>> = HashMap::new();
+        for heading in headings {
+            let title = heading.replace(SOFT_HYPHEN, "").split_whitespace().collect::<Vec<_>>().join(" ");
+            by_letters.entry(letters(&title)).or_default().push_back(title);
+        }
+        let mut changed = Vec::new();
+        for id in self.outline_items() {
+            let item = self.0.get_dictionary(id).and_then(|item| item.get(b"Title"));
+            let Ok(title) = item.and_then(decode_text_string) else { continue };
+            // The outline has the order of the headings.
+            let heading = by_letters.get_mut(&letters(&title)).and_then(VecDeque::pop_front);
+            changed.extend(heading.filter(|heading| *heading != title).map(|heading| (id, heading)));
+        }
+        changed
+    }
+
+    /// The items of the outline from top to bottom.
+    fn outline_items(&self) -> Vec<ObjectId> {
+        let referenced = |dictionary: &Dictionary, key: &[u8]| dictionary.get(key).ok()?.as_reference().ok();
+        let outline = self.0.catalog().and_then(|catalog| catalog.get_deref(b"Outlines", &self.0));
+        let outline = outline.and_then(Object::as_dict).ok();
+        let mut left: Vec<ObjectId> = outline.and_then(|it| referenced(it, b"First")).into_iter().collect();
+        let mut items = Vec::new();
+        while let Some(id) = left.pop() {
+            items.push(id);
+            let Ok(item) = self.0.get_dictionary(id) else { continue };
+            left.extend(referenced(item, b"Next"));
+            left.extend(referenced(item, b"First"));
+        }
+        items
+    }
 }
 
-/// The number of pages of a file of Chromium: the largest `Count` of the nodes of its page tree (PDF 32000-1, section
-/// 7.7.3.2), which are not compressed.
-pub(super) fn page_count(file: &[u8]) -> u64 {
-    const NODE: &[u8] = b"/Type /Pages";
-    const COUNT: &[u8] = b"/Count ";
-    let count_of = |node: &[u8]| {
-        let end = find(node, b">>").unwrap_or(node.len());
-        let digits = &node[find(&node[..end], COUNT)? + COUNT.len()..end];
-        let length = digits.iter().position(|byte| !byte.is_ascii_digit()).unwrap_or(digits.len());
-        std::str::from_utf8(&digits[..length]).ok()?.parse().ok()
+const SOFT_HYPHEN: char = '\u{ad}';
+
+/// The characters of a text that it has in whatever way its lines are broken.
+fn letters(text: &str) -> String {
+    let is_kept = |character: &char| {
+        !character.is_whitespace() && !matches!(*character, SOFT_HYPHEN | '-' | '\u{2010}')
     };
-    let (mut most, mut rest) = (0, file);
-    while let Some(at) = find(rest, NODE) {
-        rest = &rest[at + NODE.len()..];
-        most = most.max(count_of(rest).unwrap_or(0));
-    }
-    most
+    text.chars().filter(is_kept).collect()
 }
 
-fn find(bytes: &[u8], part: &[u8]) -> Option<usize> {
-    bytes.windows(part.len()).position(|window| window == part)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    const FILE: &[u8] = b"%PDF-1.4 5 0 obj\n<</Type /Page\n/MediaBox [0 0 595.91998 841.91998]\n/Parent 8 0 R>>\nendobj\n\
-        7 0 obj\n<</Type /Pages\n/Count 8\n/Kids [5 0 R]>>\nendobj\n8 0 obj\n<</Type /Pages\n/Count 12\n/Kids [7 0 R]>>";
-
-    #[test]
-    fn pages_are_counted_and_measured() {
-        assert_eq!(page_count(FILE), 12);
-        let sheet = first_sheet(FILE).unwrap();
-        assert!(
-            (sheet.width.mm() - 210.0).abs() < 0.3 && (sheet.height.mm() - 297.0).abs() < 0.3,
-            "{sheet:?}"
-        );
-        assert_eq!((page_count(b"%PDF"), first_sheet(b"/MediaBox [0 0 1]")), (0, None));
-    }
+/// Leaves out the streams and the structure tree, which are most of a file.
+fn without_content(id: ObjectId, object: &mut Object) -> Option<(ObjectId, Object)> {
+    let is_kept = !object.as_dict().ok()?.has_type(b"StructElem");
+    is_kept.then(|| (id, object.clone()))
 }

@@ -1,7 +1,8 @@
 //! A PDF of one sheet that is as tall as its content.
 //!
 //! Chromium has no such option, and the layout of print is known only from its files: the height is searched for by
-//! printing. It begins with the height of the content in a viewport as wide as the sheet.
+//! printing. It begins with the height of the content in a viewport as wide as the sheet. Heights that follow that of
+//! the viewport would follow that of the sheet, so the content would never fit: they are fixed before.
 
 use bytes::Bytes;
 use chromiumoxide_cdp::cdp::browser_protocol::{
@@ -9,7 +10,7 @@ use chromiumoxide_cdp::cdp::browser_protocol::{
     page::GetLayoutMetricsParams,
 };
 use platen_shared::{
-    job::{Environment, MediaType, Pages, PdfOptions, Sheet},
+    job::{Margins, MediaType, Pages, PdfOptions, RenderOptions, Sheet},
     length::Length,
     limits,
     refusal::Refusal,
@@ -17,15 +18,16 @@ use platen_shared::{
 use serde_json::Value;
 
 use super::{
-    document::{first_sheet, page_count},
+    document::PdfFile,
     page_style::{self, PageStyle},
     print,
 };
 use crate::render::{job_error::JobError, rendering::Rendering};
 
-/// Keeps the content on one page.
-const NO_BREAKS: &str = "*, ::before, ::after { break-before: auto !important; break-after: auto !important;\
-    break-inside: auto !important }";
+/// Keeps the content on one page, which is not taller than it.
+const ONE_PAGE: &str = "*, ::before, ::after { break-before: auto !important; break-after: auto !important;\
+    break-inside: auto !important; page: auto !important }\
+    html, body { height: auto !important; min-height: 0 !important }";
 /// Measurements of the height of a single page until it is stable. Content that is sized by the viewport needs two.
 const MAX_MEASUREMENTS: usize = 4;
 /// By how much the sheet of a single page grows if the content does not fit, in CSS pixels; doubled each time. The layout
@@ -38,21 +40,27 @@ const HAS_PAGE_RULE: &str = "(() => { const has = rules => [...rules].some(rule 
     || rule.cssRules && has(rule.cssRules) || rule.styleSheet && has(rule.styleSheet.cssRules)); try {\
     return [...document.styleSheets, ...document.adoptedStyleSheets].some(sheet => has(sheet.cssRules))\
     } catch { return true } })()";
-/// Margin of a sheet without one, 1 cm (`printToPDF`).
-const DEFAULT_MARGIN_INCHES: f64 = 1.0 / 2.54;
+/// Remembers the heights of the elements.
+const HEIGHTS: &str = "void (own.heights = Array.from(document.querySelectorAll('body *'),\
+    element => ({ element, height: getComputedStyle(element).height })))";
+/// Fixes those that have changed.
+const FIX_CHANGED: &str = "own.heights.filter(({ element, height }) =>\
+        element instanceof HTMLElement && getComputedStyle(element).height !== height)\
+    .forEach(({ element, height }) => { for (const name of ['height', 'min-height', 'max-height'])\
+        as(HTMLElement, element).style.setProperty(name, height, 'important') })";
 
 /// Prints all content on one sheet that is as tall as needed.
 pub(super) async fn capture(
     rendering: &mut Rendering<'_>,
     pdf: &PdfOptions,
-    environment: &Environment,
+    options: &RenderOptions,
 ) -> Result<Bytes, JobError> {
     let session = rendering.session;
     // The page is changed in a way that its next job must not see.
     rendering.must_close = true;
     // Scripts of the page must not see the other size: they would change the content.
     session.call(&SetScriptExecutionDisabledParams::new(true)).await?;
-    if environment.media != Some(MediaType::Screen) {
+    if options.environment.media != Some(MediaType::Screen) {
         let media = SetEmulatedMediaParams { media: Some("print".to_owned()), features: None };
         session.call(&media).await?;
     }
@@ -62,15 +70,22 @@ pub(super) async fn capture(
             PageStyle::add(rendering, &rule).await?;
         }
         let pages = PdfOptions { pages: Pages::All, ..pdf.clone() };
-        width = first_sheet(&print(rendering, &pages, pdf.sheet).await?).ok_or(JobError::NoFile)?.width;
+        let file = print(rendering, &pages, pdf.sheet).await?;
+        width = PdfFile::parse(&file).await?.first_sheet()?.width;
     }
-    let style = PageStyle::add(rendering, NO_BREAKS).await?;
-    let margin = |side: Option<Length>| side.map_or(DEFAULT_MARGIN_INCHES * 96.0, Length::pixels);
-    let horizontal = margin(pdf.margins.map(|it| it.left)) + margin(pdf.margins.map(|it| it.right));
-    let vertical = margin(pdf.margins.map(|it| it.top)) + margin(pdf.margins.map(|it| it.bottom));
+    let style = PageStyle::add(rendering, ONE_PAGE).await?;
+    let Margins { top, right, bottom, left } = pdf.margins_or_default();
+    let (horizontal, vertical) = (left.pixels() + right.pixels(), top.pixels() + bottom.pixels());
     let scale = pdf.scale.get();
-    let height_for = async |rendering: &Rendering<'_>, horizontal: f64| {
-        Ok::<_, JobError>(content_height(rendering, (width.pixels() - horizontal) / scale).await? * scale)
+    let height_for = async |rendering: &mut Rendering<'_>, horizontal: f64| {
+        let width = (width.pixels() - horizontal) / scale;
+        let own_height = f64::from(options.viewport.height.get());
+        let mut height = content_height(rendering, width).await?;
+        if height.is_none() {
+            fix_heights(rendering, width, own_height).await?;
+            height = content_height(rendering, width).await?;
+        }
+        Ok::<_, JobError>(height.unwrap_or(own_height) * scale)
     };
     let mut fits_at = height_for(rendering, horizontal).await? + vertical;
     // The content is taller than this, or the sheet is as tall as expected.
@@ -78,14 +93,14 @@ pub(super) async fn capture(
     if pdf.margins.is_none() && has_page_rule(rendering).await? {
         too_small = height_for(rendering, 0.0).await? - SHEET_TOLERANCE;
     }
-    let options = PdfOptions { prefer_css_page_size: false, ..pdf.clone() };
+    let pdf = PdfOptions { prefer_css_page_size: false, ..pdf.clone() };
     let print_at = async |rendering: &mut Rendering<'_>, height: f64| {
         let height = Length::try_from(height).unwrap_or(limits::MAX_PDF_SIDE);
         let sheet = Sheet { width, height };
-        let rule = page_style::rule(&options, Some(sheet)).unwrap_or_default();
-        style.replace(rendering, &format!("{NO_BREAKS} {rule}")).await?;
-        let file = print(rendering, &options, sheet).await?;
-        Ok::<_, JobError>((page_count(&file) == 1).then_some(file))
+        let rule = page_style::rule(&pdf, Some(sheet)).unwrap_or_default();
+        style.replace(rendering, &format!("{ONE_PAGE} {rule}")).await?;
+        let file = print(rendering, &pdf, sheet).await?;
+        Ok::<_, JobError>((PdfFile::parse(&file).await?.page_count() == 1).then_some(file))
     };
     let max_height = limits::MAX_PDF_SIDE.pixels();
     let mut growth = SHEET_GROWTH;
@@ -115,20 +130,33 @@ async fn has_page_rule(rendering: &mut Rendering<'_>) -> Result<bool, JobError> 
     Ok(rendering.evaluate_isolated(HAS_PAGE_RULE).await? != Some(Value::Bool(false)))
 }
 
-/// The height of the content in a viewport of this width, in CSS pixels.
-async fn content_height(rendering: &Rendering<'_>, width: f64) -> Result<f64, JobError> {
-    let session = rendering.session;
+/// The height of the content in a viewport of this width, in CSS pixels; `None` if it grows with the viewport.
+async fn content_height(rendering: &Rendering<'_>, width: f64) -> Result<Option<f64>, JobError> {
     let mut height = 1.0;
     for _ in 0..MAX_MEASUREMENTS {
-        #[expect(clippy::cast_possible_truncation, reason = "both are at most the largest sheet")]
-        let metrics = SetDeviceMetricsOverrideParams::new(width.round() as i64, height as i64, 1.0, false);
-        session.call(&metrics).await?;
-        let layout = rendering.wait_for_page(session.call(&GetLayoutMetricsParams {})).await?;
+        set_viewport(rendering, width, height).await?;
+        let layout = rendering.wait_for_page(rendering.session.call(&GetLayoutMetricsParams {})).await?;
         let content = layout.css_content_size.height.ceil();
         if content <= height {
-            break;
+            return Ok(Some(height));
         }
         height = content;
     }
-    Ok(height)
+    Ok(None)
+}
+
+/// Gives the elements whose height follows that of the viewport the height that they have in a viewport of this size.
+async fn fix_heights(rendering: &mut Rendering<'_>, width: f64, height: f64) -> Result<(), JobError> {
+    set_viewport(rendering, width, height).await?;
+    rendering.evaluate_isolated(HEIGHTS).await?;
+    set_viewport(rendering, width, 2.0 * height).await?;
+    rendering.evaluate_isolated(FIX_CHANGED).await?;
+    Ok(())
+}
+
+async fn set_viewport(rendering: &Rendering<'_>, width: f64, height: f64) -> Result<(), JobError> {
+    #[expect(clippy::cast_possible_truncation, reason = "both are at most about the largest sheet")]
+    let metrics = SetDeviceMetricsOverrideParams::new(width.round() as i64, height as i64, 1.0, false);
+    rendering.session.call(&metrics).await?;
+    Ok(())
 }
