@@ -46,7 +46,7 @@ use platen_shared::{
 };
 use tokio::time::{Instant, sleep, timeout_at};
 
-pub(crate) use self::{job_error::JobError, settle::Clock};
+pub(crate) use self::{job_error::JobError, rendering::Clock};
 use self::{page_events::PageEventHandler, page_lease::PageLease, rendering::Rendering, settle::WaitOptions};
 use crate::{
     admission::{Slot, can_end_by},
@@ -218,8 +218,15 @@ async fn run(
         if !can_end_by(deadline) {
             return Err(JobError::Refused(Refusal::Deadline));
         }
-        let mut rendering =
-            Rendering::new(browser.browser(), session, main_frame, frames.as_mut(), state.clone());
+        let mut rendering = Rendering::new(
+            browser.browser(),
+            session,
+            main_frame,
+            frames.as_mut(),
+            state.clone(),
+            clock,
+            deadline,
+        );
         rendering.prints_header = Some(&prints_header);
         rendering.header_templates = header_templates;
         rendering.runs_scripts = job.options.environment.java_script;

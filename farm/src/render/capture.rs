@@ -1,6 +1,7 @@
 //! Creating the file: an image or a PDF.
 
 mod image;
+mod outside;
 mod pdf;
 mod scroll;
 
@@ -20,10 +21,21 @@ pub(super) async fn capture(
         && style::put_last(rendering, css).await?
         && matches!(options.output, Output::Image(_))
     {
-        image::show_changes(rendering).await?;
+        outside::show_changes(rendering).await?;
     }
+    // Without a script of the page nothing notices that the page is scrolled.
+    let scroll = script_ran && options.scroll;
     match &options.output {
-        Output::Image(image) => image::capture(rendering, &options.viewport, image, script_ran).await,
-        Output::Pdf(pdf) => pdf::capture(rendering, pdf, job, script_ran).await,
+        Output::Image(image) => image::capture(rendering, &options.viewport, image, script_ran, scroll).await,
+        Output::Pdf(pdf) => {
+            let viewport_height = f64::from(options.viewport.height.get());
+            if scroll {
+                let (_, height) = scroll::content_size(rendering).await?;
+                if height > viewport_height {
+                    scroll::through(rendering, viewport_height, height, true).await?;
+                }
+            }
+            pdf::capture(rendering, pdf, job, script_ran).await
+        }
     }
 }

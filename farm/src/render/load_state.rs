@@ -43,6 +43,8 @@ pub(super) struct LoadState {
     /// The page has something that may change the picture without a script: an animation, a frame or an
     /// animated image.
     pub(super) may_change: bool,
+    /// Number of animations that were created.
+    pub(super) animations: u64,
     /// Sequence number of the latest `virtualTimeBudgetExpired` event.
     pub(super) budget_expired: u64,
 }
@@ -65,6 +67,7 @@ impl LoadState {
             since,
             needs_real_time: false,
             may_change: false,
+            animations: 0,
             budget_expired: 0,
         }
     }

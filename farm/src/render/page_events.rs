@@ -186,7 +186,12 @@ impl<'a> PageEventHandler<'a> {
             self.state.send_modify(|state| state.dialogs += 1);
         } else if event.is::<EventTargetCrashed>() {
             return Err(JobError::Crashed);
-        } else if event.is::<EventAnimationCreated>() || event.is::<EventFrameAttached>() {
+        } else if event.is::<EventAnimationCreated>() {
+            self.state.send_modify(|state| {
+                state.may_change = true;
+                state.animations += 1;
+            });
+        } else if event.is::<EventFrameAttached>() {
             self.state.send_modify(|state| state.may_change = true);
         }
         if needs_real_time(event) {

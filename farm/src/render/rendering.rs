@@ -14,7 +14,10 @@ use chromiumoxide_cdp::cdp::{
 use platen_cdp::{CdpError, Reply, Session};
 use serde::Deserialize;
 use serde_json::Value;
-use tokio::{sync::watch, time::sleep};
+use tokio::{
+    sync::watch,
+    time::{Instant, sleep},
+};
 
 use super::{
     header_templates::HeaderTemplates,
@@ -28,6 +31,15 @@ use crate::{
     browser::Browser,
 };
 
+/// How a wait may pass.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Clock {
+    /// Skipped or in virtual time, if that gives the same file.
+    Virtual,
+    /// In real time.
+    Real,
+}
+
 /// Access of the steps of a job to its page.
 #[expect(clippy::struct_excessive_bools, reason = "they are independent of each other")]
 pub(super) struct Rendering<'a> {
@@ -38,6 +50,9 @@ pub(super) struct Rendering<'a> {
     /// The begin-frame calls; `None` in a browser without begin-frame control.
     begin_frames: Option<&'a mut BeginFrames>,
     pub(super) in_virtual_time: bool,
+    /// How waits may pass.
+    pub(super) clock: Clock,
+    pub(super) deadline: Instant,
     /// Scripts of the page run.
     pub(super) runs_scripts: bool,
     /// The page does not run the callbacks that prove that its main thread has had a frame.
@@ -67,6 +82,8 @@ impl<'a> Rendering<'a> {
         main_frame: &'a str,
         begin_frames: Option<&'a mut BeginFrames>,
         state: watch::Receiver<LoadState>,
+        clock: Clock,
+        deadline: Instant,
     ) -> Self {
         Self {
             browser,
@@ -75,6 +92,8 @@ impl<'a> Rendering<'a> {
             state,
             begin_frames,
             in_virtual_time: false,
+            clock,
+            deadline,
             runs_scripts: true,
             lacks_callbacks: false,
             must_close: false,
@@ -216,12 +235,13 @@ impl<'a> Rendering<'a> {
         Ok(self.isolated_world().await?.map(|world| script::evaluate(expression, world)))
     }
 
-    /// Runs a script, an expression, in the isolated world of the document and returns its value; see [`script`]. `None`
-    /// if it has no value or the document is gone.
+    /// Runs a script, an expression, in the isolated world of the document and returns its value, or that of its
+    /// promise; see [`script`]. `None` if it has no value or the document is gone.
     pub(super) async fn evaluate_isolated(&mut self, expression: &str) -> Result<Option<Value>, JobError> {
         // The world of the document may be another one meanwhile.
         for _ in 0..2 {
-            let Some(evaluate) = self.script(expression).await? else { continue };
+            let Some(mut evaluate) = self.script(expression).await? else { continue };
+            evaluate.await_promise = Some(true);
             match unless_refused(self.wait_for_page(self.session.call(&evaluate)).await)? {
                 Some(evaluated) => return Ok(evaluated.result.value),
                 None => self.world = None,

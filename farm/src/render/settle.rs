@@ -25,7 +25,7 @@ use super::{
     main_thread_frame,
     remaining_wait::RemainingWait,
     renderer_metrics::{self, RendererMetrics},
-    rendering::Rendering,
+    rendering::{Clock, Rendering},
     script, static_page,
     virtual_time::VirtualTimeDriver,
 };
@@ -82,15 +82,6 @@ impl WaitOptions<'_> {
     fn waits_for_resources(&self) -> bool {
         self.until != WaitUntil::DomContentLoaded
     }
-}
-
-/// How a wait may pass.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Clock {
-    /// Skipped or in virtual time, if that gives the same file.
-    Virtual,
-    /// In real time.
-    Real,
 }
 
 /// Waits for the event of the milestone: `DOMContentLoaded` or `load`.

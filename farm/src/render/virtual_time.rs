@@ -28,7 +28,7 @@ const STILL_INTERVAL_MS: f64 = 3.0 * FRAME_INTERVAL_MS;
 /// own scripts.
 const KEEP_ALIVE_FRAMES: &str = "(() => { let latest = requestAnimationFrame(next), others = false;\
     function next() { const id = requestAnimationFrame(next); others ||= id > latest + 1; latest = id; own.callbacks++ }\
-    own.callbacks = 0;\
+    own.callbacks = 0; own.rest = () => cancelAnimationFrame(latest);\
     own.moved = () => { const moved = others; others = false; return moved } })()";
 /// Steps that are taken for one with the page's callbacks. Chromium may run a frame without the page's main thread.
 const MAX_STEPS: u32 = 4;
@@ -94,6 +94,11 @@ impl<'r, 'a> VirtualTimeDriver<'r, 'a> {
     /// `request_timeout_ms` of real time, time advances during requests.
     pub(super) async fn step(&mut self, step_ms: f64, request_timeout_ms: f64) -> Result<(), JobError> {
         self.keep_alive().await?;
+        self.step_alone(step_ms, request_timeout_ms).await
+    }
+
+    /// Takes a step in which no script of the farm runs, after [`Self::rest`].
+    pub(super) async fn step_alone(&mut self, step_ms: f64, request_timeout_ms: f64) -> Result<(), JobError> {
         let policy = if self.ignores_requests {
             VirtualTimePolicy::Advance
         } else {
@@ -173,6 +178,14 @@ impl<'r, 'a> VirtualTimeDriver<'r, 'a> {
         let moved = self.rendering.evaluate_isolated("own.moved()").await?;
         // Without a value the document was replaced, and the next one may move.
         Ok(moved.is_none_or(|moved| moved != false))
+    }
+
+    /// Stops [`KEEP_ALIVE_FRAMES`] until the next step, so that no script of the farm runs in a frame.
+    pub(super) async fn rest(&mut self) -> Result<(), JobError> {
+        if self.rendering.kept_alive.take().is_some() {
+            self.rendering.evaluate_isolated("own.rest?.()").await?;
+        }
+        Ok(())
     }
 
     /// Starts [`KEEP_ALIVE_FRAMES`] in the current document, if it does not run there yet.

@@ -25,6 +25,7 @@ mod pdf_options;
 mod pdf_pages;
 mod priorities;
 mod reader;
+mod scrolling;
 mod slots;
 mod support;
 mod urls;
@@ -65,6 +66,7 @@ fn main() -> ExitCode {
         pdf_pages::TESTS,
         priorities::TESTS,
         reader::TESTS,
+        scrolling::TESTS,
         slots::TESTS,
         urls::TESTS,
         virtual_time::TESTS,

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use chromiumoxide_cdp::cdp::{
     browser_protocol::{
         headless_experimental::{ScreenshotParams, ScreenshotParamsFormat},
-        page::{CaptureScreenshotFormat, CaptureScreenshotParams, GetLayoutMetricsParams, Viewport as Clip},
+        page::{CaptureScreenshotFormat, CaptureScreenshotParams, Viewport as Clip},
     },
     js_protocol::runtime::EvaluateParams,
 };
@@ -19,14 +19,12 @@ use platen_shared::{
 };
 
 use super::super::{
-    drawn_resources,
     elements::{self, Rectangle},
     frame_loop,
     job_error::JobError,
-    main_thread_frame,
     rendering::Rendering,
 };
-use super::scroll;
+use super::{outside, scroll};
 use crate::begin_frames::FrameTime;
 
 /// Use the fast PNG encoder: at 1280×720 it takes 12 ms of CPU instead of 20, a fifth of the job's cost, and
@@ -41,20 +39,19 @@ const CANCEL_CALLBACKS: &str = "(function cancel(window) { try {\
     for (let id = idle; id > 0 && id > idle - most; id--) window.cancelIdleCallback(id);\
     for (let n = 0; n < window.length; n++) cancel(window[n])\
     } catch {} })(window)";
-/// Loads lazy images and frames, as printing does.
-const LOAD_LAZY_IMAGES: &str = "(() => { const lazy = document.querySelectorAll('img[loading=lazy i], iframe[loading=lazy i]');\
-    for (const element of lazy) element.loading = 'eager'; return lazy.length })()";
 /// Frames to draw before a screenshot until one of them has changed the picture.
 const MAX_FRAMES_BEFORE_SCREENSHOT: u32 = 3;
 /// Frames that may be returned without a picture. Two attempts have always been enough.
 const MAX_SCREENSHOT_ATTEMPTS: u32 = 8;
 
-/// Captures an image of the page in its current state. `script_ran` says that a script of the page has run.
+/// Captures an image of the page in its current state. `script_ran` says that a script of the page has run, and
+/// `scroll` that the page is scrolled through before more than its viewport is captured.
 pub(super) async fn capture(
     rendering: &mut Rendering<'_>,
     viewport: &Viewport,
     image: &ImageOptions,
     script_ran: bool,
+    scroll: bool,
 ) -> Result<Bytes, JobError> {
     let session = rendering.session;
     let factor = viewport.device_scale_factor;
@@ -66,11 +63,11 @@ pub(super) async fn capture(
     };
     let area = match &image.region {
         Region::Viewport => whole,
-        Region::FullPage => full_page(rendering, whole, script_ran).await?,
+        Region::FullPage => full_page(rendering, whole, scroll).await?,
         Region::Element(selector) => {
-            load_lazy_images(rendering).await?;
+            outside::show(rendering).await?;
             let area = elements::border_box(rendering, selector).await?;
-            if scroll_to_bottom_of(rendering, area, whole, script_ran).await? {
+            if scroll_to_bottom_of(rendering, area, whole, scroll).await? {
                 elements::border_box(rendering, selector).await?
             } else {
                 area
@@ -84,12 +81,13 @@ pub(super) async fn capture(
                 height: clip.height.pixels(),
             };
             if area.bottom() > whole.height {
-                load_lazy_images(rendering).await?;
-                scroll_to_bottom_of(rendering, area, whole, script_ran).await?;
+                outside::show(rendering).await?;
+                scroll_to_bottom_of(rendering, area, whole, scroll).await?;
             }
             area
         }
     };
+    let bottom = area.bottom();
     let area = DeviceRectangle::of(area, factor);
     if !fits(area.width, area.height, image.format) {
         return Err(JobError::Refused(Refusal::PageTooLarge));
@@ -115,6 +113,9 @@ pub(super) async fn capture(
     if script_ran && rendering.has_begin_frame_control() {
         rendering.evaluate_isolated(CANCEL_CALLBACKS).await?;
     }
+    if bottom > whole.height {
+        outside::show_frames(rendering, viewport, bottom).await?;
+    }
     let mut capture = CaptureScreenshotParams {
         format: Some(encoding),
         quality,
@@ -135,65 +136,42 @@ pub(super) async fn capture(
 async fn full_page(
     rendering: &mut Rendering<'_>,
     viewport: Rectangle,
-    script_ran: bool,
+    scroll: bool,
 ) -> Result<Rectangle, JobError> {
-    load_lazy_images(rendering).await?;
+    outside::show(rendering).await?;
     let before = content(rendering, viewport).await?;
-    if !scroll_to_bottom_of(rendering, before, viewport, script_ran).await? {
+    if !scroll || before.height <= viewport.height {
         return Ok(before);
     }
+    let seen = scroll::through(rendering, viewport.height, before.height, true).await?;
+    outside::show(rendering).await?;
     let mut whole = content(rendering, viewport).await?;
-    if whole.height > before.height {
-        // Also through what was added on the way, but only once: some pages add more at every end.
-        scroll::through(rendering, before.height, whole.height, viewport.height).await?;
-        load_lazy_images(rendering).await?;
-        let after = content(rendering, viewport).await?;
-        whole.height = whole.height.min(after.height);
+    if seen > before.height {
+        whole.height = whole.height.min(seen);
     }
     Ok(whole)
 }
 
 /// The viewport and what overflows it to the right and below.
 async fn content(rendering: &Rendering<'_>, viewport: Rectangle) -> Result<Rectangle, JobError> {
-    let metrics = rendering.wait_for_page(rendering.session.call(&GetLayoutMetricsParams {})).await?;
-    let content = metrics.css_content_size;
-    Ok(Rectangle {
-        width: viewport.width.max(content.width.ceil()),
-        height: viewport.height.max(content.height.ceil()),
-        ..viewport
-    })
+    let (width, height) = scroll::content_size(rendering).await?;
+    Ok(Rectangle { width: viewport.width.max(width), height: viewport.height.max(height), ..viewport })
 }
 
-/// Scrolls through the page as far as the bottom of an area, if that is below the viewport and a script may notice it.
+/// Scrolls through the page as far as the bottom of an area, if that is below the viewport.
 async fn scroll_to_bottom_of(
     rendering: &mut Rendering<'_>,
     area: Rectangle,
     viewport: Rectangle,
-    script_ran: bool,
+    scroll: bool,
 ) -> Result<bool, JobError> {
-    if !script_ran || area.bottom() <= viewport.height {
+    if !scroll || area.bottom() <= viewport.height {
         return Ok(false);
     }
     let bottom = area.bottom().min(content(rendering, viewport).await?.height);
-    scroll::through(rendering, viewport.height, bottom, viewport.height).await?;
-    load_lazy_images(rendering).await?;
+    scroll::through(rendering, viewport.height, bottom, false).await?;
+    outside::show(rendering).await?;
     Ok(true)
-}
-
-async fn load_lazy_images(rendering: &mut Rendering<'_>) -> Result<(), JobError> {
-    let lazy = rendering.evaluate_isolated(LOAD_LAZY_IMAGES).await?;
-    if lazy.is_some_and(|count| count != 0) {
-        show_changes(rendering).await?;
-    }
-    Ok(())
-}
-
-/// Draws what a script has changed, and waits for the resources that this needs.
-pub(super) async fn show_changes(rendering: &mut Rendering<'_>) -> Result<(), JobError> {
-    if rendering.has_begin_frame_control() && !rendering.in_virtual_time {
-        main_thread_frame::run(rendering, FrameTime::Same).await?;
-    }
-    drawn_resources::settle(rendering).await
 }
 
 /// A rectangle of the page in device pixels.

@@ -1,79 +1,270 @@
 //! Scrolling through a part of the page before its capture, as a person does.
 //!
-//! Scripts load pictures and show sections when these come into view. Without a script of the page nothing does, apart
-//! from lazy images, which are loaded in any case.
+//! Scripts load pictures and show sections when these come into view, at once or after a time. Without a script of the
+//! page nothing does, apart from lazy images, which are loaded in any case.
+//!
+//! A step takes a frame. Only if it makes a script run, or starts an animation or a request, it takes time as well: in
+//! virtual time where that is possible, so that a page whose scripts ignore scrolling can be used again.
 
 use std::time::Duration;
 
-use tokio::time::timeout;
+use chromiumoxide_cdp::cdp::browser_protocol::page::GetLayoutMetricsParams;
+use tokio::time::{Instant, sleep, timeout};
 
 use super::super::{
     drawn_resources,
     job_error::JobError,
-    main_thread_frame,
-    rendering::{Rendering, unless_refused},
+    load::reach,
+    renderer_metrics,
+    rendering::{Clock, Rendering},
     virtual_time::VirtualTimeDriver,
 };
-use crate::begin_frames::{FRAME_INTERVAL_MS, FrameTime};
+use crate::begin_frames::{FRAME_DURATION, FRAME_INTERVAL_MS, FrameTime};
 
 /// Steps through a part of a page: more than an image of 100 megapixels has at the usual size of the viewport.
 const MAX_STEPS: f64 = 120.0;
-/// How long requests may stop the page's clock in a step, and how long a browser that draws by itself may take for one.
-const STEP_TIMEOUT: Duration = Duration::from_secs(1);
-/// Ends after the callbacks for what is in view.
-const NEXT_FRAME: &str =
-    "new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(done))))";
-/// Remembers the position and the animations of the page.
-const BEGIN: &str =
-    "void (own.scroll = { left: scrollX, top: scrollY, animations: new Set(document.getAnimations()) })";
-/// Back to the first position.
-const BACK: &str = "scrollTo({ ...own.scroll, behavior: 'instant' })";
-/// Animations that have begun since then, such as of sections that fade in, are shown at their end. Endless ones cannot
-/// be, and are left as they are.
-const FINISH: &str = "(() => { let finished = 0; for (const animation of document.getAnimations())\
-    if (!own.scroll.animations.has(animation) && animation.timeline === document.timeline)\
-    try { animation.finish(); finished++ } catch {} return finished })()";
+/// The page's time after a step that has made a script run: longer than what scripts usually wait for after scrolling.
+const STEP_TIME_MS: f64 = 250.0;
+/// The page's time after the return to the first position.
+const RETURN_TIME_MS: f64 = 500.0;
+/// The page's time of all steps and the return.
+const MAX_TIME_MS: f64 = 6_000.0;
+/// All steps and the return take at most the job's remaining time divided by this.
+const MAX_SHARE: u32 = 3;
+/// Frames that are run for one of the main thread: Chromium may run a frame without it.
+const MAX_FRAMES: u32 = 50;
+/// The number of these that are run without a pause.
+const MAX_QUICK_FRAMES: u32 = 4;
+/// Between further frames.
+const FRAME_PAUSE: Duration = Duration::from_millis(4);
+/// How long to wait for the tasks of a frame.
+const TASKS_TIMEOUT: Duration = Duration::from_secs(1);
+/// How long requests may stop the page's clock in a frame.
+const REQUEST_TIMEOUT_MS: f64 = 1_000.0;
+/// Defines `own.scroll`.
+const BEGIN: &str = include_str!("scroll.js");
 
-/// Scrolls from one height of the page to another in steps of a viewport, and back. All are in CSS pixels.
+/// Scrolls from the end of the first viewport to a height of the page in steps of a viewport, and back. If `whole`, also
+/// through what this has added at the end, but only once, because some pages add more at every end. Returns the height
+/// that was scrolled through. All are in CSS pixels.
 pub(super) async fn through(
     rendering: &mut Rendering<'_>,
-    from: f64,
-    to: f64,
     viewport_height: f64,
-) -> Result<(), JobError> {
-    rendering.evaluate_isolated(BEGIN).await?;
-    let step = viewport_height.max((to - from) / MAX_STEPS);
-    let mut top = from;
-    while top < to {
-        rendering.evaluate_isolated(&format!("scrollTo({{ top: {top}, behavior: 'instant' }})")).await?;
-        frame(rendering).await?;
-        top += step;
+    mut to: f64,
+    whole: bool,
+) -> Result<f64, JobError> {
+    let mut walk = Walk::begin(rendering).await?;
+    let mut top = viewport_height;
+    for pass in 0..2 {
+        let step = viewport_height.max((to - top) / MAX_STEPS);
+        while top < to {
+            walk.step(top, ((to - top) / step).ceil()).await?;
+            top += step;
+        }
+        let height = if whole && pass == 0 { content_size(walk.rendering).await?.1 } else { to };
+        if height <= to {
+            break;
+        }
+        to = height;
     }
-    rendering.evaluate_isolated(BACK).await?;
-    frame(rendering).await?;
-    drawn_resources::settle(rendering).await?;
-    if rendering.evaluate_isolated(FINISH).await?.is_some_and(|finished| finished != 0) {
-        frame(rendering).await?;
-    }
-    Ok(())
+    walk.end().await?;
+    Ok(to)
 }
 
-/// The page's callbacks for what is in view.
-async fn frame(rendering: &mut Rendering<'_>) -> Result<(), JobError> {
-    if rendering.in_virtual_time {
-        let timeout_ms = STEP_TIMEOUT.as_secs_f64() * 1_000.0;
-        return VirtualTimeDriver::start(rendering)
-            .await?
-            .step_with_callbacks(FRAME_INTERVAL_MS, timeout_ms)
-            .await;
+/// Width and height of the page in CSS pixels.
+pub(super) async fn content_size(rendering: &Rendering<'_>) -> Result<(f64, f64), JobError> {
+    let metrics = rendering.wait_for_page(rendering.session.call(&GetLayoutMetricsParams {})).await?;
+    let content = metrics.css_content_size;
+    Ok((content.width.ceil(), content.height.ceil()))
+}
+
+struct Walk<'r, 'a> {
+    rendering: &'r mut Rendering<'a>,
+    /// The page's time that is left for steps.
+    left_ms: f64,
+    /// When steps must not take any more time.
+    until: Instant,
+    /// A step has taken time.
+    has_taken_time: bool,
+    /// The page cannot be in virtual time.
+    in_real_time: bool,
+    /// Requests in progress at the start.
+    requests: usize,
+}
+
+/// What may have happened in a step.
+#[derive(PartialEq)]
+struct Activity {
+    /// CPU time of scripts.
+    script: f64,
+    requests: u64,
+    animations: u64,
+}
+
+impl<'r, 'a> Walk<'r, 'a> {
+    async fn begin(rendering: &'r mut Rendering<'a>) -> Result<Self, JobError> {
+        let now = Instant::now();
+        let until = now + rendering.deadline.saturating_duration_since(now) / MAX_SHARE;
+        let left_ms = MAX_TIME_MS.min((until - now).as_secs_f64() * 1_000.0) - RETURN_TIME_MS;
+        let requests = rendering.load_state().requests;
+        let in_real_time =
+            rendering.clock == Clock::Real || !rendering.has_begin_frame_control() || requests > 0;
+        let mut walk = Self { rendering, left_ms, until, has_taken_time: false, in_real_time, requests };
+        walk.run_tasks(BEGIN).await?;
+        Ok(walk)
     }
-    if rendering.has_begin_frame_control() {
-        return main_thread_frame::run(rendering, FrameTime::Same).await;
+
+    /// Scrolls down. `steps` is the number of steps from here on, to which the time that is left is given in equal shares.
+    async fn step(&mut self, top: f64, steps: f64) -> Result<(), JobError> {
+        if self.scroll(&format!("own.scroll.to({top})")).await? {
+            let share_ms = (self.left_ms / steps).max(0.0);
+            self.left_ms -= self.pass(STEP_TIME_MS.min(share_ms), share_ms).await?;
+            // The next step shows what their ends start.
+            self.finish_animations().await?;
+        }
+        Ok(())
     }
-    let Some(mut next) = rendering.script(NEXT_FRAME).await? else { return Ok(()) };
-    next.await_promise = Some(true);
-    match timeout(STEP_TIMEOUT, rendering.session.call(&next)).await {
-        Ok(answer) => unless_refused(answer.map_err(JobError::from)).map(drop),
-        Err(_) => Ok(()),
+
+    /// Scrolls back, and shows what scrolling has shown.
+    async fn end(mut self) -> Result<(), JobError> {
+        self.scroll("own.scroll.to()").await?;
+        if self.has_taken_time {
+            self.pass(RETURN_TIME_MS, RETURN_TIME_MS).await?;
+        }
+        drawn_resources::settle(self.rendering).await?;
+        if self.rendering.in_virtual_time {
+            // Images of SVG are loaded in further tasks, which need time.
+            self.frame().await?;
+        }
+        self.finish_animations().await?;
+        let kept = self.rendering.evaluate_isolated("own.scroll.keepShown()").await?;
+        if kept.is_some_and(|kept| kept != 0) {
+            self.frame().await?;
+            self.finish_animations().await?;
+        }
+        Ok(())
+    }
+
+    /// Scrolls by a script, and runs a frame in which the page has run its callbacks for that. Returns whether a script
+    /// has run, or an animation or a request has started.
+    async fn scroll(&mut self, script: &str) -> Result<bool, JobError> {
+        if self.rendering.in_virtual_time {
+            // Otherwise a callback of the driver would run in the frame.
+            VirtualTimeDriver::start(self.rendering).await?.rest().await?;
+        }
+        let before = self.activity().await?;
+        let scrolled = self.rendering.evaluate_isolated(script).await? == Some(true.into());
+        self.frames_until("own.scroll.hadFrame()", if scrolled { MAX_FRAMES } else { 1 }).await?;
+        let are_done = self.run_tasks("own.scroll.tasks()").await?;
+        Ok(!are_done || self.activity().await? != before)
+    }
+
+    /// Runs a script that ends with tasks of low priority; false if these have not run in time.
+    async fn run_tasks(&mut self, script: &str) -> Result<bool, JobError> {
+        if self.rendering.in_virtual_time {
+            // They run only while time is granted.
+            self.rendering.evaluate_isolated(&format!("void {script}")).await?;
+            return self.frames_until("own.scroll.isIdle", MAX_QUICK_FRAMES).await;
+        }
+        match timeout(TASKS_TIMEOUT, self.rendering.evaluate_isolated(script)).await {
+            Ok(done) => done.map(|_| true),
+            Err(_) => Ok(false),
+        }
+    }
+
+    /// Runs frames, at least one, until a condition of the page is true.
+    async fn frames_until(&mut self, condition: &str, max: u32) -> Result<bool, JobError> {
+        for frames in 1..=max {
+            if frames > MAX_QUICK_FRAMES {
+                sleep(FRAME_PAUSE).await;
+            }
+            self.frame().await?;
+            // Without a value the page has navigated.
+            if self.rendering.evaluate_isolated(condition).await? != Some(false.into()) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    async fn activity(&mut self) -> Result<Activity, JobError> {
+        let metrics = renderer_metrics::read(self.rendering.session);
+        let script = self.rendering.wait_for_page(metrics).await?.script;
+        let state = self.rendering.load_state();
+        Ok(Activity { script, requests: state.sent, animations: state.animations })
+    }
+
+    /// A frame: in real time one that is not drawn, at the time of the frame before.
+    async fn frame(&mut self) -> Result<(), JobError> {
+        if self.rendering.in_virtual_time {
+            let mut driver = VirtualTimeDriver::start(self.rendering).await?;
+            driver.step_alone(FRAME_INTERVAL_MS, REQUEST_TIMEOUT_MS).await?;
+        } else if self.rendering.has_begin_frame_control() {
+            self.rendering.frame(FrameTime::Same, false).await?;
+        }
+        Ok(())
+    }
+
+    /// Shows the end of the animations that have begun since the start.
+    async fn finish_animations(&mut self) -> Result<(), JobError> {
+        let finished = self.rendering.evaluate_isolated("own.scroll.finish()").await?;
+        if finished.is_some_and(|finished| finished != 0) {
+            self.frame().await?;
+        }
+        Ok(())
+    }
+
+    /// Lets `time_ms` of the page's time pass. Requests stop it or, in real time, extend it, up to `max_ms`. Returns the
+    /// time that was taken, in milliseconds.
+    async fn pass(&mut self, time_ms: f64, max_ms: f64) -> Result<f64, JobError> {
+        self.has_taken_time = true;
+        let state = self.rendering.load_state();
+        self.in_real_time |= state.needs_real_time;
+        if !self.in_real_time && !self.rendering.in_virtual_time {
+            // The page's clock does not stop for requests that it has sent before.
+            let max = Duration::from_secs_f64(max_ms / 1_000.0).min(self.remaining());
+            let idle = reach(&mut self.rendering.state, |state| state.requests == 0);
+            self.in_real_time = timeout(max, idle).await.is_err();
+        }
+        if self.in_real_time && !self.rendering.in_virtual_time {
+            return self.pass_real_time(time_ms, max_ms).await;
+        }
+        let until = self.until;
+        let mut driver = VirtualTimeDriver::start(self.rendering).await?;
+        let (mut passed_ms, mut requests_ms) = (0.0, 0.0);
+        while passed_ms < time_ms && Instant::now() < until {
+            let step_ms = driver.interval_ms().min(time_ms - passed_ms);
+            let (begun, before) = (Instant::now(), driver.load_state());
+            driver.step(step_ms, max_ms - time_ms).await?;
+            passed_ms += step_ms;
+            if before.requests > 0 || driver.load_state().sent > before.sent {
+                requests_ms += begun.elapsed().as_secs_f64() * 1_000.0;
+            }
+        }
+        Ok(passed_ms + requests_ms)
+    }
+
+    async fn pass_real_time(&mut self, time_ms: f64, max_ms: f64) -> Result<f64, JobError> {
+        let mut passed_ms = 0.0;
+        while passed_ms < time_ms
+            || passed_ms < max_ms && self.rendering.load_state().requests > self.requests
+        {
+            if self.remaining().is_zero() {
+                break;
+            }
+            sleep(FRAME_DURATION).await;
+            if self.rendering.has_begin_frame_control() {
+                self.rendering.frame(FrameTime::Now, true).await?;
+            } else {
+                // Waits for the page's main thread.
+                renderer_metrics::read(self.rendering.session).await?;
+            }
+            passed_ms += FRAME_INTERVAL_MS;
+        }
+        Ok(passed_ms)
+    }
+
+    fn remaining(&self) -> Duration {
+        self.until.saturating_duration_since(Instant::now())
     }
 }

@@ -1,0 +1,272 @@
+//! A page is scrolled through before more than its viewport is captured, and its scripts have time for that.
+
+use std::sync::Arc;
+
+use platen_tests::{busy_loops::BusyLoops, wait::MAX_WAIT};
+use serde_json::{Value, json};
+
+use crate::{
+    Test,
+    options::small,
+    support::{GREEN, Shared, farm_process::FarmProcess, pdf_text, picture, request},
+};
+
+pub(crate) const TESTS: &[Test] = &[
+    ("scripts that show a section some time after it was seen have that time", |s| Box::pin(later(s))),
+    ("what follows scrolling back to the top is in the file", |s| Box::pin(back(s))),
+    ("a section that scrolling has shown stays shown", |s| Box::pin(stays(s))),
+    ("a PDF has what scrolling loads and shows", |s| Box::pin(printed(s))),
+    ("a page is not scrolled on request", |s| Box::pin(unscrolled(s))),
+    ("a page whose scripts ignore scrolling is used again", |s| Box::pin(ignored(s))),
+    ("the time of scrolling is bounded", |s| Box::pin(bounded(s))),
+    ("an image shows what is outside of the viewport", |s| Box::pin(outside(s))),
+];
+
+const BOXES: usize = 30;
+/// Height of a box in pixels.
+const BOX_HEIGHT: u32 = 100;
+
+/// A page of boxes that are green when `script` has called `show` for them.
+fn boxes(script: &str) -> String {
+    let all = format!("<div style='height:{BOX_HEIGHT}px;background:red'></div>").repeat(BOXES);
+    format!(
+        "<!doctype html><body style='margin:0'>{all}<script>\
+         const boxes = [...document.querySelectorAll('div')], show = box => {{ box.style.background = 'green' }};\
+         const see = () => boxes.filter(box => {{ const {{ top, bottom }} = box.getBoundingClientRect();\
+           return top < innerHeight && bottom > 0 }}).forEach(show);\
+         const observe = then => {{ const observer = new IntersectionObserver(all => all.forEach(({{ isIntersecting,\
+           target }}) => isIntersecting && then(target))); boxes.forEach(box => observer.observe(box)) }};\
+         see(); {script}</script>"
+    )
+}
+
+/// Scripts that show boxes some time after these were seen.
+const LATER: &[(&str, &str)] = &[
+    ("debounce", "let timer; onscroll = () => { clearTimeout(timer); timer = setTimeout(see, 100) }"),
+    ("throttle", "let timer; onscroll = () => { timer ??= setTimeout(() => { timer = null; see() }, 100) }"),
+    (
+        "throttle by the clock",
+        "let last = 0; onscroll = () => { if (Date.now() - last >= 100) { last = Date.now(); see() } }",
+    ),
+    ("timer of an observer", "observe(box => setTimeout(show, 120, box))"),
+    (
+        "frames of an observer",
+        "observe(box => { let n = 0; requestAnimationFrame(function next() {\
+         ++n < 3 ? requestAnimationFrame(next) : show(box) }) })",
+    ),
+    ("idle callback of an observer", "observe(box => requestIdleCallback(() => show(box)))"),
+    ("end of scrolling", "onscrollend = () => setTimeout(see, 100)"),
+    (
+        "smooth scrolling",
+        "document.documentElement.style.scrollBehavior = 'smooth'; let timer;\
+         onscroll = () => { clearTimeout(timer); timer = setTimeout(see, 100) }",
+    ),
+    (
+        "snapping",
+        "document.documentElement.style.scrollSnapType = 'y mandatory';\
+         boxes.forEach(box => box.style.scrollSnapAlign = 'start'); let timer;\
+         onscroll = () => { clearTimeout(timer); timer = setTimeout(see, 100) }",
+    ),
+    (
+        "end of an animation",
+        "boxes.splice(0, 3); observe(box => { box.animate({ opacity: [0, 1] }, 1000).onfinish = () => show(box) })",
+    ),
+];
+
+/// The whole page, and whether the middle of each box is green.
+async fn green(shared: &Shared, html: &str, fields: Value) -> Vec<bool> {
+    let mut body = small(json!({ "html": html, "fullPage": true }));
+    body.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
+    let rendered = shared.render(&request(&body)).await.unwrap_or_else(|refusal| panic!("{body}: {refusal}"));
+    let picture = picture(&rendered.bytes);
+    let middle = |number: usize| u32::try_from(number).unwrap() * BOX_HEIGHT + BOX_HEIGHT / 2;
+    (0..BOXES).map(|number| picture.get_pixel(160, middle(number)).0 == GREEN).collect()
+}
+
+async fn later(shared: Arc<Shared>) {
+    for (name, script) in LATER {
+        let page = boxes(script);
+        for busy in [false, true] {
+            let loops = busy.then(|| BusyLoops::start(2).unwrap());
+            for fields in [json!({}), json!({ "waitForTimeout": 200 })] {
+                let found = green(&shared, &page, fields.clone()).await;
+                assert_eq!(found, [true; BOXES], "{name}, {fields}, busy: {busy}");
+            }
+            drop(loops);
+        }
+    }
+    // In real time.
+    let page = boxes(&format!("new Worker('data:text/javascript,'); {}", LATER[1].1));
+    assert_eq!(green(&shared, &page, json!({ "waitForTimeout": 50 })).await, [true; BOXES]);
+}
+
+async fn back(shared: Arc<Shared>) {
+    let page = "<!doctype html><body style='margin:0'><header style='position:fixed;top:0;width:100%;height:40px;\
+        background:green'></header><div style='height:3000px;background:red'></div><script>\
+        const header = document.querySelector('header'), update = () => header.hidden = scrollY > 100; let timer;";
+    for script in [
+        "onscroll = () => { timer ??= setTimeout(() => { timer = null; update() }, 100) }",
+        "onscroll = () => { clearTimeout(timer); timer = setTimeout(update, 200) }",
+        "let last = 0; onscroll = () => { if (Date.now() - last >= 100) { last = Date.now(); update() } }",
+        "onscrollend = () => setTimeout(update, 400)",
+    ] {
+        for wait in [0, 200] {
+            let body = json!({ "html": format!("{page}{script}</script>"), "fullPage": true, "waitForTimeout": wait });
+            let file = shared.render(&request(&small(body))).await.unwrap();
+            assert_eq!(picture(&file.bytes).get_pixel(160, 20).0, GREEN, "{script}, {wait}");
+        }
+    }
+}
+
+async fn stays(shared: Arc<Shared>) {
+    for (style, script) in [
+        ("[data-seen] { opacity: 1 }", "target.toggleAttribute('data-seen', isIntersecting)"),
+        (".seen { opacity: 1; transition: opacity 1s }", "target.classList.toggle('seen', isIntersecting)"),
+        (
+            "div { opacity: 1; visibility: hidden }",
+            "target.style.visibility = isIntersecting ? 'visible' : ''",
+        ),
+        (".seen i { opacity: 1 }", "target.classList.toggle('seen', isIntersecting)"),
+        ("div { opacity: 1 } .out { visibility: hidden }", "target.classList.toggle('out', !isIntersecting)"),
+    ] {
+        let page = format!(
+            "boxes.forEach(box => {{ box.innerHTML = '<i style=\"display:block;height:100%\"></i>'; box.classList.add('out') }});\
+             document.head.insertAdjacentHTML('beforeend', '<style>div, div i {{ opacity: 0 }} {style} {}</style>');\
+             boxes.forEach(box => {{ box.style.background = '' }});\
+             const observer = new IntersectionObserver(all => all.forEach(({{ isIntersecting, target }}) => {script}));\
+             boxes.forEach(box => observer.observe(box))",
+            if style.contains(" i ") {
+                "div { opacity: 1 } div i { background: green }"
+            } else {
+                "div { background: green }"
+            }
+        );
+        assert_eq!(green(&shared, &boxes(&page), json!({})).await, [true; BOXES], "{style}: {script}");
+    }
+}
+
+/// The text of the PDF of a page with a section 3,000 px below its top.
+async fn text_of(shared: &Shared, script: &str, fields: Value) -> String {
+    let html = format!(
+        "<!doctype html><p style='height:3000px'>top<div style='height:50px'></div><script>\
+         const part = document.querySelector('div'), show = () => {{ part.textContent = 'seen' }};{script}</script>"
+    );
+    let mut body = json!({ "html": html, "format": "pdf" });
+    body.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
+    pdf_text(&shared.render(&request(&body)).await.unwrap())
+}
+
+const PRINTED: &[&str] = &[
+    "new IntersectionObserver(([it]) => it.isIntersecting && show()).observe(part)",
+    "onscroll = () => part.getBoundingClientRect().top < innerHeight && show()",
+    "let timer; onscroll = () => { clearTimeout(timer); timer = setTimeout(() => scrollY > 2000 && show(), 100) }",
+    "new IntersectionObserver(([it]) => it.isIntersecting && fetch('data:,').then(show)).observe(part)",
+    "part.style.display = 'none'; let timer; onscroll = () => { timer = setTimeout(() => {\
+     part.style.display = ''; show() }, 100) }",
+];
+
+async fn printed(shared: Arc<Shared>) {
+    for script in PRINTED {
+        for fields in [json!({}), json!({ "waitForTimeout": 200 }), json!({ "singlePage": true })] {
+            let text = text_of(&shared, script, fields.clone()).await;
+            assert!(text.contains("seen"), "{script}, {fields}: {text}");
+        }
+    }
+}
+
+async fn unscrolled(shared: Arc<Shared>) {
+    for script in PRINTED {
+        let text = text_of(&shared, script, json!({ "scroll": false })).await;
+        assert!(!text.contains("seen"), "{script}: {text}");
+    }
+    let page = boxes("observe(show)");
+    let found = green(&shared, &page, json!({ "scroll": false })).await;
+    assert_eq!(found.iter().filter(|green| **green).count(), 3);
+}
+
+async fn ignored(_: Arc<Shared>) {
+    let farm = FarmProcess::start(&["--browsers", "1"]).await;
+    let warm = async || farm.metric("platen_farm_pages_total{source=\"warm\"}").await;
+    let jobs = async |script: &str| {
+        let before = warm().await;
+        for _ in 0..4 {
+            let body = small(json!({ "html": boxes(script), "fullPage": true }));
+            assert_eq!(farm.post(&request(&body)).send().await.unwrap().status(), 200);
+        }
+        warm().await - before
+    };
+    // The first job of an account leaves no page, and the second one begins with a new one.
+    assert_eq!(jobs("boxes.length").await, 2, "a page whose scripts ignore scrolling");
+    assert_eq!(jobs(LATER[0].1).await, 1, "a page that was in virtual time");
+    farm.end().await;
+}
+
+async fn bounded(shared: Arc<Shared>) {
+    let never = shared.site.at("/never");
+    for script in [
+        // More steps than the time is enough for, by default.
+        format!("document.body.style.zoom = 5; {}", LATER[0].1),
+        // Requests that never end, new ones in each step.
+        format!("onscroll = () => {{ fetch('{never}').catch(() => 0); see() }}"),
+        // Scripts that never rest.
+        "(function again() { requestAnimationFrame(again); see() })()".to_owned(),
+        "const { port1, port2 } = new MessageChannel(); port1.onmessage = () => port2.postMessage(0);\
+         port2.postMessage(0); onscroll = see"
+            .to_owned(),
+    ] {
+        let body = small(json!({ "html": boxes(&script), "fullPage": true }));
+        let job = request(&body);
+        shared.farm.render(&job, MAX_WAIT).await.unwrap_or_else(|refusal| panic!("{script}: {refusal}"));
+    }
+}
+
+async fn outside(shared: Arc<Shared>) {
+    let green = "<body style='background:green'>";
+    let frame = "<iframe style='display:block;border:0' width=320 height=100";
+    let page = shared.site.elsewhere("/green");
+    let parts = [
+        format!("{frame} src=\"data:text/html,{green}\"></iframe>"),
+        format!("{frame} sandbox srcdoc=\"{green}\"></iframe>"),
+        format!("{frame} src='{page}'></iframe>"),
+        format!("{frame} srcdoc=\"<body style='margin:0'>{}\"></iframe>", "<iframe style='border:0' src='data:text/html,<body style=background:green>'></iframe>"),
+        "<object style='display:block' width=320 height=100 data=\"data:text/html,<body style='background:green'>\"></object>".to_owned(),
+        "<div style='content-visibility:auto'><p style='margin:0;height:100px;background:green'>x</p></div>".to_owned(),
+        "<div style='content-visibility:auto;contain-intrinsic-size:500px'><p style='margin:0;height:100px;background:green'>x</p></div>".to_owned(),
+        "<div style='height:100px;background:linear-gradient(green,green) fixed'></div>".to_owned(),
+        "<div style='height:100px;background:linear-gradient(green,green) fixed, linear-gradient(red,red)'></div>".to_owned(),
+    ];
+    for part in &parts {
+        for script in ["", "<script>0</script>"] {
+            for (fields, top) in [
+                (json!({ "fullPage": true }), 1_500),
+                (json!({ "clip": { "x": 0, "y": 1400, "width": 320, "height": 200 } }), 100),
+                (json!({ "selector": "main" }), 0),
+                (json!({ "fullPage": true, "waitForTimeout": 200 }), 1_500),
+            ] {
+                let html = format!(
+                    "<!doctype html><body style='margin:0'><header style='position:fixed;bottom:0;right:0;width:10%;\
+                     height:10%;background:blue'></header><section style='height:100vh'></section>\
+                     <p style='height:1260px;margin:0'>x</p><main>{part}</main><p style='height:500px'>{script}"
+                );
+                let mut body = small(json!({ "html": html }));
+                body.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
+                let file = shared.render(&request(&body)).await.unwrap();
+                let picture = picture(&file.bytes);
+                assert_eq!(picture.get_pixel(160, top + 50).0, GREEN, "{fields}, {script}: {part}");
+                if fields["fullPage"] == true {
+                    assert_eq!(picture.get_pixel(310, 230).0, [0, 0, 255], "{fields}, {script}: {part}");
+                }
+            }
+        }
+    }
+    // A page of many viewports.
+    let long =
+        format!("<!doctype html><body style='margin:0'><p style='height:9000px;margin:0'>x</p>{}", parts[0]);
+    let file = shared.render(&request(&small(json!({ "html": long, "fullPage": true })))).await.unwrap();
+    assert_eq!(picture(&file.bytes).get_pixel(160, 9_050).0, GREEN);
+    // The root has a fixed background behind the whole page.
+    let root = "<!doctype html><body style='margin:0;background:linear-gradient(green,green) fixed'>\
+        <p style='height:2000px;margin:0'>x</p>";
+    let file = shared.render(&request(&small(json!({ "html": root, "fullPage": true })))).await.unwrap();
+    assert_eq!(picture(&file.bytes).get_pixel(160, 1_900).0, GREEN);
+}
