@@ -120,10 +120,11 @@ async fn names(shared: Arc<Shared>) {
     );
     let all: BTreeSet<_> = document.union(&form).chain(&window).chain(&own).collect();
     // An element with a name costs Chromium the more time the more there are.
-    let named: String = document.iter().map(|name| format!("<img name='{name}'>")).collect();
-    let ids: String = all.iter().map(|name| format!("<i id='{name}'></i>")).collect();
-    let elements = format!("<div style='display:none'>{named}{ids}</div>");
-    let controls: String = form.iter().map(|name| format!("<input type=hidden name='{name}'>")).collect();
+    let named: Vec<_> = document.iter().map(|name| format!("<img name='{name}'>")).collect();
+    let ids: Vec<_> = all.iter().map(|name| format!("<i id='{name}'></i>")).collect();
+    let elements = format!("<div style='display:none'>{}{}</div>", named.concat(), ids.concat());
+    let controls: Vec<_> = form.iter().map(|name| format!("<input type=hidden name='{name}'>")).collect();
+    let controls = controls.concat();
     for script in [false, true] {
         let plain = page("", "", script);
         compare(&shared, "elements", &plain, &page("", &elements, script)).await;
