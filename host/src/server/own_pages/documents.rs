@@ -25,7 +25,7 @@ const START_REFERENCE: &str = "SwaggerUIBundle({ url: '/v1/openapi.json', dom_id
     validatorUrl: null, defaultModelsExpandDepth: 0, tryItOutEnabled: true })";
 
 /// The documents in the navigation, besides those of `how-to/`.
-const FIRST: &[&str] = &["quick-start", "options", "api", "clients", "templates"];
+const FIRST: &[&str] = &["quick-start", "options", "api", "clients", "templates", "pdf"];
 const OPERATE: &[&str] = &[
     "operating",
     "configuration",
