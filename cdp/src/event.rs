@@ -35,6 +35,12 @@ impl Event {
         E::method_id() == self.method
     }
 
+    /// Its name, for events that have no generated type.
+    #[must_use]
+    pub fn method(&self) -> &str {
+        &self.method
+    }
+
     /// Parses the event as an `E`, its generated type. The type fails on enum values that a later Chromium
     /// adds and on mandatory fields that another version does not send, so the caller must decide what an
     /// event means that cannot be parsed. The first failure of each event is logged.

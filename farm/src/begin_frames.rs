@@ -8,6 +8,7 @@ use std::time::Duration;
 use chromiumoxide_cdp::cdp::browser_protocol::headless_experimental::{BeginFrameParams, BeginFrameReturns};
 use nix::time::{ClockId, clock_gettime};
 use platen_cdp::{Call, CdpError, Reply, Session};
+use tokio::time::Instant;
 
 /// Resolution of the frame time. Chromium rounds animation times, counted from the start of the document,
 /// to a tenth of a millisecond, up or down unpredictably. A whole number of ticks needs no rounding.
@@ -16,6 +17,12 @@ const TICKS_PER_MILLISECOND: f64 = 10.0;
 const MAX_OFFSET_MICROSECONDS: u32 = 40;
 /// Added to each frame time, so that a whole tick is not truncated to the microsecond before it.
 const ROUNDING_MARGIN_MS: f64 = 0.000_4;
+
+/// Stages of a frame for each of which Chromium's compositor takes the longest of the page's latest frames, when it
+/// expects the time of the next: the main thread's queue and work, the commit, the raster tasks and the activation.
+const FRAME_STAGES: u32 = 5;
+/// Largest interval of frames. Idle callbacks may run as long, and a page that always has some delays its frames by it.
+const MAX_FRAME_INTERVAL: Duration = Duration::from_secs(1);
 
 /// The frame time, which animation callbacks and animations use.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -39,8 +46,12 @@ pub(crate) struct BeginFrames {
     latest_ticks: u64,
     /// Offset of the latest frame from `latest_ticks`.
     offset_microseconds: u32,
-    /// How far the frame time is behind the page's clock in virtual time.
-    lag_ms: f64,
+    /// How far the frame time is behind the page's clock in virtual time; `None` in real time.
+    lag_ms: Option<f64>,
+    /// When the latest frame began.
+    began: Option<Instant>,
+    /// How long the slowest frame took.
+    slowest: Duration,
 }
 
 /// Frame interval of a 60 Hz display, in milliseconds.
@@ -67,11 +78,30 @@ impl BeginFrames {
         };
         let offset_ms = f64::from(self.offset_microseconds) / 1_000.0;
         frame.frame_time_ticks = Some(self.latest_ms() + offset_ms + ROUNDING_MARGIN_MS);
-        // Idle callbacks run until the next frame is expected, by the page's clock.
-        frame.interval = Some(FRAME_INTERVAL_MS + self.lag_ms);
+        frame.interval = Some(self.interval_ms());
+        self.began = Some(Instant::now());
         let reply = self.in_progress.insert(session.start(&frame)?).reply().await;
-        self.in_progress = None;
+        self.ended();
         reply
+    }
+
+    /// The interval until the next frame is expected. Idle callbacks run until then, by the page's clock.
+    ///
+    /// Invariant: it is not shorter than the frames of the page. Otherwise Chromium's compositor draws what scrolling or an
+    /// animated image has changed without waiting for the main thread, and the frame never ends if the main thread changes
+    /// something as well: these changes are not drawn before the others, and the others not without them.
+    fn interval_ms(&self) -> f64 {
+        let interval = match self.lag_ms {
+            // It must not depend on the machine.
+            Some(_) => MAX_FRAME_INTERVAL,
+            None => (FRAME_STAGES * self.slowest).clamp(FRAME_DURATION, MAX_FRAME_INTERVAL),
+        };
+        interval.as_secs_f64() * 1_000.0 + self.lag_ms.unwrap_or_default()
+    }
+
+    fn ended(&mut self) {
+        self.in_progress = None;
+        self.slowest = self.slowest.max(self.began.take().map_or(Duration::ZERO, |began| began.elapsed()));
     }
 
     /// Time of the latest frame, in milliseconds of Chromium's monotonic clock.
@@ -90,14 +120,14 @@ impl BeginFrames {
     /// Takes the time at which the page's clock was stopped for virtual time. The frame time continues from
     /// the latest frame: the real time since then depends on the machine, and the picture must not.
     pub(crate) fn enter_virtual_time(&mut self, clock_ms: f64) {
-        self.lag_ms = (clock_ms - self.latest_ms()).max(0.0);
+        self.lag_ms = Some((clock_ms - self.latest_ms()).max(0.0));
     }
 
     /// Waits for the frame in progress, if any.
     pub(crate) async fn finish(&mut self) -> Result<(), CdpError> {
         if let Some(call) = &mut self.in_progress {
             let reply = call.reply().await;
-            self.in_progress = None;
+            self.ended();
             reply?;
         }
         Ok(())

@@ -315,6 +315,7 @@ impl Inner {
             if !retry {
                 return Err(match error {
                     JobError::Crashed => Refusal::PageCrashed,
+                    JobError::FrameStalled => Refusal::Deadline,
                     _ => Refusal::Broken,
                 });
             }

@@ -3,6 +3,7 @@
 //! Invariant: after the job its page is closed, or reset and kept for jobs of the same account.
 
 mod capture;
+mod documents;
 mod drawn_resources;
 mod elements;
 mod frame_loop;
@@ -11,6 +12,7 @@ mod job_error;
 mod load;
 mod load_state;
 mod main_thread_frame;
+mod milestone;
 mod navigation_error;
 mod overrides;
 mod page_events;
@@ -29,7 +31,6 @@ mod virtual_time;
 
 use std::{
     convert::Infallible,
-    pin::pin,
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -46,8 +47,14 @@ use platen_shared::{
 };
 use tokio::time::{Instant, sleep, timeout_at};
 
+use self::{
+    documents::{Captured, JobContext},
+    page_events::PageEventHandler,
+    page_lease::PageLease,
+    rendering::Rendering,
+    settle::WaitOptions,
+};
 pub(crate) use self::{job_error::JobError, rendering::Clock};
-use self::{page_events::PageEventHandler, page_lease::PageLease, rendering::Rendering, settle::WaitOptions};
 use crate::{
     admission::{Slot, can_end_by},
     browser::{Exit, ForegroundJob},
@@ -111,7 +118,7 @@ pub(crate) async fn render(
     drop(binding);
     page.tainted |= page.proxy.is_used();
     match &rendered {
-        Ok(Err(JobError::Unresponsive)) => browser.kill("a page does not respond"),
+        Ok(Err(JobError::Unresponsive | JobError::FrameStalled)) => browser.kill("a page does not respond"),
         Ok(Err(JobError::Refused(Refusal::PageMemoryExceeded { .. })))
             if browser.browser().is_over_memory() =>
         {
@@ -200,7 +207,7 @@ async fn run(
         prepared => prepared?,
     };
     let Page { session, events, main_frame, frames, tainted, overrides, .. } = page;
-    let (handler, mut state) =
+    let (handler, state) =
         PageEventHandler::new(session, events, main_frame, tainted, &overrides.user_agent, job_host, egress);
     let wait = WaitOptions {
         until: job.options.wait_until,
@@ -235,35 +242,17 @@ async fn run(
             // advances in steps of 16.7 ms.
             rendering.pause_animations()?;
         }
-        let loaded = pin!(async {
-            load::load(session, main_frame, &job.source, egress, &mut state).await?;
-            settle::milestone(session, main_frame, &mut state, job.options.wait_until).await
-        });
-        frame_loop::while_loading(&mut rendering, loaded).await?;
-        drop(loading);
-        let settling = phases.enter(Phase::Settle);
-        let settled = settle::settle(&mut rendering, wait).await?;
-        drop(settling);
-        if let Some(waiting) = settled.waiting {
-            browser.waited(waiting);
-        }
-        // A document that markup has navigated to is not the caller's page.
-        let page_status = rendering.load_state().page_status.filter(|_| job_host.is_some());
-        if job.options.fail_on_http_status
-            && let Some(status) = page_status.filter(|status| *status >= 400)
-        {
-            let host = job_host.unwrap_or_default().to_owned();
-            return Err(JobError::Refused(Refusal::PageStatus { host, status }));
-        }
-        let capturing = phases.enter(Phase::Capture);
-        let bytes = capture::capture(&mut rendering, job, settled.script_ran).await?;
-        drop(capturing);
+        let context = JobContext { job, browser, egress };
+        let Captured { file: bytes, status, settled } =
+            documents::capture_last(&mut rendering, context, wait, loading).await?;
         rendering.resume_animations()?;
         must_close.store(rendering.in_virtual_time || rendering.must_close, Ordering::Relaxed);
         let now = rendering.load_state();
         let has_static_markup =
             || matches!(&job.source, Source::Html(html) if !static_page::may_change(html.as_str()));
         let is_static = !settled.script_ran && !now.may_change && now.requests == 0 && has_static_markup();
+        // A document that markup has navigated to is not the caller's page.
+        let page_status = status.filter(|_| job_host.is_some());
         Ok(RenderedPage { file: RenderedFile { bytes, page_status }, is_static })
     };
     let done = tokio::select! {

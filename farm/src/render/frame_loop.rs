@@ -6,6 +6,7 @@
 use std::{
     future::Future,
     pin::{Pin, pin},
+    sync::atomic::{AtomicU32, Ordering},
     time::Duration,
 };
 
@@ -27,30 +28,51 @@ const CAPTURE_POLL_TIMEOUT: Duration = Duration::from_millis(4);
 /// Frames without time that a capture may take; after them the page gets time as well.
 const MAX_TIMELESS_FRAMES: u32 = 500;
 
-/// Waits until `step` has loaded a page, and runs frames at 60 Hz from the time when the page gets them. Then its
-/// animations run as well.
+/// The number of frames that a loading page still needs, because nothing else is left that it could wait for. A `<use>`
+/// of another file is loaded when a frame has drawn it.
+#[derive(Debug, Default)]
+pub(super) struct NeededFrames(AtomicU32);
+
+impl NeededFrames {
+    pub(super) fn need(&self, frames: u32) {
+        self.0.store(frames, Ordering::Relaxed);
+    }
+
+    pub(super) fn left(&self) -> u32 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// Waits until `step` has loaded a page, and runs frames at 60 Hz from the time when the page gets them, or while it needs
+/// them. Then its animations run as well.
 pub(super) async fn while_loading<T>(
     rendering: &mut Rendering<'_>,
+    needed: &NeededFrames,
     step: impl Future<Output = Result<T, JobError>>,
 ) -> Result<T, JobError> {
-    if !rendering.has_begin_frame_control() {
-        return step.await;
-    }
     let started = Instant::now();
     let frames = async {
         loop {
             sleep(FRAME_DURATION).await;
-            let requests = rendering.load_state().requests > 0;
-            let frameless = if requests { FRAMELESS_LOAD_TIMEOUT } else { MAX_FRAMELESS_LOAD_TIMEOUT };
-            if started.elapsed() < frameless {
+            if !rendering.has_begin_frame_control() {
+                needed.need(needed.left().saturating_sub(1));
                 continue;
             }
-            if let Err(error) = rendering.resume_animations() {
+            let requests = rendering.load_state().requests > 0;
+            let frameless = if requests { FRAMELESS_LOAD_TIMEOUT } else { MAX_FRAMELESS_LOAD_TIMEOUT };
+            let left = needed.left();
+            if left == 0 && started.elapsed() < frameless {
+                continue;
+            }
+            if left == 0
+                && let Err(error) = rendering.resume_animations()
+            {
                 return error.into();
             }
             if let Err(error) = rendering.frame(FrameTime::Now, true).await {
                 return error;
             }
+            needed.need(left.saturating_sub(1));
         }
     };
     race(pin!(step), pin!(frames)).await

@@ -23,6 +23,12 @@ pub(crate) enum JobError {
     /// control.
     #[error("the page needs real time")]
     NeedsRealTime,
+    /// The page has another document, or is about to have one.
+    #[error("the page navigates")]
+    Navigates,
+    /// A frame of the page does not end although its main thread responds.
+    #[error("a frame does not end")]
+    FrameStalled,
     #[error("the page crashed its browser")]
     BrowserCrashed,
     /// The browser exited, or answered with an error.

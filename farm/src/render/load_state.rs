@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use platen_shared::format::WaitUntil;
 use tokio::time::Instant;
 
 /// After this time the network counts as idle although the main script of a worker is still loading: the
@@ -23,6 +24,10 @@ pub(super) struct LoadState {
     /// A navigation of the main frame was cancelled: to `mailto:`, to a download, or to a response without
     /// content. If a document was loading, it has stopped and does not fire `load`.
     pub(super) navigation_cancelled: bool,
+    /// The main frame is about to have another document.
+    pub(super) navigating: bool,
+    /// A navigation led to the document.
+    pub(super) navigated: bool,
     /// Number of dialogs that were answered.
     pub(super) dialogs: u32,
     /// Number of requests in progress, of the page and its workers.
@@ -58,6 +63,8 @@ impl LoadState {
             loaded: true,
             page_status: None,
             navigation_cancelled: false,
+            navigating: false,
+            navigated: false,
             dialogs: 0,
             requests: 0,
             worker_scripts: 0,
@@ -70,6 +77,19 @@ impl LoadState {
             animations: 0,
             budget_expired: 0,
         }
+    }
+
+    /// Whether the document has reached a milestone.
+    pub(super) fn has_reached(&self, milestone: WaitUntil) -> bool {
+        match milestone {
+            WaitUntil::DomContentLoaded => self.parsed,
+            WaitUntil::Load | WaitUntil::NetworkIdle => self.loaded,
+        }
+    }
+
+    /// Whether the page is on its way to another document.
+    pub(super) fn is_between_documents(&self, milestone: WaitUntil) -> bool {
+        self.navigating || self.navigated && !self.navigation_cancelled && !self.has_reached(milestone)
     }
 
     /// Whether a request is in progress whose end is reported.

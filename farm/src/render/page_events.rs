@@ -8,43 +8,41 @@
 //! loaded. Each branch of [`PageEventHandler::on_event`] says what it assumes instead.
 
 mod effects;
+mod navigations;
 mod recovery;
 #[cfg(test)]
 mod tests;
+mod workers;
 
 use std::collections::HashMap;
 
-use chromiumoxide_cdp::cdp::{
-    browser_protocol::{
-        animation::EventAnimationCreated,
-        emulation::{EventVirtualTimeBudgetExpired, SetUserAgentOverrideParams},
-        inspector::EventTargetCrashed,
-        network::{
-            EventLoadingFailed, EventLoadingFinished, EventRequestWillBeSent, EventResponseReceived,
-            RequestId, ResourceType,
-        },
-        page::{
-            DialogType, EventFrameAttached, EventFrameStoppedLoading, EventJavascriptDialogOpening,
-            EventLifecycleEvent, HandleJavaScriptDialogParams,
-        },
-        target::{EventAttachedToTarget, EventDetachedFromTarget, SessionId},
+use chromiumoxide_cdp::cdp::browser_protocol::{
+    animation::EventAnimationCreated,
+    emulation::{EventVirtualTimeBudgetExpired, SetUserAgentOverrideParams},
+    fetch::EventRequestPaused,
+    inspector::EventTargetCrashed,
+    network::{
+        EventLoadingFailed, EventLoadingFinished, EventRequestWillBeSent, EventResponseReceived, RequestId,
+        ResourceType,
     },
-    js_protocol::runtime::RunIfWaitingForDebuggerParams,
+    page::{
+        DialogType, EventFrameAttached, EventJavascriptDialogOpening, EventLifecycleEvent,
+        HandleJavaScriptDialogParams,
+    },
+    target::{EventAttachedToTarget, EventDetachedFromTarget},
 };
 use platen_cdp::{CdpError, Event, Events, Session};
 use tokio::{sync::watch, time::Instant};
 use url::Url;
 
-pub(super) use self::effects::taints;
+pub(super) use self::{effects::taints, navigations::MAX_NAVIGATIONS};
 use self::{
     effects::{loads_origin, may_change, needs_real_time},
+    navigations::Navigations,
     recovery::{loading_failed, loading_finished, request_will_be_sent},
 };
 use super::{job_error::JobError, load_state::LoadState, navigation_error::navigation_error, still_image};
-use crate::{
-    egress::JobEgress,
-    page::{auto_attach, network_events},
-};
+use crate::egress::JobEgress;
 
 /// Handles the events of one page during one job.
 pub(super) struct PageEventHandler<'a> {
@@ -63,6 +61,7 @@ pub(super) struct PageEventHandler<'a> {
     requests: HashMap<RequestId, Request>,
     /// The latest request for a main document.
     document: Option<Document>,
+    navigations: Navigations,
 }
 
 /// A request in progress.
@@ -81,6 +80,8 @@ struct Document {
     first: String,
     /// URL after the latest redirect.
     last: String,
+    /// HTTP status of the response.
+    status: Option<u16>,
 }
 
 /// Replaces a host in a message when the page, not the caller, chose it.
@@ -110,6 +111,7 @@ impl<'a> PageEventHandler<'a> {
             state,
             requests: HashMap::new(),
             document: None,
+            navigations: Navigations::new(job_host.is_some()),
         };
         (handler, watched)
     }
@@ -127,7 +129,7 @@ impl<'a> PageEventHandler<'a> {
     fn on_event(&mut self, event: &Event) -> Result<(), JobError> {
         if event.is::<EventLifecycleEvent>() {
             // All its fields are mandatory and none is an enum; without this event no page is loaded.
-            self.on_lifecycle(&event.parse()?);
+            self.on_lifecycle(&event.parse()?)?;
         } else if event.is::<EventRequestWillBeSent>() {
             match request_will_be_sent(event) {
                 Some(sent) => self.on_request(event.worker.as_deref(), &sent),
@@ -139,13 +141,11 @@ impl<'a> PageEventHandler<'a> {
             if received.as_ref().map_or(true, may_change) {
                 self.state.send_modify(|state| state.may_change = true);
             }
-            let document = self.document.as_ref().map(|document| &document.id);
-            if let Ok(received) = received.as_ref()
-                && document == Some(&received.request_id)
+            if let (Ok(received), Some(document)) = (received.as_ref(), &mut self.document)
+                && document.id == received.request_id
                 && received.response.url.starts_with("http")
             {
-                let status = u16::try_from(received.response.status).ok();
-                self.state.send_modify(|state| state.page_status = status);
+                document.status = u16::try_from(received.response.status).ok();
             }
         } else if event.is::<EventLoadingFinished>() {
             match loading_finished(event) {
@@ -165,7 +165,7 @@ impl<'a> PageEventHandler<'a> {
         } else if event.is::<EventAttachedToTarget>() {
             // A worker whose session is unknown stays paused; the page may not need it.
             if let Ok(attached) = event.parse::<EventAttachedToTarget>() {
-                self.on_worker(attached.session_id)?;
+                workers::start(self.session, attached.session_id, self.user_agent)?;
             }
         } else if event.is::<EventDetachedFromTarget>() {
             if let Ok(detached) = event.parse::<EventDetachedFromTarget>() {
@@ -173,9 +173,10 @@ impl<'a> PageEventHandler<'a> {
                 self.requests.retain(|_, request| request.worker.as_deref() != Some(session));
                 self.record_requests();
             }
-        } else if event.is::<EventFrameStoppedLoading>() {
-            // Wakes the steps that wait for `load`, which comes before this event or not at all.
-            self.state.send_modify(|_| {});
+        } else if let Some(change) = self.navigations.change(event, self.main_frame) {
+            self.state.send_modify(|state| state.navigating = change);
+        } else if event.is::<EventRequestPaused>() {
+            navigations::on_paused(self.session, self.main_frame, &event.parse()?)?;
         } else if event.is::<EventJavascriptDialogOpening>() {
             // There is no user who could agree to something, so an unknown dialog is dismissed as well. An
             // alert only has to be seen, and a page may be left.
@@ -201,17 +202,26 @@ impl<'a> PageEventHandler<'a> {
         Ok(())
     }
 
-    fn on_lifecycle(&mut self, event: &EventLifecycleEvent) {
+    fn on_lifecycle(&mut self, event: &EventLifecycleEvent) -> Result<(), CdpError> {
         if event.frame_id.inner() != self.main_frame {
-            return;
+            return Ok(());
         }
         let now = Instant::now();
         match event.name.as_str() {
             "init" => {
                 self.requests.retain(|_, request| request.worker.is_some());
+                let navigated = self.navigations.committed();
+                if navigated && self.navigations.are_over() {
+                    *self.tainted = true;
+                    navigations::forbid(self.session)?;
+                }
+                let document = self.document.as_ref();
+                let document = document.filter(|it| it.id.inner() == event.loader_id.inner());
                 self.state.send_modify(|state| {
                     state.documents += 1;
                     (state.parsed, state.loaded, state.navigation_cancelled) = (false, false, false);
+                    (state.navigating, state.navigated) = (false, navigated);
+                    state.page_status = document.and_then(|document| document.status);
                 });
                 self.record_requests();
             }
@@ -222,6 +232,7 @@ impl<'a> PageEventHandler<'a> {
             }),
             _ => {}
         }
+        Ok(())
     }
 
     fn on_request(&mut self, worker: Option<&str>, sent: &EventRequestWillBeSent) {
@@ -256,11 +267,13 @@ impl<'a> PageEventHandler<'a> {
             return;
         }
         let number = self.state.borrow().sent + 1;
-        let is_drawn = worker.is_none()
-            && (matches!(
-                resource_type,
-                Some(ResourceType::Font | ResourceType::Image | ResourceType::Stylesheet)
-            ) || is_document && !is_main_document);
+        let is_drawn = match resource_type {
+            // `Other` is an SVG file of which an element is used, such as a filter.
+            Some(
+                ResourceType::Font | ResourceType::Image | ResourceType::Stylesheet | ResourceType::Other,
+            ) => worker.is_none(),
+            _ => worker.is_none() && is_document && !is_main_document,
+        };
         // A redirect has the id of its request.
         let first = self.requests.get(&sent.request_id).and_then(|request| request.drawn);
         let drawn = is_drawn.then_some(first.unwrap_or(number));
@@ -289,15 +302,6 @@ impl<'a> PageEventHandler<'a> {
         self.record_requests();
     }
 
-    fn on_worker(&mut self, id: SessionId) -> Result<(), JobError> {
-        let worker = self.session.worker_session(id);
-        worker.send(&network_events())?;
-        // A worker has the language of the browser, and a shared or service worker its client hints.
-        worker.send(self.user_agent)?;
-        worker.send(&auto_attach())?;
-        Ok(worker.send(&RunIfWaitingForDebuggerParams {})?)
-    }
-
     fn record_requests(&mut self) {
         let requests = self.requests.len();
         let worker_scripts = self.requests.values().filter(|request| request.is_worker_script).count();
@@ -315,7 +319,8 @@ impl<'a> PageEventHandler<'a> {
         match &mut self.document {
             Some(document) if document.id == *id => url.clone_into(&mut document.last),
             document => {
-                *document = Some(Document { id: id.clone(), first: url.to_owned(), last: url.to_owned() });
+                let (first, last) = (url.to_owned(), url.to_owned());
+                *document = Some(Document { id: id.clone(), first, last, status: None });
             }
         }
     }
@@ -326,7 +331,7 @@ impl<'a> PageEventHandler<'a> {
         else {
             return Ok(());
         };
-        if failed.canceled == Some(true) {
+        if failed.canceled == Some(true) || self.navigations.are_over() {
             // The previous document stays, and does not finish loading.
             self.state.send_modify(|state| state.navigation_cancelled = true);
             return Ok(());

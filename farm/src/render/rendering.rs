@@ -1,6 +1,10 @@
 //! The frames, the time and the isolated world of one page during one job.
 
-use std::{future::Future, sync::atomic::AtomicBool, time::Duration};
+use std::{
+    future::Future,
+    sync::atomic::{AtomicBool, Ordering},
+    time::Duration,
+};
 
 use bytes::Bytes;
 use chromiumoxide_cdp::cdp::{
@@ -12,6 +16,7 @@ use chromiumoxide_cdp::cdp::{
     js_protocol::runtime::{EvaluateParams, ExecutionContextId},
 };
 use platen_cdp::{CdpError, Reply, Session};
+use platen_shared::format::WaitUntil;
 use serde::Deserialize;
 use serde_json::Value;
 use tokio::{
@@ -24,7 +29,7 @@ use super::{
     job_error::JobError,
     load_state::LoadState,
     script,
-    stall::{MAX_FRAME_CPU, MAX_STEP_CPU, StallMeter},
+    stall::{self, MAX_FRAME_CPU, MAX_STEP_CPU, StallMeter},
 };
 use crate::{
     begin_frames::{BeginFrames, FrameTime, monotonic_now_ms},
@@ -55,6 +60,8 @@ pub(super) struct Rendering<'a> {
     pub(super) deadline: Instant,
     /// Scripts of the page run.
     pub(super) runs_scripts: bool,
+    /// A navigation of the page is waited for.
+    pub(super) follows_navigation: bool,
     /// The page does not run the callbacks that prove that its main thread has had a frame.
     pub(super) lacks_callbacks: bool,
     /// The page must not be used again.
@@ -95,6 +102,7 @@ impl<'a> Rendering<'a> {
             clock,
             deadline,
             runs_scripts: true,
+            follows_navigation: true,
             lacks_callbacks: false,
             must_close: false,
             header_templates: None,
@@ -125,6 +133,21 @@ impl<'a> Rendering<'a> {
     /// Allows the memory for a picture of this many device pixels.
     pub(super) fn allow_picture(&self, pixels: u64) {
         self.browser.allow_picture(pixels);
+    }
+
+    /// # Errors
+    /// [`JobError::Navigates`] if the page is about to have another document, unless it has had enough of them.
+    pub(super) fn check_navigation(&self, milestone: WaitUntil) -> Result<(), JobError> {
+        if self.follows_navigation && self.load_state().is_between_documents(milestone) {
+            return Err(JobError::Navigates);
+        }
+        Ok(())
+    }
+
+    /// Forgets what is known of the page's document, because there is another one.
+    pub(super) fn forget_document(&mut self) {
+        (self.has_drawn, self.lacks_callbacks) = (false, false);
+        self.prints_header.iter().for_each(|flag| flag.store(false, Ordering::Relaxed));
     }
 
     pub(super) fn load_state(&self) -> LoadState {
@@ -191,7 +214,11 @@ impl<'a> Rendering<'a> {
         let stall = StallMeter::new(self.browser, MAX_FRAME_CPU);
         let frames = self.begin_frames.as_mut().ok_or(JobError::NoFile)?;
         let frame = frames.begin(self.session, time, frame);
-        if self.in_virtual_time { stall.watch(frame).await } else { Ok(frame.await?) }
+        if self.in_virtual_time {
+            stall.watch(frame).await
+        } else {
+            stall::watch_frame(self.session, frame).await
+        }
     }
 
     /// Waits for a reply of the page's main thread.

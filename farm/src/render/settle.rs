@@ -6,27 +6,21 @@
 
 use std::time::Duration;
 
-use platen_cdp::Session;
 use platen_shared::{
     format::WaitUntil,
     job::{Selector, Source, WaitMs},
     refusal::Refusal,
 };
-use tokio::{
-    sync::watch,
-    time::{Instant, sleep, sleep_until},
-};
+use tokio::time::{Instant, sleep, sleep_until};
 
 use super::{
     drawn_resources, elements,
     job_error::JobError,
-    load::reach,
-    load_state::LoadState,
     main_thread_frame,
     remaining_wait::RemainingWait,
     renderer_metrics::{self, RendererMetrics},
     rendering::{Clock, Rendering},
-    script, static_page,
+    static_page,
     virtual_time::VirtualTimeDriver,
 };
 use crate::{
@@ -34,9 +28,6 @@ use crate::{
     metrics::Waiting,
 };
 
-/// How often `document.readyState` is read on a page that has no request in progress and has not reached its
-/// milestone.
-const READY_STATE_INTERVAL: Duration = Duration::from_millis(250);
 /// Frames in real time between two measurements of the main thread.
 const FRAMES_PER_SAMPLE: u32 = 3;
 /// The main thread is idle if it took less than this share of the time.
@@ -78,52 +69,18 @@ impl WaitOptions<'_> {
         self.until != WaitUntil::NetworkIdle && self.timeout.get() <= 0.0 && self.selector.is_none()
     }
 
+    /// What is left of a wait whose time has passed.
+    pub(super) fn passed(self) -> Self {
+        let until = match self.until {
+            WaitUntil::NetworkIdle => WaitUntil::Load,
+            until => until,
+        };
+        Self { until, timeout: WaitMs::default(), ..self }
+    }
+
     /// Whether to wait for fonts, images and style sheets.
     fn waits_for_resources(&self) -> bool {
         self.until != WaitUntil::DomContentLoaded
-    }
-}
-
-/// Waits for the event of the milestone: `DOMContentLoaded` or `load`.
-///
-/// # Errors
-/// [`Refusal::LoadStopped`] if the page has stopped its own loading, so that the event never fires.
-pub(super) async fn milestone(
-    session: &Session,
-    main_frame: &str,
-    state: &mut watch::Receiver<LoadState>,
-    until: WaitUntil,
-) -> Result<(), JobError> {
-    let is_reached = move |state: &LoadState| match until {
-        WaitUntil::DomContentLoaded => state.parsed,
-        WaitUntil::Load | WaitUntil::NetworkIdle => state.loaded,
-    };
-    let mut watched = state.clone();
-    let stopped = async {
-        let mut complete_at: Option<(u32, u32)> = None;
-        loop {
-            sleep(READY_STATE_INTERVAL).await;
-            let state = *watched.borrow_and_update();
-            if state.requests > 0 {
-                continue;
-            }
-            let world = session.call(&script::create_world(main_frame)).await?.execution_context_id;
-            let ready = session.call(&script::evaluate("document.readyState", world)).await?;
-            let complete = ready.result.value.is_some_and(|value| value == "complete");
-            // The event follows the state directly, unless an event handler shows a dialog. So the state must
-            // be complete twice.
-            let now = (state.documents, state.dialogs);
-            if !complete || complete_at.replace(now) != Some(now) {
-                continue;
-            }
-            let cancelled = watched.borrow().navigation_cancelled;
-            return if cancelled { Ok(()) } else { Err(JobError::Refused(Refusal::LoadStopped)) };
-        }
-    };
-    tokio::select! {
-        biased;
-        () = reach(state, is_reached) => Ok(()),
-        stopped = stopped => stopped,
     }
 }
 
@@ -155,6 +112,7 @@ async fn pass_wait(rendering: &mut Rendering<'_>, wait: WaitOptions<'_>) -> Resu
     );
     if !rendering.has_begin_frame_control() {
         let script_ran = has_script_run(rendering, before).await?;
+        rendering.check_navigation(wait.until)?;
         find_element(rendering, wait, &mut left).await?;
         pass_real_time(rendering, wait, &mut left, Clock::Real).await?;
         return Ok(Settled { waiting: (!wait.is_empty()).then_some(Waiting::RealTime), script_ran });
@@ -165,7 +123,9 @@ async fn pass_wait(rendering: &mut Rendering<'_>, wait: WaitOptions<'_>) -> Resu
         rendering.pause_animations()?;
     }
     let loaded = renderer_metrics::read(rendering.session).await?;
-    let script_ran = has_run(before, loaded);
+    rendering.check_navigation(wait.until)?;
+    // Another document may be one of another renderer, with metrics of its own.
+    let script_ran = has_run(before, loaded) || rendering.load_state().documents > 1;
     rendering.count_frames_from(loaded.navigation_start * 1_000.0);
     if wait.is_empty() {
         if needs_frame && wait.waits_for_resources() {

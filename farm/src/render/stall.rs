@@ -1,4 +1,4 @@
-//! Detecting a page that stalls in virtual time.
+//! Detecting a page that stalls: a frame that does not end, or a step in virtual time.
 //!
 //! In virtual time a renderer's clock does not advance while a script runs, so a script that loops until a
 //! time has passed never ends. It is detected by its CPU time, because the real time of a slow step depends
@@ -6,8 +6,9 @@
 
 use std::{future::Future, time::Duration};
 
-use platen_cdp::CdpError;
-use tokio::time::{Instant, timeout};
+use chromiumoxide_cdp::cdp::js_protocol::runtime::EvaluateParams;
+use platen_cdp::{CdpError, Session};
+use tokio::time::{Instant, sleep, timeout};
 
 use super::job_error::JobError;
 use crate::browser::Browser;
@@ -66,5 +67,29 @@ impl<'a> StallMeter<'a> {
                 Err(_) => self.check()?,
             }
         }
+    }
+}
+
+/// Waits for a frame in real time. It may wait for the main thread, but not for the compositor alone.
+///
+/// # Errors
+/// [`JobError::FrameStalled`] if the main thread responds and the frame does not end afterwards.
+pub(super) async fn watch_frame<T>(
+    session: &Session,
+    frame: impl Future<Output = Result<T, CdpError>>,
+) -> Result<T, JobError> {
+    tokio::pin!(frame);
+    let response = async {
+        sleep(CHECK_INTERVAL).await;
+        session.call(&EvaluateParams::new("0")).await
+    };
+    tokio::select! {
+        biased;
+        done = &mut frame => return Ok(done?),
+        responded = response => responded?,
+    };
+    match timeout(STEP_TIMEOUT, frame).await {
+        Ok(done) => Ok(done?),
+        Err(_) => Err(JobError::FrameStalled),
     }
 }

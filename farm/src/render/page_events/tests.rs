@@ -3,6 +3,7 @@ use std::{
     sync::Arc,
 };
 
+use chromiumoxide_cdp::cdp::browser_protocol::target::SessionId;
 use platen_cdp::{BrowserPipes, Connection};
 use serde_json::{Value, json};
 
@@ -170,5 +171,37 @@ async fn an_unreadable_worker_needs_real_time() {
         assert!(matches!(handled.error, JobError::Cdp(CdpError::PageGone)));
         assert_eq!(handled.state.needs_real_time, event == "Target.attachedToTarget");
         assert_eq!(handled.tainted, event == "Target.attachedToTarget");
+    }
+}
+
+#[tokio::test]
+async fn a_navigation_of_the_main_frame_is_recognised() {
+    let event = |name: &'static str, frame: &str| {
+        let params = json!({
+            "frameId": frame, "delay": 0, "reason": "scriptInitiated", "url": "http://a/",
+            "disposition": "currentTab", "navigationType": "differentDocument", "loaderId": "L",
+        });
+        (name, params)
+    };
+    let scheduled = event("Page.frameScheduledNavigation", "F");
+    let requested = event("Page.frameRequestedNavigation", "F");
+    let cleared = event("Page.frameClearedScheduledNavigation", "F");
+    let started = event("Page.frameStartedNavigating", "F");
+    let stopped = event("Page.frameStoppedLoading", "F");
+    let mut within = event("Page.frameStartedNavigating", "F");
+    within.1["navigationType"] = "sameDocument".into();
+    let mut refresh = scheduled.clone();
+    refresh.1["delay"] = 5.into();
+    for (events, navigating) in [
+        (vec![scheduled.clone()], true),
+        (vec![scheduled.clone(), cleared.clone()], false),
+        (vec![scheduled.clone(), requested.clone(), cleared.clone()], true),
+        (vec![scheduled, requested, cleared, started.clone(), stopped], false),
+        (vec![started], true),
+        (vec![within], false),
+        (vec![refresh], false),
+        (vec![event("Page.frameStartedNavigating", "other")], false),
+    ] {
+        assert_eq!(handle(events.clone()).await.state.navigating, navigating, "{events:?}");
     }
 }
