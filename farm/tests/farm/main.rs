@@ -9,6 +9,7 @@ mod determinism;
 mod egress;
 mod fonts;
 mod formats;
+mod frames;
 mod full_page;
 mod helper_processes;
 mod hostile;
@@ -16,6 +17,7 @@ mod http;
 mod leaks;
 mod lifecycle;
 mod names;
+mod navigations;
 mod neighbours;
 mod options;
 mod page_options;
@@ -49,6 +51,7 @@ fn main() -> ExitCode {
         determinism::TESTS,
         egress::TESTS,
         formats::TESTS,
+        frames::TESTS,
         full_page::TESTS,
         helper_processes::TESTS,
         hostile::TESTS,
@@ -56,6 +59,7 @@ fn main() -> ExitCode {
         leaks::TESTS,
         lifecycle::TESTS,
         names::TESTS,
+        navigations::TESTS,
         neighbours::TESTS,
         fonts::TESTS,
         options::TESTS,

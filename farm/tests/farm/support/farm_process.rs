@@ -123,11 +123,16 @@ impl FarmProcess {
 
     /// Kills the processes of its browsers whose command line contains `argument`; there must be one.
     pub(crate) fn kill_helpers(&self, argument: &str) {
+        self.signal_helpers(argument, Signal::SIGKILL);
+    }
+
+    /// Sends a signal to the helper processes of the browsers that have an argument.
+    pub(crate) fn signal_helpers(&self, argument: &str, signal: Signal) {
         let mut helpers = procfs::descendants(self.pid());
         helpers.retain(|process| process.command_line().contains(argument));
         assert!(!helpers.is_empty(), "no process with {argument}");
         for helper in helpers {
-            helper.signal(Signal::SIGKILL).unwrap();
+            helper.signal(signal).unwrap();
         }
     }
 

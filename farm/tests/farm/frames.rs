@@ -1,0 +1,195 @@
+//! Frames that a page needs, and frames that do not come: every page has its file.
+
+use std::{sync::Arc, time::Duration};
+
+use nix::sys::signal::Signal;
+use platen_shared::format::WaitUntil;
+use platen_tests::{latch::Latch, site::Reply};
+
+use crate::{
+    Test,
+    support::{
+        GREEN, MAX_WAIT_MS, Shared, colour, farm_process::FarmProcess, full_page_png, html, middle, pdf,
+        send, site::Site, url, viewport, waiting,
+    },
+};
+
+pub(crate) const TESTS: &[Test] = &[
+    ("a resource that only a frame loads does not keep a page from loading", |s| Box::pin(loads(s))),
+    ("a resource that only layout requests is awaited", |s| Box::pin(requested_by_layout(s))),
+    ("animation frames of workers run, also when they are the last", |s| Box::pin(workers(s))),
+    ("frames end although the compositor and a slow main thread change the page", |s| {
+        Box::pin(slow_pages(s))
+    }),
+    ("a job whose compositor stands still is tried again", |s| Box::pin(stopped(s))),
+];
+
+const SHEET: &str = "<svg xmlns=\"http://www.w3.org/2000/svg\"><g id=\"a\"><rect width=\"320\" height=\"240\" fill=\"green\"/>\
+    </g><linearGradient id=\"p\"><stop stop-color=\"green\"/></linearGradient><mask id=\"m\"><rect width=\"999\" height=\"999\" \
+    fill=\"white\"/></mask><clipPath id=\"c\"><rect width=\"999\" height=\"999\"/></clipPath><filter id=\"f\"><feFlood flood-color=\"green\"/></filter></svg>";
+
+async fn loads(shared: Arc<Shared>) {
+    let site = &shared.site;
+    let reply = Reply::of("image/svg+xml", SHEET).with_header("access-control-allow-origin", "*");
+    let sheet = site.put("/sheet.svg", reply);
+    let encoded = SHEET.replace('"', "%22").replace('<', "%3C").replace('>', "%3E").replace('#', "%23");
+    let svg = |content: &str| format!("<svg width=320 height=240 style='display:block'>{content}</svg>");
+    for at in [sheet.as_str(), &format!("data:image/svg+xml,{encoded}")] {
+        let same_document = [
+            svg(&format!("<use href=\"{at}#a\"/>")),
+            svg(&format!("<use xlink:href=\"{at}#a\"/>")),
+            svg(&format!("<defs><g id=z><use href=\"{at}#a\"/></g></defs><use href=\"#z\"/>")),
+            format!("<script>document.write(`{}`)</script>", svg(&format!("<use href=\"{at}#a\"/>"))),
+            format!(
+                "<iframe width=320 height=240 style='border:0' srcdoc=\"<body style='margin:0'><svg width=320 height=240>\
+                 <use href='{at}#a'/></svg>\"></iframe>"
+            ),
+            format!("<div style='width:320px;height:240px;background:green;mask:url(\"{at}#m\")'></div>"),
+            format!("<div style='width:320px;height:240px;filter:url(\"{at}#f\")'>x</div>"),
+            svg(&format!("<rect width=320 height=240 fill='url(\"{at}#p\")'/>")),
+            svg(&format!(
+                "<filter id=q x=0 y=0 width=1 height=1><feImage href=\"{at}\"/></filter><rect width=320 height=240 filter='url(#q)'/>"
+            )),
+            format!(
+                "<video width=320 height=240 poster=\"{at}\" style='object-fit:fill'></video><style>html{{background:green}}</style>"
+            ),
+            format!(
+                "<div style='width:320px;height:240px;background:green;cursor:url(\"{at}\"),auto'></div>"
+            ),
+        ];
+        for (number, content) in same_document.iter().enumerate() {
+            let page = format!("<!doctype html><body style='margin:0'>{content}");
+            let file = shared.render(&url(&site.at(&Site::markup(&page)))).await;
+            let file = file.unwrap_or_else(|error| panic!("{page}: {error}"));
+            // Chromium uses no elements of a `data:` URL.
+            assert!(middle(&file) == GREEN || at.starts_with("data:"), "{number}: {page}");
+            shared.render(&html(&page)).await.unwrap_or_else(|error| panic!("{page}: {error}"));
+            let mut job = html(&page);
+            job.options.output = pdf();
+            shared.render(&job).await.unwrap_or_else(|error| panic!("PDF of {page}: {error}"));
+        }
+    }
+}
+
+/// An SVG file that only the layout requests is awaited before a capture.
+async fn requested_by_layout(shared: Arc<Shared>) {
+    let site = &shared.site;
+    let late = Duration::from_millis(300);
+    site.put("/late-sheet.svg", Reply::of("image/svg+xml", SHEET).after(late));
+    for (name, rule) in [
+        ("filter", "filter: url(/late-sheet.svg#f)"),
+        ("clip-path", "background: green; clip-path: url(/late-sheet.svg#c)"),
+        ("mask", "background: green; mask: url(/late-sheet.svg#m)"),
+        ("cursor", "background: green; cursor: url(/late-sheet.svg), auto"),
+    ] {
+        let css = format!("div {{ width: 320px; height: 240px; {rule} }}");
+        let path = format!("/{name}.css");
+        site.put(&path, Reply::of("text/css", css).after(late));
+        let page =
+            format!("<!doctype html><link rel=stylesheet href='{path}'><body style='margin:0'><div>x</div>");
+        let file = shared.render(&url(&site.at(&Site::markup(&page)))).await.unwrap();
+        assert_eq!(middle(&file), GREEN, "{name}");
+    }
+}
+
+const RED: &str = "<!doctype html><html style='background:red'><body style='margin:0'><script>\
+    const done = () => document.documentElement.style.background = 'green';\
+    const worker = (code, options) => \
+      new Worker(URL.createObjectURL(new Blob([code], { type: 'text/javascript' })), options)</script>";
+
+async fn workers(shared: Arc<Shared>) {
+    let once = "requestAnimationFrame(time => postMessage(typeof time))";
+    let pages = [
+        format!("<script>new Worker('data:text/javascript,{once}').onmessage = done</script>"),
+        format!("<script>worker(`{once}`).onmessage = done</script>"),
+        format!(
+            "<script>worker(`const inner = new Worker(URL.createObjectURL(new Blob(['{once}'])));\
+             inner.onmessage = () => postMessage(0)`).onmessage = done</script>"
+        ),
+        "<script>worker(`let n = 0; (function again() { ++n < 9 ? requestAnimationFrame(again) : postMessage(0) })()`)\
+         .onmessage = done</script>"
+            .to_owned(),
+        "<script>worker(`cancelAnimationFrame(requestAnimationFrame(() => { throw 1 })); setTimeout(() => postMessage(0), 50)`)\
+         .onmessage = done</script>"
+            .to_owned(),
+        "<canvas width=320 height=240 style='display:block' id=c></canvas><script>const w = worker(`onmessage = event => {\
+           const context = event.data.getContext('2d'); let n = 0; (function again() {\
+           context.fillStyle = ++n < 9 ? 'red' : 'green'; context.fillRect(0, 0, 320, 240);\
+           n < 9 && requestAnimationFrame(again) })() }`);\
+         const canvas = c.transferControlToOffscreen(); w.postMessage(canvas, [canvas])</script>"
+            .to_owned(),
+    ];
+    for page in pages.map(|page| format!("{RED}{page}")) {
+        let file = shared
+            .render(&waiting(html(&page), 600.0))
+            .await
+            .unwrap_or_else(|error| panic!("{page}: {error}"));
+        assert_eq!(middle(&file), GREEN, "{page}");
+        // In every mode a frame is drawn after the worker's last one.
+        let mut modes = vec![html(&page), html(&page), html(&page), html(&page)];
+        modes[0].options.output = pdf();
+        modes[1].options.output = full_page_png();
+        modes[2].options.viewport = viewport(320, 240, 2.0);
+        modes[3].options.wait_until = WaitUntil::NetworkIdle;
+        for job in &modes {
+            shared.render(job).await.unwrap_or_else(|error| panic!("{page}: {error}"));
+        }
+    }
+}
+
+/// Two frames of one pixel, each for 20 ms.
+const ANIMATED_GIF: &str = "data:image/gif;base64,R0lGODlhAQABAPAAAP8AAACAACH5BAACAAAALAAAAAABAAEAAAICRAEAIfkEAAIAAAAsAAAAAAEAAQAAAgJMAQA7";
+
+async fn slow_pages(shared: Arc<Shared>) {
+    let list: String = (0..300).map(|number| format!("<p id=i{number}>item {number}")).collect();
+    let slow = |change: &str| {
+        format!(
+            "<p id=x style='position:relative'>x</p><script>let n = 0; (function again() {{ const begun = performance.now();\
+             for (let step = 0; step < 3e6; step++) performance.now(); x.style.left = `${{++n % 90}}px`; {change};\
+             n < 6 ? requestAnimationFrame(again) : document.documentElement.style.background = 'green' }})()</script>"
+        )
+    };
+    let scroller =
+        format!("<div style='position:fixed;top:0;bottom:0;width:99px;overflow:auto'>{list}</div>");
+    let gif = format!("<img width=99 height=99 src='{ANIMATED_GIF}'>");
+    for page in [
+        format!("{gif}{}", slow("")),
+        format!("<div style='width:99px;height:99px;background:url({ANIMATED_GIF})'></div>{}", slow("")),
+        format!("{scroller}{}", slow("document.getElementById(`i${n * 40}`).scrollIntoView()")),
+        format!(
+            "{scroller}{gif}{}",
+            slow("document.getElementById(`i${n * 40}`).scrollIntoView({ block: 'center' })")
+        ),
+    ] {
+        // With a worker, the wait is in real time.
+        for time in ["", "<script>new Worker('data:,')</script>"] {
+            let page = format!("<!doctype html><html style='background:red'>{time}{page}");
+            let farm = FarmProcess::start(&["--browsers", "1"]).await;
+            let (status, file) = send(&farm, &waiting(html(&page), 3_000.0), MAX_WAIT_MS).await;
+            assert_eq!((status, colour(&file)), (200, GREEN), "{page}");
+            for metric in ["platen_farm_retries_total", "platen_farm_real_time_retries_total"] {
+                assert_eq!(farm.metric(metric).await, 0, "{metric} of {page}");
+            }
+            farm.end().await;
+        }
+    }
+    drop(shared);
+}
+
+async fn stopped(_: Arc<Shared>) {
+    let farm = FarmProcess::start(&["--browsers", "1"]).await;
+    let (entered, page) = ("/entered", "<!doctype html><html style='background:green'>");
+    let site = Site::start().await;
+    let latch = Latch::closed();
+    site.put(entered, Reply::of("image/svg+xml", "<svg/>").behind(&latch));
+    let job = html(&format!("{page}<img src='{}'>", site.at(entered)));
+    let stopping = async {
+        site.until_hits(entered, 1).await;
+        farm.signal_helpers("--type=gpu-process", Signal::SIGSTOP);
+        latch.open();
+    };
+    let ((status, file), ()) = tokio::join!(send(&farm, &job, MAX_WAIT_MS), stopping);
+    assert_eq!((status, colour(&file)), (200, GREEN));
+    assert_eq!(farm.metric("platen_farm_retries_total").await, 1);
+    farm.end().await;
+}

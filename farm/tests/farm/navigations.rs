@@ -1,0 +1,220 @@
+//! Pages that navigate while they are loaded, waited for or captured: the file shows the page at which they end.
+
+use std::{sync::Arc, time::Duration};
+
+use http::StatusCode;
+use platen_shared::{
+    format::WaitUntil,
+    job::{ImageOptions, Output, Region, RenderJob},
+    refusal::Refusal,
+};
+use platen_tests::site::Reply;
+
+use crate::{
+    Test,
+    support::{
+        GREEN, Shared, colour, farm_process::FarmProcess, full_page_png, html, middle, pdf, pdf_text, png,
+        send, site::Site, url, waiting,
+    },
+};
+
+pub(crate) const TESTS: &[Test] = &[
+    ("the target of a navigation is captured in every format", |s| Box::pin(targets(s))),
+    ("a navigation that leads to no page keeps the document", |s| Box::pin(no_pages(s))),
+    ("the status is that of the captured document", |s| Box::pin(statuses(s))),
+    ("a page that navigates again and again has a file", |s| Box::pin(again_and_again(s))),
+    ("a page may navigate five times", |s| Box::pin(at_most_five(s))),
+    ("a target that cannot be loaded is refused", |s| Box::pin(refused_targets(s))),
+    ("a target that does not answer is waited for until shortly before the deadline", |s| {
+        Box::pin(silent(s))
+    }),
+    ("a page that navigates while it is printed is printed again", |s| Box::pin(while_captured(s))),
+];
+
+const TARGET: &str = "<!doctype html><html style='background:green'><body style='margin:0'>\
+    <div id=t style='height:240px'>target</div>";
+const GREEN_PAGE: &str = "<!doctype html><html style='background:green'>kept";
+
+/// Scripts and elements that navigate to a URL.
+fn navigating(target: &str) -> Vec<String> {
+    vec![
+        format!("<meta http-equiv=refresh content='0;url={target}'>first"),
+        format!("first<script>onload = () => location.href = '{target}'</script>"),
+        format!("first<script>location.replace('{target}')</script>"),
+        format!("first<script>onload = () => setTimeout(() => location.assign('{target}'))</script>"),
+        format!("<form action='{target}' id=f></form><script>onload = () => f.submit()</script>"),
+        format!("<a href='{target}' id=a>first</a><script>onload = () => a.click()</script>"),
+        format!("<iframe srcdoc=\"<script>onload = () => top.location = '{target}'</script>\"></iframe>"),
+        format!("first<script>requestAnimationFrame(() => location.href = '{target}')</script>"),
+    ]
+}
+
+fn element_png() -> Output {
+    let region = Region::Element("#t".to_owned().try_into().unwrap());
+    Output::Image(ImageOptions { region, ..ImageOptions::new(platen_shared::format::ImageFormat::Png) })
+}
+
+async fn targets(shared: Arc<Shared>) {
+    let site = &shared.site;
+    // The target is slow enough to be awaited.
+    let target = site.put("/target", Reply::page(TARGET).after(Duration::from_millis(200)));
+    site.put(
+        "/chain",
+        Reply::page(format!("1<script>onload = () => location = '{}'</script>", site.at("/chain2"))),
+    );
+    site.put("/chain2", Reply::page(format!("2<meta http-equiv=refresh content='0;url={target}'>")));
+    site.put("/refresh", Reply::page("first").with_header("refresh", &format!("0;url={target}")));
+    let mut sources: Vec<_> = navigating(&target).iter().map(|page| html(page)).collect();
+    sources.extend(navigating(&target).iter().map(|page| url(&site.at(&Site::markup(page)))));
+    sources.extend(["/chain", "/refresh"].map(|path| url(&site.at(path))));
+    let with = |job: &RenderJob, output: Output| {
+        let mut job = job.clone();
+        job.options.output = output;
+        job
+    };
+    for job in &sources {
+        for output in [png(), full_page_png(), element_png()] {
+            let file = shared
+                .render(&with(job, output))
+                .await
+                .unwrap_or_else(|error| panic!("{:?}: {error}", job.source));
+            assert_eq!(middle(&file), GREEN, "{:?}", job.source);
+        }
+        let file = shared.render(&with(job, pdf())).await.unwrap();
+        assert!(pdf_text(&file).contains("target"), "{:?}: {}", job.source, pdf_text(&file));
+        let mut idle = waiting(job.clone(), 100.0);
+        idle.options.wait_until = WaitUntil::NetworkIdle;
+        assert_eq!(middle(&shared.render(&idle).await.unwrap()), GREEN, "{:?}", job.source);
+    }
+}
+
+async fn no_pages(shared: Arc<Shared>) {
+    let site = &shared.site;
+    for target in [
+        "mailto:a@b.test",
+        "javascript:1",
+        "#x",
+        "file:///etc/passwd",
+        &site.at("/empty"),
+        &site.at("/download"),
+    ] {
+        for page in [
+            format!("{GREEN_PAGE}<script>onload = () => location.href = '{target}'</script>"),
+            format!("{GREEN_PAGE}<script>setTimeout(() => location.href = '{target}')</script>"),
+        ] {
+            for job in [html(&page), url(&site.at(&Site::markup(&page)))] {
+                let file =
+                    shared.render(&job).await.unwrap_or_else(|error| panic!("{:?}: {error}", job.source));
+                assert_eq!(middle(&file), GREEN, "{page}");
+            }
+        }
+    }
+    for page in [
+        "<script>onload = () => { document.open(); document.write(`<html style='background:green'>`) }</script>",
+        "<html style='background:green'><script>onload = () => history.pushState(1, '')</script>",
+        "<html style='background:green'><script>setInterval(() => location.href = 'mailto:a@b.test', 5)</script>",
+    ] {
+        assert_eq!(middle(&shared.render(&html(page)).await.unwrap()), GREEN, "{page}");
+    }
+}
+
+async fn statuses(shared: Arc<Shared>) {
+    let site = &shared.site;
+    let to = |target: &str| format!("first<script>onload = () => location.href = '{target}'</script>");
+    let gone = site.put("/gone", Reply::page(to(&site.at("/green"))).with_status(StatusCode::GONE));
+    let to_missing = site.put("/to-missing", Reply::page(to(&site.at("/status/404"))));
+    let to_empty = site.put("/to-empty", Reply::page(format!("{GREEN_PAGE}{}", to(&site.at("/empty")))));
+    for (page, status) in [(&gone, 200), (&to_missing, 404), (&to_empty, 200)] {
+        let mut job = url(page);
+        let file = shared.render(&job).await.unwrap();
+        assert_eq!((file.page_status, middle(&file)), (Some(status), GREEN), "{page}");
+        job.options.fail_on_http_status = true;
+        let failed = shared.render(&job).await;
+        match status {
+            200 => assert!(failed.is_ok(), "{page}"),
+            _ => assert!(matches!(failed, Err(Refusal::PageStatus { status: 404, .. })), "{page}"),
+        }
+    }
+}
+
+async fn again_and_again(shared: Arc<Shared>) {
+    let site = &shared.site;
+    for (number, script) in [
+        "onload = () => location.reload()",
+        "location.href = '/ever0?' + Math.random()",
+        "setInterval(() => location.reload(), 20)",
+        "onload = () => setTimeout(() => location.href = '/ever0?' + Math.random())",
+    ]
+    .iter()
+    .enumerate()
+    {
+        let page = format!("<!doctype html><html style='background:green'><p>ever<script>{script}</script>");
+        let at = site.put(&format!("/ever{number}"), Reply::page(page));
+        let file = shared.render(&url(&at)).await.unwrap_or_else(|error| panic!("{script}: {error}"));
+        assert_eq!(middle(&file), GREEN, "{script}");
+        let mut job = url(&at);
+        job.options.output = pdf();
+        let file = shared.render(&job).await.unwrap_or_else(|error| panic!("{script}: {error}"));
+        assert!(pdf_text(&file).contains("ever"), "{script}");
+    }
+}
+
+/// The document of a job and the five to which it navigates are loaded, and the next is requested only.
+async fn at_most_five(shared: Arc<Shared>) {
+    let page =
+        "<!doctype html><html style='background:green'><script>onload = () => location.reload()</script>";
+    let at = shared.site.put("/five", Reply::page(page));
+    assert_eq!(middle(&shared.render(&url(&at)).await.unwrap()), GREEN);
+    let hits = shared.site.hits("/five");
+    assert!((6..=7).contains(&hits), "{hits}");
+}
+
+async fn refused_targets(shared: Arc<Shared>) {
+    let site = &shared.site;
+    for (target, code) in [
+        (site.forbidden(), "address_not_public"),
+        (site.closed(), "connection_refused"),
+        (site.closing(), "connection_failed"),
+    ] {
+        let page = format!("first<script>onload = () => location.href = '{target}'</script>");
+        for job in [html(&page), url(&site.at(&Site::markup(&page)))] {
+            assert_eq!(shared.render(&job).await.unwrap_err().code(), code, "{target}");
+        }
+    }
+}
+
+async fn silent(shared: Arc<Shared>) {
+    let page =
+        format!("{GREEN_PAGE}<script>onload = () => location.href = '{}'</script>", shared.site.at("/never"));
+    let farm = FarmProcess::start(&["--browsers", "1"]).await;
+    let (status, file) = send(&farm, &html(&page), 6_000).await;
+    assert_eq!(status, 200, "{}", String::from_utf8_lossy(&file));
+    assert_eq!(colour(&file), GREEN);
+    farm.end().await;
+}
+
+async fn while_captured(shared: Arc<Shared>) {
+    let site = &shared.site;
+    let target = site.put("/printed", Reply::page(TARGET));
+    for page in [
+        format!("first<script>onbeforeprint = () => location.href = '{target}'</script>"),
+        format!("first<script>matchMedia('print').onchange = () => location.href = '{target}'</script>"),
+    ] {
+        for job in [html(&page), url(&site.at(&Site::markup(&page)))] {
+            let mut job = job;
+            job.options.output = pdf();
+            let file = shared.render(&job).await.unwrap_or_else(|error| panic!("{page}: {error}"));
+            assert!(pdf_text(&file).contains("target"), "{page}: {}", pdf_text(&file));
+        }
+    }
+    for page in [
+        format!("<p style='height:3000px'>first<script>onscroll = () => location.href = '{target}'</script>"),
+        format!("<p style='height:3000px'>first<script>onresize = () => location.href = '{target}'</script>"),
+    ] {
+        let mut job = html(&page);
+        job.options.output = full_page_png();
+        let file = shared.render(&job).await.unwrap_or_else(|error| panic!("{page}: {error}"));
+        // A handler that does not run leaves a page that is not green.
+        assert!(middle(&file) == GREEN || page.contains("onresize"), "{page}");
+    }
+}
