@@ -102,24 +102,25 @@ async fn respond(
     let disposition = request.content_disposition(claim.template.as_ref().map(|it| it.name.as_str()));
 
     // forward
-    let FarmFile { body, page_status, .. } = match forward(settings, request, &claim, context).await {
-        Ok(file) => file,
-        Err(failure) => {
-            if failure.error.is_counted() {
-                end_attempt(&claim, context).await;
-            } else {
-                refund(&claim, &failure, context).await;
+    let FarmFile { body, page_status, page_idle, .. } =
+        match forward(settings, request, &claim, context).await {
+            Ok(file) => file,
+            Err(failure) => {
+                if failure.error.is_counted() {
+                    end_attempt(&claim, context).await;
+                } else {
+                    refund(&claim, &failure, context).await;
+                }
+                return Err(failure);
             }
-            return Err(failure);
-        }
-    };
+        };
     end_attempt(&claim, context).await;
 
     // relay
     if let Some(attempt) = &mut context.attempt {
         attempt.bytes = body.length();
     }
-    Ok(reply::File { format, disposition, body, page_status })
+    Ok(reply::File { format, disposition, body, page_status, page_idle })
 }
 
 /// What a request is for.

@@ -90,7 +90,12 @@ fn max_required(time_left: Duration) -> Duration {
 
 /// Whether a job that starts now can end by its deadline.
 pub(crate) fn can_end_by(deadline: Instant) -> bool {
-    deadline.saturating_duration_since(Instant::now()) >= MIN_RENDER_TIME
+    has_time(deadline, Duration::ZERO)
+}
+
+/// Whether a job that starts now and takes at least this time can end by its deadline.
+pub(crate) fn has_time(deadline: Instant, needed: Duration) -> bool {
+    deadline.saturating_duration_since(Instant::now()) >= needed.max(MIN_RENDER_TIME)
 }
 
 /// The use of slots and queue, for metrics.

@@ -20,7 +20,7 @@ use tokio::time::{Instant, timeout, timeout_at};
 
 use crate::{
     Config, MetricsRegistry, StartError,
-    admission::{Admission, Slot},
+    admission::{Admission, Slot, has_time},
     browser::Launcher,
     egress::{Egress, JobEgress},
     error::Refused,
@@ -31,10 +31,9 @@ use crate::{
     render::{self, Clock, JobError},
 };
 
-/// A job whose renderer or browser failed is retried once, on another browser.
+/// A job whose renderer or browser failed is tried once more, on another browser, if it can come as far in time.
 const MAX_ATTEMPTS: u32 = 2;
-/// How often a job may find its page crashed, or fail to open one, before it starts. After that the farm
-/// reports that no browser is available.
+/// How often a job may find its page crashed, or fail to open one, before it starts.
 const MAX_MISSING_PAGES: u32 = 4;
 /// Upper bound of a job's time. A larger value from a caller is a mistake or an attack.
 const MAX_JOB_TIME: Duration = Duration::from_hours(1);
@@ -63,6 +62,8 @@ pub struct Rendered {
     pub bytes: Bytes,
     /// HTTP status of the page, if the job has a URL.
     pub page_status: Option<u16>,
+    /// Whether nothing is open that a wait for the network to be idle has left out.
+    pub page_idle: bool,
     /// The format of `bytes`.
     pub format: OutputFormat,
 }
@@ -264,10 +265,10 @@ impl Inner {
         if matches!(rendered, Err(Refusal::Deadline)) {
             slot.mark_late();
         }
-        let render::RenderedFile { bytes, page_status } = rendered?;
+        let render::RenderedFile { bytes, page_status, page_idle } = rendered?;
         let format = job.options.output.format();
         self.metrics.job_rendered(format, admitted.elapsed());
-        Ok(Rendered { bytes, page_status, format })
+        Ok(Rendered { bytes, page_status, page_idle, format })
     }
 
     async fn render_with_retries(
@@ -285,7 +286,7 @@ impl Inner {
             let leasing = phases.enter(Phase::Lease);
             let leased = timeout_at(deadline, self.pool.lease(&request, avoid)).await;
             let Ok(Some(browser)) = leased else { return Err(no_browser(attempt)) };
-            let id = browser.id();
+            let (id, started) = (browser.id(), Instant::now());
             let rendered = render::render(job, browser, slot, job_egress, deadline, clock, leasing).await;
             let error = match rendered {
                 Ok(file) => return Ok(file),
@@ -299,6 +300,9 @@ impl Inner {
                     continue;
                 }
                 Err(JobError::NeedsRealTime) if clock == Clock::Virtual => {
+                    if !has_time(deadline, render::real_wait(job)) {
+                        return Err(Refusal::Deadline);
+                    }
                     self.metrics.real_time_retries.inc();
                     clock = Clock::Real;
                     continue;
@@ -310,14 +314,10 @@ impl Inner {
                 }
                 Err(error) => error,
             };
-            let retry = attempt < MAX_ATTEMPTS;
+            let retry = attempt < MAX_ATTEMPTS && has_time(deadline, started.elapsed());
             tracing::warn!(error = &error as &dyn Error, attempt, retry, "render failed");
             if !retry {
-                return Err(match error {
-                    JobError::Crashed => Refusal::PageCrashed,
-                    JobError::FrameStalled => Refusal::Deadline,
-                    _ => Refusal::Broken,
-                });
+                return Err(error.into_refusal());
             }
             self.metrics.retries.inc();
             (attempt, avoid) = (attempt + 1, Some(id));

@@ -51,10 +51,10 @@ use self::{
     documents::{Captured, JobContext},
     page_events::PageEventHandler,
     page_lease::PageLease,
+    remaining_wait::WaitOptions,
     rendering::Rendering,
-    settle::WaitOptions,
 };
-pub(crate) use self::{job_error::JobError, rendering::Clock};
+pub(crate) use self::{job_error::JobError, remaining_wait::real_wait, rendering::Clock};
 use crate::{
     admission::{Slot, can_end_by},
     browser::{Exit, ForegroundJob},
@@ -175,6 +175,8 @@ pub(crate) struct RenderedFile {
     pub(crate) bytes: Bytes,
     /// HTTP status of the page, if the job has a URL.
     pub(crate) page_status: Option<u16>,
+    /// Nothing is open that a wait for the network to be idle has left out.
+    pub(crate) page_idle: bool,
 }
 
 struct RenderedPage {
@@ -253,7 +255,7 @@ async fn run(
         let is_static = !settled.script_ran && !now.may_change && now.requests == 0 && has_static_markup();
         // A document that markup has navigated to is not the caller's page.
         let page_status = status.filter(|_| job_host.is_some());
-        Ok(RenderedPage { file: RenderedFile { bytes, page_status }, is_static })
+        Ok(RenderedPage { file: RenderedFile { bytes, page_status, page_idle: settled.is_idle }, is_static })
     };
     let done = tokio::select! {
         // Polled first, because its error is the cause if a step fails as well.

@@ -18,6 +18,9 @@ pub const FARM_ID: &str = "x-platen-farm-id";
 pub const NO_QUEUE: &str = "x-platen-no-queue";
 /// Header of a file of a URL, from the farm and to the caller: the HTTP status of the page.
 pub const PAGE_STATUS: &str = "x-page-status";
+/// Header of a file, from the farm and to the caller: `false` if a request was still open when a wait for the network to
+/// be idle ended.
+pub const PAGE_IDLE: &str = "x-page-idle";
 /// Header of a job: the id by which `DELETE` of [`JOBS_PATH`]`/id` cancels it. The edge generates it,
 /// because callers choose request ids and may use one twice.
 pub const JOB_ID: &str = "x-platen-job-id";

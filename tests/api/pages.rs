@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
 use http::StatusCode;
-use platen_shared::{address::classify, url_rule::is_local_name};
+use platen_shared::{address::classify, url_rule::is_local_name, wire};
 use platen_tests::{
     case::Case,
     client::Target,
@@ -26,6 +26,7 @@ pub(crate) fn cases() -> Vec<Case> {
         Case::own_server("pages/waits_for_a_late_image", waits_for_a_late_image),
         Case::own_server("pages/domcontentloaded_does_not_wait", domcontentloaded),
         Case::own_server("pages/networkidle_waits_for_requests_after_load", networkidle),
+        Case::own_server("pages/networkidle_leaves_out_what_stays_open", never_idle),
         Case::own_server("pages/redirects_are_followed", redirects),
         Case::own_server("pages/redirect_loop", redirect_loop),
         Case::own_server("pages/redirect_to_a_private_address", redirect_to_private),
@@ -146,6 +147,20 @@ async fn networkidle(stage: Stage) -> Result<()> {
         });</script></body></html>";
     let url = scene.site().put("/chain", Reply::page(page));
     scene.picture(json!({ "url": url, "waitUntil": "networkidle" })).await?.expect(20, 15, GREEN)
+}
+
+async fn never_idle(stage: Stage) -> Result<()> {
+    let scene = Scene::set(&stage).await?;
+    scene.site().put("/stays-open", Reply::never());
+    for (script, idle) in [("onload = () => fetch('/stays-open')", Some("false")), ("", None)] {
+        let page = format!("{PAGE}<script>{script}</script>");
+        let url = scene.site().put("/never-idle", Reply::page(page));
+        let body = json!({ "url": url, "waitUntil": "networkidle" });
+        let answer = scene.target.render(&body).send().await?;
+        let found = answer.header(wire::PAGE_IDLE).ok();
+        ensure!(answer.status == 200 && found == idle, "{found:?} on {}", answer.summary());
+    }
+    Ok(())
 }
 
 async fn redirects(stage: Stage) -> Result<()> {

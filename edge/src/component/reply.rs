@@ -28,6 +28,8 @@ pub(super) struct File {
     pub(super) body: FileBody,
     /// HTTP status of the page.
     pub(super) page_status: Option<String>,
+    /// Nothing was open when a wait for the network to be idle ended.
+    pub(super) page_idle: bool,
 }
 
 pub(super) fn file(file: File, context: &RequestContext) -> Reply {
@@ -38,6 +40,9 @@ pub(super) fn file(file: File, context: &RequestContext) -> Reply {
     push(&mut headers, "x-content-type-options", "nosniff");
     if let Some(status) = file.page_status {
         push(&mut headers, wire::PAGE_STATUS, status);
+    }
+    if !file.page_idle {
+        push(&mut headers, wire::PAGE_IDLE, "false");
     }
     match file.body {
         FileBody::Whole(bytes) => buffered(200, headers, bytes),

@@ -322,3 +322,11 @@ async fn long_jobs_do_not_prevent_that_a_job_waits_for_most_of_its_time() {
     // A job that finds a free slot starts with less time.
     admission.admit(&owner, Instant::now() + MIN_RENDER_TIME).await.unwrap();
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_job_starts_only_with_the_time_that_it_needs() {
+    let deadline = Instant::now() + Duration::from_secs(5);
+    assert!(has_time(deadline, Duration::from_secs(5)) && !has_time(deadline, Duration::from_millis(5_001)));
+    let soon = Instant::now() + MIN_RENDER_TIME;
+    assert!(can_end_by(soon) && !can_end_by(soon - Duration::from_millis(1)));
+}

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use axum::{
-    http::{HeaderMap, HeaderName, StatusCode, header::CONTENT_TYPE},
+    http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header::CONTENT_TYPE},
     response::{IntoResponse as _, Response},
 };
 use platen_shared::{
@@ -72,6 +72,9 @@ impl AccessLog {
         let mut response = ([(CONTENT_TYPE, file.format.content_type())], file.bytes).into_response();
         if let Some(status) = file.page_status {
             response.headers_mut().insert(wire::PAGE_STATUS, status.into());
+        }
+        if !file.page_idle {
+            response.headers_mut().insert(wire::PAGE_IDLE, HeaderValue::from_static("false"));
         }
         self.with_times(response)
     }

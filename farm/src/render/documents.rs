@@ -23,8 +23,9 @@ use super::{
     load_state::LoadState,
     milestone,
     page_events::MAX_NAVIGATIONS,
+    remaining_wait::WaitOptions,
     rendering::Rendering,
-    settle::{self, Settled, WaitOptions},
+    settle::{self, Settled},
 };
 use crate::{
     egress::JobEgress,

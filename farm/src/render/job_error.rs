@@ -53,6 +53,18 @@ pub(crate) enum JobError {
     InvalidPdf(#[from] lopdf::Error),
 }
 
+impl JobError {
+    /// What the caller is told when the job is not tried again.
+    pub(crate) fn into_refusal(self) -> Refusal {
+        match self {
+            Self::Refused(refusal) => refusal,
+            Self::Crashed => Refusal::PageCrashed,
+            Self::FrameStalled => Refusal::Deadline,
+            _ => Refusal::Broken,
+        }
+    }
+}
+
 impl From<PageError> for JobError {
     fn from(error: PageError) -> Self {
         match error {

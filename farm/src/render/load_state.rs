@@ -9,6 +9,10 @@ use tokio::time::Instant;
 /// end of a shared worker's request is not reported in the session of the page.
 const WORKER_SCRIPT_TIMEOUT: Duration = Duration::from_secs(5);
 
+/// A request that began after `load` and is open for this long does not keep the network from being idle: a long poll or
+/// a stream.
+pub(super) const MAX_OPEN_TIME: Duration = Duration::from_secs(10);
+
 /// The state of the main document and of the requests of its page.
 #[derive(Debug, Clone, Copy)]
 #[expect(clippy::struct_excessive_bools, reason = "the facts are independent, and all combinations occur")]
@@ -34,6 +38,10 @@ pub(super) struct LoadState {
     pub(super) requests: usize,
     /// Number of these that are for main scripts of workers.
     pub(super) worker_scripts: usize,
+    /// Number of the requests in progress that began before `load`.
+    pub(super) early_requests: usize,
+    /// When the newest of the others began. Polls do not count.
+    pub(super) newest_late_request: Option<Instant>,
     /// Number of requests that the page and its workers have sent.
     pub(super) sent: u64,
     /// Number of the oldest request in progress whose response is drawn: a font, an image, a style sheet or
@@ -41,7 +49,7 @@ pub(super) struct LoadState {
     pub(super) oldest_drawn: Option<u64>,
     /// Number of the newest such request.
     pub(super) newest_drawn: Option<u64>,
-    /// When `loaded` or `requests` last changed.
+    /// When the page was loaded, or a request began or ended for which the network is not idle.
     pub(super) since: Instant,
     /// The page uses something that virtual time does not stop: a worker, a socket or an event stream.
     pub(super) needs_real_time: bool,
@@ -68,6 +76,8 @@ impl LoadState {
             dialogs: 0,
             requests: 0,
             worker_scripts: 0,
+            early_requests: 0,
+            newest_late_request: None,
             sent: 0,
             oldest_drawn: None,
             newest_drawn: None,
@@ -94,8 +104,11 @@ impl LoadState {
 
     /// Whether a request is in progress whose end is reported.
     pub(super) fn is_requesting(&self, now: Instant) -> bool {
-        let ignored = if now >= self.since + WORKER_SCRIPT_TIMEOUT { self.worker_scripts } else { 0 };
-        self.requests > ignored
+        self.requests > self.ignored_requests(now)
+    }
+
+    fn ignored_requests(&self, now: Instant) -> usize {
+        if now >= self.since + WORKER_SCRIPT_TIMEOUT { self.worker_scripts } else { 0 }
     }
 
     /// Whether a request whose response is drawn is in progress. Requests up to the number `given_up` are
@@ -104,8 +117,35 @@ impl LoadState {
         self.newest_drawn.is_some_and(|newest| newest > given_up)
     }
 
-    /// Whether the page is loaded and no request is in progress.
+    /// Whether the page is loaded and no request is in progress for which the network is not idle.
     pub(super) fn is_quiet(&self, now: Instant) -> bool {
-        (self.loaded || self.navigation_cancelled) && !self.is_requesting(now)
+        self.is_loaded()
+            && self.early_requests <= self.ignored_requests(now)
+            && self.newest_late_request.is_none_or(|began| now >= began + MAX_OPEN_TIME)
+    }
+
+    /// Whether the page is loaded, or has stopped loading because it navigates to something that is not a page.
+    pub(super) fn is_loaded(&self) -> bool {
+        self.loaded || self.navigation_cancelled
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_request_after_load_counts_for_ten_seconds() {
+        let now = Instant::now();
+        let loaded = LoadState::new(now);
+        let late = LoadState { requests: 1, newest_late_request: Some(now), ..loaded };
+        assert!(loaded.is_quiet(now) && !late.is_quiet(now));
+        assert!(!late.is_quiet(now + MAX_OPEN_TIME - Duration::from_millis(1)));
+        assert!(late.is_quiet(now + MAX_OPEN_TIME) && late.is_requesting(now + MAX_OPEN_TIME));
+        let early = LoadState { requests: 1, early_requests: 1, ..loaded };
+        assert!(!early.is_quiet(now + MAX_OPEN_TIME));
+        let worker = LoadState { worker_scripts: 1, ..early };
+        assert!(!worker.is_quiet(now) && worker.is_quiet(now + WORKER_SCRIPT_TIMEOUT));
+        assert!(!LoadState { loaded: false, ..loaded }.is_quiet(now));
     }
 }

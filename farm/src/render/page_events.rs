@@ -9,12 +9,11 @@
 
 mod effects;
 mod navigations;
+mod open_requests;
 mod recovery;
 #[cfg(test)]
 mod tests;
 mod workers;
-
-use std::collections::HashMap;
 
 use chromiumoxide_cdp::cdp::browser_protocol::{
     animation::EventAnimationCreated,
@@ -39,6 +38,7 @@ pub(super) use self::{effects::taints, navigations::MAX_NAVIGATIONS};
 use self::{
     effects::{loads_origin, may_change, needs_real_time},
     navigations::Navigations,
+    open_requests::OpenRequests,
     recovery::{loading_failed, loading_finished, request_will_be_sent},
 };
 use super::{job_error::JobError, load_state::LoadState, navigation_error::navigation_error, still_image};
@@ -58,19 +58,10 @@ pub(super) struct PageEventHandler<'a> {
     job_host: Option<&'a str>,
     traffic: &'a JobEgress,
     state: watch::Sender<LoadState>,
-    requests: HashMap<RequestId, Request>,
+    requests: OpenRequests,
     /// The latest request for a main document.
     document: Option<Document>,
     navigations: Navigations,
-}
-
-/// A request in progress.
-struct Request {
-    /// The session of the worker that sent it; `None` if the page sent it.
-    worker: Option<String>,
-    is_worker_script: bool,
-    /// Its number among the requests of the page, if its response is drawn.
-    drawn: Option<u64>,
 }
 
 /// A request for a main document.
@@ -109,7 +100,7 @@ impl<'a> PageEventHandler<'a> {
             job_host,
             traffic,
             state,
-            requests: HashMap::new(),
+            requests: OpenRequests::default(),
             document: None,
             navigations: Navigations::new(job_host.is_some()),
         };
@@ -170,8 +161,8 @@ impl<'a> PageEventHandler<'a> {
         } else if event.is::<EventDetachedFromTarget>() {
             if let Ok(detached) = event.parse::<EventDetachedFromTarget>() {
                 let session: &str = detached.session_id.as_ref();
-                self.requests.retain(|_, request| request.worker.as_deref() != Some(session));
-                self.record_requests();
+                self.requests.end_of_worker(session);
+                self.record_requests(true);
             }
         } else if let Some(change) = self.navigations.change(event, self.main_frame) {
             self.state.send_modify(|state| state.navigating = change);
@@ -209,7 +200,7 @@ impl<'a> PageEventHandler<'a> {
         let now = Instant::now();
         match event.name.as_str() {
             "init" => {
-                self.requests.retain(|_, request| request.worker.is_some());
+                self.requests.end_of_document();
                 let navigated = self.navigations.committed();
                 if navigated && self.navigations.are_over() {
                     *self.tainted = true;
@@ -223,7 +214,7 @@ impl<'a> PageEventHandler<'a> {
                     (state.navigating, state.navigated) = (false, navigated);
                     state.page_status = document.and_then(|document| document.status);
                 });
-                self.record_requests();
+                self.record_requests(true);
             }
             "DOMContentLoaded" => self.state.send_modify(|state| state.parsed = true),
             "load" => self.state.send_modify(|state| {
@@ -274,13 +265,11 @@ impl<'a> PageEventHandler<'a> {
             ) => worker.is_none(),
             _ => worker.is_none() && is_document && !is_main_document,
         };
-        // A redirect has the id of its request.
-        let first = self.requests.get(&sent.request_id).and_then(|request| request.drawn);
-        let drawn = is_drawn.then_some(first.unwrap_or(number));
-        let request = Request { worker: worker.map(ToOwned::to_owned), is_worker_script, drawn };
-        self.requests.insert(sent.request_id.clone(), request);
+        let drawn = is_drawn.then_some(number);
+        let is_late = self.state.borrow().is_loaded();
+        let counts = self.requests.add(worker, sent, is_worker_script, drawn, is_late);
         self.state.send_modify(|state| state.sent = number);
-        self.record_requests();
+        self.record_requests(counts);
     }
 
     /// A request that cannot be read is not waited for, because its end would not be recognised. It may be
@@ -291,26 +280,24 @@ impl<'a> PageEventHandler<'a> {
     }
 
     fn on_request_end(&mut self, id: &RequestId) {
-        if self.requests.remove(id).is_some() {
-            self.record_requests();
+        if let Some(counted) = self.requests.end(id) {
+            self.record_requests(counted);
         }
     }
 
     /// An unknown request has ended: none is waited for, because one would be waited for until the deadline.
     fn on_unknown_request_end(&mut self) {
-        self.requests.clear();
-        self.record_requests();
+        self.requests.end_all();
+        self.record_requests(true);
     }
 
-    fn record_requests(&mut self) {
-        let requests = self.requests.len();
-        let worker_scripts = self.requests.values().filter(|request| request.is_worker_script).count();
-        let drawn = || self.requests.values().filter_map(|request| request.drawn);
-        let (oldest, newest) = (drawn().min(), drawn().max());
+    /// `counts` says that the change is one for which the network is not idle.
+    fn record_requests(&mut self, counts: bool) {
         self.state.send_modify(|state| {
-            (state.requests, state.worker_scripts) = (requests, worker_scripts);
-            (state.oldest_drawn, state.newest_drawn) = (oldest, newest);
-            state.since = Instant::now();
+            self.requests.record(state);
+            if counts {
+                state.since = Instant::now();
+            }
         });
     }
 

@@ -1,31 +1,83 @@
-//! The time that a job still has to wait, in milliseconds.
+//! How a job waits, and the time that it still has to wait, in milliseconds.
 
+use std::time::Duration;
+
+use platen_shared::{
+    format::WaitUntil,
+    job::{RenderJob, Selector, Source, WaitMs},
+};
 use tokio::time::Instant;
 
-use super::load_state::LoadState;
+use super::{
+    load_state::{LoadState, MAX_OPEN_TIME},
+    renderer_metrics::RendererMetrics,
+    rendering::Clock,
+};
 
 /// The network is idle after this time without a request in progress.
 const NETWORK_IDLE_MS: f64 = 500.0;
-/// A step in real time is late if it takes this much longer than it should.
-const MIN_LATENESS_MS: f64 = 4.0;
-/// Limit of the time of late steps that is not counted, as a share of the job's time beyond its wait. Without
-/// a limit, a page that always gets too little CPU time would reach its deadline.
-const MAX_UNCOUNTED_SHARE: f64 = 0.5;
+/// A wait for the network to be idle ends before the deadline by this time.
+const CAPTURE_RESERVE: Duration = Duration::from_secs(2);
 /// Times shorter than this are rounding errors and count as zero.
 const EPSILON_MS: f64 = 0.001;
+
+/// How to wait for a page after its document has started to load.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct WaitOptions<'a> {
+    pub(super) until: WaitUntil,
+    pub(super) timeout: WaitMs,
+    /// An element that must be visible.
+    pub(super) selector: Option<&'a Selector>,
+    pub(super) source: &'a Source,
+    /// The page's metrics before the job.
+    pub(super) before: RendererMetrics,
+    pub(super) clock: Clock,
+    pub(super) deadline: Instant,
+    /// The file shows a drawn frame, as opposed to a PDF.
+    pub(super) needs_frame: bool,
+}
+
+impl WaitOptions<'_> {
+    pub(super) fn is_empty(&self) -> bool {
+        self.until != WaitUntil::NetworkIdle && self.timeout.get() <= 0.0 && self.selector.is_none()
+    }
+
+    /// What is left of a wait whose time has passed.
+    pub(super) fn passed(self) -> Self {
+        let until = match self.until {
+            WaitUntil::NetworkIdle => WaitUntil::Load,
+            until => until,
+        };
+        Self { until, timeout: WaitMs::default(), ..self }
+    }
+
+    /// Whether to wait for fonts, images and style sheets.
+    pub(super) fn waits_for_resources(&self) -> bool {
+        self.until != WaitUntil::DomContentLoaded
+    }
+}
+
+/// The time that a job waits in real time, at least.
+pub(crate) fn real_wait(job: &RenderJob) -> Duration {
+    Duration::try_from_secs_f64(job.options.wait_for_timeout.get() / 1_000.0).unwrap_or_default()
+}
 
 /// The remaining wait: first until the network is idle, then a fixed time.
 pub(super) struct RemainingWait {
     /// Time without a request in progress that is left until the network is idle.
     idle_ms: f64,
-    /// When the latest request started or ended.
+    /// When the latest request that counts started or ended.
     since: Instant,
     /// Time that is left after the network is idle.
     fixed_ms: f64,
     /// Time in which an element may still appear; `None` if none is awaited.
     element_ms: Option<f64>,
-    /// Time of late steps that may still be left uncounted.
-    uncounted_ms: f64,
+    /// When a wait for the network to be idle ends at the latest; `None` if it is not awaited.
+    idle_until: Option<Instant>,
+    /// The wait has ended then.
+    was_cut_off: bool,
+    /// Until when real time has been subtracted.
+    at: Instant,
 }
 
 impl RemainingWait {
@@ -38,14 +90,26 @@ impl RemainingWait {
         since: Instant,
         deadline: Instant,
     ) -> Self {
-        let idle_ms = if network_idle { NETWORK_IDLE_MS } else { 0.0 };
-        let left_ms = deadline.saturating_duration_since(Instant::now()).as_secs_f64() * 1_000.0;
-        let uncounted_ms = MAX_UNCOUNTED_SHARE * (left_ms - idle_ms - fixed_ms).max(0.0);
-        Self { idle_ms, since, fixed_ms, element_ms: element.then_some(left_ms), uncounted_ms }
+        let at = Instant::now();
+        let left_ms = deadline.saturating_duration_since(at).as_secs_f64() * 1_000.0;
+        Self {
+            idle_ms: if network_idle { NETWORK_IDLE_MS } else { 0.0 },
+            since,
+            fixed_ms,
+            element_ms: element.then_some(left_ms),
+            idle_until: network_idle.then(|| deadline.checked_sub(CAPTURE_RESERVE).unwrap_or(at)),
+            was_cut_off: false,
+            at,
+        }
     }
 
     pub(super) fn is_over(&self) -> bool {
         self.element_ms.is_none() && self.is_idle() && self.fixed_ms < EPSILON_MS
+    }
+
+    /// Whether the network was not idle in time.
+    pub(super) fn was_cut_off(&self) -> bool {
+        self.was_cut_off
     }
 
     /// Whether an element is awaited, and for how much longer.
@@ -68,10 +132,19 @@ impl RemainingWait {
         if self.element_ms.is_some() && left_ms < EPSILON_MS { interval_ms } else { interval_ms.min(left_ms) }
     }
 
-    /// How long a request may stop the page's clock: without limit until the network is idle and the element has
+    /// When the next frame in real time is due.
+    pub(super) fn next_frame(&self, interval_ms: f64) -> Instant {
+        self.at + Duration::from_secs_f64(self.until_frame(interval_ms) / 1_000.0)
+    }
+
+    /// How long a request may stop the page's clock: as long as it counts until the network is idle and the element has
     /// appeared, and at most the fixed time afterwards, because a request may never end.
     pub(super) fn request_timeout_ms(&self) -> f64 {
-        if self.is_idle() && self.element_ms.is_none() { self.fixed_ms } else { f64::INFINITY }
+        if self.is_idle() && self.element_ms.is_none() {
+            return self.fixed_ms;
+        }
+        let left = self.idle_until.map(|until| until.saturating_duration_since(Instant::now()));
+        left.map_or(MAX_OPEN_TIME, |left| left.min(MAX_OPEN_TIME)).as_secs_f64() * 1_000.0
     }
 
     /// Ignores requests that started or ended until `since`, because the job has already waited for them.
@@ -79,24 +152,26 @@ impl RemainingWait {
         self.since = since;
     }
 
-    /// The part of a step in real time that counts. The step took `passed_ms` instead of `step_ms`. If it is
-    /// late, because the renderer was stopped or had no CPU, only `step_ms` and the browser's CPU time count:
-    /// the page could not run in the rest. `cpu_ms` is called only for a late step.
-    pub(super) fn counted_ms(&mut self, passed_ms: f64, step_ms: f64, cpu_ms: impl FnOnce() -> f64) -> f64 {
-        if passed_ms <= step_ms + MIN_LATENESS_MS {
-            return passed_ms;
-        }
-        let uncounted_ms = (passed_ms - step_ms - cpu_ms()).clamp(0.0, self.uncounted_ms);
-        self.uncounted_ms -= uncounted_ms;
-        passed_ms - uncounted_ms
+    /// The real time until now does not count.
+    pub(super) fn skip_real_time(&mut self) {
+        self.at = Instant::now();
+    }
+
+    /// Subtracts the real time since the last call, or since the beginning of the wait.
+    pub(super) fn pass_real_time(&mut self, state: &LoadState) {
+        self.pass(self.at.elapsed().as_secs_f64() * 1_000.0, state);
     }
 
     /// Subtracts a step of the page, which is now in `state`.
     pub(super) fn pass(&mut self, step_ms: f64, state: &LoadState) {
+        self.at = Instant::now();
         self.element_ms = self.element_ms.map(|left_ms| left_ms - step_ms);
-        if self.is_idle() {
+        if !self.is_over() && self.idle_until.is_some_and(|until| self.at >= until) {
+            self.was_cut_off |= !self.is_idle();
+            (self.idle_ms, self.fixed_ms) = (0.0, 0.0);
+        } else if self.is_idle() {
             self.fixed_ms = (self.fixed_ms - step_ms).max(0.0);
-        } else if state.since != self.since || !state.is_quiet(Instant::now()) {
+        } else if state.since != self.since || !state.is_quiet(self.at) {
             self.idle_ms = NETWORK_IDLE_MS;
             self.since = state.since;
         } else {
@@ -107,21 +182,68 @@ impl RemainingWait {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
+    use tokio::time::advance;
 
     use super::*;
 
+    fn state() -> LoadState {
+        LoadState::new(Instant::now())
+    }
+
     #[tokio::test(start_paused = true)]
-    async fn time_without_cpu_is_not_counted_up_to_a_limit() {
-        let now = Instant::now();
-        let mut wait = RemainingWait::new(false, 1_000.0, false, now, now + Duration::from_secs(11));
-        let mut count = |passed_ms, used_ms| wait.counted_ms(passed_ms, 16.0, || used_ms - 16.0).round();
-        assert!((count(18.0, 16.0) - 18.0).abs() < EPSILON_MS, "in time");
-        assert!((count(500.0, 20.0) - 20.0).abs() < EPSILON_MS, "stopped");
-        assert!((count(100.0, 150.0) - 100.0).abs() < EPSILON_MS, "busy on several cores");
-        assert!((count(4_600.0, 100.0) - 100.0).abs() < EPSILON_MS, "stopped for long");
-        // 20 ms may still be left uncounted.
-        assert!((count(100.0, 16.0) - 80.0).abs() < EPSILON_MS);
-        assert!((count(100.0, 16.0) - 100.0).abs() < EPSILON_MS);
+    async fn real_time_counts_in_full() {
+        let deadline = Instant::now() + Duration::from_secs(30);
+        let mut wait = RemainingWait::new(false, 3_000.0, false, Instant::now(), deadline);
+        for late_ms in [16, 400, 1_600, 984] {
+            assert!(!wait.is_over());
+            advance(Duration::from_millis(late_ms)).await;
+            wait.pass_real_time(&state());
+        }
+        assert!(wait.is_over());
+        let mut wait = RemainingWait::new(false, 100.0, false, Instant::now(), deadline);
+        advance(Duration::from_millis(100)).await;
+        wait.skip_real_time();
+        wait.pass_real_time(&state());
+        assert!(!wait.is_over());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_network_is_awaited_until_two_seconds_before_the_deadline() {
+        let (begun, deadline) = (Instant::now(), Instant::now() + Duration::from_secs(5));
+        let mut wait = RemainingWait::new(true, 10_000.0, false, begun, deadline);
+        let busy = LoadState { requests: 1, early_requests: 1, ..state() };
+        for seconds in 1..=3 {
+            assert!(!wait.is_over() && !wait.was_cut_off(), "after {seconds} s");
+            advance(Duration::from_secs(1)).await;
+            wait.pass_real_time(&busy);
+        }
+        assert!(wait.is_over() && wait.was_cut_off());
+        // Nothing is cut off of an idle network but the rest of the fixed time.
+        let mut wait =
+            RemainingWait::new(true, 10_000.0, false, begun, Instant::now() + Duration::from_secs(5));
+        for _ in 0..3 {
+            advance(Duration::from_secs(1)).await;
+            wait.pass_real_time(&LoadState::new(begun));
+        }
+        assert!(wait.is_over() && !wait.was_cut_off());
+        let mut fixed = RemainingWait::new(false, 10_000.0, false, begun, deadline);
+        fixed.pass(5_000.0, &busy);
+        assert!(!fixed.is_over());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_request_stops_the_clock_no_longer_than_it_counts() {
+        let (now, deadline) = (Instant::now(), Instant::now() + Duration::from_secs(30));
+        let stops_for = |network_idle, element, deadline| {
+            RemainingWait::new(network_idle, 700.0, element, now, deadline).request_timeout_ms()
+        };
+        for (found, expected) in [
+            (stops_for(false, false, deadline), 700.0),
+            (stops_for(true, false, deadline), 10_000.0),
+            (stops_for(false, true, deadline), 10_000.0),
+            (stops_for(true, false, now + Duration::from_secs(5)), 3_000.0),
+        ] {
+            assert!((found - expected).abs() < EPSILON_MS, "{found} instead of {expected}");
+        }
     }
 }

@@ -6,18 +6,14 @@
 
 use std::time::Duration;
 
-use platen_shared::{
-    format::WaitUntil,
-    job::{Selector, Source, WaitMs},
-    refusal::Refusal,
-};
+use platen_shared::{format::WaitUntil, refusal::Refusal};
 use tokio::time::{Instant, sleep, sleep_until};
 
 use super::{
     drawn_resources, elements,
     job_error::JobError,
     main_thread_frame,
-    remaining_wait::RemainingWait,
+    remaining_wait::{RemainingWait, WaitOptions},
     renderer_metrics::{self, RendererMetrics},
     rendering::{Clock, Rendering},
     static_page,
@@ -48,61 +44,12 @@ const ELEMENT_RESERVE: Duration = Duration::from_secs(1);
 /// How long to wait for the main thread to be idle.
 const MAX_BUSY_MS: f64 = 500.0;
 
-/// How to wait for a page after its document has started to load.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct WaitOptions<'a> {
-    pub(super) until: WaitUntil,
-    pub(super) timeout: WaitMs,
-    /// An element that must be visible.
-    pub(super) selector: Option<&'a Selector>,
-    pub(super) source: &'a Source,
-    /// The page's metrics before the job.
-    pub(super) before: RendererMetrics,
-    pub(super) clock: Clock,
-    pub(super) deadline: Instant,
-    /// The file shows a drawn frame, as opposed to a PDF.
-    pub(super) needs_frame: bool,
-}
-
-impl WaitOptions<'_> {
-    pub(super) fn is_empty(&self) -> bool {
-        self.until != WaitUntil::NetworkIdle && self.timeout.get() <= 0.0 && self.selector.is_none()
-    }
-
-    /// What is left of a wait whose time has passed.
-    pub(super) fn passed(self) -> Self {
-        let until = match self.until {
-            WaitUntil::NetworkIdle => WaitUntil::Load,
-            until => until,
-        };
-        Self { until, timeout: WaitMs::default(), ..self }
-    }
-
-    /// Whether to wait for fonts, images and style sheets.
-    fn waits_for_resources(&self) -> bool {
-        self.until != WaitUntil::DomContentLoaded
-    }
-}
-
 /// Waits until the network is idle, if that is the milestone, and then for the job's time. Afterwards the
 /// page has had its animation-frame, resize and intersection callbacks.
 pub(super) async fn settle(
     rendering: &mut Rendering<'_>,
     wait: WaitOptions<'_>,
 ) -> Result<Settled, JobError> {
-    let settled = pass_wait(rendering, wait).await?;
-    if wait.needs_frame && settled.waiting.is_some_and(|waiting| waiting != Waiting::Skipped) {
-        rendering.evaluate_isolated(SHOW_CARET).await?;
-    }
-    // Printing waits for resources itself.
-    if wait.needs_frame && wait.waits_for_resources() {
-        drawn_resources::settle(rendering).await?;
-    }
-    Ok(settled)
-}
-
-async fn pass_wait(rendering: &mut Rendering<'_>, wait: WaitOptions<'_>) -> Result<Settled, JobError> {
-    let WaitOptions { before, clock, needs_frame, .. } = wait;
     let mut left = RemainingWait::new(
         wait.until == WaitUntil::NetworkIdle,
         wait.timeout.get(),
@@ -110,12 +57,32 @@ async fn pass_wait(rendering: &mut Rendering<'_>, wait: WaitOptions<'_>) -> Resu
         rendering.load_state().since,
         wait.deadline,
     );
+    let settled = pass_wait(rendering, wait, &mut left).await?;
+    if wait.needs_frame && settled.waiting.is_some_and(|waiting| waiting != Waiting::Skipped) {
+        rendering.evaluate_isolated(SHOW_CARET).await?;
+    }
+    // Printing waits for resources itself.
+    if wait.needs_frame && wait.waits_for_resources() {
+        drawn_resources::settle(rendering).await?;
+    }
+    let is_open = rendering.load_state().is_requesting(Instant::now());
+    let is_idle = wait.until != WaitUntil::NetworkIdle || !is_open && !left.was_cut_off();
+    Ok(Settled { is_idle, ..settled })
+}
+
+async fn pass_wait(
+    rendering: &mut Rendering<'_>,
+    wait: WaitOptions<'_>,
+    left: &mut RemainingWait,
+) -> Result<Settled, JobError> {
+    let WaitOptions { before, clock, needs_frame, .. } = wait;
+    let settled = |waiting, script_ran| Ok(Settled { waiting, script_ran, is_idle: true });
     if !rendering.has_begin_frame_control() {
         let script_ran = has_script_run(rendering, before).await?;
         rendering.check_navigation(wait.until)?;
-        find_element(rendering, wait, &mut left).await?;
-        pass_real_time(rendering, wait, &mut left, Clock::Real).await?;
-        return Ok(Settled { waiting: (!wait.is_empty()).then_some(Waiting::RealTime), script_ran });
+        find_element(rendering, wait, left).await?;
+        pass_real_time(rendering, wait, left, Clock::Real).await?;
+        return settled((!wait.is_empty()).then_some(Waiting::RealTime), script_ran);
     }
     if wait.is_empty() {
         // The file shows the page as it has loaded, however long the capture takes. The main thread answers the
@@ -134,15 +101,15 @@ async fn pass_wait(rendering: &mut Rendering<'_>, wait: WaitOptions<'_>) -> Resu
         if needs_frame || script_ran {
             main_thread_frame::run(rendering, FrameTime::Now).await?;
         }
-        return Ok(Settled { waiting: None, script_ran });
+        return settled(None, script_ran);
     }
     if clock == Clock::Virtual && !script_ran && wait.selector.is_none() {
-        pass_real_time(rendering, wait, &mut left, clock).await?;
+        pass_real_time(rendering, wait, left, clock).await?;
         if left.is_over() {
-            return Ok(Settled { waiting: Some(Waiting::RealTime), script_ran });
+            return settled(Some(Waiting::RealTime), script_ran);
         }
         if is_static(rendering, wait).await? && (!needs_frame || stays_static(rendering).await?) {
-            return Ok(Settled { waiting: Some(Waiting::Skipped), script_ran });
+            return settled(Some(Waiting::Skipped), script_ran);
         }
     }
     if wait.waits_for_resources() {
@@ -155,25 +122,25 @@ async fn pass_wait(rendering: &mut Rendering<'_>, wait: WaitOptions<'_>) -> Resu
     // loaded.
     sleep(FRAME_DURATION).await;
     main_thread_frame::run(rendering, FrameTime::Now).await?;
-    find_element(rendering, wait, &mut left).await?;
-    pass_real_time(rendering, wait, &mut left, clock).await?;
-    while !until_idle(rendering, wait, &mut left).await? {
+    find_element(rendering, wait, left).await?;
+    pass_real_time(rendering, wait, left, clock).await?;
+    while !until_idle(rendering, wait, left).await? {
         // The page has started a request, a worker or a socket.
-        pass_real_time(rendering, wait, &mut left, clock).await?;
+        pass_real_time(rendering, wait, left, clock).await?;
     }
     if left.is_over() {
-        return Ok(Settled { waiting: Some(Waiting::RealTime), script_ran: true });
+        return settled(Some(Waiting::RealTime), true);
     }
     let mut driver = VirtualTimeDriver::start(rendering).await?;
     while !left.is_over() {
         let step_ms = left.until_frame(driver.interval_ms());
         driver.step(step_ms, left.request_timeout_ms()).await?;
         left.pass(step_ms, &driver.load_state());
-        find_element(driver.rendering(), wait, &mut left).await?;
+        find_element(driver.rendering(), wait, left).await?;
     }
     // A capture may take several frames, and their number depends on the machine.
     rendering.pause_animations()?;
-    Ok(Settled { waiting: Some(Waiting::VirtualTime), script_ran: true })
+    settled(Some(Waiting::VirtualTime), true)
 }
 
 /// The result of a wait.
@@ -183,6 +150,8 @@ pub(super) struct Settled {
     pub(super) waiting: Option<Waiting>,
     /// Whether a script of the page has run, or may have.
     pub(super) script_ran: bool,
+    /// Nothing is open that a wait for the network to be idle has left out.
+    pub(super) is_idle: bool,
 }
 
 async fn has_script_run(rendering: &Rendering<'_>, before: RendererMetrics) -> Result<bool, JobError> {
@@ -267,35 +236,35 @@ async fn until_idle(
     Ok(true)
 }
 
-/// Passes real time until the wait is over or, with [`Clock::Virtual`], until nothing needs real time.
+/// Passes real time until the wait is over or, with [`Clock::Virtual`], until nothing needs real time. On a page that
+/// needs real time, all time since the milestone counts, as its own clock shows it.
 async fn pass_real_time(
     rendering: &mut Rendering<'_>,
     wait: WaitOptions<'_>,
     left: &mut RemainingWait,
     clock: Clock,
 ) -> Result<(), JobError> {
-    let mut at = Instant::now();
+    if !rendering.load_state().needs_real_time {
+        left.skip_real_time();
+    }
     while !left.is_over() {
         let state = rendering.load_state();
-        if clock == Clock::Virtual && !state.needs_real_time && !state.is_requesting(at) {
+        if clock == Clock::Virtual && !state.needs_real_time && !state.is_requesting(Instant::now()) {
             return Ok(());
         }
-        let cpu = rendering.cpu_time();
-        let step_ms = left.until_frame(FRAME_INTERVAL_MS);
-        sleep_until(at + Duration::from_secs_f64(step_ms / 1_000.0)).await;
+        sleep_until(left.next_frame(FRAME_INTERVAL_MS)).await;
         if rendering.has_begin_frame_control() {
             rendering.frame(FrameTime::Now, true).await?;
         } else {
             // Waits for the page's main thread.
             renderer_metrics::read(rendering.session).await?;
         }
-        let now = Instant::now();
-        let passed_ms = (now - at).as_secs_f64() * 1_000.0;
-        let cpu_ms = || rendering.cpu_time().saturating_sub(cpu).as_secs_f64() * 1_000.0;
-        let counted_ms = left.counted_ms(passed_ms, step_ms, cpu_ms);
-        left.pass(counted_ms, &rendering.load_state());
+        left.pass_real_time(&rendering.load_state());
         find_element(rendering, wait, left).await?;
-        at = now;
+    }
+    // The main thread runs the timers that are due before it answers the second time.
+    for _ in 0..2 {
+        renderer_metrics::read(rendering.session).await?;
     }
     Ok(())
 }

@@ -12,6 +12,7 @@ use crate::{
     Test,
     support::{
         MAX_WAIT_MS, Shared, farm_process::FarmProcess, held_page::HeldPage, html, send, site::Site, url,
+        waiting,
     },
 };
 
@@ -20,6 +21,7 @@ pub(crate) const TESTS: &[Test] = &[
     ("a job without its body by its deadline is refused", |s| Box::pin(incomplete_body(s))),
     ("a farm that was stopped starts no job that is late", |s| Box::pin(stopped_farm(s))),
     ("an answer does not wait for a browser that hangs", |s| Box::pin(hanging_browser(s))),
+    ("a job is not rendered again in real time without the time for its wait", |s| Box::pin(no_real_time(s))),
     ("a job that is cancelled before its page starts has not run", |s| Box::pin(cancelled_job(s))),
     ("a refusal for a full queue says when to come again", |s| Box::pin(not_before(s))),
 ];
@@ -93,6 +95,17 @@ async fn hanging_browser(_: Arc<Shared>) {
     browser.signal(Signal::SIGCONT).unwrap();
     farm.until_metric("platen_farm_slots_busy", 0).await;
     assert_eq!(send(&farm, &html("x"), MAX_WAIT_MS).await.0, 200);
+    farm.end().await;
+}
+
+/// In virtual time its script never ends, and in real time its wait is longer than its deadline.
+async fn no_real_time(_: Arc<Shared>) {
+    let farm = FarmProcess::start(&["--browsers", "1"]).await;
+    let page =
+        "<script>setTimeout(() => { const begun = Date.now(); while (Date.now() === begun); }, 600)</script>";
+    let (status, refusal) = send(&farm, &waiting(html(page), 10_000.0), 9_000).await;
+    assert_eq!((status, String::from_utf8_lossy(&refusal).contains("deadline")), (504, true));
+    assert_eq!(farm.metric("platen_farm_real_time_retries_total").await, 0);
     farm.end().await;
 }
 

@@ -17,8 +17,8 @@ use platen_tests::procfs;
 use crate::{
     Test,
     support::{
-        GREEN, MAX_WAIT_MS, Shared, colour, farm_process::FarmProcess, html, middle, pdf, pdf_text, send,
-        url, waiting,
+        GREEN, MAX_WAIT_MS, Shared, colour, farm_process::FarmProcess, html, middle, pdf, pdf_text, png,
+        send, url, waiting,
     },
 };
 
@@ -114,6 +114,11 @@ async fn callbacks(shared: Arc<Shared>) {
     }
 }
 
+/// The time of callers.
+const MAX_JOB_TIME: Duration = Duration::from_secs(30);
+/// Two seconds more than the time in which the network may become idle.
+const SHORT_JOB_TIME: Duration = Duration::from_secs(4);
+
 async fn network(shared: Arc<Shared>) {
     let site = &shared.site;
     let idle = |markup: &str| {
@@ -152,6 +157,41 @@ async fn network(shared: Arc<Shared>) {
         let file = shared.render(&idle(&page)).await;
         assert_eq!(middle(&file.unwrap_or_else(|error| panic!("{page}: {error}"))), GREEN, "{page}");
     }
+    // Polls do not count.
+    for poll in [
+        format!("setInterval(() => fetch('{}'), 300)", at("/json")),
+        format!("setInterval(() => new Image().src = '{}', 300)", at("/picture.svg")),
+        format!(
+            "new Worker(URL.createObjectURL(new Blob([`setInterval(() => fetch('{}'), 300)`])))",
+            at("/json")
+        ),
+        format!(
+            "(async () => {{ for (;;) {{ await fetch('{}'); await new Promise(then => setTimeout(then, 100)) }} }})()",
+            at("/json")
+        ),
+    ] {
+        let page = format!("<script>onload = () => {{ {poll}; done() }}</script>");
+        let file = shared.farm.render(&idle(&page), MAX_JOB_TIME).await;
+        assert_eq!(middle(&file.unwrap_or_else(|error| panic!("{page}: {error}"))), GREEN, "{page}");
+    }
+    // What is open for longer than the job has time is left out, and the file says so.
+    for page in [
+        format!("<script>onload = () => {{ fetch('{}'); done() }}</script>", at("/never")),
+        format!("<script>fetch('{}'); done()</script>", at("/never")),
+        format!(
+            "<script>let n = 0; onload = () => {{ setInterval(() => fetch(`{}?${{n++}}`), 300); done() }}</script>",
+            at("/json")
+        ),
+    ] {
+        let mut job = waiting(idle(&page), 100.0);
+        for output in [png(), pdf()] {
+            job.options.output = output;
+            let file = shared.farm.render(&job, SHORT_JOB_TIME).await;
+            assert!(!file.unwrap_or_else(|error| panic!("{page}: {error}")).page_idle, "{page}");
+        }
+    }
+    let file = shared.render(&idle(&format!("<script>fetch('{}')</script>", at("/json")))).await.unwrap();
+    assert!(file.page_idle);
     let mut page = url(&at("/worker"));
     page.options.wait_until = WaitUntil::NetworkIdle;
     assert_eq!(middle(&shared.render(&page).await.unwrap()), GREEN);
@@ -245,7 +285,8 @@ async fn stillness(shared: Arc<Shared>) {
     farm.end().await;
 }
 
-/// Pages that change by timers and frames until `done`, before a second has passed.
+/// Pages that change by timers and frames until `done`, before a second has passed. The first does so by the clock of the
+/// machine alone.
 const TIMED: &[&str] = &[
     "<script>setTimeout(done, 900)</script>",
     "<script>let n = 0; (function again() { ++n < 18 ? setTimeout(again, 50) : done() })()</script>",
@@ -278,9 +319,9 @@ async fn stalls(_: Arc<Shared>) {
         }
     });
     let running = &farm;
-    // With a worker, the wait is in real time.
-    let times = ["", "<script>new Worker('data:,')</script>"];
-    let pages = times.iter().flat_map(|time| TIMED.iter().map(move |page| format!("{HEAD}{time}{page}")));
+    // With a worker, the wait is in real time, in which a stalled page has fewer frames.
+    let real = ["<script>new Worker('data:,')</script>", TIMED[0]].concat();
+    let pages = TIMED.iter().map(|page| (*page).to_owned()).chain([real]).map(|page| format!("{HEAD}{page}"));
     let jobs = pages.cycle().take(36).map(|page| async move {
         let job = waiting(html(&page), 1_000.0);
         let (status, file) = send(running, &job, MAX_WAIT_MS).await;

@@ -104,12 +104,13 @@ impl RenderCommand {
         self.progress(&format!("rendering {}", self.page));
         let started = Instant::now();
         let rendered = farm.render(job, Duration::from_millis(limits::RENDER_TIMEOUT_MS)).await;
-        let file = rendered.map_err(|refusal| Failure::new(NOT_RENDERED, refusal.into()))?.bytes;
+        let file = rendered.map_err(|refusal| Failure::new(NOT_RENDERED, refusal.into()))?;
         let elapsed = started.elapsed().as_secs_f64();
-        output_file::write(&self.output, &file)?;
+        let open = if file.page_idle { "" } else { "; a request of the page was still open" };
+        output_file::write(&self.output, &file.bytes)?;
         #[expect(clippy::cast_precision_loss, reason = "it is shown with one decimal place")]
-        let kilobytes = file.len() as f64 / 1000.0;
-        self.progress(&format!("wrote {}: {kilobytes:.1} KB in {elapsed:.2} s", self.output.display()));
+        let kilobytes = file.bytes.len() as f64 / 1000.0;
+        self.progress(&format!("wrote {}: {kilobytes:.1} KB in {elapsed:.2} s{open}", self.output.display()));
         Ok(())
     }
 

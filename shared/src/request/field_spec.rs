@@ -148,7 +148,10 @@ impl FieldName {
             Self::WaitUntil => choice(WaitUntil::NAMES, "\"load\"").says(
                 "The milestone at which the page counts as loaded: `domcontentloaded`, the document is parsed; `load`, the \
                  `load` event has fired; `networkidle`, the `load` event has fired and then no request was in progress for \
-                 500 ms.",
+                 500 ms. After `load`, the third request of a script to the same method and address (a poll) does not \
+                 count, nor does a request that began after `load` and is open for 10 s. The wait ends 2 s before the \
+                 deadline at the latest. If something that was left out is still open, the response has `x-page-idle: \
+                 false`.",
             ),
             Self::WaitForTimeout => number(
                 *limits::WAIT_FOR_TIMEOUT_MS_RANGE.start(),

@@ -50,6 +50,8 @@ pub(in crate::component) struct FarmFile {
     pub(in crate::component) body: FileBody,
     /// HTTP status of the page.
     pub(in crate::component) page_status: Option<String>,
+    /// Nothing was open when a wait for the network to be idle ended.
+    pub(in crate::component) page_idle: bool,
     pub(in crate::component) times: FarmTimes,
 }
 
@@ -85,7 +87,8 @@ pub(super) async fn receive(
     let page_status = headers.get(wire::PAGE_STATUS).into_iter().next();
     let page_status =
         page_status.and_then(|status| String::from_utf8(status).ok()).filter(|it| is_status(it));
-    let file = |body| Ok(FarmFile { body, page_status, times });
+    let page_idle = headers.get(wire::PAGE_IDLE).is_empty();
+    let file = |body| Ok(FarmFile { body, page_status, page_idle, times });
     let (_done, done_reader) = wit_future::new(|| Ok(()));
     let (mut contents, trailers) = Response::consume_body(response, done_reader);
     match length.and_then(|length| usize::try_from(length).ok()) {

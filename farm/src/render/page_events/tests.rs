@@ -205,3 +205,36 @@ async fn a_navigation_of_the_main_frame_is_recognised() {
         assert_eq!(handle(events.clone()).await.state.navigating, navigating, "{events:?}");
     }
 }
+
+#[tokio::test]
+async fn the_third_request_of_a_script_to_an_address_is_a_poll() {
+    let script = |id: &str, kind: &str, method: &str, url: &str, initiator: &str| {
+        let (event, mut params) = request(true, id, kind, url);
+        params["request"]["method"] = method.into();
+        params["initiator"]["type"] = initiator.into();
+        (event, params)
+    };
+    let fetch = |id: &str, url: &str| script(id, "Fetch", "GET", url, "script");
+    let ended = |id: &str| {
+        ("Network.loadingFinished", json!({ "requestId": id, "timestamp": 1.5, "encodedDataLength": 3 }))
+    };
+    let (poll, other) = ("http://a.test/poll", "http://a.test/other");
+    let twice = || [lifecycle("load"), fetch("1", poll), ended("1"), fetch("2", poll), ended("2")];
+    for (third, is_quiet) in [
+        (fetch("3", poll), true),
+        (script("3", "Image", "GET", poll, "script"), true),
+        (fetch("3", other), false),
+        (script("3", "Fetch", "POST", poll, "script"), false),
+        (script("3", "Image", "GET", poll, "parser"), false),
+    ] {
+        let state = handle(twice().into_iter().chain([third])).await.state;
+        assert_eq!((state.requests, state.early_requests), (1, 0));
+        assert_eq!(state.is_quiet(Instant::now()), is_quiet);
+    }
+    // Before `load`, or in another document, they count.
+    let early = [fetch("1", poll), fetch("2", poll), fetch("3", poll), lifecycle("load")];
+    let begun = [lifecycle("init")].into_iter().chain(early);
+    assert_eq!(handle(begun).await.state.early_requests, 3);
+    let next = twice().into_iter().chain([lifecycle("init"), lifecycle("load"), fetch("3", poll)]);
+    assert!(!handle(next).await.state.is_quiet(Instant::now()));
+}
