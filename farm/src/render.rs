@@ -2,6 +2,7 @@
 //!
 //! Invariant: after the job its page is closed, or reset and kept for jobs of the same account.
 
+mod animations;
 mod capture;
 mod documents;
 mod drawn_resources;
@@ -42,7 +43,7 @@ use bytes::Bytes;
 use platen_cdp::CdpError;
 use platen_shared::{
     format::OutputFormat,
-    job::{RenderJob, Source},
+    job::{Animations, RenderJob, Source},
     refusal::Refusal,
 };
 use tokio::time::{Instant, sleep, timeout_at};
@@ -239,6 +240,7 @@ async fn run(
         rendering.prints_header = Some(&prints_header);
         rendering.header_templates = header_templates;
         rendering.runs_scripts = job.options.environment.java_script;
+        rendering.finishes_animations = job.options.animations == Animations::Finish;
         if wait.is_empty() && rendering.has_begin_frame_control() {
             // An animation may start before the page has loaded, and without a frame Chromium's clock of animations
             // advances in steps of 16.7 ms.

@@ -62,6 +62,8 @@ pub(super) struct Rendering<'a> {
     pub(super) runs_scripts: bool,
     /// A navigation of the page is waited for.
     pub(super) follows_navigation: bool,
+    /// Animations are shown at their end.
+    pub(super) finishes_animations: bool,
     /// The page does not run the callbacks that prove that its main thread has had a frame.
     pub(super) lacks_callbacks: bool,
     /// The page must not be used again.
@@ -103,6 +105,7 @@ impl<'a> Rendering<'a> {
             deadline,
             runs_scripts: true,
             follows_navigation: true,
+            finishes_animations: true,
             lacks_callbacks: false,
             must_close: false,
             header_templates: None,
@@ -123,11 +126,6 @@ impl<'a> Rendering<'a> {
     /// A meter for one step of the page in virtual time.
     pub(super) fn stall_meter(&self) -> StallMeter<'a> {
         StallMeter::new(self.browser, MAX_STEP_CPU)
-    }
-
-    /// CPU time of the page's browser since its start.
-    pub(super) fn cpu_time(&self) -> Duration {
-        self.browser.cpu_time()
     }
 
     /// Allows the memory for a picture of this many device pixels.
@@ -250,10 +248,16 @@ impl<'a> Rendering<'a> {
         {
             return Ok(Some(world));
         }
-        let create = script::create_world(self.main_frame);
+        let created = self.world_of_frame(self.main_frame).await?;
+        self.world = created.map(|world| (document, world));
+        Ok(created)
+    }
+
+    /// The isolated world of the document in a frame; `None` if the frame has just navigated or is gone.
+    pub(super) async fn world_of_frame(&self, frame: &str) -> Result<Option<ExecutionContextId>, JobError> {
+        let create = script::create_world(frame);
         let created = unless_refused(self.wait_for_page(self.session.call(&create)).await)?;
-        self.world = created.map(|created| (document, created.execution_context_id));
-        Ok(self.world.map(|(_, world)| world))
+        Ok(created.map(|created| created.execution_context_id))
     }
 
     /// The command that runs a script, an expression, in the isolated world of the document; see [`script`]. `None` if

@@ -23,9 +23,9 @@ const PRELUDE: &str = "const as = ({ prototype }, object) => new Proxy(prototype
     set: (_, name, value) => Reflect.set(prototype, name, value, object) }),\
     document = as(Document, window.document), own = window[Symbol.for('platen')] ??= {};";
 
-/// The command that creates the isolated world of the main document, or finds it.
-pub(super) fn create_world(main_frame: &str) -> CreateIsolatedWorldParams {
-    let mut world = CreateIsolatedWorldParams::new(main_frame.to_owned());
+/// The command that creates the isolated world of the document in a frame, or finds it.
+pub(super) fn create_world(frame: &str) -> CreateIsolatedWorldParams {
+    let mut world = CreateIsolatedWorldParams::new(frame.to_owned());
     world.world_name = Some(WORLD.to_owned());
     world
 }

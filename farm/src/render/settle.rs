@@ -10,7 +10,7 @@ use platen_shared::{format::WaitUntil, refusal::Refusal};
 use tokio::time::{Instant, sleep, sleep_until};
 
 use super::{
-    drawn_resources, elements,
+    animations, drawn_resources, elements,
     job_error::JobError,
     main_thread_frame,
     remaining_wait::{RemainingWait, WaitOptions},
@@ -61,6 +61,7 @@ pub(super) async fn settle(
     if wait.needs_frame && settled.waiting.is_some_and(|waiting| waiting != Waiting::Skipped) {
         rendering.evaluate_isolated(SHOW_CARET).await?;
     }
+    animations::finish(rendering, settled.script_ran).await?;
     // Printing waits for resources itself.
     if wait.needs_frame && wait.waits_for_resources() {
         drawn_resources::settle(rendering).await?;

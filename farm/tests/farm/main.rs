@@ -4,6 +4,7 @@
 
 #![allow(clippy::unwrap_used, reason = "all functions are tests or parts of tests")]
 
+mod animations;
 mod deadlines;
 mod determinism;
 mod egress;
@@ -47,6 +48,7 @@ fn main() -> ExitCode {
     let arguments = Arguments::from_args();
     let shared = Arc::new(runtime.block_on(Shared::start()));
     let tests = [
+        animations::TESTS,
         deadlines::TESTS,
         determinism::TESTS,
         egress::TESTS,

@@ -6,7 +6,6 @@ new Promise(ready => {
     const from = { left: scrollX, top: scrollY };
     // Its time changes at the beginning of the next frame of the main thread.
     const timeline = new ScrollTimeline();
-    const before = new Set(document.getAnimations());
     const changes = new Map();
     let seen, run, ran;
 
@@ -72,15 +71,6 @@ new Promise(ready => {
                 kept++;
             }
             return kept;
-        },
-        // Animations that have begun since the start are shown at their end. Endless ones cannot be, and are left as
-        // they are.
-        finish() {
-            let finished = 0;
-            for (const animation of document.getAnimations())
-                if (!before.has(animation) && animation.timeline === document.timeline && animation.playState !== 'finished')
-                    try { animation.finish(); finished++ } catch {}
-            return finished;
         },
     };
     scheduler.postTask(async () => {

@@ -12,7 +12,7 @@ use chromiumoxide_cdp::cdp::browser_protocol::page::GetLayoutMetricsParams;
 use tokio::time::{Instant, sleep, timeout};
 
 use super::super::{
-    drawn_resources,
+    animations, drawn_resources,
     job_error::JobError,
     load::reach,
     renderer_metrics,
@@ -205,13 +205,9 @@ impl<'r, 'a> Walk<'r, 'a> {
         Ok(())
     }
 
-    /// Shows the end of the animations that have begun since the start.
+    /// Shows the end of the animations that have begun.
     async fn finish_animations(&mut self) -> Result<(), JobError> {
-        let finished = self.rendering.evaluate_isolated("own.scroll.finish()").await?;
-        if finished.is_some_and(|finished| finished != 0) {
-            self.frame().await?;
-        }
-        Ok(())
+        animations::finish(self.rendering, true).await
     }
 
     /// Lets `time_ms` of the page's time pass. Requests stop it or, in real time, extend it, up to `max_ms`. Returns the

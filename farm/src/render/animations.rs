@@ -1,0 +1,104 @@
+//! Animations at their end: CSS animations, transitions and Web Animations.
+//!
+//! Those that run by time and end are finished, and so are those that their end events start. Those of a view timeline
+//! are as when their element is in the middle of its scroll container. Paused ones, endless ones and those of a scroll
+//! timeline are left as they are, and so is what scripts draw frame by frame.
+//!
+//! Invariant: a page without animations has neither a command nor a frame for this.
+
+use chromiumoxide_cdp::cdp::browser_protocol::page::{FrameId, FrameTree, GetFrameTreeParams};
+use serde_json::Value;
+use tokio::time::sleep;
+
+use super::{
+    job_error::JobError,
+    main_thread_frame,
+    rendering::{Rendering, unless_refused},
+    script,
+    virtual_time::VirtualTimeDriver,
+};
+use crate::begin_frames::{FRAME_DURATION, FRAME_INTERVAL_MS, FrameTime};
+
+/// Finishes the animations of a document and of its open shadow trees, and returns how many it has changed. An animation
+/// without an end cannot be finished, which is an error. A view timeline has no time before its first frame. What the style
+/// for print begins is finished when printing begins. Properties are read through prototypes, because markup can name those
+/// of elements.
+const FINISH: &str = "(() => { let changed = 0; const finish = animation => {\
+        const { timeline, startTime, playState } = animation;\
+        if (playState === 'paused') return;\
+        if (timeline instanceof ViewTimeline) { changed++; if (startTime === null) return;\
+            animation.pause(); animation.currentTime = CSS.percent(50 - startTime.value) }\
+        else if (playState === 'running' && timeline instanceof DocumentTimeline) { animation.finish(); changed++ } };\
+    const visit = (root, { getAnimations }, { querySelectorAll }) => {\
+        for (const animation of getAnimations.call(root)) try { finish(animation) } catch {}\
+        for (const element of querySelectorAll.call(root, '*')) {\
+            const tree = Reflect.get(Element.prototype, 'shadowRoot', element);\
+            if (tree) visit(tree, ShadowRoot.prototype, DocumentFragment.prototype) } };\
+    const all = () => visit(window.document, Document.prototype, Document.prototype);\
+    own.finishesPrint ??= matchMedia('print').addEventListener('change', all) ?? true;\
+    all(); return changed })()";
+/// How often animations are finished of which each was started by the end of another.
+const MAX_ROUNDS: u32 = 8;
+/// Frames after the end of an animation in which a script may start another one: an end event in the first one, and
+/// animation-frame callbacks of two further ones, with which libraries separate the styles of a transition.
+const FRAMES_PER_ROUND: u32 = 3;
+/// How long a request may stop the page's clock in such a frame.
+const REQUEST_TIMEOUT_MS: f64 = 1_000.0;
+
+/// Brings the animations of the page and its frames to their end, if the job wants that. `script_ran` says that a script
+/// of the page has run, or may have: nothing else notices the end of an animation.
+pub(super) async fn finish(rendering: &mut Rendering<'_>, script_ran: bool) -> Result<(), JobError> {
+    if !rendering.finishes_animations {
+        return Ok(());
+    }
+    let mut rounds = 0;
+    let mut quiet_frames = FRAMES_PER_ROUND;
+    while rendering.load_state().animations > 0 && rounds < MAX_ROUNDS {
+        if finish_all(rendering).await? {
+            (rounds, quiet_frames) = (rounds + 1, 0);
+        } else if !script_ran || quiet_frames >= FRAMES_PER_ROUND {
+            break;
+        } else {
+            quiet_frames += 1;
+        }
+        frame(rendering).await?;
+    }
+    Ok(())
+}
+
+/// Finishes what runs now, in all frames; whether there was any.
+async fn finish_all(rendering: &mut Rendering<'_>) -> Result<bool, JobError> {
+    let tree = rendering.wait_for_page(rendering.session.call(&GetFrameTreeParams {})).await?.frame_tree;
+    let mut changed = is_positive(rendering.evaluate_isolated(FINISH).await?.as_ref());
+    for frame in descendants(&tree) {
+        // A frame that has just navigated has no world.
+        let Some(world) = rendering.world_of_frame(frame.inner()).await? else { continue };
+        let evaluate = script::evaluate(FINISH, world);
+        let finished = unless_refused(rendering.wait_for_page(rendering.session.call(&evaluate)).await)?;
+        changed |= is_positive(finished.and_then(|finished| finished.result.value).as_ref());
+    }
+    Ok(changed)
+}
+
+fn is_positive(count: Option<&Value>) -> bool {
+    count.is_some_and(|count| *count != 0)
+}
+
+/// The frames within a page.
+fn descendants(tree: &FrameTree) -> Vec<&FrameId> {
+    let children = tree.child_frames.iter().flatten();
+    children.flat_map(|child| std::iter::once(&child.frame.id).chain(descendants(child))).collect()
+}
+
+/// A frame in which the page notices what has ended.
+async fn frame(rendering: &mut Rendering<'_>) -> Result<(), JobError> {
+    if rendering.in_virtual_time {
+        let mut driver = VirtualTimeDriver::start(rendering).await?;
+        return driver.step_with_callbacks(FRAME_INTERVAL_MS, REQUEST_TIMEOUT_MS).await;
+    }
+    if rendering.has_begin_frame_control() {
+        return main_thread_frame::run(rendering, FrameTime::Same).await;
+    }
+    sleep(FRAME_DURATION).await;
+    Ok(())
+}
