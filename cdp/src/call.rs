@@ -36,7 +36,7 @@ impl<R> Call<R> {
     /// to call again until it has returned.
     ///
     /// # Errors
-    /// [`CdpError::Closed`].
+    /// [`CdpError::Closed`] or [`CdpError::TooLarge`].
     pub async fn reply(&mut self) -> Result<Reply, CdpError> {
         let received = (&mut self.reply).await;
         self.received(received)
@@ -44,7 +44,11 @@ impl<R> Call<R> {
 
     fn received(&mut self, received: Result<Incoming, oneshot::error::RecvError>) -> Result<Reply, CdpError> {
         let Incoming { message, sequence } = received.map_err(|_| CdpError::Closed)?;
-        Ok(Reply { message, sequence, method: std::mem::take(&mut self.method) })
+        let method = std::mem::take(&mut self.method);
+        match message {
+            Some(message) => Ok(Reply { message, sequence, method }),
+            None => Err(CdpError::TooLarge { method }),
+        }
     }
 }
 

@@ -10,7 +10,10 @@ use chromiumoxide_cdp::cdp::browser_protocol::target::SessionId;
 use chromiumoxide_types::Command;
 use tokio::sync::{mpsc, oneshot, watch};
 
-use crate::{BrowserPipes, Call, CdpError, message, pipe, routes::Shared};
+use crate::{
+    BrowserPipes, Call, CdpError, message, pipe,
+    routes::{Shared, WaitingCall},
+};
 
 /// A connection to one browser. Dropping it, and all sessions on it, closes the pipes; the browser then
 /// exits.
@@ -69,15 +72,15 @@ impl Connection {
         command: &C,
     ) -> Result<Call<C::Response>, CdpError> {
         let (sender, reply) = oneshot::channel();
-        let id = self.next_id();
+        let (id, method) = (self.next_id(), command.identifier().into_owned());
         {
             let mut routes = self.shared.routes();
             if routes.closed {
                 return Err(CdpError::Closed);
             }
-            routes.calls.insert(id, sender);
+            let max_reply_bytes = message::max_reply_bytes(&method);
+            routes.calls.insert(id, WaitingCall { reply: sender, max_reply_bytes });
         }
-        let method = command.identifier().into_owned();
         let call = Call { id, method, reply, shared: Arc::clone(&self.shared), result: PhantomData };
         self.push(id, session, command)?;
         Ok(call)

@@ -2,28 +2,32 @@
 
 use std::sync::Arc;
 
-use tokio::sync::mpsc;
-
-use crate::{Event, routes::Shared};
+use crate::{Event, event_queue::EventReceiver, routes::Shared};
 
 /// The events of one session and of its workers, in the order in which the browser sent them. Ends when
-/// the page or the browser is gone.
+/// the page or the browser is gone, or when more have arrived than are kept.
 #[derive(Debug)]
 pub struct Events {
-    pub(crate) queue: mpsc::UnboundedReceiver<Event>,
+    pub(crate) queue: EventReceiver,
     pub(crate) session: String,
     pub(crate) shared: Arc<Shared>,
 }
 
 impl Events {
-    /// Waits for the next event; `None` when the page or the browser is gone. Safe to cancel.
+    /// Waits for the next event; `None` when the events have ended. Safe to cancel.
     pub async fn next(&mut self) -> Option<Event> {
         self.queue.recv().await
     }
 
     /// The next event that has been received already.
     pub fn try_next(&mut self) -> Option<Event> {
-        self.queue.try_recv().ok()
+        self.queue.try_recv()
+    }
+
+    /// Whether the events have ended because more arrived than are kept.
+    #[must_use]
+    pub fn have_overflowed(&self) -> bool {
+        self.queue.has_overflowed()
     }
 }
 

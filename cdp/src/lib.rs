@@ -4,15 +4,18 @@
 //! A pipe instead of a WebSocket: there is no TCP debugging port that a page could reach, the end of the
 //! browser closes the pipe at once, and no domain is enabled that the caller does not enable.
 //!
-//! Invariant: when the pipe closes, every call in progress fails and every event stream ends.
+//! Invariant: when the pipe closes, every call in progress fails and every event stream ends. What a page lets its
+//! browser send takes a bounded amount of memory.
 
 #![forbid(unsafe_code)]
 
 mod call;
 mod connection;
 mod event;
+mod event_queue;
 mod events;
 mod file;
+mod incoming;
 mod message;
 mod pipe;
 mod routes;
@@ -22,6 +25,7 @@ pub use call::{Call, Reply};
 pub use connection::Connection;
 pub use event::Event;
 pub use events::Events;
+pub use incoming::MIN_CUT_STRING_BYTES;
 pub use pipe::BrowserPipes;
 pub use session::Session;
 
@@ -39,6 +43,9 @@ pub enum CdpError {
     /// The browser replied with an error.
     #[error("the browser refused {method}")]
     Refused { method: String, source: chromiumoxide_types::Error },
+    /// The reply has more bytes than are kept.
+    #[error("the reply to {method} is too large")]
+    TooLarge { method: String },
     /// A reply or an event does not have the expected type.
     #[error("cannot decode {method}")]
     Decode { method: String, source: serde_json::Error },

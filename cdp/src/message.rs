@@ -14,6 +14,21 @@ use crate::Event;
 /// Follows each message on a debugging pipe.
 pub(crate) const TERMINATOR: u8 = 0;
 
+/// Far more than replies have, some of which contain texts of pages.
+const MAX_REPLY_BYTES: usize = 16 * 1024 * 1024;
+/// More than an image of 100 megapixels, in base64.
+const MAX_FILE_REPLY_BYTES: usize = 1024 * 1024 * 1024;
+
+/// The limit of the reply to a command.
+pub(crate) fn max_reply_bytes(method: &str) -> usize {
+    match method {
+        "Page.printToPDF" | "Page.captureScreenshot" | "HeadlessExperimental.beginFrame" => {
+            MAX_FILE_REPLY_BYTES
+        }
+        _ => MAX_REPLY_BYTES,
+    }
+}
+
 /// A message by its receiver.
 #[derive(Debug)]
 pub(crate) enum Message {
@@ -110,7 +125,7 @@ pub(crate) fn classify(message: Bytes) -> Result<Message, serde_json::Error> {
 }
 
 /// Chromium writes `id` first, so a screenshot of megabytes is not scanned to find it.
-fn leading_id(message: &[u8]) -> Option<u64> {
+pub(crate) fn leading_id(message: &[u8]) -> Option<u64> {
     let digits = message.strip_prefix(br#"{"id":"#)?;
     let end = digits.iter().take(20).position(|byte| *byte == b',')?;
     std::str::from_utf8(&digits[..end]).ok()?.parse().ok()

@@ -8,6 +8,7 @@ use std::{io, os::fd::OwnedFd, process::Command, sync::Arc};
 
 use bytes::Bytes;
 use command_fds::{CommandFdExt as _, FdMapping};
+use memchr::memchr;
 use tokio::{
     io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader},
     net::unix::pipe,
@@ -15,6 +16,7 @@ use tokio::{
 };
 
 use crate::{
+    incoming::{Arrived, IncomingMessage},
     message::{self, Message},
     routes::{Incoming, Shared},
 };
@@ -74,16 +76,34 @@ pub(crate) fn spawn_reader(
     tokio::spawn(async move {
         let guard = CloseOnDrop { shared, closing };
         for sequence in 0.. {
-            let mut message = Vec::new();
-            match pipe.read_until(message::TERMINATOR, &mut message).await {
-                Ok(0) | Err(_) => return,
-                // A message without terminator is incomplete: the browser exited while it wrote it.
-                Ok(_) if message.pop() != Some(message::TERMINATOR) => return,
-                Ok(_) => deliver(&guard.shared, Bytes::from(message), sequence),
+            // An error or the end; a message without terminator is one that the browser did not finish.
+            let Ok(Some(arrived)) = receive(&mut pipe, &guard.shared).await else { return };
+            match arrived {
+                Arrived::Message(message) => deliver(&guard.shared, Bytes::from(message), sequence),
+                Arrived::LargeReply(id) => guard.shared.reply(id, Incoming { message: None, sequence }),
+                Arrived::LargeEvent => tracing::warn!("an event was too large and is lost"),
             }
         }
     });
     Ok(())
+}
+
+/// The next message; `None` if the pipe ends before its terminator.
+async fn receive(pipe: &mut BufReader<pipe::Receiver>, shared: &Shared) -> io::Result<Option<Arrived>> {
+    let mut message = IncomingMessage::default();
+    loop {
+        let received = pipe.fill_buf().await?;
+        if received.is_empty() {
+            return Ok(None);
+        }
+        let end = memchr(message::TERMINATOR, received);
+        let length = end.unwrap_or(received.len());
+        message.push(&received[..length], |id| shared.max_reply_bytes(id));
+        pipe.consume(length + usize::from(end.is_some()));
+        if end.is_some() {
+            return Ok(Some(message.finish()));
+        }
+    }
 }
 
 fn deliver(shared: &Shared, message: Bytes, sequence: u64) {
@@ -91,25 +111,19 @@ fn deliver(shared: &Shared, message: Bytes, sequence: u64) {
         Ok(message) => message,
         Err(error) => return tracing::error!(%error, "the browser sent a message that is not JSON"),
     };
-    // Sending fails when the receiver has been dropped; the message is then discarded.
     match message {
-        Message::Reply(id, message) => {
-            let call = shared.routes().calls.remove(&id);
-            if let Some(call) = call {
-                let _ = call.send(Incoming { message, sequence });
-            }
-        }
+        Message::Reply(id, message) => shared.reply(id, Incoming { message: Some(message), sequence }),
         Message::Event(session, mut event) => {
             if let Some(route) = shared.routes().sessions.get(&session) {
                 event.sequence = sequence;
                 event.worker = route.worker.then_some(session);
-                let _ = route.events.send(event);
+                route.events.send(event);
             }
         }
         Message::Attached(context, mut event) => {
             if let Some(route) = shared.routes().contexts.get(&context) {
                 event.sequence = sequence;
-                let _ = route.events.send(event);
+                route.events.send(event);
             }
         }
         Message::Detached(session, mut event) => {
@@ -118,7 +132,7 @@ fn deliver(shared: &Shared, message: Bytes, sequence: u64) {
                 && route.worker
             {
                 event.sequence = sequence;
-                let _ = route.events.send(event);
+                route.events.send(event);
             }
         }
         Message::Other => {}

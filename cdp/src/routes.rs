@@ -6,9 +6,9 @@ use std::{
 };
 
 use bytes::Bytes;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::oneshot;
 
-use crate::Event;
+use crate::event_queue::EventSender;
 
 #[derive(Debug, Default)]
 pub(crate) struct Shared {
@@ -19,30 +19,51 @@ pub(crate) struct Shared {
 /// The receivers of replies, by command id, and of events.
 #[derive(Debug, Default)]
 pub(crate) struct Routes {
-    pub(crate) calls: HashMap<u64, oneshot::Sender<Incoming>>,
+    pub(crate) calls: HashMap<u64, WaitingCall>,
     pub(crate) sessions: HashMap<String, Route>,
     /// The receivers of events of the browser itself, by browser context.
     pub(crate) contexts: HashMap<String, Route>,
     pub(crate) closed: bool,
 }
 
+/// The receiver of the reply to a command.
+#[derive(Debug)]
+pub(crate) struct WaitingCall {
+    pub(crate) reply: oneshot::Sender<Incoming>,
+    pub(crate) max_reply_bytes: usize,
+}
+
 /// The receiver of the events of a session.
 #[derive(Debug, Clone)]
 pub(crate) struct Route {
-    pub(crate) events: mpsc::UnboundedSender<Event>,
+    pub(crate) events: EventSender,
     /// The session of a worker, whose events are received with those of its page.
     pub(crate) worker: bool,
 }
 
-/// A message and its number among all messages of the browser.
+/// A reply and its number among all messages of the browser.
 #[derive(Debug)]
 pub(crate) struct Incoming {
-    pub(crate) message: Bytes,
+    /// `None` if it was too large.
+    pub(crate) message: Option<Bytes>,
     pub(crate) sequence: u64,
 }
 
 impl Shared {
     pub(crate) fn routes(&self) -> MutexGuard<'_, Routes> {
         self.routes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The limit of the reply to a command. Nothing is kept of a reply without a receiver.
+    pub(crate) fn max_reply_bytes(&self, id: u64) -> usize {
+        self.routes().calls.get(&id).map_or(0, |call| call.max_reply_bytes)
+    }
+
+    /// Discards the reply if it has no receiver.
+    pub(crate) fn reply(&self, id: u64, incoming: Incoming) {
+        let call = self.routes().calls.remove(&id);
+        if let Some(call) = call {
+            let _ = call.reply.send(incoming);
+        }
     }
 }

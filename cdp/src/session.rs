@@ -4,9 +4,8 @@ use std::sync::Arc;
 
 use chromiumoxide_cdp::cdp::browser_protocol::{browser::BrowserContextId, target::SessionId};
 use chromiumoxide_types::Command;
-use tokio::sync::mpsc;
 
-use crate::{Call, CdpError, Connection, Events, routes::Route};
+use crate::{Call, CdpError, Connection, Events, event_queue::event_queue, routes::Route};
 
 /// A session with one attached target: a page, a frame in a process of its own, or a worker.
 #[derive(Debug, Clone)]
@@ -20,7 +19,7 @@ impl Session {
     /// this call, not before.
     #[must_use]
     pub fn new(connection: Arc<Connection>, id: SessionId) -> (Self, Events) {
-        let (sender, queue) = mpsc::unbounded_channel();
+        let (sender, queue) = event_queue();
         let mut routes = connection.shared.routes();
         if !routes.closed {
             routes.sessions.insert(id.inner().clone(), Route { events: sender, worker: false });

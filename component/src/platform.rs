@@ -11,14 +11,7 @@ use spin_sdk::{time::sleep, wasip3::random::random::get_random_bytes};
 /// Whole seconds since 1970 (UTC).
 #[must_use]
 pub fn now() -> u64 {
-    now_ms() / 1_000
-}
-
-/// Whole milliseconds since 1970 (UTC).
-#[must_use]
-pub fn now_ms() -> u64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    u64::try_from(since.as_millis()).unwrap_or_default()
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs()
 }
 
 /// The result of `work`; `None`, and the work is dropped, after this duration.

@@ -1,6 +1,7 @@
 //! Rows that wait to be written to the database.
 //!
-//! Invariant: a row leaves the buffer when it was written, or when it is reported as lost.
+//! Invariant: a row leaves the buffer when it was written, or when it is reported as lost. A row that the database
+//! refuses does not prevent others from being written, and they are written in batches again after it.
 
 use std::{
     collections::VecDeque,
@@ -12,14 +13,23 @@ use std::{
 pub struct RowBuffer<T> {
     rows: VecDeque<(Instant, T)>,
     max_rows: usize,
+    max_batch_rows: usize,
+    /// Less than `max_batch_rows` while a row is searched that the database refuses.
+    batch_rows: usize,
     is_flushing: bool,
 }
 
 impl<T> RowBuffer<T> {
-    /// A buffer of at most this many rows.
+    /// A buffer of at most this many rows, of which one statement writes at most `max_batch_rows`.
     #[must_use]
-    pub const fn new(max_rows: usize) -> Self {
-        Self { rows: VecDeque::new(), max_rows, is_flushing: false }
+    pub const fn new(max_rows: usize, max_batch_rows: usize) -> Self {
+        Self {
+            rows: VecDeque::new(),
+            max_rows,
+            max_batch_rows,
+            batch_rows: max_batch_rows,
+            is_flushing: false,
+        }
     }
 
     /// Adds a row. Returns it if the buffer is full, by which it is lost.
@@ -54,17 +64,33 @@ impl<T> RowBuffer<T> {
         self.is_flushing = false;
     }
 
-    /// The oldest rows, at most `max`. They stay in the buffer.
+    /// The oldest rows, for one statement. They stay in the buffer.
     #[must_use]
-    pub fn batch(&self, max: usize) -> Vec<T>
+    pub fn batch(&self) -> Vec<T>
     where
         T: Clone,
     {
-        self.rows.iter().take(max).map(|(_, row)| row.clone()).collect()
+        self.rows.iter().take(self.batch_rows).map(|(_, row)| row.clone()).collect()
     }
 
-    /// Removes the oldest rows, as many as a batch had.
-    pub fn remove(&mut self, count: usize) -> Vec<T> {
+    /// Removes a batch of this many rows, which was written.
+    pub fn written(&mut self, count: usize) {
+        self.remove(count);
+        self.batch_rows = (self.batch_rows * 2).min(self.max_batch_rows);
+    }
+
+    /// Makes the next batch smaller than one of this many rows, which the database refused because of one of them.
+    /// Removes and returns a row that was refused by itself.
+    pub fn refused(&mut self, count: usize) -> Option<T> {
+        if count > 1 {
+            self.batch_rows = count / 2;
+            return None;
+        }
+        self.batch_rows = self.max_batch_rows;
+        self.remove(count).pop()
+    }
+
+    fn remove(&mut self, count: usize) -> Vec<T> {
         self.rows.drain(..count.min(self.rows.len())).map(|(_, row)| row).collect()
     }
 
@@ -82,27 +108,78 @@ mod tests {
     const SECOND: Duration = Duration::from_secs(1);
 
     #[test]
-    fn rows_stay_until_they_are_removed() {
+    fn rows_stay_until_they_are_written() {
         let now = Instant::now();
-        let mut buffer = RowBuffer::new(3);
+        let mut buffer = RowBuffer::new(3, 2);
         for row in 1..=3 {
             assert_eq!(buffer.push(row, now), None);
         }
         assert_eq!(buffer.push(4, now), Some(4));
-        assert_eq!(buffer.batch(2), [1, 2]);
+        assert_eq!(buffer.batch(), [1, 2]);
         assert!(buffer.contains(|row| *row == 1));
         assert_eq!(buffer.count(|row| *row > 1), 2);
-        assert_eq!(buffer.remove(2), [1, 2]);
+        buffer.written(2);
         assert!(!buffer.contains(|row| *row == 1));
         assert_eq!(buffer.push(5, now), None);
-        assert_eq!(buffer.batch(9), [3, 5]);
-        assert_eq!(buffer.remove(9), [3, 5]);
-        assert!(buffer.batch(9).is_empty());
+        assert_eq!(buffer.batch(), [3, 5]);
+        buffer.written(2);
+        assert!(buffer.batch().is_empty());
+    }
+
+    /// Writes all rows as a flush does; the rows of each statement, and those that were lost.
+    fn flush(
+        buffer: &mut RowBuffer<usize>,
+        mut is_refused: impl FnMut(&[usize]) -> bool,
+    ) -> (Vec<usize>, Vec<usize>) {
+        let (mut statements, mut lost) = (Vec::new(), Vec::new());
+        loop {
+            let batch = buffer.batch();
+            if batch.is_empty() {
+                return (statements, lost);
+            }
+            statements.push(batch.len());
+            if is_refused(&batch) {
+                lost.extend(buffer.refused(batch.len()));
+            } else {
+                buffer.written(batch.len());
+            }
+        }
+    }
+
+    #[test]
+    fn a_refused_row_costs_only_itself_and_few_statements() {
+        for bad in [&[][..], &[0], &[199], &[150], &[999], &[3, 4, 5], &[10, 500, 777]] {
+            let mut buffer = RowBuffer::new(1_000, 200);
+            for row in 0..1_000 {
+                assert_eq!(buffer.push(row, Instant::now()), None);
+            }
+            let (statements, lost) = flush(&mut buffer, |batch| batch.iter().any(|row| bad.contains(row)));
+            assert_eq!(lost, bad);
+            assert!(statements.len() <= 5 + 20 * bad.len(), "{bad:?}: {statements:?}");
+        }
+    }
+
+    #[test]
+    fn batches_have_all_rows_again_after_an_error() {
+        let mut buffer = RowBuffer::new(10_000, 200);
+        for row in 0..10_000 {
+            assert_eq!(buffer.push(row, Instant::now()), None);
+        }
+        // Of one row, and one of a statement for no reason of its rows.
+        let mut errors = 0;
+        let (statements, lost) = flush(&mut buffer, |batch| {
+            let is_refused = batch.contains(&77) || (batch[0] > 3_000 && errors < 2);
+            errors += usize::from(is_refused && batch[0] > 3_000);
+            is_refused
+        });
+        assert_eq!(lost, [77]);
+        assert!(statements.len() < 80, "{statements:?}");
+        assert!(statements[statements.len() - 20..statements.len() - 1].iter().all(|rows| *rows == 200));
     }
 
     #[test]
     fn one_flush_runs_at_a_time() {
-        let mut buffer = RowBuffer::<u8>::new(1);
+        let mut buffer = RowBuffer::<u8>::new(1, 1);
         assert!(buffer.begin_flush() && !buffer.begin_flush());
         buffer.end_flush();
         assert!(buffer.begin_flush());
@@ -111,11 +188,11 @@ mod tests {
     #[test]
     fn old_rows_are_removed() {
         let now = Instant::now();
-        let mut buffer = RowBuffer::new(9);
+        let mut buffer = RowBuffer::new(9, 9);
         for row in 0..4 {
             assert_eq!(buffer.push(row, now + row * SECOND), None);
         }
         assert_eq!(buffer.remove_older_than(3 * SECOND, now + 5 * SECOND), [0, 1]);
-        assert_eq!(buffer.batch(9), [2, 3]);
+        assert_eq!(buffer.batch(), [2, 3]);
     }
 }

@@ -47,7 +47,7 @@ impl Egress {
             upstream: proxy.as_ref().map(UpstreamProxy::parse).transpose()?,
             config,
             metrics,
-            own_addresses: OwnAddresses::watch().map_err(StartError::OwnAddresses)?,
+            own_addresses: OwnAddresses::open().map_err(StartError::OwnAddresses)?,
             own_ports: OwnPorts::default(),
         })))
     }

@@ -43,8 +43,8 @@ pub enum StartError {
     /// The egress guard could not listen on a loopback port.
     #[error("the egress guard cannot listen on a loopback port")]
     ProxyPort(#[source] io::Error),
-    /// The addresses of this machine, which pages may not reach, could not be listed.
-    #[error("the addresses of this machine's network interfaces cannot be listed")]
+    /// The kernel does not tell which addresses are those of this machine, which pages may not reach.
+    #[error("the kernel does not answer for the routes of addresses (netlink, RTM_GETROUTE)")]
     OwnAddresses(#[source] Errno),
     /// The resolver could not be configured.
     #[error("no name server can be used; check --dns or PLATEN_DNS, or the system's resolv.conf")]

@@ -282,12 +282,13 @@ impl Inner {
         let request = PageRequest::new(job);
         let no_browser = |attempt| if attempt == 1 { Refusal::NoBrowser } else { Refusal::Broken };
         let (mut attempt, mut missing_pages, mut clock, mut avoid) = (1, 0, Clock::Virtual, None);
+        let mut job_egress = Arc::clone(job_egress);
         loop {
             let leasing = phases.enter(Phase::Lease);
             let leased = timeout_at(deadline, self.pool.lease(&request, avoid)).await;
             let Ok(Some(browser)) = leased else { return Err(no_browser(attempt)) };
             let (id, started) = (browser.id(), Instant::now());
-            let rendered = render::render(job, browser, slot, job_egress, deadline, clock, leasing).await;
+            let rendered = render::render(job, browser, slot, &job_egress, deadline, clock, leasing).await;
             let error = match rendered {
                 Ok(file) => return Ok(file),
                 Err(JobError::Refused(refusal)) => return Err(refusal),
@@ -304,23 +305,19 @@ impl Inner {
                         return Err(Refusal::Deadline);
                     }
                     self.metrics.real_time_retries.inc();
-                    clock = Clock::Real;
+                    (clock, job_egress) = (Clock::Real, job_egress.again());
                     continue;
-                }
-                // Not retried: the page would crash the next browser as well.
-                Err(JobError::BrowserCrashed) => {
-                    tracing::warn!("page crashed its browser");
-                    return Err(Refusal::PageCrashed);
                 }
                 Err(error) => error,
             };
-            let retry = attempt < MAX_ATTEMPTS && has_time(deadline, started.elapsed());
+            let retry =
+                attempt < MAX_ATTEMPTS && !error.is_of_page() && has_time(deadline, started.elapsed());
             tracing::warn!(error = &error as &dyn Error, attempt, retry, "render failed");
             if !retry {
                 return Err(error.into_refusal());
             }
             self.metrics.retries.inc();
-            (attempt, avoid) = (attempt + 1, Some(id));
+            (attempt, avoid, job_egress) = (attempt + 1, Some(id), job_egress.again());
         }
     }
 }

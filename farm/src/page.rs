@@ -174,6 +174,7 @@ impl Page {
     /// Whether no crash of its renderer has been reported.
     pub(crate) fn is_alive(&mut self) -> bool {
         std::iter::from_fn(|| self.events.try_next()).all(|event| !event.is::<EventTargetCrashed>())
+            && !self.events.have_overflowed()
     }
 
     /// Closes the page with its renderer process, even a busy one, and its cookies, caches and storage.

@@ -16,11 +16,15 @@ use std::{
     panic,
     process::{self, ExitCode},
     sync::OnceLock,
+    time::Duration,
 };
 
 use clap::{ArgMatches, Args, Parser, ValueEnum, error::ErrorKind};
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::{
+    signal::unix::{SignalKind, signal},
+    time::timeout,
+};
 use tokio_util::sync::CancellationToken;
 use tracing::Level;
 use tracing_subscriber::EnvFilter;
@@ -135,39 +139,58 @@ pub fn exit_code_of(
     ExitCode::from(status)
 }
 
-/// Handles SIGTERM, SIGINT and SIGHUP: the first signal cancels the token, the second one exits the process. SIGHUP
-/// stays ignored where it was when the process started, as under `nohup`.
+/// What the signals cancel that stop a program.
+#[derive(Debug, Clone, Default)]
+pub struct StopSignals {
+    /// By the first one: work in progress may finish.
+    pub first: CancellationToken,
+    /// By the second one: it is aborted.
+    pub second: CancellationToken,
+}
+
+/// A token that the first of the signals of [`stop_signals`] cancels. The second one exits the process.
 ///
 /// # Errors
 /// When the handlers cannot be installed.
 pub fn stop_signal() -> io::Result<CancellationToken> {
+    Ok(stop_signals(Duration::ZERO)?.first)
+}
+
+/// Handles SIGTERM, SIGINT and SIGHUP. The process exits when `abort_time` has passed since the second signal, or at
+/// once after a third one. SIGHUP stays ignored where it was when the process started, as under `nohup`.
+///
+/// # Errors
+/// When the handlers cannot be installed.
+pub fn stop_signals(abort_time: Duration) -> io::Result<StopSignals> {
     let (mut terminate, mut interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
     let mut hangup = if is_hangup_ignored() { None } else { Some(signal(SignalKind::hangup())?) };
-    let stop = CancellationToken::new();
-    let stopping = stop.clone();
-    tokio::spawn(async move {
-        loop {
-            let hangup = async {
-                match &mut hangup {
-                    Some(hangup) => hangup.recv().await,
-                    None => std::future::pending().await,
-                }
-            };
-            tokio::select! {
-                _ = terminate.recv() => {}
-                _ = interrupt.recv() => {}
-                _ = hangup => {}
+    let mut next = async move || {
+        let hangup = async {
+            match &mut hangup {
+                Some(hangup) => hangup.recv().await,
+                None => std::future::pending().await,
             }
-            if stopping.is_cancelled() {
-                // The kernel kills the browsers, and the next start removes their profiles.
-                tracing::warn!("second signal: exiting immediately");
-                process::exit(1);
-            }
-            tracing::info!("shutting down after in-flight requests");
-            stopping.cancel();
+        };
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+            _ = hangup => {}
         }
+    };
+    let signals = StopSignals::default();
+    let StopSignals { first, second } = signals.clone();
+    tokio::spawn(async move {
+        next().await;
+        tracing::info!("shutting down after in-flight requests");
+        first.cancel();
+        next().await;
+        tracing::warn!("second signal: aborting in-flight requests and exiting");
+        second.cancel();
+        let _ = timeout(abort_time, next()).await;
+        // The kernel kills the browsers, and the next start removes their profiles.
+        process::exit(1);
     });
-    Ok(stop)
+    Ok(signals)
 }
 
 fn is_hangup_ignored() -> bool {

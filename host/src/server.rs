@@ -43,6 +43,7 @@ use hyper::{
 use hyper_util::rt::TokioIo;
 use platen_farm::{
     RepeatedWarning,
+    startup::StopSignals,
     telemetry::{Parent, Span},
 };
 use platen_shared::wire;
@@ -131,15 +132,12 @@ impl Server {
         }
     }
 
-    /// Serves until `stop` completes, and returns when the requests in flight have ended.
-    pub(crate) async fn serve(self: Arc<Self>, listener: TcpListener, stop: impl Future<Output = ()>) {
+    /// Serves until the first signal, and returns when the requests in flight have ended or were aborted.
+    pub(crate) async fn serve(self: Arc<Self>, listener: TcpListener, stop: &StopSignals) {
         let mut acceptor = Acceptor::new(Arc::clone(&self), listener);
-        tokio::select! {
-            () = stop => {}
-            never = acceptor.accept_all() => match never {},
-        }
+        let _ = stop.first.run_until_cancelled(acceptor.accept_all()).await;
         let deadline = Instant::now() + self.drain_timeout;
-        acceptor.drain(self.drain_timeout).await;
+        acceptor.drain(self.drain_timeout, &stop.second).await;
         let time_left = deadline.saturating_duration_since(Instant::now());
         self.instances.drain(time_left.clamp(MIN_INSTANCE_DRAIN_TIME, MAX_INSTANCE_DRAIN_TIME)).await;
     }

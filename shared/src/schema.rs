@@ -10,6 +10,7 @@ use serde::Serialize;
 
 #[macro_use]
 mod last_change;
+mod attempt_ids;
 mod limits;
 mod members;
 mod requests;
@@ -37,13 +38,14 @@ const fn step(number: u32, name: &'static str, sql: &'static str) -> Migration {
     Migration { number, name, sql }
 }
 
-const LISTS: [&[Migration]; 6] = [
+const LISTS: [&[Migration]; 7] = [
     steps_1_to_50::STEPS,
     steps_from_51::STEPS,
     limits::STEPS,
     requests::STEPS,
     members::STEPS,
     retention::STEPS,
+    attempt_ids::STEPS,
 ];
 
 /// Every step, in order.

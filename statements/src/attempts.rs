@@ -92,7 +92,7 @@ record! {
 /// A finished attempt, or a request that was rejected. Its members in JSON are the columns that [`log`] writes.
 #[derive(Debug, Clone, Serialize)]
 pub struct Attempt {
-    /// See [`attempt_id`].
+    /// See [`attempt_id`]. With [`at`](Self::at), it tells one attempt from every other.
     pub id: i64,
     /// [`ApiKey::hash`] of the key.
     pub key_hash: String,
@@ -183,7 +183,7 @@ const KEY_STATUS: &str = concat!(
 /// The schema's triggers refund the attempt, set the key's last use, count the day, delete old attempts and limit the rows
 /// of rejected requests. They run for rows that are inserted, so a repetition has no effect. An account that was deleted
 /// has no rows.
-const LOG: &str = "INSERT INTO attempts (id, account_id, key_id, key_name, endpoint, format, status, counted, ms, \
+const LOG: &str = "INSERT INTO attempts (attempt_id, account_id, key_id, key_name, endpoint, format, status, counted, ms, \
     bytes, at, refunded_month, code, request_id, template_id, host, rejected, field, queued_ms, render_ms) \
     SELECT value ->> 'id', a.id, k.id, k.name, value ->> 'endpoint', value ->> 'format', value ->> 'status', \
     value ->> 'counted', value ->> 'ms', value ->> 'bytes', value ->> 'at', value ->> 'refunded_month', \
@@ -191,7 +191,7 @@ const LOG: &str = "INSERT INTO attempts (id, account_id, key_id, key_name, endpo
     value ->> 'field', value ->> 'queued_ms', value ->> 'render_ms' \
     FROM json_each(?1) JOIN accounts a ON a.id = value ->> 'account_id' \
     LEFT JOIN api_keys k ON k.hash = value ->> 'key_hash' \
-    WHERE true ON CONFLICT (id) DO NOTHING";
+    WHERE true ON CONFLICT (at, attempt_id) DO NOTHING";
 
 /// Records an attempt, at a template with these variables or at the caller's own markup or URL;
 /// `None` if the key, the template, its variables, the quota or a limit forbids it.
@@ -237,11 +237,10 @@ pub async fn key_status<B: Backend>(
     backend.first(KEY_STATUS, values).await
 }
 
-/// The id of a row: milliseconds since 1970 (UTC) and 21 random bits, so that ids grow with time. Good until 2109.
+/// The id of an attempt: 63 random bits. Two attempts of one second have the same with a probability of 10⁻¹⁹.
 #[must_use]
-pub fn attempt_id(milliseconds: u64, random: [u8; 4]) -> i64 {
-    let random = i64::from(u32::from_le_bytes(random) >> 11);
-    (i64::try_from(milliseconds).unwrap_or_default() << 21) | random
+pub fn attempt_id(random: [u8; 8]) -> i64 {
+    i64::from_le_bytes(random) & i64::MAX
 }
 
 /// Writes finished attempts to the log, and refunds those that have a [`Attempt::refunded_month`]. Repeating it has no

@@ -34,6 +34,9 @@ pub(crate) fn cases() -> Vec<Case> {
         Case::own_server("shutdown/a_second_signal_ends_it_at_once", second_signal)
             .once()
             .not_on_spin(NO_DRAIN),
+        Case::own_server("shutdown/a_second_signal_writes_rows_of_attempts", second_signal_rows)
+            .once()
+            .not_on_spin(NO_DRAIN),
     ]
 }
 
@@ -169,11 +172,51 @@ async fn drain_timeout(stage: Stage) -> Result<()> {
 
 async fn second_signal(stage: Stage) -> Result<()> {
     let mut stand_in = start_stalled(&stage, "600").await?;
-    for (signal, line) in [(Signal::SIGINT, "shutting down"), (Signal::SIGTERM, "second signal")] {
-        stand_in.app.process.signal(signal)?;
-        stand_in.app.process.wait_for(|log| log.contains(line).then_some(())).await?;
+    two_signals(&mut stand_in.app).await
+}
+
+/// Those of attempts that run, of which some were refused before their page ran, and those of finished ones.
+async fn second_signal_rows(stage: Stage) -> Result<()> {
+    const RENDERS: i64 = 4;
+    let start = stage.start_stand_in_with(|options| options.arguments(&["--drain-timeout", "600"]));
+    let mut stand_in = start.await?;
+    let id = stand_in.account.id.clone();
+    let (first, second) =
+        (Behaviour::UntilCancelled { page_ran: true }, Behaviour::UntilCancelled { page_ran: false });
+    let mut renders = Vec::new();
+    for (behaviour, jobs) in [(first, 1), (second, 2)] {
+        stand_in.farm.behave(&id, behaviour);
+        for _ in 0..RENDERS {
+            renders.push(tokio::spawn(stand_in.common.render(&json!({ "html": "x" })).send()));
+        }
+        let are_claimed = || i64::try_from(stand_in.farm.received_from(&id).len()) == Ok(jobs * RENDERS);
+        wait::until("the farm has all jobs", are_claimed).await?;
     }
-    let status = stand_in.app.process.ended().await?;
+    stand_in.farm.behave(&id, Behaviour::File);
+    stand_in.common.render(&json!({ "html": "x" })).send().await?.file("image/png")?;
+    two_signals(&mut stand_in.app).await?;
+    for (condition, expected) in [
+        ("status = 499 AND counted", RENDERS),
+        ("status = 499 AND NOT counted", RENDERS),
+        ("status = 200", 1),
+    ] {
+        let sql = format!("SELECT count(*) FROM attempts WHERE account_id = '{id}' AND {condition}");
+        let rows = stand_in.app.execute(&sql).await?.context("a count")?;
+        ensure!(rows == expected, "{rows} rows with {condition}");
+    }
+    let sql = format!("SELECT attempts FROM usage WHERE account_id = '{id}'");
+    let attempts = stand_in.app.execute(&sql).await?.context("a count")?;
+    ensure!(attempts == RENDERS + 1, "{attempts} attempts count");
+    Ok(())
+}
+
+/// Sends the second signal when the first one has been noticed, and waits until the server ends.
+async fn two_signals(app: &mut TestApp) -> Result<()> {
+    for (signal, line) in [(Signal::SIGINT, "shutting down"), (Signal::SIGTERM, "second signal")] {
+        app.process.signal(signal)?;
+        app.process.wait_for(|log| log.contains(line).then_some(())).await?;
+    }
+    let status = app.process.ended().await?;
     ensure!(status.code() == Some(1), "it ended with {status}");
     Ok(())
 }

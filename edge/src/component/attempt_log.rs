@@ -36,7 +36,7 @@ const MIN_POLL_INTERVAL: Duration = Duration::from_millis(1);
 const MAX_POLL_INTERVAL: Duration = Duration::from_millis(32);
 
 thread_local! {
-    static ROWS: RefCell<RowBuffer<Attempt>> = const { RefCell::new(RowBuffer::new(MAX_ROWS)) };
+    static ROWS: RefCell<RowBuffer<Attempt>> = const { RefCell::new(RowBuffer::new(MAX_ROWS, MAX_BATCH_ROWS)) };
     static REJECTED: RefCell<RejectedRows> = RefCell::default();
 }
 
@@ -74,24 +74,22 @@ pub(super) async fn until_written(id: i64, timeout: Duration) {
 /// Writes all rows, unless another request's task is doing so.
 pub(super) async fn flush() {
     let Some(_flush) = Flush::begin() else { return };
-    let mut max_rows = MAX_BATCH_ROWS;
     loop {
-        let batch = ROWS.with_borrow(|rows| rows.batch(max_rows));
+        let batch = ROWS.with_borrow(RowBuffer::batch);
         if batch.is_empty() {
             return;
         }
         match platform::timeout(STATEMENT_TIMEOUT, attempts::log(&DATABASE, &batch)).await {
-            Some(Ok(())) => drop(ROWS.with_borrow_mut(|rows| rows.remove(batch.len()))),
+            Some(Ok(())) => ROWS.with_borrow_mut(|rows| rows.written(batch.len())),
             None | Some(Err(DatabaseError::Unavailable(_))) => {
                 let lost = ROWS.with_borrow_mut(|rows| rows.remove_older_than(MAX_ROW_AGE, Instant::now()));
                 log::attempts_lost(&lost, "the database was not available");
                 sleep(RETRY_INTERVAL).await;
             }
-            // One row may be the cause.
-            Some(Err(_)) if batch.len() > 1 => max_rows = 1,
             Some(Err(cause)) => {
-                let lost = ROWS.with_borrow_mut(|rows| rows.remove(batch.len()));
-                log::attempts_lost(&lost, &cause.to_string());
+                if let Some(lost) = ROWS.with_borrow_mut(|rows| rows.refused(batch.len())) {
+                    log::attempts_lost(&[lost], &cause.to_string());
+                }
             }
         }
     }

@@ -180,7 +180,7 @@ fn attempt(
         Some(Subject::Template { id, .. }) => (Some(id.clone()), None),
     };
     Attempt {
-        id: attempts::attempt_id(platform::now_ms(), platform::random()),
+        id: attempts::attempt_id(platform::random()),
         key_hash: key.hash(),
         account_id: AccountId::from_text(""),
         endpoint: endpoint.name(),

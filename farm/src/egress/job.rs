@@ -32,7 +32,7 @@ use url::Url;
 use super::{
     dial::{DialError, HostStream, dial},
     own_addresses::{OwnAddresses, OwnPorts},
-    policy::{Failure, HostDecision, HostPort, Verdict, judge_addresses, judge_host},
+    policy::{Failure, HostDecision, HostPort, Trust, Verdict, judge_addresses, judge_host},
     resolver::{NameServerFailed, Resolver},
 };
 use crate::{Config, cancellation::PageStarted, config::UpstreamProxy, metrics::Metrics};
@@ -62,15 +62,16 @@ impl Guard {
         tracing::info!(job, %host, port, address, verdict = verdict.name(), "egress");
     }
 
-    /// The verdict on an address of this machine among `addresses`, if it denies the connection.
-    fn judge_own(&self, addresses: &[IpAddr], port: u16, verdict: Verdict) -> Option<(Verdict, IpAddr)> {
-        let is_own_port = self.own_ports.contains(port);
-        // The operator can allow addresses of this machine, but not the service itself.
-        if verdict == Verdict::Operator && !is_own_port {
-            return None;
+    /// The verdict on a connection, and the address that decided it. The ports of the service come first: the
+    /// operator can allow addresses of this machine, but not the service itself.
+    fn judge(&self, addresses: &[IpAddr], port: u16, trust: Trust) -> (Verdict, Option<IpAddr>) {
+        let is_own = |address| self.own_addresses.contains(address, port);
+        if self.own_ports.contains(port)
+            && let Some(own) = addresses.iter().copied().find(|&address| is_own(address))
+        {
+            return (Verdict::OwnPort, Some(own));
         }
-        let address = addresses.iter().copied().find(|&address| self.own_addresses.contains(address))?;
-        Some((if is_own_port { Verdict::OwnPort } else { Verdict::OwnAddress }, address))
+        judge_addresses(&self.config.egress, addresses, trust, is_own)
     }
 }
 
@@ -138,6 +139,13 @@ impl JobEgress {
         }
     }
 
+    /// The connections of a further attempt of the job, which has a limit of its own. Names keep their addresses.
+    pub(crate) fn again(&self) -> Arc<Self> {
+        let again = Self::new(Arc::clone(&self.guard), &self.name, self.page_started.clone());
+        again.state.lock().lookups.clone_from(&self.state.lock().lookups);
+        Arc::new(again)
+    }
+
     /// Judges the URL of the job before the job gets a browser. Only a denial is logged and counted: the
     /// connection that follows is judged again.
     pub(crate) async fn judge(&self, url: &Url) -> Result<(), Refusal> {
@@ -196,8 +204,7 @@ impl JobEgress {
     }
 
     async fn evaluate(&self, target: &HostPort) -> Decision {
-        let config = &self.guard.config;
-        let (addresses, trust) = match judge_host(config, target) {
+        let (addresses, trust) = match judge_host(&self.guard.config, target) {
             HostDecision::Denied(verdict) => return verdict.into(),
             HostDecision::Addresses(addresses, trust) => (addresses.into(), trust),
             HostDecision::Lookup(name, trust) => match self.resolve(&name).await {
@@ -205,12 +212,7 @@ impl JobEgress {
                 Err(NameServerFailed) => return Verdict::NameServerFailed.into(),
             },
         };
-        let (mut verdict, mut address) = judge_addresses(&config.egress, &addresses, trust);
-        if verdict.allows()
-            && let Some((own, own_address)) = self.guard.judge_own(&addresses, target.port, verdict)
-        {
-            (verdict, address) = (own, Some(own_address));
-        }
+        let (verdict, address) = self.guard.judge(&addresses, target.port, trust);
         let addresses = if verdict.allows() { addresses } else { Arc::default() };
         Decision { verdict, address, addresses }
     }

@@ -1,113 +1,146 @@
 //! This machine's own addresses, and the ports on which the service listens.
 //!
-//! Addresses come from `getifaddrs`. A netlink socket reports changes: it is read, without blocking, before
-//! every answer, and the list is read again only after a change. So no answer is older than its question,
-//! and an answer costs one system call. Where the kernel gives no such socket, the list is read every time.
+//! The kernel is asked for the route of each address, as it would find it for a connection: an address is the
+//! machine's own if its route has another type than `unicast`, whichever table or rule it is from. So no answer
+//! is older than its question, and an answer costs two system calls.
 //!
 //! Invariant: addresses are compared in their canonical form, so an IPv4-mapped one is the IPv4 address.
 
 use std::{
-    collections::HashSet,
-    net::{IpAddr, Ipv4Addr, Ipv6Addr, UdpSocket},
+    net::IpAddr,
     os::fd::{AsRawFd as _, OwnedFd},
-    sync::Arc,
 };
 
 use nix::{
     errno::Errno,
-    ifaddrs::getifaddrs,
-    sys::socket::{
-        AddressFamily, MsgFlags, NetlinkAddr, SockFlag, SockProtocol, SockType, bind, recv, socket,
-    },
+    libc,
+    sys::socket::{AddressFamily, MsgFlags, SockFlag, SockProtocol, SockType, recv, send, socket},
 };
 use parking_lot::Mutex;
 
-/// `RTMGRP_IPV4_IFADDR | RTMGRP_IPV6_IFADDR` of linux/rtnetlink.h.
-const ADDRESS_GROUPS: u32 = 0x10 | 0x100;
+/// Lengths of `struct nlmsghdr`, `struct rtmsg` and `struct rtattr`, and what the `libc` crate does not have or has
+/// with another type, of linux/netlink.h and linux/rtnetlink.h.
+const HEADER_BYTES: usize = 16;
+const ROUTE_BYTES: usize = 12;
+const ATTRIBUTE_HEADER_BYTES: usize = 4;
+const NLM_F_REQUEST: u16 = 1;
+const NLMSG_ERROR: u16 = 2;
+const RTA_IP_PROTO: u16 = 27;
+const RTA_DPORT: u16 = 29;
+const AF_INET: u8 = 2;
+const AF_INET6: u8 = 10;
+const IPPROTO_TCP: u8 = 6;
 
 #[derive(Debug)]
-pub(super) struct OwnAddresses {
-    /// Readable after addresses have changed; `None` if the kernel gives no such socket.
-    changes: Option<OwnedFd>,
-    /// The latest list; `None` if it could not be read.
-    addresses: Mutex<Option<Arc<HashSet<IpAddr>>>>,
-}
+pub(super) struct OwnAddresses(Mutex<RouteSocket>);
 
 impl OwnAddresses {
-    /// Fails where the addresses cannot be listed, so that the farm does not start without the list.
-    pub(super) fn watch() -> nix::Result<Self> {
-        let changes = subscribe().inspect_err(|error| {
-            tracing::warn!(%error, "address changes are not reported; addresses are listed for every connection");
-        });
-        Ok(Self { changes: changes.ok(), addresses: Mutex::new(Some(Arc::new(interface_addresses()?))) })
-    }
-
-    /// Whether packets to `address` arrive at this machine; true if that is unknown.
-    pub(super) fn contains(&self, address: IpAddr) -> bool {
-        let address = address.to_canonical();
-        address.is_loopback()
-            || address.is_unspecified()
-            || self.list().is_none_or(|own| own.contains(&address))
-            || is_routed_here(address)
-    }
-
-    fn list(&self) -> Option<Arc<HashSet<IpAddr>>> {
-        let mut addresses = self.addresses.lock();
-        // The order matters: a change after the list was read is then reported next time.
-        if self.has_changed() || addresses.is_none() {
-            *addresses = interface_addresses()
-                .inspect_err(|error| tracing::error!(%error, "cannot list the addresses of this machine"))
-                .ok()
-                .map(Arc::new);
+    /// Fails where the kernel does not answer for routes, so that the farm does not start without them.
+    pub(super) fn open() -> nix::Result<Self> {
+        let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
+        let socket = socket(AddressFamily::Netlink, SockType::Raw, flags, SockProtocol::NetlinkRoute)?;
+        let mut socket = RouteSocket { socket, sequence: 0 };
+        match socket.route_type(IpAddr::from([127, 0, 0, 1]), 80)? {
+            libc::RTN_LOCAL => Ok(Self(Mutex::new(socket))),
+            // Some kernels have such sockets and know one type of route only.
+            _ => Err(Errno::EPROTONOSUPPORT),
         }
-        addresses.clone()
     }
 
-    /// Empties the queue of notifications; true if there was one, or if that is unknown.
-    fn has_changed(&self) -> bool {
-        let Some(changes) = &self.changes else { return true };
-        let mut notification = [0; 4096];
-        let mut any = false;
+    /// Whether a connection to `address` and `port` would arrive at this machine; true if that is unknown.
+    pub(super) fn contains(&self, address: IpAddr, port: u16) -> bool {
+        let address = address.to_canonical();
+        // A connection to it goes to a loopback address.
+        address.is_unspecified()
+            || match self.0.lock().route_type(address, port) {
+                Ok(kind) => kind != libc::RTN_UNICAST,
+                // No route, one that forbids connections, or no IPv6: a connection fails in the same way.
+                Err(
+                    Errno::ENETUNREACH
+                    | Errno::EHOSTUNREACH
+                    | Errno::EACCES
+                    | Errno::EINVAL
+                    | Errno::EOPNOTSUPP
+                    | Errno::EAFNOSUPPORT,
+                ) => false,
+                Err(error) => {
+                    tracing::error!(%error, "cannot ask for the route of an address");
+                    true
+                }
+            }
+    }
+}
+
+/// A netlink socket for questions about routes.
+#[derive(Debug)]
+struct RouteSocket {
+    socket: OwnedFd,
+    /// Number of the latest question.
+    sequence: u32,
+}
+
+impl RouteSocket {
+    /// The type of the route of a TCP connection, such as `RTN_LOCAL`. Sends no packet.
+    fn route_type(&mut self, address: IpAddr, port: u16) -> nix::Result<u8> {
+        self.sequence = self.sequence.wrapping_add(1);
+        let descriptor = self.socket.as_raw_fd();
+        send(descriptor, &question(self.sequence, address, port), MsgFlags::empty())?;
+        // The kernel has answered when `send` returns. An answer has about a hundred bytes.
+        let mut buffer = [0; 1024];
         loop {
-            match recv(changes.as_raw_fd(), &mut notification, MsgFlags::MSG_DONTWAIT) {
-                Err(Errno::EAGAIN) => return any,
-                Err(Errno::EINTR) => {}
-                // ENOBUFS: notifications were lost.
-                Ok(_) | Err(Errno::ENOBUFS) => any = true,
-                Err(_) => return true,
+            let length = match recv(descriptor, &mut buffer, MsgFlags::empty()) {
+                Err(Errno::EINTR) => continue,
+                length => length?,
+            };
+            let answer = &buffer[..length];
+            // Another number is that of a question whose answer could not be received.
+            if answer.get(8..12) == Some(&self.sequence.to_ne_bytes()) {
+                return route_type(answer);
             }
         }
     }
 }
 
-fn subscribe() -> nix::Result<OwnedFd> {
-    let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
-    let changes = socket(AddressFamily::Netlink, SockType::Raw, flags, SockProtocol::NetlinkRoute)?;
-    bind(changes.as_raw_fd(), &NetlinkAddr::new(0, ADDRESS_GROUPS))?;
-    Ok(changes)
-}
-
-fn interface_addresses() -> nix::Result<HashSet<IpAddr>> {
-    let addresses = getifaddrs()?.filter_map(|interface| {
-        let address = interface.address?;
-        let v4 = address.as_sockaddr_in().map(|address| IpAddr::V4(address.ip()));
-        v4.or_else(|| address.as_sockaddr_in6().map(|address| IpAddr::V6(address.ip())))
-    });
-    Ok(addresses.map(|address| address.to_canonical()).collect())
-}
-
-/// Whether the kernel uses `address` as the source of packets to `address`. It does so for networks that
-/// are routed to this machine (route type `local`) although no interface has them. Sends no packet.
-fn is_routed_here(address: IpAddr) -> bool {
-    let any: IpAddr = match address {
-        IpAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
-        IpAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
+/// `RTM_GETROUTE`, with what the rules of routing can depend on.
+fn question(sequence: u32, address: IpAddr, port: u16) -> Vec<u8> {
+    let (family, bits, octets) = match address {
+        IpAddr::V4(address) => (AF_INET, 32, address.octets().to_vec()),
+        IpAddr::V6(address) => (AF_INET6, 128, address.octets().to_vec()),
     };
-    let source = UdpSocket::bind((any, 0)).and_then(|socket| {
-        socket.connect((address, 9))?;
-        socket.local_addr()
-    });
-    source.is_ok_and(|source| source.ip() == address)
+    let mut route = vec![0; ROUTE_BYTES];
+    (route[0], route[1]) = (family, bits);
+    for (kind, value) in
+        [(libc::RTA_DST, octets.as_slice()), (RTA_IP_PROTO, &[IPPROTO_TCP]), (RTA_DPORT, &port.to_be_bytes())]
+    {
+        let length = u16::try_from(ATTRIBUTE_HEADER_BYTES + value.len()).expect("an address is short");
+        route.extend_from_slice(&length.to_ne_bytes());
+        route.extend_from_slice(&kind.to_ne_bytes());
+        route.extend_from_slice(value);
+        route.resize(route.len().next_multiple_of(4), 0);
+    }
+    let length = u32::try_from(HEADER_BYTES + route.len()).expect("the attributes are short");
+    let mut message = Vec::with_capacity(HEADER_BYTES + route.len());
+    message.extend_from_slice(&length.to_ne_bytes());
+    message.extend_from_slice(&libc::RTM_GETROUTE.to_ne_bytes());
+    message.extend_from_slice(&NLM_F_REQUEST.to_ne_bytes());
+    message.extend_from_slice(&sequence.to_ne_bytes());
+    message.extend_from_slice(&[0; 4]);
+    message.extend_from_slice(&route);
+    message
+}
+
+/// From the answer, which is a route or an error.
+fn route_type(answer: &[u8]) -> nix::Result<u8> {
+    let kind = answer.get(4..6).and_then(|kind| kind.try_into().ok()).map(u16::from_ne_bytes);
+    let content = answer.get(HEADER_BYTES..).unwrap_or_default();
+    match kind {
+        Some(libc::RTM_NEWROUTE) => content.get(7).copied().ok_or(Errno::EBADMSG),
+        Some(NLMSG_ERROR) => {
+            let error = content.first_chunk().map(|error| i32::from_ne_bytes(*error));
+            Err(error.map_or(Errno::EBADMSG, |error| Errno::from_raw(-error)))
+        }
+        _ => Err(Errno::EBADMSG),
+    }
 }
 
 /// The ports on which the service listens. A port is listed once for each listener: several can listen on
@@ -175,50 +208,50 @@ pub(super) mod tests {
 
     #[test]
     fn loopback_is_own_and_public_addresses_are_not() {
-        let own = OwnAddresses::watch().unwrap();
+        let own = OwnAddresses::open().unwrap();
         for address in ["127.0.0.1", "127.1.2.3", "::1", "0.0.0.0", "::", "::ffff:127.0.0.1"] {
-            assert!(own.contains(parse(address)), "{address}");
+            assert!(own.contains(parse(address), 80), "{address}");
         }
         for address in ["1.1.1.1", "::ffff:1.1.1.1", "2606:4700::1"] {
-            assert!(!own.contains(parse(address)), "{address}");
+            assert!(!own.contains(parse(address), 80), "{address}");
         }
     }
 
     #[test]
-    fn secondary_addresses_are_own_as_soon_as_they_are_added() {
+    fn addresses_are_own_while_an_interface_has_them() {
         NetworkNamespace::run(|| {
-            let own = OwnAddresses::watch().unwrap();
+            let own = OwnAddresses::open().unwrap();
             let added = ["198.41.0.4", "198.41.0.5", "::ffff:198.41.0.5", "2606:4700::a", "2606:4700::b"];
             for address in added {
-                assert!(!own.contains(parse(address)), "{address} before");
+                assert!(!own.contains(parse(address), 80), "{address} before");
             }
-            NetworkNamespace::ip("address add 198.41.0.4/31 dev lo");
-            NetworkNamespace::ip("address add 2606:4700::a/64 dev lo");
-            // The kernel sends from the first address of a network, not from the second.
-            NetworkNamespace::ip("address add 198.41.0.5/31 dev lo");
-            NetworkNamespace::ip("address add 2606:4700::b/64 dev lo");
-            assert!(!is_routed_here(parse("198.41.0.5")), "only the list has this address");
+            for address in ["198.41.0.4/32", "198.41.0.5/32", "2606:4700::a/64", "2606:4700::b/64"] {
+                NetworkNamespace::ip(&format!("address add {address} dev lo"));
+            }
             for address in added {
-                assert!(own.contains(parse(address)), "{address}");
+                assert!(own.contains(parse(address), 80), "{address}");
             }
-            NetworkNamespace::ip("address del 198.41.0.5/31 dev lo");
-            assert!(!own.contains(parse("198.41.0.5")), "an address that was removed");
-            // A network that is routed to this machine and that no interface has.
-            NetworkNamespace::ip("route add local 198.41.1.0/24 dev lo");
-            assert!(own.contains(parse("198.41.1.77")));
+            NetworkNamespace::ip("address del 198.41.0.5/32 dev lo");
+            assert!(!own.contains(parse("198.41.0.5"), 80), "an address that was removed");
         });
     }
 
     #[test]
-    fn without_notifications_the_list_is_read_every_time() {
-        NetworkNamespace::run(|| {
-            let own = OwnAddresses { changes: None, addresses: Mutex::default() };
-            NetworkNamespace::ip("address add 198.41.0.4/31 dev lo");
-            assert!(own.contains(parse("198.41.0.4")) && !own.contains(parse("2606:4700::a")));
-            NetworkNamespace::ip("address add 198.41.0.5/31 dev lo");
-            NetworkNamespace::ip("address add 2606:4700::a/64 dev lo");
-            assert!(own.contains(parse("198.41.0.5")) && own.contains(parse("2606:4700::a")));
-        });
+    fn the_answer_to_an_earlier_question_is_passed_over() {
+        let own = OwnAddresses::open().unwrap();
+        let descriptor = own.0.lock().socket.as_raw_fd();
+        send(descriptor, &question(0, parse("127.0.0.1"), 80), MsgFlags::empty()).unwrap();
+        assert!(!own.contains(parse("1.1.1.1"), 80));
+    }
+
+    #[test]
+    fn without_an_answer_every_address_is_own() {
+        let own = OwnAddresses::open().unwrap();
+        own.0.lock().socket = std::fs::File::open("/dev/null").unwrap().into();
+        assert!(own.contains(parse("1.1.1.1"), 80));
+        for answer in [&b""[..], &[0; 15], &[0; 64]] {
+            assert_eq!(route_type(answer), Err(Errno::EBADMSG));
+        }
     }
 
     #[test]

@@ -173,13 +173,18 @@ fn judge_literal(rules: &EgressConfig, address: IpAddr, port: u16) -> HostDecisi
     HostDecision::Addresses(vec![address], Trust::Untrusted)
 }
 
-/// The verdict on the first address that may not be reached, else on the first address.
+/// The verdict on the first address that may not be reached, else on the first address. `is_own` tells whether an
+/// address is one of this machine.
 pub(super) fn judge_addresses(
     rules: &EgressConfig,
     addresses: &[IpAddr],
     trust: Trust,
+    is_own: impl Fn(IpAddr) -> bool,
 ) -> (Verdict, Option<IpAddr>) {
-    let mut judged = addresses.iter().map(|&address| (judge_address(rules, address, trust), Some(address)));
+    let mut judged = addresses.iter().map(|&address| match judge_address(rules, address, trust) {
+        Verdict::Public if is_own(address) => (Verdict::OwnAddress, Some(address)),
+        verdict => (verdict, Some(address)),
+    });
     let Some(first) = judged.next() else { return (Verdict::NotFound, None) };
     iter::once(first).chain(judged).find(|(verdict, _)| !verdict.allows()).unwrap_or(first)
 }
@@ -225,13 +230,19 @@ mod tests {
         let config = config();
         match judge_host(&config, &HostPort { host: Host::parse(host).unwrap(), port }) {
             HostDecision::Denied(verdict) => verdict,
-            HostDecision::Addresses(addresses, trust) => judge_addresses(&config.egress, &addresses, trust).0,
+            HostDecision::Addresses(addresses, trust) => judge_resolved(&config, &addresses, trust),
             HostDecision::Lookup(_, trust) => {
                 let addresses: Vec<IpAddr> = addresses.iter().map(|text| text.parse().unwrap()).collect();
-                judge_addresses(&config.egress, &addresses, trust).0
+                judge_resolved(&config, &addresses, trust)
             }
         }
     }
+
+    fn judge_resolved(config: &Config, addresses: &[IpAddr], trust: Trust) -> Verdict {
+        judge_addresses(&config.egress, addresses, trust, |address| address == OWN).0
+    }
+
+    const OWN: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(8, 8, 8, 8));
 
     #[test]
     fn each_reason_has_its_verdict() {
@@ -249,6 +260,9 @@ mod tests {
             ("example.test", 80, &["172.16.5.1"], Verdict::Operator),
             ("example.test", 80, &["::ffff:172.16.5.1"], Verdict::Operator),
             ("example.test", 80, &["172.16.5.9"], Verdict::DeniedAddress),
+            ("example.test", 80, &["1.1.1.1", "8.8.8.8"], Verdict::OwnAddress),
+            ("example.test", 80, &["172.16.5.1", "8.8.8.8"], Verdict::OwnAddress),
+            ("allowed.test", 80, &["8.8.8.8"], Verdict::Operator),
             ("example.test", 80, &["172.16.5.1", "172.16.6.1"], Verdict::NotPublic(Private)),
             ("1.1.1.1", 80, &[], Verdict::Public),
             ("1.1.1.1", 25, &[], Verdict::Port),
@@ -326,7 +340,7 @@ mod properties {
             match judge_host(&Config::default(), &target) {
                 HostDecision::Denied(_) => {}
                 HostDecision::Addresses(addresses, trust) => {
-                    judge_addresses(&EgressConfig::default(), &addresses, trust);
+                    judge_addresses(&EgressConfig::default(), &addresses, trust, |_| false);
                 }
                 // Only a name is looked up: an address in another notation must not be one.
                 HostDecision::Lookup(name, _) => prop_assert!(name.parse::<IpAddr>().is_err()),

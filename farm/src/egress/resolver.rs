@@ -1,7 +1,7 @@
 //! Resolves names by the system's name servers and hosts file, or by the operator's name servers.
 //!
-//! Invariant: an answer is used for at most [`MAX_TTL`], and at most [`MAX_ANSWERS`] answers are cached. A
-//! failure of a name server is an error, never an absent name, and is not cached.
+//! Invariant: no answer is kept, so the time of a lookup tells no account for what another one has asked. A failure
+//! of a name server is an error, never an absent name.
 
 use std::{net::IpAddr, time::Duration};
 
@@ -18,11 +18,6 @@ use tokio::time::timeout;
 
 use crate::config::NameServer;
 
-const MAX_ANSWERS: u64 = 4_096;
-/// A host that moves to another address is found there within minutes.
-const MAX_TTL: Duration = Duration::from_mins(5);
-/// A new name is found within seconds.
-const MAX_NOT_FOUND_TTL: Duration = Duration::from_secs(30);
 /// For one lookup with its retries. Well below the deadline of a job, so that an outage of the name server
 /// is reported as such.
 const LOOKUP_TIMEOUT: Duration = Duration::from_secs(10);
@@ -50,9 +45,7 @@ impl Resolver {
         let options = builder.options_mut();
         // Both families, because one address that is not public denies the host.
         options.ip_strategy = LookupIpStrategy::Ipv4AndIpv6;
-        options.cache_size = MAX_ANSWERS;
-        options.positive_max_ttl = Some(MAX_TTL);
-        options.negative_max_ttl = Some(MAX_NOT_FOUND_TTL);
+        options.cache_size = 0;
         builder.build().map(Self)
     }
 
@@ -73,7 +66,7 @@ impl Resolver {
             Err(_) => {}
         }
         // `lookup_ip` returns the error of one of several lookups: of IPv4, with the last name of the search
-        // list. The name is absent only if the other lookups agree. Earlier answers come from the cache.
+        // list. The name is absent only if the other lookups agree.
         let mut absolute = name;
         absolute.set_fqdn(true);
         let mut addresses = Vec::new();
@@ -197,7 +190,7 @@ pub(super) mod tests {
             Reply::Silence => return None,
             Reply::Code(code) => response.metadata.response_code = *code,
             Reply::Address(address) => {
-                let record = Record::from_rdata(question.name().clone(), 0, RData::from(*address));
+                let record = Record::from_rdata(question.name().clone(), 300, RData::from(*address));
                 if record.record_type() == question.query_type() {
                     response.add_answer(record);
                 }
@@ -256,6 +249,21 @@ pub(super) mod tests {
         assert!(start.elapsed() <= LOOKUP_TIMEOUT + Duration::from_millis(10), "{:?}", start.elapsed());
         let none = Resolver(with_servers(&[]).build().unwrap());
         assert_eq!(none.resolve("any.test").await, Err(NameServerFailed));
+    }
+
+    #[tokio::test]
+    async fn no_answer_is_kept() {
+        let server = FakeNameServer::start().await;
+        let resolver = server.resolver();
+        let address = |last| IpAddr::from([1, 2, 3, last]);
+        for last in 0..3 {
+            server.put_both("page.test", Reply::Address(address(last)));
+            assert_eq!(resolver.resolve("page.test").await, Ok(vec![address(last)]));
+        }
+        server.put_both("page.test", Reply::Code(ResponseCode::NXDomain));
+        assert_eq!(resolver.resolve("page.test").await, Ok(Vec::new()));
+        server.put_both("page.test", ADDRESS);
+        assert_eq!(resolver.resolve("page.test").await, Ok(vec![address(4)]));
     }
 
     #[tokio::test]

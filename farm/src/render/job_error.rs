@@ -54,11 +54,18 @@ pub(crate) enum JobError {
 }
 
 impl JobError {
+    /// Whether the page has caused it and would do so in the next browser as well.
+    pub(crate) fn is_of_page(&self) -> bool {
+        matches!(self, Self::BrowserCrashed | Self::Cdp(CdpError::TooLarge { .. }))
+    }
+
     /// What the caller is told when the job is not tried again.
     pub(crate) fn into_refusal(self) -> Refusal {
         match self {
             Self::Refused(refusal) => refusal,
-            Self::Crashed => Refusal::PageCrashed,
+            Self::Crashed | Self::BrowserCrashed | Self::Cdp(CdpError::TooLarge { .. }) => {
+                Refusal::PageCrashed
+            }
             Self::FrameStalled => Refusal::Deadline,
             _ => Refusal::Broken,
         }

@@ -31,6 +31,7 @@ use chromiumoxide_cdp::cdp::browser_protocol::{
     target::{EventAttachedToTarget, EventDetachedFromTarget},
 };
 use platen_cdp::{CdpError, Event, Events, Session};
+use platen_shared::refusal::Refusal;
 use tokio::{sync::watch, time::Instant};
 use url::Url;
 
@@ -110,11 +111,18 @@ impl<'a> PageEventHandler<'a> {
     /// Handles events until one ends the job, and returns the reason.
     pub(super) async fn run(mut self) -> JobError {
         loop {
-            let Some(event) = self.events.next().await else { return JobError::Cdp(CdpError::PageGone) };
+            let Some(event) = self.events.next().await else { return self.events_ended() };
             if let Err(error) = self.on_event(&event) {
                 return error;
             }
         }
+    }
+
+    fn events_ended(&self) -> JobError {
+        if self.events.have_overflowed() {
+            return JobError::Refused(Refusal::PageCrashed);
+        }
+        JobError::Cdp(CdpError::PageGone)
     }
 
     fn on_event(&mut self, event: &Event) -> Result<(), JobError> {

@@ -4,18 +4,25 @@ use std::sync::Arc;
 
 use platen_farm::{Config, Farm};
 use platen_shared::{job::RenderJob, refusal::Refusal};
-use platen_tests::{dns::NameServer, http_proxy::HttpProxy, tls::UntrustedTlsServer, wait::MAX_WAIT};
+use platen_tests::{
+    dns::NameServer, http_proxy::HttpProxy, latch::Latch, site::Reply, tls::UntrustedTlsServer,
+    wait::MAX_WAIT,
+};
 use tokio::net::TcpListener;
 
 use crate::{
     Test,
-    support::{GREEN, Shared, farm, green_if, html, middle, server::Server, url, waiting},
+    support::{
+        GREEN, MAX_WAIT_MS, Shared, colour, farm, farm_process::FarmProcess, green_if, html, middle, send,
+        server::Server, site::Site, url, waiting,
+    },
 };
 
 pub(crate) const TESTS: &[Test] = &[
     ("the number of connections of a job is limited", |s| Box::pin(connections(s))),
     ("the number of bytes of a job is limited", |s| Box::pin(bytes(s))),
     ("the connections of a job are closed after a time", |s| Box::pin(time(s))),
+    ("each attempt of a job has the limits of a job", |s| Box::pin(attempts(s))),
     ("a denied host is denied even if it is also allowed", |s| Box::pin(denied(s))),
     ("an allowed host is reached on allowed ports", |s| Box::pin(allowed(s))),
     ("a denied port and a denied address are different refusals", |s| Box::pin(ports(s))),
@@ -88,6 +95,53 @@ async fn time(shared: Arc<Shared>) {
     is_green(&farm, &green_unless(&late)).await;
     assert_eq!(middle(&farm.render(&url(&shared.site.at("/green")), MAX_WAIT).await.unwrap()), GREEN);
     farm.shutdown().await;
+}
+
+/// A page that needs more than half of a limit is rendered again after its renderer was killed, and in real time.
+async fn attempts(_: Arc<Shared>) {
+    const CONNECTIONS: &str =
+        "Promise.allSettled([1, 2, 3].map(i => fetch('http://10.0.0.1:' + (8000 + i))))";
+    let large = format!("/*{}*/ Promise.resolve()", "x".repeat(600_000));
+    let (killed, stalled) = (
+        // Its memory tells its renderer from those of spare pages.
+        "large = new Uint8Array(1e8).fill(1); document.body.append(Object.assign(new Image(), { src: '/held' }))",
+        // Without an end in virtual time.
+        "setInterval(() => { const start = Date.now(); while (Date.now() === start); }, 100)",
+    );
+    for (limit, expensive) in
+        [(["--egress-connections", "6"], CONNECTIONS), (["--egress-megabytes", "1"], large.as_str())]
+    {
+        let arguments = [&limit[..], &["--browsers", "1"]].concat();
+        let (farm, site) = (FarmProcess::start(&arguments).await, Site::start().await);
+        let latch = Latch::closed();
+        site.put("/held", Reply::page("").behind(&latch));
+        let page = |then: &str| {
+            let last = site.elsewhere("/green");
+            let page = format!(
+                "<!doctype html><html style='background:red'><body><script>{expensive}\
+                 .then(() => fetch('{last}', {{ mode: 'no-cors' }})).then(() => {{\
+                 document.documentElement.style.background = 'green'; {then} }})</script>"
+            );
+            waiting(url(&site.put("/page", Reply::page(page))), 2_000.0)
+        };
+        let job = page(killed);
+        let killing = async {
+            site.until_hits("/held", 1).await;
+            farm.kill_largest_renderer();
+            site.until_hits("/held", 2).await;
+            latch.open();
+        };
+        let ((status, file), ()) = tokio::join!(send(&farm, &job, MAX_WAIT_MS), killing);
+        assert_eq!(status, 200, "{limit:?}: {}", String::from_utf8_lossy(&file));
+        assert_eq!(colour(&file), GREEN, "{limit:?}");
+        assert_eq!(farm.metric("platen_farm_retries_total").await, 1);
+
+        let (status, file) = send(&farm, &page(stalled), MAX_WAIT_MS).await;
+        assert_eq!(status, 200, "{limit:?}: {}", String::from_utf8_lossy(&file));
+        assert_eq!(colour(&file), GREEN, "{limit:?}");
+        assert_eq!(farm.metric("platen_farm_real_time_retries_total").await, 1);
+        farm.end().await;
+    }
 }
 
 async fn denied(shared: Arc<Shared>) {

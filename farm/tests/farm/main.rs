@@ -8,6 +8,7 @@ mod animations;
 mod deadlines;
 mod determinism;
 mod egress;
+mod event_memory;
 mod fonts;
 mod formats;
 mod frames;
@@ -52,6 +53,7 @@ fn main() -> ExitCode {
         deadlines::TESTS,
         determinism::TESTS,
         egress::TESTS,
+        event_memory::TESTS,
         formats::TESTS,
         frames::TESTS,
         full_page::TESTS,

@@ -278,7 +278,7 @@ async fn a_refund_that_is_sent_twice_refunds_once() {
     };
     let refused = claim().await.unwrap();
     assert!(claim().await.is_none() && used().await == 1);
-    let large_id = attempts::attempt_id(4_000_000_000_000, [0xff; 4]);
+    let large_id = attempts::attempt_id([0xff; 8]);
     let rows = [row(large_id, &refused, true)];
     attempts::log(&fixture.backend(), &rows).await.unwrap();
     assert_eq!(used().await, 0);
@@ -294,7 +294,45 @@ async fn a_refund_that_is_sent_twice_refunds_once() {
     let record = operator.account(&account).await.unwrap().unwrap();
     let everything = RequestFilter { until: i64::MAX, ..RequestFilter::default() };
     let logged = operator.account_scope(&record.id).requests(&everything, None, 10).await.unwrap();
-    let logged: Vec<_> =
-        logged.iter().map(|it| (it.id, it.status, it.counted, it.key_name.as_deref())).collect();
-    assert_eq!(logged, [(large_id, 503, false, Some("k")), (3, 200, true, Some("k"))]);
+    let logged: Vec<_> = logged.iter().map(|it| (it.status, it.counted, it.key_name.as_deref())).collect();
+    assert_eq!(logged, [(200, true, Some("k")), (503, false, Some("k"))]);
+}
+
+/// Attempts that are recorded, and rows that refund them: with ids of one moment, and with the same id.
+#[tokio::test(flavor = "multi_thread")]
+async fn no_row_takes_the_place_of_another() {
+    const ROWS: u32 = 10_000;
+    let fixture = Fixture::new().await;
+    let (account, key) = key_with_quota(&fixture, 1_000_000).await;
+    let presented = || PresentedKey { key: &key, month: "1970-01", now: 1_000_000 };
+    let running = RunningAttempt { id: 1, max_seconds: 30 };
+    let claim = attempts::claim(fixture.backend(), presented(), running, None).await.unwrap().unwrap();
+    let set = format!("UPDATE usage SET attempts = {}", ROWS + 3);
+    fixture.backend().rows(&set, Vec::new()).await.unwrap();
+    let refund = |id, at| {
+        let (refunded_month, code) = (Some(claim.month.clone()), Some("queue_full"));
+        Attempt { status: 503, counted: false, refunded_month, code, at, ..row(id, &key, &claim.account) }
+    };
+    // Random numbers with the same beginnings.
+    let mut random = 1_u64;
+    let mut rows: Vec<_> = (0..ROWS)
+        .map(|_| {
+            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            refund(attempts::attempt_id(random.to_le_bytes()), 1_000_000)
+        })
+        .collect();
+    let id = rows[0].id;
+    rows.extend([refund(id, 999_999), refund(id, 1_000_001), refund(id + 1, 1_000_000)]);
+    for _ in 0..2 {
+        for rows in rows.chunks(200) {
+            attempts::log(&fixture.backend(), rows).await.unwrap();
+        }
+        let status = attempts::key_status(&fixture.backend(), presented(), KeyPurpose::Source).await;
+        assert_eq!(status.unwrap().unwrap().attempts, 0);
+    }
+    let operator = fixture.store.command_line();
+    let record = operator.account(&account).await.unwrap().unwrap();
+    let everything = RequestFilter { until: i64::MAX, ..RequestFilter::default() };
+    let logged = operator.account_scope(&record.id).requests(&everything, None, 2 * ROWS).await.unwrap();
+    assert_eq!(logged.len(), rows.len());
 }

@@ -1,7 +1,8 @@
 //! `platen up`: the server.
 //!
 //! Invariant: when "platen is listening on" is printed, requests are answered. After SIGTERM, SIGINT or SIGHUP
-//! the requests in flight end, within a timeout, before the farm is stopped.
+//! the requests in flight end, within a timeout, before the farm is stopped. After a second signal they are aborted, and
+//! the rows of their attempts are written.
 
 use std::{
     collections::BTreeMap,
@@ -11,7 +12,9 @@ use std::{
     num::NonZeroUsize,
     os::unix::fs::DirBuilderExt as _,
     path::{Path, PathBuf},
+    process,
     sync::Arc,
+    time::Duration,
 };
 
 use anyhow::{Context as _, Result};
@@ -32,6 +35,9 @@ use crate::{
     server::{self, Health, Server, ServerLimits},
     variables::Variables,
 };
+
+/// From the second signal to the exit, for the rows of attempts.
+const ABORT_TIME: Duration = Duration::from_secs(1);
 
 /// What the help lists besides the flags.
 fn environment() -> String {
@@ -99,13 +105,17 @@ impl Up {
         let limits = self.server_limits(startup::file_limit());
         let registry = MetricsRegistry::default();
         telemetry::start("platen", &registry)?;
-        let stop = startup::stop_signal()?;
-        let Some(ready) = stop.run_until_cancelled(self.start(limits, registry)).await.transpose()? else {
+        let stop = startup::stop_signals(ABORT_TIME)?;
+        let Some(ready) = stop.first.run_until_cancelled(self.start(limits, registry)).await.transpose()?
+        else {
             return Ok(());
         };
         let Ready { listener, server, farm } = ready;
         startup::announce(&format!("platen is listening on http://{}", listener.local_addr()?));
-        Arc::new(server).serve(listener, stop.cancelled()).await;
+        Arc::new(server).serve(listener, &stop).await;
+        if stop.second.is_cancelled() {
+            process::exit(1);
+        }
         if let Some(farm) = farm {
             farm.stop().await;
         }

@@ -16,7 +16,7 @@ use tokio::{
     net::{TcpListener, TcpStream},
     time::{Instant, sleep, timeout, timeout_at},
 };
-use tokio_util::task::TaskTracker;
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use uuid::Uuid;
 
 use super::{
@@ -114,17 +114,18 @@ impl Acceptor {
         sleep(RETRY_INTERVAL).await;
     }
 
-    /// Accepts what the kernel has accepted, and waits for all requests.
-    pub(super) async fn drain(mut self, drain_timeout: Duration) {
+    /// Accepts what the kernel has accepted, and waits for all requests, at most until `abort`.
+    pub(super) async fn drain(mut self, drain_timeout: Duration, abort: &CancellationToken) {
         let deadline = Instant::now() + drain_timeout;
         let connections = Arc::clone(&self.server.connections);
         connections.drain();
         let backlog = async { while timeout(BACKLOG_TIMEOUT, self.accept()).await.is_ok() {} };
-        let _ = timeout(MAX_BACKLOG_TIME, backlog).await;
+        let _ = abort.run_until_cancelled(timeout(MAX_BACKLOG_TIME, backlog)).await;
         let Self { listener, tasks, .. } = self;
         drop(listener);
         tasks.close();
-        if timeout_at(deadline, tasks.wait()).await.is_err() {
+        let ended = abort.run_until_cancelled(timeout_at(deadline, tasks.wait())).await;
+        if !matches!(ended, Some(Ok(()))) {
             let count = connections.abort();
             tracing::warn!(connections = count, "aborting requests that did not end in time");
             let _ = timeout(ABORT_TIMEOUT, tasks.wait()).await;

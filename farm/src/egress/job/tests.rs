@@ -143,6 +143,103 @@ fn own_addresses_and_ports_of_the_service_are_denied() {
     });
 }
 
+/// Runs `test` in a network namespace with an address and these further routes and rules.
+fn with_routes(routes: &'static [&str], test: impl AsyncFnOnce() + Send + 'static) {
+    NetworkNamespace::run(move || {
+        NetworkNamespace::ip("address add 11.22.33.1/32 dev lo");
+        NetworkNamespace::ip("route add default dev lo");
+        NetworkNamespace::ip("-6 route add default dev lo");
+        for route in routes {
+            NetworkNamespace::ip(route);
+        }
+        tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(test());
+    });
+}
+
+#[test]
+fn addresses_that_are_routed_to_this_machine_are_denied() {
+    let routes = &[
+        "-6 route add local 2600:8::/64 dev lo",
+        "route add local 46.46.46.0/24 dev lo src 11.22.33.1",
+        "route add local 47.47.47.47 dev lo proto 66",
+        "-6 route add local 2600:9::47 dev lo proto 66",
+        "route add broadcast 48.48.48.0/24 dev lo",
+        "-6 route add anycast 2600:a::47 dev lo",
+        // In other tables, by a network, a protocol and a port.
+        "route add local default dev lo table 100",
+        "-6 route add local default dev lo table 100",
+        "rule add to 49.49.49.0/24 lookup 100",
+        "-6 rule add to 2600:b::/64 lookup 100",
+        "rule add to 50.50.50.0/24 ipproto tcp dport 8000 lookup 100",
+        "-6 rule add to 2600:c::/64 ipproto tcp dport 8000 lookup 100",
+        // Nothing is there to connect to.
+        "route add unreachable 51.51.51.0/25",
+        "route add prohibit 51.51.51.128/25",
+        "route add blackhole 52.52.52.0/24",
+        "-6 route add unreachable 2600:d::/64",
+        "-6 route add prohibit 2600:e::/64",
+        "-6 route add blackhole 2600:f::/64",
+    ];
+    with_routes(routes, async || {
+        let egress = egress(|_| {});
+        let job = egress.job("job", PageStarted::default());
+        for (host, expected) in [
+            ("[2600:8::47]", Verdict::OwnAddress),
+            ("46.46.46.46", Verdict::OwnAddress),
+            ("[::ffff:46.46.46.46]", Verdict::OwnAddress),
+            ("47.47.47.47", Verdict::OwnAddress),
+            ("[2600:9::47]", Verdict::OwnAddress),
+            ("48.48.48.48", Verdict::OwnAddress),
+            ("[2600:a::47]", Verdict::OwnAddress),
+            ("49.49.49.49", Verdict::OwnAddress),
+            ("[2600:b::47]", Verdict::OwnAddress),
+            ("50.50.50.50", Verdict::OwnAddress),
+            ("[2600:c::47]", Verdict::OwnAddress),
+            ("51.51.51.1", Verdict::Public),
+            ("51.51.51.200", Verdict::Public),
+            ("52.52.52.52", Verdict::Public),
+            ("[2600:d::47]", Verdict::Public),
+            ("[2600:e::47]", Verdict::Public),
+            ("[2600:f::47]", Verdict::Public),
+            // Just outside.
+            ("46.46.47.1", Verdict::Public),
+            ("47.47.47.48", Verdict::Public),
+            ("[2600:8:0:1::47]", Verdict::Public),
+        ] {
+            assert_eq!(verdict(&job, &format!("http://{host}:8000/")).await, expected, "{host}");
+        }
+        // The rule of the port 8000 only.
+        assert_eq!(verdict(&job, "http://50.50.50.50:8080/").await, Verdict::Public);
+    });
+}
+
+#[test]
+fn a_port_of_the_service_is_denied_at_every_address_that_arrives_here() {
+    let routes = &[
+        "-6 route add local 2600:8::/64 dev lo",
+        "route add local 46.46.46.0/24 dev lo src 11.22.33.1",
+        "route add local 10.46.46.0/24 dev lo src 11.22.33.1",
+    ];
+    with_routes(routes, async || {
+        let allowed = ["46.46.46.0/24", "10.46.46.0/24", "2600:8::/64"];
+        let allowing =
+            egress(|config| config.egress.allow = allowed.map(|pattern| pattern.parse().unwrap()).into());
+        for (egress, otherwise) in [(egress(|_| {}), Verdict::OwnAddress), (allowing, Verdict::Operator)] {
+            egress.forbid_port(8000);
+            let job = egress.job("job", PageStarted::default());
+            for host in ["46.46.46.46", "[2600:8::47]"] {
+                assert_eq!(verdict(&job, &format!("http://{host}:8000/")).await, Verdict::OwnPort, "{host}");
+                assert_eq!(verdict(&job, &format!("http://{host}:8080/")).await, otherwise, "{host}");
+            }
+            // Before any other reason.
+            for host in ["10.46.46.46", "127.0.0.1", "[::1]"] {
+                assert_eq!(verdict(&job, &format!("http://{host}:8000/")).await, Verdict::OwnPort, "{host}");
+            }
+            assert_eq!(verdict(&job, "http://1.1.1.1:8000/").await, Verdict::Public);
+        }
+    });
+}
+
 #[tokio::test]
 async fn the_port_of_a_page_proxy_is_own_while_it_is_open() {
     let egress = egress(|config| {

@@ -26,11 +26,15 @@ async fn handle(events: impl IntoIterator<Item = (&'static str, Value)>) -> Hand
     let pipes = BrowserPipes { to_browser: to_browser.into(), from_browser: from_browser.into() };
     let connection = Arc::new(Connection::open(pipes).unwrap());
     let (session, mut queue) = Session::new(connection, SessionId::new("S"));
-    for (method, params) in events {
-        let event = json!({ "method": method, "params": params, "sessionId": "S" });
-        browser.write_all(format!("{event}\0").as_bytes()).unwrap();
-    }
-    drop(browser);
+    let events: Vec<_> = events.into_iter().collect();
+    // The queue receives all of them before the handler reads one.
+    let writing = tokio::task::spawn_blocking(move || {
+        for (method, params) in events {
+            let event = json!({ "method": method, "params": params, "sessionId": "S" });
+            browser.write_all(format!("{event}\0").as_bytes()).unwrap();
+        }
+    });
+    writing.await.unwrap();
     let traffic = Egress::new(Arc::default(), Arc::new(Metrics::new())).unwrap();
     let traffic = traffic.job("", PageStarted::default());
     let (mut tainted, agent) = (false, SetUserAgentOverrideParams::new("x"));
@@ -152,6 +156,18 @@ async fn an_unreadable_response_leaves_no_proof_of_stillness() {
     let unknown = handle([response("new-state")]).await;
     assert!(matches!(unknown.error, JobError::Cdp(CdpError::PageGone)));
     assert!(unknown.state.may_change);
+}
+
+#[tokio::test]
+async fn a_page_that_floods_the_queue_is_refused() {
+    // Less and more than a queue holds, in events that are large or many.
+    for (bytes, few, many) in [(200_000, 100, 200), (10, 20_000, 80_000)] {
+        let event = || request(true, "1", "Fetch", &format!("data:,{}", "x".repeat(bytes)));
+        let handled = handle((0..few).map(|_| event())).await;
+        assert!(matches!(handled.error, JobError::Cdp(CdpError::PageGone)), "{:?}", handled.error);
+        let handled = handle((0..many).map(|_| event())).await;
+        assert!(matches!(handled.error, JobError::Refused(Refusal::PageCrashed)), "{:?}", handled.error);
+    }
 }
 
 #[tokio::test]
