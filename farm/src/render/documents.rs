@@ -13,7 +13,7 @@ use platen_shared::{
     job::{RenderJob, Source},
     refusal::Refusal,
 };
-use tokio::time::sleep_until;
+use tokio::time::{Instant, sleep_until, timeout_at};
 
 use super::{
     capture,
@@ -64,8 +64,9 @@ pub(super) async fn capture_last(
     loading: PhaseGuard<'_>,
 ) -> Result<Captured, JobError> {
     let (session, state) = (rendering.session, rendering.state.clone());
+    let last_navigation = wait.deadline.checked_sub(NAVIGATION_RESERVE).unwrap_or(wait.deadline);
     let stopping = async {
-        sleep_until(wait.deadline.checked_sub(NAVIGATION_RESERVE).unwrap_or(wait.deadline)).await;
+        sleep_until(last_navigation).await;
         // The renderer receives no command during a navigation.
         if state.borrow().documents > 0
             && state.borrow().navigating
@@ -77,15 +78,17 @@ pub(super) async fn capture_last(
     };
     tokio::select! {
         biased;
-        captured = follow(rendering, context, wait, loading) => captured,
+        captured = follow(rendering, context, wait, last_navigation, loading) => captured,
         error = stopping => Err(error),
     }
 }
 
+/// A navigation is waited for until `last_navigation`.
 async fn follow(
     rendering: &mut Rendering<'_>,
     context: JobContext<'_>,
     mut wait: WaitOptions<'_>,
+    last_navigation: Instant,
     mut loading: PhaseGuard<'_>,
 ) -> Result<Captured, JobError> {
     let mut navigations = 0;
@@ -99,17 +102,18 @@ async fn follow(
         let navigates = after.is_between_documents(wait.until)
             || captured.is_err() && (after.documents > before || after.navigation_cancelled);
         let captured = match captured {
-            Ok(captured) if !navigates || navigations >= MAX_NAVIGATIONS => return Ok(captured),
+            Ok(captured) if !navigates || !rendering.follows_navigation => return Ok(captured),
             Err(error) if !navigates => return Err(error),
             Err(error) if navigations >= MAX_ATTEMPTS => return Err(of_navigating_page(error)),
             captured => captured,
         };
         loading = phases.enter(Phase::Load);
-        reach(&mut rendering.state, |state| !state.navigating || state.documents > after.documents).await;
+        let ended = |state: &LoadState| !state.navigating || state.documents > after.documents;
+        let in_time = timeout_at(last_navigation, reach(&mut rendering.state, ended)).await.is_ok();
         let now = rendering.load_state();
         if let Ok(captured) = captured
             && now.documents == after.documents
-            && !now.is_between_documents(wait.until)
+            && !(in_time && now.is_between_documents(wait.until))
         {
             // The navigation has led to no other document.
             return Ok(captured);
@@ -119,7 +123,7 @@ async fn follow(
         }
         rendering.forget_document();
         navigations += 1;
-        rendering.follows_navigation = navigations < MAX_NAVIGATIONS;
+        rendering.follows_navigation = in_time && navigations < MAX_NAVIGATIONS;
     }
 }
 

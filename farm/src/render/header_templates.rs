@@ -21,7 +21,7 @@ const STYLE: &str = "<style>:where(#header, #footer) { font: 10px Arial, \"Liber
     :where(platen-html, platen-body) { display: flex; flex: auto; align-self: stretch; align-items: inherit;\
     min-width: 0 }</style>";
 /// Converts texts to templates. Chromium writes its own `date` in English.
-const CONVERT: &str = r##"((locale, texts) => {
+const CONVERT: &str = r#"((locale, texts) => {
     const names = { html: 'platen-html', body: 'platen-body', ':root': ':where(platen-html):nth-child(n)',
         '#header': '#header:scope', '#footer': '#footer:scope', '.date': '.platen-date' };
     const token = /\[(?:"(?:\\.|[^"\\])*"|[^\]"])*\]|[.#:]*(?:\\.|[-\w]|[^\0-\x7f])+/g;
@@ -58,7 +58,7 @@ const CONVERT: &str = r##"((locale, texts) => {
             part.localName === 'head' ? [...part.childNodes] : [renamed(part, 'platen-body', part.childNodes)]);
         return renamed(root, 'platen-html', content).outerHTML;
     });
-})"##;
+})"#;
 
 /// The templates of a header and a footer. That of an empty text is not empty, because Chromium would print its own.
 #[derive(Debug)]

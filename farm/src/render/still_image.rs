@@ -161,7 +161,7 @@ mod tests {
         let webp = |first: &[u8]| [b"RIFF\0\0\0\0WEBP", first].concat();
         // As the beginnings of larger ones.
         let cut = |kind: &str, bytes: &[u8]| {
-            let mut url = url(kind, &[bytes, &[0; MIN_CUT_STRING_BYTES]].concat());
+            let mut url = url(kind, &[bytes, &vec![0; MIN_CUT_STRING_BYTES]].concat());
             url.truncate(MIN_CUT_STRING_BYTES + 3);
             url
         };

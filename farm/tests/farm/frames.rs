@@ -141,7 +141,7 @@ async fn workers(shared: Arc<Shared>) {
 const ANIMATED_GIF: &str = "data:image/gif;base64,R0lGODlhAQABAPAAAP8AAACAACH5BAACAAAALAAAAAABAAEAAAICRAEAIfkEAAIAAAAsAAAAAAEAAQAAAgJMAQA7";
 
 async fn slow_pages(shared: Arc<Shared>) {
-    let list: String = (0..300).map(|number| format!("<p id=i{number}>item {number}")).collect();
+    let list = (0..300).fold(String::new(), |list, number| list + &format!("<p id=i{number}>item {number}"));
     let slow = |change: &str| {
         format!(
             "<p id=x style='position:relative'>x</p><script>let n = 0; (function again() {{ const begun = performance.now();\

@@ -17,6 +17,8 @@ pub(in crate::render) const MAX_NAVIGATIONS: u32 = 5;
 #[derive(Debug)]
 pub(super) struct Navigations {
     is_scheduled: bool,
+    /// The renderer has requested it, and the browser process has not started it yet.
+    is_requested: bool,
     is_started: bool,
     /// How many may still lead to a document.
     left: u32,
@@ -25,7 +27,12 @@ pub(super) struct Navigations {
 impl Navigations {
     /// `has_url` says that the job's document is the result of a navigation.
     pub(super) fn new(has_url: bool) -> Self {
-        Self { is_scheduled: false, is_started: false, left: MAX_NAVIGATIONS + u32::from(has_url) }
+        Self {
+            is_scheduled: false,
+            is_requested: false,
+            is_started: false,
+            left: MAX_NAVIGATIONS + u32::from(has_url),
+        }
     }
 
     /// Whether the main frame navigates after an event; `None` if the event is about something else.
@@ -53,14 +60,17 @@ impl Navigations {
                 self.is_scheduled = fields["delay"].as_f64().is_some_and(|seconds| seconds < 1.0);
             }
             "ClearedScheduledNavigation" => self.is_scheduled = false,
-            "RequestedNavigation" => self.is_started |= fields["disposition"] == "currentTab",
+            "RequestedNavigation" => self.is_requested |= fields["disposition"] == "currentTab",
             "StartedNavigating" => {
                 let kind = fields["navigationType"].as_str();
-                self.is_started |= !matches!(kind, Some("sameDocument" | "historySameDocument"));
+                if !matches!(kind, Some("sameDocument" | "historySameDocument")) {
+                    (self.is_requested, self.is_started) = (false, true);
+                }
             }
-            _ => self.ended(),
+            // It may be about the document before, if the browser process has started no navigation since.
+            _ => self.is_started = false,
         }
-        Some(self.left > 0 && (self.is_scheduled || self.is_started))
+        Some(self.left > 0 && (self.is_scheduled || self.is_requested || self.is_started))
     }
 
     /// The main frame has a new document. Whether a navigation led to it: `document.open` and the markup of a job do not
@@ -78,7 +88,7 @@ impl Navigations {
     }
 
     fn ended(&mut self) {
-        (self.is_scheduled, self.is_started) = (false, false);
+        (self.is_scheduled, self.is_requested, self.is_started) = (false, false, false);
     }
 }
 

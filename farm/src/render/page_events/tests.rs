@@ -212,6 +212,8 @@ async fn a_navigation_of_the_main_frame_is_recognised() {
         (vec![scheduled.clone()], true),
         (vec![scheduled.clone(), cleared.clone()], false),
         (vec![scheduled.clone(), requested.clone(), cleared.clone()], true),
+        (vec![scheduled.clone(), requested.clone(), stopped.clone(), cleared.clone()], true),
+        (vec![started.clone(), requested.clone(), stopped.clone()], true),
         (vec![scheduled, requested, cleared, started.clone(), stopped], false),
         (vec![started], true),
         (vec![within], false),
