@@ -18,6 +18,7 @@ pub(crate) const TESTS: &[Test] = &[
     ("a page is laid out as wide as its sheet", |s| Box::pin(width(s))),
     ("titles of the outline have their spaces", |s| Box::pin(titles(s))),
     ("text that shows a background is printed without backgrounds", |s| Box::pin(clipped_text(s))),
+    ("controls of media are printed without backgrounds", |s| Box::pin(media_controls(s))),
 ];
 
 /// CSS pixels of a point.
@@ -263,4 +264,26 @@ async fn clipped_text(shared: Arc<Shared>) {
     }
     let css = json!({ "html": page("", ""), "margin": 0, "css": "h1{background-clip:text!important}" });
     assert!(render(&shared, css).await.unwrap().first_page().unwrap().count(GREEN) > 2_000);
+}
+
+async fn media_controls(shared: Arc<Shared>) {
+    let drawn = async |html: &str, print_background: bool| {
+        let fields = json!({ "html": html, "printBackground": print_background });
+        let page = render(&shared, fields).await.unwrap().first_page().unwrap();
+        let (width, height) = page.size();
+        (width * height) as usize - page.count(WHITE)
+    };
+    for html in [
+        "<video controls width=300 height=150></video>",
+        "<audio CONTROLS></audio>",
+        "<audio controls=''><source src='data:,'></audio>",
+        "<div><video width=300 height=150></video></div><script>document.querySelector('video').controls = true</script>",
+    ] {
+        let with_backgrounds = drawn(html, true).await;
+        assert!(with_backgrounds > 1_000, "{html}: {with_backgrounds}");
+        assert_eq!(drawn(html, false).await, with_backgrounds, "{html}");
+    }
+    // Other backgrounds, also those around controls.
+    let others = "<div style='background:red;padding:9px'><video width=300 height=150 style='background:red'></video></div>";
+    assert_eq!(drawn(others, false).await, 0);
 }

@@ -1,7 +1,7 @@
 //! A PDF of the page.
 
-mod clipped_text;
 mod document;
+mod needed_backgrounds;
 mod page_style;
 mod single_page;
 
@@ -39,7 +39,7 @@ pub(super) async fn capture(
     script_ran: bool,
 ) -> Result<Bytes, JobError> {
     if !pdf.print_background {
-        clipped_text::show(rendering, job, script_ran).await?;
+        needed_backgrounds::show(rendering, job, script_ran).await?;
     }
     let file = if pdf.pages == Pages::Single {
         single_page::capture(rendering, pdf, &job.options).await?
