@@ -7,8 +7,8 @@
 
 use std::{borrow::Cow, collections::BTreeSet};
 
+use icu_normalizer::ComposingNormalizerBorrowed;
 use unicode_ident::{is_xid_continue, is_xid_start};
-use unicode_normalization::UnicodeNormalization as _;
 
 use crate::limits;
 
@@ -66,10 +66,10 @@ pub fn placeholders(template: &str) -> Vec<String> {
     names.into_iter().map(Cow::into_owned).collect()
 }
 
-/// A name in NFC, in which names are compared.
+/// A name in NFC, in which names are compared. The tables are those that the `url` crate has for the names of hosts.
 #[must_use]
 pub fn normalized(name: &str) -> Cow<'_, str> {
-    if name.is_ascii() { Cow::Borrowed(name) } else { Cow::Owned(name.nfc().collect()) }
+    ComposingNormalizerBorrowed::new_nfc().normalize(name)
 }
 
 /// The first tags of other template languages, each once: `{{#if x}}`, `{{/if}}`, `{{> x}}`, `{{else}}`, `{% if x %}`. They stay
