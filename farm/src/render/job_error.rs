@@ -59,7 +59,7 @@ impl JobError {
         matches!(self, Self::BrowserCrashed | Self::Cdp(CdpError::TooLarge { .. }))
     }
 
-    /// What the caller is told when the job is not tried again.
+    /// The refusal of a job that is not tried again.
     pub(crate) fn into_refusal(self) -> Refusal {
         match self {
             Self::Refused(refusal) => refusal,

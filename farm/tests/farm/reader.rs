@@ -1,4 +1,4 @@
-//! What a page is told about the browser of its reader: the user agent, client hints, a mobile device; also in its workers.
+//! The browser that a page and its workers see: the user agent, client hints, a mobile device.
 
 use std::sync::Arc;
 
