@@ -18,7 +18,7 @@ const MAX_QUEUED_BYTES: usize = 32 * 1024 * 1024;
 const EVENT_BYTES: usize = 256;
 
 /// The sending half.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub(crate) struct EventSender {
     events: mpsc::UnboundedSender<Event>,
     state: Arc<State>,
@@ -56,14 +56,10 @@ impl EventSender {
         // Also an event that does not fit: it wakes the receiver.
         let _ = self.events.send(event);
     }
-
-    pub(crate) fn is_closed(&self) -> bool {
-        self.events.is_closed()
-    }
 }
 
 impl EventReceiver {
-    /// `None` when no sender is left, or if the queue was full. Safe to cancel.
+    /// `None` when the sender has been dropped, or if the queue was full. Safe to cancel.
     pub(crate) async fn recv(&mut self) -> Option<Event> {
         let event = self.events.recv().await?;
         self.received(event)
@@ -77,10 +73,6 @@ impl EventReceiver {
 
     pub(crate) fn has_overflowed(&self) -> bool {
         self.state.has_overflowed.load(Ordering::Relaxed)
-    }
-
-    pub(crate) fn close(&mut self) {
-        self.events.close();
     }
 
     fn received(&mut self, event: Event) -> Option<Event> {
@@ -125,14 +117,13 @@ mod tests {
             [(MAX_QUEUED_BYTES / 3, 4), (MAX_QUEUED_BYTES, 1), (0, MAX_QUEUED_BYTES / EVENT_BYTES + 1)]
         {
             let (sender, mut receiver) = event_queue();
-            let of_worker = sender.clone();
             for _ in 0..count {
-                of_worker.send(event(size));
+                sender.send(event(size));
             }
             assert!(receiver.has_overflowed());
             assert!(receiver.recv().await.is_none());
             sender.send(event(0));
-            assert!(receiver.recv().await.is_none() && sender.is_closed());
+            assert!(receiver.recv().await.is_none());
         }
     }
 }

@@ -2,7 +2,11 @@
 
 use std::sync::Arc;
 
-use crate::{Event, event_queue::EventReceiver, routes::Shared};
+use crate::{
+    Event,
+    event_queue::EventReceiver,
+    routes::{Route, Shared},
+};
 
 /// The events of one session and of its workers, in the order in which the browser sent them. Ends when
 /// the page or the browser is gone, or when more have arrived than are kept.
@@ -33,10 +37,9 @@ impl Events {
 
 impl Drop for Events {
     fn drop(&mut self) {
-        // The routes of its workers have the same receiver.
-        self.queue.close();
         let mut routes = self.shared.routes();
-        routes.sessions.retain(|session, route| *session != self.session && !route.events.is_closed());
-        routes.contexts.retain(|_, route| !route.events.is_closed());
+        routes.sessions.remove(&self.session);
+        routes.sessions.retain(|_, route| !matches!(route, Route::Worker { page } if *page == self.session));
+        routes.contexts.retain(|_, session| *session != self.session);
     }
 }

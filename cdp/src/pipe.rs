@@ -16,9 +16,10 @@ use tokio::{
 };
 
 use crate::{
+    Event,
     incoming::{Arrived, IncomingMessage},
     message::{self, Message},
-    routes::{Incoming, Shared},
+    routes::{Incoming, Route, Shared},
 };
 
 /// The capacity of a pipe on Linux.
@@ -113,26 +114,18 @@ fn deliver(shared: &Shared, message: Bytes, sequence: u64) {
     };
     match message {
         Message::Reply(id, message) => shared.reply(id, Incoming { message: Some(message), sequence }),
-        Message::Event(session, mut event) => {
-            if let Some(route) = shared.routes().sessions.get(&session) {
-                event.sequence = sequence;
-                event.worker = route.worker.then_some(session);
-                route.events.send(event);
+        Message::Event(session, event) => shared.event(&session, Event { sequence, ..event }),
+        Message::Attached(context, event) => {
+            let session = shared.routes().contexts.get(&context).cloned();
+            if let Some(session) = session {
+                shared.event(&session, Event { sequence, ..event });
             }
         }
-        Message::Attached(context, mut event) => {
-            if let Some(route) = shared.routes().contexts.get(&context) {
-                event.sequence = sequence;
-                route.events.send(event);
-            }
-        }
-        Message::Detached(session, mut event) => {
+        Message::Detached(session, event) => {
             // The events of a page end here.
-            if let Some(route) = shared.routes().sessions.remove(&session)
-                && route.worker
-            {
-                event.sequence = sequence;
-                route.events.send(event);
+            let route = shared.routes().sessions.remove(&session);
+            if let Some(Route::Worker { page }) = route {
+                shared.event(&page, Event { sequence, ..event });
             }
         }
         Message::Other => {}
@@ -154,5 +147,66 @@ impl Drop for CloseOnDrop {
         };
         drop((calls, sessions));
         self.closing.send_replace(true);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use serde_json::{Value, json};
+    use tokio::{sync::mpsc, time::timeout};
+
+    use super::*;
+    use crate::{Connection, Session};
+
+    async fn next(events: &mut crate::Events) -> Option<Event> {
+        timeout(Duration::from_mins(1), events.next()).await.expect("an event, or the end")
+    }
+
+    #[tokio::test]
+    async fn the_events_of_a_page_end_with_it_although_its_workers_run() {
+        let (from_browser, browser_output) = io::pipe().unwrap();
+        let (_browser_input, to_browser) = io::pipe().unwrap();
+        let pipes = BrowserPipes { to_browser: to_browser.into(), from_browser: from_browser.into() };
+        let connection = Arc::new(Connection::open(pipes).unwrap());
+        let (messages, mut queue) = mpsc::unbounded_channel::<Value>();
+        let mut output = pipe::Sender::from_owned_fd(browser_output.into()).unwrap();
+        tokio::spawn(async move {
+            while let Some(message) = queue.recv().await {
+                output.write_all(format!("{message}\0").as_bytes()).await.unwrap();
+            }
+        });
+        let page = |id: &str| {
+            let (session, events) = Session::new(Arc::clone(&connection), id.to_owned().into());
+            session.receive_workers_of(&format!("context of {id}").into());
+            let _ = session.worker_session(format!("worker of {id}").into());
+            (session, events)
+        };
+        let (_first, mut first) = page("first");
+        let (_second, mut second) = page("second");
+        let detached =
+            |id: &str| json!({ "method": "Target.detachedFromTarget", "params": { "sessionId": id } });
+        for message in [
+            json!({ "method": "Target.attachedToTarget", "params": { "targetInfo": { "browserContextId": "context of first" } } }),
+            json!({ "method": "M", "params": {}, "sessionId": "worker of first" }),
+            json!({ "method": "M", "params": {}, "sessionId": "first" }),
+            detached("worker of second"),
+            detached("first"),
+            json!({ "method": "M", "params": {}, "sessionId": "worker of first" }),
+        ] {
+            messages.send(message).unwrap();
+        }
+        assert_eq!(next(&mut first).await.unwrap().method, "Target.attachedToTarget");
+        assert_eq!(next(&mut first).await.unwrap().worker.as_deref(), Some("worker of first"));
+        assert_eq!(next(&mut first).await.unwrap().worker, None);
+        assert!(next(&mut first).await.is_none());
+        assert_eq!(next(&mut second).await.unwrap().method, "Target.detachedFromTarget");
+        // The browser exits.
+        drop(messages);
+        assert!(next(&mut second).await.is_none());
+        drop((first, second));
+        let routes = connection.shared.routes();
+        assert!(routes.sessions.is_empty() && routes.contexts.is_empty());
     }
 }

@@ -8,7 +8,7 @@ use std::{
 use bytes::Bytes;
 use tokio::sync::oneshot;
 
-use crate::event_queue::EventSender;
+use crate::{Event, event_queue::EventSender};
 
 #[derive(Debug, Default)]
 pub(crate) struct Shared {
@@ -21,8 +21,8 @@ pub(crate) struct Shared {
 pub(crate) struct Routes {
     pub(crate) calls: HashMap<u64, WaitingCall>,
     pub(crate) sessions: HashMap<String, Route>,
-    /// The receivers of events of the browser itself, by browser context.
-    pub(crate) contexts: HashMap<String, Route>,
+    /// The sessions that receive events of the browser itself, by browser context.
+    pub(crate) contexts: HashMap<String, String>,
     pub(crate) closed: bool,
 }
 
@@ -34,11 +34,15 @@ pub(crate) struct WaitingCall {
 }
 
 /// The receiver of the events of a session.
-#[derive(Debug, Clone)]
-pub(crate) struct Route {
-    pub(crate) events: EventSender,
-    /// The session of a worker, whose events are received with those of its page.
-    pub(crate) worker: bool,
+///
+/// Invariant: a queue has one sender, so it ends with its page, whatever still runs of its workers.
+#[derive(Debug)]
+pub(crate) enum Route {
+    Page(EventSender),
+    /// A worker, whose events are received with those of the session of its page.
+    Worker {
+        page: String,
+    },
 }
 
 /// A reply and its number among all messages of the browser.
@@ -52,6 +56,21 @@ pub(crate) struct Incoming {
 impl Shared {
     pub(crate) fn routes(&self) -> MutexGuard<'_, Routes> {
         self.routes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Sends an event of a session to its receiver.
+    pub(crate) fn event(&self, session: &str, mut event: Event) {
+        let routes = self.routes();
+        let page = match routes.sessions.get(session) {
+            Some(Route::Worker { page }) => {
+                event.worker = Some(session.to_owned());
+                page
+            }
+            _ => session,
+        };
+        if let Some(Route::Page(events)) = routes.sessions.get(page) {
+            events.send(event);
+        }
     }
 
     /// The limit of the reply to a command. Nothing is kept of a reply without a receiver.

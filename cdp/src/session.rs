@@ -22,7 +22,7 @@ impl Session {
         let (sender, queue) = event_queue();
         let mut routes = connection.shared.routes();
         if !routes.closed {
-            routes.sessions.insert(id.inner().clone(), Route { events: sender, worker: false });
+            routes.sessions.insert(id.inner().clone(), Route::Page(sender));
         }
         drop(routes);
         let events = Events { queue, session: id.inner().clone(), shared: Arc::clone(&connection.shared) };
@@ -32,20 +32,14 @@ impl Session {
     /// From now on the shared workers of a browser context are reported with the events of this page, as its other workers
     /// are: they are attached to the browser itself.
     pub fn receive_workers_of(&self, context: &BrowserContextId) {
-        let mut routes = self.connection.shared.routes();
-        if let Some(route) = routes.sessions.get(self.id.inner()).cloned() {
-            routes.contexts.insert(context.inner().clone(), route);
-        }
+        self.connection.shared.routes().contexts.insert(context.inner().clone(), self.id.inner().clone());
     }
 
     /// The session of a worker of this page. Its events are received with those of the page from now on.
     #[must_use]
     pub fn worker_session(&self, id: SessionId) -> Self {
-        let mut routes = self.connection.shared.routes();
-        if let Some(route) = routes.sessions.get(self.id.inner()).cloned() {
-            routes.sessions.insert(id.inner().clone(), Route { worker: true, ..route });
-        }
-        drop(routes);
+        let route = Route::Worker { page: self.id.inner().clone() };
+        self.connection.shared.routes().sessions.insert(id.inner().clone(), route);
         Self { connection: Arc::clone(&self.connection), id }
     }
 
