@@ -10,7 +10,7 @@ use chromiumoxide_cdp::cdp::browser_protocol::page::StopLoadingParams;
 use futures::future;
 use platen_cdp::CdpError;
 use platen_shared::{
-    job::{RenderJob, Source},
+    job::{RenderJob, Source, WaitMs},
     refusal::Refusal,
 };
 use tokio::time::{Instant, sleep_until, timeout_at};
@@ -160,7 +160,8 @@ async fn capture(
     if let Some(waiting) = settled.waiting {
         browser.waited(waiting);
     }
-    *wait = wait.passed();
+    // The job's time has passed. A document that follows has its milestone and no more.
+    wait.timeout = WaitMs::default();
     rendering.check_navigation(wait.until)?;
     let LoadState { documents, page_status: status, .. } = rendering.load_state();
     if job.options.fail_on_http_status

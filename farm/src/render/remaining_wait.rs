@@ -42,15 +42,6 @@ impl WaitOptions<'_> {
         self.until != WaitUntil::NetworkIdle && self.timeout.get() <= 0.0 && self.selector.is_none()
     }
 
-    /// What is left of a wait whose time has passed.
-    pub(super) fn passed(self) -> Self {
-        let until = match self.until {
-            WaitUntil::NetworkIdle => WaitUntil::Load,
-            until => until,
-        };
-        Self { until, timeout: WaitMs::default(), ..self }
-    }
-
     /// Whether to wait for fonts, images and style sheets.
     pub(super) fn waits_for_resources(&self) -> bool {
         self.until != WaitUntil::DomContentLoaded

@@ -8,7 +8,7 @@ use platen_shared::{
     job::{ImageOptions, Output, Region, RenderJob},
     refusal::Refusal,
 };
-use platen_tests::site::Reply;
+use platen_tests::{site::Reply, wait::MAX_WAIT};
 
 use crate::{
     Test,
@@ -206,6 +206,23 @@ async fn while_captured(shared: Arc<Shared>) {
             let file = shared.render(&job).await.unwrap_or_else(|error| panic!("{page}: {error}"));
             assert!(pdf_text(&file).contains("target"), "{page}: {}", pdf_text(&file));
         }
+    }
+    // The network of the target must be idle as well.
+    let late = format!(
+        "fetch('{}').then(() => document.body.append('late'))",
+        site.put("/late", Reply::page("x").after(Duration::from_millis(300)))
+    );
+    for (script, text, is_idle, limit) in [
+        (late, "late", true, MAX_WAIT),
+        (format!("fetch('{}')", site.at("/never")), "target", false, Duration::from_secs(8)),
+    ] {
+        let target = site.at(&Site::markup(&format!("{TARGET}<script>onload = () => {script}</script>")));
+        let mut job =
+            html(&format!("first<script>onbeforeprint = () => location.href = '{target}'</script>"));
+        (job.options.output, job.options.wait_until) = (pdf(), WaitUntil::NetworkIdle);
+        let file = shared.farm.render(&job, limit).await.unwrap();
+        assert!(pdf_text(&file).contains(text), "{script}: {}", pdf_text(&file));
+        assert_eq!(file.page_idle, is_idle, "{script}");
     }
     for page in [
         format!("<p style='height:3000px'>first<script>onscroll = () => location.href = '{target}'</script>"),
