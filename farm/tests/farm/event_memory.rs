@@ -38,7 +38,7 @@ async fn memory(_: Arc<Shared>) {
         ),
         (
             "many frames",
-            "for (let n = 0; n < 20; ++n) document.body.append(Object.assign(\
+            "for (let n = 0; n < 8; ++n) document.body.append(Object.assign(\
             document.createElement('iframe'), { src: 'data:text/html,<!--' + n + text.slice(0, 2e6) })); green()",
         ),
     ] {

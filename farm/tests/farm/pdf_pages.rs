@@ -70,6 +70,19 @@ async fn own_height(shared: Arc<Shared>) {
             720.0,
             800.0,
         ),
+        // What scrolls or is replaced does not make its document taller.
+        (
+            "<!doctype html><style>body{margin:0}header{height:50px}main{height:calc(100vh - 50px);overflow:auto}</style>\
+            <header></header><main>End<div style='height:3000px'>",
+            720.0,
+            780.0,
+        ),
+        (
+            "<!doctype html><style>html,body{margin:0;height:100%}iframe{border:0;height:100%}</style><iframe srcdoc=End></iframe>",
+            720.0,
+            780.0,
+        ),
+        ("<!doctype html><style>main{min-height:100vh;overflow:hidden}</style><main>End", 720.0, 780.0),
     ] {
         let (height, text) = single(&shared, html, json!({})).await;
         assert!((lowest..highest).contains(&height), "{html}: {height}");

@@ -43,11 +43,15 @@ const HAS_PAGE_RULE: &str = "(() => { const has = rules => [...rules].some(rule 
 /// Remembers the heights of the elements.
 const HEIGHTS: &str = "void (own.heights = Array.from(document.querySelectorAll('body *'),\
     element => ({ element, height: getComputedStyle(element).height })))";
-/// Fixes those that have changed.
-const FIX_CHANGED: &str = "own.heights.filter(({ element, height }) =>\
-        element instanceof HTMLElement && getComputedStyle(element).height !== height)\
+/// Whether the content of an element does not make its document taller, because the element is too low for it.
+const CLIPS: &str = "element => { const { localName, scrollHeight, clientHeight } = as(Element, element);\
+    return /^(iframe|object|embed|img|video|canvas)$/.test(localName)\
+        || getComputedStyle(element).overflowY !== 'visible' && scrollHeight > clientHeight }";
+/// Fixes those that have changed, of the elements for which a condition is true.
+const FIX_CHANGED: &str = "(condition => own.heights.filter(({ element, height }) =>\
+        element instanceof HTMLElement && getComputedStyle(element).height !== height && condition(element))\
     .forEach(({ element, height }) => { for (const name of ['height', 'min-height', 'max-height'])\
-        as(HTMLElement, element).style.setProperty(name, height, 'important') })";
+        as(HTMLElement, element).style.setProperty(name, height, 'important') }))";
 
 /// Prints all content on one sheet that is as tall as needed.
 pub(super) async fn capture(
@@ -73,16 +77,20 @@ pub(super) async fn capture(
         let file = print(rendering, &pages, pdf.sheet).await?;
         width = PdfFile::parse(&file).await?.first_sheet()?.width;
     }
-    let style = PageStyle::add(rendering, ONE_PAGE).await?;
     let Margins { top, right, bottom, left } = pdf.margins_or_default();
     let (horizontal, vertical) = (left.pixels() + right.pixels(), top.pixels() + bottom.pixels());
     let scale = pdf.scale.get();
+    let own_height = f64::from(options.viewport.height.get());
+    let width_without = |horizontal: f64| (width.pixels() - horizontal) / scale;
+    remember_heights(rendering, width_without(horizontal), own_height).await?;
+    let style = PageStyle::add(rendering, ONE_PAGE).await?;
+    fix_changed(rendering, width_without(horizontal), 1.0, CLIPS).await?;
     let height_for = async |rendering: &mut Rendering<'_>, horizontal: f64| {
-        let width = (width.pixels() - horizontal) / scale;
-        let own_height = f64::from(options.viewport.height.get());
+        let width = width_without(horizontal);
         let mut height = content_height(rendering, width).await?;
         if height.is_none() {
-            fix_heights(rendering, width, own_height).await?;
+            remember_heights(rendering, width, own_height).await?;
+            fix_changed(rendering, width, 2.0 * own_height, "() => true").await?;
             height = content_height(rendering, width).await?;
         }
         Ok::<_, JobError>(height.unwrap_or(own_height) * scale)
@@ -145,12 +153,23 @@ async fn content_height(rendering: &Rendering<'_>, width: f64) -> Result<Option<
     Ok(None)
 }
 
-/// Gives the elements whose height follows that of the viewport the height that they have in a viewport of this size.
-async fn fix_heights(rendering: &mut Rendering<'_>, width: f64, height: f64) -> Result<(), JobError> {
+/// Remembers the heights of the elements in a viewport of this size.
+async fn remember_heights(rendering: &mut Rendering<'_>, width: f64, height: f64) -> Result<(), JobError> {
     set_viewport(rendering, width, height).await?;
     rendering.evaluate_isolated(HEIGHTS).await?;
-    set_viewport(rendering, width, 2.0 * height).await?;
-    rendering.evaluate_isolated(FIX_CHANGED).await?;
+    Ok(())
+}
+
+/// Gives the elements that have another height in a viewport of this size the one that is remembered, if a condition is
+/// true there.
+async fn fix_changed(
+    rendering: &mut Rendering<'_>,
+    width: f64,
+    height: f64,
+    condition: &str,
+) -> Result<(), JobError> {
+    set_viewport(rendering, width, height).await?;
+    rendering.evaluate_isolated(&format!("{FIX_CHANGED}({condition})")).await?;
     Ok(())
 }
 
