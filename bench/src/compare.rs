@@ -42,7 +42,7 @@ use crate::{
 
 #[derive(clap::Args)]
 pub(crate) struct Options {
-    /// Renderers, separated by commas [default: all that are installed]
+    /// Renderers, separated by commas [default: all that are installed, without the baseline]
     #[arg(long, value_delimiter = ',')]
     targets: Vec<Kind>,
     /// Pages, separated by commas [default: all]
@@ -72,6 +72,9 @@ pub(crate) struct Options {
     /// Chromium for all renderers
     #[arg(long, env = "PLATEN_CHROMIUM", default_value = "/usr/lib/chromium/chromium-headless-shell")]
     chromium: PathBuf,
+    /// platen-farm of another build, for the target baseline
+    #[arg(long, value_name = "FILE")]
+    baseline: Option<PathBuf>,
     /// Full Chromium, for the targets whose name ends in "-chromium"
     #[arg(long, default_value = "/usr/lib/chromium/chromium")]
     full_chromium: PathBuf,
@@ -127,6 +130,7 @@ pub(crate) async fn run(options: Options) -> Result<()> {
     let environment = Environment {
         chromium: options.chromium.clone(),
         full_chromium: options.full_chromium.clone(),
+        baseline: options.baseline.clone(),
         tools: options
             .tools
             .canonicalize()
@@ -180,7 +184,9 @@ async fn compare(options: &Options, environment: &Environment, site: &Site) -> R
         ensure!(names.contains(&name.as_str()), "unknown page {name}; the pages are {}", names.join(", "));
     }
     pages.retain(|page| options.pages.is_empty() || options.pages.iter().any(|name| name == page.name));
-    let kinds = if options.targets.is_empty() { Kind::value_variants() } else { &options.targets };
+    let all = Kind::value_variants().iter().filter(|kind| **kind != Kind::Baseline);
+    let kinds =
+        if options.targets.is_empty() { all.collect() } else { options.targets.iter().collect::<Vec<_>>() };
 
     let mut targets = Vec::new();
     let mut unavailable = Vec::new();

@@ -38,6 +38,8 @@ pub(crate) enum Kind {
     Farm,
     /// The farm alone, a new account for every job
     FarmAccounts,
+    /// Another build of the farm, as `farm`: --baseline
+    Baseline,
     /// `platen up`: HTTP, WebAssembly, libSQL, farm
     Chain,
     /// puppeteer-cluster with contexts, on the same Chromium
@@ -59,6 +61,7 @@ impl Kind {
             Self::Raw => "raw CDP, warm page (limit)",
             Self::Farm => "**Platen farm**",
             Self::FarmAccounts => "**Platen farm, new account per job**",
+            Self::Baseline => "Platen farm, baseline",
             Self::Chain => "**Platen, end to end**",
             Self::Cluster => "puppeteer-cluster, contexts",
             Self::ClusterChromium => "puppeteer-cluster, contexts, full Chromium",
@@ -75,7 +78,7 @@ impl Kind {
 
     pub(crate) fn supports(self, page: &Page) -> bool {
         match self {
-            Self::Raw | Self::Farm | Self::FarmAccounts | Self::Chain => true,
+            Self::Raw | Self::Farm | Self::FarmAccounts | Self::Baseline | Self::Chain => true,
             Self::Weasyprint => {
                 page.output == Output::Pdf && page.is_static && matches!(page.source, Source::Html(_))
             }
@@ -110,6 +113,8 @@ pub(crate) enum Api {
 pub(crate) struct Environment {
     pub(crate) chromium: PathBuf,
     pub(crate) full_chromium: PathBuf,
+    /// Another build of the farm.
+    pub(crate) baseline: Option<PathBuf>,
     /// Directory in which the other renderers are installed.
     pub(crate) tools: PathBuf,
     pub(crate) concurrency: usize,
@@ -143,7 +148,7 @@ impl Target {
         );
         match kind {
             Kind::Chain => Self::start_chain(environment).await,
-            Kind::Farm | Kind::FarmAccounts => Self::start_farm(kind, environment).await,
+            Kind::Farm | Kind::FarmAccounts | Kind::Baseline => Self::start_farm(kind, environment).await,
             _ => Self::start_other(kind, environment).await,
         }
     }
@@ -199,7 +204,11 @@ impl Target {
 
     /// Starts the farm with its default log, one line per job, as in production.
     async fn start_farm(kind: Kind, environment: &Environment) -> Result<Self> {
-        let mut command = Command::new(environment.settings.platen.with_file_name("platen-farm"));
+        let program = match kind {
+            Kind::Baseline => environment.baseline.clone().context("--baseline is not given")?,
+            _ => environment.settings.platen.with_file_name("platen-farm"),
+        };
+        let mut command = Command::new(program);
         command.args(["--resolve", &format!("{}=127.0.0.1", site::HOST)]);
         let farm = Farm::start(&kind.name(), command, &environment.chromium).await?;
         let processes = environment.cgroups.adopt(&kind.name(), farm.process.pid())?;
