@@ -220,7 +220,6 @@ async fn route(context: &Context<'_>, segments: &[&str], form: &Form) -> PageRes
             ["requests.csv"] => requests::export(context).await,
             ["requests", id] => requests::page(context, id).await,
             ["usage"] => usage::page(context).await,
-            ["usage.csv"] => requests::moved_export(context),
             ["people"] => people::page(context).await,
             ["people", user, "remove"] => people::confirm_removal(context, user).await,
             ["operator"] => operator::page(context).await,

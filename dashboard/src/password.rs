@@ -5,11 +5,7 @@
 
 use std::fmt;
 
-use argon2::{
-    ARGON2ID_IDENT, Algorithm, Argon2, Params, PasswordHash, PasswordHasher as _, PasswordVerifier as _,
-    Version,
-    password_hash::phc::{Output, Salt},
-};
+use argon2::{Algorithm, Argon2, Params, PasswordHash, PasswordHasher as _, PasswordVerifier as _, Version};
 
 pub(crate) const SALT_BYTES: usize = 16;
 /// Fewest characters of a new password.
@@ -69,7 +65,7 @@ impl Password {
     /// Whether this is the password of a stored hash, checked with the parameters in that hash. `None` (an
     /// unknown user) and a damaged hash do not match, after the work of hashing with the current parameters.
     pub(crate) fn matches(&self, stored: Option<&str>) -> bool {
-        match stored.and_then(parse) {
+        match stored.and_then(|stored| PasswordHash::new(stored).ok()) {
             Some(hash) => argon2id().verify_password(self.0.as_bytes(), &hash).is_ok(),
             None => std::hint::black_box(self.hash([0; SALT_BYTES])).is_empty(),
         }
@@ -82,32 +78,8 @@ impl fmt::Debug for Password {
     }
 }
 
-/// Whether a stored hash was made with other parameters or in another encoding than [`Password::hash`] uses.
-pub(crate) fn is_outdated(stored: &str) -> bool {
-    !PasswordHash::new(stored).is_ok_and(|hash| {
-        hash.algorithm == ARGON2ID_IDENT
-            && hash.version == Some(VERSION.into())
-            && Params::try_from(&hash).is_ok_and(|params| params == PARAMS)
-    })
-}
-
 fn argon2id() -> Argon2<'static> {
     Argon2::new(ALGORITHM, VERSION, PARAMS)
-}
-
-/// Reads a PHC string. Earlier versions stored salt and hash in hexadecimal digits, which are valid Base64
-/// as well but longer.
-fn parse(stored: &str) -> Option<PasswordHash> {
-    let mut hash = PasswordHash::new(stored).ok()?;
-    let mut fields = stored.rsplit('$');
-    let (output, salt) = (hex::decode(fields.next()?), hex::decode(fields.next()?));
-    if let (Ok(output), Ok(salt)) = (output, salt)
-        && (output.len(), salt.len()) == (HASH_BYTES, SALT_BYTES)
-    {
-        hash.hash = Some(Output::new(&output).ok()?);
-        hash.salt = Some(Salt::new(&salt).ok()?);
-    }
-    hash.hash.is_some().then_some(hash)
 }
 
 #[cfg(test)]
@@ -129,38 +101,11 @@ mod tests {
         assert!(stored.starts_with("$argon2id$v=19$m=19456,t=2,p=1$BwcHBwcHBwcHBwcHBwcHBw$"), "{stored}");
         assert!(!stored.contains("horse"));
         assert_eq!(entered_right_and_wrong(&stored), (true, false));
-        assert!(!is_outdated(&stored));
         let password = Password::entered(PASSWORD);
         for damaged in ["", "$argon2id$damaged", "$argon2id$v=19$m=19456,t=2,p=1$BwcHBwcHBwcHBwcHBwcHBw"] {
-            assert!(!password.matches(Some(damaged)) && is_outdated(damaged), "{damaged}");
+            assert!(!password.matches(Some(damaged)), "{damaged}");
         }
         assert!(!password.matches(None));
-    }
-
-    #[test]
-    fn a_hash_with_other_parameters_matches_and_is_outdated() {
-        for (memory, passes, lanes) in [(8_192, 1, 1), (19_456, 2, 2), (19_456, 3, 1)] {
-            let params = Params::new(memory, passes, lanes, Some(HASH_BYTES)).unwrap();
-            let hash: PasswordHash = Argon2::new(ALGORITHM, VERSION, params)
-                .hash_password_with_salt(PASSWORD.as_bytes(), &[7; SALT_BYTES])
-                .unwrap();
-            let stored = hash.to_string();
-            assert_eq!(entered_right_and_wrong(&stored), (true, false), "{stored}");
-            assert!(is_outdated(&stored), "{stored}");
-        }
-    }
-
-    #[test]
-    fn a_hash_with_hexadecimal_parts_matches_and_is_outdated() {
-        let hash = PasswordHash::new(&Password::entered(PASSWORD).hash([7; SALT_BYTES])).unwrap();
-        let (salt, output) = (hash.salt.unwrap(), hash.hash.unwrap());
-        let stored = format!(
-            "$argon2id$v=19$m=19456,t=2,p=1${}${}",
-            hex::encode(salt.as_ref()),
-            hex::encode(output.as_ref())
-        );
-        assert_eq!(entered_right_and_wrong(&stored), (true, false), "{stored}");
-        assert!(is_outdated(&stored));
     }
 
     #[test]

@@ -101,6 +101,14 @@ impl Connection {
         self.statements.measure(statement).await
     }
 
+    /// Runs the statements of a script. To be called within a transaction.
+    pub(crate) async fn run_script(&self, sql: &str) -> Result<(), DbError> {
+        match &self.backend {
+            ConnectionBackend::Local(lease) => lease.run_script(sql.to_owned()).await,
+            ConnectionBackend::Remote(stream) => stream.run_script(sql, &self.effects).await,
+        }
+    }
+
     /// The rows of one statement.
     pub(crate) async fn query(&self, sql: &str, parameters: Vec<Value>) -> Result<Vec<Row>, DbError> {
         Ok(self.execute(Flow::default(), sql.to_owned(), parameters).await?.rows)

@@ -78,11 +78,16 @@ fn with_the_json_log_format_errors_are_json_lines() {
     }
 }
 
+/// The number of files in `schema/`.
+fn steps() -> usize {
+    std::fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/../schema")).map_or(0, Iterator::count)
+}
+
 #[test]
 fn migrations_are_applied_once() {
     let operator = Operator::new();
     let first = operator.json(&["migrate"]);
-    assert_eq!(first["applied"].as_array().unwrap().len(), platen_shared::schema::MIGRATIONS.len());
+    assert_eq!(first["applied"].as_array().unwrap().len(), steps());
     assert_eq!(operator.json(&["migrate"])["applied"], serde_json::json!([]));
     assert!(operator.path().join(".platen/platen.db").is_file());
 }
@@ -90,11 +95,11 @@ fn migrations_are_applied_once() {
 #[test]
 fn concurrent_migrations_apply_each_step_once() {
     let operator = Operator::new();
-    let steps: usize = std::thread::scope(|scope| {
+    let applied: usize = std::thread::scope(|scope| {
         let runs: Vec<_> = (0..8).map(|_| scope.spawn(|| operator.json(&["migrate"]))).collect();
         runs.into_iter().map(|run| run.join().unwrap()["applied"].as_array().unwrap().len()).sum()
     });
-    assert_eq!(steps, platen_shared::schema::MIGRATIONS.len());
+    assert_eq!(applied, steps());
 }
 
 #[cfg(unix)]

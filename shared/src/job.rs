@@ -3,7 +3,6 @@
 //! Invariant: every [`RenderJob`] is valid once it is sent. Deserialisation checks the values again, so a farm does not
 //! have to trust its caller.
 
-mod earlier;
 mod environment;
 mod number;
 mod output;
@@ -66,9 +65,9 @@ pub struct SlotRequest {
     pub account: AccountId,
 }
 
-/// One render: the JSON body of `POST /v1/jobs` of a farm. The form that edges of version 0.1.0 send is read as well.
+/// One render: the JSON body of `POST /v1/jobs` of a farm.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(try_from = "earlier::AnyRenderJob")]
+#[serde(deny_unknown_fields)]
 pub struct RenderJob {
     /// The owner of the job. The farm shares its slots fairly between accounts, and no two of them use the
     /// same page.

@@ -24,7 +24,6 @@ pub mod openapi;
 pub mod page_ranges;
 pub mod refusal;
 pub mod request;
-pub mod schema;
 mod secret;
 pub mod template;
 pub mod template_record;

@@ -22,8 +22,7 @@ record! {
         pub code: Option<String>,
         /// The name of the request's field that is the cause.
         pub field: Option<String>,
-        /// `None` for rows of earlier versions.
-        pub request_id: Option<String>,
+        pub request_id: String,
         /// The key's name at that time; `None` if the key was deleted before the row was written.
         pub key_name: Option<String>,
         /// The key, if the account still has it and it is not one of the dashboard.

@@ -32,9 +32,6 @@ const CURRENT_USER: &str = "SELECT s.seen_at, u.id, u.email, u.operator, s.id, a
 const SEEN: &str = "UPDATE sessions SET seen_at = ?2 WHERE hash = ?1 RETURNING id";
 const CREDENTIALS: &str = "SELECT id, password FROM users WHERE email = ?1 AND disabled_at IS NULL";
 const SET_PASSWORD: &str = "UPDATE users SET password = ?2, last_change = ?3 WHERE id = ?1 RETURNING id";
-const REPLACE_PASSWORD_HASH: &str =
-    "UPDATE users SET password = ?3 WHERE id = ?1 AND password = ?2 RETURNING id";
-
 /// Columns of [`User`].
 macro_rules! select_users {
     ($condition:literal) => {
@@ -91,17 +88,6 @@ impl<B: Backend> Store<B> {
         let values = values![&user.user, hash, change.ends_sessions_except(&user.session)];
         self.backend.run(SET_PASSWORD, values).await?;
         Ok(())
-    }
-
-    /// Replaces the stored hash of an unchanged password; `false` if the stored hash is not `old_hash` any more.
-    /// Sessions go on, and no audit entry is written.
-    pub async fn replace_password_hash(
-        &self,
-        user: &UserId,
-        old_hash: &str,
-        new_hash: &str,
-    ) -> Result<bool, B::Error> {
-        self.backend.run(REPLACE_PASSWORD_HASH, values![user, old_hash, new_hash]).await
     }
 }
 

@@ -18,7 +18,6 @@ mod members;
 mod names;
 mod operator;
 mod owners;
-mod password_hashes;
 mod playground;
 mod playground_state;
 mod preview;
@@ -39,7 +38,6 @@ pub(crate) fn cases() -> Vec<Case> {
         operator::cases(),
         accounts::cases(),
         retention::cases(),
-        password_hashes::cases(),
         playground::cases(),
         playground_state::cases(),
         preview::cases(),

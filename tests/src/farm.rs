@@ -304,10 +304,7 @@ mod tests {
         json!({
             "account": account,
             "source": { "html": "x" },
-            "viewport": { "width": 1280, "height": 720, "device_scale_factor": 1 },
-            "wait_until": "load",
-            "wait_for_timeout": 0,
-            "output": { "pdf": { "paper": "A4", "print_background": false, "scale": 1 } },
+            "options": { "output": { "pdf": { "sheet": { "width": 794, "height": 1123 } } } },
         })
     }
 

@@ -28,7 +28,7 @@ pub(super) struct RequestHead {
 const MAX_USER_AGENT_CHARS: usize = 200;
 
 /// The first segments of paths, as the log shows them.
-const SECTIONS: [&str; 13] = [
+const SECTIONS: [&str; 12] = [
     "sign-in",
     "sign-out",
     "invite",
@@ -39,7 +39,6 @@ const SECTIONS: [&str; 13] = [
     "requests",
     "requests.csv",
     "usage",
-    "usage.csv",
     "operator",
     "assets",
 ];

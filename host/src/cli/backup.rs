@@ -35,7 +35,7 @@ struct Copied {
     file: PathBuf,
     bytes: u64,
     /// The last step of its schema.
-    schema_step: i64,
+    schema_step: usize,
 }
 
 impl Backup {

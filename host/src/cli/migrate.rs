@@ -2,11 +2,13 @@
 
 use anyhow::{Context as _, Result};
 use clap::Args;
-use platen_shared::schema::Migration;
 use serde::Serialize;
 
 use super::CommonArgs;
-use crate::db::{Location, Purpose};
+use crate::{
+    db::{Location, Purpose},
+    migrate::Step,
+};
 
 #[derive(Debug, Args)]
 pub(crate) struct MigrateCommand {
@@ -16,7 +18,7 @@ pub(crate) struct MigrateCommand {
 
 #[derive(Serialize)]
 struct Applied {
-    applied: Vec<&'static Migration>,
+    applied: Vec<Step>,
 }
 
 impl MigrateCommand {

@@ -45,11 +45,6 @@ pub(crate) enum DbError {
 }
 
 impl DbError {
-    /// Whether nothing was done because others write.
-    pub(crate) fn is_busy(&self) -> bool {
-        matches!(self, Self::Busy | Self::Statement { is_busy: true, .. })
-    }
-
     pub(super) fn unopened(error: impl std::error::Error + Send + Sync + 'static) -> Self {
         Self::Unopened(Arc::new(error))
     }

@@ -163,6 +163,33 @@ impl Lease {
             _ => self.pool.reads.run(flow, job).await,
         }
     }
+
+    /// Runs all statements of a script. The connection must be in a transaction.
+    pub(super) async fn run_script(self: &Arc<Self>, sql: String) -> Result<(), DbError> {
+        let _permit = Arc::clone(&self.statement).acquire_owned().await.map_err(|_| DbError::Panicked)?;
+        let lease = Arc::clone(self);
+        blocking(move || lease.with_connection(|connection| connection.run_script(&sql))).await
+    }
+
+    fn with_connection<T>(
+        &self,
+        run: impl FnOnce(&mut LocalConnection) -> Result<T, DbError>,
+    ) -> Result<T, DbError> {
+        let mut slot = self.connection.lock().unwrap_or_else(PoisonError::into_inner);
+        // Taken out, so that a connection whose thread panics is not used again.
+        let mut connection = match slot.take().or_else(|| self.pool.take()) {
+            Some(connection) => connection,
+            None => self.pool.connect()?,
+        };
+        let result = run(&mut connection);
+        if self.altered.load(Ordering::Relaxed) {
+            *slot = Some(connection);
+        } else {
+            // At once, so that the open connections are as many as the running statements, not as many as the leases.
+            self.pool.put(connection);
+        }
+        result
+    }
 }
 
 /// A statement for a thread that may block.
@@ -177,21 +204,8 @@ struct Job {
 
 impl Job {
     fn run(self) -> Result<QueryResult, DbError> {
-        let pool = &self.lease.pool;
-        let mut slot = self.lease.connection.lock().unwrap_or_else(PoisonError::into_inner);
-        // Taken out, so that a connection whose thread panics is not used again.
-        let mut connection = match slot.take().or_else(|| pool.take()) {
-            Some(connection) => connection,
-            None => pool.connect()?,
-        };
-        let result = connection.execute(&self.sql, self.parameters, &self.effects);
-        if self.lease.altered.load(Ordering::Relaxed) {
-            *slot = Some(connection);
-        } else {
-            // At once, so that the open connections are as many as the running statements, not as many as the leases.
-            pool.put(connection);
-        }
-        result
+        let Self { lease, sql, parameters, effects, .. } = self;
+        lease.with_connection(|connection| connection.execute(&sql, parameters, &effects))
     }
 }
 

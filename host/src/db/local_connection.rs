@@ -35,6 +35,11 @@ impl LocalConnection {
         })
     }
 
+    /// Runs all statements of a script.
+    pub(super) fn run_script(&self, sql: &str) -> Result<(), DbError> {
+        Handle::current().block_on(self.connection.execute_batch(sql)).map(drop).map_err(map_error)
+    }
+
     pub(super) fn execute(
         &mut self,
         sql: &str,

@@ -171,7 +171,9 @@ impl Stream {
             StatementKind::Write => Some(&self.client.writes),
             StatementKind::Other => None,
         };
-        let Some(queue) = queue else { return self.send(&mut transaction, &sql, &parameters, effects).await };
+        let Some(queue) = queue else {
+            return self.send(&mut transaction, &sql, execute(&sql, &parameters), effects).await;
+        };
         let (sql, parameters): (Arc<str>, Arc<[Value]>) = (sql.into(), parameters.into());
         let began = Instant::now();
         loop {
@@ -183,12 +185,18 @@ impl Stream {
         }
     }
 
+    /// Runs all statements of a script. The stream must be in a transaction.
+    pub(super) async fn run_script(&self, sql: &str, effects: &Effects) -> Result<(), DbError> {
+        let mut transaction = self.transaction.lock().await;
+        self.send(&mut transaction, sql, Request::Sequence { sql }, effects).await.map(drop)
+    }
+
     /// Executes a statement that begins, continues or ends a transaction.
     async fn send(
         &self,
         transaction: &mut Option<Transaction>,
         sql: &str,
-        parameters: &[Value],
+        request: Request<'_>,
         effects: &Effects,
     ) -> Result<QueryResult, DbError> {
         let connection = &self.client.connection;
@@ -201,7 +209,7 @@ impl Stream {
             _ => open.is_some(),
         };
         let close = (!stays_open).then_some(Request::Close);
-        let requests = iter::once(execute(sql, parameters)).chain(close).collect();
+        let requests = iter::once(request).chain(close).collect();
         let base = open.as_ref().and_then(|open| open.base.as_ref()).unwrap_or(&connection.server);
         let pipeline = Pipeline { baton: open.as_ref().map(|open| open.baton.as_str()), requests };
         let began = Instant::now();

@@ -10,7 +10,7 @@ pub(super) const MAX_RESULT_BYTES: usize = 64 * 1024 * 1024;
 /// The values of one row, in the order of the columns.
 pub(crate) type Row = Vec<Value>;
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct QueryResult {
     /// Names of the columns.
     pub(crate) columns: Vec<String>,

@@ -1,4 +1,4 @@
-//! The triggers of the schema, and migrations of old databases, on a file.
+//! The triggers of the schema, on a file.
 
 use super::*;
 use crate::db::{Location, Purpose};
@@ -19,8 +19,8 @@ async fn migrated() -> (tempfile::TempDir, Connection) {
 }
 
 async fn attempt(connection: &Connection, at: i64, status: i64, counted: i64) {
-    let sql = "INSERT INTO attempts (account_id, key_id, endpoint, format, status, counted, ms, at) \
-        VALUES ('a', 'k', 'render', 'png', ?2, ?3, 1, ?1)";
+    let sql = "INSERT INTO attempts (attempt_id, account_id, key_id, request_id, endpoint, format, status, counted, ms, at) \
+        VALUES (random(), 'a', 'k', 'r', 'render', 'png', ?2, ?3, 1, ?1)";
     connection.query(sql, vec![at.into(), status.into(), counted.into()]).await.unwrap();
 }
 
@@ -51,15 +51,14 @@ async fn a_row_refunds_its_attempt_once() {
     let usage = async || connection.query("SELECT attempts FROM usage", vec![]).await.unwrap()[0][0].clone();
     let refund = async |id: i64, month: &str| {
         let sql = "INSERT INTO attempts \
-            (id, account_id, endpoint, format, status, counted, ms, at, refunded_month) \
-            VALUES (?1, 'a', 'render', 'png', 503, 0, 1, 1, ?2) ON CONFLICT (id) DO NOTHING";
+            (attempt_id, account_id, request_id, endpoint, format, status, counted, ms, at, refunded_month) \
+            VALUES (?1, 'a', 'r', 'render', 'png', 503, 0, 1, 1, ?2) ON CONFLICT (at, attempt_id) DO NOTHING";
         connection.query(sql, vec![id.into(), month.into()]).await.unwrap();
     };
     connection
         .query("INSERT INTO usage (account_id, month, attempts) VALUES ('a', '2026-11', 2)", vec![])
         .await
         .unwrap();
-    // As an edge of the version before writes it.
     attempt(&connection, 1, 503, 0).await;
     assert_eq!(usage().await, Value::Integer(2));
     refund(101, "2026-10").await;
@@ -92,30 +91,12 @@ async fn a_save_keeps_the_replaced_version_and_nothing_else_does() {
     assert!(versions().await.is_empty());
 }
 
-/// A database with the steps before this one.
-async fn migrated_before(number: u32) -> (tempfile::TempDir, Database, Connection) {
-    let directory = tempfile::tempdir().unwrap();
-    let database =
-        Database::open(&Location::in_data(directory.path()), None, Purpose::Migrate).await.unwrap();
-    let connection = database.connect();
-    connection.query(RECORD_TABLE, vec![]).await.unwrap();
-    for step in MIGRATIONS.iter().filter(|step| step.number < number) {
-        assert!(apply(&connection, step).await.unwrap(), "{}", step.name);
-    }
-    (directory, database, connection)
-}
-
 #[tokio::test(flavor = "multi_thread")]
-async fn keys_and_attempts_of_an_old_database_are_counted_by_key_and_template() {
-    let (_directory, database, connection) = migrated_before(51).await;
-    for sql in [
-        "INSERT INTO accounts (id, name, created_at) VALUES ('a', 'a', 0)",
-        "INSERT INTO api_keys (id, account_id, name, prefix, hash, created_at) VALUES ('k', 'a', 'k', 'p', 'h', 0)",
-        "INSERT INTO api_keys (id, account_id, name, prefix, hash, created_at, expires_at) \
-            VALUES ('r', 'a', 'r', 'p', 'i', 0, 60)",
-    ] {
-        connection.query(sql, vec![]).await.unwrap();
-    }
+async fn attempts_are_counted_by_key_and_template() {
+    let (_directory, connection) = migrated().await;
+    let sql = "INSERT INTO api_keys (id, account_id, name, prefix, hash, created_at, is_temporary) \
+        VALUES ('r', 'a', 'r', 'p', 'i', 0, 1)";
+    connection.query(sql, vec![]).await.unwrap();
     for (key, template, status, counted) in [
         ("k", "NULL", 200, 1),
         ("k", "'t'", 422, 1),
@@ -124,14 +105,12 @@ async fn keys_and_attempts_of_an_old_database_are_counted_by_key_and_template() 
         ("k", "NULL", 503, 0),
     ] {
         let sql = format!(
-            "INSERT INTO attempts (account_id, key_id, template_id, endpoint, format, status, counted, ms, at) \
-             VALUES ('a', '{key}', {template}, 'render', 'png', {status}, {counted}, 1, 5)"
+            "INSERT INTO attempts \
+             (attempt_id, account_id, key_id, template_id, request_id, endpoint, format, status, counted, ms, at) \
+             VALUES (random(), 'a', '{key}', {template}, 'r', 'render', 'png', {status}, {counted}, 1, 5)"
         );
         connection.query(&sql, vec![]).await.unwrap();
     }
-    migrate(&database).await.unwrap();
-    let temporary = connection.query("SELECT id FROM api_keys WHERE is_temporary", vec![]).await.unwrap();
-    assert_eq!(temporary, [vec![Value::from("r")]]);
     let part = |key: &str, template: &str, attempts: i64, failures: i64| {
         vec![key.into(), template.into(), attempts.into(), failures.into()]
     };
@@ -140,27 +119,7 @@ async fn keys_and_attempts_of_an_old_database_are_counted_by_key_and_template() 
         connection.query(sql, vec![]).await.unwrap()
     };
     assert_eq!(parts().await, [part("", "t", 1, 0), part("k", "", 1, 0), part("k", "t", 2, 1)]);
-    // Each further attempt is counted by the trigger, and the days before the last 30 are deleted.
-    attempt(&connection, 6, 422, 1).await;
-    attempt(&connection, 7, 503, 0).await;
-    assert_eq!(parts().await, [part("", "t", 1, 0), part("k", "", 2, 1), part("k", "t", 2, 1)]);
+    // The days before the last 30 are deleted.
     attempt(&connection, 40 * 86_400, 200, 1).await;
     assert_eq!(parts().await, [part("k", "", 1, 0)]);
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn of_several_open_invites_in_an_old_database_the_newest_is_kept() {
-    let (_directory, database, connection) = migrated_before(27).await;
-    for (hash, email, used_at) in
-        [("1", "a", "9"), ("2", "a", "NULL"), ("3", "b", "NULL"), ("4", "a", "NULL")]
-    {
-        let sql = format!(
-            "INSERT INTO invites (hash, email, operator, created_at, expires_at, used_at) \
-             VALUES ('{hash}', '{email}', 0, 0, 9, {used_at})"
-        );
-        connection.query(&sql, vec![]).await.unwrap();
-    }
-    assert_eq!(migrate(&database).await.unwrap().len(), MIGRATIONS.len() - 26);
-    let kept = connection.query("SELECT hash FROM invites ORDER BY hash", vec![]).await.unwrap();
-    assert_eq!(kept, ["1", "3", "4"].map(|hash| vec![Value::from(hash)]));
 }

@@ -170,7 +170,6 @@ async fn needs_a_session(stage: Stage) -> Result<()> {
         "/playground?template=x",
         "/playground/samples/x",
         "/usage",
-        "/usage.csv",
         "/requests",
         "/requests.csv",
         "/requests/1",

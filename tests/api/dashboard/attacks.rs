@@ -207,7 +207,6 @@ async fn injection(stage: Stage) -> Result<()> {
         ] {
             person.get(&path).await?.is(404).with_context(|| path.clone())?;
         }
-        person.get(&format!("/dashboard/usage?before={encoded}&failures={encoded}")).await?.is(303)?;
         for name in ["status", "key", "template", "from", "to", "id", "before"] {
             person.get(&format!("/dashboard/requests?{name}={encoded}")).await?.is(200)?;
             person.get(&format!("/dashboard/requests.csv?{name}={encoded}")).await?.is(200)?;

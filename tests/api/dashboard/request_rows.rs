@@ -11,6 +11,7 @@ pub(super) async fn insert(
     columns: &[(&str, &str)],
 ) -> Result<()> {
     let mut all = vec![
+        ("attempt_id", "random()".to_owned()),
         ("account_id", format!("'{}'", account.id)),
         ("key_id", format!("'{}'", account.key_id)),
         ("key_name", "'k'".to_owned()),

@@ -43,8 +43,8 @@ async fn old_records(
     // The triggers would prune them as they are inserted.
     if attempts > 0 {
         app.execute(&format!(
-            "INSERT INTO attempts (id, account_id, endpoint, format, status, counted, ms, at) {} \
-         SELECT i, '{account}', 'render', 'png', 200, 0, 1, {at} FROM n",
+            "INSERT INTO attempts (attempt_id, account_id, request_id, endpoint, format, status, counted, ms, at) {} \
+         SELECT i, '{account}', 'r', 'render', 'png', 200, 0, 1, {at} FROM n",
             numbers(attempts)
         ))
         .await?;

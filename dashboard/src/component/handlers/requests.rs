@@ -15,10 +15,9 @@ use crate::{
         response::PageResponse,
     },
     day,
-    form::Form,
     pages::{
         Section,
-        requests::{CSV_HEADER, EXPORT_PATH, PATH, RequestPage, RequestsPage, csv_line},
+        requests::{CSV_HEADER, RequestPage, RequestsPage, csv_line},
     },
     request_filter::{FilterForm, parse_cursor},
     store::Store,
@@ -57,28 +56,6 @@ pub(crate) async fn page(context: &Context<'_>, id: &str) -> PageResult {
     let id = id.parse().map_err(|_| PageError::NotFound)?;
     let request = context.account()?.request(id).await?.ok_or(PageError::NotFound)?;
     context.page(&RequestPage { layout: context.layout("Request", Section::Requests), request })
-}
-
-/// The address at which a list of attempts was before has moved to `path`.
-fn moved(query: &Form, path: &str) -> PageResponse {
-    let mut form = FilterForm::default();
-    if query.get("failures") == Some("1") {
-        "failed".clone_into(&mut form.status);
-    }
-    PageResponse::redirect(&form.address(path, query.get("before").and_then(parse_cursor)))
-}
-
-/// The same from the address of the export.
-pub(crate) fn moved_export(context: &Context<'_>) -> PageResult {
-    context.account()?;
-    Ok(moved(&context.head.query, EXPORT_PATH))
-}
-
-/// The same from the usage page; `None` for an address of that page itself.
-pub(crate) fn moved_list(context: &Context<'_>) -> Option<PageResponse> {
-    let query = &context.head.query;
-    let is_list = query.get("failures").is_some() || query.get("before").is_some();
-    is_list.then(|| moved(query, PATH))
 }
 
 pub(crate) async fn export(context: &Context<'_>) -> PageResult {

@@ -22,7 +22,7 @@ use crate::{
         Section,
         sign_in::{InvitePage, SignInPage},
     },
-    password::{self, InvalidPassword, Password},
+    password::{InvalidPassword, Password},
     store,
     throttle::{self, Subject, WINDOW_SECONDS},
 };
@@ -81,10 +81,7 @@ pub(crate) async fn sign_in(context: &Context<'_>, form: &Form) -> PageResult {
     let password = Password::entered(form.get("password").unwrap_or_default());
     let stored = context.store.credentials(email.as_str()).await?;
     let matches = password.matches(stored.as_ref().map(|(_, hash)| hash.as_str()));
-    let Some((user, hash)) = stored.filter(|_| matches) else { return wrong_credentials() };
-    if password::is_outdated(&hash) {
-        context.store.replace_password_hash(&user, &hash, &password.hash(platform::random())).await?;
-    }
+    let Some((user, _)) = stored.filter(|_| matches) else { return wrong_credentials() };
     let [email, address] = &subjects;
     store::forget_tries(&context.store, email, address).await?;
     let token = begin_session(context, &user).await?;

@@ -4,7 +4,7 @@ use platen_statements::Timestamp;
 
 use crate::{
     chart::{self, Chart},
-    component::{context::Context, handlers::requests, page_error::PageResult},
+    component::{context::Context, page_error::PageResult},
     pages::{
         Section,
         usage::{MonthlyUsage, UsagePage},
@@ -20,9 +20,6 @@ const MAX_PARTS: u32 = 20;
 
 pub(crate) async fn page(context: &Context<'_>) -> PageResult {
     let account = context.account()?;
-    if let Some(moved) = requests::moved_list(context) {
-        return Ok(moved);
-    }
     let now = account.now();
     let (quota, attempts) = account.month().await?;
     let month = MonthlyUsage { now: Timestamp(now), quota, attempts };

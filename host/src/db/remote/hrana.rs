@@ -19,6 +19,7 @@ pub(super) struct Pipeline<'a> {
 #[serde(tag = "type", rename_all = "snake_case")]
 pub(super) enum Request<'a> {
     Execute { stmt: Statement<'a> },
+    Sequence { sql: &'a str },
     Close,
 }
 
@@ -47,6 +48,7 @@ impl Outcome {
     pub(super) fn into_result(self, effects: &Effects) -> Result<QueryResult, DbError> {
         let result = match self {
             Self::Ok { response: Response::Execute { result } } => result,
+            Self::Ok { response: Response::Sequence } => return Ok(QueryResult::default()),
             Self::Ok { response: Response::Other } => return Err(DbError::unreachable(InvalidResponse)),
             Self::Error { error } => return Err(error.into()),
         };
@@ -66,6 +68,7 @@ pub(super) enum Response {
     Execute {
         result: ExecuteResult,
     },
+    Sequence,
     #[serde(other)]
     Other,
 }

@@ -1,0 +1,97 @@
+-- Requests to render, each written when it has ended.
+CREATE TABLE attempts (
+    id INTEGER PRIMARY KEY,
+    -- 63 random bits.
+    attempt_id INTEGER NOT NULL,
+    account_id TEXT NOT NULL REFERENCES accounts (id) ON DELETE CASCADE,
+    key_id TEXT,
+    key_name TEXT,
+    request_id TEXT NOT NULL,
+    endpoint TEXT NOT NULL,
+    template_id TEXT,
+    -- Of the URL that was rendered, without its path and query.
+    host TEXT,
+    format TEXT NOT NULL,
+    status INTEGER NOT NULL,
+    -- Reason of a failure, and the field of the request that is its cause.
+    code TEXT,
+    field TEXT,
+    -- 0 for a refunded attempt.
+    counted INTEGER NOT NULL,
+    -- The month from which an attempt that was recorded is taken back; NULL otherwise.
+    refunded_month TEXT,
+    -- 1 for a request that was refused before an attempt was recorded, because of the request itself or its quota.
+    rejected INTEGER NOT NULL DEFAULT 0,
+    ms INTEGER NOT NULL,
+    -- Milliseconds for which the job waited for a slot of the farm, and then had it; NULL if no farm has said so.
+    queued_ms INTEGER,
+    render_ms INTEGER,
+    -- NULL if no file was sent.
+    bytes INTEGER,
+    at INTEGER NOT NULL
+) STRICT;
+
+-- A row that exists is not inserted again.
+CREATE UNIQUE INDEX attempts_by_time ON attempts (at, attempt_id);
+CREATE INDEX attempts_by_account ON attempts (account_id, at);
+CREATE INDEX attempts_failed ON attempts (account_id, at) WHERE status >= 400;
+CREATE INDEX attempts_rejected ON attempts (account_id, at) WHERE rejected = 1;
+-- Without successful ones: most attempts, which would fill it.
+CREATE INDEX attempts_by_status ON attempts (account_id, status, at) WHERE status >= 400;
+CREATE INDEX attempts_by_key ON attempts (account_id, key_id, at);
+CREATE INDEX attempts_by_template ON attempts (account_id, template_id, at) WHERE template_id IS NOT NULL;
+CREATE INDEX attempts_by_request_id ON attempts (account_id, request_id);
+
+-- Rejected requests cost no quota, so their number is not limited otherwise: to 30 a minute.
+CREATE TRIGGER attempts_rejected_limited BEFORE INSERT ON attempts
+WHEN new.rejected = 1 AND (SELECT count(*) FROM attempts WHERE account_id = new.account_id AND rejected = 1
+    AND at >= new.at - new.at % 60 AND at < new.at - new.at % 60 + 60) >= 30
+BEGIN
+    SELECT RAISE(IGNORE);
+END;
+
+-- The newest 5,000 are kept.
+CREATE TRIGGER attempts_rejected_kept AFTER INSERT ON attempts WHEN new.rejected = 1
+BEGIN
+    DELETE FROM attempts WHERE id IN
+        (SELECT id FROM attempts WHERE account_id = new.account_id AND rejected = 1
+        ORDER BY at DESC LIMIT 100 OFFSET 5000);
+END;
+
+-- Triggers, so that an attempt, its refund and what follows are one statement, which has no effect when it is repeated.
+CREATE TRIGGER attempts_ended AFTER INSERT ON attempts
+BEGIN
+    DELETE FROM running_attempts WHERE account_id = new.account_id AND attempt_id = new.attempt_id;
+    UPDATE api_keys SET last_used_at = new.at WHERE id = new.key_id;
+    DELETE FROM attempts WHERE id IN
+        (SELECT id FROM attempts WHERE at < new.at - 86400 * (SELECT attempt_days FROM retention)
+        ORDER BY at LIMIT 100);
+END;
+
+CREATE TRIGGER attempts_refunded AFTER INSERT ON attempts WHEN new.refunded_month IS NOT NULL
+BEGIN
+    UPDATE usage SET attempts = attempts - 1
+    WHERE account_id = new.account_id AND month = new.refunded_month AND attempts > 0;
+END;
+
+CREATE TRIGGER attempts_counted AFTER INSERT ON attempts WHEN new.counted
+BEGIN
+    INSERT INTO usage_days (account_id, day, attempts, failures)
+    VALUES (new.account_id, date(new.at, 'unixepoch'), 1, new.status >= 400)
+    ON CONFLICT (account_id, day) DO UPDATE SET attempts = attempts + 1, failures = failures + excluded.failures;
+    INSERT INTO usage_parts (account_id, day, key_id, template_id, attempts, failures)
+    VALUES (new.account_id, date(new.at, 'unixepoch'),
+        coalesce((SELECT id FROM api_keys WHERE id = new.key_id AND NOT is_temporary), ''),
+        coalesce(new.template_id, ''), 1, new.status >= 400)
+    ON CONFLICT (account_id, day, key_id, template_id)
+        DO UPDATE SET attempts = attempts + 1, failures = failures + excluded.failures;
+    DELETE FROM usage_parts WHERE account_id = new.account_id AND day < date(new.at - 2592000, 'unixepoch');
+END;
+
+-- What else is due is pruned with attempts, once a second.
+CREATE TRIGGER attempts_prune_others AFTER INSERT ON attempts
+WHEN new.at > (SELECT pruned_at FROM retention) AND (EXISTS (SELECT 1 FROM version_excess)
+    OR (SELECT at FROM audit ORDER BY id LIMIT 1) < new.at - 86400 * (SELECT audit_days FROM retention))
+BEGIN
+    UPDATE retention SET pruned_at = new.at;
+END;

@@ -1,0 +1,50 @@
+CREATE TABLE templates (
+    id TEXT PRIMARY KEY,
+    account_id TEXT NOT NULL REFERENCES accounts (id) ON DELETE CASCADE,
+    name TEXT NOT NULL,
+    -- The output of `template::pack`.
+    packed_html BLOB NOT NULL,
+    -- A JSON array of the names in the markup: the claim refuses a missing variable before it records the attempt.
+    placeholders TEXT NOT NULL,
+    -- A JSON object of texts by placeholder.
+    samples TEXT NOT NULL DEFAULT '{}',
+    -- A save of another revision than the stored one is a conflict of two editors.
+    revision INTEGER NOT NULL DEFAULT 1,
+    -- An e-mail address or `command line`.
+    saved_by TEXT,
+    created_at INTEGER NOT NULL,
+    updated_at INTEGER NOT NULL,
+    last_change TEXT
+) STRICT;
+
+CREATE INDEX templates_by_account ON templates (account_id);
+
+-- A trigger, so that no version is lost under concurrent saves by several programs.
+CREATE TRIGGER template_versions_kept AFTER UPDATE OF name, packed_html ON templates
+WHEN old.packed_html IS NOT new.packed_html OR old.name IS NOT new.name
+BEGIN
+    INSERT INTO template_versions
+        (template_id, number, account_id, name, packed_html, placeholders, saved_at, saved_by)
+    SELECT old.id, 1 + coalesce((SELECT max(number) FROM template_versions WHERE template_id = old.id), 0),
+        old.account_id, old.name, old.packed_html, old.placeholders, old.updated_at, old.saved_by;
+END;
+
+CREATE TRIGGER template_versions_deleted AFTER DELETE ON templates
+BEGIN
+    DELETE FROM template_versions WHERE template_id = old.id;
+END;
+
+CREATE TRIGGER templates_created AFTER INSERT ON templates WHEN new.last_change IS NOT NULL
+BEGIN
+    INSERT INTO audit (at, actor, account_id, action, subject)
+    SELECT new.last_change ->> 'at', new.last_change ->> 'actor', new.last_change ->> 'account',
+        new.last_change ->> 'action', coalesce(new.last_change ->> 'subject', new.name);
+END;
+
+CREATE TRIGGER templates_changed AFTER UPDATE OF last_change ON templates WHEN new.last_change IS NOT NULL
+BEGIN
+    INSERT INTO audit (at, actor, account_id, action, subject)
+    SELECT new.last_change ->> 'at', new.last_change ->> 'actor', new.last_change ->> 'account',
+        new.last_change ->> 'action', coalesce(new.last_change ->> 'subject', new.name);
+    DELETE FROM templates WHERE id = new.id AND new.last_change ->> 'deletes';
+END;

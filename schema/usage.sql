@@ -1,0 +1,33 @@
+-- Attempts that count against the quota.
+CREATE TABLE usage (
+    account_id TEXT NOT NULL REFERENCES accounts (id) ON DELETE CASCADE,
+    month TEXT NOT NULL,
+    attempts INTEGER NOT NULL CHECK (attempts >= 0),
+    -- Those of the last claim, for the triggers; NULL if the account has no other limits.
+    attempt_id INTEGER,
+    ends_at INTEGER,
+    PRIMARY KEY (account_id, month)
+) STRICT, WITHOUT ROWID;
+
+-- Makes the place of an attempt and counts its minute: in the transaction of the claim, so that the conditions of the
+-- next claim find both.
+CREATE TRIGGER usage_claimed AFTER UPDATE OF attempt_id ON usage WHEN new.attempt_id IS NOT NULL
+BEGIN
+    DELETE FROM running_attempts WHERE account_id = new.account_id AND ends_at <= unixepoch();
+    INSERT INTO running_attempts (account_id, attempt_id, ends_at)
+    SELECT id, new.attempt_id, new.ends_at FROM accounts
+    WHERE id = new.account_id AND concurrency IS NOT NULL
+    ON CONFLICT (account_id, attempt_id) DO NOTHING;
+    INSERT INTO usage_minutes (account_id, began_at, requests)
+    SELECT id, unixepoch(), 1 FROM accounts
+    WHERE id = new.account_id AND requests_per_minute IS NOT NULL
+    ON CONFLICT (account_id) DO UPDATE SET
+        requests = iif(abs(unixepoch() - began_at) < 60, requests + 1, 1),
+        began_at = iif(abs(unixepoch() - began_at) < 60, began_at, unixepoch());
+END;
+
+-- The first claim of a month.
+CREATE TRIGGER usage_began AFTER INSERT ON usage WHEN new.attempt_id IS NOT NULL
+BEGIN
+    UPDATE usage SET attempt_id = new.attempt_id WHERE account_id = new.account_id AND month = new.month;
+END;
