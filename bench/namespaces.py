@@ -34,6 +34,8 @@ def missing():
     """What this machine lacks for namespaces, or None."""
     if os.geteuid() != 0 or not shutil.which("ip"):
         return "root and iproute2 are needed"
+    if not shutil.which("haproxy"):
+        return "haproxy is needed"
     probe = namespace("probe")
     commands = [
         ["netns", "add", probe],

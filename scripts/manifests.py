@@ -161,7 +161,9 @@ def load(directory):
         objects += load(path) if path.is_dir() else [(path, document) for document in documents(path)]
     for generator in kustomization.get("configMapGenerator", []):
         for file in generator["files"]:
-            json.loads((directory / file).read_text())
+            content = (directory / file).read_text()
+            if file.endswith(".json"):
+                json.loads(content)
         objects.append(
             (place, {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": generator["name"]}, "data": {}})
         )
@@ -199,14 +201,18 @@ def check_contents(objects):
     pod = farm["template"]["spec"]
     container = pod["containers"][0]
     app = by_name["SpinApp", "platen"]["spec"]
-    urls = [entry["value"] for entry in app["variables"] if entry["name"].startswith("farm_url")]
-    expected = [f"http://platen-farm-{index}.platen-farm.platen.svc.cluster.local:3001" for index in range(8)]
-    if urls != expected:
-        problems.append(f"SpinApp platen: its farms are not the pods of the StatefulSet: {urls}")
+    proxy = by_name["Service", "platen-farms"]["metadata"]["name"]
+    urls = [entry["value"] for entry in app["variables"] if entry["name"] == "farm_url"]
+    if urls != [f"http://{proxy}.platen.svc.cluster.local:3001"]:
+        problems.append(f"SpinApp platen: its farm_url is not the proxy: {urls}")
+    servers = servers_of("kubernetes/base/haproxy.cfg")
+    expected = [f"platen-farm-{index}.platen-farm.platen.svc.cluster.local:3001" for index in range(len(servers))]
+    if servers != expected:
+        problems.append(f"haproxy.cfg: its servers are not the pods of the StatefulSet: {servers}")
     scaler = by_name.get(("HorizontalPodAutoscaler", "platen-farm")) or by_name["ScaledObject", "platen-farm"]
     maximum = scaler["spec"].get("maxReplicas") or scaler["spec"].get("maxReplicaCount")
-    if maximum > len(urls):
-        problems.append(f"farms are scaled to {maximum}, and the edge has {len(urls)} addresses")
+    if maximum > len(servers):
+        problems.append(f"farms are scaled to {maximum}, and haproxy.cfg has {len(servers)} addresses")
     selectors = [
         by_name["Service", "platen-farm"]["spec"]["selector"],
         farm["selector"]["matchLabels"],
@@ -233,6 +239,15 @@ def check_contents(objects):
                 problems.append(f"the autoscaler uses {metric}, which the dashboard does not have")
 
 
+def servers_of(path):
+    """The addresses in a copy of haproxy/farms.cfg, which differs in nothing else."""
+    shipped, copy = ((DEPLOY / name).read_text().splitlines() for name in ("haproxy/farms.cfg", path))
+    of_farms = [line.split()[2] for line in copy if line.startswith("  server ")]
+    if copy[: len(copy) - len(of_farms)] != [line for line in shipped if not line.startswith("  server ")]:
+        problems.append(f"{path}: it differs from haproxy/farms.cfg in more than its servers")
+    return of_farms
+
+
 def check_compose():
     """Against the schema of the specification's fields that are used, and for what is not reached from outside."""
     (compose,) = documents(DEPLOY / "compose/compose.yaml")
@@ -252,6 +267,9 @@ def check_compose():
         for variable in service.get("environment", {}):
             if variable.startswith(("PLATEN_", "SPIN_VARIABLE_")) and f"`{variable}`" not in settings:
                 problems.append(f"compose: {name} has no setting {variable}")
+        missing = set(servers_of("haproxy/farms.cfg")) - {f"{other}:3001" for other in compose["services"]}
+        if missing:
+            problems.append(f"compose: no services are {missing}")
         if "ports" in service and name != "proxy":
             problems.append(f"compose: {name} has a port of the host")
     profile = DEPLOY / "compose" / "../containers/seccomp.json"

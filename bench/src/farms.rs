@@ -1,5 +1,5 @@
-//! Several farms behind `platen up`: how throughput grows with them, and what is lost while farms restart, hang or are
-//! killed.
+//! Several farms behind HAProxy and `platen up`: how throughput grows with them, how many jobs meet a warm page, and what is
+//! lost while farms restart, hang or are killed.
 //!
 //! Invariant: the farms are stand-ins in this process with a fixed service time, so that a farm that is added brings the
 //! same capacity each time. Every job whose service begins is recorded with its id.
@@ -18,6 +18,7 @@ use platen_tests::{
     app::{FARM_TOKEN, Options as AppOptions, TestApp},
     client::Target,
     database::DatabaseKind,
+    haproxy::HaProxy,
     operator::Quota,
     queueing_farm::{Ledger, QueueingFarm, Size},
     settings::Settings,
@@ -77,6 +78,7 @@ struct Server {
     ledger: Arc<Ledger>,
     targets: Vec<Target>,
     size: Size,
+    _proxy: HaProxy,
     _directory: tempfile::TempDir,
 }
 
@@ -89,16 +91,17 @@ impl Server {
         for _ in 0..count {
             farms.push(QueueingFarm::start(FARM_TOKEN, None, size, &ledger).await?);
         }
-        let urls: Vec<_> = farms.iter().map(QueueingFarm::url).collect();
+        let addresses: Vec<_> = farms.iter().map(QueueingFarm::address).collect();
+        let proxy = HaProxy::start(&addresses).await?;
         let directory = tempfile::tempdir()?;
-        let app_options = AppOptions::with_farm(DatabaseKind::File, urls.join(","));
+        let app_options = AppOptions::with_farm(DatabaseKind::File, proxy.url());
         let http = reqwest::Client::new();
         let app = TestApp::start(&app_options, &Settings::from_env()?, &http, directory.path()).await?;
         let mut targets = Vec::new();
         for _ in 0..options.accounts * count {
             targets.push(app.target(&app.operator.account(Quota::Unlimited).await?));
         }
-        Ok(Self { app, farms, ledger, targets, size, _directory: directory })
+        Ok(Self { app, farms, ledger, targets, size, _proxy: proxy, _directory: directory })
     }
 
     fn served(&self) -> (usize, usize) {

@@ -9,7 +9,6 @@ pub mod api_error;
 pub mod credentials;
 pub mod deadline;
 pub mod expiring_map;
-pub mod farms;
 pub mod quota;
 pub mod recent_keys;
 pub mod rejected_rows;

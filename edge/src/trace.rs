@@ -1,9 +1,9 @@
-//! Request ids, job ids and W3C Trace Context, which connect the log lines of all tiers.
+//! Request ids and W3C Trace Context, which connect the log lines of all tiers.
 
 use platen_shared::wire;
 
 /// Number of random bytes from which [`Trace::new`] makes ids.
-pub const RANDOM_BYTES: usize = 40;
+pub const RANDOM_BYTES: usize = 24;
 /// Maximum length of a `tracestate` that is forwarded. The specification requires at least this much.
 const MAX_TRACESTATE_BYTES: usize = 512;
 
@@ -12,8 +12,6 @@ const MAX_TRACESTATE_BYTES: usize = 512;
 pub struct Trace {
     /// The `x-request-id` of the response and of all log lines.
     pub request_id: String,
-    /// The id by which the job can be cancelled. Always generated, because callers choose request ids.
-    pub job_id: String,
     /// The `traceparent` of the job.
     pub traceparent: Vec<u8>,
     /// The `tracestate` of the job.
@@ -30,13 +28,12 @@ impl Trace {
             .and_then(|id| String::from_utf8(id).ok())
             .filter(|id| wire::is_request_id(id))
             .unwrap_or_else(|| random[..32].to_owned());
-        let job_id = random[48..].to_owned();
         if let Some(traceparent) = header(wire::TRACEPARENT).filter(|parent| is_traceparent(parent)) {
             let tracestate = header(wire::TRACESTATE).filter(|state| state.len() <= MAX_TRACESTATE_BYTES);
-            return Self { request_id, job_id, traceparent, tracestate };
+            return Self { request_id, traceparent, tracestate };
         }
         let traceparent = format!("00-{}-{}-01", &random[..32], &random[32..48]).into_bytes();
-        Self { request_id, job_id, traceparent, tracestate: None }
+        Self { request_id, traceparent, tracestate: None }
     }
 }
 
@@ -66,7 +63,6 @@ mod tests {
         assert_eq!(trace.request_id, "id-1");
         assert_eq!(trace.traceparent, PARENT.as_bytes());
         assert_eq!(trace.tracestate.as_deref(), Some(&b"a=1"[..]));
-        assert_eq!(trace.job_id, "ab".repeat(16));
     }
 
     #[test]

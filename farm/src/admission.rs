@@ -173,13 +173,9 @@ impl Admission {
         }
     }
 
-    /// Rejects new jobs and those in the queue.
+    /// Rejects new jobs.
     pub(crate) fn drain(&self) {
-        let mut state = self.state();
-        state.draining = true;
-        while let Some((_, waiter)) = state.queue.pop(|_| true) {
-            waiter.reject(Refusal::Draining.into());
-        }
+        self.state().draining = true;
     }
 
     /// Whether [`Admission::drain`] was called.

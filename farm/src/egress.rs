@@ -27,9 +27,9 @@ use self::{
 };
 pub(crate) use self::{job::JobEgress, page_proxy::PageProxy};
 use crate::{
-    cancellation::PageStarted,
     config::{Config, UpstreamProxy},
     error::StartError,
+    job_progress::PageStarted,
     metrics::Metrics,
     startup::secret,
 };

@@ -12,7 +12,6 @@ use std::{
 use bytes::Bytes;
 use platen_shared::{
     format::OutputFormat,
-    id::AccountId,
     job::{RenderJob, Source},
     refusal::Refusal,
 };
@@ -82,13 +81,6 @@ impl Readiness {
     }
 }
 
-/// A slot that its job can use at once.
-#[derive(Debug)]
-pub(crate) struct ReadySlot {
-    slot: Slot,
-    waited: Duration,
-}
-
 impl Farm {
     /// Starts the browsers and returns when the first is ready; the others start in the background.
     ///
@@ -140,42 +132,28 @@ impl Farm {
     /// [`Refusal`]; the farm has logged its cause.
     pub async fn render(&self, job: &RenderJob, time_left: Duration) -> Result<Rendered, Refusal> {
         let deadline = Instant::now() + time_left.min(MAX_JOB_TIME);
-        let result = self.render_observed("", job, None, deadline, &JobProgress::default()).await;
+        let result = self.render_observed("", job, deadline, &JobProgress::default()).await;
         result.map_err(|refused| refused.refusal)
     }
 
-    /// Waits for the slot of a job of this account that will be sent once it has one.
-    pub(crate) async fn wait_for_slot(
-        &self,
-        account: &AccountId,
-        deadline: Instant,
-    ) -> Result<ReadySlot, Refused> {
-        let mut guard = OutcomeGuard::new(&self.inner.metrics, None);
-        let result = self.inner.admit(account, deadline).await;
-        // The outcome of a job with a slot is counted when the job ends.
-        guard.outcome = result.as_ref().err().map(|refused| refused.refusal.code());
-        result
-    }
-
-    /// Like [`Farm::render`], in a slot that is ready for the job or else the next free one; the log lines about the
-    /// page's connections have `name` as their `job`, and the caller can read `progress` after dropping the future.
+    /// Like [`Farm::render`]. The log lines about the page's connections have `name` as their `job`, and the caller can
+    /// read `progress` after dropping the future.
     pub(crate) async fn render_observed(
         &self,
         name: &str,
         job: &RenderJob,
-        slot: Option<ReadySlot>,
         deadline: Instant,
         progress: &JobProgress,
     ) -> Result<Rendered, Refused> {
-        let mut guard = OutcomeGuard::new(&self.inner.metrics, Some(&progress.phases));
-        let mut result = self.inner.render(name, job, slot, deadline, progress).await;
+        let mut guard = OutcomeGuard::new(&self.inner.metrics, &progress.phases);
+        let mut result = self.inner.render(name, job, deadline, progress).await;
         if let Err(refused) = &mut result
             && !progress.page.get()
         {
             refused.refusal = refused.refusal.clone().before_page_ran();
         }
         let outcome = result.as_ref().map_or_else(|refused| refused.refusal.code(), |_| metrics::RENDERED);
-        guard.outcome = Some(outcome);
+        guard.outcome = outcome;
         result
     }
 
@@ -185,14 +163,14 @@ impl Farm {
         self.inner.egress.forbid_port(port);
     }
 
-    /// Rejects new jobs, waits for the running ones for at most the drain timeout, ends the
+    /// Rejects new jobs, waits for the others for at most the drain timeout, ends the
     /// browsers, and returns when their processes and profiles are removed.
     pub async fn shutdown(&self) {
         self.drain().await;
         self.inner.pool.close().await;
     }
 
-    /// Rejects new jobs and waits for the running ones.
+    /// Rejects new jobs and waits for the others.
     pub(crate) async fn drain(&self) {
         self.inner.admission.drain();
         if timeout(self.inner.drain_timeout, self.inner.admission.idle()).await.is_err() {
@@ -211,17 +189,6 @@ impl Farm {
         Readiness { inner: Arc::downgrade(&self.inner) }
     }
 
-    /// Whether the farm is shutting down.
-    pub(crate) fn is_draining(&self) -> bool {
-        self.inner.admission.is_draining()
-    }
-
-    /// Jobs that have a slot or wait for one, in percent of the slots.
-    pub(crate) fn load_percent(&self) -> usize {
-        let occupancy = self.inner.admission.occupancy();
-        (occupancy.busy + occupancy.waiting) * 100 / occupancy.slots
-    }
-
     /// The metrics of this process as text.
     pub(crate) fn metrics(&self) -> String {
         self.inner.registry.encode()
@@ -229,31 +196,19 @@ impl Farm {
 }
 
 impl Inner {
-    async fn admit(&self, account: &AccountId, deadline: Instant) -> Result<ReadySlot, Refused> {
-        let arrived = Instant::now();
-        let slot = self.admission.admit(account, deadline).await?;
-        let waited = arrived.elapsed();
-        self.metrics.wait_seconds.observe(waited.as_secs_f64());
-        Ok(ReadySlot { slot, waited })
-    }
-
     async fn render(
         &self,
         name: &str,
         job: &RenderJob,
-        slot: Option<ReadySlot>,
         deadline: Instant,
         progress: &JobProgress,
     ) -> Result<Rendered, Refused> {
-        let ReadySlot { slot, waited } = if let Some(slot) = slot {
-            slot
-        } else {
-            let arrived = Instant::now();
-            let admitted = self.admit(&job.account, deadline).await;
-            admitted.inspect_err(|_| progress.set_queued(arrived.elapsed()))?
-        };
-        progress.set_admitted(waited);
+        let arrived = Instant::now();
+        let slot = self.admission.admit(&job.account, deadline).await;
+        let slot = slot.inspect_err(|_| progress.set_queued(arrived.elapsed()))?;
         let admitted = Instant::now();
+        self.metrics.wait_seconds.observe((admitted - arrived).as_secs_f64());
+        progress.set_admitted(admitted - arrived);
         let job_egress = self.egress.job(name, progress.page.clone());
         if let Source::Url(url) = &job.source {
             let judged = timeout_at(deadline, job_egress.judge(url.as_url())).await;
@@ -325,23 +280,21 @@ impl Inner {
 /// Counts a job when it ends, also when its future is dropped because the client disconnected.
 struct OutcomeGuard<'a> {
     metrics: &'a Metrics,
-    outcome: Option<&'static str>,
-    phases: Option<&'a Phases>,
+    outcome: &'static str,
+    phases: &'a Phases,
 }
 
 impl<'a> OutcomeGuard<'a> {
-    fn new(metrics: &'a Metrics, phases: Option<&'a Phases>) -> Self {
-        Self { metrics, outcome: Some(metrics::CLIENT_DISCONNECTED), phases }
+    fn new(metrics: &'a Metrics, phases: &'a Phases) -> Self {
+        Self { metrics, outcome: metrics::CLIENT_DISCONNECTED, phases }
     }
 }
 
 impl Drop for OutcomeGuard<'_> {
     fn drop(&mut self) {
-        if let Some(outcome) = self.outcome {
-            self.metrics.job_ended(outcome);
-            for time in self.phases.into_iter().flat_map(Phases::times) {
-                self.metrics.phase_ended(time.phase, time.ended - time.began);
-            }
+        self.metrics.job_ended(self.outcome);
+        for time in self.phases.times() {
+            self.metrics.phase_ended(time.phase, time.ended - time.began);
         }
     }
 }

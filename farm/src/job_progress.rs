@@ -1,13 +1,30 @@
 //! How far a job has come, for what is said about it when it has ended or its future was dropped.
 
-use std::{sync::OnceLock, time::Duration};
+use std::{
+    sync::{
+        Arc, OnceLock,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
 
 use tokio::time::Instant;
 
-use crate::{
-    cancellation::PageStarted,
-    phases::{Phase, Phases},
-};
+use crate::phases::{Phase, Phases};
+
+/// A shared flag: whether a job's page has started to run.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct PageStarted(Arc<AtomicBool>);
+
+impl PageStarted {
+    pub(crate) fn set(&self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+
+    pub(crate) fn get(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+}
 
 /// The progress of one job.
 #[derive(Debug, Default)]

@@ -24,7 +24,6 @@
 mod admission;
 mod begin_frames;
 mod browser;
-mod cancellation;
 pub mod check;
 pub mod cli;
 mod config;

@@ -5,7 +5,6 @@
 use std::time::Duration;
 
 use http::StatusCode;
-use platen_shared::wire;
 use prometheus_client::{
     metrics::{counter::Counter, family::Family, gauge::Gauge, histogram::Histogram},
     registry::{Metric, Registry},
@@ -16,15 +15,10 @@ use crate::db::StatementMetrics;
 /// Upper bounds of the histogram's buckets: from a request that is refused to a render's deadline.
 const SECONDS: [f64; 14] = [0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 20.0, 30.0];
 
-/// Paths of requests to farms, and the labels of their kinds.
-const KINDS: [(&str, &str); 3] =
-    [(wire::JOBS_PATH, "job"), (wire::LOAD_PATH, "load"), (wire::SLOTS_PATH, "slot")];
-/// Cancellations.
-const OTHER_KIND: &str = "other";
 const RESPONSE: &str = "response";
 const ERROR: &str = "error";
 
-type KindAndResult = [(&'static str, &'static str); 2];
+type ByResult = [(&'static str, &'static str); 1];
 type RouteAndClass = [(&'static str, &'static str); 2];
 
 #[derive(Debug)]
@@ -42,7 +36,7 @@ pub(crate) struct Metrics {
     /// Connections closed because of their address's limit.
     pub(crate) connections_refused: Counter,
     pub(crate) instances: Counter,
-    outgoing: Family<KindAndResult, Histogram, fn() -> Histogram>,
+    outgoing: Family<ByResult, Histogram, fn() -> Histogram>,
 }
 
 impl Metrics {
@@ -50,14 +44,11 @@ impl Metrics {
     pub(crate) fn register(registry: &mut Registry, statements: &StatementMetrics) -> Self {
         statements.register(registry);
         let outgoing = Family::new_with_constructor((|| Histogram::new(SECONDS)) as fn() -> Histogram);
-        let help =
-            "Time from a component's request to a farm until the head of its response, by kind and result";
+        let help = "Time from a component's request to the farm until the head of its response, by result";
         registry.register("platen_farm_request_duration_seconds", help, outgoing.clone());
         // The rate of a series whose first value is 1 does not contain that 1.
-        for kind in KINDS.into_iter().map(|(_, kind)| kind).chain([OTHER_KIND]) {
-            for result in [RESPONSE, ERROR] {
-                drop(outgoing.get_or_create(&[("kind", kind), ("result", result)]));
-            }
+        for result in [RESPONSE, ERROR] {
+            drop(outgoing.get_or_create(&[("result", result)]));
         }
         let instances = registered(registry, "platen_component_instances", "Component instances created");
         let http = registry.sub_registry_with_prefix("platen_http");
@@ -99,9 +90,9 @@ impl Metrics {
         }
     }
 
-    /// A component's request of this kind got a response or an error.
-    pub(crate) fn requested(&self, kind: &'static str, responded: bool, elapsed: Duration) {
-        let labels = [("kind", kind), ("result", if responded { RESPONSE } else { ERROR })];
+    /// A component's request to the farm got a response or an error.
+    pub(crate) fn requested(&self, responded: bool, elapsed: Duration) {
+        let labels = [("result", if responded { RESPONSE } else { ERROR })];
         self.outgoing.get_or_create(&labels).observe(elapsed.as_secs_f64());
     }
 
@@ -118,12 +109,6 @@ impl Metrics {
         let labels = [("route", route), ("status", class)];
         self.durations.get_or_create(&labels).observe(elapsed.as_secs_f64());
     }
-}
-
-/// The kind of a request to a farm.
-pub(crate) fn kind_of(path: &str) -> &'static str {
-    // The address of a farm can have a prefix, and a cancellation the id of its job.
-    KINDS.into_iter().find(|(known, _)| path.ends_with(known)).map_or(OTHER_KIND, |(_, kind)| kind)
 }
 
 fn registered<M: Metric + Default + Clone>(registry: &mut Registry, name: &str, help: &str) -> M {
@@ -143,8 +128,8 @@ mod tests {
         let registry = MetricsRegistry::default();
         let statements = StatementMetrics::default();
         let metrics = registry.register(|registry| Metrics::register(registry, &statements));
-        metrics.requested(kind_of("/prefix/v1/load"), true, Duration::from_millis(3));
-        metrics.requested(kind_of("/v1/jobs/id"), false, Duration::ZERO);
+        metrics.requested(true, Duration::from_millis(3));
+        metrics.requested(false, Duration::ZERO);
         metrics.responded("/...", StatusCode::OK, Duration::from_millis(3));
         metrics.responded("/...", StatusCode::OK, Duration::from_millis(30));
         metrics.responded("none", StatusCode::from_u16(999).unwrap(), Duration::ZERO);
@@ -153,8 +138,8 @@ mod tests {
         for line in [
             "# TYPE platen_db_statements_total counter",
             "platen_db_statements_total 0",
-            "platen_farm_request_duration_seconds_bucket{le=\"0.005\",kind=\"load\",result=\"response\"} 1",
-            "platen_farm_request_duration_seconds_count{kind=\"other\",result=\"error\"} 1",
+            "platen_farm_request_duration_seconds_bucket{le=\"0.005\",result=\"response\"} 1",
+            "platen_farm_request_duration_seconds_count{result=\"error\"} 1",
             "platen_http_requests_in_flight 1",
             "platen_http_requests_total{status=\"200\"} 2",
             "platen_http_requests_total{status=\"999\"} 1",

@@ -5,7 +5,6 @@
 //! variable, [`platen_shared::wire::QUEUES_STATEMENTS`].
 
 mod bindings;
-mod cancellation;
 mod client;
 mod component_log;
 mod disconnect;
@@ -22,6 +21,7 @@ mod sqlite;
 mod state;
 mod variables;
 
+pub(crate) use client::{OWN_FARM_URL, OwnFarm};
 pub(crate) use disconnect::ClientDisconnect;
 pub(crate) use dispatch::{Handler, Isolation};
 pub(crate) use engine::start_engine;

@@ -57,14 +57,6 @@ pub enum InvalidOptions {
     NoSpaceBetweenMargins,
 }
 
-/// The JSON body of `POST /v1/slots` of a farm: whose job waits for a slot.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct SlotRequest {
-    /// As in [`RenderJob::account`].
-    pub account: AccountId,
-}
-
 /// One render: the JSON body of `POST /v1/jobs` of a farm.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

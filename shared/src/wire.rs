@@ -2,28 +2,14 @@
 
 /// The path to which jobs are posted.
 pub const JOBS_PATH: &str = "/v1/jobs";
-/// The path at which a farm states its load, in [`LOAD_PERCENT`] of a response without a body. A farm that accepts no
-/// jobs answers with a refusal.
-pub const LOAD_PATH: &str = "/v1/load";
-/// Header of a response at [`LOAD_PATH`]: jobs that have a slot or wait for one, in percent of the slots.
-pub const LOAD_PERCENT: &str = "x-platen-load-percent";
-/// The path at which a job waits for a slot before it is sent: a [`SlotRequest`](crate::job::SlotRequest) with
-/// [`JOB_ID`] and [`DEADLINE_MS`]. The response has no body (204) once the farm keeps a slot for the job with this id,
-/// or is a refusal. Unlike a job that waits, this can be repeated at another farm if the connection breaks.
-pub const SLOTS_PATH: &str = "/v1/slots";
-/// Header of every response of a farm in a process of its own: a random name of the process. A slot that one farm keeps
-/// is of no use if the job reaches another one behind the same address.
+/// Header of every response of a farm: a random name of the process. A response without it is that of a proxy, or of a
+/// server that is no farm.
 pub const FARM_ID: &str = "x-platen-farm-id";
-/// Header of a job that a farm with a [`FARM_ID`] refuses if it would have to wait for a slot. The value has no meaning.
-pub const NO_QUEUE: &str = "x-platen-no-queue";
 /// Header of a file of a URL, from the farm and to the caller: the HTTP status of the page.
 pub const PAGE_STATUS: &str = "x-page-status";
 /// Header of a file, from the farm and to the caller: `false` if a request was still open when a wait for the network to
 /// be idle ended.
 pub const PAGE_IDLE: &str = "x-page-idle";
-/// Header of a job: the id by which `DELETE` of [`JOBS_PATH`]`/id` cancels it. The edge generates it,
-/// because callers choose request ids and may use one twice.
-pub const JOB_ID: &str = "x-platen-job-id";
 /// Text of the error that the host gives a component for an outgoing request, if the component's own
 /// client disconnected before the request was sent.
 pub const DISCONNECTED_UNSENT: &str = "the client disconnected before the request was sent";
@@ -43,7 +29,7 @@ pub const NOT_BEFORE_MS: &str = "x-platen-not-before-ms";
 pub const QUEUED_MS: &str = "x-platen-queued-ms";
 /// Header of a farm's response to a job that had a slot: for how long, in whole milliseconds.
 pub const RENDER_MS: &str = "x-platen-render-ms";
-/// Header of a job, and of its cancellation: a hash of the account, by which a proxy can send the jobs of an account
+/// Header of a job: a hash of the account, by which a proxy can send the jobs of an account
 /// to the farm that has its pages.
 pub const ACCOUNT: &str = "x-platen-account";
 /// Environment variable of components on `platen up`: the platform gives each client's statements their turns, so

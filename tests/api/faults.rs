@@ -4,7 +4,7 @@
 use anyhow::{Context as _, Result, bail, ensure};
 use platen_shared::refusal::Refusal;
 use platen_tests::{
-    app::{FARM_TOKEN, Options},
+    app::{FARM_TOKEN, Options, TestApp},
     case::Case,
     client::{Answer, RENDER},
     farm::{self, Behaviour, StandInFarm},
@@ -13,13 +13,14 @@ use platen_tests::{
     loopback::ClosedPort,
     operator::{Account, Quota},
     procfs,
+    site::{self, Reply, Site},
     suite::{Stage, StandIn},
     wait,
 };
 use serde_json::json;
 use tokio::{io::AsyncWriteExt as _, net::TcpStream};
 
-use crate::{crash::NO_DISCONNECTS, database::Outage, overload::until_rows};
+use crate::{crash::NO_DISCONNECTS, database::Outage};
 
 pub(crate) fn cases() -> Vec<Case> {
     vec![
@@ -33,7 +34,7 @@ pub(crate) fn cases() -> Vec<Case> {
         Case::own_server("faults/farm_closes_the_connection", farm_hangs_up),
         Case::own_server("faults/farm_closes_the_connection_within_a_file", farm_breaks_off),
         Case::own_server("faults/answer_without_a_caller", answer_without_caller),
-        Case::own_server("faults/callers_that_hang_up_at_a_proxy", hang_up_at_proxy)
+        Case::own_server("faults/callers_that_hang_up_at_the_own_farm", hang_up_at_own_farm)
             .not_on_spin(NO_DISCONNECTS),
         Case::own_server("faults/callers_that_hang_up_during_the_claim", hang_up_during_claim)
             .not_on_spin(NO_DISCONNECTS),
@@ -239,48 +240,46 @@ async fn answer_without_caller(stage: Stage) -> Result<()> {
     Ok(())
 }
 
-/// A proxy between edge and farm answers a cancelled job itself, or closes the connection. The caller's hang-up is what
-/// is logged.
-async fn hang_up_at_proxy(stage: Stage) -> Result<()> {
-    let stand_in = stage.start_stand_in(None).await?;
-    for (number, (behaviour, counted)) in [
-        (Behaviour::ProxyUntilCancelled(None), true),
-        (Behaviour::ProxyUntilCancelled(Some((502, "<h1>Bad Gateway</h1>"))), true),
-        (Behaviour::ProxyUntilCancelled(Some((503, "<h1>no farm</h1>"))), false),
-        (Behaviour::UntilCancelled { page_ran: false }, false),
-    ]
-    .into_iter()
-    .enumerate()
-    {
-        let (account, id) = (stand_in.app.operator.account(Quota::Of(5)).await?, format!("gone-{number}"));
-        stand_in.farm.behave(&account.id, behaviour.clone());
-        let call = stand_in.app.target(&account).render(&json!({ "html": "x" })).request_id(&id);
-        let render = tokio::spawn(call.send());
-        stand_in.farm.until_received_from(&account.id).await?;
-        render.abort();
-        is_logged_as_cancelled(&stand_in, &account, &id, counted)
-            .await
-            .with_context(|| format!("{behaviour:?}"))?;
-    }
-    Ok(())
+/// The farm of the server itself says whether the page has run.
+async fn hang_up_at_own_farm(stage: Stage) -> Result<()> {
+    let site = Site::start().await?;
+    let app = stage.start(&Options::own_farm(stage.deployment).resolving(site::HOST)).await?;
+    let latch = Latch::closed();
+    let body = json!({ "url": site.put("/held", Reply::page("x").behind(&latch)) });
+    let render =
+        |account: &Account, id: &str| tokio::spawn(app.target(account).render(&body).request_id(id).send());
+    let (first, second) =
+        (app.operator.account(Quota::Of(5)).await?, app.operator.account(Quota::Of(5)).await?);
+    let running = render(&first, "running");
+    site.until_hits("/held", 1).await?;
+    let waiting = render(&second, "waiting");
+    app.until_metric("platen_farm_queue_length", 1).await?;
+    waiting.abort();
+    is_logged_as_cancelled(&app, &second, "waiting", false).await?;
+    running.abort();
+    is_logged_as_cancelled(&app, &first, "running", true).await?;
+    ensure!(site.hits("/held") == 1, "the page of the job that waited was loaded");
+    app.until_metric("platen_farm_slots_busy", 0).await
 }
 
 /// 499 in the row and in the access log of the edge, and this count.
 async fn is_logged_as_cancelled(
-    stand_in: &StandIn,
+    app: &TestApp,
     account: &Account,
     request_id: &str,
     counted: bool,
 ) -> Result<()> {
-    until_rows(stand_in, account, "true", 1).await?;
+    let rows = format!("SELECT count(*) FROM attempts WHERE account_id = '{}'", account.id);
+    let has_row = async || Ok((app.execute(&rows).await? == Some(1)).then_some(()));
+    wait::until_some("the attempt is recorded", has_row).await?;
     let condition = format!("status = 499 AND code = 'cancelled' AND counted = {}", i32::from(counted));
     let sql = format!("SELECT count(*) FROM attempts WHERE account_id = '{}' AND {condition}", account.id);
-    ensure!(stand_in.app.execute(&sql).await? == Some(1), "the row is not {condition}");
-    let attempts = stand_in.app.operator.attempts(&account.id).await?;
+    ensure!(app.execute(&sql).await? == Some(1), "the row is not {condition}");
+    let attempts = app.operator.attempts(&account.id).await?;
     ensure!(attempts == u64::from(counted), "{attempts} attempts are counted");
     let of_edge = |line: &&str| line.contains(request_id) && line.contains("component=\"edge\"");
     let find = |log: &str| log.lines().find(of_edge).map(str::to_owned);
-    let line = stand_in.app.process.wait_for(find).await?;
+    let line = app.process.wait_for(find).await?;
     ensure!(line.contains("status=499"), "{line}");
     Ok(())
 }
@@ -298,7 +297,7 @@ async fn hang_up_during_claim(stage: Stage) -> Result<()> {
     render.abort();
     stand_in.app.until_metric("platen_http_requests_in_flight", 0).await?;
     outage.end(&mut stand_in, false).await?;
-    is_logged_as_cancelled(&stand_in, &account, "gone", false).await?;
+    is_logged_as_cancelled(&stand_in.app, &account, "gone", false).await?;
     ensure!(stand_in.farm.received_in_all() == 0, "a job was sent for a caller that had gone");
     Ok(())
 }

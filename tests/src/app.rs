@@ -37,7 +37,7 @@ const DATA: &str = "data";
 pub struct Options {
     /// The platform and the database.
     pub deployment: Deployment,
-    /// The URL of the farm, or several separated by commas; `None` is a farm of the server alone: within `platen up`, beside Spin.
+    /// The URL of the farm; `None` is a farm of the server alone: within `platen up`, beside Spin.
     pub farm_url: Option<String>,
     /// The deadline of a render in milliseconds; `None` is the default.
     pub deadline_ms: Option<u64>,

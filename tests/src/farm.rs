@@ -4,11 +4,11 @@
 //! the account, so cases can share one stand-in.
 
 use std::{
-    collections::{HashMap, HashSet},
+    collections::HashMap,
     net::SocketAddr,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicBool, AtomicU64, Ordering},
+        atomic::{AtomicU64, Ordering},
     },
 };
 
@@ -18,7 +18,6 @@ use http::{HeaderMap, Method, Request, Response, StatusCode, header};
 use http_body_util::BodyExt as _;
 use hyper::body::Incoming;
 use platen_shared::{job::RenderJob, refusal::Refusal, wire};
-use tokio::sync::watch;
 
 use crate::{
     latch::LatchWaiter,
@@ -29,6 +28,8 @@ use crate::{
 
 /// The file that it answers with by default.
 pub const FILE: &[u8] = b"This is what the stand-in farm calls a file.";
+/// Its name.
+const ID: &str = "stand-in";
 /// For how long each job waited and had its slot, as it says.
 const TIMES_MS: (u64, u64) = (1_007, 2_021);
 
@@ -45,7 +46,7 @@ pub enum Behaviour {
     RefuseHeld(LatchWaiter, Refusal),
     /// A refusal for lack of a slot, with the time in milliseconds for which it is likely to last.
     Busy(u64),
-    /// This status, content type and body.
+    /// This status, content type and body, without the header of a farm.
     Answer(u16, &'static str, &'static str),
     /// Part of a file, then the end of the connection.
     BreakOff {
@@ -60,13 +61,6 @@ pub enum Behaviour {
     HangUp,
     /// No answer.
     Stall,
-    /// A refusal once the job is cancelled.
-    UntilCancelled {
-        /// Whether the refusal says that the page had begun to run.
-        page_ran: bool,
-    },
-    /// Once the job is cancelled, this status and body, or the end of the connection, as of a proxy in front of the farm.
-    ProxyUntilCancelled(Option<(u16, &'static str)>),
     /// This many bytes of a file of twice the size, then nothing on an open connection.
     StallAfter(u64),
     /// [`FILE`] once the latch is open.
@@ -89,9 +83,6 @@ struct State {
     received: Mutex<Vec<Received>>,
     rejected: AtomicU64,
     requests: AtomicU64,
-    load_percent: AtomicU64,
-    keeps_no_slots: AtomicBool,
-    cancelled: watch::Sender<HashSet<String>>,
 }
 
 /// A running stand-in.
@@ -130,16 +121,6 @@ impl StandInFarm {
     /// Answers the jobs of an account like this from now on.
     pub fn behave(&self, account: &str, behaviour: Behaviour) {
         lock(&self.state.behaviours).insert(account.to_owned(), behaviour);
-    }
-
-    /// Keeps no slots from now on, as a farm of version 0.1.0.
-    pub fn keep_no_slots(&self) {
-        self.state.keeps_no_slots.store(true, Ordering::SeqCst);
-    }
-
-    /// States this load from now on, in percent of its slots. It is 0 at first.
-    pub fn set_load(&self, percent: u64) {
-        self.state.load_percent.store(percent, Ordering::SeqCst);
     }
 
     /// The jobs of an account, oldest first.
@@ -185,19 +166,8 @@ async fn answer(state: Arc<State>, request: Request<Incoming>) -> Result<Respons
     let (head, body) = request.into_parts();
     let expected = format!("Bearer {}", state.token);
     let authorised = head.headers.get(header::AUTHORIZATION).is_some_and(|value| value == &expected);
-    let below = head.uri.path().strip_prefix(wire::JOBS_PATH).and_then(|rest| rest.strip_prefix('/'));
-    if let Some(id) = below.filter(|_| authorised && head.method == Method::DELETE) {
-        state.cancelled.send_if_modified(|cancelled| cancelled.insert(id.to_owned()));
-        return Response::builder().status(204).body(full("")).map_err(|_| BreakOff);
-    }
-    if authorised && head.method == Method::GET && head.uri.path() == wire::LOAD_PATH {
-        let load = state.load_percent.load(Ordering::SeqCst);
-        let response = Response::builder().status(204).header(wire::LOAD_PERCENT, load);
-        return response.body(full("")).map_err(|_| BreakOff);
-    }
-    if authorised && head.method == Method::POST && head.uri.path() == wire::SLOTS_PATH {
-        let status = if state.keeps_no_slots.load(Ordering::SeqCst) { 404 } else { 204 };
-        return Response::builder().status(status).body(full("")).map_err(|_| BreakOff);
+    if head.method == Method::GET && head.uri.path() == "/readyz" {
+        return Response::builder().header(wire::FARM_ID, ID).body(full("ready\n")).map_err(|_| BreakOff);
     }
     if !authorised || head.method != Method::POST || head.uri.path() != wire::JOBS_PATH {
         state.rejected.fetch_add(1, Ordering::SeqCst);
@@ -210,29 +180,14 @@ async fn answer(state: Arc<State>, request: Request<Incoming>) -> Result<Respons
     };
     let behaviour = lock(&state.behaviours).get(job.account.as_str()).cloned().unwrap_or(Behaviour::File);
     let content_type = job.options.output.format().content_type();
-    let id = head.headers.get(wire::JOB_ID).and_then(|id| id.to_str().ok()).unwrap_or_default().to_owned();
     lock(&state.received).push(Received { headers: head.headers, job });
-    let is_cancelled = async {
-        let mut cancelled = state.cancelled.subscribe();
-        cancelled.wait_for(|cancelled| cancelled.contains(&id)).await.map(drop).map_err(|_| BreakOff)
-    };
-    match behaviour {
-        Behaviour::UntilCancelled { page_ran } => {
-            is_cancelled.await?;
-            Ok(refusal(&Refusal::Cancelled { page_ran }))
-        }
-        Behaviour::ProxyUntilCancelled(answer) => {
-            is_cancelled.await?;
-            let (status, body) = answer.ok_or(BreakOff)?;
-            behave(Behaviour::Answer(status, "text/html", body), content_type).await
-        }
-        behaviour => behave(behaviour, content_type).await,
-    }
+    behave(behaviour, content_type).await
 }
 
 async fn behave(behaviour: Behaviour, content_type: &str) -> Result<Response<Body>, BreakOff> {
     let file = |length: Option<u64>, body: Body| {
-        let mut response = Response::builder().header(header::CONTENT_TYPE, content_type);
+        let mut response =
+            Response::builder().header(header::CONTENT_TYPE, content_type).header(wire::FARM_ID, ID);
         response = response.header(wire::QUEUED_MS, TIMES_MS.0).header(wire::RENDER_MS, TIMES_MS.1);
         if let Some(length) = length {
             response = response.header(header::CONTENT_LENGTH, length);
@@ -265,9 +220,7 @@ async fn behave(behaviour: Behaviour, content_type: &str) -> Result<Response<Bod
             file(promised, streamed(pieces(sent).chain(stream::once(end))))
         }
         Behaviour::HangUp => Err(BreakOff),
-        Behaviour::Stall | Behaviour::UntilCancelled { .. } | Behaviour::ProxyUntilCancelled(_) => {
-            std::future::pending().await
-        }
+        Behaviour::Stall => std::future::pending().await,
         Behaviour::StallAfter(bytes) => {
             file(Some(bytes * 2), streamed(pieces(bytes).chain(stream::pending())))
         }
@@ -286,6 +239,7 @@ pub(crate) fn refusal(reason: &Refusal) -> Response<Body> {
     let status = if *reason == Refusal::Unauthorized { 401 } else { reason.class().status() };
     *response.status_mut() = StatusCode::from_u16(status).unwrap_or_default();
     response.headers_mut().insert(header::CONTENT_TYPE, header::HeaderValue::from_static("application/json"));
+    response.headers_mut().insert(wire::FARM_ID, header::HeaderValue::from_static(ID));
     response
 }
 

@@ -24,7 +24,7 @@ pub mod error_body;
 pub mod farm;
 pub mod farm_process;
 pub mod golden;
-pub mod hashing_proxy;
+pub mod haproxy;
 pub mod http_proxy;
 pub mod image_file;
 pub mod jwt;

@@ -62,8 +62,6 @@ struct State {
     size: Size,
     ledger: Arc<Ledger>,
     slots: Arc<Semaphore>,
-    /// Slots of jobs that have not arrived, by the id of the job.
-    kept: Mutex<HashMap<String, Place>>,
     /// Jobs that have a slot or wait for one.
     jobs: AtomicUsize,
     /// The most jobs that were served at once.
@@ -96,7 +94,6 @@ impl QueueingFarm {
             size,
             ledger: Arc::clone(ledger),
             slots: Arc::new(Semaphore::new(size.slots)),
-            kept: Mutex::default(),
             jobs: AtomicUsize::new(0),
             max_served_at_once: AtomicUsize::new(0),
             serving: AtomicUsize::new(0),
@@ -115,11 +112,19 @@ impl QueueingFarm {
                 request.headers().get(header::AUTHORIZATION).is_some_and(|value| value == &expected);
             async move {
                 state.thawed().await;
+                if request.method() == Method::GET {
+                    return state.readiness();
+                }
                 if !is_authorised {
                     return Ok(refusal(&Refusal::Unauthorized));
                 }
                 let mut response = state.answer(request).await?;
                 response.headers_mut().insert(wire::FARM_ID, state.id.into());
+                if state.draining.load(Ordering::SeqCst) {
+                    response
+                        .headers_mut()
+                        .insert(header::CONNECTION, header::HeaderValue::from_static("close"));
+                }
                 state.thawed().await;
                 Ok(response)
             }
@@ -145,14 +150,14 @@ impl QueueingFarm {
         self.state.frozen.send_replace(frozen);
     }
 
-    /// Refuses new jobs and waits for the running ones, as after SIGTERM.
+    /// Is not ready, and ends when it has no job any more, as after SIGTERM.
     pub async fn drain(&self) {
         self.state.draining.store(true, Ordering::SeqCst);
+        // As long as a farm accepts jobs after the signal.
+        tokio::time::sleep(Duration::from_secs(3)).await;
         while self.state.jobs.load(Ordering::SeqCst) > 0 {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
-        // A job that is on its way because of a stated load finds a refusal, as at a farm.
-        tokio::time::sleep(Duration::from_secs(2)).await;
     }
 
     /// The number of jobs that were served to their end.
@@ -202,80 +207,40 @@ impl Drop for Place {
     }
 }
 
-/// How long a slot is kept for its job.
-const KEPT_TIME: Duration = Duration::from_secs(2);
-
 impl State {
     async fn thawed(&self) {
         let _ = self.frozen.subscribe().wait_for(|frozen| !frozen).await;
     }
 
-    /// A slot, or `None` if the queue is full or the job must not wait.
-    async fn place(self: &Arc<Self>, may_wait: bool) -> Option<Place> {
+    fn readiness(&self) -> Result<Response<Body>, BreakOff> {
+        let status = if self.draining.load(Ordering::SeqCst) { 503 } else { 200 };
+        let response = Response::builder().status(status).header(wire::FARM_ID, self.id);
+        response.body(full("")).map_err(|_| BreakOff)
+    }
+
+    /// A slot, or `None` if the queue is full.
+    async fn place(self: &Arc<Self>) -> Option<Place> {
         let jobs = self.jobs.fetch_add(1, Ordering::SeqCst);
         let mut place = Place { farm: Arc::downgrade(self), slot: None };
-        let limit = self.size.slots + if may_wait { self.size.queue } else { 0 };
-        if jobs < limit {
+        if jobs < self.size.slots + self.size.queue {
             place.slot = Some(Arc::clone(&self.slots).acquire_owned().await.ok()?);
         }
         place.slot.is_some().then_some(place)
     }
 
-    /// Keeps a slot for a job that is not there yet.
-    async fn keep(self: &Arc<Self>, id: String) -> Result<Response<Body>, BreakOff> {
-        if self.draining.load(Ordering::SeqCst) {
-            return Ok(closing(refusal(&Refusal::Draining)));
-        }
-        let Some(place) = self.place(true).await else {
-            return Ok(refusal(&Refusal::QueueFull { retry_after: 1 }));
-        };
-        lock(&self.kept).insert(id.clone(), place);
-        let farm = Arc::clone(self);
-        tokio::spawn(async move {
-            tokio::time::sleep(KEPT_TIME).await;
-            let expired = lock(&farm.kept).remove(&id);
-            drop(expired);
-        });
-        Response::builder().status(204).body(full("")).map_err(|_| BreakOff)
-    }
-
     async fn answer(self: &Arc<Self>, request: Request<Incoming>) -> Result<Response<Body>, BreakOff> {
-        let Size { slots, service_time, .. } = self.size;
-        let jobs = self.jobs.load(Ordering::SeqCst);
-        let is_draining = self.draining.load(Ordering::SeqCst);
         let (head, body) = request.into_parts();
-        if head.method == Method::DELETE {
-            return Response::builder().status(204).body(full("")).map_err(|_| BreakOff);
-        }
-        if head.method == Method::GET {
-            if is_draining {
-                return Ok(closing(refusal(&Refusal::Draining)));
-            }
-            let response = Response::builder().status(204).header(wire::LOAD_PERCENT, jobs * 100 / slots);
-            return response.body(full("")).map_err(|_| BreakOff);
-        }
-        let id =
-            head.headers.get(wire::JOB_ID).and_then(|id| id.to_str().ok()).unwrap_or_default().to_owned();
+        let id = head.headers.get(wire::REQUEST_ID).and_then(|id| id.to_str().ok()).unwrap_or_default();
         let body = body.collect().await.map_err(|_| BreakOff)?.to_bytes();
-        if head.uri.path().ends_with(wire::SLOTS_PATH) {
-            return self.keep(id).await;
-        }
-        let kept = lock(&self.kept).remove(&id);
         let Ok(job) = serde_json::from_slice::<RenderJob>(&body) else {
             return Ok(refusal(&Refusal::InvalidJob));
         };
-        if is_draining && kept.is_none() {
-            return Ok(closing(refusal(&Refusal::Draining)));
-        }
-        let place = match kept {
-            Some(place) => Some(place),
-            None => self.place(!head.headers.contains_key(wire::NO_QUEUE)).await,
-        };
+        let place = self.place().await;
         let Some(_place) = place else { return Ok(refusal(&Refusal::QueueFull { retry_after: 1 })) };
-        *lock(&self.ledger.0).entry(id).or_default() += 1;
+        *lock(&self.ledger.0).entry(id.to_owned()).or_default() += 1;
         let serving = self.serving.fetch_add(1, Ordering::SeqCst) + 1;
         self.max_served_at_once.fetch_max(serving, Ordering::SeqCst);
-        tokio::time::sleep(service_time).await;
+        tokio::time::sleep(self.size.service_time).await;
         self.thawed().await;
         self.serving.fetch_sub(1, Ordering::SeqCst);
         self.served.fetch_add(1, Ordering::SeqCst);
@@ -300,11 +265,6 @@ impl State {
         }
         known.is_some()
     }
-}
-
-fn closing(mut response: Response<Body>) -> Response<Body> {
-    response.headers_mut().insert(header::CONNECTION, header::HeaderValue::from_static("close"));
-    response
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

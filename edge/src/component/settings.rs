@@ -3,31 +3,18 @@
 //! Invariant: no type here implements `Debug` for the token. Errors name a variable, and a value only where it is an
 //! address.
 
-use std::{
-    sync::{Mutex, MutexGuard, OnceLock, PoisonError},
-    time::Duration,
-};
+use std::{sync::OnceLock, time::Duration};
 
 use platen_component::settings::{self, Unreadable, variable};
 use platen_shared::{
-    farm_address::{FarmAddress, FarmAddresses, InvalidFarmAddress},
+    farm_address::{FarmAddress, InvalidFarmAddress},
     limits,
 };
 
-use crate::farms::{FarmIds, Health};
-
 pub(super) struct Settings {
-    /// At least one.
-    pub(super) farms: Vec<Farm>,
+    pub(super) farm: FarmAddress,
     pub(super) farm_token: String,
     pub(super) render_timeout: Duration,
-}
-
-/// A farm, and what this instance has seen of it.
-pub(super) struct Farm {
-    pub(super) address: FarmAddress,
-    health: Mutex<Health>,
-    ids: Mutex<FarmIds>,
 }
 
 /// An invalid setting.
@@ -53,9 +40,7 @@ impl Settings {
     }
 
     async fn read() -> Result<Self, SettingsError> {
-        let addresses: FarmAddresses = variable("farm_url").await?.parse()?;
-        let farm = |address| Farm { address, health: Mutex::default(), ids: Mutex::default() };
-        let farms = addresses.into_vec().into_iter().map(farm).collect();
+        let farm = variable("farm_url").await?.parse()?;
         let farm_token = variable("farm_token").await?;
         if farm_token.is_empty() {
             return Err(SettingsError::FarmToken);
@@ -64,16 +49,6 @@ impl Settings {
         let milliseconds = milliseconds
             .filter(|ms| (1..=limits::RENDER_TIMEOUT_MS).contains(ms))
             .ok_or(SettingsError::Deadline)?;
-        Ok(Self { farms, farm_token, render_timeout: Duration::from_millis(milliseconds) })
-    }
-}
-
-impl Farm {
-    pub(super) fn health(&self) -> MutexGuard<'_, Health> {
-        self.health.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    pub(super) fn ids(&self) -> MutexGuard<'_, FarmIds> {
-        self.ids.lock().unwrap_or_else(PoisonError::into_inner)
+        Ok(Self { farm, farm_token, render_timeout: Duration::from_millis(milliseconds) })
     }
 }

@@ -35,7 +35,7 @@ use super::{
     policy::{Failure, HostDecision, HostPort, Trust, Verdict, judge_addresses, judge_host},
     resolver::{NameServerFailed, Resolver},
 };
-use crate::{Config, cancellation::PageStarted, config::UpstreamProxy, metrics::Metrics};
+use crate::{Config, config::UpstreamProxy, job_progress::PageStarted, metrics::Metrics};
 
 /// What all jobs of a farm share.
 #[derive(Debug)]

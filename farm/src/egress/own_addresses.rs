@@ -229,7 +229,12 @@ pub(super) mod tests {
                 NetworkNamespace::ip(&format!("address add {address} dev lo"));
             }
             for address in added {
-                assert!(own.contains(parse(address), 80), "{address}");
+                // The kernel adds the route of an IPv6 address a moment after the address.
+                let began = std::time::Instant::now();
+                while !own.contains(parse(address), 80) {
+                    assert!(began.elapsed().as_secs() < 60, "{address}");
+                    std::thread::yield_now();
+                }
             }
             NetworkNamespace::ip("address del 198.41.0.5/32 dev lo");
             assert!(!own.contains(parse("198.41.0.5"), 80), "an address that was removed");

@@ -82,7 +82,7 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::{cancellation::PageStarted, egress::Egress, metrics::Metrics};
+    use crate::{egress::Egress, job_progress::PageStarted, metrics::Metrics};
 
     const SPECIFIC: [(&str, &str); 8] = [
         ("CERT_AUTHORITY_INVALID", "tls"),

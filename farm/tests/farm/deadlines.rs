@@ -116,12 +116,10 @@ async fn cancelled_job(_: Arc<Shared>) {
     let browser = farm.browser().await;
     browser.signal(Signal::SIGSTOP).unwrap();
     let page = url(&site.put("/page", Reply::page("x")));
-    let job = tokio::spawn(farm.post(&page).header(wire::JOB_ID, "one").send());
+    let job = tokio::spawn(farm.post(&page).send());
     farm.until_metric("platen_farm_slots_busy", 1).await;
-    farm.cancel("one").await;
-    let response = job.await.unwrap().unwrap();
-    assert_eq!(response.status(), 499);
-    assert_eq!(response.text().await.unwrap(), r#"{"code":"cancelled","page_ran":false}"#);
+    job.abort();
+    farm.until_metric("platen_farm_jobs_total{outcome=\"client_disconnected\"}", 1).await;
     browser.signal(Signal::SIGCONT).unwrap();
     farm.until_metric("platen_farm_slots_busy", 0).await;
     assert_eq!(site.hits("/page"), 0);

@@ -1,16 +1,18 @@
 //! The farm over HTTP.
 
-use std::{io, sync::Arc};
+use std::sync::Arc;
 
-use platen_farm::{Farm, FarmToken};
-use platen_shared::{job::RenderJob, wire};
+use axum::{body::Body, http::Request};
+use platen_shared::wire;
 use platen_tests::{latch::Latch, site::Reply, wait};
 use reqwest::{Client, Response};
-use tokio::{net::TcpListener, task::JoinHandle};
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+use tower_service::Service as _;
 
 use crate::{
     Test,
-    support::{MAX_WAIT_MS, Shared, TOKEN, farm, html, pdf, server::Server, site::Site, url},
+    support::{MAX_WAIT_MS, Shared, farm, html, pdf, server::Server, site::Site, url},
 };
 
 pub(crate) const TESTS: &[Test] = &[
@@ -18,12 +20,12 @@ pub(crate) const TESTS: &[Test] = &[
     ("a request without the token is refused before its body is read", |s| Box::pin(unauthorized(s))),
     ("a body that is not a job is refused", |s| Box::pin(invalid_jobs(s))),
     ("a client that disconnects frees its slot", |s| Box::pin(disconnected_client(s))),
-    ("a cancelled job says whether its page had run", |s| Box::pin(cancelled_jobs(s))),
+    ("a cancelled job of the same process says whether its page had run", |s| Box::pin(cancelled_jobs(s))),
     ("a full farm refuses a job at once", |s| Box::pin(full(s))),
-    ("a farm states its load, and refuses jobs that must not wait", |s| Box::pin(load(s))),
-    ("a farm within a server queues jobs that must not wait elsewhere", |s| Box::pin(queues_always(s))),
     ("a job ends at its deadline", |s| Box::pin(deadline(s))),
-    ("a farm that shuts down finishes its jobs and accepts no more", |s| Box::pin(shutdown(s))),
+    ("a farm that shuts down accepts jobs until proxies have noticed, and finishes them", |s| {
+        Box::pin(shutdown(s))
+    }),
 ];
 
 /// One slot and this queue.
@@ -32,20 +34,14 @@ async fn small(queue: usize) -> Server {
     Server::start(farm.await).await
 }
 
-/// A farm within a server, and its address.
-async fn embedded(farm: &Farm) -> (JoinHandle<io::Result<()>>, String) {
-    let router = farm.router(FarmToken::new(TOKEN).unwrap());
+async fn file(shared: Arc<Shared>) {
+    let router = shared.farm.router();
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let base = format!("http://{}", listener.local_addr().unwrap());
-    (tokio::spawn(async { axum::serve(listener, router).await }), base)
-}
-
-async fn file(shared: Arc<Shared>) {
-    let (serving, base) = embedded(&shared.farm).await;
+    let serving = tokio::spawn(async { axum::serve(listener, router).await });
     let mut job = html("<h1>Hello");
     job.options.output = pdf();
-    let request = Client::new().post(format!("{base}{}", wire::JOBS_PATH)).bearer_auth(TOKEN).json(&job);
-    let response = request.send().await.unwrap();
+    let response = Client::new().post(format!("{base}{}", wire::JOBS_PATH)).json(&job).send().await.unwrap();
     assert_eq!(response.status(), 200);
     assert_eq!(response.headers()["content-type"], "application/pdf");
     let time = |name: &str| response.headers()[name].to_str().unwrap().parse::<u64>().unwrap();
@@ -56,33 +52,6 @@ async fn file(shared: Arc<Shared>) {
     for path in ["/healthz", "/readyz", "/metrics"] {
         assert_eq!(reqwest::get(format!("{base}{path}")).await.unwrap().status(), 200, "{path}");
     }
-    serving.abort();
-}
-
-/// Its edge sends no job a second time.
-async fn queues_always(_: Arc<Shared>) {
-    let farm = farm(|config| (config.browsers, config.queue) = (1.try_into().ok(), 1)).await;
-    let ((serving, base), site, latch) = (embedded(&farm).await, Site::start().await, Latch::closed());
-    let held = url(&site.put("/held", Reply::page("x").behind(&latch)));
-    let send = |job: &RenderJob| {
-        let request = Client::new().post(format!("{base}{}", wire::JOBS_PATH)).bearer_auth(TOKEN);
-        tokio::spawn(request.header(wire::NO_QUEUE, "1").json(job).send())
-    };
-    let running = send(&held);
-    site.until_hits("/held", 1).await;
-    let waiting = send(&html("x"));
-    let waits = async || {
-        let load = Client::new().get(format!("{base}{}", wire::LOAD_PATH)).bearer_auth(TOKEN).send().await?;
-        Ok((load.headers()[wire::LOAD_PERCENT] == "200").then_some(()))
-    };
-    wait::until_some("the job waits", waits).await.unwrap();
-    latch.open();
-    for job in [running, waiting] {
-        let response = job.await.unwrap().unwrap();
-        assert!(!response.headers().contains_key(wire::FARM_ID));
-        assert_eq!(response.status(), 200);
-    }
-    farm.shutdown().await;
     serving.abort();
 }
 
@@ -103,7 +72,7 @@ async fn unauthorized(_: Arc<Shared>) {
 async fn invalid_jobs(_: Arc<Shared>) {
     let server = small(0).await;
     let mut zero_width = serde_json::to_value(html("x")).unwrap();
-    zero_width["viewport"]["width"] = 0.into();
+    zero_width["options"]["viewport"]["width"] = 0.into();
     let mut unknown = serde_json::to_value(html("x")).unwrap();
     unknown["colour"] = "red".into();
     for body in ["", "{}", "[", &zero_width.to_string(), &unknown.to_string()] {
@@ -126,32 +95,37 @@ async fn disconnected_client(_: Arc<Shared>) {
 }
 
 async fn cancelled_jobs(_: Arc<Shared>) {
-    let (server, site) = (small(1).await, Site::start().await);
-    let cancel = async |id: &str, token: &str| {
-        let url = format!("{}{}/{id}", server.base_url, wire::JOBS_PATH);
-        Client::new().delete(url).bearer_auth(token).send().await.unwrap().status().as_u16()
+    let (farm, site) = (farm(|config| config.browsers = 1.try_into().ok()).await, Site::start().await);
+    let job = serde_json::to_vec(&url(&site.at("/never"))).unwrap();
+    let send = |cancelled: &CancellationToken| {
+        let request = Request::post(wire::JOBS_PATH).extension(cancelled.clone());
+        tokio::spawn(farm.router().call(request.body(Body::from(job.clone())).unwrap()))
     };
-    let post = |id: &str| server.post(&url(&site.at("/never"))).header(wire::JOB_ID, id).send();
-    let running = tokio::spawn(post("running"));
+    let queue_is = async |length: usize| {
+        let metrics = async || {
+            let request = Request::get("/metrics").body(Body::empty()).unwrap();
+            let response = farm.router().call(request).await?;
+            let text = axum::body::to_bytes(response.into_body(), usize::MAX).await?;
+            let line = format!("\nplaten_farm_queue_length {length}\n");
+            Ok(String::from_utf8_lossy(&text).contains(&line).then_some(()))
+        };
+        wait::until_some("the queue has this length", metrics).await.unwrap();
+    };
+    let (first, second) = (CancellationToken::new(), CancellationToken::new());
+    let running = send(&first);
     // Its page runs: it has sent a request.
     site.until_hits("/never", 1).await;
-    let queued = tokio::spawn(post("queued"));
-    server.until_metric("platen_farm_queue_length", 1).await;
-    assert_eq!(cancel("queued", "wrong").await, 401);
-    assert_eq!(cancel("queued", TOKEN).await, 204);
-    let cancelled = |page_ran: bool| (499, format!(r#"{{"code":"cancelled","page_ran":{page_ran}}}"#));
-    assert_eq!(answer(queued.await.unwrap()).await, cancelled(false));
-    assert_eq!(server.metric("platen_farm_slots_busy").await, 1, "the other job continues");
-    assert_eq!(cancel("running", TOKEN).await, 204);
-    assert_eq!(answer(running.await.unwrap()).await, cancelled(true));
-    server.until_metric("platen_farm_slots_busy", 0).await;
-    assert_eq!(server.metric("platen_farm_jobs_total{outcome=\"client_disconnected\"}").await, 2);
-    // A job that is cancelled before it arrives does not begin.
-    assert_eq!(cancel("early", TOKEN).await, 204);
-    assert_eq!(answer(post("early").await).await, cancelled(false));
-    let again = server.post(&html("x")).header(wire::JOB_ID, "early").send().await.unwrap();
-    assert_eq!(again.status(), 200);
-    server.end().await;
+    let queued = send(&second);
+    queue_is(1).await;
+    for (cancelled, job, page_ran) in [(second, queued, false), (first, running, true)] {
+        cancelled.cancel();
+        let Ok(response) = job.await.unwrap();
+        assert_eq!(response.status(), 499);
+        let body = axum::body::to_bytes(response.into_body(), usize::MAX).await.unwrap();
+        assert_eq!(body, format!(r#"{{"code":"cancelled","page_ran":{page_ran}}}"#));
+    }
+    assert_eq!(site.hits("/never"), 1);
+    farm.shutdown().await;
 }
 
 async fn answer(response: reqwest::Result<Response>) -> (u16, String) {
@@ -171,30 +145,6 @@ async fn full(_: Arc<Shared>) {
     server.end().await;
 }
 
-async fn load(_: Arc<Shared>) {
-    let (server, site) = (small(1).await, Site::start().await);
-    let url_of_load = format!("{}{}", server.base_url, wire::LOAD_PATH);
-    let load = async || Client::new().get(&url_of_load).bearer_auth(TOKEN).send().await.unwrap();
-    let without_token = Client::new().get(&url_of_load).send().await;
-    assert_eq!(answer(without_token).await, (401, r#"{"code":"unauthorized"}"#.to_owned()));
-    let response = load().await;
-    assert_eq!(
-        (response.status().as_u16(), &response.headers()[wire::LOAD_PERCENT]),
-        (204, &"0".parse().unwrap())
-    );
-    let no_queue = || server.post(&html("x")).header(wire::NO_QUEUE, "1").send();
-    assert_eq!(no_queue().await.unwrap().status(), 200);
-    // The page of that job is reset after its response.
-    server.until_metric("platen_farm_slots_busy", 0).await;
-    let never = server.post(&url(&site.at("/never"))).header(wire::DEADLINE_MS, MAX_WAIT_MS);
-    let never = tokio::spawn(never.send());
-    server.until_metric("platen_farm_slots_busy", 1).await;
-    assert_eq!(load().await.headers()[wire::LOAD_PERCENT], "100");
-    assert_eq!(answer(no_queue().await).await, (503, r#"{"code":"queue_full","retry_after":5}"#.to_owned()));
-    never.abort();
-    server.end().await;
-}
-
 async fn deadline(_: Arc<Shared>) {
     let server = small(0).await;
     let endless = server.post(&html("<script>while (true);</script>")).header(wire::DEADLINE_MS, 2_000);
@@ -203,18 +153,27 @@ async fn deadline(_: Arc<Shared>) {
 }
 
 async fn shutdown(_: Arc<Shared>) {
-    let (mut server, site, latch) = (small(0).await, Site::start().await, Latch::closed());
+    let (mut server, site, latch) = (small(1).await, Site::start().await, Latch::closed());
     let held = url(&site.put("/held", Reply::page("x").behind(&latch)));
     let running = tokio::spawn(server.post(&held).send());
     site.until_hits("/held", 1).await;
     assert_eq!(server.get("/readyz").await.status(), 200);
     server.stop();
-    let is_draining = async || Ok((server.get("/readyz").await.status() != 200).then_some(()));
-    wait::until_some("the farm shuts down", is_draining).await.unwrap();
-    let refused = server.post(&html("x")).send().await.unwrap();
-    assert_eq!(refused.headers()["connection"], "close");
-    assert_eq!(answer(Ok(refused)).await, (503, r#"{"code":"draining"}"#.to_owned()));
+    let is_ready = async || server.get("/readyz").await.status() == 200;
+    wait::until_some("the farm is not ready", async || Ok((!is_ready().await).then_some(()))).await.unwrap();
+    // As long as a proxy may still send it jobs.
+    let accepted = tokio::spawn(server.post(&html("x")).send());
+    server.until_metric("platen_farm_queue_length", 1).await;
+    let is_refused = async || {
+        let response = server.post(&html("x")).send().await?;
+        assert_eq!(response.headers()["connection"], "close");
+        let (status, body) = answer(Ok(response)).await;
+        Ok((status == 503 && body == r#"{"code":"draining"}"#).then_some(()))
+    };
+    wait::until_some("jobs are refused", is_refused).await.unwrap();
     latch.open();
-    assert_eq!(running.await.unwrap().unwrap().status(), 200);
+    for job in [running, accepted] {
+        assert_eq!(job.await.unwrap().unwrap().status(), 200);
+    }
     server.end().await;
 }

@@ -30,7 +30,6 @@ mod pdf_pages;
 mod priorities;
 mod reader;
 mod scrolling;
-mod slots;
 mod support;
 mod urls;
 mod virtual_time;
@@ -75,7 +74,6 @@ fn main() -> ExitCode {
         priorities::TESTS,
         reader::TESTS,
         scrolling::TESTS,
-        slots::TESTS,
         urls::TESTS,
         virtual_time::TESTS,
     ]

@@ -83,14 +83,10 @@ impl Check {
         }
         match self.up.farm_url.clone() {
             None => findings.extend(platen_farm::check::check(&self.up.farm, &self.args).await),
-            Some(farms) => match up::token_of_farms(self.up.farm_token_file.as_deref()) {
-                Err(error) => findings.push(Finding::failed("farm", &error)),
-                Ok(token) => {
-                    for farm in farms.into_vec() {
-                        findings.push(check_farm(&farm, &token).await);
-                    }
-                }
-            },
+            Some(farm) => findings.push(match up::token_of_farm(self.up.farm_token_file.as_deref()) {
+                Err(error) => Finding::failed("farm", &error),
+                Ok(token) => check_farm(&farm, &token).await,
+            }),
         }
         let (summary, works) = summary(&findings);
         self.output.print(&Report { settings, findings }, |report| report.text(&summary))?;
@@ -230,42 +226,38 @@ async fn write_access(database: &Database) -> Finding {
     }
 }
 
-/// Asks a farm for its load, which renders nothing.
+/// Asks a farm whether it accepts jobs.
 async fn check_farm(farm: &FarmAddress, token: &SecretString) -> Finding {
-    let load = async {
+    let asked = async {
         let client = reqwest::Client::builder().timeout(FARM_TIMEOUT).build()?;
-        let request = client.get(format!("{farm}{}", wire::LOAD_PATH)).bearer_auth(token.expose_secret());
         let started = Instant::now();
-        let response = request.send().await.map_err(reqwest::Error::without_url)?;
-        anyhow::Ok((response, started.elapsed().as_millis()))
+        // Without a body this is a refusal of the job or of the token, and renders nothing.
+        let jobs = client.post(format!("{farm}{}", wire::JOBS_PATH)).bearer_auth(token.expose_secret());
+        let jobs = jobs.send().await.map_err(reqwest::Error::without_url)?;
+        let elapsed = started.elapsed().as_millis();
+        let ready = client.get(format!("{farm}/readyz")).send().await.map_err(reqwest::Error::without_url)?;
+        anyhow::Ok((jobs, elapsed, ready.status()))
     };
     let problem = |text: String, cure: &str| Finding::problem("farm", text, Some(cure.to_owned()));
-    match load.await.context("it does not answer") {
+    match asked.await.context("it does not answer") {
         Err(error) => {
             problem(format!("{farm}: {error:#}"), "Start it, or check --farm-url and the network between")
         }
-        Ok((response, elapsed)) => match response.status() {
-            StatusCode::NO_CONTENT => {
-                let load = response.headers().get(wire::LOAD_PERCENT);
-                let load = load.and_then(|load| load.to_str().ok()).unwrap_or("?");
-                Finding::ok(
-                    "farm",
-                    format!("{farm} answers after {elapsed} ms, {load} % of its slots are used"),
-                )
-            }
-            StatusCode::UNAUTHORIZED => problem(
-                format!("{farm} refuses the token"),
-                "Set PLATEN_FARM_TOKEN here to the value that the farm has",
-            ),
-            StatusCode::SERVICE_UNAVAILABLE => problem(
-                format!("{farm} accepts no jobs: it is draining or has no browser"),
-                "See the farm's log, and platen-farm --check on its machine",
-            ),
-            status => problem(
-                format!("{farm} answers with status {status}, which a farm does not"),
-                "Check --farm-url: another server listens there",
-            ),
-        },
+        Ok((jobs, ..)) if !jobs.headers().contains_key(wire::FARM_ID) => problem(
+            format!("{farm} answers with status {} and is no farm", jobs.status()),
+            "Check --farm-url: another server listens there, or a proxy that reaches no farm",
+        ),
+        Ok((jobs, ..)) if jobs.status() == StatusCode::UNAUTHORIZED => problem(
+            format!("{farm} refuses the token"),
+            "Set PLATEN_FARM_TOKEN here to the value that the farm has",
+        ),
+        Ok((.., elapsed, StatusCode::OK)) => {
+            Finding::ok("farm", format!("{farm} answers after {elapsed} ms"))
+        }
+        Ok(_) => problem(
+            format!("{farm} accepts no jobs: it is shutting down or has no browser"),
+            "See the farm's log, and platen-farm --check on its machine",
+        ),
     }
 }
 

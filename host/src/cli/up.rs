@@ -8,7 +8,7 @@ use std::{
     collections::BTreeMap,
     fmt::Write as _,
     fs::DirBuilder,
-    net::{Ipv4Addr, SocketAddr},
+    net::SocketAddr,
     num::NonZeroUsize,
     os::unix::fs::DirBuilderExt as _,
     path::{Path, PathBuf},
@@ -19,19 +19,17 @@ use std::{
 
 use anyhow::{Context as _, Result};
 use clap::Args;
-use platen_farm::{Farm, FarmToken, MetricsRegistry, Readiness, startup, telemetry};
-use platen_shared::farm_address::FarmAddresses;
-use rand::{Rng as _, TryRngCore as _, distr::Alphanumeric, rngs::OsRng};
-use secrecy::{ExposeSecret as _, SecretString};
-use tokio::{net::TcpListener, task::JoinHandle};
-use tokio_util::sync::CancellationToken;
+use platen_farm::{Farm, MetricsRegistry, startup, telemetry};
+use platen_shared::farm_address::FarmAddress;
+use secrecy::SecretString;
+use tokio::net::TcpListener;
 
 use super::DatabaseArgs;
 use crate::{
     db::{Database, Purpose, StatementMetrics},
     manifest::Manifest,
     metrics::Metrics,
-    runtime::{self, Handler, InstanceDrain},
+    runtime::{self, Handler, InstanceDrain, OWN_FARM_URL, OwnFarm},
     server::{self, Health, Server, ServerLimits},
     variables::Variables,
 };
@@ -74,12 +72,12 @@ pub(crate) struct Up {
     #[arg(long, env = "PLATEN_METRICS_LISTEN", value_name = "ADDRESS:PORT")]
     pub(super) metrics_listen: Option<SocketAddr>,
 
-    /// Use the render farms at these URLs, separated by commas, instead of one in this process; their token is read
-    /// from --farm-token-file or the environment variable `PLATEN_FARM_TOKEN`
-    #[arg(long, env = "PLATEN_FARM_URL", value_name = "URL,…")]
-    pub(super) farm_url: Option<FarmAddresses>,
+    /// Use the render farm at this URL, or the farms behind the proxy there, instead of one in this process; its token is
+    /// read from --farm-token-file or the environment variable `PLATEN_FARM_TOKEN`
+    #[arg(long, env = "PLATEN_FARM_URL", value_name = "URL")]
+    pub(super) farm_url: Option<FarmAddress>,
 
-    /// File that holds the token of the farms of --farm-url
+    /// File that holds the token of the farm of --farm-url
     #[arg(long, env = "PLATEN_FARM_TOKEN_FILE", value_name = "FILE")]
     pub(super) farm_token_file: Option<PathBuf>,
 
@@ -117,7 +115,7 @@ impl Up {
             process::exit(1);
         }
         if let Some(farm) = farm {
-            farm.stop().await;
+            farm.shutdown().await;
         }
         telemetry::stop().await;
         tracing::info!("stopped");
@@ -168,23 +166,29 @@ impl Up {
         for name in Variables::unknown(&manifest.variables, std::env::vars_os().map(|(name, _)| name)) {
             tracing::warn!(name, "spin.toml has no variable for this variable of the environment");
         }
-        let farm = FarmAccess::new(self.farm_url, self.farm_token_file.as_deref()).await?;
-        let variables =
-            Variables::resolve(&manifest.variables, farm.variables(), |name| std::env::var(name).ok())?;
+        let token = self.farm_url.as_ref().map(|_| token_of_farm(self.farm_token_file.as_deref()));
+        let own = farm_variables(self.farm_url.as_ref(), token.transpose()?);
+        let variables = Variables::resolve(&manifest.variables, own, |name| std::env::var(name).ok())?;
         let cache = self.at.data.canonicalize().map(|data| data.join("cache"))?;
         make_private(&cache)?;
         // At the same time, because the one computes and the other waits for browsers.
-        let loading = Arc::clone(&metrics);
+        let (loading, own_farm) = (Arc::clone(&metrics), OwnFarm::default());
+        let reached = Arc::clone(&own_farm);
         let load = tokio::task::spawn_blocking(move || {
             let drain = InstanceDrain::default();
-            let handlers = load(&cache, &manifest, &variables, &database, &drain, &loading)?;
+            let handlers = load(&cache, &manifest, &variables, &database, &drain, reached, &loading)?;
             anyhow::Ok((manifest, handlers, drain))
         });
         let listeners = [Some(&listener), metrics_listener.as_ref()].into_iter().flatten();
         let ports = listeners.map(|listener| Ok(listener.local_addr()?.port())).collect::<Result<_>>()?;
-        let ((manifest, handlers, drain), farm) =
-            tokio::try_join!(async { load.await? }, farm.start(self.farm, ports, &registry))?;
-        let health = Health::new(checks, farm.as_ref().map(|farm| farm.readiness.clone()));
+        let ((manifest, handlers, drain), farm) = tokio::try_join!(
+            async { load.await? },
+            start_farm(self.farm_url.as_ref(), self.farm, ports, &registry)
+        )?;
+        if let Some(farm) = &farm {
+            let _ = own_farm.set(farm.router());
+        }
+        let health = Health::new(checks, self.farm_url, farm.as_ref().map(Farm::readiness));
         let server = Server::new(manifest.routes(), &handlers, drain, limits, health, metrics);
 
         if let Some(listener) = metrics_listener {
@@ -199,7 +203,7 @@ impl Up {
 struct Ready {
     listener: TcpListener,
     server: Server,
-    farm: Option<OwnFarm>,
+    farm: Option<Farm>,
 }
 
 fn load(
@@ -208,104 +212,48 @@ fn load(
     variables: &Variables,
     database: &Database,
     drain: &InstanceDrain,
+    own_farm: OwnFarm,
     metrics: &Arc<Metrics>,
 ) -> Result<BTreeMap<String, Handler>> {
     let engine = runtime::start_engine(cache)?;
-    runtime::load(&engine, manifest, variables, database, drain, metrics)
+    runtime::load(&engine, manifest, variables, database, drain, own_farm, metrics)
 }
 
-/// The variables of `spin.toml` that the server sets. Those for further farms are empty, because one variable contains
-/// all farms.
-pub(super) const SERVER_VARIABLES: [&str; 9] = [
-    "farm_token",
-    "farm_url",
-    "farm_url2",
-    "farm_url3",
-    "farm_url4",
-    "farm_url5",
-    "farm_url6",
-    "farm_url7",
-    "farm_url8",
-];
+/// The variables of `spin.toml` that the server sets.
+pub(super) const SERVER_VARIABLES: [&str; 2] = ["farm_token", "farm_url"];
 
-/// How the components reach the farms: one in this process, which has a listener here, or others.
-struct FarmAccess {
-    /// Separated by commas.
-    urls: String,
-    token: SecretString,
-    listener: Option<TcpListener>,
+/// How the components reach the farm. That of this process needs no token, but the variable must not be empty.
+fn farm_variables(
+    url: Option<&FarmAddress>,
+    token: Option<SecretString>,
+) -> BTreeMap<&'static str, SecretString> {
+    let url = url.map_or_else(|| OWN_FARM_URL.to_owned(), ToString::to_string);
+    BTreeMap::from([("farm_url", url.into()), ("farm_token", token.unwrap_or_else(|| "none".into()))])
 }
 
-impl FarmAccess {
-    async fn new(urls: Option<FarmAddresses>, token_file: Option<&Path>) -> Result<Self> {
-        if let Some(urls) = urls {
-            let token = token_of_farms(token_file)?;
-            return Ok(Self { urls: urls.to_string(), token, listener: None });
-        }
-        // Only this process uses it, so any port will do.
-        let listener = bind(SocketAddr::from((Ipv4Addr::LOCALHOST, 0))).await?;
-        let urls = format!("http://{}", listener.local_addr()?);
-        let token: String = OsRng.unwrap_err().sample_iter(Alphanumeric).take(43).map(char::from).collect();
-        Ok(Self { urls, token: token.into(), listener: Some(listener) })
+/// Starts the farm of this process, if there is no other. Its pages cannot reach `ports`, on which this server listens.
+async fn start_farm(
+    other: Option<&FarmAddress>,
+    config: platen_farm::Config,
+    ports: Vec<u16>,
+    registry: &MetricsRegistry,
+) -> Result<Option<Farm>> {
+    if other.is_some() {
+        return Ok(None);
     }
-
-    fn variables(&self) -> BTreeMap<&'static str, SecretString> {
-        let value = |name| match name {
-            "farm_url" => self.urls.as_str().into(),
-            "farm_token" => self.token.clone(),
-            _ => SecretString::default(),
-        };
-        SERVER_VARIABLES.into_iter().map(|name| (name, value(name))).collect()
+    let farm = Farm::start_with_metrics(config, registry).await.context("cannot start the render farm")?;
+    for port in ports {
+        farm.forbid_port(port);
     }
-
-    /// Starts the farm of this process. Its pages cannot reach `ports`, on which this server listens.
-    async fn start(
-        self,
-        config: platen_farm::Config,
-        ports: Vec<u16>,
-        registry: &MetricsRegistry,
-    ) -> Result<Option<OwnFarm>> {
-        let Some(listener) = self.listener else { return Ok(None) };
-        let farm =
-            Farm::start_with_metrics(config, registry).await.context("cannot start the render farm")?;
-        for port in ports {
-            farm.forbid_port(port);
-        }
-        let token = FarmToken::new(self.token.expose_secret())?;
-        let stop = CancellationToken::new();
-        let stopped = stop.clone().cancelled_owned();
-        let readiness = farm.readiness();
-        let serving = tokio::spawn(async move {
-            if let Err(error) = farm.serve(listener, token, stopped).await {
-                tracing::error!(error = &error as &dyn std::error::Error, "the render farm failed");
-            }
-        });
-        Ok(Some(OwnFarm { stop, serving, readiness }))
-    }
+    Ok(Some(farm))
 }
 
-/// The token of the farms of --farm-url.
-pub(super) fn token_of_farms(file: Option<&Path>) -> Result<SecretString> {
+/// The token of the farm of --farm-url.
+pub(super) fn token_of_farm(file: Option<&Path>) -> Result<SecretString> {
     startup::secret("PLATEN_FARM_TOKEN", file)?.context(
-        "--farm-url needs a token: set PLATEN_FARM_TOKEN to the token of those farms, or --farm-token-file to a file \
+        "--farm-url needs a token: set PLATEN_FARM_TOKEN to the token of that farm, or --farm-token-file to a file \
          that holds it",
     )
-}
-
-/// The farm in this process.
-struct OwnFarm {
-    stop: CancellationToken,
-    serving: JoinHandle<()>,
-    readiness: Readiness,
-}
-
-impl OwnFarm {
-    async fn stop(self) {
-        self.stop.cancel();
-        if let Err(error) = self.serving.await {
-            tracing::error!(error = &error as &dyn std::error::Error, "the render farm failed");
-        }
-    }
 }
 
 /// Creates a directory that only this user may enter; an existing one is not changed.

@@ -1,4 +1,4 @@
-//! The HTTP client for the requests of components.
+//! The HTTP client for the requests of components, which also reaches the farm of this process.
 //!
 //! Invariant: a request is never sent twice. [`Error::ConnectionRefused`], [`Error::ConnectionTimeout`],
 //! [`Error::DnsError`] and [`Error::DestinationUnavailable`] mean that no byte of it was sent.
@@ -6,10 +6,12 @@
 use std::{
     io,
     pin::pin,
-    sync::Arc,
+    sync::{Arc, OnceLock},
     time::{Duration, Instant},
 };
 
+use axum::{Router, body::Body};
+use http::Uri;
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
 use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
@@ -23,9 +25,10 @@ use hyper_util::{
 use platen_farm::RepeatedWarning;
 use rustls::{ClientConfig, RootCertStore, crypto::ring};
 use tokio::time::timeout;
+use tower::ServiceExt as _;
 use wasmtime_wasi_http::{Error, RequestOptions, WasiBody};
 
-use crate::metrics::{self, Metrics};
+use crate::metrics::Metrics;
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// Used where the component sets none; longer than any render.
@@ -46,11 +49,19 @@ pub(super) type Exchange =
 #[derive(Clone)]
 pub(super) struct Client {
     inner: legacy::Client<HttpsConnector<HttpConnector>, WasiBody>,
+    own_farm: OwnFarm,
     metrics: Arc<Metrics>,
 }
 
+/// The farm of this process, once it has started. Components reach it at [`OWN_FARM_URL`].
+pub(crate) type OwnFarm = Arc<OnceLock<Router>>;
+
+/// No host has this name: `.internal` is reserved for private use.
+pub(crate) const OWN_FARM_URL: &str = "http://farm.platen.internal";
+const OWN_FARM_HOST: &str = "farm.platen.internal";
+
 impl Client {
-    pub(super) fn new(metrics: Arc<Metrics>) -> Self {
+    pub(super) fn new(own_farm: OwnFarm, metrics: Arc<Metrics>) -> Self {
         let mut connector = HttpConnector::new();
         connector.set_nodelay(true);
         connector.set_recv_buffer_size(Some(RECEIVE_BYTES));
@@ -64,13 +75,18 @@ impl Client {
             // Only a request of which nothing was written is sent over another connection.
             .retry_canceled_requests(true)
             .build(with_tls(connector));
-        Self { inner, metrics }
+        Self { inner, own_farm, metrics }
+    }
+
+    /// Whether a request goes to the farm of this process.
+    pub(super) fn is_for_own_farm(&self, uri: &Uri) -> bool {
+        uri.host() == Some(OWN_FARM_HOST) && self.own_farm.get().is_some()
     }
 
     pub(super) async fn send(&self, request: http::Request<WasiBody>, options: RequestOptions) -> Exchange {
-        let (kind, began) = (metrics::kind_of(request.uri().path()), Instant::now());
+        let began = Instant::now();
         let exchange = self.send_unmeasured(request, options).await;
-        self.metrics.requested(kind, exchange.is_ok(), began.elapsed());
+        self.metrics.requested(exchange.is_ok(), began.elapsed());
         exchange
     }
 
@@ -79,6 +95,13 @@ impl Client {
         mut request: http::Request<WasiBody>,
         options: RequestOptions,
     ) -> Exchange {
+        if self.is_for_own_farm(request.uri())
+            && let Some(farm) = self.own_farm.get()
+        {
+            let Ok(response) = farm.clone().oneshot(request.map(Body::new)).await;
+            let body = |body: Body| body.map_err(|_| Error::ConnectionTerminated).boxed_unsync();
+            return Ok((response.map(body), Box::new(async { Ok(()) })));
+        }
         // A hop-by-hop header, which would close the pooled connection.
         request.headers_mut().remove(http::header::CONNECTION);
         let connect_timeout = options.connect_timeout.unwrap_or(CONNECT_TIMEOUT);

@@ -1,7 +1,7 @@
 //! Checks and sends the HTTP requests of one component instance.
 //!
 //! Invariant: a request is sent only to an allowed host, and ends when the client for whom it is made
-//! disconnects; a job ends by its cancellation. An [`Error::InternalError`] of
+//! disconnects; the farm of this process says how the job ended. An [`Error::InternalError`] of
 //! [`wire::DISCONNECTED_UNSENT`] means that no byte of the request was sent.
 
 use std::sync::Arc;
@@ -13,12 +13,11 @@ use platen_shared::wire;
 use wasmtime_wasi_http::{Error, RequestOptions, WasiBody, WasiHttpHooks};
 
 use super::{
-    cancellation::Cancellation,
     client::{Client, DEFAULT_TIMEOUT, Exchange},
-    disconnect::{ClientDisconnect, cancelled, disconnected},
+    disconnect::{ClientDisconnect, disconnected},
     grants::Grants,
 };
-use crate::{bounded_body::BoundedBody, metrics};
+use crate::bounded_body::BoundedBody;
 
 pub(super) struct Hooks {
     client: Client,
@@ -37,7 +36,7 @@ impl Hooks {
 
 /// A span of the request, which becomes the parent of the farm's.
 fn begin_span(request: &mut http::Request<WasiBody>, parent: &Parent) -> Option<Span> {
-    let name = || format!("{} {}", request.method(), metrics::kind_of(request.uri().path()));
+    let name = || format!("{} job", request.method());
     let mut span = Span::begin(name, Kind::Client, Some(parent))?;
     span.set("http.request.method", request.method().as_str());
     if let Some(host) = request.uri().host() {
@@ -65,6 +64,10 @@ impl WasiHttpHooks for Hooks {
             return Box::new(async { Err(Error::HttpRequestDenied) });
         }
         let (client, client_disconnect) = (self.client.clone(), self.client_disconnect.clone());
+        let is_own = client.is_for_own_farm(request.uri());
+        if is_own {
+            request.extensions_mut().insert(client_disconnect.clone());
+        }
         let mut span = self.trace.as_ref().and_then(|parent| begin_span(&mut request, parent));
         Box::new(async move {
             if client_disconnect.is_cancelled() {
@@ -72,36 +75,32 @@ impl WasiHttpHooks for Hooks {
             }
             let options = options.unwrap_or_default();
             let idle_timeout = options.between_bytes_timeout.unwrap_or(DEFAULT_TIMEOUT);
-            let cancellation = Cancellation::of(&request);
-            let mut exchange = Box::pin(client.send(request, options));
-            match (client_disconnect.run_until_cancelled(&mut exchange).await, cancellation) {
-                (Some(exchanged), _) => {
-                    if let Some(span) = &mut span {
-                        match &exchanged {
-                            Ok((response, _)) => {
-                                span.set_number(
-                                    "http.response.status_code",
-                                    response.status().as_u16().into(),
-                                );
-                            }
-                            Err(error) => span.fail(error.to_string()),
-                        }
+            let exchange = client.send(request, options);
+            let exchanged = if is_own {
+                exchange.await
+            } else {
+                let exchanged = client_disconnect.run_until_cancelled(exchange).await;
+                exchanged.unwrap_or_else(|| Err(disconnected(wire::DISCONNECTED)))
+            };
+            if let Some(span) = &mut span {
+                match &exchanged {
+                    Ok((response, _)) => {
+                        span.set_number("http.response.status_code", response.status().as_u16().into());
                     }
-                    drop(span);
-                    let (response, io) = exchanged?;
-                    let end = async move {
-                        client_disconnect.cancelled_owned().await;
-                        Error::ConnectionTerminated
-                    };
-                    let body = |body| BoundedBody::new(body, idle_timeout, end).boxed_unsync();
-                    Ok((response.map(body), io))
+                    Err(error) => span.fail(error.to_string()),
                 }
-                (None, Some(cancellation)) => {
-                    let send = |cancel| client.send(cancel, RequestOptions::default());
-                    cancelled(cancellation.carry_out(exchange, send).await).await
-                }
-                (None, None) => Err(disconnected(wire::DISCONNECTED)),
             }
+            drop(span);
+            let (response, io) = exchanged?;
+            if is_own {
+                return Ok((response, io));
+            }
+            let end = async move {
+                client_disconnect.cancelled_owned().await;
+                Error::ConnectionTerminated
+            };
+            let body = |body| BoundedBody::new(body, idle_timeout, end).boxed_unsync();
+            Ok((response.map(body), io))
         })
     }
 }

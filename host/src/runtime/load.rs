@@ -6,7 +6,12 @@ use anyhow::{Error, Result};
 use secrecy::ExposeSecret as _;
 use wasmtime::Engine;
 
-use super::{client::Client, dispatch::Handler, grants::Grants, instance_drain::InstanceDrain};
+use super::{
+    client::{Client, OwnFarm},
+    dispatch::Handler,
+    grants::Grants,
+    instance_drain::InstanceDrain,
+};
 use crate::{
     db::Database, manifest::Manifest, metrics::Metrics, outbound::AllowedHosts, variables::Variables,
 };
@@ -18,23 +23,20 @@ pub(crate) fn load(
     variables: &Variables,
     database: &Database,
     drain: &InstanceDrain,
+    own_farm: OwnFarm,
     metrics: &Arc<Metrics>,
 ) -> Result<BTreeMap<String, Handler>> {
-    let client = Client::new(Arc::clone(metrics));
+    let client = Client::new(own_farm, Arc::clone(metrics));
     manifest
         .components
         .iter()
         .map(|(id, component)| {
             let mut allowed_hosts = AllowedHosts::default();
             for rule in &component.allowed_outbound_hosts {
-                let filled = variables.fill(rule)?;
-                // Unlike in Spin, a variable may contain several hosts.
-                for host in filled.expose_secret().split(',') {
-                    allowed_hosts.allow(host).map_err(|error| {
-                        let text = format!("spin.toml: component {id:?} allows {rule:?}, which {error}");
-                        Error::new(error).context(text)
-                    })?;
-                }
+                allowed_hosts.allow(variables.fill(rule)?.expose_secret()).map_err(|error| {
+                    let text = format!("spin.toml: component {id:?} allows {rule:?}, which {error}");
+                    Error::new(error).context(text)
+                })?;
             }
             let filled = component
                 .variables

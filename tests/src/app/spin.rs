@@ -85,7 +85,7 @@ pub(super) async fn start(
         fs::write(&configuration, runtime_configuration(location))?;
         command.arg("--runtime-config-file").arg(configuration);
     }
-    command.envs(farm_variables(&farm_url)).env("SPIN_VARIABLE_FARM_TOKEN", FARM_TOKEN);
+    command.env("SPIN_VARIABLE_FARM_URL", &farm_url).env("SPIN_VARIABLE_FARM_TOKEN", FARM_TOKEN);
     command.envs(options.environment());
     let process = Process::start("spin up", &command, Signal::SIGTERM)?;
     let base_url = process.wait_for(|log| rest_of_line(log, "Serving ")).await?;
@@ -94,14 +94,6 @@ pub(super) async fn start(
     let trigger = below.into_iter().next().map(Trigger);
     let metrics_url = farm.is_some().then(|| format!("{farm_url}/metrics"));
     Ok(Running { process, trigger, farm, base_url, metrics_url })
-}
-
-/// Spin makes one rule from one variable, so each farm has its own.
-fn farm_variables(farm_urls: &str) -> impl Iterator<Item = (String, &str)> {
-    farm_urls.split(',').zip(1..).map(|(url, number)| {
-        let suffix = if number == 1 { String::new() } else { number.to_string() };
-        (format!("SPIN_VARIABLE_FARM_URL{suffix}"), url)
-    })
 }
 
 fn runtime_configuration(database: &DatabaseLocation) -> String {

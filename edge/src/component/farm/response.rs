@@ -1,5 +1,4 @@
-//! The responses of a farm: a small file, or the stream of a large one, which the edge does not read; a refusal; a
-//! load.
+//! The responses of a farm: a small file, or the stream of a large one, which the edge does not read; a refusal.
 
 use std::time::Instant;
 
@@ -18,11 +17,7 @@ use spin_sdk::{
 
 use crate::{
     api_error::ApiError,
-    component::{
-        failure::{Failure, FarmTimes},
-        settings::Farm,
-    },
-    farms::Load,
+    component::failure::{Failure, FarmTimes},
     recent_keys,
 };
 
@@ -69,15 +64,15 @@ pub(super) async fn receive(
     request: Request,
     format: OutputFormat,
     deadline: Instant,
-    farm: &Farm,
 ) -> Result<FarmFile, Failure> {
     let response = client::send(request).await.map_err(|code| no_response(&code))?;
-    identify(&response, farm);
-    if response.get_status_code() != 200 {
+    let (status, headers) = (response.get_status_code(), response.get_headers());
+    if headers.get(wire::FARM_ID).is_empty() {
+        return Err(not_a_farm(status));
+    }
+    if status != 200 {
         return Err(refused(response).await);
     }
-    let headers = response.get_headers();
-    // A proxy between edge and farm may respond with 200 and an HTML page.
     let content_type = headers.get("content-type").into_iter().next().unwrap_or_default();
     if content_type != format.content_type().as_bytes() {
         let cause = format!("farm answered 200 with {:?}", String::from_utf8_lossy(&content_type));
@@ -122,67 +117,6 @@ fn is_status(text: &str) -> bool {
     text.len() == 3 && text.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// Records which farm has answered.
-fn identify(response: &Response, farm: &Farm) {
-    let id = response.get_headers().get(wire::FARM_ID).into_iter().next();
-    let id = id.and_then(|id| String::from_utf8(id).ok());
-    farm.ids().saw(id.as_deref(), Instant::now());
-}
-
-/// The load of a farm; `None` if the connection broke without an answer.
-pub(super) async fn load(request: Request) -> Option<Result<Load, Failure>> {
-    let response = match client::send(request).await {
-        Ok(response) => response,
-        Err(code) => return unanswered(&code).map(Err),
-    };
-    let status = response.get_status_code();
-    let load = response.get_headers().get(wire::LOAD_PERCENT);
-    let load = load.first().and_then(|load| std::str::from_utf8(load).ok()?.parse().ok());
-    if let Some(load) = load.filter(|_| status == 204) {
-        return Some(Ok(Load(load)));
-    }
-    let failure = refused(response).await;
-    Some(match failure.error {
-        // A proxy without a farm.
-        ApiError::Refused(Refusal::Broken) if matches!(status, 502 | 504) => {
-            Err(Failure { error: ApiError::FarmUnreachable, ..failure })
-        }
-        // A farm of a version without loads.
-        ApiError::Refused(Refusal::Broken) => Ok(Load(0)),
-        _ => Err(failure),
-    })
-}
-
-/// Whether a farm keeps a slot, or keeps none because it is of an earlier version; `None` if the connection broke without
-/// an answer.
-pub(super) async fn slot(request: Request, farm: &Farm) -> Option<Result<(), Failure>> {
-    let response = match client::send(request).await {
-        Ok(response) => response,
-        Err(code) => return unanswered(&code).map(Err),
-    };
-    identify(&response, farm);
-    let status = response.get_status_code();
-    if matches!(status, 204 | 404 | 405) {
-        return Some(Ok(()));
-    }
-    let failure = refused(response).await;
-    Some(Err(match failure.error {
-        // Nothing was rendered.
-        ApiError::Refused(Refusal::Broken) => Failure { error: ApiError::FarmUnreachable, ..failure },
-        _ => failure,
-    }))
-}
-
-/// The failure of a question without a response, which runs no page; `None` if the connection broke.
-fn unanswered(code: &ErrorCode) -> Option<Failure> {
-    let failure = no_response(code);
-    match failure.error {
-        ApiError::Refused(Refusal::Cancelled { .. }) => Some(Refusal::Cancelled { page_ran: false }.into()),
-        ApiError::Refused(_) => None,
-        _ => Some(failure),
-    }
-}
-
 /// The failure of a request without a response. It is refunded if the farm was not reached.
 fn no_response(code: &ErrorCode) -> Failure {
     let error = match code {
@@ -219,7 +153,14 @@ fn no_response(code: &ErrorCode) -> Failure {
     Failure::new(error, cause)
 }
 
-/// The failure of a response other than 200: a refusal of the farm, or the response of a proxy.
+/// The failure of a response without the header of a farm: that of a proxy, or of a server that is no farm.
+fn not_a_farm(status: u16) -> Failure {
+    // A proxy that lost the farm after it had sent the job, whose page may have run.
+    let error = if matches!(status, 502 | 504) { Refusal::Broken.into() } else { ApiError::FarmUnreachable };
+    Failure::new(error, format!("{status} without the header {} of a farm", wire::FARM_ID))
+}
+
+/// The failure of a response of the farm other than 200.
 async fn refused(response: Response) -> Failure {
     let status = response.get_status_code();
     let headers = response.get_headers();
@@ -233,7 +174,5 @@ async fn refused(response: Response) -> Failure {
         let busy_time = recent_keys::busy_time(&refusal, not_before.as_deref());
         return Failure { busy_time, times, ..Failure::new(refusal, cause) };
     }
-    // A proxy answers 503 if it reaches no farm. With any other status a page may have run.
-    let error = if status == 503 { ApiError::FarmUnreachable } else { Refusal::Broken.into() };
-    Failure::new(error, format!("farm answered {status} without a refusal"))
+    Failure::new(Refusal::Broken, format!("the farm answered {status} without a refusal"))
 }

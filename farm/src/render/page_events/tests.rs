@@ -8,7 +8,7 @@ use platen_cdp::{BrowserPipes, Connection};
 use serde_json::{Value, json};
 
 use super::*;
-use crate::{cancellation::PageStarted, egress::Egress, metrics::Metrics};
+use crate::{egress::Egress, job_progress::PageStarted, metrics::Metrics};
 
 /// What a handler has made of a sequence of events.
 struct Handled {

@@ -3,11 +3,7 @@
 use std::{fs::Permissions, os::unix::fs::PermissionsExt as _, process::Command};
 
 use nix::sys::signal::Signal;
-use platen_shared::{
-    id::AccountId,
-    job::{RenderJob, SlotRequest},
-    wire,
-};
+use platen_shared::{job::RenderJob, wire};
 use platen_tests::{
     metrics,
     process::{Process, rest_of_line},
@@ -75,19 +71,6 @@ impl FarmProcess {
 
     pub(crate) fn post(&self, job: &RenderJob) -> reqwest::RequestBuilder {
         self.http.post(format!("{}{}", self.base_url, wire::JOBS_PATH)).bearer_auth(TOKEN).json(job)
-    }
-
-    /// A wait for the slot of a job.
-    pub(crate) fn slot(&self, account: &str, job_id: &str) -> reqwest::RequestBuilder {
-        let request = SlotRequest { account: AccountId::from_text(account) };
-        let url = format!("{}{}", self.base_url, wire::SLOTS_PATH);
-        self.http.post(url).bearer_auth(TOKEN).header(wire::JOB_ID, job_id).json(&request)
-    }
-
-    /// Cancels a job by its id.
-    pub(crate) async fn cancel(&self, id: &str) {
-        let url = format!("{}{}/{id}", self.base_url, wire::JOBS_PATH);
-        assert_eq!(self.http.delete(url).bearer_auth(TOKEN).send().await.unwrap().status(), 204);
     }
 
     /// The value of a metric, 0 if there is none yet.

@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
+use http::StatusCode;
 use platen_farm::Readiness;
+use platen_shared::{farm_address::FarmAddress, wire};
 use tokio::{
     sync::Mutex,
     time::{Instant, timeout},
@@ -10,8 +12,8 @@ use tokio::{
 
 use crate::db::Connection;
 
-/// How long the database may take to respond to a check.
-const DATABASE_TIMEOUT: Duration = Duration::from_secs(2);
+/// How long the database and the farm may take to respond to a check.
+const TIMEOUT: Duration = Duration::from_secs(2);
 /// How long the result of a check is used for further ones.
 const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
@@ -19,33 +21,47 @@ const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 pub(crate) struct Health {
     database: Connection,
     /// The farm of this process.
-    farm: Option<Readiness>,
-    /// When the database was asked, and whether it responded.
+    own_farm: Option<Readiness>,
+    /// Another one.
+    farm: Option<FarmAddress>,
+    http: reqwest::Client,
+    /// When database and farm were asked, and whether they are ready.
     checked: Mutex<Option<(Instant, bool)>>,
 }
 
 impl Health {
-    pub(crate) fn new(database: Connection, farm: Option<Readiness>) -> Self {
-        Self { database, farm, checked: Mutex::default() }
+    pub(crate) fn new(database: Connection, farm: Option<FarmAddress>, own_farm: Option<Readiness>) -> Self {
+        Self { database, own_farm, farm, http: reqwest::Client::new(), checked: Mutex::default() }
     }
 
-    /// Whether the database responds and the farm of this process accepts jobs.
+    /// Whether the database responds and the farm accepts jobs.
     pub(super) async fn is_ready(&self) -> bool {
-        self.farm.as_ref().is_none_or(Readiness::is_ready) && self.database_responds().await
+        if !self.own_farm.as_ref().is_none_or(Readiness::is_ready) {
+            return false;
+        }
+        let mut checked = self.checked.lock().await;
+        if let Some((at, is_ready)) = *checked
+            && at.elapsed() < CHECK_INTERVAL
+        {
+            return is_ready;
+        }
+        let asked = timeout(TIMEOUT, async { tokio::join!(self.database_responds(), self.farm_is_ready()) });
+        let is_ready = asked.await.is_ok_and(|(database, farm)| database && farm);
+        *checked = Some((Instant::now(), is_ready));
+        is_ready
+    }
+
+    /// A response without the header of a farm is that of another server.
+    async fn farm_is_ready(&self) -> bool {
+        let Some(farm) = &self.farm else { return true };
+        let response = self.http.get(format!("{farm}/readyz")).send().await;
+        response.is_ok_and(|response| {
+            response.status() == StatusCode::OK && response.headers().contains_key(wire::FARM_ID)
+        })
     }
 
     async fn database_responds(&self) -> bool {
-        let mut checked = self.checked.lock().await;
-        if let Some((at, responds)) = *checked
-            && at.elapsed() < CHECK_INTERVAL
-        {
-            return responds;
-        }
         // A statement without a table does not read the database.
-        let query = self.database.query("SELECT 1 FROM sqlite_schema LIMIT 1", Vec::new());
-        let query = timeout(DATABASE_TIMEOUT, query).await;
-        let responds = matches!(query, Ok(Ok(_)));
-        *checked = Some((Instant::now(), responds));
-        responds
+        self.database.query("SELECT 1 FROM sqlite_schema LIMIT 1", Vec::new()).await.is_ok()
     }
 }
