@@ -3,14 +3,11 @@
 //! Invariant: when a [`Browser`] is dropped, all its processes are killed and reaped and its profile is
 //! removed. If the farm is killed, the kernel kills its browsers.
 
-mod background;
 pub(crate) mod binary;
 mod identity;
 mod launcher;
 mod network_service;
-mod priority;
 mod process;
-mod resumer;
 mod stderr;
 mod switches;
 mod usage;
@@ -25,16 +22,8 @@ use std::{
     time::Duration,
 };
 
-use self::{
-    background::Background, network_service::NetworkService, priority::Priorities, process::Process,
-    stderr::StderrTail,
-};
-pub(crate) use self::{
-    background::{BackgroundBrowser, ForegroundJob},
-    launcher::Launcher,
-    process::Exit,
-    usage::MemoryWatch,
-};
+pub(crate) use self::{launcher::Launcher, process::Exit, usage::MemoryWatch};
+use self::{network_service::NetworkService, process::Process, stderr::StderrTail};
 use crate::egress::Egress;
 use platen_cdp::Connection;
 
@@ -56,8 +45,6 @@ pub(crate) struct Browser {
     /// It draws frames only on command (`HeadlessExperimental.beginFrame`).
     pub(crate) has_begin_frame_control: bool,
     pub(crate) egress: Egress,
-    background: Background,
-    priorities: Priorities,
     process: Process,
     network_service: NetworkService,
     stderr_tail: StderrTail,
@@ -106,23 +93,6 @@ impl Browser {
     /// CPU time of all its running processes since their start.
     pub(crate) fn cpu_time(&self) -> Duration {
         usage::cpu_time(self.process.pid)
-    }
-
-    /// Marks a job of this browser as in the foreground until the guard is dropped.
-    pub(crate) fn foreground_job(&self) -> ForegroundJob {
-        self.background.foreground_job()
-    }
-
-    /// Lowers the priority of all its processes and puts them in the background until the guard is dropped.
-    /// Dropping the guard does not restore the priority.
-    pub(crate) fn lower_priority(&self) -> BackgroundBrowser {
-        priority::set(self.process.pid, self.priorities.low);
-        self.background.add(self.process.group.clone())
-    }
-
-    /// Restores the priority of all its processes; false if the farm may not, because it is not root.
-    pub(crate) fn restore_priority(&self) -> bool {
-        priority::set(self.process.pid, self.priorities.normal)
     }
 
     /// How it exited; `None` if it is running.

@@ -67,7 +67,7 @@ pub struct Config {
     #[arg(long, env = "PLATEN_CHROMIUM", value_name = "FILE")]
     pub chromium: Option<PathBuf>,
 
-    /// User of the browser processes where the farm runs as root [default: platen if this user exists,
+    /// User of the browser processes where the farm runs as root [default: platen-farm if this user exists,
     /// else nobody]
     // Chromium's sandbox does not start as root. A page that breaks out of a browser then has the rights
     // of a user without files.

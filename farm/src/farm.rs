@@ -107,7 +107,7 @@ impl Farm {
         let admission = Admission::new(browsers, config.queue);
         let metrics = Arc::new(registry.register(Metrics::register));
         let egress = Egress::new(Arc::clone(&config), Arc::clone(&metrics))?;
-        let launcher = Launcher::new(Arc::clone(&config), egress.clone(), Arc::clone(&metrics)).await?;
+        let launcher = Launcher::new(Arc::clone(&config), egress.clone()).await?;
         let pool = Pool::start(launcher, config, Arc::clone(&metrics)).await.map_err(StartError::Launch)?;
         tracing::info!(browsers, "farm is ready");
         let registry = registry.clone();

@@ -17,7 +17,7 @@ use tokio::{net::TcpListener, runtime::Runtime};
 fn main() -> ExitCode {
     let Cli { listen, token_file, check, check_args, log, farm } = startup::parse();
     log.start(if check { "warn" } else { "info" });
-    startup::raise_priority();
+    startup::separate_browsers();
     let result = Runtime::new().context("cannot start the async runtime").and_then(|runtime| {
         runtime.block_on(async {
             if check {

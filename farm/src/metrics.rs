@@ -83,7 +83,6 @@ pub(crate) struct Metrics {
     waits: LabelledCounter,
     pub(crate) browser_starts: Counter,
     browser_ends: LabelledCounter,
-    pub(crate) background_pauses: Counter,
     egress: LabelledCounter,
     pub(crate) egress_bytes: Counter,
 }
@@ -132,11 +131,6 @@ impl Metrics {
             waits: counter(registry, "waits", "Waits of jobs for an idle network or a time, by kind of time"),
             browser_starts: counter(registry, "browser_starts", "Browsers started"),
             browser_ends: counter(registry, "browser_ends", "Browsers that ended, by reason"),
-            background_pauses: counter(
-                registry,
-                "background_pauses",
-                "Pauses of background browsers while other jobs began",
-            ),
             egress: counter(registry, "egress", "Connections that pages requested, by verdict"),
             egress_bytes: counter(registry, "egress_bytes", "Bytes that pages sent and received"),
         };

@@ -53,7 +53,6 @@ impl Pool {
             tasks.spawn(Arc::clone(&supervisor).supervise(slot));
             tasks.spawn(Arc::clone(&supervisor).supervise_on_demand(browsers + slot));
         }
-        tasks.spawn(Arc::clone(&supervisor).keep_reserve());
         let pool = Self { supervisor, tasks: Mutex::new(tasks) };
         let slots = &pool.supervisor.slots;
         let first = slots.wait_for(|slots| slots.iter().find_map(BrowserSlot::usable).cloned()).await;

@@ -58,7 +58,7 @@ use self::{
 pub(crate) use self::{job_error::JobError, remaining_wait::real_wait, rendering::Clock};
 use crate::{
     admission::{Slot, can_end_by},
-    browser::{Exit, ForegroundJob},
+    browser::Exit,
     egress::JobEgress,
     page::Page,
     phases::{Phase, PhaseGuard, Phases},
@@ -67,13 +67,6 @@ use crate::{
 
 /// A job that runs longer than this is long: another browser may be started for jobs that wait.
 const MIN_LONG_JOB_TIME: Duration = Duration::from_secs(2);
-/// A job is in the foreground for this long after its start; most jobs end before that. Afterwards the CPU
-/// time of its browser is measured at this interval.
-const USAGE_INTERVAL: Duration = Duration::from_millis(500);
-/// A job whose browser takes this much CPU time within [`USAGE_INTERVAL`] is heavy: its browser is in the
-/// background while other jobs run.
-const MIN_HEAVY_CPU_TIME: Duration = Duration::from_millis(150);
-
 /// Renders a job in a leased browser. The slot is held until the page is reset or closed.
 pub(crate) async fn render(
     job: &RenderJob,
@@ -102,7 +95,6 @@ pub(crate) async fn render(
         browser.recycle();
     }
     let binding = page.proxy.bind(egress);
-    let foreground = (!slot.is_heavy()).then(|| browser.browser().foreground_job());
     let guarded = async {
         tokio::select! {
             biased;
@@ -112,7 +104,7 @@ pub(crate) async fn render(
                 tracing::warn!(mebibytes, "a page used more memory than --page-memory (PLATEN_PAGE_MEMORY)");
                 Err(JobError::Refused(Refusal::PageMemoryExceeded { mebibytes }))
             }
-            never = yield_to_others(browser, slot, foreground) => match never {},
+            never = mark_when_long(slot) => match never {},
         }
     };
     let rendered = timeout_at(deadline, guarded).await;
@@ -133,41 +125,10 @@ pub(crate) async fn render(
     rendered.map_err(timed_out)?.map(|rendered| rendered.file)
 }
 
-/// Ends the time of a job in the foreground, marks the job as long or heavy when it becomes so, and lowers the
-/// priority of the browser of a heavy job when other jobs run as well. Never completes.
-async fn yield_to_others(
-    browser: &BrowserLease,
-    slot: &Slot,
-    foreground: Option<ForegroundJob>,
-) -> Infallible {
-    let long = async {
-        sleep(MIN_LONG_JOB_TIME).await;
-        slot.mark_long();
-    };
-    let heavy = async {
-        sleep(USAGE_INTERVAL).await;
-        drop(foreground);
-        let mut cpu = browser.browser().cpu_time();
-        loop {
-            sleep(USAGE_INTERVAL).await;
-            let before = std::mem::replace(&mut cpu, browser.browser().cpu_time());
-            if cpu.saturating_sub(before) >= MIN_HEAVY_CPU_TIME {
-                return slot.mark_heavy();
-            }
-        }
-    };
-    let lower = async {
-        slot.until_shared().await;
-        browser.lower_priority();
-    };
-    if slot.is_heavy() {
-        tokio::join!(long, heavy, lower);
-    } else {
-        tokio::join!(long, async {
-            heavy.await;
-            lower.await;
-        });
-    }
+/// Marks the job as long when it becomes so. Never completes.
+async fn mark_when_long(slot: &Slot) -> Infallible {
+    sleep(MIN_LONG_JOB_TIME).await;
+    slot.mark_long();
     std::future::pending().await
 }
 

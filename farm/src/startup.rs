@@ -6,7 +6,6 @@
 pub(crate) mod cgroup;
 mod json_log;
 pub(crate) mod memory;
-mod priority;
 pub(crate) mod secret;
 mod variables;
 
@@ -29,8 +28,8 @@ use tokio_util::sync::CancellationToken;
 use tracing::Level;
 use tracing_subscriber::EnvFilter;
 
+pub use cgroup::separate_browsers;
 use json_log::{JsonFormat, JsonLine};
-pub use priority::raise_priority;
 pub use secret::{SecretError, secret};
 pub use variables::{
     OF_COMPONENTS, OF_SCRIPTS, SECRETS, UnknownVariable, Variable, is_known, names_of_flags,
@@ -129,7 +128,6 @@ pub fn exit_code_of(
     result: anyhow::Result<()>,
     status: impl Fn(&anyhow::Error) -> u8,
 ) -> ExitCode {
-    cgroup::join_again();
     let Err(error) = result else { return ExitCode::SUCCESS };
     let status = status(&error);
     match LOG_FORMAT.get() {

@@ -68,7 +68,7 @@ fn main() -> ExitCode {
     let (Platen { log, command }, matches) = startup::parse_with_matches();
     if matches!(command, Command::Up(_)) {
         log.start("info");
-        startup::raise_priority();
+        startup::separate_browsers();
     } else {
         log.start("warn");
     }

@@ -72,13 +72,6 @@ impl ProcessId {
         nice_values(self.pid)
     }
 
-    /// The nice value of its session's group; `None` if the kernel does not schedule sessions as groups.
-    #[must_use]
-    pub fn session_nice(&self) -> Option<i32> {
-        let group = fs::read_to_string(format!("/proc/{}/autogroup", self.pid)).ok()?;
-        group.split_whitespace().last()?.parse().ok()
-    }
-
     /// Bytes of its anonymous memory; 0 if it has ended.
     #[must_use]
     pub fn anonymous_memory(&self) -> u64 {

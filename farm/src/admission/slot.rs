@@ -25,21 +25,6 @@ impl Slot {
     pub(crate) fn mark_late(&self) {
         self.admission.state().jobs.mark_late(self.id);
     }
-
-    /// Marks the job as heavy: it takes much CPU time.
-    pub(crate) fn mark_heavy(&self) {
-        self.admission.state().jobs.mark_heavy(self.id);
-    }
-
-    /// Whether the job is heavy, or expected to be because a recent job of its account was.
-    pub(crate) fn is_heavy(&self) -> bool {
-        self.admission.state().jobs.is_heavy(self.id)
-    }
-
-    /// Completes when another job has a slot.
-    pub(crate) async fn until_shared(&self) {
-        let _ = self.admission.0.busy.subscribe().wait_for(|busy| *busy > 1).await;
-    }
 }
 
 impl Drop for Slot {

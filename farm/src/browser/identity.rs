@@ -32,7 +32,7 @@ impl Identity {
                 Self::other(user)
             }
             (true, None) => {
-                let user = match look_up("platen")? {
+                let user = match look_up("platen-farm")? {
                     Some(user) => Some(user),
                     None => look_up("nobody")?,
                 };

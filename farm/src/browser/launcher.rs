@@ -26,12 +26,9 @@ use tokio::time::timeout;
 use tokio_util::task::TaskTracker;
 
 use super::{
-    Browser,
-    background::{Background, BackgroundBrowser},
-    binary,
+    Browser, binary,
     identity::Identity,
     network_service::NetworkService,
-    priority::{self, Priorities},
     process::{self, Process},
     stderr::StderrTail,
     switches::{self, Drawing},
@@ -42,7 +39,6 @@ use crate::{
     Config,
     egress::{Egress, PageProxy},
     error::{LaunchError, StartError},
-    metrics::Metrics,
 };
 
 /// A start takes 0.15 s with warm caches, and many times that with cold caches, a slow disk and busy CPUs.
@@ -67,19 +63,13 @@ pub(crate) struct Launcher {
     /// Has a token of each browser until its processes and profile are removed.
     browsers: TaskTracker,
     egress: Egress,
-    background: Background,
-    priorities: Priorities,
     /// Proxy of the browser's own requests, which belong to no page: it denies all connections.
     browser_proxy: PageProxy,
 }
 
 impl Launcher {
     /// Finds Chromium and its user, and creates the directory for profiles.
-    pub(crate) async fn new(
-        config: Arc<Config>,
-        egress: Egress,
-        metrics: Arc<Metrics>,
-    ) -> Result<Self, StartError> {
+    pub(crate) async fn new(config: Arc<Config>, egress: Egress) -> Result<Self, StartError> {
         let binary = binary::find(config.chromium.as_deref())?;
         let user_agent = binary::version(&binary).await.map(|version| user_agent::of_chrome(&version, false));
         let identity = Identity::resolve(config.browser_user.as_deref())?;
@@ -101,8 +91,6 @@ impl Launcher {
             draws_continuously: AtomicBool::new(false),
             browsers: TaskTracker::new(),
             egress,
-            background: Background::new(metrics),
-            priorities: Priorities::of_browsers(),
             browser_proxy,
         })
     }
@@ -112,14 +100,13 @@ impl Launcher {
     pub(crate) async fn close(&self) {
         self.browsers.close();
         self.browsers.wait().await;
-        self.background.close();
         drop(self.workspace.lock().take());
     }
 
     /// Starts a browser and waits until it answers. It has begin-frame control if this Chromium supports it.
     pub(crate) async fn launch(&self) -> Result<Browser, LaunchError> {
         if !self.draws_continuously.load(Ordering::Relaxed) {
-            let (browser, _starting) = self.launch_as(Drawing::BeginFrameControl).await?;
+            let browser = self.launch_as(Drawing::BeginFrameControl).await?;
             match timeout(FIRST_FRAME_TIMEOUT, supports_begin_frames(&browser.connection)).await {
                 Err(_) => return Err(LaunchError::Timeout(FIRST_FRAME_TIMEOUT)),
                 Ok(Err(error)) => return Err(LaunchError::Protocol(error)),
@@ -134,11 +121,10 @@ impl Launcher {
                 }
             }
         }
-        self.launch_as(Drawing::Continuous).await.map(|(browser, _)| browser)
+        self.launch_as(Drawing::Continuous).await
     }
 
-    /// Starts a browser. It is in the background until the guard is dropped.
-    async fn launch_as(&self, drawing: Drawing) -> Result<(Browser, BackgroundBrowser), LaunchError> {
+    async fn launch_as(&self, drawing: Drawing) -> Result<Browser, LaunchError> {
         let profile = match &*self.workspace.lock() {
             Some(workspace) => workspace.create_profile(self.identity).map_err(LaunchError::Spawn)?,
             None => return Err(LaunchError::Closed),
@@ -146,7 +132,6 @@ impl Launcher {
         let (command, pipes) = self.command(profile.path(), drawing).map_err(LaunchError::Spawn)?;
         let (process, stderr) =
             Process::spawn(command, profile, self.browsers.token()).await.map_err(LaunchError::Spawn)?;
-        let starting = self.background.add(process.group.clone());
         let stderr_tail = StderrTail::listen(stderr).map_err(LaunchError::Spawn)?;
         let connection = Connection::open(pipes).map_err(LaunchError::Spawn)?;
         let version = match timeout(START_TIMEOUT, connection.call(&GetVersionParams {})).await {
@@ -156,28 +141,25 @@ impl Launcher {
             Ok(Ok(version)) => version,
         };
         connection.send(&attach_to_shared_workers()).map_err(LaunchError::Protocol)?;
-        priority::set_for_session(process.pid, self.priorities.normal);
-        let browser = Browser {
+        Ok(Browser {
             product: version.product,
             connection: Arc::new(connection),
             has_begin_frame_control: drawing == Drawing::BeginFrameControl,
             egress: self.egress.clone(),
-            background: self.background.clone(),
-            priorities: self.priorities,
             page_memory_mib: self.config.page_memory_mib().get(),
             picture_bytes: Arc::default(),
             network_service: NetworkService::of(process.pid).await,
             process,
             stderr_tail,
-        };
-        Ok((browser, starting))
+        })
     }
 
     /// The command, and the farm's ends of the pipes to and from the browser.
     fn command(&self, profile: &Path, drawing: Drawing) -> io::Result<(Command, BrowserPipes)> {
-        // Each browser runs in its own session, which the kernel schedules as one group (see priority.rs).
+        // A browser with hundreds of busy threads gets no more CPU time than one with a single thread where the kernel
+        // schedules each session as a group (autogroup, sched(7)).
         let mut command = Command::new("setsid");
-        command.args(["nice", "-n", &self.priorities.increment.to_string(), "setpriv"]);
+        command.arg("setpriv");
         // The sandbox uses user namespaces and needs no set-user-id helper.
         command.arg("--no-new-privs");
         // If the farm is killed, the kernel kills the browser.

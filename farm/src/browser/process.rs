@@ -24,16 +24,21 @@ use nix::{
     unistd::Pid,
 };
 use parking_lot::Mutex;
+use rustix::process::{getpriority_process, setpriority_process};
 use tempfile::TempDir;
 use tokio::sync::{oneshot, watch};
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
 use crate::startup::cgroup;
 
+/// Nice value of browsers, so that the farm and the host, through which every job passes, run before them. With 5, they
+/// rendered half as much beside busy programs, and the farm answered no faster.
+const NICE: i32 = 2;
+
 /// A running browser process. When dropped, its whole group is killed.
 #[derive(Debug)]
 pub(super) struct Process {
-    pub(super) group: ProcessGroup,
+    group: ProcessGroup,
     /// Process id of the browser process, which is also the id of its group and session.
     pub(super) pid: u32,
     exit: watch::Receiver<Option<Exit>>,
@@ -63,35 +68,15 @@ impl Exit {
 
 /// A process group; its id is `None` after its leader has exited.
 #[derive(Debug, Clone)]
-pub(super) struct ProcessGroup(Arc<Mutex<Option<Pid>>>);
+struct ProcessGroup(Arc<Mutex<Option<Pid>>>);
 
 impl ProcessGroup {
-    #[cfg(test)]
-    pub(super) fn led_by(leader: u32) -> Self {
-        Self(Arc::new(Mutex::new(Some(Pid::from_raw(leader.cast_signed())))))
-    }
-
-    /// Its id, until its leader has exited.
-    pub(super) fn id(&self) -> Option<i32> {
-        self.0.lock().map(Pid::as_raw)
-    }
-
-    pub(super) fn stop(&self) {
-        self.signal(Signal::SIGSTOP);
-    }
-
-    pub(super) fn resume(&self) {
-        self.signal(Signal::SIGCONT);
-    }
-
-    fn signal(&self, signal: Signal) {
+    fn kill(&self) {
         if let Some(group) = *self.0.lock() {
             // Fails only if the group has no process any more, or not yet.
-            let _ = killpg(group, signal);
+            let _ = killpg(group, Signal::SIGKILL);
             // Directly after its start the process does not lead its group yet.
-            if signal == Signal::SIGKILL {
-                let _ = kill(group, signal);
-            }
+            let _ = kill(group, Signal::SIGKILL);
         }
     }
 }
@@ -123,7 +108,7 @@ impl Process {
 
     /// Kills the whole group.
     pub(super) fn kill(&self) {
-        self.group.signal(Signal::SIGKILL);
+        self.group.kill();
     }
 
     /// Completes when it has exited.
@@ -144,6 +129,7 @@ type Report = oneshot::Sender<io::Result<(Process, ChildStderr)>>;
 
 /// Spawns a process, reports it, and reaps it with its group.
 fn run(mut command: Command, report: Report) {
+    lower_priority();
     let spawned = command.spawn();
     // The command holds the browser's ends of the pipes, which only the browser may keep open.
     drop(command);
@@ -174,6 +160,16 @@ fn run(mut command: Command, report: Report) {
     // When a process of the group exits, its children become children of the farm before it can be reaped. So
     // `waitpid` fails only when the group is empty.
     while retry(|| waitpid(Pid::from_raw(-leader.as_raw()), None)).is_ok() {}
+}
+
+/// Gives this thread, and the browser that it starts, the nice value of browsers. It stays higher where the operator
+/// has set a higher one for the farm: only root may lower it.
+fn lower_priority() {
+    if getpriority_process(None).is_ok_and(|nice| nice < NICE)
+        && let Err(error) = setpriority_process(None, NICE)
+    {
+        tracing::warn!(%error, "a browser has the priority of the farm");
+    }
 }
 
 fn retry(mut wait: impl FnMut() -> nix::Result<WaitStatus>) -> nix::Result<WaitStatus> {

@@ -16,7 +16,7 @@ use tokio::sync::{Notify, watch};
 use super::{idle_pages::IdlePages, recent_accounts::RecentAccounts};
 use crate::{
     Config,
-    browser::{BackgroundBrowser, Browser},
+    browser::Browser,
     metrics::{Metrics, PageSource, Waiting},
     page::{Page, PageError, Reader},
 };
@@ -87,8 +87,6 @@ struct Status {
     leased: bool,
     jobs: u32,
     open_crashes: u32,
-    /// Present while its priority is lowered because its job is heavy.
-    low_priority: Option<BackgroundBrowser>,
 }
 
 impl PooledBrowser {
@@ -119,11 +117,6 @@ impl PooledBrowser {
     /// Whether a job has leased it.
     pub(super) fn is_leased(&self) -> bool {
         self.status.lock().leased
-    }
-
-    /// Whether its job is heavy and runs at low priority.
-    pub(super) fn is_low_priority(&self) -> bool {
-        self.status.lock().low_priority.is_some()
     }
 
     /// Whether it has a warm page that the job may use.
@@ -253,13 +246,6 @@ impl BrowserLease {
         }
     }
 
-    /// Lowers the priority of the browser until the lease ends.
-    pub(crate) fn lower_priority(&self) {
-        let background = self.browser().lower_priority();
-        self.0.status.lock().low_priority = Some(background);
-        self.0.changes.send_replace(());
-    }
-
     /// Kills the browser; `reason` is logged.
     pub(crate) fn kill(&self, reason: &'static str) {
         self.0.kill(reason);
@@ -318,11 +304,6 @@ impl BrowserLease {
 
 impl Drop for BrowserLease {
     fn drop(&mut self) {
-        // It leaves the background before the next job can lease it.
-        let had_low_priority = self.0.status.lock().low_priority.take().is_some();
-        if had_low_priority && !self.browser().restore_priority() {
-            self.recycle();
-        }
         self.0.status.lock().leased = false;
         self.0.changes.send_replace(());
     }

@@ -23,8 +23,6 @@ pub(super) struct BrowserSlot {
     pub(super) pooled: Option<Arc<PooledBrowser>>,
     /// Error of the latest start.
     pub(super) failure: Option<LaunchError>,
-    /// A browser is being started on demand.
-    pub(super) starting: bool,
 }
 
 impl BrowserSlot {

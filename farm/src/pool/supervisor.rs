@@ -112,10 +112,7 @@ impl Supervisor {
         let mut backoff = Backoff::default();
         loop {
             self.demand.notified().await;
-            self.slots.lock()[slot].starting = true;
-            let launched = self.launch().await;
-            self.slots.lock()[slot].starting = false;
-            let new = match launched {
+            let new = match self.launch().await {
                 Ok(new) => new,
                 Err(error) => {
                     tracing::error!(error = &error as &dyn Error, "browser did not start");
@@ -136,20 +133,6 @@ impl Supervisor {
                 self.report_exit(&new);
             } else {
                 self.metrics.browser_ended(BrowserEnd::Recycled);
-            }
-        }
-    }
-
-    /// Starts a browser in advance when all others are leased and at least one has a heavy job, so that the
-    /// next job does not wait for a start. Never completes.
-    pub(super) async fn keep_reserve(self: Arc<Self>) {
-        let mut changed = self.slots.changes.subscribe();
-        while changed.changed().await.is_ok() {
-            let slots = self.slots.lock();
-            let has_heavy =
-                slots.iter().filter_map(BrowserSlot::usable).any(|pooled| pooled.is_low_priority());
-            if has_heavy && slots.iter().all(|slot| slot.free().is_none() && !slot.starting) {
-                self.demand.notify_one();
             }
         }
     }

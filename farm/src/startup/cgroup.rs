@@ -12,98 +12,50 @@ use std::{
     sync::OnceLock,
 };
 
-use parking_lot::Mutex;
 use rustix::fs::getxattr;
 
 const CONTROLLER: &str = "cpu";
-/// Shares of the CPU time of the delegated cgroup, where all of it is used (`cpu.weight`, 100 by default).
-const SERVER_WEIGHT: &str = "1000";
-const BROWSERS_WEIGHT: &str = "100";
+/// Share of browsers where all CPU time of the delegated cgroup is used (`cpu.weight`); this program has the default
+/// of 100.
+const BROWSERS_WEIGHT: &str = "10";
 
-static DELEGATED: OnceLock<Mutex<Option<DelegatedCgroup>>> = OnceLock::new();
+/// The cgroup of browsers.
+static BROWSERS: OnceLock<PathBuf> = OnceLock::new();
 
-/// The cgroup of this program, with a child for the program and one for its browsers.
-#[derive(Debug)]
-struct DelegatedCgroup {
-    path: PathBuf,
-}
-
-/// Gives browsers a smaller share of the CPU time than this program, where a cgroup is delegated to it.
-pub(super) fn separate_browsers() {
+/// Gives browsers a smaller share of the CPU time than this program, where a cgroup is delegated to it. To be called
+/// once, before the runtime is started.
+pub fn separate_browsers() {
     let Some(path) = own_cgroup().filter(|path| is_delegated(path)) else { return };
-    match DelegatedCgroup::split(path, CONTROLLER) {
-        Ok(cgroup) => {
-            tracing::info!(path = %cgroup.path.display(), "browsers have a smaller CPU weight than this program");
-            let _ = DELEGATED.set(Mutex::new(Some(cgroup)));
+    match split(&path) {
+        Ok(browsers) => {
+            tracing::info!(path = %path.display(), "browsers have a smaller CPU weight than this program");
+            let _ = BROWSERS.set(browsers);
         }
         Err(error) => tracing::warn!(%error, "cannot use the delegated cgroup; browsers share it"),
     }
 }
 
-/// Undoes [`separate_browsers`]. Browsers must have ended.
-pub(super) fn join_again() {
-    if let Some(cgroup) = DELEGATED.get().and_then(|cgroup| cgroup.lock().take()) {
-        cgroup.join();
-    }
-}
-
 /// Moves a browser that has just been started to the cgroup of browsers, if there is one.
 pub(crate) fn add_browser(pid: u32) {
-    let Some(cgroup) = DELEGATED.get() else { return };
-    if let Some(cgroup) = &*cgroup.lock()
-        && let Err(error) = enter(&cgroup.browsers(), pid)
-    {
+    if let Some(Err(error)) = BROWSERS.get().map(|browsers| enter(browsers, pid)) {
         tracing::warn!(%error, "cannot move a browser to its cgroup");
     }
 }
 
-impl DelegatedCgroup {
-    /// Moves this program to a child of the cgroup and makes another one for browsers. Where that fails, all of it is
-    /// undone.
-    fn split(path: PathBuf, controller: &str) -> io::Result<Self> {
-        let only_process = fs::read_to_string(path.join("cgroup.procs"))?;
-        if only_process.trim() != process::id().to_string() {
-            return Err(io::Error::other("it has other processes"));
-        }
-        let cgroup = Self { path };
-        let split = cgroup.make_children(controller);
-        if split.is_err() {
-            cgroup.join();
-        }
-        split.map(|()| cgroup)
+/// Moves this program to a child of the cgroup and makes another one for browsers, which is returned.
+fn split(path: &Path) -> io::Result<PathBuf> {
+    let only_process = fs::read_to_string(path.join("cgroup.procs"))?;
+    if only_process.trim() != process::id().to_string() {
+        return Err(io::Error::other("it has other processes"));
     }
-
-    fn make_children(&self, controller: &str) -> io::Result<()> {
-        for child in [self.server(), self.browsers()] {
-            fs::create_dir_all(child)?;
-        }
-        enter(&self.server(), process::id())?;
-        fs::write(self.path.join("cgroup.subtree_control"), format!("+{controller}"))?;
-        if controller == CONTROLLER {
-            fs::write(self.server().join("cpu.weight"), SERVER_WEIGHT)?;
-            fs::write(self.browsers().join("cpu.weight"), BROWSERS_WEIGHT)?;
-        }
-        Ok(())
+    let [server, browsers] = ["server", "browsers"].map(|child| path.join(child));
+    for child in [&server, &browsers] {
+        fs::create_dir_all(child)?;
     }
-
-    /// Moves this program back and removes the children.
-    fn join(&self) {
-        let enabled = fs::read_to_string(self.path.join("cgroup.subtree_control")).unwrap_or_default();
-        let disable: Vec<String> = enabled.split_whitespace().map(|name| format!("-{name}")).collect();
-        // Nothing more can be done where one of these fails: the service manager removes an empty cgroup.
-        let _ = fs::write(self.path.join("cgroup.subtree_control"), disable.join(" "));
-        let _ = enter(&self.path, process::id());
-        let _ = fs::remove_dir(self.server());
-        let _ = fs::remove_dir(self.browsers());
-    }
-
-    fn server(&self) -> PathBuf {
-        self.path.join("server")
-    }
-
-    fn browsers(&self) -> PathBuf {
-        self.path.join("browsers")
-    }
+    enter(&server, process::id())?;
+    fs::write(path.join("cgroup.subtree_control"), format!("+{CONTROLLER}"))?;
+    fs::write(browsers.join("cpu.weight"), BROWSERS_WEIGHT)?;
+    Ok(browsers)
 }
 
 /// Moves a process with all its threads.
@@ -162,19 +114,8 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let procs = directory.path().join("cgroup.procs");
         fs::write(&procs, format!("1\n{}\n", process::id())).unwrap();
-        DelegatedCgroup::split(directory.path().to_owned(), CONTROLLER).unwrap_err();
+        split(directory.path()).unwrap_err();
         assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 1);
         assert!(!is_delegated(directory.path()));
-    }
-
-    #[test]
-    fn a_cgroup_that_cannot_be_split_is_left_as_it_was() {
-        // A plain directory: `cgroup.subtree_control` is absent and would be created, but the child has no weight.
-        let directory = tempfile::tempdir().unwrap();
-        let own = process::id().to_string();
-        fs::write(directory.path().join("cgroup.procs"), &own).unwrap();
-        fs::create_dir(directory.path().join("cgroup.subtree_control")).unwrap();
-        DelegatedCgroup::split(directory.path().to_owned(), CONTROLLER).unwrap_err();
-        assert_eq!(fs::read_to_string(directory.path().join("cgroup.procs")).unwrap(), own);
     }
 }

@@ -1,6 +1,10 @@
 //! No page starts that cannot end by its job's deadline, and no answer waits for a browser that hangs.
 
-use std::{io, sync::Arc, time::Duration};
+use std::{
+    io,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use futures::stream;
 use nix::sys::signal::Signal;
@@ -11,8 +15,8 @@ use reqwest::{Body, Response};
 use crate::{
     Test,
     support::{
-        MAX_WAIT_MS, Shared, farm_process::FarmProcess, held_page::HeldPage, html, send, site::Site, url,
-        waiting,
+        GREEN, MAX_WAIT_MS, Shared, colour, farm_process::FarmProcess, green_if, held_page::HeldPage, html,
+        of, send, site::Site, url, waiting,
     },
 };
 
@@ -21,6 +25,9 @@ pub(crate) const TESTS: &[Test] = &[
     ("a job without its body by its deadline is refused", |s| Box::pin(incomplete_body(s))),
     ("a farm that was stopped starts no job that is late", |s| Box::pin(stopped_farm(s))),
     ("an answer does not wait for a browser that hangs", |s| Box::pin(hanging_browser(s))),
+    ("jobs whose scripts never end are answered at their deadlines, and others beside them", |s| {
+        Box::pin(endless(s))
+    }),
     ("a job is not rendered again in real time without the time for its wait", |s| Box::pin(no_real_time(s))),
     ("a job that is cancelled before its page starts has not run", |s| Box::pin(cancelled_job(s))),
     ("a refusal for a full queue says when to come again", |s| Box::pin(not_before(s))),
@@ -95,6 +102,41 @@ async fn hanging_browser(_: Arc<Shared>) {
     browser.signal(Signal::SIGCONT).unwrap();
     farm.until_metric("platen_farm_slots_busy", 0).await;
     assert_eq!(send(&farm, &html("x"), MAX_WAIT_MS).await.0, 200);
+    farm.end().await;
+}
+
+/// In the page, in workers, and in frames of the same and of another site.
+async fn endless(_: Arc<Shared>) {
+    const LOOP: &str = "<script>while (true);</script>";
+    let (farm, site) = (FarmProcess::start(&["--browsers", "2"]).await, Site::start().await);
+    let elsewhere = site.elsewhere(&Site::markup(LOOP));
+    let hostile = [
+        LOOP.to_owned(),
+        "<script>for (let i = 0; i < 20; i++) new Worker('data:text/javascript,for (;;);')</script>"
+            .to_owned(),
+        format!("<iframe srcdoc='{LOOP}'></iframe>"),
+        format!("<iframe src='{elsewhere}'></iframe>"),
+    ];
+    let loops = async |account: &str, page: &str| {
+        let began = Instant::now();
+        let job = of(account, waiting(html(page), 10_000.0));
+        let (status, body) = send(&farm, &job, milliseconds(DEADLINE)).await;
+        assert_eq!(
+            (status, String::from_utf8(body).unwrap()),
+            (504, r#"{"code":"deadline"}"#.to_owned()),
+            "{page}"
+        );
+        assert!(began.elapsed() < DEADLINE * 2, "{page}: {:?}", began.elapsed());
+    };
+    for page in &hostile {
+        let good = async {
+            for _ in 0..5 {
+                let (status, file) = send(&farm, &of("good", html(&green_if("true"))), MAX_WAIT_MS).await;
+                assert_eq!((status, colour(&file)), (200, GREEN), "beside {page}");
+            }
+        };
+        tokio::join!(loops("one", page), loops("two", page), good);
+    }
     farm.end().await;
 }
 

@@ -1,7 +1,6 @@
 //! What a hostile page of one account can do to jobs of another: change what they read, prevent their rendering, or
 //! take CPU time and memory. `bench/run --neighbours` measures the latencies.
 
-mod background;
 mod idle;
 mod unreadable;
 
@@ -34,9 +33,6 @@ pub(crate) const TESTS: &[Test] = &[
     ("a page reads nothing of another account's pages", |s| Box::pin(unreadable::test(s))),
     ("hostile jobs do not prevent another account's jobs", |s| Box::pin(besieged(s))),
     ("jobs among hostile ones have correct pictures", |s| Box::pin(interleaved(s))),
-    ("while a heavy job runs a browser is started in advance", |s| Box::pin(reserve(s))),
-    ("heavy jobs are paused while others begin, and continue", |s| Box::pin(background::test(s))),
-    ("a farm killed while heavy jobs are paused leaves no process", |s| Box::pin(background::killed(s))),
     ("a page that uses too much memory is refused and affects no other job", |s| Box::pin(excess_memory(s))),
     ("a page that crashes its browser is not tried again", |s| Box::pin(crashed_browser(s))),
     ("a browser whose renderers die while pages are opened is replaced", |s| Box::pin(dying_renderers(s))),
@@ -143,24 +139,6 @@ async fn interleaved(shared: Arc<Shared>) {
     });
     stream::iter(jobs).buffer_unordered(6).collect::<Vec<()>>().await;
     assert_eq!(farm.metric("platen_farm_jobs_total{outcome=\"broken\"}").await, 0);
-    farm.end().await;
-}
-
-async fn reserve(_: Arc<Shared>) {
-    let farm = FarmProcess::start(&["--browsers", "2"]).await;
-    farm.until_metric("platen_farm_browser_starts_total", 2).await;
-    let heavy = of("heavy", html("<script>while (true);</script>"));
-    let other = of("other", slow(10_000.0));
-    let jobs = async {
-        loop {
-            tokio::join!(send(&farm, &heavy, MAX_WAIT_MS), send(&farm, &other, MAX_WAIT_MS));
-        }
-    };
-    tokio::select! {
-        () = jobs => {}
-        // Each job has a browser, and no other job waits for one.
-        () = farm.until_metric("platen_farm_browser_starts_total", 3) => {}
-    }
     farm.end().await;
 }
 

@@ -1,82 +1,54 @@
-//! The CPU priorities of the farm and its browsers, and farms that may not start processes.
+//! What the farm and its browsers may use of the machine: CPU priorities, and processes.
 
 use std::sync::Arc;
 
 use nix::sys::signal::Signal;
-use platen_tests::{
-    procfs::{self, ProcessId},
-    wait,
-};
+use platen_shared::wire;
+use platen_tests::{procfs, wait};
 use rustix::process::{Pid, Resource, Rlimit, prlimit};
 
 use crate::{
     Test,
-    support::{MAX_WAIT_MS, Shared, farm_process::FarmProcess, html, of, send, slow},
+    support::{MAX_WAIT_MS, Shared, farm_process::FarmProcess, html, send},
 };
 
 pub(crate) const TESTS: &[Test] = &[
     ("browsers have a lower priority than the farm", |s| Box::pin(priorities(s))),
-    ("a browser has its priority again after a heavy job", |s| Box::pin(heavy_job(s))),
+    ("a farm without programs in its PATH warns of nothing and leaves no process", |s| {
+        Box::pin(no_programs(s))
+    }),
     ("a farm that may not start processes refuses jobs and recovers", |s| Box::pin(process_limit(s))),
 ];
 
-/// The nice value of a process and that of its session.
-fn nice(process: &ProcessId) -> Option<(i32, i32)> {
-    let nice = *process.nice_values().first()?;
-    Some((nice, process.session_nice().unwrap_or(nice)))
-}
-
-/// The nice values of a browser beside this farm, and this many levels below other browsers.
-fn expected(farm: &FarmProcess, levels: i32) -> Option<(i32, i32)> {
-    let beside = |nice: i32| if nice < 0 { 0 } else { nice + 2 };
-    let (threads, session) = nice(&farm.id())?;
-    Some(((beside(threads) + levels).min(19), (beside(session) + levels).min(19)))
-}
-
 async fn priorities(_: Arc<Shared>) {
+    const OF_BROWSERS: i32 = 2;
     let farm = FarmProcess::start(&["--browsers", "2"]).await;
     farm.until_metric("platen_farm_browsers", 2).await;
     assert_eq!(send(&farm, &html("<p>x"), MAX_WAIT_MS).await.0, 200);
-    let of_farm = farm.id().nice_values();
-    let own = procfs::nice_values(std::process::id())[0];
-    let is_raised = nix::unistd::Uid::effective().is_root() && own == 0;
-    // Those of the runtime, of blocking calls and of browsers.
-    assert!(of_farm.iter().all(|nice| *nice == if is_raised { -10 } else { own }), "{of_farm:?}");
-    let (of_browsers, _) = expected(&farm, 0).unwrap();
-    for process in procfs::descendants(farm.pid()) {
-        // Chromium lowers the priority of some threads and processes itself.
-        let lowest = process.nice_values().into_iter().min().unwrap_or(of_browsers);
-        assert!(lowest >= of_browsers && lowest > of_farm[0], "{lowest}: {}", process.command_line());
-    }
+    let nice_of = |process| procfs::nice_values(process)[0];
+    let own = nice_of(std::process::id());
+    assert_eq!(nice_of(farm.pid()), own);
     for browser in procfs::browsers(farm.pid()) {
-        assert_eq!(nice(&browser), expected(&farm, 0));
+        assert_eq!(nice_of(browser.pid), own.max(OF_BROWSERS));
     }
     farm.end().await;
 }
 
-async fn heavy_job(_: Arc<Shared>) {
-    let farm = FarmProcess::start(&["--browsers", "2"]).await;
-    farm.until_metric("platen_farm_browsers", 2).await;
-    let heavy = of("heavy", html("<script>while (true);</script>"));
-    let other = of("other", slow(10_000.0));
-    let has_low_priority =
-        || procfs::browsers(farm.pid()).iter().any(|browser| nice(browser) == expected(&farm, 10));
-    let jobs = async {
-        loop {
-            tokio::join!(send(&farm, &heavy, 10_000), send(&farm, &other, MAX_WAIT_MS));
-        }
-    };
-    tokio::select! {
-        () = jobs => {}
-        lowered = wait::until("a browser has a low priority", has_low_priority) => lowered.unwrap(),
+/// None of its commands is looked up in its `PATH`.
+async fn no_programs(_: Arc<Shared>) {
+    let farm = FarmProcess::start_by(&["env", "PATH=/nowhere"], &["--browsers", "2"]).await;
+    let looping = farm.post(&html("<script>while (true);</script>")).header(wire::DEADLINE_MS, 4_000).send();
+    let looping = tokio::spawn(looping);
+    for _ in 0..5 {
+        assert_eq!(send(&farm, &html("<p>x"), MAX_WAIT_MS).await.0, 200);
     }
-    // The dropped jobs end. A farm that may not raise a priority replaces the browser.
-    let all_are_normal = || {
-        let browsers = procfs::browsers(farm.pid());
-        browsers.len() >= 2 && browsers.iter().all(|it| nice(it) == expected(&farm, 0))
-    };
-    wait::until("all browsers have their priority", all_are_normal).await.unwrap();
-    farm.end().await;
+    assert_eq!(looping.await.unwrap().unwrap().status(), 504);
+    assert!(!farm.log().contains("WARN"), "{}", farm.log());
+    let processes = procfs::descendants(farm.pid());
+    let _directory = farm.kill().await;
+    for process in &processes {
+        wait::until("the process ends", || !process.is_alive()).await.unwrap();
+    }
 }
 
 async fn process_limit(_: Arc<Shared>) {

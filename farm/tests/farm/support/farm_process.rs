@@ -61,10 +61,6 @@ impl FarmProcess {
         self.process.pid()
     }
 
-    pub(crate) fn id(&self) -> ProcessId {
-        ProcessId::of(self.pid()).unwrap()
-    }
-
     pub(crate) fn log(&self) -> String {
         self.process.log()
     }
