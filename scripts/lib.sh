@@ -71,8 +71,7 @@ ensure_rust() {
   esac
 }
 
-# ensure_chromium: a Chromium, fonts (those of Latin, Greek and Cyrillic only if PLATEN_FONTS is minimal), and for
-# root the user of the browser processes.
+# ensure_chromium: a Chromium, and fonts (those of Latin, Greek and Cyrillic only if PLATEN_FONTS is minimal).
 ensure_chromium() {
   if [ -z "${PLATEN_CHROMIUM:-}" ] && [ ! -x /usr/lib/chromium/chromium-headless-shell ] &&
     ! command -v google-chrome chromium chrome >/dev/null; then
@@ -88,11 +87,45 @@ ensure_chromium() {
     minimal) apt_install util-linux fonts-liberation ;;
     *) fail "PLATEN_FONTS is '$PLATEN_FONTS'; it must be full or minimal." ;;
   esac
-  if [ "$(id -u)" = 0 ] && ! id platen >/dev/null 2>&1; then
-    say "creating the system user platen, which browsers run as"
-    useradd --system --no-create-home --home-dir /nonexistent --shell /usr/sbin/nologin platen ||
-      fail "the user platen could not be created; create it with useradd, then start again."
-  fi
+}
+
+# Nothing that has to do with requests or pages runs as root. If root starts it, the server runs as the user platen and
+# the farm with its browsers as platen-farm, as the Debian package has them.
+is_root() { [ "$(id -u)" = 0 ]; }
+# Options of setpriv.
+server_user=(--reuid=platen --regid=platen --clear-groups --no-new-privs)
+farm_user=(--reuid=platen-farm --regid=platen-farm --clear-groups --no-new-privs)
+is_root || server_user=() farm_user=()
+
+# ensure_users: the users of both.
+ensure_users() {
+  local user
+  for user in platen platen-farm; do
+    ! id "$user" >/dev/null 2>&1 || continue
+    say "creating the system user $user"
+    useradd --system --user-group --no-create-home --home-dir /nonexistent --shell /usr/sbin/nologin "$user" ||
+      fail "the user $user could not be created; create it with useradd, then start again."
+  done
+}
+
+# data_directory NAME OTHER: prints PLATEN_DATA, or the directory NAME of this clone. For root it prints OTHER if other
+# users cannot enter the clone.
+data_directory() {
+  local default="$root/$1"
+  ! is_root || setpriv --reuid=65534 --regid=65534 --clear-groups test -x "$root" || default=$2
+  realpath -m "${PLATEN_DATA:-$default}"
+}
+
+# install_programs DIRECTORY BUILT: copies the programs in BUILT and the components to DIRECTORY/programs, where all
+# users can read them.
+install_programs() {
+  chmod 711 "$1"
+  setpriv "${server_user[@]}" -- test -x "$1" ||
+    fail "the user platen cannot enter $1. Choose a directory outside of root's: PLATEN_DATA=/var/lib/my-platen"
+  install -d -m 755 "$1/programs"
+  install -m 755 "$2"/platen{,-farm} "$1/programs"
+  install -m 644 target/wasm32-wasip2/component/platen_{edge,dashboard}.wasm spin.toml "$1/programs"
+  sed -i 's|target/wasm32-wasip2/component/||' "$1/programs/spin.toml"
 }
 
 # ensure_npm: Node and npm.
@@ -252,6 +285,12 @@ group_listens() {
     done < <(cat "/proc/$pid/net/tcp" "/proc/$pid/net/tcp6" 2>/dev/null)
   done
   return 1
+}
+
+# farm_answers GROUP ADDRESS:PORT: whether the farm of this process group is ready.
+farm_answers() {
+  # First that the port is the farm's: jobs with their token must not go to another process.
+  group_listens "$1" "${2##*:}" && [ "$(http_status "$(url_of "$2")/readyz")" = 200 ]
 }
 
 # free_address: a loopback address with a port on which no process listens.

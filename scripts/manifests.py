@@ -253,7 +253,7 @@ def check_compose():
     (compose,) = documents(DEPLOY / "compose/compose.yaml")
     compose.pop("x-farm")
     known = {
-        "image", "restart", "environment", "secrets", "networks", "stop_grace_period", "read_only", "tmpfs", "cap_drop",
+        "image", "restart", "environment", "secrets", "networks", "stop_grace_period", "read_only", "tmpfs", "cap_drop", "user",
         "security_opt", "pids_limit", "mem_limit", "volumes", "depends_on", "ports",
     }  # fmt: skip
     settings = (ROOT / "docs/configuration.md").read_text()
