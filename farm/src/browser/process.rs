@@ -141,7 +141,7 @@ fn run(mut command: Command, report: Report) {
         }
     };
     // Before it has children, which inherit its cgroup.
-    cgroup::add_browser(child.id());
+    let cgroup = cgroup::add_browser(child.id());
     let leader = Pid::from_raw(child.id().cast_signed());
     let group = ProcessGroup(Arc::new(Mutex::new(Some(leader))));
     let (ending, exit) = watch::channel(None);
@@ -160,6 +160,7 @@ fn run(mut command: Command, report: Report) {
     // When a process of the group exits, its children become children of the farm before it can be reaped. So
     // `waitpid` fails only when the group is empty.
     while retry(|| waitpid(Pid::from_raw(-leader.as_raw()), None)).is_ok() {}
+    drop(cgroup);
 }
 
 /// Gives this thread, and the browser that it starts, the nice value of browsers. It stays higher where the operator

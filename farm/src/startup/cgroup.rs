@@ -3,7 +3,8 @@
 //!
 //! Invariant: the program starts whatever fails here. A cgroup is changed only if it is delegated and this program is
 //! its only process. Only leaves have processes then, as the kernel requires (cgroups(7), "no internal processes"):
-//! the program moves to one child, and browsers are started in another one.
+//! the program moves to one child, and each browser to a child of another one, so that a page with hundreds of busy
+//! workers has no larger share than the page of another browser.
 
 use std::{
     fs, io,
@@ -19,7 +20,7 @@ const CONTROLLER: &str = "cpu";
 /// of 100.
 const BROWSERS_WEIGHT: &str = "10";
 
-/// The cgroup of browsers.
+/// The cgroup of all browsers.
 static BROWSERS: OnceLock<PathBuf> = OnceLock::new();
 
 /// Gives browsers a smaller share of the CPU time than this program, where a cgroup is delegated to it. To be called
@@ -35,11 +36,26 @@ pub fn separate_browsers() {
     }
 }
 
-/// Moves a browser that has just been started to the cgroup of browsers, if there is one.
-pub(crate) fn add_browser(pid: u32) {
-    if let Some(Err(error)) = BROWSERS.get().map(|browsers| enter(browsers, pid)) {
-        tracing::warn!(%error, "cannot move a browser to its cgroup");
+/// The cgroup of one browser. When it is dropped it is removed, for which no process may be in it.
+#[derive(Debug)]
+pub(crate) struct BrowserCgroup(PathBuf);
+
+impl Drop for BrowserCgroup {
+    fn drop(&mut self) {
+        if let Err(error) = fs::remove_dir(&self.0) {
+            tracing::warn!(path = %self.0.display(), %error, "cannot remove a browser's cgroup");
+        }
     }
+}
+
+/// Moves a browser that has just been started to a cgroup of its own, where one is delegated.
+pub(crate) fn add_browser(pid: u32) -> Option<BrowserCgroup> {
+    let path = BROWSERS.get()?.join(pid.to_string());
+    let added = fs::create_dir(&path).map(|()| BrowserCgroup(path)).and_then(|own| {
+        enter(&own.0, pid)?;
+        Ok(own)
+    });
+    added.inspect_err(|error| tracing::warn!(%error, "cannot move a browser to its cgroup")).ok()
 }
 
 /// Moves this program to a child of the cgroup and makes another one for browsers, which is returned.
@@ -53,7 +69,9 @@ fn split(path: &Path) -> io::Result<PathBuf> {
         fs::create_dir_all(child)?;
     }
     enter(&server, process::id())?;
-    fs::write(path.join("cgroup.subtree_control"), format!("+{CONTROLLER}"))?;
+    for parent in [path, &browsers] {
+        fs::write(parent.join("cgroup.subtree_control"), format!("+{CONTROLLER}"))?;
+    }
     fs::write(browsers.join("cpu.weight"), BROWSERS_WEIGHT)?;
     Ok(browsers)
 }
