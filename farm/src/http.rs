@@ -81,7 +81,7 @@ impl Farm {
     }
 
     /// Serves the farm's HTTP API, `POST /v1/jobs` with the bearer `token`, and `GET /healthz`, `GET /readyz` and
-    /// `GET /metrics` without, until `shutdown` completes and for [`NOTICE_TIME`] more, then does what [`Farm::shutdown`]
+    /// `GET /metrics` without, until `shutdown` completes and for 3 s more, then does what [`Farm::shutdown`]
     /// does; new jobs are refused meanwhile.
     ///
     /// # Errors
