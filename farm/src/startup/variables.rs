@@ -45,8 +45,6 @@ pub const SECRETS: &[Variable] = &[
     ),
 ];
 
-const FURTHER_FARM: &str = "A further farm; see [spin.md](spin.md#several-farms). Not for `up`, which has all farms in `PLATEN_FARM_URL`";
-
 /// Variables of the components, as Spin names them in the environment. They have the same names for `platen up`.
 pub const OF_COMPONENTS: &[Variable] = &[
     variable(
@@ -77,20 +75,13 @@ pub const OF_COMPONENTS: &[Variable] = &[
         "SPIN_VARIABLE_FARM_URL",
         "Spin",
         "`http://127.0.0.1:3001`",
-        "The farm. `scripts/spin-up` sets it",
+        "The farm, or the proxy in front of several; see [operating.md](operating.md#several-farms). `scripts/spin-up` sets it",
     ),
-    variable("SPIN_VARIABLE_FARM_URL2", "Spin", "", FURTHER_FARM),
-    variable("SPIN_VARIABLE_FARM_URL3", "Spin", "", FURTHER_FARM),
-    variable("SPIN_VARIABLE_FARM_URL4", "Spin", "", FURTHER_FARM),
-    variable("SPIN_VARIABLE_FARM_URL5", "Spin", "", FURTHER_FARM),
-    variable("SPIN_VARIABLE_FARM_URL6", "Spin", "", FURTHER_FARM),
-    variable("SPIN_VARIABLE_FARM_URL7", "Spin", "", FURTHER_FARM),
-    variable("SPIN_VARIABLE_FARM_URL8", "Spin", "", FURTHER_FARM),
     variable(
         "SPIN_VARIABLE_FARM_TOKEN",
         "Spin",
         "",
-        "Token of all farms; required on Spin. `scripts/spin-up` sets it",
+        "Token of the farms; required on Spin. `scripts/spin-up` sets it",
     ),
 ];
 
