@@ -31,8 +31,6 @@ pub(crate) struct Metrics {
     pub(crate) rejected: Counter,
     pub(crate) client_disconnects: Counter,
     pub(crate) connections: Gauge,
-    /// Connections closed to make space for others.
-    pub(crate) connections_evicted: Counter,
     /// Connections closed because of their address's limit.
     pub(crate) connections_refused: Counter,
     pub(crate) instances: Counter,
@@ -77,11 +75,6 @@ impl Metrics {
                 "Clients that disconnected before the end of their response",
             ),
             connections: registered(http, "connections", "Open connections of clients"),
-            connections_evicted: registered(
-                http,
-                "connections_evicted",
-                "Connections without a request that were closed to make space for others",
-            ),
             connections_refused: registered(
                 http,
                 "connections_refused",

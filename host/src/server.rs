@@ -1,70 +1,54 @@
 //! The HTTP server that passes requests to the components.
 //!
 //! Invariant: connections, requests and the bytes of their bodies are limited, and each of them has a
-//! timeout. An error of the server itself is `{"error": "…"}`.
+//! timeout. An error of the server itself is `{"error": "…"}`, except where hyper refuses what is not a request.
 
 mod acceptor;
-mod buffered_body;
+mod address_limit;
 mod client_address;
-mod client_socket;
-mod client_stream;
 mod concurrency_limit;
-mod connections;
-mod error_pace;
-mod flows;
-mod framing;
-mod head;
+mod connection;
+mod exchange;
 mod metrics_endpoint;
 mod own_pages;
-mod pace;
-mod partial_bodies;
 mod request_body;
 mod request_head;
-mod request_reader;
-mod response_body;
 mod router;
 mod server_error;
-mod shared_budget;
 mod unsent_responses;
 
 use std::{
     collections::BTreeMap,
-    net::SocketAddr,
-    sync::Arc,
+    sync::{Arc, atomic::Ordering},
     time::{Duration, Instant},
 };
 
+use axum::response::IntoResponse as _;
 use http::{HeaderName, HeaderValue, Method, Request, Response, header};
 use http_body_util::BodyExt as _;
-use hyper::{
-    body::{Body as _, Incoming},
-    service::service_fn,
-};
-use hyper_util::rt::TokioIo;
+use hyper::body::Incoming;
 use platen_farm::{
     RepeatedWarning,
-    startup::StopSignals,
     telemetry::{Parent, Span},
 };
 use platen_shared::wire;
-use tokio::net::TcpListener;
-use wasmtime_wasi_http::WasiBody;
+use tokio::sync::Semaphore;
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+use tower_service::Service as _;
+use wasmtime_wasi_http::{Error, WasiBody};
 
 use crate::{
+    db::Flow,
     manifest::HttpTrigger,
     metrics::Metrics,
-    runtime::{ClientDisconnect, ComponentError, Handler, InstanceDrain, Isolation, RequestContext},
+    runtime::{ComponentError, Handler, InstanceDrain, Isolation, RequestContext},
 };
-use acceptor::Acceptor;
-use client_socket::ClientSocket;
-use client_stream::ClientStream;
-use concurrency_limit::ConcurrencyLimit;
-use connections::{Connection, Connections, OpenConnection};
-use error_pace::ErrorPace;
-use flows::{Candidates, Flows};
-use own_pages::OwnPages;
-use request_body::{BodyLimits, Received, Reception, Upload};
-use response_body::ResponseBody;
+use address_limit::AddressLimit;
+use client_address::ClientAddress;
+use concurrency_limit::{ConcurrencyLimit, Place};
+use connection::Connection;
+use exchange::{Exchange, ResponseBody};
+use request_body::{ArrivingBody, BodyLimits};
 use router::{Route, Router};
 use server_error::ServerError;
 use unsent_responses::UnsentResponses;
@@ -74,33 +58,42 @@ pub(crate) use own_pages::Health;
 
 /// The label of requests that match no route.
 const NO_ROUTE: &str = "none";
-
-/// What instances have to do after the last response is usually one statement. A job whose connection was aborted has
-/// two seconds to be cancelled before.
-const MIN_INSTANCE_DRAIN_TIME: Duration = Duration::from_secs(3);
-const MAX_INSTANCE_DRAIN_TIME: Duration = Duration::from_secs(10);
+const AGE_MS: HeaderName = HeaderName::from_static(wire::AGE_MS);
 
 pub(crate) struct Server {
     router: Router,
-    own_pages: OwnPages,
-    concurrency_limit: Arc<ConcurrencyLimit>,
+    own_pages: axum::Router,
+    /// One permit for each connection.
+    connections: Arc<Semaphore>,
+    connections_by_address: Arc<AddressLimit>,
+    concurrency_limit: ConcurrencyLimit,
     body_limits: Arc<BodyLimits>,
-    connections: Arc<Connections>,
     unsent_responses: Arc<UnsentResponses>,
-    flows: Flows,
-    error_pace: ErrorPace,
     instances: InstanceDrain,
-    drain_timeout: Duration,
-    component_errors: RepeatedWarning,
+    limits: ServerLimits,
+    draining: CancellationToken,
+    aborted: CancellationToken,
+    tasks: TaskTracker,
+    warnings: Warnings,
     metrics: Arc<Metrics>,
 }
 
+#[derive(Default)]
+struct Warnings {
+    accept: RepeatedWarning,
+    full: RepeatedWarning,
+    refused: RepeatedWarning,
+    component: RepeatedWarning,
+}
+
 /// Limits that an operator sets.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(crate) struct ServerLimits {
     pub(crate) max_connections: usize,
     /// `None`: addresses are not limited.
     pub(crate) max_connections_per_address: Option<usize>,
+    /// The header in which a reverse proxy sends the address of its client.
+    pub(crate) client_address_header: Option<HeaderName>,
     /// For requests in progress, after a signal.
     pub(crate) drain_timeout: Duration,
 }
@@ -115,204 +108,151 @@ impl Server {
         health: Health,
         metrics: Arc<Metrics>,
     ) -> Self {
-        let ServerLimits { max_connections, max_connections_per_address, drain_timeout } = limits;
+        let ServerLimits { max_connections, max_connections_per_address, client_address_header, .. } =
+            &limits;
+        let are_addresses_limited = max_connections_per_address.is_some() || client_address_header.is_some();
+        let draining = CancellationToken::new();
         Self {
             router: Router::new(routes, handlers),
-            own_pages: OwnPages::new(health),
-            concurrency_limit: Arc::default(),
-            body_limits: Arc::new(BodyLimits::new(max_connections_per_address.is_some())),
-            connections: Connections::new(max_connections, max_connections_per_address, Arc::clone(&metrics)),
+            own_pages: own_pages::router(health, draining.clone()),
+            connections: Arc::new(Semaphore::new(*max_connections)),
+            connections_by_address: AddressLimit::new(*max_connections, *max_connections_per_address),
+            concurrency_limit: ConcurrencyLimit::default(),
+            body_limits: Arc::new(BodyLimits::new(are_addresses_limited)),
             unsent_responses: Arc::default(),
-            flows: Flows::default(),
-            error_pace: ErrorPace::default(),
             instances,
-            drain_timeout,
-            component_errors: RepeatedWarning::new(),
+            limits,
+            draining,
+            aborted: CancellationToken::new(),
+            tasks: TaskTracker::new(),
+            warnings: Warnings::default(),
             metrics,
-        }
-    }
-
-    /// Serves until the first signal, and returns when the requests in flight have ended or were aborted.
-    pub(crate) async fn serve(self: Arc<Self>, listener: TcpListener, stop: &StopSignals) {
-        let mut acceptor = Acceptor::new(Arc::clone(&self), listener);
-        let _ = stop.first.run_until_cancelled(acceptor.accept_all()).await;
-        let deadline = Instant::now() + self.drain_timeout;
-        acceptor.drain(self.drain_timeout, &stop.second).await;
-        let time_left = deadline.saturating_duration_since(Instant::now());
-        self.instances.drain(time_left.clamp(MIN_INSTANCE_DRAIN_TIME, MAX_INSTANCE_DRAIN_TIME)).await;
-    }
-
-    /// Serves a connection until it is closed.
-    async fn serve_connection(
-        self: Arc<Self>,
-        socket: ClientSocket,
-        client: SocketAddr,
-        open: OpenConnection,
-    ) {
-        let connection = open.connection();
-        let stream = ClientStream::new(socket, Arc::clone(&connection), Arc::clone(&self.metrics));
-        let service =
-            service_fn(|request| Arc::clone(&self).respond(request, client, Arc::clone(&connection)));
-        let serving = hyper::server::conn::http1::Builder::new()
-            .max_buf_size(head::MAX_HEAD_BYTES)
-            .serve_connection(TokioIo::new(stream), service);
-        let mut serving = std::pin::pin!(serving);
-        let served = tokio::select! {
-            biased;
-            () = connection.evicted() => return,
-            served = &mut serving => served,
-            // An idle connection is closed when it is polled.
-            () = connection.draining() => tokio::select! {
-                biased;
-                () = connection.evicted() => return,
-                served = serving => served,
-            },
-        };
-        if let Err(error) = served {
-            tracing::debug!(error = &error as &dyn std::error::Error, "a connection failed");
         }
     }
 
     async fn respond(
         self: Arc<Self>,
         mut request: Request<Incoming>,
-        client: SocketAddr,
         connection: Arc<Connection>,
-    ) -> Result<Response<ResponseBody>, std::convert::Infallible> {
+    ) -> Response<ResponseBody> {
+        connection.pause_after_refusal().await;
         let began = Instant::now();
         let id = request_head::request_id(&mut request);
         let method = request.method().clone();
-        let path = request.uri().path();
-        let own_path = own_pages::has(path).then(|| path.to_owned());
-        let route = if own_path.is_some() { None } else { self.router.find(path) };
-        let candidates = Candidates::of(request.headers(), connection.address());
-        let body = ResponseBody::begin(Arc::clone(&self.metrics), Arc::clone(&connection));
-        let upload = Arc::clone(body.upload());
-        if request.body().is_end_stream() {
-            upload.set_complete();
-        }
+        let is_own = own_pages::has(request.uri().path());
+        let route = if is_own { None } else { self.router.find(request.uri().path()) };
+        let header = self.limits.client_address_header.as_ref();
+        let client = ClientAddress::of(request.headers(), header, connection.peer);
+        let exchange = Arc::new(Exchange::new(connection, client));
+        let mut body = ResponseBody::begin(Arc::clone(&exchange), Arc::clone(&self.metrics));
         let mut span = route.and_then(|route| request_head::begin_span(&mut request, route, &id));
-        let dispatched = match (route, own_path) {
-            (Some(route), _) => {
+        let (head, arriving) = request.into_parts();
+        let arriving = ArrivingBody::new(arriving, &head.headers, Arc::clone(&exchange));
+        let request = Request::from_parts(head, arriving);
+        let dispatched = match route {
+            Some(route) => {
                 let trace = span.as_ref().map(Span::parent);
-                let origin = Origin { client, candidates, trace };
-                self.dispatch(request, route, origin, &connection, &upload, body.client_disconnect()).await
+                self.dispatch(request, route, trace, &exchange, &mut body.place).await
             }
-            (None, path) => self.own_pages.respond(&method, &path.unwrap_or_default(), &connection).await,
+            None if is_own => Ok(self.own_page(request).await),
+            None => Err(ServerError::NotFound),
         };
         // The component writes the log line of a request that it answers.
         let mut response = dispatched.unwrap_or_else(|error| {
             let (status, ms) = (error.status().as_u16(), milliseconds(began.elapsed()));
             tracing::info!(request_id = id, %method, status, ms, ?error, "request refused by the server");
-            server_error::response(error, &id)
+            wasi_response(error.into_response())
         });
-        if response.status().as_u16() >= 400 {
-            let flow = self.flows.flow(candidates);
-            response = self.error_pace.delay(flow, response, &connection, &upload).await;
-        }
+        let status = response.status();
         if let Some(span) = &mut span {
-            let status = response.status();
             span.set_number("http.response.status_code", status.as_u16().into());
             if status.is_server_error() {
                 span.fail(status.as_str());
             }
         }
         drop(span);
-        // hyper closes the connection if the body was not read; a client must not send the next request on it.
-        if connection.draining_since().is_some() || !upload.is_complete() {
+        if !response.headers().contains_key(wire::REQUEST_ID)
+            && let Ok(id) = HeaderValue::from_str(&id)
+        {
+            response.headers_mut().insert(HeaderName::from_static(wire::REQUEST_ID), id);
+        }
+        // The connections of a proxy are those of many clients.
+        if self.limits.max_connections_per_address.is_some()
+            && response.headers().contains_key(header::RETRY_AFTER)
+        {
+            exchange.connection.set_refused();
+        }
+        // A client must not send the next request while the rest of the last one is discarded.
+        if exchange.connection.draining.is_cancelled() || !exchange.is_received.load(Ordering::Relaxed) {
             response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
         }
-        self.metrics.responded(
-            route.map_or(NO_ROUTE, |route| route.pattern),
-            response.status(),
-            began.elapsed(),
-        );
+        self.metrics.responded(route.map_or(NO_ROUTE, |route| route.pattern), status, began.elapsed());
         let sent = method != Method::HEAD;
-        Ok(response.map(|content| body.with(content, sent, &self.unsent_responses)))
+        response.map(|content| body.with(content, sent, &self.unsent_responses))
+    }
+
+    async fn own_page(&self, request: Request<ArrivingBody>) -> Response<WasiBody> {
+        let request = request.map(|_| axum::body::Body::empty());
+        let response = self.own_pages.clone().call(request).await;
+        wasi_response(response.unwrap_or_else(|never| match never {}))
     }
 
     /// The response of the component at this route.
     async fn dispatch(
         &self,
-        mut request: Request<Incoming>,
+        mut request: Request<ArrivingBody>,
         route: &Route,
-        Origin { client, candidates, trace }: Origin,
-        connection: &Arc<Connection>,
-        upload: &Arc<Upload>,
-        client_disconnect: ClientDisconnect,
+        trace: Option<Parent>,
+        exchange: &Arc<Exchange>,
+        place: &mut Option<Place>,
     ) -> Result<Response<WasiBody>, ServerError> {
-        request_head::prepare(&mut request, route, client)?;
+        request_head::prepare(&mut request, route, exchange.connection.peer)?;
         let (mut head, body) = request.into_parts();
-        let received = request_body::receive(body, connection, &self.body_limits).await?;
-
+        let (body, waited) = body.receive(exchange.client, &self.body_limits).await?;
         let arrived = Instant::now();
-        let flow = self.flows.flow(candidates);
-        let permits = self.concurrency_limit.acquire(flow, 0).await.inspect_err(|_| {
+        let flow = Flow::of(exchange.client);
+        *place = Some(self.concurrency_limit.acquire(flow).await.inspect_err(|_| {
             self.metrics.rejected.inc();
-        })?;
-        upload.set_permits(permits);
-        head.headers.insert(AGE_MS, milliseconds(arrived.elapsed()).into());
-        let (body, isolation) = match received {
-            Received::Small(body) => {
-                upload.set_complete();
+        })?);
+        head.headers.insert(AGE_MS, milliseconds(waited + arrived.elapsed()).into());
+        let isolation = match body.received_bytes() {
+            Some(bytes) => {
                 if head.headers.remove(header::TRANSFER_ENCODING).is_some() {
-                    head.headers.insert(header::CONTENT_LENGTH, body.bytes().into());
+                    head.headers.insert(header::CONTENT_LENGTH, bytes.into());
                 }
-                (body.map_err(|never| match never {}).boxed_unsync(), Isolation::Shared)
+                Isolation::Shared
             }
-            Received::Large(body) => {
-                let reception = Reception {
-                    upload: Arc::clone(upload),
-                    connection: Arc::clone(connection),
-                    limits: Arc::clone(&self.body_limits),
-                    concurrency_limit: Arc::clone(&self.concurrency_limit),
-                    flow,
-                    credentials: candidates.credentials(),
-                };
-                (body.into_body(reception), Isolation::Dedicated)
-            }
+            None => Isolation::Dedicated,
         };
-        let request = Request::from_parts(head, body);
-        let handled =
-            route.handler.handle(request, isolation, RequestContext { client_disconnect, flow, trace }).await;
-        upload.responded();
-        match (upload.failure(), handled) {
-            // Also if the component responded: it did not get the body that the client announced.
-            (Some(error), _) => {
-                if error == ServerError::TooManyRequests {
-                    self.metrics.rejected.inc();
-                }
-                Err(error)
+        let request = Request::from_parts(head, body.boxed_unsync());
+        let client_disconnect = exchange.client_disconnect.clone();
+        let context = RequestContext { client_disconnect, flow, trace };
+        let handled = route.handler.handle(request, isolation, context).await;
+        exchange.responded.cancel();
+        // Also if the component responded: it did not get the body that the client announced.
+        if let Some(error) = exchange.body_error.get() {
+            if *error == ServerError::TooManyRequests {
+                self.metrics.rejected.inc();
             }
-            (None, Ok(response)) => {
-                if self.flows.record(candidates, response.headers()) {
-                    connection.set_has_valid_key();
-                }
-                Ok(response)
-            }
-            (None, Err(error)) => {
-                if let Some(count) = self.component_errors.record() {
-                    let error = &error as &dyn std::error::Error;
-                    tracing::error!(error, count, "a component gave no response");
-                }
-                Err(match error {
-                    ComponentError::TimedOut => ServerError::ComponentTimedOut,
-                    ComponentError::NoInstance(_) => ServerError::NoInstance,
-                    ComponentError::Failed(_) => ServerError::ComponentFailed,
-                })
-            }
+            return Err(*error);
         }
+        handled.map_err(|error| {
+            if let Some(count) = self.warnings.component.record() {
+                let error = &error as &dyn std::error::Error;
+                tracing::error!(error, count, "a component gave no response");
+            }
+            match error {
+                ComponentError::TimedOut => ServerError::ComponentTimedOut,
+                ComponentError::NoInstance(_) => ServerError::NoInstance,
+                ComponentError::Failed(_) => ServerError::ComponentFailed,
+            }
+        })
     }
 }
 
-/// Who has sent a request.
-struct Origin {
-    client: SocketAddr,
-    candidates: Candidates,
-    trace: Option<Parent>,
+fn wasi_response(response: axum::response::Response) -> Response<WasiBody> {
+    response.map(|body| body.map_err(|_| Error::InternalError(None)).boxed_unsync())
 }
-
-const AGE_MS: HeaderName = HeaderName::from_static(wire::AGE_MS);
 
 fn milliseconds(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)

@@ -23,7 +23,6 @@ pub enum ErrorCode {
     MethodNotAllowed,
     RequestTimeout,
     BodyTooLarge,
-    RequestLineTooLong,
     UnsupportedContentType,
     UnsupportedContentEncoding,
     NameNotFound,
@@ -41,7 +40,6 @@ pub enum ErrorCode {
     QuotaExhausted,
     RateLimitExceeded,
     ConcurrencyLimitExceeded,
-    HeadTooLarge,
     InternalError,
     UnsupportedTransferCoding,
     RendererFailed,
@@ -78,7 +76,6 @@ impl ErrorCode {
             Self::MethodNotAllowed => 405,
             Self::RequestTimeout => 408,
             Self::BodyTooLarge => 413,
-            Self::RequestLineTooLong => 414,
             Self::UnsupportedContentType | Self::UnsupportedContentEncoding => 415,
             Self::NameNotFound
             | Self::AddressNotPublic
@@ -93,7 +90,6 @@ impl ErrorCode {
             | Self::PageRangeExceeded
             | Self::InvalidLayout => 422,
             Self::QuotaExhausted | Self::RateLimitExceeded | Self::ConcurrencyLimitExceeded => 429,
-            Self::HeadTooLarge => 431,
             Self::InternalError => 500,
             Self::UnsupportedTransferCoding => 501,
             Self::RendererFailed => 502,
@@ -130,9 +126,8 @@ impl ErrorCode {
             Self::MethodNotAllowed => {
                 "The path does not accept the method. The header `allow` lists those that it accepts."
             }
-            Self::RequestTimeout => "The head or the body of the request did not arrive in time.",
+            Self::RequestTimeout => "The body of the request did not arrive in time.",
             Self::BodyTooLarge => "The body is larger than 33,554,432 bytes.",
-            Self::RequestLineTooLong => "The first line of the request is too long.",
             Self::UnsupportedContentType => "The content type is not `application/json`.",
             Self::UnsupportedContentEncoding => "The body is compressed.",
             Self::NameNotFound => "The host name of the URL does not exist.",
@@ -163,7 +158,6 @@ impl ErrorCode {
                 "As many requests of the account are being answered as its limit allows. Try again when one of them has \
                  ended."
             }
-            Self::HeadTooLarge => "The head of the request is too large.",
             Self::InternalError => "An error of the service.",
             Self::UnsupportedTransferCoding => "The transfer coding of the request is not `chunked`.",
             Self::RendererFailed => "The renderer failed twice while the page ran.",

@@ -21,7 +21,7 @@ use anyhow::{Context as _, Result};
 use clap::Args;
 use platen_farm::{Farm, MetricsRegistry, startup, telemetry};
 use platen_shared::farm_address::FarmAddress;
-use secrecy::SecretString;
+use secrecy::{ExposeSecret as _, SecretString};
 use tokio::net::TcpListener;
 
 use super::DatabaseArgs;
@@ -81,13 +81,13 @@ pub(crate) struct Up {
     #[arg(long, env = "PLATEN_FARM_TOKEN_FILE", value_name = "FILE")]
     pub(super) farm_token_file: Option<PathBuf>,
 
-    /// Number of connections of clients; when there are more, idle ones are closed. At most half of the limit of
+    /// Number of connections of clients; further ones wait until others are closed. At most half of the limit of
     /// open files
-    // Each takes some kilobytes of memory, and up to 200 KiB while a head arrives or a response waits for its client.
+    // Each takes some kilobytes of memory, and up to 256 KiB while a request arrives or a response waits for its client.
     #[arg(long, env = "PLATEN_MAX_CONNECTIONS", value_name = "N", default_value = "4096")]
     max_connections: NonZeroUsize,
 
-    /// Number of connections from one address (IPv6: one /64 network). An address also has a quarter of the memory
+    /// Number of connections from one address (IPv6: one /64 network). An address also has a part of the memory
     /// for request bodies. 0 means no limits for one address: use it behind a reverse proxy, which has one address
     /// for all clients
     #[arg(long, env = "PLATEN_MAX_CONNECTIONS_PER_ADDRESS", value_name = "N", default_value = "1024")]
@@ -137,11 +137,12 @@ impl Up {
         ServerLimits {
             max_connections: max_connections.min(allowed),
             max_connections_per_address: Some(self.max_connections_per_address).filter(|max| *max > 0),
+            client_address_header: None,
             drain_timeout: self.farm.drain_timeout(),
         }
     }
 
-    async fn start(self, limits: ServerLimits, registry: MetricsRegistry) -> Result<Ready> {
+    async fn start(self, mut limits: ServerLimits, registry: MetricsRegistry) -> Result<Ready> {
         let manifest = Manifest::read(&self.manifest)?;
         tracing::info!(application = manifest.application.name, database = %self.at.location(), "starting");
         make_private(&self.at.data)?;
@@ -169,6 +170,9 @@ impl Up {
         let token = self.farm_url.as_ref().map(|_| token_of_farm(self.farm_token_file.as_deref()));
         let own = farm_variables(self.farm_url.as_ref(), token.transpose()?);
         let variables = Variables::resolve(&manifest.variables, own, |name| std::env::var(name).ok())?;
+        if let Ok(header) = variables.fill("{{ client_address_header }}") {
+            limits.client_address_header = header.expose_secret().parse().ok();
+        }
         let cache = self.at.data.canonicalize().map(|data| data.join("cache"))?;
         make_private(&cache)?;
         // At the same time, because the one computes and the other waits for browsers.

@@ -2,7 +2,7 @@
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-/// Requests and statements that share their turns in a queue, such as those of one API key. The default is that of
+/// Requests and statements that share their turns in a queue: those of one address. The default is that of
 /// the operator's commands.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub(crate) struct Flow(u64);

@@ -25,7 +25,7 @@ use hyper_util::{
 use platen_farm::RepeatedWarning;
 use rustls::{ClientConfig, RootCertStore, crypto::ring};
 use tokio::time::timeout;
-use tower::ServiceExt as _;
+use tower_service::Service as _;
 use wasmtime_wasi_http::{Error, RequestOptions, WasiBody};
 
 use crate::metrics::Metrics;
@@ -98,7 +98,7 @@ impl Client {
         if self.is_for_own_farm(request.uri())
             && let Some(farm) = self.own_farm.get()
         {
-            let Ok(response) = farm.clone().oneshot(request.map(Body::new)).await;
+            let Ok(response) = farm.clone().call(request.map(Body::new)).await;
             let body = |body: Body| body.map_err(|_| Error::ConnectionTerminated).boxed_unsync();
             return Ok((response.map(body), Box::new(async { Ok(()) })));
         }

@@ -6,90 +6,73 @@ mod documents;
 mod health;
 mod markdown;
 
-use http::{HeaderValue, Method, Response, StatusCode, header};
-use wasmtime_wasi_http::WasiBody;
+use std::sync::Arc;
+
+use axum::{
+    Router,
+    body::Bytes,
+    http::{HeaderName, Uri, header},
+    response::{IntoResponse, Redirect, Response},
+    routing::get,
+};
+use tokio_util::sync::CancellationToken;
 
 use self::documents::Documents;
 pub(crate) use self::health::Health;
-use super::{
-    connections::Connection,
-    server_error::{ServerError, buffered},
-};
-
-/// The paths of the server.
-pub(super) struct OwnPages {
-    documents: Documents,
-    health: Health,
-}
-
-/// Spin responds to these paths itself.
-const WELL_KNOWN: &str = "/.well-known/spin/";
-const HEALTH: &str = "/.well-known/spin/health";
+use super::server_error::ServerError;
 
 /// Whether the server responds to this path itself.
 pub(super) fn has(path: &str) -> bool {
     matches!(path, "/" | "/healthz" | "/readyz" | "/version" | "/docs")
         || path.starts_with("/docs/")
-        || path.starts_with(WELL_KNOWN)
+        || path.starts_with("/.well-known/spin/")
+}
+
+/// The responses for those paths.
+pub(super) fn router(health: Health, draining: CancellationToken) -> Router {
+    let (documents, health) = (Arc::new(Documents::default()), Arc::new(health));
+    let document = async move |uri: Uri| documents.get(uri.path()).ok_or(ServerError::NotFound);
+    let readiness = async move || {
+        let is_ready = !draining.is_cancelled() && health.is_ready().await;
+        if is_ready { Ok(Content::new("text/plain", "ready\n")) } else { Err(ServerError::NotReady) }
+    };
+    let text = |text: &'static str| get(async move || Content::new("text/plain", text));
+    let version = serde_json::json!({ "version": env!("CARGO_PKG_VERSION") }).to_string();
+    Router::new()
+        .route("/", get(document.clone()))
+        .route("/docs", get(document.clone()))
+        .route("/docs/", get(async || Redirect::permanent("/docs")))
+        .route("/docs/{*path}", get(document))
+        .route("/healthz", text("alive\n"))
+        .route("/readyz", get(readiness))
+        .route("/version", get(async move || Content::new("application/json", version)))
+        // Spin responds to this path itself.
+        .route("/.well-known/spin/health", text("OK"))
+        .method_not_allowed_fallback(async || ServerError::MethodNotAllowed)
+        .fallback(async || ServerError::NotFound)
 }
 
 /// A body with its type.
 struct Content {
     media_type: &'static str,
-    body: bytes::Bytes,
+    policy: &'static str,
+    body: Bytes,
 }
 
 impl Content {
-    fn new(media_type: &'static str, body: impl Into<bytes::Bytes>) -> Self {
-        Self { media_type, body: body.into() }
+    fn new(media_type: &'static str, body: impl Into<Bytes>) -> Self {
+        Self { media_type, policy: documents::POLICY, body: body.into() }
     }
 }
 
-impl OwnPages {
-    pub(super) fn new(health: Health) -> Self {
-        Self { documents: Documents::default(), health }
+impl IntoResponse for Content {
+    fn into_response(self) -> Response {
+        let headers: [(HeaderName, &str); 4] = [
+            (header::CONTENT_TYPE, self.media_type),
+            (header::CACHE_CONTROL, "no-cache"),
+            (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+            (header::CONTENT_SECURITY_POLICY, self.policy),
+        ];
+        (headers, self.body).into_response()
     }
-
-    /// The response for one of those paths; for all others [`ServerError::NotFound`].
-    pub(super) async fn respond(
-        &self,
-        method: &Method,
-        path: &str,
-        connection: &Connection,
-    ) -> Result<Response<WasiBody>, ServerError> {
-        if !has(path) {
-            return Err(ServerError::NotFound);
-        }
-        if !matches!(*method, Method::GET | Method::HEAD) {
-            return Err(ServerError::MethodNotAllowed);
-        }
-        let content = match path {
-            HEALTH => Content::new("text/plain", "OK"),
-            "/healthz" => Content::new("text/plain", "alive\n"),
-            "/readyz" if connection.draining_since().is_some() || !self.health.is_ready().await => {
-                return Err(ServerError::NotReady);
-            }
-            "/readyz" => Content::new("text/plain", "ready\n"),
-            "/version" => {
-                let version = serde_json::json!({ "version": env!("CARGO_PKG_VERSION") });
-                Content::new("application/json", version.to_string())
-            }
-            "/docs/" => return Ok(redirect("/docs")),
-            _ => self.documents.get(path).ok_or(ServerError::NotFound)?,
-        };
-        let mut response = Response::new(buffered(content.body));
-        let headers = response.headers_mut();
-        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(content.media_type));
-        headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
-        headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
-        headers.insert(header::CONTENT_SECURITY_POLICY, HeaderValue::from_static(documents::policy(path)));
-        Ok(response)
-    }
-}
-
-fn redirect(to: &'static str) -> Response<WasiBody> {
-    let mut response = Response::new(buffered(bytes::Bytes::new()));
-    *response.status_mut() = StatusCode::MOVED_PERMANENTLY;
-    response.headers_mut().insert(header::LOCATION, HeaderValue::from_static(to));
-    response
 }

@@ -1,288 +1,273 @@
-//! Receives the bodies of requests, under limits of time and of the bytes that have arrived.
+//! Receives the bodies of requests.
 //!
-//! Invariant: no client holds a place, or an instance's memory for its body, while its body arrives. What a client
-//! announces takes nothing.
+//! Invariant: no instance of a component waits for a body of up to [`MAX_SMALL_BODY_BYTES`]. For a larger one a component
+//! may decide by its head; [`MAX_UPLOADS`] are received at once, and what a client announces takes no memory. What remains
+//! of a body after the response is read and discarded: a connection that is closed with unread bytes is reset, and
+//! a client that is still writing may lose the response.
 
 use std::{
+    collections::VecDeque,
     pin::Pin,
-    sync::{
-        Arc, OnceLock,
-        atomic::{AtomicBool, Ordering},
-    },
+    sync::{Arc, atomic::Ordering},
     task::{Context, Poll, ready},
     time::Duration,
 };
 
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
+use http::{HeaderMap, header};
 use http_body_util::BodyExt as _;
 use hyper::body::{Body, Frame, Incoming, SizeHint};
-use parking_lot::Mutex;
 use platen_shared::limits::MAX_BODY_BYTES;
-use tokio::time::timeout_at;
-use tokio_util::sync::CancellationToken;
-use wasmtime_wasi_http::{Error, WasiBody};
+use tokio::{
+    sync::Semaphore,
+    time::{Instant, timeout, timeout_at},
+};
+use wasmtime_wasi_http::Error;
 
 use super::{
-    buffered_body::BufferedBody,
+    address_limit::{AddressLimit, Share},
     client_address::ClientAddress,
-    concurrency_limit::{ConcurrencyLimit, Permits},
-    connections::{Activity, Connection},
-    pace::{Pace, PaceLimits},
-    partial_bodies::{Held, Owner, PartialBodies, PartialBody},
+    concurrency_limit::QUEUE_TIMEOUT,
+    exchange::Exchange,
     server_error::ServerError,
-    shared_budget::SharedBudget,
 };
-use crate::db::Flow;
 
-/// A larger body does not wait for its end before the component gets the request.
-pub(super) const MAX_SMALL_BODY_BYTES: u64 = 1024 * 1024;
+const MIB: usize = 1024 * 1024;
+/// A larger body is not received before a component gets its request.
+const MAX_SMALL_BODY_BYTES: usize = MIB;
+/// Of all bodies up to that size that arrive or wait.
+const MAX_SMALL_BODIES_BYTES: usize = 256 * MIB;
+/// Larger bodies that are received at once. Each has an instance with a few megabytes of memory, and up to 32 MiB here.
+const MAX_UPLOADS: usize = 24;
+/// Limits of one address.
+const MAX_SMALL_BODIES_BYTES_PER_ADDRESS: usize = MAX_SMALL_BODIES_BYTES / 4;
+const MAX_UPLOADS_PER_ADDRESS: usize = 4;
+/// Of all larger bodies in components. A component holds a body about four times, so this is a gigabyte.
+const MAX_MIB_IN_COMPONENTS: usize = 256;
+
+/// A body fails after this time and that of what has arrived at the lowest rate.
+const GRACE: Duration = Duration::from_secs(10);
+const MIN_BYTES_PER_MILLISECOND: usize = 4;
 /// The largest body at 280 kB/s; nearly all are far smaller.
-const PACE: PaceLimits = PaceLimits {
-    total_timeout: Duration::from_mins(2),
-    pause_timeout: Duration::from_secs(15),
-    grace: Duration::from_secs(10),
-    min_bytes_per_second: 4 * 1024,
-};
-/// For the first mebibyte of all bodies, and again for the rest of them, so that large bodies take nothing from small
-/// ones.
-const MAX_BYTES: u64 = 256 * 1024 * 1024;
-/// Requests with large bodies that a component has accepted. Each has an instance, with a few megabytes of memory.
-const MAX_WAITING_INSTANCES: u64 = 64;
+const MAX_BODY_TIME: Duration = Duration::from_mins(2);
+/// For the rest of a body after the response.
+const MAX_DISCARD_TIME: Duration = Duration::from_secs(30);
+const MAX_DISCARDED_BYTES: usize = 2 * MAX_BODY_BYTES;
+
+/// Smaller pieces of a body are copied into one of this size, so that a client that sends single bytes takes no more memory
+/// than another one.
+const PIECE_BYTES: usize = 16 * 1024;
 
 /// The limits of all bodies together.
 pub(super) struct BodyLimits {
-    first_bytes: Arc<SharedBudget<ClientAddress>>,
-    further_bytes: Arc<SharedBudget<ClientAddress>>,
-    /// By the credentials of their requests.
-    waiting_instances: Arc<SharedBudget<Flow>>,
-    partial_bodies: Arc<PartialBodies>,
+    small_bytes: Arc<AddressLimit>,
+    uploads: Arc<AddressLimit>,
+    mib_in_components: Arc<Semaphore>,
 }
 
 impl BodyLimits {
-    pub(super) fn new(is_limited_per_address: bool) -> Self {
-        let bytes = || SharedBudget::new(MAX_BYTES, is_limited_per_address.then_some(MAX_BYTES / 4));
+    pub(super) fn new(are_addresses_limited: bool) -> Self {
+        let limit = |max, per_address| AddressLimit::new(max, are_addresses_limited.then_some(per_address));
         Self {
-            first_bytes: bytes(),
-            further_bytes: bytes(),
-            waiting_instances: SharedBudget::new(MAX_WAITING_INSTANCES, Some(MAX_WAITING_INSTANCES / 2)),
-            partial_bodies: Arc::default(),
+            small_bytes: limit(MAX_SMALL_BODIES_BYTES, MAX_SMALL_BODIES_BYTES_PER_ADDRESS),
+            uploads: limit(MAX_UPLOADS, MAX_UPLOADS_PER_ADDRESS),
+            mib_in_components: Arc::new(Semaphore::new(MAX_MIB_IN_COMPONENTS)),
         }
-    }
-
-    /// Appends what has arrived to a body.
-    async fn push(
-        &self,
-        body: &mut BufferedBody,
-        data: Bytes,
-        what: Held,
-        connection: &Connection,
-        partial: Option<&PartialBody>,
-    ) -> Result<(), ServerError> {
-        let bytes = data.len() as u64;
-        self.partial_bodies
-            .take(what, Owner::Address(connection.address()), || body.push(data.clone()))
-            .await?;
-        if let Some(partial) = partial {
-            partial.hold(what, bytes);
-        }
-        Ok(())
     }
 }
 
-/// A body as far as it was received.
-pub(super) enum Received {
-    Small(BufferedBody),
-    Large(LargeBody),
+/// A body that arrives. What has not been read of it is discarded when this is dropped.
+pub(super) struct ArrivingBody {
+    /// `None` when nothing more arrives.
+    body: Option<Incoming>,
+    /// The client waits for a response before it sends the body.
+    expects_continue: bool,
+    began: Instant,
+    received: usize,
+    exchange: Arc<Exchange>,
 }
 
-/// A body over [`MAX_SMALL_BODY_BYTES`] whose rest is not received yet.
-pub(super) struct LargeBody {
-    first: BufferedBody,
-    rest: Incoming,
-    /// `None` if nothing of it has been read.
-    arriving: Option<Arriving>,
-}
-
-struct Arriving {
-    pace: Pace,
-    partial: PartialBody,
-}
-
-/// Receives a body to its end, or up to [`MAX_SMALL_BODY_BYTES`]. One that is announced to be larger is not read.
-pub(super) async fn receive(
-    mut body: Incoming,
-    connection: &Connection,
-    limits: &BodyLimits,
-) -> Result<Received, ServerError> {
-    let mut first = BufferedBody::new(limits.first_bytes.part(connection.address()));
-    if body.is_end_stream() {
-        return Ok(Received::Small(first));
-    }
-    if body.size_hint().lower() > MAX_SMALL_BODY_BYTES {
-        return Ok(Received::Large(LargeBody { first, rest: body, arriving: None }));
-    }
-    let _ = connection.begin(Activity::ReceivingBody);
-    let mut pace = Pace::begin(&PACE);
-    let mut partial = None;
-    while let Some(data) = next_data(&mut body, &mut pace, partial.as_ref()).await? {
-        limits.push(&mut first, data, Held::FirstBytes, connection, partial.as_ref()).await?;
-        // Most bodies arrive at once.
-        if partial.is_none() && !body.is_end_stream() {
-            let begun = limits.partial_bodies.begin(connection.address());
-            begun.hold(Held::FirstBytes, first.bytes());
-            partial = Some(begun);
-        }
-        if first.bytes() > MAX_SMALL_BODY_BYTES {
-            let _ = connection.begin(Activity::Responding);
-            let arriving = partial.map(|partial| Arriving { pace, partial });
-            return Ok(Received::Large(LargeBody { first, rest: body, arriving }));
-        }
-    }
-    let _ = connection.begin(Activity::Responding);
-    Ok(Received::Small(first.completed()))
-}
-
-async fn next_data(
-    body: &mut Incoming,
-    pace: &mut Pace,
-    partial: Option<&PartialBody>,
-) -> Result<Option<Bytes>, ServerError> {
-    let given_up = async {
-        match partial {
-            Some(partial) => partial.given_up().await,
-            None => std::future::pending().await,
-        }
-    };
-    let mut given_up = std::pin::pin!(given_up);
-    loop {
-        let frame = tokio::select! {
-            biased;
-            () = &mut given_up => return Err(ServerError::TooManyRequests),
-            frame = timeout_at(pace.deadline(), body.frame()) => frame.map_err(|_| ServerError::BodyTimedOut)?,
+impl ArrivingBody {
+    pub(super) fn new(body: Incoming, headers: &HeaderMap, exchange: Arc<Exchange>) -> Self {
+        let mut this = Self {
+            body: Some(body),
+            expects_continue: headers.contains_key(header::EXPECT),
+            began: Instant::now(),
+            received: 0,
+            exchange,
         };
-        let Some(frame) = frame else { return Ok(None) };
-        // Trailers have no meaning for a component.
-        let Ok(data) = frame.map_err(|_| ServerError::InvalidBody)?.into_data() else { continue };
-        pace.advance(data.len());
-        return Ok(Some(data));
-    }
-}
-
-/// What the server and the body of a request share while a component handles it.
-#[derive(Default)]
-pub(super) struct Upload {
-    permits: Mutex<Permits>,
-    failure: OnceLock<ServerError>,
-    responded: CancellationToken,
-    is_complete: AtomicBool,
-}
-
-impl Upload {
-    pub(super) fn set_permits(&self, permits: Permits) {
-        *self.permits.lock() = permits;
+        this.check_end();
+        this
     }
 
-    /// Why the body could not be received.
-    pub(super) fn failure(&self) -> Option<ServerError> {
-        self.failure.get().copied()
+    fn check_end(&mut self) {
+        if self.body.as_ref().is_none_or(Body::is_end_stream) {
+            self.body = None;
+            self.exchange.is_received.store(true, Ordering::Relaxed);
+        }
     }
 
-    /// The body has been received to its end.
-    pub(super) fn set_complete(&self) {
-        self.is_complete.store(true, Ordering::Relaxed);
+    fn deadline(&self) -> Instant {
+        let earned = Duration::from_millis((self.received / MIN_BYTES_PER_MILLISECOND) as u64);
+        self.began + (GRACE + earned).min(MAX_BODY_TIME)
     }
 
-    pub(super) fn is_complete(&self) -> bool {
-        self.is_complete.load(Ordering::Relaxed)
-    }
-
-    /// The component has responded: the rest of the body is not received.
-    pub(super) fn responded(&self) {
-        self.responded.cancel();
-    }
-}
-
-/// What is needed to receive the rest of a large body.
-pub(super) struct Reception {
-    pub(super) upload: Arc<Upload>,
-    pub(super) connection: Arc<Connection>,
-    pub(super) limits: Arc<BodyLimits>,
-    pub(super) concurrency_limit: Arc<ConcurrencyLimit>,
-    pub(super) flow: Flow,
-    /// That of the credentials, which are valid if the component reads the body.
-    pub(super) credentials: Flow,
-}
-
-impl LargeBody {
-    /// The body for the component: what has arrived, and the rest when all of it has arrived. When the component reads
-    /// that, the request's permits are returned until then.
-    pub(super) fn into_body(self, reception: Reception) -> WasiBody {
-        let Self { first, rest, arriving } = self;
-        let received = first.bytes();
-        let first = first.completed();
-        let rest = Box::pin(async move {
-            let upload = Arc::clone(&reception.upload);
-            let receiving = reception.receive(rest, arriving, received);
-            match upload.responded.run_until_cancelled(receiving).await {
-                None => Ok(None),
-                Some(Ok(rest)) => Ok(Some(rest)),
-                Some(Err(error)) => {
-                    let _ = upload.failure.set(error);
-                    Err(Error::ConnectionReadTimeout)
+    /// The next piece; `None` at the end.
+    async fn next(&mut self) -> Result<Option<Bytes>, ServerError> {
+        let deadline = self.deadline();
+        while let Some(body) = &mut self.body {
+            let frame = timeout_at(deadline, body.frame()).await.map_err(|_| ServerError::BodyTimedOut)?;
+            match frame {
+                None => self.body = None,
+                Some(Err(_)) => {
+                    self.body = None;
+                    return Err(ServerError::InvalidBody);
+                }
+                // Trailers have no meaning for a component.
+                Some(Ok(frame)) => {
+                    if let Ok(data) = frame.into_data() {
+                        self.received += data.len();
+                        self.check_end();
+                        return Ok(Some(data));
+                    }
                 }
             }
-        });
-        GatedBody { available: first, rest: Some(rest) }.boxed_unsync()
+        }
+        self.check_end();
+        Ok(None)
     }
-}
 
-impl Reception {
-    async fn receive(
-        self,
-        mut body: Incoming,
-        arriving: Option<Arriving>,
-        received: u64,
-    ) -> Result<BufferedBody, ServerError> {
-        let (address, limits) = (self.connection.address(), &self.limits);
-        let mut waiting = limits.waiting_instances.part(self.credentials);
-        let owner = Owner::Credentials(self.credentials);
-        limits.partial_bodies.take(Held::Instance, owner, || waiting.grow(1)).await?;
-        let Arriving { mut pace, partial } = arriving.unwrap_or_else(|| Arriving {
-            pace: Pace::begin(&PACE),
-            partial: limits.partial_bodies.begin(address),
-        });
-        partial.hold_instance(self.credentials);
-        self.upload.set_permits(Permits::default());
-        let _ = self.connection.begin(Activity::ReceivingBody);
-        let mut rest = BufferedBody::new(limits.further_bytes.part(address));
-        loop {
-            let Some(data) = next_data(&mut body, &mut pace, Some(&partial)).await? else {
-                self.upload.set_complete();
-                break;
-            };
-            limits.push(&mut rest, data, Held::FurtherBytes, &self.connection, Some(&partial)).await?;
-            // The component refuses it without reading further.
-            if received + rest.bytes() > MAX_BODY_BYTES as u64 {
-                break;
+    /// Receives the body up to its end, or until more than [`MAX_SMALL_BODY_BYTES`] are received or announced.
+    /// Also returns how long an upload has waited for others.
+    pub(super) async fn receive(
+        mut self,
+        address: ClientAddress,
+        limits: &Arc<BodyLimits>,
+    ) -> Result<(RequestBody, Duration), ServerError> {
+        let mut available = Pieces::default();
+        let mut share = limits.small_bytes.share(address);
+        let announced = self.body.as_ref().map_or(0, |body| body.size_hint().lower());
+        if announced <= MAX_SMALL_BODY_BYTES as u64 {
+            while available.bytes <= MAX_SMALL_BODY_BYTES {
+                let Some(data) = self.next().await? else {
+                    return Ok((RequestBody { available, _share: share, rest: None }, Duration::ZERO));
+                };
+                share.grow(data.len())?;
+                available.push(data);
             }
         }
-        drop(partial);
-        let _ = self.connection.begin(Activity::Responding);
-        let permits = self.concurrency_limit.acquire(self.flow, received + rest.bytes()).await?;
-        self.upload.set_permits(permits);
-        Ok(rest.completed())
+        let arrived = Instant::now();
+        let upload = limits.uploads.one(address, QUEUE_TIMEOUT).await?;
+        let rest = self.rest(Arc::clone(limits), upload);
+        Ok((RequestBody { available, _share: share, rest: Some(Box::pin(rest)) }, arrived.elapsed()))
+    }
+
+    /// Receives the rest of an upload, and waits until components have memory for it.
+    async fn rest(mut self, limits: Arc<BodyLimits>, upload: Share) -> Result<Pieces, Error> {
+        let exchange = Arc::clone(&self.exchange);
+        let receiving = async {
+            self.began = Instant::now();
+            let mut rest = Pieces::default();
+            // The component refuses a larger one without reading further.
+            while self.received <= MAX_BODY_BYTES
+                && let Some(data) = self.next().await?
+            {
+                rest.push(data);
+            }
+            let mib = u32::try_from(self.received.div_ceil(MIB)).unwrap_or(u32::MAX);
+            let permits = Arc::clone(&limits.mib_in_components).acquire_many_owned(mib);
+            let permits = timeout(QUEUE_TIMEOUT, permits).await.ok().and_then(Result::ok);
+            *exchange.upload_permits.lock() = Some(permits.ok_or(ServerError::TooManyRequests)?);
+            drop(upload);
+            Ok(rest)
+        };
+        // After the response nothing is passed on.
+        match exchange.responded.run_until_cancelled(receiving).await {
+            None => Ok(Pieces::default()),
+            Some(received) => received.map_err(|error| {
+                let _ = exchange.body_error.set(error);
+                Error::ConnectionReadTimeout
+            }),
+        }
     }
 }
 
-type Rest = Pin<Box<dyn Future<Output = Result<Option<BufferedBody>, Error>> + Send>>;
+impl Drop for ArrivingBody {
+    fn drop(&mut self) {
+        // A body of which the client sends nothing yet is not asked for.
+        let Some(mut body) = self.body.take().filter(|_| !self.expects_continue || self.received > 0) else {
+            return;
+        };
+        let draining = self.exchange.connection.draining.clone();
+        tokio::spawn(async move {
+            let discard = async {
+                let mut discarded = 0;
+                while discarded < MAX_DISCARDED_BYTES
+                    && let Some(Ok(frame)) = body.frame().await
+                {
+                    discarded += frame.data_ref().map_or(0, Bytes::len);
+                }
+            };
+            let _ = draining.run_until_cancelled(timeout(MAX_DISCARD_TIME, discard)).await;
+        });
+    }
+}
 
-/// A body whose rest follows when it is complete.
-struct GatedBody {
-    available: BufferedBody,
+/// Pieces of a body, of which small ones are joined.
+#[derive(Default)]
+struct Pieces {
+    ready: VecDeque<Bytes>,
+    joined: BytesMut,
+    bytes: usize,
+}
+
+impl Pieces {
+    fn push(&mut self, data: Bytes) {
+        let is_first = self.bytes == 0;
+        self.bytes += data.len();
+        // Most bodies are one piece.
+        if data.len() >= PIECE_BYTES || is_first {
+            self.end_joined();
+            self.ready.push_back(data);
+            return;
+        }
+        self.joined.extend_from_slice(&data);
+        if self.joined.len() >= PIECE_BYTES {
+            self.end_joined();
+        }
+    }
+
+    fn end_joined(&mut self) {
+        if !self.joined.is_empty() {
+            self.ready.push_back(std::mem::take(&mut self.joined).freeze());
+        }
+    }
+
+    fn pop(&mut self) -> Option<Bytes> {
+        self.end_joined();
+        let data = self.ready.pop_front()?;
+        self.bytes -= data.len();
+        Some(data)
+    }
+}
+
+type Rest = Pin<Box<dyn Future<Output = Result<Pieces, Error>> + Send>>;
+
+/// The body as a component reads it: what has arrived, and the rest of a large one when all of that has arrived.
+pub(super) struct RequestBody {
+    available: Pieces,
+    _share: Share,
     rest: Option<Rest>,
 }
 
-impl Body for GatedBody {
+impl RequestBody {
+    /// The size of a body that has arrived.
+    pub(super) fn received_bytes(&self) -> Option<usize> {
+        self.rest.is_none().then_some(self.available.bytes)
+    }
+}
+
+impl Body for RequestBody {
     type Data = Bytes;
     type Error = Error;
 
@@ -298,18 +283,35 @@ impl Body for GatedBody {
             let received = ready!(rest.as_mut().poll(context));
             self.rest = None;
             match received {
-                Ok(Some(rest)) => self.available = rest,
-                Ok(None) => return Poll::Ready(None),
+                Ok(rest) => self.available = rest,
                 Err(error) => return Poll::Ready(Some(Err(error))),
             }
         }
     }
 
     fn is_end_stream(&self) -> bool {
-        self.rest.is_none() && self.available.is_end_stream()
+        self.received_bytes() == Some(0)
     }
 
     fn size_hint(&self) -> SizeHint {
-        SizeHint::default()
+        self.received_bytes().map_or_else(SizeHint::default, |bytes| SizeHint::with_exact(bytes as u64))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pieces_keep_their_order_and_small_ones_are_joined() {
+        let (mut pieces, mut expected) = (Pieces::default(), Vec::new());
+        for index in 0..100_u8 {
+            let size = if index % 40 == 20 { PIECE_BYTES } else { 1 };
+            expected.extend(std::iter::repeat_n(index, size));
+            pieces.push(vec![index; size].into());
+        }
+        let popped: Vec<Bytes> = std::iter::from_fn(|| pieces.pop()).collect();
+        assert_eq!((popped.len(), pieces.bytes), (6, 0));
+        assert_eq!(popped.concat(), expected);
     }
 }

@@ -2,8 +2,7 @@
 
 use std::net::SocketAddr;
 
-use http::{HeaderName, HeaderValue, Request, Uri, header, uri};
-use hyper::body::Incoming;
+use http::{HeaderName, HeaderValue, Request, Uri, Version, header, uri};
 use platen_farm::telemetry::{Kind, Parent, Span};
 use platen_shared::wire;
 use uuid::Uuid;
@@ -11,7 +10,7 @@ use uuid::Uuid;
 use super::{router::Route, server_error::ServerError};
 
 /// A span of the request, which is the parent that the component sees.
-pub(super) fn begin_span(request: &mut Request<Incoming>, route: &Route, id: &str) -> Option<Span> {
+pub(super) fn begin_span<B>(request: &mut Request<B>, route: &Route, id: &str) -> Option<Span> {
     // Of jobs only.
     request.headers_mut().remove(wire::JOB_TRACEPARENT);
     let parent = Parent::of(request.headers());
@@ -28,7 +27,7 @@ pub(super) fn begin_span(request: &mut Request<Incoming>, route: &Route, id: &st
 }
 
 /// The client's request id if it is valid, otherwise a new one, which is added to the request.
-pub(super) fn request_id(request: &mut Request<Incoming>) -> String {
+pub(super) fn request_id<B>(request: &mut Request<B>) -> String {
     let given = request.headers().get(wire::REQUEST_ID).and_then(|value| value.to_str().ok());
     match given {
         Some(id) if wire::is_request_id(id) => id.to_owned(),
@@ -41,17 +40,34 @@ pub(super) fn request_id(request: &mut Request<Incoming>) -> String {
     }
 }
 
+/// The host that the request is for.
+fn authority<B>(request: &Request<B>) -> Result<uri::Authority, ServerError> {
+    let mut hosts = request.headers().get_all(header::HOST).iter();
+    let authority = match (hosts.next(), hosts.next()) {
+        (Some(host), None) => uri::Authority::try_from(host.as_bytes()).ok(),
+        (None, _) if request.version() == Version::HTTP_10 => request.uri().authority().cloned(),
+        _ => None,
+    };
+    let is_valid = |authority: &uri::Authority| {
+        let port = authority.as_str().strip_prefix(authority.host());
+        !authority.as_str().contains('@')
+            && port.is_some_and(|port| port.is_empty() || port == ":" || authority.port_u16().is_some())
+    };
+    authority.filter(is_valid).ok_or(ServerError::NoHost)
+}
+
 /// Gives a request the form that it has on Spin: the absolute URL, and Spin's headers, which replace those
 /// of the client.
-pub(super) fn prepare(
-    request: &mut Request<Incoming>,
+pub(super) fn prepare<B>(
+    request: &mut Request<B>,
     route: &Route,
     client: SocketAddr,
 ) -> Result<(), ServerError> {
-    let authority = match request.headers().get(header::HOST) {
-        Some(host) => uri::Authority::try_from(host.as_bytes()).map_err(|_| ServerError::NoHost)?,
-        None => request.uri().authority().cloned().ok_or(ServerError::NoHost)?,
-    };
+    let mut codings = request.headers().get_all(header::TRANSFER_ENCODING).iter();
+    if codings.next().is_some_and(|coding| coding != "chunked") || codings.next().is_some() {
+        return Err(ServerError::UnknownTransferCoding);
+    }
+    let authority = authority(request)?;
     let mut parts = std::mem::take(request.uri_mut()).into_parts();
     let path = parts.path_and_query.get_or_insert_with(|| uri::PathAndQuery::from_static("/"));
     let spin = [

@@ -1,5 +1,5 @@
-//! Limits the bytes of the responses that wait for their clients. A file stays in the memory of the farm until all of it
-//! has been sent.
+//! Limits the bytes of the files that wait for slow readers. A file stays in the memory of the farm until all of it has
+//! been sent.
 //!
 //! Invariant: when the limit is exceeded, slow transfers are aborted: first those of the address with the most bytes, the
 //! oldest one first. A transfer has [`MIN_TRANSFER_TIME`] in any case.
@@ -14,8 +14,9 @@ use std::{
 use parking_lot::Mutex;
 use platen_farm::RepeatedWarning;
 use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
 
-use super::{client_address::ClientAddress, connections::Connection};
+use super::client_address::ClientAddress;
 
 const MAX_UNSENT_BYTES: u64 = 1024 * 1024 * 1024;
 /// The largest files take less to a client with 50 Mbit/s.
@@ -37,8 +38,9 @@ struct Transfers {
 
 struct Transfer {
     bytes: u64,
+    client: ClientAddress,
     began: Instant,
-    connection: Arc<Connection>,
+    abort: CancellationToken,
 }
 
 impl UnsentResponses {
@@ -46,7 +48,8 @@ impl UnsentResponses {
     pub(super) fn begin(
         self: &Arc<Self>,
         bytes: u64,
-        connection: &Arc<Connection>,
+        client: ClientAddress,
+        abort: &CancellationToken,
     ) -> Option<UnsentResponse> {
         if bytes < MIN_COUNTED_BYTES {
             return None;
@@ -55,8 +58,7 @@ impl UnsentResponses {
         let id = transfers.next_id;
         transfers.next_id += 1;
         transfers.bytes += bytes;
-        let transfer = Transfer { bytes, began: Instant::now(), connection: Arc::clone(connection) };
-        transfers.by_id.insert(id, transfer);
+        transfers.by_id.insert(id, Transfer { bytes, client, began: Instant::now(), abort: abort.clone() });
         while transfers.bytes > MAX_UNSENT_BYTES
             && let Some(slowest) = transfers.slowest()
         {
@@ -64,7 +66,7 @@ impl UnsentResponses {
                 tracing::warn!(count, "aborting slow transfers: too many bytes wait for clients");
             }
             if let Some(transfer) = transfers.remove(slowest) {
-                transfer.connection.evict();
+                transfer.abort.cancel();
             }
         }
         Some(UnsentResponse { transfers: Arc::downgrade(self), id })
@@ -73,13 +75,12 @@ impl UnsentResponses {
 
 impl Transfers {
     fn slowest(&self) -> Option<u64> {
-        let mut by_address: HashMap<ClientAddress, u64> = HashMap::new();
+        let mut by_client: HashMap<ClientAddress, u64> = HashMap::new();
         for transfer in self.by_id.values() {
-            *by_address.entry(transfer.connection.address()).or_default() += transfer.bytes;
+            *by_client.entry(transfer.client).or_default() += transfer.bytes;
         }
         let slow = self.by_id.iter().filter(|(_, transfer)| transfer.began.elapsed() >= MIN_TRANSFER_TIME);
-        let order =
-            |transfer: &Transfer| (by_address[&transfer.connection.address()], Reverse(transfer.began));
+        let order = |transfer: &Transfer| (by_client[&transfer.client], Reverse(transfer.began));
         slow.max_by_key(|(_, transfer)| order(transfer)).map(|(id, _)| *id)
     }
 
@@ -108,41 +109,33 @@ impl Drop for UnsentResponse {
 mod tests {
     use std::net::IpAddr;
 
-    use prometheus_client::registry::Registry;
     use tokio::time::sleep;
 
     use super::*;
-    use crate::{
-        metrics::Metrics,
-        server::connections::{Activity, Connections},
-    };
 
     #[tokio::test(start_paused = true)]
     async fn slow_transfers_of_the_address_with_the_most_bytes_are_aborted() {
-        let metrics = Arc::new(Metrics::register(&mut Registry::default(), &<_>::default()));
-        let connections = Connections::new(9, None, metrics);
-        let open = [1, 2, 2, 3].map(|last| connections.open(IpAddr::from([127, 0, 0, last]).into()).unwrap());
         let unsent = Arc::new(UnsentResponses::default());
-        let begin = |index: usize| {
-            open[index].connection().begin(Activity::Responding).unwrap();
-            unsent.begin(MAX_UNSENT_BYTES / 3, &open[index].connection())
+        let tokens: [CancellationToken; 4] = Default::default();
+        let begin = |index: usize, last: u8| {
+            unsent.begin(MAX_UNSENT_BYTES / 3, IpAddr::from([127, 0, 0, last]).into(), &tokens[index])
         };
+        let are_aborted = || tokens.each_ref().map(CancellationToken::is_cancelled);
         let mut transfers = Vec::new();
-        for index in 0..3 {
-            transfers.push(begin(index));
+        for (index, last) in [1, 2, 2].into_iter().enumerate() {
+            transfers.push(begin(index, last));
             sleep(Duration::from_secs(4)).await;
         }
-        transfers.push(begin(3));
-        let evicted = open.each_ref().map(|it| it.connection().begin(Activity::Responding).is_err());
-        // The third one has been sent for four seconds only.
-        assert_eq!(evicted, [true, false, false, false]);
+        transfers.push(begin(3, 3));
+        // Of the address with two, the other one has been sent for four seconds only.
+        assert_eq!(are_aborted(), [true, false, false, false]);
         sleep(Duration::from_secs(8)).await;
-        transfers.push(unsent.begin(MAX_UNSENT_BYTES / 3, &open[3].connection()));
-        let evicted = open.each_ref().map(|it| it.connection().begin(Activity::Responding).is_err());
-        assert_eq!(evicted, [true, true, false, false]);
+        transfers.push(begin(3, 3));
+        assert_eq!(are_aborted(), [true, true, false, false]);
         drop(transfers);
         assert_eq!(unsent.0.lock().bytes, 0);
         assert!(unsent.0.lock().by_id.is_empty());
-        assert!(unsent.begin(MIN_COUNTED_BYTES - 1, &open[2].connection()).is_none());
+        let small = unsent.begin(MIN_COUNTED_BYTES - 1, IpAddr::from([127, 0, 0, 1]).into(), &tokens[2]);
+        assert!(small.is_none());
     }
 }

@@ -46,17 +46,13 @@ pub(super) struct Documents {
     pages: OnceLock<BTreeMap<String, Page>>,
 }
 
-/// The content security policy of a path.
-pub(super) fn policy(path: &str) -> &'static str {
-    if path == REFERENCE {
-        // Swagger UI sets styles of elements, and shows images that are data: URLs.
-        "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:; \
-         connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
-    } else {
-        "default-src 'none'; style-src 'self'; img-src 'self'; base-uri 'none'; form-action 'none'; \
-         frame-ancestors 'none'"
-    }
-}
+/// The content security policy.
+pub(super) const POLICY: &str = "default-src 'none'; style-src 'self'; img-src 'self'; base-uri 'none'; form-action 'none'; \
+                                 frame-ancestors 'none'";
+/// Swagger UI sets styles of elements, and shows images that are data: URLs.
+const REFERENCE_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; \
+                                img-src 'self' data: blob:; connect-src 'self'; base-uri 'none'; form-action 'none'; \
+                                frame-ancestors 'none'";
 
 impl Documents {
     pub(super) fn get(&self, path: &str) -> Option<Content> {
@@ -64,7 +60,7 @@ impl Documents {
             "/" => Some(Content::new(HTML, start())),
             "/docs" => Some(Content::new(HTML, self.html("quick-start")?)),
             "/docs/style.css" => Some(Content::new("text/css; charset=utf-8", STYLE)),
-            REFERENCE => Some(Content::new(HTML, self.reference())),
+            REFERENCE => Some(Content { policy: REFERENCE_POLICY, ..Content::new(HTML, self.reference()) }),
             "/docs/reference.js" => Some(Content::new("text/javascript; charset=utf-8", START_REFERENCE)),
             _ => {
                 let name = path.strip_prefix("/docs/")?;

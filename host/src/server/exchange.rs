@@ -1,26 +1,60 @@
-//! The body of a response while it is sent.
+//! One request and its response: what its parts share, and the body of the response while it is sent.
 //!
-//! Invariant: a response that is dropped before its end reports to the component that its client has
-//! disconnected.
+//! Invariant: a response that is dropped before its end reports to the component that its client has disconnected.
 
 use std::{
     pin::Pin,
-    sync::Arc,
+    sync::{
+        Arc, OnceLock,
+        atomic::{AtomicBool, Ordering},
+    },
     task::{Context, Poll, ready},
 };
 
 use bytes::Bytes;
 use http_body_util::{BodyExt as _, Empty};
 use hyper::body::{Body, Frame, SizeHint};
+use parking_lot::Mutex;
+use tokio::sync::OwnedSemaphorePermit;
+use tokio_util::sync::CancellationToken;
 use wasmtime_wasi_http::{Error, WasiBody};
 
 use super::{
-    concurrency_limit::Permits,
-    connections::Connection,
-    request_body::Upload,
+    client_address::ClientAddress,
+    concurrency_limit::Place,
+    connection::Connection,
+    server_error::ServerError,
     unsent_responses::{UnsentResponse, UnsentResponses},
 };
 use crate::{metrics::Metrics, runtime::ClientDisconnect};
+
+pub(super) struct Exchange {
+    pub(super) connection: Arc<Connection>,
+    pub(super) client: ClientAddress,
+    pub(super) client_disconnect: ClientDisconnect,
+    /// The component has responded.
+    pub(super) responded: CancellationToken,
+    /// The body of the request has been received to its end.
+    pub(super) is_received: AtomicBool,
+    /// Why the body could not be received.
+    pub(super) body_error: OnceLock<ServerError>,
+    /// For the memory of a large body in the component.
+    pub(super) upload_permits: Mutex<Option<OwnedSemaphorePermit>>,
+}
+
+impl Exchange {
+    pub(super) fn new(connection: Arc<Connection>, client: ClientAddress) -> Self {
+        Self {
+            connection,
+            client,
+            client_disconnect: ClientDisconnect::new(),
+            responded: CancellationToken::new(),
+            is_received: AtomicBool::new(false),
+            body_error: OnceLock::new(),
+            upload_permits: Mutex::default(),
+        }
+    }
+}
 
 /// A response, from its request's arrival to its last byte.
 pub(super) struct ResponseBody {
@@ -28,50 +62,31 @@ pub(super) struct ResponseBody {
     /// Bytes still to come, where the component announced how many.
     remaining: Option<u64>,
     complete: bool,
-    client_disconnect: ClientDisconnect,
+    /// Kept until the response is sent.
+    pub(super) place: Option<Place>,
+    exchange: Arc<Exchange>,
     metrics: Arc<Metrics>,
-    connection: Arc<Connection>,
-    upload: Arc<Upload>,
     unsent: Option<UnsentResponse>,
 }
 
 impl ResponseBody {
     /// Counts a request in flight. If this is dropped without a body, the client has disconnected.
-    pub(super) fn begin(metrics: Arc<Metrics>, connection: Arc<Connection>) -> Self {
+    pub(super) fn begin(exchange: Arc<Exchange>, metrics: Arc<Metrics>) -> Self {
         metrics.in_flight.inc();
-        let client_disconnect = ClientDisconnect::new();
+        exchange.connection.has_request.store(true, Ordering::Release);
         let body = Empty::new().map_err(|never| match never {}).boxed_unsync();
-        Self {
-            body,
-            remaining: None,
-            complete: false,
-            client_disconnect,
-            metrics,
-            connection,
-            upload: Arc::default(),
-            unsent: None,
-        }
+        Self { body, remaining: None, complete: false, place: None, exchange, metrics, unsent: None }
     }
 
-    pub(super) fn client_disconnect(&self) -> ClientDisconnect {
-        self.client_disconnect.clone()
-    }
-
-    /// With a body. The permits of the request are kept until it is sent. One that is not `sent`, as the response to a
-    /// HEAD request, is complete with its head.
+    /// With a body. One that is not `sent`, as the response to a HEAD request, is complete with its head.
     pub(super) fn with(mut self, body: WasiBody, sent: bool, unsent: &Arc<UnsentResponses>) -> Self {
         self.complete = !sent || body.is_end_stream();
         self.remaining = body.size_hint().exact();
         if let Some(bytes) = self.remaining.filter(|_| !self.complete) {
-            self.unsent = unsent.begin(bytes, &self.connection);
+            self.unsent = unsent.begin(bytes, self.exchange.client, &self.exchange.connection.aborted);
         }
         self.body = body;
         self
-    }
-
-    /// What the request's body shares with its response.
-    pub(super) fn upload(&self) -> &Arc<Upload> {
-        &self.upload
     }
 }
 
@@ -80,10 +95,9 @@ impl Drop for ResponseBody {
         self.metrics.in_flight.dec();
         if !self.complete {
             self.metrics.client_disconnects.inc();
-            self.client_disconnect.cancel();
+            self.exchange.client_disconnect.cancel();
         }
-        self.upload.set_permits(Permits::default());
-        self.connection.set_has_request(false);
+        self.exchange.connection.has_request.store(false, Ordering::Release);
     }
 }
 
@@ -120,25 +134,27 @@ impl Body for ResponseBody {
 
 #[cfg(test)]
 mod tests {
+    use std::net::{IpAddr, SocketAddr};
+
     use http_body_util::Full;
     use prometheus_client::registry::Registry;
 
     use super::*;
-    use crate::server::connections::Connections;
 
     #[tokio::test]
     async fn a_response_dropped_before_its_end_is_a_client_disconnect() {
         let body = || Full::new(Bytes::from_static(b"x")).map_err(Into::into).boxed_unsync();
         let metrics = Arc::new(Metrics::register(&mut Registry::default(), &<_>::default()));
-        let connections = Connections::new(1, None, Arc::clone(&metrics));
-        let open = connections.open(std::net::IpAddr::from([127, 0, 0, 1]).into()).unwrap();
+        let peer = SocketAddr::from(([127, 0, 0, 1], 1));
+        let (draining, aborted) = Default::default();
+        let connection = Arc::new(Connection::new(peer, draining, aborted));
         let unsent = Arc::default();
         let begin = || {
-            open.connection().set_has_request(true);
-            ResponseBody::begin(Arc::clone(&metrics), open.connection())
+            let exchange = Exchange::new(Arc::clone(&connection), IpAddr::from([127, 0, 0, 1]).into());
+            ResponseBody::begin(Arc::new(exchange), Arc::clone(&metrics))
         };
         let response = begin().with(body(), true, &unsent);
-        let client_disconnect = response.client_disconnect();
+        let client_disconnect = response.exchange.client_disconnect.clone();
         response.collect().await.unwrap();
         assert!(!client_disconnect.is_cancelled());
 
@@ -147,10 +163,11 @@ mod tests {
             (begin(), true),
             (begin().with(body(), false, &unsent), false),
         ] {
-            let client_disconnect = response.client_disconnect();
+            assert!(connection.has_request.load(Ordering::Acquire));
+            let client_disconnect = response.exchange.client_disconnect.clone();
             drop(response);
             assert_eq!(client_disconnect.is_cancelled(), is_disconnect);
-            assert!(!open.connection().has_request());
+            connection.has_request.store(true, Ordering::Release);
         }
         assert_eq!((metrics.client_disconnects.get(), metrics.in_flight.get()), (2, 0));
     }
