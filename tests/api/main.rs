@@ -14,7 +14,6 @@ mod crash;
 mod dashboard;
 mod database;
 mod egress;
-mod error_rate;
 mod examples;
 mod farms;
 mod faults;
@@ -91,7 +90,6 @@ fn main() -> anyhow::Result<ExitCode> {
         faults::cases(),
         database::cases(),
         overload::cases(),
-        error_rate::cases(),
         uploads::cases(),
         connections::cases(),
         egress::cases(),

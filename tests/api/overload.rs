@@ -56,8 +56,9 @@ pub(crate) async fn until_rows(
     .await
 }
 
+/// On a connection of its own, because the next request of one that was refused waits.
 async fn send(target: &Target) -> Result<Answer> {
-    target.render(&json!({ "html": "x" })).send().await
+    target.render(&json!({ "html": "x" })).header(http::header::CONNECTION, b"close").send().await
 }
 
 /// Whether this many answers at once are 503.
