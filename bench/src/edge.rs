@@ -24,8 +24,7 @@ const FILE_BYTES: usize = 1024 * 1024;
 
 #[derive(clap::Args)]
 pub(crate) struct Options {
-    /// Requests of each case in each round: at most 500 for each concurrent one, because the server slows down more
-    /// errors of one client
+    /// Requests of each case in each round
     #[arg(long, default_value_t = 3_000)]
     requests: usize,
     /// Concurrent requests
@@ -44,7 +43,7 @@ pub(crate) async fn run(options: Options) -> Result<()> {
     let app_options = AppOptions::with_farm(DatabaseKind::File, farm.url());
     let app = TestApp::start(&app_options, &settings, &reqwest::Client::new(), directory.path()).await?;
     let server = app.base_url.strip_prefix("http://").context("the base URL is not an http URL")?.parse()?;
-    // Another key and address for each worker of a round, so that the server does not slow down their errors.
+    // Clients of different accounts and addresses.
     let mut rounds = Vec::new();
     for round in 0..=options.rounds {
         let mut clients = Vec::new();

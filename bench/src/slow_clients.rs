@@ -104,16 +104,16 @@ pub(crate) async fn run(mut options: Options) -> Result<()> {
     };
     let is_measured = |kind: &&Kind| !options.short && kind.name().contains(&options.filter);
     for kind in Kind::ALL.iter().filter(is_measured) {
-        for addresses in [Addresses::One, Addresses::Many] {
+        for addresses in [Addresses::One, Addresses::Few] {
             bench.beside(&mut checks, &[*kind], addresses).await?;
         }
     }
     if options.short {
-        bench.beside(&mut checks, Kind::ALL, Addresses::Many).await?;
+        bench.beside(&mut checks, Kind::ALL, Addresses::Few).await?;
         return bench.stop(checks).await;
     }
     if ALL_TOGETHER.contains(&options.filter) {
-        for addresses in [Addresses::One, Addresses::Many] {
+        for addresses in [Addresses::One, Addresses::Few] {
             bench.beside(&mut checks, Kind::ALL, addresses).await?;
         }
     }
@@ -183,7 +183,7 @@ impl Bench {
     /// Waits for the server to close slow connections of every kind, which their clients keep open.
     async fn release(&self, checks: &mut Checks, limit: Duration) -> Result<()> {
         for kind in Kind::ALL {
-            let slow = self.crowd.open(&[*kind], self.percent.min(10), Addresses::Many);
+            let slow = self.crowd.open(&[*kind], self.percent.min(10), Addresses::Few);
             sleep(Duration::from_secs(3)).await;
             slow.stop_reconnecting();
             let started = Instant::now();
@@ -202,7 +202,7 @@ impl Bench {
 
     /// Stops the server while slow connections of every kind are open.
     async fn stop(self, mut checks: Checks) -> Result<()> {
-        let _slow = self.crowd.open(Kind::ALL, self.percent.min(10), Addresses::Many);
+        let _slow = self.crowd.open(Kind::ALL, self.percent.min(10), Addresses::Few);
         sleep(Duration::from_secs(3)).await;
         let Server { mut app, .. } = self.server;
         app.process.signal(Signal::SIGTERM)?;

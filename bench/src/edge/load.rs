@@ -32,7 +32,7 @@ pub(super) struct Case {
     pub(super) length: Option<usize>,
 }
 
-/// Who sends requests. The server slows down the errors of an address without a valid key, and of a key.
+/// Who sends requests.
 #[derive(Clone)]
 pub(super) struct Client {
     pub(super) address: Ipv4Addr,

@@ -21,8 +21,6 @@ use tokio::{
 use crate::load::client::{Request, unknown_key};
 
 const BYTE_INTERVAL: Duration = Duration::from_secs(1);
-/// Less than the two seconds for which a server waits for the rest of an upload that it has refused.
-const LINGER_BYTE_INTERVAL: Duration = Duration::from_millis(1_500);
 /// Long enough that thousands of refused connections do not use up the cores.
 const RECONNECT_INTERVAL: Duration = Duration::from_secs(5);
 /// An announced body: small enough to be read before the key is looked up.
@@ -30,6 +28,8 @@ const SMALL_BODY_BYTES: usize = 100_000;
 const LARGE_BODY_BYTES: usize = 32 * 1024 * 1024;
 /// Of a large body, sent at once.
 const FIRST_BYTES: usize = 64 * 1024;
+/// The server does not limit the connections of this many addresses to fewer than the slow ones together.
+const FEW: usize = 4;
 /// The receive buffer of a slow reader, so that the file stays in the server.
 const RECEIVE_BYTES: u32 = 16 * 1024;
 
@@ -51,23 +51,23 @@ pub(super) enum Kind {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Addresses {
     One,
-    Many,
+    Few,
 }
 
 impl Addresses {
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::One => "one address",
-            Self::Many => "many addresses",
+            Self::Few => "a few addresses",
         }
     }
 
     fn address(self, number: usize) -> Ipv4Addr {
-        let number = u32::try_from(number % 200_000).unwrap_or_default();
-        match self {
-            Self::One => Ipv4Addr::new(127, 0, 0, 2),
-            Self::Many => Ipv4Addr::from_bits(Ipv4Addr::new(127, 1, 0, 1).to_bits() + number),
-        }
+        let last = match self {
+            Self::One => 0,
+            Self::Few => u8::try_from(number % FEW).unwrap_or_default(),
+        };
+        Ipv4Addr::new(127, 0, 0, 2 + last)
     }
 }
 
@@ -100,9 +100,10 @@ impl Kind {
 
     pub(super) fn connections(self, percent: usize) -> usize {
         let all = match self {
-            Self::Idle => 5_000,
-            Self::LargeBodies | Self::LargeUnknownKeyBodies | Self::Readers => 200,
-            _ => 1_000,
+            Self::Idle => 2_000,
+            Self::Heads => 500,
+            Self::LargeBodies | Self::LargeUnknownKeyBodies => 16,
+            _ => 200,
         };
         (all * percent / 100).max(1)
     }
@@ -184,7 +185,7 @@ impl Crowd {
             Kind::Lingering => {
                 let request = Request { path: "/nowhere", ..Request::post(RENDER, "junk", "") };
                 stream.write_all(request.head(self.address, LARGE_BODY_BYTES).as_bytes()).await?;
-                return trickle(stream, LINGER_BYTE_INTERVAL).await;
+                return trickle(stream, BYTE_INTERVAL).await;
             }
             Kind::Readers => {
                 let request = Request::post(RENDER, &self.reader_key, r#"{"html":"x"}"#);
