@@ -21,6 +21,7 @@ mod file_names;
 mod golden;
 mod headers;
 mod images;
+mod internet;
 mod limits;
 mod logs;
 mod openapi;
@@ -84,6 +85,7 @@ fn main() -> anyhow::Result<ExitCode> {
         file_names::cases(),
         template::cases(),
         images::cases(),
+        internet::cases(),
         pdf::cases(),
         pages::cases(),
         farms::cases(),

@@ -1,21 +1,22 @@
-//! A real HAProxy with the file `deploy/haproxy/farms.cfg`.
+//! A real HAProxy with a file of `deploy/haproxy`.
 
 use std::{
     fs,
     net::{SocketAddr, TcpStream},
+    path::Path,
     process::Command,
 };
 
 use anyhow::{Context as _, Result, ensure};
 use nix::sys::signal::Signal;
 use socket2::{Domain, Socket, Type};
-use tempfile::NamedTempFile;
+use tempfile::TempDir;
 
-use crate::process::Process;
+use crate::{process::Process, tls};
 
 /// Where Debian installs it.
 const PROGRAM: &str = "/usr/sbin/haproxy";
-const CONFIGURATION: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../deploy/haproxy/farms.cfg");
+const DIRECTORY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../deploy/haproxy");
 
 /// A running proxy.
 #[derive(Debug)]
@@ -24,30 +25,51 @@ pub struct HaProxy {
     address: SocketAddr,
     /// Holds the port, which the proxy shares because it has the same user.
     _port: Socket,
-    _configuration: NamedTempFile,
+    _files: TempDir,
 }
 
 impl HaProxy {
-    /// Starts it in front of these farms, which it names `farm-1`, `farm-2` and so on.
+    /// Starts it with `farms.cfg` in front of these farms, which it names `farm-1`, `farm-2` and so on.
     pub async fn start(farms: &[SocketAddr]) -> Result<Self> {
+        let servers = (1..).zip(farms).map(|(number, farm)| format!("  server farm-{number} {farm}\n"));
+        Self::run("farms.cfg", ":3001", &servers.collect::<String>(), TempDir::new()?).await
+    }
+
+    /// Starts it with `edge.cfg`, and the certificate of `localhost` of [`tls::issuer`], in front of this server.
+    pub async fn for_internet(server: SocketAddr) -> Result<Self> {
+        let files = TempDir::new()?;
+        fs::write(files.path().join("platen.pem"), tls::localhost_pem())?;
+        Self::run("edge.cfg", ":443", &format!("  server platen {server}\n"), files).await
+    }
+
+    /// Starts it with a shipped file whose lines `server` are these, and which listens on a free port instead of `listen`
+    /// and has its certificate in `files`.
+    async fn run(shipped: &str, listen: &str, servers: &str, files: TempDir) -> Result<Self> {
         ensure!(fs::exists(PROGRAM)?, "{PROGRAM} does not exist: install haproxy");
         let port = Socket::new(Domain::IPV4, Type::STREAM, None)?;
         port.set_reuse_port(true)?;
         port.bind(&SocketAddr::from(([127, 0, 0, 1], 0)).into())?;
         let address = port.local_addr()?.as_socket().context("an address")?;
-        let shipped = fs::read_to_string(CONFIGURATION)?;
-        let is_server = |line: &&str| line.starts_with("  server ");
-        let mut lines: Vec<_> = shipped.lines().filter(|line| !is_server(line)).map(str::to_owned).collect();
-        let bind = lines.iter_mut().find(|line| *line == "  bind :3001").context("no line `bind`")?;
-        *bind = format!("  bind {address}");
-        lines.extend((1..).zip(farms).map(|(number, farm)| format!("  server farm-{number} {farm}\n")));
-        let configuration = NamedTempFile::new()?;
-        fs::write(configuration.path(), lines.join("\n"))?;
+        let text = fs::read_to_string(Path::new(DIRECTORY).join(shipped))?;
+        let text = text.replace("/etc/haproxy", &files.path().to_string_lossy());
+        let lines = text.lines().filter(|line| !line.starts_with("  server ") && *line != "  bind :80");
+        let mut configuration: String = lines.map(|line| format!("{line}\n")).collect();
+        let bind = format!("  bind {listen}");
+        ensure!(configuration.contains(&bind), "{shipped} has no line{bind}");
+        configuration = configuration.replace(&bind, &format!("  bind {address}")) + servers;
+        let file = files.path().join("haproxy.cfg");
+        fs::write(&file, configuration)?;
         let mut command = Command::new(PROGRAM);
-        command.arg("-db").arg("-f").arg(configuration.path());
+        command.arg("-db").arg("-f").arg(file);
         let process = Process::start("haproxy", &command, Signal::SIGKILL)?;
         process.wait_until(|| TcpStream::connect(address).ok()).await?;
-        Ok(Self { process, address, _port: port, _configuration: configuration })
+        Ok(Self { process, address, _port: port, _files: files })
+    }
+
+    /// Where it listens.
+    #[must_use]
+    pub fn address(&self) -> SocketAddr {
+        self.address
     }
 
     /// The `--farm-url` of the edges.

@@ -16,17 +16,19 @@ use std::{
 };
 
 use anyhow::Result;
+use base64::{Engine as _, prelude::BASE64_STANDARD};
 use tokio::{
     io::{AsyncReadExt as _, copy_bidirectional},
     net::{TcpListener, TcpStream},
     task::JoinHandle,
 };
 use tokio_rustls::{
-    TlsAcceptor,
+    TlsAcceptor, TlsConnector,
+    client::TlsStream,
     rustls::{
-        ServerConfig,
+        ClientConfig, RootCertStore, ServerConfig,
         crypto::ring,
-        pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer},
+        pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer, ServerName, pem::PemObject as _},
     },
 };
 
@@ -42,6 +44,15 @@ pub fn issuer() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("src/tls/ca.pem")
 }
 
+/// The certificate of `localhost` and its key.
+pub(crate) fn localhost_pem() -> String {
+    let block = |kind: &str, der: &[u8]| {
+        let text = BASE64_STANDARD.encode(der);
+        format!("-----BEGIN {kind}-----\n{text}\n-----END {kind}-----\n")
+    };
+    block("CERTIFICATE", LOCALHOST_CERTIFICATE) + &block("PRIVATE KEY", LOCALHOST_KEY)
+}
+
 fn acceptor(certificate: &'static [u8], key: &'static [u8]) -> Result<TlsAcceptor> {
     let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(key));
     let config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
@@ -49,6 +60,17 @@ fn acceptor(certificate: &'static [u8], key: &'static [u8]) -> Result<TlsAccepto
         .with_no_client_auth()
         .with_single_cert(vec![CertificateDer::from(certificate)], key)?;
     Ok(TlsAcceptor::from(Arc::new(config)))
+}
+
+/// TLS for a connection to a server with the certificate of `localhost`.
+pub async fn connect(stream: TcpStream) -> Result<TlsStream<TcpStream>> {
+    let mut roots = RootCertStore::empty();
+    roots.add(CertificateDer::from_pem_file(issuer())?)?;
+    let config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
+        .with_safe_default_protocol_versions()?
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    Ok(TlsConnector::from(Arc::new(config)).connect(ServerName::try_from("localhost")?, stream).await?)
 }
 
 /// A proxy that ends TLS for a server, stopped when it is dropped.
