@@ -131,8 +131,8 @@ def install(machine):
     assert "https://render.example.com/" in outputs[3], outputs[3]
 
 
-def schema_change(machine):
-    expect("steps of a database that is up to date", [machine.run(line) for line in commands("Schema change")], ['{"applied":[]}\n'])
+def schema(machine):
+    expect("steps of a database that is up to date", [machine.run(line) for line in commands("Schema")], ['{"applied":[]}\n'])
 
 
 def backup_of_a_file(machine):
@@ -270,7 +270,7 @@ def main():
             stack.callback(subprocess.run, ["umount", data], check=True)
         machine = Machine(stack, directory, data)
         install(machine)
-        schema_change(machine)
+        schema(machine)
         backup_of_a_file(machine)
         harmful_account(machine, key_leak(machine))
         left_out = []

@@ -54,7 +54,7 @@ impl Internet {
     }
 
     /// A client with an address 127.0.0.`last`.
-    fn client(&self, last: u8) -> Result<Client> {
+    fn client(last: u8) -> Result<Client> {
         let issuer = Certificate::from_pem(&std::fs::read(tls::issuer())?)?;
         let client = Client::builder().no_proxy().add_root_certificate(issuer);
         Ok(client.local_address(IpAddr::from([127, 0, 0, last])).build()?)
@@ -81,7 +81,7 @@ impl Internet {
 
 async fn bad_keys(stage: Stage) -> Result<()> {
     let internet = Internet::start(&stage).await?;
-    let (good, bad) = (internet.client(1)?, internet.client(2)?);
+    let (good, bad) = (Internet::client(1)?, Internet::client(2)?);
     internet.is_served(&good).await?;
     let mut refused = None;
     for _ in 0..100 {
@@ -103,7 +103,7 @@ async fn bad_keys(stage: Stage) -> Result<()> {
     ensure!(body["code"] == "rate_limit_exceeded", "{body}");
     internet.is_served(&good).await?;
     // A bad key of another address has its own answer.
-    let other = internet.render(&internet.client(3)?, "plt_bad").await?;
+    let other = internet.render(&Internet::client(3)?, "plt_bad").await?;
     ensure!(other.status() == 401, "{}", other.status());
     Ok(())
 }
@@ -120,7 +120,7 @@ async fn connections(stage: Stage) -> Result<()> {
         }
     }
     ensure!(closed > 0, "no connection was refused");
-    internet.is_served(&internet.client(1)?).await
+    internet.is_served(&Internet::client(1)?).await
 }
 
 /// A head and a body of which a part never arrives, and the address that the server sees.
@@ -144,7 +144,7 @@ async fn slow_requests(stage: Stage) -> Result<()> {
         }
     });
     try_join_all(slow).await?;
-    internet.is_served(&internet.client(1)?).await?;
+    internet.is_served(&Internet::client(1)?).await?;
     ensure!(internet.app.operator.attempts(&internet.account.id).await? == 1, "a slow request was counted");
     Ok(())
 }

@@ -8,7 +8,7 @@ use std::{
 };
 
 use anyhow::{Context as _, Result, ensure};
-use nix::sys::signal::Signal;
+use nix::{sys::signal::Signal, unistd::Uid};
 use socket2::{Domain, Socket, Type};
 use tempfile::TempDir;
 
@@ -31,15 +31,16 @@ pub struct HaProxy {
 impl HaProxy {
     /// Starts it with `farms.cfg` in front of these farms, which it names `farm-1`, `farm-2` and so on.
     pub async fn start(farms: &[SocketAddr]) -> Result<Self> {
-        let servers = (1..).zip(farms).map(|(number, farm)| format!("  server farm-{number} {farm}\n"));
-        Self::run("farms.cfg", ":3001", &servers.collect::<String>(), TempDir::new()?).await
+        let servers = (1..).zip(farms).map(|(number, farm)| format!("  server farm-{number} {farm}"));
+        let servers = servers.collect::<Vec<_>>().join("\n");
+        Self::run("farms.cfg", ":3001", &servers, TempDir::new()?).await
     }
 
     /// Starts it with `edge.cfg`, and the certificate of `localhost` of [`tls::issuer`], in front of this server.
     pub async fn for_internet(server: SocketAddr) -> Result<Self> {
         let files = TempDir::new()?;
         fs::write(files.path().join("platen.pem"), tls::localhost_pem())?;
-        Self::run("edge.cfg", ":443", &format!("  server platen {server}\n"), files).await
+        Self::run("edge.cfg", ":443", &format!("  server platen {server}"), files).await
     }
 
     /// Starts it with a shipped file whose lines `server` are these, and which listens on a free port instead of `listen`
@@ -52,11 +53,16 @@ impl HaProxy {
         let address = port.local_addr()?.as_socket().context("an address")?;
         let text = fs::read_to_string(Path::new(DIRECTORY).join(shipped))?;
         let text = text.replace("/etc/haproxy", &files.path().to_string_lossy());
-        let lines = text.lines().filter(|line| !line.starts_with("  server ") && *line != "  bind :80");
-        let mut configuration: String = lines.map(|line| format!("{line}\n")).collect();
+        // Only root can become another user.
+        let mut left_out = vec!["  server ", "  bind :80"];
+        if !Uid::effective().is_root() {
+            left_out.extend(["  user ", "  group "]);
+        }
+        let lines = text.lines().filter(|line| !left_out.iter().any(|start| line.starts_with(start)));
+        let mut configuration = lines.collect::<Vec<_>>().join("\n") + "\n";
         let bind = format!("  bind {listen}");
         ensure!(configuration.contains(&bind), "{shipped} has no line{bind}");
-        configuration = configuration.replace(&bind, &format!("  bind {address}")) + servers;
+        configuration = configuration.replace(&bind, &format!("  bind {address}")) + servers + "\n";
         let file = files.path().join("haproxy.cfg");
         fs::write(&file, configuration)?;
         let mut command = Command::new(PROGRAM);
