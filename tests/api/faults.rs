@@ -117,7 +117,8 @@ async fn invalid_answers(stage: Stage) -> Result<()> {
         (422, "application/json", "{"),
         (418, "image/png", "file"),
     ] {
-        let (answer, attempts) = attempt(&stand_in, Behaviour::Answer(status, content_type, body)).await?;
+        let (answer, attempts) =
+            attempt(&stand_in, Behaviour::FarmAnswer(status, content_type, body)).await?;
         let what = format!("the farm answered {status} {content_type} {body:?}");
         answer?.error(502, "The renderer failed").with_context(|| what.clone())?;
         ensure!(attempts == 1, "{what}: {attempts} attempts");

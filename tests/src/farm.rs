@@ -48,6 +48,8 @@ pub enum Behaviour {
     Busy(u64),
     /// This status, content type and body, without the header of a farm.
     Answer(u16, &'static str, &'static str),
+    /// The same with that header.
+    FarmAnswer(u16, &'static str, &'static str),
     /// Part of a file, then the end of the connection.
     BreakOff {
         /// The `content-length`; `None` is a chunked transfer.
@@ -211,6 +213,10 @@ async fn behave(behaviour: Behaviour, content_type: &str) -> Result<Response<Bod
         Behaviour::Answer(status, content_type, body) => {
             let response = Response::builder().status(status).header(header::CONTENT_TYPE, content_type);
             response.body(full(body)).map_err(|_| BreakOff)
+        }
+        Behaviour::FarmAnswer(status, content_type, body) => {
+            let response = Response::builder().status(status).header(header::CONTENT_TYPE, content_type);
+            response.header(wire::FARM_ID, ID).body(full(body)).map_err(|_| BreakOff)
         }
         Behaviour::BreakOff { promised, sent, until } => {
             let end = async {
