@@ -87,6 +87,7 @@ async fn not_a_farm(stage: Stage) -> Result<()> {
             ensure!(answer.status == 502, "{}", what());
         } else {
             answer.error(503, "The renderer is not available").with_context(what)?;
+            ensure!(answer.header("retry-after")? == "5", "{}", what());
         }
         ensure!(stand_in.farm.received_from(&account.id).len() == 1, "sent again: {}", what());
     }

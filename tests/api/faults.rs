@@ -29,7 +29,6 @@ pub(crate) fn cases() -> Vec<Case> {
         Case::own_server("faults/farm_slow", farm_slow),
         Case::own_server("faults/farm_stalls_within_a_file", farm_stalls),
         Case::own_server("faults/farm_sends_invalid_answers", invalid_answers),
-        Case::own_server("faults/proxy_without_a_farm", proxy_without_farm),
         Case::own_server("faults/damaged_template", damaged_template),
         Case::own_server("faults/farm_closes_the_connection", farm_hangs_up),
         Case::own_server("faults/farm_closes_the_connection_within_a_file", farm_breaks_off),
@@ -122,21 +121,6 @@ async fn invalid_answers(stage: Stage) -> Result<()> {
         let what = format!("the farm answered {status} {content_type} {body:?}");
         answer?.error(502, "The renderer failed").with_context(|| what.clone())?;
         ensure!(attempts == 1, "{what}: {attempts} attempts");
-    }
-    Ok(())
-}
-
-/// A reverse proxy without a running farm answers 503. It is not a refusal of a farm, but no page has run.
-async fn proxy_without_farm(stage: Stage) -> Result<()> {
-    let stand_in = stage.stand_in().await?;
-    for (content_type, body) in
-        [("text/plain", "upstream connect error"), ("text/html", "<h1>503</h1>"), ("application/json", "{}")]
-    {
-        let (answer, attempts) = attempt(&stand_in, Behaviour::Answer(503, content_type, body)).await?;
-        let answer = answer?;
-        answer.error(503, "The renderer is not available").context(body)?;
-        ensure!(answer.header("retry-after")? == "5", "{}", answer.summary());
-        ensure!(attempts == 0, "{body}: it was counted");
     }
     Ok(())
 }

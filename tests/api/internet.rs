@@ -26,8 +26,7 @@ const UP_ONLY: &str = "the proxy is the same";
 pub(crate) fn cases() -> Vec<Case> {
     vec![
         Case::own_server("internet/an_address_with_bad_keys_is_refused_alone", bad_keys).not_on_spin(UP_ONLY),
-        Case::own_server("internet/an_address_with_many_connections_shuts_nobody_out", connections)
-            .not_on_spin(UP_ONLY),
+        Case::own_server("internet/connections_of_an_address_are_limited", connections).not_on_spin(UP_ONLY),
         Case::own_server("internet/slow_requests_end", slow_requests).not_on_spin(UP_ONLY),
     ]
 }

@@ -84,7 +84,6 @@ struct State {
     behaviours: Mutex<HashMap<String, Behaviour>>,
     received: Mutex<Vec<Received>>,
     rejected: AtomicU64,
-    requests: AtomicU64,
 }
 
 /// A running stand-in.
@@ -150,12 +149,6 @@ impl StandInFarm {
         lock(&self.state.received).len()
     }
 
-    /// The number of requests of any kind.
-    #[must_use]
-    pub fn requests(&self) -> u64 {
-        self.state.requests.load(Ordering::SeqCst)
-    }
-
     /// The number of requests without the right token or a valid job.
     #[must_use]
     pub fn rejected(&self) -> u64 {
@@ -164,7 +157,6 @@ impl StandInFarm {
 }
 
 async fn answer(state: Arc<State>, request: Request<Incoming>) -> Result<Response<Body>, BreakOff> {
-    state.requests.fetch_add(1, Ordering::SeqCst);
     let (head, body) = request.into_parts();
     let expected = format!("Bearer {}", state.token);
     let authorised = head.headers.get(header::AUTHORIZATION).is_some_and(|value| value == &expected);

@@ -172,12 +172,6 @@ impl QueueingFarm {
         self.state.max_served_at_once.load(Ordering::SeqCst)
     }
 
-    /// The number of jobs that wait for a slot.
-    #[must_use]
-    pub fn waiting(&self) -> usize {
-        self.state.jobs.load(Ordering::SeqCst).saturating_sub(self.state.size.slots)
-    }
-
     /// The number of served jobs whose account had a page.
     #[must_use]
     pub fn served_warm(&self) -> usize {
