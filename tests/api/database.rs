@@ -79,16 +79,16 @@ async fn is_down(stage: Stage) -> Result<()> {
 
 /// Overwrites every file of the database in place, because the server may hold it open.
 pub(crate) fn corrupt_files(stand_in: &StandIn) -> Result<()> {
-    let mut corrupted = 0;
-    for entry in std::fs::read_dir(stand_in.app.data_directory())? {
-        let path = entry?.path();
-        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        if name.contains(".db") || name.contains(".sqlite") {
-            std::fs::write(&path, vec![0x5a; 64 * 1024])?;
-            corrupted += 1;
-        }
+    let directory = stand_in.app.data_directory();
+    let entries = std::fs::read_dir(&directory)?.collect::<std::io::Result<Vec<_>>>()?;
+    let names = entries.iter().map(|entry| entry.file_name().to_string_lossy().into_owned());
+    let mut names: Vec<_> = names.filter(|name| name.contains(".db") || name.contains(".sqlite")).collect();
+    ensure!(!names.is_empty(), "no database file in {}", directory.display());
+    // The index of the log is last: a reader that restores it from a valid log keeps the pages in its memory.
+    names.sort_by_key(|name| name.ends_with("-shm"));
+    for name in names {
+        std::fs::write(directory.join(name), vec![0x5a; 64 * 1024])?;
     }
-    ensure!(corrupted > 0, "no database file in {}", stand_in.app.data_directory().display());
     Ok(())
 }
 

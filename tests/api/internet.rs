@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 
 use anyhow::{Context as _, Result, ensure};
-use futures::future::try_join_all;
+use futures::future::{join_all, try_join_all};
 use platen_tests::{
     app::{FARM_TOKEN, Options, TestApp},
     case::Case,
@@ -108,7 +108,8 @@ async fn bad_keys(stage: Stage) -> Result<()> {
 
 async fn connections(stage: Stage) -> Result<()> {
     let internet = Internet::start(&stage).await?;
-    let _connections = try_join_all((0..300).map(|_| internet.connect(2))).await?;
+    // Those above the limit may be closed before they are used.
+    let _connections = join_all((0..300).map(|_| internet.connect(2))).await;
     let refused = internet.render(&Internet::client(2)?, &internet.account.key).await;
     ensure!(refused.is_err(), "a further connection of the address was accepted");
     internet.is_served(&Internet::client(1)?).await
