@@ -2,11 +2,15 @@
 
 use std::{error::Error, io::Write as _};
 
+use platen_shared::log_line::LogLine;
+
 /// Writes a line in one call, so that lines of concurrent requests do not mix. There is no place to report a
 /// failure.
-pub fn write_line(mut line: String) {
-    line.push('\n');
-    let _ = std::io::stderr().write_all(line.as_bytes());
+pub fn write(line: &LogLine) {
+    if let Ok(mut text) = serde_json::to_vec(line) {
+        text.push(b'\n');
+        let _ = std::io::stderr().write_all(&text);
+    }
 }
 
 /// An error with the chain of its causes.

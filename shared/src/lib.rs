@@ -19,6 +19,7 @@ pub mod key;
 pub mod length;
 pub mod limits;
 pub mod locale;
+pub mod log_line;
 pub mod name;
 pub mod openapi;
 pub mod page_ranges;

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use platen_component::log;
+use platen_shared::log_line::{LogLevel, LogLine};
 use spin_sdk::wasip3::http::types::{Fields, Method, Request};
 
 use crate::{cookies, form::Form};
@@ -97,12 +98,16 @@ impl RequestHead {
     pub(super) fn log(&self, status: u16, elapsed: Duration, cause: Option<&str>) {
         let section = self.path.split('/').nth(2).unwrap_or_default();
         let section = SECTIONS.iter().find(|known| **known == section).unwrap_or(&"none");
-        let cause = cause.map(|cause| format!(" cause={cause:?}")).unwrap_or_default();
-        log::write_line(format!(
-            "platen-dashboard request_id={} section={section} status={status} ms={}{cause}",
-            self.request_id,
-            elapsed.as_millis()
-        ));
+        log::write(&LogLine {
+            level: if cause.is_some() { LogLevel::Warn } else { LogLevel::Info },
+            message: "request".to_owned(),
+            request_id: Some(self.request_id.clone()),
+            section: Some((*section).to_owned()),
+            status: Some(status),
+            ms: u64::try_from(elapsed.as_millis()).ok(),
+            cause: cause.map(str::to_owned),
+            ..LogLine::default()
+        });
     }
 }
 

@@ -1,16 +1,18 @@
-//! Log lines on standard error, as `key=value` pairs; one access log line for each request.
+//! The log: one line for each request, and what was lost.
 //!
-//! Invariant: a line contains no key, body, header or path of a caller. The request id was checked and
-//! needs no escaping.
+//! Invariant: a line contains no key, body, header or path of a caller.
 
 use std::{
-    fmt::{Debug, Write as _},
     sync::atomic::{AtomicUsize, Ordering},
     time::Duration,
 };
 
-use platen_component::log::write_line;
-use platen_shared::{endpoint::Endpoint, id::AccountId};
+use platen_component::log;
+use platen_shared::{
+    endpoint::Endpoint,
+    id::AccountId,
+    log_line::{LogLevel, LogLine},
+};
 use platen_statements::attempts::Attempt;
 
 use super::failure::Failure;
@@ -41,30 +43,21 @@ impl AccessLog {
     }
 
     pub(super) fn write(&self, request_id: &str, status: u16, elapsed: Duration) {
-        let endpoint = self.endpoint.map_or("none", Endpoint::name);
-        let elapsed_ms = elapsed.as_millis();
-        let mut line = format!(
-            "platen-edge request_id={request_id} endpoint={endpoint} status={status} ms={elapsed_ms}"
-        );
-        let mut pair = |name: &str, value: &dyn Debug| {
-            // Writing to a string cannot fail.
-            let _ = write!(line, " {name}={value:?}");
-        };
-        if let Some(account) = &self.account {
-            pair("account", &account.as_str());
-        }
-        if let Some(elapsed) = self.farm_elapsed {
-            pair("farm_ms", &elapsed.as_millis());
-        }
-        if let Some(code) = self.code {
-            pair("code", &code);
-        }
-        for (name, text) in [("error", &self.error), ("cause", &self.cause)] {
-            if let Some(text) = text {
-                pair(name, text);
-            }
-        }
-        write_line(line);
+        let milliseconds = |time: Duration| u64::try_from(time.as_millis()).ok();
+        log::write(&LogLine {
+            level: if self.cause.is_some() { LogLevel::Warn } else { LogLevel::Info },
+            message: "request".to_owned(),
+            request_id: Some(request_id.to_owned()),
+            endpoint: Some(self.endpoint.map_or("none", Endpoint::name).to_owned()),
+            account: self.account.as_ref().map(ToString::to_string),
+            status: Some(status),
+            ms: milliseconds(elapsed),
+            farm_ms: self.farm_elapsed.and_then(milliseconds),
+            code: self.code.map(str::to_owned),
+            error: self.error.clone(),
+            cause: self.cause.clone(),
+            ..LogLine::default()
+        });
     }
 }
 
@@ -74,10 +67,21 @@ pub(super) fn attempts_lost(attempts: &[Attempt], cause: &str) {
     if attempts.is_empty() {
         return;
     }
+    let line = |message: &str| LogLine {
+        level: LogLevel::Error,
+        message: message.to_owned(),
+        cause: Some(cause.to_owned()),
+        ..LogLine::default()
+    };
     for attempt in attempts.iter().filter(|attempt| attempt.refunded_month.is_some()) {
-        write_line(format!("platen-edge request_id={} refund_error={cause:?}", attempt.request_id));
+        let request_id = Some(attempt.request_id.clone());
+        log::write(&LogLine { request_id, ..line("an attempt was not refunded") });
     }
     let lost = attempts.len();
     let lost_in_all = LOST.fetch_add(lost, Ordering::Relaxed) + lost;
-    write_line(format!("platen-edge attempt_lost={cause:?} attempts={lost} attempts_in_all={lost_in_all}"));
+    log::write(&LogLine {
+        attempts: Some(lost),
+        attempts_in_all: Some(lost_in_all),
+        ..line("rows of attempts were lost")
+    });
 }

@@ -96,7 +96,8 @@ async fn no_answer_waits(stage: Stage) -> Result<()> {
         super::super::database::corrupt_files(&stand_in)?;
         latch.open();
         rendering.await??.file("image/png")?;
-        let lost = stand_in.app.process.wait_for(|log| log.contains("attempt_lost").then_some(()));
+        let lost =
+            stand_in.app.process.wait_for(|log| log.contains("rows of attempts were lost").then_some(()));
         return lost.await;
     }
     stand_in.app.database.pause(true)?;

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use platen_component::{body::BodyWriter, log, platform};
+use platen_shared::log_line::{LogLevel, LogLine};
 use platen_statements::{
     CurrentUser,
     requests::{RequestEntry, RequestFilter},
@@ -106,10 +107,14 @@ impl Export {
     }
 
     fn failed(&self, cause: &str) -> bool {
-        log::write_line(format!(
-            "platen-dashboard request_id={} section=requests.csv aborted={cause:?}",
-            self.request_id
-        ));
+        log::write(&LogLine {
+            level: LogLevel::Warn,
+            message: "an export was aborted".to_owned(),
+            request_id: Some(self.request_id.clone()),
+            section: Some("requests.csv".to_owned()),
+            cause: Some(cause.to_owned()),
+            ..LogLine::default()
+        });
         false
     }
 }
