@@ -34,7 +34,7 @@ async fn run(listen: SocketAddr, token_file: Option<&Path>, config: Config) -> R
     startup::raise_file_limit();
     let token = token(token_file)?;
     let registry = MetricsRegistry::default();
-    telemetry::start("platen-farm", &registry)?;
+    telemetry::start("platen-farm")?;
     let stop = startup::stop_signal()?;
     let listener = TcpListener::bind(listen).await.with_context(|| format!("cannot listen on {listen}"))?;
     let Some(farm) =

@@ -1,10 +1,7 @@
 //! The metrics of one process: a registry that its parts register with, and its text for Prometheus.
 
-mod family_text;
-
 use std::{
-    fmt::{self, Write as _},
-    fs,
+    fmt, fs,
     sync::Arc,
     time::{Duration, SystemTime},
 };
@@ -20,8 +17,6 @@ use prometheus_client::{
     metrics::{counter::ConstCounter, family::Family, gauge::ConstGauge, gauge::Gauge},
     registry::Registry,
 };
-
-pub(crate) use self::family_text::{FamilyText, Sample};
 
 /// The registry of a process: a cheap handle. A new one holds `platen_build_info` and the `process_*`
 /// metrics.
@@ -43,32 +38,19 @@ impl Default for MetricsRegistry {
 
 impl MetricsRegistry {
     /// The media type of [`Self::encode`]'s text.
-    pub const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
+    pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
     /// Passes the registry to `register`, which adds metrics to it.
     pub fn register<T>(&self, register: impl FnOnce(&mut Registry) -> T) -> T {
         register(&mut self.0.lock())
     }
 
-    /// All metrics in Prometheus' text format, version 0.0.4.
+    /// All metrics as `OpenMetrics` text.
     #[must_use]
     pub fn encode(&self) -> String {
-        let open_metrics = self.open_metrics();
-        let mut text = String::with_capacity(open_metrics.len() + 1024);
-        for family in FamilyText::all(&open_metrics) {
-            // In the format of `prometheus-client` this name of a counter has no `_total`; in this format, which
-            // `promtool` reads, it has.
-            let (name, FamilyText { help, kind, samples, .. }) = (family.full_name(), family);
-            let _ = write!(text, "# HELP {name} {help}\n# TYPE {name} {kind}\n{samples}");
-        }
-        text
-    }
-
-    /// All metrics in the format of `prometheus-client`.
-    pub(crate) fn open_metrics(&self) -> String {
         let mut text = String::new();
         // Writing to a string cannot fail.
-        let _ = self.register(|registry| text::encode_registry(&mut text, registry));
+        let _ = self.register(|registry| text::encode(&mut text, registry));
         text
     }
 }
@@ -128,7 +110,6 @@ fn open_files() -> Option<i64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::metrics::{BrowserEnd, Metrics, RENDERED};
 
     #[test]
     fn a_registry_has_build_and_process_metrics() {
@@ -148,41 +129,5 @@ mod tests {
             let value: f64 = line.unwrap().rsplit_once(' ').unwrap().1.parse().unwrap();
             assert!(value > 0.0, "{line:?}");
         }
-    }
-
-    /// What `promtool check metrics` requires.
-    #[test]
-    fn every_metric_keeps_prometheus_naming_rules() {
-        let registry = MetricsRegistry::default();
-        let metrics = registry.register(Metrics::register);
-        metrics.job_ended(RENDERED);
-        metrics.browser_ended(BrowserEnd::Died);
-        metrics.wait_seconds.observe(0.005);
-        let text = registry.encode();
-        let mut family = ("", "");
-        for line in text.lines() {
-            if let Some(metadata) = line.strip_prefix("# HELP ") {
-                let (name, help) = metadata.split_once(' ').unwrap();
-                assert!(!help.is_empty() && !name.contains(':'), "{line}");
-                family = (name, "");
-            } else if let Some(metadata) = line.strip_prefix("# TYPE ") {
-                let (name, kind) = metadata.split_once(' ').unwrap();
-                assert_eq!(name, family.0, "{line}");
-                assert_eq!(kind == "counter", name.ends_with("_total"), "{line}");
-                for unit in ["_milliseconds", "_ms", "_kilobytes", "_mib", "_minutes"] {
-                    assert!(!name.trim_end_matches("_total").ends_with(unit), "{line}");
-                }
-                family = (name, kind);
-            } else {
-                let name = line.split(['{', ' ']).next().unwrap();
-                let suffix = name.strip_prefix(family.0);
-                let is_sample = match family.1 {
-                    "histogram" => matches!(suffix, Some("_bucket" | "_sum" | "_count")),
-                    _ => suffix == Some(""),
-                };
-                assert!(is_sample, "{line} below {family:?}");
-            }
-        }
-        assert!(text.contains("# TYPE platen_farm_jobs_total counter\nplaten_farm_jobs_total{outcome"));
     }
 }

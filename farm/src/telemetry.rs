@@ -1,5 +1,5 @@
-//! Traces by OpenTelemetry, and the export of them and of the metrics by OTLP over HTTP, for both programs. The standard
-//! variables of the environment configure it:
+//! Traces by OpenTelemetry, and their export by OTLP over HTTP, for both programs. The standard variables of the
+//! environment configure it:
 //! <https://opentelemetry.io/docs/specs/otel/configuration/sdk-environment-variables/>.
 //!
 //! Invariant: without an endpoint nothing is created. Exporting happens on a thread of its own with a bounded queue, so a
@@ -7,8 +7,6 @@
 //! Attributes never have keys, bodies, markup, values of variables or addresses of pages.
 
 mod exporter;
-mod metrics;
-mod otlp;
 mod settings;
 
 use std::{
@@ -27,11 +25,9 @@ use opentelemetry::{
 use opentelemetry_otlp::{SpanExporter, WithHttpConfig as _};
 use opentelemetry_sdk::trace::{BatchSpanProcessor, SdkTracer, SdkTracerProvider};
 use platen_shared::wire;
-use tokio::time::timeout;
 
+use self::exporter::Client;
 pub use self::settings::TelemetryError;
-use self::{exporter::Client, settings::Signal};
-use crate::MetricsRegistry;
 
 /// What ends a program waits for at most.
 const FLUSH_TIMEOUT: Duration = Duration::from_secs(3);
@@ -46,23 +42,19 @@ struct Active {
     start: (Instant, SystemTime),
 }
 
-/// Starts traces and the export of the metrics of `registry`, if the environment has endpoints for them. `service` is
-/// their `service.name` unless the environment has one. Must be called in a Tokio runtime, once in a process.
+/// Starts traces if the environment has an endpoint for them. `service` is their `service.name` unless the environment has
+/// one. Must be called in a Tokio runtime, once in a process.
 ///
 /// # Errors
 /// [`TelemetryError`] for a setting that is not supported.
-pub fn start(service: &'static str, registry: &MetricsRegistry) -> Result<(), TelemetryError> {
-    let resource = settings::resource(service);
-    if let Some(exporter) = metrics::Exporter::new(&resource, registry)? {
-        exporter.start();
-    }
-    if !Signal::Traces.is_exported()? {
+pub fn start(service: &'static str) -> Result<(), TelemetryError> {
+    if !settings::is_exported()? {
         return Ok(());
     }
-    let exporter = SpanExporter::builder().with_http().with_http_client(Client::new(Signal::Traces)?);
+    let exporter = SpanExporter::builder().with_http().with_http_client(Client::new()?);
     let exporter = exporter.build().map_err(|error| TelemetryError::Exporter(error.to_string()))?;
     let provider = SdkTracerProvider::builder()
-        .with_resource(resource)
+        .with_resource(settings::resource(service))
         .with_span_processor(BatchSpanProcessor::builder(exporter).build())
         .build();
     let tracer = provider.tracer("platen");
@@ -72,19 +64,11 @@ pub fn start(service: &'static str, registry: &MetricsRegistry) -> Result<(), Te
 
 /// Exports what has not been exported, for at most 3 s.
 pub async fn stop() {
-    let (traces, metrics) = tokio::join!(flush_traces(), timeout(FLUSH_TIMEOUT, metrics::stop()));
-    if !traces {
+    let Some(active) = ACTIVE.get() else { return };
+    let flushed = tokio::task::spawn_blocking(|| active.provider.shutdown_with_timeout(FLUSH_TIMEOUT)).await;
+    if !matches!(flushed, Ok(Ok(()))) {
         tracing::warn!("not all traces were exported");
     }
-    if metrics.is_err() {
-        tracing::warn!("the last metrics were not exported");
-    }
-}
-
-async fn flush_traces() -> bool {
-    let Some(active) = ACTIVE.get() else { return true };
-    let flushed = tokio::task::spawn_blocking(|| active.provider.shutdown_with_timeout(FLUSH_TIMEOUT)).await;
-    matches!(flushed, Ok(Ok(())))
 }
 
 impl Active {

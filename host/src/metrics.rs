@@ -129,7 +129,7 @@ mod tests {
         metrics.in_flight.inc();
         let text = registry.encode();
         for line in [
-            "# TYPE platen_db_statements_total counter",
+            "# TYPE platen_db_statements counter",
             "platen_db_statements_total 0",
             "platen_farm_request_duration_seconds_bucket{le=\"0.005\",result=\"response\"} 1",
             "platen_farm_request_duration_seconds_count{result=\"error\"} 1",

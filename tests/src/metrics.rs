@@ -1,4 +1,4 @@
-//! Reads metrics of a server in the Prometheus text format.
+//! Reads metrics of a server in the text format of Prometheus and OpenMetrics.
 
 use anyhow::Result;
 

@@ -1,4 +1,4 @@
-//! The HTTP client of the exporters.
+//! The HTTP client of the exporter.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use axum::http::{Request, Response, StatusCode};
 use opentelemetry_http::{HttpClient, HttpError};
 use tokio::runtime::Handle;
 
-use super::settings::{Signal, TelemetryError};
+use super::settings::{self, TelemetryError};
 use crate::RepeatedWarning;
 
 /// Sends on the program's runtime.
@@ -15,20 +15,19 @@ use crate::RepeatedWarning;
 pub(super) struct Client {
     inner: reqwest::Client,
     runtime: Handle,
-    signal: Signal,
     failed: Arc<RepeatedWarning>,
 }
 
 impl Client {
     /// Must be called in a runtime.
-    pub(super) fn new(signal: Signal) -> Result<Self, TelemetryError> {
-        let inner = reqwest::Client::builder().timeout(signal.timeout()?).build();
+    pub(super) fn new() -> Result<Self, TelemetryError> {
+        let inner = reqwest::Client::builder().timeout(settings::timeout()?).build();
         let inner = inner.map_err(|error| TelemetryError::Exporter(error.to_string()))?;
-        Ok(Self { inner, runtime: Handle::current(), signal, failed: Arc::default() })
+        Ok(Self { inner, runtime: Handle::current(), failed: Arc::default() })
     }
 
     /// Sends a request; warns if it has no success.
-    pub(super) async fn send(&self, request: reqwest::Request) -> reqwest::Result<(StatusCode, Bytes)> {
+    async fn send(&self, request: reqwest::Request) -> reqwest::Result<(StatusCode, Bytes)> {
         let sent = async {
             let response = self.inner.execute(request).await?;
             Ok((response.status(), response.bytes().await?))
@@ -43,13 +42,13 @@ impl Client {
         if let Some(problem) = problem
             && let Some(count) = self.failed.record()
         {
-            tracing::warn!(problem, count, "{} were not exported", self.signal.name());
+            tracing::warn!(problem, count, "traces were not exported");
         }
         response
     }
 }
 
-/// For the exporter of traces, which waits on a thread of its own.
+/// For the exporter, which waits on a thread of its own.
 #[async_trait::async_trait]
 impl HttpClient for Client {
     async fn send_bytes(&self, request: Request<Bytes>) -> Result<Response<Bytes>, HttpError> {

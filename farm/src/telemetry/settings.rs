@@ -1,8 +1,8 @@
-//! The settings of traces and metrics that are exported.
+//! The settings of the export of traces.
 
 use std::{env, time::Duration};
 
-use axum::http::{HeaderMap, HeaderName, HeaderValue};
+use axum::http::{HeaderName, HeaderValue};
 use opentelemetry::KeyValue;
 use opentelemetry_sdk::{
     Resource,
@@ -47,96 +47,58 @@ const SAMPLERS: &[&str] = &[
 ];
 const SAMPLER_NAMES: &str = "always_on, always_off, traceidratio, or one of these after parentbased_";
 const DEFAULT_TIMEOUT_MS: u64 = 10_000;
-const DEFAULT_INTERVAL_MS: u64 = 60_000;
 
-/// What is exported.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Signal {
-    Traces,
-    Metrics,
+/// Whether the environment has an endpoint for traces, and settings that are supported.
+pub(super) fn is_exported() -> Result<bool, TelemetryError> {
+    let is_disabled = variable("OTEL_SDK_DISABLED").is_some_and(|value| value.eq_ignore_ascii_case("true"));
+    let exporter = named("OTEL_TRACES_EXPORTER");
+    let is_none = exporter.as_ref().is_some_and(|(_, exporter)| exporter == "none");
+    let Some(endpoint) = setting("ENDPOINT").filter(|_| !is_disabled && !is_none) else { return Ok(false) };
+    check(exporter, &["otlp"], "otlp or none")?;
+    check(setting("PROTOCOL"), &["http/protobuf"], "http/protobuf: collectors listen for it on port 4318")?;
+    check(setting("COMPRESSION"), &["none"], "none: exports are not compressed")?;
+    for name in ["CERTIFICATE", "CLIENT_CERTIFICATE", "CLIENT_KEY"] {
+        let expected = "left out: the certificates of the system are used, and none of a client";
+        check(setting(name), &[], expected)?;
+    }
+    check(named("OTEL_TRACES_SAMPLER"), SAMPLERS, SAMPLER_NAMES)?;
+    match named("OTEL_TRACES_SAMPLER_ARG") {
+        Some((name, value)) if !value.parse::<f64>().is_ok_and(|ratio| (0.0..=1.0).contains(&ratio)) => {
+            return Err(TelemetryError::Value { name, value, expected: "a number from 0 to 1" });
+        }
+        _ => {}
+    }
+    // The exporter's message would have the address, which can contain a password.
+    let is_url = Url::parse(&endpoint.1).is_ok_and(|url| matches!(url.scheme(), "http" | "https"));
+    check_hidden(endpoint, is_url, "an http or https URL")?;
+    // The exporter ignores pairs that are not valid.
+    let Some(headers) = setting("HEADERS") else { return Ok(true) };
+    let are_pairs = headers.1.split(',').filter(|pair| !pair.trim().is_empty()).all(|pair| {
+        let Some((name, value)) = pair.split_once('=') else { return false };
+        let value = percent_decode_str(value.trim()).decode_utf8();
+        HeaderName::try_from(name.trim()).is_ok()
+            && value.is_ok_and(|value| HeaderValue::try_from(value.as_ref()).is_ok())
+    });
+    check_hidden(headers, are_pairs, "pairs of the form name=value, separated by commas")?;
+    Ok(true)
 }
 
-impl Signal {
-    pub(super) const fn name(self) -> &'static str {
-        match self {
-            Self::Traces => "traces",
-            Self::Metrics => "metrics",
-        }
+/// The time limit of one export.
+pub(super) fn timeout() -> Result<Duration, TelemetryError> {
+    let Some((name, value)) = setting("TIMEOUT") else {
+        return Ok(Duration::from_millis(DEFAULT_TIMEOUT_MS));
+    };
+    match value.parse() {
+        Ok(milliseconds) if milliseconds > 0 => Ok(Duration::from_millis(milliseconds)),
+        _ => Err(TelemetryError::Value { name, value, expected: "a number of milliseconds" }),
     }
+}
 
-    /// The variable of a setting of the exporter: the one of this signal if it is set, else the one of all signals.
-    fn setting(self, setting: &str) -> Option<(String, String)> {
-        let own = format!("OTEL_EXPORTER_OTLP_{}_{setting}", self.name().to_uppercase());
-        [own, format!("OTEL_EXPORTER_OTLP_{setting}")]
-            .into_iter()
-            .find_map(|name| Some((variable(&name)?, name)))
-            .map(|(value, name)| (name, value))
-    }
-
-    /// Whether the environment has an endpoint for it, and settings that are supported.
-    pub(super) fn is_exported(self) -> Result<bool, TelemetryError> {
-        let is_disabled =
-            variable("OTEL_SDK_DISABLED").is_some_and(|value| value.eq_ignore_ascii_case("true"));
-        let (name, others, expected) = match self {
-            Self::Traces => ("OTEL_TRACES_EXPORTER", &["none"][..], "otlp or none"),
-            Self::Metrics => {
-                ("OTEL_METRICS_EXPORTER", &["none", "prometheus"][..], "otlp, prometheus or none")
-            }
-        };
-        let exporter = variable(name);
-        let is_other = exporter.as_ref().is_some_and(|exporter| others.contains(&exporter.as_str()));
-        if is_disabled || is_other || self.setting("ENDPOINT").is_none() {
-            return Ok(false);
-        }
-        check(exporter.map(|value| (name.to_owned(), value)), &["otlp"], expected)?;
-        let expected = "http/protobuf: collectors listen for it on port 4318";
-        check(self.setting("PROTOCOL"), &["http/protobuf"], expected)?;
-        check(self.setting("COMPRESSION"), &["none"], "none: exports are not compressed")?;
-        for setting in ["CERTIFICATE", "CLIENT_CERTIFICATE", "CLIENT_KEY"] {
-            let expected = "left out: the certificates of the system are used, and none of a client";
-            check(self.setting(setting), &[], expected)?;
-        }
-        match self {
-            Self::Traces => check_sampler()?,
-            Self::Metrics => check_aggregation()?,
-        }
-        Ok(true)
-    }
-
-    /// The time limit of one export.
-    pub(super) fn timeout(self) -> Result<Duration, TelemetryError> {
-        milliseconds(self.setting("TIMEOUT"), DEFAULT_TIMEOUT_MS)
-    }
-
-    /// Where requests go.
-    pub(super) fn endpoint(self) -> Result<Option<Url>, TelemetryError> {
-        let Some((name, value)) = self.setting("ENDPOINT") else { return Ok(None) };
-        // It can contain a password.
-        let invalid = |name| TelemetryError::HiddenValue { name, expected: "an http or https URL" };
-        let Ok(mut url) = Url::parse(&value) else { return Err(invalid(name)) };
-        if !matches!(url.scheme(), "http" | "https") {
-            return Err(invalid(name));
-        }
-        if name == "OTEL_EXPORTER_OTLP_ENDPOINT" {
-            let path = format!("{}/v1/{}", url.path().trim_end_matches('/'), self.name());
-            url.set_path(&path);
-        }
-        Ok(Some(url))
-    }
-
-    /// Pairs as in `key=value,other=a%20value`, as in W3C Baggage.
-    pub(super) fn headers(self) -> Result<HeaderMap, TelemetryError> {
-        let Some((name, value)) = self.setting("HEADERS") else { return Ok(HeaderMap::new()) };
-        let pairs = value.split(',').filter(|pair| !pair.trim().is_empty()).map(|pair| {
-            let (header, value) = pair.split_once('=')?;
-            let value = percent_decode_str(value.trim()).decode_utf8().ok()?;
-            let mut value = HeaderValue::try_from(value.as_ref()).ok()?;
-            value.set_sensitive(true);
-            Some((HeaderName::try_from(header.trim()).ok()?, value))
-        });
-        let expected = "pairs of the form name=value, separated by commas";
-        pairs.collect::<Option<HeaderMap>>().ok_or(TelemetryError::HiddenValue { name, expected })
-    }
+/// The variable of a setting of the exporter: the one of traces if it is set, else the one of all signals.
+fn setting(setting: &str) -> Option<(String, String)> {
+    let names =
+        ["OTEL_EXPORTER_OTLP_TRACES_", "OTEL_EXPORTER_OTLP_"].map(|prefix| [prefix, setting].concat());
+    names.iter().find_map(|name| named(name))
 }
 
 fn variable(name: &str) -> Option<String> {
@@ -145,42 +107,6 @@ fn variable(name: &str) -> Option<String> {
 
 fn named(name: &str) -> Option<(String, String)> {
     Some((name.to_owned(), variable(name)?))
-}
-
-fn check_sampler() -> Result<(), TelemetryError> {
-    check(named("OTEL_TRACES_SAMPLER"), SAMPLERS, SAMPLER_NAMES)?;
-    match named("OTEL_TRACES_SAMPLER_ARG") {
-        Some((name, value)) if !value.parse::<f64>().is_ok_and(|ratio| (0.0..=1.0).contains(&ratio)) => {
-            Err(TelemetryError::Value { name, value, expected: "a number from 0 to 1" })
-        }
-        _ => Ok(()),
-    }
-}
-
-fn check_aggregation() -> Result<(), TelemetryError> {
-    check(
-        named("OTEL_EXPORTER_OTLP_METRICS_TEMPORALITY_PREFERENCE"),
-        &["cumulative"],
-        "cumulative: all values count from the start of the program",
-    )?;
-    check(
-        named("OTEL_EXPORTER_OTLP_METRICS_DEFAULT_HISTOGRAM_AGGREGATION"),
-        &["explicit_bucket_histogram"],
-        "explicit_bucket_histogram",
-    )
-}
-
-/// The time between two exports of metrics.
-pub(super) fn metric_interval() -> Result<Duration, TelemetryError> {
-    milliseconds(named("OTEL_METRIC_EXPORT_INTERVAL"), DEFAULT_INTERVAL_MS)
-}
-
-fn milliseconds(setting: Option<(String, String)>, default: u64) -> Result<Duration, TelemetryError> {
-    let Some((name, value)) = setting else { return Ok(Duration::from_millis(default)) };
-    match value.parse() {
-        Ok(milliseconds) if milliseconds > 0 => Ok(Duration::from_millis(milliseconds)),
-        _ => Err(TelemetryError::Value { name, value, expected: "a number of milliseconds" }),
-    }
 }
 
 fn check(
@@ -194,6 +120,14 @@ fn check(
         }
         _ => Ok(()),
     }
+}
+
+fn check_hidden(
+    (name, _): (String, String),
+    is_valid: bool,
+    expected: &'static str,
+) -> Result<(), TelemetryError> {
+    if is_valid { Ok(()) } else { Err(TelemetryError::HiddenValue { name, expected }) }
 }
 
 /// The attributes of this process; those of the environment take precedence.

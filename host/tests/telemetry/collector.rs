@@ -7,11 +7,7 @@ use std::{
     thread,
 };
 
-use opentelemetry_proto::tonic::{
-    collector::{metrics::v1::ExportMetricsServiceRequest, trace::v1::ExportTraceServiceRequest},
-    metrics::v1::{Metric, ResourceMetrics},
-    trace::v1::Span,
-};
+use opentelemetry_proto::tonic::{collector::trace::v1::ExportTraceServiceRequest, trace::v1::Span};
 use platen_tests::wait::MAX_WAIT;
 use prost::Message as _;
 
@@ -22,8 +18,6 @@ pub(crate) struct Received {
     pub(crate) heads: Vec<String>,
     /// Each with its `service.name`.
     pub(crate) spans: Vec<(String, Span)>,
-    /// The last export.
-    pub(crate) metrics: Option<ResourceMetrics>,
 }
 
 /// A collector at a port of its own. It keeps what it receives, or, if it hangs, never answers.
@@ -61,13 +55,6 @@ impl Collector {
         self.received.lock().expect("no thread panics")
     }
 
-    /// The last values of a metric.
-    pub(crate) fn metric(&self, name: &str) -> Option<Metric> {
-        let received = self.received();
-        let metrics = received.metrics.as_ref()?.scope_metrics.iter().flat_map(|scope| &scope.metrics);
-        metrics.into_iter().find(|metric| metric.name == name).cloned()
-    }
-
     pub(crate) fn spans(&self) -> Vec<(String, Span)> {
         self.received().spans.clone()
     }
@@ -85,18 +72,13 @@ fn receive(stream: &TcpStream, received: &Mutex<Received>) -> Option<()> {
     let mut body = vec![0; length];
     reader.read_exact(&mut body).ok()?;
     let mut received = received.lock().expect("no thread panics");
-    if head.starts_with("POST /v1/metrics ") {
-        let export = ExportMetricsServiceRequest::decode(&body[..]).expect("an export of metrics");
-        received.metrics = export.resource_metrics.into_iter().next();
-    } else {
-        let export = ExportTraceServiceRequest::decode(&body[..]).expect("an export of traces");
-        for resource in export.resource_spans {
-            let attributes = resource.resource.map(|resource| resource.attributes).unwrap_or_default();
-            let service = attributes.iter().find(|attribute| attribute.key == "service.name");
-            let service = service.map(|attribute| format!("{:?}", attribute.value)).unwrap_or_default();
-            let new = resource.scope_spans.into_iter().flat_map(|scope| scope.spans);
-            received.spans.extend(new.map(|span| (service.clone(), span)));
-        }
+    let export = ExportTraceServiceRequest::decode(&body[..]).expect("an export of traces");
+    for resource in export.resource_spans {
+        let attributes = resource.resource.map(|resource| resource.attributes).unwrap_or_default();
+        let service = attributes.iter().find(|attribute| attribute.key == "service.name");
+        let service = service.map(|attribute| format!("{:?}", attribute.value)).unwrap_or_default();
+        let new = resource.scope_spans.into_iter().flat_map(|scope| scope.spans);
+        received.spans.extend(new.map(|span| (service.clone(), span)));
     }
     received.heads.push(head);
     drop(received);

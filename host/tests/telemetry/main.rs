@@ -1,14 +1,11 @@
-//! Traces and metrics by OTLP: a collector receives those of a server with a farm in its process.
+//! Traces by OTLP: a collector receives those of a server with a farm in its process.
 
 mod collector;
 mod deployment;
 
 use std::{collections::HashMap, fs, time::Instant};
 
-use opentelemetry_proto::tonic::{
-    metrics::v1::{Metric, metric, number_data_point},
-    trace::v1::Span,
-};
+use opentelemetry_proto::tonic::trace::v1::Span;
 use platen_tests::wait::MAX_WAIT;
 
 use self::{
@@ -88,7 +85,6 @@ fn a_collector_that_hangs_or_is_absent_delays_nothing() {
             // Far longer than what is waited for: nothing waits until an export ends.
             ("OTEL_EXPORTER_OTLP_TIMEOUT", "600000"),
             ("OTEL_BSP_SCHEDULE_DELAY", "50"),
-            ("OTEL_METRIC_EXPORT_INTERVAL", "50"),
             ("OTEL_BSP_MAX_QUEUE_SIZE", "8"),
             ("OTEL_BSP_MAX_EXPORT_BATCH_SIZE", "8"),
         ]);
@@ -99,7 +95,6 @@ fn a_collector_that_hangs_or_is_absent_delays_nothing() {
         assert!(began.elapsed() < MAX_WAIT / 2, "{:?}", began.elapsed());
         if !hangs {
             deployment.server.until("traces were not exported");
-            deployment.server.until("metrics were not exported");
         }
         let stopped = deployment.server.stop();
         assert!(stopped < MAX_WAIT / 2, "{stopped:?}");
@@ -119,11 +114,8 @@ fn a_setting_that_is_not_supported_stops_the_start() {
         ("OTEL_TRACES_SAMPLER_ARG", "2"),
         ("OTEL_EXPORTER_OTLP_TIMEOUT", "soon"),
         ("OTEL_TRACES_EXPORTER", "zipkin"),
-        ("OTEL_METRICS_EXPORTER", "console"),
-        ("OTEL_METRIC_EXPORT_INTERVAL", "0"),
-        ("OTEL_EXPORTER_OTLP_METRICS_TEMPORALITY_PREFERENCE", "delta"),
         ("OTEL_EXPORTER_OTLP_COMPRESSION", "gzip"),
-        ("OTEL_EXPORTER_OTLP_METRICS_CERTIFICATE", "ca.pem"),
+        ("OTEL_EXPORTER_OTLP_TRACES_CERTIFICATE", "ca.pem"),
     ] {
         let output = up(directory.path(), &[endpoint, (name, value)]).output().expect("it runs");
         let errors = String::from_utf8_lossy(&output.stderr);
@@ -131,67 +123,14 @@ fn a_setting_that_is_not_supported_stops_the_start() {
     }
 }
 
-/// The value of the point whose attributes contain this text.
-fn sum(metric: &Metric, label: &str) -> Option<f64> {
-    let Some(metric::Data::Sum(sum)) = &metric.data else { panic!("{metric:?} is a sum") };
-    let point = sum.data_points.iter().find(|point| format!("{:?}", point.attributes).contains(label))?;
-    let Some(number_data_point::Value::AsDouble(value)) = point.value else {
-        panic!("{point:?} has a value")
-    };
-    Some(value)
-}
-
-#[test]
-fn metrics_are_exported_at_an_interval_and_at_the_end() {
-    let collector = Collector::start(false);
-    let endpoint = format!("{}/v1/metrics", collector.endpoint());
-    let mut deployment = Deployment::start(&[
-        ("OTEL_EXPORTER_OTLP_METRICS_ENDPOINT", &endpoint),
-        ("OTEL_EXPORTER_OTLP_METRICS_HEADERS", "x-collector-key=s3cret%20header"),
-        ("OTEL_RESOURCE_ATTRIBUTES", "service.instance.id=one"),
-        ("OTEL_METRIC_EXPORT_INTERVAL", "200"),
-    ]);
-    let rendered = || sum(&collector.metric("platen_farm_jobs_total")?, "\"rendered\"");
-    until("metrics arrive", || rendered().filter(|count| *count == 0.0));
-    assert_eq!(deployment.render(&[], BODY), 200);
-    assert_eq!(deployment.render(&[], "{}"), 400);
-    until("the job is counted", || rendered().filter(|count| *count > 0.5));
-    let requests = || collector.metric("platen_http_requests_total").expect("it arrived");
-    until("the refused request is counted", || sum(&requests(), "\"400\"").filter(|count| *count > 0.5));
-    let Some(metric::Data::Histogram(phases)) =
-        collector.metric("platen_farm_phase_duration_seconds").expect("it arrived").data
-    else {
-        panic!("a histogram")
-    };
-    for point in phases.data_points {
-        assert_eq!((point.count, point.bucket_counts.iter().sum::<u64>()), (1, 1));
-        assert!(point.start_time_unix_nano < point.time_unix_nano);
-    }
-    let resource = format!("{:?}", collector.received().metrics.as_ref().expect("it arrived").resource);
-    for text in ["\"platen\"", "service.instance.id", "\"one\"", "service.version"] {
-        assert!(resource.contains(text), "{text} in {resource}");
-    }
-    let heads = collector.received().heads.join("\n");
-    assert!(
-        heads.contains("x-collector-key: s3cret header") && heads.contains("application/x-protobuf"),
-        "{heads}"
-    );
-    assert!(collector.spans().is_empty());
-
-    // The last export is at the end, and has what was counted after the one before.
-    deployment.render(&[], BODY);
-    deployment.server.stop();
-    assert_eq!(rendered(), Some(2.0));
-}
-
 #[test]
 fn secret_settings_of_exports_are_not_shown() {
     let directory = tempfile::tempdir().expect("a directory");
-    let endpoint = ("OTEL_EXPORTER_OTLP_METRICS_ENDPOINT", "http://127.0.0.1:9");
+    let endpoint = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "http://127.0.0.1:9");
     for (name, value) in [
-        ("OTEL_EXPORTER_OTLP_METRICS_HEADERS", "s3cret"),
+        ("OTEL_EXPORTER_OTLP_TRACES_HEADERS", "s3cret"),
         ("OTEL_EXPORTER_OTLP_HEADERS", "bad name=s3cret"),
-        ("OTEL_EXPORTER_OTLP_METRICS_ENDPOINT", "ftp://user:s3cret@127.0.0.1"),
+        ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "ftp://user:s3cret@127.0.0.1"),
     ] {
         let output = up(directory.path(), &[endpoint, (name, value)]).output().expect("it runs");
         let errors = String::from_utf8_lossy(&output.stderr);
