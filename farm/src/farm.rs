@@ -4,7 +4,6 @@
 //! until its last page is closed or reset. No page starts that cannot end by the deadline.
 
 use std::{
-    error::Error,
     sync::{Arc, Weak},
     time::Duration,
 };
@@ -22,7 +21,7 @@ use crate::{
     admission::{Admission, Slot, has_time},
     browser::Launcher,
     egress::{Egress, JobEgress},
-    error::Refused,
+    error::{Refused, error_chain},
     job_progress::JobProgress,
     metrics::{self, FarmState, Metrics},
     phases::{Phase, Phases},
@@ -267,7 +266,7 @@ impl Inner {
             };
             let retry =
                 attempt < MAX_ATTEMPTS && !error.is_of_page() && has_time(deadline, started.elapsed());
-            tracing::warn!(error = &error as &dyn Error, attempt, retry, "render failed");
+            tracing::warn!(error = error_chain(&error), attempt, retry, "render failed");
             if !retry {
                 return Err(error.into_refusal());
             }

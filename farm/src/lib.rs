@@ -49,7 +49,7 @@ pub use config::{
     Config, EgressConfig, HostPattern, InvalidHostPattern, InvalidPorts, InvalidResolve, InvalidUpstream,
     NameServer, Ports, Resolve,
 };
-pub use error::{LaunchError, StartError};
+pub use error::{LaunchError, StartError, error_chain};
 pub use fair_queue::{FairQueue, Ticket};
 pub use farm::{Farm, Readiness, Rendered};
 pub use metrics_registry::MetricsRegistry;

@@ -4,7 +4,6 @@
 //! `timestamp`, `level` and `message`, also before the log is started and when a thread panics.
 
 pub(crate) mod cgroup;
-mod json_log;
 pub(crate) mod memory;
 pub(crate) mod secret;
 mod variables;
@@ -20,16 +19,22 @@ use std::{
 
 use clap::{ArgMatches, Args, Parser, ValueEnum, error::ErrorKind};
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
+use serde_json::json;
 use tokio::{
     signal::unix::{SignalKind, signal},
     time::timeout,
 };
 use tokio_util::sync::CancellationToken;
 use tracing::Level;
-use tracing_subscriber::EnvFilter;
+use tracing_subscriber::{
+    EnvFilter,
+    fmt::{
+        format::Writer,
+        time::{FormatTime as _, SystemTime},
+    },
+};
 
 pub use cgroup::separate_browsers;
-use json_log::{JsonFormat, JsonLine};
 pub use secret::{SecretError, secret};
 pub use variables::{
     OF_COMPONENTS, OF_SCRIPTS, SECRETS, UnknownVariable, Variable, is_known, names_of_flags,
@@ -70,11 +75,9 @@ impl LogArgs {
         match self.log_format {
             LogFormat::Text => log.init(),
             LogFormat::Json => {
-                log.event_format(JsonFormat).init();
+                log.json().flatten_event(true).with_current_span(false).with_span_list(false).init();
                 // Not through the subscriber: the panic may have happened in it.
-                panic::set_hook(Box::new(|panic| {
-                    write_error(JsonLine::new(Level::ERROR, &panic.to_string()));
-                }));
+                panic::set_hook(Box::new(|panic| write_error(json_line(Level::ERROR, &panic.to_string()))));
             }
         }
     }
@@ -100,7 +103,7 @@ pub fn parse_with_matches<P: Parser>() -> (P, ArgMatches) {
     parsed.unwrap_or_else(|error| {
         let error = error.format(&mut P::command());
         if error.use_stderr() && is_json_requested() {
-            write_error(JsonLine::new(Level::ERROR, error.to_string().trim_end()));
+            write_error(json_line(Level::ERROR, error.to_string().trim_end()));
             process::exit(error.exit_code());
         }
         error.exit()
@@ -111,7 +114,7 @@ pub fn parse_with_matches<P: Parser>() -> (P, ArgMatches) {
 pub fn announce(message: &str) {
     let mut output = io::stdout();
     let _ = match LOG_FORMAT.get() {
-        Some(LogFormat::Json) => writeln!(output, "{}", JsonLine::new(Level::INFO, message)),
+        Some(LogFormat::Json) => writeln!(output, "{}", json_line(Level::INFO, message)),
         _ => writeln!(output, "{message}"),
     };
 }
@@ -131,7 +134,7 @@ pub fn exit_code_of(
     let Err(error) = result else { return ExitCode::SUCCESS };
     let status = status(&error);
     match LOG_FORMAT.get() {
-        Some(LogFormat::Json) => write_error(JsonLine::new(Level::ERROR, &format!("{error:#}"))),
+        Some(LogFormat::Json) => write_error(json_line(Level::ERROR, &format!("{error:#}"))),
         _ => write_error(format_args!("{program}: {error:#}")),
     }
     ExitCode::from(status)
@@ -206,7 +209,7 @@ pub fn raise_file_limit() {
         if soft < hard { setrlimit(Resource::RLIMIT_NOFILE, hard, hard) } else { Ok(()) }
     });
     if let Err(error) = raised {
-        tracing::warn!(error = &error as &dyn std::error::Error, "cannot raise the limit of open files");
+        tracing::warn!(%error, "cannot raise the limit of open files");
     }
 }
 
@@ -222,6 +225,14 @@ fn is_json_requested() -> bool {
     arguments.iter().any(|argument| argument == "--log-format=json")
         || arguments.windows(2).any(|pair| pair == ["--log-format", "json"])
         || env::var("PLATEN_LOG_FORMAT").is_ok_and(|format| format == "json")
+}
+
+/// A line that is not from the log, in its format.
+fn json_line(level: Level, message: &str) -> String {
+    let mut timestamp = String::new();
+    // Writing to a string cannot fail.
+    let _ = SystemTime.format_time(&mut Writer::new(&mut timestamp));
+    json!({ "timestamp": timestamp, "level": level.as_str(), "message": message }).to_string()
 }
 
 /// Unlike `eprintln!`, does not panic if standard error is closed.

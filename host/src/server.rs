@@ -28,7 +28,7 @@ use http::{HeaderName, HeaderValue, Method, Request, Response, header};
 use http_body_util::BodyExt as _;
 use hyper::body::Incoming;
 use platen_farm::{
-    RepeatedWarning,
+    RepeatedWarning, error_chain,
     telemetry::{Parent, Span},
 };
 use platen_shared::wire;
@@ -238,8 +238,7 @@ impl Server {
         }
         handled.map_err(|error| {
             if let Some(count) = self.warnings.component.record() {
-                let error = &error as &dyn std::error::Error;
-                tracing::error!(error, count, "a component gave no response");
+                tracing::error!(error = error_chain(&error), count, "a component gave no response");
             }
             match error {
                 ComponentError::TimedOut => ServerError::ComponentTimedOut,

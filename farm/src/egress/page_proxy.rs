@@ -49,7 +49,7 @@ use super::{
     job::{ConnectError, CountingStream, Guard, JobEgress},
     policy::{HostPort, Verdict},
 };
-use crate::repeated_warning::RepeatedWarning;
+use crate::{error::error_chain, repeated_warning::RepeatedWarning};
 
 /// Accepting fails mostly for lack of file descriptors, until other connections are closed.
 const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(20);
@@ -161,7 +161,7 @@ async fn serve(stream: TcpStream, shared: Arc<Shared>, bound: Option<Arc<BoundJo
         None => shared.closed.run_until_cancelled(connection).await,
     };
     if let Some(Err(error)) = served {
-        tracing::trace!(error = &error as &dyn std::error::Error, "a connection of a page failed");
+        tracing::trace!(error = error_chain(&error), "a connection of a page failed");
     }
 }
 
@@ -211,7 +211,7 @@ impl BoundJob {
         match self.tasks.job.connect(target).await {
             Ok(host) => self.tasks.execute(copy(request, host)),
             Err(error) => {
-                tracing::debug!(error = &error as &dyn std::error::Error, "no tunnel");
+                tracing::debug!(error = error_chain(&error), "no tunnel");
                 *response.status_mut() = StatusCode::BAD_GATEWAY;
                 response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
             }

@@ -17,6 +17,7 @@ use super::{idle_pages::IdlePages, recent_accounts::RecentAccounts};
 use crate::{
     Config,
     browser::Browser,
+    error::error_chain,
     metrics::{Metrics, PageSource, Waiting},
     page::{Page, PageError, Reader},
 };
@@ -192,7 +193,7 @@ impl PooledBrowser {
     async fn close(&self, page: Page) {
         self.metrics.pages_closed.inc();
         if let Err(error) = page.close(&self.browser).await {
-            tracing::warn!(error = &error as &dyn std::error::Error, "page was not closed");
+            tracing::warn!(error = error_chain(&error), "page was not closed");
             self.kill("it does not close a page");
         }
     }
@@ -215,7 +216,7 @@ impl PooledBrowser {
                 let page = pooled.open().await;
                 if let Err(error) = &page {
                     // Only a debug message: a job that needs a page gets the same error and logs it.
-                    tracing::debug!(error = error as &dyn std::error::Error, "spare page was not opened");
+                    tracing::debug!(error = error_chain(error), "spare page was not opened");
                 }
                 pooled.idle_pages.lock().opened(page.ok());
             });

@@ -3,7 +3,6 @@
 //! Nothing is polled: a task sleeps until its browser's pipe closes, or its browser is to be replaced.
 
 use std::{
-    error::Error,
     sync::{Arc, Weak},
     time::Duration,
 };
@@ -20,7 +19,7 @@ use super::{
 use crate::{
     Config,
     browser::Launcher,
-    error::LaunchError,
+    error::{LaunchError, error_chain},
     metrics::{BrowserEnd, Metrics, PoolState},
 };
 
@@ -115,7 +114,7 @@ impl Supervisor {
             let new = match self.launch().await {
                 Ok(new) => new,
                 Err(error) => {
-                    tracing::error!(error = &error as &dyn Error, "browser did not start");
+                    tracing::error!(error = error_chain(&error), "browser did not start");
                     backoff.wait().await;
                     continue;
                 }
@@ -175,7 +174,7 @@ impl Supervisor {
             match self.launch().await {
                 Ok(pooled) => return pooled,
                 Err(error) => {
-                    tracing::error!(error = &error as &dyn Error, "browser did not start");
+                    tracing::error!(error = error_chain(&error), "browser did not start");
                     self.slots.change(slot, |slot| slot.failure = Some(error));
                 }
             }

@@ -22,7 +22,7 @@ use hyper_util::{
     },
     rt::{TokioExecutor, TokioTimer},
 };
-use platen_farm::RepeatedWarning;
+use platen_farm::{RepeatedWarning, error_chain};
 use rustls::{ClientConfig, RootCertStore, crypto::ring};
 use tokio::time::timeout;
 use tower_service::Service as _;
@@ -143,7 +143,7 @@ fn with_tls(connector: HttpConnector) -> HttpsConnector<HttpConnector> {
         Ok(builder) => builder,
         Err(error) => {
             tracing::warn!(
-                error = &error as &dyn std::error::Error,
+                error = error_chain(&error),
                 "no certificates are trusted, so farms cannot be reached by https: install ca-certificates"
             );
             let config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
@@ -165,8 +165,7 @@ async fn is_late(connection: &mut CaptureConnection, connect_timeout: Duration) 
 
 fn map_error(error: &legacy::Error) -> Error {
     if let Some(count) = FAILED.record() {
-        let error = error as &dyn std::error::Error;
-        tracing::warn!(error, count, "requests of components failed");
+        tracing::warn!(error = error_chain(error), count, "requests of components failed");
     }
     if !error.is_connect() {
         return Error::ConnectionTerminated;

@@ -5,7 +5,7 @@
 
 use std::time::Instant;
 
-use platen_farm::{RepeatedWarning, telemetry};
+use platen_farm::{RepeatedWarning, error_chain, telemetry};
 use wasmtime::{
     AsContextMut as _,
     component::{Access, Accessor, FutureReader, HasSelf, Resource, StreamReader},
@@ -171,7 +171,7 @@ fn map_error(error: &DbError) -> Error {
 fn log(error: &DbError) {
     static FAILED: RepeatedWarning = RepeatedWarning::new();
     if let Some(count) = FAILED.record() {
-        tracing::error!(error = error as &dyn std::error::Error, count, "the database failed");
+        tracing::error!(error = error_chain(error), count, "the database failed");
     }
 }
 

@@ -9,7 +9,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use platen_farm::{prepare_response_socket, startup::StopSignals};
+use platen_farm::{error_chain, prepare_response_socket, startup::StopSignals};
 use platen_shared::wire::REQUEST_ID;
 use tokio::{
     net::{TcpListener, TcpStream},
@@ -74,8 +74,7 @@ impl Server {
             Ok(accepted) => accepted,
             Err(error) => {
                 if let Some(count) = self.warnings.accept.record() {
-                    let error = &error as &dyn std::error::Error;
-                    tracing::warn!(error, count, "cannot accept connections");
+                    tracing::warn!(error = error_chain(&error), count, "cannot accept connections");
                 }
                 return sleep(RETRY_INTERVAL).await;
             }

@@ -16,6 +16,7 @@ use hyper::{
 };
 use hyper_util::rt::{TokioIo, TokioTimer};
 use parking_lot::Mutex;
+use platen_farm::error_chain;
 use tokio::{
     net::TcpStream,
     time::{Instant, sleep, sleep_until},
@@ -114,7 +115,7 @@ impl Connection {
             }
         };
         if let Some(Err(error)) = served {
-            tracing::debug!(error = &error as &dyn Error, "a connection failed");
+            tracing::debug!(error = error_chain(&error), "a connection failed");
         }
     }
 }
