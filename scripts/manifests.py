@@ -184,6 +184,9 @@ def check_objects(objects):
         if kind in CUSTOM:
             check(place, document, CUSTOM[kind])
             continue
+        template = document.get("spec", {}).get("template")
+        if template and template["spec"].get("enableServiceLinks") is not False:
+            problems.append(f"{place}: variables of services would be taken for settings")
         try:
             kubernetes_validate.validate(document, KUBERNETES, strict=True)
         except kubernetes_validate.ValidationError as error:

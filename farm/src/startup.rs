@@ -36,9 +36,7 @@ use tracing_subscriber::{
 
 pub use cgroup::separate_browsers;
 pub use secret::{SecretError, secret};
-pub use variables::{
-    OF_COMPONENTS, OF_SCRIPTS, SECRETS, UnknownVariable, Variable, is_known, names_of_flags,
-};
+pub use variables::{OF_COMPONENTS, OF_SCRIPTS, SECRETS, Variable, is_known, names_of_flags};
 
 /// Options of the log, which is written to standard error.
 #[derive(Debug, Args)]
@@ -95,7 +93,7 @@ pub fn parse<P: Parser>() -> P {
 #[must_use]
 pub fn parse_with_matches<P: Parser>() -> (P, ArgMatches) {
     let parsed = P::command().try_get_matches().and_then(|matches| {
-        if let Err(unknown) = variables::check_names(&P::command()) {
+        if let Err(unknown) = variables::check_names() {
             return Err(clap::Error::raw(ErrorKind::UnknownArgument, unknown.to_string()));
         }
         Ok((P::from_arg_matches(&matches)?, matches))

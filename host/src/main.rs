@@ -171,15 +171,13 @@ mod tests {
             .collect()
     }
 
-    /// Both programs can share an environment: each knows the names of the other.
     #[test]
-    fn the_farm_knows_the_names_of_all_settings() {
-        let farm = platen_farm::cli::Cli::command();
-        let names = startup::names_of_flags(&Platen::command()).into_iter();
-        let names = names.chain(startup::names_of_flags(&farm));
+    fn all_settings_are_known() {
+        let (platen, farm) = (Platen::command(), platen_farm::cli::Cli::command());
+        let up = platen.find_subcommand("up").expect("platen has the command up");
+        let names = all_settings(&platen, up, &farm).into_iter().map(|setting| setting.variable);
         for name in names.filter(|name| name.starts_with("PLATEN_")) {
-            assert!(startup::is_known(&farm, &name), "{name} is missing in OTHER_NAMES");
-            assert!(startup::is_known(&Platen::command(), &name), "{name} is missing in OTHER_NAMES");
+            assert!(startup::is_known(&name), "{name} is missing in the list of names");
         }
     }
 

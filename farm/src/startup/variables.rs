@@ -107,21 +107,48 @@ pub const OF_SCRIPTS: &[Variable] = &[
     ),
 ];
 
-/// Names that examples, tests and tools of the repository use, and those of the respective other program's flags, which
-/// an environment that both programs share contains.
-const OTHER_NAMES: &[&str] = &[
+/// All names that begin with [`PREFIX`]. Both programs, which can share an environment, know all of them.
+const NAMES: &[&str] = &[
+    // Settings, as in docs/configuration.md.
+    "PLATEN_BIN_DIR",
+    "PLATEN_BROWSERS",
+    "PLATEN_BROWSER_USER",
+    "PLATEN_CHROMIUM",
     "PLATEN_DATA",
     "PLATEN_DB",
+    "PLATEN_DB_TOKEN",
     "PLATEN_DB_TOKEN_FILE",
+    "PLATEN_DNS",
+    "PLATEN_DRAIN_TIMEOUT",
+    "PLATEN_EGRESS_ALLOW",
+    "PLATEN_EGRESS_CONNECTIONS",
+    "PLATEN_EGRESS_DENY",
+    "PLATEN_EGRESS_MEGABYTES",
+    "PLATEN_EGRESS_PORTS",
+    "PLATEN_EGRESS_PROXY",
+    "PLATEN_EGRESS_PROXY_FILE",
+    "PLATEN_EGRESS_SECONDS",
     "PLATEN_FARM_LISTEN",
+    "PLATEN_FARM_TOKEN",
     "PLATEN_FARM_TOKEN_FILE",
     "PLATEN_FARM_URL",
+    "PLATEN_FONTS",
     "PLATEN_LISTEN",
+    "PLATEN_LOG",
+    "PLATEN_LOG_FORMAT",
     "PLATEN_MANIFEST",
     "PLATEN_MAX_CONNECTIONS",
     "PLATEN_MAX_CONNECTIONS_PER_ADDRESS",
     "PLATEN_METRICS_LISTEN",
+    "PLATEN_OPERATOR",
+    "PLATEN_PAGE_JOBS",
+    "PLATEN_PAGE_MEMORY",
+    "PLATEN_QUEUE",
+    "PLATEN_RECYCLE_AFTER",
+    "PLATEN_RESOLVE",
+    "PLATEN_UNSAFE_NO_SANDBOX",
     "PLATEN_URL",
+    "PLATEN_WARM_PAGES",
     // Examples for clients.
     "PLATEN_KEY",
     "PLATEN_SITE",
@@ -134,54 +161,38 @@ const OTHER_NAMES: &[&str] = &[
     "PLATEN_SCREENSHOTS",
     "PLATEN_SPIN",
     "PLATEN_SQLD",
+    "PLATEN_TEST_BASE_URL",
+    "PLATEN_TEST_DATABASES",
+    "PLATEN_TEST_DB",
+    "PLATEN_TEST_DB_TOKEN",
+    "PLATEN_TEST_KEY",
+    "PLATEN_TEST_TEMPLATE_ID",
 ];
 
 const PREFIX: &str = "PLATEN_";
-const TEST_PREFIX: &str = "PLATEN_TEST_";
 
-/// A name that no setting has, of those that begin with `PLATEN_`.
+/// A name that begins with [`PREFIX`] and is not known.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "{name} is set, but Platen has no setting of this name{}. Correct it or unset it; docs/configuration.md has all \
-     settings",
-    .similar.as_ref().map_or(String::new(), |similar| format!("; {similar} is similar"))
+    "{0} is set, but Platen has no setting of this name. Correct it or unset it; docs/configuration.md has all settings. \
+     Kubernetes sets variables for its services unless the pod has enableServiceLinks: false"
 )]
-pub struct UnknownVariable {
-    name: String,
-    similar: Option<String>,
-}
+pub(super) struct UnknownVariable(String);
 
 /// Checks the names of the environment.
-pub(super) fn check_names(command: &Command) -> Result<(), UnknownVariable> {
-    let variables = env::vars_os().filter_map(|(name, value)| {
-        Some((name.into_string().ok()?, value.into_string().unwrap_or_default()))
-    });
-    check(command, variables)
+pub(super) fn check_names() -> Result<(), UnknownVariable> {
+    check(env::vars_os().filter_map(|(name, _)| name.into_string().ok()))
 }
 
-fn check(
-    command: &Command,
-    variables: impl Iterator<Item = (String, String)>,
-) -> Result<(), UnknownVariable> {
-    for (name, value) in variables {
-        let concerns = name.starts_with(PREFIX) && !name.starts_with(TEST_PREFIX);
-        if concerns && !is_known(command, &name) && !is_service_link(&name, &value) {
-            return Err(UnknownVariable { similar: similar(&name, &known(command)), name });
-        }
-    }
-    Ok(())
+fn check(mut names: impl Iterator<Item = String>) -> Result<(), UnknownVariable> {
+    let unknown = names.find(|name| name.starts_with(PREFIX) && !is_known(name));
+    unknown.map_or(Ok(()), |name| Err(UnknownVariable(name)))
 }
 
-/// Whether a program with this command line starts when a variable with this name is set.
+/// Whether the programs start when a variable with this name is set.
 #[must_use]
-pub fn is_known(command: &Command, name: &str) -> bool {
-    known(command).iter().any(|known| known == name)
-}
-
-fn known(command: &Command) -> Vec<String> {
-    let others = [SECRETS, OF_SCRIPTS].into_iter().flatten().map(|variable| variable.name);
-    let others = others.chain(OTHER_NAMES.iter().copied()).map(str::to_owned);
-    names_of_flags(command).into_iter().chain(others).collect()
+pub fn is_known(name: &str) -> bool {
+    NAMES.contains(&name)
 }
 
 /// The variables of the flags of a command and of its subcommands.
@@ -192,76 +203,19 @@ pub fn names_of_flags(command: &Command) -> Vec<String> {
     own.chain(command.get_subcommands().flat_map(names_of_flags)).collect()
 }
 
-/// Whether Kubernetes set the variable, which it does in all containers of a namespace for each of its services. Those of
-/// a service with the name `platen` or `platen-farm` begin with the same prefix as settings.
-/// <https://kubernetes.io/docs/concepts/services-networking/service/#environment-variables>
-fn is_service_link(name: &str, value: &str) -> bool {
-    let is_port = |text: &str| text.parse::<u16>().is_ok();
-    let is_url = ["tcp://", "udp://", "sctp://"].iter().any(|scheme| value.starts_with(scheme));
-    let protocol = |text: &str| matches!(text, "TCP" | "UDP" | "SCTP");
-    if name.ends_with("_SERVICE_HOST") {
-        return value.parse::<std::net::IpAddr>().is_ok();
-    }
-    if name.contains("_SERVICE_PORT") {
-        return is_port(value);
-    }
-    if name.ends_with("_PORT") {
-        return is_url;
-    }
-    // NAME_PORT_80_TCP, and with _PROTO, _PORT or _ADDR
-    let Some((_, rest)) = name.split_once("_PORT_") else { return false };
-    let mut parts = rest.split('_');
-    parts.next().is_some_and(is_port) && parts.next().is_some_and(protocol)
-}
-
-/// The known name with the fewest edits, if there are few.
-fn similar(name: &str, known: &[String]) -> Option<String> {
-    let distance = |other: &String| strsim::damerau_levenshtein(name, other);
-    known.iter().min_by_key(|other| distance(other)).filter(|other| distance(other) <= 3).cloned()
-}
-
 #[cfg(test)]
 mod tests {
-    use clap::{Arg, Command};
-
     use super::*;
 
-    fn check_one(name: &str, value: &str) -> Result<(), String> {
-        let flag = Arg::new("browsers").long("browsers").env("PLATEN_BROWSERS");
-        let command = Command::new("platen").subcommand(Command::new("up").arg(flag));
-        check(&command, [(name.to_owned(), value.to_owned())].into_iter()).map_err(|error| error.to_string())
-    }
-
     #[test]
-    fn an_unknown_name_is_refused_with_a_similar_one() {
-        let error = check_one("PLATEN_BROWSER", "4").unwrap_err();
-        assert!(error.starts_with("PLATEN_BROWSER is set") && error.contains("PLATEN_BROWSERS is similar"));
-        let error = check_one("PLATEN_SOMETHING_ELSE", "").unwrap_err();
-        assert!(!error.contains("similar"), "{error}");
-        for name in
-            ["PLATEN_BROWSERS", "PLATEN_DB_TOKEN", "PLATEN_OPERATOR", "PLATEN_TEST_DB", "PATH", "PLATENX"]
-        {
-            check_one(name, "x").unwrap();
+    fn an_unknown_name_is_refused() {
+        let check_one = |name: &str| check([name.to_owned()].into_iter()).map_err(|error| error.to_string());
+        for name in ["PLATEN_EGRESS_DENIED", "PLATEN_BROWSER", "PLATEN_FARM_SERVICE_HOST", "PLATEN_TEST_X"] {
+            let error = check_one(name).unwrap_err();
+            assert!(error.starts_with(&format!("{name} is set")), "{error}");
         }
-    }
-
-    #[test]
-    fn the_variables_of_services_of_kubernetes_are_no_settings() {
-        for (name, value) in [
-            ("PLATEN_SERVICE_HOST", "10.0.0.7"),
-            ("PLATEN_SERVICE_PORT", "80"),
-            ("PLATEN_FARM_SERVICE_PORT_HTTP", "3001"),
-            ("PLATEN_FARM_PORT", "tcp://10.0.0.7:3001"),
-            ("PLATEN_FARM_PORT_3001_TCP", "tcp://10.0.0.7:3001"),
-            ("PLATEN_FARM_PORT_3001_TCP_ADDR", "10.0.0.7"),
-            ("PLATEN_FARM_PORT_3001_TCP_PROTO", "tcp"),
-        ] {
-            check_one(name, value).unwrap();
-        }
-        for (name, value) in
-            [("PLATEN_PORT", "8080"), ("PLATEN_SERVICE_HOST", "example"), ("PLATEN_PORT_RANGE", "1-2")]
-        {
-            check_one(name, value).unwrap_err();
+        for name in ["PLATEN_BROWSERS", "PLATEN_TEST_DB", "PATH", "PLATENX"] {
+            check_one(name).unwrap();
         }
     }
 }
