@@ -203,8 +203,10 @@ impl Inner {
         progress: &JobProgress,
     ) -> Result<Rendered, Refused> {
         let arrived = Instant::now();
+        let queued = progress.phases.enter(Phase::Queue);
         let slot = self.admission.admit(&job.account, deadline).await;
         let slot = slot.inspect_err(|_| progress.set_queued(arrived.elapsed()))?;
+        drop(queued);
         let admitted = Instant::now();
         self.metrics.wait_seconds.observe((admitted - arrived).as_secs_f64());
         progress.set_admitted(admitted - arrived);
@@ -292,8 +294,8 @@ impl<'a> OutcomeGuard<'a> {
 impl Drop for OutcomeGuard<'_> {
     fn drop(&mut self) {
         self.metrics.job_ended(self.outcome);
-        for time in self.phases.times() {
-            self.metrics.phase_ended(time.phase, time.ended - time.began);
+        for (phase, time) in self.phases.times() {
+            self.metrics.phase_ended(phase, time);
         }
     }
 }

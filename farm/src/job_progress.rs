@@ -10,7 +10,7 @@ use std::{
 
 use tokio::time::Instant;
 
-use crate::phases::{Phase, Phases};
+use crate::{phases::Phases, telemetry::Context};
 
 /// A shared flag: whether a job's page has started to run.
 #[derive(Debug, Clone, Default)]
@@ -38,6 +38,11 @@ pub(crate) struct JobProgress {
 }
 
 impl JobProgress {
+    /// That of a job with this span.
+    pub(crate) fn of(trace: Option<Context>) -> Self {
+        Self { phases: Phases::of(trace), ..Self::default() }
+    }
+
     /// The job has its slot, for which it has waited this long.
     pub(crate) fn set_admitted(&self, queued: Duration) {
         self.set_queued(queued);
@@ -46,10 +51,7 @@ impl JobProgress {
 
     /// The job has waited this long for a slot, with or without success.
     pub(crate) fn set_queued(&self, queued: Duration) {
-        if self.queued.set(queued).is_ok() {
-            let now = Instant::now();
-            self.phases.record(Phase::Queue, now - queued, now);
-        }
+        let _ = self.queued.set(queued);
     }
 
     /// How long the job waited for its slot; `None` while it waits.

@@ -16,7 +16,10 @@ use tokio::{net::TcpListener, runtime::Runtime};
 
 fn main() -> ExitCode {
     let Cli { listen, token_file, check, check_args, log, farm } = startup::parse();
-    log.start(if check { "warn" } else { "info" });
+    let log = if check { log.start("warn", None) } else { log.start("info", Some("platen-farm")) };
+    if let Err(error) = log {
+        return startup::exit_code("platen-farm", Err(error.into()));
+    }
     startup::separate_browsers();
     let result = Runtime::new().context("cannot start the async runtime").and_then(|runtime| {
         runtime.block_on(async {
@@ -34,7 +37,6 @@ async fn run(listen: SocketAddr, token_file: Option<&Path>, config: Config) -> R
     startup::raise_file_limit();
     let token = token(token_file)?;
     let registry = MetricsRegistry::default();
-    telemetry::start("platen-farm")?;
     let stop = startup::stop_signal()?;
     let listener = TcpListener::bind(listen).await.with_context(|| format!("cannot listen on {listen}"))?;
     let Some(farm) =

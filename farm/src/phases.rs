@@ -1,10 +1,15 @@
-//! The phases of a job, and when each began and ended.
+//! The phases of a job, and the time of each.
 //!
 //! Invariant: a phase that was entered is recorded when it ends, also when the future of the job is dropped.
+
+use std::time::Duration;
 
 use parking_lot::Mutex;
 use strum::{EnumIter, IntoStaticStr};
 use tokio::time::Instant;
+use tracing::{Span, info_span};
+
+use crate::telemetry::{self, Context};
 
 /// A phase of a job. A job that is tried again has some phases more than once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, EnumIter, IntoStaticStr)]
@@ -22,30 +27,31 @@ pub(crate) enum Phase {
     Capture,
 }
 
-/// One phase of one job.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct PhaseTime {
-    pub(crate) phase: Phase,
-    pub(crate) began: Instant,
-    pub(crate) ended: Instant,
+/// The phases of one job so far, and the time of each, in the order of their ends.
+#[derive(Debug, Default)]
+pub(crate) struct Phases {
+    times: Mutex<Vec<(Phase, Duration)>>,
+    /// The span of the job.
+    trace: Option<Context>,
 }
 
-/// The phases of one job so far, in the order of their ends.
-#[derive(Debug, Default)]
-pub(crate) struct Phases(Mutex<Vec<PhaseTime>>);
-
 impl Phases {
+    /// Those of a job with this span.
+    pub(crate) fn of(trace: Option<Context>) -> Self {
+        Self { trace, ..Self::default() }
+    }
+
     /// Begins a phase, which ends when the guard is dropped.
     pub(crate) fn enter(&self, phase: Phase) -> PhaseGuard<'_> {
-        PhaseGuard { phases: self, phase, began: Instant::now() }
+        let span = self.trace.as_ref().map(|trace| {
+            let name: &str = phase.into();
+            telemetry::part_of(trace, info_span!(target: telemetry::TARGET, "phase", otel.name = name))
+        });
+        PhaseGuard { phases: self, phase, began: Instant::now(), _span: span }
     }
 
-    pub(crate) fn record(&self, phase: Phase, began: Instant, ended: Instant) {
-        self.0.lock().push(PhaseTime { phase, began, ended });
-    }
-
-    pub(crate) fn times(&self) -> Vec<PhaseTime> {
-        self.0.lock().clone()
+    pub(crate) fn times(&self) -> Vec<(Phase, Duration)> {
+        self.times.lock().clone()
     }
 }
 
@@ -55,6 +61,7 @@ pub(crate) struct PhaseGuard<'a> {
     phases: &'a Phases,
     phase: Phase,
     began: Instant,
+    _span: Option<Span>,
 }
 
 impl<'a> PhaseGuard<'a> {
@@ -66,7 +73,7 @@ impl<'a> PhaseGuard<'a> {
 
 impl Drop for PhaseGuard<'_> {
     fn drop(&mut self) {
-        self.phases.record(self.phase, self.began, Instant::now());
+        self.phases.times.lock().push((self.phase, self.began.elapsed()));
     }
 }
 
@@ -80,7 +87,6 @@ mod tests {
         let lease = phases.enter(Phase::Lease);
         assert!(phases.times().is_empty());
         drop(lease);
-        let times = phases.times();
-        assert!(times.len() == 1 && times[0].phase == Phase::Lease && times[0].began <= times[0].ended);
+        assert!(matches!(phases.times()[..], [(Phase::Lease, _)]));
     }
 }

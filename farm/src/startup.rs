@@ -27,12 +27,18 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 use tracing::Level;
 use tracing_subscriber::{
-    EnvFilter,
+    EnvFilter, Layer as _,
     fmt::{
+        self,
         format::Writer,
         time::{FormatTime as _, SystemTime},
     },
+    layer::SubscriberExt as _,
+    registry,
+    util::SubscriberInitExt as _,
 };
+
+use crate::telemetry::{self, TelemetryError};
 
 pub use cgroup::separate_browsers;
 pub use secret::{SecretError, secret};
@@ -60,24 +66,32 @@ enum LogFormat {
 static LOG_FORMAT: OnceLock<LogFormat> = OnceLock::new();
 
 impl LogArgs {
-    /// Starts the log; `default_filter` is used if no filter was given.
-    pub fn start(self, default_filter: &str) {
+    /// Starts the log; `default_filter` is used if no filter was given. Starts traces of the program as `service`
+    /// if the environment has an endpoint for them.
+    ///
+    /// # Errors
+    /// [`TelemetryError`] for a setting of traces that is not supported.
+    pub fn start(self, default_filter: &str, service: Option<&'static str>) -> Result<(), TelemetryError> {
         let filter = self.log.unwrap_or_else(|| EnvFilter::new(default_filter));
-        let log = tracing_subscriber::fmt()
-            .with_env_filter(filter)
+        let no_traces = format!("{}=off", telemetry::TARGET).parse().expect("it is a directive");
+        let log = fmt::layer()
             .with_writer(io::stderr)
             // Otherwise a closed standard error causes a panic wherever a line is written.
             .log_internal_errors(false)
             .with_ansi(io::stderr().is_terminal());
         let _ = LOG_FORMAT.set(self.log_format);
-        match self.log_format {
-            LogFormat::Text => log.init(),
+        let log = match self.log_format {
+            LogFormat::Text => log.boxed(),
             LogFormat::Json => {
-                log.json().flatten_event(true).with_current_span(false).with_span_list(false).init();
                 // Not through the subscriber: the panic may have happened in it.
                 panic::set_hook(Box::new(|panic| write_error(json_line(Level::ERROR, &panic.to_string()))));
+                log.json().flatten_event(true).with_current_span(false).with_span_list(false).boxed()
             }
-        }
+        };
+        let log = log.with_filter(filter.add_directive(no_traces)).boxed();
+        let traces = service.map(telemetry::layer).transpose()?.flatten();
+        registry().with([log].into_iter().chain(traces).collect::<Vec<_>>()).init();
+        Ok(())
     }
 }
 

@@ -66,11 +66,13 @@ fn programs() -> [clap::Command; 2] {
 
 fn main() -> ExitCode {
     let (Platen { log, command }, matches) = startup::parse_with_matches();
-    if matches!(command, Command::Up(_)) {
-        log.start("info");
+    let is_server = matches!(command, Command::Up(_));
+    let log = if is_server { log.start("info", Some("platen")) } else { log.start("warn", None) };
+    if let Err(error) = log {
+        return startup::exit_code("platen", Err(error.into()));
+    }
+    if is_server {
         startup::separate_browsers();
-    } else {
-        log.start("warn");
     }
     let run = async {
         match command {

@@ -29,12 +29,13 @@ use http_body_util::BodyExt as _;
 use hyper::body::Incoming;
 use platen_farm::{
     RepeatedWarning, error_chain,
-    telemetry::{Parent, Span},
+    telemetry::{self, Context, OpenTelemetrySpanExt as _, Status},
 };
 use platen_shared::wire;
 use tokio::sync::Semaphore;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use tower_service::Service as _;
+use tracing::Span;
 use wasmtime_wasi_http::{Error, WasiBody};
 
 use crate::{
@@ -145,13 +146,13 @@ impl Server {
         let client = ClientAddress::of(request.headers(), header, connection.peer);
         let exchange = Arc::new(Exchange::new(connection, client));
         let mut body = ResponseBody::begin(Arc::clone(&exchange), Arc::clone(&self.metrics));
-        let mut span = route.and_then(|route| request_head::begin_span(&mut request, route, &id));
+        let span = route.map_or_else(Span::none, |route| request_head::begin_span(&mut request, route, &id));
         let (head, arriving) = request.into_parts();
         let arriving = ArrivingBody::new(arriving, &head.headers, Arc::clone(&exchange));
         let request = Request::from_parts(head, arriving);
         let dispatched = match route {
             Some(route) => {
-                let trace = span.as_ref().map(Span::parent);
+                let trace = telemetry::context(&span);
                 self.dispatch(request, route, trace, &exchange, &mut body.place).await
             }
             None if is_own => Ok(self.own_page(request).await),
@@ -164,11 +165,9 @@ impl Server {
             wasi_response(error.into_response())
         });
         let status = response.status();
-        if let Some(span) = &mut span {
-            span.set_number("http.response.status_code", status.as_u16().into());
-            if status.is_server_error() {
-                span.fail(status.as_str());
-            }
+        span.set_attribute("http.response.status_code", i64::from(status.as_u16()));
+        if status.is_server_error() {
+            span.set_status(Status::error(status.as_str().to_owned()));
         }
         drop(span);
         if !response.headers().contains_key(wire::REQUEST_ID)
@@ -202,7 +201,7 @@ impl Server {
         &self,
         mut request: Request<ArrivingBody>,
         route: &Route,
-        trace: Option<Parent>,
+        trace: Option<Context>,
         exchange: &Arc<Exchange>,
         place: &mut Option<Place>,
     ) -> Result<Response<WasiBody>, ServerError> {

@@ -1,4 +1,4 @@
-//! Reads metrics of a server in the text format of Prometheus and OpenMetrics.
+//! Reads the metrics of a server.
 
 use anyhow::Result;
 

@@ -1,6 +1,6 @@
 //! The log line of a job, and its response.
 
-use std::time::Duration;
+use std::{mem, time::Duration};
 
 use axum::{
     http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header::CONTENT_TYPE},
@@ -12,13 +12,14 @@ use platen_shared::{
     wire,
 };
 use tokio::time::Instant;
+use tracing::{Span, info_span};
 
 use crate::{
     Rendered,
     error::Refused,
     job_progress::JobProgress,
     metrics,
-    telemetry::{self, Kind, Parent, Span},
+    telemetry::{self, OpenTelemetrySpanExt as _, Status},
 };
 
 /// Writes the log line of a job when it is dropped.
@@ -33,7 +34,7 @@ pub(super) struct AccessLog {
     status: u16,
     outcome: &'static str,
     pub(super) progress: JobProgress,
-    span: Option<Span>,
+    span: Span,
 }
 
 impl AccessLog {
@@ -41,6 +42,8 @@ impl AccessLog {
         let text = |name| headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
         let request_id =
             Some(text(wire::REQUEST_ID)).filter(|id| wire::is_request_id(id)).unwrap_or_default();
+        let span = info_span!(target: telemetry::TARGET, "render", otel.kind = "server");
+        let span = telemetry::continued(span, headers);
         Self {
             request_id: request_id.to_owned(),
             traceparent: telemetry::traceparent(headers).chars().take(64).collect(),
@@ -52,8 +55,8 @@ impl AccessLog {
             // The status that nginx logs for a client that disconnected.
             status: 499,
             outcome: metrics::CLIENT_DISCONNECTED,
-            progress: JobProgress::default(),
-            span: Span::begin(|| "render".to_owned(), Kind::Server, Parent::of(headers).as_ref()),
+            progress: JobProgress::of(telemetry::context(&span)),
+            span,
         }
     }
 
@@ -106,11 +109,9 @@ impl AccessLog {
 
 impl AccessLog {
     fn end_span(&mut self) {
-        let Some(mut span) = self.span.take() else { return };
-        let parent = span.parent();
-        for time in self.progress.phases.times() {
-            let (began, ended) = (time.began.into_std(), time.ended.into_std());
-            telemetry::record(time.phase.into(), &parent, began, ended, &[]);
+        let span = mem::replace(&mut self.span, Span::none());
+        if span.is_disabled() {
+            return;
         }
         for (name, value) in [
             ("platen.request_id", self.request_id.as_str()),
@@ -120,12 +121,12 @@ impl AccessLog {
             ("platen.outcome", self.outcome),
         ] {
             if !value.is_empty() {
-                span.set(name, value);
+                span.set_attribute(name, value.to_owned());
             }
         }
-        span.set_number("http.response.status_code", self.status.into());
+        span.set_attribute("http.response.status_code", i64::from(self.status));
         if self.outcome != metrics::RENDERED {
-            span.fail(self.outcome);
+            span.set_status(Status::error(self.outcome));
         }
     }
 }

@@ -1,29 +1,32 @@
 //! The HTTP client of the exporter.
 
-use std::sync::Arc;
-
-use axum::body::Bytes;
-use axum::http::{Request, Response, StatusCode};
+use axum::{
+    body::Bytes,
+    http::{Request, Response, StatusCode},
+};
 use opentelemetry_http::{HttpClient, HttpError};
-use tokio::runtime::Handle;
+use tokio::runtime::{Builder, Runtime};
 
 use super::settings::{self, TelemetryError};
 use crate::RepeatedWarning;
 
-/// Sends on the program's runtime.
-#[derive(Debug, Clone)]
+/// Sends on the thread of the exporter.
+#[derive(Debug)]
 pub(super) struct Client {
     inner: reqwest::Client,
-    runtime: Handle,
-    failed: Arc<RepeatedWarning>,
+    runtime: Runtime,
+    failed: RepeatedWarning,
 }
 
 impl Client {
-    /// Must be called in a runtime.
     pub(super) fn new() -> Result<Self, TelemetryError> {
-        let inner = reqwest::Client::builder().timeout(settings::timeout()?).build();
+        // Nothing runs between two exports, so a connection that the collector closes would not be noticed.
+        let inner =
+            reqwest::Client::builder().timeout(settings::timeout()?).pool_max_idle_per_host(0).build();
         let inner = inner.map_err(|error| TelemetryError::Exporter(error.to_string()))?;
-        Ok(Self { inner, runtime: Handle::current(), failed: Arc::default() })
+        let runtime = Builder::new_current_thread().enable_all().build();
+        let runtime = runtime.map_err(|error| TelemetryError::Exporter(error.to_string()))?;
+        Ok(Self { inner, runtime, failed: RepeatedWarning::new() })
     }
 
     /// Sends a request; warns if it has no success.
@@ -48,13 +51,10 @@ impl Client {
     }
 }
 
-/// For the exporter, which waits on a thread of its own.
 #[async_trait::async_trait]
 impl HttpClient for Client {
     async fn send_bytes(&self, request: Request<Bytes>) -> Result<Response<Bytes>, HttpError> {
-        let client = self.clone();
-        let sent = self.runtime.spawn(async move { client.send(request.try_into()?).await });
-        let (status, body) = sent.await??;
+        let (status, body) = self.runtime.block_on(self.send(request.try_into()?))?;
         let mut response = Response::new(body);
         *response.status_mut() = status;
         Ok(response)

@@ -102,7 +102,6 @@ impl Up {
         startup::raise_file_limit();
         let limits = self.server_limits(startup::file_limit());
         let registry = MetricsRegistry::default();
-        telemetry::start("platen")?;
         let stop = startup::stop_signals(ABORT_TIME)?;
         let Some(ready) = stop.first.run_until_cancelled(self.start(limits, registry)).await.transpose()?
         else {

@@ -8,8 +8,9 @@ use std::sync::Arc;
 
 use http::HeaderName;
 use http_body_util::BodyExt as _;
-use platen_farm::telemetry::{Kind, Parent, Span};
+use platen_farm::telemetry::{self, Context, OpenTelemetrySpanExt as _, Status};
 use platen_shared::wire;
+use tracing::{Span, info_span};
 use wasmtime_wasi_http::{Error, RequestOptions, WasiBody, WasiHttpHooks};
 
 use super::{
@@ -25,7 +26,7 @@ pub(super) struct Hooks {
     /// That of the request on whose behalf the next call is made.
     pub(super) client_disconnect: ClientDisconnect,
     /// The same.
-    pub(super) trace: Option<Parent>,
+    pub(super) trace: Option<Context>,
 }
 
 impl Hooks {
@@ -35,17 +36,24 @@ impl Hooks {
 }
 
 /// A span of the request, which becomes the parent of the farm's.
-fn begin_span(request: &mut http::Request<WasiBody>, parent: &Parent) -> Option<Span> {
-    let name = || format!("{} job", request.method());
-    let mut span = Span::begin(name, Kind::Client, Some(parent))?;
-    span.set("http.request.method", request.method().as_str());
-    if let Some(host) = request.uri().host() {
-        span.set("server.address", host);
+fn begin_span(request: &mut http::Request<WasiBody>, trace: &Context) -> Span {
+    let span = info_span!(
+        target: telemetry::TARGET,
+        "request to a farm",
+        otel.name = format!("{} job", request.method()),
+        otel.kind = "client",
+        http.request.method = request.method().as_str(),
+        server.address = request.uri().host(),
+    );
+    let span = telemetry::part_of(trace, span);
+    if let Some(trace) = telemetry::context(&span) {
+        let headers = request.headers_mut();
+        telemetry::inject(&trace, headers);
+        if let Some(traceparent) = headers.get(wire::TRACEPARENT).cloned() {
+            headers.insert(HeaderName::from_static(wire::JOB_TRACEPARENT), traceparent);
+        }
     }
-    for name in [wire::TRACEPARENT, wire::JOB_TRACEPARENT] {
-        request.headers_mut().insert(HeaderName::from_static(name), span.traceparent());
-    }
-    Some(span)
+    span
 }
 
 impl WasiHttpHooks for Hooks {
@@ -68,7 +76,7 @@ impl WasiHttpHooks for Hooks {
         if is_own {
             request.extensions_mut().insert(client_disconnect.clone());
         }
-        let mut span = self.trace.as_ref().and_then(|parent| begin_span(&mut request, parent));
+        let span = self.trace.as_ref().map_or_else(Span::none, |trace| begin_span(&mut request, trace));
         Box::new(async move {
             if client_disconnect.is_cancelled() {
                 return Err(disconnected(wire::DISCONNECTED_UNSENT));
@@ -82,13 +90,11 @@ impl WasiHttpHooks for Hooks {
                 let exchanged = client_disconnect.run_until_cancelled(exchange).await;
                 exchanged.unwrap_or_else(|| Err(disconnected(wire::DISCONNECTED)))
             };
-            if let Some(span) = &mut span {
-                match &exchanged {
-                    Ok((response, _)) => {
-                        span.set_number("http.response.status_code", response.status().as_u16().into());
-                    }
-                    Err(error) => span.fail(error.to_string()),
+            match &exchanged {
+                Ok((response, _)) => {
+                    span.set_attribute("http.response.status_code", i64::from(response.status().as_u16()));
                 }
+                Err(error) => span.set_status(Status::error(error.to_string())),
             }
             drop(span);
             let (response, io) = exchanged?;

@@ -1,6 +1,6 @@
 //! What the host keeps of a request while a component handles it.
 
-use platen_farm::telemetry::Parent;
+use platen_farm::telemetry::Context;
 
 use crate::db::Flow;
 
@@ -12,5 +12,5 @@ pub(crate) struct RequestContext {
     /// In whose turn its statements run.
     pub(crate) flow: Flow,
     /// The span of the request, of which statements and requests to farms are parts.
-    pub(crate) trace: Option<Parent>,
+    pub(crate) trace: Option<Context>,
 }

@@ -3,9 +3,11 @@
 //! Invariant: a component reaches the database only under the name `default`, and only if the manifest
 //! names it. The error of a statement has SQLite's message; that of a connection has no details.
 
-use std::time::Instant;
-
-use platen_farm::{RepeatedWarning, error_chain, telemetry};
+use platen_farm::{
+    RepeatedWarning, error_chain,
+    telemetry::{self, OpenTelemetrySpanExt as _},
+};
+use tracing::{Span, info_span};
 use wasmtime::{
     AsContextMut as _,
     component::{Access, Accessor, FutureReader, HasSelf, Resource, StreamReader},
@@ -139,16 +141,22 @@ async fn execute(
     parameters: Vec<GuestValue>,
 ) -> Result<(Vec<String>, Vec<RowResult>), Error> {
     let parameters = parameters.into_iter().map(from_guest).collect();
-    let began = Instant::now();
-    let operation = request.trace.as_ref().map(|_| operation(&statement));
+    let span = request.trace.as_ref().map_or_else(Span::none, |trace| {
+        let operation = operation(&statement);
+        let span = info_span!(
+            target: telemetry::TARGET,
+            "statement",
+            otel.name = operation,
+            db.system.name = "sqlite",
+            db.operation.name = operation,
+        );
+        telemetry::part_of(trace, span)
+    });
     let result = connection.execute(request.flow, statement, parameters).await;
-    if let (Some(parent), Some(operation)) = (&request.trace, operation) {
-        let failed = [("error.type", "statement")];
-        let attributes = [("db.system.name", "sqlite"), ("db.operation.name", operation)];
-        let attributes =
-            if result.is_err() { [&attributes[..], &failed].concat() } else { attributes.to_vec() };
-        telemetry::record(operation, parent, began, Instant::now(), &attributes);
+    if result.is_err() {
+        span.set_attribute("error.type", "statement");
     }
+    drop(span);
     let result = result.map_err(|error| map_error(&error))?;
     Ok((result.columns, result.rows.into_iter().map(to_guest).collect()))
 }

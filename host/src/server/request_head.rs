@@ -3,27 +3,31 @@
 use std::net::SocketAddr;
 
 use http::{HeaderName, HeaderValue, Request, Uri, Version, header, uri};
-use platen_farm::telemetry::{Kind, Parent, Span};
+use platen_farm::telemetry;
 use platen_shared::wire;
+use tracing::{Span, info_span};
 use uuid::Uuid;
 
 use super::{router::Route, server_error::ServerError};
 
 /// A span of the request, which is the parent that the component sees.
-pub(super) fn begin_span<B>(request: &mut Request<B>, route: &Route, id: &str) -> Option<Span> {
+pub(super) fn begin_span<B>(request: &mut Request<B>, route: &Route, id: &str) -> Span {
     // Of jobs only.
     request.headers_mut().remove(wire::JOB_TRACEPARENT);
-    let parent = Parent::of(request.headers());
-    let name = || format!("{} {}", request.method(), route.pattern);
-    let mut span = Span::begin(name, Kind::Server, parent.as_ref())?;
-    span.set("http.request.method", request.method().as_str());
-    span.set("http.route", route.pattern);
-    span.set("platen.request_id", id);
-    request.headers_mut().insert(HeaderName::from_static(wire::TRACEPARENT), span.traceparent());
-    if parent.is_none() {
-        request.headers_mut().remove(wire::TRACESTATE);
+    let span = info_span!(
+        target: telemetry::TARGET,
+        "request",
+        otel.name = format!("{} {}", request.method(), route.pattern),
+        otel.kind = "server",
+        http.request.method = request.method().as_str(),
+        http.route = route.pattern,
+        platen.request_id = id,
+    );
+    let span = telemetry::continued(span, request.headers());
+    if let Some(trace) = telemetry::context(&span) {
+        telemetry::inject(&trace, request.headers_mut());
     }
-    Some(span)
+    span
 }
 
 /// The client's request id if it is valid, otherwise a new one, which is added to the request.

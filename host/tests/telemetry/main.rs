@@ -5,7 +5,7 @@ mod deployment;
 
 use std::{collections::HashMap, fs, time::Instant};
 
-use opentelemetry_proto::tonic::trace::v1::Span;
+use opentelemetry_proto::tonic::trace::v1::{Span, span::SpanKind};
 use platen_tests::wait::MAX_WAIT;
 
 use self::{
@@ -56,6 +56,41 @@ fn a_render_is_one_tree_of_spans_in_the_callers_trace() {
         let span = spans.iter().find(|span| span.name == phase).expect("it arrived");
         assert!(span.start_time_unix_nano <= span.end_time_unix_nano);
     }
+    let described = |name: &str| {
+        let span = spans.iter().find(|span| span.name == name).expect("it arrived");
+        let mut attributes: Vec<_> = span.attributes.iter().map(|attribute| attribute.key.as_str()).collect();
+        attributes.sort_unstable();
+        (span.kind(), attributes)
+    };
+    for (name, kind, attributes) in [
+        (
+            "POST /...",
+            SpanKind::Server,
+            &["http.request.method", "http.response.status_code", "http.route", "platen.request_id"][..],
+        ),
+        ("INSERT", SpanKind::Internal, &["db.operation.name", "db.system.name"]),
+        (
+            "POST job",
+            SpanKind::Client,
+            &["http.request.method", "http.response.status_code", "server.address"],
+        ),
+        (
+            "render",
+            SpanKind::Server,
+            &[
+                "http.response.status_code",
+                "platen.account",
+                "platen.format",
+                "platen.outcome",
+                "platen.request_id",
+                "platen.source",
+            ],
+        ),
+        ("load", SpanKind::Internal, &[]),
+    ] {
+        assert_eq!(described(name), (kind, attributes.to_vec()), "{name}");
+    }
+    assert!(!deployment.server.log().contains("otel."), "{}", deployment.server.log());
     let all = format!("{spans:?}");
     for secret in ["s3cret-markup", "s3cret-header", &deployment.key] {
         assert!(!all.contains(secret) && !deployment.server.log().contains(secret));
