@@ -3,15 +3,12 @@
 Needs root and iproute2. Everything that is made here is removed when its context ends.
 """
 
-import collections
 import ctypes
-import fcntl
 import http.client
 import os
 import queue
 import shutil
 import signal
-import struct
 import subprocess
 import threading
 import time
@@ -125,72 +122,6 @@ class Bridge(Namespaces):
     def link(self, host, state):
         """The bridge's side goes up or down: the host keeps its address and sees no reset."""
         run("ip", "-n", namespace("net"), "link", "set", host, state)
-
-
-class DelayedLink(Namespaces):
-    """Two hosts and a link whose packets take a time, for kernels without netem.
-
-    Each packet that a host sends to its TUN interface waits for half of `round_trip_s` and is written to the other one. TCP
-    sees what it would see on a long line: handshakes, slow start and retransmissions included. There is no loss and no
-    limit of bandwidth.
-    """
-
-    TUNSETIFF, IFF_TUN, IFF_NO_PI = 0x400454CA, 0x0001, 0x1000
-
-    def __init__(self, addresses):
-        self.addresses = addresses
-        self.round_trip_s = 0.0
-        self.ended = threading.Event()
-
-    def make_all(self):
-        self.ended.clear()
-        (first, first_address), (second, second_address) = self.addresses.items()
-        files = {}
-        for host, own, other in [(first, first_address, second_address), (second, second_address, first_address)]:
-            self.make(host)
-            files[host] = inside(host, self._open)
-            run("ip", "-n", namespace(host), "address", "add", own, "peer", other, "dev", "region")
-            run("ip", "-n", namespace(host), "link", "set", "region", "up")
-        for source, target in [(first, second), (second, first)]:
-            self._forward(files[source], files[target])
-
-    def _open(self):
-        file = os.open("/dev/net/tun", os.O_RDWR)
-        fcntl.ioctl(file, self.TUNSETIFF, struct.pack("16sH", b"region", self.IFF_TUN | self.IFF_NO_PI))
-        return file
-
-    def _forward(self, source, target):
-        waiting, arrived = collections.deque(), threading.Condition()
-
-        def read():
-            while not self.ended.is_set():
-                try:
-                    packet = os.read(source, 65536)
-                except OSError:
-                    return
-                with arrived:
-                    waiting.append((time.monotonic() + self.round_trip_s / 2, packet))
-                    arrived.notify()
-
-        def write():
-            while not self.ended.is_set():
-                with arrived:
-                    while not waiting:
-                        arrived.wait()
-                    due, packet = waiting.popleft()
-                time.sleep(max(0.0, due - time.monotonic()))
-                try:
-                    os.write(target, packet)
-                except OSError:
-                    return
-
-        for body in (read, write):
-            threading.Thread(target=body, daemon=True).start()
-
-    def __exit__(self, *_):
-        # The threads end with the process; without namespaces they get no packets.
-        self.ended.set()
-        super().__exit__()
 
 
 class Processes:

@@ -29,9 +29,12 @@ use self::{
     faults::{FarmProcess, Fault, Injector},
     ledger::Ledger,
     load::{Load, Outcome},
-    plan::{Caller, Planner, TEMPLATE_HTML},
+    plan::{Caller, Planner},
 };
-use crate::load::{checks::Checks, on_own_thread, resources::Resources, server::Server};
+use crate::{
+    load::{checks::Checks, on_own_thread, resources::Resources, server::Server},
+    number_marker::{self, TEMPLATE_HTML},
+};
 
 #[derive(clap::Args, Clone)]
 pub(crate) struct Options {
@@ -312,7 +315,7 @@ impl Run {
 /// The replies of the site.
 fn reply(path: &str) -> Reply {
     if let Some(number) = path.strip_prefix("/page/").and_then(|number| number.parse().ok()) {
-        return Reply::page(plan::page(number));
+        return Reply::page(number_marker::page(number));
     }
     match path {
         "/download" => Reply::of("application/zip", "PK").with_header("content-disposition", "attachment"),

@@ -16,7 +16,6 @@ mod page;
 mod page_template;
 mod prepared_request;
 mod report;
-mod soak;
 mod target;
 mod test_image;
 
@@ -60,14 +59,8 @@ pub(crate) struct Options {
     /// Concurrent jobs
     #[arg(long, default_value_t = 2)]
     concurrency: usize,
-    /// Measure the farm's memory over many jobs instead of comparing
-    #[arg(long)]
-    soak: bool,
-    /// Jobs of --soak; with fewer than the default the result is printed instead of written
-    #[arg(long, default_value_t = SOAK_JOBS)]
-    soak_jobs: usize,
     /// Measure the CPU time of the egress guard instead of comparing
-    #[arg(long, conflicts_with = "soak")]
+    #[arg(long)]
     guard: bool,
     /// Chromium for all renderers
     #[arg(long, env = "PLATEN_CHROMIUM", default_value = "/usr/lib/chromium/chromium-headless-shell")]
@@ -120,8 +113,6 @@ struct HalfLoad {
     result: LoadResult,
 }
 
-/// Enough to distinguish memory that grows from memory that reaches a steady state.
-const SOAK_JOBS: usize = 2_000;
 const HALF_LOAD_SECONDS: f64 = 10.0;
 const IDLE_DURATION: Duration = Duration::from_secs(10);
 
@@ -143,10 +134,7 @@ pub(crate) async fn run(options: Options) -> Result<()> {
     let site = Site::start().await?;
     let results = settings::crate_dir().join("../bench");
     // Only complete runs replace results.
-    let (name, section, is_complete) = if options.soak {
-        let section = soak::run(&environment, &site, options.soak_jobs).await?;
-        ("soak", section, options.soak_jobs >= SOAK_JOBS)
-    } else if options.guard {
+    let (name, section, is_complete) = if options.guard {
         ("guard", egress_guard::run(&environment, &site).await?, true)
     } else {
         let comparison = compare(&options, &environment, &site).await?;

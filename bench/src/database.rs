@@ -3,7 +3,15 @@
 //!
 //! Invariant: a stand-in farm responds at once, so the edge and the database are all that is measured.
 
-use std::time::{Duration, Instant};
+use std::{
+    collections::BTreeMap,
+    fmt,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::{Duration, Instant},
+};
 
 use anyhow::Result;
 use futures::future::try_join_all;
@@ -16,12 +24,13 @@ use platen_tests::{
     procfs,
     settings::Settings,
 };
-use tokio::time::sleep;
-
-use crate::{
-    platen_up::{Callers, Responses},
-    statistics::{count, milliseconds, percentile_ms},
+use serde_json::json;
+use tokio::{
+    task::JoinSet,
+    time::{sleep, timeout},
 };
+
+use crate::statistics::{count, milliseconds, percentile_ms};
 
 #[derive(clap::Args)]
 pub(crate) struct Options {
@@ -40,6 +49,10 @@ pub(crate) struct Options {
 }
 
 const DATABASES: [(&str, DatabaseKind); 2] = [("file", DatabaseKind::File), ("sqld", DatabaseKind::Sqld)];
+/// Longer than any response of the edge takes.
+const RESPONSE_TIMEOUT: Duration = Duration::from_mins(1);
+/// Before a caller whose connection failed sends its next request.
+const RECONNECT_INTERVAL: Duration = Duration::from_millis(20);
 const WARM_UP: Duration = Duration::from_secs(2);
 
 /// Measures on a file and on sqld, and prints tables.
@@ -143,4 +156,87 @@ async fn series(target: &Target, requests: usize) -> Responses {
 
 fn percentiles<const N: usize>(responses: &Responses, percents: [usize; N]) -> [f64; N] {
     percents.map(|percent| percentile_ms(&responses.latencies, percent).unwrap_or(f64::NAN))
+}
+
+/// The responses to a series of requests.
+#[derive(Default)]
+struct Responses {
+    by_status: BTreeMap<u16, u64>,
+    /// Requests without a response.
+    none: u64,
+    /// Of each response.
+    latencies: Vec<Duration>,
+}
+
+impl Responses {
+    fn of(&self, statuses: &[u16]) -> u64 {
+        statuses.iter().filter_map(|status| self.by_status.get(status)).sum()
+    }
+
+    fn requests(&self) -> u64 {
+        self.by_status.values().sum::<u64>() + self.none
+    }
+
+    /// Sends one request.
+    async fn send(&mut self, target: &Target) {
+        let began = Instant::now();
+        let answer = timeout(RESPONSE_TIMEOUT, target.render(&json!({ "html": "x" })).send()).await;
+        let Ok(Ok(answer)) = answer else {
+            self.none += 1;
+            return sleep(RECONNECT_INTERVAL).await;
+        };
+        self.latencies.push(began.elapsed());
+        *self.by_status.entry(answer.status).or_default() += 1;
+    }
+
+    fn add(&mut self, other: Self) {
+        for (status, number) in other.by_status {
+            *self.by_status.entry(status).or_default() += number;
+        }
+        self.none += other.none;
+        self.latencies.extend(other.latencies);
+    }
+}
+
+impl fmt::Display for Responses {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let statuses = self.by_status.iter().map(|(status, number)| format!("{number} × {status}"));
+        let none = (self.none > 0).then(|| format!("{} without a response", self.none));
+        f.write_str(&statuses.chain(none).collect::<Vec<_>>().join(", "))
+    }
+}
+
+/// Callers that send requests until they are stopped.
+struct Callers {
+    stop: Arc<AtomicBool>,
+    callers: JoinSet<Responses>,
+}
+
+impl Callers {
+    /// The targets are used in turn.
+    fn start(targets: &[Target], callers: usize) -> Self {
+        let stop = Arc::<AtomicBool>::default();
+        let run = |caller: usize| {
+            let (stop, targets) = (Arc::clone(&stop), targets.to_vec());
+            async move {
+                let (mut responses, mut number) = (Responses::default(), caller);
+                while !stop.load(Ordering::Relaxed) {
+                    responses.send(&targets[number % targets.len()]).await;
+                    number += 1;
+                }
+                responses
+            }
+        };
+        let callers = (0..callers).map(run).collect();
+        Self { stop, callers }
+    }
+
+    async fn finish(mut self) -> Result<Responses> {
+        self.stop.store(true, Ordering::Relaxed);
+        let mut responses = Responses::default();
+        while let Some(caller) = self.callers.join_next().await {
+            responses.add(caller?);
+        }
+        Ok(responses)
+    }
 }

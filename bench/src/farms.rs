@@ -1,11 +1,9 @@
-//! Several farms behind HAProxy and `platen up`: how throughput grows with them, how many jobs meet a warm page, and what is
-//! lost while farms restart, hang or are killed.
+//! Several farms behind HAProxy and `platen up`: how throughput grows with them, and how many jobs meet a warm page.
 //!
 //! Invariant: the farms are stand-ins in this process with a fixed service time, so that a farm that is added brings the
-//! same capacity each time. Every job whose service begins is recorded with its id.
+//! same capacity each time.
 
 use std::{
-    collections::BTreeMap,
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -20,7 +18,7 @@ use platen_tests::{
     database::DatabaseKind,
     haproxy::HaProxy,
     operator::Quota,
-    queueing_farm::{Ledger, QueueingFarm, Size},
+    queueing_farm::{QueueingFarm, Size},
     settings::Settings,
 };
 use serde_json::json;
@@ -47,7 +45,7 @@ pub(crate) struct Options {
     pages: usize,
 }
 
-/// Runs every case and prints two tables.
+/// Runs every case and prints a table.
 pub(crate) async fn run(options: Options) -> Result<()> {
     println!("| farms | callers | jobs/s | of linear | warm page | p50 ms | p95 ms |");
     println!("| --- | --- | --- | --- | --- | --- | --- |");
@@ -63,11 +61,6 @@ pub(crate) async fn run(options: Options) -> Result<()> {
             println!("| {farms} | {} | {:.1} | {linear:.1} % | {}", rate.callers, rate.jobs, rate.rest);
         }
     }
-    println!("\n| 3 farms, callers for half of the slots | answers | served twice | longest ms |");
-    println!("| --- | --- | --- | --- |");
-    for case in ["no fault", "rolling restart", "one farm frozen", "one farm killed"] {
-        fault(&options, case).await?;
-    }
     Ok(())
 }
 
@@ -75,9 +68,7 @@ pub(crate) async fn run(options: Options) -> Result<()> {
 struct Server {
     app: TestApp,
     farms: Vec<QueueingFarm>,
-    ledger: Arc<Ledger>,
     targets: Vec<Target>,
-    size: Size,
     _proxy: HaProxy,
     _directory: tempfile::TempDir,
 }
@@ -86,7 +77,7 @@ impl Server {
     async fn start(options: &Options, count: usize) -> Result<Self> {
         let service_time = Duration::from_millis(options.service_ms);
         let size = Size { slots: options.slots, queue: 64, pages: options.pages, service_time };
-        let ledger = Arc::<Ledger>::default();
+        let ledger = Arc::default();
         let mut farms = Vec::new();
         for _ in 0..count {
             farms.push(QueueingFarm::start(FARM_TOKEN, None, size, &ledger).await?);
@@ -101,7 +92,7 @@ impl Server {
         for _ in 0..options.accounts * count {
             targets.push(app.target(&app.operator.account(Quota::Unlimited).await?));
         }
-        Ok(Self { app, farms, ledger, targets, size, _proxy: proxy, _directory: directory })
+        Ok(Self { app, farms, targets, _proxy: proxy, _directory: directory })
     }
 
     fn served(&self) -> (usize, usize) {
@@ -152,7 +143,7 @@ struct Rate {
 
 async fn scaling(options: &Options, farms: usize, percent: usize) -> Result<Rate> {
     let server = Server::start(options, farms).await?;
-    let number = farms * server.size.slots * percent / 100;
+    let number = farms * options.slots * percent / 100;
     let callers = Callers::start(&server.targets, number);
     sleep(Duration::from_secs(2)).await;
     let (before, began) = (server.served(), Instant::now());
@@ -160,7 +151,7 @@ async fn scaling(options: &Options, farms: usize, percent: usize) -> Result<Rate
     let (after, elapsed) = (server.served(), began.elapsed());
     let answers = callers.finish().await;
     let failed = answers.iter().filter(|(status, _)| *status != 200).count();
-    anyhow::ensure!(failed == 0 && server.ledger.repeated() == 0, "{failed} requests failed");
+    anyhow::ensure!(failed == 0, "{failed} requests failed");
     let (jobs, warm) = (after.0 - before.0, after.1 - before.1);
     let [p50, p95] = [50, 95].map(|percent| {
         percentile_ms(answers.iter().map(|(_, latency)| latency), percent).unwrap_or(f64::NAN)
@@ -171,46 +162,4 @@ async fn scaling(options: &Options, farms: usize, percent: usize) -> Result<Rate
         jobs: count(jobs) / elapsed.as_secs_f64(),
         rest: format!("{:.0} % | {p50:.0} | {p95:.0} |", count(warm) / count(jobs) * 100.0),
     })
-}
-
-async fn fault(options: &Options, case: &str) -> Result<()> {
-    let mut server = Server::start(options, 3).await?;
-    let callers = Callers::start(&server.targets, 3 * server.size.slots / 2);
-    sleep(Duration::from_secs(2)).await;
-    match case {
-        "rolling restart" => {
-            for _ in 0..6 {
-                server.farms[0].drain().await;
-                restart_first(&mut server).await?;
-            }
-        }
-        "one farm frozen" => {
-            server.farms[0].freeze(true);
-            sleep(Duration::from_secs(options.seconds)).await;
-            server.farms[0].freeze(false);
-            sleep(Duration::from_secs(2)).await;
-        }
-        "one farm killed" => restart_first(&mut server).await?,
-        _ => sleep(Duration::from_secs(options.seconds)).await,
-    }
-    let answers = callers.finish().await;
-    let mut statuses = BTreeMap::<u16, usize>::new();
-    for (status, _) in &answers {
-        *statuses.entry(*status).or_default() += 1;
-    }
-    let texts: Vec<_> = statuses.iter().map(|(status, number)| format!("{number} × {status}")).collect();
-    let longest = percentile_ms(answers.iter().map(|(_, latency)| latency), 100).unwrap_or(f64::NAN);
-    println!("| {case} | {} | {} | {longest:.0} |", texts.join(", "), server.ledger.repeated());
-    Ok(())
-}
-
-/// Ends the first farm at once, and starts it again a second later as the last.
-async fn restart_first(server: &mut Server) -> Result<()> {
-    let farm = server.farms.remove(0);
-    let address = farm.address();
-    drop(farm);
-    sleep(Duration::from_secs(1)).await;
-    server.farms.push(QueueingFarm::start(FARM_TOKEN, Some(address), server.size, &server.ledger).await?);
-    sleep(Duration::from_secs(1)).await;
-    Ok(())
 }

@@ -6,8 +6,8 @@
 
 #![forbid(unsafe_code)]
 
-mod busy_machine;
 mod chaos;
+mod clients;
 mod compare;
 mod corpus;
 mod cpu_accounting;
@@ -15,17 +15,11 @@ mod database;
 mod edge;
 mod farm;
 mod farms;
-mod faults;
 mod http_client;
-mod limits;
 mod load;
 mod neighbours;
 mod number_marker;
-mod overload;
-mod platen_up;
-mod platforms;
 mod raw;
-mod slow_clients;
 mod soak;
 mod statistics;
 
@@ -47,32 +41,22 @@ struct Arguments {
 enum Command {
     /// Measure the cost of the edge: a 401, a 400 and a file relayed from a stub farm
     Edge(edge::Options),
-    /// Measure `platen up` at twice its capacity, alone on the machine and beside endless loops
-    BusyMachine(busy_machine::Options),
     /// Compare Platen with other renderers
     Compare(compare::Options),
     /// Measure the capacity of one database, and the latency of an account beside a spent one
     Database(database::Options),
-    /// Kill, stop, slow down and fill up the host and its database under load, and compare the records
-    Faults(faults::Options),
     /// Render real pages in virtual time and compare them with a browser that renders in real time
     Corpus(corpus::Options),
     /// Measure the latency of a well-behaved account beside ordinary and beside hostile accounts
     Neighbours(neighbours::Options),
-    /// Compare `platen up` with Spin: latency, races, faults, large files
-    Platforms(platforms::Options),
-    /// Measure several farms: throughput, warm pages, restarts and faults
+    /// Measure the throughput of several farms, and how many jobs meet a warm page
     Farms(farms::Options),
     /// Send a mixed load at twice the capacity while processes are killed and stopped
     Chaos(chaos::Options),
-    /// Measure goodput, refusals and a small account while hundreds of clients send requests
-    Overload(overload::Options),
-    /// Measure good requests while thousands of slow, idle and unfinished connections are open
-    SlowClients(slow_clients::Options),
+    /// Measure good requests beside slow clients, clients that send again at once, and one with bad keys
+    Clients(clients::Options),
     /// Measure memory, processes, descriptors and files of a server over many jobs
     Soak(soak::Options),
-    /// Measure a server under limits on descriptors, processes and memory
-    Limits(limits::Options),
     #[command(hide = true)]
     Raw(raw::Options),
 }
@@ -95,19 +79,14 @@ async fn main() -> Result<()> {
 async fn run(command: Command) -> Result<()> {
     match command {
         Command::Edge(options) => edge::run(options).await,
-        Command::BusyMachine(options) => busy_machine::run(options).await,
         Command::Compare(options) => compare::run(options).await,
         Command::Database(options) => database::run(options).await,
-        Command::Faults(options) => faults::run(options).await,
         Command::Corpus(options) => corpus::run(options).await,
         Command::Neighbours(options) => neighbours::run(options).await,
-        Command::Platforms(options) => platforms::run(options).await,
         Command::Farms(options) => farms::run(options).await,
         Command::Chaos(options) => chaos::run(options).await,
-        Command::Overload(options) => overload::run(options).await,
-        Command::SlowClients(options) => slow_clients::run(options).await,
+        Command::Clients(options) => clients::run(options).await,
         Command::Soak(options) => soak::run(options).await,
-        Command::Limits(options) => limits::run(options).await,
         Command::Raw(options) => raw::run(options).await,
     }
 }

@@ -13,10 +13,26 @@ pub(crate) const SQUARE_SIZE: u32 = 20;
 /// Colours of a set and of an unset bit.
 pub(crate) const COLOURS: [&str; 2] = ["#0000ff", "#ffff00"];
 
+/// The markup of a page that draws a number and has it in its title and text. As a template, the number is the only placeholder.
+pub(crate) const TEMPLATE_HTML: &str = "<!doctype html><title>number {{number}}</title>\
+    <style>i { position: absolute; width: 20px; height: 20px; -webkit-print-color-adjust: exact }</style>\
+    <body style='margin: 50px 0 0'><p>number {{number}} is done</p><script>\
+    const n = {{number}};\
+    for (let k = 0; k < 32; k++) {\
+      const square = document.createElement('i');\
+      square.style.left = k % 16 * 20 + 'px'; square.style.top = (k >> 4) * 20 + 'px';\
+      square.style.background = (k < 16 ? n >> k : ~n >> k - 16) & 1 ? '#0000ff' : '#ffff00';\
+      document.body.append(square) }</script>";
+
 /// The bits of a number, then of its inverse, the lowest bit first.
 pub(crate) fn bits(number: u16) -> impl Iterator<Item = bool> {
     let all = u32::from(number) | u32::from(!number) << BITS;
     (0..2 * BITS).map(move |index| all >> index & 1 == 1)
+}
+
+/// The page of a number.
+pub(crate) fn page(number: u16) -> String {
+    TEMPLATE_HTML.replace("{{number}}", &number.to_string())
 }
 
 /// The number in an image, if its marker is valid.

@@ -28,7 +28,7 @@ use crate::{
 /// is no limit.
 const MAX_CONCURRENT_STATEMENTS: usize = 4;
 /// The same on a libSQL server. sqld executes one write at a time, and stops for as long as a minute where many connections
-/// wait for its lock; see `bench/regions`.
+/// wait for its lock.
 const MAX_SERVER_STATEMENTS: usize = 1;
 /// Between looks for a free place, for each statement that is before this one, because a task of a component cannot wake
 /// one of another request.

@@ -19,17 +19,6 @@ use crate::{
     number_marker,
 };
 
-/// The markup of the template. The number is the only placeholder.
-pub(super) const TEMPLATE_HTML: &str = "<!doctype html><title>number {{number}}</title>\
-    <style>i { position: absolute; width: 20px; height: 20px; -webkit-print-color-adjust: exact }</style>\
-    <body style='margin: 50px 0 0'><p>number {{number}} is done</p><script>\
-    const n = {{number}};\
-    for (let k = 0; k < 32; k++) {\
-      const square = document.createElement('i');\
-      square.style.left = k % 16 * 20 + 'px'; square.style.top = (k >> 4) * 20 + 'px';\
-      square.style.background = (k < 16 ? n >> k : ~n >> k - 16) & 1 ? '#0000ff' : '#ffff00';\
-      document.body.append(square) }</script>";
-
 const LARGE_BYTES: usize = 1_500_000;
 /// Of every this many PDFs the text is read as well, which takes a process.
 const TEXT_SHARE: u16 = 8;
@@ -82,11 +71,6 @@ pub(super) enum Verdict {
     Wrong(String),
 }
 
-/// The page of a number.
-pub(super) fn page(number: u16) -> String {
-    TEMPLATE_HTML.replace("{{number}}", &number.to_string())
-}
-
 /// Makes requests.
 #[derive(Debug)]
 pub(super) struct Planner {
@@ -114,7 +98,7 @@ impl Planner {
     fn good(&self, caller: usize, random: &mut StdRng) -> Planned {
         let (number, format) =
             (self.number, ["png", "png", "jpeg", "webp", "pdf"][random.random_range(0..5)]);
-        let html = page(number);
+        let html = number_marker::page(number);
         let (kind, path, mut body) = match random.random_range(0..20) {
             0..=1 => (
                 "template",

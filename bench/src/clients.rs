@@ -1,0 +1,217 @@
+//! Good requests of one client beside other clients: slow ones, hundreds that send again at once, and one with bad keys.
+//!
+//! Invariant: all clients run on one thread, whose CPU time is printed. The good client is 127.0.0.1, the others have other
+//! loopback addresses. The server is stopped while requests of all of them are in progress.
+
+mod crowd;
+mod good;
+
+use std::{
+    cell::RefCell,
+    collections::BTreeMap,
+    rc::Rc,
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context as _, Result};
+use platen_tests::{client::RENDER, operator::Quota, procfs};
+use serde_json::json;
+use tokio::time::sleep_until;
+
+use self::{
+    crowd::{Behaviour, Crowd},
+    good::{Good, Measured},
+};
+use crate::{
+    load::{
+        checks::Checks,
+        client::Request,
+        on_own_thread,
+        resources::{self, mebibytes},
+        server::{Server, Stopped},
+    },
+    number_marker,
+    statistics::{count, percentile_ms},
+};
+
+#[derive(clap::Args)]
+pub(crate) struct Options {
+    /// Seconds of each case
+    #[arg(long, default_value_t = 30)]
+    seconds: u64,
+    /// The share of the other clients, in percent
+    #[arg(long, default_value_t = 100)]
+    percent: usize,
+    /// Only the cases whose names contain this text
+    #[arg(long, default_value = "")]
+    filter: String,
+    /// Browsers of the farm
+    #[arg(long, default_value_t = 4)]
+    browsers: usize,
+    /// A few seconds and clients; fails only for wrong answers and memory, not for times
+    #[arg(long)]
+    short: bool,
+    /// Seed of the random choices
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+}
+
+/// Seconds and percent of a short run.
+const SHORT: (u64, usize) = (4, 10);
+/// Opens the browsers' pages.
+const WARM_UP: Duration = Duration::from_secs(2);
+/// By then the last requests have been sent, and are in progress.
+const SIGNAL_DELAY: Duration = Duration::from_millis(100);
+const STOP_TIMEOUT: Duration = Duration::from_secs(45);
+/// Memory of the server beyond its start.
+const MAX_MEMORY_MIB: f64 = 768.0;
+const MIN_GOODPUT_PERCENT: f64 = 50.0;
+
+/// Runs every case.
+pub(crate) async fn run(mut options: Options) -> Result<()> {
+    let mut checks = Checks::new(&format!("clients, seed {}", options.seed));
+    if options.short {
+        checks.ignore_times();
+        (options.seconds, options.percent) = SHORT;
+    }
+    let share = |clients: usize| (clients * options.percent / 100).max(1);
+    let cases = [
+        ("slow clients", Behaviour::Slow { uploads: share(16), heads: share(500), bodies: share(200) }),
+        ("clients that send again at once", Behaviour::Retrying { clients: share(500) }),
+        ("a client with bad keys", Behaviour::BadKeys { connections: share(200) }),
+    ];
+    for (name, behaviour) in cases.into_iter().filter(|(name, _)| name.contains(&options.filter)) {
+        case(name, behaviour, &options, &mut checks).await.with_context(|| format!("the case {name:?}"))?;
+    }
+    checks.finish()
+}
+
+/// Measures a server, and stops it beside all clients.
+async fn case(name: &str, behaviour: Behaviour, options: &Options, checks: &mut Checks) -> Result<()> {
+    let server = Server::start(vec!["--browsers".to_owned(), options.browsers.to_string()]).await?;
+    let operator = &server.app.operator;
+    let (account, other) =
+        (operator.account(Quota::Unlimited).await?, operator.account(Quota::Unlimited).await?);
+    let good = Good { address: server.address, key: account.key, seed: options.seed };
+    // What the server can do: as many clients as there are browsers.
+    let ordinary = Crowd {
+        behaviour: Behaviour::Retrying { clients: options.browsers },
+        address: server.address,
+        key: other.key,
+        seed: options.seed,
+    };
+    let crowd = Crowd { behaviour, ..ordinary.clone() };
+    let retries = matches!(behaviour, Behaviour::Retrying { .. });
+    let duration = Duration::from_secs(options.seconds);
+    send(&good, Some(&ordinary), Instant::now() + WARM_UP).await?;
+    let before = send(&good, retries.then_some(&ordinary), Instant::now() + duration / 2).await?;
+
+    let memory = procfs::memory(server.pid(), "VmRSS")?;
+    procfs::reset_peak_memory(server.pid())?;
+    let until = Instant::now() + duration;
+    let stop = async {
+        sleep_until(until.into()).await;
+        let connections = resources::connections(server.pid(), server.address);
+        let memory = mebibytes(procfs::memory(server.pid(), "VmHWM")?.saturating_sub(memory));
+        sleep_until((until + SIGNAL_DELAY).into()).await;
+        Ok((connections, memory, server.stop().await?))
+    };
+    let (sent, (connections, memory, stopped)) = tokio::try_join!(send(&good, Some(&crowd), until), stop)?;
+
+    let clients = behaviour.clients();
+    let name = format!("{clients} × {name}");
+    let cpu = 100.0 * sent.cpu.as_secs_f64() / duration.as_secs_f64();
+    let text = format!("{connections}; the generator took {cpu:.0} % of a core");
+    checks.check(&format!("{name}: open"), "at least half", &text, 2 * connections >= clients);
+    let p95 = |sent: &Sent| percentile_ms(&sent.good.latencies, 95).unwrap_or(f64::NAN);
+    let text =
+        format!("{}; p95 {:.0} ms, before {:.0} ms", sent.good.answers.text(), p95(&sent), p95(&before));
+    let holds = sent.good.answers.are_among(&["200"]) && sent.good.answers.files > 0;
+    checks.check(&format!("{name}: good requests"), "each its file", &text, holds);
+    if retries {
+        let [rate, capacity] =
+            [sent.files() / duration.as_secs_f64(), before.files() / (duration / 2).as_secs_f64()];
+        checks.figure(&format!("{name}: files"), &format!("{rate:.1}/s, capacity {capacity:.1}/s"));
+        let goodput = 100.0 * rate / capacity;
+        checks.at_least_percent(&format!("{name}: goodput of capacity"), goodput, MIN_GOODPUT_PERCENT);
+    }
+    let expected = behaviour.expected();
+    if !expected.is_empty() {
+        let holds = sent.others.are_among(expected);
+        checks.check(&format!("{name}: answers"), &expected.join(", "), &sent.others.text(), holds);
+    }
+    checks.at_most(&format!("{name}: peak memory beyond the start"), memory, MAX_MEMORY_MIB, " MiB");
+    let (text, holds) = (sent.good.last.text(), sent.good.last.are_among(&["200", "503"]));
+    checks.check(&format!("{name}: good requests at SIGTERM"), "each an answer", &text, holds);
+    check_stopped(checks, &name, &stopped);
+    Ok(())
+}
+
+fn check_stopped(checks: &mut Checks, name: &str, stopped: &Stopped) {
+    let limit = format!("success within {} s, nothing left", STOP_TIMEOUT.as_secs());
+    let holds =
+        stopped.status == "exit status: 0" && stopped.duration <= STOP_TIMEOUT && stopped.left.is_empty();
+    checks.check(&format!("{name}: SIGTERM"), &limit, &stopped.text(), holds);
+}
+
+/// The answers to what all clients have sent.
+struct Sent {
+    good: Measured,
+    others: Answers,
+    /// CPU time of the generator.
+    cpu: Duration,
+}
+
+impl Sent {
+    /// Files of all clients before the end of the measurement.
+    fn files(&self) -> f64 {
+        count(self.good.answers.files + self.others.files)
+    }
+}
+
+/// Sends requests until this instant, and waits until all clients have ended.
+async fn send(good: &Good, others: Option<&Crowd>, until: Instant) -> Result<Sent> {
+    let (good, others) = (good.clone(), others.cloned());
+    let ((good, others), cpu) = on_own_thread(async move || {
+        let answers = Rc::<RefCell<Answers>>::default();
+        let clients = others.map_or_else(Vec::new, |others| others.start(until, &answers));
+        let good = good.run(until).await;
+        for client in clients {
+            client.await?;
+        }
+        Ok((good, answers.take()))
+    })
+    .await?;
+    Ok(Sent { good, others, cpu })
+}
+
+/// The number of requests by status, or by error where there was no answer.
+#[derive(Debug, Default)]
+struct Answers {
+    by_status: BTreeMap<String, usize>,
+    /// Files before the end of the measurement.
+    files: usize,
+}
+
+impl Answers {
+    fn add(&mut self, outcome: Result<u16>, until: Instant) {
+        let status = outcome.map_or_else(|error| format!("{error:#}"), |status| status.to_string());
+        self.files += usize::from(status == "200" && Instant::now() < until);
+        *self.by_status.entry(status).or_default() += 1;
+    }
+
+    fn are_among(&self, statuses: &[&str]) -> bool {
+        self.by_status.keys().all(|status| statuses.contains(&status.as_str()))
+    }
+
+    fn text(&self) -> String {
+        let answers = self.by_status.iter().map(|(status, answers)| format!("{answers} × {status}"));
+        answers.collect::<Vec<_>>().join(", ")
+    }
+}
+
+/// A page that draws its number, with so many further bytes.
+fn render_request(key: &str, number: u16, padding: usize) -> Request {
+    let html = format!("{}<!--{}-->", number_marker::page(number), "x".repeat(padding));
+    Request::post(RENDER, key, json!({ "html": html, "width": 400, "height": 300 }).to_string())
+}
