@@ -35,7 +35,6 @@ const OPERATE: &[&str] = &[
     "security",
     "containers",
     "kubernetes",
-    "regions",
     "spin",
 ];
 const BACKGROUND: &[&str] = &["rendering", "benchmarks"];
