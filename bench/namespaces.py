@@ -75,37 +75,19 @@ def inside(host, function, *arguments):
     return result
 
 
-class Namespaces:
-    """Makes namespaces with a loopback interface."""
+class Bridge:
+    """Hosts on one bridge. `addresses` are those of the hosts, in a network of 24 bits."""
+
+    def __init__(self, addresses):
+        self.addresses, self.made = addresses, []
 
     def __enter__(self):
-        self.made = []
         try:
             self.make_all()
         except BaseException:
             self.__exit__()
             raise
         return self
-
-    def make_all(self):
-        """Makes what the network consists of."""
-        raise NotImplementedError
-
-    def make(self, host):
-        run("ip", "netns", "add", namespace(host))
-        self.made.append(host)
-        run("ip", "-n", namespace(host), "link", "set", "lo", "up")
-
-    def __exit__(self, *_):
-        for host in reversed(self.made):
-            subprocess.run(["ip", "netns", "delete", namespace(host)], check=False)
-
-
-class Bridge(Namespaces):
-    """Hosts on one bridge. `addresses` are those of the hosts, in a network of 24 bits."""
-
-    def __init__(self, addresses):
-        self.addresses = addresses
 
     def make_all(self):
         self.make("net")
@@ -119,9 +101,18 @@ class Bridge(Namespaces):
             run("ip", "-n", namespace(host), "address", "add", f"{address}/24", "dev", "eth0")
             run("ip", "-n", namespace(host), "link", "set", "eth0", "up")
 
+    def make(self, host):
+        run("ip", "netns", "add", namespace(host))
+        self.made.append(host)
+        run("ip", "-n", namespace(host), "link", "set", "lo", "up")
+
     def link(self, host, state):
         """The bridge's side goes up or down: the host keeps its address and sees no reset."""
         run("ip", "-n", namespace("net"), "link", "set", host, state)
+
+    def __exit__(self, *_):
+        for host in reversed(self.made):
+            subprocess.run(["ip", "netns", "delete", namespace(host)], check=False)
 
 
 class Processes:

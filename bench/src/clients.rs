@@ -1,7 +1,7 @@
 //! Good requests of one client beside other clients: slow ones, hundreds that send again at once, and one with bad keys.
 //!
 //! Invariant: all clients run on one thread, whose CPU time is printed. The good client is 127.0.0.1, the others have other
-//! loopback addresses. The server is stopped while requests of all of them are in progress.
+//! loopback addresses. Clients begin no request after the end of the measurement, and the server is stopped shortly after it.
 
 mod crowd;
 mod good;
@@ -60,6 +60,8 @@ pub(crate) struct Options {
 const SHORT: (u64, usize) = (4, 10);
 /// Opens the browsers' pages.
 const WARM_UP: Duration = Duration::from_secs(2);
+/// Before the end of the measurement, while all clients still send.
+const READING_TIME: Duration = Duration::from_millis(500);
 /// By then the last requests have been sent, and are in progress.
 const SIGNAL_DELAY: Duration = Duration::from_millis(100);
 const STOP_TIMEOUT: Duration = Duration::from_secs(45);
@@ -108,9 +110,10 @@ async fn case(name: &str, behaviour: Behaviour, options: &Options, checks: &mut 
 
     let memory = procfs::memory(server.pid(), "VmRSS")?;
     procfs::reset_peak_memory(server.pid())?;
-    let until = Instant::now() + duration;
+    let began = Instant::now();
+    let until = began + duration;
     let stop = async {
-        sleep_until(until.into()).await;
+        sleep_until((began + duration.saturating_sub(READING_TIME)).into()).await;
         let connections = resources::connections(server.pid(), server.address);
         let memory = mebibytes(procfs::memory(server.pid(), "VmHWM")?.saturating_sub(memory));
         sleep_until((until + SIGNAL_DELAY).into()).await;

@@ -32,12 +32,9 @@ impl Server {
     }
 
     pub(crate) async fn start_with(options: &Options) -> Result<Self> {
-        Self::start_as(options, &Settings::from_env()?).await
-    }
-
-    pub(crate) async fn start_as(options: &Options, settings: &Settings) -> Result<Self> {
         let directory = TempDir::with_prefix("platen-bench-")?;
-        let app = TestApp::start(options, settings, &reqwest::Client::new(), directory.path()).await?;
+        let settings = Settings::from_env()?;
+        let app = TestApp::start(options, &settings, &reqwest::Client::new(), directory.path()).await?;
         let address =
             app.base_url.strip_prefix("http://").context("the base URL is not an http URL")?.parse()?;
         Ok(Self { app, address, _directory: directory })
