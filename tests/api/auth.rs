@@ -13,17 +13,16 @@ use serde_json::json;
 
 pub(crate) fn cases() -> Vec<Case> {
     vec![
-        Case::any_server("auth/no_header", no_header).once_per_platform(),
-        Case::any_server("auth/bad_headers", bad_headers).once_per_platform(),
+        Case::any_server("auth/no_header", no_header),
+        Case::any_server("auth/bad_headers", bad_headers),
         Case::any_server("auth/bad_headers_that_are_not_ascii", not_ascii)
-            .once_per_platform()
             .not_on_spin("Spin answers 500 without the component"),
-        Case::any_server("auth/two_headers", two_headers).once_per_platform(),
-        Case::any_server("auth/bad_keys", bad_keys).once_per_platform(),
-        Case::any_server("auth/every_changed_character", every_changed_character).once_per_platform(),
+        Case::any_server("auth/two_headers", two_headers),
+        Case::any_server("auth/bad_keys", bad_keys),
+        Case::any_server("auth/every_changed_character", every_changed_character),
         Case::any_server("auth/unknown_key_with_right_checksum", unknown_key),
-        Case::any_server("auth/scheme_in_any_case", scheme_in_any_case).once_per_platform(),
-        Case::any_server("auth/key_elsewhere_than_in_the_header", key_elsewhere).once_per_platform(),
+        Case::any_server("auth/scheme_in_any_case", scheme_in_any_case),
+        Case::any_server("auth/key_elsewhere_than_in_the_header", key_elsewhere),
         Case::any_database("auth/disabled_key", disabled_key),
         Case::any_database("auth/disabled_account", disabled_account),
         Case::any_database("auth/a_second_key_works_beside_the_first", second_key),

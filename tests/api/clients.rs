@@ -17,12 +17,12 @@ use serde_json::{Value, json};
 pub(crate) fn cases() -> Vec<Case> {
     let clients = CLIENTS.iter().map(|client| {
         let run = move |stage| renders(stage, client);
-        Case::any_template(format!("clients/{}", client.generator), run).once().with_generators()
+        Case::any_template(format!("clients/{}", client.generator), run).with_generators()
     });
     clients
         .chain([
-            Case::any_server("clients/redocly_lint", lint).once().with_generators(),
-            Case::own_server("clients/schemathesis", schemathesis).once().with_generators(),
+            Case::any_server("clients/redocly_lint", lint).with_generators(),
+            Case::own_server("clients/schemathesis", schemathesis).with_generators(),
         ])
         .collect()
 }

@@ -23,36 +23,21 @@ use tokio::time::{sleep, timeout};
 
 pub(crate) fn cases() -> Vec<Case> {
     vec![
-        Case::any_server("connections/an_invalid_head_is_refused", invalid_heads)
-            .once()
-            .not_on_spin(OTHER_HEADS),
-        Case::any_server("connections/a_head_has_a_maximum_size", sizes_of_heads)
-            .once()
-            .not_on_spin(OTHER_HEADS),
+        Case::any_server("connections/an_invalid_head_is_refused", invalid_heads).not_on_spin(OTHER_HEADS),
+        Case::any_server("connections/a_head_has_a_maximum_size", sizes_of_heads).not_on_spin(OTHER_HEADS),
         Case::any_server("connections/pipelined_requests_are_answered_in_order", pipelined)
-            .once()
             .not_on_spin(OTHER_HEADS),
         Case::any_server("connections/an_ambiguous_length_hides_no_request", ambiguous_length)
-            .once()
             .not_on_spin(OTHER_HEADS),
         Case::any_server("connections/a_body_that_is_not_read_ends_the_connection", unread_bodies)
-            .once()
             .not_on_spin(NO_LIMITS),
-        Case::own_server("connections/slow_bodies_do_not_delay_others", slow_bodies)
-            .once()
-            .not_on_spin(NO_LIMITS),
-        Case::own_server("connections/slow_uploads_do_not_delay_others", slow_uploads)
-            .once()
-            .not_on_spin(NO_LIMITS),
-        Case::own_server("connections/slow_heads_do_not_delay_others", slow_heads)
-            .once()
-            .not_on_spin(NO_LIMITS),
-        Case::own_server("connections/one_address_has_a_maximum", one_address).once().not_on_spin(NO_LIMITS),
+        Case::own_server("connections/slow_bodies_do_not_delay_others", slow_bodies).not_on_spin(NO_LIMITS),
+        Case::own_server("connections/slow_uploads_do_not_delay_others", slow_uploads).not_on_spin(NO_LIMITS),
+        Case::own_server("connections/slow_heads_do_not_delay_others", slow_heads).not_on_spin(NO_LIMITS),
+        Case::own_server("connections/one_address_has_a_maximum", one_address).not_on_spin(NO_LIMITS),
         Case::own_server("connections/a_client_that_continues_to_send_is_disconnected", lingering)
-            .once()
             .not_on_spin(NO_LIMITS),
         Case::own_server("connections/few_files_lower_the_number_of_connections", few_files)
-            .once()
             .not_on_spin(NO_LIMITS),
     ]
 }

@@ -20,13 +20,13 @@ use self::{
 
 pub(crate) fn cases() -> Vec<Case> {
     let mut cases = vec![
-        Case::own_server("egress/elements", |stage| techniques(stage, ELEMENTS)).once(),
-        Case::own_server("egress/scripts", |stage| techniques(stage, SCRIPTS)).once(),
-        Case::own_server("egress/secure_contexts", secure).once(),
-        Case::own_server("egress/spellings", spellings).once(),
-        Case::own_server("egress/files_and_internal_pages", internal_urls).once(),
-        Case::own_server("egress/navigations", navigations).once(),
-        Case::own_server("egress/the_services_own_ports", own_ports).once(),
+        Case::own_server("egress/elements", |stage| techniques(stage, ELEMENTS)),
+        Case::own_server("egress/scripts", |stage| techniques(stage, SCRIPTS)),
+        Case::own_server("egress/secure_contexts", secure),
+        Case::own_server("egress/spellings", spellings),
+        Case::own_server("egress/files_and_internal_pages", internal_urls),
+        Case::own_server("egress/navigations", navigations),
+        Case::own_server("egress/the_services_own_ports", own_ports),
     ];
     cases.extend(names::cases());
     cases.extend(leaks::cases());

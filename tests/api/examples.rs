@@ -22,7 +22,7 @@ pub(crate) fn cases() -> Vec<Case> {
         .iter()
         .map(|example| {
             let run = move |stage| renders(stage, example);
-            Case::any_database(format!("examples/{}", example.name), run).once()
+            Case::any_database(format!("examples/{}", example.name), run)
         })
         .collect();
     cases.push(Case::files("examples/are_tested_and_documented", |_| async { are_documented() }));

@@ -26,11 +26,7 @@ pub(crate) fn cases() -> Result<Vec<Case>> {
                 let needs_template = case.input().needs_template();
                 let case = Arc::new(case);
                 let run = move |stage| invalid(stage, Arc::clone(&case));
-                if needs_template {
-                    Case::any_template(name, run)
-                } else {
-                    Case::any_server(name, run).once_per_platform()
-                }
+                if needs_template { Case::any_template(name, run) } else { Case::any_server(name, run) }
             }
         });
     }
@@ -39,14 +35,8 @@ pub(crate) fn cases() -> Result<Vec<Case>> {
         cases.push(match case {
             Err(error) => broken(name, &error),
             Ok(case) => {
-                let needs_template = case.input().needs_template();
                 let case = Arc::new(case);
-                let run = move |stage| valid(stage, Arc::clone(&case));
-                if needs_template {
-                    Case::own_server(name, run)
-                } else {
-                    Case::own_server(name, run).once_per_platform()
-                }
+                Case::own_server(name, move |stage| valid(stage, Arc::clone(&case)))
             }
         });
     }

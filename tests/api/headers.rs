@@ -17,18 +17,16 @@ use tokio::{
 
 pub(crate) fn cases() -> Vec<Case> {
     vec![
-        Case::any_server("headers/request_id_is_kept", request_id_kept).once_per_platform(),
-        Case::any_server("headers/invalid_request_id_is_replaced", invalid_request_id).once_per_platform(),
-        Case::any_server("headers/request_ids_differ", request_ids_differ).once_per_platform(),
+        Case::any_server("headers/request_id_is_kept", request_id_kept),
+        Case::any_server("headers/invalid_request_id_is_replaced", invalid_request_id),
+        Case::any_server("headers/request_ids_differ", request_ids_differ),
         Case::any_server("headers/no_internal_headers", nothing_internal),
-        Case::any_server("headers/answers_are_not_encoded", not_encoded).once_per_platform(),
-        Case::any_server("headers/chunked_body", chunked_body).once_per_platform(),
-        Case::any_server("headers/announced_body_over_the_limit", announced_over_the_limit)
-            .once_per_platform(),
-        Case::any_server("headers/chunked_body_over_the_limit", chunked_over_the_limit).once_per_platform(),
-        Case::any_server("headers/a_client_that_disconnects_within_its_body", unfinished_body)
-            .once_per_platform(),
-        Case::any_server("headers/keep_alive_after_every_error", keep_alive).once_per_platform(),
+        Case::any_server("headers/answers_are_not_encoded", not_encoded),
+        Case::any_server("headers/chunked_body", chunked_body),
+        Case::any_server("headers/announced_body_over_the_limit", announced_over_the_limit),
+        Case::any_server("headers/chunked_body_over_the_limit", chunked_over_the_limit),
+        Case::any_server("headers/a_client_that_disconnects_within_its_body", unfinished_body),
+        Case::any_server("headers/keep_alive_after_every_error", keep_alive),
         Case::any_database("headers/ratelimit_counts_down", ratelimit_counts_down),
         Case::any_database("headers/ratelimit_of_no_limit", ratelimit_of_no_limit),
     ]

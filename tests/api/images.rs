@@ -37,13 +37,12 @@ pub(crate) fn cases() -> Vec<Case> {
             (1280, 720, 0.1),
         ] {
             let name = format!("images/size/{format}_{width}x{height}x{factor}");
-            cases
-                .push(Case::any_server(name, move |stage| size(stage, format, width, height, factor)).once());
+            cases.push(Case::any_server(name, move |stage| size(stage, format, width, height, factor)));
         }
     }
     for (width, height) in [(7_680, 4), (4, 7_680), (7_680, 7_680)] {
         let name = format!("images/size/largest_{width}x{height}");
-        cases.push(Case::any_server(name, move |stage| size(stage, "png", width, height, 1.0)).once());
+        cases.push(Case::any_server(name, move |stage| size(stage, "png", width, height, 1.0)));
     }
     cases
 }

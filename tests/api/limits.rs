@@ -18,8 +18,8 @@ const ON_SPIN: &str = "the statuses are those of platen up";
 
 pub(crate) fn cases() -> Vec<Case> {
     vec![
-        Case::own_server("limits/no_memory_for_an_instance", no_memory).once().not_on_spin(ON_SPIN),
-        Case::own_server("limits/no_file_descriptors", no_descriptors).once().not_on_spin(ON_SPIN),
+        Case::own_server("limits/no_memory_for_an_instance", no_memory).not_on_spin(ON_SPIN),
+        Case::own_server("limits/no_file_descriptors", no_descriptors).not_on_spin(ON_SPIN),
     ]
 }
 

@@ -24,6 +24,7 @@ mod images;
 mod internet;
 mod limits;
 mod logs;
+mod matrix;
 mod openapi;
 mod option_pictures;
 mod order;
@@ -105,7 +106,7 @@ fn main() -> anyhow::Result<ExitCode> {
         dashboard::cases(),
     ]
     .concat();
-    let trials = case::trials(&suite, &cases, runtime.handle());
+    let trials = case::trials(&suite, &cases, matrix::MATRIX, runtime.handle());
     let conclusion = libtest_mimic::run(&arguments, trials);
     debug_assert_eq!(Arc::strong_count(&suite), 1, "a case holds the suite");
     let context = runtime.enter();

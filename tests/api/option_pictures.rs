@@ -15,7 +15,7 @@ use platen_tests::{
 use serde_json::Value;
 
 pub(crate) fn cases() -> Vec<Case> {
-    vec![Case::any_server("option_pictures/are_those_of_the_examples", pictures).once()]
+    vec![Case::any_server("option_pictures/are_those_of_the_examples", pictures)]
 }
 
 /// Side of the squares of a background that shows transparency, in pixels.

@@ -15,14 +15,13 @@ use serde_json::json;
 
 pub(crate) fn cases() -> Vec<Case> {
     vec![
-        Case::any_server("order/unknown_paths", unknown_paths).once_per_platform(),
-        Case::any_server("order/other_methods", other_methods).once_per_platform(),
-        Case::any_server("order/path_before_method_before_key", path_method_key).once_per_platform(),
-        Case::any_server("order/key_before_content_type_before_body", key_content_type_body)
-            .once_per_platform(),
-        Case::any_server("order/content_types", content_types).once_per_platform(),
-        Case::any_server("order/content_encodings", content_encodings).once_per_platform(),
-        Case::any_server("order/body_before_template", body_before_template).once_per_platform(),
+        Case::any_server("order/unknown_paths", unknown_paths),
+        Case::any_server("order/other_methods", other_methods),
+        Case::any_server("order/path_before_method_before_key", path_method_key),
+        Case::any_server("order/key_before_content_type_before_body", key_content_type_body),
+        Case::any_server("order/content_types", content_types),
+        Case::any_server("order/content_encodings", content_encodings),
+        Case::any_server("order/body_before_template", body_before_template),
         Case::any_database("order/template_and_variables_before_quota", template_before_quota),
         Case::any_database("order/quota_before_farm", quota_before_farm),
     ]

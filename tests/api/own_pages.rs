@@ -7,9 +7,9 @@ use serde_json::Value;
 
 pub(crate) fn cases() -> Vec<Case> {
     vec![
-        Case::any_server("own_pages/openapi_document", document).once_per_platform(),
-        Case::any_server("own_pages/have_types_and_policies", pages).once().not_on_spin(NOT_THERE),
-        Case::any_server("own_pages/accept_get_and_head", methods).once().not_on_spin(NOT_THERE),
+        Case::any_server("own_pages/openapi_document", document),
+        Case::any_server("own_pages/have_types_and_policies", pages).not_on_spin(NOT_THERE),
+        Case::any_server("own_pages/accept_get_and_head", methods).not_on_spin(NOT_THERE),
     ]
 }
 

@@ -40,11 +40,11 @@ pub(crate) fn cases() -> Vec<Case> {
         Case::own_server("pages/download", download),
         Case::own_server("pages/no_data_of_the_client_is_sent", no_client_data),
         Case::own_server("pages/cookies_are_not_kept", cookies_are_not_kept),
-        Case::any_server("pages/private_addresses_are_refused_before_a_render", literal_private).once(),
+        Case::any_server("pages/private_addresses_are_refused_before_a_render", literal_private),
     ];
     for status in [403, 404, 410, 500, 503] {
         let name = format!("pages/a_page_with_status_{status}");
-        cases.push(Case::own_server(name, move |stage| answering(stage, status)).once());
+        cases.push(Case::own_server(name, move |stage| answering(stage, status)));
     }
     cases
 }

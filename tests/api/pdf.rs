@@ -28,7 +28,7 @@ pub(crate) fn cases() -> Vec<Case> {
     for &name in PaperSize::NAMES {
         let paper = PaperSize::parse(name).expect("a listed name");
         let name_of_case = format!("pdf/paper/{name}");
-        cases.push(Case::any_server(name_of_case, move |stage| paper_size(stage, name, paper)).once());
+        cases.push(Case::any_server(name_of_case, move |stage| paper_size(stage, name, paper)));
     }
     cases
 }

@@ -14,7 +14,6 @@ pub(crate) fn cases() -> Vec<Case> {
         Case::own_server("relay/200_mb_in_little_memory", in_little_memory),
         Case::own_server("relay/nothing_is_buffered_for_a_slow_reader", slow_reader),
         Case::own_server("relay/the_kernel_keeps_little_for_a_slow_reader", kernel_memory)
-            .once()
             .not_on_spin("Spin leaves it to the kernel, which keeps up to 4 MiB"),
     ]
 }

@@ -27,15 +27,12 @@ pub(crate) fn cases() -> Vec<Case> {
         Case::own_server("shutdown/drains_a_running_render", drains)
             .not_on_spin("SIGTERM breaks requests off"),
         Case::own_server("shutdown/with_a_closed_standard_error", closed_stderr),
-        Case::own_server("shutdown/answers_the_backlog", backlog).once().not_on_spin(NO_DRAIN),
-        Case::own_server("shutdown/closes_connections_without_a_request", idle).once().not_on_spin(NO_DRAIN),
-        Case::own_server("shutdown/writes_rows_of_renders", rows).once().not_on_spin(NO_DRAIN),
-        Case::own_server("shutdown/ends_after_the_drain_timeout", drain_timeout).once().not_on_spin(NO_DRAIN),
-        Case::own_server("shutdown/a_second_signal_ends_it_at_once", second_signal)
-            .once()
-            .not_on_spin(NO_DRAIN),
+        Case::own_server("shutdown/answers_the_backlog", backlog).not_on_spin(NO_DRAIN),
+        Case::own_server("shutdown/closes_connections_without_a_request", idle).not_on_spin(NO_DRAIN),
+        Case::own_server("shutdown/writes_rows_of_renders", rows).not_on_spin(NO_DRAIN),
+        Case::own_server("shutdown/ends_after_the_drain_timeout", drain_timeout).not_on_spin(NO_DRAIN),
+        Case::own_server("shutdown/a_second_signal_ends_it_at_once", second_signal).not_on_spin(NO_DRAIN),
         Case::own_server("shutdown/a_second_signal_writes_rows_of_attempts", second_signal_rows)
-            .once()
             .not_on_spin(NO_DRAIN),
     ]
 }

@@ -10,7 +10,7 @@ pub(crate) fn cases() -> Vec<Case> {
         .iter()
         .map(|language| {
             let run = move |stage| runs(stage, language);
-            Case::any_server(format!("snippets/{}", language.block), run).once()
+            Case::any_server(format!("snippets/{}", language.block), run)
         })
         .collect()
 }

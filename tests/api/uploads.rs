@@ -18,13 +18,11 @@ use tokio::{
 
 pub(crate) fn cases() -> Vec<Case> {
     vec![
-        Case::any_server("uploads/refused_uploads_are_answered", refused).once_per_platform(),
-        Case::own_server("uploads/a_slow_upload_is_answered", slow).once(),
+        Case::any_server("uploads/refused_uploads_are_answered", refused),
+        Case::own_server("uploads/a_slow_upload_is_answered", slow),
         Case::any_server("uploads/a_body_that_stays_too_slow_is_refused", too_slow)
-            .once()
             .not_on_spin("no limit for slow bodies"),
         Case::any_server("uploads/a_body_that_is_not_chunked_is_refused", not_chunked)
-            .once()
             .not_on_spin("the error of the component"),
     ]
 }

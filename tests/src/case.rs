@@ -1,8 +1,7 @@
 //! Cases, and the trials of a run that are made of them.
 //!
-//! Invariant: a case runs on each chosen deployment, unless its result does not depend on the database or on both
-//! database and platform. Cases that an external server or a platform cannot run are listed as ignored, with the
-//! reason.
+//! Invariant: every case runs on the first chosen deployment, and on the others if the matrix says so. Cases that an
+//! external server or a platform cannot run are listed as ignored, with the reason.
 
 use std::sync::Arc;
 
@@ -32,16 +31,8 @@ enum Needs {
     Files,
 }
 
-/// How often a case runs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Repetition {
-    /// On each deployment.
-    EachDeployment,
-    /// On each platform, with its first database.
-    EachPlatform,
-    /// On the first deployment.
-    Once,
-}
+/// Where cases run besides the first deployment: a prefix of their names, and names of deployments.
+pub type Matrix = [(&'static str, &'static [&'static str])];
 
 type Run = Arc<dyn Fn(Stage) -> LocalBoxFuture<'static, Result<()>> + Send + Sync>;
 
@@ -50,7 +41,6 @@ type Run = Arc<dyn Fn(Stage) -> LocalBoxFuture<'static, Result<()>> + Send + Syn
 pub struct Case {
     name: String,
     needs: Needs,
-    repetition: Repetition,
     not_on_spin: Option<&'static str>,
     needs_generators: bool,
     run: Run,
@@ -65,11 +55,7 @@ macro_rules! constructors {
         {
             let (name, needs) = (name.into(), Needs::$needs);
             let run: Run = Arc::new(move |stage| Box::pin(run(stage)));
-            let repetition = match needs {
-                Needs::Files => Repetition::Once,
-                _ => Repetition::EachDeployment,
-            };
-            Self { name, needs, repetition, not_on_spin: None, needs_generators: false, run }
+            Self { name, needs, not_on_spin: None, needs_generators: false, run }
         }
     )*};
 }
@@ -88,18 +74,6 @@ impl Case {
         files => Files;
     }
 
-    /// The case on the first deployment only: its result depends neither on the platform nor on the database.
-    #[must_use]
-    pub fn once(self) -> Self {
-        Self { repetition: Repetition::Once, ..self }
-    }
-
-    /// The case on the first database of each platform: its result does not depend on the database.
-    #[must_use]
-    pub fn once_per_platform(self) -> Self {
-        Self { repetition: Repetition::EachPlatform, ..self }
-    }
-
     /// The case on other platforms than Spin, for this reason.
     #[must_use]
     pub fn not_on_spin(self, reason: &'static str) -> Self {
@@ -112,13 +86,11 @@ impl Case {
         Self { needs_generators: true, ..self }
     }
 
-    fn runs_on(&self, deployment: Deployment, deployments: &[Deployment]) -> bool {
-        let first = match self.repetition {
-            Repetition::EachDeployment => return true,
-            Repetition::EachPlatform => deployments.iter().find(|it| it.platform == deployment.platform),
-            Repetition::Once => deployments.first(),
+    fn is_in(&self, matrix: &Matrix, deployment: Deployment) -> bool {
+        let is_in = |(prefix, names): &(&str, &[&str])| {
+            self.name.starts_with(prefix) && names.contains(&deployment.name())
         };
-        first == Some(&deployment)
+        matrix.iter().any(is_in)
     }
 
     /// Why the case cannot run.
@@ -167,7 +139,7 @@ impl Case {
 
 /// Makes the trials of a run.
 #[must_use]
-pub fn trials(suite: &Arc<Suite>, cases: &[Case], runtime: &Handle) -> Vec<Trial> {
+pub fn trials(suite: &Arc<Suite>, cases: &[Case], matrix: &Matrix, runtime: &Handle) -> Vec<Trial> {
     let settings = suite.settings();
     let deployments = match settings.external {
         // An external server is one deployment, whichever it is.
@@ -175,7 +147,8 @@ pub fn trials(suite: &Arc<Suite>, cases: &[Case], runtime: &Handle) -> Vec<Trial
         None => &settings.deployments,
     };
     let on = |deployment: Deployment| {
-        let cases = cases.iter().filter(move |case| case.runs_on(deployment, deployments));
+        let is_first = deployments.first() == Some(&deployment);
+        let cases = cases.iter().filter(move |case| is_first || case.is_in(matrix, deployment));
         cases.map(move |case| case.trial(suite, deployment, runtime))
     };
     deployments.iter().flat_map(|deployment| on(*deployment)).collect()

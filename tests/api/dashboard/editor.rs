@@ -13,10 +13,10 @@ use super::support::{accept_invite, new_email};
 
 pub(crate) fn cases() -> Vec<Case> {
     vec![
-        Case::any_database("dashboard/editor/keys_and_completion", keys).once(),
-        Case::any_database("dashboard/editor/a_large_template_is_as_fast_as_a_small_one", large).once(),
-        Case::any_database("dashboard/editor/sample_values_as_json", samples).once(),
-        Case::any_database("dashboard/editor/names_of_any_script_and_foreign_tags", foreign).once(),
+        Case::any_database("dashboard/editor/keys_and_completion", keys),
+        Case::any_database("dashboard/editor/a_large_template_is_as_fast_as_a_small_one", large),
+        Case::any_database("dashboard/editor/sample_values_as_json", samples),
+        Case::any_database("dashboard/editor/names_of_any_script_and_foreign_tags", foreign),
     ]
 }
 

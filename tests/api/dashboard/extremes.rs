@@ -19,7 +19,7 @@ use super::{
 pub(crate) fn cases() -> Vec<Case> {
     vec![
         Case::own_server("dashboard/long_names_keep_the_layout", long_names),
-        Case::any_database("dashboard/a_template_of_a_megabyte_is_edited", large_template).once(),
+        Case::any_database("dashboard/a_template_of_a_megabyte_is_edited", large_template),
     ]
 }
 

@@ -19,10 +19,10 @@ use crate::snippets::{self, LANGUAGES};
 
 pub(crate) fn cases() -> Vec<Case> {
     vec![
-        Case::any_database("dashboard/playground/programs_show_what_was_sent", sent).once(),
-        Case::any_database("dashboard/playground/every_option_has_a_control", controls).once(),
-        Case::any_database("dashboard/playground/programs_run", programs).once(),
-        Case::any_database("dashboard/playground/errors_are_at_their_control", errors).once(),
+        Case::any_database("dashboard/playground/programs_show_what_was_sent", sent),
+        Case::any_database("dashboard/playground/every_option_has_a_control", controls),
+        Case::any_database("dashboard/playground/programs_run", programs),
+        Case::any_database("dashboard/playground/errors_are_at_their_control", errors),
         Case::any_database("dashboard/playground/renders_every_source", sources),
     ]
 }

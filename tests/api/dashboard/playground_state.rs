@@ -10,8 +10,8 @@ use super::{
 
 pub(crate) fn cases() -> Vec<Case> {
     vec![
-        Case::any_database("dashboard/playground/a_link_restores_the_request", links).once(),
-        Case::any_database("dashboard/playground/works_without_scripts", without_scripts).once(),
+        Case::any_database("dashboard/playground/a_link_restores_the_request", links),
+        Case::any_database("dashboard/playground/works_without_scripts", without_scripts),
         Case::any_database("dashboard/playground/what_is_entered_is_kept", kept),
     ]
 }

@@ -13,8 +13,8 @@ use super::support::{accept_invite, choose, new_email};
 
 pub(crate) fn cases() -> Vec<Case> {
     vec![
-        Case::any_database("dashboard/preview/shows_the_paper_and_its_pages", paper).once(),
-        Case::any_database("dashboard/preview/shows_the_viewport", viewport).once(),
+        Case::any_database("dashboard/preview/shows_the_paper_and_its_pages", paper),
+        Case::any_database("dashboard/preview/shows_the_viewport", viewport),
     ]
 }
 

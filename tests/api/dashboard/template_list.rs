@@ -11,7 +11,7 @@ pub(crate) fn cases() -> Vec<Case> {
     vec![
         Case::any_database("dashboard/template_list/is_searched_without_regard_to_case_and_accents", search),
         Case::any_database("dashboard/template_list/has_pages", pages),
-        Case::any_database("dashboard/starters_become_templates", starters).once(),
+        Case::any_database("dashboard/starters_become_templates", starters),
     ]
 }
 

@@ -9,7 +9,7 @@ use serde_json::json;
 use super::ssrf_harness::{SECURE_HOST, SsrfHarness};
 
 pub(super) fn cases() -> Vec<Case> {
-    vec![Case::own_server("egress/nothing_is_left_on_an_origin", leaks).once()]
+    vec![Case::own_server("egress/nothing_is_left_on_an_origin", leaks)]
 }
 
 /// Lists what it finds on the origin, then stores everything that it can.

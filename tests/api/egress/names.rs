@@ -16,10 +16,10 @@ use super::{
 
 pub(super) fn cases() -> Vec<Case> {
     vec![
-        Case::own_server("egress/names_of_private_addresses", private_names).once(),
-        Case::own_server("egress/each_connection_is_attributed_to_its_job", attribution).once(),
-        Case::own_server("egress/rebinding_within_a_job", rebinding).once(),
-        Case::own_server("egress/rebinding_between_jobs", rebinding_later).once(),
+        Case::own_server("egress/names_of_private_addresses", private_names),
+        Case::own_server("egress/each_connection_is_attributed_to_its_job", attribution),
+        Case::own_server("egress/rebinding_within_a_job", rebinding),
+        Case::own_server("egress/rebinding_between_jobs", rebinding_later),
     ]
 }
 

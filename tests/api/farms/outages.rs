@@ -24,12 +24,12 @@ use tokio::{task::JoinSet, time::sleep};
 
 pub(super) fn cases() -> Vec<Case> {
     vec![
-        Case::own_server("farms/an_unreachable_farm_is_passed_over", unreachable).once_per_platform(),
-        Case::own_server("farms/a_hanging_farm_is_passed_over", hanging).once_per_platform(),
-        Case::own_server("farms/a_hot_account_uses_all_farms", hot_account).once_per_platform(),
-        Case::own_server("farms/a_killed_farm_loses_only_its_jobs", killed).once_per_platform(),
-        Case::own_server("farms/stand_ins_restart_under_load", rolling_restart).once_per_platform(),
-        Case::own_server("farms/real_farms_restart_under_load", real_restart).once_per_platform(),
+        Case::own_server("farms/an_unreachable_farm_is_passed_over", unreachable),
+        Case::own_server("farms/a_hanging_farm_is_passed_over", hanging),
+        Case::own_server("farms/a_hot_account_uses_all_farms", hot_account),
+        Case::own_server("farms/a_killed_farm_loses_only_its_jobs", killed),
+        Case::own_server("farms/stand_ins_restart_under_load", rolling_restart),
+        Case::own_server("farms/real_farms_restart_under_load", real_restart),
     ]
 }
 

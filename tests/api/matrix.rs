@@ -1,0 +1,39 @@
+//! Which cases run on other deployments than the first one.
+
+use platen_tests::case::Matrix;
+
+const SQLD: &str = "sqld";
+const SQLD_JWT: &str = "sqld-jwt";
+const SPIN_FILE: &str = "spin-file";
+const SPIN_SQLD: &str = "spin-sqld";
+
+/// Cases whose result depends on the database or on the platform. All run on the first deployment.
+pub(crate) const MATRIX: &Matrix = &[
+    // What each way to the database must give: counters that are exact, and errors.
+    ("quota/", &[SQLD, SQLD_JWT, SPIN_FILE, SPIN_SQLD]),
+    ("database/", &[SQLD, SQLD_JWT, SPIN_FILE, SPIN_SQLD]),
+    ("account_limits/", &[SQLD_JWT, SPIN_SQLD]),
+    ("crash/", &[SQLD_JWT, SPIN_SQLD]),
+    ("faults/", &[SQLD_JWT, SPIN_SQLD]),
+    ("overload/", &[SQLD_JWT, SPIN_SQLD]),
+    ("statements/", &[SQLD_JWT]),
+    ("template/", &[SQLD_JWT, SPIN_SQLD]),
+    // Statements with many rows or with concurrent changes.
+    ("dashboard/names/", &[SQLD_JWT]),
+    ("dashboard/request", &[SQLD_JWT]),
+    ("dashboard/retention/", &[SQLD_JWT]),
+    ("dashboard/template_list/", &[SQLD_JWT]),
+    // What the platform passes on: heads, bodies, files, and the way to the farm.
+    ("auth/", &[SPIN_SQLD]),
+    ("dashboard/", &[SPIN_SQLD]),
+    ("farms/", &[SPIN_SQLD]),
+    ("file_names/", &[SPIN_SQLD]),
+    ("golden/", &[SPIN_SQLD]),
+    ("headers/", &[SPIN_SQLD]),
+    ("limits/", &[SPIN_SQLD]),
+    ("order/", &[SPIN_SQLD]),
+    ("own_pages/", &[SPIN_SQLD]),
+    ("relay/", &[SPIN_SQLD]),
+    ("trace/", &[SPIN_SQLD]),
+    ("uploads/", &[SPIN_SQLD]),
+];
