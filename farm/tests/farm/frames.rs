@@ -5,12 +5,14 @@ use std::{sync::Arc, time::Duration};
 use nix::sys::signal::Signal;
 use platen_shared::format::WaitUntil;
 use platen_tests::{latch::Latch, site::Reply};
+use serde_json::json;
 
 use crate::{
     Test,
+    options::small,
     support::{
         GREEN, MAX_WAIT_MS, Shared, colour, farm_process::FarmProcess, full_page_png, html, middle, pdf,
-        send, site::Site, url, viewport, waiting,
+        request, send, site::Site, url, viewport, waiting,
     },
 };
 
@@ -146,7 +148,8 @@ async fn slow_pages(shared: Arc<Shared>) {
         format!(
             "<p id=x style='position:relative'>x</p><script>let n = 0; (function again() {{ const begun = performance.now();\
              for (let step = 0; step < 3e6; step++) performance.now(); x.style.left = `${{++n % 90}}px`; {change};\
-             n < 6 ? requestAnimationFrame(again) : document.documentElement.style.background = 'green' }})()</script>"
+             n < 6 ? requestAnimationFrame(again) : end() }})();\
+             function end() {{ document.documentElement.style.background = 'green'; document.body.append(document.createElement('hr')) }}</script>"
         )
     };
     let scroller =
@@ -165,7 +168,9 @@ async fn slow_pages(shared: Arc<Shared>) {
         for time in ["", "<script>new Worker('data:,')</script>"] {
             let page = format!("<!doctype html><html style='background:red'>{time}{page}");
             let farm = FarmProcess::start(&["--browsers", "1"]).await;
-            let (status, file) = send(&farm, &waiting(html(&page), 3_000.0), MAX_WAIT_MS).await;
+            // In real time, a slow machine needs more than the 3 s.
+            let body = small(json!({ "html": page, "waitForTimeout": 3_000, "waitForSelector": "hr" }));
+            let (status, file) = send(&farm, &request(&body), MAX_WAIT_MS).await;
             assert_eq!((status, colour(&file)), (200, GREEN), "{page}");
             for metric in ["platen_farm_retries_total", "platen_farm_real_time_retries_total"] {
                 assert_eq!(farm.metric(metric).await, 0, "{metric} of {page}");
