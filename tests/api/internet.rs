@@ -108,8 +108,10 @@ async fn bad_keys(stage: Stage) -> Result<()> {
 
 async fn connections(stage: Stage) -> Result<()> {
     let internet = Internet::start(&stage).await?;
-    // Those above the limit may be closed before they are used.
-    let _connections = join_all((0..300).map(|_| internet.connect(2))).await;
+    // Those above the limit of 256 may be closed before they are used.
+    let connections = join_all((0..300).map(|_| internet.connect(2))).await;
+    let open = connections.iter().filter(|connection| connection.is_ok()).count();
+    ensure!(open >= 256, "{open} connections of an address");
     let refused = internet.render(&Internet::client(2)?, &internet.account.key).await;
     ensure!(refused.is_err(), "a further connection of the address was accepted");
     internet.is_served(&Internet::client(1)?).await
