@@ -45,6 +45,8 @@ impl Process {
         // kernel schedules sessions as groups, that decides its share of the CPU.
         let signal = parent_death_signal.as_str().trim_start_matches("SIG");
         wrapped.args(["--pdeathsig", signal, "--", "setsid"]);
+        // Under `nohup` and in the background of a shell a program would ignore them.
+        wrapped.args(["env", "--default-signal=HUP,INT"]);
         wrapped.arg(command.get_program()).args(command.get_args());
         for (name, value) in command.get_envs() {
             match value {
