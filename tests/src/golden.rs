@@ -1,77 +1,56 @@
-//! Golden cases: one file for each request and its expected result. `golden/README.md` describes the format.
+//! Golden cases: requests and their expected results, one a line of `golden/invalid.jsonl` or `golden/valid.jsonl`.
+//! `README.md` describes the format.
 //!
-//! Invariant: the server gets exactly the bytes of the file. A file that is not a valid case is a failing case.
+//! Invariant: the server gets exactly the bytes of the line.
 
-use std::{fs, path::Path};
+use std::fs;
 
 use anyhow::{Context as _, Result, ensure};
 use bytes::Bytes;
 use serde::Deserialize;
-use serde_json::{Value, value::RawValue};
+use serde_json::{Value, json, value::RawValue};
 
 use crate::{client, settings::crate_dir};
 
 /// The placeholder in a body for the id of the fixture template.
-pub const TEMPLATE_ID: &str = "$TEMPLATE_ID";
-
-/// The parts of a request.
-#[derive(Debug, Clone, Copy)]
-pub struct Input<'c> {
-    endpoint: &'c str,
-    json: Option<&'c RawValue>,
-    body: Option<&'c [Piece]>,
-}
+const TEMPLATE_ID: &str = "$TEMPLATE_ID";
 
 /// A part of a body.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(untagged)]
-pub enum Piece {
+enum Piece {
     /// Text.
     Text(String),
     /// Bytes in hexadecimal, two digits each.
     #[serde(deserialize_with = "hexadecimal")]
     Hex(Vec<u8>),
     /// A repeated text.
-    Repeat {
-        /// The text.
-        repeat: String,
-        /// How many times.
-        times: usize,
-    },
+    Repeat { repeat: String, times: usize },
 }
 
-/// A request that is refused.
+/// A request with its result. The parts of a refusal and of a job are in different files.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Invalid {
+pub struct Golden {
+    /// The name of the case.
+    pub name: String,
     /// The reason for the case if its name does not say it.
     #[serde(default)]
     pub about: String,
+    /// The path of the request.
     #[serde(default = "render")]
-    endpoint: String,
+    pub endpoint: String,
     json: Option<Box<RawValue>>,
     body: Option<Vec<Piece>>,
-    /// The status of the answer.
+    /// Whether the schema does as the API does: it accepts a valid case and refuses an invalid one.
+    #[serde(default = "yes")]
+    pub schema_agrees: bool,
+    /// The status of a refusal.
     #[serde(default = "bad_request")]
     pub status: u16,
-    /// The exact message.
-    pub error: String,
-    /// Whether JSON Schema can express the violated rule.
-    #[serde(default = "yes")]
-    pub schema_can_tell: bool,
-}
-
-/// A request that becomes a job.
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Valid {
-    /// The reason for the case if its name does not say it.
+    /// The exact message of a refusal; empty in a valid case.
     #[serde(default)]
-    pub about: String,
-    #[serde(default = "render")]
-    endpoint: String,
-    json: Option<Box<RawValue>>,
-    body: Option<Vec<Piece>>,
+    pub error: String,
     /// The difference from the default job, as a JSON merge patch (RFC 7396) in which `source.html` may be
     /// pieces.
     #[serde(default)]
@@ -79,66 +58,68 @@ pub struct Valid {
     /// The name of the file.
     #[serde(default = "default_name")]
     pub file_name: String,
-    /// Whether the schema accepts it, which is stricter than the API where code is generated from it.
-    #[serde(default = "yes")]
-    pub schema_accepts: bool,
 }
 
-/// A case and the name of its file.
-pub type Named<C> = (String, Result<C>);
-
-/// Every invalid case.
-pub fn invalid() -> Result<Vec<Named<Invalid>>> {
-    load("golden/invalid")
+/// Every request that is refused.
+pub fn invalid() -> Result<Vec<Golden>> {
+    load("invalid")
 }
 
-/// Every valid case.
-pub fn valid() -> Result<Vec<Named<Valid>>> {
-    load("golden/valid")
+/// Every request that becomes a job.
+pub fn valid() -> Result<Vec<Golden>> {
+    load("valid")
 }
 
-fn load<C: for<'de> Deserialize<'de> + Case>(directory: &str) -> Result<Vec<Named<C>>> {
-    let mut cases = Vec::new();
-    for entry in fs::read_dir(crate_dir().join(directory))? {
-        let path = entry?.path();
-        if path.extension().is_some_and(|extension| extension == "json") {
-            let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-            cases.push((name, read(&path).with_context(|| path.display().to_string())));
+fn load(kind: &str) -> Result<Vec<Golden>> {
+    let file = format!("golden/{kind}.jsonl");
+    let text = fs::read_to_string(crate_dir().join(&file))?;
+    let read = |(number, line): (usize, &str)| {
+        let case = serde_json::from_str::<Golden>(line).map_err(anyhow::Error::from);
+        let checked = case.and_then(|case| case.check(kind == "invalid").map(|()| case));
+        checked.with_context(|| format!("line {number} of {file}"))
+    };
+    (1..).zip(text.lines()).map(read).collect()
+}
+
+impl Golden {
+    fn check(&self, is_refused: bool) -> Result<()> {
+        ensure!(self.json.is_some() != self.body.is_some(), "a case has either \"json\" or \"body\"");
+        ensure!(
+            [client::RENDER, client::TEMPLATE].contains(&&*self.endpoint),
+            "{} is no endpoint",
+            self.endpoint
+        );
+        ensure!(self.error.is_empty() != is_refused, "only an invalid case has \"error\"");
+        ensure!(self.job.is_null() || !is_refused, "only a valid case has \"job\"");
+        Ok(())
+    }
+
+    /// Whether it needs the fixture template.
+    #[must_use]
+    pub fn needs_template(&self) -> bool {
+        self.json.as_ref().is_some_and(|json| json.get().contains(TEMPLATE_ID))
+    }
+
+    /// The bytes of the body.
+    #[must_use]
+    pub fn bytes(&self, template_id: &str) -> Bytes {
+        match &self.json {
+            Some(json) => json.get().replace(TEMPLATE_ID, template_id).into(),
+            None => self.body.iter().flatten().flat_map(Piece::bytes).collect::<Vec<u8>>().into(),
         }
     }
-    cases.sort_by(|one, other| one.0.cmp(&other.0));
-    Ok(cases)
-}
 
-fn read<C: for<'de> Deserialize<'de> + Case>(path: &Path) -> Result<C> {
-    let case: C = serde_json::from_slice(&fs::read(path)?)?;
-    case.input().check()?;
-    Ok(case)
-}
-
-/// A golden case of either kind.
-pub trait Case {
-    /// The request.
-    fn input(&self) -> Input<'_>;
-}
-
-impl Case for Invalid {
-    fn input(&self) -> Input<'_> {
-        Input { endpoint: &self.endpoint, json: self.json.as_deref(), body: self.body.as_deref() }
-    }
-}
-
-impl Case for Valid {
-    fn input(&self) -> Input<'_> {
-        Input { endpoint: &self.endpoint, json: self.json.as_deref(), body: self.body.as_deref() }
-    }
-}
-
-impl Valid {
     /// The complete job that the farm must receive for an account.
     pub fn job(&self, account: &str) -> Result<platen_shared::job::RenderJob> {
-        let text = fs::read_to_string(crate_dir().join("golden/default-job.json"))?;
-        let mut job: Value = serde_json::from_str(&text)?;
+        let mut job = json!({
+            "source": { "html": "<p>x</p>" },
+            "options": {
+                "viewport": { "width": 1280, "height": 720, "device_scale_factor": 1 },
+                "wait_until": "load",
+                "wait_for_timeout": 0,
+                "output": { "image": { "format": "png", "region": "viewport" } },
+            },
+        });
         merge(&mut job, &self.job);
         job["account"] = account.into();
         if let Some(pieces @ Value::Array(_)) = job["source"].get("html") {
@@ -146,37 +127,6 @@ impl Valid {
             job["source"]["html"] = String::from_utf8(html)?.into();
         }
         serde_json::from_value(job).context("\"job\" does not describe a job")
-    }
-}
-
-impl Input<'_> {
-    /// The path of the request.
-    #[must_use]
-    pub fn endpoint(&self) -> &str {
-        self.endpoint
-    }
-
-    /// Whether it needs the fixture template.
-    #[must_use]
-    pub fn needs_template(&self) -> bool {
-        self.json.is_some_and(|json| json.get().contains(TEMPLATE_ID))
-    }
-
-    /// The bytes of the body.
-    #[must_use]
-    pub fn bytes(&self, template_id: &str) -> Bytes {
-        match (self.json, self.body) {
-            (Some(json), _) => json.get().replace(TEMPLATE_ID, template_id).into(),
-            (None, Some(pieces)) => pieces.iter().flat_map(Piece::bytes).collect::<Vec<u8>>().into(),
-            (None, None) => Bytes::new(),
-        }
-    }
-
-    fn check(&self) -> Result<()> {
-        ensure!(self.json.is_some() != self.body.is_some(), "a case has either \"json\" or \"body\"");
-        let known = [client::RENDER, client::TEMPLATE];
-        ensure!(known.contains(&self.endpoint), "{} is no endpoint", self.endpoint);
-        Ok(())
     }
 }
 
@@ -247,17 +197,17 @@ mod tests {
 
     #[test]
     fn json_is_sent_byte_for_byte() {
-        let text = r#"{"json": {"a":1,  "a":1e400, "b":"\ud800"}, "error": "x"}"#;
-        let case: Invalid = serde_json::from_str(text).unwrap();
-        assert_eq!(case.input().bytes(""), r#"{"a":1,  "a":1e400, "b":"\ud800"}"#);
-        assert_eq!((case.status, case.input().endpoint()), (400, "/v1/render"));
+        let text = r#"{"name": "x", "json": {"a":1,  "a":1e400, "b":"\ud800"}, "error": "x"}"#;
+        let case: Golden = serde_json::from_str(text).unwrap();
+        assert_eq!(case.bytes(""), r#"{"a":1,  "a":1e400, "b":"\ud800"}"#);
+        assert_eq!((case.status, &*case.endpoint), (400, "/v1/render"));
     }
 
     #[test]
     fn pieces_can_be_any_bytes() {
-        let text = r#"{"body": [{"hex": "ef bb bf 00"}, "{", {"repeat": "[]", "times": 3}], "error": "x"}"#;
-        let case: Invalid = serde_json::from_str(text).unwrap();
-        assert_eq!(case.input().bytes(""), &b"\xef\xbb\xbf\0{[][][]"[..]);
+        let text = r#"{"name": "x", "body": [{"hex": "ef bb bf 00"}, "{", {"repeat": "[]", "times": 3}], "error": "x"}"#;
+        let case: Golden = serde_json::from_str(text).unwrap();
+        assert_eq!(case.bytes(""), &b"\xef\xbb\xbf\0{[][][]"[..]);
     }
 
     #[test]
@@ -268,12 +218,10 @@ mod tests {
     }
 
     #[test]
-    fn every_file_is_a_valid_case() {
-        for (name, case) in invalid().unwrap() {
-            case.unwrap_or_else(|error| panic!("{name}: {error:#}"));
-        }
-        for (name, case) in valid().unwrap() {
-            case.and_then(|case| case.job("acc")).unwrap_or_else(|error| panic!("{name}: {error:#}"));
+    fn every_line_is_a_case() {
+        assert!(!invalid().unwrap().is_empty());
+        for case in valid().unwrap() {
+            case.job("acc").unwrap_or_else(|error| panic!("{}: {error:#}", case.name));
         }
     }
 }
