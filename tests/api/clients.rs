@@ -10,21 +10,27 @@ use std::{
 use anyhow::{Context as _, Result, ensure};
 use platen_shared::openapi;
 use platen_tests::{
-    case::Case, client::Target, image_file::Picture, pdf_file::Pdf, settings::crate_dir, suite::Stage,
+    case::Case,
+    client::Target,
+    image_file::Picture,
+    pdf_file::Pdf,
+    settings::{Settings, crate_dir},
+    suite::Stage,
 };
 use serde_json::{Value, json};
 
-pub(crate) fn cases() -> Vec<Case> {
+pub(crate) fn cases(settings: &Settings) -> Vec<Case> {
+    let is_installed = settings.clients.is_some();
     let clients = CLIENTS.iter().map(|client| {
         let run = move |stage| renders(stage, client);
-        Case::any_template(format!("clients/{}", client.generator), run).with_generators()
+        let case = Case::any_template(format!("clients/{}", client.generator), run);
+        client.runtime.iter().fold(case, |case, runtime| case.needs_program(runtime))
     });
-    clients
-        .chain([
-            Case::any_server("clients/redocly_lint", lint).with_generators(),
-            Case::own_server("clients/schemathesis", schemathesis).with_generators(),
-        ])
-        .collect()
+    let cases = clients.chain([
+        Case::any_server("clients/redocly_lint", lint),
+        Case::own_server("clients/schemathesis", schemathesis),
+    ]);
+    cases.map(|case| case.needs(is_installed, "PLATEN_CLIENTS")).collect()
 }
 
 /// A generator of clients and a program with its client.
@@ -150,10 +156,6 @@ impl Folder {
 }
 
 async fn renders(stage: Stage, client: &Client) -> Result<()> {
-    let is_missing = |runtime| Command::new(runtime).arg("-version").output().is_err();
-    if client.runtime.is_some_and(is_missing) {
-        return Ok(());
-    }
     let folder = Folder::new(&stage, stage.target().await?, client.files).await?;
     let mut printed = String::new();
     for command in client.commands {

@@ -128,7 +128,7 @@ async fn sizes_of_heads(stage: Stage) -> Result<()> {
     };
     let many = format!("POST /nowhere HTTP/1.1\r\nhost: a\r\n{}\r\n", "x: y\r\n".repeat(100));
     for (sent, status) in [(head(64 * 1024), 404), (head(64 * 1024 + 1), 431), (many, 431)] {
-        // A head that arrives as a whole, and one that arrives in pieces.
+        // A head that arrives as a whole, and one that arrives in pieces, most likely. The result is the same.
         for pause in [None, Some(Duration::from_millis(20))] {
             let mut connection = RawConnection::open(&target).await?;
             for piece in sent.as_bytes().chunks(if pause.is_some() { 30_000 } else { sent.len() }) {
@@ -292,6 +292,7 @@ async fn lingering(stage: Stage) -> Result<()> {
         connection.send(head).await?;
         ensure!(connection.answer().await?.status == status, "{head:?}");
         let sending = async {
+            // The pace of a sender, on which no result depends.
             while connection.send("x").await.is_ok() {
                 sleep(Duration::from_millis(500)).await;
             }

@@ -8,11 +8,10 @@ use futures::future::join_all;
 use http::Method;
 use platen_shared::wire;
 use platen_tests::{
-    app::Options,
     case::Case,
     client::RENDER,
     database::DatabaseKind,
-    deployment::Platform,
+    deployment::{Deployment, Platform},
     farm::Behaviour,
     latch::Latch,
     operator::Quota,
@@ -21,20 +20,29 @@ use platen_tests::{
 };
 use serde_json::json;
 
-use crate::overload::{BUSY, held_refusal, until_rows};
+use crate::{
+    account_limits::second_server,
+    overload::{BUSY, held_refusal, until_rows},
+};
 
 pub(crate) fn cases() -> Vec<Case> {
     vec![
         Case::own_server("database/is_down", is_down),
-        Case::own_server("database/restarts", restarts),
-        Case::own_server("database/does_not_answer", does_not_answer),
+        Case::own_server("database/restarts", restarts).except(is_file, NO_SERVER),
+        Case::own_server("database/does_not_answer", does_not_answer).except(is_file, NO_SERVER),
         Case::own_server("database/rows_survive_an_outage", rows_survive_outage),
         Case::own_server("database/refunds_survive_an_outage", refunds_survive_outage),
         Case::own_server("database/a_wait_for_the_claim_shortens_the_deadline", deadline_includes_claim),
         Case::own_server("database/is_read_only", is_read_only),
-        Case::own_server("database/two_servers_share_a_quota", two_servers),
+        Case::own_server("database/two_servers_share_a_quota", two_servers).except(is_file, NO_SERVER),
     ]
 }
+
+fn is_file(deployment: Deployment) -> bool {
+    deployment.database == DatabaseKind::File
+}
+
+const NO_SERVER: &str = "a file has no server";
 
 const UNAVAILABLE: &str = "The service is busy, try again shortly";
 
@@ -94,9 +102,6 @@ pub(crate) fn corrupt_files(stand_in: &StandIn) -> Result<()> {
 
 /// The server starts again while a render waits for it.
 async fn restarts(stage: Stage) -> Result<()> {
-    if stage.deployment.database == DatabaseKind::File {
-        return Ok(());
-    }
     let mut stand_in = stage.start_stand_in(None).await?;
     let account = stand_in.app.operator.account(Quota::Of(5)).await?;
     let target = stand_in.app.target(&account);
@@ -118,9 +123,6 @@ async fn restarts(stage: Stage) -> Result<()> {
 
 /// The server accepts statements, and answers them only after the requests have been refused.
 async fn does_not_answer(stage: Stage) -> Result<()> {
-    if stage.deployment.database == DatabaseKind::File {
-        return Ok(());
-    }
     let stand_in = stage.start_stand_in(Some(2_000)).await?;
     let account = stand_in.app.operator.account(Quota::Of(5)).await?;
     let target = stand_in.app.target(&account);
@@ -142,7 +144,7 @@ async fn does_not_answer(stage: Stage) -> Result<()> {
     wait::until_some("the attempts are those that were rendered", agree).await
 }
 
-/// How long the database is away.
+/// For how long the database is away: longer than a statement waits for it.
 const OUTAGE: Duration = Duration::from_secs(10);
 
 /// Makes the database unavailable for writes: a server is killed or paused, a file is locked by another process.
@@ -253,6 +255,7 @@ async fn deadline_includes_claim(stage: Stage) -> Result<()> {
     target.render(&json!({ "html": "x" })).send().await?.file("image/png")?;
     let outage = Outage::begin(&mut stand_in, stage.deployment.database, false).await?;
     let render = tokio::spawn(target.render(&json!({ "html": "x" })).request_id("late").send());
+    // The time that is tested.
     tokio::time::sleep(Duration::from_secs(2)).await;
     outage.end(&mut stand_in, false).await?;
     let answer = render.await??;
@@ -291,16 +294,9 @@ const QUOTA: u64 = 20;
 
 /// Requests to two servers on one libSQL server race for the last attempts.
 async fn two_servers(stage: Stage) -> Result<()> {
-    if stage.deployment.database == DatabaseKind::File {
-        return Ok(());
-    }
     let one = stage.start_stand_in(None).await?;
     let account = one.app.operator.account(Quota::Of(QUOTA)).await?;
-    let options = Options {
-        database: Some(one.app.database.location().clone()),
-        ..Options::with_farm(stage.deployment, one.farm.url())
-    };
-    let other = stage.start(&options).await?;
+    let other = second_server(&stage, &one, None).await?;
     let targets = [one.app.target(&account), other.target(&account)];
     let race = (0..100).map(|number| targets[number % 2].render(&json!({ "html": "x" })).send());
     let answers = join_all(race).await.into_iter().collect::<Result<Vec<_>>>()?;

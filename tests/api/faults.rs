@@ -275,10 +275,9 @@ async fn hang_up_during_claim(stage: Stage) -> Result<()> {
     let account = stand_in.app.operator.account(Quota::Of(5)).await?;
     let target = stand_in.app.target(&account);
     let outage = Outage::begin(&mut stand_in, stage.deployment.database, false).await?;
+    let before = stand_in.app.metric("platen_db_statements_total").await?;
     let render = tokio::spawn(target.render(&json!({ "html": "x" })).request_id("gone").send());
-    stand_in.app.until_metric("platen_http_requests_in_flight", 1).await?;
-    // So that the claim has begun.
-    tokio::time::sleep(std::time::Duration::from_millis(500)).await;
+    stand_in.app.until_metric("platen_db_statements_total", before + 1).await?;
     render.abort();
     stand_in.app.until_metric("platen_http_requests_in_flight", 0).await?;
     outage.end(&mut stand_in, false).await?;

@@ -1,11 +1,13 @@
 //! Limits of the operating system on the server: nothing but files and 503, and nothing is counted that did not run.
 
-use std::{fs, process::Command, time::Duration};
+use std::{fs, process::Command};
 
 use anyhow::{Context as _, Result, ensure};
 use futures::future::join_all;
 use platen_tests::{
     case::Case,
+    farm::Behaviour,
+    latch::Latch,
     operator::Quota,
     procfs,
     raw_connection::{RawConnection, render_head},
@@ -25,16 +27,22 @@ pub(crate) fn cases() -> Vec<Case> {
 
 /// Less than the address space that an instance reserves.
 const SPARE_MEMORY: u64 = 128 * 1024 * 1024;
-/// For instances of earlier requests to end.
-const IDLE_TIME: Duration = Duration::from_secs(2);
 
 async fn no_memory(stage: Stage) -> Result<()> {
     let stand_in = stage.start_stand_in(None).await?;
+    let id = &stand_in.account.id;
     let render = || stand_in.common.render(&json!({ "html": "x" })).send();
-    render().await?.file("image/png")?;
-    tokio::time::sleep(IDLE_TIME).await;
-    let size = procfs::memory(stand_in.app.server_pid(), "VmSize")?;
-    limit(&stand_in, &format!("--as={}:", size + SPARE_MEMORY))?;
+    let size = || procfs::memory(stand_in.app.server_pid(), "VmSize");
+    let latch = Latch::closed();
+    stand_in.farm.behave(id, Behaviour::Held(latch.waiter()));
+    let held = tokio::spawn(render());
+    stand_in.farm.until_received_from(id).await?;
+    let with_instance = size()?;
+    latch.open();
+    held.await??.file("image/png")?;
+    let has_ended = || size().is_ok_and(|size| size + SPARE_MEMORY <= with_instance);
+    wait::until("the instance ends", has_ended).await?;
+    limit(&stand_in, &format!("--as={}:", size()? + SPARE_MEMORY))?;
     for _ in 0..3 {
         let answer = render().await?;
         answer.error(503, "The server is busy, try again shortly")?;
@@ -45,7 +53,7 @@ async fn no_memory(stage: Stage) -> Result<()> {
     let log = stand_in.app.process.log();
     let lines = log.matches("a component gave no response").count();
     ensure!(lines == 1, "{lines} equal lines in {log}");
-    until_counted(&stand_in, &stand_in.account.id, 2).await
+    until_counted(&stand_in, id, 2).await
 }
 
 const SPARE_DESCRIPTORS: usize = 16;

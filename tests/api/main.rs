@@ -73,7 +73,7 @@ fn main() -> anyhow::Result<ExitCode> {
     let cases: Vec<case::Case> = [
         golden::cases()?,
         auth::cases(),
-        clients::cases(),
+        clients::cases(suite.settings()),
         option_pictures::cases(),
         examples::cases(),
         order::cases(),

@@ -146,7 +146,7 @@ async fn rows(stage: Stage) -> Result<()> {
     Ok(())
 }
 
-/// Less than a server waits for its instances.
+/// For how long the file stays locked: less than a server waits for its instances.
 const LOCK_TIME: Duration = Duration::from_secs(2);
 
 /// A server with a render that does not end.

@@ -2,7 +2,7 @@
 
 use std::{path::Path, process::Command};
 
-use anyhow::{Context as _, Result, bail, ensure};
+use anyhow::{Context as _, Result, ensure};
 use platen_tests::{case::Case, client::Target, pdf_file::Pdf, settings::crate_dir, suite::Stage};
 
 pub(crate) fn cases() -> Vec<Case> {
@@ -10,7 +10,7 @@ pub(crate) fn cases() -> Vec<Case> {
         .iter()
         .map(|language| {
             let run = move |stage| runs(stage, language);
-            Case::any_server(format!("snippets/{}", language.block), run)
+            language.where_it_runs(Case::any_server(format!("snippets/{}", language.block), run))
         })
         .collect()
 }
@@ -22,6 +22,13 @@ pub(crate) struct Language {
     /// The name of the file of its program.
     file: &'static str,
     command: &'static [&'static str],
+}
+
+impl Language {
+    /// The case on machines with the language.
+    pub(crate) fn where_it_runs(&self, case: Case) -> Case {
+        self.command.first().map_or(case.clone(), |program| case.needs_program(program))
+    }
 }
 
 pub(crate) const LANGUAGES: &[Language] = &[
@@ -46,9 +53,7 @@ async fn runs(stage: Stage, language: &'static Language) -> Result<()> {
         ensure!(compiled.ends_with(program), "tests/examples/quick_start.rs is another program");
     }
     let directory = tempfile::tempdir()?;
-    let Some(output) = run(language, (program, QUICK_START), &target, directory.path())? else {
-        return Ok(());
-    };
+    let output = run(language, (program, QUICK_START), &target, directory.path())?;
     ensure!(output.status.success(), "{output:?}");
     let file = directory.path().join("invoice.pdf");
     let text = Pdf::parse(&std::fs::read(&file)?)?.text()?;
@@ -63,8 +68,7 @@ async fn runs(stage: Stage, language: &'static Language) -> Result<()> {
     if language.block == "rust" {
         return Ok(());
     }
-    let output =
-        run(language, (&program, QUICK_START), &target, directory.path())?.context("it ran before")?;
+    let output = run(language, (&program, QUICK_START), &target, directory.path())?;
     let mut shown = [output.stdout, output.stderr].concat();
     shown.extend(std::fs::read(&file).unwrap_or_default());
     let shown = String::from_utf8_lossy(&shown);
@@ -72,13 +76,13 @@ async fn runs(stage: Stage, language: &'static Language) -> Result<()> {
     Ok(())
 }
 
-/// Runs a program, or the compiled one in its place. `None` if the machine does not have the runtime.
+/// Runs a program, or the compiled one in its place.
 pub(crate) fn run(
     language: &Language,
     (program, compiled): (&str, &str),
     target: &Target,
     directory: &Path,
-) -> Result<Option<std::process::Output>> {
+) -> Result<std::process::Output> {
     let mut command = match language.command {
         [] => {
             // The compiled program has the address of the document; its client sends to the server as to a proxy.
@@ -95,11 +99,5 @@ pub(crate) fn run(
     };
     // Go keeps its cache in the home folder.
     command.current_dir(directory).env("PLATEN_KEY", &target.key).env("HOME", directory);
-    match command.output() {
-        Ok(output) => Ok(Some(output)),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound && !language.command.is_empty() => {
-            Ok(None)
-        }
-        Err(error) => bail!("{}: {error}", language.file),
-    }
+    command.output().context(language.file)
 }

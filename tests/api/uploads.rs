@@ -75,6 +75,7 @@ async fn slow(stage: Stage) -> Result<()> {
     stream.write_all(head.as_bytes()).await?;
     for _ in 0..pieces {
         stream.write_all(piece.as_bytes()).await?;
+        // The pace of the sender is what is tested.
         sleep(Duration::from_millis(18)).await;
     }
     let mut answer = [0; 12];

@@ -1,9 +1,9 @@
 //! Cases, and the trials of a run that are made of them.
 //!
-//! Invariant: every case runs on the first chosen deployment, and on the others if the matrix says so. Cases that an
-//! external server or a platform cannot run are listed as ignored, with the reason.
+//! Invariant: every case runs on the first chosen deployment, and on the others if the matrix says so. A case that
+//! cannot run somewhere is listed as ignored there, with the reason, so every case that passes has run.
 
-use std::sync::Arc;
+use std::{env, sync::Arc};
 
 use anyhow::Result;
 use futures::future::LocalBoxFuture;
@@ -41,8 +41,8 @@ type Run = Arc<dyn Fn(Stage) -> LocalBoxFuture<'static, Result<()>> + Send + Syn
 pub struct Case {
     name: String,
     needs: Needs,
-    not_on_spin: Option<&'static str>,
-    needs_generators: bool,
+    /// Where it cannot run, and why.
+    exceptions: Vec<(Deployment, String)>,
     run: Run,
 }
 
@@ -55,7 +55,7 @@ macro_rules! constructors {
         {
             let (name, needs) = (name.into(), Needs::$needs);
             let run: Run = Arc::new(move |stage| Box::pin(run(stage)));
-            Self { name, needs, not_on_spin: None, needs_generators: false, run }
+            Self { name, needs, exceptions: Vec::new(), run }
         }
     )*};
 }
@@ -74,16 +74,32 @@ impl Case {
         files => Files;
     }
 
-    /// The case on other platforms than Spin, for this reason.
+    /// The case on all deployments but these, for this reason.
     #[must_use]
-    pub fn not_on_spin(self, reason: &'static str) -> Self {
-        Self { not_on_spin: Some(reason), ..self }
+    pub fn except(mut self, cannot_run: impl Fn(Deployment) -> bool, reason: &str) -> Self {
+        let deployments = Deployment::ALL.iter().filter(|deployment| cannot_run(**deployment));
+        self.exceptions.extend(deployments.map(|deployment| (*deployment, reason.to_owned())));
+        self
     }
 
-    /// The case where generators of clients are installed.
+    /// The case on other platforms than Spin, for this reason.
     #[must_use]
-    pub fn with_generators(self) -> Self {
-        Self { needs_generators: true, ..self }
+    pub fn not_on_spin(self, reason: &str) -> Self {
+        self.except(|deployment| deployment.platform == Platform::Spin, reason)
+    }
+
+    /// The case where something is there.
+    #[must_use]
+    pub fn needs(self, is_there: bool, what: &str) -> Self {
+        self.except(|_| !is_there, &format!("needs {what}"))
+    }
+
+    /// The case on machines with a program.
+    #[must_use]
+    pub fn needs_program(self, name: &str) -> Self {
+        let path = env::var_os("PATH").unwrap_or_default();
+        let is_there = env::split_paths(&path).any(|directory| directory.join(name).is_file());
+        self.needs(is_there, name)
     }
 
     fn is_in(&self, matrix: &Matrix, deployment: Deployment) -> bool {
@@ -95,33 +111,25 @@ impl Case {
 
     /// Why the case cannot run.
     fn ignored(&self, deployment: Deployment, settings: &Settings) -> Option<String> {
-        if self.needs_generators && settings.clients.is_none() {
-            return Some("ignored: needs PLATEN_CLIENTS".to_owned());
-        }
-        let external = settings.external.as_ref();
-        let Some(server) = external else {
-            let reason = self.not_on_spin.filter(|_| deployment.platform == Platform::Spin)?;
-            return Some(format!("{}: {reason}", deployment.name()));
-        };
-        let missing = match self.needs {
-            Needs::OwnServer => "a server that the suite starts",
-            Needs::Database if server.database.is_none() => "PLATEN_TEST_DB",
+        let missing = settings.external.as_ref().and_then(|server| match self.needs {
+            Needs::OwnServer => Some("a server that the suite starts"),
+            Needs::Database if server.database.is_none() => Some("PLATEN_TEST_DB"),
             Needs::Template if server.database.is_none() && server.template_id.is_none() => {
-                "PLATEN_TEST_DB or PLATEN_TEST_TEMPLATE_ID"
+                Some("PLATEN_TEST_DB or PLATEN_TEST_TEMPLATE_ID")
             }
-            _ => return None,
-        };
-        Some(format!("ignored: needs {missing}"))
+            _ => None,
+        });
+        let exception = || self.exceptions.iter().find(|(at, _)| *at == deployment);
+        missing.map(|what| format!("needs {what}")).or_else(|| Some(exception()?.1.clone()))
     }
 
     fn trial(&self, suite: &Arc<Suite>, deployment: Deployment, runtime: &Handle) -> Trial {
-        let external = suite.settings().external.as_ref();
+        let server = suite.settings().external.as_ref().map_or(deployment.name(), |_| "external");
         let ignored = self.ignored(deployment, suite.settings());
-        let kind = match (&ignored, self.needs, external) {
-            (Some(reason), ..) => reason,
-            (None, Needs::Files, _) => "",
-            (None, _, Some(_)) => "external",
-            (None, _, None) => deployment.name(),
+        let kind = match &ignored {
+            Some(reason) => format!("{server}: {reason}"),
+            None if self.needs == Needs::Files => String::new(),
+            None => server.to_owned(),
         };
         let (run, stage, runtime) =
             (Arc::clone(&self.run), Stage { suite: Arc::clone(suite), deployment }, runtime.clone());

@@ -77,6 +77,7 @@ async fn stopped_farm(_: Arc<Shared>) {
     let late = tokio::spawn(late.send());
     farm.until_metric("platen_farm_queue_length", 1).await;
     farm.signal(Signal::SIGSTOP);
+    // The time that is tested.
     tokio::time::sleep(DEADLINE).await;
     // When the farm continues, the first job ends and the second is late.
     running.abort();

@@ -34,7 +34,7 @@ pub(crate) const TESTS: &[Test] = &[
     ("a killed farm leaves no browser, and the next one deletes its profiles", |s| Box::pin(killed_farm(s))),
     ("a terminated farm finishes its jobs", |s| Box::pin(terminated_farm(s))),
     ("browsers have no privileges and no token", |s| Box::pin(unprivileged_browsers(s))),
-    ("a farm renders in a process namespace of its own", |s| Box::pin(own_namespace(s))),
+    (OWN_NAMESPACE, |s| Box::pin(own_namespace(s))),
     ("a farm that cannot start names the cure", |s| Box::pin(start_errors(s))),
 ];
 
@@ -201,15 +201,19 @@ async fn unprivileged_browsers(_: Arc<Shared>) {
     held.farm.end().await;
 }
 
+const OWN_NAMESPACE: &str = "a farm renders in a process namespace of its own";
+const UNSHARE: &[&str] = &["unshare", "--pid", "--fork", "--kill-child", "--mount-proc"];
+
+/// Why a test cannot run on this machine.
+pub(crate) fn ignored(name: &str) -> Option<&'static str> {
+    let is_permitted =
+        || Command::new(UNSHARE[0]).args(&UNSHARE[1..]).arg("true").output().unwrap().status.success();
+    (name == OWN_NAMESPACE && !is_permitted()).then_some("process namespaces are not permitted")
+}
+
 /// As in a container: the farm has the process id 1, and its session is that of a process outside.
 async fn own_namespace(_: Arc<Shared>) {
-    let unshare = ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc"];
-    let is_permitted = Command::new(unshare[0]).args(&unshare[1..]).arg("true").output().unwrap().status;
-    if !is_permitted.success() {
-        eprintln!("not tested: process namespaces are not permitted here");
-        return;
-    }
-    let farm = FarmProcess::start_by(&unshare, &["--browsers", "1"]).await;
+    let farm = FarmProcess::start_by(UNSHARE, &["--browsers", "1"]).await;
     assert_eq!(farm.post(&html(PAGE)).send().await.unwrap().status(), 200);
     let processes = procfs::descendants(farm.pid());
     let inner = processes.iter().find(|it| it.command_line().starts_with(PROGRAM)).unwrap();

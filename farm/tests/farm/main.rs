@@ -82,10 +82,14 @@ fn main() -> ExitCode {
         .into_iter()
         .map(|(name, test)| {
             let (shared, handle) = (Arc::clone(&shared), runtime.handle().clone());
-            Trial::test(name, move || {
+            let trial = Trial::test(name, move || {
                 handle.block_on(test(shared));
                 Ok(())
-            })
+            });
+            match lifecycle::ignored(name) {
+                Some(reason) => trial.with_kind(reason).with_ignored_flag(true),
+                None => trial,
+            }
         })
         .collect();
     let conclusion = libtest_mimic::run(&arguments, trials);

@@ -1,7 +1,5 @@
 //! The playground: what it shows is what it sends, and what is entered is not lost.
 
-use std::time::Duration;
-
 use anyhow::{Context as _, Result, ensure};
 use platen_tests::{
     browser::{Browser, Page},
@@ -15,16 +13,29 @@ use platen_tests::{
 use serde_json::{Value, json};
 
 use super::support::{Person, accept_invite, between, choose, new_email, render};
-use crate::snippets::{self, LANGUAGES};
+use crate::snippets::{self, LANGUAGES, Language};
 
 pub(crate) fn cases() -> Vec<Case> {
-    vec![
+    let programs = LANGUAGES.iter().map(|language| {
+        let name = format!("dashboard/playground/programs_run/{}", id(language));
+        language.where_it_runs(Case::any_database(name, move |stage| program_runs(stage, language)))
+    });
+    let cases = [
         Case::any_database("dashboard/playground/programs_show_what_was_sent", sent),
         Case::any_database("dashboard/playground/every_option_has_a_control", controls),
-        Case::any_database("dashboard/playground/programs_run", programs),
         Case::any_database("dashboard/playground/errors_are_at_their_control", errors),
         Case::any_database("dashboard/playground/renders_every_source", sources),
-    ]
+    ];
+    programs.chain(cases).collect()
+}
+
+/// The name of a language in the page.
+fn id(language: &Language) -> &'static str {
+    match language.block {
+        "sh" => "curl",
+        "js" => "javascript",
+        name => name,
+    }
 }
 
 /// A browser page at the playground of a new account.
@@ -130,7 +141,7 @@ async fn controls(stage: Stage) -> Result<()> {
     Ok(())
 }
 
-async fn programs(stage: Stage) -> Result<()> {
+async fn program_runs(stage: Stage, language: &Language) -> Result<()> {
     let app = &*stage.real_service().await?;
     let account = app.operator.account(Quota::Unlimited).await?;
     let target = app.target(&account);
@@ -146,30 +157,20 @@ async fn programs(stage: Stage) -> Result<()> {
         ensure!(shown["readsFile"] == is_large, "{}", shown["readsFile"]);
         let file = person.post("/dashboard/playground/request.json", &fields).await?.is(200)?;
         ensure!(Some(file.body.as_str()) == shown["body"].as_str(), "the file has another body");
-        for language in LANGUAGES {
-            let id = match language.block {
-                "sh" => "curl",
-                "js" => "javascript",
-                name => name,
-            };
-            let program = shown["snippets"][id].as_str().with_context(|| id.to_owned())?;
-            if id == "rust" && is_large {
-                continue;
-            }
-            let directory = tempfile::tempdir()?;
-            if is_large {
-                std::fs::write(directory.path().join("request.json"), &file.body)?;
-            }
-            let compiled = env!("CARGO_BIN_EXE_playground");
-            let Some(output) = snippets::run(language, (program, compiled), &target, directory.path())?
-            else {
-                println!("{id} did not run: this machine does not have it");
-                continue;
-            };
-            ensure!(output.status.success(), "{id}: {output:?}");
-            let text = Pdf::parse(&std::fs::read(directory.path().join("file.pdf"))?)?.text()?;
-            ensure!(text.contains("Playground") && text.contains("\"#it's"), "{id}: {text}");
+        let id = id(language);
+        let program = shown["snippets"][id].as_str().with_context(|| id.to_owned())?;
+        if id == "rust" && is_large {
+            continue;
         }
+        let directory = tempfile::tempdir()?;
+        if is_large {
+            std::fs::write(directory.path().join("request.json"), &file.body)?;
+        }
+        let compiled = env!("CARGO_BIN_EXE_playground");
+        let output = snippets::run(language, (program, compiled), &target, directory.path())?;
+        ensure!(output.status.success(), "{id}: {output:?}");
+        let text = Pdf::parse(&std::fs::read(directory.path().join("file.pdf"))?)?.text()?;
+        ensure!(text.contains("Playground") && text.contains("\"#it's"), "{id}: {text}");
     }
     Ok(())
 }
@@ -264,7 +265,6 @@ async fn sources(stage: Stage) -> Result<()> {
     // Attempts of it are shown under the name of the key, which is not a key of the list.
     until_some("the attempts are recorded", async || {
         let page = person.get("/dashboard/requests").await?.body;
-        tokio::time::sleep(Duration::from_millis(50)).await;
         Ok((page.matches("Render button").count() >= 2).then_some(()))
     })
     .await

@@ -20,7 +20,7 @@ use platen_tests::{
     wait,
 };
 use serde_json::json;
-use tokio::{task::JoinSet, time::sleep};
+use tokio::task::JoinSet;
 
 pub(super) fn cases() -> Vec<Case> {
     vec![
@@ -88,6 +88,12 @@ async fn under_load(targets: &[Target], end: impl Future<Output = Result<()>>) -
     Ok((failed, statuses.len()))
 }
 
+/// Waits until farms have begun this many further jobs.
+async fn more_jobs(ledger: &Ledger, count: usize) -> Result<()> {
+    let before = ledger.jobs();
+    wait::until("the farms have jobs", || ledger.jobs() >= before + count).await
+}
+
 async fn unreachable(stage: Stage) -> Result<()> {
     let (closed, farm) = (ClosedPort::hold()?, StandInFarm::start(FARM_TOKEN).await?);
     let closed = closed.url()?.trim_start_matches("http://").parse()?;
@@ -147,10 +153,9 @@ async fn killed(stage: Stage) -> Result<()> {
     let (failed, all) = under_load(&targets, async {
         wait::until("every caller waits", || ledger.jobs() >= 3 * targets.len()).await?;
         drop(list.remove(0));
-        sleep(Duration::from_secs(1)).await;
+        more_jobs(&ledger, targets.len()).await?;
         list.insert(0, QueueingFarm::start(FARM_TOKEN, Some(address), size, &ledger).await?);
-        sleep(Duration::from_millis(500)).await;
-        Ok(())
+        wait::until("the new farm has jobs", || list[0].served() > 0).await
     })
     .await?;
     ensure!(
@@ -177,9 +182,9 @@ async fn rolling_restart(stage: Stage) -> Result<()> {
             let address = farm.address();
             farm.drain().await;
             drop(farm);
-            sleep(Duration::from_millis(200)).await;
+            more_jobs(&ledger, targets.len()).await?;
             list.push(QueueingFarm::start(FARM_TOKEN, Some(address), SIZE, &ledger).await?);
-            sleep(Duration::from_millis(200)).await;
+            more_jobs(&ledger, targets.len()).await?;
         }
         Ok(())
     })
