@@ -13,7 +13,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use anyhow::{Context as _, Result};
+use anyhow::Result;
 use platen_tests::{
     app::Options as AppOptions,
     busy_loops::BusyLoops,
@@ -147,8 +147,8 @@ impl Run {
         );
         if options.farm_process {
             let url = ClosedPort::hold()?.url()?;
-            let port = url.rsplit(':').next().context("no port")?.parse()?;
-            farm = Some(FarmProcess::start(&farm_arguments, port).await?);
+            let address = url.trim_start_matches("http://").parse()?;
+            farm = Some(FarmProcess::start(farm_arguments.to_vec(), address).await?);
             app_options = AppOptions::with_farm(DatabaseKind::File, url);
         }
         let server = Server::start_with(&app_options.deadline_ms(DEADLINE_MS)).await?;

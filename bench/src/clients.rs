@@ -28,7 +28,7 @@ use crate::{
         client::Request,
         on_own_thread,
         resources::{self, mebibytes},
-        server::{Server, Stopped},
+        server::Server,
     },
     number_marker,
     statistics::{count, percentile_ms},
@@ -150,7 +150,7 @@ async fn case(name: &str, behaviour: Behaviour, options: &Options, checks: &mut 
     Ok(())
 }
 
-fn check_stopped(checks: &mut Checks, name: &str, stopped: &Stopped) {
+fn check_stopped(checks: &mut Checks, name: &str, stopped: &platen_tests::process::Stopped) {
     let limit = format!("success within {} s, nothing left", STOP_TIMEOUT.as_secs());
     let holds =
         stopped.status == "exit status: 0" && stopped.duration <= STOP_TIMEOUT && stopped.left.is_empty();

@@ -4,15 +4,14 @@
 
 use std::{net::SocketAddr, path::Path, process::Command};
 
-use anyhow::{Result, ensure};
-use nix::sys::signal::Signal;
+use anyhow::Result;
 use platen_shared::{
     format::{ImageFormat, PaperSize, WaitUntil},
     id::AccountId,
     job::{ImageOptions, Output, PdfOptions, Region, RenderJob, RenderOptions, Source, WaitMs},
     wire,
 };
-use platen_tests::process::{Process, rest_of_line};
+use platen_tests::{farm_process, process::Process};
 use reqwest::{Client, RequestBuilder};
 
 use crate::http_client;
@@ -28,14 +27,10 @@ pub(crate) struct Farm {
 }
 
 impl Farm {
-    /// Starts `command`, which names the farm's program and further arguments. `name` is its name in errors.
-    pub(crate) async fn start(name: &str, mut command: Command, chromium: &Path) -> Result<Self> {
-        let program = Path::new(command.get_program());
-        ensure!(program.exists(), "{} does not exist: build it first", program.display());
-        command.args(["--listen", "127.0.0.1:0"]);
-        command.env("PLATEN_FARM_TOKEN", TOKEN).env("PLATEN_CHROMIUM", chromium);
-        let process = Process::start(name, &command, Signal::SIGTERM)?;
-        let address = process.wait_for(|log| rest_of_line(log, "listening address=")).await?.parse()?;
+    /// Starts `command`, which names the farm's program and further arguments.
+    pub(crate) async fn start(mut command: Command, chromium: &Path) -> Result<Self> {
+        command.env("PLATEN_CHROMIUM", chromium);
+        let (process, address) = farm_process::start(command, TOKEN, None).await?;
         Ok(Self { process, address, http: http_client::client()? })
     }
 

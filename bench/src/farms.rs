@@ -16,9 +16,9 @@ use platen_tests::{
     app::{FARM_TOKEN, Options as AppOptions, TestApp},
     client::Target,
     database::DatabaseKind,
+    farm::{Size, StandInFarm},
     haproxy::HaProxy,
     operator::Quota,
-    queueing_farm::{QueueingFarm, Size},
     settings::Settings,
 };
 use serde_json::json;
@@ -67,7 +67,7 @@ pub(crate) async fn run(options: Options) -> Result<()> {
 /// A server with farms.
 struct Server {
     app: TestApp,
-    farms: Vec<QueueingFarm>,
+    farms: Vec<StandInFarm>,
     targets: Vec<Target>,
     _proxy: HaProxy,
     _directory: tempfile::TempDir,
@@ -80,9 +80,9 @@ impl Server {
         let ledger = Arc::default();
         let mut farms = Vec::new();
         for _ in 0..count {
-            farms.push(QueueingFarm::start(FARM_TOKEN, None, size, &ledger).await?);
+            farms.push(StandInFarm::start_with(FARM_TOKEN, None, size, &ledger).await?);
         }
-        let addresses: Vec<_> = farms.iter().map(QueueingFarm::address).collect();
+        let addresses: Vec<_> = farms.iter().map(StandInFarm::address).collect();
         let proxy = HaProxy::start(&addresses).await?;
         let directory = tempfile::tempdir()?;
         let app_options = AppOptions::with_farm(DatabaseKind::File, proxy.url());
@@ -96,8 +96,8 @@ impl Server {
     }
 
     fn served(&self) -> (usize, usize) {
-        let sum = |of: fn(&QueueingFarm) -> usize| self.farms.iter().map(of).sum();
-        (sum(QueueingFarm::served), sum(QueueingFarm::served_warm))
+        let sum = |of: fn(&StandInFarm) -> usize| self.farms.iter().map(of).sum();
+        (sum(StandInFarm::served), sum(StandInFarm::served_warm))
     }
 }
 

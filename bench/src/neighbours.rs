@@ -15,13 +15,12 @@ use std::{
 use anyhow::{Context as _, Result, ensure};
 use futures::{StreamExt as _, future::join_all, stream};
 use image::RgbImage;
-use nix::sys::signal::Signal;
 use platen_shared::{
     format::WaitUntil,
     job::{Source, Viewport},
     wire,
 };
-use platen_tests::{procfs, settings::Settings};
+use platen_tests::settings::Settings;
 
 use crate::{
     farm::{self, Farm},
@@ -63,7 +62,7 @@ const INTERLEAVED_JOBS: usize = 6;
 async fn start_farm(options: &Options) -> Result<Farm> {
     let mut command = Command::new(Settings::from_env()?.platen.with_file_name("platen-farm"));
     command.args(["--page-memory", "400", "--browsers", &options.browsers.to_string()]);
-    Farm::start("farm", command, &options.chromium).await
+    Farm::start(command, &options.chromium).await
 }
 
 /// Runs one job and returns the status and the body of its response.
@@ -76,14 +75,6 @@ async fn send(farm: &Farm, account: &str, page: &str, deadline_ms: u64) -> Resul
     let response = request.header(wire::DEADLINE_MS, deadline_ms).send().await?;
     let status = response.status().as_u16();
     Ok((status, response.bytes().await?.to_vec()))
-}
-
-/// Stops the farm and returns the number of child processes that are left.
-async fn stop(mut farm: Farm) -> Result<usize> {
-    let descendants = procfs::descendants(farm.process.pid());
-    farm.process.signal(Signal::SIGTERM)?;
-    farm.process.ended().await?;
-    Ok(descendants.into_iter().filter(procfs::ProcessId::is_alive).count())
 }
 
 pub(crate) fn hostile_pages() -> Vec<&'static str> {
@@ -183,7 +174,8 @@ pub(crate) async fn run(options: Options) -> Result<()> {
     .await?;
     let interleaved = ResponseCounts::default();
     let errors = interleave(&farm, options.pairs, &interleaved).await?;
-    let left = stop(farm).await?;
+    let mut farm = farm;
+    let left = farm.process.stop().await?.left.len();
 
     println!("| other accounts send | jobs | wrong | p50 ms | p95 ms |\n| --- | --- | --- | --- | --- |");
     for (others, result) in [("ordinary jobs", &beside_ordinary), ("hostile jobs", &beside_hostile)] {

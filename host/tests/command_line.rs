@@ -6,16 +6,13 @@ use std::{
     net::TcpListener,
     os::unix::fs::PermissionsExt as _,
     path::{Path, PathBuf},
-    process::{Child, Command, Output, Stdio},
+    process::{Command, Output, Stdio},
     thread,
-    time::{Duration, Instant},
+    time::Duration,
 };
 
-use nix::{
-    sys::signal::{Signal, kill},
-    unistd::Pid,
-};
-use platen_tests::wait::MAX_WAIT;
+use nix::sys::signal::Signal;
+use platen_tests::{process::Process, wait::until_some};
 use serde_json::Value;
 
 /// The binary in a new directory, with no other environment than that which a test sets.
@@ -222,51 +219,36 @@ fn a_render_has_exit_statuses() {
     assert!(output.status.success() && output.stdout.starts_with(b"RIFF"));
 }
 
-#[test]
-fn a_watched_page_is_rendered_after_each_change() {
+#[tokio::test]
+async fn a_watched_page_is_rendered_after_each_change() {
     let platen = Platen::new();
     platen.write("page.html", "<body style='background: {{ color }}'>");
     platen.write("data.json", r#"{"color": "red"}"#);
     let watch = ["render", "page.html", "-o", "a.png", "--watch", "--variables", "@data.json"];
-    let child = platen.command(&watch).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
-    let mut child = Running(child.expect("the binary runs"));
-    let end = Instant::now() + MAX_WAIT;
+    let mut process =
+        Process::start("platen render", &platen.command(&watch), Signal::SIGKILL).expect("the binary runs");
     // A change that is made while the watch is being started would not be seen, so it is made again.
-    let becomes = |content: &str, data: &str, differs_from: &[u8]| loop {
-        assert!(child_runs(child.0.id()) && Instant::now() < end, "{content} was not rendered");
-        platen.write("new.html", content);
-        fs::rename(platen.path("new.html"), platen.path("page.html")).expect("a file");
-        platen.write("data.json", data);
-        thread::sleep(Duration::from_millis(300));
-        let file = fs::read(platen.path("a.png")).unwrap_or_default();
-        if !file.is_empty() && file != differs_from {
-            assert!(file.starts_with(b"\x89PNG"));
-            return file;
-        }
+    let becomes = async |content: &str, data: &str, differs_from: &[u8]| {
+        let file = until_some("the page is rendered", async || {
+            platen.write("new.html", content);
+            fs::rename(platen.path("new.html"), platen.path("page.html")).expect("a file");
+            platen.write("data.json", data);
+            tokio::time::sleep(Duration::from_millis(300)).await;
+            let file = fs::read(platen.path("a.png")).unwrap_or_default();
+            Ok((!file.is_empty() && file != differs_from).then_some(file))
+        });
+        let file = file.await.expect("a picture");
+        assert!(file.starts_with(b"\x89PNG"));
+        file
     };
     let page = "<body style='background: {{ color }}'>";
-    let first = becomes(page, r#"{"color": "red"}"#, b"");
-    let second = becomes(page, r#"{"color": "blue"}"#, &first);
+    let first = becomes(page, r#"{"color": "red"}"#, b"").await;
+    let second = becomes(page, r#"{"color": "blue"}"#, &first).await;
     // An error does not end it.
     platen.write("data.json", "{");
-    becomes("<p>{{ color }}", r#"{"color": "green"}"#, &second);
-    kill(Pid::from_raw(i32::try_from(child.0.id()).expect("a process")), Signal::SIGINT).expect("it runs");
-    assert!(child.0.wait().expect("it ends").success());
-}
-
-/// A process that has ended when this is dropped.
-struct Running(Child);
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
-fn child_runs(pid: u32) -> bool {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    stat.rsplit(')').next().is_some_and(|rest| !rest.trim_start().starts_with('Z') && !rest.is_empty())
+    becomes("<p>{{ color }}", r#"{"color": "green"}"#, &second).await;
+    process.signal(Signal::SIGINT).expect("it runs");
+    assert!(process.ended().await.expect("it ends").success());
 }
 
 #[test]

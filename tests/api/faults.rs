@@ -1,13 +1,15 @@
 //! Farms and databases that are down, slow, or send invalid answers: the status is correct, and nothing is rendered
 //! without a recorded attempt.
 
+use std::sync::Arc;
+
 use anyhow::{Context as _, Result, bail, ensure};
 use platen_shared::refusal::Refusal;
 use platen_tests::{
     app::{FARM_TOKEN, Options, TestApp},
     case::Case,
     client::{Answer, RENDER},
-    farm::{self, Behaviour, StandInFarm},
+    farm::{self, Behaviour, Size, StandInFarm},
     latch::{Latch, LatchWaiter},
     long_file::pattern_byte,
     loopback::ClosedPort,
@@ -299,7 +301,7 @@ async fn farm_restarts(stage: Stage) -> Result<()> {
     let is_closed = || !procfs::sockets(&[server]).iter().any(|socket| socket.remote == address);
     wait::until("the server closes its connections to the farm", is_closed).await?;
     render().await?.error(503, "The renderer is not available")?;
-    let farm = StandInFarm::start_at(FARM_TOKEN, address).await?;
+    let farm = StandInFarm::start_with(FARM_TOKEN, Some(address), Size::UNLIMITED, &Arc::default()).await?;
     let answer = render().await?;
     ensure!(answer.file("image/png")? == farm::FILE, "{}", answer.summary());
     ensure!(farm.received_in_all() == 1, "the restarted farm received one job");

@@ -7,42 +7,30 @@
 mod page;
 mod theme;
 
-use std::{
-    os::unix::{
-        fs::{PermissionsExt as _, chown},
-        process::CommandExt as _,
-    },
-    path::Path,
-    process::{Child, Command, Stdio},
-    sync::Arc,
-    time::Duration,
-};
+use std::{path::Path, sync::Arc, time::Duration};
 
 use anyhow::{Context as _, Result};
 use chromiumoxide_cdp::cdp::browser_protocol::{
     browser::GetVersionParams,
     target::{AttachToTargetParams, CreateBrowserContextParams, CreateTargetParams, TargetId},
 };
-use nix::{
-    sys::signal::{Signal, killpg},
-    unistd::{Pid, Uid},
-};
+use nix::sys::signal::Signal;
 use platen_cdp::{BrowserPipes, CdpError, Connection, Session};
 use tempfile::TempDir;
 
 pub use page::Page;
 pub use theme::Theme;
 
+use crate::process::{self, Process};
+
 /// Bounds every command and condition, so that a browser that hangs fails its test.
 const TIMEOUT: Duration = Duration::from_mins(3);
-/// User and group id of a browser that is started by root. The user owns no files.
-pub const UNPRIVILEGED_ID: u32 = 65_534;
 const BINARIES: [&str; 3] =
     ["/usr/lib/chromium/chromium-headless-shell", "/usr/lib/chromium/chromium", "/opt/google/chrome/chrome"];
 
 /// A running browser.
 pub struct Browser {
-    child: Child,
+    _process: Process,
     connection: Arc<Connection>,
     _home: TempDir,
 }
@@ -53,29 +41,18 @@ impl Browser {
     /// # Errors
     /// When it does not start.
     pub async fn start() -> Result<Arc<Self>> {
-        let home = tempfile::Builder::new()
-            .prefix("platen-tests-browser-")
-            .permissions(std::fs::Permissions::from_mode(0o700))
-            .tempdir()?;
-        let mut command = Command::new("setpriv");
-        command.args(["--no-new-privs", "--pdeathsig", "KILL"]);
-        if Uid::effective().is_root() {
-            chown(home.path(), Some(UNPRIVILEGED_ID), Some(UNPRIVILEGED_ID))?;
-            command
-                .args([format!("--reuid={UNPRIVILEGED_ID}"), format!("--regid={UNPRIVILEGED_ID}")])
-                .arg("--clear-groups");
-        }
+        let home = TempDir::with_prefix("platen-tests-browser-")?;
         let binary = std::env::var("PLATEN_CHROMIUM").ok();
-        let binary = binary.as_deref().into_iter().chain(BINARIES).find(|path| Path::new(path).is_file());
-        command.arg("--").arg(binary.context("there is no Chromium")?).args(switches(home.path()));
+        let binary = binary.as_deref().into_iter().chain(BINARIES).map(Path::new).find(|path| path.is_file());
+        let chromium = binary.context("there is no Chromium")?;
+        let mut command = process::unprivileged(chromium, home.path(), Signal::SIGKILL)?;
+        command.args(switches(home.path()));
+        let mut command = process::in_session(&command, Signal::SIGKILL);
         command.env_clear().env("HOME", home.path()).env("TMPDIR", home.path()).env("PATH", "/usr/bin:/bin");
-        command.current_dir(home.path()).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-        command.process_group(0);
         let pipes = BrowserPipes::attach(&mut command)?;
-        let child = command.spawn().context("the browser does not start")?;
-        // The command holds the browser's ends of the pipes.
-        drop(command);
-        let browser = Self { child, connection: Arc::new(Connection::open(pipes)?), _home: home };
+        let process = Process::spawn("the browser", command, Signal::SIGKILL)?;
+        let connection = Arc::new(Connection::open(pipes)?);
+        let browser = Self { _process: process, connection, _home: home };
         within_timeout(browser.connection.call(&GetVersionParams {})).await?;
         Ok(Arc::new(browser))
     }
@@ -105,13 +82,6 @@ impl Browser {
 /// The result of a command.
 async fn within_timeout<T>(call: impl Future<Output = Result<T, CdpError>>) -> Result<T> {
     Ok(tokio::time::timeout(TIMEOUT, call).await.context("the browser does not reply")??)
-}
-
-impl Drop for Browser {
-    fn drop(&mut self) {
-        let _ = killpg(Pid::from_raw(self.child.id().cast_signed()), Signal::SIGKILL);
-        let _ = self.child.wait();
-    }
 }
 
 /// No requests by the browser itself, and rendering that does not depend on the machine.

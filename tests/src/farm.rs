@@ -1,73 +1,39 @@
-//! A stand-in farm: it renders nothing, records the jobs that it receives, and answers as configured.
+//! A stand-in farm: it renders nothing, records the jobs that it receives, and answers as configured. It can have slots,
+//! a queue and a service time.
 //!
-//! Invariant: a request without the right token or a valid job is not recorded as received. The answer depends on
-//! the account, so cases can share one stand-in.
+//! Invariant: every job whose service begins is recorded, also if it is then broken off; a request without the right
+//! token or a valid job is not. The answer depends on the account, so cases can share one stand-in.
+
+mod behaviour;
+#[cfg(test)]
+mod tests;
 
 use std::{
-    collections::HashMap,
+    collections::{HashMap, HashSet, VecDeque},
     net::SocketAddr,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicU64, Ordering},
+        atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
     },
+    time::Duration,
 };
 
 use anyhow::{Context as _, Result};
-use futures::{StreamExt as _, stream};
-use http::{HeaderMap, Method, Request, Response, StatusCode, header};
+use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header};
 use http_body_util::BodyExt as _;
 use hyper::body::Incoming;
 use platen_shared::{job::RenderJob, refusal::Refusal, wire};
-
-use crate::{
-    latch::LatchWaiter,
-    long_file::long_file,
-    loopback::{Body, BreakOff, Loopback, break_off, full, streamed},
-    wait,
+use tokio::{
+    sync::{Semaphore, watch},
+    time::sleep,
 };
 
-/// The file that it answers with by default.
-pub const FILE: &[u8] = b"This is what the stand-in farm calls a file.";
-/// Its name.
-const ID: &str = "stand-in";
-/// For how long each job waited and had its slot, as it says.
-const TIMES_MS: (u64, u64) = (1_007, 2_021);
-
-/// How it answers the jobs of an account.
-#[derive(Debug, Clone)]
-pub enum Behaviour {
-    /// [`FILE`].
-    File,
-    /// A file of this many bytes, see [`long_file`](crate::long_file).
-    LongFile(u64),
-    /// A refusal in the form of a farm.
-    Refuse(Refusal),
-    /// A refusal in the form of a farm once the latch is open.
-    RefuseHeld(LatchWaiter, Refusal),
-    /// A refusal for lack of a slot, with the time in milliseconds for which it is likely to last.
-    Busy(u64),
-    /// This status, content type and body, without the header of a farm.
-    Answer(u16, &'static str, &'static str),
-    /// The same with that header.
-    FarmAnswer(u16, &'static str, &'static str),
-    /// Part of a file, then the end of the connection.
-    BreakOff {
-        /// The `content-length`; `None` is a chunked transfer.
-        promised: Option<u64>,
-        /// Bytes that are sent.
-        sent: u64,
-        /// Until when the connection stays open.
-        until: LatchWaiter,
-    },
-    /// The end of the connection without an answer.
-    HangUp,
-    /// No answer.
-    Stall,
-    /// This many bytes of a file of twice the size, then nothing on an open connection.
-    StallAfter(u64),
-    /// [`FILE`] once the latch is open.
-    Held(LatchWaiter),
-}
+pub use self::behaviour::{Behaviour, FILE};
+use self::behaviour::{behave, refusal};
+use crate::{
+    loopback::{Body, BreakOff, Loopback, full},
+    wait,
+};
 
 /// A received job.
 #[derive(Debug, Clone)]
@@ -78,15 +44,65 @@ pub struct Received {
     pub job: RenderJob,
 }
 
+/// Jobs whose service has begun, of all farms that share it, oldest first.
 #[derive(Debug, Default)]
-struct State {
-    token: String,
-    behaviours: Mutex<HashMap<String, Behaviour>>,
-    received: Mutex<Vec<Received>>,
-    rejected: AtomicU64,
+pub struct Ledger(Mutex<Vec<Received>>);
+
+impl Ledger {
+    /// The number of jobs.
+    #[must_use]
+    pub fn jobs(&self) -> usize {
+        lock(&self.0).len()
+    }
+
+    /// How many of them had begun before.
+    #[must_use]
+    pub fn repeated(&self) -> usize {
+        let jobs = lock(&self.0);
+        let ids: HashSet<_> = jobs.iter().map(|job| job.headers.get(wire::REQUEST_ID)).collect();
+        jobs.len() - ids.len()
+    }
 }
 
-/// A running stand-in.
+/// The size of a farm.
+#[derive(Debug, Clone, Copy)]
+pub struct Size {
+    /// Jobs that are served at once.
+    pub slots: usize,
+    /// Jobs that can wait.
+    pub queue: usize,
+    /// Accounts whose pages are kept.
+    pub pages: usize,
+    /// For how long a job holds its slot before it is answered.
+    pub service_time: Duration,
+}
+
+impl Size {
+    /// More slots than any test has jobs.
+    pub const UNLIMITED: Self = Self { slots: 1 << 20, queue: 0, pages: 0, service_time: Duration::ZERO };
+}
+
+#[derive(Debug)]
+struct State {
+    token: String,
+    /// Its [`wire::FARM_ID`].
+    id: u64,
+    size: Size,
+    behaviours: Mutex<HashMap<String, Behaviour>>,
+    ledger: Arc<Ledger>,
+    rejected: AtomicU64,
+    slots: Semaphore,
+    /// Of jobs that have a slot or wait for one.
+    places: Semaphore,
+    draining: AtomicBool,
+    frozen: watch::Sender<bool>,
+    warm: Mutex<VecDeque<String>>,
+    max_served_at_once: AtomicUsize,
+    served: AtomicUsize,
+    served_warm: AtomicUsize,
+}
+
+/// A running stand-in; dropping it is a kill.
 #[derive(Debug)]
 pub struct StandInFarm {
     server: Loopback,
@@ -96,15 +112,39 @@ pub struct StandInFarm {
 impl StandInFarm {
     /// Starts a farm that accepts jobs with this token.
     pub async fn start(token: &str) -> Result<Self> {
-        Self::start_at(token, ([127, 0, 0, 1], 0).into()).await
+        Self::start_with(token, None, Size::UNLIMITED, &Arc::default()).await
     }
 
-    /// Starts a farm on this address.
-    pub async fn start_at(token: &str, address: SocketAddr) -> Result<Self> {
-        let state = Arc::new(State { token: token.to_owned(), ..State::default() });
+    /// Starts a farm of this size, on a free port if no address is given.
+    pub async fn start_with(
+        token: &str,
+        address: Option<SocketAddr>,
+        size: Size,
+        ledger: &Arc<Ledger>,
+    ) -> Result<Self> {
+        let state = Arc::new(State {
+            token: token.to_owned(),
+            id: rand::random(),
+            size,
+            behaviours: Mutex::default(),
+            ledger: Arc::clone(ledger),
+            rejected: AtomicU64::default(),
+            slots: Semaphore::new(size.slots),
+            places: Semaphore::new(size.slots + size.queue),
+            draining: AtomicBool::default(),
+            frozen: watch::Sender::new(false),
+            warm: Mutex::default(),
+            max_served_at_once: AtomicUsize::default(),
+            served: AtomicUsize::default(),
+            served_warm: AtomicUsize::default(),
+        });
         let shared = Arc::clone(&state);
-        let server = Loopback::start_at(address, move |request| answer(Arc::clone(&shared), request)).await?;
-        Ok(Self { server, state })
+        let address = address.unwrap_or_else(|| SocketAddr::from(([127, 0, 0, 1], 0)));
+        let server = Loopback::start_at(address, move |request| {
+            let state = Arc::clone(&shared);
+            async move { state.answer(request).await }
+        });
+        Ok(Self { server: server.await?, state })
     }
 
     /// Its `--farm-url`.
@@ -124,10 +164,24 @@ impl StandInFarm {
         lock(&self.state.behaviours).insert(account.to_owned(), behaviour);
     }
 
+    /// Answers nothing while it is frozen, as after SIGSTOP.
+    pub fn freeze(&self, frozen: bool) {
+        self.state.frozen.send_replace(frozen);
+    }
+
+    /// Is not ready, and ends when it has no job any more, as after SIGTERM.
+    pub async fn drain(&self) {
+        self.state.draining.store(true, Ordering::SeqCst);
+        // For as long as a farm accepts jobs after the signal.
+        sleep(Duration::from_secs(3)).await;
+        let Size { slots, queue, .. } = self.state.size;
+        let _ = self.state.places.acquire_many(u32::try_from(slots + queue).unwrap_or(u32::MAX)).await;
+    }
+
     /// The jobs of an account, oldest first.
     #[must_use]
     pub fn received_from(&self, account: &str) -> Vec<Received> {
-        lock(&self.state.received).iter().filter(|it| it.job.account.as_str() == account).cloned().collect()
+        lock(&self.state.ledger.0).iter().filter(|it| it.job.account.as_str() == account).cloned().collect()
     }
 
     /// Waits until the account's first job is received.
@@ -137,7 +191,7 @@ impl StandInFarm {
 
     /// The job with a request id.
     pub fn received_as(&self, request_id: &str) -> Result<Received> {
-        let received = lock(&self.state.received);
+        let received = lock(&self.state.ledger.0);
         let job =
             received.iter().find(|it| it.headers.get(wire::REQUEST_ID).is_some_and(|id| id == request_id));
         job.cloned().with_context(|| format!("the farm received no job as {request_id}"))
@@ -146,7 +200,7 @@ impl StandInFarm {
     /// The number of jobs so far.
     #[must_use]
     pub fn received_in_all(&self) -> usize {
-        lock(&self.state.received).len()
+        self.state.ledger.jobs()
     }
 
     /// The number of requests without the right token or a valid job.
@@ -154,145 +208,108 @@ impl StandInFarm {
     pub fn rejected(&self) -> u64 {
         self.state.rejected.load(Ordering::SeqCst)
     }
-}
 
-async fn answer(state: Arc<State>, request: Request<Incoming>) -> Result<Response<Body>, BreakOff> {
-    let (head, body) = request.into_parts();
-    let expected = format!("Bearer {}", state.token);
-    let authorised = head.headers.get(header::AUTHORIZATION).is_some_and(|value| value == &expected);
-    if head.method == Method::GET && head.uri.path() == "/readyz" {
-        return Response::builder().header(wire::FARM_ID, ID).body(full("ready\n")).map_err(|_| BreakOff);
+    /// The number of jobs that held their slots to the end.
+    #[must_use]
+    pub fn served(&self) -> usize {
+        self.state.served.load(Ordering::SeqCst)
     }
-    if !authorised || head.method != Method::POST || head.uri.path() != wire::JOBS_PATH {
-        state.rejected.fetch_add(1, Ordering::SeqCst);
-        return Ok(refusal(&Refusal::Unauthorized));
-    }
-    let body = body.collect().await.map_err(|_| BreakOff)?.to_bytes();
-    let Ok(job) = serde_json::from_slice::<RenderJob>(&body) else {
-        state.rejected.fetch_add(1, Ordering::SeqCst);
-        return Ok(refusal(&Refusal::InvalidJob));
-    };
-    let behaviour = lock(&state.behaviours).get(job.account.as_str()).cloned().unwrap_or(Behaviour::File);
-    let content_type = job.options.output.format().content_type();
-    lock(&state.received).push(Received { headers: head.headers, job });
-    behave(behaviour, content_type).await
-}
 
-async fn behave(behaviour: Behaviour, content_type: &str) -> Result<Response<Body>, BreakOff> {
-    let file = |length: Option<u64>, body: Body| {
-        let mut response =
-            Response::builder().header(header::CONTENT_TYPE, content_type).header(wire::FARM_ID, ID);
-        response = response.header(wire::QUEUED_MS, TIMES_MS.0).header(wire::RENDER_MS, TIMES_MS.1);
-        if let Some(length) = length {
-            response = response.header(header::CONTENT_LENGTH, length);
-        }
-        response.body(body).map_err(|_| BreakOff)
-    };
-    let pieces = |bytes| stream::iter(long_file(bytes).map(Ok));
-    match behaviour {
-        Behaviour::File => file(Some(FILE.len() as u64), full(FILE)),
-        Behaviour::LongFile(bytes) => file(Some(bytes), streamed(pieces(bytes))),
-        Behaviour::Refuse(reason) => Ok(refusal(&reason)),
-        Behaviour::RefuseHeld(latch, reason) => {
-            latch.opened().await;
-            Ok(refusal(&reason))
-        }
-        Behaviour::Busy(milliseconds) => {
-            let mut response = refusal(&Refusal::QueueFull { retry_after: 1 });
-            response.headers_mut().insert(wire::NOT_BEFORE_MS, milliseconds.into());
-            Ok(response)
-        }
-        Behaviour::Answer(status, content_type, body) => {
-            let response = Response::builder().status(status).header(header::CONTENT_TYPE, content_type);
-            response.body(full(body)).map_err(|_| BreakOff)
-        }
-        Behaviour::FarmAnswer(status, content_type, body) => {
-            let response = Response::builder().status(status).header(header::CONTENT_TYPE, content_type);
-            response.header(wire::FARM_ID, ID).body(full(body)).map_err(|_| BreakOff)
-        }
-        Behaviour::BreakOff { promised, sent, until } => {
-            let end = async {
-                until.opened().await;
-                break_off().await
-            };
-            file(promised, streamed(pieces(sent).chain(stream::once(end))))
-        }
-        Behaviour::HangUp => Err(BreakOff),
-        Behaviour::Stall => std::future::pending().await,
-        Behaviour::StallAfter(bytes) => {
-            file(Some(bytes * 2), streamed(pieces(bytes).chain(stream::pending())))
-        }
-        Behaviour::Held(latch) => {
-            latch.opened().await;
-            file(Some(FILE.len() as u64), full(FILE))
-        }
+    /// How many of them were of an account that had a page.
+    #[must_use]
+    pub fn served_warm(&self) -> usize {
+        self.state.served_warm.load(Ordering::SeqCst)
+    }
+
+    /// The most jobs that were served at the same time.
+    #[must_use]
+    pub fn max_served_at_once(&self) -> usize {
+        self.state.max_served_at_once.load(Ordering::SeqCst)
     }
 }
 
-/// The response of a farm that refuses a job.
-pub(crate) fn refusal(reason: &Refusal) -> Response<Body> {
-    let body = serde_json::to_vec(reason).unwrap_or_default();
-    let mut response = Response::new(full(body));
-    // A bad token has a status of the protocol between edge and farm.
-    let status = if *reason == Refusal::Unauthorized { 401 } else { reason.class().status() };
-    *response.status_mut() = StatusCode::from_u16(status).unwrap_or_default();
-    response.headers_mut().insert(header::CONTENT_TYPE, header::HeaderValue::from_static("application/json"));
-    response.headers_mut().insert(wire::FARM_ID, header::HeaderValue::from_static(ID));
-    response
+impl Drop for StandInFarm {
+    /// Its connections end one after the other. Meanwhile the slots of the first ones must not reach the last ones.
+    fn drop(&mut self) {
+        self.freeze(true);
+    }
+}
+
+impl State {
+    async fn thawed(&self) {
+        let _ = self.frozen.subscribe().wait_for(|frozen| !frozen).await;
+    }
+
+    async fn answer(&self, request: Request<Incoming>) -> Result<Response<Body>, BreakOff> {
+        self.thawed().await;
+        let (head, body) = request.into_parts();
+        let is_draining = || self.draining.load(Ordering::SeqCst);
+        if head.method == Method::GET && head.uri.path() == "/readyz" {
+            let mut response = Response::new(full("ready\n"));
+            response.headers_mut().insert(wire::FARM_ID, self.id.into());
+            if is_draining() {
+                *response.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
+            }
+            return Ok(response);
+        }
+        let expected = format!("Bearer {}", self.token);
+        let is_authorised = head.headers.get(header::AUTHORIZATION).is_some_and(|it| it == &expected);
+        if !is_authorised || head.method != Method::POST || head.uri.path() != wire::JOBS_PATH {
+            return Ok(self.reject(&Refusal::Unauthorized));
+        }
+        let body = body.collect().await.map_err(|_| BreakOff)?.to_bytes();
+        let Ok(job) = serde_json::from_slice::<RenderJob>(&body) else {
+            return Ok(self.reject(&Refusal::InvalidJob));
+        };
+        let mut response = self.serve(head.headers, job).await?;
+        if is_draining() {
+            response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+        }
+        self.thawed().await;
+        Ok(response)
+    }
+
+    fn reject(&self, reason: &Refusal) -> Response<Body> {
+        self.rejected.fetch_add(1, Ordering::SeqCst);
+        refusal(reason, self.id)
+    }
+
+    async fn serve(&self, headers: HeaderMap, job: RenderJob) -> Result<Response<Body>, BreakOff> {
+        let Ok(_place) = self.places.try_acquire() else {
+            return Ok(refusal(&Refusal::QueueFull { retry_after: 1 }, self.id));
+        };
+        let _slot = self.slots.acquire().await.map_err(|_| BreakOff)?;
+        let served_at_once = self.size.slots - self.slots.available_permits();
+        self.max_served_at_once.fetch_max(served_at_once, Ordering::SeqCst);
+        let account = job.account.as_str().to_owned();
+        let behaviour = lock(&self.behaviours).get(&account).cloned().unwrap_or(Behaviour::File);
+        let content_type = job.options.output.format().content_type();
+        lock(&self.ledger.0).push(Received { headers, job });
+        // Even a sleep of no time lasts until the next tick of the timer.
+        if !self.size.service_time.is_zero() {
+            sleep(self.size.service_time).await;
+        }
+        self.thawed().await;
+        self.served.fetch_add(1, Ordering::SeqCst);
+        self.served_warm.fetch_add(usize::from(self.use_page(account)), Ordering::SeqCst);
+        behave(behaviour, content_type, self.id).await
+    }
+
+    /// Whether the account had a page. It has one from now on.
+    fn use_page(&self, account: String) -> bool {
+        let mut warm = lock(&self.warm);
+        let known = warm.iter().position(|known| *known == account);
+        if let Some(index) = known {
+            warm.remove(index);
+        }
+        warm.push_back(account);
+        if warm.len() > self.size.pages {
+            warm.pop_front();
+        }
+        known.is_some()
+    }
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-#[cfg(test)]
-mod tests {
-    use serde_json::{Value, json};
-
-    use super::*;
-    use crate::long_file::pattern_byte;
-
-    fn job(account: &str) -> Value {
-        json!({
-            "account": account,
-            "source": { "html": "x" },
-            "options": { "output": { "pdf": { "sheet": { "width": 794, "height": 1123 } } } },
-        })
-    }
-
-    async fn post(farm: &StandInFarm, token: &str, job: &Value) -> reqwest::Response {
-        let request = reqwest::Client::new().post(format!("{}{}", farm.url(), wire::JOBS_PATH));
-        request.bearer_auth(token).header(wire::REQUEST_ID, "id-1").json(job).send().await.unwrap()
-    }
-
-    #[tokio::test]
-    async fn valid_jobs_with_the_token_are_recorded() {
-        let farm = StandInFarm::start("token").await.unwrap();
-        assert_eq!(post(&farm, "other", &job("a")).await.status(), 401);
-        assert_eq!(post(&farm, "token", &json!({})).await.status(), 503);
-        assert_eq!((farm.received_in_all(), farm.rejected()), (0, 2));
-        let answer = post(&farm, "token", &job("a")).await;
-        assert_eq!(answer.headers()["content-type"], "application/pdf");
-        assert_eq!(answer.bytes().await.unwrap(), FILE);
-        assert_eq!(farm.received_from("a").len(), 1);
-        assert_eq!(farm.received_as("id-1").unwrap().job.account.as_str(), "a");
-        farm.received_as("id-2").unwrap_err();
-    }
-
-    #[tokio::test]
-    async fn each_account_has_its_behaviour() {
-        let farm = StandInFarm::start("token").await.unwrap();
-        farm.behave("full", Behaviour::Refuse(Refusal::QueueFull { retry_after: 3 }));
-        farm.behave("long", Behaviour::LongFile(200_000));
-        let broken = Behaviour::BreakOff { promised: Some(1_000), sent: 10, until: LatchWaiter::ready() };
-        farm.behave("broken", broken);
-        let full = post(&farm, "token", &job("full")).await;
-        assert_eq!(full.status(), 503);
-        assert_eq!(full.json::<Value>().await.unwrap(), json!({"code": "queue_full", "retry_after": 3}));
-        let long = post(&farm, "token", &job("long")).await.bytes().await.unwrap();
-        assert_eq!(long.len(), 200_000);
-        assert!(long.iter().zip(0..).all(|(byte, offset)| *byte == pattern_byte(offset)));
-        assert!(post(&farm, "token", &job("broken")).await.bytes().await.is_err());
-        assert_eq!(post(&farm, "token", &job("other")).await.status(), 200);
-    }
 }

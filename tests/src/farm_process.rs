@@ -10,21 +10,24 @@ use crate::{
     settings::Settings,
 };
 
-/// Starts a farm with this token and its browsers' profiles below `parent`, on a free port if no address is given. The
-/// result contains where it listens.
+/// The command of the farm beside the `platen` under test, with its browsers' profiles below `parent`.
+pub fn command(settings: &Settings, parent: &Path, arguments: &[String]) -> Command {
+    let mut command = Command::new(settings.platen.with_file_name("platen-farm"));
+    command.args(arguments).env("TMPDIR", parent);
+    command
+}
+
+/// Starts a farm by a command to which its address, a free port if none is given, and its token are added. The result
+/// contains where it listens.
 pub async fn start(
-    settings: &Settings,
+    mut command: Command,
     token: &str,
-    parent: &Path,
     address: Option<SocketAddr>,
-    arguments: &[String],
 ) -> Result<(Process, SocketAddr)> {
-    let program = settings.platen.with_file_name("platen-farm");
-    ensure!(program.exists(), "{} does not exist: build it", program.display());
+    let program = Path::new(command.get_program());
+    ensure!(program.is_relative() || program.exists(), "{} does not exist: build it", program.display());
     let address = address.unwrap_or_else(|| SocketAddr::from(([127, 0, 0, 1], 0)));
-    let mut command = Command::new(program);
-    command.args(["--listen", &address.to_string()]).args(arguments);
-    command.env("PLATEN_FARM_TOKEN", token).env("TMPDIR", parent);
+    command.args(["--listen", &address.to_string()]).env("PLATEN_FARM_TOKEN", token);
     let farm = Process::start("platen-farm", &command, Signal::SIGTERM)?;
     let address = farm.wait_for(|log| rest_of_line(log, "listening address=")).await?.parse()?;
     Ok((farm, address))

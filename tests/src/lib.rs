@@ -37,7 +37,6 @@ pub mod option_examples;
 pub mod pdf_file;
 pub mod process;
 pub mod procfs;
-pub mod queueing_farm;
 pub mod rate_limit;
 pub mod raw_connection;
 pub mod service;

@@ -1,10 +1,12 @@
-//! A program that a test starts: its log and its exit.
+//! Programs that tests and benchmarks start: their log, their signals and their exit.
 //!
-//! Invariant: a dropped [`Process`] has been stopped and reaped; if the test process is killed, the kernel
+//! Invariant: a dropped [`Process`] has been stopped and reaped; if the process that started it is killed, the kernel
 //! signals the program.
 
 use std::{
     io::{BufRead as _, BufReader, Read},
+    os::unix::fs::{PermissionsExt as _, chown},
+    path::Path,
     process::{Child, Command, ExitStatus, Stdio},
     sync::{
         Arc, LazyLock,
@@ -17,55 +19,90 @@ use std::{
 
 use anyhow::{Context as _, Result, bail, ensure};
 use nix::{
-    sys::signal::{Signal, kill},
-    unistd::Pid,
+    sys::signal::{Signal, kill, killpg},
+    unistd::{Pid, Uid},
 };
 use tokio::sync::watch;
 
 use crate::{
-    procfs,
+    procfs::{self, ProcessId},
     wait::{self, MAX_WAIT},
 };
+
+/// User and group id of browsers, and of other programs without privileges, that root starts. The user owns no files.
+const UNPRIVILEGED_ID: u32 = 65_534;
 
 /// A running program.
 #[derive(Debug)]
 pub struct Process {
     name: String,
     child: Child,
+    stop_signal: Signal,
     log: watch::Receiver<String>,
     close_stderr: Arc<AtomicBool>,
 }
 
+/// The command in a session of its own, with the default reaction to signals, and with this signal if the process that
+/// starts it ends.
+#[must_use]
+pub fn in_session(command: &Command, stop_signal: Signal) -> Command {
+    let mut wrapped = Command::new("setpriv");
+    // `setpriv` instead of `pre_exec`, which needs unsafe code. A service has a session of its own, and where the
+    // kernel schedules sessions as groups, that decides its share of the CPU.
+    wrapped.args(["--pdeathsig", name_of(stop_signal), "--", "setsid"]);
+    // Under `nohup` and in the background of a shell a program would ignore them.
+    wrapped.args(["env", "--default-signal=HUP,INT"]);
+    wrapped.arg(command.get_program()).args(command.get_args());
+    for (name, value) in command.get_envs() {
+        match value {
+            Some(value) => wrapped.env(name, value),
+            None => wrapped.env_remove(name),
+        };
+    }
+    if let Some(directory) = command.get_current_dir() {
+        wrapped.current_dir(directory);
+    }
+    wrapped
+}
+
+/// A command without privileges, of another user if this one is root, because the sandbox of Chromium does not work as
+/// root. Its home and directory becomes `home`, which is given to the user.
+pub fn unprivileged(program: &Path, home: &Path, stop_signal: Signal) -> Result<Command> {
+    let mut command = Command::new("setpriv");
+    // Another user does not get the signal of the process that started this one.
+    command.args(["--no-new-privs", "--pdeathsig", name_of(stop_signal)]);
+    std::fs::set_permissions(home, std::fs::Permissions::from_mode(0o700))?;
+    if Uid::effective().is_root() {
+        chown(home, Some(UNPRIVILEGED_ID), Some(UNPRIVILEGED_ID))?;
+        command.args([format!("--reuid={UNPRIVILEGED_ID}"), format!("--regid={UNPRIVILEGED_ID}")]);
+        command.arg("--clear-groups");
+    }
+    command.arg("--").arg(program).env("HOME", home).env("TMPDIR", home).current_dir(home);
+    Ok(command)
+}
+
+fn name_of(signal: Signal) -> &'static str {
+    signal.as_str().trim_start_matches("SIG")
+}
+
 impl Process {
-    /// Starts `command`, with standard output and standard error collected in one log. If the test process
-    /// ends without stopping it, it gets `parent_death_signal`.
-    pub fn start(name: &str, command: &Command, parent_death_signal: Signal) -> Result<Self> {
-        let mut wrapped = Command::new("setpriv");
-        // `setpriv` instead of `pre_exec`, which needs unsafe code. A service has a session of its own, and where the
-        // kernel schedules sessions as groups, that decides its share of the CPU.
-        let signal = parent_death_signal.as_str().trim_start_matches("SIG");
-        wrapped.args(["--pdeathsig", signal, "--", "setsid"]);
-        // Under `nohup` and in the background of a shell a program would ignore them.
-        wrapped.args(["env", "--default-signal=HUP,INT"]);
-        wrapped.arg(command.get_program()).args(command.get_args());
-        for (name, value) in command.get_envs() {
-            match value {
-                Some(value) => wrapped.env(name, value),
-                None => wrapped.env_remove(name),
-            };
-        }
-        if let Some(directory) = command.get_current_dir() {
-            wrapped.current_dir(directory);
-        }
-        wrapped.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    /// Starts `command` [in a session](in_session), with standard output and standard error collected in one log. It
+    /// gets the signal when it is dropped, and if this process ends without stopping it.
+    pub fn start(name: &str, command: &Command, stop_signal: Signal) -> Result<Self> {
+        Self::spawn(name, in_session(command, stop_signal), stop_signal)
+    }
+
+    /// Starts a command of [`in_session`] to which more has been added.
+    pub fn spawn(name: &str, mut command: Command, stop_signal: Signal) -> Result<Self> {
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child =
-            spawn_from_lasting_thread(wrapped).with_context(|| format!("{name} cannot be started"))?;
+            spawn_from_lasting_thread(command).with_context(|| format!("{name} cannot be started"))?;
         let (sender, log) = watch::channel(String::new());
         let sender = Arc::new(sender);
         let close_stderr = Arc::new(AtomicBool::new(false));
         collect(child.stdout.take(), &sender, &Arc::default());
         collect(child.stderr.take(), &sender, &close_stderr);
-        Ok(Self { name: name.to_owned(), child, log, close_stderr })
+        Ok(Self { name: name.to_owned(), child, stop_signal, log, close_stderr })
     }
 
     /// Its number.
@@ -142,23 +179,59 @@ impl Process {
             .with_context(|| format!("the log of {}:\n{}", self.name, self.log.borrow().as_str()))
     }
 
-    /// Sends SIGTERM, kills it after [`MAX_WAIT`], and reaps it.
-    fn stop(&mut self) {
-        let _ = self.signal(Signal::SIGTERM);
-        let begun = Instant::now();
-        while matches!(self.child.try_wait(), Ok(None)) && begun.elapsed() < MAX_WAIT {
-            thread::sleep(Duration::from_millis(5));
-        }
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+    /// Ends it with SIGTERM.
+    pub async fn stop(&mut self) -> Result<Stopped> {
+        let below = procfs::descendants(self.pid());
+        let browsers = procfs::browsers(self.pid());
+        let workspaces: Vec<_> = browsers.iter().filter_map(|it| it.browser_workspace().ok()).collect();
+        self.signal(Signal::SIGTERM)?;
+        let started = Instant::now();
+        let status = self.ended().await?;
+        let duration = started.elapsed();
+        let alive = below.iter().filter(|it| it.is_alive()).map(ProcessId::command_line);
+        let directories =
+            workspaces.iter().filter(|path| path.exists()).map(|path| path.display().to_string());
+        Ok(Stopped { status: status.to_string(), duration, left: alive.chain(directories).collect() })
+    }
+}
+
+/// How a program ended after SIGTERM.
+#[derive(Debug)]
+pub struct Stopped {
+    /// Such as `exit status: 0`.
+    pub status: String,
+    /// For how long it drained.
+    pub duration: Duration,
+    /// Processes and directories that are left.
+    pub left: Vec<String>,
+}
+
+impl Stopped {
+    /// For a report.
+    #[must_use]
+    pub fn text(&self) -> String {
+        format!("{} after {:.1} s, left {:?}", self.status, self.duration.as_secs_f64(), self.left)
     }
 }
 
 impl Drop for Process {
+    /// Kills it if it has not ended within [`MAX_WAIT`].
     fn drop(&mut self) {
-        if matches!(self.child.try_wait(), Ok(None)) {
-            self.stop();
+        let session = Pid::from_raw(self.child.id().cast_signed());
+        let mut is_running = || matches!(self.child.try_wait(), Ok(None));
+        if !is_running() {
+            return;
         }
+        if self.stop_signal != Signal::SIGKILL {
+            let _ = kill(session, self.stop_signal);
+            let begun = Instant::now();
+            while is_running() && begun.elapsed() < MAX_WAIT {
+                thread::sleep(Duration::from_millis(5));
+            }
+        }
+        let _ = killpg(session, Signal::SIGKILL);
+        let _ = self.child.kill();
+        let _ = self.child.wait();
     }
 }
 
@@ -208,44 +281,4 @@ fn spawn_from_lasting_thread(command: Command) -> Spawned {
     let gone = || std::io::Error::other("the spawning thread has ended");
     SPAWNER.send((command, reply)).map_err(|_| gone())?;
     answer.recv().map_err(|_| gone())?
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn shell(script: &str) -> Process {
-        let mut command = Command::new("sh");
-        command.args(["-c", script]);
-        Process::start("a shell", &command, Signal::SIGTERM).unwrap()
-    }
-
-    #[tokio::test]
-    async fn a_line_is_waited_for_and_the_log_is_kept() {
-        let process = shell("echo one; echo two >&2; echo port 7; sleep 600");
-        let port = process.wait_for(|log| rest_of_line(log, "port "));
-        assert_eq!(port.await.unwrap(), "7");
-        assert!(process.log().contains("one\n"));
-    }
-
-    #[test]
-    fn a_line_is_read_once_it_is_complete() {
-        assert_eq!(rest_of_line("x\nmetrics on http://127.0.0.1:1", "metrics on "), None);
-        let url = rest_of_line("x\nmetrics on http://127.0.0.1:1\ny", "metrics on ");
-        assert_eq!(url.as_deref(), Some("http://127.0.0.1:1"));
-    }
-
-    #[tokio::test]
-    async fn the_error_of_an_early_end_holds_the_log() {
-        let error = shell("echo reason; exit 3").wait_for(|_| None::<()>).await.unwrap_err();
-        assert!(error.to_string().contains("reason"), "{error}");
-    }
-
-    #[test]
-    fn a_dropped_process_has_ended() {
-        let process = shell("exec sleep 600");
-        let pid = Pid::from_raw(process.pid().cast_signed());
-        drop(process);
-        assert!(kill(pid, None).is_err());
-    }
 }

@@ -1,7 +1,7 @@
 //! The faults, one at each interval.
 
 use std::{
-    process::Command,
+    net::SocketAddr,
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -13,14 +13,13 @@ use anyhow::{Context as _, Result};
 use nix::sys::signal::Signal;
 use platen_tests::{
     app::FARM_TOKEN,
-    process::Process,
+    farm_process,
+    process::{Process, Stopped},
     procfs::{self, ProcessId},
     settings::Settings,
 };
 use rand::{Rng as _, rngs::StdRng};
 use tokio::time::sleep;
-
-use crate::load::server::{Stopped, stop};
 
 /// How long a stopped process is stopped, in milliseconds.
 const STOP_MS: std::ops::Range<u64> = 500..4_000;
@@ -30,18 +29,14 @@ const FARM_PAUSE: Duration = Duration::from_secs(1);
 /// A farm in a process of its own, on a port that it keeps.
 pub(super) struct FarmProcess {
     process: Process,
-    command: Command,
+    arguments: Vec<String>,
+    address: SocketAddr,
 }
 
 impl FarmProcess {
-    pub(super) async fn start(arguments: &[String], port: u16) -> Result<Self> {
-        let mut command = Command::new(Settings::from_env()?.platen.with_file_name("platen-farm"));
-        command
-            .args(["--listen", &format!("127.0.0.1:{port}")])
-            .args(arguments)
-            .env("PLATEN_FARM_TOKEN", FARM_TOKEN);
-        let process = start_farm(&command).await?;
-        Ok(Self { process, command })
+    pub(super) async fn start(arguments: Vec<String>, address: SocketAddr) -> Result<Self> {
+        let process = start_farm(&arguments, address).await?;
+        Ok(Self { process, arguments, address })
     }
 
     pub(super) fn pid(&self) -> u32 {
@@ -49,14 +44,13 @@ impl FarmProcess {
     }
 
     pub(super) async fn stop(mut self) -> Result<Stopped> {
-        stop(&mut self.process).await
+        self.process.stop().await
     }
 }
 
-async fn start_farm(command: &Command) -> Result<Process> {
-    let process = Process::start("farm", command, Signal::SIGTERM)?;
-    process.wait_for(|log| log.contains("listening address=").then_some(())).await?;
-    Ok(process)
+async fn start_farm(arguments: &[String], address: SocketAddr) -> Result<Process> {
+    let command = farm_process::command(&Settings::from_env()?, &std::env::temp_dir(), arguments);
+    Ok(farm_process::start(command, FARM_TOKEN, Some(address)).await?.0)
 }
 
 /// A fault that was injected.
@@ -179,7 +173,7 @@ impl Injector {
         farm.process.signal(Signal::SIGKILL)?;
         farm.process.ended().await?;
         sleep(FARM_PAUSE).await;
-        farm.process = start_farm(&farm.command).await?;
+        farm.process = start_farm(&farm.arguments, farm.address).await?;
         Ok(Some(("farm killed".to_owned(), self.browsers)))
     }
 

@@ -6,19 +6,17 @@
 use std::{
     fmt, fs,
     net::{Ipv4Addr, SocketAddr, TcpListener},
-    os::unix::fs::chown,
     path::{Path, PathBuf},
     process::Command,
 };
 
 use anyhow::{Context as _, Result, ensure};
-use nix::{sys::signal::Signal, unistd::geteuid};
+use nix::sys::signal::Signal;
 use platen_tests::{
     app::{Options as AppOptions, TestApp},
-    browser::UNPRIVILEGED_ID,
     database::DatabaseKind,
     operator::Quota,
-    process::{Process, rest_of_line},
+    process::{self, Process, rest_of_line},
     settings::Settings,
     site,
 };
@@ -155,7 +153,8 @@ impl Target {
 
     async fn start_other(kind: Kind, environment: &Environment) -> Result<Self> {
         let name = kind.name();
-        let home = environment.create_home(&name)?;
+        let home = environment.directory.path().join(&name);
+        fs::create_dir(&home)?;
         let Environment { chromium, full_chromium, .. } = environment;
         let chromium = if kind.needs_full_chromium() { full_chromium } else { chromium };
         let resolver_rules = format!("MAP {} 127.0.0.1", site::HOST);
@@ -210,7 +209,7 @@ impl Target {
         };
         let mut command = Command::new(program);
         command.args(["--resolve", &format!("{}=127.0.0.1", site::HOST)]);
-        let farm = Farm::start(&kind.name(), command, &environment.chromium).await?;
+        let farm = Farm::start(command, &environment.chromium).await?;
         let processes = environment.cgroups.adopt(&kind.name(), farm.process.pid())?;
         let (api, address) = (Api::Farm { new_accounts: kind == Kind::FarmAccounts }, farm.address);
         Ok(Self { kind, api, address, _server: Box::new(farm), processes })
@@ -235,33 +234,10 @@ impl Target {
     }
 }
 
-impl Environment {
-    /// Creates a directory to which the renderer's user may write.
-    fn create_home(&self, name: &str) -> Result<PathBuf> {
-        let home = self.directory.path().join(name);
-        fs::create_dir(&home)?;
-        if geteuid().is_root() {
-            chown(&home, Some(UNPRIVILEGED_ID), Some(UNPRIVILEGED_ID))?;
-        }
-        Ok(home)
-    }
-}
-
-/// A command that runs as an unprivileged user, because the sandbox of Chromium does not work as root.
+/// A command that runs as an unprivileged user.
 fn unprivileged(program: &Path, home: &Path) -> Result<Command> {
     ensure!(program.exists(), "{} does not exist: run bench/run, which installs it", program.display());
-    let mut command = Command::new("setpriv");
-    command.args(["--no-new-privs", "--pdeathsig", "TERM"]);
-    if geteuid().is_root() {
-        let identity = [
-            format!("--reuid={UNPRIVILEGED_ID}"),
-            format!("--regid={UNPRIVILEGED_ID}"),
-            "--clear-groups".to_owned(),
-        ];
-        command.args(identity);
-    }
-    command.arg("--").arg(program).env("HOME", home).env("TMPDIR", home).current_dir(home);
-    Ok(command)
+    process::unprivileged(program, home, Signal::SIGTERM)
 }
 
 /// A free port, for a server that does not support port 0.

@@ -46,8 +46,7 @@ impl FarmInstance {
         // Some pages fetch several hundred modules.
         command.args(["--egress-connections", "4096", "--log", "warn,platen_farm=info,egress=off"]);
         command.env("TMPDIR", directory.path());
-        let name = if is_reference { "reference" } else { "farm" };
-        Ok(Self { farm: Farm::start(name, command, chromium).await?, is_reference, _directory: directory })
+        Ok(Self { farm: Farm::start(command, chromium).await?, is_reference, _directory: directory })
     }
 
     pub(super) fn pid(&self) -> u32 {

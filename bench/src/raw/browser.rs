@@ -3,15 +3,13 @@
 //! Invariant: it runs as the user of this program, with its sandbox; [`Browser::stop`] returns after the
 //! process has exited.
 
-use std::{
-    path::Path,
-    process::{Child, Command, Stdio},
-    sync::Arc,
-};
+use std::{path::Path, process::Command, sync::Arc};
 
 use anyhow::{Context as _, Result};
 use chromiumoxide_cdp::cdp::browser_protocol::browser::CloseParams;
+use nix::sys::signal::Signal;
 use platen_cdp::{BrowserPipes, Connection};
+use platen_tests::process::{self, Process};
 
 /// Frames on command, and no feature that makes a page that is used again slower than a new one.
 const SWITCHES: &[&str] = &[
@@ -38,7 +36,7 @@ const SWITCHES: &[&str] = &[
 
 /// A running Chromium.
 pub(super) struct Browser {
-    child: Child,
+    process: Process,
     pub(super) connection: Arc<Connection>,
 }
 
@@ -46,24 +44,20 @@ impl Browser {
     /// Starts it with a profile in the home directory of the user.
     pub(super) fn start(chromium: &Path, resolve: &str) -> Result<Self> {
         let home = std::env::var("HOME").context("HOME is not set; the profile is written there")?;
-        let mut command = Command::new("setpriv");
-        // The kernel kills it when this program exits.
-        command.args(["--pdeathsig", "KILL", "--"]).arg(chromium).args(SWITCHES);
+        let mut command = Command::new(chromium);
+        command.args(SWITCHES);
         command.arg(format!("--host-resolver-rules={resolve}"));
         command.arg(format!("--user-data-dir={home}/profile")).arg("about:blank");
-        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        let mut command = process::in_session(&command, Signal::SIGKILL);
         let pipes = BrowserPipes::attach(&mut command)?;
-        let child = command.spawn().context("Chromium does not start")?;
-        // The command holds the browser's ends of the pipes.
-        drop(command);
-        Ok(Self { child, connection: Arc::new(Connection::open(pipes)?) })
+        let process = Process::spawn("Chromium", command, Signal::SIGKILL)?;
+        Ok(Self { process, connection: Arc::new(Connection::open(pipes)?) })
     }
 
     /// Closes it and waits until its process has exited.
     pub(super) async fn stop(mut self) -> Result<()> {
         // It may exit before it has replied.
         let _ = self.connection.call(&CloseParams {}).await;
-        tokio::task::spawn_blocking(move || self.child.wait()).await??;
-        Ok(())
+        self.process.ended().await.map(drop)
     }
 }

@@ -6,39 +6,41 @@ mod deployment;
 use std::{collections::HashMap, fs, time::Instant};
 
 use opentelemetry_proto::tonic::trace::v1::{Span, span::SpanKind};
-use platen_tests::wait::MAX_WAIT;
+use platen_tests::wait::{MAX_WAIT, until, until_some};
 
 use self::{
     collector::Collector,
-    deployment::{Deployment, until, up},
+    deployment::{Deployment, up},
 };
 
 const TRACE: &str = "0af7651916cd43dd8448eb211c80319c";
 const PARENT: &str = "b7ad6b7169203331";
 const BODY: &str = r#"{"html": "<p>s3cret-markup", "format": "png", "waitUntil": "networkidle"}"#;
 
-#[test]
-fn a_render_is_one_tree_of_spans_in_the_callers_trace() {
-    let collector = Collector::start(false);
+#[tokio::test]
+async fn a_render_is_one_tree_of_spans_in_the_callers_trace() {
+    let collector = Collector::start(false).await;
     let endpoint = collector.endpoint();
     let deployment = Deployment::start(&[
         ("OTEL_EXPORTER_OTLP_ENDPOINT", &endpoint),
         ("OTEL_EXPORTER_OTLP_HEADERS", "x-collector-key=s3cret-header"),
         ("OTEL_BSP_SCHEDULE_DELAY", "100"),
-    ]);
+    ])
+    .await;
     let traceparent = format!("00-{TRACE}-{PARENT}-01");
-    assert_eq!(deployment.render(&[("traceparent", &traceparent), ("tracestate", "a=1")], BODY), 200);
+    assert_eq!(deployment.render(&[("traceparent", &traceparent), ("tracestate", "a=1")], BODY).await, 200);
     let of_trace = || {
         let spans = collector.spans().into_iter().map(|(_, span)| span);
         spans.filter(|span| hex::encode(&span.trace_id) == TRACE).collect::<Vec<_>>()
     };
-    let spans = until("all spans arrive", || {
+    let have_arrived = async || {
         let spans = of_trace();
         let names: Vec<&str> = spans.iter().map(|span| span.name.as_str()).collect();
         let expected =
             ["POST /...", "INSERT", "POST job", "render", "queue", "lease", "load", "settle", "capture"];
-        expected.iter().all(|name| names.contains(name)).then_some(spans)
-    });
+        Ok(expected.iter().all(|name| names.contains(name)).then_some(spans))
+    };
+    let spans = until_some("all spans arrive", have_arrived).await.expect("a trace");
     let by_id: HashMap<&[u8], &Span> = spans.iter().map(|span| (&span.span_id[..], span)).collect();
     let parent_of = |name: &str| {
         let span = spans.iter().find(|span| span.name == name).expect("it arrived");
@@ -96,25 +98,25 @@ fn a_render_is_one_tree_of_spans_in_the_callers_trace() {
         assert!(!all.contains(secret) && !deployment.server.log().contains(secret));
     }
     let heads = collector.received().heads.join("\n");
-    assert!(heads.contains("POST /v1/traces") && heads.contains("x-collector-key: s3cret-header"), "{heads}");
+    assert!(
+        heads.contains("POST /v1/traces") && heads.contains(r#""x-collector-key": "s3cret-header""#),
+        "{heads}"
+    );
     assert!(collector.spans().iter().all(|(service, _)| service.contains("platen")));
 
     // A caller that does not sample is followed, and an invalid context begins a new trace.
     let unsampled = format!("00-{}-{PARENT}-00", "1".repeat(32));
-    assert_eq!(deployment.render(&[("traceparent", &unsampled)], BODY), 200);
-    assert_eq!(deployment.render(&[("traceparent", "00-zz-01")], BODY), 200);
-    until("the new trace arrives", || {
-        let spans = collector.spans();
-        spans.iter().find(|(_, span)| span.name == "render" && hex::encode(&span.trace_id) != TRACE).map(drop)
-    });
+    assert_eq!(deployment.render(&[("traceparent", &unsampled)], BODY).await, 200);
+    assert_eq!(deployment.render(&[("traceparent", "00-zz-01")], BODY).await, 200);
+    let is_new = |(_, span): &(_, Span)| span.name == "render" && hex::encode(&span.trace_id) != TRACE;
+    until("the new trace arrives", || collector.spans().iter().any(is_new)).await.expect("a trace");
     assert!(collector.spans().iter().all(|(_, span)| hex::encode(&span.trace_id) != "1".repeat(32)));
 }
 
-#[test]
-fn a_collector_that_hangs_or_is_absent_delays_nothing() {
-    for (endpoint, hangs) in
-        [(Collector::start(true).endpoint(), true), ("http://127.0.0.1:9".to_owned(), false)]
-    {
+#[tokio::test]
+async fn a_collector_that_hangs_or_is_absent_delays_nothing() {
+    let collector = Collector::start(true).await;
+    for (endpoint, hangs) in [(collector.endpoint(), true), ("http://127.0.0.1:9".to_owned(), false)] {
         let mut deployment = Deployment::start(&[
             ("OTEL_EXPORTER_OTLP_ENDPOINT", &endpoint),
             // Far longer than what is waited for: nothing waits until an export ends.
@@ -122,17 +124,19 @@ fn a_collector_that_hangs_or_is_absent_delays_nothing() {
             ("OTEL_BSP_SCHEDULE_DELAY", "50"),
             ("OTEL_BSP_MAX_QUEUE_SIZE", "8"),
             ("OTEL_BSP_MAX_EXPORT_BATCH_SIZE", "8"),
-        ]);
+        ])
+        .await;
         let began = Instant::now();
         for _ in 0..5 {
-            assert_eq!(deployment.render(&[], BODY), 200);
+            assert_eq!(deployment.render(&[], BODY).await, 200);
         }
         assert!(began.elapsed() < MAX_WAIT / 2, "{:?}", began.elapsed());
         if !hangs {
-            deployment.server.until("traces were not exported");
+            let is_logged = |log: &str| log.contains("traces were not exported").then_some(());
+            deployment.server.wait_for(is_logged).await.expect("a warning");
         }
-        let stopped = deployment.server.stop();
-        assert!(stopped < MAX_WAIT / 2, "{stopped:?}");
+        let stopped = deployment.server.stop().await.expect("it ends");
+        assert!(stopped.status == "exit status: 0" && stopped.duration < MAX_WAIT / 2, "{stopped:?}");
         let left = fs::read_dir(deployment.directory.path()).expect("a directory");
         let left: Vec<_> = left.map(|entry| entry.expect("a file").file_name()).collect();
         assert_eq!(left, [".platen"]);

@@ -13,10 +13,9 @@ use platen_tests::{
     case::Case,
     client::Answer,
     deployment::{DatabaseKind, Deployment, Platform},
-    farm::Behaviour,
+    farm::{Behaviour, Size, StandInFarm},
     latch::Latch,
     operator::{Account, Quota},
-    queueing_farm::{QueueingFarm, Size},
     suite::{Stage, StandIn},
     wait,
 };
@@ -165,8 +164,7 @@ async fn repeating_clients(stage: Stage) -> Result<()> {
     const CLIENTS: usize = 24;
     const REQUESTS: usize = 30;
     let size = Size { slots: 100, queue: 100, pages: 10, service_time: std::time::Duration::from_millis(20) };
-    let ledger = Arc::default();
-    let farm = QueueingFarm::start(FARM_TOKEN, None, size, &ledger).await?;
+    let farm = StandInFarm::start_with(FARM_TOKEN, None, size, &Arc::default()).await?;
     let app = stage.start(&Options::with_farm(stage.deployment, farm.url())).await?;
     let account =
         limited(&app.operator, Quota::Of(10_000), &[CONCURRENCY_FLAG, &ALLOWED.to_string()]).await?;

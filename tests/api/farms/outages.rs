@@ -9,13 +9,12 @@ use platen_tests::{
     app::{FARM_TOKEN, Options, TestApp},
     case::Case,
     client::Target,
-    farm::StandInFarm,
+    farm::{Ledger, Size, StandInFarm},
     farm_process,
     haproxy::HaProxy,
     image_file::{GREEN, Picture},
     loopback::ClosedPort,
     operator::Quota,
-    queueing_farm::{Ledger, QueueingFarm, Size},
     suite::Stage,
     wait,
 };
@@ -39,7 +38,7 @@ const SIZE: Size = Size { slots: 4, queue: 16, pages: 8, service_time: Duration:
 struct Queueing {
     app: TestApp,
     proxy: HaProxy,
-    farms: Vec<QueueingFarm>,
+    farms: Vec<StandInFarm>,
     ledger: Arc<Ledger>,
 }
 
@@ -48,9 +47,9 @@ impl Queueing {
         let ledger = Arc::<Ledger>::default();
         let mut farms = Vec::new();
         for _ in 0..count {
-            farms.push(QueueingFarm::start(FARM_TOKEN, None, size, &ledger).await?);
+            farms.push(StandInFarm::start_with(FARM_TOKEN, None, size, &ledger).await?);
         }
-        let addresses: Vec<_> = farms.iter().map(QueueingFarm::address).collect();
+        let addresses: Vec<_> = farms.iter().map(StandInFarm::address).collect();
         let proxy = HaProxy::start(&addresses).await?;
         let app = stage.start(&Options::with_farm(stage.deployment, proxy.url())).await?;
         Ok(Self { app, proxy, farms, ledger })
@@ -132,7 +131,7 @@ async fn hot_account(stage: Stage) -> Result<()> {
     let target = farms.target().await?;
     let statuses = join_all((0..48).map(|_| status(&target))).await;
     ensure!(statuses.iter().all(|status| *status == 200), "{statuses:?}");
-    let served: Vec<_> = farms.farms.iter().map(QueueingFarm::served).collect();
+    let served: Vec<_> = farms.farms.iter().map(StandInFarm::served).collect();
     // One and a half times a third of 48, and more because the last ones are not at once.
     ensure!(served.iter().all(|jobs| *jobs <= 32), "{served:?}");
     ensure!(farms.ledger.repeated() == 0, "{:?}", farms.ledger);
@@ -154,7 +153,7 @@ async fn killed(stage: Stage) -> Result<()> {
         wait::until("every caller waits", || ledger.jobs() >= 3 * targets.len()).await?;
         drop(list.remove(0));
         more_jobs(&ledger, targets.len()).await?;
-        list.insert(0, QueueingFarm::start(FARM_TOKEN, Some(address), size, &ledger).await?);
+        list.insert(0, StandInFarm::start_with(FARM_TOKEN, Some(address), size, &ledger).await?);
         wait::until("the new farm has jobs", || list[0].served() > 0).await
     })
     .await?;
@@ -183,7 +182,7 @@ async fn rolling_restart(stage: Stage) -> Result<()> {
             farm.drain().await;
             drop(farm);
             more_jobs(&ledger, targets.len()).await?;
-            list.push(QueueingFarm::start(FARM_TOKEN, Some(address), SIZE, &ledger).await?);
+            list.push(StandInFarm::start_with(FARM_TOKEN, Some(address), SIZE, &ledger).await?);
             more_jobs(&ledger, targets.len()).await?;
         }
         Ok(())
@@ -198,9 +197,12 @@ async fn rolling_restart(stage: Stage) -> Result<()> {
 async fn real_restart(stage: Stage) -> Result<()> {
     let (settings, directory) = (stage.suite.settings(), stage.suite.directory());
     let arguments = ["--browsers".to_owned(), "1".to_owned()];
+    let start = async |address| {
+        farm_process::start(farm_process::command(settings, directory, &arguments), FARM_TOKEN, address).await
+    };
     let mut farms = Vec::new();
     for _ in 0..3 {
-        farms.push(farm_process::start(settings, FARM_TOKEN, directory, None, &arguments).await?);
+        farms.push(start(None).await?);
     }
     let addresses: Vec<_> = farms.iter().map(|(_, address)| *address).collect();
     let proxy = HaProxy::start(&addresses).await?;
@@ -219,8 +221,7 @@ async fn real_restart(stage: Stage) -> Result<()> {
             farm.signal(Signal::SIGTERM)?;
             let status = farm.ended().await?;
             ensure!(status.success(), "the farm ended with {status}; its log:\n{}", farm.log());
-            farms
-                .push(farm_process::start(settings, FARM_TOKEN, directory, Some(address), &arguments).await?);
+            farms.push(start(Some(address)).await?);
         }
         Ok(())
     })

@@ -69,8 +69,8 @@ pub(super) async fn start(
     let (farm, farm_url) = if let Some(url) = &options.farm_url {
         (None, url.clone())
     } else {
-        let (farm, address) =
-            farm_process::start(settings, FARM_TOKEN, parent, None, &options.arguments).await?;
+        let command = farm_process::command(settings, parent, &options.arguments);
+        let (farm, address) = farm_process::start(command, FARM_TOKEN, None).await?;
         (Some(farm), format!("http://{address}"))
     };
 

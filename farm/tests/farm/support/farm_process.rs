@@ -5,8 +5,8 @@ use std::{fs::Permissions, os::unix::fs::PermissionsExt as _, process::Command};
 use nix::sys::signal::Signal;
 use platen_shared::{job::RenderJob, wire};
 use platen_tests::{
-    metrics,
-    process::{Process, rest_of_line},
+    farm_process, metrics,
+    process::Process,
     procfs::{self, ProcessId},
     wait,
 };
@@ -49,11 +49,10 @@ impl FarmProcess {
     }
 
     async fn start_with(mut command: Command, directory: TempDir, arguments: &[&str]) -> Self {
-        command.args(["--listen", "127.0.0.1:0"]).args(arguments);
+        command.args(arguments);
         command.args(site::HOSTS.iter().map(|host| format!("--resolve={host}=127.0.0.1")));
-        command.env("PLATEN_FARM_TOKEN", TOKEN).env("TMPDIR", directory.path());
-        let process = Process::start("platen-farm", &command, Signal::SIGKILL).unwrap();
-        let address = process.wait_for(|log| rest_of_line(log, "listening address=")).await.unwrap();
+        command.env("TMPDIR", directory.path());
+        let (process, address) = farm_process::start(command, TOKEN, None).await.unwrap();
         Self { process, base_url: format!("http://{address}"), http: Client::new(), directory }
     }
 
