@@ -5,21 +5,10 @@ mod servers;
 
 pub(crate) use servers::second_server;
 
-use std::time::Instant;
-
-use anyhow::{Context as _, Result, ensure};
 use futures::{StreamExt as _, future::join_all, stream::FuturesUnordered};
-use platen_shared::refusal::Refusal;
-use platen_tests::{
-    case::Case,
-    client::{Answer, RENDER, Target},
-    farm::Behaviour,
-    latch::Latch,
-    operator::{Account, Operator, Quota},
-    suite::{Stage, StandIn},
-    wait,
-};
-use serde_json::json;
+use platen_tests::operator::Operator;
+
+use crate::prelude::*;
 
 pub(crate) fn cases() -> Vec<Case> {
     vec![

@@ -1,15 +1,10 @@
 //! Keys: every invalid key gets the same answer, which does not say why it is invalid.
 
-use anyhow::{Context as _, Result, ensure};
 use http::header::AUTHORIZATION;
 use platen_shared::key::{ApiKey, KEY_CHARS, RANDOM_BYTES};
-use platen_tests::{
-    case::Case,
-    client::{Answer, RENDER, Target},
-    operator::{Quota, text},
-    suite::Stage,
-};
-use serde_json::json;
+use platen_tests::operator::text;
+
+use crate::prelude::*;
 
 pub(crate) fn cases() -> Vec<Case> {
     vec![
@@ -181,8 +176,7 @@ async fn key_elsewhere(stage: Stage) -> Result<()> {
 }
 
 async fn disabled_key(stage: Stage) -> Result<()> {
-    let service = stage.service().await?;
-    let account = service.operator.account(Quota::Of(5)).await?;
+    let (service, account) = stage.account(Quota::Of(5)).await?;
     let target = service.target(&account);
     target.post(RENDER, INVALID).send().await?.error(400, NOT_RENDERED)?;
     service.operator.run(&["key", "disable", &account.key_id]).await?;
@@ -194,8 +188,7 @@ async fn disabled_key(stage: Stage) -> Result<()> {
 }
 
 async fn disabled_account(stage: Stage) -> Result<()> {
-    let service = stage.service().await?;
-    let account = service.operator.account(Quota::Of(5)).await?;
+    let (service, account) = stage.account(Quota::Of(5)).await?;
     let target = service.target(&account);
     service.operator.run(&["account", "disable", &account.id]).await?;
     refused(&target.post(RENDER, INVALID).send().await?).context("an invalid body")?;
@@ -205,8 +198,7 @@ async fn disabled_account(stage: Stage) -> Result<()> {
 }
 
 async fn second_key(stage: Stage) -> Result<()> {
-    let service = stage.service().await?;
-    let account = service.operator.account(Quota::Of(5)).await?;
+    let (service, account) = stage.account(Quota::Of(5)).await?;
     let target = service.target(&account);
     let second = target.with_key(&text(&service.operator.key(&account.id).await?, "key")?);
     for target in [&target, &second] {

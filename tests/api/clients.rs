@@ -7,17 +7,10 @@ use std::{
     process::Command,
 };
 
-use anyhow::{Context as _, Result, ensure};
 use platen_shared::openapi;
-use platen_tests::{
-    case::Case,
-    client::Target,
-    image_file::Picture,
-    pdf_file::Pdf,
-    settings::{Settings, crate_dir},
-    suite::Stage,
-};
-use serde_json::{Value, json};
+use platen_tests::settings::{Settings, crate_dir};
+
+use crate::prelude::*;
 
 pub(crate) fn cases(settings: &Settings) -> Vec<Case> {
     let is_installed = settings.clients.is_some();

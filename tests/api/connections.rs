@@ -1,25 +1,15 @@
 //! Clients that send invalid, slow or no requests: they get an error where there is one to give, and other clients are
 //! served meanwhile.
 
-use std::time::Duration;
-
-use anyhow::{Context as _, Result, ensure};
-use platen_shared::{
-    key::{ApiKey, RANDOM_BYTES},
-    wire,
-};
+use platen_shared::key::{ApiKey, RANDOM_BYTES};
 use platen_tests::{
-    app::Options,
-    case::Case,
-    client::{Answer, RENDER, Target},
     error_body::ErrorBody,
-    operator::Quota,
     raw_connection::{RawConnection, authority, render_head},
-    suite::{Stage, StandIn},
     wait::MAX_WAIT,
 };
-use serde_json::json;
 use tokio::time::{sleep, timeout};
+
+use crate::prelude::*;
 
 pub(crate) fn cases() -> Vec<Case> {
     vec![

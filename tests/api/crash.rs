@@ -1,21 +1,14 @@
 //! Browsers that crash or pages that never finish: the client gets a file, a 502 or a 504, the next render succeeds,
 //! and no process is left.
 
-use anyhow::{Context as _, Result, bail, ensure};
+use anyhow::bail;
 use nix::sys::signal::Signal;
 use platen_tests::{
-    app::{Options, TestApp},
-    case::Case,
-    client::Target,
-    image_file::{GREEN, Picture},
-    latch::Latch,
-    operator::Quota,
-    procfs::{self, ProcessId},
+    procfs::ProcessId,
     site::{self, Reply, Site},
-    suite::Stage,
-    wait,
 };
-use serde_json::json;
+
+use crate::prelude::*;
 
 pub(crate) fn cases() -> Vec<Case> {
     vec![

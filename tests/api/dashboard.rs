@@ -30,7 +30,7 @@ mod sign_in;
 mod support;
 mod template_list;
 
-use platen_tests::case::Case;
+use crate::prelude::*;
 
 pub(crate) fn cases() -> Vec<Case> {
     [

@@ -1,25 +1,14 @@
 //! Databases that are down, absent for a moment or frozen: every answer is one of the contract, nothing is rendered
 //! without a recorded attempt, and what counts agrees with the answers.
 
-use std::time::{Duration, Instant};
-
-use anyhow::{Context as _, Result, ensure};
 use futures::future::join_all;
 use http::Method;
-use platen_shared::wire;
 use platen_tests::{
-    case::Case,
-    client::RENDER,
     database::DatabaseKind,
     deployment::{Deployment, Platform},
-    farm::Behaviour,
-    latch::Latch,
-    operator::Quota,
-    suite::{Stage, StandIn},
-    wait,
 };
-use serde_json::json;
 
+use crate::prelude::*;
 use crate::{
     account_limits::second_server,
     overload::{BUSY, held_refusal, until_rows},
@@ -102,9 +91,7 @@ pub(crate) fn corrupt_files(stand_in: &StandIn) -> Result<()> {
 
 /// The server starts again while a render waits for it.
 async fn restarts(stage: Stage) -> Result<()> {
-    let mut stand_in = stage.start_stand_in(None).await?;
-    let account = stand_in.app.operator.account(Quota::Of(5)).await?;
-    let target = stand_in.app.target(&account);
+    let (mut stand_in, account, target) = stage.start_stand_in_for(Quota::Of(5)).await?;
     let render = async || target.render(&json!({ "html": "x" })).send().await;
     render().await?.file("image/png")?;
     rows(&stand_in, 1).await?;
@@ -180,9 +167,7 @@ impl Outage {
 /// Renders are answered while the database is away, and have a row each when it is back.
 async fn rows_survive_outage(stage: Stage) -> Result<()> {
     const RENDERS: usize = 40;
-    let mut stand_in = stage.start_stand_in(None).await?;
-    let account = stand_in.app.operator.account(Quota::Unlimited).await?;
-    let target = stand_in.app.target(&account);
+    let (mut stand_in, account, target) = stage.start_stand_in_for(Quota::Unlimited).await?;
     for kills in [true, false] {
         let latch = Latch::closed();
         stand_in.farm.behave(&account.id, Behaviour::Held(latch.waiter()));
@@ -275,9 +260,7 @@ const READ_ONLY: &str = "CREATE TRIGGER read_only BEFORE INSERT ON usage \
     BEGIN SELECT RAISE(FAIL, 'attempt to write a readonly database'); END";
 
 async fn is_read_only(stage: Stage) -> Result<()> {
-    let stand_in = stage.start_stand_in(None).await?;
-    let account = stand_in.app.operator.account(Quota::Of(5)).await?;
-    let target = stand_in.app.target(&account);
+    let (stand_in, account, target) = stage.start_stand_in_for(Quota::Of(5)).await?;
     let render = || target.render(&json!({ "html": "x" })).send();
     stand_in.app.execute(READ_ONLY).await?;
     for answer in join_all((0..4).map(|_| render())).await {

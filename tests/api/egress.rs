@@ -9,14 +9,11 @@ mod leaks;
 mod names;
 mod ssrf_harness;
 
-use anyhow::{Context as _, Result, ensure};
-use platen_tests::{case::Case, image_file::GREEN, pdf_file::Pdf, suite::Stage};
-use serde_json::json;
-
 use self::{
     attacks::{ELEMENTS, INTERNAL_URLS, SCRIPTS, SECURE, SPELLINGS, Technique, WORKER},
     ssrf_harness::{SECURE_HOST, SsrfHarness},
 };
+use crate::prelude::*;
 
 pub(crate) fn cases() -> Vec<Case> {
     let mut cases = vec![

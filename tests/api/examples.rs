@@ -2,20 +2,11 @@
 
 use std::{collections::BTreeSet, path::Path, process::Command};
 
-use anyhow::{Context as _, Result, bail, ensure};
-use platen_tests::{
-    case::Case,
-    client::{Answer, TEMPLATE},
-    image_file::Picture,
-    operator::{Account, Quota},
-    pdf_file::Pdf,
-    service::Service,
-    settings::crate_dir,
-    suite::Stage,
-};
-use serde_json::Value;
+use anyhow::bail;
+use platen_tests::settings::crate_dir;
 
 use crate::option_pictures::{pages, side_by_side};
+use crate::prelude::*;
 
 pub(crate) fn cases() -> Vec<Case> {
     let mut cases: Vec<Case> = EXAMPLES

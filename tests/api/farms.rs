@@ -4,21 +4,16 @@ mod outages;
 
 use std::collections::HashSet;
 
-use anyhow::{Context as _, Result, ensure};
 use futures::future::try_join_all;
 use http::Response;
-use platen_shared::{farm_address::account_hash, id::AccountId, wire};
+use platen_shared::{farm_address::account_hash, id::AccountId};
 use platen_tests::{
-    app::{FARM_TOKEN, Options},
-    case::Case,
-    farm::{Behaviour, StandInFarm},
     haproxy::HaProxy,
     loopback::{BreakOff, ClosedPort, Loopback, full},
-    operator::Quota,
-    suite::Stage,
     tls::{self, TlsProxy},
 };
-use serde_json::json;
+
+use crate::prelude::*;
 
 const OWN_ISSUERS: &str = "Spin trusts public certificate authorities only";
 const NO_READINESS: &str = "Spin has no check of readiness";

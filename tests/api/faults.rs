@@ -1,27 +1,17 @@
 //! Farms and databases that are down, slow, or send invalid answers: the status is correct, and nothing is rendered
 //! without a recorded attempt.
 
-use std::sync::Arc;
-
-use anyhow::{Context as _, Result, bail, ensure};
-use platen_shared::refusal::Refusal;
+use anyhow::bail;
 use platen_tests::{
-    app::{FARM_TOKEN, Options, TestApp},
-    case::Case,
-    client::{Answer, RENDER},
-    farm::{self, Behaviour, Size, StandInFarm},
-    latch::{Latch, LatchWaiter},
+    farm::{self, Size},
+    latch::LatchWaiter,
     long_file::pattern_byte,
     loopback::ClosedPort,
-    operator::{Account, Quota},
-    procfs,
     site::{self, Reply, Site},
-    suite::{Stage, StandIn},
-    wait,
 };
-use serde_json::json;
 use tokio::{io::AsyncWriteExt as _, net::TcpStream};
 
+use crate::prelude::*;
 use crate::{crash::NO_DISCONNECTS, database::Outage};
 
 pub(crate) fn cases() -> Vec<Case> {
@@ -273,9 +263,7 @@ async fn is_logged_as_cancelled(
 
 /// The caller disconnects while its claim waits for the database: no job is sent, and the attempt is refunded.
 async fn hang_up_during_claim(stage: Stage) -> Result<()> {
-    let mut stand_in = stage.start_stand_in(None).await?;
-    let account = stand_in.app.operator.account(Quota::Of(5)).await?;
-    let target = stand_in.app.target(&account);
+    let (mut stand_in, account, target) = stage.start_stand_in_for(Quota::Of(5)).await?;
     let outage = Outage::begin(&mut stand_in, stage.deployment.database, false).await?;
     let before = stand_in.app.metric("platen_db_statements_total").await?;
     let render = tokio::spawn(target.render(&json!({ "html": "x" })).request_id("gone").send());

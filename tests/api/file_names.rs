@@ -1,8 +1,6 @@
 //! The name in `content-disposition`: always a short ASCII slug.
 
-use anyhow::{Context as _, Result, ensure};
-use platen_tests::{case::Case, operator::Quota, suite::Stage};
-use serde_json::json;
+use crate::prelude::*;
 
 pub(crate) fn cases() -> Vec<Case> {
     vec![
@@ -86,8 +84,7 @@ fn is_slug(name: &str) -> Result<()> {
 }
 
 async fn of_templates(stage: Stage) -> Result<()> {
-    let service = stage.service().await?;
-    let account = service.operator.account(Quota::Unlimited).await?;
+    let (service, account) = stage.account(Quota::Unlimited).await?;
     let target = service.target(&account);
     for (template, given, name) in [
         ("Monthly Invoice", None, "monthly-invoice.png"),

@@ -4,17 +4,13 @@
 //! refused before the claim, and the claim of a valid one contains nothing of its body.
 //! `invalid_bodies_are_not_counted` sends all invalid bodies on each deployment.
 
-use std::sync::Arc;
-
-use anyhow::{Context as _, Result, ensure};
 use platen_tests::{
-    case::Case,
-    client::Target,
     farm,
     golden::{self, Golden},
-    operator::Quota,
-    suite::{Stage, TEMPLATE_NAME},
+    suite::TEMPLATE_NAME,
 };
+
+use crate::prelude::*;
 
 pub(crate) fn cases() -> Result<Vec<Case>> {
     let mut cases = Vec::new();
@@ -58,8 +54,7 @@ async fn valid(stage: Stage, golden: Arc<Golden>) -> Result<()> {
 
 /// Sends every invalid body with one account: none is counted, and none reaches the farm.
 async fn invalid_bodies_are_not_counted(stage: Stage) -> Result<()> {
-    let service = stage.service().await?;
-    let account = service.operator.account(Quota::Of(1)).await?;
+    let (service, account) = stage.account(Quota::Of(1)).await?;
     let html = std::fs::read_to_string(platen_tests::settings::crate_dir().join("fixtures/template.html"))?;
     let template_id = service.operator.template(&account.id, TEMPLATE_NAME, &html).await?;
     let target = Target { template_id: Some(template_id), ..service.target(&account) };

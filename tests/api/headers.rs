@@ -1,19 +1,12 @@
 //! Headers of every answer, and limits of requests.
 
-use anyhow::{Context as _, Result, ensure};
 use http::header::ACCEPT_ENCODING;
-use platen_shared::wire;
-use platen_tests::{
-    case::Case,
-    client::{Answer, RENDER, Target},
-    operator::Quota,
-    suite::Stage,
-};
-use serde_json::json;
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
     net::TcpStream,
 };
+
+use crate::prelude::*;
 
 pub(crate) fn cases() -> Vec<Case> {
     vec![
@@ -216,8 +209,7 @@ async fn read_answer(stream: &mut TcpStream) -> Result<String> {
 }
 
 async fn ratelimit_counts_down(stage: Stage) -> Result<()> {
-    let service = stage.service().await?;
-    let account = service.operator.account(Quota::Of(2)).await?;
+    let (service, account) = stage.account(Quota::Of(2)).await?;
     let target = service.target(&account);
     let valid = json!({ "html": "x" });
     let left = |answer: &Answer| -> Result<u64> {

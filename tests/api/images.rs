@@ -1,13 +1,8 @@
 //! Pictures: their size and pixels.
 
-use anyhow::{Context as _, Result, ensure};
-use platen_tests::{
-    case::Case,
-    client::Target,
-    image_file::{BLUE, Colour, GREEN, Picture, RED, WHITE},
-    suite::Stage,
-};
-use serde_json::{Value, json};
+use platen_tests::image_file::{BLUE, Colour, RED, WHITE};
+
+use crate::prelude::*;
 
 pub(crate) fn cases() -> Vec<Case> {
     let mut cases = vec![

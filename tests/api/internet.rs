@@ -2,24 +2,15 @@
 
 use std::net::IpAddr;
 
-use anyhow::{Context as _, Result, ensure};
 use futures::future::{join_all, try_join_all};
-use platen_tests::{
-    app::{FARM_TOKEN, Options, TestApp},
-    case::Case,
-    client::RENDER,
-    farm::StandInFarm,
-    haproxy::HaProxy,
-    operator::{Account, Quota},
-    suite::Stage,
-    tls,
-};
+use platen_tests::{haproxy::HaProxy, tls};
 use reqwest::{Certificate, Client, Response};
-use serde_json::{Value, json};
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
     net::{TcpSocket, TcpStream},
 };
+
+use crate::prelude::*;
 
 const UP_ONLY: &str = "the proxy is the same";
 

@@ -2,19 +2,10 @@
 
 use std::{fs, process::Command};
 
-use anyhow::{Context as _, Result, ensure};
 use futures::future::join_all;
-use platen_tests::{
-    case::Case,
-    farm::Behaviour,
-    latch::Latch,
-    operator::Quota,
-    procfs,
-    raw_connection::{RawConnection, render_head},
-    suite::{Stage, StandIn},
-    wait,
-};
-use serde_json::json;
+use platen_tests::raw_connection::{RawConnection, render_head};
+
+use crate::prelude::*;
 
 const ON_SPIN: &str = "the statuses are those of platen up";
 
@@ -59,9 +50,7 @@ async fn no_memory(stage: Stage) -> Result<()> {
 const SPARE_DESCRIPTORS: usize = 16;
 
 async fn no_descriptors(stage: Stage) -> Result<()> {
-    let stand_in = stage.start_stand_in(None).await?;
-    let account = stand_in.app.operator.account(Quota::Of(500)).await?;
-    let target = stand_in.app.target(&account);
+    let (stand_in, account, target) = stage.start_stand_in_for(Quota::Of(500)).await?;
     let body = r#"{"html":"x"}"#;
     // A connection that is kept open may be closed to make space when the next request is on its way.
     let headers = format!("content-length: {}\r\nconnection: close\r\n", body.len());

@@ -1,16 +1,8 @@
 //! The log of the server.
 
-use anyhow::{Context as _, Result, ensure};
 use nix::sys::signal::Signal;
-use platen_shared::wire;
-use platen_tests::{
-    app::{FARM_TOKEN, Options},
-    case::Case,
-    farm::StandInFarm,
-    operator::Quota,
-    suite::Stage,
-};
-use serde_json::{Value, json};
+
+use crate::prelude::*;
 
 pub(crate) fn cases() -> Vec<Case> {
     let case = Case::own_server("logs/with_the_json_format_every_line_is_one_object", json_lines);

@@ -41,6 +41,33 @@ mod template;
 mod trace;
 mod uploads;
 
+/// What most cases use.
+mod prelude {
+    pub(crate) use std::{
+        sync::Arc,
+        time::{Duration, Instant},
+    };
+
+    pub(crate) use anyhow::{Context as _, Result, ensure};
+    pub(crate) use platen_shared::{refusal::Refusal, wire};
+    pub(crate) use platen_tests::{
+        app::{FARM_TOKEN, Options, TestApp},
+        browser::{Browser, Page},
+        case::Case,
+        client::{Answer, RENDER, TEMPLATE, Target},
+        farm::{Behaviour, StandInFarm},
+        image_file::{GREEN, Picture},
+        latch::Latch,
+        operator::{Account, Quota},
+        pdf_file::Pdf,
+        procfs,
+        service::Service,
+        suite::{Stage, StandIn},
+        wait,
+    };
+    pub(crate) use serde_json::{Value, json};
+}
+
 use std::{process::ExitCode, sync::Arc};
 
 use libtest_mimic::Arguments;

@@ -1,27 +1,18 @@
 //! The OpenAPI document compared with the limits and names of the contract, the golden cases, and answers of a running
 //! server.
 
-use anyhow::{Context as _, Result, anyhow, ensure};
+use anyhow::anyhow;
 use boon::{Compiler, SchemaIndex, Schemas};
 use platen_shared::{
     endpoint::Endpoint,
     format::{OutputFormat, PaperSize, WaitUntil},
     limits,
     request::FieldName,
-    wire,
 };
-use platen_tests::{
-    api_reference::with_commas,
-    case::Case,
-    client::{Answer, RENDER, TEMPLATE},
-    golden,
-    operator::Quota,
-    settings::crate_dir,
-    suite::Stage,
-};
-use serde_json::{Value, json};
+use platen_tests::{api_reference::with_commas, golden, settings::crate_dir};
 
 use crate::account_limits::limited;
+use crate::prelude::*;
 
 pub(crate) fn cases() -> Vec<Case> {
     vec![

@@ -2,17 +2,14 @@
 
 use std::{path::Path, process::Command};
 
-use anyhow::{Context as _, Result, ensure};
 use image::{DynamicImage, Rgba, RgbaImage, imageops};
 use platen_shared::request::FieldName;
 use platen_tests::{
-    case::Case,
-    client::{Answer, RENDER, Target},
     option_examples::{Example, example},
     settings::crate_dir,
-    suite::Stage,
 };
-use serde_json::Value;
+
+use crate::prelude::*;
 
 pub(crate) fn cases() -> Vec<Case> {
     vec![Case::any_server("option_pictures/are_those_of_the_examples", pictures)]

@@ -1,17 +1,12 @@
 //! The order of checks, statuses that need no body, and content types.
 
-use anyhow::{Context as _, Result, ensure};
 use http::{
     Method,
     header::{ACCEPT_ENCODING, ALLOW, AUTHORIZATION, CONTENT_ENCODING, CONTENT_TYPE, WWW_AUTHENTICATE},
 };
-use platen_tests::{
-    case::Case,
-    client::{Call, RENDER, TEMPLATE},
-    operator::Quota,
-    suite::Stage,
-};
-use serde_json::json;
+use platen_tests::client::Call;
+
+use crate::prelude::*;
 
 pub(crate) fn cases() -> Vec<Case> {
     vec![
@@ -184,8 +179,7 @@ async fn template_before_quota(stage: Stage) -> Result<()> {
 }
 
 async fn quota_before_farm(stage: Stage) -> Result<()> {
-    let service = stage.service().await?;
-    let account = service.operator.account(Quota::Of(0)).await?;
+    let (service, account) = stage.account(Quota::Of(0)).await?;
     let answer = service.target(&account).render(&json!({ "html": "x" })).send().await?;
     answer.error(429, "Monthly quota exhausted")?;
     stage.no_job_was_received(&account).await?;

@@ -1,26 +1,15 @@
 //! Farms without a slot and spent quotas under load: what a refused request costs, that the quota stays exact, and
 //! that rows say what failed.
 
-use std::time::Instant;
-
-use anyhow::{Context as _, Result, ensure};
 use futures::future::try_join_all;
-use platen_shared::{key::ApiKey, refusal::Refusal, wire};
-use platen_tests::{
-    case::Case,
-    client::{Answer, RENDER, Target},
-    deployment::Platform,
-    farm::Behaviour,
-    latch::Latch,
-    operator::{Account, Quota},
-    suite::{Stage, StandIn},
-    wait,
-};
-use serde_json::json;
+use platen_shared::key::ApiKey;
+use platen_tests::deployment::Platform;
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
     net::TcpStream,
 };
+
+use crate::prelude::*;
 
 pub(crate) fn cases() -> Vec<Case> {
     vec![
@@ -82,9 +71,7 @@ async fn all_busy(target: &Target, count: usize) -> Result<()> {
 /// Every request gets the farm's refusal, is not counted, and has a row; the farm receives few of them.
 async fn without_claim(stage: Stage) -> Result<()> {
     const ROUNDS: usize = 20;
-    let stand_in = stage.start_stand_in(None).await?;
-    let account = stand_in.app.operator.account(Quota::Of(5)).await?;
-    let target = stand_in.app.target(&account);
+    let (stand_in, account, target) = stage.start_stand_in_for(Quota::Of(5)).await?;
     stand_in.farm.behave(&account.id, Behaviour::Busy(60_000));
     let began = Instant::now();
     for _ in 0..ROUNDS {
@@ -148,9 +135,7 @@ async fn other_checks(stage: Stage) -> Result<()> {
 async fn refusals_cost(stage: Stage) -> Result<()> {
     const CALLERS: usize = 16;
     const ROUNDS: usize = 25;
-    let stand_in = stage.start_stand_in(None).await?;
-    let account = stand_in.app.operator.account(Quota::Of(50)).await?;
-    let target = stand_in.app.target(&account);
+    let (stand_in, account, target) = stage.start_stand_in_for(Quota::Of(50)).await?;
     stand_in.farm.behave(&account.id, Behaviour::Busy(1_000));
     let before = stand_in.app.metric("platen_db_statements_total").await?;
     let began = Instant::now();
@@ -268,9 +253,7 @@ async fn rows_say_what_failed(stage: Stage) -> Result<()> {
 
 /// A request that has waited for nearly its whole deadline is not sent to a farm, and not counted.
 async fn too_little_time(stage: Stage) -> Result<()> {
-    let stand_in = stage.start_stand_in(None).await?;
-    let account = stand_in.app.operator.account(Quota::Of(5)).await?;
-    let target = stand_in.app.target(&account);
+    let (stand_in, account, target) = stage.start_stand_in_for(Quota::Of(5)).await?;
     let aged = |age: &str| {
         let name = http::HeaderName::from_static(wire::AGE_MS);
         target.render(&json!({ "html": "x" })).header(name, age.as_bytes())

@@ -1,9 +1,8 @@
 //! What `platen up` responds to itself, and the OpenAPI document that every server has.
 
-use anyhow::{Result, ensure};
 use http::{Method, header};
-use platen_tests::{case::Case, suite::Stage};
-use serde_json::Value;
+
+use crate::prelude::*;
 
 pub(crate) fn cases() -> Vec<Case> {
     vec![

@@ -1,23 +1,14 @@
 //! Renders of a URL: pictures of pages, when a page counts as loaded, and addresses that a render may not reach.
 
-use std::time::Duration;
-
-use anyhow::{Context as _, Result, ensure};
 use http::StatusCode;
-use platen_shared::{address::classify, url_rule::is_local_name, wire};
+use platen_shared::{address::classify, url_rule::is_local_name};
 use platen_tests::{
-    case::Case,
-    client::Target,
-    image_file::{GREEN, Picture, RED},
-    latch::Latch,
+    image_file::RED,
     loopback::ClosedPort,
-    operator::{Account, Quota},
-    service::Service,
     site::{HOST, Reply, Site},
-    suite::Stage,
 };
-use serde_json::{Value, json};
 
+use crate::prelude::*;
 use crate::{images::picture, pdf::pdf};
 
 pub(crate) fn cases() -> Vec<Case> {

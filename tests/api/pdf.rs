@@ -1,15 +1,9 @@
 //! PDF files: pages, paper, text, backgrounds, scale.
 
-use anyhow::{Context as _, Result, ensure};
 use platen_shared::format::PaperSize;
-use platen_tests::{
-    case::Case,
-    client::Target,
-    image_file::{GREEN, WHITE},
-    pdf_file::Pdf,
-    suite::Stage,
-};
-use serde_json::{Value, json};
+use platen_tests::image_file::WHITE;
+
+use crate::prelude::*;
 
 pub(crate) fn cases() -> Vec<Case> {
     let mut cases = vec![

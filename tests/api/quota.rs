@@ -5,21 +5,12 @@ use std::{
     time::{SystemTime, UNIX_EPOCH},
 };
 
-use anyhow::{Context as _, Result, ensure};
 use futures::stream::{self, StreamExt as _, TryStreamExt as _};
 use http::header::CONTENT_TYPE;
-use platen_shared::refusal::Refusal;
-use platen_tests::{
-    case::Case,
-    client::{Answer, RENDER},
-    deployment::Platform,
-    farm::Behaviour,
-    operator::Quota,
-    suite::{Stage, StandIn},
-    wait,
-};
-use serde_json::json;
+use platen_tests::deployment::Platform;
 use time::{Duration, OffsetDateTime, Time};
+
+use crate::prelude::*;
 
 /// Seconds from the start of the suite to the next month.
 static SECONDS_AT_START: LazyLock<i64> = LazyLock::new(seconds_to_next_month);
@@ -92,8 +83,7 @@ async fn fifty_left(stage: Stage) -> Result<()> {
 }
 
 async fn exhausted(stage: Stage) -> Result<()> {
-    let service = stage.service().await?;
-    let account = service.operator.account(Quota::Of(0)).await?;
+    let (service, account) = stage.account(Quota::Of(0)).await?;
     let target = service.target(&account);
     for _ in 0..3 {
         is_exhausted(&target.render(&json!({ "html": "x" })).send().await?)?;
@@ -123,8 +113,7 @@ async fn raised_and_lowered(stage: Stage) -> Result<()> {
 }
 
 async fn unlimited(stage: Stage) -> Result<()> {
-    let service = stage.service().await?;
-    let account = service.operator.account(Quota::Unlimited).await?;
+    let (service, account) = stage.account(Quota::Unlimited).await?;
     let target = service.target(&account);
     for _ in 0..20 {
         target.render(&json!({ "html": "x" })).send().await?.file("image/png")?;
@@ -191,8 +180,7 @@ async fn what_never_ran(stage: Stage) -> Result<()> {
 }
 
 async fn what_was_refused(stage: Stage) -> Result<()> {
-    let service = stage.service().await?;
-    let account = service.operator.account(Quota::Of(5)).await?;
+    let (service, account) = stage.account(Quota::Of(5)).await?;
     let target = service.target(&account);
     let html = json!({ "html": "x" });
     for (call, status) in [

@@ -2,12 +2,9 @@
 
 use std::net::SocketAddr;
 
-use anyhow::{Context as _, Result, ensure};
-use platen_tests::{
-    case::Case, farm::Behaviour, long_file::pattern_byte, procfs, raw_connection::authority, suite::Stage,
-    wait,
-};
-use serde_json::json;
+use platen_tests::{long_file::pattern_byte, raw_connection::authority};
+
+use crate::prelude::*;
 
 pub(crate) fn cases() -> Vec<Case> {
     vec![

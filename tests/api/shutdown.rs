@@ -1,22 +1,9 @@
 //! SIGTERM: running renders finish, no new request is accepted, and no process is left.
 
-use std::time::Duration;
-
-use anyhow::{Context as _, Result, ensure};
 use nix::sys::signal::Signal;
-use platen_tests::{
-    app::{Options, TestApp},
-    case::Case,
-    farm::Behaviour,
-    image_file::{GREEN, Picture},
-    latch::Latch,
-    procfs,
-    raw_connection::{RawConnection, render_head},
-    suite::{Stage, StandIn},
-    wait,
-};
-use serde_json::json;
+use platen_tests::raw_connection::{RawConnection, render_head};
 
+use crate::prelude::*;
 use crate::{
     crash::{HeldRender, have_ended},
     database::Outage,

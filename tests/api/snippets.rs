@@ -2,8 +2,9 @@
 
 use std::{path::Path, process::Command};
 
-use anyhow::{Context as _, Result, ensure};
-use platen_tests::{case::Case, client::Target, pdf_file::Pdf, settings::crate_dir, suite::Stage};
+use platen_tests::settings::crate_dir;
+
+use crate::prelude::*;
 
 pub(crate) fn cases() -> Vec<Case> {
     LANGUAGES

@@ -1,17 +1,11 @@
 //! Database statements per request, as the server counts them: 1 for a render, 1 more for a body over 1 MiB, 1 for an
 //! invalid body, and 1 that logs these after the answer; 0 for a malformed key. `dashboard/log.rs` checks that the answer does not wait for the log.
 
-use anyhow::{Context as _, Result, ensure};
 use http::{Method, header::AUTHORIZATION};
 use platen_shared::key::{ApiKey, RANDOM_BYTES};
-use platen_tests::{
-    case::Case,
-    client::{Call, RENDER, TEMPLATE},
-    operator::Quota,
-    suite::{Stage, StandIn},
-    wait,
-};
-use serde_json::json;
+use platen_tests::client::Call;
+
+use crate::prelude::*;
 
 pub(crate) fn cases() -> Vec<Case> {
     let case = Case::own_server("statements/per_request", per_request);

@@ -1,18 +1,12 @@
 //! Saved templates: their owner, their variables, and their renders.
 
-use anyhow::{Context as _, Result, ensure};
 use platen_shared::{
     job::{Output, Source},
     limits,
 };
-use platen_tests::{
-    case::Case,
-    client::Target,
-    operator::{Operator, Quota},
-    pdf_file::Pdf,
-    suite::Stage,
-};
-use serde_json::{Value, json};
+use platen_tests::operator::Operator;
+
+use crate::prelude::*;
 
 pub(crate) fn cases() -> Vec<Case> {
     vec![

@@ -1,15 +1,9 @@
 //! The farm receives the request id, the trace context, its token and the deadline.
 
-use anyhow::{Context as _, Result, ensure};
 use http::{HeaderMap, HeaderName, header::AUTHORIZATION};
-use platen_shared::wire;
-use platen_tests::{
-    app::FARM_TOKEN,
-    case::Case,
-    client::{Answer, Call},
-    suite::{Stage, StandIn},
-};
-use serde_json::json;
+use platen_tests::client::Call;
+
+use crate::prelude::*;
 
 pub(crate) fn cases() -> Vec<Case> {
     vec![

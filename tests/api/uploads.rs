@@ -1,20 +1,16 @@
 //! Uploads that are refused, by senders that read the answer only after they have sent everything.
 
-use std::time::Duration;
-
-use anyhow::{Context as _, Result, ensure};
 use platen_tests::{
-    case::Case,
-    client::RENDER,
     error_body::ErrorBody,
     raw_connection::{RawConnection, render_head},
-    suite::Stage,
 };
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
     net::TcpStream,
     time::sleep,
 };
+
+use crate::prelude::*;
 
 pub(crate) fn cases() -> Vec<Case> {
     vec![

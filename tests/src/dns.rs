@@ -142,33 +142,3 @@ fn answer(query: &[u8], state: &mut State) -> Option<Vec<u8>> {
 fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
     state.lock().unwrap_or_else(PoisonError::into_inner)
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn ask(name: &str, kind: u16, state: &mut State) -> Vec<u8> {
-        let mut query = vec![7, 7, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0];
-        for label in name.split('.') {
-            query.push(u8::try_from(label.len()).unwrap());
-            query.extend(label.bytes());
-        }
-        query.extend([0, 0, u8::try_from(kind).unwrap(), 0, 1]);
-        answer(&query, state).unwrap()
-    }
-
-    #[test]
-    fn answers_come_in_turn_and_by_kind() {
-        let mut state = State::default();
-        let answers = vec![vec!["1.2.3.4".parse().unwrap()], vec!["::1".parse().unwrap()]];
-        state.names.insert("a.test".to_owned(), Name::Addresses(answers));
-        state.names.insert("down.test".to_owned(), Name::Failure);
-        assert!(ask("A.test", A, &mut state).ends_with(&[0, 4, 1, 2, 3, 4]));
-        assert_eq!(ask("a.test", A, &mut state)[7], 0, "the second answer has no address of this kind");
-        ask("a.test", AAAA, &mut state);
-        assert_eq!(ask("a.test", AAAA, &mut state)[7], 1);
-        assert_eq!(ask("b.test", A, &mut state)[3] & 15, NO_SUCH_NAME);
-        assert_eq!(ask("down.test", A, &mut state)[3] & 15, SERVER_FAILURE);
-        assert_eq!(state.queries[&("a.test".to_owned(), A)], 2);
-    }
-}

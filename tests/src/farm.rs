@@ -5,8 +5,6 @@
 //! token or a valid job is not. The answer depends on the account, so cases can share one stand-in.
 
 mod behaviour;
-#[cfg(test)]
-mod tests;
 
 use std::{
     collections::{HashMap, HashSet, VecDeque},
@@ -31,7 +29,7 @@ use tokio::{
 pub use self::behaviour::{Behaviour, FILE};
 use self::behaviour::{behave, refusal};
 use crate::{
-    loopback::{Body, BreakOff, Loopback, full},
+    loopback::{ANY_PORT, Body, BreakOff, Loopback, full},
     wait,
 };
 
@@ -139,8 +137,7 @@ impl StandInFarm {
             served_warm: AtomicUsize::default(),
         });
         let shared = Arc::clone(&state);
-        let address = address.unwrap_or_else(|| SocketAddr::from(([127, 0, 0, 1], 0)));
-        let server = Loopback::start_at(address, move |request| {
+        let server = Loopback::start_at(address.unwrap_or(ANY_PORT), move |request| {
             let state = Arc::clone(&shared);
             async move { state.answer(request).await }
         });

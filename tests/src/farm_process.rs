@@ -6,6 +6,7 @@ use anyhow::{Result, ensure};
 use nix::sys::signal::Signal;
 
 use crate::{
+    loopback::ANY_PORT,
     process::{Process, rest_of_line},
     settings::Settings,
 };
@@ -26,8 +27,7 @@ pub async fn start(
 ) -> Result<(Process, SocketAddr)> {
     let program = Path::new(command.get_program());
     ensure!(program.is_relative() || program.exists(), "{} does not exist: build it", program.display());
-    let address = address.unwrap_or_else(|| SocketAddr::from(([127, 0, 0, 1], 0)));
-    command.args(["--listen", &address.to_string()]).env("PLATEN_FARM_TOKEN", token);
+    command.args(["--listen", &address.unwrap_or(ANY_PORT).to_string()]).env("PLATEN_FARM_TOKEN", token);
     let farm = Process::start("platen-farm", &command, Signal::SIGTERM)?;
     let address = farm.wait_for(|log| rest_of_line(log, "listening address=")).await?.parse()?;
     Ok((farm, address))

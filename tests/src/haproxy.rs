@@ -12,7 +12,7 @@ use nix::{sys::signal::Signal, unistd::Uid};
 use socket2::{Domain, Socket, Type};
 use tempfile::TempDir;
 
-use crate::{process::Process, tls};
+use crate::{loopback::ANY_PORT, process::Process, tls};
 
 /// Where Debian installs it.
 const PROGRAM: &str = "/usr/sbin/haproxy";
@@ -49,7 +49,7 @@ impl HaProxy {
         ensure!(fs::exists(PROGRAM)?, "{PROGRAM} does not exist: install haproxy");
         let port = Socket::new(Domain::IPV4, Type::STREAM, None)?;
         port.set_reuse_port(true)?;
-        port.bind(&SocketAddr::from(([127, 0, 0, 1], 0)).into())?;
+        port.bind(&ANY_PORT.into())?;
         let address = port.local_addr()?.as_socket().context("an address")?;
         let text = fs::read_to_string(Path::new(DIRECTORY).join(shipped))?;
         let text = text.replace("/etc/haproxy", &files.path().to_string_lossy());

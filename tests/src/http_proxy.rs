@@ -5,48 +5,38 @@ use std::sync::{Arc, Mutex, PoisonError};
 use anyhow::Result;
 use tokio::{
     io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, copy_bidirectional},
-    net::{TcpListener, TcpStream},
-    task::JoinHandle,
+    net::TcpStream,
 };
+
+use crate::loopback::{ANY_PORT, TcpServer};
 
 /// A running proxy, stopped when it is dropped.
 #[derive(Debug)]
 pub struct HttpProxy {
-    port: u16,
+    server: TcpServer,
     heads: Arc<Mutex<Vec<String>>>,
-    task: JoinHandle<()>,
 }
 
 impl HttpProxy {
     /// Starts a proxy that accepts every request, or answers each with 403.
     pub async fn start(accepts: bool) -> Result<Self> {
-        let listener = TcpListener::bind("127.0.0.1:0").await?;
-        let (port, heads) = (listener.local_addr()?.port(), Arc::<Mutex<Vec<String>>>::default());
+        let heads = Arc::<Mutex<Vec<String>>>::default();
         let recorded = Arc::clone(&heads);
-        let task = tokio::spawn(async move {
-            while let Ok((stream, _)) = listener.accept().await {
-                tokio::spawn(serve(stream, accepts, Arc::clone(&recorded)));
-            }
-        });
-        Ok(Self { port, heads, task })
+        let server =
+            TcpServer::start(ANY_PORT, move |stream| serve(stream, accepts, Arc::clone(&recorded))).await?;
+        Ok(Self { server, heads })
     }
 
     /// Its URL, with a user and a password.
     #[must_use]
     pub fn url(&self) -> String {
-        format!("http://user:pass@127.0.0.1:{}", self.port)
+        format!("http://user:pass@{}", self.server.address())
     }
 
     /// The heads of all requests so far.
     #[must_use]
     pub fn heads(&self) -> Vec<String> {
         self.heads.lock().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-}
-
-impl Drop for HttpProxy {
-    fn drop(&mut self) {
-        self.task.abort();
     }
 }
 

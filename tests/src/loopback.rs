@@ -1,8 +1,11 @@
-//! A small HTTP server on 127.0.0.1 whose handler may also break a connection off.
+//! Small servers on 127.0.0.1: of TCP, and of HTTP with a handler that may also break a connection off.
 //!
 //! Invariant: a dropped server has no listener and no connection left.
 
-use std::{convert::Infallible, net::SocketAddr};
+use std::{
+    convert::Infallible,
+    net::{IpAddr, Ipv4Addr, SocketAddr},
+};
 
 use anyhow::Result;
 use bytes::Bytes;
@@ -17,7 +20,7 @@ use hyper::{
 use hyper_util::rt::TokioIo;
 use socket2::SockRef;
 use tokio::{
-    net::{TcpListener, TcpSocket},
+    net::{TcpListener, TcpSocket, TcpStream},
     task::{JoinHandle, JoinSet},
 };
 
@@ -48,28 +51,21 @@ pub fn streamed(pieces: impl Stream<Item = Result<Bytes, BreakOff>> + Send + 'st
     StreamBody::new(pieces.map(|piece| piece.map(Frame::data))).boxed_unsync()
 }
 
-/// A running server.
+/// A TCP server on 127.0.0.1.
 #[derive(Debug)]
-pub struct Loopback {
+pub struct TcpServer {
     address: SocketAddr,
     task: JoinHandle<()>,
 }
 
-impl Loopback {
-    /// Serves `handler` on a free port.
-    pub async fn start<H, F>(handler: H) -> Result<Self>
+impl TcpServer {
+    /// Serves each connection, on a free port if that of the address is 0.
+    pub async fn start<F>(
+        address: SocketAddr,
+        serve: impl Fn(TcpStream) -> F + Send + 'static,
+    ) -> Result<Self>
     where
-        H: Fn(Request<Incoming>) -> F + Clone + Send + 'static,
-        F: Future<Output = Result<Response<Body>, BreakOff>> + Send + 'static,
-    {
-        Self::start_at(([127, 0, 0, 1], 0).into(), handler).await
-    }
-
-    /// Serves `handler` on this address.
-    pub async fn start_at<H, F>(address: SocketAddr, handler: H) -> Result<Self>
-    where
-        H: Fn(Request<Incoming>) -> F + Clone + Send + 'static,
-        F: Future<Output = Result<Response<Body>, BreakOff>> + Send + 'static,
+        F: Future + Send + 'static,
     {
         let listener = TcpListener::bind(address).await?;
         let address = listener.local_addr()?;
@@ -78,21 +74,12 @@ impl Loopback {
             let mut connections = JoinSet::new();
             loop {
                 let Ok((stream, _)) = listener.accept().await else { continue };
-                let _ = stream.set_nodelay(true);
-                // As the farm, so that a slow client takes as much of the kernel's memory.
-                let _ = SockRef::from(&stream).set_tcp_notsent_lowat(MAX_UNSENT_BYTES);
-                let service = service_fn(handler.clone());
-                connections.spawn(http1::Builder::new().serve_connection(TokioIo::new(stream), service));
+                let served = serve(stream);
+                connections.spawn(async move { drop(served.await) });
                 while connections.try_join_next().is_some() {}
             }
         });
         Ok(Self { address, task })
-    }
-
-    /// Its URL, without a path.
-    #[must_use]
-    pub fn url(&self) -> String {
-        format!("http://{}", self.address)
     }
 
     /// Where it listens.
@@ -102,9 +89,54 @@ impl Loopback {
     }
 }
 
-impl Drop for Loopback {
+impl Drop for TcpServer {
     fn drop(&mut self) {
         self.task.abort();
+    }
+}
+
+/// A free port of 127.0.0.1.
+pub const ANY_PORT: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
+
+/// A running HTTP server.
+#[derive(Debug)]
+pub struct Loopback(TcpServer);
+
+impl Loopback {
+    /// Serves `handler` on a free port.
+    pub async fn start<H, F>(handler: H) -> Result<Self>
+    where
+        H: Fn(Request<Incoming>) -> F + Clone + Send + 'static,
+        F: Future<Output = Result<Response<Body>, BreakOff>> + Send + 'static,
+    {
+        Self::start_at(ANY_PORT, handler).await
+    }
+
+    /// Serves `handler` on this address.
+    pub async fn start_at<H, F>(address: SocketAddr, handler: H) -> Result<Self>
+    where
+        H: Fn(Request<Incoming>) -> F + Clone + Send + 'static,
+        F: Future<Output = Result<Response<Body>, BreakOff>> + Send + 'static,
+    {
+        let server = TcpServer::start(address, move |stream| {
+            let _ = stream.set_nodelay(true);
+            // As the farm, so that a slow client takes as much of the kernel's memory.
+            let _ = SockRef::from(&stream).set_tcp_notsent_lowat(MAX_UNSENT_BYTES);
+            http1::Builder::new().serve_connection(TokioIo::new(stream), service_fn(handler.clone()))
+        });
+        server.await.map(Self)
+    }
+
+    /// Its URL, without a path.
+    #[must_use]
+    pub fn url(&self) -> String {
+        format!("http://{}", self.0.address)
+    }
+
+    /// Where it listens.
+    #[must_use]
+    pub fn address(&self) -> SocketAddr {
+        self.0.address
     }
 }
 
@@ -123,43 +155,12 @@ impl ClosedPort {
     /// Binds a port.
     pub fn hold() -> Result<Self> {
         let socket = TcpSocket::new_v4()?;
-        socket.bind(([127, 0, 0, 1], 0).into())?;
+        socket.bind(ANY_PORT)?;
         Ok(Self(socket))
     }
 
     /// Its URL.
     pub fn url(&self) -> Result<String> {
         Ok(format!("http://{}", self.0.local_addr()?))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[tokio::test]
-    async fn it_answers_breaks_off_and_ends() {
-        let server = Loopback::start(|request| async move {
-            match request.uri().path() {
-                "/whole" => Ok(Response::new(full("whole"))),
-                "/half" => {
-                    let half = futures::stream::iter([Ok(Bytes::from_static(b"half"))]);
-                    let pieces = half.chain(futures::stream::once(break_off()));
-                    Ok(Response::builder().header("content-length", 8).body(streamed(pieces)).unwrap())
-                }
-                _ => Err(BreakOff),
-            }
-        })
-        .await
-        .unwrap();
-        let get = |path: &str| reqwest::get(format!("http://{}{path}", server.address()));
-        assert_eq!(get("/whole").await.unwrap().text().await.unwrap(), "whole");
-        assert!(get("/half").await.unwrap().bytes().await.is_err());
-        assert!(get("/none").await.is_err());
-        let address = server.address();
-        drop(server);
-        let is_gone =
-            async || Ok(reqwest::get(format!("http://{address}/whole")).await.is_err().then_some(()));
-        crate::wait::until_some("no listener", is_gone).await.unwrap();
     }
 }

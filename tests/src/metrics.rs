@@ -30,17 +30,3 @@ fn sample(line: &str, name: &str) -> Option<u64> {
     };
     value.split_whitespace().next()?.parse().ok()
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn samples_are_read_with_and_without_labels() {
-        assert_eq!(sample("jobs_total 3", "jobs_total"), Some(3));
-        assert_eq!(sample("jobs_total{a=\"}\",b=\"2\"} 4 1", "jobs_total"), Some(4));
-        assert_eq!(sample("jobs_total{a=\"b\"} 2", "jobs_total{a=\"b\"}"), Some(2));
-        assert_eq!(sample("jobs_total_created 3", "jobs_total"), None);
-        assert_eq!(sample("# HELP jobs_total 3", "jobs_total"), None);
-    }
-}

@@ -162,13 +162,6 @@ mod tests {
     }
 
     #[test]
-    fn deployments_are_chosen_by_name() {
-        let chosen = settings(&[("PLATEN_TEST_DATABASES", "spin-sqld-jwt, file")]).unwrap();
-        assert_eq!(names(&chosen), ["spin-sqld-jwt", "file"]);
-        settings(&[("PLATEN_TEST_DATABASES", "mysql")]).unwrap_err();
-    }
-
-    #[test]
     fn an_external_server_needs_a_key_or_a_database() {
         const URL: (&str, &str) = ("PLATEN_TEST_BASE_URL", "http://127.0.0.1:1/");
         settings(&[URL]).unwrap_err();

@@ -198,34 +198,3 @@ impl Site {
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[tokio::test]
-    async fn it_answers_and_counts() {
-        let site = Site::start().await.unwrap();
-        let url = site.put("/a", Reply::page("hello").with_status(StatusCode::IM_A_TEAPOT));
-        assert_eq!(url, site.url("/a"));
-        let answer = reqwest::get(site.private_url("/a")).await.unwrap();
-        assert_eq!(answer.status(), 418);
-        assert_eq!(answer.text().await.unwrap(), "hello");
-        assert_eq!(reqwest::get(site.private_url("/b")).await.unwrap().status(), 404);
-        assert_eq!((site.hits("/a"), site.hits("/b"), site.hits("/c")), (1, 1, 0));
-        site.put("/part", Reply::page("part").broken_off());
-        let part = reqwest::get(site.private_url("/part")).await.unwrap();
-        assert!(part.bytes().await.is_err());
-    }
-
-    #[tokio::test]
-    async fn a_latch_holds_a_reply_back() {
-        let (site, latch) = (Site::start().await.unwrap(), Latch::closed());
-        site.put("/held", Reply::page("at last").behind(&latch));
-        let request = tokio::spawn(reqwest::get(site.private_url("/held")));
-        site.until_hits("/held", 1).await.unwrap();
-        assert!(!request.is_finished());
-        latch.open();
-        assert_eq!(request.await.unwrap().unwrap().text().await.unwrap(), "at last");
-    }
-}

@@ -195,6 +195,13 @@ impl Stage {
         }
     }
 
+    /// This service and a new account.
+    pub async fn account(&self, quota: Quota) -> Result<(Arc<Service>, Account)> {
+        let service = self.service().await?;
+        let account = service.operator.account(quota).await?;
+        Ok((service, account))
+    }
+
     /// The external server, or the shared server with a real farm.
     pub async fn real_service(&self) -> Result<Arc<Service>> {
         match &self.suite.external {
@@ -235,6 +242,14 @@ impl Stage {
     /// A server with a stand-in farm for this case alone.
     pub async fn start_stand_in(&self, deadline_ms: Option<u64>) -> Result<StandIn> {
         self.start_stand_in_with(|options| Options { deadline_ms, ..options }).await
+    }
+
+    /// Such a server, with a new account and its key.
+    pub async fn start_stand_in_for(&self, quota: Quota) -> Result<(StandIn, Account, Target)> {
+        let stand_in = self.start_stand_in(None).await?;
+        let account = stand_in.app.operator.account(quota).await?;
+        let target = stand_in.app.target(&account);
+        Ok((stand_in, account, target))
     }
 
     /// A server with a stand-in farm and changed options for this case alone.

@@ -19,8 +19,7 @@ use anyhow::Result;
 use base64::{Engine as _, prelude::BASE64_STANDARD};
 use tokio::{
     io::{AsyncReadExt as _, copy_bidirectional},
-    net::{TcpListener, TcpStream},
-    task::JoinHandle,
+    net::TcpStream,
 };
 use tokio_rustls::{
     TlsAcceptor, TlsConnector,
@@ -31,6 +30,8 @@ use tokio_rustls::{
         pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer, ServerName, pem::PemObject as _},
     },
 };
+
+use crate::loopback::{ANY_PORT, TcpServer};
 
 const CERTIFICATE: &[u8] = include_bytes!("tls/page.test.der");
 const KEY: &[u8] = include_bytes!("tls/page.test.pk8.der");
@@ -76,35 +77,31 @@ pub async fn connect(stream: TcpStream) -> Result<TlsStream<TcpStream>> {
 /// A proxy that ends TLS for a server, stopped when it is dropped.
 #[derive(Debug)]
 pub struct TlsProxy {
-    port: u16,
+    server: TcpServer,
     connections: Arc<AtomicUsize>,
-    task: JoinHandle<()>,
 }
 
 impl TlsProxy {
-    /// Starts it on 127.0.0.1 in front of a server.
+    /// Starts it in front of a server.
     pub async fn start(server: SocketAddr) -> Result<Self> {
         let acceptor = acceptor(LOCALHOST_CERTIFICATE, LOCALHOST_KEY)?;
-        let listener = TcpListener::bind("127.0.0.1:0").await?;
-        let (port, connections) = (listener.local_addr()?.port(), Arc::<AtomicUsize>::default());
+        let connections = Arc::<AtomicUsize>::default();
         let accepted = Arc::clone(&connections);
-        let task = tokio::spawn(async move {
-            while let Ok((stream, _)) = listener.accept().await {
-                accepted.fetch_add(1, Ordering::Relaxed);
-                let acceptor = acceptor.clone();
-                tokio::spawn(async move {
-                    let mut client = acceptor.accept(stream).await?;
-                    copy_bidirectional(&mut client, &mut TcpStream::connect(server).await?).await
-                });
+        let server = TcpServer::start(ANY_PORT, move |stream| {
+            accepted.fetch_add(1, Ordering::Relaxed);
+            let acceptor = acceptor.clone();
+            async move {
+                let mut client = acceptor.accept(stream).await?;
+                copy_bidirectional(&mut client, &mut TcpStream::connect(server).await?).await
             }
         });
-        Ok(Self { port, connections, task })
+        Ok(Self { server: server.await?, connections })
     }
 
     /// Its URL, without a path.
     #[must_use]
     pub fn url(&self) -> String {
-        format!("https://localhost:{}", self.port)
+        format!("https://localhost:{}", self.server.address().port())
     }
 
     /// The number of connections that clients have opened.
@@ -114,47 +111,12 @@ impl TlsProxy {
     }
 }
 
-impl Drop for TlsProxy {
-    fn drop(&mut self) {
-        self.task.abort();
-    }
-}
-
-/// A running server, stopped when it is dropped.
-#[derive(Debug)]
-pub struct UntrustedTlsServer {
-    port: u16,
-    task: JoinHandle<()>,
-}
-
-impl UntrustedTlsServer {
-    /// Starts it on 127.0.0.1.
-    pub async fn start() -> Result<Self> {
-        let acceptor = acceptor(CERTIFICATE, KEY)?;
-        let listener = TcpListener::bind("127.0.0.1:0").await?;
-        let port = listener.local_addr()?.port();
-        let task = tokio::spawn(async move {
-            while let Ok((stream, _)) = listener.accept().await {
-                let acceptor = acceptor.clone();
-                tokio::spawn(async move {
-                    if let Ok(mut stream) = acceptor.accept(stream).await {
-                        let _ = stream.read(&mut [0; 1024]).await;
-                    }
-                });
-            }
-        });
-        Ok(Self { port, task })
-    }
-
-    /// Its port on 127.0.0.1.
-    #[must_use]
-    pub fn port(&self) -> u16 {
-        self.port
-    }
-}
-
-impl Drop for UntrustedTlsServer {
-    fn drop(&mut self) {
-        self.task.abort();
-    }
+/// Starts a server whose certificate no client trusts.
+pub async fn untrusted_server() -> Result<TcpServer> {
+    let acceptor = acceptor(CERTIFICATE, KEY)?;
+    TcpServer::start(ANY_PORT, move |stream| {
+        let acceptor = acceptor.clone();
+        async move { acceptor.accept(stream).await?.read(&mut [0; 1024]).await }
+    })
+    .await
 }

@@ -28,22 +28,3 @@ pub async fn until_some<T>(event: &str, mut probe: impl AsyncFnMut() -> Result<O
 pub async fn until(event: &str, mut condition: impl FnMut() -> bool) -> Result<()> {
     until_some(event, async || Ok(condition().then_some(()))).await
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[tokio::test(start_paused = true)]
-    async fn a_wait_ends_with_its_event_or_after_its_bound() {
-        let mut calls = 0;
-        until("the third call", || {
-            calls += 1;
-            calls == 3
-        })
-        .await
-        .unwrap();
-        assert_eq!(calls, 3);
-        let error = until("a false condition", || false).await.unwrap_err();
-        assert!(error.to_string().ends_with("a false condition"), "{error}");
-    }
-}

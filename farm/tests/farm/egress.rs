@@ -4,10 +4,7 @@ use std::sync::Arc;
 
 use platen_farm::{Config, Farm};
 use platen_shared::{job::RenderJob, refusal::Refusal};
-use platen_tests::{
-    dns::NameServer, http_proxy::HttpProxy, latch::Latch, site::Reply, tls::UntrustedTlsServer,
-    wait::MAX_WAIT,
-};
+use platen_tests::{dns::NameServer, http_proxy::HttpProxy, latch::Latch, site::Reply, tls, wait::MAX_WAIT};
 use tokio::net::TcpListener;
 
 use crate::{
@@ -233,8 +230,8 @@ async fn name_server(shared: Arc<Shared>) {
 
 async fn issuer(_: Arc<Shared>) {
     let server = Server::start(small(|_| {}).await).await;
-    let tls = UntrustedTlsServer::start().await.unwrap();
-    let page = url(&format!("https://page.test:{}/", tls.port()));
+    let tls = tls::untrusted_server().await.unwrap();
+    let page = url(&format!("https://page.test:{}/", tls.address().port()));
     let refusal = server.farm.render(&page, MAX_WAIT).await.unwrap_err();
     assert_eq!(refusal, Refusal::Tls { host: "page.test".to_owned() });
     let denied = server.metric("platen_farm_egress_total{verdict=\"private\"}").await;

@@ -1,10 +1,7 @@
 //! Limits as the operator's commands set and show them.
 
-use anyhow::{Context as _, Result, ensure};
-use platen_tests::{case::Case, operator::Quota, suite::Stage};
-use serde_json::json;
-
 use super::{CONCURRENCY_FLAG, PER_MINUTE_FLAG};
+use crate::prelude::*;
 
 pub(crate) fn cases() -> Vec<Case> {
     vec![Case::any_database("account_limits/commands", commands)]

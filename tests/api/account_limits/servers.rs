@@ -1,29 +1,19 @@
 //! Limits of several servers on one database, of a server that is killed, and while the database does not answer.
 
-use std::sync::Arc;
-
-use anyhow::{Context as _, Result, ensure};
 use futures::future::join_all;
 use nix::{
     sys::signal::{Signal, kill},
     unistd::Pid,
 };
 use platen_tests::{
-    app::{FARM_TOKEN, Options, TestApp},
-    case::Case,
-    client::Answer,
     deployment::{DatabaseKind, Deployment, Platform},
-    farm::{Behaviour, Size, StandInFarm},
-    latch::Latch,
-    operator::{Account, Quota},
-    suite::{Stage, StandIn},
-    wait,
+    farm::Size,
 };
-use serde_json::json;
 
 use super::{
     CONCURRENCY_FLAG, PER_MINUTE_FLAG, is_over_concurrency, limited, race_for_minute, race_for_places, render,
 };
+use crate::prelude::*;
 use crate::{crash::NO_DISCONNECTS, database::Outage};
 
 pub(crate) fn cases() -> Vec<Case> {

@@ -1,10 +1,7 @@
 //! Every path of the dashboard with the ids of another account answers 404.
 
-use anyhow::{Context as _, Result, ensure};
-use platen_tests::{case::Case, operator::Quota, suite::Stage, wait};
-use serde_json::json;
-
-use super::support::{Person, new_email};
+use super::support::{Person, new_email, person};
+use crate::prelude::*;
 
 pub(crate) fn cases() -> Vec<Case> {
     vec![
@@ -111,9 +108,7 @@ async fn another_account(stage: Stage) -> Result<()> {
 }
 
 async fn not_an_operator(stage: Stage) -> Result<()> {
-    let app = &*stage.service().await?;
-    let account = app.operator.account(Quota::Of(1)).await?;
-    let mut person = Person::of(app, &account).await?;
+    let (app, account, mut person) = person(&stage, Quota::Of(1)).await?;
     let a = format!("/dashboard/operator/accounts/{}", account.id);
     let (disable, remove) = (format!("{a}/disable"), format!("{a}/people/usr_x/remove"));
     let (invites, retention) = ("/dashboard/operator/invites", "/dashboard/operator/retention");
@@ -247,9 +242,7 @@ async fn needs_a_session(stage: Stage) -> Result<()> {
 }
 
 async fn render_key(stage: Stage) -> Result<()> {
-    let app = &*stage.service().await?;
-    let account = app.operator.account(Quota::Of(9)).await?;
-    let mut person = Person::of(app, &account).await?;
+    let (app, account, mut person) = person(&stage, Quota::Of(9)).await?;
     let one = person.new_template("one", "<p>one</p>").await?;
     let two = person.new_template("two", "<p>two</p>").await?;
     let fields = [("source", "template"), ("templateId", one.as_str())];

@@ -1,23 +1,11 @@
 //! The layout and accessibility of all pages, on narrow and wide screens, in light and dark. With `PLATEN_SCREENSHOTS`,
 //! screenshots are saved.
 
-use anyhow::{Context as _, Result, ensure};
-use platen_shared::refusal::Refusal;
-use platen_tests::{
-    app::TestApp,
-    browser::{Browser, Page},
-    case::Case,
-    farm::Behaviour,
-    operator::{Account, Quota},
-    suite::{Stage, StandIn},
-    wait,
-};
-use serde_json::json;
-
 use super::{
     album::Album,
     support::{Person, accept_invite, choose, new_email, render},
 };
+use crate::prelude::*;
 
 pub(crate) fn cases() -> Vec<Case> {
     vec![Case::own_server("dashboard/layout_and_accessibility", layout_and_accessibility)]

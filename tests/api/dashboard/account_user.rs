@@ -1,10 +1,7 @@
 //! A user of an account, in a real browser.
 
-use anyhow::{Result, ensure};
-use platen_tests::{browser::Browser, case::Case, operator::Quota, suite::Stage, wait};
-use serde_json::json;
-
-use super::support::{PASSWORD, accept_invite, choose, new_email, render};
+use super::support::{PASSWORD, accept_invite, choose, new_email, owner_page, render};
+use crate::prelude::*;
 
 pub(crate) fn cases() -> Vec<Case> {
     vec![
@@ -17,8 +14,7 @@ pub(crate) fn cases() -> Vec<Case> {
 async fn keys_templates_and_usage(stage: Stage) -> Result<()> {
     let app = &*stage.real_service().await?;
     let account = app.operator.account(Quota::Of(10)).await?;
-    let browser = Browser::start().await?;
-    let page = browser.page().await?;
+    let page = Browser::start().await?.page().await?;
     let email = new_email("ann");
 
     // Accept an invite, sign out, sign in again.
@@ -140,11 +136,7 @@ async fn preview_shows(page: &platen_tests::browser::Page, text: &str) -> Result
 }
 
 async fn versions(stage: Stage) -> Result<()> {
-    let app = &*stage.service().await?;
-    let account = app.operator.account(Quota::Of(10)).await?;
-    let browser = Browser::start().await?;
-    let page = browser.page().await?;
-    accept_invite(&page, app, &new_email("ben"), &["--account", &account.id]).await?;
+    let (app, account, page) = owner_page(&stage, Quota::Of(10)).await?;
     page.go(&format!("{}/dashboard/templates/new", app.base_url)).await?;
     page.fill("#name", "Card").await?;
     page.fill("#html", "<p>first {{ x }}</p>").await?;
@@ -197,12 +189,10 @@ async fn versions(stage: Stage) -> Result<()> {
 }
 
 async fn without_scripts(stage: Stage) -> Result<()> {
-    let app = &*stage.service().await?;
-    let account = app.operator.account(Quota::Of(10)).await?;
-    let browser = Browser::start().await?;
-    let page = browser.page().await?;
+    let (app, account) = stage.account(Quota::Of(10)).await?;
+    let page = Browser::start().await?.page().await?;
     page.enable_scripts(false).await?;
-    accept_invite(&page, app, &new_email("cy"), &["--account", &account.id]).await?;
+    accept_invite(&page, &app, &new_email("cy"), &["--account", &account.id]).await?;
     page.fill("#name", "plain").await?;
     page.press("Create key").await?;
     page.shows("New API key “plain”").await?;

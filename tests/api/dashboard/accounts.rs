@@ -1,11 +1,7 @@
 //! The operators' list of accounts and of invites: search, pages, many accounts. The first operator.
 
-use std::time::Instant;
-
-use anyhow::{Context as _, Result, ensure};
-use platen_tests::{case::Case, operator::Quota, suite::Stage};
-
 use super::support::{Person, between, new_email, percent};
+use crate::prelude::*;
 
 pub(crate) fn cases() -> Vec<Case> {
     vec![
@@ -107,12 +103,11 @@ async fn pages(stage: Stage) -> Result<()> {
 }
 
 async fn invites(stage: Stage) -> Result<()> {
-    let app = &*stage.service().await?;
-    let account = app.operator.account(Quota::Of(1)).await?;
-    let mut owner = Person::of(app, &account).await?;
-    let mut operator = Person::invited(app, &new_email("op"), &["--operator"]).await?;
+    let (app, account) = stage.account(Quota::Of(1)).await?;
+    let mut owner = Person::of(&app, &account).await?;
+    let mut operator = Person::invited(&app, &new_email("op"), &["--operator"]).await?;
     let member_email = new_email("member");
-    let mut member = Person::invited(app, &member_email, &["--account", &account.id]).await?;
+    let mut member = Person::invited(&app, &member_email, &["--account", &account.id]).await?;
     let by_owner = new_email("by-owner");
     let form = [("email", by_owner.as_str()), ("role", "owner")];
     let created = owner.post("/dashboard/people/invite", &form).await?.is(303)?;
@@ -128,7 +123,7 @@ async fn invites(stage: Stage) -> Result<()> {
         ),
         (member_email.clone(), app.operator.invite(&member_email, &[]).await?, "New password"),
     ];
-    let mut guest = Person::signed_out(app)?;
+    let mut guest = Person::signed_out(&app)?;
     for (email, link, kind) in &links {
         guest.get(link).await?.is(200)?;
         let mut page = operator.get("/dashboard/operator/invites").await?.is(200)?.body;

@@ -1,11 +1,9 @@
 //! Checks the layout and accessibility of a page in every size and theme, and takes screenshots.
 
-use anyhow::{Context as _, Result, bail, ensure};
-use platen_tests::{
-    browser::{Page, Theme},
-    settings::Settings,
-};
-use serde_json::Value;
+use anyhow::bail;
+use platen_tests::{browser::Theme, settings::Settings};
+
+use crate::prelude::*;
 
 const SIZES: [(u32, u32); 2] = [(390, 844), (1440, 900)];
 

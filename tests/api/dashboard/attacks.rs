@@ -1,9 +1,7 @@
 //! Cross-site forms, response headers, oversized forms, SQL injection.
 
-use anyhow::{Context as _, Result, ensure};
-use platen_tests::{case::Case, operator::Quota, suite::Stage};
-
-use super::support::{PASSWORD, Person, new_email, percent};
+use super::support::{PASSWORD, Person, new_email, percent, person};
+use crate::prelude::*;
 
 pub(crate) fn cases() -> Vec<Case> {
     vec![
@@ -16,10 +14,8 @@ pub(crate) fn cases() -> Vec<Case> {
 }
 
 async fn forgery(stage: Stage) -> Result<()> {
-    let app = &*stage.service().await?;
-    let account = app.operator.account(Quota::Of(1)).await?;
-    let mut person = Person::of(app, &account).await?;
-    let mut other = Person::of(app, &account).await?;
+    let (app, account, mut person) = person(&stage, Quota::Of(1)).await?;
+    let mut other = Person::of(&app, &account).await?;
     other.get("/dashboard/keys").await?;
     person.get("/dashboard/keys").await?;
     let good = person.form_token.clone();
@@ -62,7 +58,7 @@ async fn forgery(stage: Stage) -> Result<()> {
         person.get(path).await?.is(404)?;
     }
     // A sign-in form is bound to its browser, so that an attacker cannot sign a victim in as another user.
-    let mut visitor = Person::signed_out(app)?;
+    let mut visitor = Person::signed_out(&app)?;
     visitor.get("/dashboard/sign-in").await?;
     visitor.cookies.clear();
     let fields = [("email", "a@b"), ("password", PASSWORD)];
@@ -77,9 +73,7 @@ async fn forgery(stage: Stage) -> Result<()> {
 }
 
 async fn headers(stage: Stage) -> Result<()> {
-    let app = &*stage.service().await?;
-    let account = app.operator.account(Quota::Of(1)).await?;
-    let mut person = Person::of(app, &account).await?;
+    let (_, _, mut person) = person(&stage, Quota::Of(1)).await?;
     let page = person.get("/dashboard/keys").await?;
     let style = format!(
         "/dashboard/assets/{}",
@@ -141,10 +135,8 @@ async fn secure_cookie(stage: Stage) -> Result<()> {
 }
 
 async fn oversized(stage: Stage) -> Result<()> {
-    let app = &*stage.service().await?;
-    let account = app.operator.account(Quota::Of(1)).await?;
-    let mut person = Person::of(app, &account).await?;
-    let mut signed_out = Person::signed_out(app)?;
+    let (app, _, mut person) = person(&stage, Quota::Of(1)).await?;
+    let mut signed_out = Person::signed_out(&app)?;
     signed_out.get("/dashboard/sign-in").await?;
     let large = "x".repeat(70_000);
     // Without a session, large forms are accepted where a template is kept for the user's sign-in.
@@ -182,9 +174,7 @@ async fn oversized(stage: Stage) -> Result<()> {
 }
 
 async fn injection(stage: Stage) -> Result<()> {
-    let app = &*stage.service().await?;
-    let account = app.operator.account(Quota::Of(1)).await?;
-    let mut person = Person::of(app, &account).await?;
+    let (app, account, mut person) = person(&stage, Quota::Of(1)).await?;
     for text in [
         "'; DROP TABLE api_keys; --",
         "\" OR 1=1 --",
@@ -212,7 +202,7 @@ async fn injection(stage: Stage) -> Result<()> {
             person.get(&format!("/dashboard/requests?{name}={encoded}")).await?.is(200)?;
             person.get(&format!("/dashboard/requests.csv?{name}={encoded}")).await?.is(200)?;
         }
-        let mut signed_out = Person::signed_out(app)?;
+        let mut signed_out = Person::signed_out(&app)?;
         signed_out.get("/dashboard/sign-in").await?;
         signed_out.post("/dashboard/sign-in", &[("email", text), ("password", text)]).await?.is(422)?;
         signed_out.cookies.insert(signed_out.session_cookie(), text.replace([';', ' '], ""));

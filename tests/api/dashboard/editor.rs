@@ -1,15 +1,7 @@
 //! The code editor of templates, in a real browser.
 
-use anyhow::{Context as _, Result, ensure};
-use platen_tests::{
-    browser::{Browser, Page},
-    case::Case,
-    operator::Quota,
-    service::Service,
-    suite::Stage,
-};
-
 use super::support::{accept_invite, new_email};
+use crate::prelude::*;
 
 pub(crate) fn cases() -> Vec<Case> {
     vec![
@@ -102,8 +94,7 @@ async fn keys(stage: Stage) -> Result<()> {
 
 async fn foreign(stage: Stage) -> Result<()> {
     let app = &*stage.service().await?;
-    let browser = Browser::start().await?;
-    let page = browser.page().await?;
+    let page = Browser::start().await?.page().await?;
     new_template(app, &page).await?;
     page.fill("#name", "Names").await?;
     page.fill("#html", "<p>{{#if x}}{{gro\u{308}ße}} {{ größe }}{{else}}{{/if}}</p>\n").await?;
@@ -146,8 +137,7 @@ async fn typing_ms(page: &Page, bytes: usize) -> Result<f64> {
 
 async fn large(stage: Stage) -> Result<()> {
     let app = &*stage.service().await?;
-    let browser = Browser::start().await?;
-    let page = browser.page().await?;
+    let page = Browser::start().await?.page().await?;
     new_template(app, &page).await?;
     let small = typing_ms(&page, 20_000).await?;
     let large = typing_ms(&page, 1_000_000).await?;
@@ -165,8 +155,7 @@ async fn large(stage: Stage) -> Result<()> {
 
 async fn samples(stage: Stage) -> Result<()> {
     let app = &*stage.service().await?;
-    let browser = Browser::start().await?;
-    let page = browser.page().await?;
+    let page = Browser::start().await?.page().await?;
     new_template(app, &page).await?;
     page.fill("#name", "Samples").await?;
     page.fill("#html", "<p>{{ a }}, {{ b }}</p>").await?;

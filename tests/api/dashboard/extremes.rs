@@ -1,20 +1,13 @@
 //! Pages with the longest names, with many rows, with the largest template, and in forced colours.
 
-use anyhow::{Result, ensure};
 use platen_shared::name::MAX_NAME_CHARS;
-use platen_tests::{
-    app::TestApp,
-    browser::{Browser, Page, Theme},
-    case::Case,
-    operator::{Account, Quota},
-    suite::Stage,
-};
-use serde_json::json;
+use platen_tests::browser::Theme;
 
 use super::{
     album::Album,
     support::{Person, accept_invite, new_email},
 };
+use crate::prelude::*;
 
 pub(crate) fn cases() -> Vec<Case> {
     vec![
@@ -113,8 +106,7 @@ async fn look(page: &Page, app: &TestApp, path: &str, album: &mut Album<'_>) -> 
 async fn large_template(stage: Stage) -> Result<()> {
     let app = &*stage.service().await?;
     let account: Account = app.operator.account(Quota::Of(5)).await?;
-    let browser = Browser::start().await?;
-    let page = browser.page().await?;
+    let page = Browser::start().await?.page().await?;
     accept_invite(&page, app, &new_email("mb"), &["--account", &account.id]).await?;
     let row = "<tr><td>{{ customer }}</td><td>Straße “ß” 😀</td><td>1.00</td></tr>\n";
     let markup = format!("<table>\n{}</table>\n<p>{{{{ total }}}}</p>", row.repeat(1_000_000 / row.len()));

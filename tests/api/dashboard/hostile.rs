@@ -1,16 +1,7 @@
 //! Stored names are shown as text, and the script of a template is isolated in its preview.
 
-use anyhow::{Result, ensure};
-use platen_tests::{
-    browser::{Browser, Page},
-    case::Case,
-    operator::Quota,
-    service::Service,
-    suite::Stage,
-};
-use serde_json::json;
-
-use super::support::{accept_invite, new_email, percent, render};
+use super::support::{accept_invite, new_email, owner_page, percent, render};
+use crate::prelude::*;
 
 pub(crate) fn cases() -> Vec<Case> {
     vec![
@@ -28,11 +19,10 @@ const TEXTS: [&str; 5] = [
 ];
 
 async fn stored_text(stage: Stage) -> Result<()> {
-    let app = &*stage.service().await?;
-    let account = app.operator.account(Quota::Unlimited).await?;
+    let (app, account) = stage.account(Quota::Unlimited).await?;
     let browser = Browser::start().await?;
     let page = browser.page().await?;
-    accept_invite(&page, app, &new_email("xss"), &["--account", &account.id]).await?;
+    accept_invite(&page, &app, &new_email("xss"), &["--account", &account.id]).await?;
     let url = |path: &str| format!("{}/dashboard/{path}", app.base_url);
     let harmless = async |what: &str| -> Result<()> {
         let pwned = page.eval("typeof pwned !== 'undefined' || document.querySelector('main img:not([src^=\"/dashboard/assets/\"], #rendered img), main svg:not([role=img]), main script, iframe:not(#preview, .pdf)') !== null").await?;
@@ -98,7 +88,7 @@ async fn stored_text(stage: Stage) -> Result<()> {
     }
     let names = app.operator.run(&["key", "list", "--account", &account.id]).await?;
     ensure!(names.to_string().contains("<script>pwned=1</script>"), "names are stored unchanged: {names}");
-    operators_pages(app, &browser.page().await?).await
+    operators_pages(&app, &browser.page().await?).await
 }
 
 /// The operator's pages, which show names of other accounts, and the pages of people.
@@ -166,11 +156,7 @@ async fn preview(stage: Stage) -> Result<()> {
         <meta http-equiv=refresh content='0; url=/dashboard/sign-in?left'>
         <meta autofocus http-equiv=refresh content='0; url=data:text/html,left'>
         <base href=/dashboard/ target=_top>";
-    let app = &*stage.service().await?;
-    let account = app.operator.account(Quota::Of(9)).await?;
-    let browser = Browser::start().await?;
-    let page = browser.page().await?;
-    accept_invite(&page, app, &new_email("pre"), &["--account", &account.id]).await?;
+    let (app, _, page) = owner_page(&stage, Quota::Of(9)).await?;
     page.go(&format!("{}/dashboard/templates/new", app.base_url)).await?;
     page.fill("#name", "hostile").await?;
     page.fill("#html", HOSTILE).await?;

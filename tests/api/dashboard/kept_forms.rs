@@ -1,10 +1,8 @@
 //! A form that is submitted without a session, with an expired token or without a database is kept.
 
-use anyhow::{Context as _, Result, ensure};
-use platen_tests::{browser::Browser, case::Case, operator::Quota, service::Service, suite::Stage};
-
-use super::support::{PASSWORD, Person, accept_invite, new_email, percent, sign_in_again};
+use super::support::{PASSWORD, Person, accept_invite, new_email, percent, person, sign_in_again};
 use crate::database::Outage;
+use crate::prelude::*;
 
 pub(crate) fn cases() -> Vec<Case> {
     vec![
@@ -28,18 +26,17 @@ async fn end_sessions(app: &Service, email: &str) -> Result<()> {
 
 async fn session_ends(stage: Stage) -> Result<()> {
     const HTML: &str = "<p>  \"quoted\" &amp; {{ a }}\n\n</p></textarea><input>\n";
-    let app = &*stage.service().await?;
-    let account = app.operator.account(Quota::Of(10)).await?;
+    let (app, account) = stage.account(Quota::Of(10)).await?;
     let browser = Browser::start().await?;
     for scripts in [true, false] {
         let page = browser.page().await?;
         page.enable_scripts(scripts).await?;
         let email = new_email("session");
-        accept_invite(&page, app, &email, &["--account", &account.id]).await?;
+        accept_invite(&page, &app, &email, &["--account", &account.id]).await?;
         page.go(&format!("{}/dashboard/templates/new", app.base_url)).await?;
         page.fill("#name", "Kept & safe").await?;
         page.fill("#html", HTML).await?;
-        end_sessions(app, &email).await?;
+        end_sessions(&app, &email).await?;
         page.press("Create template").await?;
         page.shows("Your session has ended.").await?;
         sign_in_again(&page, &email, "a wrong password").await?;
@@ -52,7 +49,7 @@ async fn session_ends(stage: Stage) -> Result<()> {
         ensure!(page.text("document.querySelector('#html').value").await? == HTML, "the text was not saved");
         // A change of the saved template, in the same way.
         page.fill("#html", "<p>second</p>").await?;
-        end_sessions(app, &email).await?;
+        end_sessions(&app, &email).await?;
         page.press("Save").await?;
         sign_in_again(&page, &email, PASSWORD).await?;
         page.shows("Nothing was saved yet").await?;
@@ -65,10 +62,9 @@ async fn session_ends(stage: Stage) -> Result<()> {
 }
 
 async fn forms_are_kept(stage: Stage) -> Result<()> {
-    let app = &*stage.service().await?;
-    let account = app.operator.account(Quota::Of(1)).await?;
+    let (app, account) = stage.account(Quota::Of(1)).await?;
     let email = new_email("large");
-    let owner = Person::invited(app, &email, &["--account", &account.id]).await?;
+    let owner = Person::invited(&app, &email, &["--account", &account.id]).await?;
     let large = format!("{}<i>end</i>", "x<y>&\"'\n".repeat(200_000));
     let shown = |text: &str| {
         text.replace('&', "&#38;")
@@ -108,7 +104,7 @@ async fn forms_are_kept(stage: Stage) -> Result<()> {
 
     // Forms with one field, and those of operators.
     let operator_email = new_email("op");
-    let operator = Person::invited(app, &operator_email, &["--operator"]).await?;
+    let operator = Person::invited(&app, &operator_email, &["--operator"]).await?;
     let a = format!("/dashboard/operator/accounts/{}", account.id);
     for (person, email, path, field, value) in [
         (&owner, &email, "/dashboard/keys", "name", "typed key"),
@@ -135,7 +131,7 @@ async fn forms_are_kept(stage: Stage) -> Result<()> {
     // Another user signs in: the text is theirs to save as a new template, and nothing of the account is shown.
     let other_account = app.operator.account(Quota::Of(1)).await?;
     let other_email = new_email("other");
-    let mut other = Person::invited(app, &other_email, &["--account", &other_account.id]).await?;
+    let mut other = Person::invited(&app, &other_email, &["--account", &other_account.id]).await?;
     other.cookies.clear();
     other.get("/dashboard/sign-in").await?;
     let fields = [
@@ -154,8 +150,7 @@ async fn database_away(stage: Stage) -> Result<()> {
     let mut stand_in = stage.start_stand_in(None).await?;
     let app = stand_in.app.service();
     let account = app.operator.account(Quota::Of(1)).await?;
-    let browser = Browser::start().await?;
-    let page = browser.page().await?;
+    let page = Browser::start().await?.page().await?;
     accept_invite(&page, &app, &new_email("ann"), &["--account", &account.id]).await?;
     page.go(&format!("{}/dashboard/templates/new", app.base_url)).await?;
     page.fill("#name", "Outage").await?;
@@ -171,13 +166,11 @@ async fn database_away(stage: Stage) -> Result<()> {
 }
 
 async fn returns_to_page(stage: Stage) -> Result<()> {
-    let app = &*stage.service().await?;
-    let account = app.operator.account(Quota::Of(1)).await?;
-    let browser = Browser::start().await?;
-    let page = browser.page().await?;
+    let (app, account) = stage.account(Quota::Of(1)).await?;
+    let page = Browser::start().await?.page().await?;
     let email = new_email("next");
-    accept_invite(&page, app, &email, &["--account", &account.id]).await?;
-    end_sessions(app, &email).await?;
+    accept_invite(&page, &app, &email, &["--account", &account.id]).await?;
+    end_sessions(&app, &email).await?;
     page.go(&format!("{}/dashboard/requests?status=failed", app.base_url)).await?;
     sign_in_again(&page, &email, "a wrong password").await?;
     sign_in_again(&page, &email, PASSWORD).await?;
@@ -191,7 +184,7 @@ async fn returns_to_page(stage: Stage) -> Result<()> {
         "/\\evil.example",
         "/dashboard\r\nx: y",
     ] {
-        let mut person = Person::signed_out(app)?;
+        let mut person = Person::signed_out(&app)?;
         person.get("/dashboard/sign-in").await?.is(200)?;
         let fields = [("email", email.as_str()), ("password", PASSWORD), ("next", bad)];
         let reply = person.post("/dashboard/sign-in", &fields).await?.is(303)?;
@@ -203,9 +196,7 @@ async fn returns_to_page(stage: Stage) -> Result<()> {
 }
 
 async fn errors_in_frame(stage: Stage) -> Result<()> {
-    let app = &*stage.service().await?;
-    let account = app.operator.account(Quota::Of(1)).await?;
-    let mut person = Person::of(app, &account).await?;
+    let (app, _, mut person) = person(&stage, Quota::Of(1)).await?;
     for path in ["/dashboard/nothing", "/dashboard/templates/tpl_x", "/dashboard/operator"] {
         let page = person.get(path).await?.is(404)?;
         ensure!(
@@ -214,7 +205,7 @@ async fn errors_in_frame(stage: Stage) -> Result<()> {
             page.body
         );
     }
-    let page = Person::signed_out(app)?.get("/dashboard/nothing").await?.is(404)?;
+    let page = Person::signed_out(&app)?.get("/dashboard/nothing").await?.is(404)?;
     ensure!(
         page.body.contains("class=\"brand\"") && page.body.contains("/dashboard/sign-in"),
         "{}",

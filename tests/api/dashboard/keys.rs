@@ -1,10 +1,7 @@
 //! API keys: names, expiry, rolling, and their use in the last 30 days.
 
-use anyhow::{Context as _, Result, ensure};
-use platen_tests::{browser::Browser, case::Case, client::Target, operator::Quota, suite::Stage, wait};
-use serde_json::json;
-
-use super::support::{Person, accept_invite, new_email};
+use super::support::{owner_page, person};
+use crate::prelude::*;
 
 pub(crate) fn cases() -> Vec<Case> {
     vec![
@@ -24,11 +21,7 @@ async fn is_accepted(target: &Target) -> Result<bool> {
 }
 
 async fn rename_expire_roll(stage: Stage) -> Result<()> {
-    let app = &*stage.service().await?;
-    let account = app.operator.account(Quota::Of(20)).await?;
-    let browser = Browser::start().await?;
-    let page = browser.page().await?;
-    accept_invite(&page, app, &new_email("ann"), &["--account", &account.id]).await?;
+    let (app, account, page) = owner_page(&stage, Quota::Of(20)).await?;
     // An error is at its own field, and the other one is kept.
     page.fill("#name", "web").await?;
     page.choose("#expires", "2001-01-01").await?;
@@ -83,9 +76,7 @@ async fn rename_expire_roll(stage: Stage) -> Result<()> {
 }
 
 async fn grace(stage: Stage) -> Result<()> {
-    let app = &*stage.service().await?;
-    let account = app.operator.account(Quota::Of(20)).await?;
-    let mut person = Person::of(app, &account).await?;
+    let (app, account, mut person) = person(&stage, Quota::Of(20)).await?;
     let (id, secret) = person.new_key("k").await?;
     let target = app.target(&account).with_key(&secret);
     let expires = async || app.execute(&format!("SELECT expires_at FROM api_keys WHERE id = '{id}'")).await;
@@ -116,9 +107,7 @@ async fn grace(stage: Stage) -> Result<()> {
 }
 
 async fn usage_by_part(stage: Stage) -> Result<()> {
-    let app = &*stage.service().await?;
-    let account = app.operator.account(Quota::Of(5)).await?;
-    let mut person = Person::of(app, &account).await?;
+    let (app, account, mut person) = person(&stage, Quota::Of(5)).await?;
     let (id, secret) = person.new_key("counted key").await?;
     let template = person.new_template("counted template", "<p>{{ a }}</p>").await?;
     let target = app.target(&account).with_key(&secret);

@@ -1,20 +1,16 @@
 //! Limits of an account in the dashboard: an operator sets them, and the account's users see them.
 
-use anyhow::{Result, ensure};
-use platen_tests::{case::Case, operator::Quota, suite::Stage};
-use serde_json::json;
-
 use super::support::{Person, between, new_email};
+use crate::prelude::*;
 
 pub(crate) fn cases() -> Vec<Case> {
     vec![Case::any_database("dashboard/limits", limits)]
 }
 
 async fn limits(stage: Stage) -> Result<()> {
-    let app = &*stage.service().await?;
-    let account = app.operator.account(Quota::Of(100)).await?;
+    let (app, account) = stage.account(Quota::Of(100)).await?;
     let email = new_email("op");
-    let mut operator = Person::invited(app, &email, &["--operator"]).await?;
+    let mut operator = Person::invited(&app, &email, &["--operator"]).await?;
     let path = format!("/dashboard/operator/accounts/{}", account.id);
     let form = format!("{path}/limits");
     operator.get(&path).await?.is(200)?;
@@ -51,7 +47,7 @@ async fn limits(stage: Stage) -> Result<()> {
     ensure!(answer.minute()?.is_some_and(|limit| (limit.allowed, limit.left) == (60, 59)));
 
     // The account's users see them.
-    let mut user = Person::of(app, &account).await?;
+    let mut user = Person::of(&app, &account).await?;
     let page = user.get("/dashboard/usage").await?.is(200)?;
     let text = "Limits of requests: 60 per minute; 5 at once, of which 0 are in progress.";
     ensure!(page.body.contains(text), "{}", page.body);

@@ -1,14 +1,10 @@
 //! The log of attempts: its content, and that no answer waits for it.
 
-use anyhow::{Context as _, Result, ensure};
-use platen_shared::refusal::Refusal;
-use platen_tests::{
-    case::Case, database::DatabaseKind, farm::Behaviour, latch::Latch, operator::Quota, suite::Stage, wait,
-};
-use serde_json::json;
+use platen_tests::database::DatabaseKind;
 
-use super::support::Person;
+use super::support::{Person, person};
 use crate::crash::NO_DISCONNECTS;
+use crate::prelude::*;
 
 pub(crate) fn cases() -> Vec<Case> {
     vec![
@@ -134,9 +130,7 @@ async fn disconnected(stage: Stage) -> Result<()> {
 }
 
 async fn pages(stage: Stage) -> Result<()> {
-    let app = &*stage.service().await?;
-    let account = app.operator.account(Quota::Unlimited).await?;
-    let mut person = Person::of(app, &account).await?;
+    let (app, account, mut person) = person(&stage, Quota::Unlimited).await?;
     let target = app.target(&account);
     for _ in 0..60 {
         target.render(&json!({ "html": "x" })).send().await?.file("image/png")?;

@@ -1,16 +1,8 @@
 //! What a user has entered is not lost when two users save, when the browser is closed, or when a preview does not end;
 //! and a reload creates nothing.
 
-use anyhow::{Context as _, Result, ensure};
-use platen_tests::{
-    browser::{Browser, Page},
-    case::Case,
-    operator::Quota,
-    suite::Stage,
-    wait,
-};
-
-use super::support::{PASSWORD, Person, accept_invite, between, new_email, sign_in_again};
+use super::support::{PASSWORD, Person, accept_invite, between, new_email, owner_page, sign_in_again};
+use crate::prelude::*;
 
 pub(crate) fn cases() -> Vec<Case> {
     vec![
@@ -23,11 +15,7 @@ pub(crate) fn cases() -> Vec<Case> {
 }
 
 async fn two_users(stage: Stage) -> Result<()> {
-    let app = &*stage.service().await?;
-    let account = app.operator.account(Quota::Of(1)).await?;
-    let browser = Browser::start().await?;
-    let page = browser.page().await?;
-    accept_invite(&page, app, &new_email("ann"), &["--account", &account.id]).await?;
+    let (app, account, page) = owner_page(&stage, Quota::Of(1)).await?;
     page.go(&format!("{}/dashboard/templates/new", app.base_url)).await?;
     page.fill("#name", "Shared").await?;
     page.fill("#html", "<p>one</p>\n<p>two</p>").await?;
@@ -35,7 +23,7 @@ async fn two_users(stage: Stage) -> Result<()> {
     let path = page.text("location.pathname").await?;
     // Ben opens and saves it while Ann edits.
     let ben_email = new_email("ben");
-    let mut ben = Person::invited(app, &ben_email, &["--account", &account.id]).await?;
+    let mut ben = Person::invited(&app, &ben_email, &["--account", &account.id]).await?;
     let save = |html: &'static str, revision: &'static str| {
         [("name", "Shared"), ("html", html), ("revision", revision)]
     };
@@ -80,17 +68,13 @@ async fn two_users(stage: Stage) -> Result<()> {
 }
 
 async fn deleted_meanwhile(stage: Stage) -> Result<()> {
-    let app = &*stage.service().await?;
-    let account = app.operator.account(Quota::Of(1)).await?;
-    let browser = Browser::start().await?;
-    let page = browser.page().await?;
-    accept_invite(&page, app, &new_email("ann"), &["--account", &account.id]).await?;
+    let (app, account, page) = owner_page(&stage, Quota::Of(1)).await?;
     page.go(&format!("{}/dashboard/templates/new", app.base_url)).await?;
     page.fill("#name", "Deleted").await?;
     page.press("Create template").await?;
     let path = page.text("location.pathname").await?;
     let mut ben =
-        Person::invited(app, &new_email("ben"), &["--account", &account.id, "--role", "owner"]).await?;
+        Person::invited(&app, &new_email("ben"), &["--account", &account.id, "--role", "owner"]).await?;
     ben.post(&format!("{path}/delete"), &[]).await?.is(303)?;
     page.fill("#html", "<p>not lost</p>").await?;
     page.press("Save").await?;
@@ -103,11 +87,10 @@ async fn deleted_meanwhile(stage: Stage) -> Result<()> {
 }
 
 async fn reload(stage: Stage) -> Result<()> {
-    let app = &*stage.service().await?;
-    let account = app.operator.account(Quota::Of(1)).await?;
+    let (app, account) = stage.account(Quota::Of(1)).await?;
     let browser = Browser::start().await?;
     let page = browser.page().await?;
-    accept_invite(&page, app, &new_email("ann"), &["--account", &account.id]).await?;
+    accept_invite(&page, &app, &new_email("ann"), &["--account", &account.id]).await?;
     page.fill("#name", "once").await?;
     page.press("Create key").await?;
     page.shows("New API key “once”").await?;
@@ -122,15 +105,15 @@ async fn reload(stage: Stage) -> Result<()> {
     let cookies = page.cookies(&app.base_url).await?;
     ensure!(!cookies.iter().any(|(name, _)| name.contains("once")), "the key is kept: {cookies:?}");
     // The cookie of one key does not show it under another label, and no other user sees it.
-    let mut person = Person::of(app, &account).await?;
+    let mut person = Person::of(&app, &account).await?;
     let created = person.post("/dashboard/keys", &[("name", "x")]).await?.is(303)?;
     let location = created.location().to_owned();
-    let mut other = Person::of(app, &account).await?;
+    let mut other = Person::of(&app, &account).await?;
     ensure!(!other.get(&location).await?.body.contains("New API key"), "another user sees the key");
     ensure!(person.get(&location).await?.body.contains("New API key"), "the key is not shown");
 
     let operator = browser.page().await?;
-    accept_invite(&operator, app, &new_email("op"), &["--operator"]).await?;
+    accept_invite(&operator, &app, &new_email("op"), &["--operator"]).await?;
     operator.go(&format!("{}/dashboard/operator/accounts/{}", app.base_url, account.id)).await?;
     let invited = new_email("reloaded");
     operator.fill("#email", &invited).await?;
@@ -151,12 +134,10 @@ async fn reload(stage: Stage) -> Result<()> {
 
 async fn drafts(stage: Stage) -> Result<()> {
     const SHOWN: &str = "!document.querySelector('#draft').hidden";
-    let app = &*stage.service().await?;
-    let account = app.operator.account(Quota::Of(1)).await?;
-    let browser = Browser::start().await?;
-    let page = browser.page().await?;
+    let (app, account) = stage.account(Quota::Of(1)).await?;
+    let page = Browser::start().await?.page().await?;
     let email = new_email("draft");
-    accept_invite(&page, app, &email, &["--account", &account.id]).await?;
+    accept_invite(&page, &app, &email, &["--account", &account.id]).await?;
     let new = format!("{}/dashboard/templates/new", app.base_url);
     page.go(&new).await?;
     page.fill("#name", "Draft").await?;
@@ -179,7 +160,7 @@ async fn drafts(stage: Stage) -> Result<()> {
     let path = page.text("location.pathname").await?;
     page.fill("#html", "<p>older</p>").await?;
     drafts_are(&page, "drafts.length === 1").await?;
-    let mut other = Person::of(app, &account).await?;
+    let mut other = Person::of(&app, &account).await?;
     other.post(&path, &[("name", "Draft"), ("html", "<p>newer</p>")]).await?.is(303)?;
     page.go(&format!("{}{path}", app.base_url)).await?;
     page.shows("made from an older version").await?;
@@ -214,11 +195,7 @@ async fn drafts_are(page: &Page, condition: &str) -> Result<()> {
 async fn endless_template(stage: Stage) -> Result<()> {
     const ENDLESS: &str = "<p>before</p><script>for (;;) {}</script>\
         <img src=x onerror='for (;;) {}'><svg onload='for (;;) {}'></svg><meta http-equiv=refresh content='0;url=javascript:for(;;){}'>";
-    let app = &*stage.service().await?;
-    let account = app.operator.account(Quota::Of(1)).await?;
-    let browser = Browser::start().await?;
-    let page = browser.page().await?;
-    accept_invite(&page, app, &new_email("ann"), &["--account", &account.id]).await?;
+    let (app, _, page) = owner_page(&stage, Quota::Of(1)).await?;
     page.go(&format!("{}/dashboard/templates/new", app.base_url)).await?;
     page.fill("#name", "Endless").await?;
     page.fill("#html", ENDLESS).await?;

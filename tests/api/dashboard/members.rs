@@ -1,16 +1,7 @@
 //! Owners and members of an account: what members may not do, and invites by owners.
 
-use anyhow::{Context as _, Result, ensure};
-use platen_tests::{
-    browser::Browser,
-    case::Case,
-    operator::{Account, Quota},
-    service::Service,
-    suite::Stage,
-};
-use serde_json::json;
-
 use super::support::{PASSWORD, Person, accept_invite, between, new_email};
+use crate::prelude::*;
 
 pub(crate) fn cases() -> Vec<Case> {
     vec![
@@ -50,9 +41,8 @@ pub(super) async fn owners(app: &Service, account: &Account) -> Result<i64> {
 }
 
 async fn takes_nothing_away(stage: Stage) -> Result<()> {
-    let app = &*stage.service().await?;
-    let account = app.operator.account(Quota::Of(20)).await?;
-    let [(mut owner, owner_email), (mut member, member_email)] = people(app, &account).await?;
+    let (app, account) = stage.account(Quota::Of(20)).await?;
+    let [(mut owner, owner_email), (mut member, member_email)] = people(&app, &account).await?;
     let [owner_id, member_id] = ids(&mut owner, [&owner_email, &member_email]).await?;
     let link = owner.post(&format!("{PEOPLE}/invite"), &[("email", &new_email("new"))]).await?.is(303)?;
     let page = owner.get(link.location()).await?.is(200)?.body;
@@ -119,7 +109,7 @@ async fn takes_nothing_away(stage: Stage) -> Result<()> {
     target.render(&json!({ "html": "x" })).send().await?.file("image/png")?;
     let page = owner.get(PEOPLE).await?.is(200)?.body;
     ensure!(page.contains(&owner_email) && page.contains(&invite) && !page.contains("friend@"), "{page}");
-    ensure!(owners(app, &account).await? == 1, "the roles have changed");
+    ensure!(owners(&app, &account).await? == 1, "the roles have changed");
     // The owner may.
     owner.post(&format!("{k}/disable"), &[]).await?.is(303)?;
     owner.post(&format!("{k}/enable"), &[]).await?.is(303)?;
@@ -129,12 +119,11 @@ async fn takes_nothing_away(stage: Stage) -> Result<()> {
 }
 
 async fn owner_manages_people(stage: Stage) -> Result<()> {
-    let app = &*stage.service().await?;
-    let account = app.operator.account(Quota::Of(5)).await?;
+    let (app, account) = stage.account(Quota::Of(5)).await?;
     let browser = Browser::start().await?;
     let page = browser.page().await?;
     let email = new_email("owner");
-    accept_invite(&page, app, &email, &["--account", &account.id]).await?;
+    accept_invite(&page, &app, &email, &["--account", &account.id]).await?;
     page.press("People").await?;
     page.shows("There are no pending invites.").await?;
     let guest_email = new_email("guest");

@@ -1,9 +1,7 @@
 //! Names: characters that are not shown, and names that users can take for each other.
 
-use anyhow::{Context as _, Result, ensure};
-use platen_tests::{case::Case, operator::Quota, service::Service, suite::Stage};
-
-use super::support::{Person, Reply, between, new_email};
+use super::support::{Person, Reply, between, new_email, person};
+use crate::prelude::*;
 
 pub(crate) fn cases() -> Vec<Case> {
     vec![
@@ -44,9 +42,8 @@ fn new_name(prefix: &str) -> String {
 }
 
 async fn hidden(stage: Stage) -> Result<()> {
-    let app = &*stage.service().await?;
-    let account = app.operator.account(Quota::Of(1)).await?;
-    let (mut person, mut operator) = (Person::of(app, &account).await?, operator(app).await?);
+    let (app, account) = stage.account(Quota::Of(1)).await?;
+    let (mut person, mut operator) = (Person::of(&app, &account).await?, operator(&app).await?);
     let (key, _) = person.new_key("plain").await?;
     let template = person.new_template("plain", "x").await?;
     let rename = format!("/dashboard/operator/accounts/{}/name", account.id);
@@ -78,9 +75,7 @@ async fn hidden(stage: Stage) -> Result<()> {
 }
 
 async fn stored(stage: Stage) -> Result<()> {
-    let app = &*stage.service().await?;
-    let account = app.operator.account(Quota::Of(5)).await?;
-    let mut person = Person::of(app, &account).await?;
+    let (app, account, mut person) = person(&stage, Quota::Of(5)).await?;
     let template = person.new_template("plain", "<p>one</p>").await?;
     let (key, secret) = person.new_key("plain").await?;
     let old = "old\u{202e}dlo";

@@ -1,16 +1,7 @@
 //! An operator, in a real browser.
 
-use anyhow::{Result, ensure};
-use platen_tests::{
-    browser::{Browser, Page},
-    case::Case,
-    operator::Quota,
-    service::Service,
-    suite::Stage,
-};
-use serde_json::json;
-
 use super::support::{PASSWORD, accept_invite, new_email, percent};
+use crate::prelude::*;
 
 pub(crate) fn cases() -> Vec<Case> {
     vec![Case::any_database("dashboard/operator", operator)]

@@ -1,12 +1,10 @@
 //! An account keeps an owner; operators among the people of an account.
 
-use anyhow::{Result, ensure};
-use platen_tests::{case::Case, operator::Quota, suite::Stage};
-
 use super::{
     members::{PEOPLE, ids, owners, people},
     support::{Person, new_email},
 };
+use crate::prelude::*;
 
 pub(crate) fn cases() -> Vec<Case> {
     vec![
@@ -67,12 +65,11 @@ async fn keeps_an_owner(stage: Stage) -> Result<()> {
 }
 
 async fn operators_are_safe(stage: Stage) -> Result<()> {
-    let app = &*stage.service().await?;
-    let account = app.operator.account(Quota::Of(1)).await?;
-    let [(mut owner, owner_email), _] = people(app, &account).await?;
+    let (app, account) = stage.account(Quota::Of(1)).await?;
+    let [(mut owner, owner_email), _] = people(&app, &account).await?;
     let operator_email = new_email("op");
     let target = ["--operator", "--account", &account.id, "--role", "member"];
-    let mut operator = Person::invited(app, &operator_email, &target).await?;
+    let mut operator = Person::invited(&app, &operator_email, &target).await?;
     let [operator_id, owner_id] = ids(&mut owner, [&operator_email, &owner_email]).await?;
     for (action, fields) in [("remove", &[][..]), ("role", &[("role", "owner")])] {
         let refused = owner.post(&format!("{PEOPLE}/{operator_id}/{action}"), fields).await?.is(409)?;

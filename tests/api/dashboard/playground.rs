@@ -1,18 +1,9 @@
 //! The playground: what it shows is what it sends, and what is entered is not lost.
 
-use anyhow::{Context as _, Result, ensure};
-use platen_tests::{
-    browser::{Browser, Page},
-    case::Case,
-    operator::Quota,
-    pdf_file::Pdf,
-    service::Service,
-    suite::Stage,
-    wait::until_some,
-};
-use serde_json::{Value, json};
+use platen_tests::wait::until_some;
 
-use super::support::{Person, accept_invite, between, choose, new_email, render};
+use super::support::{Person, accept_invite, between, choose, new_email, person, render};
+use crate::prelude::*;
 use crate::snippets::{self, LANGUAGES, Language};
 
 pub(crate) fn cases() -> Vec<Case> {
@@ -62,8 +53,7 @@ const RECORD: &str = "void (() => {
 
 async fn sent(stage: Stage) -> Result<()> {
     let app = &*stage.real_service().await?;
-    let browser = Browser::start().await?;
-    let page = browser.page().await?;
+    let page = Browser::start().await?.page().await?;
     playground(app, &page, &new_email("pg")).await?;
     page.eval(RECORD).await?;
     page.fill("#option-html", "<h1>It's `${1 + 1}` \\ \"quoted\"</h1>\n<p>€ 10.50</p>").await?;
@@ -120,9 +110,7 @@ async fn sent(stage: Stage) -> Result<()> {
 }
 
 async fn controls(stage: Stage) -> Result<()> {
-    let app = &*stage.service().await?;
-    let account = app.operator.account(Quota::Of(1)).await?;
-    let mut person = Person::of(app, &account).await?;
+    let (_, _, mut person) = person(&stage, Quota::Of(1)).await?;
     let page = person.get("/dashboard/playground").await?.is(200)?.body;
     let document = person.get("/v1/openapi.json").await?.is(200)?;
     let document: Value = serde_json::from_str(&document.body)?;
@@ -177,8 +165,7 @@ async fn program_runs(stage: Stage, language: &Language) -> Result<()> {
 
 async fn errors(stage: Stage) -> Result<()> {
     let app = &*stage.real_service().await?;
-    let browser = Browser::start().await?;
-    let page = browser.page().await?;
+    let page = Browser::start().await?.page().await?;
     playground(app, &page, &new_email("pg")).await?;
     page.fill("#option-html", "<p>x</p>").await?;
     choose(&page, "format", "pdf").await?;
@@ -220,9 +207,7 @@ async fn errors(stage: Stage) -> Result<()> {
 }
 
 async fn sources(stage: Stage) -> Result<()> {
-    let app = &*stage.service().await?;
-    let account = app.operator.account(Quota::Of(5)).await?;
-    let mut person = Person::of(app, &account).await?;
+    let (app, account, mut person) = person(&stage, Quota::Of(5)).await?;
     let html = "<p>{{ a }} and {{ b }}</p>";
     let fields = [("name", "Two"), ("html", html), ("sample.a", "one"), ("sample.b", "two \"quoted\"")];
     let created = person.post("/dashboard/templates/new", &fields).await?.is(303)?;

@@ -1,12 +1,10 @@
 //! What is entered into the playground is not lost: by link, without scripts, and when a session ends.
 
-use anyhow::{Context as _, Result, ensure};
-use platen_tests::{browser::Browser, case::Case, operator::Quota, suite::Stage};
-
 use super::{
     playground::{open, playground},
     support::{PASSWORD, accept_invite, choose, new_email, render, sign_in_again},
 };
+use crate::prelude::*;
 
 pub(crate) fn cases() -> Vec<Case> {
     vec![
@@ -71,8 +69,7 @@ async fn links(stage: Stage) -> Result<()> {
 
 async fn without_scripts(stage: Stage) -> Result<()> {
     let app = &*stage.service().await?;
-    let browser = Browser::start().await?;
-    let page = browser.page().await?;
+    let page = Browser::start().await?.page().await?;
     let account = app.operator.account(Quota::Of(5)).await?;
     accept_invite(&page, app, &new_email("pg"), &["--account", &account.id]).await?;
     page.enable_scripts(false).await?;

@@ -1,15 +1,7 @@
 //! The preview of a template has the size of what is rendered, and keeps its scroll position.
 
-use anyhow::{Result, ensure};
-use platen_tests::{
-    browser::{Browser, Page},
-    case::Case,
-    operator::Quota,
-    service::Service,
-    suite::Stage,
-};
-
 use super::support::{accept_invite, choose, new_email};
+use crate::prelude::*;
 
 pub(crate) fn cases() -> Vec<Case> {
     vec![
@@ -38,8 +30,7 @@ async fn paper(stage: Stage) -> Result<()> {
         </style><section id=one>One<p class=screen>on screens</p><p class=print>on paper</p></section>
         <section>Two</section><div id=tall style='height: 1200px'>Three</div><p id=end>Four {{ x }}</p>";
     let app = &*stage.service().await?;
-    let browser = Browser::start().await?;
-    let page = browser.page().await?;
+    let page = Browser::start().await?.page().await?;
     template(app, &page, HTML).await?;
     page.shows("A viewport of 1280 × 720 pixels.").await?;
     page.in_frames("document.querySelector('#one')?.innerText.includes('on screens')").await?;

@@ -2,19 +2,16 @@
 
 use std::collections::BTreeSet;
 
-use anyhow::{Context as _, Result, ensure};
 use platen_tests::{
-    case::Case,
     database::DatabaseKind,
     deployment::{Deployment, Platform},
-    operator::Quota,
-    suite::Stage,
 };
 
 use super::{
     request_rows::{insert, now},
     support::Person,
 };
+use crate::prelude::*;
 
 pub(crate) fn cases() -> Vec<Case> {
     vec![
@@ -27,12 +24,11 @@ pub(crate) fn cases() -> Vec<Case> {
 async fn complete(stage: Stage) -> Result<()> {
     const FILE: Deployment = Deployment { platform: Platform::PlatenUp, database: DatabaseKind::File };
     let rows: u32 = if stage.deployment == FILE { 60_000 } else { 3_000 };
-    let app = &*stage.service().await?;
-    let account = app.operator.account(Quota::Unlimited).await?;
-    let person = Person::of(app, &account).await?;
+    let (app, account) = stage.account(Quota::Unlimited).await?;
+    let person = Person::of(&app, &account).await?;
     // Several of each second.
     let at = format!("{} - i / 7", now()?);
-    insert(app, &account, rows, &[("at", &at)]).await?;
+    insert(&app, &account, rows, &[("at", &at)]).await?;
     let response = person.begin("/dashboard/requests.csv").await?;
     ensure!(response.content_length().is_none(), "the length was known before");
     let text = response.text().await?;

@@ -1,12 +1,10 @@
 //! The list of requests: filters, pages, times, and stored text.
 
-use anyhow::{Context as _, Result, ensure};
-use platen_tests::{browser::Browser, case::Case, operator::Quota, suite::Stage};
-
 use super::{
     request_rows::{insert, now},
-    support::{Person, accept_invite, between, new_email},
+    support::{between, owner_page, person},
 };
+use crate::prelude::*;
 
 pub(crate) fn cases() -> Vec<Case> {
     vec![
@@ -17,9 +15,7 @@ pub(crate) fn cases() -> Vec<Case> {
 }
 
 async fn filters(stage: Stage) -> Result<()> {
-    let app = &*stage.service().await?;
-    let account = app.operator.account(Quota::Unlimited).await?;
-    let mut person = Person::of(app, &account).await?;
+    let (app, account, mut person) = person(&stage, Quota::Unlimited).await?;
     let (key, _) = person.new_key("filtered key").await?;
     let template = person.new_template("filtered template", "x").await?;
     // One in ten of each kind; all within one second, so that only the id has their order.
@@ -36,11 +32,11 @@ async fn filters(stage: Stage) -> Result<()> {
         ("request_id", "'batch-' || (i % 10) || '-' || i".to_owned()),
     ];
     let columns: Vec<(&str, &str)> = columns.iter().map(|(name, value)| (*name, value.as_str())).collect();
-    insert(app, &account, 600, &columns).await?;
+    insert(&app, &account, 600, &columns).await?;
     // Rows of other days.
     let midnight = i64::try_from(now()? / 86_400 * 86_400)? - 10 * 86_400;
     let at = format!("{midnight} - 1 + i * 43200");
-    insert(app, &account, 3, &[("at", &at), ("request_id", "'old-' || i")]).await?;
+    insert(&app, &account, 3, &[("at", &at), ("request_id", "'old-' || i")]).await?;
     let date = |at: i64| anyhow::Ok(time::OffsetDateTime::from_unix_timestamp(at)?.date());
     let (day, next) = (date(midnight)?, date(midnight + 86_400)?);
     for (query, expected) in [
@@ -97,13 +93,9 @@ async fn filters(stage: Stage) -> Result<()> {
 
 /// In a browser: times with and without scripts, and the form without them.
 async fn times(stage: Stage) -> Result<()> {
-    let app = &*stage.service().await?;
-    let account = app.operator.account(Quota::Unlimited).await?;
-    let browser = Browser::start().await?;
-    let page = browser.page().await?;
-    accept_invite(&page, app, &new_email("times"), &["--account", &account.id]).await?;
+    let (app, account, page) = owner_page(&stage, Quota::Unlimited).await?;
     let at = i64::try_from(now()? / 86_400 * 86_400)? - 86_400 + 20 * 3_600 + 61;
-    insert(app, &account, 1, &[("at", &at.to_string()), ("status", "502")]).await?;
+    insert(&app, &account, 1, &[("at", &at.to_string()), ("status", "502")]).await?;
     let date = |at: i64| anyhow::Ok(time::OffsetDateTime::from_unix_timestamp(at)?.date());
     let utc = format!("{} 20:01:01", date(at)?);
     let local = format!("{} 05:01:01", date(at + 9 * 3_600)?);
@@ -138,9 +130,7 @@ async fn times(stage: Stage) -> Result<()> {
 
 async fn stored_text(stage: Stage) -> Result<()> {
     const TEXT: &str = "<script>pwned=1</script>\"><img src=x onerror=pwned=1>";
-    let app = &*stage.service().await?;
-    let account = app.operator.account(Quota::Unlimited).await?;
-    let mut person = Person::of(app, &account).await?;
+    let (app, account, mut person) = person(&stage, Quota::Unlimited).await?;
     let text = format!("'{TEXT}'");
     let formula = format!("'=1+' || '{TEXT}'");
     let columns: Vec<(&str, &str)> =
@@ -151,9 +141,9 @@ async fn stored_text(stage: Stage) -> Result<()> {
             .collect();
     // The id is unique in the database, which has rows of other cases.
     let columns: Vec<_> = columns.into_iter().filter(|(name, _)| *name != "id").collect();
-    insert(app, &account, 1, &columns).await?;
+    insert(&app, &account, 1, &columns).await?;
     insert(
-        app,
+        &app,
         &account,
         1,
         &columns.iter().copied().filter(|(name, _)| *name != "template_id").collect::<Vec<_>>(),

@@ -1,7 +1,6 @@
 //! Rows of requests that the cases insert.
 
-use anyhow::Result;
-use platen_tests::{operator::Account, service::Service};
+use crate::prelude::*;
 
 /// Inserts `count` rows of an account; the columns are expressions of `i`, from 1.
 pub(super) async fn insert(

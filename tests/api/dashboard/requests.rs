@@ -1,23 +1,15 @@
 //! Requests that are refused before an attempt is recorded: their rows, and the limit of those.
 
-use anyhow::{Context as _, Result, ensure};
 use futures::future::try_join_all;
 use http::header::CONTENT_TYPE;
 use platen_shared::key::{ApiKey, RANDOM_BYTES};
-use platen_tests::{
-    case::Case,
-    client::{Call, RENDER, TEMPLATE, Target},
-    operator::{Account, Quota},
-    service::Service,
-    suite::Stage,
-    wait,
-};
-use serde_json::json;
+use platen_tests::client::Call;
 
 use super::{
     request_rows::{insert, now},
-    support::{Person, between},
+    support::{between, person},
 };
+use crate::prelude::*;
 
 pub(crate) fn cases() -> Vec<Case> {
     vec![
@@ -117,9 +109,7 @@ fn calls(target: &Target, template: &str) -> Vec<Refused> {
 }
 
 async fn refused(stage: Stage) -> Result<()> {
-    let app = &*stage.service().await?;
-    let account = app.operator.account(Quota::Of(1)).await?;
-    let mut person = Person::of(app, &account).await?;
+    let (app, account, mut person) = person(&stage, Quota::Of(1)).await?;
     let template = person.new_template("with variables", "<p>{{ a }}</p>").await?;
     let target = app.target(&account);
     let html = json!({ "html": "x" });
@@ -131,7 +121,7 @@ async fn refused(stage: Stage) -> Result<()> {
     for (id, call, status, code, field, sentence) in calls(&target, &template) {
         let answer = call.request_id(id).send().await?;
         ensure!(answer.status == status, "{id}: {}", answer.summary());
-        until_count(app, &account, &format!("request_id = '{id}'"), 1).await?;
+        until_count(&app, &account, &format!("request_id = '{id}'"), 1).await?;
         let found = person.get(&format!("/dashboard/requests?id={id}")).await?.is(200)?.body;
         ensure!(found.contains(&format!("<code>{id}</code>")) && found.contains(sentence), "{id}: {found}");
         ensure!(found.matches("data-label=\"Request\"").count() == 1, "{id}: {found}");
@@ -158,12 +148,12 @@ async fn refused(stage: Stage) -> Result<()> {
         }
     }
     // Nothing else has a row, nothing of them is counted, and the key was used.
-    ensure!(count(app, &account, "true").await? == 10, "other rows");
-    ensure!(count(app, &account, "rejected = 1 AND counted = 0 AND refunded_month IS NULL").await? == 9);
+    ensure!(count(&app, &account, "true").await? == 10, "other rows");
+    ensure!(count(&app, &account, "rejected = 1 AND counted = 0 AND refunded_month IS NULL").await? == 9);
     let leaks = "template_id LIKE '%value-of%' OR host LIKE '%value-of%' OR field LIKE '%value-of%'";
-    ensure!(count(app, &account, leaks).await? == 0, "values were stored");
-    ensure!(count(app, &account, "host = 'host.example' AND status = 429").await? == 1, "no host");
-    ensure!(count(app, &account, &format!("template_id = '{template}' AND status = 400")).await? == 1);
+    ensure!(count(&app, &account, leaks).await? == 0, "values were stored");
+    ensure!(count(&app, &account, "host = 'host.example' AND status = 429").await? == 1, "no host");
+    ensure!(count(&app, &account, &format!("template_id = '{template}' AND status = 400")).await? == 1);
     ensure!(app.operator.attempts(&account.id).await? == 1, "the quota");
     for table in ["usage_days", "usage_parts"] {
         let sql = format!(
@@ -180,18 +170,17 @@ async fn refused(stage: Stage) -> Result<()> {
 /// Refused requests at once: some have rows, and every successful one has its row.
 async fn flood(stage: Stage) -> Result<()> {
     const GOOD: i64 = 20;
-    let app = &*stage.service().await?;
-    let account = app.operator.account(Quota::Unlimited).await?;
+    let (app, account) = stage.account(Quota::Unlimited).await?;
     let target = app.target(&account);
     let refused = (0..200).map(|_| target.post(RENDER, "{}").send());
     let good = (0..GOOD).map(|_| target.render(&json!({ "html": "x" })).send());
     let (refused, good) = tokio::try_join!(try_join_all(refused), try_join_all(good))?;
     ensure!(refused.iter().all(|answer| answer.status == 400), "another answer");
     ensure!(good.iter().all(|answer| answer.status == 200), "a render failed");
-    until_count(app, &account, "status = 200", GOOD).await?;
+    until_count(&app, &account, "status = 200", GOOD).await?;
     // Its row is written after those of the requests before.
     target.render(&json!({ "html": "x" })).request_id("last").send().await?.file("image/png")?;
-    until_count(app, &account, "request_id = 'last'", 1).await?;
+    until_count(&app, &account, "request_id = 'last'", 1).await?;
     let most = format!(
         "SELECT max(c) FROM (SELECT count(*) AS c FROM attempts WHERE account_id = '{}' AND rejected = 1 GROUP BY at / 60)",
         account.id
@@ -203,14 +192,14 @@ async fn flood(stage: Stage) -> Result<()> {
         Ok((most == 30).then_some(()))
     })
     .await?;
-    ensure!(count(app, &account, "status = 200").await? == GOOD + 1, "a row was lost");
+    ensure!(count(&app, &account, "status = 200").await? == GOOD + 1, "a row was lost");
     // The database has the same limit for the rows of several servers.
     let other = app.operator.account(Quota::Unlimited).await?;
     let minute = format!("{} + i % 60", now()? / 60 * 60 - 600);
-    insert(app, &other, 100, &[("rejected", "1"), ("status", "400"), ("at", &minute)]).await?;
-    ensure!(count(app, &other, "true").await? == 30, "rows of one minute");
-    insert(app, &other, 100, &[("at", &minute)]).await?;
-    ensure!(count(app, &other, "true").await? == 130, "rows of attempts are not limited");
+    insert(&app, &other, 100, &[("rejected", "1"), ("status", "400"), ("at", &minute)]).await?;
+    ensure!(count(&app, &other, "true").await? == 30, "rows of one minute");
+    insert(&app, &other, 100, &[("at", &minute)]).await?;
+    ensure!(count(&app, &other, "true").await? == 130, "rows of attempts are not limited");
     Ok(())
 }
 

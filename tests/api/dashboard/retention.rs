@@ -1,16 +1,7 @@
 //! Retention: what is kept of versions, the audit log and attempts, and that it is deleted in steps.
 
-use anyhow::{Context as _, Result, ensure};
-use platen_tests::{
-    app::TestApp,
-    browser::Browser,
-    case::Case,
-    suite::{Stage, StandIn},
-    wait,
-};
-use serde_json::json;
-
 use super::support::{Person, accept_invite, new_email};
+use crate::prelude::*;
 
 pub(crate) fn cases() -> Vec<Case> {
     vec![
@@ -73,8 +64,7 @@ async fn changed(stage: Stage) -> Result<()> {
     let app = &stand_in.app;
     let service = app.service();
     let email = new_email("op");
-    let browser = Browser::start().await?;
-    let page = browser.page().await?;
+    let page = Browser::start().await?.page().await?;
     accept_invite(&page, &service, &email, &["--operator"]).await?;
     old_records(&stand_in, 40, 0, 7, 9).await?;
     page.go(&format!("{}{PATH}", app.base_url)).await?;

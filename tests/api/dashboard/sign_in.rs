@@ -1,12 +1,9 @@
 //! Invites, sign-in and sessions.
 
-use anyhow::{Result, ensure};
-use platen_tests::{
-    app::Options, case::Case, farm::StandInFarm, loopback::ClosedPort, operator::Quota, procfs, suite::Stage,
-    wait,
-};
+use platen_tests::loopback::ClosedPort;
 
 use super::support::{PASSWORD, Person, between, new_email};
+use crate::prelude::*;
 
 pub(crate) fn cases() -> Vec<Case> {
     vec![
@@ -26,15 +23,14 @@ async fn sign_in(person: &mut Person, email: &str, password: &str) -> Result<u16
 }
 
 async fn invites(stage: Stage) -> Result<()> {
-    let app = &*stage.service().await?;
-    let account = app.operator.account(Quota::Of(1)).await?;
+    let (app, account) = stage.account(Quota::Of(1)).await?;
     let target = ["--account", account.id.as_str()];
     let fields = [("password", PASSWORD), ("again", PASSWORD)];
 
     // An invalid password does not use the invite up; a valid one does.
     let email = new_email("once");
     let link = app.operator.invite(&email, &target).await?;
-    let mut person = Person::signed_out(app)?;
+    let mut person = Person::signed_out(&app)?;
     person.get(&link).await?.is(200)?;
     for (password, again, error) in [
         ("short", "short", "10 to 200 characters"),
@@ -57,7 +53,7 @@ async fn invites(stage: Stage) -> Result<()> {
     // An expired one.
     let link =
         app.operator.invite(&new_email("past"), &[&target[..], &["--valid-for", "1"]].concat()).await?;
-    let mut person = Person::signed_out(app)?;
+    let mut person = Person::signed_out(&app)?;
     person.get("/dashboard/sign-in").await?;
     let is_expired = async || Ok((person.get(&link).await?.status != 200).then_some(()));
     wait::until_some("the invite expires", is_expired).await?;
@@ -150,10 +146,9 @@ async fn no_enumeration(stage: Stage) -> Result<()> {
 }
 
 async fn fixation(stage: Stage) -> Result<()> {
-    let app = &*stage.service().await?;
-    let account = app.operator.account(Quota::Of(1)).await?;
+    let (app, account) = stage.account(Quota::Of(1)).await?;
     let email = new_email("fixed");
-    let mut victim = Person::invited(app, &email, &["--account", &account.id]).await?;
+    let mut victim = Person::invited(&app, &email, &["--account", &account.id]).await?;
     victim.post("/dashboard/sign-out", &[]).await?.is(303)?;
 
     // A session token chosen by an attacker is not accepted (session fixation).
@@ -163,12 +158,12 @@ async fn fixation(stage: Stage) -> Result<()> {
     ensure!(sign_in(&mut victim, &email, PASSWORD).await? == 303);
     let session = victim.cookies[&cookie].clone();
     ensure!(session != chosen, "the chosen session token was accepted");
-    let mut attacker = Person::signed_out(app)?;
+    let mut attacker = Person::signed_out(&app)?;
     attacker.cookies.insert(cookie.clone(), chosen);
     attacker.get("/dashboard/keys").await?.is(303)?;
 
     // Signing in again ends the session before; so does signing out.
-    let mut again = Person::signed_out(app)?;
+    let mut again = Person::signed_out(&app)?;
     again.get("/dashboard/sign-in").await?;
     again.cookies.insert(cookie.clone(), session.clone());
     again.get("/dashboard/you").await?.is(200)?;
@@ -189,11 +184,10 @@ async fn fixation(stage: Stage) -> Result<()> {
 }
 
 async fn sessions(stage: Stage) -> Result<()> {
-    let app = &*stage.service().await?;
-    let account = app.operator.account(Quota::Of(1)).await?;
+    let (app, account) = stage.account(Quota::Of(1)).await?;
     let email = new_email("many");
-    let mut first = Person::invited(app, &email, &["--account", &account.id]).await?;
-    let (mut second, mut third) = (Person::signed_out(app)?, Person::signed_out(app)?);
+    let mut first = Person::invited(&app, &email, &["--account", &account.id]).await?;
+    let (mut second, mut third) = (Person::signed_out(&app)?, Person::signed_out(&app)?);
     second.headers.insert("user-agent", "Mozilla/5.0 (X11; Linux x86_64) Firefox/150.0".parse()?);
     third.headers.insert("user-agent", "<script>alert(1)</script>".parse()?);
     for person in [&mut second, &mut third] {
@@ -246,11 +240,10 @@ async fn expiry(stage: Stage) -> Result<()> {
 
 async fn new_password(stage: Stage) -> Result<()> {
     const NEW: &str = "quite another sentence";
-    let app = &*stage.service().await?;
-    let account = app.operator.account(Quota::Of(1)).await?;
+    let (app, account) = stage.account(Quota::Of(1)).await?;
     let email = new_email("changes");
-    let mut person = Person::invited(app, &email, &["--account", &account.id]).await?;
-    let mut other = Person::signed_out(app)?;
+    let mut person = Person::invited(&app, &email, &["--account", &account.id]).await?;
+    let mut other = Person::signed_out(&app)?;
     ensure!(sign_in(&mut other, &email, PASSWORD).await? == 303);
     let change = |current, password, again| [("current", current), ("password", password), ("again", again)];
     let page = person.post("/dashboard/you/password", &change("wrong", NEW, NEW)).await?.is(422)?;

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use anyhow::{Context as _, Result, ensure};
 use http::{HeaderMap, header};
-use platen_tests::{browser::Page, operator::Account, service::Service};
+
+use crate::prelude::*;
 
 /// A valid password.
 pub(super) const PASSWORD: &str = "a sentence with spaces";
@@ -79,6 +79,21 @@ pub(super) struct Person {
     pub(super) cookies: BTreeMap<String, String>,
     pub(super) form_token: String,
     pub(super) headers: HeaderMap,
+}
+
+/// A service, a new account, and a browser page in which an owner of it has signed in.
+pub(super) async fn owner_page(stage: &Stage, quota: Quota) -> Result<(Arc<Service>, Account, Page)> {
+    let (app, account) = stage.account(quota).await?;
+    let page = Browser::start().await?.page().await?;
+    accept_invite(&page, &app, &new_email("ann"), &["--account", &account.id]).await?;
+    Ok((app, account, page))
+}
+
+/// A service, a new account, and an owner of it who has signed in.
+pub(super) async fn person(stage: &Stage, quota: Quota) -> Result<(Arc<Service>, Account, Person)> {
+    let (app, account) = stage.account(quota).await?;
+    let person = Person::of(&app, &account).await?;
+    Ok((app, account, person))
 }
 
 impl Person {

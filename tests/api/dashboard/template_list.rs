@@ -1,11 +1,7 @@
 //! The list of templates: search in all scripts, pages, and many templates. Templates to start from.
 
-use std::time::Instant;
-
-use anyhow::{Context as _, Result, ensure};
-use platen_tests::{browser::Browser, case::Case, operator::Quota, suite::Stage};
-
-use super::support::{Person, accept_invite, new_email, percent};
+use super::support::{owner_page, percent, person};
+use crate::prelude::*;
 
 pub(crate) fn cases() -> Vec<Case> {
     vec![
@@ -16,9 +12,7 @@ pub(crate) fn cases() -> Vec<Case> {
 }
 
 async fn search(stage: Stage) -> Result<()> {
-    let app = &*stage.service().await?;
-    let account = app.operator.account(Quota::Of(1)).await?;
-    let mut person = Person::of(app, &account).await?;
+    let (_, _, mut person) = person(&stage, Quota::Of(1)).await?;
     let names = ["Rechnung Straße", "Café menu", "ΟΔΟΣ", "請求書", "Ünicode & <b>"];
     let mut ids = Vec::new();
     for name in names {
@@ -48,9 +42,7 @@ async fn search(stage: Stage) -> Result<()> {
 }
 
 async fn pages(stage: Stage) -> Result<()> {
-    let app = &*stage.service().await?;
-    let account = app.operator.account(Quota::Of(1)).await?;
-    let mut person = Person::of(app, &account).await?;
+    let (app, account, mut person) = person(&stage, Quota::Of(1)).await?;
     person.new_template("The first", "<p>{{ name }}</p>").await?;
     let many = format!(
         "INSERT INTO templates (account_id, id, name, packed_html, placeholders, created_at, updated_at, samples) \
@@ -87,11 +79,7 @@ async fn pages(stage: Stage) -> Result<()> {
 }
 
 async fn starters(stage: Stage) -> Result<()> {
-    let app = &*stage.service().await?;
-    let account = app.operator.account(Quota::Of(9)).await?;
-    let browser = Browser::start().await?;
-    let page = browser.page().await?;
-    accept_invite(&page, app, &new_email("st"), &["--account", &account.id]).await?;
+    let (app, _, page) = owner_page(&stage, Quota::Of(9)).await?;
     let new = format!("{}/dashboard/templates/new", app.base_url);
     page.go(&new).await?;
     let links = page.eval("[...document.querySelectorAll('.starters a')].map((a) => a.href)").await?;

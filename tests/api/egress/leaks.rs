@@ -2,11 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use anyhow::{Result, ensure};
-use platen_tests::{case::Case, pdf_file::Pdf, suite::Stage};
-use serde_json::json;
-
 use super::ssrf_harness::{SECURE_HOST, SsrfHarness};
+use crate::prelude::*;
 
 pub(super) fn cases() -> Vec<Case> {
     vec![Case::own_server("egress/nothing_is_left_on_an_origin", leaks)]

@@ -1,18 +1,12 @@
 //! Names that resolve to private addresses, at once or after a change (DNS rebinding).
 
-use anyhow::{Context as _, Result, ensure};
-use platen_tests::{
-    case::Case,
-    image_file::GREEN,
-    loopback::{Loopback, full},
-    suite::Stage,
-};
-use serde_json::json;
+use platen_tests::loopback::{Loopback, full};
 
 use super::{
     HEAD, WAIT_MS,
     ssrf_harness::{ALLOWED, SsrfHarness},
 };
+use crate::prelude::*;
 
 pub(super) fn cases() -> Vec<Case> {
     vec![

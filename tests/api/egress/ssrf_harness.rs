@@ -8,30 +8,23 @@ use std::{
     collections::{HashMap, HashSet},
     net::SocketAddr,
     sync::{
-        Arc, Mutex, PoisonError,
+        Mutex, PoisonError,
         atomic::{AtomicBool, Ordering},
     },
     thread::JoinHandle,
-    time::{Duration, Instant},
 };
 
-use anyhow::{Result, ensure};
 use http::StatusCode;
 use platen_tests::{
-    app::{Options, TestApp},
     canary::Canary,
-    client::Target,
     dns::NameServer,
-    image_file::Picture,
-    operator::Quota,
-    procfs::{self, Socket},
+    procfs::Socket,
     site::{self, Reply, Site},
-    suite::Stage,
 };
-use serde_json::Value;
 
 use super::attacks::Technique;
 use crate::images::picture;
+use crate::prelude::*;
 
 /// A name whose pages are secure contexts without TLS.
 pub(super) const SECURE_HOST: &str = "app.localhost";

@@ -1,25 +1,16 @@
 //! Farms that cannot be reached, hang, are killed or restart.
 
-use std::{sync::Arc, time::Duration};
-
-use anyhow::{Context as _, Result, ensure};
 use futures::future::join_all;
 use nix::sys::signal::Signal;
 use platen_tests::{
-    app::{FARM_TOKEN, Options, TestApp},
-    case::Case,
-    client::Target,
-    farm::{Ledger, Size, StandInFarm},
+    farm::{Ledger, Size},
     farm_process,
     haproxy::HaProxy,
-    image_file::{GREEN, Picture},
     loopback::ClosedPort,
-    operator::Quota,
-    suite::Stage,
-    wait,
 };
-use serde_json::json;
 use tokio::task::JoinSet;
+
+use crate::prelude::*;
 
 pub(super) fn cases() -> Vec<Case> {
     vec![
@@ -32,7 +23,8 @@ pub(super) fn cases() -> Vec<Case> {
     ]
 }
 
-const SIZE: Size = Size { slots: 4, queue: 16, pages: 8, service_time: Duration::from_millis(50) };
+/// The queue has space for all jobs of a case, at one farm too.
+const SIZE: Size = Size { slots: 4, queue: 64, pages: 8, service_time: Duration::from_millis(50) };
 
 /// A server with stand-in farms that have slots, behind a proxy.
 struct Queueing {
@@ -43,11 +35,11 @@ struct Queueing {
 }
 
 impl Queueing {
-    async fn start(stage: &Stage, count: usize, size: Size) -> Result<Self> {
+    async fn start(stage: &Stage, count: usize) -> Result<Self> {
         let ledger = Arc::<Ledger>::default();
         let mut farms = Vec::new();
         for _ in 0..count {
-            farms.push(StandInFarm::start_with(FARM_TOKEN, None, size, &ledger).await?);
+            farms.push(StandInFarm::start_with(FARM_TOKEN, None, SIZE, &ledger).await?);
         }
         let addresses: Vec<_> = farms.iter().map(StandInFarm::address).collect();
         let proxy = HaProxy::start(&addresses).await?;
@@ -108,7 +100,7 @@ async fn unreachable(stage: Stage) -> Result<()> {
 
 /// Connections are accepted, and nothing is answered: further jobs go elsewhere, and come back afterwards.
 async fn hanging(stage: Stage) -> Result<()> {
-    let farms = Queueing::start(&stage, 3, SIZE).await?;
+    let farms = Queueing::start(&stage, 3).await?;
     let target = farms.target().await?;
     ensure!(status(&target).await == 200, "a job was lost");
     let index = farms.farms.iter().position(|farm| farm.served() == 1).context("its farm")?;
@@ -118,7 +110,7 @@ async fn hanging(stage: Stage) -> Result<()> {
         ensure!(status(&target).await == 200, "a job was lost");
     }
     farms.farms[index].freeze(false);
-    ensure!(farms.ledger.jobs() == 21 && farms.ledger.repeated() == 0, "{:?}", farms.ledger);
+    ensure!(farms.ledger.jobs() == 21 && farms.ledger.repeated() == 0, "{} jobs", farms.ledger.jobs());
     let is_used = async || {
         ensure!(status(&target).await == 200, "a job was lost afterwards");
         Ok((farms.farms[index].served() > 1).then_some(()))
@@ -127,21 +119,20 @@ async fn hanging(stage: Stage) -> Result<()> {
 }
 
 async fn hot_account(stage: Stage) -> Result<()> {
-    let farms = Queueing::start(&stage, 3, SIZE).await?;
+    let farms = Queueing::start(&stage, 3).await?;
     let target = farms.target().await?;
     let statuses = join_all((0..48).map(|_| status(&target))).await;
     ensure!(statuses.iter().all(|status| *status == 200), "{statuses:?}");
     let served: Vec<_> = farms.farms.iter().map(StandInFarm::served).collect();
     // One and a half times a third of 48, and more because the last ones are not at once.
     ensure!(served.iter().all(|jobs| *jobs <= 32), "{served:?}");
-    ensure!(farms.ledger.repeated() == 0, "{:?}", farms.ledger);
+    ensure!(farms.ledger.repeated() == 0, "a job ran twice");
     Ok(())
 }
 
 /// The jobs that ran or waited there are 502 and counted, and no job runs twice.
 async fn killed(stage: Stage) -> Result<()> {
-    let size = Size { queue: 64, ..SIZE };
-    let mut farms = Queueing::start(&stage, 3, size).await?;
+    let mut farms = Queueing::start(&stage, 3).await?;
     let mut targets = Vec::new();
     // Four times as many as there are slots, so that three times as many jobs wait at each farm as run there.
     for _ in 0..12 * SIZE.slots {
@@ -153,7 +144,7 @@ async fn killed(stage: Stage) -> Result<()> {
         wait::until("every caller waits", || ledger.jobs() >= 3 * targets.len()).await?;
         drop(list.remove(0));
         more_jobs(&ledger, targets.len()).await?;
-        list.insert(0, StandInFarm::start_with(FARM_TOKEN, Some(address), size, &ledger).await?);
+        list.insert(0, StandInFarm::start_with(FARM_TOKEN, Some(address), SIZE, &ledger).await?);
         wait::until("the new farm has jobs", || list[0].served() > 0).await
     })
     .await?;
@@ -161,7 +152,7 @@ async fn killed(stage: Stage) -> Result<()> {
         failed.len() <= targets.len() && failed.iter().all(|status| *status == 502),
         "{failed:?} of {all}"
     );
-    ensure!(ledger.repeated() == 0, "{ledger:?}");
+    ensure!(ledger.repeated() == 0, "a job ran twice");
     let sql = "SELECT coalesce(sum(attempts), 0) FROM usage";
     let attempts = farms.app.execute(sql).await?;
     ensure!(attempts == i64::try_from(all).ok(), "{attempts:?} attempts of {all}");
@@ -169,7 +160,7 @@ async fn killed(stage: Stage) -> Result<()> {
 }
 
 async fn rolling_restart(stage: Stage) -> Result<()> {
-    let mut farms = Queueing::start(&stage, 3, SIZE).await?;
+    let mut farms = Queueing::start(&stage, 3).await?;
     let mut targets = Vec::new();
     for _ in 0..6 {
         targets.push(farms.target().await?);
@@ -189,7 +180,7 @@ async fn rolling_restart(stage: Stage) -> Result<()> {
     })
     .await?;
     ensure!(failed.is_empty(), "{failed:?} of {all}");
-    ensure!(ledger.repeated() == 0, "{ledger:?}");
+    ensure!(ledger.repeated() == 0, "a job ran twice");
     Ok(())
 }
 
