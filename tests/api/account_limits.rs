@@ -3,8 +3,6 @@
 mod commands;
 mod servers;
 
-pub(crate) use servers::second_server;
-
 use futures::{StreamExt as _, future::join_all, stream::FuturesUnordered};
 use platen_tests::operator::Operator;
 

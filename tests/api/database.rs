@@ -8,11 +8,8 @@ use platen_tests::{
     deployment::{Deployment, Platform},
 };
 
+use crate::overload::{BUSY, held_refusal, until_rows};
 use crate::prelude::*;
-use crate::{
-    account_limits::second_server,
-    overload::{BUSY, held_refusal, until_rows},
-};
 
 pub(crate) fn cases() -> Vec<Case> {
     vec![
@@ -279,7 +276,7 @@ const QUOTA: u64 = 20;
 async fn two_servers(stage: Stage) -> Result<()> {
     let one = stage.start_stand_in(None).await?;
     let account = one.app.operator.account(Quota::Of(QUOTA)).await?;
-    let other = second_server(&stage, &one, None).await?;
+    let other = stage.start_beside(&one, None).await?;
     let targets = [one.app.target(&account), other.target(&account)];
     let race = (0..100).map(|number| targets[number % 2].render(&json!({ "html": "x" })).send());
     let answers = join_all(race).await.into_iter().collect::<Result<Vec<_>>>()?;

@@ -37,9 +37,6 @@ pub struct Browser {
 
 impl Browser {
     /// Starts a browser and waits until it answers.
-    ///
-    /// # Errors
-    /// When it does not start.
     pub async fn start() -> Result<Arc<Self>> {
         let home = TempDir::with_prefix("platen-tests-browser-")?;
         let binary = std::env::var("PLATEN_CHROMIUM").ok();
@@ -58,9 +55,6 @@ impl Browser {
     }
 
     /// Opens a page in a new browser context, which has no cookies.
-    ///
-    /// # Errors
-    /// When the browser is gone.
     pub async fn page(self: &Arc<Self>) -> Result<Page> {
         let context = within_timeout(self.connection.call(&CreateBrowserContextParams::default())).await?;
         let mut target = CreateTargetParams::new("about:blank");

@@ -6,7 +6,7 @@
 //! is stopped and reaped when its value is dropped, and does not outlive the test process.
 
 #![forbid(unsafe_code)]
-// `browser` documents its errors; elsewhere an error fails the test, and its message names the cause.
+// An error fails the test, and its message names the cause.
 #![allow(clippy::missing_errors_doc)]
 
 pub mod api_reference;

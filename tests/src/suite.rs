@@ -261,6 +261,16 @@ impl Stage {
         Ok(StandIn { app, farm, account, common })
     }
 
+    /// One more server on the database and with the farm of another one.
+    pub async fn start_beside(&self, first: &StandIn, deadline_ms: Option<u64>) -> Result<TestApp> {
+        let options = Options {
+            database: Some(first.app.database.location().clone()),
+            deadline_ms,
+            ..Options::with_farm(self.deployment, first.farm.url())
+        };
+        self.start(&options).await
+    }
+
     /// A server for this case alone.
     pub async fn start(&self, options: &Options) -> Result<TestApp> {
         let Suite { settings, http, directory, logs, .. } = &*self.suite;

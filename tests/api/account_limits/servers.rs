@@ -35,23 +35,9 @@ fn has_one_server(deployment: Deployment) -> bool {
 
 const ONE_SERVER: &str = "Spin's file is in its state directory";
 
-/// A second server on the database of the first one, with its farm.
-pub(crate) async fn second_server(
-    stage: &Stage,
-    first: &StandIn,
-    deadline_ms: Option<u64>,
-) -> Result<TestApp> {
-    let options = Options {
-        database: Some(first.app.database.location().clone()),
-        deadline_ms,
-        ..Options::with_farm(stage.deployment, first.farm.url())
-    };
-    stage.start(&options).await
-}
-
 async fn two_servers(stage: Stage) -> Result<()> {
     let one = stage.start_stand_in(None).await?;
-    let other = second_server(&stage, &one, None).await?;
+    let other = stage.start_beside(&one, None).await?;
     let operator = &one.app.operator;
     let targets = |account| [one.app.target(account), other.target(account)];
     let account = limited(operator, Quota::Of(100), &[CONCURRENCY_FLAG, "4"]).await?;
@@ -68,7 +54,7 @@ async fn running(app: &TestApp, account: &Account) -> Result<Option<i64>> {
 
 async fn killed_server(stage: Stage) -> Result<()> {
     let one = stage.start_stand_in(None).await?;
-    let other = second_server(&stage, &one, Some(3_000)).await?;
+    let other = stage.start_beside(&one, Some(3_000)).await?;
     let account = limited(&one.app.operator, Quota::Of(100), &[CONCURRENCY_FLAG, "2"]).await?;
     let latch = Latch::closed();
     one.farm.behave(&account.id, Behaviour::Held(latch.waiter()));

@@ -46,16 +46,14 @@ async fn layout_and_accessibility(stage: Stage) -> Result<()> {
     page.fill("#password", "short").await?;
     page.press("Set password and sign in").await?;
     album.take("invite").await?;
-    page.go(&url("invite/used")).await?;
-    album.take("invite-bad").await?;
+    album.visit(app, "invite/used", "invite-bad").await?;
 
     // Empty lists.
     let account = app.operator.account(Quota::Of(100)).await?;
     let name = format!("Northwind {}", &account.name[account.name.len() - 4..]);
     accept_invite(&page, app, &new_email("ann"), &["--account", &account.id]).await?;
     for empty in ["templates", "usage", "requests", "templates?q=nothing"] {
-        page.go(&url(empty)).await?;
-        album.take(&format!("{}-empty", empty.replace("?q=", "-"))).await?;
+        album.visit(app, empty, &format!("{}-empty", empty.replace("?q=", "-"))).await?;
     }
 
     // A key, a template, attempts of every kind.
@@ -81,8 +79,7 @@ async fn layout_and_accessibility(stage: Stage) -> Result<()> {
     page.go(&url("keys")).await?;
     page.press("Delete web server").await?;
     album.take("keys-delete").await?;
-    page.go(&url("templates/new")).await?;
-    album.take("template-new").await?;
+    album.visit(app, "templates/new", "template-new").await?;
     page.fill("#name", "Invoice").await?;
     page.fill("#html", MARKUP).await?;
     page.wait("document.querySelector('[data-sample=total]')").await?;
@@ -112,8 +109,7 @@ async fn layout_and_accessibility(stage: Stage) -> Result<()> {
         ("you".to_owned(), "you"),
         ("nowhere".to_owned(), "not-found"),
     ] {
-        page.go(&url(&path)).await?;
-        album.take(name).await?;
+        album.visit(app, &path, name).await?;
     }
 
     let member_page = browser.page().await?;
@@ -142,8 +138,7 @@ async fn playground(app: &TestApp, album: &mut Album<'_>) -> Result<()> {
 async fn people<'p>(app: &TestApp, account: &Account, member: &'p Page, album: &mut Album<'p>) -> Result<()> {
     let page = album.page;
     let url = |path: &str| format!("{}/dashboard/{path}", app.base_url);
-    page.go(&url("people")).await?;
-    album.take("people-alone").await?;
+    album.visit(app, "people", "people-alone").await?;
     page.fill("#email", "grace@example.com").await?;
     page.press("Create invite").await?;
     album.take("people-invited").await?;
@@ -151,14 +146,12 @@ async fn people<'p>(app: &TestApp, account: &Account, member: &'p Page, album: &
     page.press("Create invite").await?;
     album.take("people-wrong").await?;
     accept_invite(member, app, "carl@example.com", &["--account", &account.id]).await?;
-    page.go(&url("people")).await?;
-    album.take("people").await?;
+    album.visit(app, "people", "people").await?;
     page.press("Remove carl@example.com").await?;
     album.take("people-remove").await?;
     album.page = member;
     for path in ["people", "keys", "templates"] {
-        member.go(&url(path)).await?;
-        album.take(&format!("{path}-of-a-member")).await?;
+        album.visit(app, path, &format!("{path}-of-a-member")).await?;
     }
     member.go(&url("keys")).await?;
     member.press("test").await?;
@@ -172,14 +165,10 @@ async fn operators_pages(app: &TestApp, account: &Account, name: &str, album: &m
     let page = album.page;
     let url = |path: &str| format!("{}/dashboard/{path}", app.base_url);
     accept_invite(page, app, &new_email("op"), &["--operator"]).await?;
-    page.go(&url("operator")).await?;
-    album.take("operator").await?;
-    page.go(&url("operator?q=nothing&state=disabled")).await?;
-    album.take("operator-nothing").await?;
-    page.go(&url("operator/invites")).await?;
-    album.take("invites").await?;
-    page.go(&url("operator/retention")).await?;
-    album.take("retention").await?;
+    album.visit(app, "operator", "operator").await?;
+    album.visit(app, "operator?q=nothing&state=disabled", "operator-nothing").await?;
+    album.visit(app, "operator/invites", "invites").await?;
+    album.visit(app, "operator/retention", "retention").await?;
     page.fill("#versions", "0").await?;
     page.fill("#audit", "1").await?;
     page.press("Change retention").await?;
@@ -214,8 +203,7 @@ async fn operators_pages(app: &TestApp, account: &Account, name: &str, album: &m
     page.go(&url("usage")).await?;
     page.shows("600 per minute").await?;
     album.take("usage-limits").await?;
-    page.go(&url("operator/audit")).await?;
-    album.take("audit").await?;
+    album.visit(app, "operator/audit", "audit").await?;
     Ok(())
 }
 

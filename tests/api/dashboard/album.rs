@@ -21,6 +21,12 @@ impl<'p> Album<'p> {
         Ok(Self { page, axe, folder: settings.screenshots.clone(), bad: Vec::new() })
     }
 
+    /// Opens the page of the dashboard at a path, and checks it.
+    pub(super) async fn visit(&mut self, app: &Service, path: &str, name: &str) -> Result<()> {
+        self.page.go(&format!("{}/dashboard/{path}", app.base_url)).await?;
+        self.take(name).await
+    }
+
     /// Checks the page in every size and theme.
     pub(super) async fn take(&mut self, name: &str) -> Result<()> {
         for theme in [Theme::Light, Theme::Dark] {

@@ -57,9 +57,6 @@ impl Page {
     }
 
     /// Navigates to a URL and waits until it is loaded.
-    ///
-    /// # Errors
-    /// When the URL cannot be loaded.
     pub async fn go(&self, url: &str) -> Result<()> {
         self.mark().await?;
         let navigated = within_timeout(self.session.call(&NavigateParams::new(url))).await?;
@@ -68,9 +65,6 @@ impl Page {
     }
 
     /// Evaluates a script, waits for its promise, and returns the value.
-    ///
-    /// # Errors
-    /// When the script throws.
     pub async fn eval(&self, script: &str) -> Result<Value> {
         let mut evaluate = EvaluateParams::new(script);
         evaluate.await_promise = Some(true);
@@ -85,26 +79,17 @@ impl Page {
     }
 
     /// Evaluates a script to a string.
-    ///
-    /// # Errors
-    /// When the script throws or its value is not a string.
     pub async fn text(&self, script: &str) -> Result<String> {
         let value = self.eval(script).await?;
         Ok(value.as_str().with_context(|| format!("{script} is {value}"))?.to_owned())
     }
 
     /// The visible text of the page.
-    ///
-    /// # Errors
-    /// When the page is gone.
     pub async fn body(&self) -> Result<String> {
         self.text("document.body.innerText").await
     }
 
     /// Waits until the value of a script is true.
-    ///
-    /// # Errors
-    /// After a timeout, with the text of the page.
     pub async fn wait(&self, condition: &str) -> Result<()> {
         let began = Instant::now();
         loop {
@@ -120,17 +105,11 @@ impl Page {
     }
 
     /// Waits until the page shows this text.
-    ///
-    /// # Errors
-    /// After a timeout, with the text of the page.
     pub async fn shows(&self, text: &str) -> Result<()> {
         self.wait(&format!("document.body.innerText.includes({})", json!(text))).await
     }
 
     /// Replaces the text of a field.
-    ///
-    /// # Errors
-    /// When no field matches.
     pub async fn fill(&self, selector: &str, text: &str) -> Result<()> {
         let select = format!("({SELECT})({}, {})", json!(selector), json!(text));
         if self.eval(&select).await? != true {
@@ -140,9 +119,6 @@ impl Page {
     }
 
     /// Types text into the element that has the focus, key by key.
-    ///
-    /// # Errors
-    /// When the page is gone.
     pub async fn type_text(&self, text: &str) -> Result<()> {
         for character in text.chars() {
             let mut key = DispatchKeyEventParams::new(DispatchKeyEventType::KeyDown);
@@ -157,9 +133,6 @@ impl Page {
     }
 
     /// Selects an option of a `<select>`.
-    ///
-    /// # Errors
-    /// When no field matches.
     pub async fn choose(&self, selector: &str, value: &str) -> Result<()> {
         self.eval(&format!("void (document.querySelector({}).value = {})", json!(selector), json!(value)))
             .await?;
@@ -167,18 +140,12 @@ impl Page {
     }
 
     /// Clicks an element that does not navigate.
-    ///
-    /// # Errors
-    /// When no element matches.
     pub async fn click(&self, selector: &str) -> Result<()> {
         self.eval(&format!("document.querySelector({}).click()", json!(selector))).await?;
         Ok(())
     }
 
     /// Clicks an element that navigates, and waits until the new page is loaded.
-    ///
-    /// # Errors
-    /// When no element matches.
     pub async fn follow(&self, selector: &str) -> Result<()> {
         self.mark().await?;
         self.click(selector).await?;
@@ -186,9 +153,6 @@ impl Page {
     }
 
     /// Clicks the button or link with this text, and waits until the new page is loaded.
-    ///
-    /// # Errors
-    /// When no button or link has the text.
     pub async fn press(&self, text: &str) -> Result<()> {
         self.mark().await?;
         let script = format!(
@@ -202,9 +166,6 @@ impl Page {
     }
 
     /// Sets the size of the viewport and the theme.
-    ///
-    /// # Errors
-    /// When the page is gone.
     pub async fn set_viewport(&self, width: u32, height: u32, theme: Theme) -> Result<()> {
         let metrics = SetDeviceMetricsOverrideParams::new(width, height, 1.0, false);
         within_timeout(self.session.call(&metrics)).await?;
@@ -214,9 +175,6 @@ impl Page {
     }
 
     /// A screenshot of the whole page, as PNG.
-    ///
-    /// # Errors
-    /// When the page is gone.
     pub async fn screenshot(&self) -> Result<Bytes> {
         let capture = CaptureScreenshotParams {
             format: Some(CaptureScreenshotFormat::Png),
@@ -228,9 +186,6 @@ impl Page {
     }
 
     /// Sets a cookie for a URL.
-    ///
-    /// # Errors
-    /// When the page is gone.
     pub async fn set_cookie(&self, url: &str, name: &str, value: &str) -> Result<()> {
         let mut cookie = SetCookieParams::new(name, value);
         cookie.url = Some(url.to_owned());
@@ -239,9 +194,6 @@ impl Page {
     }
 
     /// Names and values of the cookies that a request to a URL carries.
-    ///
-    /// # Errors
-    /// When the page is gone.
     pub async fn cookies(&self, url: &str) -> Result<Vec<(String, String)>> {
         let cookies = GetCookiesParams { urls: Some(vec![url.to_owned()]) };
         let cookies = within_timeout(self.session.call(&cookies)).await?.cookies;
@@ -249,17 +201,11 @@ impl Page {
     }
 
     /// Waits until a frame of the page, of any origin, shows this text.
-    ///
-    /// # Errors
-    /// After a timeout.
     pub async fn frames_show(&self, text: &str) -> Result<()> {
         self.in_frames(&format!("document.body?.innerText.includes({})", json!(text))).await
     }
 
     /// Waits until the value of a script is true in a frame of the page, of any origin.
-    ///
-    /// # Errors
-    /// After a timeout.
     pub async fn in_frames(&self, condition: &str) -> Result<()> {
         let began = Instant::now();
         while began.elapsed() < TIMEOUT {

@@ -9,18 +9,12 @@ use super::{Page, within_timeout};
 
 impl Page {
     /// Enables or disables scripts.
-    ///
-    /// # Errors
-    /// When the page is gone.
     pub async fn enable_scripts(&self, enabled: bool) -> Result<()> {
         within_timeout(self.session.call(&SetScriptExecutionDisabledParams::new(!enabled))).await?;
         Ok(())
     }
 
     /// Changes the time zone of scripts.
-    ///
-    /// # Errors
-    /// When the page is gone.
     pub async fn set_time_zone(&self, name: &str) -> Result<()> {
         within_timeout(self.session.call(&SetTimezoneOverrideParams::new(name))).await?;
         Ok(())
