@@ -1,7 +1,5 @@
 //! Several farms behind HAProxy with the file that is shipped, and what stands behind `--farm-url`.
 
-mod outages;
-
 use std::collections::HashSet;
 
 use futures::future::try_join_all;
@@ -19,15 +17,14 @@ const OWN_ISSUERS: &str = "Spin trusts public certificate authorities only";
 const NO_READINESS: &str = "Spin has no check of readiness";
 
 pub(crate) fn cases() -> Vec<Case> {
-    let own = vec![
+    vec![
         Case::own_server("farms/an_account_stays_with_its_farm", affinity),
         Case::own_server("farms/a_response_without_the_header_of_a_farm", not_a_farm),
         Case::own_server("farms/a_server_that_is_no_farm", no_farm_alone).not_on_spin(NO_READINESS),
         Case::own_server("farms/a_wrong_address_among_farms", wrong_address),
         Case::own_server("farms/a_proxy_that_reaches_no_farm", no_farm_reached),
         Case::own_server("farms/a_proxy_with_tls_keeps_its_connections", with_tls).not_on_spin(OWN_ISSUERS),
-    ];
-    [own, outages::cases()].concat()
+    ]
 }
 
 async fn affinity(stage: Stage) -> Result<()> {

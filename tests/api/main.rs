@@ -15,6 +15,7 @@ mod dashboard;
 mod database;
 mod egress;
 mod examples;
+mod farm_outages;
 mod farms;
 mod faults;
 mod file_names;
@@ -117,6 +118,7 @@ fn main() -> anyhow::Result<ExitCode> {
         pdf::cases(),
         pages::cases(),
         farms::cases(),
+        farm_outages::cases(),
         faults::cases(),
         database::cases(),
         overload::cases(),

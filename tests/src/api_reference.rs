@@ -9,7 +9,6 @@ use platen_shared::{
 };
 
 /// A table of the fields for each set of formats.
-#[must_use]
 pub fn fields() -> String {
     let groups: [(&str, &[Formats]); 3] = [
         ("All formats", &[Formats::All]),
@@ -36,7 +35,6 @@ pub fn fields() -> String {
 }
 
 /// The values of a field and its default, as a sentence.
-#[must_use]
 pub fn values(spec: FieldSpec) -> String {
     let default =
         spec.default.map_or(String::new(), |json| format!(" Default: `{}`.", json.trim_matches('"')));
@@ -67,7 +65,6 @@ fn value(kind: FieldKind) -> String {
 }
 
 /// A table of the codes of errors.
-#[must_use]
 pub fn errors() -> String {
     let mut text = "\n| status | code | cause | counts |\n| --- | --- | --- | --- |\n".to_owned();
     let unauthorized = "| 401 | | The key is missing, malformed, unknown or disabled, or its account is disabled. \
@@ -86,7 +83,6 @@ pub fn errors() -> String {
 }
 
 /// 5242880 as 5,242,880.
-#[must_use]
 pub fn with_commas(number: u64) -> String {
     let digits = number.to_string();
     let groups: Vec<&str> =

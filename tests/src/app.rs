@@ -35,7 +35,6 @@ const DATA: &str = "data";
 /// How a server is started.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// The platform and the database.
     pub deployment: Deployment,
     /// The URL of the farm; `None` is a farm of the server alone: within `platen up`, beside Spin.
     pub farm_url: Option<String>,
@@ -55,7 +54,6 @@ pub struct Options {
 
 impl Options {
     /// A server with a farm of one browser.
-    #[must_use]
     pub fn own_farm(deployment: impl Into<Deployment>) -> Self {
         // Several servers run at the same time; one browser each is enough and starts fastest.
         let arguments = vec!["--browsers".to_owned(), "1".to_owned()];
@@ -72,33 +70,26 @@ impl Options {
     }
 
     /// A server that sends its jobs to this URL.
-    #[must_use]
     pub fn with_farm(deployment: impl Into<Deployment>, farm_url: String) -> Self {
         Self { farm_url: Some(farm_url), arguments: Vec::new(), ..Self::own_farm(deployment) }
     }
 
-    /// With another deadline.
-    #[must_use]
     pub fn deadline_ms(self, deadline_ms: u64) -> Self {
         Self { deadline_ms: Some(deadline_ms), ..self }
     }
 
     /// With another value of a Spin variable.
-    #[must_use]
     pub fn variable(mut self, name: &'static str, value: u32) -> Self {
         self.variables.push((name, value.to_string()));
         self
     }
 
-    /// With more arguments.
-    #[must_use]
     pub fn arguments(mut self, arguments: &[&str]) -> Self {
         self.arguments.extend(arguments.iter().map(ToString::to_string));
         self
     }
 
     /// With a name that it resolves to 127.0.0.1.
-    #[must_use]
     pub fn resolving(mut self, host: &str) -> Self {
         self.arguments.extend(["--resolve".to_owned(), format!("{host}=127.0.0.1")]);
         self
@@ -123,7 +114,6 @@ struct Running {
     metrics_url: Option<String>,
 }
 
-/// A running server.
 #[derive(Debug)]
 pub struct TestApp {
     // Fields are dropped in this order: the server before what it uses.
@@ -133,7 +123,6 @@ pub struct TestApp {
     trigger: Option<Trigger>,
     /// The farm if it is a process besides the server.
     farm: Option<Process>,
-    /// Its database.
     pub database: Database,
     service: Arc<Service>,
     /// `None` on Spin with a stand-in farm: Spin has no metrics.
@@ -171,26 +160,21 @@ impl TestApp {
         Ok(Self { process, trigger, farm, database, service, metrics_url, http, directory })
     }
 
-    /// The service that it runs.
-    #[must_use]
     pub fn service(&self) -> Arc<Service> {
         Arc::clone(&self.service)
     }
 
     /// The number of the process that serves requests.
-    #[must_use]
     pub fn server_pid(&self) -> u32 {
         self.trigger.as_ref().map_or_else(|| self.process.pid(), Trigger::pid)
     }
 
     /// The process of its farm, which is that of `platen up` itself.
-    #[must_use]
     pub fn farm_process(&self) -> &Process {
         self.farm.as_ref().unwrap_or(&self.process)
     }
 
     /// Whether its farm is a process besides the server.
-    #[must_use]
     pub fn has_farm_process(&self) -> bool {
         self.farm.is_some()
     }
@@ -204,7 +188,6 @@ impl TestApp {
     }
 
     /// The logs of its processes as they grow.
-    #[must_use]
     pub fn follow_logs(&self) -> Vec<watch::Receiver<String>> {
         let processes = self.farm.iter().chain([&self.process]);
         processes.map(Process::follow_log).collect()
@@ -221,7 +204,6 @@ impl TestApp {
         value.with_context(|| format!("no metric {name}"))
     }
 
-    /// Waits until a metric has this value.
     pub async fn until_metric(&self, name: &str, value: u64) -> Result<()> {
         metrics::until(&self.http, self.metrics_url()?, name, value).await
     }
@@ -235,7 +217,6 @@ impl TestApp {
     }
 
     /// The directory that contains its database file.
-    #[must_use]
     pub fn data_directory(&self) -> PathBuf {
         self.directory.path().join(DATA)
     }

@@ -28,7 +28,6 @@ const TIMEOUT: Duration = Duration::from_mins(3);
 const BINARIES: [&str; 3] =
     ["/usr/lib/chromium/chromium-headless-shell", "/usr/lib/chromium/chromium", "/opt/google/chrome/chrome"];
 
-/// A running browser.
 pub struct Browser {
     _process: Process,
     connection: Arc<Connection>,
@@ -73,7 +72,6 @@ impl Browser {
     }
 }
 
-/// The result of a command.
 async fn within_timeout<T>(call: impl Future<Output = Result<T, CdpError>>) -> Result<T> {
     Ok(tokio::time::timeout(TIMEOUT, call).await.context("the browser does not reply")??)
 }

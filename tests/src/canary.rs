@@ -38,7 +38,6 @@ pub struct Canary {
 }
 
 impl Canary {
-    /// Starts them.
     pub async fn start() -> Result<Self> {
         let mut failure = None;
         // A port that is free on one address may be in use on another.
@@ -80,14 +79,10 @@ impl Canary {
         Ok(Self { addresses, port, visits, _tasks: tasks })
     }
 
-    /// The addresses on which they listen.
-    #[must_use]
     pub fn addresses(&self) -> &[IpAddr] {
         &self.addresses
     }
 
-    /// The port of all of them.
-    #[must_use]
     pub fn port(&self) -> u16 {
         self.port
     }

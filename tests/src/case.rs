@@ -16,7 +16,6 @@ use crate::{
     suite::{Stage, Suite},
 };
 
-/// What a case needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Needs {
     /// Any server and a key of it.
@@ -27,7 +26,6 @@ enum Needs {
     Database,
     /// A server that the suite starts.
     OwnServer,
-    /// Files only.
     Files,
 }
 
@@ -36,7 +34,6 @@ pub type Matrix = [(&'static str, &'static [&'static str])];
 
 type Run = Arc<dyn Fn(Stage) -> LocalBoxFuture<'static, Result<()>> + Send + Sync>;
 
-/// One case.
 #[derive(Clone)]
 pub struct Case {
     name: String,
@@ -75,7 +72,6 @@ impl Case {
     }
 
     /// The case on all deployments but these, for this reason.
-    #[must_use]
     pub fn except(mut self, cannot_run: impl Fn(Deployment) -> bool, reason: &str) -> Self {
         let deployments = Deployment::ALL.iter().filter(|deployment| cannot_run(**deployment));
         self.exceptions.extend(deployments.map(|deployment| (*deployment, reason.to_owned())));
@@ -83,19 +79,16 @@ impl Case {
     }
 
     /// The case on other platforms than Spin, for this reason.
-    #[must_use]
     pub fn not_on_spin(self, reason: &str) -> Self {
         self.except(|deployment| deployment.platform == Platform::Spin, reason)
     }
 
     /// The case where something is there.
-    #[must_use]
     pub fn needs(self, is_there: bool, what: &str) -> Self {
         self.except(|_| !is_there, &format!("needs {what}"))
     }
 
     /// The case on machines with a program.
-    #[must_use]
     pub fn needs_program(self, name: &str) -> Self {
         let path = env::var_os("PATH").unwrap_or_default();
         let is_there = env::split_paths(&path).any(|directory| directory.join(name).is_file());
@@ -109,7 +102,6 @@ impl Case {
         matrix.iter().any(is_in)
     }
 
-    /// Why the case cannot run.
     fn ignored(&self, deployment: Deployment, settings: &Settings) -> Option<String> {
         let missing = settings.external.as_ref().and_then(|server| match self.needs {
             Needs::OwnServer => Some("a server that the suite starts"),
@@ -145,8 +137,6 @@ impl Case {
     }
 }
 
-/// Makes the trials of a run.
-#[must_use]
 pub fn trials(suite: &Arc<Suite>, cases: &[Case], matrix: &Matrix, runtime: &Handle) -> Vec<Trial> {
     let settings = suite.settings();
     let deployments = match settings.external {

@@ -11,39 +11,30 @@ use serde_json::Value;
 
 use crate::error_body::ErrorBody;
 
-/// The path of a render.
 pub const RENDER: &str = "/v1/render";
-/// The path of a render of a template.
 pub const TEMPLATE: &str = "/v1/render/template";
 
 /// A server and a key of it.
 #[derive(Debug, Clone)]
 pub struct Target {
-    /// The client, shared by all.
     pub http: reqwest::Client,
     /// Where it listens, without a slash at the end.
     pub base_url: String,
-    /// A valid key.
     pub key: String,
     /// The fixture template of the key's account, if it has one.
     pub template_id: Option<String>,
 }
 
 impl Target {
-    /// A render with this body.
-    #[must_use]
     pub fn render(&self, body: &Value) -> Call {
         self.post(RENDER, body.to_string())
     }
 
-    /// A render of a template with this body.
-    #[must_use]
     pub fn render_template(&self, body: &Value) -> Call {
         self.post(TEMPLATE, body.to_string())
     }
 
     /// A request in the form of the contract: `POST`, the key, `content-type: application/json`.
-    #[must_use]
     pub fn post(&self, path: &str, body: impl Into<Bytes>) -> Call {
         let mut headers = HeaderMap::new();
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
@@ -58,7 +49,6 @@ impl Target {
     }
 
     /// The same server with another key.
-    #[must_use]
     pub fn with_key(&self, key: &str) -> Self {
         Self { key: key.to_owned(), template_id: None, ..self.clone() }
     }
@@ -75,20 +65,15 @@ pub struct Call {
 }
 
 impl Call {
-    /// With another method.
-    #[must_use]
     pub fn method(self, method: Method) -> Self {
         Self { method, ..self }
     }
 
-    /// With another key.
-    #[must_use]
     pub fn key(self, key: &str) -> Self {
         self.header(header::AUTHORIZATION, format!("Bearer {key}").as_bytes())
     }
 
     /// With a header that replaces all of that name.
-    #[must_use]
     pub fn header(mut self, name: HeaderName, value: &[u8]) -> Self {
         let value = HeaderValue::from_bytes(value).expect("a header of a test has no control character");
         self.headers.insert(name, value);
@@ -96,22 +81,17 @@ impl Call {
     }
 
     /// With one more header of that name.
-    #[must_use]
     pub fn more(mut self, name: HeaderName, value: &[u8]) -> Self {
         let value = HeaderValue::from_bytes(value).expect("a header of a test has no control character");
         self.headers.append(name, value);
         self
     }
 
-    /// Without the headers of that name.
-    #[must_use]
     pub fn without(mut self, name: &HeaderName) -> Self {
         self.headers.remove(name);
         self
     }
 
-    /// With this request id.
-    #[must_use]
     pub fn request_id(self, id: &str) -> Self {
         self.header(HeaderName::from_static(wire::REQUEST_ID), id.as_bytes())
     }
@@ -131,14 +111,10 @@ impl Call {
     }
 }
 
-/// A complete answer.
 #[derive(Debug, Clone)]
 pub struct Answer {
-    /// The HTTP status.
     pub status: u16,
-    /// The headers.
     pub headers: HeaderMap,
-    /// The body.
     pub body: Bytes,
 }
 
@@ -249,7 +225,6 @@ impl Answer {
     }
 
     /// Status, headers and the first bytes of the body, for messages.
-    #[must_use]
     pub fn summary(&self) -> String {
         let start = String::from_utf8_lossy(&self.body[..self.body.len().min(300)]).into_owned();
         format!("{} {:?} {start:?}", self.status, self.headers)

@@ -18,7 +18,6 @@ use tempfile::TempDir;
 pub use crate::deployment::DatabaseKind;
 use crate::{jwt::Credentials, process::Process, procfs, service::DatabaseLocation, settings::Settings};
 
-/// A database for one server.
 #[derive(Debug)]
 pub struct Database {
     location: DatabaseLocation,
@@ -26,7 +25,6 @@ pub struct Database {
     server: Option<LibsqlServer>,
 }
 
-/// A running libSQL server.
 #[derive(Debug)]
 pub struct LibsqlServer {
     // Dropped before its directory.
@@ -57,19 +55,15 @@ impl Database {
     }
 
     /// A database that another value keeps.
-    #[must_use]
     pub fn existing(location: DatabaseLocation) -> Self {
         Self { location, server: None }
     }
 
-    /// Where it is.
-    #[must_use]
     pub fn location(&self) -> &DatabaseLocation {
         &self.location
     }
 
     /// The process of a libSQL server.
-    #[must_use]
     pub fn server_pid(&self) -> Option<u32> {
         self.server.as_ref().map(|server| server.process.pid())
     }

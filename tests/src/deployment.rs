@@ -9,7 +9,6 @@ pub enum Platform {
     Spin,
 }
 
-/// A kind of database.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum DatabaseKind {
     /// A SQLite-format file that the server opens itself.
@@ -20,12 +19,9 @@ pub enum DatabaseKind {
     SqldJwt,
 }
 
-/// A platform with a database.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Deployment {
-    /// The platform.
     pub platform: Platform,
-    /// The kind of its database.
     pub database: DatabaseKind,
 }
 
@@ -41,7 +37,6 @@ impl Deployment {
     ];
 
     /// Its name in the report and in `PLATEN_TEST_DATABASES`.
-    #[must_use]
     pub fn name(self) -> &'static str {
         match (self.platform, self.database) {
             (Platform::PlatenUp, DatabaseKind::File) => "file",
@@ -53,8 +48,6 @@ impl Deployment {
         }
     }
 
-    /// Reads a name.
-    #[must_use]
     pub fn parse(name: &str) -> Option<Self> {
         Self::ALL.iter().copied().find(|deployment| deployment.name() == name)
     }

@@ -31,7 +31,6 @@ struct State {
     queries: HashMap<(String, u16), usize>,
 }
 
-/// A running name server.
 #[derive(Debug)]
 pub struct NameServer {
     address: SocketAddr,
@@ -57,13 +56,10 @@ impl NameServer {
         Ok(Self { address, state, task })
     }
 
-    /// Where it listens.
-    #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Gives a name these addresses.
     pub fn put(&self, name: &str, addresses: &[&str]) {
         self.put_in_turn(name, &[addresses]);
     }
@@ -80,7 +76,6 @@ impl NameServer {
     }
 
     /// How many times a name was looked up. A query for each address family counts as one look-up.
-    #[must_use]
     pub fn queries(&self, name: &str) -> usize {
         let state = lock(&self.state);
         let count = |kind| state.queries.get(&(name.to_owned(), kind)).copied().unwrap_or(0);

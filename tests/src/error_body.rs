@@ -13,15 +13,12 @@ const WITH_FIELD: &[ErrorCode] = &[
     ErrorCode::ConflictingFields,
 ];
 
-/// An error.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ErrorBody {
-    /// The message.
     pub error: String,
     /// The code; only a 401 has none.
     pub code: Option<String>,
-    /// The field that the error is about.
     pub field: Option<String>,
 }
 

@@ -4,8 +4,6 @@
 //! Invariant: every job whose service begins is recorded, also if it is then broken off; a request without the right
 //! token or a valid job is not. The answer depends on the account, so cases can share one stand-in.
 
-mod behaviour;
-
 use std::{
     collections::{HashMap, HashSet, VecDeque},
     net::SocketAddr,
@@ -26,19 +24,16 @@ use tokio::{
     time::sleep,
 };
 
-pub use self::behaviour::{Behaviour, FILE};
-use self::behaviour::{behave, refusal};
+pub use crate::behaviour::{Behaviour, FILE};
 use crate::{
+    behaviour::{behave, refusal},
     loopback::{ANY_PORT, Body, BreakOff, Loopback, full},
     wait,
 };
 
-/// A received job.
 #[derive(Debug, Clone)]
 pub struct Received {
-    /// The headers.
     pub headers: HeaderMap,
-    /// The job.
     pub job: RenderJob,
 }
 
@@ -47,14 +42,11 @@ pub struct Received {
 pub struct Ledger(Mutex<Vec<Received>>);
 
 impl Ledger {
-    /// The number of jobs.
-    #[must_use]
     pub fn jobs(&self) -> usize {
         lock(&self.0).len()
     }
 
     /// How many of them had begun before.
-    #[must_use]
     pub fn repeated(&self) -> usize {
         let jobs = lock(&self.0);
         let ids: HashSet<_> = jobs.iter().map(|job| job.headers.get(wire::REQUEST_ID)).collect();
@@ -62,7 +54,6 @@ impl Ledger {
     }
 }
 
-/// The size of a farm.
 #[derive(Debug, Clone, Copy)]
 pub struct Size {
     /// Jobs that are served at once.
@@ -145,13 +136,10 @@ impl StandInFarm {
     }
 
     /// Its `--farm-url`.
-    #[must_use]
     pub fn url(&self) -> String {
         self.server.url()
     }
 
-    /// Where it listens.
-    #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.server.address()
     }
@@ -176,7 +164,6 @@ impl StandInFarm {
     }
 
     /// The jobs of an account, oldest first.
-    #[must_use]
     pub fn received_from(&self, account: &str) -> Vec<Received> {
         lock(&self.state.ledger.0).iter().filter(|it| it.job.account.as_str() == account).cloned().collect()
     }
@@ -186,7 +173,6 @@ impl StandInFarm {
         wait::until("the job reaches the farm", || !self.received_from(account).is_empty()).await
     }
 
-    /// The job with a request id.
     pub fn received_as(&self, request_id: &str) -> Result<Received> {
         let received = lock(&self.state.ledger.0);
         let job =
@@ -194,32 +180,26 @@ impl StandInFarm {
         job.cloned().with_context(|| format!("the farm received no job as {request_id}"))
     }
 
-    /// The number of jobs so far.
-    #[must_use]
     pub fn received_in_all(&self) -> usize {
         self.state.ledger.jobs()
     }
 
     /// The number of requests without the right token or a valid job.
-    #[must_use]
     pub fn rejected(&self) -> u64 {
         self.state.rejected.load(Ordering::SeqCst)
     }
 
     /// The number of jobs that held their slots to the end.
-    #[must_use]
     pub fn served(&self) -> usize {
         self.state.served.load(Ordering::SeqCst)
     }
 
     /// How many of them were of an account that had a page.
-    #[must_use]
     pub fn served_warm(&self) -> usize {
         self.state.served_warm.load(Ordering::SeqCst)
     }
 
     /// The most jobs that were served at the same time.
-    #[must_use]
     pub fn max_served_at_once(&self) -> usize {
         self.state.max_served_at_once.load(Ordering::SeqCst)
     }

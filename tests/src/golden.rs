@@ -15,29 +15,27 @@ use crate::{client, settings::crate_dir};
 /// The placeholder in a body for the id of the fixture template.
 const TEMPLATE_ID: &str = "$TEMPLATE_ID";
 
-/// A part of a body.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(untagged)]
 enum Piece {
-    /// Text.
     Text(String),
     /// Bytes in hexadecimal, two digits each.
     #[serde(deserialize_with = "hexadecimal")]
     Hex(Vec<u8>),
-    /// A repeated text.
-    Repeat { repeat: String, times: usize },
+    Repeat {
+        repeat: String,
+        times: usize,
+    },
 }
 
 /// A request with its result. The parts of a refusal and of a job are in different files.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Golden {
-    /// The name of the case.
     pub name: String,
     /// The reason for the case if its name does not say it.
     #[serde(default)]
     pub about: String,
-    /// The path of the request.
     #[serde(default = "render")]
     pub endpoint: String,
     json: Option<Box<RawValue>>,
@@ -55,7 +53,6 @@ pub struct Golden {
     /// pieces.
     #[serde(default)]
     job: Value,
-    /// The name of the file.
     #[serde(default = "default_name")]
     pub file_name: String,
 }
@@ -94,14 +91,10 @@ impl Golden {
         Ok(())
     }
 
-    /// Whether it needs the fixture template.
-    #[must_use]
     pub fn needs_template(&self) -> bool {
         self.json.as_ref().is_some_and(|json| json.get().contains(TEMPLATE_ID))
     }
 
-    /// The bytes of the body.
-    #[must_use]
     pub fn bytes(&self, template_id: &str) -> Bytes {
         match &self.json {
             Some(json) => json.get().replace(TEMPLATE_ID, template_id).into(),

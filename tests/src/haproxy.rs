@@ -18,7 +18,6 @@ use crate::{loopback::ANY_PORT, process::Process, tls};
 const PROGRAM: &str = "/usr/sbin/haproxy";
 const DIRECTORY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../deploy/haproxy");
 
-/// A running proxy.
 #[derive(Debug)]
 pub struct HaProxy {
     process: Process,
@@ -72,14 +71,11 @@ impl HaProxy {
         Ok(Self { process, address, _port: port, _files: files })
     }
 
-    /// Where it listens.
-    #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
     /// The `--farm-url` of the edges.
-    #[must_use]
     pub fn url(&self) -> String {
         format!("http://{}", self.address)
     }

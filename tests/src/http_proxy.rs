@@ -28,13 +28,10 @@ impl HttpProxy {
     }
 
     /// Its URL, with a user and a password.
-    #[must_use]
     pub fn url(&self) -> String {
         format!("http://user:pass@{}", self.server.address())
     }
 
-    /// The heads of all requests so far.
-    #[must_use]
     pub fn heads(&self) -> Vec<String> {
         self.heads.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }

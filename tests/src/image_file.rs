@@ -22,7 +22,6 @@ pub const BLUE: Colour = [0, 0, 255];
 pub const WHITE: Colour = [255, 255, 255];
 
 impl Picture {
-    /// Decodes a file of this media type.
     pub fn decode(bytes: &[u8], content_type: &str) -> Result<Self> {
         let expected = ImageFormat::from_mime_type(content_type).context("no picture type")?;
         let actual = image::guess_format(bytes)?;
@@ -31,7 +30,6 @@ impl Picture {
     }
 
     /// Width and height in pixels.
-    #[must_use]
     pub fn size(&self) -> (u32, u32) {
         self.0.dimensions()
     }
@@ -47,12 +45,10 @@ impl Picture {
     }
 
     /// The number of pixels of exactly this colour.
-    #[must_use]
     pub fn count(&self, colour: Colour) -> usize {
         self.0.pixels().filter(|pixel| pixel.0 == colour).count()
     }
 
-    /// A PNG file of one colour.
     pub fn png_of(colour: Colour, width: u32, height: u32) -> Result<Vec<u8>> {
         let image = DynamicImage::from(RgbImage::from_pixel(width, height, image::Rgb(colour)));
         let mut file = std::io::Cursor::new(Vec::new());

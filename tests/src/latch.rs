@@ -11,8 +11,6 @@ pub struct Latch(watch::Sender<bool>);
 pub struct LatchWaiter(watch::Receiver<bool>);
 
 impl Latch {
-    /// A closed latch.
-    #[must_use]
     pub fn closed() -> Self {
         Self(watch::channel(false).0)
     }
@@ -22,8 +20,6 @@ impl Latch {
         self.0.send_replace(true);
     }
 
-    /// A waiter for this latch.
-    #[must_use]
     pub fn waiter(&self) -> LatchWaiter {
         LatchWaiter(self.0.subscribe())
     }
@@ -31,7 +27,6 @@ impl Latch {
 
 impl LatchWaiter {
     /// A waiter whose latch is open.
-    #[must_use]
     pub fn ready() -> Self {
         Self(watch::channel(true).1)
     }

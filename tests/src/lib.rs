@@ -6,11 +6,17 @@
 //! is stopped and reaped when its value is dropped, and does not outlive the test process.
 
 #![forbid(unsafe_code)]
-// An error fails the test, and its message names the cause.
-#![allow(clippy::missing_errors_doc)]
+#![allow(
+    missing_docs,
+    clippy::missing_errors_doc,
+    clippy::must_use_candidate,
+    clippy::return_self_not_must_use,
+    reason = "it is used by tests only: an error fails the test, and its message names the cause"
+)]
 
 pub mod api_reference;
 pub mod app;
+mod behaviour;
 pub mod browser;
 pub mod busy_loops;
 pub mod canary;

@@ -22,7 +22,6 @@ pub fn long_file(bytes: u64) -> impl Iterator<Item = Bytes> + Send {
 }
 
 /// The byte of a long file at an offset.
-#[must_use]
 pub fn pattern_byte(offset: u64) -> u8 {
     u8::try_from(offset % PERIOD as u64).unwrap_or_default()
 }

@@ -38,7 +38,6 @@ impl std::fmt::Display for BreakOff {
 
 impl std::error::Error for BreakOff {}
 
-/// The body of a response.
 pub type Body = UnsyncBoxBody<Bytes, BreakOff>;
 
 /// A complete body.
@@ -82,8 +81,6 @@ impl TcpServer {
         Ok(Self { address, task })
     }
 
-    /// Where it listens.
-    #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.address
     }
@@ -98,7 +95,6 @@ impl Drop for TcpServer {
 /// A free port of 127.0.0.1.
 pub const ANY_PORT: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
 
-/// A running HTTP server.
 #[derive(Debug)]
 pub struct Loopback(TcpServer);
 
@@ -128,13 +124,10 @@ impl Loopback {
     }
 
     /// Its URL, without a path.
-    #[must_use]
     pub fn url(&self) -> String {
         format!("http://{}", self.0.address)
     }
 
-    /// Where it listens.
-    #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.0.address
     }
@@ -159,7 +152,6 @@ impl ClosedPort {
         Ok(Self(socket))
     }
 
-    /// Its URL.
     pub fn url(&self) -> Result<String> {
         Ok(format!("http://{}", self.0.local_addr()?))
     }

@@ -11,22 +11,17 @@ use serde_json::Value;
 /// An account and a valid key of it.
 #[derive(Debug, Clone)]
 pub struct Account {
-    /// Its id.
     pub id: String,
-    /// Its name.
     pub name: String,
     /// The id of the key's record.
     pub key_id: String,
-    /// The key.
     pub key: String,
 }
 
 /// How many attempts a month an account has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Quota {
-    /// This many.
     Of(u64),
-    /// No limit.
     Unlimited,
 }
 
@@ -41,21 +36,17 @@ pub struct Operator {
 
 impl Operator {
     /// Runs this binary with these arguments and variables for the database.
-    #[must_use]
     pub fn new(platen: PathBuf, arguments: Vec<String>, environment: Vec<(String, String)>) -> Self {
         Self { platen, directory: None, arguments, environment }
     }
 
     /// Runs this binary in a directory, on the database that it finds there, without any variable of the test's
     /// environment.
-    #[must_use]
     pub fn in_directory(platen: &Path, directory: &Path) -> Self {
         let directory = Some(directory.to_owned());
         Self { platen: platen.to_owned(), directory, arguments: Vec::new(), environment: Vec::new() }
     }
 
-    /// With one more environment variable.
-    #[must_use]
     pub fn env(mut self, name: &str, value: &str) -> Self {
         self.environment.push((name.to_owned(), value.to_owned()));
         self

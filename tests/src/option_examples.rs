@@ -9,7 +9,6 @@ use crate::api_reference;
 /// A request that shows what a field does.
 #[derive(Debug, Clone, Copy)]
 pub struct Example {
-    /// The body.
     pub body: &'static str,
     /// The fields to leave out for the picture without the option; empty for no such picture.
     pub without: &'static [&'static str],
@@ -24,7 +23,6 @@ const fn compared(body: &'static str, without: &'static [&'static str]) -> Examp
 }
 
 /// The example of a field; `None` if a picture cannot show what it does.
-#[must_use]
 #[expect(clippy::too_many_lines, reason = "a table")]
 pub fn example(name: FieldName) -> Option<Example> {
     Some(match name {
@@ -176,8 +174,6 @@ pub fn example(name: FieldName) -> Option<Example> {
     })
 }
 
-/// The document.
-#[must_use]
 pub fn document() -> String {
     let mut text = "# Options\n\n\
         Every field of a request, with an example and its picture. Where there are two, the left one is without the option. \

@@ -13,19 +13,13 @@ use crate::image_file::Picture;
 pub struct Word {
     /// Number of the page, from 1.
     pub page: usize,
-    /// Its text.
     pub text: String,
-    /// Left side.
     pub left: f64,
-    /// Top.
     pub top: f64,
-    /// Right side.
     pub right: f64,
-    /// Bottom.
     pub bottom: f64,
 }
 
-/// A parsed file.
 #[derive(Debug)]
 pub struct Pdf {
     bytes: Vec<u8>,
@@ -33,7 +27,6 @@ pub struct Pdf {
 }
 
 impl Pdf {
-    /// Parses a file.
     pub fn parse(bytes: &[u8]) -> Result<Self> {
         ensure!(bytes.starts_with(b"%PDF-"), "the file does not start as a PDF");
         let end = &bytes[bytes.len().saturating_sub(16)..];
@@ -147,7 +140,6 @@ impl Pdf {
 }
 
 /// The bytes of a file without the times at which it was made.
-#[must_use]
 pub fn without_dates(pdf: &[u8]) -> Vec<u8> {
     const DATE: &str = "(D:20260131235959+00'00')";
     let mut pdf = pdf.to_vec();

@@ -32,7 +32,6 @@ use crate::{
 /// User and group id of browsers, and of other programs without privileges, that root starts. The user owns no files.
 const UNPRIVILEGED_ID: u32 = 65_534;
 
-/// A running program.
 #[derive(Debug)]
 pub struct Process {
     name: String,
@@ -44,7 +43,6 @@ pub struct Process {
 
 /// The command in a session of its own, with the default reaction to signals, and with this signal if the process that
 /// starts it ends.
-#[must_use]
 pub fn in_session(command: &Command, stop_signal: Signal) -> Command {
     let mut wrapped = Command::new("setpriv");
     // `setpriv` instead of `pre_exec`, which needs unsafe code. A service has a session of its own, and where the
@@ -105,8 +103,6 @@ impl Process {
         Ok(Self { name: name.to_owned(), child, stop_signal, log, close_stderr })
     }
 
-    /// Its number.
-    #[must_use]
     pub fn pid(&self) -> u32 {
         self.child.id()
     }
@@ -117,13 +113,11 @@ impl Process {
     }
 
     /// What it has written so far, both streams in the order of arrival.
-    #[must_use]
     pub fn log(&self) -> String {
         self.log.borrow().clone()
     }
 
     /// Its log as it grows; readable after the process has ended.
-    #[must_use]
     pub fn follow_log(&self) -> watch::Receiver<String> {
         self.log.clone()
     }
@@ -166,7 +160,6 @@ impl Process {
         .with_context(|| format!("the log of {}:\n{}", self.name, self.log()))
     }
 
-    /// Sends a signal.
     pub fn signal(&self, signal: Signal) -> Result<()> {
         Ok(kill(Pid::from_raw(self.pid().cast_signed()), signal)?)
     }
@@ -207,8 +200,6 @@ pub struct Stopped {
 }
 
 impl Stopped {
-    /// For a report.
-    #[must_use]
     pub fn text(&self) -> String {
         format!("{} after {:.1} s, left {:?}", self.status, self.duration.as_secs_f64(), self.left)
     }
@@ -236,7 +227,6 @@ impl Drop for Process {
 }
 
 /// The rest of the line, or of its JSON string, after a text in a log, once the line is complete.
-#[must_use]
 pub fn rest_of_line(log: &str, text: &str) -> Option<String> {
     let (line, _) = log.split_once(text)?.1.split_once('\n')?;
     let (line, _) = line.split_once('"').unwrap_or((line, ""));

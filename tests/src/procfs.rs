@@ -2,11 +2,10 @@
 //!
 //! A process that ends while it is read counts as ended.
 
-mod sockets;
-
 use std::{
     collections::{HashMap, HashSet},
     fs, io,
+    net::{IpAddr, SocketAddr},
     path::PathBuf,
     time::Duration,
 };
@@ -17,12 +16,9 @@ use nix::{
     unistd::Pid,
 };
 
-pub use sockets::{Socket, listening, sockets};
-
 /// One process. The start time distinguishes it from a later one with the same number.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct ProcessId {
-    /// Its number.
     pub pid: u32,
     start_time: u64,
 }
@@ -37,43 +33,36 @@ struct Entry {
 
 impl ProcessId {
     /// The running process of this number.
-    #[must_use]
     pub fn of(pid: u32) -> Option<Self> {
         entry(pid).map(|entry| entry.id)
     }
 
     /// Whether it still runs; a zombie does not.
-    #[must_use]
     pub fn is_alive(&self) -> bool {
         entry(self.pid).is_some_and(|entry| entry.id == *self && !entry.is_zombie)
     }
 
-    /// Sends a signal.
     pub fn signal(&self, signal: Signal) -> Result<()> {
         Ok(kill(Pid::from_raw(self.pid.cast_signed()), signal)?)
     }
 
     /// Its arguments, separated by spaces; empty if it has ended.
-    #[must_use]
     pub fn command_line(&self) -> String {
         let arguments = fs::read(format!("/proc/{}/cmdline", self.pid)).unwrap_or_default();
         String::from_utf8_lossy(&arguments).replace('\0', " ")
     }
 
     /// The first word of a field of `/proc/PID/status`; `None` if the process has ended.
-    #[must_use]
     pub fn status(&self, field: &str) -> Option<String> {
         status(self.pid, field).ok()
     }
 
     /// The nice values of its threads, the main thread first; empty if it has ended.
-    #[must_use]
     pub fn nice_values(&self) -> Vec<i32> {
         nice_values(self.pid)
     }
 
     /// Bytes of its anonymous memory; 0 if it has ended.
-    #[must_use]
     pub fn anonymous_memory(&self) -> u64 {
         memory(self.pid, "RssAnon").unwrap_or(0)
     }
@@ -92,7 +81,6 @@ impl ProcessId {
 const PROFILE: &str = "--user-data-dir=";
 
 /// The nice values of the threads of a process, the main thread first; empty if it has ended.
-#[must_use]
 pub fn nice_values(pid: u32) -> Vec<i32> {
     let threads = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
     let mut threads: Vec<u32> = threads.filter_map(|it| it.file_name().to_str()?.parse().ok()).collect();
@@ -105,7 +93,6 @@ pub fn nice_values(pid: u32) -> Vec<i32> {
 }
 
 /// Whether every thread of a process is stopped, as some time after SIGSTOP, or the process has ended.
-#[must_use]
 pub fn is_stopped(pid: u32) -> bool {
     let threads = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
     let mut stats = threads.filter_map(|thread| fs::read_to_string(thread.path().join("stat")).ok());
@@ -113,7 +100,6 @@ pub fn is_stopped(pid: u32) -> bool {
 }
 
 /// Every running process below `root`, without `root`.
-#[must_use]
 pub fn descendants(root: u32) -> Vec<ProcessId> {
     let Ok(directory) = fs::read_dir("/proc") else { return Vec::new() };
     let mut rest: Vec<Entry> = directory
@@ -136,13 +122,11 @@ pub fn descendants(root: u32) -> Vec<ProcessId> {
 }
 
 /// The browser processes below `root`, without their renderers and other helpers.
-#[must_use]
 pub fn browsers(root: u32) -> Vec<ProcessId> {
     below_with(root, |command| command.contains(PROFILE) && !command.contains("--type="))
 }
 
 /// The renderer processes of browsers below `root`.
-#[must_use]
 pub fn renderers(root: u32) -> Vec<ProcessId> {
     below_with(root, |command| command.contains("--type=renderer"))
 }
@@ -205,17 +189,123 @@ fn sum_of_times(pid: u32, count: usize) -> Result<Duration> {
 }
 
 /// [`cpu_time`] of each process below `root`, by its number.
-#[must_use]
 pub fn cpu_times(root: u32) -> HashMap<u32, Duration> {
     let pids = descendants(root).into_iter().map(|process| process.pid);
     pids.filter_map(|pid| Some((pid, cpu_time(pid).ok()?))).collect()
 }
 
 /// Processes that still run below `root`, and those of `directories` that still exist.
-#[must_use]
 pub fn leftovers(root: u32, directories: &[PathBuf]) -> Vec<String> {
     let processes =
         descendants(root).into_iter().map(|process| format!("{} {}", process.pid, process.command_line()));
     let directories = directories.iter().filter(|path| path.exists()).map(|path| path.display().to_string());
     processes.chain(directories).collect()
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Socket {
+    /// The process that has it.
+    pub pid: u32,
+    /// `tcp`, `tcp6`, `udp` or `udp6`.
+    pub protocol: &'static str,
+    pub local: SocketAddr,
+    /// The peer's address, all zeroes if there is no peer.
+    pub remote: SocketAddr,
+    pub listens: bool,
+    /// It is connected or connecting.
+    pub is_open: bool,
+    /// Data waits to be sent, and the peer has announced a receive window of zero: it does not read.
+    pub peer_window_is_closed: bool,
+    /// Bytes that the kernel keeps because the peer has not acknowledged them.
+    pub unacknowledged_bytes: u64,
+}
+
+/// The addresses of the IPv4 TCP sockets on which a process listens.
+pub fn listening(pid: u32) -> Vec<SocketAddr> {
+    let own = sockets(&[pid]).into_iter();
+    own.filter(|socket| socket.listens && socket.local.is_ipv4()).map(|socket| socket.local).collect()
+}
+
+/// The TCP and UDP sockets of processes, each in its network namespace.
+pub fn sockets(pids: &[u32]) -> Vec<Socket> {
+    // The tables of a network namespace are slow to read, so they are read once.
+    let mut networks: HashMap<PathBuf, (u32, HashMap<String, u32>)> = HashMap::new();
+    for &pid in pids {
+        let Ok(network) = fs::read_link(format!("/proc/{pid}/ns/net")) else { continue };
+        let inodes = fs::read_dir(format!("/proc/{pid}/fd"))
+            .into_iter()
+            .flatten()
+            .flatten()
+            .filter_map(|item| fs::read_link(item.path()).ok())
+            .filter_map(|link| Some(link.to_str()?.strip_prefix("socket:[")?.strip_suffix(']')?.to_owned()));
+        networks
+            .entry(network)
+            .or_insert_with(|| (pid, HashMap::new()))
+            .1
+            .extend(inodes.map(|inode| (inode, pid)));
+    }
+    let mut found = Vec::new();
+    for (pid, inodes) in networks.values().filter(|(_, inodes)| !inodes.is_empty()) {
+        for protocol in ["tcp", "tcp6", "udp", "udp6"] {
+            let table = fs::read_to_string(format!("/proc/{pid}/net/{protocol}")).unwrap_or_default();
+            found.extend(table.lines().filter_map(|line| socket(protocol, line, inodes)));
+        }
+    }
+    found
+}
+
+/// `0: 0100007F:1F90 00000000:0000 0A 00000000:00000000 00:00000000 … INODE …`
+fn socket(protocol: &'static str, line: &str, inodes: &HashMap<String, u32>) -> Option<Socket> {
+    const LISTEN: &str = "0A";
+    // ESTABLISHED and SYN_SENT.
+    const OPEN: [&str; 2] = ["01", "02"];
+    // Linux, `get_tcp4_sock`: the timer that runs is the one that probes a zero window.
+    const ZERO_WINDOW_PROBE: &str = "04:";
+    let fields: Vec<&str> = line.split_whitespace().collect();
+    let pid = *inodes.get(*fields.get(9)?)?;
+    let (local, remote) = (address(fields.get(1)?)?, address(fields.get(2)?)?);
+    let state = *fields.get(3)?;
+    let is_tcp = protocol.starts_with("tcp");
+    Some(Socket {
+        pid,
+        protocol,
+        local,
+        remote,
+        listens: is_tcp && state == LISTEN,
+        is_open: OPEN.contains(&state),
+        peer_window_is_closed: is_tcp && fields.get(5)?.starts_with(ZERO_WINDOW_PROBE),
+        unacknowledged_bytes: u64::from_str_radix(fields.get(4)?.split(':').next()?, 16).ok()?,
+    })
+}
+
+/// The address word by word in the machine's byte order, and the port.
+fn address(text: &str) -> Option<SocketAddr> {
+    let (digits, port) = text.split_once(':')?;
+    let word =
+        |start: usize| u32::from_str_radix(digits.get(start..start + 8)?, 16).ok().map(u32::to_ne_bytes);
+    let address: IpAddr = if digits.len() == 8 {
+        word(0)?.into()
+    } else {
+        let words = [word(0)?, word(8)?, word(16)?, word(24)?].concat();
+        <[u8; 16]>::try_from(words).ok()?.into()
+    };
+    Some((address, u16::from_str_radix(port, 16).ok()?).into())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::{TcpListener, TcpStream};
+
+    use super::*;
+
+    #[test]
+    fn both_ends_of_an_own_connection_are_found() {
+        for address in ["127.0.0.1:0", "[::1]:0"] {
+            let Ok(listener) = TcpListener::bind(address) else { continue };
+            let stream = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+            let (local, remote) = (stream.local_addr().unwrap(), stream.peer_addr().unwrap());
+            let found = sockets(&[std::process::id()]);
+            assert!(found.iter().any(|socket| (socket.local, socket.remote) == (local, remote)), "{found:?}");
+        }
+    }
 }

@@ -11,7 +11,6 @@ pub struct RateLimit {
     pub quota: u64,
     /// Seconds of this month.
     pub window: u64,
-    /// Attempts left.
     pub left: u64,
     /// Seconds to the next month.
     pub reset: u64,
@@ -20,9 +19,7 @@ pub struct RateLimit {
 /// One more limit in the `ratelimit` fields.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limit {
-    /// Allowed requests.
     pub allowed: u64,
-    /// Requests left.
     pub left: u64,
     /// Seconds until they are allowed again; `None` if a request that ends allows another one.
     pub reset: Option<u64>,

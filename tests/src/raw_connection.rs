@@ -20,7 +20,6 @@ use crate::{
     wait::MAX_WAIT,
 };
 
-/// An open connection to a server.
 #[derive(Debug)]
 pub struct RawConnection {
     stream: TcpStream,
@@ -29,7 +28,6 @@ pub struct RawConnection {
 }
 
 impl RawConnection {
-    /// Connects to the server of a target.
     pub async fn open(target: &Target) -> Result<Self> {
         Self::open_from(target, 1).await
     }
@@ -54,7 +52,6 @@ impl RawConnection {
         Ok(Self { stream: TcpStream::from_std(stream.await??)?, received: Vec::new() })
     }
 
-    /// Sends bytes.
     pub async fn send(&mut self, bytes: impl AsRef<[u8]>) -> Result<()> {
         Ok(self.stream.write_all(bytes.as_ref()).await?)
     }
@@ -118,13 +115,11 @@ impl RawConnection {
 }
 
 /// Host and port of the server of a target.
-#[must_use]
 pub fn authority(target: &Target) -> &str {
     target.base_url.trim_start_matches("http://")
 }
 
 /// The head of a render with the target's key and these headers, each of which ends with a line break.
-#[must_use]
 pub fn render_head(target: &Target, headers: &str) -> String {
     format!(
         "POST {RENDER} HTTP/1.1\r\nhost: {}\r\nauthorization: Bearer {}\r\n\

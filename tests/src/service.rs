@@ -22,14 +22,12 @@ pub struct DatabaseLocation {
 
 impl DatabaseLocation {
     /// The URL of a libSQL server.
-    #[must_use]
     pub fn url(&self) -> Option<&str> {
         let is_url = ["http://", "https://", "libsql://"].iter().any(|it| self.address.starts_with(it));
         is_url.then_some(&self.address)
     }
 
     /// The operator's commands on it.
-    #[must_use]
     pub fn operator(&self, platen: &Path) -> Operator {
         let token = self.token.iter().map(|token| ("PLATEN_DB_TOKEN".to_owned(), token.clone()));
         Operator::new(platen.to_owned(), vec!["--db".to_owned(), self.address.clone()], token.collect())
@@ -49,13 +47,11 @@ pub struct Service {
 
 impl Service {
     /// A service that already runs. `platen` is the binary for the operator's commands.
-    #[must_use]
     pub fn new(base_url: String, platen: &Path, database: DatabaseLocation, http: reqwest::Client) -> Self {
         Self { base_url, operator: database.operator(platen), database, http }
     }
 
     /// The service with the key of an account.
-    #[must_use]
     pub fn target(&self, account: &Account) -> Target {
         Target {
             http: self.http.clone(),

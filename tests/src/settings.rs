@@ -44,7 +44,6 @@ impl External {
     }
 }
 
-/// The settings of one run.
 #[derive(Debug, Clone)]
 pub struct Settings {
     /// The server under test (`PLATEN_BIN`), by default the `platen` beside this test binary. A farm for Spin is
@@ -70,7 +69,6 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// Reads the environment.
     pub fn from_env() -> Result<Self> {
         Self::from_lookup(|name| env::var_os(name))
     }
@@ -107,7 +105,6 @@ impl Settings {
 }
 
 /// The directory of this crate, which has the golden cases and the fixtures.
-#[must_use]
 pub fn crate_dir() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))
 }

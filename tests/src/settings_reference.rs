@@ -5,7 +5,6 @@ use std::fmt::Write as _;
 use clap::{Arg, Command};
 
 /// Tables of the options of a command, one for each help heading, without those in `listed` before.
-#[must_use]
 pub fn tables(command: &Command, listed: &[&Command]) -> String {
     let is_new = |argument: &&Arg| {
         let known =
@@ -55,7 +54,6 @@ fn default_and_help(argument: &Arg) -> (String, String) {
 /// A row of the table of all settings.
 #[derive(Debug)]
 pub struct Setting {
-    /// The variable.
     pub variable: String,
     /// The flag; empty if there is none.
     pub flag: String,
@@ -69,7 +67,6 @@ pub struct Setting {
 
 /// The settings of a command that are variables, each with the other commands of `users` that have it. Those in
 /// `listed` are left out.
-#[must_use]
 pub fn settings(command: &Command, users: &[(&str, &Command)], listed: &[Setting]) -> Vec<Setting> {
     let mut settings = Vec::new();
     for argument in command.get_arguments() {
@@ -96,7 +93,6 @@ pub fn settings(command: &Command, users: &[(&str, &Command)], listed: &[Setting
 }
 
 /// One table. It has three columns, because a page has no space for more.
-#[must_use]
 pub fn settings_table(settings: &[Setting]) -> String {
     let mut text = String::from("\n| variable and flag | default | |\n| --- | --- | --- |\n");
     for Setting { variable, flag, used_by, default, description } in settings {

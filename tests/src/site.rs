@@ -22,7 +22,6 @@ use crate::{
 /// The name that the server under test resolves to 127.0.0.1.
 pub const HOST: &str = "site.test";
 
-/// The response of a path.
 #[derive(Debug, Clone)]
 pub struct Reply {
     status: StatusCode,
@@ -41,7 +40,6 @@ enum End {
 }
 
 impl Reply {
-    /// An HTML page.
     pub fn page(html: impl Into<Bytes>) -> Self {
         Self::of("text/html; charset=utf-8", html)
     }
@@ -58,45 +56,35 @@ impl Reply {
         }
     }
 
-    /// A redirect.
-    #[must_use]
     pub fn redirect(to: &str) -> Self {
         Self::page("").with_status(StatusCode::FOUND).with_header(header::LOCATION.as_str(), to)
     }
 
     /// No response, on a connection that stays open.
-    #[must_use]
     pub fn never() -> Self {
         Self { end: End::Never, ..Self::page("") }
     }
 
-    /// With another status.
-    #[must_use]
     pub fn with_status(self, status: StatusCode) -> Self {
         Self { status, ..self }
     }
 
-    /// With one more header.
-    #[must_use]
     pub fn with_header(mut self, name: &'static str, value: &str) -> Self {
         self.headers.push((name, value.to_owned()));
         self
     }
 
     /// Sent after a delay, as by a slow site.
-    #[must_use]
     pub fn after(self, delay: Duration) -> Self {
         Self { delay, ..self }
     }
 
     /// Sent once the latch is open.
-    #[must_use]
     pub fn behind(self, latch: &Latch) -> Self {
         Self { latch: latch.waiter(), ..self }
     }
 
     /// Followed by the end of the connection instead of the end of the body.
-    #[must_use]
     pub fn broken_off(self) -> Self {
         Self { end: End::BreaksOff, ..self }
     }
@@ -123,7 +111,6 @@ struct State {
     requests: Mutex<HashMap<String, Vec<HeaderMap>>>,
 }
 
-/// A running site.
 #[derive(Debug)]
 pub struct Site {
     server: Loopback,
@@ -160,25 +147,19 @@ impl Site {
     }
 
     /// The URL of a path, by name.
-    #[must_use]
     pub fn url(&self, path: &str) -> String {
         format!("http://{HOST}:{}{path}", self.port())
     }
 
     /// The URL of a path, by address: one that a render may not reach.
-    #[must_use]
     pub fn private_url(&self, path: &str) -> String {
         format!("http://{}{path}", self.server.address())
     }
 
-    /// Its port on 127.0.0.1.
-    #[must_use]
     pub fn port(&self) -> u16 {
         self.server.address().port()
     }
 
-    /// How many requests a path has had.
-    #[must_use]
     pub fn hits(&self, path: &str) -> usize {
         lock(&self.state.requests).get(path).map_or(0, Vec::len)
     }
@@ -189,7 +170,6 @@ impl Site {
     }
 
     /// The headers of the last request for a path.
-    #[must_use]
     pub fn last_headers(&self, path: &str) -> Option<HeaderMap> {
         lock(&self.state.requests).get(path)?.last().cloned()
     }

@@ -28,15 +28,12 @@ use crate::{
     wait::MAX_WAIT,
 };
 
-/// The name of the fixture template.
 pub const TEMPLATE_NAME: &str = "Fixture Template";
 
 /// A server with a real farm, and a site that its renders may reach.
 #[derive(Debug)]
 pub struct Real {
-    /// The server.
     pub app: TestApp,
-    /// The site.
     pub site: Site,
     common: Target,
 }
@@ -44,9 +41,7 @@ pub struct Real {
 /// A server with a stand-in farm.
 #[derive(Debug)]
 pub struct StandIn {
-    /// The server.
     pub app: TestApp,
-    /// The stand-in farm.
     pub farm: StandInFarm,
     /// An account without a quota, for cases that count nothing.
     pub account: Account,
@@ -62,7 +57,6 @@ struct Servers {
     stand_in: Shared<StandIn>,
 }
 
-/// One run of the suite.
 #[derive(Debug)]
 pub struct Suite {
     servers: Mutex<HashMap<Deployment, Arc<Servers>>>,
@@ -103,20 +97,16 @@ impl Suite {
         }))
     }
 
-    /// The settings.
-    #[must_use]
     pub fn settings(&self) -> &Settings {
         &self.settings
     }
 
     /// The directory of all files of this run.
-    #[must_use]
     pub fn directory(&self) -> &std::path::Path {
         self.directory.path()
     }
 
     /// What the servers logged for the requests whose ids are in a failure.
-    #[must_use]
     pub fn log_lines_of(&self, failure: &str) -> Vec<String> {
         let mark = format!("\"{}\": \"", wire::REQUEST_ID);
         let ids: Vec<&str> = failure.split(&mark).skip(1).filter_map(|rest| rest.split('"').next()).collect();
@@ -137,9 +127,7 @@ impl Suite {
 /// What one case on one deployment can use.
 #[derive(Debug, Clone)]
 pub struct Stage {
-    /// The run.
     pub suite: Arc<Suite>,
-    /// The platform and the database.
     pub deployment: Deployment,
 }
 
@@ -181,8 +169,6 @@ impl Stage {
         })
     }
 
-    /// Whether the server is an external one.
-    #[must_use]
     pub fn is_external(&self) -> bool {
         self.suite.settings.external.is_some()
     }

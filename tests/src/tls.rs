@@ -40,7 +40,6 @@ const LOCALHOST_CERTIFICATE: &[u8] = include_bytes!("tls/localhost.der");
 const LOCALHOST_KEY: &[u8] = include_bytes!("tls/localhost.pk8.der");
 
 /// The file of the issuer of a [`TlsProxy`].
-#[must_use]
 pub fn issuer() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("src/tls/ca.pem")
 }
@@ -99,13 +98,11 @@ impl TlsProxy {
     }
 
     /// Its URL, without a path.
-    #[must_use]
     pub fn url(&self) -> String {
         format!("https://localhost:{}", self.server.address().port())
     }
 
     /// The number of connections that clients have opened.
-    #[must_use]
     pub fn connections(&self) -> usize {
         self.connections.load(Ordering::Relaxed)
     }

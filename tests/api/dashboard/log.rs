@@ -2,7 +2,7 @@
 
 use platen_tests::database::DatabaseKind;
 
-use super::support::{Person, person};
+use super::support::Person;
 use crate::crash::NO_DISCONNECTS;
 use crate::prelude::*;
 
@@ -11,7 +11,6 @@ pub(crate) fn cases() -> Vec<Case> {
         Case::own_server("dashboard/log/has_every_attempt", every_attempt),
         Case::own_server("dashboard/log/no_answer_waits_for_it", no_answer_waits),
         Case::own_server("dashboard/log/a_client_that_disconnects", disconnected).not_on_spin(NO_DISCONNECTS),
-        Case::any_database("dashboard/log/is_listed_in_pages", pages),
     ]
 }
 
@@ -126,21 +125,5 @@ async fn disconnected(stage: Stage) -> Result<()> {
     ensure!(page.contains("499 Cancelled") && !page.contains("not counted"), "{page}");
     let attempts = app.operator.attempts(&account.id).await?;
     ensure!(attempts == 1, "{attempts} attempts were counted");
-    Ok(())
-}
-
-async fn pages(stage: Stage) -> Result<()> {
-    let (app, account, mut person) = person(&stage, Quota::Unlimited).await?;
-    let target = app.target(&account);
-    for _ in 0..60 {
-        target.render(&json!({ "html": "x" })).send().await?.file("image/png")?;
-    }
-    exported(&mut person, "/dashboard/requests.csv", 60).await?;
-    let first = person.get("/dashboard/requests").await?.is(200)?.body;
-    ensure!(first.matches("<td data-label=\"Time\">").count() == 50, "the first page");
-    let older = super::support::between(&first, "/dashboard/requests?before=", "\"")?;
-    let second = person.get(&format!("/dashboard/requests?before={older}")).await?.is(200)?.body;
-    ensure!(second.matches("<td data-label=\"Time\">").count() == 10, "the second page");
-    ensure!(second.contains("Newest") && !second.contains("Older"), "the link to the newest page");
     Ok(())
 }

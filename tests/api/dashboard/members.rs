@@ -1,6 +1,6 @@
 //! Owners and members of an account: what members may not do, and invites by owners.
 
-use super::support::{PASSWORD, Person, accept_invite, between, new_email};
+use super::support::{PASSWORD, Person, accept_invite, between, new_email, set_password};
 use crate::prelude::*;
 
 pub(crate) fn cases() -> Vec<Case> {
@@ -146,9 +146,7 @@ async fn owner_manages_people(stage: Stage) -> Result<()> {
     guest.go(&revoked).await?;
     guest.shows("This invite was revoked").await?;
     guest.go(&link).await?;
-    guest.fill("#password", PASSWORD).await?;
-    guest.fill("#again", PASSWORD).await?;
-    guest.press("Set password and sign in").await?;
+    set_password(&guest).await?;
     guest.shows("API Keys").await?;
     guest.go(&format!("{}{PEOPLE}", app.base_url)).await?;
     guest.shows("Ask an owner to invite or remove users.").await?;

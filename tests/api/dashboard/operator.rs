@@ -1,6 +1,6 @@
 //! An operator, in a real browser.
 
-use super::support::{PASSWORD, accept_invite, new_email, percent};
+use super::support::{accept_invite, new_email, percent, set_password};
 use crate::prelude::*;
 
 pub(crate) fn cases() -> Vec<Case> {
@@ -45,9 +45,7 @@ async fn operator(stage: Stage) -> Result<()> {
     let link = page.text("document.querySelector('#link').textContent").await?;
     let guest = browser.page().await?;
     guest.go(&link).await?;
-    guest.fill("#password", PASSWORD).await?;
-    guest.fill("#again", PASSWORD).await?;
-    guest.press("Set password and sign in").await?;
+    set_password(&guest).await?;
     guest.fill("#name", "their key").await?;
     guest.press("Create key").await?;
     let key = guest.text("document.querySelector('#key').textContent").await?;

@@ -76,6 +76,7 @@ async fn filters(stage: Stage) -> Result<()> {
             let cells = page.split("<td data-label=\"Request\">").skip(1);
             let found: Vec<String> = cells.map(|cell| between(cell, "<code>", "<")).collect::<Result<_>>()?;
             ensure!(found.len() <= 50, "{query}: {} rows", found.len());
+            ensure!(ids.is_empty() != page.contains("Newest"), "{query}: the link to the newest page");
             ids.extend(found);
             let Ok(older) = between(&page, "rel=\"next\"", ">") else { break };
             ensure!(older.is_empty(), "{older}");

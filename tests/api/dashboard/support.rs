@@ -19,6 +19,11 @@ pub(super) async fn accept_invite(page: &Page, app: &Service, email: &str, targe
     let link = app.operator.invite(email, target).await?;
     page.go(&format!("{}{link}", app.base_url)).await?;
     page.shows(email).await?;
+    set_password(page).await
+}
+
+/// Submits the form of an invite.
+pub(super) async fn set_password(page: &Page) -> Result<()> {
     page.fill("#password", PASSWORD).await?;
     page.fill("#again", PASSWORD).await?;
     page.press("Set password and sign in").await

@@ -1,7 +1,5 @@
 //! A page of the test browser: navigation, forms, and conditions on its content.
 
-mod settings;
-
 use std::{sync::Arc, time::Duration};
 
 use anyhow::{Context as _, Result, bail, ensure};
@@ -9,7 +7,10 @@ use bytes::Bytes;
 use chromiumoxide_cdp::cdp::{
     browser_protocol::{
         browser::BrowserContextId,
-        emulation::{SetDeviceMetricsOverrideParams, SetEmulatedMediaParams},
+        emulation::{
+            SetDeviceMetricsOverrideParams, SetEmulatedMediaParams, SetScriptExecutionDisabledParams,
+            SetTimezoneOverrideParams,
+        },
         input::{DispatchKeyEventParams, DispatchKeyEventType, InsertTextParams},
         network::{GetCookiesParams, SetCookieParams},
         page::{
@@ -104,12 +105,10 @@ impl Page {
         }
     }
 
-    /// Waits until the page shows this text.
     pub async fn shows(&self, text: &str) -> Result<()> {
         self.wait(&format!("document.body.innerText.includes({})", json!(text))).await
     }
 
-    /// Replaces the text of a field.
     pub async fn fill(&self, selector: &str, text: &str) -> Result<()> {
         let select = format!("({SELECT})({}, {})", json!(selector), json!(text));
         if self.eval(&select).await? != true {
@@ -174,6 +173,16 @@ impl Page {
         Ok(())
     }
 
+    pub async fn enable_scripts(&self, enabled: bool) -> Result<()> {
+        within_timeout(self.session.call(&SetScriptExecutionDisabledParams::new(!enabled))).await?;
+        Ok(())
+    }
+
+    pub async fn set_time_zone(&self, name: &str) -> Result<()> {
+        within_timeout(self.session.call(&SetTimezoneOverrideParams::new(name))).await?;
+        Ok(())
+    }
+
     /// A screenshot of the whole page, as PNG.
     pub async fn screenshot(&self) -> Result<Bytes> {
         let capture = CaptureScreenshotParams {
@@ -185,7 +194,6 @@ impl Page {
         reply.into_file()?.context("the screenshot is empty")
     }
 
-    /// Sets a cookie for a URL.
     pub async fn set_cookie(&self, url: &str, name: &str, value: &str) -> Result<()> {
         let mut cookie = SetCookieParams::new(name, value);
         cookie.url = Some(url.to_owned());

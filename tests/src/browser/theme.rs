@@ -15,7 +15,6 @@ pub enum Theme {
 
 impl Theme {
     /// A word for names of files.
-    #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Self::Light => "light",

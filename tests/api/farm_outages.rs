@@ -12,7 +12,7 @@ use tokio::task::JoinSet;
 
 use crate::prelude::*;
 
-pub(super) fn cases() -> Vec<Case> {
+pub(crate) fn cases() -> Vec<Case> {
     vec![
         Case::own_server("farms/an_unreachable_farm_is_passed_over", unreachable),
         Case::own_server("farms/a_hanging_farm_is_passed_over", hanging),

@@ -52,7 +52,7 @@ pub enum Behaviour {
 }
 
 /// The response to a job, of a farm with this [`wire::FARM_ID`].
-pub(super) async fn behave(
+pub(crate) async fn behave(
     behaviour: Behaviour,
     content_type: &str,
     farm_id: u64,
@@ -110,7 +110,7 @@ pub(super) async fn behave(
 }
 
 /// The response of a farm that refuses a job.
-pub(super) fn refusal(reason: &Refusal, farm_id: u64) -> Response<Body> {
+pub(crate) fn refusal(reason: &Refusal, farm_id: u64) -> Response<Body> {
     let body = serde_json::to_vec(reason).unwrap_or_default();
     let mut response = Response::new(full(body));
     // A bad token has a status of the protocol between edge and farm.
