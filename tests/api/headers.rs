@@ -1,10 +1,7 @@
 //! Headers of every answer, and limits of requests.
 
 use http::header::ACCEPT_ENCODING;
-use tokio::{
-    io::{AsyncReadExt as _, AsyncWriteExt as _},
-    net::TcpStream,
-};
+use platen_tests::raw_connection::{RawConnection, authority, render_head};
 
 use crate::prelude::*;
 
@@ -96,41 +93,32 @@ async fn not_encoded(stage: Stage) -> Result<()> {
 }
 
 /// Sends a request that a client library would not send.
-async fn by_hand(target: &Target, headers: &str, body: &[&[u8]]) -> Result<String> {
-    let host = target.base_url.trim_start_matches("http://");
-    let mut stream = TcpStream::connect(host).await?;
-    let head = format!(
-        "POST {RENDER} HTTP/1.1\r\nhost: {host}\r\nauthorization: Bearer {}\r\ncontent-type: application/json\r\n\
-         connection: close\r\n{headers}\r\n\r\n",
-        target.key
-    );
-    stream.write_all(head.as_bytes()).await?;
+async fn by_hand(target: &Target, header: &str, body: &[&[u8]]) -> Result<Answer> {
+    let mut connection = RawConnection::open(target).await?;
+    connection.send(render_head(target, &format!("connection: close\r\n{header}\r\n"))).await?;
     for piece in body {
         // The server may answer and close before it has read everything.
-        if stream.write_all(piece).await.is_err() {
+        if connection.send(piece).await.is_err() {
             break;
         }
     }
-    let mut answer = Vec::new();
-    let _ = stream.read_to_end(&mut answer).await;
-    Ok(String::from_utf8_lossy(&answer).into_owned())
+    connection.answer().await
 }
 
 async fn chunked_body(stage: Stage) -> Result<()> {
     let target = stage.common().await?;
     let chunks: &[&[u8]] = &[b"5\r\n{\"htm\r\n", b"7\r\nl\":\"\"}x\r\n", b"0\r\n\r\n"];
     let answer = by_hand(&target, "transfer-encoding: chunked", chunks).await?;
-    ensure!(answer.starts_with("HTTP/1.1 400 "), "{answer}");
-    ensure!(answer.contains("trailing characters at line 1 column 12"), "{answer}");
+    let body = String::from_utf8_lossy(&answer.body);
+    ensure!(answer.status == 400 && body.contains("trailing characters at line 1 column 12"), "{body}");
     Ok(())
 }
 
+const TOO_LARGE: &str = "The body must be at most 33554432 bytes";
+
 async fn announced_over_the_limit(stage: Stage) -> Result<()> {
     let target = stage.common().await?;
-    let answer = by_hand(&target, "content-length: 33554433", &[]).await?;
-    ensure!(answer.starts_with("HTTP/1.1 413 "), "{answer}");
-    ensure!(answer.contains("The body must be at most 33554432 bytes"), "{answer}");
-    Ok(())
+    by_hand(&target, "content-length: 33554433", &[]).await?.error(413, TOO_LARGE)
 }
 
 async fn chunked_over_the_limit(stage: Stage) -> Result<()> {
@@ -138,74 +126,37 @@ async fn chunked_over_the_limit(stage: Stage) -> Result<()> {
     let megabyte = [b"100000\r\n".as_slice(), &vec![b' '; 1 << 20], b"\r\n"].concat();
     let mut chunks = vec![megabyte.as_slice(); 33];
     chunks.push(b"0\r\n\r\n");
-    let answer = by_hand(&target, "transfer-encoding: chunked", &chunks).await?;
-    ensure!(answer.starts_with("HTTP/1.1 413 "), "{answer}");
-    Ok(())
+    by_hand(&target, "transfer-encoding: chunked", &chunks).await?.error(413, TOO_LARGE)
 }
 
 async fn unfinished_body(stage: Stage) -> Result<()> {
     let target = stage.common().await?;
-    let host = target.base_url.trim_start_matches("http://");
-    let mut stream = TcpStream::connect(host).await?;
-    let head = format!(
-        "POST {RENDER} HTTP/1.1\r\nhost: {host}\r\nauthorization: Bearer {}\r\ncontent-type: application/json\r\n\
-         content-length: 100\r\n\r\n{{\"html\":",
-        target.key
-    );
-    stream.write_all(head.as_bytes()).await?;
-    stream.shutdown().await?;
-    // The server closes the connection once it has noticed the end.
-    let _ = stream.read_to_end(&mut Vec::new()).await;
+    let mut connection = RawConnection::open(&target).await?;
+    connection.send(render_head(&target, "content-length: 100\r\n") + "{\"html\":").await?;
+    connection.end().await?;
+    // The server closes the connection once it has noticed the end, with an answer or without one.
+    let _ = connection.closed().await;
     target.post(RENDER, "{}").send().await?.error(400, "\"html\" or \"url\" is required")
 }
 
 async fn keep_alive(stage: Stage) -> Result<()> {
     let target = stage.common().await?;
-    let host = target.base_url.trim_start_matches("http://");
-    let mut stream = TcpStream::connect(host).await?;
-    let key = &target.key;
+    let (host, key) = (authority(&target), &target.key);
+    let body = "content-length: 2\r\n\r\n{}";
+    let mut connection = RawConnection::open(&target).await?;
     for (request, status) in [
-        (format!("POST /nowhere HTTP/1.1\r\nhost: {host}\r\ncontent-length: 2\r\n\r\n{{}}"), 404),
+        (format!("POST /nowhere HTTP/1.1\r\nhost: {host}\r\n{body}"), 404),
         (format!("GET {RENDER} HTTP/1.1\r\nhost: {host}\r\n\r\n"), 405),
-        (format!("POST {RENDER} HTTP/1.1\r\nhost: {host}\r\ncontent-length: 2\r\n\r\n{{}}"), 401),
-        (
-            format!(
-                "POST {RENDER} HTTP/1.1\r\nhost: {host}\r\nauthorization: Bearer {key}\r\ncontent-length: 2\r\n\r\n{{}}"
-            ),
-            415,
-        ),
-        (
-            format!(
-                "POST {RENDER} HTTP/1.1\r\nhost: {host}\r\nauthorization: Bearer {key}\r\ncontent-type: application/json\r\ncontent-length: 2\r\n\r\n{{}}"
-            ),
-            400,
-        ),
+        (format!("POST {RENDER} HTTP/1.1\r\nhost: {host}\r\n{body}"), 401),
+        (format!("POST {RENDER} HTTP/1.1\r\nhost: {host}\r\nauthorization: Bearer {key}\r\n{body}"), 415),
+        (render_head(&target, "content-length: 2\r\n") + "{}", 400),
     ] {
-        stream.write_all(request.as_bytes()).await?;
-        let answer = read_answer(&mut stream).await.with_context(|| format!("waiting for a {status}"))?;
-        ensure!(answer.starts_with(&format!("HTTP/1.1 {status} ")), "expected {status}: {answer}");
-        ensure!(!answer.to_lowercase().contains("connection: close"), "{answer}");
+        connection.send(&request).await?;
+        let answer = connection.answer().await.with_context(|| format!("waiting for a {status}"))?;
+        ensure!(answer.status == status, "expected {status}: {}", answer.summary());
+        ensure!(!answer.header("connection").is_ok_and(|value| value == "close"), "{}", answer.summary());
     }
     Ok(())
-}
-
-/// Reads one answer with a `content-length` from a connection that stays open.
-async fn read_answer(stream: &mut TcpStream) -> Result<String> {
-    let mut answer = Vec::new();
-    loop {
-        let text = String::from_utf8_lossy(&answer).to_lowercase();
-        if let Some((head, body)) = text.split_once("\r\n\r\n") {
-            let length = head.split("content-length: ").nth(1).context("no content-length")?;
-            let length: usize = length.lines().next().unwrap_or_default().parse()?;
-            if body.len() >= length {
-                return Ok(String::from_utf8_lossy(&answer).into_owned());
-            }
-        }
-        let mut piece = [0; 4096];
-        let count = stream.read(&mut piece).await?;
-        ensure!(count > 0, "the connection was closed after {text:?}");
-        answer.extend_from_slice(&piece[..count]);
-    }
 }
 
 async fn ratelimit_counts_down(stage: Stage) -> Result<()> {

@@ -7,7 +7,6 @@ use crate::prelude::*;
 pub(crate) fn cases() -> Vec<Case> {
     let mut cases = vec![
         Case::any_server("images/default_size_and_colour", defaults),
-        Case::any_server("images/html_wins_over_url", html_wins),
         Case::any_server("images/viewport_before_first_layout", viewport_before_first_layout),
         Case::any_server("images/full_page", full_page),
         Case::any_server("images/full_page_of_a_short_page", full_page_short),
@@ -15,12 +14,11 @@ pub(crate) fn cases() -> Vec<Case> {
         Case::any_server("images/not_full_page", not_full_page),
         Case::any_server("images/full_page_over_the_pixel_limit", over_the_pixel_limit),
         Case::any_server("images/webp_over_its_own_limit", webp_over_its_limit),
-        Case::any_server("images/wait_for_timeout", wait_for_timeout),
-        Case::any_server("images/wait_for_timeout_is_not_exceeded", wait_not_exceeded),
-        Case::any_server("images/unicode_and_entities", unicode),
-        Case::any_server("images/dialogs_do_not_hang", dialogs),
         Case::any_server("images/jobs_do_not_affect_each_other", isolated_jobs),
     ];
+    for (name, body, colour) in colours() {
+        cases.push(Case::any_server(name, move |stage| has_colour(stage, body.clone(), colour)));
+    }
     for format in ["png", "jpeg", "jpg", "webp"] {
         for (width, height, factor) in [
             (100, 50, 1.0),
@@ -76,12 +74,6 @@ async fn defaults(stage: Stage) -> Result<()> {
     ensure!(picture.size() == (1280, 720), "{:?}", picture.size());
     // The background is white by default.
     picture.expect(1279, 719, WHITE)
-}
-
-async fn html_wins(stage: Stage) -> Result<()> {
-    let target = stage.target().await?;
-    let body = json!({ "url": "https://name.invalid/", "html": plain(GREEN), "width": 9, "height": 9 });
-    picture(&target, &body, "image/png").await?.expect(4, 4, GREEN)
 }
 
 /// The script runs in the head, before the first layout.
@@ -188,42 +180,37 @@ fn turns_green_after(milliseconds: u32) -> String {
     )
 }
 
-async fn wait_for_timeout(stage: Stage) -> Result<()> {
-    let target = stage.target().await?;
-    let body = json!({ "html": turns_green_after(300), "waitForTimeout": 1000, "width": 20, "height": 20 });
-    picture(&target, &body, "image/png").await?.expect(10, 10, GREEN)
-}
-
-async fn wait_not_exceeded(stage: Stage) -> Result<()> {
-    let target = stage.target().await?;
-    // Longer than the deadline of a render.
-    let body = json!({ "html": turns_green_after(600_000), "waitForTimeout": 10, "width": 20, "height": 20 });
-    picture(&target, &body, "image/png").await?.expect(10, 10, RED)
-}
-
-/// All characters of the text reach the page, and entities are decoded.
-async fn unicode(stage: Stage) -> Result<()> {
-    let target = stage.target().await?;
-    let html = "<body><p id=a>Zo\u{eb} \u{1F600} &euro;\u{2028}\u{feff}</p><script>
+/// Requests, and the colour of the page that they render.
+fn colours() -> [(&'static str, Value, Colour); 5] {
+    // All characters of the text reach the page, and entities are decoded.
+    let unicode = "<body><p id=a>Zo\u{eb} \u{1F600} &euro;\u{2028}\u{feff}</p><script>
         const text = document.getElementById('a').textContent;
         const right = [...text].map(c => c.codePointAt(0).toString(16)).join() === '5a,6f,eb,20,1f600,20,20ac,2028,feff';
         document.documentElement.style.background = right ? 'rgb(0,128,0)' : 'rgb(255,0,0)';
         </script></body>";
-    picture(&target, &json!({ "html": html, "width": 400, "height": 300 }), "image/png")
-        .await?
-        .expect(399, 299, GREEN)
-}
-
-async fn dialogs(stage: Stage) -> Result<()> {
-    let target = stage.target().await?;
-    let html = "<html style='background:rgb(255,0,0)'><body><script>
+    let dialogs = "<html style='background:rgb(255,0,0)'><body><script>
         alert(1); confirm(2); prompt(3); print();
         addEventListener('beforeunload', event => event.preventDefault());
         document.documentElement.style.background = 'rgb(0,128,0)';
         </script></body></html>";
-    picture(&target, &json!({ "html": html, "width": 20, "height": 20 }), "image/png")
-        .await?
-        .expect(10, 10, GREEN)
+    let two_sources = json!({ "url": "https://name.invalid/", "html": plain(GREEN) });
+    let waiting = json!({ "html": turns_green_after(300), "waitForTimeout": 1000 });
+    // Longer than the deadline of a render.
+    let impatient = json!({ "html": turns_green_after(600_000), "waitForTimeout": 10 });
+    [
+        ("images/html_wins_over_url", two_sources, GREEN),
+        ("images/wait_for_timeout", waiting, GREEN),
+        ("images/wait_for_timeout_is_not_exceeded", impatient, RED),
+        ("images/unicode_and_entities", json!({ "html": unicode }), GREEN),
+        ("images/dialogs_do_not_hang", json!({ "html": dialogs }), GREEN),
+    ]
+}
+
+async fn has_colour(stage: Stage, mut body: Value, colour: Colour) -> Result<()> {
+    let target = stage.target().await?;
+    body["width"] = 20.into();
+    body["height"] = 20.into();
+    picture(&target, &body, "image/png").await?.expect(19, 19, colour)
 }
 
 /// A job leaves nothing for the next one, of the same account or of another.

@@ -3,9 +3,8 @@
 use std::{path::Path, process::Command};
 
 use image::{DynamicImage, Rgba, RgbaImage, imageops};
-use platen_shared::request::FieldName;
 use platen_tests::{
-    option_examples::{Example, example},
+    option_examples::{Example, examples},
     settings::crate_dir,
 };
 
@@ -23,9 +22,9 @@ const GAP: u32 = 24;
 async fn pictures(stage: Stage) -> Result<()> {
     let target = stage.target().await?;
     let directory = std::env::var_os("PLATEN_PICTURES");
-    for name in FieldName::all() {
-        let Some(example) = example(name) else { continue };
-        let picture = picture(&target, example).await.with_context(|| name.to_string())?;
+    for example in examples() {
+        let name = &example.field;
+        let picture = picture(&target, &example).await.with_context(|| name.clone())?;
         let committed = crate_dir().join(format!("../docs/pictures/{name}.png"));
         match &directory {
             Some(directory) => picture.save(Path::new(directory).join(format!("{name}.png")))?,
@@ -35,13 +34,13 @@ async fn pictures(stage: Stage) -> Result<()> {
     Ok(())
 }
 
-async fn picture(target: &Target, example: Example) -> Result<RgbaImage> {
-    let body: Value = serde_json::from_str(example.body)?;
+async fn picture(target: &Target, example: &Example) -> Result<RgbaImage> {
+    let body: Value = serde_json::from_str(example.body())?;
     let mut parts = Vec::new();
     if !example.without.is_empty() {
         let mut without = body.clone();
         let fields = without.as_object_mut().context("an object")?;
-        fields.retain(|field, _| !example.without.contains(&field.as_str()));
+        fields.retain(|field, _| !example.without.contains(field));
         parts.extend(rendered(target, &without).await?);
     }
     let before = parts.len();

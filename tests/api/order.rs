@@ -23,23 +23,10 @@ pub(crate) fn cases() -> Vec<Case> {
 }
 
 async fn unknown_paths(stage: Stage) -> Result<()> {
+    const PATHS: &str = "/v1 /v1/ /v1/renders /v1/render/ /v1/render/template/ /v1/render/templates /V1/render /v2/render \
+        /render /v1//render /v1/render%2Ftemplate /v1/render;x /.well-known/x /healthz/x";
     let target = stage.common().await?;
-    for path in [
-        "/v1",
-        "/v1/",
-        "/v1/renders",
-        "/v1/render/",
-        "/v1/render/template/",
-        "/v1/render/templates",
-        "/V1/render",
-        "/v2/render",
-        "/render",
-        "/v1//render",
-        "/v1/render%2Ftemplate",
-        "/v1/render;x",
-        "/.well-known/x",
-        "/healthz/x",
-    ] {
+    for path in PATHS.split_whitespace() {
         target.post(path, "{}").send().await?.error(404, "Not found").context(path)?;
     }
     // The query is not part of the path.

@@ -3,10 +3,9 @@
 
 use futures::future::try_join_all;
 use platen_shared::key::ApiKey;
-use platen_tests::deployment::Platform;
-use tokio::{
-    io::{AsyncReadExt as _, AsyncWriteExt as _},
-    net::TcpStream,
+use platen_tests::{
+    deployment::Platform,
+    raw_connection::{RawConnection, render_head},
 };
 
 use crate::prelude::*;
@@ -281,26 +280,19 @@ async fn too_little_time(stage: Stage) -> Result<()> {
 /// The key is looked up before the edge reads beyond the first MiB.
 async fn large_body_of_invalid_key(stage: Stage) -> Result<()> {
     let target = stage.common().await?;
-    let host = target.base_url.trim_start_matches("http://");
-    let unknown = ApiKey::from_random(rand::random());
+    let unknown = target.with_key(ApiKey::from_random(rand::random()).expose());
     let chunk = vec![b' '; 0x14_0000];
     for (framing, body) in [
-        ("content-length: 9000000", &b"{"[..]),
-        ("content-length: 33554432", b""),
-        ("transfer-encoding: chunked", &[b"140000\r\n", &chunk[..], b"\r\n"].concat()),
+        ("content-length: 9000000\r\n", &b"{"[..]),
+        ("content-length: 33554432\r\n", b""),
+        ("transfer-encoding: chunked\r\n", &[b"140000\r\n", &chunk[..], b"\r\n"].concat()),
     ] {
-        let mut stream = TcpStream::connect(host).await?;
-        let head = format!(
-            "POST {RENDER} HTTP/1.1\r\nhost: {host}\r\nauthorization: Bearer {}\r\n\
-             content-type: application/json\r\n{framing}\r\n\r\n",
-            unknown.expose()
-        );
-        stream.write_all(head.as_bytes()).await?;
-        stream.write_all(body).await?;
-        let mut answer = [0; 12];
-        let read = tokio::time::timeout(wait::MAX_WAIT, stream.read_exact(&mut answer)).await;
-        read.with_context(|| format!("{framing}: no answer before the end of the body"))??;
-        ensure!(&answer == b"HTTP/1.1 401", "{framing}: {}", String::from_utf8_lossy(&answer));
+        let mut connection = RawConnection::open(&unknown).await?;
+        connection.send(render_head(&unknown, framing)).await?;
+        connection.send(body).await?;
+        let answer = connection.answer().await;
+        let answer = answer.with_context(|| format!("{framing}: no answer before the end of the body"))?;
+        answer.error(401, "Invalid API key").context(framing)?;
     }
     Ok(())
 }

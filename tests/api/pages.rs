@@ -19,20 +19,23 @@ pub(crate) fn cases() -> Vec<Case> {
         Case::own_server("pages/networkidle_waits_for_requests_after_load", networkidle),
         Case::own_server("pages/networkidle_leaves_out_what_stays_open", never_idle),
         Case::own_server("pages/redirects_are_followed", redirects),
-        Case::own_server("pages/redirect_loop", redirect_loop),
-        Case::own_server("pages/redirect_to_a_private_address", redirect_to_private),
-        Case::own_server("pages/redirect_to_localhost", redirect_to_localhost),
+        Case::own_server("pages/redirect_to_a_private_address", |stage| {
+            redirect_to_private(stage, "127.0.0.1")
+        }),
+        Case::own_server("pages/redirect_to_localhost", |stage| redirect_to_private(stage, "localhost")),
         Case::own_server("pages/redirect_to_a_file", redirect_to_a_file),
         Case::any_database("pages/name_not_found", name_not_found),
         Case::own_server("pages/connection_refused", connection_refused),
         Case::own_server("pages/name_of_a_private_address", name_of_a_private_address),
-        Case::own_server("pages/not_tls", not_tls),
         Case::own_server("pages/closed_without_an_answer", closed_without_an_answer),
-        Case::own_server("pages/download", download),
         Case::own_server("pages/no_data_of_the_client_is_sent", no_client_data),
         Case::own_server("pages/cookies_are_not_kept", cookies_are_not_kept),
         Case::any_server("pages/private_addresses_are_refused_before_a_render", literal_private),
     ];
+    for (name, scheme, reply, message) in refusals() {
+        let run = move |stage| is_refused(stage, format!("/{name}"), scheme, reply.clone(), message);
+        cases.push(Case::own_server(format!("pages/{name}"), run));
+    }
     for status in [403, 404, 410, 500, 503] {
         let name = format!("pages/a_page_with_status_{status}");
         cases.push(Case::own_server(name, move |stage| answering(stage, status)));
@@ -162,28 +165,36 @@ async fn redirects(stage: Stage) -> Result<()> {
     scene.picture(json!({ "url": url })).await?.expect(39, 29, GREEN)
 }
 
-async fn redirect_loop(stage: Stage) -> Result<()> {
-    let scene = Scene::set(&stage).await?;
-    let url = scene.site().put("/redirect-loop", Reply::redirect("/redirect-loop"));
-    scene.refused(&url, &format!("\"{HOST}\" redirected too many times")).await
+/// Responses of which there is no picture, the scheme of the URL, and the rest of the message.
+fn refusals() -> [(&'static str, &'static str, Reply, &'static str); 3] {
+    let download = Reply::of("application/octet-stream", vec![1, 2, 3]);
+    let download = download.with_header("content-disposition", "attachment");
+    [
+        (
+            "redirect_loop",
+            "http",
+            Reply::redirect("/redirect_loop"),
+            "\"site.test\" redirected too many times",
+        ),
+        ("download", "http", download, "\"site.test\" did not answer with a page"),
+        ("not_tls", "https", Reply::page(PAGE), "The TLS connection to \"site.test\" failed"),
+    ]
 }
 
-async fn redirect_to_private(stage: Stage) -> Result<()> {
+async fn is_refused(stage: Stage, path: String, scheme: &str, reply: Reply, message: &str) -> Result<()> {
     let scene = Scene::set(&stage).await?;
-    let secret = scene.site().private_url("/secret-by-address");
-    let url = scene.site().put("/redirect-to-address", Reply::redirect(&secret));
-    // The message does not name the target of the redirect.
-    scene.refused(&url, &format!("The address of \"{HOST}\" is not public")).await?;
-    ensure!(scene.site().hits("/secret-by-address") == 0, "the private address was reached");
-    Ok(())
+    let url = scene.site().put(&path, reply).replacen("http", scheme, 1);
+    scene.refused(&url, message).await
 }
 
-async fn redirect_to_localhost(stage: Stage) -> Result<()> {
+/// The message does not name the target of the redirect.
+async fn redirect_to_private(stage: Stage, host: &str) -> Result<()> {
     let scene = Scene::set(&stage).await?;
-    let secret = scene.site().private_url("/secret-by-name").replace("127.0.0.1", "localhost");
-    let url = scene.site().put("/redirect-to-localhost", Reply::redirect(&secret));
+    let path = format!("/secret-of-{host}");
+    let secret = scene.site().private_url(&path).replacen("127.0.0.1", host, 1);
+    let url = scene.site().put(&format!("/redirect-to-{host}"), Reply::redirect(&secret));
     scene.refused(&url, &format!("The address of \"{HOST}\" is not public")).await?;
-    ensure!(scene.site().hits("/secret-by-name") == 0, "localhost was reached");
+    ensure!(scene.site().hits(&path) == 0, "{secret} was reached");
     Ok(())
 }
 
@@ -233,26 +244,12 @@ async fn name_of_a_private_address(stage: Stage) -> Result<()> {
     Ok(())
 }
 
-async fn not_tls(stage: Stage) -> Result<()> {
-    let scene = Scene::set(&stage).await?;
-    let url = scene.site().put("/not-tls", Reply::page(PAGE)).replace("http://", "https://");
-    scene.refused(&url, &format!("The TLS connection to \"{HOST}\" failed")).await
-}
-
 async fn closed_without_an_answer(stage: Stage) -> Result<()> {
     let scene = Scene::set(&stage).await?;
     let server =
         platen_tests::loopback::Loopback::start(|_| async { Err(platen_tests::loopback::BreakOff) }).await?;
     let url = format!("http://{HOST}:{}/", server.address().port());
     scene.refused(&url, &format!("The connection to \"{HOST}\" failed")).await
-}
-
-async fn download(stage: Stage) -> Result<()> {
-    let scene = Scene::set(&stage).await?;
-    let reply =
-        Reply::of("application/octet-stream", vec![1, 2, 3]).with_header("content-disposition", "attachment");
-    let url = scene.site().put("/download", reply);
-    scene.refused(&url, &format!("\"{HOST}\" did not answer with a page")).await
 }
 
 /// The site gets no data of the client.

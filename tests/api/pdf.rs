@@ -11,14 +11,12 @@ pub(crate) fn cases() -> Vec<Case> {
         Case::any_server("pdf/paper_in_lower_case", paper_in_lower_case),
         Case::any_server("pdf/pages_and_text", pages_and_text),
         Case::any_server("pdf/long_page_is_broken", long_page),
-        Case::any_server("pdf/text_in_many_scripts", many_scripts),
         Case::any_server("pdf/background_is_printed_on_request", background),
         Case::any_server("pdf/scale", scale),
-        Case::any_server("pdf/viewport_before_first_layout", viewport),
-        Case::any_server("pdf/print_styles_apply", print_styles),
-        Case::any_server("pdf/scripts_run_first", scripts_run_first),
-        Case::any_server("pdf/wait_for_timeout", wait_for_timeout),
     ];
+    for (name, body, text) in texts() {
+        cases.push(Case::any_server(name, move |stage| has_text(stage, body.clone(), text)));
+    }
     for &name in PaperSize::NAMES {
         let paper = PaperSize::parse(name).expect("a listed name");
         let name_of_case = format!("pdf/paper/{name}");
@@ -81,13 +79,6 @@ async fn long_page(stage: Stage) -> Result<()> {
     Ok(())
 }
 
-async fn many_scripts(stage: Stage) -> Result<()> {
-    let target = stage.target().await?;
-    let pdf = pdf(&target, json!({ "html": "<p>Zoë Łódź Ωμέγα Москва €</p>" })).await?;
-    ensure!(pdf.text()? == "Zoë Łódź Ωμέγα Москва €", "{:?}", pdf.text()?);
-    Ok(())
-}
-
 async fn background(stage: Stage) -> Result<()> {
     let target = stage.target().await?;
     let html = "<html><body style='background:rgb(0,128,0)'>\
@@ -123,39 +114,28 @@ async fn scale(stage: Stage) -> Result<()> {
     Ok(())
 }
 
-async fn viewport(stage: Stage) -> Result<()> {
-    let target = stage.target().await?;
-    let html = "<head><script>window.seen = [innerWidth, innerHeight, devicePixelRatio].join('x')</script></head>\
+/// Requests, and the text of their files.
+fn texts() -> [(&'static str, Value, &'static str); 5] {
+    const SCRIPTS: &str = "Zoë Łódź Ωμέγα Москва €";
+    let viewport = "<head><script>window.seen = [innerWidth, innerHeight, devicePixelRatio].join('x')</script></head>\
         <body><script>document.write(`seen ${seen}`)</script></body>";
-    let pdf =
-        pdf(&target, json!({ "html": html, "width": 413, "height": 271, "deviceScaleFactor": 2 })).await?;
-    ensure!(pdf.text()? == "seen 413x271x2", "{:?}", pdf.text()?);
-    Ok(())
-}
-
-async fn print_styles(stage: Stage) -> Result<()> {
-    let target = stage.target().await?;
-    let html = "<style>.print{display:none} @media print{.print{display:block} .screen{display:none}}</style>\
+    let viewport = json!({ "html": viewport, "width": 413, "height": 271, "deviceScaleFactor": 2 });
+    let styles = "<style>.print{display:none} @media print{.print{display:block} .screen{display:none}}</style>\
         <p class=print>on paper</p><p class=screen>on screen</p>";
-    let pdf = pdf(&target, json!({ "html": html })).await?;
-    ensure!(pdf.text()? == "on paper", "{:?}", pdf.text()?);
-    Ok(())
-}
-
-async fn scripts_run_first(stage: Stage) -> Result<()> {
-    let target = stage.target().await?;
-    let html = "<p id=a>before</p><script>document.getElementById('a').textContent = 'after'</script>";
-    ensure!(pdf(&target, json!({ "html": html })).await?.text()? == "after", "the script did not run");
-    Ok(())
-}
-
-async fn wait_for_timeout(stage: Stage) -> Result<()> {
-    let target = stage.target().await?;
-    let html = "<p id=a>before</p>\
+    let scripted = "<p id=a>before</p><script>document.getElementById('a').textContent = 'after'</script>";
+    let late = "<p id=a>before</p>\
         <script>setTimeout(() => document.getElementById('a').textContent = 'after', 300)</script>";
-    ensure!(
-        pdf(&target, json!({ "html": html, "waitForTimeout": 1000 })).await?.text()? == "after",
-        "the render did not wait"
-    );
+    [
+        ("pdf/text_in_many_scripts", json!({ "html": format!("<p>{SCRIPTS}</p>") }), SCRIPTS),
+        ("pdf/viewport_before_first_layout", viewport, "seen 413x271x2"),
+        ("pdf/print_styles_apply", json!({ "html": styles }), "on paper"),
+        ("pdf/scripts_run_first", json!({ "html": scripted }), "after"),
+        ("pdf/wait_for_timeout", json!({ "html": late, "waitForTimeout": 1000 }), "after"),
+    ]
+}
+
+async fn has_text(stage: Stage, body: Value, expected: &str) -> Result<()> {
+    let text = pdf(&stage.target().await?, body).await?.text()?;
+    ensure!(text == expected, "{text:?}");
     Ok(())
 }

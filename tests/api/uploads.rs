@@ -2,13 +2,9 @@
 
 use platen_tests::{
     error_body::ErrorBody,
-    raw_connection::{RawConnection, render_head},
+    raw_connection::{RawConnection, authority, render_head},
 };
-use tokio::{
-    io::{AsyncReadExt as _, AsyncWriteExt as _},
-    net::TcpStream,
-    time::sleep,
-};
+use tokio::time::sleep;
 
 use crate::prelude::*;
 
@@ -27,7 +23,7 @@ const UPLOAD_BYTES: usize = 33 * 1024 * 1024;
 
 async fn refused(stage: Stage) -> Result<()> {
     let target = stage.common().await?;
-    let host = target.base_url.trim_start_matches("http://");
+    let host = authority(&target);
     let piece = vec![b'x'; 1 << 20];
     for (status, method, path, key, content_type) in [
         (404, "POST", "/nowhere", target.key.as_str(), "application/json"),
@@ -36,19 +32,17 @@ async fn refused(stage: Stage) -> Result<()> {
         (415, "POST", RENDER, &target.key, "text/plain"),
         (413, "POST", RENDER, &target.key, "application/json"),
     ] {
-        let mut stream = TcpStream::connect(host).await?;
+        let mut connection = RawConnection::open(&target).await?;
         let head = format!(
             "{method} {path} HTTP/1.1\r\nhost: {host}\r\nauthorization: Bearer {key}\r\n\
              content-type: {content_type}\r\ncontent-length: {UPLOAD_BYTES}\r\n\r\n"
         );
-        stream.write_all(head.as_bytes()).await?;
+        connection.send(head).await?;
         for _ in 0..UPLOAD_BYTES / piece.len() {
-            stream.write_all(&piece).await.with_context(|| format!("the upload that gets {status}"))?;
+            connection.send(&piece).await.with_context(|| format!("the upload that gets {status}"))?;
         }
-        let mut answer = [0; 12];
-        stream.read_exact(&mut answer).await.with_context(|| format!("waiting for {status}"))?;
-        let answer = String::from_utf8_lossy(&answer).into_owned();
-        ensure!(answer == format!("HTTP/1.1 {status}"), "expected {status}: {answer}");
+        let answer = connection.answer().await.with_context(|| format!("waiting for {status}"))?;
+        ensure!(answer.status == status, "expected {status}: {}", answer.summary());
     }
     Ok(())
 }
@@ -59,24 +53,17 @@ async fn slow(stage: Stage) -> Result<()> {
     // Its own server: the component does nothing else.
     let stand_in = stage.start_stand_in(None).await?;
     let target = &stand_in.common;
-    let host = target.base_url.trim_start_matches("http://");
-    let mut stream = TcpStream::connect(host).await?;
+    let mut connection = RawConnection::open(target).await?;
     let (pieces, piece) = (1_000, " ".repeat(2_000));
-    let head = format!(
-        "POST {RENDER} HTTP/1.1\r\nhost: {host}\r\nauthorization: Bearer {}\r\ncontent-type: application/json\r\n\
-         content-length: {length}\r\n\r\n",
-        target.key,
-        length = pieces * piece.len(),
-    );
-    stream.write_all(head.as_bytes()).await?;
+    let length = pieces * piece.len();
+    connection.send(render_head(target, &format!("content-length: {length}\r\n"))).await?;
     for _ in 0..pieces {
-        stream.write_all(piece.as_bytes()).await?;
+        connection.send(&piece).await?;
         // The pace of the sender is what is tested.
         sleep(Duration::from_millis(18)).await;
     }
-    let mut answer = [0; 12];
-    stream.read_exact(&mut answer).await?;
-    ensure!(&answer == b"HTTP/1.1 400", "{}", String::from_utf8_lossy(&answer));
+    let answer = connection.answer().await?;
+    ensure!(answer.status == 400, "{}", answer.summary());
     Ok(())
 }
 

@@ -8,15 +8,17 @@ use platen_shared::{
     request::{FieldKind, FieldName, FieldSpec, Formats},
 };
 
+/// The fields in the order of the documents.
+pub(crate) const GROUPS: [(&str, &[Formats]); 3] = [
+    ("All formats", &[Formats::All]),
+    ("Images", &[Formats::Images, Formats::JpegAndWebp, Formats::PngAndWebp]),
+    ("PDF", &[Formats::Pdf]),
+];
+
 /// A table of the fields for each set of formats.
 pub fn fields() -> String {
-    let groups: [(&str, &[Formats]); 3] = [
-        ("All formats", &[Formats::All]),
-        ("Images", &[Formats::Images, Formats::JpegAndWebp, Formats::PngAndWebp]),
-        ("PDF", &[Formats::Pdf]),
-    ];
     let mut text = String::new();
-    for (title, formats) in groups {
+    for (title, formats) in GROUPS {
         let _ = write!(text, "\n{title}:\n\n| field | value | default | |\n| --- | --- | --- | --- |\n");
         for name in FieldName::all().filter(|name| formats.contains(&name.spec().formats)) {
             let spec = name.spec();

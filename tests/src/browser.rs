@@ -25,6 +25,11 @@ use crate::process::{self, Process};
 
 /// Bounds every command and condition, so that a browser that hangs fails its test.
 const TIMEOUT: Duration = Duration::from_mins(3);
+/// No requests by the browser itself, and rendering that does not depend on the machine.
+const SWITCHES: &str = "--remote-debugging-pipe --headless --no-first-run --disable-background-networking \
+    --disable-component-update --disable-crash-reporter --disable-breakpad --disable-dev-shm-usage \
+    --no-proxy-server --hide-scrollbars --font-render-hinting=none --force-color-profile=srgb --lang=en-US";
+
 const BINARIES: [&str; 3] =
     ["/usr/lib/chromium/chromium-headless-shell", "/usr/lib/chromium/chromium", "/opt/google/chrome/chrome"];
 
@@ -42,7 +47,8 @@ impl Browser {
         let binary = binary.as_deref().into_iter().chain(BINARIES).map(Path::new).find(|path| path.is_file());
         let chromium = binary.context("there is no Chromium")?;
         let mut command = process::unprivileged(chromium, home.path(), Signal::SIGKILL)?;
-        command.args(switches(home.path()));
+        command.args(SWITCHES.split_whitespace());
+        command.arg(format!("--user-data-dir={}", home.path().join("profile").display()));
         let mut command = process::in_session(&command, Signal::SIGKILL);
         command.env_clear().env("HOME", home.path()).env("TMPDIR", home.path()).env("PATH", "/usr/bin:/bin");
         let pipes = BrowserPipes::attach(&mut command)?;
@@ -74,28 +80,4 @@ impl Browser {
 
 async fn within_timeout<T>(call: impl Future<Output = Result<T, CdpError>>) -> Result<T> {
     Ok(tokio::time::timeout(TIMEOUT, call).await.context("the browser does not reply")??)
-}
-
-/// No requests by the browser itself, and rendering that does not depend on the machine.
-fn switches(home: &Path) -> Vec<String> {
-    let profile = format!("--user-data-dir={}", home.join("profile").display());
-    [
-        "--remote-debugging-pipe",
-        "--headless",
-        "--no-first-run",
-        "--disable-background-networking",
-        "--disable-component-update",
-        "--disable-crash-reporter",
-        "--disable-breakpad",
-        "--disable-dev-shm-usage",
-        "--no-proxy-server",
-        "--hide-scrollbars",
-        "--font-render-hinting=none",
-        "--force-color-profile=srgb",
-        "--lang=en-US",
-    ]
-    .into_iter()
-    .map(str::to_owned)
-    .chain([profile])
-    .collect()
 }

@@ -73,8 +73,8 @@ impl Case {
 
     /// The case on all deployments but these, for this reason.
     pub fn except(mut self, cannot_run: impl Fn(Deployment) -> bool, reason: &str) -> Self {
-        let deployments = Deployment::ALL.iter().filter(|deployment| cannot_run(**deployment));
-        self.exceptions.extend(deployments.map(|deployment| (*deployment, reason.to_owned())));
+        let deployments = Deployment::all().filter(|deployment| cannot_run(*deployment));
+        self.exceptions.extend(deployments.map(|deployment| (deployment, reason.to_owned())));
         self
     }
 
@@ -139,11 +139,11 @@ impl Case {
 
 pub fn trials(suite: &Arc<Suite>, cases: &[Case], matrix: &Matrix, runtime: &Handle) -> Vec<Trial> {
     let settings = suite.settings();
-    let deployments = match settings.external {
+    let mut deployments = settings.deployments.clone();
+    if settings.external.is_some() {
         // An external server is one deployment, whichever it is.
-        Some(_) => &Deployment::ALL[..1],
-        None => &settings.deployments,
-    };
+        deployments = Deployment::all().take(1).collect();
+    }
     let on = |deployment: Deployment| {
         let is_first = deployments.first() == Some(&deployment);
         let cases = cases.iter().filter(move |case| is_first || case.is_in(matrix, deployment));

@@ -26,30 +26,27 @@ pub struct Deployment {
 }
 
 impl Deployment {
-    /// Every deployment. Those of one platform are neighbours.
-    pub const ALL: &'static [Self] = &[
-        Self { platform: Platform::PlatenUp, database: DatabaseKind::File },
-        Self { platform: Platform::PlatenUp, database: DatabaseKind::Sqld },
-        Self { platform: Platform::PlatenUp, database: DatabaseKind::SqldJwt },
-        Self { platform: Platform::Spin, database: DatabaseKind::File },
-        Self { platform: Platform::Spin, database: DatabaseKind::Sqld },
-        Self { platform: Platform::Spin, database: DatabaseKind::SqldJwt },
+    /// Every deployment, with its name in the report and in `PLATEN_TEST_DATABASES`. Those of one platform are neighbours.
+    const NAMES: [(&'static str, Platform, DatabaseKind); 6] = [
+        ("file", Platform::PlatenUp, DatabaseKind::File),
+        ("sqld", Platform::PlatenUp, DatabaseKind::Sqld),
+        ("sqld-jwt", Platform::PlatenUp, DatabaseKind::SqldJwt),
+        ("spin-file", Platform::Spin, DatabaseKind::File),
+        ("spin-sqld", Platform::Spin, DatabaseKind::Sqld),
+        ("spin-sqld-jwt", Platform::Spin, DatabaseKind::SqldJwt),
     ];
 
-    /// Its name in the report and in `PLATEN_TEST_DATABASES`.
+    pub fn all() -> impl Iterator<Item = Self> {
+        Self::NAMES.into_iter().map(|(_, platform, database)| Self { platform, database })
+    }
+
     pub fn name(self) -> &'static str {
-        match (self.platform, self.database) {
-            (Platform::PlatenUp, DatabaseKind::File) => "file",
-            (Platform::PlatenUp, DatabaseKind::Sqld) => "sqld",
-            (Platform::PlatenUp, DatabaseKind::SqldJwt) => "sqld-jwt",
-            (Platform::Spin, DatabaseKind::File) => "spin-file",
-            (Platform::Spin, DatabaseKind::Sqld) => "spin-sqld",
-            (Platform::Spin, DatabaseKind::SqldJwt) => "spin-sqld-jwt",
-        }
+        let is_this = |it: &&(_, Platform, DatabaseKind)| (it.1, it.2) == (self.platform, self.database);
+        Self::NAMES.iter().find(is_this).map_or("", |it| it.0)
     }
 
     pub fn parse(name: &str) -> Option<Self> {
-        Self::ALL.iter().copied().find(|deployment| deployment.name() == name)
+        Self::all().find(|deployment| deployment.name() == name)
     }
 }
 

@@ -29,10 +29,10 @@ pub struct RawConnection {
 
 impl RawConnection {
     pub async fn open(target: &Target) -> Result<Self> {
-        Self::open_from(target, 1).await
+        Ok(Self { stream: TcpStream::connect(authority(target)).await?, received: Vec::new() })
     }
 
-    /// The same from the address 127.0.0.`last`.
+    /// Connects to a server of this machine from the address 127.0.0.`last`.
     pub async fn open_from(target: &Target, last: u8) -> Result<Self> {
         let address: SocketAddr = authority(target).parse()?;
         let socket = TcpSocket::new_v4()?;

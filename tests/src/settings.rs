@@ -122,11 +122,11 @@ fn default_deployments(has_spin: bool) -> Vec<Deployment> {
         Platform::PlatenUp => true,
         Platform::Spin => has_spin && it.database != DatabaseKind::SqldJwt,
     };
-    Deployment::ALL.iter().copied().filter(is_default).collect()
+    Deployment::all().filter(is_default).collect()
 }
 
 fn unknown_deployment(name: &str) -> String {
-    let known = Deployment::ALL.iter().map(|it| it.name()).collect::<Vec<_>>().join(", ");
+    let known = Deployment::all().map(Deployment::name).collect::<Vec<_>>().join(", ");
     format!("PLATEN_TEST_DATABASES has {name:?}; valid are {known}")
 }
 

@@ -146,39 +146,28 @@ async fn not_an_operator(stage: Stage) -> Result<()> {
     Ok(())
 }
 
+/// Pages of the dashboard below `/dashboard`.
+const PAGES: &str = "/keys /keys/x /keys/x/delete /templates /templates/new /templates/x /templates/x/versions \
+    /templates/x/versions/1 /templates/x/delete /playground /playground?template=x /playground/samples/x \
+    /usage /requests /requests.csv /requests/1 /you /people /people/x/remove /operator /operator/audit \
+    /operator/invites /operator/retention /operator/accounts/x /operator/accounts/x/disable \
+    /operator/accounts/x/people/y/remove";
+
+/// Forms of the dashboard below `/dashboard`.
+const FORMS: &str = "/keys /keys/x/name /keys/x/expiry /keys/x/roll /keys/x/disable /keys/x/enable /keys/x/delete \
+    /templates/new /templates/x /templates/x/duplicate /templates/x/delete /playground /playground/request \
+    /playground/request.json /playground/render /templates/x/versions/1/restore /you/password \
+    /you/sessions/x/end /you/sessions/end-others /people/invite /people/invites/x/revoke /people/x/role \
+    /people/x/remove /operator /operator/retention /operator/invites/x/revoke \
+    /operator/accounts/x/people/y/role /operator/accounts/x/name /operator/accounts/x/quota \
+    /operator/accounts/x/limits /operator/accounts/x/disable /operator/accounts/x/enable \
+    /operator/accounts/x/join /operator/accounts/x/invite /operator/accounts/x/people/y/remove";
+
 async fn needs_a_session(stage: Stage) -> Result<()> {
     let app = &*stage.service().await?;
     let mut signed_out = Person::signed_out(app)?;
     signed_out.get("/dashboard/sign-in").await?.is(200)?;
-    for path in [
-        "",
-        "/keys",
-        "/keys/x",
-        "/keys/x/delete",
-        "/templates",
-        "/templates/new",
-        "/templates/x",
-        "/templates/x/versions",
-        "/templates/x/versions/1",
-        "/templates/x/delete",
-        "/playground",
-        "/playground?template=x",
-        "/playground/samples/x",
-        "/usage",
-        "/requests",
-        "/requests.csv",
-        "/requests/1",
-        "/you",
-        "/people",
-        "/people/x/remove",
-        "/operator",
-        "/operator/audit",
-        "/operator/invites",
-        "/operator/retention",
-        "/operator/accounts/x",
-        "/operator/accounts/x/disable",
-        "/operator/accounts/x/people/y/remove",
-    ] {
+    for path in PAGES.split_whitespace().chain([""]) {
         let page =
             signed_out.get(&format!("/dashboard{path}")).await?.is(303).with_context(|| path.to_owned())?;
         ensure!(
@@ -187,43 +176,7 @@ async fn needs_a_session(stage: Stage) -> Result<()> {
             page.location()
         );
     }
-    for path in [
-        "/keys",
-        "/keys/x/name",
-        "/keys/x/expiry",
-        "/keys/x/roll",
-        "/keys/x/disable",
-        "/keys/x/enable",
-        "/keys/x/delete",
-        "/templates/new",
-        "/templates/x",
-        "/templates/x/duplicate",
-        "/templates/x/delete",
-        "/playground",
-        "/playground/request",
-        "/playground/request.json",
-        "/playground/render",
-        "/templates/x/versions/1/restore",
-        "/you/password",
-        "/you/sessions/x/end",
-        "/you/sessions/end-others",
-        "/people/invite",
-        "/people/invites/x/revoke",
-        "/people/x/role",
-        "/people/x/remove",
-        "/operator",
-        "/operator/retention",
-        "/operator/invites/x/revoke",
-        "/operator/accounts/x/people/y/role",
-        "/operator/accounts/x/name",
-        "/operator/accounts/x/quota",
-        "/operator/accounts/x/limits",
-        "/operator/accounts/x/disable",
-        "/operator/accounts/x/enable",
-        "/operator/accounts/x/join",
-        "/operator/accounts/x/invite",
-        "/operator/accounts/x/people/y/remove",
-    ] {
+    for path in FORMS.split_whitespace() {
         let path = format!("/dashboard{path}");
         let page = signed_out.post(&path, &[]).await?.is(403).with_context(|| path.clone())?;
         ensure!(page.body.contains("Your session has ended"), "{path}: {}", page.body);

@@ -33,78 +33,43 @@ async fn until_count(app: &Service, account: &Account, condition: &str, expected
 
 const VALUE: &str = "value-of-the-caller";
 
-/// Request id, request, status, code, field and sentence.
+/// Request id, request, status, code, field and a part of the sentence.
 type Refused = (&'static str, Call, u16, &'static str, &'static str, &'static str);
 
 /// Requests that are refused when the quota is spent.
 fn calls(target: &Target, template: &str) -> Vec<Refused> {
     let text = target.post(RENDER, VALUE).header(CONTENT_TYPE, b"text/plain");
+    let field = target.render(&json!({ "html": VALUE, "width": VALUE }));
+    let unknown = target.render(&json!({ "html": VALUE, "<b>\n": VALUE }));
+    let conflict = json!({ "html": VALUE, "format": "pdf", "singlePage": true, "pageRanges": "1" });
+    let conflict = target.render(&conflict);
+    let no_template = target.render_template(&json!({ "templateId": VALUE }));
+    let missing = target.render_template(&json!({ "templateId": template }));
+    let quota = target.render(&json!({ "url": format!("https://host.example/{VALUE}") }));
     vec![
         ("r-type", text, 415, "unsupported_content_type", "", "The content type was not application/json."),
-        (
-            "r-json",
-            target.post(RENDER, VALUE),
-            400,
-            "invalid_json",
-            "",
-            "The body was not a JSON object in UTF-8.",
-        ),
-        (
-            "r-field",
-            target.render(&json!({ "html": VALUE, "width": VALUE })),
-            400,
-            "invalid_field",
-            "width",
-            "The value of a field broke its rule.",
-        ),
+        ("r-json", target.post(RENDER, VALUE), 400, "invalid_json", "", "was not a JSON object in UTF-8."),
+        ("r-field", field, 400, "invalid_field", "width", "The value of a field broke its rule."),
         (
             "r-unknown",
-            target.render(&json!({ "html": VALUE, "<b>\n": VALUE })),
+            unknown,
             400,
             "unknown_field",
             "<b>\u{fffd}",
-            "The body had a field that the endpoint does not know.",
+            "a field that the endpoint does not know.",
         ),
-        (
-            "r-conflict",
-            target.render(&json!({ "html": VALUE, "format": "pdf", "singlePage": true, "pageRanges": "1" })),
-            400,
-            "conflicting_fields",
-            "singlePage",
-            "Two fields, or a field and the format, excluded each other.",
-        ),
-        (
-            "r-template",
-            target.render_template(&json!({ "templateId": VALUE })),
-            404,
-            "template_not_found",
-            "templateId",
-            "The account had no such template.",
-        ),
+        ("r-conflict", conflict, 400, "conflicting_fields", "singlePage", "excluded each other."),
+        ("r-template", no_template, 404, "template_not_found", "templateId", "had no such template."),
         (
             "r-missing",
-            target.render_template(&json!({ "templateId": template })),
+            missing,
             400,
             "missing_template_variable",
             "variables",
-            "The template has placeholders for which no value was given.",
+            "for which no value was given.",
         ),
-        (
-            "r-none",
-            target.post(TEMPLATE, ""),
-            400,
-            "invalid_json",
-            "",
-            "The body was not a JSON object in UTF-8.",
-        ),
-        (
-            "r-quota",
-            target.render(&json!({ "url": format!("https://host.example/{VALUE}") })),
-            429,
-            "quota_exhausted",
-            "",
-            "All attempts of the month were used.",
-        ),
+        ("r-none", target.post(TEMPLATE, ""), 400, "invalid_json", "", "was not a JSON object in UTF-8."),
+        ("r-quota", quota, 429, "quota_exhausted", "", "All attempts of the month were used."),
     ]
 }
 
