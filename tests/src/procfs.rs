@@ -123,7 +123,11 @@ pub fn descendants(root: u32) -> Vec<ProcessId> {
 
 /// The browser processes below `root`, without their renderers and other helpers.
 pub fn browsers(root: u32) -> Vec<ProcessId> {
-    below_with(root, |command| command.contains(PROFILE) && !command.contains("--type="))
+    let mut found = below_with(root, |command| command.contains(PROFILE) && !command.contains("--type="));
+    // A helper that a browser is starting has the command line of the browser for a moment.
+    let all: HashSet<u32> = found.iter().map(|browser| browser.pid).collect();
+    found.retain(|browser| entry(browser.pid).is_some_and(|entry| !all.contains(&entry.parent)));
+    found
 }
 
 /// The renderer processes of browsers below `root`.
