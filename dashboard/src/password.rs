@@ -16,8 +16,7 @@ pub(crate) const MAX_CHARS: usize = 200;
 const HASH_BYTES: usize = 32;
 const ALGORITHM: Algorithm = Algorithm::Argon2id;
 const VERSION: Version = Version::V0x13;
-/// OWASP's minimum configuration of Argon2id: 19 MiB, two passes, one lane. `ARCHITECTURE.md` has the
-/// measured time.
+/// OWASP's minimum configuration of Argon2id: 19 MiB, two passes, one lane.
 const PARAMS: Params = match Params::new(19_456, 2, 1, Some(HASH_BYTES)) {
     Ok(params) => params,
     Err(_) => panic!("the parameters are within Argon2's bounds"),
