@@ -24,20 +24,11 @@ const REFERENCE: &str = "/docs/reference";
 const START_REFERENCE: &str = "SwaggerUIBundle({ url: '/v1/openapi.json', dom_id: '#reference', deepLinking: true,\
     validatorUrl: null, defaultModelsExpandDepth: 0, tryItOutEnabled: true })";
 
-/// The documents in the navigation, besides those of `how-to/`.
-const FIRST: &[&str] = &["quick-start", "options", "api", "clients", "templates", "pdf"];
-const OPERATE: &[&str] = &[
-    "operating",
-    "configuration",
-    "dashboard",
-    "monitoring",
-    "runbooks",
-    "security",
-    "containers",
-    "kubernetes",
-    "spin",
-];
-const BACKGROUND: &[&str] = &["rendering", "benchmarks"];
+/// The documents in the navigation. Those of `how-to/` follow the first group.
+const USE: &[&str] = &["quick-start", "api", "options", "pdf", "templates", "clients", "dashboard"];
+const RUN: &[&str] =
+    &["operating", "configuration", "containers", "kubernetes", "spin", "monitoring", "runbooks"];
+const HOW_IT_WORKS: &[&str] = &["rendering", "security", "benchmarks"];
 
 /// The rendered documents, by path without `/docs`.
 #[derive(Default)]
@@ -116,16 +107,11 @@ impl Documents {
             let pages = names.iter().filter_map(|name| Some((name, self.pages().get(*name)?)));
             pages.map(|(name, page)| link(name, &page.title)).collect()
         };
-        html.push_str(&(links(FIRST) + &link("reference", "Reference")));
         let how_to: Vec<&str> =
             self.pages().keys().map(String::as_str).filter(|name| name.starts_with("how-to/")).collect();
-        for (group, names) in
-            [("How to", how_to.as_slice()), ("Operate", OPERATE), ("Background", BACKGROUND)]
-        {
-            let links = links(names);
-            if !links.is_empty() {
-                html.extend(["<p>", group, "</p>", &links]);
-            }
+        let first = links(USE) + &link("reference", "Reference") + &links(&how_to);
+        for (group, links) in [("Use", first), ("Run", links(RUN)), ("How it works", links(HOW_IT_WORKS))] {
+            html.extend(["<p>", group, "</p>", &links]);
         }
         html.push_str("<p>This server</p><a href=\"/dashboard\">Dashboard</a></nav>");
         html
