@@ -109,7 +109,7 @@ mod tests {
 
     use platen_tests::{
         documents::check_section,
-        settings_reference::{Setting, settings, settings_table, tables},
+        settings_reference::{OPTIONS, Setting, options, settings, settings_table},
     };
 
     use super::*;
@@ -121,10 +121,11 @@ mod tests {
         let farm = platen_farm::cli::Cli::command();
         let up = platen.find_subcommand("up").expect("platen has the command up");
         check_section("configuration.md", "settings", &settings_table(&all_settings(&platen, up, &farm)));
-        let mut commands = String::new();
+        let mut commands = OPTIONS.to_owned();
         document(&platen, "platen", &[&platen, up], &mut commands);
         check_section("configuration.md", "commands", &commands);
-        check_section("configuration.md", "platen-farm", &tables(&farm, &[&platen, up]));
+        let of_farm = OPTIONS.to_owned() + &options(&farm, &[&platen, up]);
+        check_section("configuration.md", "platen-farm", &of_farm);
     }
 
     fn all_settings(platen: &clap::Command, up: &clap::Command, farm: &clap::Command) -> Vec<Setting> {
@@ -241,9 +242,8 @@ mod tests {
         for command in command.get_subcommands().filter(|command| command.get_name() != "up") {
             let name = format!("{name} {}", command.get_name());
             let about = command.get_about().map(ToString::to_string).unwrap_or_default();
-            let table = tables(command, listed);
             if !command.has_subcommands() {
-                let _ = write!(text, "\n### `{name}`\n\n{about}.\n{table}");
+                let _ = write!(text, "| **`{name}`** | | {about} |\n{}", options(command, listed));
             }
             document(command, &name, listed, text);
         }

@@ -3,7 +3,6 @@
 use std::fmt::Write as _;
 
 use platen_shared::{
-    endpoint::Endpoint,
     error_code::ErrorCode,
     request::{FieldKind, FieldName, FieldSpec, Formats},
 };
@@ -15,22 +14,16 @@ pub(crate) const GROUPS: [(&str, &[Formats]); 3] = [
     ("PDF", &[Formats::Pdf]),
 ];
 
-/// A table of the fields for each set of formats.
+/// A table of the fields for each set of formats, with links to their descriptions.
 pub fn fields() -> String {
     let mut text = String::new();
     for (title, formats) in GROUPS {
-        let _ = write!(text, "\n{title}:\n\n| field | value | default | |\n| --- | --- | --- | --- |\n");
+        let _ = write!(text, "\n{title}:\n\n| field | value | default |\n| --- | --- | --- |\n");
         for name in FieldName::all().filter(|name| formats.contains(&name.spec().formats)) {
             let spec = name.spec();
             let default = spec.default.map_or(String::new(), |json| format!("`{}`", json.trim_matches('"')));
-            let endpoint = match (is_of(name, Endpoint::Render), is_of(name, Endpoint::Template)) {
-                (true, false) => "`/v1/render`: ",
-                (false, true) => "`/v1/render/template`: ",
-                _ => "",
-            };
-            let description = spec.description.replace('|', "\\|");
-            let _ =
-                writeln!(text, "| `{name}` | {} | {default} | {endpoint}{description} |", value(spec.kind));
+            let anchor = name.as_str().to_lowercase();
+            let _ = writeln!(text, "| [`{name}`](options.md#{anchor}) | {} | {default} |", value(spec.kind));
         }
     }
     text + "\n"
@@ -41,10 +34,6 @@ pub fn values(spec: FieldSpec) -> String {
     let default =
         spec.default.map_or(String::new(), |json| format!(" Default: `{}`.", json.trim_matches('"')));
     format!("Values: {}.{default}\n", value(spec.kind))
-}
-
-fn is_of(name: FieldName, endpoint: Endpoint) -> bool {
-    FieldName::of_endpoint(endpoint).any(|other| other == name)
 }
 
 fn value(kind: FieldKind) -> String {

@@ -32,8 +32,8 @@ pub fn examples() -> Vec<Example> {
 pub fn document() -> String {
     let mut text = "# Options\n\n\
         Every field of a request, with an example and its picture. Where there are two, the left one is without the option. \
-        [The same as a table](api.md#request), with the rules for lengths. All of them are fields of both endpoints, unless it \
-        is said otherwise, and options of `platen render`.\n"
+        [The same as a table](api.md#request), with the rules for lengths. `platen render` has them as options, such as \
+        `--full-page`, except `html`, `url`, `templateId` and `fileName`.\n"
         .to_owned();
     let examples = examples();
     for (title, formats) in api_reference::GROUPS {

@@ -3,36 +3,35 @@
 use std::fmt::Write as _;
 
 use clap::{Arg, Command};
+use platen_shared::request::FieldName;
 
-/// Tables of the options of a command, one for each help heading, without those in `listed` before.
-pub fn tables(command: &Command, listed: &[&Command]) -> String {
+/// The head of a table of options, whose rows are those of [`options`].
+pub const OPTIONS: &str = "\n| | default | |\n| --- | --- | --- |\n";
+
+/// Rows of the options of a command, without those of the commands in `listed` and `--json`. An option that is a field of a
+/// request has a link to its description.
+pub fn options(command: &Command, listed: &[&Command]) -> String {
     let is_new = |argument: &&Arg| {
         let known =
             |command: &&Command| command.get_arguments().any(|other| other.get_id() == argument.get_id());
-        argument.get_long().is_some_and(|long| !matches!(long, "help" | "version"))
+        argument.get_long().is_some_and(|long| !matches!(long, "help" | "version" | "json"))
             && !argument.is_hide_set()
             && !listed.iter().any(known)
     };
-    let arguments: Vec<_> = command.get_arguments().filter(is_new).collect();
-    let mut headings: Vec<_> = arguments.iter().map(|argument| argument.get_help_heading()).collect();
-    headings.dedup();
-    let mut text = String::new();
-    for heading in headings {
-        if let Some(heading) = heading {
-            let _ = write!(text, "\n{heading}:\n");
-        }
-        text.push_str("\n| flag | variable | default | |\n| --- | --- | --- | --- |\n");
-        for argument in arguments.iter().filter(|argument| argument.get_help_heading() == heading) {
-            text.push_str(&row(argument));
-        }
-    }
-    text
+    command.get_arguments().filter(is_new).map(row).collect()
 }
 
 fn row(argument: &Arg) -> String {
     let (default, help) = default_and_help(argument);
-    let variable = argument.get_env().map_or(String::new(), |name| format!("`{}`", name.display()));
-    format!("| {} | {variable} | {default} | {help} |\n", flag(argument))
+    let flag = flag(argument);
+    // Fields of a request are no settings, so they have no variable.
+    let field = FieldName::all().find(|name| name.as_str() == argument.get_id().as_str());
+    match field.filter(|_| argument.get_env().is_none()) {
+        Some(name) => {
+            format!("| [{flag}](options.md#{}) | {default} | |\n", name.as_str().to_lowercase())
+        }
+        None => format!("| {flag} | {default} | {help} |\n"),
+    }
 }
 
 fn flag(argument: &Arg) -> String {
