@@ -71,6 +71,11 @@ impl<K: PartialEq + Clone, V> FairQueue<K, V> {
         self.flows.iter().find(|flow| flow.key == *key).map_or(0, |flow| flow.waiting.len())
     }
 
+    /// Whether `condition` is true for a flow with entries.
+    pub fn any(&self, condition: impl Fn(&K) -> bool) -> bool {
+        self.flows.iter().any(|flow| condition(&flow.key))
+    }
+
     /// Adds an entry. Returns its ticket and the entry that was removed for it with its flow.
     ///
     /// # Errors

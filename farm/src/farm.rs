@@ -1,7 +1,7 @@
-//! The farm: its public handle, and the life of a job from admission to its result.
+//! The farm: its public handle, and the life of a job from its arrival to its result.
 //!
-//! Invariant: a job ends by its deadline, is attempted at most [`MAX_ATTEMPTS`] times, and holds its slot
-//! until its last page is closed or reset. No page starts that cannot end by the deadline.
+//! Invariant: a job ends by its deadline, is attempted at most [`MAX_ATTEMPTS`] times, and holds its browser
+//! until its page is closed or reset. No page starts that cannot end by the deadline.
 
 use std::{
     sync::{Arc, Weak},
@@ -18,14 +18,13 @@ use tokio::time::{Instant, timeout, timeout_at};
 
 use crate::{
     Config, MetricsRegistry, StartError,
-    admission::{Admission, Slot, has_time},
     browser::Launcher,
     egress::{Egress, JobEgress},
     error::{Refused, error_chain},
     job_progress::JobProgress,
     metrics::{self, FarmState, Metrics},
     phases::{Phase, Phases},
-    pool::{PageRequest, Pool},
+    pool::{Lease, PageRequest, Pool, has_time},
     render::{self, Clock, JobError},
 };
 
@@ -45,7 +44,6 @@ pub struct Farm {
 
 #[derive(Debug)]
 struct Inner {
-    admission: Admission,
     pool: Pool,
     egress: Egress,
     metrics: Arc<Metrics>,
@@ -103,21 +101,19 @@ impl Farm {
         let config = Arc::new(config);
         let browsers = config.browser_count().get();
         let drain_timeout = config.drain_timeout();
-        let admission = Admission::new(browsers, config.queue);
         let metrics = Arc::new(registry.register(Metrics::register));
         let egress = Egress::new(Arc::clone(&config), Arc::clone(&metrics))?;
         let launcher = Launcher::new(Arc::clone(&config), egress.clone()).await?;
         let pool = Pool::start(launcher, config, Arc::clone(&metrics)).await.map_err(StartError::Launch)?;
         tracing::info!(browsers, "farm is ready");
         let registry = registry.clone();
-        let inner =
-            Arc::new(Inner { admission, pool, egress, metrics, registry: registry.clone(), drain_timeout });
+        let inner = Arc::new(Inner { pool, egress, metrics, registry: registry.clone(), drain_timeout });
         let sampled = Arc::downgrade(&inner);
         let sample = move || {
             let inner = sampled.upgrade()?;
             Some(FarmState {
-                occupancy: inner.admission.occupancy(),
-                longest_wait: inner.admission.longest_wait(),
+                occupancy: inner.pool.queue.occupancy(),
+                longest_wait: inner.pool.queue.longest_wait(),
                 pool: inner.pool.state(),
             })
         };
@@ -171,15 +167,15 @@ impl Farm {
 
     /// Rejects new jobs and waits for the others.
     pub(crate) async fn drain(&self) {
-        self.inner.admission.drain();
-        if timeout(self.inner.drain_timeout, self.inner.admission.idle()).await.is_err() {
+        self.inner.pool.queue.drain();
+        if timeout(self.inner.drain_timeout, self.inner.pool.queue.idle()).await.is_err() {
             tracing::warn!("jobs are still running after the drain timeout; shutting down without them");
         }
     }
 
     /// Whether the farm accepts jobs.
     pub(crate) fn is_ready(&self) -> bool {
-        self.inner.pool.ready() > 0 && !self.inner.admission.is_draining()
+        self.inner.pool.queue.ready() > 0 && !self.inner.pool.queue.is_draining()
     }
 
     /// A handle to ask whether the farm accepts jobs.
@@ -203,9 +199,10 @@ impl Inner {
         progress: &JobProgress,
     ) -> Result<Rendered, Refused> {
         let arrived = Instant::now();
+        let request = PageRequest::new(job);
         let queued = progress.phases.enter(Phase::Queue);
-        let slot = self.admission.admit(&job.account, deadline).await;
-        let slot = slot.inspect_err(|_| progress.set_queued(arrived.elapsed()))?;
+        let lease = self.pool.queue.lease(request.clone(), deadline).await;
+        let lease = lease.inspect_err(|_| progress.set_queued(arrived.elapsed()))?;
         drop(queued);
         let admitted = Instant::now();
         self.metrics.wait_seconds.observe((admitted - arrived).as_secs_f64());
@@ -216,11 +213,8 @@ impl Inner {
             // Judging waits for the name server only.
             judged.map_err(|_| Refusal::NameServerFailed)??;
         }
-        let slot = Arc::new(slot);
-        let rendered = self.render_with_retries(job, &job_egress, &slot, deadline, &progress.phases).await;
-        if matches!(rendered, Err(Refusal::Deadline)) {
-            slot.mark_late();
-        }
+        let rendered =
+            self.render_with_retries(job, request, lease, job_egress, deadline, &progress.phases).await;
         let render::RenderedFile { bytes, page_status, page_idle } = rendered?;
         let format = job.options.output.format();
         self.metrics.job_rendered(format, admitted.elapsed());
@@ -230,50 +224,52 @@ impl Inner {
     async fn render_with_retries(
         &self,
         job: &RenderJob,
-        job_egress: &Arc<JobEgress>,
-        slot: &Arc<Slot>,
+        mut request: PageRequest,
+        mut lease: Lease,
+        mut job_egress: Arc<JobEgress>,
         deadline: Instant,
         phases: &Phases,
     ) -> Result<render::RenderedFile, Refusal> {
-        let request = PageRequest::new(job);
         let no_browser = |attempt| if attempt == 1 { Refusal::NoBrowser } else { Refusal::Broken };
-        let (mut attempt, mut missing_pages, mut clock, mut avoid) = (1, 0, Clock::Virtual, None);
-        let mut job_egress = Arc::clone(job_egress);
+        let (mut attempt, mut missing_pages, mut clock) = (1, 0, Clock::Virtual);
         loop {
-            let leasing = phases.enter(Phase::Lease);
-            let leased = timeout_at(deadline, self.pool.lease(&request, avoid)).await;
-            let Ok(Some(browser)) = leased else { return Err(no_browser(attempt)) };
-            let (id, started) = (browser.id(), Instant::now());
-            let rendered = render::render(job, browser, slot, &job_egress, deadline, clock, leasing).await;
-            let error = match rendered {
+            let (id, started) = (lease.browser_id(), Instant::now());
+            let error = match render::render(job, &request, lease, &job_egress, deadline, clock, phases).await
+            {
                 Ok(file) => return Ok(file),
                 Err(JobError::Refused(refusal)) => return Err(refusal),
-                Err(JobError::NoPage) => {
+                Err(error) => error,
+            };
+            match error {
+                JobError::NoPage => {
                     missing_pages += 1;
                     tracing::warn!(missing_pages, "no page for a job");
                     if missing_pages >= MAX_MISSING_PAGES {
                         return Err(no_browser(attempt));
                     }
-                    continue;
                 }
-                Err(JobError::NeedsRealTime) if clock == Clock::Virtual => {
+                JobError::NeedsRealTime if clock == Clock::Virtual => {
                     if !has_time(deadline, render::real_wait(job)) {
                         return Err(Refusal::Deadline);
                     }
                     self.metrics.real_time_retries.inc();
                     (clock, job_egress) = (Clock::Real, job_egress.again());
-                    continue;
                 }
-                Err(error) => error,
-            };
-            let retry =
-                attempt < MAX_ATTEMPTS && !error.is_of_page() && has_time(deadline, started.elapsed());
-            tracing::warn!(error = error_chain(&error), attempt, retry, "render failed");
-            if !retry {
-                return Err(error.into_refusal());
+                error => {
+                    let retry = attempt < MAX_ATTEMPTS
+                        && !error.is_of_page()
+                        && has_time(deadline, started.elapsed());
+                    tracing::warn!(error = error_chain(&error), attempt, retry, "render failed");
+                    if !retry {
+                        return Err(error.into_refusal());
+                    }
+                    self.metrics.retries.inc();
+                    (attempt, request.avoid, job_egress) = (attempt + 1, Some(id), job_egress.again());
+                }
             }
-            self.metrics.retries.inc();
-            (attempt, avoid, job_egress) = (attempt + 1, Some(id), job_egress.again());
+            let _leasing = phases.enter(Phase::Lease);
+            let again = self.pool.queue.lease_again(request.clone(), deadline).await;
+            lease = again.map_err(|_| no_browser(attempt))?;
         }
     }
 }

@@ -21,7 +21,6 @@
 
 #![forbid(unsafe_code)]
 
-mod admission;
 mod begin_frames;
 mod browser;
 pub mod check;

@@ -13,7 +13,7 @@ use prometheus_client::{
 };
 use strum::{EnumIter, IntoEnumIterator as _, IntoStaticStr, VariantNames as _};
 
-use crate::{admission::Occupancy, phases::Phase};
+use crate::phases::Phase;
 
 const PREFIX: &str = "platen_farm";
 
@@ -198,13 +198,24 @@ fn counter<M: Metric + Default + Clone>(registry: &mut Registry, name: &str, hel
 /// The browsers that run.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct PoolState {
-    /// Browsers that can take jobs, of those that always run.
+    /// Browsers that can take jobs.
     pub(crate) ready: usize,
     /// Idle pages of accounts.
     pub(crate) warm_pages: usize,
     /// Idle pages that no account has used.
     pub(crate) spare_pages: usize,
     pub(crate) memory_bytes: u64,
+}
+
+/// The use of slots and queue, for metrics.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Occupancy {
+    /// Browsers that always run; long jobs allow up to as many in addition.
+    pub(crate) slots: usize,
+    /// Jobs that have a browser.
+    pub(crate) busy: usize,
+    /// Jobs in the queue.
+    pub(crate) waiting: usize,
 }
 
 /// What the gauges show.

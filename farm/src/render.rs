@@ -57,25 +57,25 @@ use self::{
 };
 pub(crate) use self::{job_error::JobError, remaining_wait::real_wait, rendering::Clock};
 use crate::{
-    admission::{Slot, can_end_by},
     browser::Exit,
     egress::JobEgress,
     page::Page,
-    phases::{Phase, PhaseGuard, Phases},
-    pool::{BrowserLease, PageRequest},
+    phases::{Phase, Phases},
+    pool::{Lease, PageRequest, can_end_by},
 };
 
 /// A job that runs longer than this is long: another browser may be started for jobs that wait.
 const MIN_LONG_JOB_TIME: Duration = Duration::from_secs(2);
-/// Renders a job in a leased browser. The slot is held until the page is reset or closed.
+
+/// Renders a job in a leased browser, which is freed when the page is reset or closed.
 pub(crate) async fn render(
     job: &RenderJob,
-    browser: BrowserLease,
-    slot: &Arc<Slot>,
+    request: &PageRequest,
+    browser: Lease,
     egress: &Arc<JobEgress>,
     deadline: Instant,
     clock: Clock,
-    leasing: PhaseGuard<'_>,
+    phases: &Phases,
 ) -> Result<RenderedFile, JobError> {
     // Its pages have no proxy any more. It was found before it is replaced.
     if browser.browser().has_lost_network_service() {
@@ -83,10 +83,10 @@ pub(crate) async fn render(
         return Err(JobError::NoPage);
     }
     let timed_out = |_| JobError::Refused(Refusal::Deadline);
-    let request = PageRequest::new(job);
-    let taking = PageLease::take(browser, Arc::clone(slot), &request);
+    let leasing = phases.enter(Phase::Lease);
+    let taking = PageLease::take(browser, request);
     let mut lease = timeout_at(deadline, taking).await.map_err(timed_out)??;
-    let phases = leasing.end();
+    drop(leasing);
     let (page, browser) = lease.page();
     page.scale_factor = Some(request.scale_factor);
     browser.browser().allow_picture(job.options.viewport.device_pixels());
@@ -104,7 +104,7 @@ pub(crate) async fn render(
                 tracing::warn!(mebibytes, "a page used more memory than --page-memory (PLATEN_PAGE_MEMORY)");
                 Err(JobError::Refused(Refusal::PageMemoryExceeded { mebibytes }))
             }
-            never = mark_when_long(slot) => match never {},
+            never = mark_when_long(browser) => match never {},
         }
     };
     let rendered = timeout_at(deadline, guarded).await;
@@ -126,9 +126,9 @@ pub(crate) async fn render(
 }
 
 /// Marks the job as long when it becomes so. Never completes.
-async fn mark_when_long(slot: &Slot) -> Infallible {
+async fn mark_when_long(lease: &Lease) -> Infallible {
     sleep(MIN_LONG_JOB_TIME).await;
-    slot.mark_long();
+    lease.mark_long();
     std::future::pending().await
 }
 
@@ -149,7 +149,7 @@ struct RenderedPage {
 
 async fn run(
     page: &mut Page,
-    browser: &BrowserLease,
+    browser: &Lease,
     job: &RenderJob,
     egress: &JobEgress,
     clock: Clock,
@@ -241,7 +241,7 @@ async fn run(
 }
 
 /// Why a page is gone that the farm did not close, and whose renderer did not report a crash.
-async fn page_gone(browser: &BrowserLease) -> JobError {
+async fn page_gone(browser: &Lease) -> JobError {
     match browser.browser().exit().await {
         // The browser runs, so the page has closed itself.
         None => JobError::Refused(Refusal::PageClosed),

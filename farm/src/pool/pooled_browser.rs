@@ -1,8 +1,7 @@
-//! A browser of the pool, with its idle pages, and its lease.
+//! A browser of the pool, with its idle pages.
 //!
-//! Invariant: a browser is leased to at most one job at a time, so frames, scripts and crashes of a page
-//! cannot affect another job. A used page is kept for its own account or closed. A browser that does not
-//! open or close pages is killed.
+//! Invariant: a used page is kept for its own account or closed. A browser that does not open or close pages is
+//! killed.
 
 use std::sync::Arc;
 
@@ -11,14 +10,14 @@ use platen_shared::{
     id::AccountId,
     job::{DeviceScaleFactor, RenderJob, Source},
 };
-use tokio::sync::{Notify, watch};
+use tokio::sync::Notify;
 
-use super::{idle_pages::IdlePages, recent_accounts::RecentAccounts};
+use super::{idle_pages::IdlePages, recent_accounts::RecentAccounts, state::Candidate};
 use crate::{
     Config,
     browser::Browser,
     error::error_chain,
-    metrics::{Metrics, PageSource, Waiting},
+    metrics::Metrics,
     page::{Page, PageError, Reader},
 };
 
@@ -29,27 +28,30 @@ const SPARE_PAGES: usize = 1;
 
 /// The idle pages that a job may use.
 #[derive(Debug, Clone)]
-pub(crate) struct PageRequest<'a> {
-    pub(crate) account: &'a AccountId,
+pub(crate) struct PageRequest {
+    pub(crate) account: AccountId,
     /// Whether the job may use a page again. A job that loads an origin may not: its page is closed
     /// afterwards, so a warm page would be wasted on it.
     pub(crate) reuse: bool,
     pub(crate) scale_factor: DeviceScaleFactor,
     pub(crate) reader: Reader,
+    /// A browser that the job has tried.
+    pub(crate) avoid: Option<usize>,
 }
 
-impl<'a> PageRequest<'a> {
-    pub(crate) fn new(job: &'a RenderJob) -> Self {
+impl PageRequest {
+    pub(crate) fn new(job: &RenderJob) -> Self {
         Self {
-            account: &job.account,
+            account: job.account.clone(),
             reuse: matches!(job.source, Source::Html(_)),
             scale_factor: job.options.viewport.device_scale_factor,
             reader: Reader::of(&job.options),
+            avoid: None,
         }
     }
 
     /// Whether the job may use this page, which its account has used before.
-    fn fits(&self, page: &Page) -> bool {
+    pub(super) fn fits(&self, page: &Page) -> bool {
         self.reuse
             && page.scale_factor.is_none_or(|factor| factor == self.scale_factor)
             && (page.jobs == 0 || page.overrides.reader == self.reader)
@@ -70,22 +72,20 @@ enum State {
 
 /// A browser in a slot, or one that was replaced and still has a job.
 #[derive(Debug)]
-pub(super) struct PooledBrowser {
+pub(crate) struct PooledBrowser {
     pub(super) browser: Browser,
     status: Mutex<Status>,
     /// Notified when its state becomes [`State::Recycling`].
     pub(super) recycling: Notify,
-    idle_pages: Mutex<IdlePages>,
-    config: Arc<Config>,
-    recent: Arc<RecentAccounts>,
-    metrics: Arc<Metrics>,
-    changes: watch::Sender<()>,
+    pub(super) idle_pages: Mutex<IdlePages>,
+    pub(super) config: Arc<Config>,
+    pub(super) recent: Arc<RecentAccounts>,
+    pub(super) metrics: Arc<Metrics>,
 }
 
 #[derive(Debug, Default)]
 struct Status {
     state: State,
-    leased: bool,
     jobs: u32,
     open_crashes: u32,
 }
@@ -96,7 +96,6 @@ impl PooledBrowser {
         config: Arc<Config>,
         recent: Arc<RecentAccounts>,
         metrics: Arc<Metrics>,
-        changes: watch::Sender<()>,
     ) -> Self {
         Self {
             browser,
@@ -106,38 +105,16 @@ impl PooledBrowser {
             config,
             recent,
             metrics,
-            changes,
         }
     }
 
-    /// Whether it can take jobs.
-    pub(super) fn is_usable(&self) -> bool {
-        self.status.lock().state != State::Killed && !self.browser.connection.is_closed()
-    }
-
-    /// Whether a job has leased it.
-    pub(super) fn is_leased(&self) -> bool {
-        self.status.lock().leased
-    }
-
-    /// Whether it has a warm page that the job may use.
-    pub(super) fn has_page_for(&self, request: &PageRequest<'_>) -> bool {
-        self.idle_pages.lock().has_warm(request.account, |page| request.fits(page))
-    }
-
-    /// Leases it for one job. The caller has checked, under the lock of the slots, that it is free.
-    pub(super) fn lease(self: &Arc<Self>) -> BrowserLease {
+    /// Requests that it is replaced when its successor is ready.
+    pub(super) fn recycle(&self) {
         let mut status = self.status.lock();
-        debug_assert!(!status.leased, "one job a browser");
-        status.leased = true;
-        status.jobs += 1;
-        let is_last = status.jobs == self.config.recycle_after.get();
-        drop(status);
-        let lease = BrowserLease(Arc::clone(self));
-        if is_last {
-            lease.recycle();
+        if status.state == State::Serving {
+            status.state = State::Recycling;
+            self.recycling.notify_one();
         }
-        lease
     }
 
     /// The number of its warm pages, and of spare ones.
@@ -167,7 +144,7 @@ impl PooledBrowser {
     }
 
     /// Opens a page. Must be polled to completion, or the page stays open.
-    async fn open(&self) -> Result<Page, PageError> {
+    pub(super) async fn open(&self) -> Result<Page, PageError> {
         let opened = Page::open(&self.browser).await;
         match &opened {
             Ok(_) => {
@@ -190,7 +167,7 @@ impl PooledBrowser {
         opened
     }
 
-    async fn close(&self, page: Page) {
+    pub(super) async fn close(&self, page: Page) {
         self.metrics.pages_closed.inc();
         if let Err(error) = page.close(&self.browser).await {
             tracing::warn!(error = error_chain(&error), "page was not closed");
@@ -198,7 +175,7 @@ impl PooledBrowser {
         }
     }
 
-    fn kill(&self, reason: &'static str) {
+    pub(super) fn kill(&self, reason: &'static str) {
         if std::mem::replace(&mut self.status.lock().state, State::Killed) != State::Killed {
             tracing::warn!(reason, product = self.browser.product, "killing a browser and replacing it");
             self.browser.kill();
@@ -224,88 +201,31 @@ impl PooledBrowser {
     }
 }
 
-/// A browser that is leased to one job until this is dropped.
-#[derive(Debug)]
-pub(crate) struct BrowserLease(Arc<PooledBrowser>);
+impl Candidate for PooledBrowser {
+    type Request = PageRequest;
+    type Rank = (bool, bool, u32);
 
-impl BrowserLease {
-    pub(crate) fn browser(&self) -> &Browser {
-        &self.0.browser
+    fn account(request: &PageRequest) -> &AccountId {
+        &request.account
     }
 
-    /// Identifies the browser in its pool for as long as it exists.
-    pub(crate) fn id(&self) -> usize {
-        Arc::as_ptr(&self.0).addr()
+    fn is_usable(&self) -> bool {
+        self.status.lock().state != State::Killed && !self.browser.connection.is_closed()
     }
 
-    /// Requests that the browser is replaced when its successor is ready.
-    pub(crate) fn recycle(&self) {
-        let mut status = self.0.status.lock();
-        if status.state == State::Serving {
-            status.state = State::Recycling;
-            self.0.recycling.notify_one();
+    fn rank(&self, request: &PageRequest) -> Self::Rank {
+        let is_tried = request.avoid == Some(std::ptr::from_ref(self).addr());
+        let has_page = self.idle_pages.lock().has_warm(&request.account, |page| request.fits(page));
+        (is_tried, !has_page, self.jobs())
+    }
+
+    fn begin_job(&self) {
+        let mut status = self.status.lock();
+        status.jobs += 1;
+        let is_last = status.jobs == self.config.recycle_after.get();
+        drop(status);
+        if is_last {
+            self.recycle();
         }
-    }
-
-    /// Kills the browser; `reason` is logged.
-    pub(crate) fn kill(&self, reason: &'static str) {
-        self.0.kill(reason);
-    }
-
-    /// An idle page: one that the account has used, or else a spare one.
-    pub(crate) fn page(&self, request: &PageRequest<'_>) -> Option<Page> {
-        loop {
-            let mut idle = self.0.idle_pages.lock();
-            let warm = idle.warm(request.account, |page| request.fits(page));
-            let source = if warm.is_some() { PageSource::Warm } else { PageSource::Spare };
-            let mut page = warm.or_else(|| idle.spare())?;
-            drop(idle);
-            if page.is_alive() {
-                self.0.metrics.page_given(source);
-                return Some(page);
-            }
-            let pooled = Arc::clone(&self.0);
-            tokio::spawn(async move { pooled.close(page).await });
-        }
-    }
-
-    /// Opens a page for a job that got no idle one. Must be polled to completion, or the page stays open.
-    pub(crate) async fn open(&self) -> Result<Page, PageError> {
-        let page = self.0.open().await?;
-        self.0.metrics.page_given(PageSource::Opened);
-        Ok(page)
-    }
-
-    /// Records a job of the account; true if the account's next job is likely soon and may use the page.
-    pub(crate) fn is_worth_keeping(&self, account: &AccountId, page: &Page) -> bool {
-        self.0.recent.record(account) && page.jobs < self.0.config.page_jobs.get()
-    }
-
-    /// Keeps a page that was reset for the account that has used it.
-    pub(crate) async fn keep(&self, account: AccountId, page: Page) {
-        let evicted = self.0.idle_pages.lock().keep(account, page);
-        if let Some(page) = evicted {
-            self.close(page).await;
-        }
-    }
-
-    pub(crate) async fn close(&self, page: Page) {
-        self.0.close(page).await;
-    }
-
-    pub(crate) fn waited(&self, waiting: Waiting) {
-        self.0.metrics.job_waited(waiting);
-    }
-
-    /// Opens a spare page in the background, if the browser has none.
-    pub(crate) fn refill(&self) {
-        self.0.refill();
-    }
-}
-
-impl Drop for BrowserLease {
-    fn drop(&mut self) {
-        self.0.status.lock().leased = false;
-        self.0.changes.send_replace(());
     }
 }

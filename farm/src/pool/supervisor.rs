@@ -8,13 +8,10 @@ use std::{
 };
 
 use parking_lot::Mutex;
-use tokio::{sync::Notify, time::Instant};
+use tokio::time::Instant;
 
 use super::{
-    backoff::Backoff,
-    pooled_browser::PooledBrowser,
-    recent_accounts::RecentAccounts,
-    slots::{BrowserSlot, Slots},
+    backoff::Backoff, pooled_browser::PooledBrowser, queue::JobQueue, recent_accounts::RecentAccounts,
 };
 use crate::{
     Config,
@@ -23,8 +20,8 @@ use crate::{
     metrics::{BrowserEnd, Metrics, PoolState},
 };
 
-/// How long a browser that was started on demand is kept without a job.
-const ON_DEMAND_IDLE_TIMEOUT: Duration = Duration::from_mins(1);
+/// How often it is checked whether a browser beyond the slots still has jobs.
+const EXTRA_IDLE_TIMEOUT: Duration = Duration::from_mins(1);
 
 /// Starts, replaces and ends the browsers of a pool.
 #[derive(Debug)]
@@ -33,9 +30,7 @@ pub(super) struct Supervisor {
     config: Arc<Config>,
     recent: Arc<RecentAccounts>,
     metrics: Arc<Metrics>,
-    pub(super) slots: Slots,
-    /// Wakes the task of an empty slot, if there is one, whose browser is started on demand.
-    pub(super) demand: Notify,
+    pub(super) queue: JobQueue<PooledBrowser>,
     /// All browsers that may still run, so that [`Supervisor::close`] can end them.
     started: Mutex<Vec<Weak<PooledBrowser>>>,
 }
@@ -47,10 +42,9 @@ impl Supervisor {
             launcher,
             // After jobs of this many other accounts, an account's page has been evicted in any case.
             recent: Arc::new(RecentAccounts::new(2 * browsers * config.warm_pages)),
+            queue: JobQueue::new(browsers, config.queue),
             config,
             metrics,
-            slots: Slots::new(browsers),
-            demand: Notify::new(),
             started: Mutex::default(),
         }
     }
@@ -58,7 +52,7 @@ impl Supervisor {
     /// Ends all browsers, and completes when their processes and profiles are removed. The other tasks of
     /// the supervisor must have been stopped before.
     pub(super) async fn close(&self) {
-        self.slots.lock().iter_mut().for_each(|slot| slot.pooled = None);
+        self.queue.state().browsers.clear();
         let started = std::mem::take(&mut *self.started.lock());
         for pooled in started.iter().filter_map(Weak::upgrade) {
             pooled.browser.kill();
@@ -68,7 +62,7 @@ impl Supervisor {
 
     pub(super) fn state(&self) -> PoolState {
         let running: Vec<Arc<PooledBrowser>> = self.started.lock().iter().filter_map(Weak::upgrade).collect();
-        let mut state = PoolState { ready: self.slots.ready(), ..PoolState::default() };
+        let mut state = PoolState { ready: self.queue.ready(), ..PoolState::default() };
         for pooled in running {
             let (warm, spare) = pooled.idle_pages();
             state.warm_pages += warm;
@@ -83,17 +77,14 @@ impl Supervisor {
         let mut old: Option<Arc<PooledBrowser>> = None;
         let mut backoff = Backoff::default();
         loop {
-            let new = self.successor(slot, old.as_deref(), &mut backoff).await;
+            let new = self.successor(slot, old.as_ref(), &mut backoff).await;
             let ready = Instant::now();
-            self.slots.change(slot, |slot| {
-                *slot = BrowserSlot { pooled: Some(Arc::clone(&new)), ..BrowserSlot::default() }
-            });
-            new.refill();
             // If the old browser has a job, it ends with that.
-            drop(old.take());
+            self.queue.state().started(slot, old.take().as_ref(), &new);
+            new.refill();
             tokio::select! {
                 () = new.exited() => {
-                    self.slots.change(slot, |slot| slot.pooled = None);
+                    self.queue.state().remove(&new);
                     self.report_exit(&new);
                     backoff.wait_after_exit(ready.elapsed(), new.jobs()).await;
                 }
@@ -105,64 +96,56 @@ impl Supervisor {
         }
     }
 
-    /// Starts a browser in a slot on demand, and ends it after [`ON_DEMAND_IDLE_TIMEOUT`] without a job.
-    /// Never completes.
-    pub(super) async fn supervise_on_demand(self: Arc<Self>, slot: usize) {
+    /// Starts a browser for each permit of the queue, and ends it when it has had no job for a while. Never completes.
+    pub(super) async fn supervise_extra(self: Arc<Self>) {
+        let demand = Arc::clone(&self.queue.state().demand);
         let mut backoff = Backoff::default();
         loop {
-            self.demand.notified().await;
-            let new = match self.launch().await {
-                Ok(new) => new,
+            if let Ok(permit) = demand.acquire().await {
+                permit.forget();
+            }
+            match self.launch().await {
+                Ok(new) => {
+                    backoff = Backoff::default();
+                    self.queue.state().add(&new);
+                    new.refill();
+                    let exited = tokio::select! {
+                        () = new.exited() => true,
+                        () = new.recycling.notified() => false,
+                        () = idle(&new) => false,
+                    };
+                    self.queue.state().remove(&new);
+                    if exited {
+                        self.report_exit(&new);
+                    } else {
+                        self.metrics.browser_ended(BrowserEnd::Recycled);
+                    }
+                }
                 Err(error) => {
                     tracing::error!(error = error_chain(&error), "browser did not start");
                     backoff.wait().await;
-                    continue;
                 }
-            };
-            backoff = Backoff::default();
-            self.slots.change(slot, |slot| slot.pooled = Some(Arc::clone(&new)));
-            new.refill();
-            let exited = tokio::select! {
-                () = new.exited() => true,
-                () = new.recycling.notified() => false,
-                () = self.idle(&new) => false,
-            };
-            self.slots.change(slot, |slot| slot.pooled = None);
-            if exited {
-                self.report_exit(&new);
-            } else {
-                self.metrics.browser_ended(BrowserEnd::Recycled);
             }
+            let mut state = self.queue.state();
+            state.extra -= 1;
+            state.dispatch();
         }
     }
 
-    /// Completes when a browser has had no job for [`ON_DEMAND_IDLE_TIMEOUT`].
-    async fn idle(&self, pooled: &PooledBrowser) {
-        let mut changed = self.slots.changes.subscribe();
-        loop {
-            let jobs = pooled.jobs();
-            tokio::time::sleep(ON_DEMAND_IDLE_TIMEOUT).await;
-            if pooled.is_leased() {
-                let _ = changed.wait_for(|()| !pooled.is_leased()).await;
-            } else if pooled.jobs() == jobs {
-                return;
-            }
-        }
-    }
-
-    /// Starts the next browser for a slot, and removes the old one from it if that exits meanwhile.
+    /// Starts the next browser for a slot, and removes the old one if that exits meanwhile.
     async fn successor(
         &self,
         slot: usize,
-        old: Option<&PooledBrowser>,
+        old: Option<&Arc<PooledBrowser>>,
         backoff: &mut Backoff,
     ) -> Arc<PooledBrowser> {
         let launching = self.launch_until_ready(slot, backoff);
         tokio::pin!(launching);
+        let Some(old) = old else { return launching.await };
         tokio::select! {
             new = &mut launching => new,
-            () = closed(old) => {
-                self.slots.change(slot, |slot| slot.pooled = None);
+            () = old.exited() => {
+                self.queue.state().remove(old);
                 launching.await
             }
         }
@@ -175,7 +158,7 @@ impl Supervisor {
                 Ok(pooled) => return pooled,
                 Err(error) => {
                     tracing::error!(error = error_chain(&error), "browser did not start");
-                    self.slots.change(slot, |slot| slot.failure = Some(error));
+                    self.queue.state().start_failed(slot, error);
                 }
             }
             backoff.wait().await;
@@ -192,7 +175,6 @@ impl Supervisor {
             Arc::clone(&self.config),
             Arc::clone(&self.recent),
             Arc::clone(&self.metrics),
-            self.slots.changes.clone(),
         ));
         let mut started = self.started.lock();
         started.retain(|pooled| pooled.strong_count() > 0);
@@ -214,10 +196,11 @@ impl Supervisor {
     }
 }
 
-/// Completes when the browser has exited; never if there is none.
-async fn closed(browser: Option<&PooledBrowser>) {
-    match browser {
-        Some(pooled) => pooled.exited().await,
-        None => std::future::pending().await,
+/// Completes when a browser has had no job between two checks.
+async fn idle(pooled: &PooledBrowser) {
+    let mut jobs = None;
+    // A lease ends long before the next check.
+    while jobs.replace(pooled.jobs()) != Some(pooled.jobs()) {
+        tokio::time::sleep(EXTRA_IDLE_TIMEOUT).await;
     }
 }

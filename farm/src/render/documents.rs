@@ -30,7 +30,7 @@ use super::{
 use crate::{
     egress::JobEgress,
     phases::{Phase, PhaseGuard},
-    pool::BrowserLease,
+    pool::Lease,
 };
 
 /// A navigation is waited for until this long before the deadline. Then the page is captured as it is.
@@ -51,7 +51,7 @@ pub(super) struct Captured {
 #[derive(Clone, Copy)]
 pub(super) struct JobContext<'a> {
     pub(super) job: &'a RenderJob,
-    pub(super) browser: &'a BrowserLease,
+    pub(super) browser: &'a Lease,
     pub(super) egress: &'a JobEgress,
 }
 

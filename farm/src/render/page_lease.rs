@@ -1,18 +1,17 @@
 //! A page that is leased to one job.
 //!
-//! Invariant: a page that is not released for reuse is closed, however the job ends, and the job's slot and
-//! browser are freed only after that. A browser that does not close a page in time is killed.
+//! Invariant: a page that is not released for reuse is closed, however the job ends, and the job's browser is freed only
+//! after that. A browser that does not close a page in time is killed.
 
-use std::{sync::Arc, time::Duration};
+use std::time::Duration;
 
 use platen_shared::id::AccountId;
 use tokio::{runtime::Handle, time::timeout};
 
 use super::{job_error::JobError, reset};
 use crate::{
-    admission::Slot,
     page::Page,
-    pool::{BrowserLease, PageRequest},
+    pool::{Lease, PageRequest},
 };
 
 /// A reset takes 10 ms. A page that takes longer than this is closed.
@@ -29,31 +28,26 @@ pub(super) struct PageLease {
 #[derive(Debug)]
 struct Held {
     page: Page,
-    browser: BrowserLease,
-    slot: Arc<Slot>,
+    browser: Lease,
 }
 
 impl PageLease {
     /// Takes an idle page of the browser or opens one. Cancellation-safe: the opening then continues in the
     /// background, and the page is closed.
-    pub(super) async fn take(
-        browser: BrowserLease,
-        slot: Arc<Slot>,
-        request: &PageRequest<'_>,
-    ) -> Result<Self, JobError> {
+    pub(super) async fn take(browser: Lease, request: &PageRequest) -> Result<Self, JobError> {
         let runtime = Handle::current();
         if let Some(page) = browser.page(request) {
-            return Ok(Self { held: Some(Held { page, browser, slot }), runtime });
+            return Ok(Self { held: Some(Held { page, browser }), runtime });
         }
         let opening = tokio::spawn(async move {
             let page = browser.open().await?;
-            Ok(Self { held: Some(Held { page, browser, slot }), runtime })
+            Ok(Self { held: Some(Held { page, browser }), runtime })
         });
         opening.await.map_err(JobError::Opening)?
     }
 
     /// The page and its browser.
-    pub(super) fn page(&mut self) -> (&mut Page, &BrowserLease) {
+    pub(super) fn page(&mut self) -> (&mut Page, &Lease) {
         let held = self.held.as_mut().expect("held until dropped or released");
         (&mut held.page, &held.browser)
     }
@@ -81,7 +75,6 @@ impl Held {
     async fn close(self) {
         self.browser.close(self.page).await;
         self.browser.refill();
-        drop((self.browser, self.slot));
     }
 }
 

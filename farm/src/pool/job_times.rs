@@ -1,4 +1,4 @@
-//! For how long recent jobs had their slots.
+//! For how long recent jobs had their browsers.
 
 use std::{collections::VecDeque, time::Duration};
 
@@ -8,12 +8,10 @@ const LATEST_WEIGHT: f64 = 0.2;
 const MAX_RECENT: usize = 64;
 /// The likely maximum is the time that one job in this number exceeds.
 const EXCEEDING_DIVISOR: usize = 20;
-/// A job that was ended at its deadline would have taken longer, by an unknown time.
-const LATE_FACTOR: u32 = 2;
 
-/// The slot times of recent jobs.
+/// The times of recent jobs.
 #[derive(Debug, Default)]
-pub(super) struct SlotTimes {
+pub(super) struct JobTimes {
     /// `None` before the first job has ended.
     pub(super) average_seconds: Option<f64>,
     /// The most recent last.
@@ -21,9 +19,8 @@ pub(super) struct SlotTimes {
     likely_max: Duration,
 }
 
-impl SlotTimes {
-    /// Records the time of a job. `was_late` says that it was ended at its deadline.
-    pub(super) fn record(&mut self, held: Duration, was_late: bool) {
+impl JobTimes {
+    pub(super) fn record(&mut self, held: Duration) {
         let latest = held.as_secs_f64();
         let average =
             self.average_seconds.map_or(latest, |average| average + LATEST_WEIGHT * (latest - average));
@@ -31,7 +28,7 @@ impl SlotTimes {
         if self.recent.len() == MAX_RECENT {
             self.recent.pop_front();
         }
-        self.recent.push_back(if was_late { held * LATE_FACTOR } else { held });
+        self.recent.push_back(held);
         let mut sorted: Vec<_> = self.recent.iter().copied().collect();
         sorted.sort_unstable();
         self.likely_max = sorted[sorted.len() - 1 - sorted.len() / EXCEEDING_DIVISOR];
@@ -51,23 +48,15 @@ mod tests {
     fn one_slow_job_in_twenty_does_not_count_and_two_do() {
         const FAST: Duration = Duration::from_millis(70);
         const SLOW: Duration = Duration::from_secs(5);
-        let mut times = SlotTimes::default();
+        let mut times = JobTimes::default();
         assert_eq!(times.likely_max(), Duration::ZERO);
-        (0..39).for_each(|_| times.record(FAST, false));
-        times.record(SLOW, false);
-        times.record(SLOW, false);
+        (0..39).for_each(|_| times.record(FAST));
+        times.record(SLOW);
+        times.record(SLOW);
         assert_eq!(times.likely_max(), FAST);
-        times.record(SLOW, false);
+        times.record(SLOW);
         assert_eq!(times.likely_max(), SLOW);
-        (0..MAX_RECENT).for_each(|_| times.record(FAST, false));
+        (0..MAX_RECENT).for_each(|_| times.record(FAST));
         assert_eq!(times.likely_max(), FAST);
-    }
-
-    #[test]
-    fn a_late_job_counts_as_longer_than_it_ran() {
-        let mut times = SlotTimes::default();
-        times.record(Duration::from_millis(100), true);
-        assert_eq!(times.likely_max(), Duration::from_millis(200));
-        assert_eq!(times.average_seconds, Some(0.1));
     }
 }
