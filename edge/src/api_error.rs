@@ -1,13 +1,11 @@
 //! The public errors: status and message, without the cause.
 //!
-//! Invariant: the edge defines HTTP statuses of errors only here; those of failed attempts come from
-//! `platen_shared::failure`. A message contains fixed text and names from the request, never an address, a
+//! Invariant: status, code and count of an error are those of its reason (`platen_shared::reason`). A message contains fixed text and names from the request, never an address, a
 //! file path or an SQL statement.
 
 use platen_shared::{
-    error_code::ErrorCode,
-    failure::FailureClass,
     limits,
+    reason::Reason,
     refusal::{RETRY_AFTER_SECONDS, Refusal},
     request::InvalidRequest,
 };
@@ -76,62 +74,36 @@ pub enum ApiError {
     Internal,
 }
 
-/// Where a request failed.
-enum Outcome {
-    /// Before an attempt was recorded; answered with this status.
-    Rejected(u16),
-    /// After an attempt was recorded, or while the service could not record one.
-    Failed(FailureClass),
-}
-
 impl ApiError {
-    fn outcome(&self) -> Outcome {
+    /// The reason.
+    #[must_use]
+    pub fn reason(&self) -> Reason {
         match self {
-            Self::NotFound | Self::TemplateNotFound => Outcome::Rejected(404),
-            Self::MethodNotAllowed { .. } => Outcome::Rejected(405),
-            Self::InvalidKey => Outcome::Rejected(401),
-            Self::ContentType | Self::ContentEncoding => Outcome::Rejected(415),
-            Self::BodyTooLarge => Outcome::Rejected(413),
-            Self::BodyIncomplete | Self::Invalid(_) => Outcome::Rejected(400),
-            Self::QuotaExhausted { .. }
-            | Self::RateLimitExceeded { .. }
-            | Self::ConcurrencyLimitExceeded { .. } => Outcome::Rejected(429),
-            Self::DatabaseUnavailable => Outcome::Rejected(503),
-            Self::Refused(refusal) => Outcome::Failed(refusal.class()),
-            Self::FarmUnreachable => Outcome::Failed(FailureClass::RendererUnavailable),
-            Self::Internal => Outcome::Failed(FailureClass::Internal),
+            Self::NotFound => Reason::NotFound,
+            Self::MethodNotAllowed { .. } => Reason::MethodNotAllowed,
+            Self::InvalidKey => Reason::InvalidKey,
+            Self::ContentType => Reason::UnsupportedContentType,
+            Self::ContentEncoding => Reason::UnsupportedContentEncoding,
+            Self::BodyTooLarge => Reason::BodyTooLarge,
+            Self::BodyIncomplete => Reason::BodyIncomplete,
+            Self::TemplateNotFound => Reason::TemplateNotFound,
+            Self::QuotaExhausted { .. } => Reason::QuotaExhausted,
+            Self::RateLimitExceeded { .. } => Reason::RateLimitExceeded,
+            Self::ConcurrencyLimitExceeded { .. } => Reason::ConcurrencyLimitExceeded,
+            Self::FarmUnreachable => Reason::FarmUnreachable,
+            Self::DatabaseUnavailable => Reason::DatabaseUnavailable,
+            Self::Internal => Reason::Internal,
+            Self::Invalid(invalid) => invalid.reason(),
+            Self::Refused(refusal) => refusal.reason(),
         }
     }
 
-    /// The HTTP status of the response.
+    /// Whether a recorded attempt counts against the quota; if not, it is refunded.
     #[must_use]
-    pub fn status(&self) -> u16 {
-        match self.outcome() {
-            Outcome::Rejected(status) => status,
-            Outcome::Failed(class) => class.status(),
-        }
-    }
-
-    /// The name in log lines and in the table of attempts.
-    #[must_use]
-    pub fn code(&self) -> &'static str {
+    pub fn is_counted(&self) -> bool {
         match self {
-            Self::NotFound => "not_found",
-            Self::MethodNotAllowed { .. } => "method_not_allowed",
-            Self::InvalidKey => "invalid_key",
-            Self::ContentType => "unsupported_content_type",
-            Self::ContentEncoding => "unsupported_content_encoding",
-            Self::BodyTooLarge => "body_too_large",
-            Self::BodyIncomplete => "body_incomplete",
-            Self::Invalid(invalid) => invalid.code(),
-            Self::TemplateNotFound => "template_not_found",
-            Self::QuotaExhausted { .. } => "quota_exhausted",
-            Self::RateLimitExceeded { .. } => "rate_limit_exceeded",
-            Self::ConcurrencyLimitExceeded { .. } => "concurrency_limit_exceeded",
-            Self::Refused(refusal) => refusal.code(),
-            Self::FarmUnreachable => "farm_unreachable",
-            Self::DatabaseUnavailable => "database_unavailable",
-            Self::Internal => "internal",
+            Self::Refused(refusal) => refusal.is_counted(),
+            error => error.reason().is_counted(),
         }
     }
 
@@ -146,38 +118,6 @@ impl ApiError {
             Self::FarmUnreachable | Self::DatabaseUnavailable => Some(RETRY_AFTER_SECONDS.into()),
             _ => None,
         }
-    }
-
-    /// Whether a recorded attempt counts against the quota; if not, it is refunded.
-    #[must_use]
-    pub fn is_counted(&self) -> bool {
-        match self.outcome() {
-            Outcome::Rejected(_) => false,
-            Outcome::Failed(class) => class.is_counted(),
-        }
-    }
-
-    /// The `code` of the response; `None` for an invalid key, whose body is fixed.
-    #[must_use]
-    pub fn error_code(&self) -> Option<ErrorCode> {
-        Some(match self {
-            Self::InvalidKey => return None,
-            Self::NotFound => ErrorCode::NotFound,
-            Self::MethodNotAllowed { .. } => ErrorCode::MethodNotAllowed,
-            Self::ContentType => ErrorCode::UnsupportedContentType,
-            Self::ContentEncoding => ErrorCode::UnsupportedContentEncoding,
-            Self::BodyTooLarge => ErrorCode::BodyTooLarge,
-            Self::BodyIncomplete => ErrorCode::InvalidRequest,
-            Self::Invalid(invalid) => invalid.error_code(),
-            Self::TemplateNotFound => ErrorCode::TemplateNotFound,
-            Self::QuotaExhausted { .. } => ErrorCode::QuotaExhausted,
-            Self::RateLimitExceeded { .. } => ErrorCode::RateLimitExceeded,
-            Self::ConcurrencyLimitExceeded { .. } => ErrorCode::ConcurrencyLimitExceeded,
-            Self::Refused(refusal) => return refusal.error_code(),
-            Self::FarmUnreachable => ErrorCode::RendererUnavailable,
-            Self::DatabaseUnavailable => ErrorCode::ServiceBusy,
-            Self::Internal => ErrorCode::InternalError,
-        })
     }
 
     /// The name of the field for the attempt's row: a name that the API does not know is the caller's text.
@@ -200,7 +140,7 @@ impl ApiError {
     #[must_use]
     pub fn body(&self) -> Vec<u8> {
         let mut body = Map::from_iter([("error".to_owned(), self.to_string().into())]);
-        body.extend(self.error_code().map(|code| ("code".to_owned(), code.as_str().into())));
+        body.extend(self.reason().error_code().map(|code| ("code".to_owned(), code.as_str().into())));
         body.extend(self.field().map(|field| ("field".to_owned(), field.into())));
         Value::Object(body).to_string().into_bytes()
     }
@@ -208,8 +148,6 @@ impl ApiError {
 
 #[cfg(test)]
 mod tests {
-    use platen_shared::failure_text;
-
     use super::*;
 
     /// One row for each error: code, status, counted, `retry-after`. `platen_shared::refusal` has those of refusals.
@@ -247,11 +185,9 @@ mod tests {
             (Refusal::Cancelled { page_ran: true }.into(), "cancelled", 499, true, None),
             (Refusal::Cancelled { page_ran: false }.into(), "cancelled", 499, false, None),
         ] {
-            let row = (error.code(), error.status(), error.is_counted(), error.retry_after());
+            let reason = error.reason();
+            let row = (reason.code(), reason.status(), error.is_counted(), error.retry_after());
             assert_eq!(row, (code, status, counted, retry_after), "{error}");
-            let known = failure_text::find(error.code()).map(|known| known.error_code);
-            let expected = (error != ApiError::InvalidKey).then(|| error.error_code());
-            assert_eq!(known, expected, "the sentence for {code}");
         }
     }
 }

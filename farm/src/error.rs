@@ -132,7 +132,7 @@ fn status(refusal: &Refusal) -> StatusCode {
     match refusal {
         Refusal::Unauthorized => StatusCode::UNAUTHORIZED,
         Refusal::InvalidJob => StatusCode::BAD_REQUEST,
-        refusal => StatusCode::from_u16(refusal.class().status()).unwrap_or(StatusCode::BAD_GATEWAY),
+        refusal => StatusCode::from_u16(refusal.reason().status()).unwrap_or(StatusCode::BAD_GATEWAY),
     }
 }
 

@@ -1,13 +1,12 @@
 //! The reasons for which a farm does not render a job, as JSON: `{"code": "…", …}`.
 //!
-//! Invariant: the code alone decides the class of the failure ([`FailureClass`]), and with it the public
-//! status and whether the attempt counts. The edge writes every client-visible message itself, and no
+//! Invariant: each has a [`Reason`] of the same name, which decides the public status and whether the attempt counts. The edge writes every client-visible message itself, and no
 //! message contains an address.
 
 use serde::{Deserialize, Serialize};
 use strum::{IntoStaticStr, VariantNames};
 
-use crate::{error_code::ErrorCode, failure::FailureClass};
+use crate::reason::Reason;
 
 /// The reason why a job was not rendered. `Display` is the public message.
 ///
@@ -124,42 +123,18 @@ pub enum Refusal {
 }
 
 impl Refusal {
-    /// The class of the failure.
+    /// The reason.
     #[must_use]
-    pub fn class(&self) -> FailureClass {
+    pub fn reason(&self) -> Reason {
+        Reason::find(self.code()).unwrap_or(Reason::Broken)
+    }
+
+    /// Whether the attempt counts against the quota; if not, it is refunded.
+    #[must_use]
+    pub fn is_counted(&self) -> bool {
         match self {
-            Self::Unauthorized
-            | Self::InvalidJob
-            | Self::QueueFull { .. }
-            | Self::NoSlotInTime { .. }
-            | Self::Draining
-            | Self::NoBrowser
-            | Self::NameServerFailed => FailureClass::RendererUnavailable,
-            Self::NameNotFound { .. }
-            | Self::AddressNotPublic { .. }
-            | Self::PortNotAllowed { .. }
-            | Self::ConnectionRefused { .. }
-            | Self::ConnectionFailed { .. }
-            | Self::Tls { .. }
-            | Self::TooManyRedirects { .. }
-            | Self::NotAPage { .. }
-            | Self::PageStatus { .. }
-            | Self::NoSuchElement
-            | Self::EmptyElement
-            | Self::ElementNotVisible
-            | Self::PageRangeExceeded
-            | Self::NoSpaceBetweenMargins
-            | Self::HeaderFailed
-            | Self::NotOnePage
-            | Self::PageTooLarge
-            | Self::PageCrashed
-            | Self::PageMemoryExceeded { .. }
-            | Self::PageClosed
-            | Self::LoadStopped => FailureClass::PageFailed,
-            Self::InvalidSelector { .. } => FailureClass::InvalidRequest,
-            Self::Deadline => FailureClass::DeadlineExceeded,
-            Self::Broken => FailureClass::RendererFailed,
-            Self::Cancelled { page_ran } => FailureClass::Cancelled { page_ran: *page_ran },
+            Self::Cancelled { page_ran } => *page_ran,
+            refusal => refusal.reason().is_counted(),
         }
     }
 
@@ -178,37 +153,6 @@ impl Refusal {
             Self::Broken | Self::PageCrashed => Self::NoBrowser,
             refusal => refusal,
         }
-    }
-
-    /// The public `code`; `None` for a client that has disconnected.
-    #[must_use]
-    pub fn error_code(&self) -> Option<ErrorCode> {
-        Some(match self {
-            Self::QueueFull { .. } | Self::NoSlotInTime { .. } => ErrorCode::RendererBusy,
-            Self::Unauthorized
-            | Self::InvalidJob
-            | Self::Draining
-            | Self::NoBrowser
-            | Self::NameServerFailed => ErrorCode::RendererUnavailable,
-            Self::NameNotFound { .. } => ErrorCode::NameNotFound,
-            Self::AddressNotPublic { .. } | Self::PortNotAllowed { .. } => ErrorCode::AddressNotPublic,
-            Self::ConnectionRefused { .. } | Self::ConnectionFailed { .. } => ErrorCode::ConnectionFailed,
-            Self::Tls { .. } => ErrorCode::TlsFailed,
-            Self::TooManyRedirects { .. } => ErrorCode::TooManyRedirects,
-            Self::NotAPage { .. } => ErrorCode::NotAPage,
-            Self::PageStatus { .. } => ErrorCode::PageStatus,
-            Self::InvalidSelector { .. } => ErrorCode::InvalidField,
-            Self::NoSuchElement | Self::EmptyElement | Self::ElementNotVisible => ErrorCode::ElementNotFound,
-            Self::PageRangeExceeded => ErrorCode::PageRangeExceeded,
-            Self::NoSpaceBetweenMargins | Self::HeaderFailed | Self::NotOnePage => ErrorCode::InvalidLayout,
-            Self::PageTooLarge => ErrorCode::PageTooLarge,
-            Self::PageCrashed | Self::PageMemoryExceeded { .. } | Self::PageClosed | Self::LoadStopped => {
-                ErrorCode::PageFailed
-            }
-            Self::Deadline => ErrorCode::RenderTimeout,
-            Self::Broken => ErrorCode::RendererFailed,
-            Self::Cancelled { .. } => return None,
-        })
     }
 
     /// The field of the request that is the cause, if there is one.
@@ -238,7 +182,7 @@ impl Refusal {
     pub fn retry_after(&self) -> Option<u32> {
         match self {
             Self::QueueFull { retry_after } | Self::NoSlotInTime { retry_after } => Some(*retry_after),
-            refusal if refusal.class() == FailureClass::RendererUnavailable => Some(RETRY_AFTER_SECONDS),
+            refusal if refusal.reason().status() == 503 => Some(RETRY_AFTER_SECONDS),
             _ => None,
         }
     }
@@ -254,8 +198,8 @@ mod tests {
     #[test]
     fn a_failure_before_the_page_ran_is_not_counted() {
         for refusal in [Refusal::Deadline, Refusal::Broken, Refusal::PageCrashed] {
-            assert!(refusal.class().is_counted());
-            assert_eq!(refusal.before_page_ran().class(), FailureClass::RendererUnavailable);
+            assert!(refusal.is_counted());
+            assert_eq!(refusal.before_page_ran().reason().status(), 503);
         }
         // The URL of the caller is checked before a page runs, so these stay.
         let host = || "a.example".to_owned();
@@ -295,12 +239,19 @@ mod tests {
             (Refusal::Cancelled { page_ran: false }, "cancelled", 499, false, None),
         ];
         for (refusal, code, status, counted, retry_after) in rows {
-            let class = refusal.class();
-            let row = (refusal.code(), class.status(), class.is_counted(), refusal.retry_after());
+            let reason = refusal.reason();
+            let row = (reason.code(), reason.status(), refusal.is_counted(), refusal.retry_after());
             assert_eq!(row, (code, status, counted, retry_after));
             let wire = serde_json::to_value(&refusal).unwrap();
             assert_eq!(wire["code"], code);
             assert_eq!(serde_json::from_value::<Refusal>(wire).unwrap(), refusal);
+        }
+    }
+
+    #[test]
+    fn each_refusal_has_its_reason() {
+        for code in Refusal::VARIANTS {
+            assert!(Reason::find(code).is_some(), "{code}");
         }
     }
 }

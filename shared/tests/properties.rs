@@ -120,7 +120,7 @@ fn parse(endpoint: Endpoint, body: &[u8]) -> Option<RenderRequest> {
     match RenderRequest::parse(endpoint, body) {
         Ok(request) => Some(request),
         Err(error) => {
-            assert!(!error.to_string().is_empty() && error.error_code().status() == 400, "{error:?}");
+            assert!(!error.to_string().is_empty() && error.reason().status() == 400, "{error:?}");
             assert!(error.to_string().len() < 2_000, "{error}");
             None
         }

@@ -18,7 +18,7 @@ record! {
         pub status: u16,
         /// Whether it counts against the quota.
         pub counted: bool,
-        /// Why it failed; see [`failure_text`](platen_shared::failure_text).
+        /// Why it failed; see [`Reason`](platen_shared::reason::Reason).
         pub code: Option<String>,
         /// The name of the request's field that is the cause.
         pub field: Option<String>,

@@ -150,7 +150,7 @@ async fn what_ran_counts(stage: Stage) -> Result<()> {
         Refusal::Broken,
     ] {
         let (answer, attempts) = attempt(&stand_in, Behaviour::Refuse(refusal.clone())).await?;
-        let (status, message) = (refusal.class().status(), refusal.to_string());
+        let (status, message) = (refusal.reason().status(), refusal.to_string());
         answer.error(status, &message)?;
         ensure!(matches!(status, 422 | 502 | 504) && attempts == 1, "{refusal:?}: {attempts} attempts");
     }

@@ -114,7 +114,7 @@ pub(crate) fn refusal(reason: &Refusal, farm_id: u64) -> Response<Body> {
     let body = serde_json::to_vec(reason).unwrap_or_default();
     let mut response = Response::new(full(body));
     // A bad token has a status of the protocol between edge and farm.
-    let status = if *reason == Refusal::Unauthorized { 401 } else { reason.class().status() };
+    let status = if *reason == Refusal::Unauthorized { 401 } else { reason.reason().status() };
     *response.status_mut() = StatusCode::from_u16(status).unwrap_or_default();
     response.headers_mut().insert(header::CONTENT_TYPE, header::HeaderValue::from_static("application/json"));
     response.headers_mut().insert(wire::FARM_ID, farm_id.into());

@@ -1,7 +1,7 @@
 //! The list of requests, the page of one, and the lines of the CSV export.
 
 use askama::Template;
-use platen_shared::{failure_text, id::TemplateId};
+use platen_shared::{id::TemplateId, reason::Reason};
 use platen_statements::{
     keys::Key,
     requests::{Cursor, RequestEntry},
@@ -71,12 +71,12 @@ fn level(request: &RequestEntry) -> &'static str {
 /// What failed, in words; `None` for a successful request, or one of which it is not known.
 fn failure(request: &RequestEntry) -> Option<&str> {
     let code = request.code.as_deref()?;
-    Some(failure_text::find(code).map_or(code, |known| known.text))
+    Some(Reason::find(code).map_or(code, |reason| reason.sentence()))
 }
 
 /// The `code` that the client has received.
 fn error_code(request: &RequestEntry) -> Option<&'static str> {
-    Some(failure_text::find(request.code.as_deref()?)?.error_code?.as_str())
+    Some(Reason::find(request.code.as_deref()?)?.error_code()?.as_str())
 }
 
 fn path(request: &RequestEntry) -> &'static str {

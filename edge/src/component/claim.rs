@@ -19,6 +19,7 @@ use platen_shared::{
     id::{AccountId, TemplateId},
     job::Source,
     key::ApiKey,
+    reason::Reason,
     refusal::{RETRY_AFTER_SECONDS, Refusal},
     request::{InvalidRequest, RenderRequest, Subject},
 };
@@ -222,8 +223,8 @@ pub(super) async fn refund(claim: &Claim, failure: &Failure, context: &mut Reque
     }
     set_busy(&attempt, claim, failure, context);
     let id = attempt.id;
-    attempt.status = failure.error.status();
-    attempt.code = Some(failure.error.code());
+    attempt.status = failure.error.reason().status();
+    attempt.code = Some(failure.error.reason().code());
     attempt.field = failure.error.printable_field();
     attempt.ms = context.elapsed_ms();
     attempt.counted = false;
@@ -250,8 +251,8 @@ fn refund_late(
     mut attempt: Attempt,
     context: &RequestContext,
 ) {
-    attempt.status = ApiError::DatabaseUnavailable.status();
-    attempt.code = Some(ApiError::DatabaseUnavailable.code());
+    attempt.status = Reason::DatabaseUnavailable.status();
+    attempt.code = Some(Reason::DatabaseUnavailable.code());
     attempt.ms = context.elapsed_ms();
     context.background.run(async move {
         let Ok(Some(claim)) = claim.await else { return };

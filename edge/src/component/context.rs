@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use platen_component::{background::Background, body::Transfer, platform};
-use platen_shared::{failure::FailureClass, id::AccountId, limits, refusal::Refusal, wire};
+use platen_shared::{id::AccountId, limits, reason::Reason, wire};
 use platen_statements::attempts::Attempt;
 use spin_sdk::wasip3::http::types::Fields;
 
@@ -71,7 +71,7 @@ impl RequestContext {
 
     pub(super) fn failed(&mut self, failure: Failure) {
         if let Some(attempt) = &mut self.attempt {
-            attempt.code = Some(failure.error.code());
+            attempt.code = Some(failure.error.reason().code());
             attempt.field = failure.error.printable_field();
         }
         self.log.failed(failure);
@@ -90,8 +90,8 @@ impl RequestContext {
             if let Some(attempt) = &mut attempt {
                 if !is_delivered {
                     // The platform has dropped the response, because the caller has disconnected.
-                    status = FailureClass::Cancelled { page_ran: true }.status();
-                    attempt.code = Some(Refusal::Cancelled { page_ran: true }.code());
+                    status = Reason::Cancelled.status();
+                    attempt.code = Some(Reason::Cancelled.code());
                 }
                 attempt.status = status;
                 attempt.ms = ms;

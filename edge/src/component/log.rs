@@ -33,7 +33,7 @@ pub(super) struct AccessLog {
 impl AccessLog {
     /// Records the error. Messages that quote the caller are replaced by a general one.
     pub(super) fn failed(&mut self, failure: Failure) {
-        self.code = Some(failure.error.code());
+        self.code = Some(failure.error.reason().code());
         self.error = Some(match failure.error {
             ApiError::Invalid(_) => "Invalid request".to_owned(),
             ApiError::Refused(_) => "Refused by the farm".to_owned(),

@@ -79,7 +79,7 @@ pub(super) fn error(error: &ApiError, context: &RequestContext) -> Reply {
         }
         _ => {}
     }
-    buffered(error.status(), headers, error.body())
+    buffered(error.reason().status(), headers, error.body())
 }
 
 fn buffered(status: u16, headers: Headers, body: Vec<u8>) -> Reply {

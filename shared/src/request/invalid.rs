@@ -1,9 +1,9 @@
 //! The messages for invalid request bodies.
 
 use crate::{
-    error_code::ErrorCode,
     job::{InvalidOptions, Output, Region},
     limits,
+    reason::Reason,
     template::FillError,
     url_rule::InvalidUrl,
 };
@@ -103,40 +103,23 @@ pub enum InvalidRequest {
 }
 
 impl InvalidRequest {
-    /// The name in log lines.
+    /// The reason.
     #[must_use]
-    pub fn code(&self) -> &'static str {
+    pub fn reason(&self) -> Reason {
         match self {
             Self::EmptyBody | Self::NotUtf8 | Self::ByteOrderMark | Self::Syntax(_) | Self::NotAnObject => {
-                "invalid_json"
+                Reason::InvalidJson
             }
-            Self::Repeated(_) => "repeated_field",
-            Self::Unknown { .. } => "unknown_field",
-            Self::Required(_) | Self::RequiredWith(..) | Self::NoSource => "missing_field",
-            Self::MissingVariables(_) => "missing_template_variable",
-            Self::Conflict(..) | Self::WrongFormat { .. } => "conflicting_fields",
-            Self::FilledTemplateTooLarge | Self::FilledHeaderTooLarge { .. } => "filled_template_too_large",
-            Self::EmptyTemplate => "empty_template",
-            _ => "invalid_field",
-        }
-    }
-
-    /// The public `code`.
-    #[must_use]
-    pub fn error_code(&self) -> ErrorCode {
-        match self {
-            Self::EmptyBody | Self::NotUtf8 | Self::ByteOrderMark | Self::Syntax(_) | Self::NotAnObject => {
-                ErrorCode::InvalidJson
+            Self::Repeated(_) => Reason::RepeatedField,
+            Self::Unknown { .. } => Reason::UnknownField,
+            Self::Required(_) | Self::RequiredWith(..) | Self::NoSource => Reason::MissingField,
+            Self::MissingVariables(_) => Reason::MissingTemplateVariable,
+            Self::Conflict(..) | Self::WrongFormat { .. } => Reason::ConflictingFields,
+            Self::FilledTemplateTooLarge | Self::FilledHeaderTooLarge { .. } => {
+                Reason::FilledTemplateTooLarge
             }
-            Self::Repeated(_) => ErrorCode::RepeatedField,
-            Self::Unknown { .. } => ErrorCode::UnknownField,
-            Self::Required(_) | Self::RequiredWith(..) | Self::NoSource => ErrorCode::MissingField,
-            Self::Conflict(..) | Self::WrongFormat { .. } => ErrorCode::ConflictingFields,
-            Self::MissingVariables(_) => ErrorCode::MissingTemplateVariable,
-            Self::FilledTemplateTooLarge | Self::FilledHeaderTooLarge { .. } | Self::EmptyTemplate => {
-                ErrorCode::InvalidTemplate
-            }
-            _ => ErrorCode::InvalidField,
+            Self::EmptyTemplate => Reason::EmptyTemplate,
+            _ => Reason::InvalidField,
         }
     }
 
