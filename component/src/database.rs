@@ -2,8 +2,7 @@
 //!
 //! Invariant: a result is read to its end, because otherwise its error is lost and an open row
 //! stream blocks a local database. A connection runs one statement at a time: a shared one hangs a
-//! libSQL server. A statement is sent again only if the database has not run it, or if
-//! running it twice has no effect.
+//! libSQL server.
 
 use std::{
     cell::{Cell, RefCell},
@@ -12,14 +11,14 @@ use std::{
 };
 
 use platen_shared::wire;
-use platen_statements::{Backend, DataError, Row, Value};
+use platen_statements::{Backend, DataError, Outcome, Row, Value};
 use spin_sdk::{
     sqlite::{self, Connection},
     time::sleep,
 };
 
 use crate::{
-    availability::{Availability, is_changed_sqlite},
+    outcome::{is_changed_sqlite, outcome},
     platform,
     statement_queue::StatementQueue,
 };
@@ -34,9 +33,6 @@ const MAX_SERVER_STATEMENTS: usize = 1;
 /// one of another request.
 const QUEUE_INTERVAL: Duration = Duration::from_millis(2);
 const MAX_QUEUE_INTERVAL: Duration = Duration::from_millis(32);
-/// Before a statement is sent again, with [`jitter`]; doubles each time.
-const MIN_RETRY_DELAY: Duration = Duration::from_millis(20);
-const MAX_RETRY_DELAY: Duration = Duration::from_millis(500);
 
 /// Connections to a file that an instance keeps open between statements: the last one that Spin closes makes SQLite write
 /// the log back and delete it. None is kept to a libSQL server, because sqld's lock can stay with an idle one, and Spin
@@ -57,8 +53,8 @@ static QUEUES_STATEMENTS: LazyLock<bool> =
 #[derive(Debug, thiserror::Error)]
 pub enum DatabaseError {
     /// The database is busy or cannot be reached, or its disk is full or fails.
-    #[error("the database is not available: {0}")]
-    Unavailable(sqlite::Error),
+    #[error("the database is not available: {1}")]
+    Unavailable(Outcome, sqlite::Error),
     /// The database refused the statement.
     #[error("the database failed: {0}")]
     Failed(sqlite::Error),
@@ -67,46 +63,31 @@ pub enum DatabaseError {
     Data(#[from] DataError),
 }
 
-/// The default database; a cheap handle.
+/// The default database.
 #[derive(Debug, Clone, Copy)]
-pub struct Database {
-    retry_timeout: Duration,
-}
-
-impl Database {
-    /// Each statement is sent again to a database that is busy or absent, for `retry_timeout` after the first refusal.
-    #[must_use]
-    pub const fn new(retry_timeout: Duration) -> Self {
-        Self { retry_timeout }
-    }
-}
+pub struct Database;
 
 impl Backend for Database {
     type Error = DatabaseError;
 
-    async fn rows(&self, sql: &str, values: Vec<Value>) -> Result<Vec<Row>, DatabaseError> {
-        let is_repeatable = sql.starts_with("SELECT") || sql.ends_with("DO NOTHING");
-        let (mut until, mut delay) = (None, MIN_RETRY_DELAY);
-        let rows = loop {
-            let error = match execute(sql, &values).await {
-                Ok(rows) => break rows,
-                Err(error) => error,
-            };
-            let is_retried = match availability(&error) {
-                Availability::Refused => true,
-                Availability::Unknown => is_repeatable,
-                Availability::NoDisk => false,
-                Availability::Available => return Err(DatabaseError::Failed(error)),
-            };
-            let (now, pause) = (Instant::now(), jitter(delay));
-            if !is_retried || now + pause > *until.get_or_insert(now + self.retry_timeout) {
-                return Err(DatabaseError::Unavailable(error));
-            }
-            sleep(pause).await;
-            delay = (delay * 2).min(MAX_RETRY_DELAY);
-        };
+    async fn execute(&self, sql: &str, values: &[Value]) -> Result<Vec<Row>, DatabaseError> {
+        let rows = execute(sql, values).await.map_err(|error| match outcome_of(&error) {
+            Outcome::Failed => DatabaseError::Failed(error),
+            outcome => DatabaseError::Unavailable(outcome, error),
+        })?;
         let columns = |row: sqlite::RowResult| row.values.into_iter().map(from_sqlite).collect();
         Ok(rows.into_iter().map(|row| Row::new(columns(row))).collect())
+    }
+
+    fn outcome(error: &DatabaseError) -> Outcome {
+        match error {
+            DatabaseError::Unavailable(outcome, _) => *outcome,
+            DatabaseError::Failed(_) | DatabaseError::Data(_) => Outcome::Failed,
+        }
+    }
+
+    async fn sleep(&self, time: Duration) {
+        sleep(time).await;
     }
 
     fn random<const N: usize>(&self) -> Result<[u8; N], DatabaseError> {
@@ -152,13 +133,13 @@ async fn is_file(connection: &Connection) -> Result<bool, sqlite::Error> {
     Ok(is_file)
 }
 
-fn availability(error: &sqlite::Error) -> Availability {
+fn outcome_of(error: &sqlite::Error) -> Outcome {
     match error {
-        sqlite::Error::Io(text) => Availability::of(text),
+        sqlite::Error::Io(text) => outcome(text),
         // Spin's error of a libSQL client that it cannot create.
-        sqlite::Error::InvalidConnection => Availability::Refused,
-        sqlite::Error::DatabaseFull => Availability::NoDisk,
-        _ => Availability::Available,
+        sqlite::Error::InvalidConnection => Outcome::NotRun,
+        sqlite::Error::DatabaseFull => Outcome::NoDisk,
+        _ => Outcome::Failed,
     }
 }
 
@@ -183,13 +164,6 @@ impl Drop for Permit {
     fn drop(&mut self) {
         STATEMENTS.with_borrow_mut(|queue| queue.leave(self.0));
     }
-}
-
-/// A random duration from half of this one to one and a half, so that callers that were refused together do not
-/// return together.
-fn jitter(duration: Duration) -> Duration {
-    let [random] = platform::random();
-    duration / 2 + duration * u32::from(random) / u32::from(u8::MAX)
 }
 
 fn to_sqlite(value: &Value) -> sqlite::Value {

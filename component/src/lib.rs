@@ -3,7 +3,7 @@
 //!
 //! Nearly everything needs the imports of a component, so natively this crate is nearly empty.
 
-pub mod availability;
+pub mod outcome;
 pub mod statement_queue;
 
 #[cfg(target_family = "wasm")]

@@ -1,13 +1,13 @@
 //! The database of the operator's commands. The statements are those of [`platen_statements`]; here are
 //! their backend, and accounts by name.
 
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context as _, Error, Result};
-use platen_statements::{Backend, Operator, Row, Store, Value, accounts::Account};
+use platen_statements::{Backend, Operator, Outcome, Row, Store, Value, accounts::Account};
 use rand::{TryRngCore as _, rngs::OsRng};
 
-use crate::db::{Connection, Database};
+use crate::db::{Connection, Database, DbError};
 
 /// The database of a command, at the time when it began.
 pub(crate) struct Admin(Store<CommandBackend>);
@@ -44,9 +44,17 @@ pub(crate) struct CommandBackend(Connection);
 impl Backend for CommandBackend {
     type Error = Error;
 
-    async fn rows(&self, sql: &str, values: Vec<Value>) -> Result<Vec<Row>> {
-        let rows = self.0.query(sql, values).await?;
+    async fn execute(&self, sql: &str, values: &[Value]) -> Result<Vec<Row>> {
+        let rows = self.0.query(sql, values.to_vec()).await?;
         Ok(rows.into_iter().map(Row::new).collect())
+    }
+
+    fn outcome(error: &Error) -> Outcome {
+        error.downcast_ref().map_or(Outcome::Failed, DbError::outcome)
+    }
+
+    async fn sleep(&self, time: Duration) {
+        tokio::time::sleep(time).await;
     }
 
     fn random<const N: usize>(&self) -> Result<[u8; N]> {

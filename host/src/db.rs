@@ -16,6 +16,7 @@ mod statement_metrics;
 
 use std::sync::Arc;
 
+use platen_statements::repeated;
 use secrecy::SecretString;
 
 pub(crate) use error::DbError;
@@ -112,6 +113,13 @@ impl Connection {
     /// The rows of one statement.
     pub(crate) async fn query(&self, sql: &str, parameters: Vec<Value>) -> Result<Vec<Row>, DbError> {
         Ok(self.execute(Flow::default(), sql.to_owned(), parameters).await?.rows)
+    }
+
+    /// The rows of one statement, which is sent again while the database is busy or absent. To be called outside of a
+    /// transaction.
+    pub(crate) async fn query_when_available(&self, sql: &str) -> Result<Vec<Row>, DbError> {
+        let random = || Ok([rand::random()]);
+        repeated(false, DbError::outcome, tokio::time::sleep, random, || self.query(sql, Vec::new())).await
     }
 }
 

@@ -59,7 +59,7 @@ pub(crate) async fn migrate(database: &Database) -> Result<Vec<Step>> {
     if newest == known() {
         return Ok(Vec::new());
     }
-    connection.query("BEGIN IMMEDIATE", Vec::new()).await?;
+    connection.query_when_available("BEGIN IMMEDIATE").await?;
     match apply_missing(&connection).await {
         Ok(applied) => {
             connection.query("COMMIT", Vec::new()).await?;
@@ -150,10 +150,8 @@ pub(crate) async fn newest_step(database: &Database) -> Result<usize, DbError> {
 
 /// Like [`newest`], and 0 for a database without steps.
 async fn newest_or_none(connection: &Connection) -> Result<usize, DbError> {
-    match newest(connection).await {
-        Err(DbError::Statement { message, .. }) if message.contains("no such table") => Ok(0),
-        other => other,
-    }
+    let tables = "SELECT name FROM sqlite_schema WHERE name = 'schema_migrations'";
+    if connection.query_when_available(tables).await?.is_empty() { Ok(0) } else { newest(connection).await }
 }
 
 async fn newest(connection: &Connection) -> Result<usize, DbError> {

@@ -162,7 +162,7 @@ impl<B: Backend> Operator<'_, B> {
             if self.store.backend.run(RENAME, values![id, name.as_str(), change.clone(), known]).await? {
                 return Ok(Ok(true));
             }
-            if !self.store.backend.run(EXISTS, values![id]).await? {
+            if !self.store.backend.exists(EXISTS, values![id]).await? {
                 return Ok(Ok(false));
             }
         }

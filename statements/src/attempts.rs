@@ -213,7 +213,7 @@ pub fn claim<B: Backend>(
         }
     };
     async move {
-        let Some(mut row) = backend.rows(sql, values).await?.into_iter().next() else { return Ok(None) };
+        let Some(mut row) = backend.change(sql, &values).await?.into_iter().next() else { return Ok(None) };
         Ok(Some(Claim {
             account: row.next()?,
             month,
@@ -246,8 +246,7 @@ pub fn attempt_id(random: [u8; 8]) -> i64 {
 /// Writes finished attempts to the log, and refunds those that have a [`Attempt::refunded_month`]. Repeating it has no
 /// effect.
 pub async fn log<B: Backend>(backend: &B, attempts: &[Attempt]) -> Result<(), B::Error> {
-    backend.run(LOG, values![serde_json::json!(attempts).to_string()]).await?;
-    Ok(())
+    backend.repeat(LOG, values![serde_json::json!(attempts).to_string()]).await
 }
 
 impl PresentedKey<'_> {

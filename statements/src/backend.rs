@@ -1,21 +1,30 @@
 //! What the statements need of a platform, and values and rows with typed columns.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, time::Duration};
 
 use platen_shared::{
     id::{AccountId, InviteId, KeyId, SessionId, TemplateId, UserId},
     template::DamagedTemplate,
 };
 
-use crate::Timestamp;
+use crate::{
+    Timestamp,
+    retry::{Outcome, repeated},
+};
 
-/// A database connection and a source of randomness.
+/// A database connection, a timer and a source of randomness.
 pub trait Backend {
     /// A failed statement, or a row that does not match the schema.
     type Error: From<DataError>;
 
-    /// Runs one statement and returns all its rows.
-    fn rows(&self, sql: &str, values: Vec<Value>) -> impl Future<Output = Result<Vec<Row>, Self::Error>>;
+    /// Sends one statement once and returns all its rows.
+    fn execute(&self, sql: &str, values: &[Value]) -> impl Future<Output = Result<Vec<Row>, Self::Error>>;
+
+    /// What the error says about the statement.
+    fn outcome(error: &Self::Error) -> Outcome;
+
+    /// Completes after this time.
+    fn sleep(&self, time: Duration) -> impl Future<Output = ()>;
 
     /// Bytes of a cryptographic random generator.
     ///
@@ -96,24 +105,68 @@ impl<A: FromValue, B: FromValue, C: FromValue> FromRow for (A, B, C) {
     }
 }
 
-/// Statements with typed results.
+/// Statements with typed results. Each is sent again while the database is busy or absent. After a lost response those are
+/// sent again that may run twice: the ones that only read, and [`Query::repeat`].
 pub(crate) trait Query: Backend {
-    /// Every row.
+    /// Every row of a statement that only reads.
     async fn all<T: FromRow>(&self, sql: &str, values: Vec<Value>) -> Result<Vec<T>, Self::Error> {
-        let rows = self.rows(sql, values).await?.into_iter();
+        let rows = self.read(sql, &values).await?.into_iter();
         Ok(rows.map(|mut row| T::from_row(&mut row)).collect::<Result<_, _>>()?)
     }
 
-    /// The first row, if any.
+    /// The first row, if any, of a statement that only reads.
     async fn first<T: FromRow>(&self, sql: &str, values: Vec<Value>) -> Result<Option<T>, Self::Error> {
-        let row = self.rows(sql, values).await?.into_iter().next();
-        Ok(row.map(|mut row| T::from_row(&mut row)).transpose()?)
+        first(self.read(sql, &values).await?)
     }
 
-    /// Whether the statement returned a row: a change with `RETURNING` returns those that it changed.
-    async fn run(&self, sql: &str, values: Vec<Value>) -> Result<bool, Self::Error> {
-        Ok(!self.rows(sql, values).await?.is_empty())
+    /// Whether a statement that only reads returns a row.
+    async fn exists(&self, sql: &str, values: Vec<Value>) -> Result<bool, Self::Error> {
+        Ok(!self.read(sql, &values).await?.is_empty())
     }
+
+    /// Runs a change, and says whether it returned a row: one with `RETURNING` returns those that it changed.
+    async fn run(&self, sql: &str, values: Vec<Value>) -> Result<bool, Self::Error> {
+        Ok(!self.change(sql, &values).await?.is_empty())
+    }
+
+    /// Runs a change, and returns its first row, if any.
+    async fn run_returning<T: FromRow>(
+        &self,
+        sql: &str,
+        values: Vec<Value>,
+    ) -> Result<Option<T>, Self::Error> {
+        first(self.change(sql, &values).await?)
+    }
+
+    /// Runs a change that has no effect if it has been made before.
+    async fn repeat(&self, sql: &str, values: Vec<Value>) -> Result<(), Self::Error> {
+        rows(self, sql, &values, true).await.map(drop)
+    }
+
+    /// The rows that a change returns.
+    async fn change(&self, sql: &str, values: &[Value]) -> Result<Vec<Row>, Self::Error> {
+        rows(self, sql, values, false).await
+    }
+
+    /// The rows of a statement that only reads.
+    async fn read(&self, sql: &str, values: &[Value]) -> Result<Vec<Row>, Self::Error> {
+        debug_assert!(sql.starts_with("SELECT"), "{sql}");
+        rows(self, sql, values, true).await
+    }
+}
+
+fn first<T: FromRow, E: From<DataError>>(rows: Vec<Row>) -> Result<Option<T>, E> {
+    Ok(rows.into_iter().next().map(|mut row| T::from_row(&mut row)).transpose()?)
+}
+
+async fn rows<B: Backend + ?Sized>(
+    backend: &B,
+    sql: &str,
+    values: &[Value],
+    may_run_twice: bool,
+) -> Result<Vec<Row>, B::Error> {
+    let (sleep, random) = (|time| backend.sleep(time), || backend.random());
+    repeated(may_run_twice, B::outcome, sleep, random, || backend.execute(sql, values)).await
 }
 
 impl<B: Backend> Query for B {}

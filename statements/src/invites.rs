@@ -181,7 +181,7 @@ impl<B: Backend> Operator<'_, B> {
         let expires_at = now + seconds;
         let (id, is_owner) = (InviteId::from_random(backend.random()?), role.is_owner());
         let values = values![token.hash(), email, account, operator, now, expires_at, change, is_owner, &id];
-        if let Some((account, role, operator)) = backend.first(INVITE, values).await? {
+        if let Some((account, role, operator)) = backend.run_returning(INVITE, values).await? {
             return Ok(Ok(Invite { token, account, role, operator, expires_at: Timestamp(expires_at) }));
         }
         let current: Option<(Option<String>,)> = backend.first(ACCOUNT_OF, values![email]).await?;
@@ -239,7 +239,7 @@ impl<B: Backend> OwnerScope<'_, B> {
         if self.run(INVITE_BY_OWNER, values).await? {
             return Ok(Ok(token));
         }
-        let is_member = self.run(IS_MEMBER, values![email]).await?;
+        let is_member = self.exists(IS_MEMBER, values![email]).await?;
         Ok(Err(if is_member { OwnerInviteRefusal::AlreadyMember } else { OwnerInviteRefusal::NotAvailable }))
     }
 
@@ -270,6 +270,6 @@ impl<B: Backend> Store<B> {
         password_hash: &str,
     ) -> Result<Option<(UserId, String)>, B::Error> {
         let id = UserId::from_random(self.backend.random()?);
-        self.backend.first(ACCEPT, values![token.hash(), self.now, &id, password_hash]).await
+        self.backend.run_returning(ACCEPT, values![token.hash(), self.now, &id, password_hash]).await
     }
 }

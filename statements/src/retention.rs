@@ -146,7 +146,7 @@ impl<B: Backend> Operator<'_, B> {
 
     /// Deletes some of what is due, at most some hundred records. Returns whether more is due.
     pub async fn prune(&self) -> Result<bool, B::Error> {
-        let row = self.store.backend.first(PRUNE, values![self.store.now]).await?;
+        let row = self.store.backend.run_returning(PRUNE, values![self.store.now]).await?;
         Ok(row.is_some_and(|(more,)| more))
     }
 }

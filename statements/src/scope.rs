@@ -106,6 +106,10 @@ impl<B: Backend> AccountScope<'_, B> {
         self.store.backend.first(sql.sql(), self.bound(values)).await
     }
 
+    pub(crate) async fn exists(&self, sql: Scoped, values: Vec<Value>) -> Result<bool, B::Error> {
+        self.store.backend.exists(sql.sql(), self.bound(values)).await
+    }
+
     pub(crate) async fn run(&self, sql: Scoped, values: Vec<Value>) -> Result<bool, B::Error> {
         self.store.backend.run(sql.sql(), self.bound(values)).await
     }

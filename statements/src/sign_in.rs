@@ -22,7 +22,8 @@ impl<B: Backend> Store<B> {
         allowed: u32,
         window: i64,
     ) -> Result<Option<u64>, B::Error> {
-        let Some((tries, began_at)) = self.backend.first(COUNT, values![subject, self.now, window]).await?
+        let Some((tries, began_at)) =
+            self.backend.run_returning(COUNT, values![subject, self.now, window]).await?
         else {
             return Ok(None);
         };

@@ -99,12 +99,12 @@ impl<B: Backend> Operator<'_, B> {
 
     /// Whether an operator exists who may sign in.
     pub async fn has_operator(&self) -> Result<bool, B::Error> {
-        self.store.backend.run(HAS_OPERATOR, values![]).await
+        self.store.backend.exists(HAS_OPERATOR, values![]).await
     }
 
     /// Whether a user with this address has an account.
     pub async fn has_account(&self, email: &Email) -> Result<bool, B::Error> {
-        self.store.backend.run(HAS_ACCOUNT, values![email.as_str()]).await
+        self.store.backend.exists(HAS_ACCOUNT, values![email.as_str()]).await
     }
 
     /// Removes an operator of any account, or of none, with the user's sessions and open invites, in one statement. It is
@@ -114,7 +114,7 @@ impl<B: Backend> Operator<'_, B> {
         if self.store.backend.run(REMOVE_OPERATOR, values![user, self.user, change]).await? {
             return Ok(MemberChange::Done);
         }
-        let exists = self.store.backend.run(IS_OPERATOR, values![user, self.user]).await?;
+        let exists = self.store.backend.exists(IS_OPERATOR, values![user, self.user]).await?;
         Ok(if exists { MemberChange::LastOwner } else { MemberChange::NotFound })
     }
 

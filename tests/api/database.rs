@@ -20,6 +20,7 @@ pub(crate) fn cases() -> Vec<Case> {
         Case::own_server("database/refunds_survive_an_outage", refunds_survive_outage),
         Case::own_server("database/a_wait_for_the_claim_shortens_the_deadline", deadline_includes_claim),
         Case::own_server("database/is_read_only", is_read_only),
+        Case::own_server("database/file_is_locked", file_is_locked).except(is_server, NO_FILE),
         Case::own_server("database/two_servers_share_a_quota", two_servers).except(is_file, NO_SERVER),
     ]
 }
@@ -27,6 +28,12 @@ pub(crate) fn cases() -> Vec<Case> {
 fn is_file(deployment: Deployment) -> bool {
     deployment.database == DatabaseKind::File
 }
+
+fn is_server(deployment: Deployment) -> bool {
+    !is_file(deployment)
+}
+
+const NO_FILE: &str = "a server has no file that another process locks";
 
 const NO_SERVER: &str = "a file has no server";
 
@@ -267,6 +274,30 @@ async fn is_read_only(stage: Stage) -> Result<()> {
     stand_in.app.execute("DROP TRIGGER read_only").await?;
     render().await?.file("image/png")?;
     ensure!(stand_in.app.operator.attempts(&account.id).await? == 1, "one was rendered");
+    Ok(())
+}
+
+/// Another process keeps the lock. A render is refused before its deadline of 30 s.
+async fn file_is_locked(stage: Stage) -> Result<()> {
+    const RETRY_TIME: Duration = Duration::from_secs(15);
+    let (mut stand_in, account, target) = stage.start_stand_in_for(Quota::Of(5)).await?;
+    let render = async || target.render(&json!({ "html": "x" })).send().await;
+    let ready = async || target.post("/readyz", "").method(Method::GET).send().await;
+    render().await?.file("image/png")?;
+    rows(&stand_in, 1).await?;
+    let outage = Outage::begin(&mut stand_in, DatabaseKind::File, false).await?;
+    let began = Instant::now();
+    let (refused, meanwhile) = tokio::join!(render(), ready());
+    refused?.error(503, UNAVAILABLE)?;
+    let elapsed = began.elapsed();
+    ensure!(elapsed < RETRY_TIME + MARGIN, "refused after {elapsed:?}");
+    if stage.deployment.platform == Platform::PlatenUp {
+        let meanwhile = meanwhile?;
+        ensure!(meanwhile.status == 503, "{}", meanwhile.summary());
+    }
+    outage.end(&mut stand_in, false).await?;
+    render().await?.file("image/png")?;
+    ensure!(stand_in.app.operator.attempts(&account.id).await? == 2, "two were rendered");
     Ok(())
 }
 

@@ -1,7 +1,5 @@
 //! What handlers get: the request, the signed-in user and the database.
 
-use std::time::Duration;
-
 use platen_component::{database::Database, platform};
 use platen_shared::token::Token;
 use platen_statements::{CurrentUser, sessions::Origin};
@@ -22,9 +20,6 @@ use crate::{
     store::{Account, Operator, Owner, Store},
     throttle,
 };
-
-/// How long a statement is repeated while the database is busy or absent.
-const RETRY_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A request with what its handler needs.
 pub(super) struct Context<'r> {
@@ -54,7 +49,7 @@ impl<'r> Context<'r> {
         let once = head.query.get(once::FIELD).and_then(|label| Once::read(&cookies, label, head.secure));
         let mut context = Self {
             head,
-            store: Store::new(Database::new(RETRY_TIMEOUT), now),
+            store: Store::new(Database, now),
             settings,
             current_user: None,
             form_cookie: Token::from_random(platform::random()),
@@ -82,7 +77,7 @@ impl<'r> Context<'r> {
 
     /// The store, for work that continues after the response.
     pub(super) fn store_again(&self) -> Store {
-        Store::new(Database::new(RETRY_TIMEOUT), self.store.now())
+        Store::new(Database, self.store.now())
     }
 
     /// The same request with a session that it has begun.

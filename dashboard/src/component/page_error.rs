@@ -59,7 +59,7 @@ pub(super) enum PageError {
     NoAccount,
     #[error("The request took too long. Try again shortly.")]
     TimedOut,
-    #[error("{}", if matches!(.0, DatabaseError::Unavailable(_)) { UNAVAILABLE } else { INTERNAL })]
+    #[error("{}", if matches!(.0, DatabaseError::Unavailable(..)) { UNAVAILABLE } else { INTERNAL })]
     Store(#[from] DatabaseError),
     #[error("{INTERNAL}")]
     Settings(#[from] SettingsError),
@@ -86,7 +86,7 @@ impl PageError {
             Self::RevokedInvite => (410, "Revoked invite"),
             Self::NotOwner => (403, "Not allowed"),
             Self::NoAccount => (409, "No current account"),
-            Self::TimedOut | Self::Store(DatabaseError::Unavailable(_)) => (503, "Not available"),
+            Self::TimedOut | Self::Store(DatabaseError::Unavailable(..)) => (503, "Not available"),
             Self::Store(_) | Self::Settings(_) | Self::Page(_) => (500, "Internal error"),
         }
     }

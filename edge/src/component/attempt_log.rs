@@ -29,8 +29,8 @@ const MAX_BATCH_ROWS: usize = 200;
 const MAX_ROW_AGE: Duration = Duration::from_mins(5);
 /// After which a statement without a result is sent again.
 const STATEMENT_TIMEOUT: Duration = Duration::from_secs(30);
+/// Before the rows are sent again, with those that came meanwhile.
 const RETRY_INTERVAL: Duration = Duration::from_millis(500);
-const DATABASE: Database = Database::new(Duration::from_secs(10));
 /// Between looks for a written row; doubles up to the maximum.
 const MIN_POLL_INTERVAL: Duration = Duration::from_millis(1);
 const MAX_POLL_INTERVAL: Duration = Duration::from_millis(32);
@@ -79,9 +79,9 @@ pub(super) async fn flush() {
         if batch.is_empty() {
             return;
         }
-        match platform::timeout(STATEMENT_TIMEOUT, attempts::log(&DATABASE, &batch)).await {
+        match platform::timeout(STATEMENT_TIMEOUT, attempts::log(&Database, &batch)).await {
             Some(Ok(())) => ROWS.with_borrow_mut(|rows| rows.written(batch.len())),
-            None | Some(Err(DatabaseError::Unavailable(_))) => {
+            None | Some(Err(DatabaseError::Unavailable(..))) => {
                 let lost = ROWS.with_borrow_mut(|rows| rows.remove_older_than(MAX_ROW_AGE, Instant::now()));
                 log::attempts_lost(&lost, "the database was not available");
                 sleep(RETRY_INTERVAL).await;

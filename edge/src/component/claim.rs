@@ -3,11 +3,7 @@
 //! Invariant: a request of a key that was refused a moment ago costs no write. What decides is read from the database,
 //! except for a second after the farm had no slot for the key.
 
-use std::{
-    cell::RefCell,
-    pin::pin,
-    time::{Duration, Instant},
-};
+use std::{cell::RefCell, pin::pin, time::Instant};
 
 use futures::future::{Either, select};
 use platen_component::{
@@ -33,9 +29,6 @@ use crate::{
     recent_keys::{BusyKey, RecentKeys},
 };
 
-/// Statements are repeated for this time while the database is busy or absent.
-const DATABASE: Database = Database::new(Duration::from_secs(10));
-
 thread_local! {
     static RECENT_KEYS: RefCell<RecentKeys> = RefCell::default();
 }
@@ -51,7 +44,7 @@ pub(super) async fn authenticate(
     context: &mut RequestContext,
 ) -> Result<KeyStatus, Failure> {
     context.is_key_checked = true;
-    let found = attempts::key_status(&DATABASE, presented(key, &context.month), purpose);
+    let found = attempts::key_status(&Database, presented(key, &context.month), purpose);
     let timeout = context.deadline.answer_time_left(Instant::now());
     let found = platform::timeout(timeout, found).await.ok_or_else(no_answer)?;
     let Some(found) = found.map_err(|error| Failure::database(&error))? else {
@@ -108,7 +101,7 @@ pub(super) async fn claim(
     for _ in 0..2 {
         if !is_looked_up_first {
             let running = running_attempt(&attempt, context);
-            let claim = attempts::claim(DATABASE, presented(key, &context.month), running, template);
+            let claim = attempts::claim(Database, presented(key, &context.month), running, template);
             let timeout = context.deadline.time_left(Instant::now());
             let claim = match select(Box::pin(claim), pin!(sleep(timeout))).await {
                 Either::Left((claim, _)) => claim.map_err(|error| Failure::database(&error))?,

@@ -37,7 +37,7 @@ impl Failure {
 
     pub(super) fn database(cause: &DatabaseError) -> Self {
         let error = match cause {
-            DatabaseError::Unavailable(_) => ApiError::DatabaseUnavailable,
+            DatabaseError::Unavailable(..) => ApiError::DatabaseUnavailable,
             DatabaseError::Failed(_) | DatabaseError::Data(_) => ApiError::Internal,
         };
         Self::new(error, cause.to_string())

@@ -1,7 +1,7 @@
 //! Attempts of accounts with a limit of requests at once, while they run.
 //!
 //! Invariant: an attempt counts from its claim until the farm has answered. Its row in the log ends it too, so a statement
-//! that fails here is not repeated; after a crash of the edge it counts until its time is over.
+//! that fails here has no consequence; after a crash of the edge it counts until its time is over.
 
 use std::time::{Duration, Instant};
 
@@ -17,7 +17,6 @@ use super::context::RequestContext;
 const MARGIN: Duration = Duration::from_secs(5);
 /// A response does not wait longer for a database that does not answer.
 const END_TIMEOUT: Duration = Duration::from_secs(2);
-const DATABASE: Database = Database::new(END_TIMEOUT);
 
 /// The attempt for its claim.
 pub(super) fn running_attempt(attempt: &Attempt, context: &RequestContext) -> RunningAttempt {
@@ -31,6 +30,6 @@ pub(super) async fn end_attempt(claim: &Claim, context: &mut RequestContext) {
     let Some(limits) = context.usage.as_mut().and_then(|usage| usage.limits.as_mut()) else { return };
     let Some(attempt) = context.attempt.as_ref().filter(|_| limits.concurrency.is_some()) else { return };
     limits.running = limits.running.saturating_sub(1);
-    let end = limits::end(&DATABASE, &claim.account, attempt.id);
+    let end = limits::end(&Database, &claim.account, attempt.id);
     _ = platform::timeout(END_TIMEOUT, end).await;
 }

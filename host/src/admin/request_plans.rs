@@ -20,11 +20,19 @@ struct Explained {
 impl Backend for Explained {
     type Error = Error;
 
-    async fn rows(&self, sql: &str, values: Vec<Value>) -> Result<Vec<Row>> {
-        let rows = self.backend.0.query(&format!("EXPLAIN QUERY PLAN {sql}"), values).await?;
+    async fn execute(&self, sql: &str, values: &[Value]) -> Result<Vec<Row>> {
+        let rows = self.backend.0.query(&format!("EXPLAIN QUERY PLAN {sql}"), values.to_vec()).await?;
         let details = rows.iter().map(|row| format!("{:?}", row.last())).collect::<Vec<_>>();
         self.plans.borrow_mut().push(details.join("\n"));
         Ok(Vec::new())
+    }
+
+    fn outcome(error: &Error) -> Outcome {
+        CommandBackend::outcome(error)
+    }
+
+    async fn sleep(&self, time: Duration) {
+        self.backend.sleep(time).await;
     }
 
     fn random<const N: usize>(&self) -> Result<[u8; N]> {

@@ -304,7 +304,7 @@ async fn no_row_takes_the_place_of_another() {
     let running = RunningAttempt { id: 1, max_seconds: 30 };
     let claim = attempts::claim(fixture.backend(), presented(), running, None).await.unwrap().unwrap();
     let set = format!("UPDATE usage SET attempts = {}", ROWS + 3);
-    fixture.backend().rows(&set, Vec::new()).await.unwrap();
+    fixture.backend().execute(&set, &[]).await.unwrap();
     let refund = |id, at| {
         let (refunded_month, code) = (Some(claim.month.clone()), Some("queue_full"));
         Attempt { status: 503, counted: false, refunded_month, code, at, ..row(id, &key, &claim.account) }

@@ -17,6 +17,7 @@ use platen_farm::{
     cli::CheckArgs,
 };
 use platen_shared::{farm_address::FarmAddress, wire};
+use platen_statements::Outcome;
 use reqwest::StatusCode;
 use rustix::{
     fs::{Access, access, statvfs},
@@ -214,15 +215,18 @@ fn free_space(path: &Path) -> Option<Finding> {
 async fn write_access(database: &Database) -> Finding {
     let connection = database.connect();
     // Takes the lock of writers and changes nothing.
-    let begun = connection.query("BEGIN IMMEDIATE", Vec::new()).await;
+    let begun = connection.query_when_available("BEGIN IMMEDIATE").await;
     let _ = connection.query("ROLLBACK", Vec::<Value>::new()).await;
     match begun {
         Ok(_) => Finding::ok("database", "it can be written"),
-        Err(error) => Finding::problem(
-            "database",
-            format!("it cannot be written: {error}"),
-            Some("Use a token that allows writing, and the address of the primary".to_owned()),
-        ),
+        Err(error) => {
+            let cure = if error.outcome() == Outcome::NotRun {
+                "Find the process that keeps it locked"
+            } else {
+                "Use a token that allows writing, and the address of the primary"
+            };
+            Finding::problem("database", format!("it cannot be written: {error}"), Some(cure.to_owned()))
+        }
     }
 }
 

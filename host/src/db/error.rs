@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use platen_statements::Outcome;
+
 use super::result::MAX_RESULT_BYTES;
 
 type Cause = Arc<dyn std::error::Error + Send + Sync>;
@@ -14,7 +16,6 @@ pub(crate) enum DbError {
     #[error("there is no database at {0}")]
     Missing(String),
     /// The file cannot be opened, such as for lack of file descriptors or memory. Nothing was done.
-    // Components recognise the text of SQLite.
     #[error("unable to open database file")]
     Unopened(#[source] Cause),
     /// The server cannot be reached, or its response is not known.
@@ -24,8 +25,7 @@ pub(crate) enum DbError {
     #[error("the database cannot be reached")]
     Absent(#[source] Cause),
     /// The statement was not run, because others took too long.
-    // Components recognise the text of SQLite.
-    #[error("the database is busy: database is locked")]
+    #[error("the database is busy")]
     Busy,
     #[error("the database server refused the token")]
     Unauthorized,
@@ -45,6 +45,22 @@ pub(crate) enum DbError {
 }
 
 impl DbError {
+    /// What the error says about the statement.
+    pub(crate) fn outcome(&self) -> Outcome {
+        match self {
+            Self::Unopened(_) | Self::Absent(_) | Self::Busy | Self::Statement { is_busy: true, .. } => {
+                Outcome::NotRun
+            }
+            Self::Unreachable(_) => Outcome::Unknown,
+            Self::Statement { full: true, .. } => Outcome::NoDisk,
+            Self::Missing(_)
+            | Self::Unauthorized
+            | Self::Statement { .. }
+            | Self::TooLarge
+            | Self::Panicked => Outcome::Failed,
+        }
+    }
+
     pub(super) fn unopened(error: impl std::error::Error + Send + Sync + 'static) -> Self {
         Self::Unopened(Arc::new(error))
     }

@@ -31,8 +31,8 @@ use super::{
     statement::StatementKind,
 };
 
-/// How long a statement waits for another process that writes; a busy disk may take seconds.
-const BUSY_TIMEOUT: Duration = Duration::from_secs(15);
+/// How long a statement waits for another process that writes, before it is sent again.
+const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 /// Reads are served from memory mostly, so more threads only compete for the CPU.
 const MAX_CONCURRENT_READS: usize = 4;
 /// Statements that a thread runs before it returns. Each is committed by itself: a commit does not wait for the

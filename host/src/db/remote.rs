@@ -2,19 +2,14 @@
 //!
 //! Invariant: outside of a transaction one request with writes is in progress at a time, unless one stalls. Every
 //! request closes the stream it opens, so the server holds nothing between statements, and each statement is
-//! committed by itself. A statement is sent again only if the server was not reached, or reports that it did
-//! nothing because it is busy. The token is sent in the `authorization` header only.
+//! committed by itself. The token is sent in the `authorization` header only.
 
 mod hrana;
 
 use std::{iter, sync::Arc, time::Duration};
 
 use secrecy::{ExposeSecret as _, SecretString};
-use tokio::{
-    sync::Mutex,
-    task::JoinHandle,
-    time::{Instant, sleep},
-};
+use tokio::{sync::Mutex, task::JoinHandle};
 use url::Url;
 
 use super::{
@@ -30,13 +25,6 @@ use hrana::{Failure, InvalidResponse, Pipeline, PipelineResult, Request, Stateme
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// Longer than the deadline of a render, so that the edge learns of a claim that took effect too late.
 const STATEMENT_TIMEOUT: Duration = Duration::from_secs(45);
-/// How long a statement is sent again to a server that is busy. sqld queues its writers, but was seen to refuse
-/// them for some seconds on a machine with a busy disk.
-const BUSY_TIMEOUT: Duration = Duration::from_secs(15);
-/// How long it is sent again to a server that does not accept connections, which may be restarting.
-const ABSENT_TIMEOUT: Duration = Duration::from_secs(5);
-/// Half of it is fixed, the other half random, so that clients that were refused together do not return together.
-const RETRY_INTERVAL: Duration = Duration::from_millis(100);
 /// sqld executes one write at a time, and hands its write lock from one connection to the next: with 20 connections
 /// it was seen to execute fewer statements than with one, to refuse some with `SQLITE_BUSY`, and to stop for as long
 /// as a minute. Its lock stays with a connection whose transaction could not begin, until that is closed.
@@ -84,8 +72,8 @@ impl Client {
 
 /// A statement in a queue.
 struct Job {
-    sql: Arc<str>,
-    parameters: Arc<[Value]>,
+    sql: String,
+    parameters: Vec<Value>,
     effects: Arc<Effects>,
 }
 
@@ -174,15 +162,7 @@ impl Stream {
         let Some(queue) = queue else {
             return self.send(&mut transaction, &sql, execute(&sql, &parameters), effects).await;
         };
-        let (sql, parameters): (Arc<str>, Arc<[Value]>) = (sql.into(), parameters.into());
-        let began = Instant::now();
-        loop {
-            let (sql, parameters, effects) = (Arc::clone(&sql), Arc::clone(&parameters), Arc::clone(effects));
-            let result = queue.run(flow, Job { sql, parameters, effects }).await;
-            if !is_retried(&result, began).await {
-                return result;
-            }
-        }
+        queue.run(flow, Job { sql, parameters, effects: Arc::clone(effects) }).await
     }
 
     /// Runs all statements of a script. The stream must be in a transaction.
@@ -212,42 +192,14 @@ impl Stream {
         let requests = iter::once(request).chain(close).collect();
         let base = open.as_ref().and_then(|open| open.base.as_ref()).unwrap_or(&connection.server);
         let pipeline = Pipeline { baton: open.as_ref().map(|open| open.baton.as_str()), requests };
-        let began = Instant::now();
-        let (result, baton, base) = loop {
-            let result = connection.send(base, &pipeline).await.and_then(|result| {
-                let outcome = result.results.into_iter().next();
-                let outcome = outcome.ok_or_else(|| DbError::unreachable(InvalidResponse))?;
-                Ok((outcome.into_result(effects)?, result.baton, result.base_url))
-            });
-            if open.is_some() || !is_retried(&result, began).await {
-                break result?;
-            }
-        };
+        let PipelineResult { baton, base_url, results } = connection.send(base, &pipeline).await?;
+        let outcome = results.into_iter().next().ok_or_else(|| DbError::unreachable(InvalidResponse))?;
+        let result = outcome.into_result(effects)?;
         if stays_open && let Some(baton) = baton {
-            let base = base.as_deref().and_then(|url| Url::parse(url).ok());
+            let base = base_url.as_deref().and_then(|url| Url::parse(url).ok());
             *transaction = Some(Transaction { baton, base });
         }
         Ok(result)
-    }
-}
-
-/// Whether a statement, first sent at `began`, is sent again, because the server is busy or absent and has done
-/// nothing. Waits before.
-async fn is_retried<T>(result: &Result<T, DbError>, began: Instant) -> bool {
-    let Err(error) = result else { return false };
-    if refusal_timeout(error).is_none_or(|timeout| began.elapsed() >= timeout) {
-        return false;
-    }
-    sleep(RETRY_INTERVAL.mul_f64(rand::random_range(0.5..1.0))).await;
-    true
-}
-
-/// How long a statement is sent again; `None` if the server may have run it.
-fn refusal_timeout(error: &DbError) -> Option<Duration> {
-    match error {
-        DbError::Absent(_) => Some(ABSENT_TIMEOUT),
-        DbError::Statement { is_busy: true, .. } => Some(BUSY_TIMEOUT),
-        _ => None,
     }
 }
 

@@ -1,7 +1,8 @@
 //! `spin:sqlite` for components.
 //!
 //! Invariant: a component reaches the database only under the name `default`, and only if the manifest
-//! names it. The error of a statement has SQLite's message; that of a connection has no details.
+//! names it. The text of an error begins with the name of an [`Outcome`](platen_statements::Outcome). The error of a
+//! statement has SQLite's message; that of a connection has no details.
 
 use platen_farm::{
     RepeatedWarning, error_chain,
@@ -162,18 +163,19 @@ async fn execute(
 }
 
 fn map_error(error: &DbError) -> Error {
-    match error {
-        DbError::Statement { full: true, .. } => Error::DatabaseFull,
-        DbError::Statement { .. } | DbError::TooLarge | DbError::Busy => Error::Io(error.to_string()),
+    let outcome = error.outcome();
+    let text = match error {
+        DbError::Statement { .. } | DbError::TooLarge | DbError::Busy => error.to_string(),
         DbError::Unopened(_) | DbError::Absent(_) | DbError::Unreachable(_) => {
             log(error);
-            Error::Io(error.to_string())
+            error.to_string()
         }
         DbError::Missing(_) | DbError::Unauthorized | DbError::Panicked => {
             log(error);
-            Error::Io("the database failed".to_owned())
+            "the database failed".to_owned()
         }
-    }
+    };
+    Error::Io(format!("{}: {text}", <&str>::from(outcome)))
 }
 
 fn log(error: &DbError) {

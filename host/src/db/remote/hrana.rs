@@ -96,16 +96,13 @@ pub(super) struct Failure {
 impl From<Failure> for DbError {
     fn from(failure: Failure) -> Self {
         let code = failure.code.as_deref().unwrap_or_default();
-        // Some servers send SQLite's message without a code.
-        let is_busy =
-            code.starts_with("SQLITE_BUSY") || BUSY.iter().any(|text| failure.message.ends_with(text));
+        let is_busy = code.starts_with("SQLITE_BUSY") || BUSY.contains(&failure.message.as_str());
         Self::Statement { full: code == "SQLITE_FULL", is_busy, message: failure.message }
     }
 }
 
-/// The ends of messages of a server that did nothing because of other clients.
-const BUSY: [&str; 3] =
-    ["database is locked", "Too many concurrent requests", "Timed out while opening database connection"];
+/// The errors without a code of a server that did nothing because of other clients.
+const BUSY: [&str; 2] = ["Too many concurrent requests", "Timed out while opening database connection"];
 
 /// A value in Hrana's JSON; integers are text, because JSON numbers hold 53 bits in many implementations.
 #[derive(Serialize, Deserialize)]

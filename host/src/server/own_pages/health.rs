@@ -34,7 +34,7 @@ impl Health {
         Self { database, own_farm, farm, http: reqwest::Client::new(), checked: Mutex::default() }
     }
 
-    /// Whether the database responds and the farm accepts jobs.
+    /// Whether the database can be written and the farm accepts jobs.
     pub(super) async fn is_ready(&self) -> bool {
         if !self.own_farm.as_ref().is_none_or(Readiness::is_ready) {
             return false;
@@ -45,7 +45,8 @@ impl Health {
         {
             return is_ready;
         }
-        let asked = timeout(TIMEOUT, async { tokio::join!(self.database_responds(), self.farm_is_ready()) });
+        let asked =
+            timeout(TIMEOUT, async { tokio::join!(self.database_is_writable(), self.farm_is_ready()) });
         let is_ready = asked.await.is_ok_and(|(database, farm)| database && farm);
         *checked = Some((Instant::now(), is_ready));
         is_ready
@@ -60,8 +61,9 @@ impl Health {
         })
     }
 
-    async fn database_responds(&self) -> bool {
-        // Of a table that renders read: SQLite may hold the page with the schema in memory when the file is damaged.
-        self.database.query("SELECT id FROM accounts LIMIT 1", Vec::new()).await.is_ok()
+    async fn database_is_writable(&self) -> bool {
+        // Changes nothing, but needs the lock of a writer and a page of the table: SQLite may hold the page with the schema
+        // in memory when the file is damaged.
+        self.database.query("UPDATE accounts SET quota = quota WHERE rowid = -1", Vec::new()).await.is_ok()
     }
 }

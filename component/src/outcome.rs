@@ -1,22 +1,11 @@
-//! Which errors of a database are those of a server that is busy or absent, or of its disk; and which kind of database it is.
+//! What the errors of a database say about the statement, and which kind of database it is.
 //!
-//! Spin passes errors on as text, so they are recognised by their text: those of the libSQL client and of the
-//! server (sqld 0.24), and those of `platen up`.
+//! `platen up` says it with the name of an [`Outcome`]. Spin passes errors on as text, so those of SQLite, of its libSQL
+//! client and of the server (sqld 0.24) are recognised by their text.
 
-/// What an error says about the statement.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Availability {
-    /// The server was not reached, or refused the statement before it ran.
-    Refused,
-    /// The connection failed. Whether the statement ran is not known.
-    Unknown,
-    /// The disk is full or fails, which will not have changed a moment later.
-    NoDisk,
-    /// The server works, and the statement is at fault.
-    Available,
-}
+use platen_statements::Outcome;
 
-const REFUSED: &[&str] = &[
+const NOT_RUN: &[&str] = &[
     "Timed out while opening database connection",
     "Too many concurrent requests",
     "database is locked",
@@ -34,26 +23,26 @@ const REFUSED: &[&str] = &[
 const UNKNOWN: &[&str] = &[
     "Hrana: `http error",
     "error reading a body from connection",
-    "the database cannot be reached",
     // sqld gives the write lock of a connection to another one after 5 s.
     "Transaction timed-out",
 ];
 const NO_DISK: &[&str] = &["database or disk is full", "SQLITE_FULL", "disk I/O error", "SQLITE_IOERR"];
 
-impl Availability {
-    /// Of an error with this text.
-    #[must_use]
-    pub fn of(error: &str) -> Self {
-        let has = |texts: &[&str]| texts.iter().any(|text| error.contains(text));
-        if has(REFUSED) {
-            Self::Refused
-        } else if has(UNKNOWN) {
-            Self::Unknown
-        } else if has(NO_DISK) {
-            Self::NoDisk
-        } else {
-            Self::Available
-        }
+/// What an error with this text says about its statement.
+#[must_use]
+pub fn outcome(text: &str) -> Outcome {
+    if let Some(outcome) = text.split_once(": ").and_then(|(name, _)| name.parse().ok()) {
+        return outcome;
+    }
+    let has = |texts: &[&str]| texts.iter().any(|part| text.contains(part));
+    if has(NOT_RUN) {
+        Outcome::NotRun
+    } else if has(UNKNOWN) {
+        Outcome::Unknown
+    } else if has(NO_DISK) {
+        Outcome::NoDisk
+    } else {
+        Outcome::Failed
     }
 }
 
@@ -81,42 +70,43 @@ mod tests {
         for (error, expected) in [
             (
                 r#"Hrana: `api error: `{"error":"Timed out while opening database connection"}``"#,
-                Availability::Refused,
+                Outcome::NotRun,
             ),
-            (r#"Hrana: `api error: `{"error":"Too many concurrent requests"}``"#, Availability::Refused),
+            (r#"Hrana: `api error: `{"error":"Too many concurrent requests"}``"#, Outcome::NotRun),
             (
                 "Hrana: `stream error: `Error { message: \"SQLite error: database is locked\", code: \"SQLITE_BUSY\" }``",
-                Availability::Refused,
+                Outcome::NotRun,
             ),
             (
                 "Hrana: `http error: `error trying to connect: tcp connect error: Connection refused (os error 111)``",
-                Availability::Refused,
+                Outcome::NotRun,
             ),
-            ("unable to open database file", Availability::Refused),
-            ("Hrana: `http error: `connection closed before message completed``", Availability::Unknown),
+            ("unable to open database file", Outcome::NotRun),
+            ("Hrana: `http error: `connection closed before message completed``", Outcome::Unknown),
             (
                 "Hrana: `cursor error: `cursor error: `error reading a body from connection: unexpected EOF during \
                  chunk size line```",
-                Availability::Unknown,
+                Outcome::Unknown,
             ),
             (
                 r#"Hrana: `api error: `{"message":"The stream has expired due to inactivity","code":"STREAM_EXPIRED"}``"#,
-                Availability::Refused,
+                Outcome::NotRun,
             ),
-            ("the database cannot be reached", Availability::Unknown),
+            ("unknown: the database cannot be reached", Outcome::Unknown),
+            ("failed: UNIQUE constraint failed: t.text_of_a_database is locked", Outcome::Failed),
             (
                 "Hrana: `stream error: `Error { message: \"Transaction timed-out\", code: \"TRANSACTION_TIMEOUT\" }``",
-                Availability::Unknown,
+                Outcome::Unknown,
             ),
             (
                 "Hrana: `stream error: `Error { message: \"SQLite error: database or disk is full\", code: \"SQLITE_FULL\" }``",
-                Availability::NoDisk,
+                Outcome::NoDisk,
             ),
-            ("disk I/O error", Availability::NoDisk),
-            (r#"Hrana: `api error: `{"error":"Authentication failed"}``"#, Availability::Available),
-            ("SQLite error: no such table: usage", Availability::Available),
+            ("disk I/O error", Outcome::NoDisk),
+            (r#"Hrana: `api error: `{"error":"Authentication failed"}``"#, Outcome::Failed),
+            ("SQLite error: no such table: usage", Outcome::Failed),
         ] {
-            assert_eq!(Availability::of(error), expected, "{error}");
+            assert_eq!(outcome(error), expected, "{error}");
         }
     }
 }

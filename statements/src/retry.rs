@@ -1,0 +1,58 @@
+//! When a statement is sent again.
+//!
+//! Invariant: a statement that may not run twice is sent again only if the database has not run it.
+
+use std::time::{Duration, Instant};
+
+/// How long after its start a statement is sent again to a database that is busy or absent. One try may take 5 s more: a
+/// file's lock and the turns of statements are waited for that long.
+const RETRY_TIME: Duration = Duration::from_secs(10);
+/// Before a statement is sent again; doubles each time.
+const MIN_DELAY: Duration = Duration::from_millis(20);
+const MAX_DELAY: Duration = Duration::from_millis(500);
+
+/// What an error of a database says about its statement.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, strum::EnumString, strum::IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
+pub enum Outcome {
+    /// The database is busy, or was not reached. The statement has not run.
+    NotRun,
+    /// The response was lost. The statement may have run.
+    Unknown,
+    /// The disk is full or fails, which will not have changed a moment later.
+    NoDisk,
+    /// The statement failed, or its values do not match the schema.
+    Failed,
+}
+
+/// Runs a statement until its result is final.
+///
+/// # Errors
+/// The last error of `run`, or one of `random`.
+pub async fn repeated<T, E>(
+    may_run_twice: bool,
+    outcome: impl Fn(&E) -> Outcome,
+    sleep: impl AsyncFn(Duration),
+    random: impl Fn() -> Result<[u8; 1], E>,
+    run: impl AsyncFn() -> Result<T, E>,
+) -> Result<T, E> {
+    let (until, mut delay) = (Instant::now() + RETRY_TIME, MIN_DELAY);
+    loop {
+        let error = match run().await {
+            Ok(result) => return Ok(result),
+            Err(error) => error,
+        };
+        let is_repeated = match outcome(&error) {
+            Outcome::NotRun => true,
+            Outcome::Unknown => may_run_twice,
+            Outcome::NoDisk | Outcome::Failed => false,
+        };
+        if !is_repeated || Instant::now() + delay > until {
+            return Err(error);
+        }
+        // Half of it is fixed, so that callers that were refused together do not return together.
+        let [part] = random()?;
+        sleep(delay / 2 + delay * u32::from(part) / u32::from(u8::MAX)).await;
+        delay = (delay * 2).min(MAX_DELAY);
+    }
+}
