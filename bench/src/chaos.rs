@@ -5,8 +5,8 @@
 
 mod faults;
 mod ledger;
-mod load;
 mod plan;
+mod senders;
 
 use std::{
     sync::Arc,
@@ -28,12 +28,12 @@ use tokio::time::sleep;
 use self::{
     faults::{FarmProcess, Fault, Injector},
     ledger::Ledger,
-    load::{Load, Outcome},
     plan::{Caller, Planner},
+    senders::{Load, Outcome},
 };
 use crate::{
-    load::{checks::Checks, on_own_thread, resources::Resources, server::Server},
     number_marker::{self, TEMPLATE_HTML},
+    overload::{Server, checks::Checks, on_own_thread, resources::Resources},
 };
 
 #[derive(clap::Args, Clone)]

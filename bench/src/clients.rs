@@ -23,14 +23,14 @@ use self::{
     good::{Good, Measured},
 };
 use crate::{
-    load::{
+    number_marker,
+    overload::{
+        Server,
         checks::Checks,
         client::Request,
         on_own_thread,
         resources::{self, mebibytes},
-        server::Server,
     },
-    number_marker,
     statistics::{count, percentile_ms},
 };
 

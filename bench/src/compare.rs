@@ -8,7 +8,7 @@ mod aims;
 mod chart;
 mod egress_guard;
 mod file_check;
-mod load;
+mod generators;
 mod markdown;
 mod measure;
 mod measurement;
@@ -250,7 +250,7 @@ async fn half_load(
             let request = Arc::new(PreparedRequest::new(target, page)?);
             #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a few hundred")]
             let jobs = (rate * HALF_LOAD_SECONDS).ceil() as usize;
-            let result = load::open_loop(http, &request, rate, jobs).await;
+            let result = generators::open_loop(http, &request, rate, jobs).await;
             all.push(HalfLoad { kind: target.kind, page: page.name, rate, result });
         }
     }

@@ -1,14 +1,23 @@
 //! The cost of the edge on `platen up`: requests per second, latency and CPU time of the whole
 //! server process, with a stub farm.
 //!
-//! Invariant: every case sends the same number of requests.
+//! Invariant: every case sends the same number of requests, over persistent connections. Every response is read to its
+//! end, and its status and length are checked.
 
-mod load;
+use std::{
+    net::{Ipv4Addr, SocketAddr},
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::{Duration, Instant},
+};
 
-use std::net::Ipv4Addr;
-
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, ensure};
 use bytes::Bytes;
+use futures::future::try_join_all;
+use http::Request;
+use http_body_util::{BodyExt as _, Full};
 use platen_tests::{
     app::{FARM_TOKEN, Options as AppOptions, TestApp},
     database::DatabaseKind,
@@ -17,8 +26,10 @@ use platen_tests::{
     settings::Settings,
 };
 
-use self::load::{Case, Client};
-use crate::statistics::{count, milliseconds};
+use crate::{
+    http_client,
+    statistics::{LoadResult, count, milliseconds},
+};
 
 const FILE_BYTES: usize = 1024 * 1024;
 
@@ -72,11 +83,11 @@ pub(crate) async fn run(options: Options) -> Result<()> {
     println!("| response | requests/s | p50 ms | p95 ms | p99 ms | server CPU ms per request |");
     println!("| --- | --- | --- | --- | --- | --- |");
     for case in &cases {
-        load::run(server, case, options.requests / 10, &rounds[0]).await?;
+        send(server, case, options.requests / 10, &rounds[0]).await?;
         let mut results = Vec::new();
         for clients in &rounds[1..] {
             let before = app.process.cpu_time()?;
-            let result = load::run(server, case, options.requests, clients).await?;
+            let result = send(server, case, options.requests, clients).await?;
             let cpu_time = app.process.cpu_time()?.saturating_sub(before);
             results.push((result, cpu_time));
         }
@@ -87,4 +98,68 @@ pub(crate) async fn run(options: Options) -> Result<()> {
         println!("| {} | {:.0} | {p50:.2} | {p95:.2} | {p99:.2} | {cpu_ms:.3} |", case.name, result.rate());
     }
     Ok(())
+}
+
+/// A request and its expected response.
+#[derive(Clone)]
+struct Case {
+    name: &'static str,
+    /// Sent instead of the client's key.
+    authorization: Option<&'static str>,
+    body: Bytes,
+    status: u16,
+    /// Expected length of the response's body in bytes.
+    length: Option<usize>,
+}
+
+/// Who sends requests.
+#[derive(Clone)]
+struct Client {
+    address: Ipv4Addr,
+    authorization: String,
+}
+
+/// Sends `requests` of a case from all clients at once.
+///
+/// # Errors
+/// The first response that is not the expected one.
+async fn send(server: SocketAddr, case: &Case, requests: usize, clients: &[Client]) -> Result<LoadResult> {
+    let left = Arc::new(AtomicUsize::new(requests));
+    let started = Instant::now();
+    let workers = clients
+        .iter()
+        .map(|client| tokio::spawn(worker(server, client.clone(), case.clone(), Arc::clone(&left))));
+    let latencies = try_join_all(workers).await?.into_iter().collect::<Result<Vec<_>>>()?;
+    Ok(LoadResult::new(started, latencies.into_iter().flatten().map(Ok)))
+}
+
+async fn worker(
+    server: SocketAddr,
+    client: Client,
+    case: Case,
+    left: Arc<AtomicUsize>,
+) -> Result<Vec<Duration>> {
+    let (mut sender, _) = http_client::connect(client.address, server).await?;
+    let mut latencies = Vec::new();
+    let decrement = |left: usize| left.checked_sub(1);
+    while left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, decrement).is_ok() {
+        let request = Request::post("/v1/render")
+            .header("host", server.to_string())
+            .header("authorization", case.authorization.unwrap_or(&client.authorization))
+            .header("content-type", "application/json")
+            .body(Full::new(case.body.clone()))?;
+        let started = Instant::now();
+        sender.ready().await?;
+        let response = sender.send_request(request).await.context(case.name)?;
+        let status = response.status();
+        let mut body = response.into_body();
+        let mut length = 0;
+        while let Some(frame) = body.frame().await {
+            length += frame?.data_ref().map_or(0, Bytes::len);
+        }
+        latencies.push(started.elapsed());
+        ensure!(status == case.status, "{}: status {status}", case.name);
+        ensure!(case.length.is_none_or(|expected| expected == length), "{}: {length} bytes", case.name);
+    }
+    Ok(latencies)
 }

@@ -15,11 +15,11 @@ use rand::{Rng as _, SeedableRng as _, rngs::StdRng};
 use serde_json::{Value, json};
 use tokio::time::{sleep, timeout};
 
-use crate::load::{
+use crate::overload::{
+    Server,
     checks::Checks,
     client::{Client, Request},
     resources::{self, Resources, mebibytes},
-    server::Server,
 };
 
 #[derive(clap::Args)]

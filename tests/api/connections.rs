@@ -226,7 +226,7 @@ async fn slow_uploads(stage: Stage) -> Result<()> {
         let html = "x".repeat(2 << 20);
         target.render(&json!({ "html": html })).send().await?.file("image/png")?;
         slow.render(&json!({ "html": html })).send().await?.file("image/png")?;
-        // The same in chunks, whose size is not known before.
+        // A body in chunks, whose size is not known before.
         let body = json!({ "html": html }).to_string();
         let mut chunked = RawConnection::open(target).await?;
         chunked.send(render_head(target, "transfer-encoding: chunked\r\n")).await?;

@@ -160,7 +160,7 @@ async fn second_signal(stage: Stage) -> Result<()> {
     two_signals(&mut stand_in.app).await
 }
 
-/// Those of attempts that run, and those of finished ones.
+/// The rows of attempts that run, and of finished ones, are written.
 async fn second_signal_rows(stage: Stage) -> Result<()> {
     const RENDERS: i64 = 4;
     let start = stage.start_stand_in_with(|options| options.arguments(&["--drain-timeout", "600"]));

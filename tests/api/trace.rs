@@ -38,7 +38,7 @@ async fn forwarded(stage: Stage) -> Result<()> {
     })
     .await?;
     ensure!(answer.header(wire::REQUEST_ID)? == id && one(&headers, wire::REQUEST_ID)? == id, "{headers:?}");
-    // The same trace; the parent may be a span of the edge.
+    // The trace is the same; the parent may be a span of the edge.
     let parent = one(&headers, wire::TRACEPARENT)?;
     ensure!(parent.starts_with(&PARENT[..36]) && parent.len() == PARENT.len(), "{parent}");
     ensure!(one(&headers, wire::TRACESTATE)? == "vendor=value,other=1", "{headers:?}");

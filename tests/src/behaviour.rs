@@ -30,7 +30,7 @@ pub enum Behaviour {
     Busy(u64),
     /// This status, content type and body, without the header of a farm.
     Answer(u16, &'static str, &'static str),
-    /// The same with that header.
+    /// This status, content type and body, with the header of a farm.
     FarmAnswer(u16, &'static str, &'static str),
     /// Part of a file, then the end of the connection.
     BreakOff {

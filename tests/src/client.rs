@@ -48,7 +48,7 @@ impl Target {
         call.key(&self.key)
     }
 
-    /// The same server with another key.
+    /// This server with another key.
     pub fn with_key(&self, key: &str) -> Self {
         Self { key: key.to_owned(), template_id: None, ..self.clone() }
     }

@@ -73,7 +73,7 @@ impl Operator {
         })
     }
 
-    /// The same, without blocking the executor.
+    /// Runs a command without blocking the executor.
     pub async fn run(&self, arguments: &[&str]) -> Result<Value> {
         let (operator, arguments) =
             (self.clone(), arguments.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>());

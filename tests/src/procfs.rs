@@ -179,7 +179,7 @@ pub fn cpu_time(pid: u32) -> Result<Duration> {
     sum_of_times(pid, 2)
 }
 
-/// The same with the time of its children that it has reaped, and of theirs.
+/// CPU time of a process and of its children that it has reaped, and of theirs.
 pub fn cpu_time_with_reaped(pid: u32) -> Result<Duration> {
     sum_of_times(pid, 4)
 }

@@ -12,9 +12,9 @@ use platen_tests::{
 };
 use tokio::time::sleep;
 
-use super::{faults::Fault, load::Outcome, plan::Verdict};
+use super::{faults::Fault, plan::Verdict, senders::Outcome};
 use crate::{
-    load::{
+    overload::{
         checks::Checks,
         resources::{Resources, mebibytes},
     },

@@ -19,7 +19,7 @@ use tokio::{
 };
 
 use super::{Answers, render_request};
-use crate::load::client::{Client, Request, connect};
+use crate::overload::client::{Client, Request, connect};
 
 /// Between the bytes that a slow client sends.
 const BYTE_INTERVAL: Duration = Duration::from_secs(1);
@@ -41,7 +41,7 @@ pub(super) enum Behaviour {
     Slow { uploads: usize, heads: usize, bodies: usize },
     /// They send the next request as soon as they have an answer.
     Retrying { clients: usize },
-    /// The same from one address, with a new key each time, which no account has.
+    /// Requests from one address, with a new key each time, which no account has.
     BadKeys { connections: usize },
 }
 

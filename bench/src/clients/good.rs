@@ -11,7 +11,7 @@ use rand::{Rng as _, SeedableRng as _, rngs::StdRng};
 use tokio::time::{sleep, sleep_until, timeout};
 
 use super::{Answers, render_request};
-use crate::{load::client::Client, number_marker};
+use crate::{number_marker, overload::client::Client};
 
 const INTERVAL: Duration = Duration::from_millis(50);
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(45);

@@ -10,7 +10,7 @@ use platen_tests::site::Site;
 
 use super::{
     Options, file_check,
-    load::{LoadLimits, closed_loop},
+    generators::{LoadLimits, closed_loop},
     measurement::{Measurement, Round},
     page::{self, Page},
     prepared_request::PreparedRequest,

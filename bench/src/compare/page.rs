@@ -87,7 +87,7 @@ impl Page {
         body
     }
 
-    /// The same page without its wait, for the warm-up.
+    /// The page without its wait, for the warm-up.
     pub(crate) fn without_wait(&self) -> Self {
         Self { wait_ms: 0, network_idle: false, ..self.clone() }
     }

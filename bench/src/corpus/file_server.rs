@@ -16,7 +16,7 @@ use super::reader;
 
 /// Host name of the site, which farms resolve to 127.0.0.1.
 pub(super) const HOST: &str = "corpus.test";
-/// The same site with the script of the [`reader`] in its pages.
+/// The site with the script of the [`reader`] in its pages.
 pub(super) const READER_HOST: &str = "reader.test";
 const MAX_DELAY_MS: u64 = 5_000;
 

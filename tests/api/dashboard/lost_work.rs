@@ -49,7 +49,7 @@ async fn two_users(stage: Stage) -> Result<()> {
         page.text("document.querySelector('#markup').value").await?.contains("third"),
         "the version is lost"
     );
-    // The same content is no conflict, nor is a save that was sent twice.
+    // Equal content is no conflict, nor is a save that was sent twice.
     ben.post(&path, &save("<p>one</p>\n<p>of ann</p>", "1")).await?.is(303)?;
     // Of ten concurrent saves of one revision, one succeeds and the others are conflicts.
     let revision = between(&ben.get(&path).await?.body, "name=\"revision\" value=\"", "\"")?;

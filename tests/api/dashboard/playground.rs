@@ -135,7 +135,7 @@ async fn program_runs(stage: Stage, language: &Language) -> Result<()> {
     let target = app.target(&account);
     let mut person = Person::of(app, &account).await?;
     person.get("/dashboard/playground").await?.is(200)?;
-    // The same form as in `dashboard/src/playground/snippets.rs`, whose program in Rust is compiled.
+    // In the form of `dashboard/src/playground/snippets.rs`, whose program in Rust is compiled.
     let small = "<h1>Playground</h1><p>\"#it's</p>".to_owned();
     let large = format!("<h1>Playground</h1><p>\"#it's</p><!-- {} -->", "'`${x}\\".repeat(4_000));
     for (html, is_large) in [(small, false), (large, true)] {

@@ -73,7 +73,7 @@ async fn leaks(stage: Stage) -> Result<()> {
         for (visit, target) in [&harness.target, &other, &harness.target, &other].into_iter().enumerate() {
             // A busy machine needs a longer wait.
             for wait in [2_000, 5_000, 10_000] {
-                // The same URL with a new answer each time: an old answer comes from a cache.
+                // One URL with a new answer each time: an old answer comes from a cache.
                 let number = format!("{visit} {wait}");
                 harness.put_cached("/number", &number);
                 let page = PAGE.replace("NUMBER", &format!("'{number}'"));

@@ -4,16 +4,22 @@
 pub(crate) mod checks;
 pub(crate) mod client;
 pub(crate) mod resources;
-pub(crate) mod server;
 
-use std::{thread, time::Duration};
+use std::{net::SocketAddr, thread, time::Duration};
 
 use anyhow::{Context as _, Result};
 use nix::time::{ClockId, clock_gettime};
+use platen_tests::{
+    app::{Options, TestApp},
+    deployment::DatabaseKind,
+    process::Stopped,
+    settings::Settings,
+};
 use rustix::process::setpriority_process;
+use tempfile::TempDir;
 use tokio::{runtime::Builder, sync::oneshot, task::LocalSet};
 
-/// That of the server, see `platen_farm::startup`.
+/// The nice value of the server, see `platen_farm::startup`.
 const NICE: i32 = -10;
 
 /// Runs a load generator on one thread of its own, where it can spawn local tasks. Returns its result and the CPU
@@ -34,4 +40,38 @@ pub(crate) async fn on_own_thread<T: Send + 'static>(
         let _ = sender.send(run());
     })?;
     result.await.context("the load generator has panicked")?
+}
+
+/// `platen up` on a database file, in its own process, with its files in a temporary directory.
+#[derive(Debug)]
+pub(crate) struct Server {
+    // Dropped before its directory.
+    pub(crate) app: TestApp,
+    pub(crate) address: SocketAddr,
+    _directory: TempDir,
+}
+
+impl Server {
+    /// Starts a server with its own farm.
+    pub(crate) async fn start(arguments: Vec<String>) -> Result<Self> {
+        Self::start_with(&Options { arguments, ..Options::own_farm(DatabaseKind::File) }).await
+    }
+
+    pub(crate) async fn start_with(options: &Options) -> Result<Self> {
+        let directory = TempDir::with_prefix("platen-bench-")?;
+        let settings = Settings::from_env()?;
+        let app = TestApp::start(options, &settings, &reqwest::Client::new(), directory.path()).await?;
+        let address =
+            app.base_url.strip_prefix("http://").context("the base URL is not an http URL")?.parse()?;
+        Ok(Self { app, address, _directory: directory })
+    }
+
+    pub(crate) fn pid(&self) -> u32 {
+        self.app.server_pid()
+    }
+
+    /// Stops the server with SIGTERM.
+    pub(crate) async fn stop(mut self) -> Result<Stopped> {
+        self.app.process.stop().await
+    }
 }

@@ -59,7 +59,7 @@ pub(crate) async fn open_loop(
     rate: f64,
     jobs: usize,
 ) -> LoadResult {
-    // The same arrival times for every renderer.
+    // So that every renderer gets the same arrival times.
     let mut random = StdRng::seed_from_u64(1);
     let mut offset = 0.0;
     let started = Instant::now();
