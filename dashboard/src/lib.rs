@@ -4,7 +4,7 @@
 //! Invariant: the component makes no outbound HTTP requests; the script of a page calls the render API. What
 //! an account owns is read and changed only through `store::Account`, whose statements are bound to
 //! the account of the session. The modules in this file are pure and are tested natively; HTTP and the
-//! database are in `component` and `store`.
+//! database are in `router` and `store`.
 
 #![cfg_attr(
     not(target_family = "wasm"),
@@ -34,6 +34,6 @@ mod starter;
 mod throttle;
 
 #[cfg(target_family = "wasm")]
-mod component;
+mod router;
 #[cfg(target_family = "wasm")]
 mod store;

@@ -1,6 +1,6 @@
 //! The store of a request. Pages show the records of its statements.
 
-use platen_component::database::{Database, DatabaseError};
+use platen_spin::database::{Database, DatabaseError};
 
 use crate::throttle::{Subject, WINDOW_SECONDS};
 

@@ -1,0 +1,65 @@
+//! The profile page: the password and the sessions of the user.
+
+use platen_spin::platform;
+
+use super::sign_in;
+use crate::{
+    form::{Field, Form},
+    pages::{Section, profile::ProfilePage},
+    password::Password,
+    router::{
+        context::{Context, redirect_if_found, redirect_with_notice},
+        page_error::PageResult,
+    },
+    store,
+    throttle::{self, Subject},
+};
+
+const PATH: &str = "/dashboard/you";
+
+pub(crate) async fn page(context: &Context<'_>) -> PageResult {
+    show(context, Field::default(), Default::default()).await
+}
+
+pub(crate) async fn change_password(context: &Context<'_>, form: &Form) -> PageResult {
+    let current_user = context.current_user()?;
+    let field = |name| form.get(name).unwrap_or_default();
+    let current_error = |error: &str| show(context, Field::invalid("", error), Default::default());
+    // Counted like sign-ins, because an open browser must not allow unlimited guesses either.
+    let subject = Subject::email(&current_user.email);
+    if let Some(seconds) = store::count_try(&context.store, &subject).await? {
+        return Ok(current_error(&throttle::wait_message(seconds)).await?.with_status(429));
+    }
+    let stored = context.store.credentials(&current_user.email).await?;
+    if !Password::entered(field("current")).matches(stored.as_ref().map(|(_, hash)| hash.as_str())) {
+        return Ok(current_error("The current password is incorrect").await?.with_status(422));
+    }
+    context.store.delete_sign_ins(&subject.hash, throttle::WINDOW_SECONDS).await?;
+    match Password::new(field("password"), field("again"), &current_user.email) {
+        Ok(password) => {
+            context.store.set_password(current_user, &password.hash(platform::random())).await?;
+            Ok(redirect_with_notice(PATH, "password-changed"))
+        }
+        Err(error) => {
+            Ok(show(context, Field::default(), sign_in::password_fields(error)).await?.with_status(422))
+        }
+    }
+}
+
+pub(crate) async fn end_session(context: &Context<'_>, id: &str) -> PageResult {
+    let found = context.store.end_session_of(context.current_user()?, id).await?;
+    redirect_if_found(found, PATH, "session-ended")
+}
+
+pub(crate) async fn end_other_sessions(context: &Context<'_>) -> PageResult {
+    let current_user = context.current_user()?;
+    context.store.end_other_sessions(current_user).await?;
+    Ok(redirect_with_notice(PATH, "sessions-ended"))
+}
+
+async fn show(context: &Context<'_>, current: Field, (password, repeated): (Field, Field)) -> PageResult {
+    let current_user = context.current_user()?;
+    let sessions = context.store.sessions(current_user, context.settings.lifetimes).await?;
+    let layout = context.layout("Profile", Section::Profile);
+    context.page(&ProfilePage { layout, user: current_user.clone(), sessions, current, password, repeated })
+}

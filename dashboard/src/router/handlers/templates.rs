@@ -1,0 +1,277 @@
+//! Saved templates: list, editor, versions.
+
+use platen_shared::{id::TemplateId, limits, name::Name, template_record::TemplateRecord};
+use platen_statements::templates::{SaveOutcome, TemplateContent};
+
+use super::playground;
+use crate::{
+    form::{Field, Form},
+    pages::{
+        ConfirmPage, Section,
+        paging::{PAGE_ROWS, Paging},
+        templates::{
+            Conflict, EditorForm, EditorPage, INITIAL_HTML, Samples, TemplatesPage, VersionPage, VersionsPage,
+        },
+    },
+    router::{
+        context::{Context, redirect_if_found, redirect_with_notice},
+        page_error::{PageError, PageResult},
+        response::PageResponse,
+    },
+    search::Search,
+    starter::Starter,
+};
+
+const PATH: &str = "/dashboard/templates";
+/// Limit of all sample values of a template: a libSQL server limits rows to 5 MB by default, which also hold
+/// the markup.
+const MAX_SAMPLES_BYTES: usize = 256 * 1024;
+
+pub(crate) async fn list(context: &Context<'_>) -> PageResult {
+    let account = context.account()?;
+    let query = &context.head.query;
+    let search = query.get("q").unwrap_or_default().trim().to_owned();
+    let paging = |rows| Paging::new(query.get("page"), rows, PATH, &[("q", &search)]);
+    let (paging, names) = if let Some(words) = Search::of(&search) {
+        // SQLite compares letters of ASCII only without regard to case.
+        let mut names = account.template_names(u32::MAX.into(), 0).await?;
+        names.retain(|(id, name)| words.finds(&[id.as_str(), name]));
+        let paging = paging(names.len() as u64);
+        let names = paging.slice_of(names);
+        (paging, names)
+    } else {
+        let paging = paging(account.count_templates().await?);
+        let names = account.template_names(PAGE_ROWS, paging.offset()).await?;
+        (paging, names)
+    };
+    let ids: Vec<TemplateId> = names.into_iter().map(|(id, _)| id).collect();
+    let templates = account.templates_of(&ids).await?;
+    context.page(&TemplatesPage {
+        layout: context.layout("Templates", Section::Templates),
+        search,
+        templates,
+        paging,
+    })
+}
+
+pub(crate) fn new_page(context: &Context<'_>) -> PageResult {
+    context.account()?;
+    let form = match context.head.query.get(Starter::FIELD).and_then(Starter::find) {
+        Some(starter) => EditorForm {
+            starter: Some(starter),
+            ..EditorForm::valid(starter.name, starter.html, &starter.samples())
+        },
+        None => EditorForm::valid("", INITIAL_HTML, &Samples::from([("name".into(), "World".into())])),
+    };
+    show_editor(context, Editing::of(form))
+}
+
+pub(crate) async fn page(context: &Context<'_>, id: &str) -> PageResult {
+    let saved = template(context, id).await?;
+    let form = EditorForm {
+        revision: Some(saved.revision),
+        ..EditorForm::valid(&saved.template.name, &saved.html, &saved.samples)
+    };
+    show_editor(context, Editing { saved: Some(&saved), ..Editing::of(form) })
+}
+
+/// The editor with what was entered into it.
+pub(crate) async fn resume(context: &Context<'_>, id: Option<&str>, form: &Form) -> PageResult {
+    let saved = match id {
+        Some(id) => context.account()?.template_content(id).await?,
+        None => None,
+    };
+    let editing = Editing { saved: saved.as_ref(), is_unsaved: true, ..Editing::of(entered(form)) };
+    show_editor(context, editing)
+}
+
+pub(crate) async fn create(context: &Context<'_>, form: &Form) -> PageResult {
+    save_from(context, None, form).await
+}
+
+pub(crate) async fn save(context: &Context<'_>, id: &str, form: &Form) -> PageResult {
+    save_from(context, Some(id), form).await
+}
+
+async fn save_from(context: &Context<'_>, id: Option<&str>, form: &Form) -> PageResult {
+    let account = context.account()?;
+    let saved = match id {
+        Some(id) => account.template_content(id).await?,
+        None => None,
+    };
+    if id.is_some() && saved.is_none() {
+        return gone(context, form);
+    }
+    let entered = entered(form);
+    let show_error = |form: EditorForm| {
+        let editing = Editing { saved: saved.as_ref(), is_unsaved: true, ..Editing::of(form) };
+        Ok(show_editor(context, editing)?.with_status(422))
+    };
+    let stored = saved.as_ref().map(|saved| saved.template.name.as_str());
+    let name = match Name::parse_or_keep(&entered.name.value, stored) {
+        Ok(name) => name,
+        Err(error) => {
+            let name = Field::invalid(&entered.name.value, &error);
+            return show_error(EditorForm { name, ..entered });
+        }
+    };
+    let samples = samples(form);
+    let size: usize = samples.iter().map(|(name, value)| name.len() + value.len()).sum();
+    if size > MAX_SAMPLES_BYTES {
+        let samples_error =
+            format!("The sample values exceed {MAX_SAMPLES_BYTES} bytes in total. Shorten them.");
+        return show_error(EditorForm { samples_error, ..entered });
+    }
+    let record = match TemplateRecord::new(name, &entered.html.value) {
+        Ok(record) => record,
+        Err(error) => {
+            let html = Field::invalid(&entered.html.value, &error);
+            return show_error(EditorForm { html, ..entered });
+        }
+    };
+    let Some(id) = id else {
+        let id = account.create_template(record, Some(&samples)).await?;
+        let starter = entered.starter.map(|starter| format!("&{}={}", Starter::FIELD, starter.id));
+        let address = format!("{PATH}/{id}?done=template-created{}", starter.unwrap_or_default());
+        return Ok(PageResponse::redirect(&address));
+    };
+    match account.save_template(id, record, Some(&samples), entered.revision).await? {
+        SaveOutcome::Saved(id) => Ok(redirect_with_notice(&format!("{PATH}/{id}"), "template-saved")),
+        SaveOutcome::NotFound => gone(context, form),
+        SaveOutcome::Conflict(stored) => {
+            // The next save replaces the version that this page tells of.
+            let form = EditorForm { revision: Some(stored.revision), ..entered };
+            let conflict = Conflict::of(&stored, &form, &samples);
+            let editing = Editing {
+                saved: Some(&stored),
+                conflict: Some(conflict),
+                is_unsaved: true,
+                ..Editing::of(form)
+            };
+            Ok(show_editor(context, editing)?.with_status(409))
+        }
+    }
+}
+
+/// The editor of a new template with the content of one that does not exist any more.
+fn gone(context: &Context<'_>, form: &Form) -> PageResult {
+    let form = EditorForm { revision: None, ..entered(form) };
+    let warning = "This template does not exist any more, or you do not have access to it. “Create template” saves \
+                   what you entered as a new one.";
+    let editing = Editing { warning: Some(warning), is_unsaved: true, ..Editing::of(form) };
+    Ok(show_editor(context, editing)?.with_status(404))
+}
+
+/// What was entered into the editor.
+fn entered(form: &Form) -> EditorForm {
+    let revision = form.get("revision").and_then(|revision| revision.parse().ok());
+    let starter = form.get(Starter::FIELD).and_then(Starter::find);
+    EditorForm {
+        revision,
+        starter,
+        ..EditorForm::valid(&form.text("name"), &form.text("html"), &samples(form))
+    }
+}
+
+/// Saves a template in place of `id`, whatever its revision. It keeps its samples.
+async fn replace(context: &Context<'_>, id: &str, record: TemplateRecord, code: &'static str) -> PageResult {
+    match context.account()?.save_template(id, record, None, None).await? {
+        SaveOutcome::Saved(id) => Ok(redirect_with_notice(&format!("{PATH}/{id}"), code)),
+        SaveOutcome::Conflict(_) | SaveOutcome::NotFound => Err(PageError::NotFound),
+    }
+}
+
+/// A template of the account with its markup.
+async fn template(context: &Context<'_>, id: &str) -> Result<TemplateContent, PageError> {
+    context.account()?.template_content(id).await?.ok_or(PageError::NotFound)
+}
+
+/// The sample values of the form, including those without a placeholder in the markup: a user may add the
+/// placeholder again.
+fn samples(form: &Form) -> Samples {
+    let samples = form.with_prefix("sample.").take(limits::MAX_VARIABLES);
+    samples.map(|(name, value)| (name.to_owned(), value.replace("\r\n", "\n"))).collect()
+}
+
+pub(crate) async fn duplicate(context: &Context<'_>, id: &str) -> PageResult {
+    let saved = template(context, id).await?;
+    let name = Name::stored(saved.template.name).with_suffix(" (copy)");
+    let record = TemplateRecord::new(name, &saved.html).map_err(|_| PageError::NotFound)?;
+    let id = context.account()?.create_template(record, Some(&saved.samples)).await?;
+    Ok(redirect_with_notice(&format!("{PATH}/{id}"), "template-duplicated"))
+}
+
+pub(crate) async fn confirm_delete(context: &Context<'_>, id: &str) -> PageResult {
+    context.owner()?;
+    let template = template(context, id).await?.template;
+    context.page(&ConfirmPage {
+        layout: context.layout("Delete template", Section::Templates),
+        question: format!("Delete the template “{}”?", template.name),
+        consequence: "Its versions are deleted as well. Requests with its ID fail with “Template not found”.",
+        button: "Delete template",
+        action: format!("{PATH}/{}/delete", template.id),
+        cancel: format!("{PATH}/{}", template.id),
+    })
+}
+
+pub(crate) async fn delete(context: &Context<'_>, id: &str) -> PageResult {
+    redirect_if_found(context.owner()?.delete_template(id).await?, PATH, "template-deleted")
+}
+
+pub(crate) async fn versions(context: &Context<'_>, id: &str) -> PageResult {
+    let template = template(context, id).await?.template;
+    let versions = context.account()?.versions(id).await?;
+    context.page(&VersionsPage { layout: context.layout("Versions", Section::Templates), template, versions })
+}
+
+pub(crate) async fn version(context: &Context<'_>, id: &str, number: &str) -> PageResult {
+    let number = number.parse().map_err(|_| PageError::NotFound)?;
+    let version = context.account()?.version(id, number).await?.ok_or(PageError::NotFound)?;
+    let current = template(context, id).await?;
+    let layout = context.layout(format!("Version {number}"), Section::Templates);
+    context.page_with_editor(|nonce| VersionPage::new((layout, nonce), version, &current))
+}
+
+pub(crate) async fn restore(context: &Context<'_>, id: &str, number: &str) -> PageResult {
+    let number = number.parse().map_err(|_| PageError::NotFound)?;
+    let (version, html) = context.account()?.version(id, number).await?.ok_or(PageError::NotFound)?;
+    let record = TemplateRecord::new(Name::stored(version.name), &html).map_err(|_| PageError::NotFound)?;
+    replace(context, id, record, "version-restored").await
+}
+
+/// What the editor shows.
+struct Editing<'t> {
+    form: EditorForm,
+    saved: Option<&'t TemplateContent>,
+    conflict: Option<Conflict>,
+    warning: Option<&'static str>,
+    /// Whether the form differs from what is saved.
+    is_unsaved: bool,
+}
+
+impl Editing<'_> {
+    fn of(form: EditorForm) -> Self {
+        Self { form, saved: None, conflict: None, warning: None, is_unsaved: false }
+    }
+}
+
+fn show_editor(context: &Context<'_>, editing: Editing<'_>) -> PageResult {
+    let Editing { form, saved, conflict, warning, is_unsaved } = editing;
+    let title = saved.map_or("New template", |saved| saved.template.name.as_str());
+    let mut layout = context.layout(title, Section::Templates);
+    layout.warning = warning.or(layout.warning);
+    let user = context.current_user()?.user.clone();
+    let panel = saved.map(|saved| playground::panel_of(context, saved)).transpose()?;
+    let page = context.page_with_editor(|style_nonce| EditorPage {
+        layout,
+        style_nonce,
+        saved,
+        form,
+        conflict,
+        is_unsaved,
+        has_preview: context.head.query.get("preview") != Some("off"),
+        user,
+        panel,
+    })?;
+    Ok(page.with_result_frame())
+}

@@ -1,0 +1,195 @@
+//! From a request to its response: `auth → parse → claim → forward → relay`.
+//!
+//! Invariant: [`respond`] takes these steps in this order. A render takes one statement before it is forwarded, and two
+//! if its body is large. Every response has the request id, and every request writes one line to the access log.
+
+mod attempt_log;
+mod claim;
+mod context;
+mod failure;
+mod farm;
+mod log;
+mod reply;
+mod running_attempt;
+mod settings;
+
+use std::time::Instant;
+
+use platen_shared::{endpoint::Endpoint, key::ApiKey, limits, openapi, request::RenderRequest};
+use platen_spin::body::{self, BodyError, IncomingBody};
+use platen_statements::attempts::{Claim, ClaimedTemplate, KeyPurpose};
+use spin_sdk::wasip3::{
+    self,
+    exports::http::handler::Guest,
+    http::types::{ErrorCode, Fields, Method, Request, Response},
+};
+
+use crate::{api_error::ApiError, credentials};
+use claim::{authenticate, claim, refund, too_late};
+use context::RequestContext;
+use failure::Failure;
+use farm::FarmFile;
+use reply::Reply;
+use running_attempt::end_attempt;
+use settings::Settings;
+
+/// The key is looked up before more of a body is read. `platen up` passes smaller bodies on when they are complete.
+const MAX_UNCHECKED_BODY_BYTES: usize = 1024 * 1024;
+
+struct Edge;
+wasip3::http::service::export!(Edge);
+
+impl Guest for Edge {
+    async fn handle(request: Request) -> Result<Response, ErrorCode> {
+        let headers = request.get_headers();
+        let mut context = RequestContext::new(&headers);
+        let route = route(&request);
+        let mut body = IncomingBody::of(request, &headers);
+        let reply = match route {
+            Ok(Route::Document) => reply::document(&context),
+            Ok(Route::Render(endpoint)) => match respond(endpoint, &mut body, &headers, &mut context).await {
+                Ok(file) => reply::file(file, &context),
+                Err(failure) => fail(failure, &mut context),
+            },
+            Err(error) => fail(error.into(), &mut context),
+        };
+        context.background.idle().await;
+        body.discard(&context.background);
+        context.finish(reply.response.get_status_code(), reply.transfer);
+        Ok(reply.response)
+    }
+}
+
+fn fail(failure: Failure, context: &mut RequestContext) -> Reply {
+    let reply = reply::error(&failure.error, context);
+    context.failed(failure);
+    reply
+}
+
+async fn respond(
+    endpoint: Endpoint,
+    body: &mut IncomingBody,
+    headers: &Fields,
+    context: &mut RequestContext,
+) -> Result<reply::File, Failure> {
+    context.log.endpoint = Some(endpoint);
+
+    // auth
+    let key = credentials::api_key(&headers.get("authorization")).ok_or(ApiError::InvalidKey)?;
+
+    let settings = Settings::get().await;
+    if let Ok(settings) = settings {
+        context.set_render_timeout(settings.render_timeout);
+    }
+
+    // parse
+    let request = match parse(endpoint, &key, body, headers, context).await {
+        Ok(request) => request,
+        // An invalid key has precedence over an invalid body, and only the database can tell whether a key is valid.
+        Err(failure) => {
+            if !context.is_key_checked {
+                authenticate(&key, KeyPurpose::Any, context).await?;
+            }
+            claim::reject(&key, endpoint, context);
+            return Err(failure);
+        }
+    };
+
+    // claim
+    let settings = settings.map_err(Failure::internal)?;
+    let claim = claim(&key, endpoint, &request, context).await?;
+    let format = request.format();
+    let disposition = request.content_disposition(claim.template.as_ref().map(|it| it.name.as_str()));
+
+    // forward
+    let FarmFile { body, page_status, page_idle, .. } =
+        match forward(settings, request, &claim, context).await {
+            Ok(file) => file,
+            Err(failure) => {
+                if failure.error.is_counted() {
+                    end_attempt(&claim, context).await;
+                } else {
+                    refund(&claim, &failure, context).await;
+                }
+                return Err(failure);
+            }
+        };
+    end_attempt(&claim, context).await;
+
+    // relay
+    if let Some(attempt) = &mut context.attempt {
+        attempt.bytes = body.length();
+    }
+    Ok(reply::File { format, disposition, body, page_status, page_idle })
+}
+
+/// What a request is for.
+enum Route {
+    Render(Endpoint),
+    /// The `OpenAPI` document.
+    Document,
+}
+
+fn route(request: &Request) -> Result<Route, ApiError> {
+    let path = request.get_path_with_query().unwrap_or_default();
+    let path = path.split('?').next().unwrap_or_default();
+    if path == openapi::PATH {
+        return match request.get_method() {
+            Method::Get | Method::Head => Ok(Route::Document),
+            _ => Err(ApiError::MethodNotAllowed { allowed: "GET, HEAD" }),
+        };
+    }
+    let endpoint = Endpoint::of_path(path).ok_or(ApiError::NotFound)?;
+    match request.get_method() {
+        Method::Post => Ok(Route::Render(endpoint)),
+        _ => Err(ApiError::MethodNotAllowed { allowed: "POST" }),
+    }
+}
+
+/// Checks content type, encoding, size and content of the body, in this order.
+async fn parse(
+    endpoint: Endpoint,
+    key: &ApiKey,
+    body: &mut IncomingBody,
+    headers: &Fields,
+    context: &mut RequestContext,
+) -> Result<RenderRequest, Failure> {
+    if !body::is_of_type(&headers.get("content-type"), "application/json") {
+        return Err(ApiError::ContentType.into());
+    }
+    if !body::is_identity(&headers.get("content-encoding")) {
+        return Err(ApiError::ContentEncoding.into());
+    }
+    let mut began = Instant::now();
+    let is_small = body.is_within(MAX_UNCHECKED_BODY_BYTES).await;
+    if !is_small {
+        context.deadline.add_body_time(began.elapsed());
+        authenticate(key, KeyPurpose::Any, context).await?;
+        began = Instant::now();
+    }
+    let bytes = body.read(limits::MAX_BODY_BYTES).await;
+    // A server that says how long the request has waited has received the whole of a small body.
+    if !is_small || context.age.is_none() {
+        context.deadline.add_body_time(began.elapsed());
+    }
+    let bytes = bytes.map_err(|error| match error {
+        BodyError::TooLarge => ApiError::BodyTooLarge,
+        BodyError::Incomplete => ApiError::BodyIncomplete,
+    })?;
+    Ok(RenderRequest::parse(endpoint, &bytes).map_err(ApiError::from)?)
+}
+
+async fn forward(
+    settings: &Settings,
+    request: RenderRequest,
+    claim: &Claim,
+    context: &mut RequestContext,
+) -> Result<FarmFile, Failure> {
+    // Decompressed after the claim, where a damaged template fails as an attempt that is refunded.
+    let markup = claim.template.as_ref().map(ClaimedTemplate::html).transpose().map_err(Failure::internal)?;
+    let job = request.into_job(claim.account.clone(), markup.as_deref()).map_err(ApiError::from)?;
+    if context.deadline.is_too_close(Instant::now()) {
+        return Err(too_late());
+    }
+    farm::render(settings, &job, context.deadline.at(), context).await
+}

@@ -1,0 +1,257 @@
+//! Authentication and the claim.
+//!
+//! Invariant: a request of a key that was refused a moment ago costs no write. What decides is read from the database,
+//! except for a second after the farm had no slot for the key.
+
+use std::{cell::RefCell, pin::pin, time::Instant};
+
+use futures::future::{Either, select};
+use platen_shared::{
+    endpoint::Endpoint,
+    id::{AccountId, TemplateId},
+    job::Source,
+    key::ApiKey,
+    reason::Reason,
+    refusal::{RETRY_AFTER_SECONDS, Refusal},
+    request::{InvalidRequest, RenderRequest, Subject},
+};
+use platen_spin::{
+    database::{Database, DatabaseError},
+    platform,
+};
+use platen_statements::attempts::{self, Attempt, Claim, KeyPurpose, KeyStatus, PresentedKey};
+use spin_sdk::time::sleep;
+
+use super::{attempt_log, context::RequestContext, failure::Failure, running_attempt::running_attempt};
+use crate::{
+    api_error::ApiError,
+    quota::{QuotaMonth, Usage},
+    recent_keys::{BusyKey, RecentKeys},
+};
+
+thread_local! {
+    static RECENT_KEYS: RefCell<RecentKeys> = RefCell::default();
+}
+
+fn presented<'k>(key: &'k ApiKey, month: &'k QuotaMonth) -> PresentedKey<'k> {
+    PresentedKey { key, month: &month.name, now: month.now }
+}
+
+/// Looks the key up in the database without recording an attempt.
+pub(super) async fn authenticate(
+    key: &ApiKey,
+    purpose: KeyPurpose<'_>,
+    context: &mut RequestContext,
+) -> Result<KeyStatus, Failure> {
+    context.is_key_checked = true;
+    let found = attempts::key_status(&Database, presented(key, &context.month), purpose);
+    let timeout = context.deadline.answer_time_left(Instant::now());
+    let found = platform::timeout(timeout, found).await.ok_or_else(no_answer)?;
+    let Some(found) = found.map_err(|error| Failure::database(&error))? else {
+        RECENT_KEYS.with_borrow_mut(|keys| keys.set_invalid(&key.hash(), Instant::now()));
+        return Err(ApiError::InvalidKey.into());
+    };
+    let usage = Usage { attempts: found.attempts, quota: found.quota, limits: found.limits };
+    context.authenticated(&found.account, usage);
+    Ok(found)
+}
+
+fn no_answer() -> Failure {
+    Failure::new(ApiError::DatabaseUnavailable, "the database did not answer in time".to_owned())
+}
+
+/// The failure of a request that cannot be rendered before its deadline.
+pub(super) fn too_late() -> Failure {
+    let refusal = Refusal::NoSlotInTime { retry_after: RETRY_AFTER_SECONDS };
+    Failure::new(refusal, "too little time was left before the deadline".to_owned())
+}
+
+/// Records the attempt, or finds the reason why it is refused.
+pub(super) async fn claim(
+    key: &ApiKey,
+    endpoint: Endpoint,
+    request: &RenderRequest,
+    context: &mut RequestContext,
+) -> Result<Claim, Failure> {
+    let template = match &request.subject {
+        Subject::Source(_) => None,
+        Subject::Template { id, variables } => Some((id, variables)),
+    };
+    let purpose = template.map_or(KeyPurpose::Source, |(id, _)| KeyPurpose::Template(id));
+    let mut attempt = attempt(key, endpoint, Some(request), context);
+    let began = Instant::now();
+    if let Some(busy) = busy(&attempt, context, began) {
+        context.authenticated(&busy.account, busy.usage);
+        attempt.account_id = busy.account;
+        context.attempt = Some(attempt);
+        let cause = "the farm had no slot for this key a moment ago".to_owned();
+        return Err(Failure::new(busy.refusal, cause));
+    }
+    if context.deadline.is_too_close(began) {
+        attempt.account_id = authenticate(key, purpose, context).await?.account;
+        context.attempt = Some(attempt);
+        return Err(too_late());
+    }
+    // The claim knows the placeholders of the template only.
+    let is_incomplete = !request.missing_variables(Vec::new()).is_empty();
+    let mut is_looked_up_first =
+        is_incomplete || RECENT_KEYS.with_borrow(|keys| keys.was_refused(&attempt.key_hash, began));
+    // The second iteration is needed only if the quota was raised, or an attempt refunded or ended, after a claim was
+    // refused.
+    for _ in 0..2 {
+        if !is_looked_up_first {
+            let running = running_attempt(&attempt, context);
+            let claim = attempts::claim(Database, presented(key, &context.month), running, template);
+            let timeout = context.deadline.time_left(Instant::now());
+            let claim = match select(Box::pin(claim), pin!(sleep(timeout))).await {
+                Either::Left((claim, _)) => claim.map_err(|error| Failure::database(&error))?,
+                Either::Right(((), claim)) => {
+                    refund_late(claim, attempt, context);
+                    return Err(no_answer());
+                }
+            };
+            if let Some(claim) = claim {
+                RECENT_KEYS.with_borrow_mut(|keys| keys.set_claimed(&attempt.key_hash));
+                let usage = Usage { attempts: claim.attempts, quota: claim.quota, limits: claim.limits };
+                context.authenticated(&claim.account, usage);
+                context.claimed_at = Some(Instant::now());
+                attempt.account_id = claim.account.clone();
+                attempt.counted = true;
+                context.attempt = Some(attempt);
+                return Ok(claim);
+            }
+        }
+        is_looked_up_first = false;
+        let found = authenticate(key, purpose, context).await?;
+        if template.is_some() {
+            let Some(placeholders) = found.placeholders else {
+                attempt.template_id = None;
+                set_rejected(attempt, context);
+                return Err(ApiError::TemplateNotFound.into());
+            };
+            let missing = request.missing_variables(placeholders);
+            if !missing.is_empty() {
+                set_rejected(attempt, context);
+                return Err(ApiError::from(InvalidRequest::MissingVariables(missing)).into());
+            }
+        }
+        if context.usage.is_some_and(|usage| usage.refusal(&context.month).is_some()) {
+            break;
+        }
+    }
+    RECENT_KEYS.with_borrow_mut(|keys| keys.set_exhausted(&attempt.key_hash, Instant::now()));
+    set_rejected(attempt, context);
+    let usage = context.usage.as_mut().ok_or(ApiError::Internal)?;
+    if usage.refusal(&context.month).is_none() {
+        usage.take_rest();
+    }
+    let exhausted = ApiError::QuotaExhausted { retry_after: context.month.seconds_left };
+    Err(usage.refusal(&context.month).unwrap_or(exhausted).into())
+}
+
+/// Prepares the row of a request whose body is invalid, if its key is valid.
+pub(super) fn reject(key: &ApiKey, endpoint: Endpoint, context: &mut RequestContext) {
+    set_rejected(attempt(key, endpoint, None, context), context);
+}
+
+/// Prepares the row of a request that was refused before the claim.
+fn set_rejected(attempt: Attempt, context: &mut RequestContext) {
+    if let Some(account_id) = context.log.account.clone() {
+        context.attempt = Some(Attempt { account_id, rejected: true, ..attempt });
+    }
+}
+
+/// The row of a request, without its account.
+fn attempt(
+    key: &ApiKey,
+    endpoint: Endpoint,
+    request: Option<&RenderRequest>,
+    context: &RequestContext,
+) -> Attempt {
+    let (template_id, host) = match request.map(|request| &request.subject) {
+        None | Some(Subject::Source(Source::Html(_))) => (None, None),
+        Some(Subject::Source(Source::Url(url))) => (None, url.as_url().host_str().map(str::to_owned)),
+        Some(Subject::Template { id, .. }) => (Some(id.clone()), None),
+    };
+    Attempt {
+        id: attempts::attempt_id(platform::random()),
+        key_hash: key.hash(),
+        account_id: AccountId::from_text(""),
+        endpoint: endpoint.name(),
+        format: request.map_or("", |request| request.format().extension()),
+        status: 500,
+        counted: false,
+        rejected: false,
+        ms: 0,
+        queued_ms: None,
+        render_ms: None,
+        bytes: None,
+        at: context.month.now,
+        refunded_month: None,
+        code: None,
+        field: None,
+        request_id: context.trace.request_id.clone(),
+        template_id,
+        host,
+    }
+}
+
+fn key_use(attempt: &Attempt) -> (String, Option<TemplateId>) {
+    (attempt.key_hash.clone(), attempt.template_id.clone())
+}
+
+fn busy(attempt: &Attempt, context: &RequestContext, now: Instant) -> Option<BusyKey> {
+    RECENT_KEYS.with_borrow(|keys| keys.busy(&key_use(attempt), &context.month.name, now).cloned())
+}
+
+/// Takes the attempt back: a row says so, and a trigger of the schema does it. The response waits for it, so that the
+/// next request finds the quota right, but not if the database is not available.
+pub(super) async fn refund(claim: &Claim, failure: &Failure, context: &mut RequestContext) {
+    let Some(mut attempt) = context.attempt.take() else { return };
+    if let Some(usage) = &mut context.usage {
+        usage.attempts = usage.attempts.saturating_sub(1);
+        if let Some(limits) = &mut usage.limits {
+            limits.running = limits.running.saturating_sub(1);
+        }
+    }
+    set_busy(&attempt, claim, failure, context);
+    let id = attempt.id;
+    attempt.status = failure.error.reason().status();
+    attempt.code = Some(failure.error.reason().code());
+    attempt.field = failure.error.printable_field();
+    attempt.ms = context.elapsed_ms();
+    attempt.counted = false;
+    attempt.refunded_month = Some(claim.month.clone());
+    attempt_log::add(attempt);
+    context.background.run(attempt_log::flush());
+    attempt_log::until_written(id, context.deadline.answer_time_left(Instant::now())).await;
+}
+
+/// Remembers for how long the farm probably has no slot for the key.
+fn set_busy(attempt: &Attempt, claim: &Claim, failure: &Failure, context: &RequestContext) {
+    let (Some(busy_time), ApiError::Refused(refusal)) = (failure.busy_time, &failure.error) else { return };
+    let (Some(usage), Some(claimed_at)) = (context.usage, context.claimed_at) else { return };
+    let (account, month) = (claim.account.clone(), claim.month.clone());
+    let busy = BusyKey { account, usage, month, refusal: refusal.clone() };
+    RECENT_KEYS.with_borrow_mut(|keys| {
+        keys.set_busy(key_use(attempt), busy, busy_time, claimed_at, Instant::now());
+    });
+}
+
+/// Takes an attempt back that the database records only now, after the request has been refused.
+fn refund_late(
+    claim: impl Future<Output = Result<Option<Claim>, DatabaseError>> + 'static,
+    mut attempt: Attempt,
+    context: &RequestContext,
+) {
+    attempt.status = Reason::DatabaseUnavailable.status();
+    attempt.code = Some(Reason::DatabaseUnavailable.code());
+    attempt.ms = context.elapsed_ms();
+    context.background.run(async move {
+        let Ok(Some(claim)) = claim.await else { return };
+        attempt.account_id = claim.account;
+        attempt.refunded_month = Some(claim.month);
+        attempt_log::add(attempt);
+        attempt_log::flush().await;
+    });
+}

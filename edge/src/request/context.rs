@@ -1,0 +1,106 @@
+//! The facts about one request, from which response headers, access log and the attempt's row are written.
+
+use std::time::{Duration, Instant};
+
+use platen_shared::{id::AccountId, limits, reason::Reason, wire};
+use platen_spin::{background::Background, body::Transfer, platform};
+use platen_statements::attempts::Attempt;
+use spin_sdk::wasip3::http::types::Fields;
+
+use super::{attempt_log, failure::Failure, log::AccessLog};
+use crate::{
+    deadline::Deadline,
+    quota::{QuotaMonth, Usage},
+    trace::Trace,
+};
+
+pub(super) struct RequestContext {
+    started: Instant,
+    /// How long the request waited in the server, if the server says so.
+    pub(super) age: Option<Duration>,
+    pub(super) deadline: Deadline,
+    pub(super) trace: Trace,
+    pub(super) month: QuotaMonth,
+    /// Whether the key has been looked up, other than by a claim.
+    pub(super) is_key_checked: bool,
+    /// Known once the key is authenticated; responses to such requests have `ratelimit` fields.
+    pub(super) usage: Option<Usage>,
+    /// When the claim recorded an attempt.
+    pub(super) claimed_at: Option<Instant>,
+    /// The row that is written after the response: of a claimed attempt, or of a request with a valid key that was refused
+    /// before the claim. Status, code and duration are set at the end.
+    pub(super) attempt: Option<Attempt>,
+    pub(super) log: AccessLog,
+    pub(super) background: Background,
+}
+
+impl RequestContext {
+    pub(super) fn new(headers: &Fields) -> Self {
+        let started = Instant::now();
+        let age = headers.get(wire::AGE_MS).into_iter().next();
+        let age = age.and_then(|age| std::str::from_utf8(&age).ok()?.parse().ok()).map(Duration::from_millis);
+        let timeout = Duration::from_millis(limits::RENDER_TIMEOUT_MS);
+        Self {
+            started,
+            age,
+            deadline: Deadline::new(started, timeout, age.unwrap_or_default()),
+            trace: Trace::new(|name| headers.get(name).into_iter().next(), platform::random()),
+            month: QuotaMonth::at(platform::now()),
+            is_key_checked: false,
+            usage: None,
+            claimed_at: None,
+            attempt: None,
+            log: AccessLog::default(),
+            background: Background::start(),
+        }
+    }
+
+    /// Applies the operator's deadline.
+    pub(super) fn set_render_timeout(&mut self, timeout: Duration) {
+        self.deadline = Deadline::new(self.started, timeout, self.age.unwrap_or_default());
+    }
+
+    pub(super) fn authenticated(&mut self, account: &AccountId, usage: Usage) {
+        self.log.account = Some(account.clone());
+        self.usage = Some(usage);
+    }
+
+    pub(super) fn elapsed_ms(&self) -> u64 {
+        u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX)
+    }
+
+    pub(super) fn failed(&mut self, failure: Failure) {
+        if let Some(attempt) = &mut self.attempt {
+            attempt.code = Some(failure.error.reason().code());
+            attempt.field = failure.error.printable_field();
+        }
+        self.log.failed(failure);
+    }
+
+    /// Passes the body of the response on, and then writes the access log and the attempt's row: in the background,
+    /// so that a slow or broken database does not delay the response.
+    pub(super) fn finish(self, mut status: u16, transfer: Option<Transfer>) {
+        let (elapsed, ms) = (self.started.elapsed(), self.elapsed_ms());
+        let Self { trace, mut attempt, log, background, .. } = self;
+        background.run(async move {
+            let is_delivered = match transfer {
+                Some(transfer) => transfer.await,
+                None => true,
+            };
+            if let Some(attempt) = &mut attempt {
+                if !is_delivered {
+                    // The platform has dropped the response, because the caller has disconnected.
+                    status = Reason::Cancelled.status();
+                    attempt.code = Some(Reason::Cancelled.code());
+                }
+                attempt.status = status;
+                attempt.ms = ms;
+            }
+            log.write(&trace.request_id, status, elapsed);
+            if let Some(attempt) = attempt {
+                attempt_log::add(attempt);
+                attempt_log::flush().await;
+            }
+        });
+    }
+}

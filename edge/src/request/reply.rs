@@ -1,0 +1,104 @@
+//! Responses: headers of the edge only, never copied from the farm, and a body that is relayed unread if it is
+//! large.
+//!
+//! Invariant: every response has `x-request-id` and `cache-control: no-store`. A file keeps its declared
+//! length, so that a client detects a truncated transfer.
+
+use platen_shared::{format::OutputFormat, openapi, refusal::Refusal, wire};
+use platen_spin::{
+    body::Transfer,
+    reply::{self, Headers, fields},
+};
+use spin_sdk::wasip3::http::types::Response;
+
+use super::{context::RequestContext, farm::FileBody};
+use crate::api_error::ApiError;
+
+/// A response.
+pub(super) struct Reply {
+    pub(super) response: Response,
+    /// `None` if the platform has the body.
+    pub(super) transfer: Option<Transfer>,
+}
+
+/// A rendered file.
+pub(super) struct File {
+    pub(super) format: OutputFormat,
+    pub(super) disposition: String,
+    pub(super) body: FileBody,
+    /// HTTP status of the page.
+    pub(super) page_status: Option<String>,
+    /// Nothing was open when a wait for the network to be idle ended.
+    pub(super) page_idle: bool,
+}
+
+pub(super) fn file(file: File, context: &RequestContext) -> Reply {
+    let mut headers = headers(context);
+    push(&mut headers, "content-type", file.format.content_type());
+    push(&mut headers, "content-disposition", file.disposition);
+    // Browsers must not guess another type, because the content comes from untrusted markup.
+    push(&mut headers, "x-content-type-options", "nosniff");
+    if let Some(status) = file.page_status {
+        push(&mut headers, wire::PAGE_STATUS, status);
+    }
+    if !file.page_idle {
+        push(&mut headers, wire::PAGE_IDLE, "false");
+    }
+    match file.body {
+        FileBody::Whole(bytes) => buffered(200, headers, bytes),
+        FileBody::Stream { length, contents, trailers } => {
+            if let Some(length) = length {
+                push(&mut headers, "content-length", length.to_string());
+            }
+            let (response, _sent) = Response::new(fields(&headers), Some(contents), trailers);
+            Reply { response, transfer: None }
+        }
+    }
+}
+
+/// The `OpenAPI` document, which scripts of all origins may read.
+pub(super) fn document(context: &RequestContext) -> Reply {
+    let mut headers = headers(context);
+    push(&mut headers, "content-type", "application/json");
+    push(&mut headers, "access-control-allow-origin", "*");
+    buffered(200, headers, openapi::served().into_bytes())
+}
+
+pub(super) fn error(error: &ApiError, context: &RequestContext) -> Reply {
+    let mut headers = headers(context);
+    push(&mut headers, "content-type", "application/json");
+    if let Some(seconds) = error.retry_after() {
+        push(&mut headers, "retry-after", seconds.to_string());
+    }
+    match error {
+        ApiError::MethodNotAllowed { allowed } => push(&mut headers, "allow", *allowed),
+        ApiError::InvalidKey => push(&mut headers, "www-authenticate", "Bearer"),
+        ApiError::ContentEncoding => push(&mut headers, "accept-encoding", "identity"),
+        ApiError::Refused(Refusal::PageStatus { status, .. }) => {
+            push(&mut headers, wire::PAGE_STATUS, status.to_string());
+        }
+        _ => {}
+    }
+    buffered(error.reason().status(), headers, error.body())
+}
+
+fn buffered(status: u16, headers: Headers, body: Vec<u8>) -> Reply {
+    let (response, transfer) = reply::buffered(status, headers, body);
+    Reply { response, transfer: Some(transfer) }
+}
+
+fn headers(context: &RequestContext) -> Headers {
+    let mut headers = Headers::new();
+    push(&mut headers, wire::REQUEST_ID, context.trace.request_id.as_str());
+    push(&mut headers, "cache-control", "no-store");
+    if let Some(usage) = &context.usage {
+        for (name, value) in usage.headers(&context.month) {
+            push(&mut headers, name, value);
+        }
+    }
+    headers
+}
+
+fn push(headers: &mut Headers, name: &str, value: impl Into<Vec<u8>>) {
+    headers.push((name.to_owned(), value.into()));
+}

@@ -1,0 +1,22 @@
+//! The Spin platform as both components use it: settings, request bodies, buffered responses, the database connection, the
+//! log, randomness and the clock.
+//!
+//! Nearly everything needs the imports of a component, so natively this crate is nearly empty.
+
+pub mod outcome;
+pub mod statement_queue;
+
+#[cfg(target_family = "wasm")]
+pub mod background;
+#[cfg(target_family = "wasm")]
+pub mod body;
+#[cfg(target_family = "wasm")]
+pub mod database;
+#[cfg(target_family = "wasm")]
+pub mod log;
+#[cfg(target_family = "wasm")]
+pub mod platform;
+#[cfg(target_family = "wasm")]
+pub mod reply;
+#[cfg(target_family = "wasm")]
+pub mod settings;
