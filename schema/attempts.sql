@@ -31,7 +31,6 @@ CREATE TABLE attempts (
     at INTEGER NOT NULL
 ) STRICT;
 
--- A row that exists is not inserted again.
 CREATE UNIQUE INDEX attempts_by_time ON attempts (at, attempt_id);
 CREATE INDEX attempts_by_account ON attempts (account_id, at);
 CREATE INDEX attempts_failed ON attempts (account_id, at) WHERE status >= 400;
@@ -42,7 +41,20 @@ CREATE INDEX attempts_by_key ON attempts (account_id, key_id, at);
 CREATE INDEX attempts_by_template ON attempts (account_id, template_id, at) WHERE template_id IS NOT NULL;
 CREATE INDEX attempts_by_request_id ON attempts (account_id, request_id);
 
--- Rejected requests cost no quota, so their number is not limited otherwise: to 30 a minute.
+-- An edge inserts a row for each request that has ended or was refused, and these triggers do the rest, so that an attempt,
+-- its refund and what follows are one statement. A row that exists is not inserted again, so a repetition has no effect.
+-- A row of a rejected request is ignored if the account has 30 of them in the same minute, because these requests cost no
+-- quota that would limit their number. Otherwise an INSERT
+--
+-- * deletes the attempt from `running_attempts`;
+-- * sets the last use of the key;
+-- * deletes up to 100 attempts that are older than `retention` says;
+-- * if it is a refund, takes the attempt back from `usage`;
+-- * if it counts, adds the attempt to `usage_days` and `usage_parts`, and deletes the account's parts of days before the last
+--   30;
+-- * if it is of a rejected request, deletes up to 100 of these rows beyond the account's newest 5,000;
+-- * if versions of templates or entries of the audit log are due, and at most once a second, sets `pruned_at` of
+--   `retention`, whose trigger deletes a bounded number of them.
 CREATE TRIGGER attempts_rejected_limited BEFORE INSERT ON attempts
 WHEN new.rejected = 1 AND (SELECT count(*) FROM attempts WHERE account_id = new.account_id AND rejected = 1
     AND at >= new.at - new.at % 60 AND at < new.at - new.at % 60 + 60) >= 30
@@ -50,7 +62,6 @@ BEGIN
     SELECT RAISE(IGNORE);
 END;
 
--- The newest 5,000 are kept.
 CREATE TRIGGER attempts_rejected_kept AFTER INSERT ON attempts WHEN new.rejected = 1
 BEGIN
     DELETE FROM attempts WHERE id IN
@@ -58,7 +69,6 @@ BEGIN
         ORDER BY at DESC LIMIT 100 OFFSET 5000);
 END;
 
--- Triggers, so that an attempt, its refund and what follows are one statement, which has no effect when it is repeated.
 CREATE TRIGGER attempts_ended AFTER INSERT ON attempts
 BEGIN
     DELETE FROM running_attempts WHERE account_id = new.account_id AND attempt_id = new.attempt_id;
@@ -88,10 +98,18 @@ BEGIN
     DELETE FROM usage_parts WHERE account_id = new.account_id AND day < date(new.at - 2592000, 'unixepoch');
 END;
 
--- What else is due is pruned with attempts, once a second.
 CREATE TRIGGER attempts_prune_others AFTER INSERT ON attempts
 WHEN new.at > (SELECT pruned_at FROM retention) AND (EXISTS (SELECT 1 FROM version_excess)
     OR (SELECT at FROM audit ORDER BY id LIMIT 1) < new.at - 86400 * (SELECT audit_days FROM retention))
 BEGIN
     UPDATE retention SET pruned_at = new.at;
 END;
+
+-- Of accounts with a limit of attempts at once. A row is deleted when its attempt ends. One whose edge was killed counts
+-- until `ends_at`, and is deleted by the account's next claim.
+CREATE TABLE running_attempts (
+    account_id TEXT NOT NULL REFERENCES accounts (id) ON DELETE CASCADE,
+    attempt_id INTEGER NOT NULL,
+    ends_at INTEGER NOT NULL,
+    PRIMARY KEY (account_id, attempt_id)
+) STRICT, WITHOUT ROWID;

@@ -37,3 +37,7 @@ BEGIN
     INSERT INTO version_excess (template_id)
     SELECT template_id FROM template_versions GROUP BY template_id HAVING count(*) > new.versions;
 END;
+
+-- Templates with more versions than are kept. Filled when the number is lowered, so that pruning need not look at all
+-- templates.
+CREATE TABLE version_excess (template_id TEXT PRIMARY KEY) STRICT, WITHOUT ROWID;

@@ -31,3 +31,32 @@ CREATE TRIGGER usage_began AFTER INSERT ON usage WHEN new.attempt_id IS NOT NULL
 BEGIN
     UPDATE usage SET attempt_id = new.attempt_id WHERE account_id = new.account_id AND month = new.month;
 END;
+
+-- Of accounts with a limit of requests in a minute. The minute begins with its first request and has 60 seconds of the
+-- database's clock.
+CREATE TABLE usage_minutes (
+    account_id TEXT PRIMARY KEY REFERENCES accounts (id) ON DELETE CASCADE,
+    began_at INTEGER NOT NULL,
+    requests INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE usage_days (
+    account_id TEXT NOT NULL REFERENCES accounts (id) ON DELETE CASCADE,
+    day TEXT NOT NULL,
+    attempts INTEGER NOT NULL,
+    failures INTEGER NOT NULL,
+    PRIMARY KEY (account_id, day)
+) STRICT, WITHOUT ROWID;
+
+-- Usage by key and template, of the last 30 days.
+CREATE TABLE usage_parts (
+    account_id TEXT NOT NULL REFERENCES accounts (id) ON DELETE CASCADE,
+    day TEXT NOT NULL,
+    -- Empty for a deleted key or one of the dashboard's own.
+    key_id TEXT NOT NULL,
+    -- Empty for no template.
+    template_id TEXT NOT NULL,
+    attempts INTEGER NOT NULL,
+    failures INTEGER NOT NULL,
+    PRIMARY KEY (account_id, day, key_id, template_id)
+) STRICT, WITHOUT ROWID;

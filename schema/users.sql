@@ -41,3 +41,23 @@ BEGIN
     DELETE FROM sessions WHERE user_id = old.id;
     DELETE FROM invites WHERE email = old.email AND used_at IS NULL;
 END;
+
+CREATE TABLE sessions (
+    -- Of the cookie's token. Pages show the id.
+    hash TEXT PRIMARY KEY,
+    id TEXT NOT NULL UNIQUE,
+    user_id TEXT NOT NULL REFERENCES users (id) ON DELETE CASCADE,
+    created_at INTEGER NOT NULL,
+    seen_at INTEGER NOT NULL,
+    address TEXT NOT NULL,
+    agent TEXT NOT NULL
+) STRICT;
+
+CREATE INDEX sessions_by_user ON sessions (user_id);
+
+CREATE TABLE sign_in_tries (
+    -- The hash of an e-mail address or of a network address.
+    subject TEXT PRIMARY KEY,
+    began_at INTEGER NOT NULL,
+    tries INTEGER NOT NULL
+) STRICT;

@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use crate::db::{Connection, Database, DbError, Value};
 
-/// A file of `schema/`: a table with its indexes and triggers, or a later change.
+/// A file of `schema/`: tables with their indexes and triggers, or a later change.
 #[derive(Debug, Clone, Serialize)]
 pub(crate) struct Step {
     /// Position in the order, from 1, without gaps.
@@ -31,19 +31,11 @@ const STEPS: &[(&str, &str)] = &steps![
     "accounts",
     "api_keys",
     "templates",
-    "template_versions",
     "usage",
-    "usage_minutes",
-    "usage_days",
-    "usage_parts",
-    "running_attempts",
     "attempts",
     "users",
-    "sessions",
     "invites",
-    "sign_in_tries",
     "audit",
-    "version_excess",
     "retention",
 ];
 
