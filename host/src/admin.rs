@@ -65,6 +65,8 @@ impl Backend for CommandBackend {
 }
 
 #[cfg(test)]
+mod limits;
+#[cfg(test)]
 mod request_plans;
 #[cfg(test)]
 mod tests;

@@ -4,20 +4,17 @@
 //! JSON value with `--json`.
 
 pub(crate) mod account;
-pub(crate) mod backup;
 pub(crate) mod check;
 pub(crate) mod completions;
+pub(crate) mod database;
 pub(crate) mod invite;
 pub(crate) mod key;
-pub(crate) mod man;
-pub(crate) mod migrate;
 pub(crate) mod render;
 pub(crate) mod retention;
 pub(crate) mod template;
 pub(crate) mod up;
 
 use std::{
-    fmt,
     io::{self, Write as _},
     path::PathBuf,
 };
@@ -81,11 +78,15 @@ impl OutputArgs {
     /// Prints a value as JSON or as its text.
     fn print<T: Serialize + ?Sized>(&self, value: &T, text: impl FnOnce(&T) -> String) -> Result<()> {
         let line = if self.json { serde_json::to_string(value)? } else { text(value) };
-        match writeln!(io::stdout(), "{line}") {
-            // A reader that has read enough, such as `head`.
-            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
-            other => Ok(other?),
-        }
+        write_out(format!("{line}\n").as_bytes())
+    }
+}
+
+fn write_out(bytes: &[u8]) -> Result<()> {
+    match io::stdout().write_all(bytes) {
+        // A reader that has read enough, such as `head`.
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        other => Ok(other?),
     }
 }
 
@@ -109,28 +110,11 @@ impl CommonArgs {
 }
 
 /// An error with the exit status of the program, where that is not 1.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[error("{error:#}")]
 pub(crate) struct Failure {
     pub(crate) status: u8,
     error: Error,
-}
-
-impl Failure {
-    fn new(status: u8, error: Error) -> Self {
-        Self { status, error }
-    }
-}
-
-impl fmt::Display for Failure {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.error.fmt(f)
-    }
-}
-
-impl std::error::Error for Failure {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        self.error.source()
-    }
 }
 
 /// Columns of text, as wide as their widest cell.

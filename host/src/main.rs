@@ -36,7 +36,7 @@ enum Command {
     /// Run the server: the components of spin.toml, the database and the render farm
     Up(cli::up::Up),
     /// Migrate the schema of a database
-    Migrate(cli::migrate::MigrateCommand),
+    Migrate(cli::database::Migrate),
     /// Manage accounts and their quotas
     #[command(subcommand)]
     Account(cli::account::AccountCommand),
@@ -51,12 +51,12 @@ enum Command {
     /// Show or change how long versions of templates, the audit log and attempts are kept
     Retention(cli::retention::RetentionCommand),
     Render(cli::render::RenderCommand),
-    Backup(cli::backup::Backup),
+    Backup(cli::database::Backup),
     Check(cli::check::Check),
     /// Print the completions of a shell
     Completions(cli::completions::Completions),
     /// Write the manual pages
-    Man(cli::man::Man),
+    Man(cli::completions::Man),
 }
 
 /// The command lines of both programs, for completions and manual pages.

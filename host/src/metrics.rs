@@ -1,14 +1,17 @@
-//! What the server counts.
+//! What the server counts, and `/metrics`.
 //!
 //! Invariant: label values are statuses and the routes of the manifest, never text of clients.
 
 use std::time::Duration;
 
-use http::StatusCode;
+use axum::{Router, routing::get};
+use http::{StatusCode, header::CONTENT_TYPE};
+use platen_farm::{MetricsRegistry, error_chain};
 use prometheus_client::{
     metrics::{counter::Counter, family::Family, gauge::Gauge, histogram::Histogram},
     registry::{Metric, Registry},
 };
+use tokio::net::TcpListener;
 
 use crate::db::StatementMetrics;
 
@@ -110,10 +113,16 @@ fn registered<M: Metric + Default + Clone>(registry: &mut Registry, name: &str, 
     metric
 }
 
+/// Serves the metrics of this process until it exits, on an address that the public does not reach.
+pub(crate) async fn serve(listener: TcpListener, registry: MetricsRegistry) {
+    let metrics = async move || ([(CONTENT_TYPE, MetricsRegistry::CONTENT_TYPE)], registry.encode());
+    if let Err(error) = axum::serve(listener, Router::new().route("/metrics", get(metrics))).await {
+        tracing::error!(error = error_chain(&error), "cannot serve the metrics");
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use platen_farm::MetricsRegistry;
-
     use super::*;
 
     #[test]

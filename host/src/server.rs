@@ -9,7 +9,6 @@ mod client_address;
 mod concurrency_limit;
 mod connection;
 mod exchange;
-mod metrics_endpoint;
 mod own_pages;
 mod request_body;
 mod request_head;
@@ -54,7 +53,6 @@ use router::{Route, Router};
 use server_error::ServerError;
 use unsent_responses::UnsentResponses;
 
-pub(crate) use metrics_endpoint::serve_metrics;
 pub(crate) use own_pages::Health;
 
 /// The label of requests that match no route.

@@ -5,11 +5,7 @@ use std::{cell::RefCell, rc::Rc};
 use platen_shared::id::AccountId;
 use platen_statements::requests::{RequestFilter, StatusFilter};
 
-use super::*;
-use crate::{
-    db::{Location, Purpose},
-    migrate::migrate,
-};
+use super::{tests::Fixture, *};
 
 /// Explains statements instead of running them.
 struct Explained {
@@ -42,11 +38,8 @@ impl Backend for Explained {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn requests_are_listed_through_indexes() {
-    let directory = tempfile::tempdir().unwrap();
-    let location = Location::in_data(directory.path());
-    let database = Database::open(&location, None, Purpose::Migrate).await.unwrap();
-    migrate(&database).await.unwrap();
-    let backend = CommandBackend(database.connect());
+    let fixture = Fixture::new().await;
+    let backend = fixture.backend();
     let plans = Rc::default();
     let store = Store::new(Explained { backend, plans: Rc::clone(&plans) }, 1_000_000);
     let id = AccountId::from_text("acc_x");

@@ -1,7 +1,5 @@
 //! Statements that change several tables at once, on a file.
 
-mod limits;
-
 use platen_shared::{
     email::Email,
     id::{AccountId, UserId},
@@ -28,14 +26,14 @@ use crate::{
 const LIFETIMES: Lifetimes = Lifetimes { idle: 1_000, whole: 10_000 };
 const OPERATOR: InviteTarget<'static> = InviteTarget { account: None, role: Role::Owner, operator: true };
 
-struct Fixture {
+pub(super) struct Fixture {
     _directory: tempfile::TempDir,
-    database: Database,
-    store: Store<CommandBackend>,
+    pub(super) database: Database,
+    pub(super) store: Store<CommandBackend>,
 }
 
 impl Fixture {
-    async fn new() -> Self {
+    pub(super) async fn new() -> Self {
         let directory = tempfile::tempdir().unwrap();
         let location = Location::in_data(directory.path());
         let database = Database::open(&location, None, Purpose::Migrate).await.unwrap();
@@ -44,7 +42,7 @@ impl Fixture {
         Self { _directory: directory, database, store }
     }
 
-    fn backend(&self) -> CommandBackend {
+    pub(super) fn backend(&self) -> CommandBackend {
         CommandBackend(self.database.connect())
     }
 
@@ -213,7 +211,7 @@ async fn a_new_password_ends_other_sessions() {
 }
 
 /// A key of a new account with this quota.
-async fn key_with_quota(fixture: &Fixture, quota: u32) -> (String, platen_shared::key::ApiKey) {
+pub(super) async fn key_with_quota(fixture: &Fixture, quota: u32) -> (String, platen_shared::key::ApiKey) {
     let operator = fixture.store.command_line();
     let account = fixture.account("acme").await;
     operator.set_quota(&account, Some(quota)).await.unwrap();
@@ -229,7 +227,7 @@ async fn key_with_quota(fixture: &Fixture, quota: u32) -> (String, platen_shared
 }
 
 /// The row of a rendered attempt.
-fn row(id: i64, key: &platen_shared::key::ApiKey, account: &AccountId) -> Attempt {
+pub(super) fn row(id: i64, key: &platen_shared::key::ApiKey, account: &AccountId) -> Attempt {
     Attempt {
         id,
         key_hash: key.hash(),

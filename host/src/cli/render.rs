@@ -67,9 +67,9 @@ const INTERRUPTED: u8 = 130;
 
 impl RenderCommand {
     pub(crate) async fn run(mut self) -> Result<()> {
-        self.check().map_err(|error| Failure::new(INVALID, error))?;
-        let first =
-            if self.watch { None } else { Some(self.job().map_err(|error| Failure::new(INVALID, error))?) };
+        let invalid = |error| Failure { status: INVALID, error };
+        self.check().map_err(invalid)?;
+        let first = if self.watch { None } else { Some(self.job().map_err(invalid)?) };
         // One page needs one browser.
         self.farm.browsers = self.farm.browsers.or(Some(NonZeroUsize::MIN));
         let stop = startup::stop_signal()?;
@@ -86,7 +86,11 @@ impl RenderCommand {
     }
 
     fn interrupted(&self) -> Result<()> {
-        if self.watch { Ok(()) } else { Err(Failure::new(INTERRUPTED, Error::msg("interrupted")).into()) }
+        if self.watch {
+            Ok(())
+        } else {
+            Err(Failure { status: INTERRUPTED, error: Error::msg("interrupted") }.into())
+        }
     }
 
     fn check(&self) -> Result<()> {
@@ -104,7 +108,7 @@ impl RenderCommand {
         self.progress(&format!("rendering {}", self.page));
         let started = Instant::now();
         let rendered = farm.render(job, Duration::from_millis(limits::RENDER_TIMEOUT_MS)).await;
-        let file = rendered.map_err(|refusal| Failure::new(NOT_RENDERED, refusal.into()))?;
+        let file = rendered.map_err(|refusal| Failure { status: NOT_RENDERED, error: refusal.into() })?;
         let elapsed = started.elapsed().as_secs_f64();
         let open = if file.page_idle { "" } else { "; a request of the page was still open" };
         output_file::write(&self.output, &file.bytes)?;

@@ -26,11 +26,11 @@ use tokio::net::TcpListener;
 
 use super::DatabaseArgs;
 use crate::{
-    db::{Database, Purpose, StatementMetrics},
+    db::{Purpose, StatementMetrics},
     manifest::Manifest,
-    metrics::Metrics,
-    runtime::{self, Handler, InstanceDrain, OWN_FARM_URL, OwnFarm},
-    server::{self, Health, Server, ServerLimits},
+    metrics::{self, Metrics},
+    runtime::{self, InstanceDrain, OWN_FARM_URL, OwnFarm},
+    server::{Health, Server, ServerLimits},
     variables::Variables,
 };
 
@@ -179,7 +179,9 @@ impl Up {
         let reached = Arc::clone(&own_farm);
         let load = tokio::task::spawn_blocking(move || {
             let drain = InstanceDrain::default();
-            let handlers = load(&cache, &manifest, &variables, &database, &drain, reached, &loading)?;
+            let handlers = runtime::load_components(
+                &cache, &manifest, &variables, &database, &drain, reached, &loading,
+            )?;
             anyhow::Ok((manifest, handlers, drain))
         });
         let listeners = [Some(&listener), metrics_listener.as_ref()].into_iter().flatten();
@@ -196,7 +198,7 @@ impl Up {
 
         if let Some(listener) = metrics_listener {
             startup::announce(&format!("metrics on http://{}/metrics", listener.local_addr()?));
-            tokio::spawn(server::serve_metrics(listener, registry));
+            tokio::spawn(metrics::serve(listener, registry));
         }
         Ok(Ready { listener, server, farm })
     }
@@ -207,19 +209,6 @@ struct Ready {
     listener: TcpListener,
     server: Server,
     farm: Option<Farm>,
-}
-
-fn load(
-    cache: &Path,
-    manifest: &Manifest,
-    variables: &Variables,
-    database: &Database,
-    drain: &InstanceDrain,
-    own_farm: OwnFarm,
-    metrics: &Arc<Metrics>,
-) -> Result<BTreeMap<String, Handler>> {
-    let engine = runtime::start_engine(cache)?;
-    runtime::load(&engine, manifest, variables, database, drain, own_farm, metrics)
 }
 
 /// The variables of `spin.toml` that the server sets.

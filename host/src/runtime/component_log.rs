@@ -17,7 +17,7 @@ use wasmtime_wasi::{
     p2::{OutputStream, Pollable, StreamResult},
 };
 
-use super::grants::Grants;
+use super::Grants;
 
 /// A longer line is split.
 const MAX_LINE_BYTES: usize = 64 * 1024;

@@ -2,13 +2,13 @@
 //!
 //! `ProxyHandler` accepts any number of requests; [`crate::server`] limits them.
 
-use std::{pin::Pin, sync::Arc, time::Duration};
+use std::{path::Path, pin::Pin, sync::Arc, thread, time::Duration};
 
 use anyhow::{Result, ensure};
 use tokio::time::sleep;
 use tokio_util::task::task_tracker::TaskTrackerToken;
 use wasmtime::{
-    Engine, Store, StoreContextMut, UpdateDeadline,
+    Cache, CacheConfig, Config, Engine, Store, StoreContextMut, UpdateDeadline,
     component::{Component, GuestTaskId, HasSelf, Linker},
 };
 use wasmtime_wasi_http::{
@@ -21,15 +21,10 @@ use wasmtime_wasi_http::{
 };
 
 use super::{
-    bindings,
+    ComponentError, Grants, RequestContext, bindings,
     client::Client,
-    engine::TICK_INTERVAL,
-    error::{ComponentError, failed},
-    grants::Grants,
     instance_drain::{Expiration, InstanceDrain, Timeouts},
-    outgoing::Outgoing,
-    request_context::RequestContext,
-    state::State,
+    state::{Outgoing, State},
 };
 use crate::{manifest, metrics::Metrics};
 
@@ -53,6 +48,8 @@ const TIMEOUTS: Timeouts = Timeouts {
     requests: Duration::from_secs(2 * RESPONSE_TIMEOUT.as_secs()),
     post_return: BODY_TIMEOUT,
 };
+/// How long guest code runs before it yields to other tasks, so that no guest occupies a thread of the server.
+const TICK_INTERVAL: Duration = Duration::from_millis(25);
 /// Computing time without returning to the host. Parsing the largest body takes about a second.
 const COMPUTE_TIMEOUT: Duration = Duration::from_secs(15);
 
@@ -138,6 +135,36 @@ impl Handler {
             }
         })
     }
+}
+
+/// Starts the WebAssembly engine with its cache of compiled components.
+pub(super) fn start_engine(cache: &Path) -> Result<Engine> {
+    let mut cache_config = CacheConfig::new();
+    cache_config.with_directory(cache);
+    let cache = Cache::new(cache_config)
+        .map_err(|error| failed(error, "cannot use the directory for compiled components"))?;
+    let mut config = Config::new();
+    config.wasm_component_model_async(true).epoch_interruption(true).cache(Some(cache));
+    // Instances are allocated on demand: one serves up to 128 requests, so the cost is small, and a pool
+    // reserves address space that small machines and containers may not have.
+    let engine =
+        Engine::new(&config).map_err(|error| failed(error, "cannot start the WebAssembly engine"))?;
+    let weak = engine.weak();
+    // A thread and not a task, because guests may occupy every thread of the async runtime. It ends when the
+    // engine is dropped.
+    thread::spawn(move || {
+        while let Some(engine) = weak.upgrade() {
+            engine.increment_epoch();
+            drop(engine);
+            thread::sleep(TICK_INTERVAL);
+        }
+    });
+    Ok(engine)
+}
+
+/// What failed, with the error of Wasmtime as its cause.
+fn failed(error: wasmtime::Error, what: impl Into<String>) -> anyhow::Error {
+    anyhow::Error::from_boxed(error.into()).context(what.into())
 }
 
 fn linker(engine: &Engine) -> wasmtime::Result<Linker<State>> {

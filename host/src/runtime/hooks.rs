@@ -14,18 +14,16 @@ use tracing::{Span, info_span};
 use wasmtime_wasi_http::{Error, RequestOptions, WasiBody, WasiHttpHooks};
 
 use super::{
+    ClientDisconnect, Grants,
     client::{Client, DEFAULT_TIMEOUT, Exchange},
-    disconnect::{ClientDisconnect, disconnected},
-    grants::Grants,
 };
 use crate::bounded_body::BoundedBody;
 
 pub(super) struct Hooks {
     client: Client,
     grants: Arc<Grants>,
-    /// That of the request on whose behalf the next call is made.
+    /// Disconnect and span of the request on whose behalf the next call is made.
     pub(super) client_disconnect: ClientDisconnect,
-    /// The same.
     pub(super) trace: Option<Context>,
 }
 
@@ -33,6 +31,12 @@ impl Hooks {
     pub(super) fn new(client: Client, grants: Arc<Grants>) -> Self {
         Self { client, grants, client_disconnect: ClientDisconnect::new(), trace: None }
     }
+}
+
+/// The error of an outgoing request whose client has disconnected; `reason` is one of the constants
+/// of [`wire`], by which the component recognises it.
+fn disconnected(reason: &str) -> Error {
+    Error::InternalError(Some(reason.to_owned()))
 }
 
 /// A span of the request, which becomes the parent of the farm's.

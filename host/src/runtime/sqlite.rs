@@ -15,10 +15,10 @@ use wasmtime::{
 };
 
 use super::{
+    RequestContext,
     bindings::spin::sqlite::sqlite::{
         Error, Host, HostConnection, HostConnectionWithStore, QueryResult, RowResult, Value as GuestValue,
     },
-    request_context::RequestContext,
     state::State,
 };
 use crate::{

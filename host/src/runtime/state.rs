@@ -1,21 +1,31 @@
-//! The state and the limits of a component instance.
+//! The state and the limits of a component instance, and its imports `spin:variables` and `wasi:http/client`.
 //!
-//! Invariant: an instance handles up to 16 requests at once, so the only state of a single request here is
+//! Invariant: a component can read only the variables that the manifest gives it. An instance handles up to 16 requests at once, so the only state of a single request here is
 //! its [`RequestContext`], by the request's task.
 
 use std::{collections::HashMap, sync::Arc};
 
 use platen_shared::wire;
+use secrecy::ExposeSecret as _;
 use wasmtime::{
-    CallHook, ResourceLimiter, StoreLimits, StoreLimitsBuilder,
-    component::{GuestTaskId, ResourceTable},
+    AsContextMut as _, CallHook, ResourceLimiter, StoreLimits, StoreLimitsBuilder,
+    component::{Accessor, GuestTaskId, HasData, HasSelf, Resource, ResourceTable},
 };
-use wasmtime_wasi::{WasiCtx, WasiCtxBuilder, WasiCtxView, WasiView};
-use wasmtime_wasi_http::{WasiHttpCtx, WasiHttpCtxView, WasiHttpView};
+use wasmtime_wasi::{TrappableError, WasiCtx, WasiCtxBuilder, WasiCtxView, WasiView};
+use wasmtime_wasi_http::{
+    WasiHttp, WasiHttpCtx, WasiHttpCtxView, WasiHttpView,
+    p3::{
+        Request, Response,
+        bindings::http::{client::HostWithStore, types::ErrorCode},
+    },
+};
 
 use super::{
-    client::Client, component_log::ComponentLog, grants::Grants, hooks::Hooks,
-    request_context::RequestContext,
+    Grants, RequestContext,
+    bindings::spin::variables::variables::{self, Error as VariableError},
+    client::Client,
+    component_log::ComponentLog,
+    hooks::Hooks,
 };
 
 /// The data of one instance's store.
@@ -78,7 +88,7 @@ impl State {
         }
     }
 
-    /// That of the request whose task this is; for other tasks one that is never cancelled.
+    /// The context of the request whose task this is; for other tasks one that is never cancelled.
     pub(super) fn request_of(&self, task: Option<GuestTaskId>) -> RequestContext {
         task.and_then(|task| self.requests.get(&task)).cloned().unwrap_or_default()
     }
@@ -103,5 +113,48 @@ impl WasiView for State {
 impl WasiHttpView for State {
     fn http(&mut self) -> WasiHttpCtxView<'_> {
         WasiHttpCtxView { hooks: &mut self.hooks, table: &mut self.table, ctx: &mut self.http }
+    }
+}
+
+impl variables::Host for State {}
+
+impl variables::HostWithStore<State> for HasSelf<State> {
+    async fn get(
+        accessor: &Accessor<State, Self>,
+        name: String,
+    ) -> wasmtime::Result<Result<String, VariableError>> {
+        Ok(accessor.with(|mut access| match access.get().grants.variables.get(&name) {
+            Some(value) => Ok(value.expose_secret().to_owned()),
+            None => Err(VariableError::Undefined(name)),
+        }))
+    }
+}
+
+/// `wasi:http/client`, which determines for which client a request is made before it is sent.
+pub(super) struct Outgoing;
+
+impl HasData for Outgoing {
+    type Data<'a> = WasiHttpCtxView<'a>;
+}
+
+impl HostWithStore<State> for Outgoing {
+    async fn send(
+        store: &Accessor<State, Self>,
+        request: Resource<Request>,
+    ) -> Result<Resource<Response>, TrappableError<ErrorCode>> {
+        store
+            .with(|mut access| -> wasmtime::Result<()> {
+                let mut context = access.as_context_mut();
+                // The last one is the task of the export that handles the incoming request.
+                let task = context.async_call_stack()?.last();
+                let state = context.data_mut();
+                let request = state.request_of(task);
+                state.hooks.client_disconnect = request.client_disconnect;
+                state.hooks.trace = request.trace;
+                Ok(())
+            })
+            .map_err(TrappableError::trap)?;
+        // Runs up to the hook before any other task of this store runs.
+        <WasiHttp as HostWithStore<State>>::send(&store.with_getter::<WasiHttp>(State::http), request).await
     }
 }

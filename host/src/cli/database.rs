@@ -1,6 +1,6 @@
-//! `platen backup`: a copy of the database file, while servers use it.
+//! `platen migrate`, and `platen backup`: a copy of the database file, while servers use it.
 //!
-//! Invariant: the copy is one state of the database, checked before it gets its name; a file that exists is not replaced.
+//! Invariant: a copy is one state of the database, checked before it gets its name; a file that exists is not replaced.
 
 use std::{
     fs::{self, OpenOptions},
@@ -15,8 +15,43 @@ use serde::Serialize;
 use super::CommonArgs;
 use crate::{
     db::{Database, Location, Purpose, Value},
-    migrate,
+    migrate::{self, Step},
 };
+
+#[derive(Debug, Args)]
+pub(crate) struct Migrate {
+    #[command(flatten)]
+    common: CommonArgs,
+}
+
+#[derive(Serialize)]
+struct Applied {
+    applied: Vec<Step>,
+}
+
+impl Migrate {
+    /// Applies the missing steps and prints them.
+    pub(crate) async fn run(self) -> Result<()> {
+        let location = self.common.database.location();
+        if self.common.database.db.is_none() {
+            super::up::make_private(&self.common.database.data)?;
+        }
+        let database = self.common.database.open(Purpose::Migrate).await?;
+        let applied = migrate::migrate(&database)
+            .await
+            .with_context(|| format!("the database {location} was not brought up to date"))?;
+        self.common.output.print(&Applied { applied }, |Applied { applied }| {
+            let what = match &location {
+                Location::File(_) => "file",
+                Location::Server(_) => "server",
+            };
+            let mut lines: Vec<String> =
+                applied.iter().map(|step| format!("applied {}: {}", step.number, step.name)).collect();
+            lines.push(format!("the database {what} {location} is up to date"));
+            lines.join("\n")
+        })
+    }
+}
 
 /// Copy the database file while the server runs
 ///

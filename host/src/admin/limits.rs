@@ -1,9 +1,13 @@
 //! The limits of an account, on a file: what one claim finds that others have left.
 
-use platen_shared::key::ApiKey;
-use platen_statements::limits::{self, LimitUsage, NewLimits, RunningAttempt};
+use platen_shared::{id::AccountId, key::ApiKey};
+use platen_statements::{
+    Value,
+    attempts::{self, Claim, KeyPurpose, PresentedKey},
+    limits::{self, LimitUsage, NewLimits, RunningAttempt},
+};
 
-use super::*;
+use super::tests::{Fixture, key_with_quota, row};
 
 const MONTH: &str = "1970-01";
 
@@ -119,21 +123,4 @@ async fn an_account_without_limits_leaves_nothing() {
     let rows = "SELECT (SELECT count(*) FROM running_attempts) + (SELECT count(*) FROM usage_minutes)";
     let rows = limited.fixture.database.connect().query(rows, vec![]).await.unwrap();
     assert_eq!(rows, [[Value::Integer(0)]]);
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_claim_of_the_version_before_takes_no_place() {
-    let limited = Limited::new(Some(9), Some(9)).await;
-    limited.claim(1).await.unwrap();
-    let claim = format!(
-        "INSERT INTO usage (account_id, month, attempts) VALUES ('{}', '{MONTH}', 1) \
-         ON CONFLICT (account_id, month) DO UPDATE SET attempts = attempts + 1 WHERE attempts < 100",
-        limited.account.as_str()
-    );
-    limited.run(&claim).await;
-    let usage = limited.usage().await.unwrap();
-    assert_eq!((usage.running, usage.requests), (1, 1));
-    let claim = limited.claim(2).await.unwrap();
-    let usage = claim.limits.unwrap();
-    assert_eq!((claim.attempts, usage.running, usage.requests), (3, 2, 2));
 }
