@@ -6,9 +6,18 @@
 use platen_statements::{Timestamp, usage::DayUsage};
 use time::Duration;
 
+use crate::format::DAY_SECONDS;
+
+/// Days of the charts and counts.
+pub(crate) const DAYS_SHOWN: i64 = 30;
 pub(crate) const WIDTH: u32 = 720;
 /// Height of the view box, without labels.
 pub(crate) const HEIGHT: u32 = 140;
+
+/// A time in the first of the days that are shown.
+pub(crate) fn first_day(now: i64) -> i64 {
+    now - (DAYS_SHOWN - 1) * DAY_SECONDS
+}
 
 /// A bar: all attempts of a day, with the failed ones in front.
 #[derive(Debug, Clone)]

@@ -2,9 +2,9 @@
 //! operators manage accounts.
 //!
 //! Invariant: the component makes no outbound HTTP requests; the script of a page calls the render API. What
-//! an account owns is read and changed only through `store::Account`, whose statements are bound to
+//! an account owns is read and changed only through `router::context::Account`, whose statements are bound to
 //! the account of the session. The modules in this file are pure and are tested natively; HTTP and the
-//! database are in `router` and `store`.
+//! database are in `router`.
 
 #![cfg_attr(
     not(target_family = "wasm"),
@@ -18,12 +18,9 @@ mod assets;
 mod chart;
 mod cookies;
 mod csrf;
-mod csv;
-mod day;
 mod form;
 mod format;
 mod next;
-mod notice;
 mod once;
 mod pages;
 mod password;
@@ -35,5 +32,3 @@ mod throttle;
 
 #[cfg(target_family = "wasm")]
 mod router;
-#[cfg(target_family = "wasm")]
-mod store;

@@ -3,8 +3,8 @@
 use platen_statements::requests::{Cursor, RequestFilter, StatusFilter};
 
 use crate::{
-    day,
     form::{Field, Form},
+    format::{DAY_SECONDS, parse_day},
 };
 
 /// The statuses of requests, and each in a word or two.
@@ -50,7 +50,7 @@ impl FilterForm {
         let text = |name: &str| query.get(name).unwrap_or_default().trim().to_owned();
         let day = |name: &str| {
             let text = text(name);
-            let is_valid = text.is_empty() || day::parse(&text).is_some();
+            let is_valid = text.is_empty() || parse_day(&text).is_some();
             if is_valid { Field::valid(text) } else { Field::invalid(text, "enter a date as YYYY-MM-DD") }
         };
         Self {
@@ -67,8 +67,8 @@ impl FilterForm {
     pub(crate) fn filter(&self, oldest: i64) -> RequestFilter {
         let given = |text: &String| Some(text.clone()).filter(|text| !text.is_empty());
         RequestFilter {
-            since: day::parse(&self.from.value).unwrap_or(oldest),
-            until: day::parse(&self.to.value).map_or(i64::MAX, |day| day + day::SECONDS - 1),
+            since: parse_day(&self.from.value).unwrap_or(oldest),
+            until: parse_day(&self.to.value).map_or(i64::MAX, |day| day + DAY_SECONDS - 1),
             status: match self.status.as_str() {
                 "ok" => StatusFilter::Successful,
                 "failed" => StatusFilter::Failed,

@@ -27,11 +27,10 @@ use spin_sdk::wasip3::{
     http::types::{ErrorCode, Request, Response},
 };
 
-use crate::{csrf, form::Form, pages::Layout, store, throttle::Subject};
-use context::Context;
+use crate::{csrf, form::Form, pages::Layout, throttle::Subject};
+use context::{Context, count_try};
 use handlers::{
-    assets, invites, keys, operator, people, playground, profile, requests, retention, sign_in, templates,
-    usage,
+    invites, keys, operator, people, playground, profile, requests, retention, sign_in, templates,
 };
 use page_error::{PageError, PageResult};
 use report::report;
@@ -73,7 +72,7 @@ async fn serve(body: &mut IncomingBody, head: &RequestHead) -> PageResponse {
     let bare = |error: PageError| error.to_response(Layout::default()).with_cause(error.cause());
     let segments = head.segments();
     if let ["dashboard", "assets", name] = segments[..] {
-        return assets::asset(head, name).unwrap_or_else(bare);
+        return handlers::asset(head, name).unwrap_or_else(bare);
     }
     let now = i64::try_from(platform::now()).unwrap_or(i64::MAX);
     let mut context = match Context::begin(head, now).await {
@@ -143,7 +142,7 @@ async fn max_form_bytes(
     }
     if context.current_user.is_none() && user_is_known {
         let subject = Subject::large_forms(&context.address());
-        if let Some(seconds) = store::count_try(&context.store, &subject).await? {
+        if let Some(seconds) = count_try(&context.store, &subject).await? {
             return Err(PageError::TooManyForms(seconds));
         }
     }
@@ -219,7 +218,7 @@ async fn route(context: &Context<'_>, segments: &[&str], form: &Form) -> PageRes
             ["requests"] => requests::list(context).await,
             ["requests.csv"] => requests::export(context).await,
             ["requests", id] => requests::page(context, id).await,
-            ["usage"] => usage::page(context).await,
+            ["usage"] => requests::usage(context).await,
             ["people"] => people::page(context).await,
             ["people", user, "remove"] => people::confirm_removal(context, user).await,
             ["operator"] => operator::page(context).await,

@@ -9,7 +9,11 @@ use platen_statements::{
 };
 
 use super::Layout;
-use crate::{chart::Chart, day, form::Field};
+use crate::{
+    chart::Chart,
+    form::Field,
+    format::{DAY_SECONDS, parse_day},
+};
 
 /// Lifetime of the key that “Render” uses.
 pub(crate) const RENDER_KEY_SECONDS: i64 = 60;
@@ -79,7 +83,7 @@ pub(crate) fn parse_expiry(text: &str, now: i64) -> Result<Option<i64>, &'static
     if text.is_empty() {
         return Ok(None);
     }
-    let end = day::parse(text).ok_or(INVALID)? + day::SECONDS;
+    let end = parse_day(text).ok_or(INVALID)? + DAY_SECONDS;
     if end <= now { Err("Enter a day that is not over yet (UTC)") } else { Ok(Some(end)) }
 }
 

@@ -1,9 +1,9 @@
-//! The operator's pages: accounts, users, the audit log.
+//! The operator's pages: accounts, the audit log, retention.
 
 use askama::Template;
 use platen_shared::id::UserId;
 use platen_statements::{
-    CurrentUser, accounts::Account, audit::AuditEntry, invites::PendingInvite, users::User,
+    CurrentUser, accounts::Account, audit::AuditEntry, invites::PendingInvite, retention::Due, users::User,
 };
 
 use super::{Layout, paging::Paging};
@@ -95,6 +95,26 @@ pub(crate) struct AuditLogPage {
     pub(crate) entries: Vec<AuditEntry>,
     /// The `before` parameter of the next page, if there is one.
     pub(crate) next: Option<i64>,
+}
+
+#[derive(Debug, Template)]
+#[template(path = "retention.html")]
+pub(crate) struct RetentionPage {
+    pub(crate) layout: Layout,
+    /// What the stored settings have not deleted yet.
+    pub(crate) due: Due,
+    /// Versions, audit log, attempts.
+    pub(crate) fields: [Field; 3],
+}
+
+/// What settings would delete, before they are saved.
+#[derive(Debug, Template)]
+#[template(path = "retention_confirm.html")]
+pub(crate) struct ConfirmRetentionPage {
+    pub(crate) layout: Layout,
+    pub(crate) due: Due,
+    /// Versions, audit log, attempts.
+    pub(crate) fields: [Field; 3],
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use platen_statements::{
 
 use super::Layout;
 use crate::{
-    csv, format,
+    format,
     request_filter::{FilterForm, status_text},
 };
 
@@ -94,7 +94,7 @@ fn milliseconds(time: Option<&u64>) -> String {
 pub(crate) fn csv_line(request: &RequestEntry) -> String {
     let number = |number: Option<u64>| number.map(|number| number.to_string()).unwrap_or_default();
     let text = |text: &'_ Option<String>| text.clone().unwrap_or_default();
-    csv::line(&[
+    line(&[
         &request.at.to_string(),
         &text(&request.key_name),
         path(request),
@@ -114,6 +114,18 @@ pub(crate) fn csv_line(request: &RequestEntry) -> String {
         &number(request.queued_ms),
         &number(request.render_ms),
     ])
+}
+
+/// A line of comma-separated values (RFC 4180). No cell begins with a character that makes a spreadsheet read it as a formula.
+fn line(cells: &[&str]) -> String {
+    let cells: Vec<String> = cells.iter().map(|text| cell(text)).collect();
+    cells.join(",") + "\r\n"
+}
+
+fn cell(text: &str) -> String {
+    let text =
+        if text.starts_with(['=', '+', '-', '@', '\t', '\r']) { format!("'{text}") } else { text.to_owned() };
+    if text.contains([',', '"', '\r', '\n']) { format!("\"{}\"", text.replace('"', "\"\"")) } else { text }
 }
 
 #[cfg(test)]
@@ -165,5 +177,11 @@ mod tests {
         assert_eq!((failure(&later), error_code(&later)), (Some("of_another_version"), None));
         let good = request(200, None);
         assert_eq!((failure(&good), level(&good)), (None, "on"));
+    }
+
+    #[test]
+    fn cells_are_quoted_and_formulas_are_escaped() {
+        assert_eq!(line(&["a", "b,c", "d\"e", ""]), "a,\"b,c\",\"d\"\"e\",\r\n");
+        assert_eq!(line(&["=1+1", "@x", "-2"]), "'=1+1,'@x,'-2\r\n");
     }
 }

@@ -1,7 +1,10 @@
 //! What handlers get: the request, the signed-in user and the database.
 
 use platen_shared::token::Token;
-use platen_spin::{database::Database, platform};
+use platen_spin::{
+    database::{Database, DatabaseError},
+    platform,
+};
 use platen_statements::{CurrentUser, sessions::Origin};
 
 use super::{
@@ -14,12 +17,19 @@ use crate::{
     cookies::Cookie,
     csrf,
     form::Form,
-    notice,
     once::{self, Once},
-    pages::{Layout, Section},
-    store::{Account, Operator, Owner, Store},
-    throttle,
+    pages::{Layout, Section, notice},
+    throttle::{self, Subject, WINDOW_SECONDS},
 };
+
+/// The store of one request.
+pub(super) type Store = platen_statements::Store<Database>;
+/// What the account of the current user owns.
+pub(super) type Account<'s> = platen_statements::AccountScope<'s, Database>;
+/// What owners of the account of the current user may do.
+pub(super) type Owner<'s> = platen_statements::OwnerScope<'s, Database>;
+/// The current user as an operator.
+pub(super) type Operator<'s> = platen_statements::Operator<'s, Database>;
 
 /// A request with what its handler needs.
 pub(super) struct Context<'r> {
@@ -29,8 +39,7 @@ pub(super) struct Context<'r> {
     pub(super) current_user: Option<CurrentUser>,
     /// The token of the session cookie, whether or not its session exists.
     pub(super) session_token: Option<Token>,
-    /// The token that form tokens are derived from: that of the session, or before sign-in that of the form
-    /// cookie.
+    /// Form tokens are derived from it: the session's token, or before sign-in the one of the form cookie.
     form_cookie: Token,
     form_cookie_is_new: bool,
     /// Why the page shows what is not saved.
@@ -80,7 +89,7 @@ impl<'r> Context<'r> {
         Store::new(Database, self.store.now())
     }
 
-    /// The same request with a session that it has begun.
+    /// This request with a session that it has begun.
     pub(super) async fn with_session(&self, token: Token) -> Result<Self, PageError> {
         let mut context = Self::begin(self.head, self.store.now()).await?;
         context.use_form_cookie(Some(token.clone()));
@@ -150,7 +159,7 @@ impl<'r> Context<'r> {
             title: title.into(),
             form_token: csrf::form_token(&self.form_cookie),
             user: self.current_user.clone(),
-            notice: self.head.query.get("done").and_then(notice::text),
+            notice: self.head.query.get("done").and_then(notice),
             warning: self.warning,
             section,
         }
@@ -183,12 +192,28 @@ impl<'r> Context<'r> {
     }
 }
 
+/// Counts a sign-in attempt; returns the seconds to wait if there were too many.
+pub(super) async fn count_try(store: &Store, subject: &Subject) -> Result<Option<u64>, DatabaseError> {
+    store.count_sign_in(&subject.hash, subject.allowed, WINDOW_SECONDS).await
+}
+
+/// After a successful sign-in: deletes the count of the e-mail address, and takes this attempt back for
+/// the network address.
+pub(super) async fn forget_tries(
+    store: &Store,
+    email: &Subject,
+    address: &Subject,
+) -> Result<(), DatabaseError> {
+    store.delete_sign_ins(&email.hash, WINDOW_SECONDS).await?;
+    store.take_sign_in_back(&address.hash).await
+}
+
 /// Redirects to a page that shows the notice of this code.
 pub(super) fn redirect_with_notice(path: &str, code: &'static str) -> PageResponse {
     PageResponse::redirect(&format!("{path}?done={code}"))
 }
 
-/// The same if the action has found its row, and otherwise `404`.
+/// Redirects as [`redirect_with_notice`] if the action has found its row; otherwise the page does not exist.
 pub(super) fn redirect_if_found(found: bool, path: &str, code: &'static str) -> PageResult {
     if found { Ok(redirect_with_notice(path, code)) } else { Err(PageError::NotFound) }
 }

@@ -6,7 +6,7 @@
 
 use super::{
     context::Context,
-    handlers::{resume, sign_in},
+    handlers::{self, sign_in},
     page_error::{PageError, PageResult},
     response::PageResponse,
 };
@@ -47,9 +47,9 @@ async fn answer(context: &mut Context<'_>, segments: &[&str], form: &Form, error
             Ok(sign_in::ask_again(context, form, error.to_string())?.with_status(error.status()))
         };
     }
-    if is_stale && is_signed_in && resume::is_resumable(segments) {
+    if is_stale && is_signed_in && handlers::is_resumable(segments) {
         context.warning = Some("This form had expired. Nothing was saved: check it and submit it again.");
-        return Ok(resume::show(context, segments, form).await?.with_status(error.status()));
+        return Ok(handlers::resume(context, segments, form).await?.with_status(error.status()));
     }
     // The form was not saved, or its result was not received.
     let has_password = matches!(segments, ["invite", _] | ["you", "password"]);

@@ -9,7 +9,7 @@ use crate::{
     pages::{
         Section,
         paging::{PAGE_ROWS, Paging},
-        people::InvitesPage,
+        users::InvitesPage,
     },
     router::{
         context::{Context, redirect_if_found},

@@ -2,9 +2,8 @@
 
 use platen_shared::{id::KeyId, key::ApiKey, name::Name};
 
-use super::usage::{DAY, DAYS_SHOWN};
 use crate::{
-    chart::{self, Chart},
+    chart::{self, Chart, DAYS_SHOWN},
     form::{Field, Form},
     once::Once,
     pages::{
@@ -125,7 +124,7 @@ async fn show(context: &Context<'_>, name: Field, expires: Field) -> PageResult 
         Some(NewKey { name, key: key.to_owned(), base_url: context.head.base_url() })
     });
     let now = account.now();
-    let parts = account.usage_by_key(now - (DAYS_SHOWN - 1) * DAY).await?;
+    let parts = account.usage_by_key(chart::first_day(now)).await?;
     let attempts = parts.into_iter().map(|part| (part.id, part.attempts)).collect();
     let layout = context.layout("API Keys", Section::Keys);
     context.page(&KeysPage { layout, keys, new, name, expires, now, attempts })
@@ -140,7 +139,7 @@ async fn show_key(
     let account = context.account()?;
     let key = account.key(id).await?.ok_or(PageError::NotFound)?;
     let now = account.now();
-    let days = account.days_of_key(id, now - (DAYS_SHOWN - 1) * DAY).await?;
+    let days = account.days_of_key(id, chart::first_day(now)).await?;
     context.page(&KeyPage {
         layout: context.layout(&key.name, Section::Keys),
         state: key.state(now),

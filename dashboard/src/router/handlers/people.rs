@@ -10,7 +10,7 @@ use platen_statements::{
 use super::invites::{self, INVITE_SECONDS, entered_role, redirect_to_link};
 use crate::{
     form::{Field, Form},
-    pages::{ConfirmPage, Section, people::PeoplePage},
+    pages::{ConfirmPage, Section, users::PeoplePage},
     router::{
         context::{Context, redirect_if_found, redirect_with_notice},
         page_error::{PageError, PageResult},

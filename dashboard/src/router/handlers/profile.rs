@@ -5,13 +5,12 @@ use platen_spin::platform;
 use super::sign_in;
 use crate::{
     form::{Field, Form},
-    pages::{Section, profile::ProfilePage},
+    pages::{Section, users::ProfilePage},
     password::Password,
     router::{
-        context::{Context, redirect_if_found, redirect_with_notice},
+        context::{Context, count_try, redirect_if_found, redirect_with_notice},
         page_error::PageResult,
     },
-    store,
     throttle::{self, Subject},
 };
 
@@ -27,7 +26,7 @@ pub(crate) async fn change_password(context: &Context<'_>, form: &Form) -> PageR
     let current_error = |error: &str| show(context, Field::invalid("", error), Default::default());
     // Counted like sign-ins, because an open browser must not allow unlimited guesses either.
     let subject = Subject::email(&current_user.email);
-    if let Some(seconds) = store::count_try(&context.store, &subject).await? {
+    if let Some(seconds) = count_try(&context.store, &subject).await? {
         return Ok(current_error(&throttle::wait_message(seconds)).await?.with_status(429));
     }
     let stored = context.store.credentials(&current_user.email).await?;

@@ -1,33 +1,36 @@
-//! The list of requests, the page of one, and the CSV export.
+//! The list of requests, the page of one, the CSV export, and usage.
 
 use std::time::Duration;
 
 use platen_shared::log_line::{LogLevel, LogLine};
 use platen_spin::{body::BodyWriter, log, platform};
 use platen_statements::{
-    CurrentUser,
+    CurrentUser, Timestamp,
     requests::{RequestEntry, RequestFilter},
 };
 
 use crate::{
-    day,
+    chart::{self, Chart, DAYS_SHOWN},
+    format::DAY_SECONDS,
     pages::{
         Section,
         requests::{CSV_HEADER, RequestPage, RequestsPage, csv_line},
+        usage::{MonthlyUsage, UsagePage},
     },
     request_filter::{FilterForm, parse_cursor},
     router::{
-        context::{Context, last_of_full_page},
+        context::{Context, Store, last_of_full_page},
         page_error::{PageError, PageResult},
         response::PageResponse,
     },
-    store::Store,
 };
 
 /// Requests on one page.
 const PAGE_ROWS: u32 = 50;
 /// Templates in the filter's list.
 const MAX_TEMPLATES: u64 = 500;
+/// Templates in the table of those with the most attempts.
+const MAX_PARTS: u32 = 20;
 /// Rows of one statement of an export; about 300 KB.
 const EXPORT_ROWS: u32 = 1_000;
 /// After which an export ends without a result of its statement.
@@ -50,7 +53,7 @@ pub(crate) async fn list(context: &Context<'_>) -> PageResult {
 
 /// The time of the oldest requests that are kept, in seconds since 1970.
 fn oldest(now: i64, kept_days: u32) -> i64 {
-    now - i64::from(kept_days) * day::SECONDS
+    now - i64::from(kept_days) * DAY_SECONDS
 }
 
 pub(crate) async fn page(context: &Context<'_>, id: &str) -> PageResult {
@@ -117,4 +120,19 @@ impl Export {
         });
         false
     }
+}
+
+pub(crate) async fn usage(context: &Context<'_>) -> PageResult {
+    let account = context.account()?;
+    let now = account.now();
+    let (quota, attempts) = account.month().await?;
+    let month = MonthlyUsage { now: Timestamp(now), quota, attempts };
+    let limits = account.limits().await?;
+    let since = chart::first_day(now);
+    let days = account.days(since).await?;
+    let (by_key, by_template) =
+        (account.usage_by_key(since).await?, account.usage_by_template(since, MAX_PARTS).await?);
+    let chart = Chart::new(chart::last_days(now, DAYS_SHOWN, &days));
+    let layout = context.layout("Usage", Section::Usage);
+    context.page(&UsagePage { layout, month, limits, chart, by_key, by_template })
 }

@@ -6,7 +6,7 @@ use crate::{
     form::{Field, Form},
     pages::{
         Section,
-        retention::{ConfirmRetentionPage, RetentionPage},
+        operator::{ConfirmRetentionPage, RetentionPage},
     },
     router::{
         context::{Context, redirect_with_notice},

@@ -7,7 +7,6 @@ use platen_shared::{email::Email, id::UserId, token::Token};
 use platen_spin::platform;
 use platen_statements::invites::InviteState;
 
-use super::resume;
 use crate::{
     cookies::Cookie,
     csrf,
@@ -15,15 +14,14 @@ use crate::{
     next,
     pages::{
         Section,
-        sign_in::{InvitePage, SignInPage},
+        users::{InvitePage, SignInPage},
     },
     password::{InvalidPassword, Password},
     router::{
-        context::{Context, redirect_with_notice},
+        context::{Context, count_try, forget_tries, redirect_with_notice},
         page_error::{PageError, PageResult},
         response::PageResponse,
     },
-    store,
     throttle::{self, Subject, WINDOW_SECONDS},
 };
 
@@ -48,7 +46,7 @@ pub(crate) fn sign_in_page(context: &Context<'_>) -> PageResult {
 
 /// The sign-in page for a form that was submitted without a session. It keeps the form if it has text.
 pub(crate) fn ask(context: &mut Context<'_>, segments: &[&str], form: &Form) -> PageResult {
-    let is_resumable = resume::is_resumable(segments);
+    let is_resumable = super::is_resumable(segments);
     let next = if is_resumable { context.head.path.clone() } else { next::page_of(segments) };
     let nothing = Form::default();
     context.warning = Some(if is_resumable {
@@ -72,7 +70,7 @@ pub(crate) async fn sign_in(context: &Context<'_>, form: &Form) -> PageResult {
     let Ok(email) = Email::parse(&form.text("email")) else { return wrong_credentials() };
     let subjects = [Subject::email(email.as_str()), Subject::address(&context.address())];
     for subject in &subjects {
-        if let Some(seconds) = store::count_try(&context.store, subject).await? {
+        if let Some(seconds) = count_try(&context.store, subject).await? {
             return Ok(show_error(throttle::wait_message(seconds))?
                 .with_status(429)
                 .with_header("retry-after", seconds.to_string()));
@@ -83,7 +81,7 @@ pub(crate) async fn sign_in(context: &Context<'_>, form: &Form) -> PageResult {
     let matches = password.matches(stored.as_ref().map(|(_, hash)| hash.as_str()));
     let Some((user, _)) = stored.filter(|_| matches) else { return wrong_credentials() };
     let [email, address] = &subjects;
-    store::forget_tries(&context.store, email, address).await?;
+    forget_tries(&context.store, email, address).await?;
     let token = begin_session(context, &user).await?;
     let mut signed_in = context.with_session(token.clone()).await?;
     Ok(with_session_cookie(go_on(&mut signed_in, form).await?, context, &token))
@@ -94,12 +92,12 @@ pub(crate) async fn go_on(context: &mut Context<'_>, form: &Form) -> PageResult 
     let next = form.get(next::FIELD).and_then(next::checked).unwrap_or("/dashboard");
     let kept = form.without_prefix(KEPT);
     let segments: Vec<&str> = next.split('/').skip(2).collect();
-    if kept.fields().next().is_none() || !resume::is_resumable(&segments) {
+    if kept.fields().next().is_none() || !super::is_resumable(&segments) {
         return Ok(PageResponse::redirect(next));
     }
     context.warning =
         Some("You are signed in again. Nothing was saved yet: check what you entered and submit it again.");
-    resume::show(context, &segments, &kept).await
+    super::resume(context, &segments, &kept).await
 }
 
 pub(crate) async fn invite_page(context: &Context<'_>, token: &str) -> PageResult {
