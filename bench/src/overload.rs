@@ -19,7 +19,7 @@ use rustix::process::setpriority_process;
 use tempfile::TempDir;
 use tokio::{runtime::Builder, sync::oneshot, task::LocalSet};
 
-/// The nice value of the server, see `platen_farm::startup`.
+/// The priority that the server has as root.
 const NICE: i32 = -10;
 
 /// Runs a load generator on one thread of its own, where it can spawn local tasks. Returns its result and the CPU

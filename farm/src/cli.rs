@@ -2,7 +2,9 @@
 
 use std::{net::SocketAddr, path::PathBuf};
 
-use crate::{Config, startup};
+use platen_program::startup;
+
+use crate::Config;
 
 /// Renders pages to images and PDFs, for callers that present the token from `PLATEN_FARM_TOKEN` or
 /// --token-file

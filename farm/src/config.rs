@@ -19,7 +19,7 @@ use self::egress::defaults;
 pub use self::egress::{
     EgressConfig, HostPattern, InvalidHostPattern, InvalidPorts, InvalidUpstream, NameServer, Ports,
 };
-use crate::startup::memory;
+use crate::cgroup;
 
 /// Settings of the render pool.
 #[derive(Debug, Clone, clap::Args)]
@@ -109,7 +109,7 @@ impl Config {
     /// Memory limit of one page in MiB.
     #[must_use]
     pub fn page_memory_mib(&self) -> NonZeroU32 {
-        self.page_memory.unwrap_or_else(|| default_page_mib(memory::total_mib()))
+        self.page_memory.unwrap_or_else(|| default_page_mib(cgroup::total_mib()))
     }
 
     /// How long requests and jobs in progress may take to finish after a signal.

@@ -31,7 +31,6 @@ use crate::{
     error::StartError,
     job_progress::PageStarted,
     metrics::Metrics,
-    startup::secret,
 };
 
 /// A cheap handle on the guard.
@@ -41,7 +40,8 @@ pub(crate) struct Egress(Arc<Guard>);
 impl Egress {
     pub(crate) fn new(config: Arc<Config>, metrics: Arc<Metrics>) -> Result<Self, StartError> {
         let proxy = config.egress.proxy.as_ref().map_or("", |proxy| proxy.expose_secret());
-        let proxy = secret::from("PLATEN_EGRESS_PROXY", proxy, config.egress.proxy_file.as_deref())?;
+        let proxy =
+            platen_program::secret_from("PLATEN_EGRESS_PROXY", proxy, config.egress.proxy_file.as_deref())?;
         Ok(Self(Arc::new(Guard {
             resolver: Resolver::new(&config.egress.dns).map_err(StartError::Resolver)?,
             upstream: proxy.as_ref().map(UpstreamProxy::parse).transpose()?,

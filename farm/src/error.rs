@@ -1,6 +1,6 @@
 //! Errors of starting the farm and its browsers, and the HTTP response of a refusal.
 
-use std::{error::Error, io, iter, path::PathBuf, time::Duration};
+use std::{io, path::PathBuf, time::Duration};
 
 use axum::{
     Json,
@@ -10,16 +10,10 @@ use axum::{
 use hickory_resolver::net::NetError;
 use nix::errno::Errno;
 use platen_cdp::CdpError;
+use platen_program::SecretError;
 use platen_shared::{refusal::Refusal, wire};
 
-use crate::{config::InvalidUpstream, startup::SecretError};
-
-/// An error and its causes, for the log, whose JSON format drops the causes of a field that is an error.
-#[must_use]
-pub fn error_chain(error: &(dyn Error + 'static)) -> String {
-    let errors = iter::successors(Some(error), |&error| error.source());
-    errors.map(ToString::to_string).collect::<Vec<_>>().join(": ")
-}
+use crate::config::InvalidUpstream;
 
 /// Why [`crate::Farm::start`] failed. The message names the setting to change.
 #[derive(Debug, thiserror::Error)]
@@ -157,6 +151,9 @@ mod tests {
     #[test]
     fn the_chain_of_an_error_has_its_causes() {
         let error = StartError::ProxyPort(io::Error::other("in use"));
-        assert_eq!(error_chain(&error), "the egress guard cannot listen on a loopback port: in use");
+        assert_eq!(
+            platen_program::error_chain(&error),
+            "the egress guard cannot listen on a loopback port: in use"
+        );
     }
 }

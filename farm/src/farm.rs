@@ -9,6 +9,7 @@ use std::{
 };
 
 use bytes::Bytes;
+use platen_program::{MetricsRegistry, error_chain};
 use platen_shared::{
     format::OutputFormat,
     job::{RenderJob, Source},
@@ -17,10 +18,10 @@ use platen_shared::{
 use tokio::time::{Instant, timeout, timeout_at};
 
 use crate::{
-    Config, MetricsRegistry, StartError,
+    Config, StartError,
     browser::Launcher,
     egress::{Egress, JobEgress},
-    error::{Refused, error_chain},
+    error::Refused,
     job_progress::JobProgress,
     metrics::{self, FarmState, Metrics},
     phases::{Phase, Phases},

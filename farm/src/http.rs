@@ -30,6 +30,7 @@ use axum::{
     response::{IntoResponse, Response},
     routing::{get, post},
 };
+use platen_program::MetricsRegistry;
 use platen_shared::{job::RenderJob, limits, refusal::Refusal, wire};
 use tokio::{
     net::TcpListener,
@@ -40,7 +41,7 @@ use tokio_util::sync::CancellationToken;
 use access_log::AccessLog;
 use connection::Connections;
 
-use crate::{Farm, FarmToken, MetricsRegistry, error::Refused};
+use crate::{Farm, FarmToken, error::Refused};
 
 /// 5 MiB of HTML in which each byte is a JSON escape of six bytes are 30 MiB.
 const MAX_BODY_BYTES: usize = 64 * 1024 * 1024;

@@ -10,7 +10,9 @@ use std::{
 
 use tokio::time::Instant;
 
-use crate::{phases::Phases, telemetry::Context};
+use platen_program::telemetry::Context;
+
+use crate::phases::Phases;
 
 /// A shared flag: whether a job's page has started to run.
 #[derive(Debug, Clone, Default)]

@@ -23,36 +23,28 @@
 
 mod begin_frames;
 mod browser;
+mod cgroup;
 pub mod check;
 pub mod cli;
 mod config;
 mod egress;
 mod error;
-mod fair_queue;
 mod farm;
 mod http;
 mod job_progress;
 mod metrics;
-mod metrics_registry;
 mod page;
 mod phases;
 mod pool;
 mod render;
-mod repeated_warning;
-mod response_socket;
-pub mod startup;
-pub mod telemetry;
 mod token;
 
+pub use cgroup::separate_browsers;
 pub use config::{
     Config, EgressConfig, HostPattern, InvalidHostPattern, InvalidPorts, InvalidResolve, InvalidUpstream,
     NameServer, Ports, Resolve,
 };
-pub use error::{LaunchError, StartError, error_chain};
-pub use fair_queue::{FairQueue, Ticket};
+pub use error::{LaunchError, StartError};
 pub use farm::{Farm, Readiness, Rendered};
-pub use metrics_registry::MetricsRegistry;
 pub use platen_cdp::CdpError;
-pub use repeated_warning::RepeatedWarning;
-pub use response_socket::prepare_response_socket;
 pub use token::{EmptyToken, FarmToken};

@@ -6,11 +6,11 @@ use std::{net::SocketAddr, path::Path, process::ExitCode};
 
 use anyhow::{Context as _, Result, ensure};
 use platen_farm::{
-    Config, Farm, FarmToken, MetricsRegistry,
+    Config, Farm, FarmToken,
     check::{self, Finding},
     cli::{CheckArgs, Cli},
-    startup, telemetry,
 };
+use platen_program::{MetricsRegistry, startup, telemetry};
 use secrecy::ExposeSecret as _;
 use tokio::{net::TcpListener, runtime::Runtime};
 
@@ -20,7 +20,7 @@ fn main() -> ExitCode {
     if let Err(error) = log {
         return startup::exit_code("platen-farm", Err(error.into()));
     }
-    startup::separate_browsers();
+    platen_farm::separate_browsers();
     let result = Runtime::new().context("cannot start the async runtime").and_then(|runtime| {
         runtime.block_on(async {
             if check {
@@ -51,7 +51,7 @@ async fn run(listen: SocketAddr, token_file: Option<&Path>, config: Config) -> R
 }
 
 fn token(file: Option<&Path>) -> Result<FarmToken> {
-    let token = startup::secret("PLATEN_FARM_TOKEN", file)?;
+    let token = platen_program::secret("PLATEN_FARM_TOKEN", file)?;
     Ok(FarmToken::new(token.as_ref().map_or("", |token| token.expose_secret()))?)
 }
 

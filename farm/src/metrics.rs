@@ -269,7 +269,7 @@ impl<F: Fn() -> Option<FarmState> + Send + Sync + 'static> Collector for Gauges<
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::MetricsRegistry;
+    use platen_program::MetricsRegistry;
 
     #[test]
     fn the_text_has_what_was_counted() {

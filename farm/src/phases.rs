@@ -9,7 +9,7 @@ use strum::{EnumIter, IntoStaticStr};
 use tokio::time::Instant;
 use tracing::{Span, info_span};
 
-use crate::telemetry::{self, Context};
+use platen_program::telemetry::{self, Context};
 
 /// A phase of a job. A job that is tried again has some phases more than once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, EnumIter, IntoStaticStr)]

@@ -21,7 +21,6 @@ use std::{
 
 use anyhow::{Context as _, Error, Result};
 use clap::Args;
-use platen_farm::startup;
 use serde::Serialize;
 
 use crate::{
@@ -53,7 +52,7 @@ impl DatabaseArgs {
     pub(crate) async fn open(&self, purpose: Purpose) -> Result<Database> {
         let location = self.location();
         let token = match &location {
-            Location::Server(_) => startup::secret("PLATEN_DB_TOKEN", self.db_token_file.as_deref())?,
+            Location::Server(_) => platen_program::secret("PLATEN_DB_TOKEN", self.db_token_file.as_deref())?,
             Location::File(_) => None,
         };
         match Database::open(&location, token, purpose).await {

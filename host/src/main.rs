@@ -19,7 +19,7 @@ use std::process::ExitCode;
 
 use anyhow::Context as _;
 use clap::{CommandFactory as _, Parser, Subcommand};
-use platen_farm::startup;
+use platen_program::startup;
 
 /// Renders HTML, URLs and templates to PNG, WebP, JPEG and PDF.
 #[derive(Debug, Parser)]
@@ -72,7 +72,7 @@ fn main() -> ExitCode {
         return startup::exit_code("platen", Err(error.into()));
     }
     if is_server {
-        startup::separate_browsers();
+        platen_farm::separate_browsers();
     }
     let run = async {
         match command {
@@ -129,7 +129,7 @@ mod tests {
     }
 
     fn all_settings(platen: &clap::Command, up: &clap::Command, farm: &clap::Command) -> Vec<Setting> {
-        let names = |command: &clap::Command| -> Vec<String> { startup::names_of_flags(command) };
+        let names = |command: &clap::Command| -> Vec<String> { platen_program::names_of_flags(command) };
         let others: Vec<&clap::Command> =
             leaves(platen).into_iter().filter(|command| command.get_name() != "up").collect();
         let mut users = vec![("`up`, `check`", up)];
@@ -152,7 +152,8 @@ mod tests {
                 "all".clone_into(&mut setting.used_by);
             }
         }
-        let variables = [startup::SECRETS, startup::OF_COMPONENTS, startup::OF_SCRIPTS].concat();
+        let variables =
+            [platen_program::SECRETS, platen_program::OF_COMPONENTS, platen_program::OF_SCRIPTS].concat();
         all.extend(variables.into_iter().map(|variable| Setting {
             variable: variable.name.to_owned(),
             flag: String::new(),
@@ -180,7 +181,7 @@ mod tests {
         let up = platen.find_subcommand("up").expect("platen has the command up");
         let names = all_settings(&platen, up, &farm).into_iter().map(|setting| setting.variable);
         for name in names.filter(|name| name.starts_with("PLATEN_")) {
-            assert!(startup::is_known(&name), "{name} is missing in the list of names");
+            assert!(platen_program::is_known(&name), "{name} is missing in the list of names");
         }
     }
 

@@ -26,7 +26,7 @@ use axum::response::IntoResponse as _;
 use http::{HeaderName, HeaderValue, Method, Request, Response, header};
 use http_body_util::BodyExt as _;
 use hyper::body::Incoming;
-use platen_farm::{
+use platen_program::{
     RepeatedWarning, error_chain,
     telemetry::{self, Context, OpenTelemetrySpanExt as _, Status},
 };

@@ -29,7 +29,7 @@ use tempfile::TempDir;
 use tokio::sync::{oneshot, watch};
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
-use crate::startup::cgroup;
+use crate::cgroup;
 
 /// Nice value of browsers, so that the farm and the host, through which every job passes, run before them. With 5, they
 /// rendered half as much beside busy programs, and the farm answered no faster.

@@ -2,13 +2,11 @@
 
 use std::env;
 
+use platen_program::startup;
 use rustix::fs::statvfs;
 
 use super::Finding;
-use crate::{
-    Config,
-    startup::{self, memory},
-};
+use crate::{Config, cgroup};
 
 /// Memory of a browser, in MiB; see docs/operating.md.
 const BROWSER_MIB: u64 = 150;
@@ -19,7 +17,7 @@ const MIN_PROFILE_MIB: u64 = 256;
 pub(super) fn check(config: &Config) -> Vec<Finding> {
     let browsers = config.browser_count().get() as u64;
     let needed = browsers * BROWSER_MIB + u64::from(config.page_memory_mib().get());
-    let memory = memory::available_mib().map(|available| {
+    let memory = cgroup::available_mib().map(|available| {
         let text = format!(
             "{available} MiB can be used; {browsers} browsers and one page at --page-memory use {needed} MiB"
         );

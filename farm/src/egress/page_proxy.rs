@@ -16,7 +16,6 @@ use std::{
         atomic::{AtomicBool, Ordering},
     },
     task::{Context, Poll},
-    time::Duration,
 };
 
 use bytes::Bytes;
@@ -37,6 +36,7 @@ use hyper_util::{
     rt::TokioIo,
 };
 use parking_lot::Mutex;
+use platen_program::{ACCEPT_RETRY_INTERVAL, RepeatedWarning, error_chain};
 use tokio::{
     net::{TcpListener, TcpStream},
     task::JoinHandle,
@@ -49,10 +49,7 @@ use super::{
     job::{ConnectError, CountingStream, Guard, JobEgress},
     policy::{HostPort, Verdict},
 };
-use crate::{error::error_chain, repeated_warning::RepeatedWarning};
 
-/// Accepting fails mostly for lack of file descriptors, until other connections are closed.
-const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(20);
 static ACCEPT_FAILED: RepeatedWarning = RepeatedWarning::new();
 
 /// The proxy of a page, on its own loopback port. Dropping it closes the port and all its connections.
@@ -140,7 +137,7 @@ async fn listen(listener: TcpListener, shared: Arc<Shared>) {
                 if let Some(count) = ACCEPT_FAILED.record() {
                     tracing::warn!(%error, count, "cannot accept a connection of a page");
                 }
-                sleep(ACCEPT_RETRY_DELAY).await;
+                sleep(ACCEPT_RETRY_INTERVAL).await;
             }
         }
     }

@@ -6,6 +6,7 @@ use axum::{
     http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header::CONTENT_TYPE},
     response::{IntoResponse as _, Response},
 };
+use platen_program::telemetry::{self, OpenTelemetrySpanExt as _, Status};
 use platen_shared::{
     job::{RenderJob, Source},
     refusal::Refusal,
@@ -14,13 +15,7 @@ use platen_shared::{
 use tokio::time::Instant;
 use tracing::{Span, info_span};
 
-use crate::{
-    Rendered,
-    error::Refused,
-    job_progress::JobProgress,
-    metrics,
-    telemetry::{self, OpenTelemetrySpanExt as _, Status},
-};
+use crate::{Rendered, error::Refused, job_progress::JobProgress, metrics};
 
 /// Writes the log line of a job when it is dropped.
 pub(super) struct AccessLog {

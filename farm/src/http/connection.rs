@@ -8,7 +8,6 @@ use std::{
     net::SocketAddr,
     pin::Pin,
     task::{Context, Poll, ready},
-    time::Duration,
 };
 
 use axum::serve::Listener;
@@ -19,10 +18,8 @@ use tokio::{
     time::sleep,
 };
 
-use crate::{repeated_warning::RepeatedWarning, response_socket::prepare_response_socket};
+use platen_program::{ACCEPT_RETRY_INTERVAL, RepeatedWarning, prepare_response_socket};
 
-/// After an error of `accept`, which is mostly a lack of file descriptors.
-const ACCEPT_RETRY_INTERVAL: Duration = Duration::from_millis(50);
 static ACCEPT_FAILED: RepeatedWarning = RepeatedWarning::new();
 
 /// Accepts [`Connection`]s.

@@ -6,6 +6,7 @@
 use std::sync::Arc;
 
 use parking_lot::Mutex;
+use platen_program::error_chain;
 use platen_shared::{
     id::AccountId,
     job::{DeviceScaleFactor, RenderJob, Source},
@@ -16,7 +17,6 @@ use super::{idle_pages::IdlePages, recent_accounts::RecentAccounts, state::Candi
 use crate::{
     Config,
     browser::Browser,
-    error::error_chain,
     metrics::Metrics,
     page::{Page, PageError, Reader},
 };

@@ -5,6 +5,7 @@
 use std::{sync::Arc, time::Duration};
 
 use parking_lot::{Mutex, MutexGuard};
+use platen_program::Ticket;
 use platen_shared::refusal::Refusal;
 use tokio::{
     sync::oneshot,
@@ -16,7 +17,6 @@ use super::state::{
 };
 use crate::{
     error::{LaunchError, Refused},
-    fair_queue::Ticket,
     metrics::Occupancy,
 };
 

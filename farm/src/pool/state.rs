@@ -11,6 +11,7 @@ use std::{
     time::Duration,
 };
 
+use platen_program::FairQueue;
 use platen_shared::{id::AccountId, refusal::Refusal};
 use tokio::{
     sync::{Semaphore, oneshot, watch},
@@ -18,10 +19,7 @@ use tokio::{
 };
 
 use super::{job_times::JobTimes, running::Running};
-use crate::{
-    error::{LaunchError, Refused},
-    fair_queue::FairQueue,
-};
+use crate::error::{LaunchError, Refused};
 
 /// No job starts with less time until its deadline. A small page of an account that has a warm page takes about
 /// this time on an idle machine.

@@ -8,6 +8,7 @@ use std::{
 };
 
 use parking_lot::Mutex;
+use platen_program::error_chain;
 use tokio::time::Instant;
 
 use super::{
@@ -16,7 +17,7 @@ use super::{
 use crate::{
     Config,
     browser::Launcher,
-    error::{LaunchError, error_chain},
+    error::LaunchError,
     metrics::{BrowserEnd, Metrics, PoolState},
 };
 

@@ -17,7 +17,8 @@ use std::{
 
 use anyhow::{Error, Result, bail, ensure};
 use clap::Args;
-use platen_farm::{Farm, startup};
+use platen_farm::Farm;
+use platen_program::startup;
 use platen_shared::{
     endpoint::Endpoint,
     format::OutputFormat,

@@ -19,7 +19,8 @@ use std::{
 
 use anyhow::{Context as _, Result};
 use clap::Args;
-use platen_farm::{Farm, MetricsRegistry, startup, telemetry};
+use platen_farm::Farm;
+use platen_program::{MetricsRegistry, startup, telemetry};
 use platen_shared::farm_address::FarmAddress;
 use secrecy::{ExposeSecret as _, SecretString};
 use tokio::net::TcpListener;
@@ -40,7 +41,7 @@ const ABORT_TIME: Duration = Duration::from_secs(1);
 /// What the help lists besides the flags.
 fn environment() -> String {
     let mut text = String::from("Environment variables without a flag:");
-    for variable in startup::SECRETS.iter().chain(startup::OF_COMPONENTS) {
+    for variable in platen_program::SECRETS.iter().chain(platen_program::OF_COMPONENTS) {
         if !variable.used_by.contains("`up`") {
             continue;
         }
@@ -242,7 +243,7 @@ async fn start_farm(
 
 /// The token of the farm of --farm-url.
 pub(super) fn token_of_farm(file: Option<&Path>) -> Result<SecretString> {
-    startup::secret("PLATEN_FARM_TOKEN", file)?.context(
+    platen_program::secret("PLATEN_FARM_TOKEN", file)?.context(
         "--farm-url needs a token: set PLATEN_FARM_TOKEN to the token of that farm, or --farm-token-file to a file \
          that holds it",
     )

@@ -9,7 +9,7 @@ use std::{
     time::Duration,
 };
 
-use platen_farm::{FairQueue, Ticket};
+use platen_program::{FairQueue, Ticket};
 use tokio::{
     sync::{Semaphore, oneshot},
     task::JoinHandle,

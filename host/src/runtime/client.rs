@@ -22,7 +22,7 @@ use hyper_util::{
     },
     rt::{TokioExecutor, TokioTimer},
 };
-use platen_farm::{RepeatedWarning, error_chain};
+use platen_program::{RepeatedWarning, error_chain};
 use rustls::{ClientConfig, RootCertStore, crypto::ring};
 use tokio::time::timeout;
 use tower_service::Service as _;

@@ -9,7 +9,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use platen_farm::RepeatedWarning;
+use platen_program::RepeatedWarning;
 use platen_shared::log_line::{LogLevel, LogLine};
 use tokio::io::AsyncWrite;
 use wasmtime_wasi::{

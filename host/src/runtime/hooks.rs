@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use http::HeaderName;
 use http_body_util::BodyExt as _;
-use platen_farm::telemetry::{self, Context, OpenTelemetrySpanExt as _, Status};
+use platen_program::telemetry::{self, Context, OpenTelemetrySpanExt as _, Status};
 use platen_shared::wire;
 use tracing::{Span, info_span};
 use wasmtime_wasi_http::{Error, RequestOptions, WasiBody, WasiHttpHooks};

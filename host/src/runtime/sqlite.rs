@@ -4,7 +4,7 @@
 //! names it. The text of an error begins with the name of an [`Outcome`](platen_statements::Outcome). The error of a
 //! statement has SQLite's message; that of a connection has no details.
 
-use platen_farm::{
+use platen_program::{
     RepeatedWarning, error_chain,
     telemetry::{self, OpenTelemetrySpanExt as _},
 };

@@ -9,7 +9,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use platen_farm::{error_chain, prepare_response_socket, startup::StopSignals};
+use platen_program::{ACCEPT_RETRY_INTERVAL, error_chain, prepare_response_socket, startup::StopSignals};
 use platen_shared::wire::REQUEST_ID;
 use tokio::{
     net::{TcpListener, TcpStream},
@@ -19,8 +19,6 @@ use uuid::Uuid;
 
 use super::{Server, connection::Connection, server_error::ServerError};
 
-/// After an error of `accept`.
-const RETRY_INTERVAL: Duration = Duration::from_millis(20);
 /// When no connection arrives for this time, the backlog is empty.
 const BACKLOG_TIMEOUT: Duration = Duration::from_millis(50);
 /// Limit for emptying the backlog while new connections arrive.
@@ -76,7 +74,7 @@ impl Server {
                 if let Some(count) = self.warnings.accept.record() {
                     tracing::warn!(error = error_chain(&error), count, "cannot accept connections");
                 }
-                return sleep(RETRY_INTERVAL).await;
+                return sleep(ACCEPT_RETRY_INTERVAL).await;
             }
         };
         let mut share = self.connections_by_address.share(peer.ip().into());

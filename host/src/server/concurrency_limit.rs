@@ -5,7 +5,7 @@
 use std::{sync::Arc, time::Duration};
 
 use parking_lot::Mutex;
-use platen_farm::{FairQueue, Ticket};
+use platen_program::{FairQueue, Ticket};
 use tokio::{sync::oneshot, time::timeout};
 
 use super::server_error::ServerError;

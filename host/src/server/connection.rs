@@ -16,7 +16,7 @@ use hyper::{
 };
 use hyper_util::rt::{TokioIo, TokioTimer};
 use parking_lot::Mutex;
-use platen_farm::error_chain;
+use platen_program::error_chain;
 use tokio::{
     net::TcpStream,
     time::{Instant, sleep, sleep_until},

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 
 use http::{HeaderName, HeaderValue, Request, Uri, Version, header, uri};
-use platen_farm::telemetry;
+use platen_program::telemetry;
 use platen_shared::wire;
 use tracing::{Span, info_span};
 use uuid::Uuid;

@@ -12,7 +12,7 @@ use std::{
 };
 
 use parking_lot::Mutex;
-use platen_farm::RepeatedWarning;
+use platen_program::RepeatedWarning;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 

@@ -1,9 +1,7 @@
 //! The HTTP client of the exporter.
 
-use axum::{
-    body::Bytes,
-    http::{Request, Response, StatusCode},
-};
+use bytes::Bytes;
+use http::{Request, Response, StatusCode};
 use opentelemetry_http::{HttpClient, HttpError};
 use tokio::runtime::{Builder, Runtime};
 

@@ -3,11 +3,6 @@
 //! Invariant: with `--log-format json` every line that they write themselves is one JSON object with
 //! `timestamp`, `level` and `message`, also before the log is started and when a thread panics.
 
-pub(crate) mod cgroup;
-pub(crate) mod memory;
-pub(crate) mod secret;
-mod variables;
-
 use std::{
     env, fs,
     io::{self, IsTerminal as _, Write as _},
@@ -38,11 +33,10 @@ use tracing_subscriber::{
     util::SubscriberInitExt as _,
 };
 
-use crate::telemetry::{self, TelemetryError};
-
-pub use cgroup::separate_browsers;
-pub use secret::{SecretError, secret};
-pub use variables::{OF_COMPONENTS, OF_SCRIPTS, SECRETS, Variable, is_known, names_of_flags};
+use crate::{
+    telemetry::{self, TelemetryError},
+    variables,
+};
 
 /// Options of the log, which is written to standard error.
 #[derive(Debug, Args)]

@@ -13,7 +13,7 @@ mod settings;
 
 use std::{sync::OnceLock, time::Duration};
 
-use axum::http::{HeaderMap, HeaderName};
+use http::{HeaderMap, HeaderName};
 use opentelemetry::{
     propagation::{Extractor, TextMapPropagator as _},
     trace::TracerProvider as _,
@@ -106,7 +106,8 @@ pub fn inject(trace: &Context, headers: &mut HeaderMap) {
 }
 
 /// The `traceparent` of a request or a job; empty if there is none.
-pub(crate) fn traceparent(headers: &HeaderMap) -> &str {
+#[must_use]
+pub fn traceparent(headers: &HeaderMap) -> &str {
     let header = headers.get(wire::JOB_TRACEPARENT).or_else(|| headers.get(wire::TRACEPARENT));
     header.and_then(|value| value.to_str().ok()).unwrap_or_default()
 }
@@ -125,7 +126,7 @@ impl Extractor for Headers<'_> {
 
 #[cfg(test)]
 mod tests {
-    use axum::http::HeaderValue;
+    use http::HeaderValue;
     use opentelemetry::trace::TraceContextExt as _;
 
     use super::*;

@@ -177,10 +177,10 @@ const PREFIX: &str = "PLATEN_";
     "{0} is set, but Platen has no setting of this name. Correct it or unset it; docs/configuration.md has all settings. \
      Kubernetes sets variables for its services unless the pod has enableServiceLinks: false"
 )]
-pub(super) struct UnknownVariable(String);
+pub(crate) struct UnknownVariable(String);
 
 /// Checks the names of the environment.
-pub(super) fn check_names() -> Result<(), UnknownVariable> {
+pub(crate) fn check_names() -> Result<(), UnknownVariable> {
     check(env::vars_os().filter_map(|(name, _)| name.into_string().ok()))
 }
 

@@ -2,7 +2,7 @@
 
 use std::{env, time::Duration};
 
-use axum::http::{HeaderName, HeaderValue};
+use http::{HeaderName, HeaderValue};
 use opentelemetry::KeyValue;
 use opentelemetry_sdk::{
     Resource,

@@ -1,11 +1,18 @@
-//! Limits the log lines of an event that repeats as long as its cause lasts.
+//! The text of an error in the log, and the limit of the lines of an event that repeats as long as its cause lasts.
 
-use std::time::Duration;
+use std::{error::Error, iter, time::Duration};
 
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
 const INTERVAL: Duration = Duration::from_secs(10);
+
+/// An error and its causes, for the log, whose JSON format drops the causes of a field that is an error.
+#[must_use]
+pub fn error_chain(error: &(dyn Error + 'static)) -> String {
+    let errors = iter::successors(Some(error), |&error| error.source());
+    errors.map(ToString::to_string).collect::<Vec<_>>().join(": ")
+}
 
 /// Counts an event, and says when to log it: at most once in 10 seconds.
 #[derive(Debug)]

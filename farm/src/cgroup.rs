@@ -1,5 +1,5 @@
-//! The CPU share of browsers in a cgroup (v2) that is delegated to this program: by systemd (`Delegate=cpu`), or as the
-//! root of a container that may write it.
+//! The memory that this program and its browsers can use, and the CPU share of browsers in a cgroup (v2) that is
+//! delegated to this program: by systemd (`Delegate=cpu`), or as the root of a container that may write it.
 //!
 //! Invariant: the program starts whatever fails here. A cgroup is changed only if it is delegated and this program is
 //! its only process. Only leaves have processes then, as the kernel requires (cgroups(7), "no internal processes"):
@@ -15,6 +15,8 @@ use std::{
 
 use rustix::fs::getxattr;
 
+const KIBIBYTES: u64 = 1024;
+const BYTES: u64 = 1024 * 1024;
 const CONTROLLER: &str = "cpu";
 /// Share of browsers where all CPU time of the delegated cgroup is used (`cpu.weight`); this program has the default
 /// of 100.
@@ -82,7 +84,7 @@ fn enter(cgroup: &Path, pid: u32) -> io::Result<()> {
 }
 
 /// The cgroup (v2) of this process.
-pub(super) fn own_cgroup() -> Option<PathBuf> {
+fn own_cgroup() -> Option<PathBuf> {
     let own = fs::read_to_string("/proc/self/cgroup").ok()?;
     let mounts = fs::read_to_string("/proc/self/mounts").ok()?;
     path_of(&own, &mounts)
@@ -112,6 +114,29 @@ fn is_delegated(path: &Path) -> bool {
         && (is_marked("user.delegate") || is_marked("trusted.delegate") || is_namespace_root())
 }
 
+/// Memory of the machine, or the limit of the program's cgroup if that is less, in MiB.
+pub(crate) fn total_mib() -> Option<u64> {
+    machine_mib("MemTotal:").into_iter().chain(limit_mib()).min()
+}
+
+/// What the kernel can give now without swapping, but at most the limit of the program's cgroup, in MiB.
+pub(crate) fn available_mib() -> Option<u64> {
+    machine_mib("MemAvailable:").into_iter().chain(limit_mib()).min()
+}
+
+fn machine_mib(field: &str) -> Option<u64> {
+    let memory = fs::read_to_string("/proc/meminfo").ok()?;
+    let kibibytes = memory.lines().find_map(|line| line.strip_prefix(field))?;
+    Some(kibibytes.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()? / KIBIBYTES)
+}
+
+/// The smallest limit of the program's cgroup and those above it; `None` if there is no limit.
+fn limit_mib() -> Option<u64> {
+    let limits = own_cgroup()?;
+    let limits = limits.ancestors().filter_map(|path| fs::read_to_string(path.join("memory.max")).ok());
+    limits.filter_map(|limit| limit.trim().parse::<u64>().ok()).map(|bytes| bytes / BYTES).min()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -135,5 +160,11 @@ mod tests {
         split(directory.path()).unwrap_err();
         assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 1);
         assert!(!is_delegated(directory.path()));
+    }
+
+    #[test]
+    fn the_memory_of_this_machine_is_known() {
+        let (total, available) = (total_mib().unwrap(), available_mib().unwrap());
+        assert!(available <= total && total > 256, "{available} of {total} MiB");
     }
 }

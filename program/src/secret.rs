@@ -37,10 +37,14 @@ pub fn secret(name: &str, file: Option<&Path>) -> Result<Option<SecretString>, S
         Err(env::VarError::NotPresent) => String::new(),
         Err(env::VarError::NotUnicode(_)) => return Err(SecretError::NotText(name.to_owned())),
     };
-    from(name, &value, file)
+    secret_from(name, &value, file)
 }
 
-pub(crate) fn from(
+/// As [`secret()`], with the `value` of the variable.
+///
+/// # Errors
+/// [`SecretError`], which names the variable.
+pub fn secret_from(
     name: &str,
     value: &str,
     file: Option<&Path>,
@@ -69,7 +73,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("token");
         let text = |value: &str, file: Option<&Path>| {
-            let secret = from("NAME", value, file).map_err(|error| error.to_string())?;
+            let secret = secret_from("NAME", value, file).map_err(|error| error.to_string())?;
             Ok::<_, String>(secret.map(|secret| secret.expose_secret().to_owned()))
         };
         assert_eq!(text("", None), Ok(None));
