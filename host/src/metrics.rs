@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use axum::{Router, routing::get};
 use http::{StatusCode, header::CONTENT_TYPE};
-use platen_farm::{MetricsRegistry, error_chain};
+use platen_program::{MetricsRegistry, error_chain};
 use prometheus_client::{
     metrics::{counter::Counter, family::Family, gauge::Gauge, histogram::Histogram},
     registry::{Metric, Registry},

@@ -15,7 +15,7 @@ mod state;
 use std::{collections::BTreeMap, path::Path, sync::Arc};
 
 use anyhow::{Error, Result};
-use platen_farm::telemetry::Context;
+use platen_program::telemetry::Context;
 use secrecy::{ExposeSecret as _, SecretString};
 use tokio_util::sync::CancellationToken;
 

@@ -13,7 +13,6 @@ use clap::{Arg, ArgMatches, Args, Command, parser::ValueSource};
 use platen_farm::{
     check::{Finding, summary},
     cli::CheckArgs,
-    startup,
 };
 use platen_shared::{farm_address::FarmAddress, wire};
 use platen_statements::Outcome;
@@ -300,8 +299,8 @@ const SECRET: &str = "(secret)";
 /// The settings that are given by flags or variables.
 fn settings(command: &Command, matches: &ArgMatches) -> Vec<Setting> {
     let of_flags = command.get_arguments().filter_map(|argument| of_flag(argument, matches));
-    let secrets = startup::SECRETS.iter().map(|variable| (variable, true));
-    let of_components = startup::OF_COMPONENTS.iter().map(|variable| (variable, false));
+    let secrets = platen_program::SECRETS.iter().map(|variable| (variable, true));
+    let of_components = platen_program::OF_COMPONENTS.iter().map(|variable| (variable, false));
     let of_components = of_components.filter(|(variable, _)| variable.used_by.contains("`up`"));
     let others = secrets.chain(of_components).filter_map(|(variable, is_secret)| {
         let value = env::var(variable.name).ok().filter(|value| !value.is_empty())?;
