@@ -14,7 +14,7 @@ use std::{
 };
 
 use anyhow::Result;
-use platen_tests::{
+use platen_harness::{
     app::Options as AppOptions,
     busy_loops::BusyLoops,
     deployment::DatabaseKind,

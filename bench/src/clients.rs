@@ -14,7 +14,7 @@ use std::{
 };
 
 use anyhow::{Context as _, Result};
-use platen_tests::{client::RENDER, operator::Quota, procfs};
+use platen_harness::{client::RENDER, operator::Quota, procfs};
 use serde_json::json;
 use tokio::time::sleep_until;
 
@@ -150,7 +150,7 @@ async fn case(name: &str, behaviour: Behaviour, options: &Options, checks: &mut 
     Ok(())
 }
 
-fn check_stopped(checks: &mut Checks, name: &str, stopped: &platen_tests::process::Stopped) {
+fn check_stopped(checks: &mut Checks, name: &str, stopped: &platen_harness::process::Stopped) {
     let limit = format!("success within {} s, nothing left", STOP_TIMEOUT.as_secs());
     let holds =
         stopped.status == "exit status: 0" && stopped.duration <= STOP_TIMEOUT && stopped.left.is_empty();

@@ -22,7 +22,7 @@ mod test_image;
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use anyhow::{Context as _, Result, ensure};
-use platen_tests::{
+use platen_harness::{
     settings::{self, Settings},
     site::Site,
 };
@@ -132,7 +132,7 @@ pub(crate) async fn run(options: Options) -> Result<()> {
         directory: traversable_directory()?,
     };
     let site = Site::start().await?;
-    let results = settings::crate_dir().join("../bench");
+    let results = settings::tests_dir().join("../bench");
     // Only complete runs replace results.
     let (name, section, is_complete) = if options.guard {
         ("guard", egress_guard::run(&environment, &site).await?, true)

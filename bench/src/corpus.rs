@@ -20,8 +20,8 @@ mod verdict;
 use std::{env, path::PathBuf};
 
 use anyhow::{Context as _, Result, ensure};
+use platen_harness::{loopback::Loopback, settings};
 use platen_shared::job::Animations;
-use platen_tests::{loopback::Loopback, settings};
 
 use self::{
     accepted::AcceptedDifferences,
@@ -93,7 +93,7 @@ type Case = (Page, Mode);
 /// # Errors
 /// When a job fails or a difference is not accepted.
 pub(crate) async fn run(options: Options) -> Result<()> {
-    let directory = settings::crate_dir().join("../bench/corpus").canonicalize()?;
+    let directory = settings::tests_dir().join("../bench/corpus").canonicalize()?;
     let packages = options.installed.join("node_modules").canonicalize();
     let packages = packages.context("the packages are not installed: run bench/corpus/run")?;
     let mut pages = page::all(&directory)?;

@@ -13,7 +13,7 @@ use std::{
 };
 
 use anyhow::{Context as _, Result};
-use platen_tests::procfs;
+use platen_harness::procfs;
 
 /// The cgroup of this run, or `None` where no cgroup v2 is writable.
 #[derive(Debug)]

@@ -15,7 +15,7 @@ use std::{
 
 use anyhow::Result;
 use futures::future::try_join_all;
-use platen_tests::{
+use platen_harness::{
     app::{FARM_TOKEN, Options as AppOptions, TestApp},
     client::Target,
     database::DatabaseKind,

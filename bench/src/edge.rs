@@ -18,7 +18,7 @@ use bytes::Bytes;
 use futures::future::try_join_all;
 use http::Request;
 use http_body_util::{BodyExt as _, Full};
-use platen_tests::{
+use platen_harness::{
     app::{FARM_TOKEN, Options as AppOptions, TestApp},
     database::DatabaseKind,
     farm::{Behaviour, StandInFarm},

@@ -5,13 +5,13 @@
 use std::{net::SocketAddr, path::Path, process::Command};
 
 use anyhow::Result;
+use platen_harness::{farm_process, process::Process};
 use platen_shared::{
     format::{ImageFormat, PaperSize, WaitUntil},
     id::AccountId,
     job::{ImageOptions, Output, PdfOptions, Region, RenderJob, RenderOptions, Source, WaitMs},
     wire,
 };
-use platen_tests::{farm_process, process::Process};
 use reqwest::{Client, RequestBuilder};
 
 use crate::http_client;

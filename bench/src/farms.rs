@@ -12,7 +12,7 @@ use std::{
 };
 
 use anyhow::Result;
-use platen_tests::{
+use platen_harness::{
     app::{FARM_TOKEN, Options as AppOptions, TestApp},
     client::Target,
     database::DatabaseKind,

@@ -15,12 +15,12 @@ use std::{
 use anyhow::{Context as _, Result, ensure};
 use futures::{StreamExt as _, future::join_all, stream};
 use image::RgbImage;
+use platen_harness::settings::Settings;
 use platen_shared::{
     format::WaitUntil,
     job::{Source, Viewport},
     wire,
 };
-use platen_tests::settings::Settings;
 
 use crate::{
     farm::{self, Farm},

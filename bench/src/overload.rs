@@ -9,7 +9,7 @@ use std::{net::SocketAddr, thread, time::Duration};
 
 use anyhow::{Context as _, Result};
 use nix::time::{ClockId, clock_gettime};
-use platen_tests::{
+use platen_harness::{
     app::{Options, TestApp},
     deployment::DatabaseKind,
     process::Stopped,

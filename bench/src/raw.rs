@@ -13,7 +13,7 @@ use bytes::Bytes;
 use http::{Request, Response, StatusCode};
 use http_body_util::BodyExt as _;
 use hyper::body::Incoming;
-use platen_tests::loopback::{Loopback, full};
+use platen_harness::loopback::{Loopback, full};
 use serde::Deserialize;
 use tokio::{
     signal::unix::{SignalKind, signal},
@@ -80,7 +80,7 @@ pub(crate) async fn run(options: Options) -> Result<()> {
     browser.stop().await
 }
 
-async fn answer(pages: Arc<Pages>, request: Request<Incoming>) -> Response<platen_tests::loopback::Body> {
+async fn answer(pages: Arc<Pages>, request: Request<Incoming>) -> Response<platen_harness::loopback::Body> {
     let file = match render(pages, request).await {
         Ok(file) => return Response::new(full(file)),
         Err(error) => format!("{error:#}"),

@@ -6,7 +6,7 @@ use std::{collections::BTreeMap, net::Ipv4Addr, time::Duration};
 
 use anyhow::Result;
 use futures::future::join_all;
-use platen_tests::{
+use platen_harness::{
     client::{RENDER, TEMPLATE},
     operator::{Account, Quota},
     site::{self, Reply, Site},
@@ -68,9 +68,9 @@ pub(crate) async fn run(options: Options) -> Result<()> {
     site.put("/never", Reply::never());
     let arguments =
         ["--browsers", &options.browsers.to_string(), "--resolve", &format!("{}=127.0.0.1", site::HOST)];
-    let app_options = platen_tests::app::Options {
+    let app_options = platen_harness::app::Options {
         arguments: arguments.map(str::to_owned).to_vec(),
-        ..platen_tests::app::Options::own_farm(platen_tests::deployment::DatabaseKind::File)
+        ..platen_harness::app::Options::own_farm(platen_harness::deployment::DatabaseKind::File)
     };
     let server = Server::start_with(&app_options.deadline_ms(DEADLINE_MS)).await?;
     let mut bodies = Vec::new();

@@ -107,7 +107,7 @@ fn main() -> ExitCode {
 mod tests {
     use std::{fmt::Write as _, path::Path};
 
-    use platen_tests::{
+    use platen_harness::{
         documents::check_section,
         settings_reference::{OPTIONS, Setting, options, settings, settings_table},
     };

@@ -12,7 +12,7 @@ use std::{
 };
 
 use nix::sys::signal::Signal;
-use platen_tests::{process::Process, wait::until_some};
+use platen_harness::{process::Process, wait::until_some};
 use serde_json::Value;
 
 /// The binary in a new directory, with no other environment than that which a test sets.

@@ -2,7 +2,7 @@
 
 use std::{path::Path, process::Output};
 
-use platen_tests::operator;
+use platen_harness::operator;
 use serde_json::Value;
 
 /// The commands in a new directory.

@@ -4,7 +4,7 @@ mod commands;
 mod servers;
 
 use futures::{StreamExt as _, future::join_all, stream::FuturesUnordered};
-use platen_tests::operator::Operator;
+use platen_harness::operator::Operator;
 
 use crate::prelude::*;
 

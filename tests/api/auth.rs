@@ -1,8 +1,8 @@
 //! Keys: every invalid key gets the same answer, which does not say why it is invalid.
 
 use http::header::AUTHORIZATION;
+use platen_harness::operator::text;
 use platen_shared::key::{ApiKey, KEY_CHARS, RANDOM_BYTES};
-use platen_tests::operator::text;
 
 use crate::prelude::*;
 

@@ -7,8 +7,8 @@ use std::{
     process::Command,
 };
 
+use platen_harness::settings::{Settings, tests_dir};
 use platen_shared::openapi;
-use platen_tests::settings::{Settings, crate_dir};
 
 use crate::prelude::*;
 
@@ -114,7 +114,7 @@ impl Folder {
         let served = target.http.get(format!("{}{}", target.base_url, openapi::PATH)).send().await?;
         fs::write(directory.path().join("openapi.json"), served.error_for_status()?.bytes().await?)?;
         for file in files {
-            fs::copy(crate_dir().join("clients").join(file), directory.path().join(file))?;
+            fs::copy(tests_dir().join("clients").join(file), directory.path().join(file))?;
         }
         std::os::unix::fs::symlink(installed.join("node_modules"), directory.path().join("node_modules"))?;
         Ok(Self { directory, installed, target })
@@ -178,7 +178,7 @@ async fn lint(stage: Stage) -> Result<()> {
 
 /// All phases of schemathesis. Requests with a URL are for a page of the suite, so that no other host gets one.
 async fn schemathesis(stage: Stage) -> Result<()> {
-    let site = stage.real().await?.site.put("/schemathesis", platen_tests::site::Reply::page("<p>A page"));
+    let site = stage.real().await?.site.put("/schemathesis", platen_harness::site::Reply::page("<p>A page"));
     let files = ["schemathesis.toml", "schemathesis_hooks.py"];
     let folder = Folder::new(&stage, stage.common().await?, &files).await?;
     let command = format!(

@@ -1,12 +1,12 @@
 //! Clients that send invalid, slow or no requests: they get an error where there is one to give, and other clients are
 //! served meanwhile.
 
-use platen_shared::key::{ApiKey, RANDOM_BYTES};
-use platen_tests::{
+use platen_harness::{
     error_body::ErrorBody,
     raw_connection::{RawConnection, authority, render_head},
     wait::MAX_WAIT,
 };
+use platen_shared::key::{ApiKey, RANDOM_BYTES};
 use tokio::time::{sleep, timeout};
 
 use crate::prelude::*;

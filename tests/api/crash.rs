@@ -3,7 +3,7 @@
 
 use anyhow::bail;
 use nix::sys::signal::Signal;
-use platen_tests::{
+use platen_harness::{
     procfs::ProcessId,
     site::{self, Reply, Site},
 };

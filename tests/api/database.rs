@@ -3,7 +3,7 @@
 
 use futures::future::join_all;
 use http::Method;
-use platen_tests::{
+use platen_harness::{
     database::DatabaseKind,
     deployment::{Deployment, Platform},
 };

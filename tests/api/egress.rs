@@ -84,7 +84,7 @@ async fn secure(stage: Stage) -> Result<()> {
         let secure_page = page(SECURE, &host)
             + "<script>if (!isSecureContext) document.documentElement.style.background = 'red'</script>";
         harness.put("/secure", "text/html", &secure_page);
-        let address = harness.site_url("/secure").replace(platen_tests::site::HOST, SECURE_HOST);
+        let address = harness.site_url("/secure").replace(platen_harness::site::HOST, SECURE_HOST);
         let html = format!("{HEAD}<script>location = '{address}'</script>");
         let body = json!({ "html": html, "width": 40, "height": 30, "waitForTimeout": 2 * WAIT_MS });
         harness.picture(&body).await?.expect(1, 1, GREEN)?;
@@ -194,7 +194,7 @@ async fn own_ports(stage: Stage) -> Result<()> {
     let ports = harness.own_ports();
     // The listeners of the service, and at least one page's proxy.
     ensure!(ports.len() > harness.service_ports(), "only {ports:?}");
-    let hosts = ["127.0.0.1", "127.0.0.2", platen_tests::site::HOST];
+    let hosts = ["127.0.0.1", "127.0.0.2", platen_harness::site::HOST];
     let targets = || ports.iter().flat_map(|port| hosts.map(|host| (host, *port)));
     let markup: Vec<String> = targets()
         .map(|(host, port)| {
@@ -212,8 +212,8 @@ async fn own_ports(stage: Stage) -> Result<()> {
         ensure!(denied, "{host}:{port}: {lines:?}");
     }
     for url in harness.listeners()? {
-        let url = url.replace("127.0.0.1", platen_tests::site::HOST);
-        let message = format!("The address of \"{}\" is not public", platen_tests::site::HOST);
+        let url = url.replace("127.0.0.1", platen_harness::site::HOST);
+        let message = format!("The address of \"{}\" is not public", platen_harness::site::HOST);
         harness.target.render(&json!({ "url": url })).send().await?.error(422, &message).context(url)?;
     }
     harness.end().await

@@ -3,7 +3,7 @@
 use std::{collections::BTreeSet, path::Path, process::Command};
 
 use anyhow::bail;
-use platen_tests::settings::crate_dir;
+use platen_harness::settings::tests_dir;
 
 use crate::option_pictures::{pages, side_by_side};
 use crate::prelude::*;
@@ -107,7 +107,7 @@ const EXAMPLES: &[Example] = &[
 ];
 
 async fn renders(stage: Stage, example: &'static Example) -> Result<()> {
-    let folder = crate_dir().join("../examples");
+    let folder = tests_dir().join("../examples");
     let html = std::fs::read_to_string(folder.join(format!("{}.html", example.name)))?;
     let body = std::fs::read_to_string(folder.join(format!("{}.json", example.name)))?;
     every_value_is_used(&html, &serde_json::from_str(&body)?)?;
@@ -125,7 +125,7 @@ async fn renders(stage: Stage, example: &'static Example) -> Result<()> {
 
 /// The commands of the document make the same kind of file.
 fn documented_commands(service: &Service, account: &Account, example: &Example, file: &Answer) -> Result<()> {
-    let root = crate_dir().join("..");
+    let root = tests_dir().join("..");
     let document = std::fs::read_to_string(root.join(format!("docs/how-to/{}.md", example.name)))?;
     let (_, commands) = document.split_once("```sh\n").context("no commands")?;
     let (commands, _) = commands.split_once("```").context("the commands have no end")?;
@@ -205,7 +205,7 @@ fn save(stage: &Stage, example: &Example, answer: &Answer) -> Result<()> {
 
 /// Every request in `examples/` has a case, a template, and a document with its picture.
 fn are_documented() -> Result<()> {
-    let root = crate_dir().join("..");
+    let root = tests_dir().join("..");
     let mut found = BTreeSet::new();
     for entry in std::fs::read_dir(root.join("examples"))? {
         let path = entry?.path();

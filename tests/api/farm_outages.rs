@@ -2,7 +2,7 @@
 
 use futures::future::join_all;
 use nix::sys::signal::Signal;
-use platen_tests::{
+use platen_harness::{
     farm::{Ledger, Size},
     farm_process,
     haproxy::HaProxy,

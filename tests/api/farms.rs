@@ -4,12 +4,12 @@ use std::collections::HashSet;
 
 use futures::future::try_join_all;
 use http::Response;
-use platen_shared::{farm_address::account_hash, id::AccountId};
-use platen_tests::{
+use platen_harness::{
     haproxy::HaProxy,
     loopback::{BreakOff, ClosedPort, Loopback, full},
     tls::{self, TlsProxy},
 };
+use platen_shared::{farm_address::account_hash, id::AccountId};
 
 use crate::prelude::*;
 

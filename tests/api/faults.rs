@@ -2,7 +2,7 @@
 //! without a recorded attempt.
 
 use anyhow::bail;
-use platen_tests::{
+use platen_harness::{
     farm::{self, Size},
     latch::LatchWaiter,
     long_file::pattern_byte,

@@ -4,7 +4,7 @@
 //! refused before the claim, and the claim of a valid one contains nothing of its body.
 //! `invalid_bodies_are_not_counted` sends all invalid bodies on each deployment.
 
-use platen_tests::{
+use platen_harness::{
     farm,
     golden::{self, Golden},
     suite::TEMPLATE_NAME,
@@ -55,7 +55,7 @@ async fn valid(stage: Stage, golden: Arc<Golden>) -> Result<()> {
 /// Sends every invalid body with one account: none is counted, and none reaches the farm.
 async fn invalid_bodies_are_not_counted(stage: Stage) -> Result<()> {
     let (service, account) = stage.account(Quota::Of(1)).await?;
-    let html = std::fs::read_to_string(platen_tests::settings::crate_dir().join("fixtures/template.html"))?;
+    let html = std::fs::read_to_string(platen_harness::settings::tests_dir().join("fixtures/template.html"))?;
     let template_id = service.operator.template(&account.id, TEMPLATE_NAME, &html).await?;
     let target = Target { template_id: Some(template_id), ..service.target(&account) };
     for golden in golden::invalid()? {

@@ -1,7 +1,7 @@
 //! Headers of every answer, and limits of requests.
 
 use http::header::ACCEPT_ENCODING;
-use platen_tests::raw_connection::{RawConnection, authority, render_head};
+use platen_harness::raw_connection::{RawConnection, authority, render_head};
 
 use crate::prelude::*;
 

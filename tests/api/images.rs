@@ -1,6 +1,6 @@
 //! Pictures: their size and pixels.
 
-use platen_tests::image_file::{BLUE, Colour, RED, WHITE};
+use platen_harness::image_file::{BLUE, Colour, RED, WHITE};
 
 use crate::prelude::*;
 

@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 
 use futures::future::{join_all, try_join_all};
-use platen_tests::{haproxy::HaProxy, tls};
+use platen_harness::{haproxy::HaProxy, tls};
 use reqwest::{Certificate, Client, Response};
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},

@@ -3,7 +3,7 @@
 use std::{fs, process::Command};
 
 use futures::future::join_all;
-use platen_tests::raw_connection::{RawConnection, render_head};
+use platen_harness::raw_connection::{RawConnection, render_head};
 
 use crate::prelude::*;
 

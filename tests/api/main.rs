@@ -50,8 +50,7 @@ mod prelude {
     };
 
     pub(crate) use anyhow::{Context as _, Result, ensure};
-    pub(crate) use platen_shared::{refusal::Refusal, wire};
-    pub(crate) use platen_tests::{
+    pub(crate) use platen_harness::{
         app::{FARM_TOKEN, Options, TestApp},
         browser::{Browser, Page},
         case::Case,
@@ -66,13 +65,14 @@ mod prelude {
         suite::{Stage, StandIn},
         wait,
     };
+    pub(crate) use platen_shared::{refusal::Refusal, wire};
     pub(crate) use serde_json::{Value, json};
 }
 
 use std::{process::ExitCode, sync::Arc};
 
 use libtest_mimic::Arguments;
-use platen_tests::{case, settings::Settings, suite::Suite};
+use platen_harness::{case, settings::Settings, suite::Suite};
 use tokio::{
     runtime::Runtime,
     signal::unix::{SignalKind, signal},

@@ -1,6 +1,6 @@
 //! Which cases run on other deployments than the first one.
 
-use platen_tests::case::Matrix;
+use platen_harness::case::Matrix;
 
 const SQLD: &str = "sqld";
 const SQLD_JWT: &str = "sqld-jwt";

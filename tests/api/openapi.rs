@@ -3,13 +3,13 @@
 
 use anyhow::anyhow;
 use boon::{Compiler, SchemaIndex, Schemas};
+use platen_harness::{api_reference::with_commas, golden, settings::tests_dir};
 use platen_shared::{
     endpoint::Endpoint,
     format::{OutputFormat, PaperSize, WaitUntil},
     limits,
     request::FieldName,
 };
-use platen_tests::{api_reference::with_commas, golden, settings::crate_dir};
 
 use crate::account_limits::limited;
 use crate::prelude::*;
@@ -28,7 +28,7 @@ pub(crate) fn cases() -> Vec<Case> {
 const LOCATION: &str = "http://platen.test/openapi.json";
 
 fn document() -> Result<Value> {
-    let text = std::fs::read_to_string(crate_dir().join("../shared/openapi.json"))?;
+    let text = std::fs::read_to_string(tests_dir().join("../shared/openapi.json"))?;
     Ok(serde_json::from_str(&text)?)
 }
 

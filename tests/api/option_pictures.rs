@@ -3,9 +3,9 @@
 use std::{path::Path, process::Command};
 
 use image::{DynamicImage, Rgba, RgbaImage, imageops};
-use platen_tests::{
+use platen_harness::{
     option_examples::{Example, examples},
-    settings::crate_dir,
+    settings::tests_dir,
 };
 
 use crate::prelude::*;
@@ -25,7 +25,7 @@ async fn pictures(stage: Stage) -> Result<()> {
     for example in examples() {
         let name = &example.field;
         let picture = picture(&target, &example).await.with_context(|| name.clone())?;
-        let committed = crate_dir().join(format!("../docs/pictures/{name}.png"));
+        let committed = tests_dir().join(format!("../docs/pictures/{name}.png"));
         match &directory {
             Some(directory) => picture.save(Path::new(directory).join(format!("{name}.png")))?,
             None => ensure!(committed.exists(), "{name} has no picture: run scripts/document-pictures"),

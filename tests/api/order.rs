@@ -4,7 +4,7 @@ use http::{
     Method,
     header::{ACCEPT_ENCODING, ALLOW, AUTHORIZATION, CONTENT_ENCODING, CONTENT_TYPE, WWW_AUTHENTICATE},
 };
-use platen_tests::client::Call;
+use platen_harness::client::Call;
 
 use crate::prelude::*;
 

@@ -2,11 +2,11 @@
 //! that rows say what failed.
 
 use futures::future::try_join_all;
-use platen_shared::key::ApiKey;
-use platen_tests::{
+use platen_harness::{
     deployment::Platform,
     raw_connection::{RawConnection, render_head},
 };
+use platen_shared::key::ApiKey;
 
 use crate::prelude::*;
 

@@ -1,12 +1,12 @@
 //! Renders of a URL: pictures of pages, when a page counts as loaded, and addresses that a render may not reach.
 
 use http::StatusCode;
-use platen_shared::{address::classify, url_rule::is_local_name};
-use platen_tests::{
+use platen_harness::{
     image_file::RED,
     loopback::ClosedPort,
     site::{HOST, Reply, Site},
 };
+use platen_shared::{address::classify, url_rule::is_local_name};
 
 use crate::prelude::*;
 use crate::{images::picture, pdf::pdf};
@@ -47,7 +47,7 @@ const PAGE: &str = "<!doctype html><body style='margin:0;background:rgb(0,128,0)
 
 /// The shared server and its site, with a new account.
 struct Scene {
-    real: std::sync::Arc<platen_tests::suite::Real>,
+    real: std::sync::Arc<platen_harness::suite::Real>,
     account: Account,
     target: Target,
 }
@@ -247,7 +247,8 @@ async fn name_of_a_private_address(stage: Stage) -> Result<()> {
 async fn closed_without_an_answer(stage: Stage) -> Result<()> {
     let scene = Scene::set(&stage).await?;
     let server =
-        platen_tests::loopback::Loopback::start(|_| async { Err(platen_tests::loopback::BreakOff) }).await?;
+        platen_harness::loopback::Loopback::start(|_| async { Err(platen_harness::loopback::BreakOff) })
+            .await?;
     let url = format!("http://{HOST}:{}/", server.address().port());
     scene.refused(&url, &format!("The connection to \"{HOST}\" failed")).await
 }

@@ -1,7 +1,7 @@
 //! PDF files: pages, paper, text, backgrounds, scale.
 
+use platen_harness::image_file::WHITE;
 use platen_shared::format::PaperSize;
-use platen_tests::image_file::WHITE;
 
 use crate::prelude::*;
 

@@ -7,7 +7,7 @@ use std::{
 
 use futures::stream::{self, StreamExt as _, TryStreamExt as _};
 use http::header::CONTENT_TYPE;
-use platen_tests::deployment::Platform;
+use platen_harness::deployment::Platform;
 use time::{Duration, OffsetDateTime, Time};
 
 use crate::prelude::*;

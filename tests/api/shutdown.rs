@@ -1,7 +1,7 @@
 //! SIGTERM: running renders finish, no new request is accepted, and no process is left.
 
 use nix::sys::signal::Signal;
-use platen_tests::raw_connection::{RawConnection, render_head};
+use platen_harness::raw_connection::{RawConnection, render_head};
 
 use crate::prelude::*;
 use crate::{

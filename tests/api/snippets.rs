@@ -2,7 +2,7 @@
 
 use std::{path::Path, process::Command};
 
-use platen_tests::settings::crate_dir;
+use platen_harness::settings::tests_dir;
 
 use crate::prelude::*;
 
@@ -46,11 +46,11 @@ const ADDRESS: &str = "http://127.0.0.1:3000";
 
 async fn runs(stage: Stage, language: &'static Language) -> Result<()> {
     let target = stage.target().await?;
-    let document = std::fs::read_to_string(crate_dir().join("../docs/quick-start.md"))?;
+    let document = std::fs::read_to_string(tests_dir().join("../docs/quick-start.md"))?;
     let (_, program) = document.split_once(&format!("```{}\n", language.block)).context("no such block")?;
     let (program, _) = program.split_once("```").context("the block has no end")?;
     if language.block == "rust" {
-        let compiled = std::fs::read_to_string(crate_dir().join("examples/quick_start.rs"))?;
+        let compiled = std::fs::read_to_string(tests_dir().join("examples/quick_start.rs"))?;
         ensure!(compiled.ends_with(program), "tests/examples/quick_start.rs is another program");
     }
     let directory = tempfile::tempdir()?;

@@ -2,8 +2,8 @@
 //! invalid body, and 1 that logs these after the answer; 0 for a malformed key. `dashboard/log.rs` checks that the answer does not wait for the log.
 
 use http::{Method, header::AUTHORIZATION};
+use platen_harness::client::Call;
 use platen_shared::key::{ApiKey, RANDOM_BYTES};
-use platen_tests::client::Call;
 
 use crate::prelude::*;
 

@@ -1,10 +1,10 @@
 //! Saved templates: their owner, their variables, and their renders.
 
+use platen_harness::operator::Operator;
 use platen_shared::{
     job::{Output, Source},
     limits,
 };
-use platen_tests::operator::Operator;
 
 use crate::prelude::*;
 
@@ -34,7 +34,7 @@ async fn rendered_text(stage: Stage) -> Result<()> {
     let body =
         fixture(&target, &json!({ "customer": "<b>Zoë</b> & \"Søn's\"", "total": "TOTAL", "markup": "" }));
     let body = body.to_string().replace("\"TOTAL\"", "10.50");
-    let answer = target.post(platen_tests::client::TEMPLATE, body).send().await?;
+    let answer = target.post(platen_harness::client::TEMPLATE, body).send().await?;
     let text = Pdf::parse(answer.file("application/pdf")?)?.text()?;
     ensure!(text.contains("Customer: <b>Zoë</b> & \"Søn's\""), "{text}");
     ensure!(text.contains("Total: 10.50"), "{text}");
@@ -89,7 +89,7 @@ async fn names_of_any_script(stage: Stage) -> Result<()> {
 }
 
 /// Saves a template for a new account.
-async fn saved(operator: &Operator, html: &str) -> Result<(platen_tests::operator::Account, String)> {
+async fn saved(operator: &Operator, html: &str) -> Result<(platen_harness::operator::Account, String)> {
     let account = operator.account(Quota::Unlimited).await?;
     let id = operator.template(&account.id, "T", html).await?;
     Ok((account, id))

@@ -1,7 +1,7 @@
 //! The farm receives the request id, the trace context, its token and the deadline.
 
 use http::{HeaderMap, HeaderName, header::AUTHORIZATION};
-use platen_tests::client::Call;
+use platen_harness::client::Call;
 
 use crate::prelude::*;
 

@@ -1,6 +1,6 @@
 //! Uploads that are refused, by senders that read the answer only after they have sent everything.
 
-use platen_tests::{
+use platen_harness::{
     error_body::ErrorBody,
     raw_connection::{RawConnection, authority, render_head},
 };

@@ -11,7 +11,7 @@ use std::{
 
 use anyhow::{Context as _, Result};
 use nix::sys::signal::Signal;
-use platen_tests::{
+use platen_harness::{
     app::FARM_TOKEN,
     farm_process,
     process::{Process, Stopped},

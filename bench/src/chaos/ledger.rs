@@ -6,7 +6,7 @@ use std::{
 };
 
 use anyhow::{Context as _, Result};
-use platen_tests::{
+use platen_harness::{
     app::TestApp,
     operator::{Account, Quota},
 };

@@ -5,7 +5,7 @@
 use std::fmt::Write as _;
 
 use anyhow::{Context as _, Result, bail, ensure};
-use platen_tests::{
+use platen_harness::{
     client::{Answer, RENDER, TEMPLATE},
     operator::Account,
     pdf_file::Pdf,

@@ -15,7 +15,7 @@ use std::{
 };
 
 use anyhow::Result;
-use platen_tests::client::RENDER;
+use platen_harness::client::RENDER;
 use rand::{Rng as _, rngs::StdRng};
 use serde_json::json;
 use tokio::{

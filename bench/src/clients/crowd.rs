@@ -8,8 +8,8 @@ use std::{
 };
 
 use anyhow::Result;
+use platen_harness::client::RENDER;
 use platen_shared::key::{ApiKey, RANDOM_BYTES};
-use platen_tests::client::RENDER;
 use rand::{Rng as _, SeedableRng as _, rngs::StdRng};
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},

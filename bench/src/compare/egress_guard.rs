@@ -13,7 +13,7 @@ use bytes::Bytes;
 use futures::future::try_join_all;
 use http::Request;
 use http_body_util::{BodyExt as _, Empty};
-use platen_tests::{
+use platen_harness::{
     procfs,
     site::{Reply, Site},
 };

@@ -1,7 +1,7 @@
 //! Checks that a file is the requested one, with decoders that are independent of Chromium.
 
 use anyhow::{Context as _, Result, ensure};
-use platen_tests::{image_file::Picture, pdf_file::Pdf};
+use platen_harness::{image_file::Picture, pdf_file::Pdf};
 
 use super::page::{Output, Page};
 

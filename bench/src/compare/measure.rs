@@ -6,7 +6,7 @@
 use std::{sync::Arc, time::Duration};
 
 use anyhow::Result;
-use platen_tests::site::Site;
+use platen_harness::site::Site;
 
 use super::{
     Options, file_check,

@@ -6,12 +6,12 @@
 use std::{fs, path::Path};
 
 use anyhow::{Context as _, Result, ensure};
-use platen_shared::limits;
-use platen_tests::{
+use platen_harness::{
     image_file::Colour,
     settings,
     site::{Reply, Site},
 };
+use platen_shared::limits;
 use serde_json::{Value, json};
 
 use super::{page_template, test_image};
@@ -95,7 +95,7 @@ impl Page {
 
 /// Adds the pages that need a site to `site` and returns all pages of the comparison.
 pub(crate) fn all(site: &Site) -> Result<Vec<Page>> {
-    let directory = settings::crate_dir().join("../bench/pages");
+    let directory = settings::tests_dir().join("../bench/pages");
     let read = |name: &str| -> Result<String> {
         let path = directory.join(name);
         fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))

@@ -12,7 +12,7 @@ use std::{
 
 use anyhow::{Context as _, Result, ensure};
 use nix::sys::signal::Signal;
-use platen_tests::{
+use platen_harness::{
     app::{Options as AppOptions, TestApp},
     database::DatabaseKind,
     operator::Quota,

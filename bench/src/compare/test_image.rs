@@ -7,7 +7,7 @@ use std::io::Cursor;
 
 use anyhow::Result;
 use image::{Rgb, RgbImage, codecs::jpeg::JpegEncoder};
-use platen_tests::image_file::Colour;
+use platen_harness::image_file::Colour;
 
 /// Colour of the lowest fifth.
 pub(super) const STRIPE: Colour = [20, 160, 90];
@@ -47,7 +47,7 @@ mod tests {
     fn an_image_has_the_size_of_a_photograph() {
         let file = jpeg(3).unwrap();
         assert!((15_000..120_000).contains(&file.len()), "{} bytes", file.len());
-        let image = platen_tests::image_file::Picture::decode(&file, "image/jpeg").unwrap();
+        let image = platen_harness::image_file::Picture::decode(&file, "image/jpeg").unwrap();
         assert_eq!(image.size(), (640, 400));
         image.expect(320, 390, STRIPE).unwrap();
     }

@@ -10,7 +10,7 @@ use std::{
 
 use anyhow::Result;
 use http::{Response, StatusCode, header};
-use platen_tests::loopback::{Body, BreakOff, Loopback, full};
+use platen_harness::loopback::{Body, BreakOff, Loopback, full};
 
 use super::reader;
 

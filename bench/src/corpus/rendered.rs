@@ -8,7 +8,7 @@ use std::{fmt, fs, path::Path, process::Command};
 use anyhow::{Context as _, Result, ensure};
 use bytes::Bytes;
 use image::RgbaImage;
-use platen_tests::pdf_file::without_dates;
+use platen_harness::pdf_file::without_dates;
 use tempfile::NamedTempFile;
 
 use super::page::Format;

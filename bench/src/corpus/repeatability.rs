@@ -1,7 +1,7 @@
 //! Renders every page many times. The files must be equal, on an idle and on a busy machine.
 
 use anyhow::Result;
-use platen_tests::busy_loops::BusyLoops;
+use platen_harness::busy_loops::BusyLoops;
 
 use super::{
     Case, Corpus,

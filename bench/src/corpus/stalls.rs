@@ -14,8 +14,8 @@ use std::{
 use anyhow::{Context as _, Result, ensure};
 use bytes::Bytes;
 use nix::sys::signal::Signal;
+use platen_harness::procfs::{self, ProcessId};
 use platen_shared::{format::WaitUntil, job::Source};
-use platen_tests::procfs::{self, ProcessId};
 use rand::{Rng as _, SeedableRng as _, rngs::StdRng};
 
 use super::{

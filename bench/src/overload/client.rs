@@ -14,8 +14,8 @@ use bytes::Bytes;
 use http_body_util::{BodyExt as _, Full};
 use hyper::client::conn::http1::{SendRequest, handshake};
 use hyper_util::rt::TokioIo;
+use platen_harness::client::Answer;
 use platen_shared::key::{ApiKey, RANDOM_BYTES};
-use platen_tests::client::Answer;
 use tokio::{
     net::{TcpSocket, TcpStream},
     task::JoinHandle,

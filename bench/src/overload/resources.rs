@@ -8,7 +8,7 @@ use std::{
 };
 
 use anyhow::Result;
-use platen_tests::procfs;
+use platen_harness::procfs;
 use tokio::time::sleep;
 
 use crate::statistics::count;

@@ -9,7 +9,7 @@ use anyhow::{Context as _, Result};
 use chromiumoxide_cdp::cdp::browser_protocol::browser::CloseParams;
 use nix::sys::signal::Signal;
 use platen_cdp::{BrowserPipes, Connection};
-use platen_tests::process::{self, Process};
+use platen_harness::process::{self, Process};
 
 /// Frames on command, and no feature that makes a page that is used again slower than a new one.
 const SWITCHES: &[&str] = &[

@@ -8,8 +8,8 @@ use std::{
 
 use futures::stream;
 use nix::sys::signal::Signal;
+use platen_harness::{latch::Latch, site::Reply};
 use platen_shared::wire;
-use platen_tests::{latch::Latch, site::Reply};
 use reqwest::{Body, Response};
 
 use crate::{

@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use futures::future::join_all;
 use platen_farm::{Farm, Rendered};
+use platen_harness::{busy_loops::BusyLoops, pdf_file::without_dates, wait::MAX_WAIT};
 use platen_shared::{
     format::WaitUntil,
     job::{RenderJob, RenderOptions},
 };
-use platen_tests::{busy_loops::BusyLoops, pdf_file::without_dates, wait::MAX_WAIT};
 use serde_json::{Value, json};
 
 use crate::{

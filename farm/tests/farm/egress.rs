@@ -3,8 +3,10 @@
 use std::sync::Arc;
 
 use platen_farm::{Config, Farm};
+use platen_harness::{
+    dns::NameServer, http_proxy::HttpProxy, latch::Latch, site::Reply, tls, wait::MAX_WAIT,
+};
 use platen_shared::{job::RenderJob, refusal::Refusal};
-use platen_tests::{dns::NameServer, http_proxy::HttpProxy, latch::Latch, site::Reply, tls, wait::MAX_WAIT};
 use tokio::net::TcpListener;
 
 use crate::{

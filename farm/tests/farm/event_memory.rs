@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use platen_tests::procfs;
+use platen_harness::procfs;
 
 use crate::{
     Test,

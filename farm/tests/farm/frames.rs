@@ -3,8 +3,8 @@
 use std::{sync::Arc, time::Duration};
 
 use nix::sys::signal::Signal;
+use platen_harness::{latch::Latch, site::Reply};
 use platen_shared::format::WaitUntil;
-use platen_tests::{latch::Latch, site::Reply};
 use serde_json::json;
 
 use crate::{

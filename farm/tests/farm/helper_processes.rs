@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use platen_tests::{latch::Latch, site::Reply};
+use platen_harness::{latch::Latch, site::Reply};
 
 use crate::{
     Test,

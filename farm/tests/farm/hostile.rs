@@ -2,8 +2,8 @@
 
 use std::{sync::Arc, time::Duration};
 
+use platen_harness::wait::MAX_WAIT;
 use platen_shared::refusal::Refusal;
-use platen_tests::wait::MAX_WAIT;
 
 use crate::{
     Test,

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use axum::{body::Body, http::Request};
+use platen_harness::{latch::Latch, site::Reply, wait};
 use platen_shared::wire;
-use platen_tests::{latch::Latch, site::Reply, wait};
 use reqwest::{Client, Response};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;

@@ -9,7 +9,7 @@ use std::{
 };
 
 use nix::sys::signal::Signal;
-use platen_tests::{
+use platen_harness::{
     procfs::{self, ProcessId},
     wait::{self, MAX_WAIT},
 };

@@ -38,7 +38,7 @@ use std::{process::ExitCode, sync::Arc};
 
 use libtest_mimic::{Arguments, Trial};
 
-use platen_tests::procfs;
+use platen_harness::procfs;
 use support::Shared;
 
 type Test = (&'static str, fn(Arc<Shared>) -> support::Outcome);

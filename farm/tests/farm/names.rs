@@ -3,8 +3,8 @@
 
 use std::{collections::BTreeSet, sync::Arc};
 
+use platen_harness::{pdf_file::Pdf, site::Reply};
 use platen_shared::job::RenderJob;
-use platen_tests::{pdf_file::Pdf, site::Reply};
 use serde_json::{Value, json};
 
 use crate::{

@@ -3,12 +3,12 @@
 use std::{sync::Arc, time::Duration};
 
 use http::StatusCode;
+use platen_harness::{site::Reply, wait::MAX_WAIT};
 use platen_shared::{
     format::WaitUntil,
     job::{ImageOptions, Output, Region, RenderJob},
     refusal::Refusal,
 };
-use platen_tests::{site::Reply, wait::MAX_WAIT};
 
 use crate::{
     Test,

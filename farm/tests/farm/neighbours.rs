@@ -14,12 +14,12 @@ use std::{
 
 use futures::{StreamExt as _, stream};
 use nix::sys::signal::Signal;
-use platen_shared::job::RenderJob;
-use platen_tests::{
+use platen_harness::{
     image_file::Colour,
     procfs::{self, ProcessId},
     wait,
 };
+use platen_shared::job::RenderJob;
 
 use crate::{
     Test,

@@ -3,8 +3,8 @@
 use std::{sync::Arc, time::Duration};
 
 use http::StatusCode;
+use platen_harness::{site::Reply, wait::MAX_WAIT};
 use platen_shared::refusal::Refusal;
-use platen_tests::{site::Reply, wait::MAX_WAIT};
 use serde_json::{Value, json};
 
 use crate::{

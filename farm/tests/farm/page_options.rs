@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use platen_tests::site::Reply;
+use platen_harness::site::Reply;
 use serde_json::json;
 
 use crate::{

@@ -11,8 +11,8 @@ use std::{
 
 use futures::{StreamExt as _, stream};
 use nix::sys::signal::Signal;
+use platen_harness::procfs;
 use platen_shared::format::WaitUntil;
-use platen_tests::procfs;
 
 use crate::{
     Test,

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use platen_tests::pdf_file::{Pdf, Word};
+use platen_harness::pdf_file::{Pdf, Word};
 use serde_json::{Value, json};
 
 use crate::{

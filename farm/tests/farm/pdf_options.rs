@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
+use platen_harness::pdf_file::{Pdf, Word};
 use platen_shared::refusal::Refusal;
-use platen_tests::pdf_file::{Pdf, Word};
 use serde_json::{Value, json};
 
 use crate::{

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
+use platen_harness::{image_file::WHITE, pdf_file::Pdf};
 use platen_shared::refusal::Refusal;
-use platen_tests::{image_file::WHITE, pdf_file::Pdf};
 use serde_json::{Value, json};
 
 use crate::{

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use nix::sys::signal::Signal;
+use platen_harness::{procfs, wait};
 use platen_shared::wire;
-use platen_tests::{procfs, wait};
 use rustix::process::{Pid, Resource, Rlimit, prlimit};
 
 use crate::{

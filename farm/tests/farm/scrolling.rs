@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use platen_tests::{busy_loops::BusyLoops, wait::MAX_WAIT};
+use platen_harness::{busy_loops::BusyLoops, wait::MAX_WAIT};
 use serde_json::{Value, json};
 
 use crate::{

@@ -8,6 +8,7 @@ pub(crate) mod site;
 use std::{future::Future, pin::Pin};
 
 use platen_farm::{Config, Farm, Rendered};
+use platen_harness::{image_file::Colour, pdf_file::Pdf, wait::MAX_WAIT};
 use platen_shared::{
     endpoint::Endpoint,
     format::{ImageFormat, PaperSize},
@@ -16,11 +17,10 @@ use platen_shared::{
     refusal::Refusal,
     request::RenderRequest,
 };
-use platen_tests::{image_file::Colour, pdf_file::Pdf, wait::MAX_WAIT};
 
 use self::{farm_process::FarmProcess, site::Site};
 
-pub(crate) use platen_tests::image_file::GREEN;
+pub(crate) use platen_harness::image_file::GREEN;
 
 /// The running of a test.
 pub(crate) type Outcome = Pin<Box<dyn Future<Output = ()>>>;

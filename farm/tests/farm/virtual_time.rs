@@ -10,8 +10,8 @@ use std::{
 
 use futures::{StreamExt as _, stream};
 use platen_farm::{Farm, Rendered};
+use platen_harness::{image_file::Colour, wait::MAX_WAIT};
 use platen_shared::{format::WaitUntil, job::RenderJob};
-use platen_tests::{image_file::Colour, wait::MAX_WAIT};
 
 use crate::{
     Test,

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use http_body_util::BodyExt as _;
 use opentelemetry_proto::tonic::{collector::trace::v1::ExportTraceServiceRequest, trace::v1::Span};
-use platen_tests::loopback::{Loopback, full};
+use platen_harness::loopback::{Loopback, full};
 use prost::Message as _;
 
 /// What a collector has received.

@@ -6,7 +6,7 @@ use std::{
 };
 
 use nix::sys::signal::Signal;
-use platen_tests::process::{Process, rest_of_line};
+use platen_harness::process::{Process, rest_of_line};
 use serde_json::Value;
 
 /// A server and a farm of its own, with one key.

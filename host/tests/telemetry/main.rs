@@ -6,7 +6,7 @@ mod deployment;
 use std::{collections::HashMap, fs, time::Instant};
 
 use opentelemetry_proto::tonic::trace::v1::{Span, span::SpanKind};
-use platen_tests::wait::{MAX_WAIT, until, until_some};
+use platen_harness::wait::{MAX_WAIT, until, until_some};
 
 use self::{
     collector::Collector,

@@ -5,7 +5,7 @@ use nix::{
     sys::signal::{Signal, kill},
     unistd::Pid,
 };
-use platen_tests::{
+use platen_harness::{
     deployment::{DatabaseKind, Deployment, Platform},
     farm::Size,
 };

@@ -119,7 +119,7 @@ async fn keys_templates_and_usage(stage: Stage) -> Result<()> {
 }
 
 /// Reloads a page until its condition is true: attempts are logged after their answers.
-async fn reload_until(page: &platen_tests::browser::Page, url: &str, condition: &str) -> Result<()> {
+async fn reload_until(page: &platen_harness::browser::Page, url: &str, condition: &str) -> Result<()> {
     wait::until_some(condition, async || {
         page.go(url).await?;
         Ok((page.eval(&format!("!!({condition})")).await? == true).then_some(()))
@@ -128,7 +128,7 @@ async fn reload_until(page: &platen_tests::browser::Page, url: &str, condition: 
 }
 
 /// The preview has another origin: the page cannot read it, but the debugger can.
-async fn preview_shows(page: &platen_tests::browser::Page, text: &str) -> Result<()> {
+async fn preview_shows(page: &platen_harness::browser::Page, text: &str) -> Result<()> {
     page.wait("document.querySelector('#preview').getBoundingClientRect().height > 100").await?;
     let blocked = page.eval("document.querySelector('#preview').contentDocument === null").await?;
     ensure!(blocked == true, "the page and its preview share an origin");

@@ -1,7 +1,7 @@
 //! Checks the layout and accessibility of a page in every size and theme, and takes screenshots.
 
 use anyhow::bail;
-use platen_tests::{browser::Theme, settings::Settings};
+use platen_harness::{browser::Theme, settings::Settings};
 
 use crate::prelude::*;
 

@@ -58,7 +58,7 @@ async fn keys(stage: Stage) -> Result<()> {
     press_key(&page, "z", 90, true).await?;
     ensure!(shown(&page).await?.starts_with("<p>"), "Ctrl+Z did not undo");
     // The names that the template has are completed.
-    platen_tests::wait::until_some("the completion is accepted", async || {
+    platen_harness::wait::until_some("the completion is accepted", async || {
         page.fill("#html", "<p>{{ customer }}</p>\n").await?;
         press_key(&page, "End", 35, true).await?;
         page.type_text("{{ cu").await?;
@@ -86,7 +86,7 @@ async fn keys(stage: Stage) -> Result<()> {
         let visible = format!(
             "(scrollTo(0, {y}), ((b) => b.top >= 0 && b.bottom <= innerHeight)(document.querySelector('.save button').getBoundingClientRect()))"
         );
-        page.set_viewport(1200, 600, platen_tests::browser::Theme::Light).await?;
+        page.set_viewport(1200, 600, platen_harness::browser::Theme::Light).await?;
         ensure!(page.eval(&visible).await? == true || y == 10_000, "the button is out of view at {y}");
     }
     Ok(())

@@ -1,7 +1,7 @@
 //! Pages with the longest names, with many rows, with the largest template, and in forced colours.
 
+use platen_harness::browser::Theme;
 use platen_shared::name::MAX_NAME_CHARS;
-use platen_tests::browser::Theme;
 
 use super::{
     album::Album,

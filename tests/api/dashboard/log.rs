@@ -1,6 +1,6 @@
 //! The log of attempts: its content, and that no answer waits for it.
 
-use platen_tests::database::DatabaseKind;
+use platen_harness::database::DatabaseKind;
 
 use super::support::Person;
 use crate::crash::NO_DISCONNECTS;

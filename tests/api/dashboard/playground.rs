@@ -1,6 +1,6 @@
 //! The playground: what it shows is what it sends, and what is entered is not lost.
 
-use platen_tests::wait::until_some;
+use platen_harness::wait::until_some;
 
 use super::support::{Person, accept_invite, between, choose, new_email, person, render};
 use crate::prelude::*;

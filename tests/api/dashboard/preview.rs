@@ -69,7 +69,7 @@ async fn viewport(stage: Stage) -> Result<()> {
     let app = &*stage.service().await?;
     let browser = Browser::start().await?;
     let page = browser.page().await?;
-    page.set_viewport(1200, 900, platen_tests::browser::Theme::Light).await?;
+    page.set_viewport(1200, 900, platen_harness::browser::Theme::Light).await?;
     template(app, &page, HTML).await?;
     let is_quirky = "document.compatMode === 'BackCompat'";
     page.in_frames(&format!("innerWidth === 1280 && innerHeight === 720 && document.querySelector('#wide')?.checkVisibility() && {is_quirky}")).await?;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use platen_tests::{
+use platen_harness::{
     database::DatabaseKind,
     deployment::{Deployment, Platform},
 };

@@ -2,8 +2,8 @@
 
 use futures::future::try_join_all;
 use http::header::CONTENT_TYPE;
+use platen_harness::client::Call;
 use platen_shared::key::{ApiKey, RANDOM_BYTES};
-use platen_tests::client::Call;
 
 use super::{
     request_rows::{insert, now},

@@ -1,6 +1,6 @@
 //! Invites, sign-in and sessions.
 
-use platen_tests::loopback::ClosedPort;
+use platen_harness::loopback::ClosedPort;
 
 use super::support::{PASSWORD, Person, between, new_email};
 use crate::prelude::*;
@@ -81,7 +81,7 @@ async fn invites(stage: Stage) -> Result<()> {
 
 async fn fifty_wrong_passwords(stage: Stage) -> Result<()> {
     // A server for this case only: tries are counted by network address too, which all cases share.
-    let farm = StandInFarm::start(platen_tests::app::FARM_TOKEN).await?;
+    let farm = StandInFarm::start(platen_harness::app::FARM_TOKEN).await?;
     let app = stage.start(&Options::with_farm(stage.deployment, farm.url())).await?;
     let account = app.operator.account(Quota::Of(1)).await?;
     let target = ["--account", account.id.as_str()];
@@ -118,7 +118,7 @@ async fn fifty_wrong_passwords(stage: Stage) -> Result<()> {
 }
 
 async fn no_enumeration(stage: Stage) -> Result<()> {
-    let farm = StandInFarm::start(platen_tests::app::FARM_TOKEN).await?;
+    let farm = StandInFarm::start(platen_harness::app::FARM_TOKEN).await?;
     let app = stage.start(&Options::with_farm(stage.deployment, farm.url())).await?;
     let account = app.operator.account(Quota::Of(1)).await?;
     let known = new_email("known");

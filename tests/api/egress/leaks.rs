@@ -67,7 +67,7 @@ async fn leaks(stage: Stage) -> Result<()> {
     let other = harness.other_account().await?;
     harness.put("/shared.js", "text/javascript", SHARED);
     harness.put("/service.js", "text/javascript", SERVICE);
-    for host in [platen_tests::site::HOST, SECURE_HOST] {
+    for host in [platen_harness::site::HOST, SECURE_HOST] {
         let secure = host == SECURE_HOST;
         let mut seen = BTreeMap::new();
         for (visit, target) in [&harness.target, &other, &harness.target, &other].into_iter().enumerate() {
@@ -78,7 +78,7 @@ async fn leaks(stage: Stage) -> Result<()> {
                 harness.put_cached("/number", &number);
                 let page = PAGE.replace("NUMBER", &format!("'{number}'"));
                 harness.put("/leaks", "text/html", &page.replace("LIMIT", &(wait / 3).to_string()));
-                let url = harness.site_url("/leaks").replace(platen_tests::site::HOST, host);
+                let url = harness.site_url("/leaks").replace(platen_harness::site::HOST, host);
                 // The URL of a job cannot have a host of that name.
                 let html = format!("<script>location = '{url}'</script>");
                 let body = json!({ "html": html, "format": "pdf", "waitForTimeout": wait });

@@ -1,6 +1,6 @@
 //! Names that resolve to private addresses, at once or after a change (DNS rebinding).
 
-use platen_tests::loopback::{Loopback, full};
+use platen_harness::loopback::{Loopback, full};
 
 use super::{
     HEAD, WAIT_MS,
@@ -84,7 +84,7 @@ async fn attacker(harness: &SsrfHarness, page: String) -> Result<Loopback> {
                 .header("content-type", "text/html")
                 .header("cache-control", "no-store")
                 .header("connection", "close");
-            reply.body(full(page)).map_err(|_| platen_tests::loopback::BreakOff)
+            reply.body(full(page)).map_err(|_| platen_harness::loopback::BreakOff)
         }
     })
     .await

@@ -15,7 +15,7 @@ use std::{
 };
 
 use http::StatusCode;
-use platen_tests::{
+use platen_harness::{
     canary::Canary,
     dns::NameServer,
     procfs::Socket,

@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use platen_tests::procfs;
+use platen_harness::procfs;
 
 use crate::support::{MAX_WAIT_MS, Shared, farm_process::FarmProcess, html, of, send};
 

@@ -5,7 +5,7 @@ use std::{
     sync::Arc,
 };
 
-use platen_tests::pdf_file::Pdf;
+use platen_harness::pdf_file::Pdf;
 
 use super::{HOSTILE_STATUSES, pages};
 use crate::support::{

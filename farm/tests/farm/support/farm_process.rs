@@ -3,13 +3,13 @@
 use std::{fs::Permissions, os::unix::fs::PermissionsExt as _, process::Command};
 
 use nix::sys::signal::Signal;
-use platen_shared::{job::RenderJob, wire};
-use platen_tests::{
+use platen_harness::{
     farm_process, metrics,
     process::Process,
     procfs::{self, ProcessId},
     wait,
 };
+use platen_shared::{job::RenderJob, wire};
 use reqwest::Client;
 use tempfile::TempDir;
 

@@ -1,7 +1,7 @@
 //! A job that is in the middle of its page until the test lets it continue.
 
+use platen_harness::{latch::Latch, site::Reply};
 use platen_shared::job::RenderJob;
-use platen_tests::{latch::Latch, site::Reply};
 use reqwest::Response;
 use tokio::task::JoinHandle;
 

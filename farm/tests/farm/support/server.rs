@@ -3,8 +3,8 @@
 use std::io;
 
 use platen_farm::{Farm, FarmToken};
+use platen_harness::metrics;
 use platen_shared::{job::RenderJob, wire};
-use platen_tests::metrics;
 use reqwest::{Client, RequestBuilder, Response};
 use tokio::{net::TcpListener, sync::oneshot, task::JoinHandle};
 

@@ -11,7 +11,7 @@ use std::{
 
 use http::{HeaderMap, StatusCode, Uri};
 use percent_encoding::{NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
-use platen_tests::{
+use platen_harness::{
     loopback::{BreakOff, ClosedPort, Loopback},
     site::{self, Reply},
 };

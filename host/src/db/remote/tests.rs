@@ -7,7 +7,7 @@ use std::{
 use http_body_util::BodyExt as _;
 use hyper::{Response, server::conn::http1, service::service_fn};
 use hyper_util::rt::TokioIo;
-use platen_tests::loopback::ClosedPort;
+use platen_harness::loopback::ClosedPort;
 use tokio::time::sleep;
 
 use super::*;

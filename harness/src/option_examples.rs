@@ -25,7 +25,7 @@ impl Example {
 
 /// The examples of all fields that a picture can show.
 pub fn examples() -> Vec<Example> {
-    let lines = include_str!("../fixtures/options.jsonl").lines();
+    let lines = include_str!("../../tests/fixtures/options.jsonl").lines();
     lines.map(|line| serde_json::from_str(line).expect("an example")).collect()
 }
 

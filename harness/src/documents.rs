@@ -2,7 +2,7 @@
 
 use std::{env, fs};
 
-use crate::settings::crate_dir;
+use crate::settings::tests_dir;
 
 /// Compares a section of `docs/DOCUMENT`, which is enclosed in `<!-- NAME:begin -->` and `<!-- NAME:end -->`, with its
 /// generated text. With `UPDATE_DOCS` in the environment the section is replaced instead.
@@ -10,7 +10,7 @@ use crate::settings::crate_dir;
 /// # Panics
 /// If the section differs or does not exist.
 pub fn check_section(document: &str, name: &str, generated: &str) {
-    let path = crate_dir().join("../docs").join(document);
+    let path = tests_dir().join("../docs").join(document);
     let text = fs::read_to_string(&path).expect("the document is readable");
     let (begin, end) = (format!("<!-- {name}:begin -->\n"), format!("<!-- {name}:end -->"));
     let (before, rest) = text.split_once(&begin).expect("the section begins");
@@ -25,7 +25,7 @@ pub fn check_section(document: &str, name: &str, generated: &str) {
 /// # Panics
 /// If it differs.
 pub fn check(document: &str, generated: &str) {
-    let path = crate_dir().join("../docs").join(document);
+    let path = tests_dir().join("../docs").join(document);
     if fs::read_to_string(&path).is_ok_and(|text| text == generated) {
         return;
     }

@@ -23,7 +23,7 @@ use crate::{
     farm::StandInFarm,
     operator::{Account, Quota},
     service::Service,
-    settings::{Settings, crate_dir},
+    settings::{Settings, tests_dir},
     site::{self, Site},
     wait::MAX_WAIT,
 };
@@ -273,7 +273,7 @@ async fn shared<T>(cell: &Shared<T>, start: impl Future<Output = Result<T>>) -> 
 }
 
 async fn with_fixture(service: &Service, account: &Account) -> Result<Target> {
-    let html = std::fs::read_to_string(crate_dir().join("fixtures/template.html"))?;
+    let html = std::fs::read_to_string(tests_dir().join("fixtures/template.html"))?;
     let template_id = service.operator.template(&account.id, TEMPLATE_NAME, &html).await?;
     Ok(Target { template_id: Some(template_id), ..service.target(account) })
 }

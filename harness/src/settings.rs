@@ -92,7 +92,7 @@ impl Settings {
         };
         Ok(Self {
             platen: path("PLATEN_BIN").unwrap_or_else(platen_beside_this_binary),
-            manifest: path("PLATEN_MANIFEST").unwrap_or_else(|| crate_dir().join("../spin.toml")),
+            manifest: path("PLATEN_MANIFEST").unwrap_or_else(|| tests_dir().join("../spin.toml")),
             spin,
             sqld: path("PLATEN_SQLD"),
             axe: path("PLATEN_AXE"),
@@ -104,9 +104,9 @@ impl Settings {
     }
 }
 
-/// The directory of this crate, which has the golden cases and the fixtures.
-pub fn crate_dir() -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+/// `tests/`, which has the golden cases and the fixtures.
+pub fn tests_dir() -> PathBuf {
+    PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../tests"))
 }
 
 /// `target/debug/platen` for a test binary `target/debug/deps/api-…`.

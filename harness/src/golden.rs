@@ -10,7 +10,7 @@ use bytes::Bytes;
 use serde::Deserialize;
 use serde_json::{Value, json, value::RawValue};
 
-use crate::{client, settings::crate_dir};
+use crate::{client, settings::tests_dir};
 
 /// The placeholder in a body for the id of the fixture template.
 const TEMPLATE_ID: &str = "$TEMPLATE_ID";
@@ -69,7 +69,7 @@ pub fn valid() -> Result<Vec<Golden>> {
 
 fn load(kind: &str) -> Result<Vec<Golden>> {
     let file = format!("golden/{kind}.jsonl");
-    let text = fs::read_to_string(crate_dir().join(&file))?;
+    let text = fs::read_to_string(tests_dir().join(&file))?;
     let read = |(number, line): (usize, &str)| {
         let case = serde_json::from_str::<Golden>(line).map_err(anyhow::Error::from);
         let checked = case.and_then(|case| case.check(kind == "invalid").map(|()| case));

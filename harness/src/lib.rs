@@ -1,6 +1,5 @@
-//! The harness of all tests: servers under test, stand-ins for what they talk to, and decoders for their output.
-//! The cases of the black-box suite are in `api/`, their data in `golden/` and `fixtures/`; the tests of `farm` and
-//! `host` use this crate too.
+//! The harness of tests and benchmarks: servers under test, stand-ins for what they talk to, and decoders for their
+//! output.
 //!
 //! Invariant: everything that is started here listens on 127.0.0.1 (canaries on every address that is not public),
 //! is stopped and reaped when its value is dropped, and does not outlive the test process.
