@@ -63,6 +63,7 @@ enum Command {
 
 #[tokio::main]
 async fn main() -> Result<()> {
+    platen_harness::tls::use_ring();
     let command = Arguments::parse().command;
     if let Command::Raw(options) = command {
         return raw::run(options).await;

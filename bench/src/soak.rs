@@ -11,7 +11,7 @@ use platen_harness::{
     operator::{Account, Quota},
     site::{self, Reply, Site},
 };
-use rand::{Rng as _, SeedableRng as _, rngs::StdRng};
+use rand::{RngExt as _, SeedableRng as _, rngs::StdRng};
 use serde_json::{Value, json};
 use tokio::time::{sleep, timeout};
 

@@ -39,6 +39,28 @@ const KEY: &[u8] = include_bytes!("tls/page.test.pk8.der");
 const LOCALHOST_CERTIFICATE: &[u8] = include_bytes!("tls/localhost.der");
 const LOCALHOST_KEY: &[u8] = include_bytes!("tls/localhost.pk8.der");
 
+/// Makes ring the cryptography of reqwest, which has none with the features that the programs need. Before the first
+/// client is built.
+pub fn use_ring() {
+    // Fails if it was called before.
+    let _ = ring::default_provider().install_default();
+}
+
+/// `reqwest` of the programs in the documents, where its default features have cryptography.
+pub mod reqwest {
+    /// Makes clients.
+    #[derive(Debug)]
+    pub struct Client;
+
+    impl Client {
+        #[allow(clippy::new_ret_no_self, missing_docs)]
+        pub fn new() -> ::reqwest::Client {
+            super::use_ring();
+            ::reqwest::Client::new()
+        }
+    }
+}
+
 /// The file of the issuer of a [`TlsProxy`].
 pub fn issuer() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("src/tls/ca.pem")

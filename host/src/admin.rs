@@ -5,7 +5,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context as _, Error, Result};
 use platen_statements::{Backend, Operator, Outcome, Row, Store, Value, accounts::Account};
-use rand::{TryRngCore as _, rngs::OsRng};
+use rand::{TryRng as _, rngs::SysRng};
 
 use crate::db::{Connection, Database, DbError};
 
@@ -59,7 +59,7 @@ impl Backend for CommandBackend {
 
     fn random<const N: usize>(&self) -> Result<[u8; N]> {
         let mut bytes = [0; N];
-        OsRng.try_fill_bytes(&mut bytes).context("the operating system provides no randomness")?;
+        SysRng.try_fill_bytes(&mut bytes).context("the operating system provides no randomness")?;
         Ok(bytes)
     }
 }

@@ -9,6 +9,7 @@ mod metrics_registry;
 mod secret;
 pub mod startup;
 pub mod telemetry;
+mod tls;
 mod variables;
 
 use std::{io, time::Duration};
@@ -20,6 +21,7 @@ pub use fair_queue::{FairQueue, Ticket};
 pub use log_lines::{RepeatedWarning, error_chain};
 pub use metrics_registry::MetricsRegistry;
 pub use secret::{SecretError, secret, secret_from};
+pub use tls::{http_client, tls_config};
 pub use variables::{OF_COMPONENTS, OF_SCRIPTS, SECRETS, Variable, is_known, names_of_flags};
 
 /// The wait after an error of `accept`, which is mostly a lack of file descriptors, until other connections are closed.

@@ -45,7 +45,7 @@ impl Internet {
     /// A client with an address 127.0.0.`last`.
     fn client(last: u8) -> Result<Client> {
         let issuer = Certificate::from_pem(&std::fs::read(tls::issuer())?)?;
-        let client = Client::builder().no_proxy().add_root_certificate(issuer);
+        let client = Client::builder().no_proxy().tls_certs_merge([issuer]);
         Ok(client.local_address(IpAddr::from([127, 0, 0, last])).build()?)
     }
 

@@ -72,13 +72,14 @@ mod prelude {
 use std::{process::ExitCode, sync::Arc};
 
 use libtest_mimic::Arguments;
-use platen_harness::{case, settings::Settings, suite::Suite};
+use platen_harness::{case, settings::Settings, suite::Suite, tls};
 use tokio::{
     runtime::Runtime,
     signal::unix::{SignalKind, signal},
 };
 
 fn main() -> anyhow::Result<ExitCode> {
+    tls::use_ring();
     let mut arguments = Arguments::from_args();
     // Cases mostly wait: for commands, starts and renders.
     let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);

@@ -1,5 +1,7 @@
 //! The program that the playground shows for a request, with the crates `reqwest` and `tokio`.
 
+use platen_harness::tls::reqwest;
+
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let body = r##"{

@@ -1,5 +1,6 @@
 //! The program of `docs/quick-start.md`.
 
+use platen_harness::tls::reqwest;
 use serde_json::{Value, json};
 
 #[tokio::main]

@@ -18,7 +18,7 @@ use platen_harness::{
     procfs::{self, ProcessId},
     settings::Settings,
 };
-use rand::{Rng as _, rngs::StdRng};
+use rand::{RngExt as _, rngs::StdRng};
 use tokio::time::sleep;
 
 /// How long a stopped process is stopped, in milliseconds.

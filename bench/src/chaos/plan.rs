@@ -11,7 +11,7 @@ use platen_harness::{
     pdf_file::Pdf,
     site::Site,
 };
-use rand::{Rng, rngs::StdRng};
+use rand::{RngExt as _, rngs::StdRng};
 use serde_json::{Value, json};
 
 use crate::{

@@ -16,7 +16,7 @@ use std::{
 
 use anyhow::Result;
 use platen_harness::client::RENDER;
-use rand::{Rng as _, rngs::StdRng};
+use rand::{RngExt as _, rngs::StdRng};
 use serde_json::json;
 use tokio::{
     io::AsyncWriteExt as _,

@@ -10,7 +10,7 @@ use std::{
 use anyhow::Result;
 use platen_harness::client::RENDER;
 use platen_shared::key::{ApiKey, RANDOM_BYTES};
-use rand::{Rng as _, SeedableRng as _, rngs::StdRng};
+use rand::{RngExt as _, SeedableRng as _, rngs::StdRng};
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
     net::TcpStream,

@@ -7,7 +7,7 @@ use std::{
 
 use anyhow::{Result, ensure};
 use futures::future::join_all;
-use rand::{Rng as _, SeedableRng as _, rngs::StdRng};
+use rand::{RngExt as _, SeedableRng as _, rngs::StdRng};
 use tokio::time::{sleep, sleep_until, timeout};
 
 use super::{Answers, render_request};

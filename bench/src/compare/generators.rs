@@ -12,7 +12,7 @@ use std::{
 
 use anyhow::Result;
 use futures::future::join_all;
-use rand::{Rng as _, SeedableRng as _, rngs::StdRng};
+use rand::{RngExt as _, SeedableRng as _, rngs::StdRng};
 
 use super::prepared_request::PreparedRequest;
 use crate::statistics::LoadResult;

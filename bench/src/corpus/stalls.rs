@@ -16,7 +16,7 @@ use bytes::Bytes;
 use nix::sys::signal::Signal;
 use platen_harness::procfs::{self, ProcessId};
 use platen_shared::{format::WaitUntil, job::Source};
-use rand::{Rng as _, SeedableRng as _, rngs::StdRng};
+use rand::{RngExt as _, SeedableRng as _, rngs::StdRng};
 
 use super::{
     Corpus,

@@ -44,6 +44,7 @@ use support::Shared;
 type Test = (&'static str, fn(Arc<Shared>) -> support::Outcome);
 
 fn main() -> ExitCode {
+    platen_harness::tls::use_ring();
     let runtime = tokio::runtime::Runtime::new().expect("a runtime");
     let arguments = Arguments::from_args();
     let shared = Arc::new(runtime.block_on(Shared::start()));

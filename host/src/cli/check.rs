@@ -230,7 +230,7 @@ async fn write_access(database: &Database) -> Finding {
 /// Asks a farm whether it accepts jobs.
 async fn check_farm(farm: &FarmAddress, token: &SecretString) -> Finding {
     let asked = async {
-        let client = reqwest::Client::builder().timeout(FARM_TIMEOUT).build()?;
+        let client = platen_program::http_client().timeout(FARM_TIMEOUT).build()?;
         let started = Instant::now();
         // Without a body this is a refusal of the job or of the token, and renders nothing.
         let jobs = client.post(format!("{farm}{}", wire::JOBS_PATH)).bearer_auth(token.expose_secret());

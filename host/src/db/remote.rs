@@ -47,7 +47,7 @@ pub(super) struct Client {
 
 impl Client {
     pub(super) fn new(server: Url, token: Option<SecretString>) -> Result<Self, DbError> {
-        let http = reqwest::Client::builder()
+        let http = platen_program::http_client()
             .connect_timeout(CONNECT_TIMEOUT)
             .timeout(STATEMENT_TIMEOUT)
             .pool_idle_timeout(IDLE_TIMEOUT)

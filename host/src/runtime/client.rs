@@ -22,8 +22,7 @@ use hyper_util::{
     },
     rt::{TokioExecutor, TokioTimer},
 };
-use platen_program::{RepeatedWarning, error_chain};
-use rustls::{ClientConfig, RootCertStore, crypto::ring};
+use platen_program::{RepeatedWarning, error_chain, tls_config};
 use tokio::time::timeout;
 use tower_service::Service as _;
 use wasmtime_wasi_http::{Error, RequestOptions, WasiBody};
@@ -67,6 +66,11 @@ impl Client {
         connector.set_recv_buffer_size(Some(RECEIVE_BYTES));
         connector.set_connect_timeout(Some(CONNECT_TIMEOUT));
         connector.enforce_http(false);
+        let connector = HttpsConnectorBuilder::new()
+            .with_tls_config(tls_config())
+            .https_or_http()
+            .enable_http1()
+            .wrap_connector(connector);
         let inner = legacy::Client::builder(TokioExecutor::new())
             .pool_idle_timeout(IDLE_TIMEOUT)
             .pool_timer(TokioTimer::new())
@@ -74,7 +78,7 @@ impl Client {
             .set_host(false)
             // Only a request of which nothing was written is sent over another connection.
             .retry_canceled_requests(true)
-            .build(with_tls(connector));
+            .build(connector);
         Self { inner, own_farm, metrics }
     }
 
@@ -137,26 +141,6 @@ impl Client {
 }
 
 /// With the certificates of the system for `https`.
-fn with_tls(connector: HttpConnector) -> HttpsConnector<HttpConnector> {
-    let builder = HttpsConnectorBuilder::new();
-    let builder = match builder.with_provider_and_native_roots(ring::default_provider()) {
-        Ok(builder) => builder,
-        Err(error) => {
-            tracing::warn!(
-                error = error_chain(&error),
-                "no certificates are trusted, so farms cannot be reached by https: install ca-certificates"
-            );
-            let config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
-                .with_safe_default_protocol_versions()
-                .expect("ring has TLS 1.2 and 1.3")
-                .with_root_certificates(RootCertStore::empty())
-                .with_no_client_auth();
-            HttpsConnectorBuilder::new().with_tls_config(config)
-        }
-    };
-    builder.https_or_http().enable_http1().wrap_connector(connector)
-}
-
 /// Waits for the connection of a request; whether there is none after the timeout.
 async fn is_late(connection: &mut CaptureConnection, connect_timeout: Duration) -> bool {
     let connected = timeout(connect_timeout, connection.wait_for_connection_metadata()).await.is_ok();

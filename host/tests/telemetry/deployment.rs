@@ -56,6 +56,7 @@ impl Deployment {
 
     /// The status of a render of this body.
     pub(crate) async fn render(&self, headers: &[(&str, &str)], body: &'static str) -> u16 {
+        platen_harness::tls::use_ring();
         let request = reqwest::Client::new().post(format!("{}/v1/render", self.url)).bearer_auth(&self.key);
         let request = request.header("content-type", "application/json").body(body);
         let request = headers.iter().fold(request, |request, (name, value)| request.header(*name, *value));

@@ -6,7 +6,7 @@ use opentelemetry_http::{HttpClient, HttpError};
 use tokio::runtime::{Builder, Runtime};
 
 use super::settings::{self, TelemetryError};
-use crate::RepeatedWarning;
+use crate::{RepeatedWarning, http_client};
 
 /// Sends on the thread of the exporter.
 #[derive(Debug)]
@@ -19,8 +19,7 @@ pub(super) struct Client {
 impl Client {
     pub(super) fn new() -> Result<Self, TelemetryError> {
         // Nothing runs between two exports, so a connection that the collector closes would not be noticed.
-        let inner =
-            reqwest::Client::builder().timeout(settings::timeout()?).pool_max_idle_per_host(0).build();
+        let inner = http_client().timeout(settings::timeout()?).pool_max_idle_per_host(0).build();
         let inner = inner.map_err(|error| TelemetryError::Exporter(error.to_string()))?;
         let runtime = Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(|error| TelemetryError::Exporter(error.to_string()))?;

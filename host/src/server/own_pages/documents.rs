@@ -2,10 +2,7 @@
 //!
 //! Invariant: a page loads nothing from another host, and only the reference runs scripts.
 
-use std::{
-    collections::BTreeMap,
-    sync::{Arc, OnceLock},
-};
+use std::{collections::BTreeMap, sync::OnceLock};
 
 use include_dir::{Dir, include_dir};
 
@@ -17,6 +14,9 @@ use super::{
 static DOCUMENTS: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../docs");
 static EXAMPLES: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../examples");
 const STYLE: &str = include_str!("../../../assets/documents.css");
+// From version 5.32.6 of the npm package swagger-ui-dist.
+const SWAGGER_UI: &str = include_str!("../../../assets/swagger-ui/swagger-ui-bundle.js");
+const SWAGGER_UI_STYLE: &str = include_str!("../../../assets/swagger-ui/swagger-ui.css");
 const HTML: &str = "text/html; charset=utf-8";
 /// The folder of the reference, whose files are those of Swagger UI.
 const REFERENCE: &str = "/docs/reference";
@@ -120,14 +120,12 @@ impl Documents {
 
 /// A file of Swagger UI.
 fn swagger_file(name: &str) -> Option<Content> {
-    let media_type = match name {
-        "swagger-ui-bundle.js" => "text/javascript; charset=utf-8",
-        "swagger-ui.css" => "text/css; charset=utf-8",
+    let (media_type, file) = match name {
+        "swagger-ui-bundle.js" => ("text/javascript; charset=utf-8", SWAGGER_UI),
+        "swagger-ui.css" => ("text/css; charset=utf-8", SWAGGER_UI_STYLE),
         _ => return None,
     };
-    let config = Arc::new(utoipa_swagger_ui::Config::from("/v1/openapi.json"));
-    let file = utoipa_swagger_ui::serve(name, config).ok()??;
-    Some(Content::new(media_type, file.bytes.into_owned()))
+    Some(Content::new(media_type, file))
 }
 
 fn start() -> String {

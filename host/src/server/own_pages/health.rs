@@ -31,7 +31,8 @@ pub(crate) struct Health {
 
 impl Health {
     pub(crate) fn new(database: Connection, farm: Option<FarmAddress>, own_farm: Option<Readiness>) -> Self {
-        Self { database, own_farm, farm, http: reqwest::Client::new(), checked: Mutex::default() }
+        let http = platen_program::http_client().build().expect("a client without options");
+        Self { database, own_farm, farm, http, checked: Mutex::default() }
     }
 
     /// Whether the database can be written and the farm accepts jobs.
