@@ -1,19 +1,5 @@
 //! The render farm of Platen: a pool of headless Chromium, as a library and as an HTTP service.
 //!
-//! ```no_run
-//! # async fn example(job: platen_shared::job::RenderJob) -> Result<(), Box<dyn std::error::Error>> {
-//! use std::time::Duration;
-//! use platen_farm::{Config, Farm, FarmToken};
-//!
-//! let farm = Farm::start(Config::default()).await?;
-//! let file = farm.render(&job, Duration::from_secs(30)).await?;
-//!
-//! let listener = tokio::net::TcpListener::bind("127.0.0.1:3001").await?;
-//! let token = FarmToken::new("a long random text")?;
-//! farm.serve(listener, token, async { tokio::signal::ctrl_c().await.ok(); }).await?;
-//! # Ok(()) }
-//! ```
-//!
 //! Steps of a job: `admit → lease → load → settle → capture → reset`, see [`Farm::render`].
 //!
 //! Invariant: a job cannot read data of another job, and its slot is free again after the job's deadline,
