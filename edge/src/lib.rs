@@ -6,12 +6,10 @@
 //! database, variables, clock).
 
 pub mod api_error;
-pub mod credentials;
 pub mod deadline;
 pub mod expiring_map;
 pub mod quota;
 pub mod recent_keys;
-pub mod rejected_rows;
 pub mod row_buffer;
 pub mod trace;
 

@@ -6,17 +6,21 @@
 mod attempt_log;
 mod claim;
 mod context;
-mod failure;
 mod farm;
 mod log;
 mod reply;
-mod running_attempt;
-mod settings;
 
-use std::time::Instant;
+use std::{
+    error::Error,
+    time::{Duration, Instant},
+};
 
 use platen_shared::{endpoint::Endpoint, key::ApiKey, limits, openapi, request::RenderRequest};
-use platen_spin::body::{self, BodyError, IncomingBody};
+use platen_spin::{
+    body::{self, BodyError, IncomingBody},
+    database::DatabaseError,
+    platform::with_causes,
+};
 use platen_statements::attempts::{Claim, ClaimedTemplate, KeyPurpose};
 use spin_sdk::wasip3::{
     self,
@@ -24,14 +28,11 @@ use spin_sdk::wasip3::{
     http::types::{ErrorCode, Fields, Method, Request, Response},
 };
 
-use crate::{api_error::ApiError, credentials};
-use claim::{authenticate, claim, refund, too_late};
+use crate::api_error::ApiError;
+use claim::{authenticate, claim, end_attempt, refund, too_late};
 use context::RequestContext;
-use failure::Failure;
-use farm::FarmFile;
+use farm::{FarmFile, Settings};
 use reply::Reply;
-use running_attempt::end_attempt;
-use settings::Settings;
 
 /// The key is looked up before more of a body is read. `platen up` passes smaller bodies on when they are complete.
 const MAX_UNCHECKED_BODY_BYTES: usize = 1024 * 1024;
@@ -60,6 +61,48 @@ impl Guest for Edge {
     }
 }
 
+/// Why a request has failed: the public error, and a cause for the access log only.
+struct Failure {
+    error: ApiError,
+    cause: Option<String>,
+    /// For how long the farm is likely to refuse further jobs of the account.
+    busy_time: Option<Duration>,
+    times: FarmTimes,
+}
+
+/// How long a job took at the farm, in milliseconds, where the farm says so.
+#[derive(Debug, Clone, Copy, Default)]
+struct FarmTimes {
+    /// Until it had a slot.
+    queued_ms: Option<u64>,
+    /// In its slot.
+    render_ms: Option<u64>,
+}
+
+impl<E: Into<ApiError>> From<E> for Failure {
+    fn from(error: E) -> Self {
+        Self { error: error.into(), cause: None, busy_time: None, times: FarmTimes::default() }
+    }
+}
+
+impl Failure {
+    fn new(error: impl Into<ApiError>, cause: String) -> Self {
+        Self { cause: Some(cause), ..Self::from(error) }
+    }
+
+    fn database(cause: &DatabaseError) -> Self {
+        let error = match cause {
+            DatabaseError::Unavailable(..) => ApiError::DatabaseUnavailable,
+            DatabaseError::Failed(_) | DatabaseError::Data(_) => ApiError::Internal,
+        };
+        Self::new(error, cause.to_string())
+    }
+
+    fn internal<E: Error + 'static>(cause: E) -> Self {
+        Self::new(ApiError::Internal, with_causes(&cause))
+    }
+}
+
 fn fail(failure: Failure, context: &mut RequestContext) -> Reply {
     let reply = reply::error(&failure.error, context);
     context.failed(failure);
@@ -75,7 +118,7 @@ async fn respond(
     context.log.endpoint = Some(endpoint);
 
     // auth
-    let key = credentials::api_key(&headers.get("authorization")).ok_or(ApiError::InvalidKey)?;
+    let key = ApiKey::from_authorization(&headers.get("authorization")).ok_or(ApiError::InvalidKey)?;
 
     let settings = Settings::get().await;
     if let Ok(settings) = settings {

@@ -1,12 +1,15 @@
 //! Rows that wait to be written to the database.
 //!
 //! Invariant: a row leaves the buffer when it was written, or when it is reported as lost. A row that the database
-//! refuses does not prevent others from being written, and they are written in batches again after it.
+//! refuses does not prevent others from being written, and they are written in batches again after it. An instance adds at
+//! most [`MAX_REJECTED_ROWS`] rows of rejected requests for an account and minute.
 
 use std::{
-    collections::VecDeque,
+    collections::{HashMap, VecDeque},
     time::{Duration, Instant},
 };
+
+use platen_shared::{id::AccountId, limits::MAX_REJECTED_ROWS};
 
 /// Rows in the order in which they were added, of which at most one batch is written at a time.
 #[derive(Debug)]
@@ -98,6 +101,28 @@ impl<T> RowBuffer<T> {
     pub fn remove_older_than(&mut self, max_age: Duration, now: Instant) -> Vec<T> {
         let is_old = |(added, _): &&(Instant, T)| now.saturating_duration_since(*added) > max_age;
         self.remove(self.rows.iter().take_while(is_old).count())
+    }
+}
+
+/// Counts the rows of requests that are refused before an attempt is recorded. Such a request costs no quota, so a client can
+/// repeat it without end. A trigger of the schema applies the same limit to the rows of all instances.
+#[derive(Debug, Default)]
+pub struct RejectedRows {
+    /// Minutes since 1970.
+    minute: u64,
+    rows: HashMap<AccountId, u32>,
+}
+
+impl RejectedRows {
+    /// Counts a row of an account at a time in whole seconds since 1970; `false` if it is over the limit.
+    pub fn accept(&mut self, account: &AccountId, at: u64) -> bool {
+        if self.minute != at / 60 {
+            self.minute = at / 60;
+            self.rows.clear();
+        }
+        let rows = self.rows.entry(account.clone()).or_default();
+        *rows += 1;
+        *rows <= MAX_REJECTED_ROWS
     }
 }
 
@@ -194,5 +219,17 @@ mod tests {
         }
         assert_eq!(buffer.remove_older_than(3 * SECOND, now + 5 * SECOND), [0, 1]);
         assert_eq!(buffer.batch(), [2, 3]);
+    }
+
+    #[test]
+    fn each_account_has_a_limit_for_each_minute() {
+        let mut rows = RejectedRows::default();
+        let [one, other] = ["one", "other"].map(AccountId::from_text);
+        let accepted =
+            |rows: &mut RejectedRows, account, at| (0..100).filter(|_| rows.accept(account, at)).count();
+        assert_eq!(accepted(&mut rows, &one, 120), 30);
+        assert_eq!(accepted(&mut rows, &one, 179), 0);
+        assert_eq!(accepted(&mut rows, &other, 179), 30);
+        assert_eq!(accepted(&mut rows, &one, 180), 30);
     }
 }

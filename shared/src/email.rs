@@ -1,6 +1,6 @@
 //! The e-mail address with which a user signs in.
 
-use crate::{name, text::text};
+use crate::name;
 
 /// Maximum length of an address (RFC 5321 4.5.3.1).
 const MAX_EMAIL_BYTES: usize = 254;

@@ -3,10 +3,6 @@
 //! Invariant: a stem has 1 to 80 of `a-z`, `0-9` and `-`, and neither starts nor ends with `-`, so it
 //! needs no escaping in a quoted header value or on a file system.
 
-mod ascii;
-
-use ascii::Transliterator;
-
 use crate::{format::OutputFormat, limits};
 
 /// The stem where no candidate yields one.
@@ -42,6 +38,30 @@ pub fn content_disposition(candidates: &[Option<&str>], format: OutputFormat) ->
     let stem =
         candidates.iter().flatten().find_map(|text| slugify(text)).unwrap_or_else(|| DEFAULT_STEM.to_owned());
     format!("attachment; filename=\"{stem}.{}\"", format.extension())
+}
+
+include!(concat!(env!("OUT_DIR"), "/ascii_pages.rs"));
+
+/// Transliterates any character to lower-case ASCII letters, digits and hyphens as the `deunicode` crate does, whose table the
+/// build script of this crate compresses. Caches the last page of it: most names are of one script.
+#[derive(Default)]
+struct Transliterator {
+    page: Option<(u8, String)>,
+}
+
+impl Transliterator {
+    /// Letters, digits and `-`; empty for characters without a transliteration, such as a combining accent.
+    fn ascii(&mut self, character: char) -> &str {
+        let code = u32::from(character);
+        let number = INDEX[(code / PAGE_CHARS) as usize];
+        if self.page.as_ref().is_none_or(|(cached, _)| *cached != number) {
+            let text = miniz_oxide::inflate::decompress_to_vec(PAGES[usize::from(number)])
+                .expect("the build script compressed this page");
+            self.page = Some((number, String::from_utf8(text).expect("a page is ASCII")));
+        }
+        let (_, text) = self.page.as_ref().expect("the page was decompressed above");
+        text.split('\n').nth((code % PAGE_CHARS) as usize).unwrap_or_default()
+    }
 }
 
 #[cfg(test)]
@@ -85,5 +105,21 @@ mod tests {
             content_disposition(&[Some("A"), Some("B")], OutputFormat::Image(ImageFormat::Jpeg)),
             "attachment; filename=\"a.jpg\""
         );
+    }
+
+    #[test]
+    fn the_compressed_table_agrees_with_deunicode() {
+        let mut transliterator = Transliterator::default();
+        for character in '\0'..=char::MAX {
+            let itself = character.to_string();
+            let other = if character.is_ascii() {
+                Some(itself.as_str())
+            } else {
+                deunicode::deunicode_char(character)
+            };
+            let expected = other.unwrap_or("-").to_ascii_lowercase();
+            let expected = expected.replace(|c: char| !c.is_ascii_alphanumeric(), "-");
+            assert_eq!(transliterator.ascii(character), expected, "{character:?}");
+        }
     }
 }

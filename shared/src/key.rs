@@ -3,7 +3,7 @@
 //!
 //! The checksum lets the edge reject a malformed key without a database call.
 
-use crate::secret::{BASE62, base62, secret};
+use crate::token::{BASE62, base62, secret};
 
 /// The prefix of every key.
 pub const PREFIX: &str = "plt_";
@@ -28,6 +28,16 @@ impl ApiKey {
         let body = format!("{PREFIX}{}", base62(&random));
         let checksum = checksum(&body);
         Self(body + &checksum)
+    }
+
+    /// Reads the key from the values of the `authorization` header. `None` unless there is exactly one value,
+    /// its scheme is `Bearer` in any case of letters (RFC 9110 11.1), and shape and checksum of the key are
+    /// valid.
+    #[must_use]
+    pub fn from_authorization(values: &[Vec<u8>]) -> Option<Self> {
+        let [value] = values else { return None };
+        let (scheme, key) = std::str::from_utf8(value).ok()?.split_once(' ')?;
+        scheme.eq_ignore_ascii_case("bearer").then(|| Self::parse(key.trim_matches(' '))).flatten()
     }
 
     /// Reads a key; `None` if its length, prefix, alphabet or checksum is wrong.
@@ -101,5 +111,25 @@ mod tests {
         for text in ["", "plt_", "plt_é", &"p".repeat(41), &"ü".repeat(21)] {
             assert_eq!(ApiKey::parse(text), None, "{text}");
         }
+    }
+
+    #[test]
+    fn only_one_well_formed_bearer_key_is_read() {
+        let key = ApiKey::from_random([7; 32]);
+        let secret = key.expose();
+        let read = |values: &[&str]| {
+            let values: Vec<Vec<u8>> = values.iter().map(|value| value.as_bytes().to_vec()).collect();
+            ApiKey::from_authorization(&values).is_some()
+        };
+        for good in [format!("Bearer {secret}"), format!("bearer {secret}"), format!("BEARER  {secret} ")] {
+            assert!(read(&[&good]), "{good}");
+        }
+        let twice = format!("Bearer {secret}");
+        assert!(!read(&[]));
+        assert!(!read(&[&twice, &twice]));
+        for bad in ["", "Bearer", "Bearer ", secret, "Basic abc", &format!("Bearer{secret}"), "Bearer é"] {
+            assert!(!read(&[bad]), "{bad}");
+        }
+        assert!(ApiKey::from_authorization(&[b"Bearer \xff".to_vec()]).is_none());
     }
 }

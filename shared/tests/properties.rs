@@ -9,11 +9,10 @@ use platen_shared::{
     key::{ApiKey, RANDOM_BYTES},
     length::Length,
     limits,
-    locale::Locale,
+    locale::{Locale, TimeZone},
     page_ranges::PageRanges,
     request::{FieldKind, FieldName, RenderRequest},
     template::{self, FillError},
-    time_zone::TimeZone,
     url_rule,
 };
 use proptest::{collection::vec, option, prelude::*, sample::select};

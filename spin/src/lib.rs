@@ -13,10 +13,4 @@ pub mod body;
 #[cfg(target_family = "wasm")]
 pub mod database;
 #[cfg(target_family = "wasm")]
-pub mod log;
-#[cfg(target_family = "wasm")]
 pub mod platform;
-#[cfg(target_family = "wasm")]
-pub mod reply;
-#[cfg(target_family = "wasm")]
-pub mod settings;

@@ -5,7 +5,7 @@
 
 use std::error::Error;
 
-use platen_spin::{database::DatabaseError, log::with_causes};
+use platen_spin::{database::DatabaseError, platform::with_causes};
 
 use super::{response::PageResponse, settings::SettingsError};
 use crate::{

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use platen_shared::log_line::{LogLevel, LogLine};
-use platen_spin::log;
+use platen_spin::platform;
 use spin_sdk::wasip3::http::types::{Fields, Method, Request};
 
 use crate::{cookies, form::Form};
@@ -98,7 +98,7 @@ impl RequestHead {
     pub(super) fn log(&self, status: u16, elapsed: Duration, cause: Option<&str>) {
         let section = self.path.split('/').nth(2).unwrap_or_default();
         let section = SECTIONS.iter().find(|known| **known == section).unwrap_or(&"none");
-        log::write(&LogLine {
+        platform::log(&LogLine {
             level: if cause.is_some() { LogLevel::Warn } else { LogLevel::Info },
             message: "request".to_owned(),
             request_id: Some(self.request_id.clone()),

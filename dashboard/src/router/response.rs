@@ -6,10 +6,7 @@
 use std::{borrow::Cow, pin::Pin};
 
 use askama::Template;
-use platen_spin::{
-    body::{BodyWriter, Transfer},
-    reply,
-};
+use platen_spin::body::{self, BodyWriter, Transfer};
 use spin_sdk::wasip3::http::types::Response;
 
 use super::request_head::RequestHead;
@@ -138,7 +135,7 @@ impl PageResponse {
     }
 
     pub(super) fn into_http(self, head: &RequestHead) -> (Response, Transfer) {
-        let mut headers: reply::Headers = Vec::new();
+        let mut headers: body::Headers = Vec::new();
         let mut set = |name: &str, value: &str| headers.push((name.to_owned(), value.as_bytes().to_vec()));
         set("content-type", self.content_type);
         set("cache-control", self.cache);
@@ -154,8 +151,8 @@ impl PageResponse {
             set(name, value);
         }
         match self.body {
-            Body::Whole(bytes) => reply::buffered(self.status, headers, bytes),
-            Body::Written(write) => reply::streamed(self.status, &headers, write),
+            Body::Whole(bytes) => body::buffered(self.status, headers, bytes),
+            Body::Written(write) => body::streamed(self.status, &headers, write),
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::OnceLock;
 
-use platen_spin::settings::{self, Unreadable, variable};
+use platen_spin::platform::{self, Unreadable, variable};
 use platen_statements::sessions::Lifetimes;
 
 pub(super) struct Settings {
@@ -23,7 +23,7 @@ pub(super) enum SettingsError {
 impl Settings {
     pub(super) async fn get() -> Result<&'static Self, SettingsError> {
         static SETTINGS: OnceLock<Settings> = OnceLock::new();
-        settings::once(&SETTINGS, Self::read()).await
+        platform::once(&SETTINGS, Self::read()).await
     }
 
     async fn read() -> Result<Self, SettingsError> {

@@ -17,7 +17,7 @@ use platen_statements::attempts::{self, Attempt};
 use spin_sdk::time::sleep;
 
 use super::log;
-use crate::{rejected_rows::RejectedRows, row_buffer::RowBuffer};
+use crate::row_buffer::{RejectedRows, RowBuffer};
 
 /// Rows of an instance that wait for the database. A row has about 500 bytes.
 const MAX_ROWS: usize = 1_000;

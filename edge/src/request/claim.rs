@@ -1,4 +1,4 @@
-//! Authentication and the claim.
+//! Authentication, the claim, and the end of the attempt that it has recorded.
 //!
 //! Invariant: a request of a key that was refused a moment ago costs no write. What decides is read from the database,
 //! except for a second after the farm had no slot for the key.
@@ -19,15 +19,23 @@ use platen_spin::{
     database::{Database, DatabaseError},
     platform,
 };
-use platen_statements::attempts::{self, Attempt, Claim, KeyPurpose, KeyStatus, PresentedKey};
+use platen_statements::{
+    attempts::{self, Attempt, Claim, KeyPurpose, KeyStatus, PresentedKey},
+    limits::{self, RunningAttempt},
+};
 use spin_sdk::time::sleep;
 
-use super::{attempt_log, context::RequestContext, failure::Failure, running_attempt::running_attempt};
+use super::{Failure, attempt_log, context::RequestContext};
 use crate::{
     api_error::ApiError,
     quota::{QuotaMonth, Usage},
     recent_keys::{BusyKey, RecentKeys},
 };
+
+/// For what a farm does after the deadline of a job. A running attempt counts until this time after it, if its edge crashes.
+const MARGIN: Duration = Duration::from_secs(5);
+/// A response does not wait longer for a database that does not answer.
+const END_TIMEOUT: Duration = Duration::from_secs(2);
 
 thread_local! {
     static RECENT_KEYS: RefCell<RecentKeys> = RefCell::default();
@@ -202,6 +210,22 @@ fn key_use(attempt: &Attempt) -> (String, Option<TemplateId>) {
 
 fn busy(attempt: &Attempt, context: &RequestContext, now: Instant) -> Option<BusyKey> {
     RECENT_KEYS.with_borrow(|keys| keys.busy(&key_use(attempt), &context.month.name, now).cloned())
+}
+
+/// The attempt for its claim.
+fn running_attempt(attempt: &Attempt, context: &RequestContext) -> RunningAttempt {
+    let time = context.deadline.answer_time_left(Instant::now()) + MARGIN;
+    RunningAttempt { id: attempt.id, max_seconds: time.as_secs() + 1 }
+}
+
+/// Ends an attempt that its account may run a limited number of. The response waits for it, so that the client's next
+/// request finds the place free. The attempt's row ends it too, so a statement that fails here is not repeated.
+pub(super) async fn end_attempt(claim: &Claim, context: &mut RequestContext) {
+    let Some(limits) = context.usage.as_mut().and_then(|usage| usage.limits.as_mut()) else { return };
+    let Some(attempt) = context.attempt.as_ref().filter(|_| limits.concurrency.is_some()) else { return };
+    limits.running = limits.running.saturating_sub(1);
+    let end = limits::end(&Database, &claim.account, attempt.id);
+    _ = platform::timeout(END_TIMEOUT, end).await;
 }
 
 /// Takes the attempt back: a row says so, and a trigger of the schema does it. The response waits for it, so that the

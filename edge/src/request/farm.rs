@@ -1,30 +1,95 @@
-//! Sends a job to the farm.
+//! The farm: its settings, the request of a job, and its responses: a small file, the stream of a large one, which the edge
+//! does not read, or a refusal.
 //!
-//! Invariant: a job is sent once. Every error says whether a page may have run, because that decides whether the attempt
+//! Invariant: no type here implements `Debug` for the token, and an error names a variable, with its value only where that is an
+//! address. A job is sent once. Every error says whether a page may have run, because that decides whether the attempt
 //! counts.
 
-mod response;
-
-use std::time::{Duration, Instant};
+use std::{
+    sync::OnceLock,
+    time::{Duration, Instant},
+};
 
 use platen_shared::{
-    farm_address::account_hash,
+    farm_address::{FarmAddress, InvalidFarmAddress, account_hash},
+    format::OutputFormat,
     job::RenderJob,
+    limits,
     refusal::{RETRY_AFTER_SECONDS, Refusal},
     wire,
 };
-use platen_spin::{body::OutgoingBody, platform};
-use spin_sdk::wasip3::http::types::{Fields, Method, Request, RequestOptions, Scheme};
+use platen_spin::{
+    body::{self, OutgoingBody, TrailersReader},
+    platform::{self, Unreadable, variable},
+};
+use spin_sdk::{
+    wasip3::{
+        http::{
+            client,
+            types::{ErrorCode, Fields, Method, Request, RequestOptions, Response, Scheme},
+        },
+        wit_future,
+    },
+    wit_bindgen::StreamReader,
+};
 
-use super::{context::RequestContext, failure::Failure, settings::Settings};
-use crate::api_error::ApiError;
-pub(super) use response::{FarmFile, FileBody};
+use super::{Failure, FarmTimes, context::RequestContext};
+use crate::{api_error::ApiError, recent_keys};
 
 /// Additional time for the response of the farm, whose refusal of a late job is more specific than a
 /// timeout of the edge.
 const GRACE_PERIOD: Duration = Duration::from_millis(500);
 /// A job that is not connected by then was not sent. Lost packets are repeated after 1 s and 3 s.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// A file up to this size is read before the response begins, so that both leave in one packet where Nagle's
+/// algorithm would hold the second one back. In a larger file, full packets follow the head.
+const MAX_WHOLE_BYTES: usize = 256 * 1024;
+/// Maximum number of bytes that are read of a refusal.
+const MAX_REFUSAL_BYTES: usize = 64 * 1024;
+
+/// The settings of the operator, read from Spin variables once per instance.
+pub(super) struct Settings {
+    pub(super) farm: FarmAddress,
+    pub(super) farm_token: String,
+    pub(super) render_timeout: Duration,
+}
+
+/// An invalid setting.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum SettingsError {
+    #[error(transparent)]
+    Unreadable(#[from] Unreadable),
+    #[error("the Spin variable farm_url is invalid: {0}")]
+    FarmUrl(#[from] InvalidFarmAddress),
+    #[error("the Spin variable farm_token must not be empty")]
+    FarmToken,
+    #[error(
+        "the Spin variable deadline_ms must be a whole number of milliseconds from 1 to {}",
+        limits::RENDER_TIMEOUT_MS
+    )]
+    Deadline,
+}
+
+impl Settings {
+    pub(super) async fn get() -> Result<&'static Self, SettingsError> {
+        static SETTINGS: OnceLock<Settings> = OnceLock::new();
+        platform::once(&SETTINGS, Self::read()).await
+    }
+
+    async fn read() -> Result<Self, SettingsError> {
+        let farm = variable("farm_url").await?.parse()?;
+        let farm_token = variable("farm_token").await?;
+        if farm_token.is_empty() {
+            return Err(SettingsError::FarmToken);
+        }
+        let milliseconds = variable("deadline_ms").await?.parse().ok();
+        let milliseconds = milliseconds
+            .filter(|ms| (1..=limits::RENDER_TIMEOUT_MS).contains(ms))
+            .ok_or(SettingsError::Deadline)?;
+        Ok(Self { farm, farm_token, render_timeout: Duration::from_millis(milliseconds) })
+    }
+}
 
 /// Sends a job and waits for the file: for all of a small one, or for the head of the response.
 pub(super) async fn render(
@@ -75,7 +140,7 @@ async fn send(
         .and_then(|()| request.set_authority(Some(&farm.authority)))
         .and_then(|()| request.set_path_with_query(Some(&path)));
     debug_assert!(set.is_ok(), "the parts of farm_url were checked when it was parsed");
-    let received = response::receive(request, job.options.output.format(), deadline);
+    let received = receive(request, job.options.output.format(), deadline);
     let file = platform::timeout(time_left + GRACE_PERIOD, received).await;
     file.unwrap_or_else(|| Err(ApiError::from(Refusal::Deadline).into()))
 }
@@ -102,4 +167,150 @@ fn headers(
     Fields::from_list(&entries).map_err(|error| {
         Failure::new(ApiError::Internal, format!("cannot build the request to the farm: {error:?}"))
     })
+}
+
+/// The body of a successful response.
+pub(super) enum FileBody {
+    /// A small file.
+    Whole(Vec<u8>),
+    /// A file that is larger than [`MAX_WHOLE_BYTES`], or of unknown length.
+    Stream {
+        /// In bytes, if the farm declares it.
+        length: Option<u64>,
+        contents: StreamReader<u8>,
+        trailers: TrailersReader,
+    },
+}
+
+/// A successful response.
+pub(super) struct FarmFile {
+    pub(super) body: FileBody,
+    /// HTTP status of the page.
+    pub(super) page_status: Option<String>,
+    /// Nothing was open when a wait for the network to be idle ended.
+    pub(super) page_idle: bool,
+    pub(super) times: FarmTimes,
+}
+
+impl FileBody {
+    /// The length in bytes, if it is known.
+    pub(super) fn length(&self) -> Option<i64> {
+        match self {
+            Self::Whole(bytes) => i64::try_from(bytes.len()).ok(),
+            Self::Stream { length, .. } => i64::try_from((*length)?).ok(),
+        }
+    }
+}
+
+async fn receive(request: Request, format: OutputFormat, deadline: Instant) -> Result<FarmFile, Failure> {
+    let response = client::send(request).await.map_err(|code| no_response(&code))?;
+    let (status, headers) = (response.get_status_code(), response.get_headers());
+    if headers.get(wire::FARM_ID).is_empty() {
+        return Err(not_a_farm(status));
+    }
+    if status != 200 {
+        return Err(refused(response).await);
+    }
+    let content_type = headers.get("content-type").into_iter().next().unwrap_or_default();
+    if content_type != format.content_type().as_bytes() {
+        let cause = format!("farm answered 200 with {:?}", String::from_utf8_lossy(&content_type));
+        return Err(Failure::new(Refusal::Broken, cause));
+    }
+    let (length, times) = (number(&headers, "content-length"), times(&headers));
+    let page_status = headers.get(wire::PAGE_STATUS).into_iter().next();
+    let page_status =
+        page_status.and_then(|status| String::from_utf8(status).ok()).filter(|it| is_status(it));
+    let page_idle = headers.get(wire::PAGE_IDLE).is_empty();
+    let file = |body| Ok(FarmFile { body, page_status, page_idle, times });
+    let (_done, done_reader) = wit_future::new(|| Ok(()));
+    let (mut contents, trailers) = Response::consume_body(response, done_reader);
+    match length.and_then(|length| usize::try_from(length).ok()) {
+        Some(expected) if expected <= MAX_WHOLE_BYTES => {
+            let bytes = body::read_up_to(&mut contents, expected + 1, expected).await;
+            if bytes.len() == expected {
+                return file(FileBody::Whole(bytes));
+            }
+            // The platform ends a transfer that stalls until the deadline.
+            let refusal = if Instant::now() < deadline { Refusal::Broken } else { Refusal::Deadline };
+            let cause = format!("the farm sent {} of {expected} bytes", bytes.len());
+            Err(Failure { times, ..Failure::new(refusal, cause) })
+        }
+        _ => file(FileBody::Stream { length, contents, trailers }),
+    }
+}
+
+/// The value of a header that is a number.
+fn number(headers: &Fields, name: &str) -> Option<u64> {
+    let value = headers.get(name).into_iter().next()?;
+    std::str::from_utf8(&value).ok()?.parse().ok()
+}
+
+fn times(headers: &Fields) -> FarmTimes {
+    // Larger than any time of a job, and small enough for a column.
+    let time = |name| number(headers, name).filter(|time| *time <= u32::MAX.into());
+    FarmTimes { queued_ms: time(wire::QUEUED_MS), render_ms: time(wire::RENDER_MS) }
+}
+
+fn is_status(text: &str) -> bool {
+    text.len() == 3 && text.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+/// The failure of a request without a response. It is refunded if the farm was not reached.
+fn no_response(code: &ErrorCode) -> Failure {
+    let error = match code {
+        ErrorCode::InternalError(Some(reason)) if reason == wire::DISCONNECTED_UNSENT => {
+            Refusal::Cancelled { page_ran: false }.into()
+        }
+        // Whether a page ran is not known, so the attempt counts.
+        ErrorCode::InternalError(Some(reason)) if reason == wire::DISCONNECTED => {
+            Refusal::Cancelled { page_ran: true }.into()
+        }
+        ErrorCode::DnsTimeout
+        | ErrorCode::DnsError(_)
+        | ErrorCode::DestinationNotFound
+        | ErrorCode::DestinationUnavailable
+        | ErrorCode::DestinationIpProhibited
+        | ErrorCode::DestinationIpUnroutable
+        | ErrorCode::ConnectionRefused
+        | ErrorCode::ConnectionTimeout
+        | ErrorCode::ConnectionLimitReached
+        | ErrorCode::TlsProtocolError
+        | ErrorCode::TlsCertificateError
+        | ErrorCode::TlsAlertReceived(_)
+        | ErrorCode::HttpRequestDenied
+        | ErrorCode::HttpRequestUriInvalid
+        | ErrorCode::ConfigurationError => ApiError::FarmUnreachable,
+        _ => Refusal::Broken.into(),
+    };
+    let cause = match code {
+        ErrorCode::HttpRequestDenied => {
+            "HttpRequestDenied: allowed_outbound_hosts in spin.toml does not allow the farm".to_owned()
+        }
+        code => format!("{code:?}"),
+    };
+    Failure::new(error, cause)
+}
+
+/// The failure of a response without the header of a farm: that of a proxy, or of a server that is no farm.
+fn not_a_farm(status: u16) -> Failure {
+    // A proxy that lost the farm after it had sent the job, whose page may have run.
+    let error = if matches!(status, 502 | 504) { Refusal::Broken.into() } else { ApiError::FarmUnreachable };
+    Failure::new(error, format!("{status} without the header {} of a farm", wire::FARM_ID))
+}
+
+/// The failure of a response of the farm other than 200.
+async fn refused(response: Response) -> Failure {
+    let status = response.get_status_code();
+    let headers = response.get_headers();
+    let not_before = headers.get(wire::NOT_BEFORE_MS).into_iter().next();
+    let times = times(&headers);
+    let (_done, done_reader) = wit_future::new(|| Ok(()));
+    let (mut stream, _trailers) = Response::consume_body(response, done_reader);
+    let body = body::read_up_to(&mut stream, 1024, MAX_REFUSAL_BYTES).await;
+    if let Ok(refusal) = serde_json::from_slice::<Refusal>(&body) {
+        let cause = format!("farm answered {status}: {refusal:?}");
+        let busy_time = recent_keys::busy_time(&refusal, not_before.as_deref());
+        return Failure { busy_time, times, ..Failure::new(refusal, cause) };
+    }
+    Failure::new(Refusal::Broken, format!("the farm answered {status} without a refusal"))
 }

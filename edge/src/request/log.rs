@@ -12,10 +12,10 @@ use platen_shared::{
     id::AccountId,
     log_line::{LogLevel, LogLine},
 };
-use platen_spin::log;
+use platen_spin::platform;
 use platen_statements::attempts::Attempt;
 
-use super::failure::Failure;
+use super::Failure;
 use crate::api_error::ApiError;
 
 /// The optional fields of the access log line.
@@ -44,7 +44,7 @@ impl AccessLog {
 
     pub(super) fn write(&self, request_id: &str, status: u16, elapsed: Duration) {
         let milliseconds = |time: Duration| u64::try_from(time.as_millis()).ok();
-        log::write(&LogLine {
+        platform::log(&LogLine {
             level: if self.cause.is_some() { LogLevel::Warn } else { LogLevel::Info },
             message: "request".to_owned(),
             request_id: Some(request_id.to_owned()),
@@ -75,11 +75,11 @@ pub(super) fn attempts_lost(attempts: &[Attempt], cause: &str) {
     };
     for attempt in attempts.iter().filter(|attempt| attempt.refunded_month.is_some()) {
         let request_id = Some(attempt.request_id.clone());
-        log::write(&LogLine { request_id, ..line("an attempt was not refunded") });
+        platform::log(&LogLine { request_id, ..line("an attempt was not refunded") });
     }
     let lost = attempts.len();
     let lost_in_all = LOST.fetch_add(lost, Ordering::Relaxed) + lost;
-    log::write(&LogLine {
+    platform::log(&LogLine {
         attempts: Some(lost),
         attempts_in_all: Some(lost_in_all),
         ..line("rows of attempts were lost")

@@ -5,10 +5,7 @@
 //! length, so that a client detects a truncated transfer.
 
 use platen_shared::{format::OutputFormat, openapi, refusal::Refusal, wire};
-use platen_spin::{
-    body::Transfer,
-    reply::{self, Headers, fields},
-};
+use platen_spin::body::{self, Headers, Transfer, fields};
 use spin_sdk::wasip3::http::types::Response;
 
 use super::{context::RequestContext, farm::FileBody};
@@ -83,7 +80,7 @@ pub(super) fn error(error: &ApiError, context: &RequestContext) -> Reply {
 }
 
 fn buffered(status: u16, headers: Headers, body: Vec<u8>) -> Reply {
-    let (response, transfer) = reply::buffered(status, headers, body);
+    let (response, transfer) = body::buffered(status, headers, body);
     Reply { response, transfer: Some(transfer) }
 }
 

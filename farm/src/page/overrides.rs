@@ -5,8 +5,7 @@ use chromiumoxide_cdp::cdp::browser_protocol::{
 };
 use platen_shared::{
     job::{ColorScheme, MediaType, Output, RenderOptions, StyleText, UserAgent},
-    locale::Locale,
-    time_zone::TimeZone,
+    locale::{Locale, TimeZone},
 };
 
 use crate::browser::user_agent;

@@ -61,7 +61,7 @@ async fn accept_language(shared: Arc<Shared>) {
 }
 
 async fn time_zones(shared: Arc<Shared>) {
-    let names: Vec<&str> = platen_shared::time_zone::TimeZone::names().collect();
+    let names: Vec<&str> = platen_shared::locale::TimeZone::names().collect();
     assert!(names.len() > 400, "{}", names.len());
     let condition = format!(
         "{}.every(timeZone => {{ try {{ return !!new Intl.DateTimeFormat('en', {{ timeZone }}) }} catch {{ return false }} }})",

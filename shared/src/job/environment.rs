@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use strum::{EnumString, VariantNames};
 
 use super::UserAgent;
-use crate::{locale::Locale, time_zone::TimeZone};
+use crate::locale::{Locale, TimeZone};
 
 /// What a page is told about its reader.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -2,9 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{
-    HeaderHtml, InvalidOptions, PdfScale, Quality, Selector, Side, Viewport, viewport::rounded_pixels,
-};
+use super::{HeaderHtml, InvalidOptions, PdfScale, Quality, Selector, Side, Viewport, rounded_pixels};
 use crate::{
     format::{ImageFormat, OutputFormat, PaperSize},
     length::Length,

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use platen_shared::log_line::{LogLevel, LogLine};
-use platen_spin::{body::BodyWriter, log, platform};
+use platen_spin::{body::BodyWriter, platform};
 use platen_statements::{
     CurrentUser, Timestamp,
     requests::{RequestEntry, RequestFilter},
@@ -110,7 +110,7 @@ impl Export {
     }
 
     fn failed(&self, cause: &str) -> bool {
-        log::write(&LogLine {
+        platform::log(&LogLine {
             level: LogLevel::Warn,
             message: "an export was aborted".to_owned(),
             request_id: Some(self.request_id.clone()),
