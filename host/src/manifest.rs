@@ -9,9 +9,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use anyhow::{Context as _, Error, Result, anyhow, bail, ensure};
+use anyhow::{Context as _, Error, Result, bail, ensure};
 use serde::{Deserialize, de::IgnoredAny};
-use serde_path_to_error::Segment;
 
 /// The name of the database that components can use.
 pub(crate) const DEFAULT_DATABASE: &str = "default";
@@ -152,13 +151,10 @@ impl Manifest {
     }
 
     fn parse(text: &str, path: &Path) -> Result<Self> {
-        let syntax = |error: toml::de::Error| {
-            let text = format!("{} is not a Spin manifest: {error}", path.display());
+        let manifest: Self = toml::from_str(text).map_err(|error| {
+            let text = format!("{} is not a manifest that platen up can use: {error}", path.display());
             Error::new(error).context(text)
-        };
-        let deserializer = toml::Deserializer::parse(text).map_err(syntax)?;
-        let manifest: Self = serde_path_to_error::deserialize(deserializer)
-            .map_err(|error| not_provided(text, &error).unwrap_or_else(|| syntax(error.into_inner())))?;
+        })?;
         manifest.check()?;
         Ok(manifest)
     }
@@ -201,30 +197,6 @@ impl Manifest {
     }
 }
 
-/// The error of a key that is not provided, if this is one.
-fn not_provided(text: &str, error: &serde_path_to_error::Error<toml::de::Error>) -> Option<Error> {
-    let (key, _) = error.inner().message().strip_prefix("unknown field `")?.split_once('`')?;
-    let segments: Vec<String> = error.path().iter().map(Segment::to_string).collect();
-    let segments: Vec<&str> = segments.iter().map(String::as_str).filter(|segment| *segment != key).collect();
-    let part = match segments[..] {
-        [] => "the manifest".to_owned(),
-        ["application"] => "the application".to_owned(),
-        ["variables", name] => format!("variable {name:?}"),
-        ["component", id] => format!("component {id:?}"),
-        ["component", id, "build"] => format!("the build of component {id:?}"),
-        ["trigger", "http", index] => {
-            let table: toml::Table = text.parse().ok()?;
-            let index: usize = index.trim_matches(['[', ']']).parse().ok()?;
-            match table["trigger"]["http"][index].get("route") {
-                Some(toml::Value::String(route)) => format!("the trigger of {route:?}"),
-                _ => "a trigger".to_owned(),
-            }
-        }
-        _ => "a trigger".to_owned(),
-    };
-    Some(anyhow!("spin.toml: {part} asks for {key:?}, which platen up does not provide"))
-}
-
 fn check_variable_name(name: &str) -> Result<()> {
     let good = name.starts_with(|first: char| first.is_ascii_lowercase())
         && name.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_')
@@ -246,4 +218,89 @@ fn is_route(route: &str) -> bool {
 }
 
 #[cfg(test)]
-mod tests;
+mod tests {
+    use super::*;
+
+    const GOOD: &str = r#"
+spin_manifest_version = 2
+[application]
+name = "platen"
+version = "0.1.0"
+[variables]
+farm_url = { default = "http://127.0.0.1:3001" }
+farm_token = { required = true, secret = true }
+[[trigger.http]]
+route = "/..."
+component = "edge"
+[component.edge]
+source = "edge.wasm"
+allowed_outbound_hosts = ["{{ farm_url }}"]
+sqlite_databases = ["default"]
+[component.edge.variables]
+farm_url = "{{ farm_url }}"
+[component.edge.build]
+command = "cargo build"
+watch = ["edge/src/**/*.rs"]
+"#;
+
+    fn parse(text: &str) -> Result<Manifest> {
+        Manifest::parse(text, Path::new("spin.toml"))
+    }
+
+    #[test]
+    fn a_valid_manifest_is_read() {
+        let manifest = parse(GOOD).unwrap();
+        assert_eq!(manifest.application.name, "platen");
+        assert_eq!(manifest.routes()[0].route, "/...");
+        let edge = &manifest.components["edge"];
+        assert!(edge.uses_database());
+        assert_eq!(edge.build_command().as_deref(), Some("cargo build"));
+    }
+
+    #[test]
+    fn a_manifest_with_a_key_or_value_that_is_not_provided_is_refused() {
+        for (from, to, message) in [
+            (
+                "sqlite_databases = [\"default\"]",
+                "key_value_stores = [\"default\"]",
+                "unknown field `key_value_stores`",
+            ),
+            (
+                "[component.edge.build]",
+                "[component.edge.environment]\n[component.edge.build]",
+                "unknown field `environment`",
+            ),
+            ("sqlite_databases = [\"default\"]", "files = [\"a\"]", "unknown field `files`"),
+            ("[[trigger.http]]", "[[trigger.redis]]\n[[trigger.http]]", "unknown field `redis`"),
+            ("component = \"edge\"", "component = \"edge\"\nexecutor = {}", "unknown field `executor`"),
+            ("required = true", "requird = true", "unknown field `requird`"),
+            ("[variables]", "[extra]\n[variables]", "unknown field `extra`"),
+            ("\"edge.wasm\"", "{ url = \"https://x\" }", "line 13"),
+            ("[\"default\"]", "[\"default\", \"audit\"]", "asks for the database \"audit\""),
+            ("version = 2", "version = 1", "spin_manifest_version must be 2"),
+            ("required = true, ", "", "variable \"farm_token\" needs either a default or required = true"),
+            ("farm_token", "Farm__Token", "\"Farm__Token\" is not a variable's name"),
+            ("component = \"edge\"", "component = \"egde\"", "component \"egde\", which does not exist"),
+            ("\"/...\"", "\"/:user/...\"", "\"/:user/...\" is not a route"),
+            (
+                "[component.edge]",
+                "[[trigger.http]]\nroute = \"/...\"\ncomponent = \"edge\"\n[component.edge]",
+                "the route \"/...\" is defined twice",
+            ),
+        ] {
+            assert!(GOOD.contains(from), "{from}");
+            let error = parse(&GOOD.replacen(from, to, 1)).map(drop).unwrap_err().to_string();
+            assert!(error.starts_with("spin.toml") && error.contains(message), "{to}: {error}");
+        }
+    }
+
+    #[test]
+    fn only_spins_forms_of_routes_are_valid() {
+        for route in ["/", "/...", "/a", "/a/b/...", "/.well/x.y"] {
+            assert!(is_route(route), "{route}");
+        }
+        for route in ["", "a", "/*", "/:a", "/a/.../b", "/a?b"] {
+            assert!(!is_route(route), "{route}");
+        }
+    }
+}

@@ -3,7 +3,7 @@
 //! Invariant: a request of a key that was refused a moment ago costs no write. What decides is read from the database,
 //! except for a second after the farm had no slot for the key.
 
-use std::{cell::RefCell, pin::pin, time::Instant};
+use std::{cell::RefCell, pin::pin, time::{Duration, Instant}};
 
 use futures::future::{Either, select};
 use platen_shared::{
@@ -219,7 +219,7 @@ fn running_attempt(attempt: &Attempt, context: &RequestContext) -> RunningAttemp
 }
 
 /// Ends an attempt that its account may run a limited number of. The response waits for it, so that the client's next
-/// request finds the place free. The attempt's row ends it too, so a statement that fails here is not repeated.
+/// request finds the place free. The attempt's row ends it too, so a statement that fails here has no consequence.
 pub(super) async fn end_attempt(claim: &Claim, context: &mut RequestContext) {
     let Some(limits) = context.usage.as_mut().and_then(|usage| usage.limits.as_mut()) else { return };
     let Some(attempt) = context.attempt.as_ref().filter(|_| limits.concurrency.is_some()) else { return };
