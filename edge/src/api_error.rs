@@ -1,7 +1,7 @@
 //! The public errors: status and message, without the cause.
 //!
-//! Invariant: status, code and count of an error are those of its reason (`platen_shared::reason`). A message contains fixed text and names from the request, never an address, a
-//! file path or an SQL statement.
+//! Invariant: status, code and count of an error are those of its reason (`platen_shared::reason`). A message contains fixed
+//! text and names from the request, never an address, a file path or an SQL statement.
 
 use platen_shared::{
     limits,
@@ -11,93 +11,59 @@ use platen_shared::{
 };
 use serde_json::{Map, Value};
 
-/// An error response. `Display` is the public message.
-#[derive(Debug, Clone, PartialEq, thiserror::Error)]
-pub enum ApiError {
-    /// The path does not exist.
-    #[error("Not found")]
-    NotFound,
-    /// The path does not accept the method.
-    #[error("Method not allowed")]
-    #[expect(missing_docs, reason = "the methods, as in `Allow`")]
-    MethodNotAllowed { allowed: &'static str },
-    /// The key is missing, malformed, unknown or disabled. Callers do not learn which.
-    #[error("Invalid API key")]
-    InvalidKey,
-    /// The content type is not JSON.
-    #[error("Content type must be application/json")]
-    ContentType,
-    /// The body is compressed.
-    #[error("The body must not be encoded; content-encoding must be identity or absent")]
-    ContentEncoding,
-    /// The body is larger than [`limits::MAX_BODY_BYTES`].
-    #[error("The body must be at most {} bytes", limits::MAX_BODY_BYTES)]
-    BodyTooLarge,
-    /// The connection broke before the end of the body.
-    #[error("The body could not be read to its end")]
-    BodyIncomplete,
-    /// The body breaks a rule of the contract.
-    #[error(transparent)]
-    Invalid(#[from] InvalidRequest),
-    /// The account has no such template.
-    #[error("Template not found")]
-    TemplateNotFound,
-    /// All attempts of this month are used.
-    #[error("Monthly quota exhausted")]
-    QuotaExhausted {
-        /// Seconds until the next month begins.
-        retry_after: u64,
-    },
-    /// The account has sent as many requests in this minute as it may.
-    #[error("Limit of requests per minute exceeded")]
-    RateLimitExceeded {
-        /// Seconds until the minute ends.
-        retry_after: u64,
-    },
-    /// As many attempts of the account run as may run at once.
-    #[error("Limit of concurrent requests exceeded")]
-    ConcurrencyLimitExceeded {
-        /// Seconds.
-        retry_after: u64,
-    },
-    /// The farm refused the job, or failed.
-    #[error(transparent)]
-    Refused(#[from] Refusal),
-    /// The farm, or the farm behind a proxy, could not be reached.
-    #[error("The renderer is not available")]
-    FarmUnreachable,
-    /// The database is busy or cannot be reached. No attempt was recorded.
-    #[error("The service is busy, try again shortly")]
-    DatabaseUnavailable,
-    /// The database, a setting or a stored template. The cause is logged and never sent.
-    #[error("Internal error")]
-    Internal,
+macro_rules! api_errors {
+    ($($error:ident $({ $($name:ident: $type:ty),* })? ($($message:tt)*);)*) => {
+        /// An error response. `Display` is the public message. Each has the [`Reason`] of its name, or of what it holds.
+        ///
+        /// `allowed` are the methods, as in `Allow`, and `retry_after` seconds.
+        #[derive(Debug, Clone, PartialEq, thiserror::Error)]
+        #[expect(missing_docs, reason = "see the sentences of `Reason`")]
+        pub enum ApiError {
+            $(#[error($($message)*)] $error $({ $($name: $type),* })?,)*
+            /// The body breaks a rule of the contract.
+            #[error(transparent)]
+            Invalid(#[from] InvalidRequest),
+            /// The farm refused the job, or failed.
+            #[error(transparent)]
+            Refused(#[from] Refusal),
+        }
+
+        impl ApiError {
+            /// The reason.
+            #[must_use]
+            pub fn reason(&self) -> Reason {
+                match self {
+                    $(Self::$error { .. } => Reason::$error,)*
+                    Self::Invalid(invalid) => invalid.reason(),
+                    Self::Refused(refusal) => refusal.reason(),
+                }
+            }
+        }
+    };
+}
+
+// Name, public message.
+api_errors! {
+    NotFound ("Not found");
+    MethodNotAllowed { allowed: &'static str } ("Method not allowed");
+    // Callers do not learn which rule the key breaks.
+    InvalidKey ("Invalid API key");
+    UnsupportedContentType ("Content type must be application/json");
+    UnsupportedContentEncoding ("The body must not be encoded; content-encoding must be identity or absent");
+    BodyTooLarge ("The body must be at most {} bytes", limits::MAX_BODY_BYTES);
+    BodyIncomplete ("The body could not be read to its end");
+    TemplateNotFound ("Template not found");
+    QuotaExhausted { retry_after: u64 } ("Monthly quota exhausted");
+    RateLimitExceeded { retry_after: u64 } ("Limit of requests per minute exceeded");
+    ConcurrencyLimitExceeded { retry_after: u64 } ("Limit of concurrent requests exceeded");
+    FarmUnreachable ("The renderer is not available");
+    // No attempt was recorded.
+    DatabaseUnavailable ("The service is busy, try again shortly");
+    // The database, a setting or a stored template. The cause is logged and never sent.
+    Internal ("Internal error");
 }
 
 impl ApiError {
-    /// The reason.
-    #[must_use]
-    pub fn reason(&self) -> Reason {
-        match self {
-            Self::NotFound => Reason::NotFound,
-            Self::MethodNotAllowed { .. } => Reason::MethodNotAllowed,
-            Self::InvalidKey => Reason::InvalidKey,
-            Self::ContentType => Reason::UnsupportedContentType,
-            Self::ContentEncoding => Reason::UnsupportedContentEncoding,
-            Self::BodyTooLarge => Reason::BodyTooLarge,
-            Self::BodyIncomplete => Reason::BodyIncomplete,
-            Self::TemplateNotFound => Reason::TemplateNotFound,
-            Self::QuotaExhausted { .. } => Reason::QuotaExhausted,
-            Self::RateLimitExceeded { .. } => Reason::RateLimitExceeded,
-            Self::ConcurrencyLimitExceeded { .. } => Reason::ConcurrencyLimitExceeded,
-            Self::FarmUnreachable => Reason::FarmUnreachable,
-            Self::DatabaseUnavailable => Reason::DatabaseUnavailable,
-            Self::Internal => Reason::Internal,
-            Self::Invalid(invalid) => invalid.reason(),
-            Self::Refused(refusal) => refusal.reason(),
-        }
-    }
-
     /// Whether a recorded attempt counts against the quota; if not, it is refunded.
     #[must_use]
     pub fn is_counted(&self) -> bool {
@@ -115,8 +81,7 @@ impl ApiError {
             | Self::RateLimitExceeded { retry_after }
             | Self::ConcurrencyLimitExceeded { retry_after } => Some(*retry_after),
             Self::Refused(refusal) => refusal.retry_after().map(u64::from),
-            Self::FarmUnreachable | Self::DatabaseUnavailable => Some(RETRY_AFTER_SECONDS.into()),
-            _ => None,
+            error => (error.reason().status() == 503).then_some(RETRY_AFTER_SECONDS.into()),
         }
     }
 
@@ -150,7 +115,7 @@ impl ApiError {
 mod tests {
     use super::*;
 
-    /// One row for each error: code, status, counted, `retry-after`. `platen_shared::refusal` has those of refusals.
+    /// One row for each error: code, status, counted, `retry-after`. `platen_shared::refusal` tests refusals.
     #[test]
     fn each_error_has_the_expected_code_status_and_count() {
         let invalid = || InvalidRequest::MissingVariables(vec!["a".to_owned()]);
@@ -159,8 +124,8 @@ mod tests {
             (ApiError::TemplateNotFound, "template_not_found", 404, false, None),
             (ApiError::MethodNotAllowed { allowed: "POST" }, "method_not_allowed", 405, false, None),
             (ApiError::InvalidKey, "invalid_key", 401, false, None),
-            (ApiError::ContentType, "unsupported_content_type", 415, false, None),
-            (ApiError::ContentEncoding, "unsupported_content_encoding", 415, false, None),
+            (ApiError::UnsupportedContentType, "unsupported_content_type", 415, false, None),
+            (ApiError::UnsupportedContentEncoding, "unsupported_content_encoding", 415, false, None),
             (ApiError::BodyTooLarge, "body_too_large", 413, false, None),
             (ApiError::BodyIncomplete, "body_incomplete", 400, false, None),
             (ApiError::Invalid(invalid()), "missing_template_variable", 400, false, None),

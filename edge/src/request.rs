@@ -198,10 +198,10 @@ async fn parse(
     context: &mut RequestContext,
 ) -> Result<RenderRequest, Failure> {
     if !body::is_of_type(&headers.get("content-type"), "application/json") {
-        return Err(ApiError::ContentType.into());
+        return Err(ApiError::UnsupportedContentType.into());
     }
     if !body::is_identity(&headers.get("content-encoding")) {
-        return Err(ApiError::ContentEncoding.into());
+        return Err(ApiError::UnsupportedContentEncoding.into());
     }
     let mut began = Instant::now();
     let is_small = body.is_within(MAX_UNCHECKED_BODY_BYTES).await;

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use platen_shared::{
-    error_code::ErrorCode,
+    reason::ErrorCode,
     request::{FieldKind, FieldName, FieldSpec, Formats},
 };
 

@@ -1,7 +1,7 @@
 //! The body of an error of the public API.
 
 use anyhow::{Context as _, Result, ensure};
-use platen_shared::error_code::ErrorCode;
+use platen_shared::reason::ErrorCode;
 use serde::Deserialize;
 
 /// The codes whose field the message names.

@@ -26,7 +26,6 @@ macro_rules! text {
 pub mod address;
 pub mod email;
 pub mod endpoint;
-pub mod error_code;
 pub mod farm_address;
 pub mod file_name;
 pub mod format;

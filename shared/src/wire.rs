@@ -13,7 +13,7 @@ pub const PAGE_IDLE: &str = "x-page-idle";
 /// Text of the error that the host gives a component for an outgoing request, if the component's own
 /// client disconnected before the request was sent.
 pub const DISCONNECTED_UNSENT: &str = "the client disconnected before the request was sent";
-/// The same, if the request was already sent, so that the farm may have acted on it.
+/// Text of the error if the client disconnected after the request was sent, so that the farm may have acted on it.
 pub const DISCONNECTED: &str = "the client disconnected after the request was sent";
 /// Header of every response of the edge, and of requests from edge to farm.
 pub const REQUEST_ID: &str = "x-request-id";

@@ -70,7 +70,7 @@ pub(super) fn error(error: &ApiError, context: &RequestContext) -> Reply {
     match error {
         ApiError::MethodNotAllowed { allowed } => push(&mut headers, "allow", *allowed),
         ApiError::InvalidKey => push(&mut headers, "www-authenticate", "Bearer"),
-        ApiError::ContentEncoding => push(&mut headers, "accept-encoding", "identity"),
+        ApiError::UnsupportedContentEncoding => push(&mut headers, "accept-encoding", "identity"),
         ApiError::Refused(Refusal::PageStatus { status, .. }) => {
             push(&mut headers, wire::PAGE_STATUS, status.to_string());
         }

@@ -4,64 +4,55 @@
 
 use axum::response::{IntoResponse, Response};
 use http::{HeaderValue, StatusCode, header};
-use platen_shared::error_code::ErrorCode;
+use platen_shared::reason::ErrorCode;
 
-/// Why the server responds instead of a component.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum ServerError {
+macro_rules! server_errors {
+    ($($(#[doc = $doc:literal])* $error:ident $code:ident $message:literal)*) => {
+        /// Why the server responds instead of a component.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        pub(super) enum ServerError {
+            $($(#[doc = $doc])* $error,)*
+        }
+
+        impl ServerError {
+            /// Its public code and message.
+            fn row(self) -> (ErrorCode, &'static str) {
+                match self { $(Self::$error => (ErrorCode::$code, $message),)* }
+            }
+        }
+    };
+}
+
+// Name, public code, message.
+server_errors! {
     /// No host, several or an invalid one.
-    NoHost,
+    NoHost InvalidRequest "The request has no valid host"
     /// Servers that read codings differently find different requests on one connection.
-    UnknownTransferCoding,
+    UnknownTransferCoding UnsupportedTransferCoding "The only transfer coding that is supported is chunked"
     /// No route matches the path.
-    NotFound,
+    NotFound NotFound "Not found"
     /// A page of the server itself.
-    MethodNotAllowed,
+    MethodNotAllowed MethodNotAllowed "Method not allowed"
     /// Renders would fail, or the server is about to end.
-    NotReady,
-    BodyTimedOut,
+    NotReady ServiceBusy "Not ready"
+    BodyTimedOut RequestTimeout "The request body did not arrive in time"
     /// The body is not chunked as announced, or has ended early.
-    InvalidBody,
-    TooManyRequests,
+    InvalidBody InvalidRequest "The request body is incomplete or malformed"
+    TooManyRequests ServiceBusy "The server is busy, try again shortly"
     /// No instance of the component could be created, such as for lack of memory. The component has not got the request.
-    NoInstance,
-    ComponentTimedOut,
-    ComponentFailed,
+    NoInstance ServiceBusy "The server is busy, try again shortly"
+    ComponentTimedOut InternalError "Internal server error"
+    ComponentFailed InternalError "Internal server error"
 }
 
 impl ServerError {
-    fn code(self) -> ErrorCode {
-        match self {
-            Self::NoHost | Self::InvalidBody => ErrorCode::InvalidRequest,
-            Self::UnknownTransferCoding => ErrorCode::UnsupportedTransferCoding,
-            Self::BodyTimedOut => ErrorCode::RequestTimeout,
-            Self::NotFound => ErrorCode::NotFound,
-            Self::MethodNotAllowed => ErrorCode::MethodNotAllowed,
-            Self::TooManyRequests | Self::NoInstance | Self::NotReady => ErrorCode::ServiceBusy,
-            Self::ComponentTimedOut | Self::ComponentFailed => ErrorCode::InternalError,
-        }
-    }
-
-    fn message(self) -> &'static str {
-        match self {
-            Self::NoHost => "The request has no valid host",
-            Self::UnknownTransferCoding => "The only transfer coding that is supported is chunked",
-            Self::NotFound => "Not found",
-            Self::MethodNotAllowed => "Method not allowed",
-            Self::NotReady => "Not ready",
-            Self::BodyTimedOut => "The request body did not arrive in time",
-            Self::InvalidBody => "The request body is incomplete or malformed",
-            Self::TooManyRequests | Self::NoInstance => "The server is busy, try again shortly",
-            Self::ComponentTimedOut | Self::ComponentFailed => "Internal server error",
-        }
-    }
-
     pub(super) fn status(self) -> StatusCode {
-        StatusCode::from_u16(self.code().status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
+        StatusCode::from_u16(self.row().0.status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
     }
 
     pub(super) fn body(self) -> String {
-        serde_json::json!({ "error": self.message(), "code": self.code().as_str() }).to_string()
+        let (code, message) = self.row();
+        serde_json::json!({ "error": message, "code": code.as_str() }).to_string()
     }
 }
 

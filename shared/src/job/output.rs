@@ -197,7 +197,7 @@ pub struct Margins {
 }
 
 impl Margins {
-    /// The same margin on all sides.
+    /// One margin for all sides.
     #[must_use]
     pub fn all(length: Length) -> Self {
         Self { top: length, right: length, bottom: length, left: length }
