@@ -3,7 +3,7 @@ CREATE TABLE usage (
     account_id TEXT NOT NULL REFERENCES accounts (id) ON DELETE CASCADE,
     month TEXT NOT NULL,
     attempts INTEGER NOT NULL CHECK (attempts >= 0),
-    -- Those of the last claim, for the triggers; NULL if the account has no other limits.
+    -- Attempt of the last claim and when it ends, for the triggers; NULL if the account has no other limits.
     attempt_id INTEGER,
     ends_at INTEGER,
     PRIMARY KEY (account_id, month)

@@ -25,7 +25,7 @@ impl Form {
         self.0.push((name.to_owned(), value.into()));
     }
 
-    /// The same fields under the names that follow `prefix`.
+    /// A form of the fields whose names begin with `prefix`, named by what follows it.
     pub(crate) fn without_prefix(&self, prefix: &str) -> Self {
         Self(self.with_prefix(prefix).map(|(name, value)| (name.to_owned(), value.to_owned())).collect())
     }

@@ -72,7 +72,7 @@ impl PageResponse {
             .with_header("content-disposition", format!("attachment; filename=\"{name}\""))
     }
 
-    /// The same with a file that `write` writes while it is sent.
+    /// A file to download, which `write` writes while it is sent.
     pub(super) fn written_download<W: Future<Output = bool> + 'static>(
         content_type: &'static str,
         name: &str,

@@ -21,7 +21,7 @@ use crate::row_buffer::{RejectedRows, RowBuffer};
 
 /// Rows of an instance that wait for the database. A row has about 500 bytes.
 const MAX_ROWS: usize = 1_000;
-/// Those of rejected requests among them, so that rows of attempts have a place.
+/// Of these, rows of rejected requests, so that rows of attempts have a place.
 const MAX_REJECTED_ROWS: usize = 200;
 /// Rows of one statement, which holds the database's write lock for some milliseconds.
 const MAX_BATCH_ROWS: usize = 200;

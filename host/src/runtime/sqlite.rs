@@ -118,7 +118,7 @@ fn get(state: &mut State, connection: &Resource<Connection>) -> wasmtime::Result
     Ok(state.table.get(connection)?.clone())
 }
 
-/// That of the request on whose behalf the statement runs.
+/// The context of the request on whose behalf the statement runs.
 fn request(access: &mut Access<'_, State, HasSelf<State>>) -> wasmtime::Result<RequestContext> {
     let mut context = access.as_context_mut();
     // The last one is the task of the export that handles the incoming request.

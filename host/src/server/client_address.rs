@@ -9,7 +9,7 @@ use http::{HeaderMap, HeaderName};
 pub(super) struct ClientAddress(IpAddr);
 
 impl ClientAddress {
-    /// That of the peer, or the one in the header in which the operator's reverse proxy sends it. Proxies append theirs to
+    /// The address of the peer, or the one in the header in which the operator's reverse proxy sends it. Proxies append theirs to
     /// what a client has sent, so the last entry counts.
     pub(super) fn of(headers: &HeaderMap, proxy_header: Option<&HeaderName>, peer: SocketAddr) -> Self {
         let last = proxy_header.and_then(|name| headers.get_all(name).iter().next_back());

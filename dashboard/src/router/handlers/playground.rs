@@ -43,7 +43,7 @@ pub(crate) async fn page(context: &Context<'_>) -> PageResult {
     show(context, &form).await
 }
 
-/// The same with what was entered, and the request that it makes.
+/// The playground with what was entered, and the request that it makes.
 pub(crate) async fn show(context: &Context<'_>, form: &Form) -> PageResult {
     let account = context.account()?;
     let request = Request::of(form);
@@ -111,7 +111,7 @@ pub(crate) fn request(context: &Context<'_>, form: &Form) -> PageResult {
     )?)
 }
 
-/// The same with a key that is valid for a short time, for the script to send the request.
+/// The request of a form with a key that is valid for a short time, for the script to send it.
 pub(crate) async fn render(context: &Context<'_>, form: &Form) -> PageResult {
     let account = context.account()?;
     let request = match Request::of(form) {
