@@ -3,7 +3,11 @@
 //! Invariant: a request of a key that was refused a moment ago costs no write. What decides is read from the database,
 //! except for a second after the farm had no slot for the key.
 
-use std::{cell::RefCell, pin::pin, time::{Duration, Instant}};
+use std::{
+    cell::RefCell,
+    pin::pin,
+    time::{Duration, Instant},
+};
 
 use futures::future::{Either, select};
 use platen_shared::{
