@@ -13,7 +13,6 @@ mod call;
 mod connection;
 mod event;
 mod event_queue;
-mod events;
 mod file;
 mod incoming;
 mod message;
@@ -24,10 +23,9 @@ mod session;
 pub use call::{Call, Reply};
 pub use connection::Connection;
 pub use event::Event;
-pub use events::Events;
 pub use incoming::MIN_CUT_STRING_BYTES;
 pub use pipe::BrowserPipes;
-pub use session::Session;
+pub use session::{Events, Session};
 
 /// Why a call has no result, or an event cannot be read. `method` is the command or the event, and `source` what
 /// the browser replied or the first difference from what was expected.

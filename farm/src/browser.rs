@@ -8,7 +8,6 @@ mod identity;
 mod launcher;
 mod network_service;
 mod process;
-mod stderr;
 mod switches;
 mod usage;
 pub(crate) mod user_agent;
@@ -23,7 +22,10 @@ use std::{
 };
 
 pub(crate) use self::{launcher::Launcher, process::Exit, usage::MemoryWatch};
-use self::{network_service::NetworkService, process::Process, stderr::StderrTail};
+use self::{
+    network_service::NetworkService,
+    process::{Process, StderrTail},
+};
 use crate::egress::Egress;
 use platen_cdp::Connection;
 

@@ -2,16 +2,15 @@
 //!
 //! Invariant: everything is tried for real, by a browser that is started, and nothing is left behind.
 
-mod fonts;
-mod machine;
+use std::{env, fmt, time::Duration};
 
-use std::{fmt, time::Duration};
-
+use platen_program::startup;
 use platen_shared::{endpoint::Endpoint, id::AccountId, limits, request::RenderRequest};
+use rustix::fs::statvfs;
 use serde::Serialize;
 use serde_json::json;
 
-use crate::{Config, Farm, LaunchError, StartError, browser::binary, cli::CheckArgs};
+use crate::{CheckArgs, Config, Farm, LaunchError, StartError, browser::binary, cgroup};
 
 /// How serious a finding is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -91,7 +90,7 @@ pub fn summary(findings: &[Finding]) -> (String, bool) {
 
 /// Starts one browser with these settings and renders with it.
 pub async fn check(config: &Config, args: &CheckArgs) -> Vec<Finding> {
-    let mut findings = machine::check(config);
+    let mut findings = machine(config);
     let path = match binary::find(config.chromium.as_deref()) {
         Ok(path) => path,
         Err(error) => {
@@ -129,7 +128,7 @@ pub async fn check(config: &Config, args: &CheckArgs) -> Vec<Finding> {
     } else {
         Finding::ok("sandbox", "Chromium runs with its sandbox")
     });
-    findings.extend(fonts::check(&farm).await);
+    findings.extend(fonts(&farm).await);
     if !args.outbound.is_empty() {
         findings.push(outbound(&farm, &args.outbound).await);
     }
@@ -156,5 +155,133 @@ async fn outbound(farm: &Farm, url: &str) -> Finding {
             "Allow connections to the Internet, or set --egress-proxy or --dns; HTML without external files is \
              rendered all the same",
         ),
+    }
+}
+
+/// Memory of a browser, in MiB; see docs/operating.md.
+const BROWSER_MIB: u64 = 150;
+/// A connection, a job and a page need some each.
+const MIN_FILES: u64 = 4096;
+const MIN_PROFILE_MIB: u64 = 256;
+
+/// Memory, open files and the directory of profiles.
+fn machine(config: &Config) -> Vec<Finding> {
+    let browsers = config.browser_count().get() as u64;
+    let needed = browsers * BROWSER_MIB + u64::from(config.page_memory_mib().get());
+    let memory = cgroup::available_mib().map(|available| {
+        let text = format!(
+            "{available} MiB can be used; {browsers} browsers and one page at --page-memory use {needed} MiB"
+        );
+        if available < needed {
+            Finding::warning(
+                "memory",
+                text,
+                "Lower --browsers or --page-memory, or give the machine more memory",
+            )
+        } else {
+            Finding::ok("memory", text)
+        }
+    });
+    startup::raise_file_limit();
+    let files = startup::file_limit();
+    let files = if files < MIN_FILES {
+        Finding::warning(
+            "open files",
+            format!("the limit is {files}"),
+            format!("Raise the hard limit to {MIN_FILES} or more: ulimit -Hn, or LimitNOFILE in systemd"),
+        )
+    } else {
+        Finding::ok("open files", format!("the limit is {files}"))
+    };
+    let directory = env::temp_dir();
+    let space = statvfs(&directory).ok().map(|space| space.f_bavail * space.f_frsize / 1024 / 1024);
+    let profiles = space.map(|space| {
+        let text = format!("{space} MiB are free in {} for profiles of browsers", directory.display());
+        if space < MIN_PROFILE_MIB {
+            Finding::warning("disk", text, "Free some, or set TMPDIR to another directory")
+        } else {
+            Finding::ok("disk", text)
+        }
+    });
+    memory.into_iter().chain([files]).chain(profiles).collect()
+}
+
+/// A sample of each script, and the Debian package that has it.
+const SCRIPTS: &[(&str, &str, &str)] = &[
+    ("Latin", "g", "fonts-liberation"),
+    ("Greek", "\u{3c9}", "fonts-liberation"),
+    ("Cyrillic", "\u{416}", "fonts-liberation"),
+    ("Arabic", "\u{639}", "fonts-noto-core"),
+    ("Hebrew", "\u{5e9}", "fonts-noto-core"),
+    ("Devanagari", "\u{915}", "fonts-noto-core"),
+    ("Thai", "\u{e01}", "fonts-noto-core"),
+    ("Han", "\u{6f22}", "fonts-noto-cjk"),
+    ("Japanese", "\u{3042}", "fonts-noto-cjk"),
+    ("Korean", "\u{d55c}", "fonts-noto-cjk"),
+    ("emoji", "\u{1f600}", "fonts-noto-color-emoji"),
+];
+
+/// The page draws each sample and compares it with characters that no font has, which look like a missing character. It
+/// puts the indices of the missing ones into its title, which a PDF contains.
+const FONTS_PAGE: &str = r#"<title>x</title><canvas width=60 height=60></canvas><script>
+const samples = SAMPLES, canvas = document.querySelector("canvas");
+const context = canvas.getContext("2d", { willReadFrequently: true });
+const draw = text => {
+  context.clearRect(0, 0, 60, 60);
+  context.font = "40px sans-serif";
+  context.fillText(text, 5, 45);
+  return context.getImageData(0, 0, 60, 60).data.join();
+};
+const missing = ["\u0378", "\u{10fffe}", " "].map(draw);
+const found = samples.flatMap((sample, index) => missing.includes(draw(sample)) ? [index] : []);
+document.title = "missing:" + found.join() + ";";
+</script>"#;
+
+/// Whether pages have fonts for the scripts of the world.
+async fn fonts(farm: &Farm) -> Vec<Finding> {
+    let samples: Vec<&str> = SCRIPTS.iter().map(|(_, sample, _)| *sample).collect();
+    let html = FONTS_PAGE.replace("SAMPLES", &json!(samples).to_string());
+    let missing = match render(farm, json!({"html": html, "format": "pdf"})).await {
+        Ok(pdf) => missing(&pdf),
+        Err(error) => return vec![Finding::failed("render", &error)],
+    };
+    let rendered = Finding::ok("render", "a page was rendered to PDF");
+    let fonts = match missing {
+        Some(missing) if missing.is_empty() => Finding::ok("fonts", "all of the tested scripts have a font"),
+        Some(missing) => {
+            let scripts: Vec<&str> = missing.iter().map(|index| SCRIPTS[*index].0).collect();
+            let mut packages: Vec<&str> = missing.iter().map(|index| SCRIPTS[*index].2).collect();
+            packages.dedup();
+            let text = format!("no font has {}: these characters are shown as boxes", scripts.join(", "));
+            Finding::warning("fonts", text, format!("apt-get install {}", packages.join(" ")))
+        }
+        None => Finding::warning(
+            "fonts",
+            "which fonts there are is not known, because the PDF has no title",
+            "Report this as a defect",
+        ),
+    };
+    vec![rendered, fonts]
+}
+
+/// The indices in the title of a PDF.
+fn missing(pdf: &[u8]) -> Option<Vec<usize>> {
+    let text = String::from_utf8_lossy(pdf);
+    let (_, rest) = text.split_once("(missing:")?;
+    let (list, _) = rest.split_once(';')?;
+    let indices = list.split(',').filter(|index| !index.is_empty()).map(|index| index.parse().ok());
+    indices.map(|index| index.filter(|index| *index < SCRIPTS.len())).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_title_has_the_indices_of_missing_scripts() {
+        assert_eq!(missing(b"<</Title (missing:;)>>"), Some(vec![]));
+        assert_eq!(missing(b"<</Title (missing:3,10;)>>"), Some(vec![3, 10]));
+        assert_eq!(missing(b"<</Title (missing:99;)>>"), None);
+        assert_eq!(missing(b"<</Title (x)>>"), None);
     }
 }

@@ -27,9 +27,7 @@ use self::{
 };
 pub(crate) use self::{job::JobEgress, page_proxy::PageProxy};
 use crate::{
-    config::{Config, UpstreamProxy},
-    error::StartError,
-    job_progress::PageStarted,
+    config::Config, egress_config::UpstreamProxy, error::StartError, job_progress::PageStarted,
     metrics::Metrics,
 };
 

@@ -13,7 +13,7 @@ use platen_cdp::CdpError;
 use platen_program::SecretError;
 use platen_shared::{refusal::Refusal, wire};
 
-use crate::config::InvalidUpstream;
+use crate::egress_config::InvalidUpstream;
 
 /// Why [`crate::Farm::start`] failed. The message names the setting to change.
 #[derive(Debug, thiserror::Error)]

@@ -23,8 +23,8 @@ use crate::{
     egress::{Egress, JobEgress},
     error::Refused,
     job_progress::JobProgress,
+    job_progress::{Phase, Phases},
     metrics::{self, FarmState, Metrics},
-    phases::{Phase, Phases},
     pool::{Lease, PageRequest, Pool, has_time},
     render::{self, Clock, JobError},
 };

@@ -1,4 +1,7 @@
-//! How far a job has come, for what is said about it when it has ended or its future was dropped.
+//! How far a job has come, for what is said about it when it has ended or its future was dropped, and the time of each of
+//! its phases.
+//!
+//! Invariant: a phase that was entered is recorded when it ends, also when the future of the job is dropped.
 
 use std::{
     sync::{
@@ -8,11 +11,11 @@ use std::{
     time::Duration,
 };
 
+use parking_lot::Mutex;
+use platen_program::telemetry::{self, Context};
+use strum::{EnumIter, IntoStaticStr};
 use tokio::time::Instant;
-
-use platen_program::telemetry::Context;
-
-use crate::phases::Phases;
+use tracing::{Span, info_span};
 
 /// A shared flag: whether a job's page has started to run.
 #[derive(Debug, Clone, Default)]
@@ -40,7 +43,7 @@ pub(crate) struct JobProgress {
 }
 
 impl JobProgress {
-    /// That of a job with this span.
+    /// The progress of a job with this span.
     pub(crate) fn of(trace: Option<Context>) -> Self {
         Self { phases: Phases::of(trace), ..Self::default() }
     }
@@ -64,5 +67,85 @@ impl JobProgress {
     /// For how long the job has had its slot; `None` if it had none.
     pub(crate) fn running(&self) -> Option<Duration> {
         self.admitted.get().map(Instant::elapsed)
+    }
+}
+
+/// A phase of a job. A job that is tried again has some phases more than once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, EnumIter, IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
+pub(crate) enum Phase {
+    /// The job waits for a slot.
+    Queue,
+    /// It waits for a browser and a page.
+    Lease,
+    /// The page is prepared and loads.
+    Load,
+    /// It is waited for until nothing changes, or for the time that the job asks for.
+    Settle,
+    /// The file is made.
+    Capture,
+}
+
+/// The phases of one job so far, and the time of each, in the order of their ends.
+#[derive(Debug, Default)]
+pub(crate) struct Phases {
+    times: Mutex<Vec<(Phase, Duration)>>,
+    /// The span of the job.
+    trace: Option<Context>,
+}
+
+impl Phases {
+    /// The phases of a job with this span.
+    pub(crate) fn of(trace: Option<Context>) -> Self {
+        Self { trace, ..Self::default() }
+    }
+
+    /// Begins a phase, which ends when the guard is dropped.
+    pub(crate) fn enter(&self, phase: Phase) -> PhaseGuard<'_> {
+        let span = self.trace.as_ref().map(|trace| {
+            let name: &str = phase.into();
+            telemetry::part_of(trace, info_span!(target: telemetry::TARGET, "phase", otel.name = name))
+        });
+        PhaseGuard { phases: self, phase, began: Instant::now(), _span: span }
+    }
+
+    pub(crate) fn times(&self) -> Vec<(Phase, Duration)> {
+        self.times.lock().clone()
+    }
+}
+
+/// A phase that has not ended.
+#[derive(Debug)]
+pub(crate) struct PhaseGuard<'a> {
+    phases: &'a Phases,
+    phase: Phase,
+    began: Instant,
+    _span: Option<Span>,
+}
+
+impl<'a> PhaseGuard<'a> {
+    /// Ends the phase, and returns the phases of its job.
+    pub(crate) fn end(self) -> &'a Phases {
+        self.phases
+    }
+}
+
+impl Drop for PhaseGuard<'_> {
+    fn drop(&mut self) {
+        self.phases.times.lock().push((self.phase, self.began.elapsed()));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_phase_is_recorded_when_it_ends() {
+        let phases = Phases::default();
+        let lease = phases.enter(Phase::Lease);
+        assert!(phases.times().is_empty());
+        drop(lease);
+        assert!(matches!(phases.times()[..], [(Phase::Lease, _)]));
     }
 }

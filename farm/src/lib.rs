@@ -11,24 +11,23 @@ mod begin_frames;
 mod browser;
 mod cgroup;
 pub mod check;
-pub mod cli;
 mod config;
 mod egress;
+mod egress_config;
 mod error;
 mod farm;
 mod http;
 mod job_progress;
 mod metrics;
 mod page;
-mod phases;
 mod pool;
 mod render;
 mod token;
 
 pub use cgroup::separate_browsers;
-pub use config::{
-    Config, EgressConfig, HostPattern, InvalidHostPattern, InvalidPorts, InvalidResolve, InvalidUpstream,
-    NameServer, Ports, Resolve,
+pub use config::{CheckArgs, Cli, Config, InvalidResolve, Resolve};
+pub use egress_config::{
+    EgressConfig, HostPattern, InvalidHostPattern, InvalidPorts, InvalidUpstream, NameServer, Ports,
 };
 pub use error::{LaunchError, StartError};
 pub use farm::{Farm, Readiness, Rendered};

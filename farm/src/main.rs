@@ -6,9 +6,8 @@ use std::{net::SocketAddr, path::Path, process::ExitCode};
 
 use anyhow::{Context as _, Result, ensure};
 use platen_farm::{
-    Config, Farm, FarmToken,
+    CheckArgs, Cli, Config, Farm, FarmToken,
     check::{self, Finding},
-    cli::{CheckArgs, Cli},
 };
 use platen_program::{MetricsRegistry, startup, telemetry};
 use secrecy::ExposeSecret as _;

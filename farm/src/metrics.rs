@@ -13,7 +13,7 @@ use prometheus_client::{
 };
 use strum::{EnumIter, IntoEnumIterator as _, IntoStaticStr, VariantNames as _};
 
-use crate::phases::Phase;
+use crate::job_progress::Phase;
 
 const PREFIX: &str = "platen_farm";
 

@@ -3,31 +3,40 @@
 //! Invariant: a page that [`Page::open`] returns shows an empty document, reports the events that the farm
 //! needs, and reaches the network only through its own proxy port. A page that fails to open is closed.
 
-mod overrides;
-
 use std::{io, sync::Arc, time::Duration};
 
-use chromiumoxide_cdp::cdp::browser_protocol::{
-    animation,
-    browser::{
-        Bounds, BrowserContextId, GetWindowForTargetParams, SetDownloadBehaviorBehavior,
-        SetDownloadBehaviorParams,
+use chromiumoxide_cdp::cdp::{
+    browser_protocol::{
+        animation,
+        browser::{
+            Bounds, BrowserContextId, GetWindowForTargetParams, SetDownloadBehaviorBehavior,
+            SetDownloadBehaviorParams,
+        },
+        emulation::SetUserAgentOverrideParams,
+        inspector::{self, EventTargetCrashed},
+        network,
+        page::{self, EventLifecycleEvent, ScriptIdentifier, SetLifecycleEventsEnabledParams},
+        performance::{self, EnableTimeDomain},
+        target::{
+            AttachToTargetParams, CreateBrowserContextParams, CreateTargetParams,
+            DisposeBrowserContextParams, SessionId, SetAutoAttachParams, TargetId,
+        },
     },
-    inspector::{self, EventTargetCrashed},
-    network,
-    page::{self, EventLifecycleEvent, SetLifecycleEventsEnabledParams},
-    performance::{self, EnableTimeDomain},
-    target::{
-        AttachToTargetParams, CreateBrowserContextParams, CreateTargetParams, DisposeBrowserContextParams,
-        SetAutoAttachParams, TargetId,
-    },
+    js_protocol::runtime::{EvaluateParams, RunIfWaitingForDebuggerParams},
 };
 use platen_cdp::{CdpError, Events, Session};
-use platen_shared::job::DeviceScaleFactor;
+use platen_shared::{
+    job::{ColorScheme, DeviceScaleFactor, MediaType, Output, RenderOptions, StyleText, UserAgent},
+    locale::Locale,
+    time_zone::TimeZone,
+};
 use tokio::time::timeout;
 
-pub(crate) use self::overrides::{EmulatedMedia, Overrides, Reader};
-use crate::{begin_frames::BeginFrames, browser::Browser, egress::PageProxy};
+use crate::{
+    begin_frames::BeginFrames,
+    browser::{Browser, user_agent},
+    egress::PageProxy,
+};
 
 /// Opening takes 30 ms, and up to 1 s on a machine that is short of CPU. A browser that takes longer hangs,
 /// or has lost the zygote process that forks its renderers.
@@ -206,7 +215,7 @@ async fn loaded(events: &mut Events, main_frame: &str) -> Result<(), PageError> 
 }
 
 /// Reports requests. The farm never reads bodies, so Chromium need not keep them.
-pub(crate) fn network_events() -> network::EnableParams {
+fn network_events() -> network::EnableParams {
     network::EnableParams {
         max_total_buffer_size: Some(0),
         max_resource_buffer_size: Some(0),
@@ -215,8 +224,107 @@ pub(crate) fn network_events() -> network::EnableParams {
 }
 
 /// Attaches to workers; each waits until its network events are enabled.
-pub(crate) fn auto_attach() -> SetAutoAttachParams {
+fn auto_attach() -> SetAutoAttachParams {
     let mut attach = SetAutoAttachParams::new(true, true);
     attach.flatten = Some(true);
     attach
+}
+
+/// The overrides of a page, which Chromium keeps for its next documents.
+#[derive(Debug)]
+pub(crate) struct Overrides {
+    pub(crate) media: EmulatedMedia,
+    pub(crate) reader: Reader,
+    /// The command that has set its user agent, for its workers.
+    pub(crate) user_agent: SetUserAgentOverrideParams,
+    pub(crate) has_scripts_disabled: bool,
+    pub(crate) is_transparent: bool,
+    pub(crate) style: Option<(StyleText, ScriptIdentifier)>,
+}
+
+/// The emulated media type, if it differs from that of the format, and media features.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct EmulatedMedia {
+    pub(crate) media_type: Option<MediaType>,
+    pub(crate) color_scheme: ColorScheme,
+    pub(crate) reduced_motion: bool,
+}
+
+/// Who reads a page, and with what. A page is not used with two of them: Chromium keeps some formats, fonts and
+/// properties of the screen.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Reader {
+    pub(crate) time_zone: Option<TimeZone>,
+    pub(crate) locale: Option<Locale>,
+    pub(crate) user_agent: Option<UserAgent>,
+    pub(crate) mobile: bool,
+}
+
+impl Reader {
+    pub(crate) fn of(options: &RenderOptions) -> Self {
+        let environment = &options.environment;
+        Self {
+            time_zone: environment.time_zone.clone(),
+            locale: environment.locale.clone(),
+            user_agent: environment.user_agent.clone(),
+            mobile: options.viewport.mobile,
+        }
+    }
+
+    /// The command that sets the user agent and the language in a browser of this version.
+    pub(crate) fn user_agent_command(&self, browser_version: &str) -> SetUserAgentOverrideParams {
+        user_agent::command(self.user_agent.as_ref(), self.mobile, self.locale.as_ref(), browser_version)
+    }
+}
+
+impl Overrides {
+    /// The overrides of a new page.
+    pub(super) fn new(browser_version: &str) -> Self {
+        Self {
+            media: EmulatedMedia::default(),
+            reader: Reader::default(),
+            user_agent: Reader::default().user_agent_command(browser_version),
+            has_scripts_disabled: false,
+            is_transparent: false,
+            style: None,
+        }
+    }
+}
+
+impl EmulatedMedia {
+    pub(crate) fn of(options: &RenderOptions) -> Self {
+        let environment = &options.environment;
+        let usual = match options.output {
+            Output::Image(_) => MediaType::Screen,
+            Output::Pdf(_) => MediaType::Print,
+        };
+        Self {
+            media_type: environment.media.filter(|media| *media != usual),
+            color_scheme: environment.color_scheme,
+            reduced_motion: environment.reduced_motion,
+        }
+    }
+}
+
+/// Animation frames of a worker by its timers, in real time like all of a worker. Chromium's own need frames of the page,
+/// and the page's frame after a worker's last one never ends, because the worker does not answer it. The properties that
+/// it calls are not defined before the worker starts.
+const ANIMATION_FRAMES: &str = "if (self.requestAnimationFrame) {\
+    self.requestAnimationFrame = function requestAnimationFrame(callback) {\
+        return setTimeout(() => callback(performance.now()), 1000 / 60) };\
+    self.cancelAnimationFrame = function cancelAnimationFrame(handle) { clearTimeout(handle) } }";
+
+/// Starts a worker that waits for it.
+pub(crate) fn start_worker(
+    page: &Session,
+    id: SessionId,
+    user_agent: &SetUserAgentOverrideParams,
+) -> Result<(), CdpError> {
+    let worker = page.worker_session(id);
+    worker.send(&network_events())?;
+    // A worker has the language of the browser, and a shared or service worker its client hints.
+    worker.send(user_agent)?;
+    worker.send(&auto_attach())?;
+    worker.send(&EvaluateParams::new(ANIMATION_FRAMES))?;
+    worker.send(&RunIfWaitingForDebuggerParams {})
 }

@@ -5,13 +5,10 @@
 //! browser that exits is replaced. After its number of jobs a browser stays in its slot until its successor is ready,
 //! and ends with its last job.
 
-mod backoff;
 mod idle_pages;
-mod job_times;
 mod lease;
 mod pooled_browser;
 mod queue;
-mod recent_accounts;
 mod running;
 mod state;
 mod supervisor;

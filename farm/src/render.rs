@@ -10,16 +10,14 @@ mod elements;
 mod frame_loop;
 mod header_templates;
 mod job_error;
-mod load;
 mod load_state;
-mod main_thread_frame;
+mod main_thread;
 mod milestone;
 mod navigation_error;
-mod overrides;
 mod page_events;
 mod page_lease;
+mod prepare;
 mod remaining_wait;
-mod renderer_metrics;
 mod rendering;
 mod reset;
 mod script;
@@ -27,7 +25,6 @@ mod settle;
 mod stall;
 mod static_page;
 mod still_image;
-mod style;
 mod virtual_time;
 
 use std::{
@@ -59,8 +56,8 @@ pub(crate) use self::{job_error::JobError, remaining_wait::real_wait, rendering:
 use crate::{
     browser::Exit,
     egress::JobEgress,
+    job_progress::{Phase, Phases},
     page::Page,
-    phases::{Phase, Phases},
     pool::{Lease, PageRequest, can_end_by},
 };
 
@@ -162,7 +159,7 @@ async fn run(
     };
     page.jobs += 1;
     let loading = phases.enter(Phase::Load);
-    let (before, header_templates) = match load::prepare(page, job, browser.browser().version()).await {
+    let (before, header_templates) = match prepare::prepare(page, job, browser.browser().version()).await {
         Err(JobError::Crashed | JobError::Cdp(CdpError::PageGone))
             if !browser.browser().connection.is_closed() =>
         {

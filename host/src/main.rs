@@ -61,7 +61,7 @@ enum Command {
 
 /// The command lines of both programs, for completions and manual pages.
 fn programs() -> [clap::Command; 2] {
-    [Platen::command(), platen_farm::cli::Cli::command()]
+    [Platen::command(), platen_farm::Cli::command()]
 }
 
 fn main() -> ExitCode {
@@ -118,7 +118,7 @@ mod tests {
     #[test]
     fn configuration_is_documented() {
         let platen = Platen::command();
-        let farm = platen_farm::cli::Cli::command();
+        let farm = platen_farm::Cli::command();
         let up = platen.find_subcommand("up").expect("platen has the command up");
         check_section("configuration.md", "settings", &settings_table(&all_settings(&platen, up, &farm)));
         let mut commands = OPTIONS.to_owned();
@@ -177,7 +177,7 @@ mod tests {
 
     #[test]
     fn all_settings_are_known() {
-        let (platen, farm) = (Platen::command(), platen_farm::cli::Cli::command());
+        let (platen, farm) = (Platen::command(), platen_farm::Cli::command());
         let up = platen.find_subcommand("up").expect("platen has the command up");
         let names = all_settings(&platen, up, &farm).into_iter().map(|setting| setting.variable);
         for name in names.filter(|name| name.starts_with("PLATEN_")) {

@@ -9,6 +9,7 @@ mod metrics_registry;
 mod secret;
 pub mod startup;
 pub mod telemetry;
+mod telemetry_settings;
 mod tls;
 mod variables;
 

@@ -8,28 +8,27 @@
 //! so a collector that is absent or hangs delays neither jobs nor, for longer than 3 s, the end of the program.
 //! Attributes never have keys, bodies, markup, values of variables or addresses of pages.
 
-mod exporter;
-mod settings;
-
 use std::{sync::OnceLock, time::Duration};
 
-use http::{HeaderMap, HeaderName};
+use bytes::Bytes;
+use http::{HeaderMap, HeaderName, Request, Response, StatusCode};
 use opentelemetry::{
     propagation::{Extractor, TextMapPropagator as _},
     trace::TracerProvider as _,
 };
-use opentelemetry_http::HeaderInjector;
+use opentelemetry_http::{HeaderInjector, HttpClient, HttpError};
 use opentelemetry_otlp::{SpanExporter, WithHttpConfig as _};
 use opentelemetry_sdk::{
     propagation::TraceContextPropagator,
     trace::{BatchSpanProcessor, SdkTracerProvider},
 };
 use platen_shared::wire;
+use tokio::runtime::{Builder, Runtime};
 use tracing::{Level, Span};
 use tracing_subscriber::{Layer, Registry, filter::Targets};
 
-use self::exporter::Client;
-pub use self::settings::TelemetryError;
+pub use crate::telemetry_settings::TelemetryError;
+use crate::{RepeatedWarning, telemetry_settings};
 pub use opentelemetry::{Context, trace::Status};
 pub use tracing_opentelemetry::OpenTelemetrySpanExt;
 
@@ -46,13 +45,13 @@ static PROVIDER: OnceLock<SdkTracerProvider> = OnceLock::new();
 pub(crate) fn layer(
     service: &'static str,
 ) -> Result<Option<Box<dyn Layer<Registry> + Send + Sync>>, TelemetryError> {
-    if !settings::is_exported()? {
+    if !telemetry_settings::is_exported()? {
         return Ok(None);
     }
     let exporter = SpanExporter::builder().with_http().with_http_client(Client::new()?);
     let exporter = exporter.build().map_err(|error| TelemetryError::Exporter(error.to_string()))?;
     let provider = SdkTracerProvider::builder()
-        .with_resource(settings::resource(service))
+        .with_resource(telemetry_settings::resource(service))
         .with_span_processor(BatchSpanProcessor::builder(exporter).build())
         .build();
     let layer = tracing_opentelemetry::layer()
@@ -121,6 +120,59 @@ impl Extractor for Headers<'_> {
 
     fn keys(&self) -> Vec<&str> {
         self.0.keys().map(HeaderName::as_str).collect()
+    }
+}
+
+/// The HTTP client of the exporter, which sends on the exporter's thread.
+#[derive(Debug)]
+struct Client {
+    inner: reqwest::Client,
+    runtime: Runtime,
+    failed: RepeatedWarning,
+}
+
+impl Client {
+    fn new() -> Result<Self, TelemetryError> {
+        // Nothing runs between two exports, so a connection that the collector closes would not be noticed.
+        let inner = http_client()
+            .timeout(telemetry_settings::timeout()?)
+            .pool_max_idle_per_host(0)
+            .build();
+        let inner = inner.map_err(|error| TelemetryError::Exporter(error.to_string()))?;
+        let runtime = Builder::new_current_thread().enable_all().build();
+        let runtime = runtime.map_err(|error| TelemetryError::Exporter(error.to_string()))?;
+        Ok(Self { inner, runtime, failed: RepeatedWarning::new() })
+    }
+
+    /// Sends a request; warns if it has no success.
+    async fn send(&self, request: reqwest::Request) -> reqwest::Result<(StatusCode, Bytes)> {
+        let sent = async {
+            let response = self.inner.execute(request).await?;
+            Ok((response.status(), response.bytes().await?))
+        };
+        // The message would have the address, which can contain a password.
+        let response = sent.await.map_err(reqwest::Error::without_url);
+        let problem = match &response {
+            Ok((status, _)) if status.is_success() => None,
+            Ok((status, _)) => Some(format!("the collector answered with status {status}")),
+            Err(error) => Some(error.to_string()),
+        };
+        if let Some(problem) = problem
+            && let Some(count) = self.failed.record()
+        {
+            tracing::warn!(problem, count, "traces were not exported");
+        }
+        response
+    }
+}
+
+#[async_trait::async_trait]
+impl HttpClient for Client {
+    async fn send_bytes(&self, request: Request<Bytes>) -> Result<Response<Bytes>, HttpError> {
+        let (status, body) = self.runtime.block_on(self.send(request.try_into()?))?;
+        let mut response = Response::new(body);
+        *response.status_mut() = status;
+        Ok(response)
     }
 }
 

@@ -35,7 +35,7 @@ use super::{
     policy::{Failure, HostDecision, HostPort, Trust, Verdict, judge_addresses, judge_host},
     resolver::{NameServerFailed, Resolver},
 };
-use crate::{Config, config::UpstreamProxy, job_progress::PageStarted, metrics::Metrics};
+use crate::{Config, egress_config::UpstreamProxy, job_progress::PageStarted, metrics::Metrics};
 
 /// What all jobs of a farm share.
 #[derive(Debug)]
@@ -323,4 +323,5 @@ impl AsyncWrite for CountingStream {
 }
 
 #[cfg(test)]
+#[path = "job_tests.rs"]
 mod tests;

@@ -10,7 +10,7 @@ use platen_shared::{address, refusal::Refusal, url_rule};
 use strum::IntoStaticStr;
 use url::{Host, Url};
 
-use crate::config::{Config, EgressConfig, HostPattern};
+use crate::{Config, EgressConfig, HostPattern};
 
 /// Where a connection is to go.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]

@@ -16,7 +16,7 @@ use hickory_resolver::{
 };
 use tokio::time::timeout;
 
-use crate::config::NameServer;
+use crate::egress_config::NameServer;
 
 /// For one lookup with its retries. Well below the deadline of a job, so that an outage of the name server
 /// is reported as such.

@@ -13,7 +13,10 @@ use platen_shared::{
 };
 use tokio::sync::Notify;
 
-use super::{idle_pages::IdlePages, recent_accounts::RecentAccounts, state::Candidate};
+use super::{
+    idle_pages::{IdlePages, RecentAccounts},
+    state::Candidate,
+};
 use crate::{
     Config,
     browser::Browser,

@@ -229,4 +229,6 @@ impl<B: Candidate> Drop for Position<'_, B> {
 }
 
 #[cfg(test)]
+mod deadline_tests;
+#[cfg(test)]
 mod tests;

@@ -18,7 +18,7 @@ use tokio::{
     time::Instant,
 };
 
-use super::{job_times::JobTimes, running::Running};
+use super::running::{JobTimes, Running};
 use crate::error::{LaunchError, Refused};
 
 /// No job starts with less time until its deadline. A small page of an account that has a warm page takes about

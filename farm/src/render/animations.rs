@@ -12,7 +12,7 @@ use tokio::time::sleep;
 
 use super::{
     job_error::JobError,
-    main_thread_frame,
+    main_thread,
     rendering::{Rendering, unless_refused},
     script,
     virtual_time::VirtualTimeDriver,
@@ -97,7 +97,7 @@ async fn frame(rendering: &mut Rendering<'_>) -> Result<(), JobError> {
         return driver.step_with_callbacks(FRAME_INTERVAL_MS, REQUEST_TIMEOUT_MS).await;
     }
     if rendering.has_begin_frame_control() {
-        return main_thread_frame::run(rendering, FrameTime::Same).await;
+        return main_thread::run_frame(rendering, FrameTime::Same).await;
     }
     sleep(FRAME_DURATION).await;
     Ok(())

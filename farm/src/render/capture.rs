@@ -1,14 +1,17 @@
 //! Creating the file: an image or a PDF.
 
 mod image;
-mod outside;
 mod pdf;
 mod scroll;
 
 use bytes::Bytes;
-use platen_shared::job::{Output, RenderJob};
+use chromiumoxide_cdp::cdp::browser_protocol::emulation::{
+    SetDeviceMetricsOverrideParams, SetPageScaleFactorParams, SetScriptExecutionDisabledParams,
+};
+use platen_shared::job::{Output, RenderJob, Viewport};
 
-use super::{job_error::JobError, rendering::Rendering, style};
+use super::{drawn_resources, job_error::JobError, main_thread, prepare, rendering::Rendering};
+use crate::begin_frames::FrameTime;
 
 /// Captures the page in its current state. `script_ran` says that a script of the page has run.
 pub(super) async fn capture(
@@ -18,10 +21,10 @@ pub(super) async fn capture(
 ) -> Result<Bytes, JobError> {
     let options = &job.options;
     if let Some(css) = &options.css
-        && style::put_last(rendering, css).await?
+        && prepare::put_style_last(rendering, css).await?
         && matches!(options.output, Output::Image(_))
     {
-        outside::show_changes(rendering).await?;
+        show_changes(rendering).await?;
     }
     // Without a script of the page nothing notices that the page is scrolled.
     let scroll = script_ran && options.scroll;
@@ -38,4 +41,67 @@ pub(super) async fn capture(
             pdf::capture(rendering, pdf, job, script_ran).await
         }
     }
+}
+
+/// Defines `own.outside`.
+const OUTSIDE: &str = include_str!("capture/outside.js");
+/// By how much a mobile device can be zoomed out.
+const MAX_ZOOM: f64 = 10.0;
+/// Frames that are run until frames of another origin are in view.
+const MAX_FRAMES: u32 = 50;
+
+/// Loads and shows what is outside of the viewport, apart from frames of another origin.
+///
+/// Chromium neither loads lazy images there, nor draws frames of another origin, the content of `content-visibility: auto`
+/// and fixed backgrounds. A taller viewport would show them, but it changes the layout: `100vh` is taller, for example. On
+/// a mobile device the viewport of scrolling may be larger than that of the layout, which shows the frames.
+async fn show_outside(rendering: &mut Rendering<'_>) -> Result<(), JobError> {
+    let changes = rendering.evaluate_isolated(&format!("{OUTSIDE}, own.outside.show()")).await?;
+    if changes.is_some_and(|count| count != 0) {
+        show_changes(rendering).await?;
+    }
+    Ok(())
+}
+
+/// Draws what a script has changed, and waits for the resources that this needs.
+async fn show_changes(rendering: &mut Rendering<'_>) -> Result<(), JobError> {
+    if rendering.has_begin_frame_control() && !rendering.in_virtual_time {
+        main_thread::run_frame(rendering, FrameTime::Same).await?;
+    }
+    drawn_resources::settle(rendering).await
+}
+
+/// Makes the frames of another origin drawn that are above `bottom`, in CSS pixels, if there are some below the viewport.
+/// Only a capture may follow.
+async fn show_outside_frames(
+    rendering: &mut Rendering<'_>,
+    viewport: &Viewport,
+    bottom: f64,
+) -> Result<(), JobError> {
+    if rendering.evaluate_isolated("own.outside.hasFrames()").await? != Some(true.into()) {
+        return Ok(());
+    }
+    let session = rendering.session;
+    // The page is changed in a way that its next job must not see, and that its scripts must not see.
+    rendering.must_close = true;
+    rendering.runs_scripts = false;
+    session.call(&SetScriptExecutionDisabledParams::new(true)).await?;
+    let height = f64::from(viewport.height.get());
+    let scale = (bottom / height / MAX_ZOOM).ceil().clamp(1.0, MAX_ZOOM);
+    rendering.evaluate_isolated(&format!("own.outside.keepLayout({scale})")).await?;
+    #[expect(clippy::cast_possible_truncation, reason = "it is at most 76,800")]
+    let side = |side: u32| (f64::from(side) * scale) as i64;
+    let (width, height) = (side(viewport.width.get()), side(viewport.height.get()));
+    let factor = viewport.device_scale_factor.get();
+    session.call(&SetDeviceMetricsOverrideParams::new(width, height, factor, true)).await?;
+    session.call(&SetPageScaleFactorParams::new(1.0)).await?;
+    for _ in 0..MAX_FRAMES {
+        if rendering.has_begin_frame_control() {
+            rendering.frame(FrameTime::Same, false).await?;
+        }
+        if rendering.evaluate_isolated("own.outside.isInView()").await? != Some(false.into()) {
+            break;
+        }
+    }
+    Ok(())
 }

@@ -19,8 +19,7 @@ use super::{
     capture,
     frame_loop::{self, NeededFrames},
     job_error::JobError,
-    load::{self, reach},
-    load_state::LoadState,
+    load_state::{LoadState, reach},
     milestone,
     page_events::MAX_NAVIGATIONS,
     remaining_wait::WaitOptions,
@@ -29,7 +28,7 @@ use super::{
 };
 use crate::{
     egress::JobEgress,
-    phases::{Phase, PhaseGuard},
+    job_progress::{Phase, PhaseGuard},
     pool::Lease,
 };
 
@@ -138,7 +137,7 @@ async fn arrive(
     let (needed, mut state) = (NeededFrames::default(), rendering.state.clone());
     let arrived = pin!(async {
         if is_first {
-            load::load(session, main_frame, &context.job.source, context.egress, &mut state).await?;
+            milestone::load(session, main_frame, &context.job.source, context.egress, &mut state).await?;
         }
         milestone::reached(session, main_frame, &mut state, wait.until, &needed).await
     });

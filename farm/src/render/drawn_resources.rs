@@ -8,7 +8,7 @@ use std::time::Duration;
 use tokio::time::{Instant, timeout_at};
 
 use super::{
-    job_error::JobError, load::reach, main_thread_frame, renderer_metrics, rendering::Rendering,
+    job_error::JobError, load_state::reach, main_thread, rendering::Rendering,
     virtual_time::VirtualTimeDriver,
 };
 use crate::begin_frames::{FRAME_INTERVAL_MS, FrameTime};
@@ -46,9 +46,9 @@ pub(super) async fn settle(rendering: &mut Rendering<'_>) -> Result<(), JobError
         }
         wait_until(rendering, until).await;
         if rendering.has_begin_frame_control() {
-            main_thread_frame::run(rendering, FrameTime::Same).await?;
+            main_thread::run_frame(rendering, FrameTime::Same).await?;
         } else {
-            renderer_metrics::read(rendering.session).await?;
+            main_thread::metrics(rendering.session).await?;
         }
     }
     Ok(())

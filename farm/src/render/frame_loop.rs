@@ -13,7 +13,7 @@ use std::{
 use platen_cdp::CdpError;
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 
-use super::{job_error::JobError, renderer_metrics, rendering::Rendering, virtual_time::VirtualTimeDriver};
+use super::{job_error::JobError, main_thread, rendering::Rendering, virtual_time::VirtualTimeDriver};
 use crate::begin_frames::{FRAME_DURATION, FRAME_INTERVAL_MS, FrameTime};
 
 /// A page starts to load without frames, so that their number and the progress of its animations do not
@@ -91,7 +91,7 @@ pub(super) async fn while_waiting<T>(
     let frameless = async {
         sleep(FRAMELESS_STEP_TIMEOUT).await;
         // The main thread answers after its present task.
-        let _ = rendering.wait_for_page(renderer_metrics::read(rendering.session)).await;
+        let _ = rendering.wait_for_page(main_thread::metrics(rendering.session)).await;
     };
     tokio::select! {
         biased;

@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
+use futures::future;
 use platen_shared::format::WaitUntil;
-use tokio::time::Instant;
+use tokio::{sync::watch, time::Instant};
 
 /// After this time the network counts as idle although the main script of a worker is still loading: the
 /// end of a shared worker's request is not reported in the session of the page.
@@ -127,6 +128,17 @@ impl LoadState {
     /// Whether the page is loaded, or has stopped loading because it navigates to something that is not a page.
     pub(super) fn is_loaded(&self) -> bool {
         self.loaded || self.navigation_cancelled
+    }
+}
+
+/// Waits until `is_reached` is true for the state. Never completes if the event handler has ended: then the
+/// job has ended as well.
+pub(super) async fn reach(
+    state: &mut watch::Receiver<LoadState>,
+    is_reached: impl FnMut(&LoadState) -> bool,
+) {
+    if state.wait_for(is_reached).await.is_err() {
+        future::pending::<()>().await;
     }
 }
 

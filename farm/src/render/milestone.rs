@@ -1,21 +1,62 @@
-//! The milestone of a document: `DOMContentLoaded` or `load`.
+//! Loading the document of a job, until its milestone: `DOMContentLoaded` or `load`.
+//!
+//! The time origin of the job's document (`performance.timeOrigin`) is within the job.
 
 use std::time::Duration;
 
+use chromiumoxide_cdp::cdp::browser_protocol::page::{NavigateParams, SetDocumentContentParams};
 use platen_cdp::Session;
-use platen_shared::{format::WaitUntil, refusal::Refusal};
-use tokio::{sync::watch, time::sleep};
+use platen_shared::{format::WaitUntil, job::Source, refusal::Refusal};
+use tokio::{sync::watch, task::yield_now, time::sleep};
 
 use super::{
-    frame_loop::NeededFrames, job_error::JobError, load::reach, load_state::LoadState,
-    rendering::unless_refused, script,
+    frame_loop::NeededFrames,
+    job_error::JobError,
+    load_state::{LoadState, reach},
+    navigation_error::navigation_error,
+    rendering::unless_refused,
+    script,
 };
+use crate::egress::JobEgress;
 
 /// How often `document.readyState` is read on a page that has no request in progress and has not reached its
 /// milestone.
 const READY_STATE_INTERVAL: Duration = Duration::from_millis(50);
 /// Frames after which a page whose state is complete has loaded, if it does so at all.
 const MAX_LOAD_FRAMES: u32 = 4;
+
+/// Loads the page and returns when its document has started to load.
+pub(super) async fn load(
+    session: &Session,
+    main_frame: &str,
+    source: &Source,
+    egress: &JobEgress,
+    state: &mut watch::Receiver<LoadState>,
+) -> Result<(), JobError> {
+    let before = state.borrow().documents;
+    egress.page_started.set();
+    match source {
+        Source::Html(html) => {
+            let content = SetDocumentContentParams::new(main_frame.to_owned(), html.as_str());
+            session.call(&content).await?;
+        }
+        Source::Url(url) => {
+            let url = url.as_url();
+            let answer = session.call(&NavigateParams::new(url.as_str())).await?;
+            if let Some(failure) = answer.error_text.as_deref() {
+                // Lets the event handler process the events before this answer, which contain the redirects.
+                yield_now().await;
+                let host = url.host_str().unwrap_or_default();
+                if let Some(error) = navigation_error(failure, url, host, egress) {
+                    tracing::debug!(failure, "page could not be loaded");
+                    return Err(error);
+                }
+            }
+        }
+    }
+    reach(state, |state| state.documents > before).await;
+    Ok(())
+}
 
 /// Waits for the event of the milestone: `DOMContentLoaded` or `load`.
 ///

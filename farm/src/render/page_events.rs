@@ -7,13 +7,11 @@
 //! An event that cannot be parsed does not end a job, except a lifecycle event, without which no page is
 //! loaded. Each branch of [`PageEventHandler::on_event`] says what it assumes instead.
 
-mod effects;
+mod event_facts;
 mod navigations;
 mod open_requests;
-mod recovery;
 #[cfg(test)]
 mod tests;
-mod workers;
 
 use chromiumoxide_cdp::cdp::browser_protocol::{
     animation::EventAnimationCreated,
@@ -35,15 +33,16 @@ use platen_shared::refusal::Refusal;
 use tokio::{sync::watch, time::Instant};
 use url::Url;
 
-pub(super) use self::{effects::taints, navigations::MAX_NAVIGATIONS};
+pub(super) use self::{event_facts::taints, navigations::MAX_NAVIGATIONS};
 use self::{
-    effects::{loads_origin, may_change, needs_real_time},
+    event_facts::{
+        loading_failed, loading_finished, loads_origin, may_change, needs_real_time, request_will_be_sent,
+    },
     navigations::Navigations,
     open_requests::OpenRequests,
-    recovery::{loading_failed, loading_finished, request_will_be_sent},
 };
 use super::{job_error::JobError, load_state::LoadState, navigation_error::navigation_error, still_image};
-use crate::egress::JobEgress;
+use crate::{egress::JobEgress, page::start_worker};
 
 /// Handles the events of one page during one job.
 pub(super) struct PageEventHandler<'a> {
@@ -52,7 +51,7 @@ pub(super) struct PageEventHandler<'a> {
     main_frame: &'a str,
     /// Set when the page does something that no reset is known to undo.
     tainted: &'a mut bool,
-    /// That of the page, for its workers.
+    /// The command that has set the user agent of the page, for its workers.
     user_agent: &'a SetUserAgentOverrideParams,
     /// The host to name when the main document cannot be fetched: the one of the job's URL, because the
     /// caller must not learn the target of a redirect.
@@ -164,7 +163,7 @@ impl<'a> PageEventHandler<'a> {
         } else if event.is::<EventAttachedToTarget>() {
             // A worker whose session is unknown stays paused; the page may not need it.
             if let Ok(attached) = event.parse::<EventAttachedToTarget>() {
-                workers::start(self.session, attached.session_id, self.user_agent)?;
+                start_worker(self.session, attached.session_id, self.user_agent)?;
             }
         } else if event.is::<EventDetachedFromTarget>() {
             if let Ok(detached) = event.parse::<EventDetachedFromTarget>() {

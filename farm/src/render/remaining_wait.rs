@@ -10,7 +10,7 @@ use tokio::time::Instant;
 
 use super::{
     load_state::{LoadState, MAX_OPEN_TIME},
-    renderer_metrics::RendererMetrics,
+    main_thread::RendererMetrics,
     rendering::Clock,
 };
 

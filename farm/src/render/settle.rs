@@ -12,9 +12,8 @@ use tokio::time::{Instant, sleep, sleep_until};
 use super::{
     animations, drawn_resources, elements,
     job_error::JobError,
-    main_thread_frame,
+    main_thread::{self, RendererMetrics},
     remaining_wait::{RemainingWait, WaitOptions},
-    renderer_metrics::{self, RendererMetrics},
     rendering::{Clock, Rendering},
     static_page,
     virtual_time::VirtualTimeDriver,
@@ -90,7 +89,7 @@ async fn pass_wait(
         // next command after this one; a frame could overtake it, and animations would start to move.
         rendering.pause_animations()?;
     }
-    let loaded = renderer_metrics::read(rendering.session).await?;
+    let loaded = main_thread::metrics(rendering.session).await?;
     rendering.check_navigation(wait.until)?;
     // Another document may be one of another renderer, with metrics of its own.
     let script_ran = has_run(before, loaded) || rendering.load_state().documents > 1;
@@ -100,7 +99,7 @@ async fn pass_wait(
             drawn_resources::wait(rendering).await;
         }
         if needs_frame || script_ran {
-            main_thread_frame::run(rendering, FrameTime::Now).await?;
+            main_thread::run_frame(rendering, FrameTime::Now).await?;
         }
         return settled(None, script_ran);
     }
@@ -122,7 +121,7 @@ async fn pass_wait(
     // not be earlier than that, or the animation's progress would depend on when between two frames the page
     // loaded.
     sleep(FRAME_DURATION).await;
-    main_thread_frame::run(rendering, FrameTime::Now).await?;
+    main_thread::run_frame(rendering, FrameTime::Now).await?;
     find_element(rendering, wait, left).await?;
     pass_real_time(rendering, wait, left, clock).await?;
     while !until_idle(rendering, wait, left).await? {
@@ -156,7 +155,7 @@ pub(super) struct Settled {
 }
 
 async fn has_script_run(rendering: &Rendering<'_>, before: RendererMetrics) -> Result<bool, JobError> {
-    Ok(has_run(before, renderer_metrics::read(rendering.session).await?))
+    Ok(has_run(before, main_thread::metrics(rendering.session).await?))
 }
 
 #[expect(clippy::float_cmp, reason = "a counter that has not changed is the same number")]
@@ -194,7 +193,7 @@ async fn is_static(rendering: &Rendering<'_>, wait: WaitOptions<'_>) -> Result<b
 
 /// Whether a page that was static is still so after its first frame, which starts to load lazy images.
 async fn stays_static(rendering: &mut Rendering<'_>) -> Result<bool, JobError> {
-    main_thread_frame::run(rendering, FrameTime::Now).await?;
+    main_thread::run_frame(rendering, FrameTime::Now).await?;
     let state = rendering.load_state();
     Ok(!state.may_change && !state.is_requesting(Instant::now()))
 }
@@ -212,7 +211,7 @@ async fn until_idle(
 ) -> Result<bool, JobError> {
     let mut passed_ms = 0.0;
     while !left.is_over() && passed_ms < MAX_BUSY_MS {
-        let tasks = renderer_metrics::read(rendering.session).await?.tasks;
+        let tasks = main_thread::metrics(rendering.session).await?.tasks;
         let mut sample_ms = 0.0;
         for frame in 1..=FRAMES_PER_SAMPLE {
             let step_ms = left.until_frame(FRAME_INTERVAL_MS);
@@ -229,7 +228,7 @@ async fn until_idle(
             }
         }
         passed_ms += sample_ms;
-        let busy = renderer_metrics::read(rendering.session).await?.tasks - tasks;
+        let busy = main_thread::metrics(rendering.session).await?.tasks - tasks;
         if busy < sample_ms / 1_000.0 * MAX_IDLE_SHARE {
             break;
         }
@@ -258,14 +257,14 @@ async fn pass_real_time(
             rendering.frame(FrameTime::Now, true).await?;
         } else {
             // Waits for the page's main thread.
-            renderer_metrics::read(rendering.session).await?;
+            main_thread::metrics(rendering.session).await?;
         }
         left.pass_real_time(&rendering.load_state());
         find_element(rendering, wait, left).await?;
     }
     // The main thread runs the timers that are due before it answers the second time.
     for _ in 0..2 {
-        renderer_metrics::read(rendering.session).await?;
+        main_thread::metrics(rendering.session).await?;
     }
     Ok(())
 }

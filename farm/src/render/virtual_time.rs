@@ -12,7 +12,7 @@ use chromiumoxide_cdp::cdp::browser_protocol::emulation::{SetVirtualTimePolicyPa
 use tokio::time::{Instant, timeout};
 
 use super::{
-    job_error::JobError, load_state::LoadState, renderer_metrics, rendering::Rendering, stall::CHECK_INTERVAL,
+    job_error::JobError, load_state::LoadState, main_thread, rendering::Rendering, stall::CHECK_INTERVAL,
 };
 use crate::begin_frames::{FRAME_INTERVAL_MS, FrameTime};
 
@@ -166,7 +166,7 @@ impl<'r, 'a> VirtualTimeDriver<'r, 'a> {
             }
             if checked.elapsed() >= MAIN_THREAD_INTERVAL {
                 // Fails if the page's main thread stalls, which would delay its requests.
-                self.rendering.wait_for_page(renderer_metrics::read(self.rendering.session)).await?;
+                self.rendering.wait_for_page(main_thread::metrics(self.rendering.session)).await?;
                 checked = Instant::now();
             }
         }

@@ -11,8 +11,8 @@ use std::{
 use anyhow::{Context as _, Result, ensure};
 use clap::{Arg, ArgMatches, Args, Command, parser::ValueSource};
 use platen_farm::{
+    CheckArgs,
     check::{Finding, summary},
-    cli::CheckArgs,
 };
 use platen_shared::{farm_address::FarmAddress, wire};
 use platen_statements::Outcome;

@@ -8,11 +8,9 @@ use platen_shared::id::AccountId;
 
 use super::*;
 
-mod deadlines;
-
 /// A browser with a number, which a job may ask for.
 #[derive(Debug)]
-struct TestBrowser {
+pub(super) struct TestBrowser {
     number: usize,
     has_exited: AtomicBool,
 }
@@ -36,28 +34,28 @@ impl Candidate for TestBrowser {
     fn begin_job(&self) {}
 }
 
-type TestQueue = JobQueue<TestBrowser>;
+pub(super) type TestQueue = JobQueue<TestBrowser>;
 
 /// With a browser for each job that may run.
-fn queue(slots: usize, capacity: usize) -> TestQueue {
+pub(super) fn queue(slots: usize, capacity: usize) -> TestQueue {
     let queue = JobQueue::new(slots, capacity);
     (0..2 * slots).for_each(|number| queue.state().add(&browser(number)));
     queue
 }
 
-fn browser(number: usize) -> Arc<TestBrowser> {
+pub(super) fn browser(number: usize) -> Arc<TestBrowser> {
     Arc::new(TestBrowser { number, has_exited: AtomicBool::new(false) })
 }
 
-fn account(name: &str) -> AccountId {
+pub(super) fn account(name: &str) -> AccountId {
     AccountId::from_text(name)
 }
 
-fn soon() -> Instant {
+pub(super) fn soon() -> Instant {
     Instant::now() + Duration::from_mins(1)
 }
 
-fn occupancy(slots: usize, busy: usize, waiting: usize) -> Occupancy {
+pub(super) fn occupancy(slots: usize, busy: usize, waiting: usize) -> Occupancy {
     Occupancy { slots, busy, waiting }
 }
 
@@ -252,7 +250,7 @@ async fn one_account_gets_half_of_the_slots_while_others_wait() {
 }
 
 /// A job of the account that has waited since it was polled once.
-fn queued<'a>(
+pub(super) fn queued<'a>(
     queue: &'a TestQueue,
     account: &'a AccountId,
     time_left: Duration,

@@ -18,13 +18,15 @@ use platen_shared::{
     refusal::Refusal,
 };
 
-use super::super::{
-    elements::{self, Rectangle},
-    frame_loop,
-    job_error::JobError,
-    rendering::Rendering,
+use super::{
+    super::{
+        elements::{self, Rectangle},
+        frame_loop,
+        job_error::JobError,
+        rendering::Rendering,
+    },
+    scroll, show_outside, show_outside_frames,
 };
-use super::{outside, scroll};
 use crate::begin_frames::FrameTime;
 
 /// Use the fast PNG encoder: at 1280×720 it takes 12 ms of CPU instead of 20, a fifth of the job's cost, and
@@ -65,7 +67,7 @@ pub(super) async fn capture(
         Region::Viewport => whole,
         Region::FullPage => full_page(rendering, whole, scroll).await?,
         Region::Element(selector) => {
-            outside::show(rendering).await?;
+            show_outside(rendering).await?;
             let area = elements::border_box(rendering, selector).await?;
             if scroll_to_bottom_of(rendering, area, whole, scroll).await? {
                 elements::border_box(rendering, selector).await?
@@ -81,7 +83,7 @@ pub(super) async fn capture(
                 height: clip.height.pixels(),
             };
             if area.bottom() > whole.height {
-                outside::show(rendering).await?;
+                show_outside(rendering).await?;
                 scroll_to_bottom_of(rendering, area, whole, scroll).await?;
             }
             area
@@ -114,7 +116,7 @@ pub(super) async fn capture(
         rendering.evaluate_isolated(CANCEL_CALLBACKS).await?;
     }
     if bottom > whole.height {
-        outside::show_frames(rendering, viewport, bottom).await?;
+        show_outside_frames(rendering, viewport, bottom).await?;
     }
     let mut capture = CaptureScreenshotParams {
         format: Some(encoding),
@@ -138,13 +140,13 @@ async fn full_page(
     viewport: Rectangle,
     scroll: bool,
 ) -> Result<Rectangle, JobError> {
-    outside::show(rendering).await?;
+    show_outside(rendering).await?;
     let before = content(rendering, viewport).await?;
     if !scroll || before.height <= viewport.height {
         return Ok(before);
     }
     let seen = scroll::through(rendering, viewport.height, before.height, true).await?;
-    outside::show(rendering).await?;
+    show_outside(rendering).await?;
     let mut whole = content(rendering, viewport).await?;
     if seen > before.height {
         whole.height = whole.height.min(seen);
@@ -170,7 +172,7 @@ async fn scroll_to_bottom_of(
     }
     let bottom = area.bottom().min(content(rendering, viewport).await?.height);
     scroll::through(rendering, viewport.height, bottom, false).await?;
-    outside::show(rendering).await?;
+    show_outside(rendering).await?;
     Ok(true)
 }
 

@@ -2,21 +2,24 @@
 
 mod document;
 mod needed_backgrounds;
-mod page_style;
 mod single_page;
 
 use std::sync::atomic::Ordering;
 
 use bytes::Bytes;
-use chromiumoxide_cdp::cdp::browser_protocol::page::PrintToPdfParams;
+use chromiumoxide_cdp::cdp::{
+    browser_protocol::page::PrintToPdfParams,
+    js_protocol::runtime::{CallFunctionOnParams, RemoteObjectId},
+};
 use platen_cdp::CdpError;
 use platen_shared::{
     job::{Margins, Pages, PdfOptions, RenderJob, Sheet},
     length::Length,
     refusal::Refusal,
 };
+use serde_json::Value;
 
-use self::{document::PdfFile, page_style::PageStyle};
+use self::document::PdfFile;
 use super::super::{
     frame_loop, header_templates::HeaderTemplates, job_error::JobError, rendering::Rendering,
 };
@@ -56,7 +59,7 @@ pub(super) async fn capture(
 
 async fn sheets(rendering: &mut Rendering<'_>, pdf: &PdfOptions) -> Result<Bytes, JobError> {
     let sheet = (pdf.landscape && !pdf.prefer_css_page_size).then_some(pdf.sheet);
-    let style = match page_style::rule(pdf, sheet) {
+    let style = match page_rule(pdf, sheet) {
         Some(rule) => Some(PageStyle::add(rendering, &rule).await?),
         None => None,
     };
@@ -86,7 +89,7 @@ async fn check_margins(
     }
     let margins = Some(Margins::default());
     let without = PdfOptions { margins, header: None, footer: None, pages: Pages::All, ..pdf.clone() };
-    style.replace(rendering, &page_style::rule(&without, None).unwrap_or_default()).await?;
+    style.replace(rendering, &page_rule(&without, None).unwrap_or_default()).await?;
     let file = print(rendering, &without, pdf.sheet).await?;
     if PdfFile::parse(&file).await?.first_sheet()? != sheet {
         return Err(JobError::Refused(Refusal::NoSpaceBetweenMargins));
@@ -142,4 +145,45 @@ fn command(pdf: &PdfOptions, sheet: Sheet, templates: Option<&HeaderTemplates>) 
         generate_document_outline: Some(pdf.outline),
         ..Default::default()
     }
+}
+
+/// Adopts a style sheet after all others, and returns it.
+const ADOPT: &str = "(css => { const sheet = new CSSStyleSheet(); sheet.replaceSync(css);\
+    document.adoptedStyleSheets = [...document.adoptedStyleSheets, sheet]; return sheet })";
+
+/// A style sheet that is added to those of the page.
+#[derive(Debug)]
+struct PageStyle(RemoteObjectId);
+
+impl PageStyle {
+    /// Adds a style sheet after those of the page.
+    async fn add(rendering: &mut Rendering<'_>, css: &str) -> Result<Self, JobError> {
+        let adopt = rendering.script(&format!("{ADOPT}({})", Value::from(css))).await?;
+        let mut adopt = adopt.ok_or(JobError::NoFile)?;
+        adopt.return_by_value = None;
+        let added = rendering.wait_for_page(rendering.session.call(&adopt)).await?;
+        added.result.object_id.map(Self).ok_or(JobError::NoFile)
+    }
+
+    /// Replaces its rules. Of two `@page` rules that are both important Chromium takes the first one, so a second sheet
+    /// would have no effect.
+    async fn replace(&self, rendering: &Rendering<'_>, css: &str) -> Result<(), JobError> {
+        let replace = CallFunctionOnParams {
+            object_id: Some(self.0.clone()),
+            ..CallFunctionOnParams::new(format!("function() {{ this.replaceSync({}) }}", Value::from(css)))
+        };
+        rendering.wait_for_page(rendering.session.call(&replace)).await?;
+        Ok(())
+    }
+}
+
+/// The `@page` rule for the margins of a job and for a size of the paper; `None` if there is neither.
+fn page_rule(pdf: &PdfOptions, sheet: Option<Sheet>) -> Option<String> {
+    let size = sheet.map(|Sheet { width, height }| format!("size: {width} {height} !important;"));
+    let margin = pdf.margins.map(|margins| {
+        let sides = [margins.top, margins.right, margins.bottom, margins.left].map(|side| side.to_string());
+        format!("margin: {} !important;", sides.join(" "))
+    });
+    (size.is_some() || margin.is_some())
+        .then(|| format!("@page {{ {} {} }}", size.unwrap_or_default(), margin.unwrap_or_default()))
 }

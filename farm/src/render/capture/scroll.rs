@@ -14,8 +14,8 @@ use tokio::time::{Instant, sleep, timeout};
 use super::super::{
     animations, drawn_resources,
     job_error::JobError,
-    load::reach,
-    renderer_metrics,
+    load_state::reach,
+    main_thread,
     rendering::{Clock, Rendering},
     virtual_time::VirtualTimeDriver,
 };
@@ -188,7 +188,7 @@ impl<'r, 'a> Walk<'r, 'a> {
     }
 
     async fn activity(&mut self) -> Result<Activity, JobError> {
-        let metrics = renderer_metrics::read(self.rendering.session);
+        let metrics = main_thread::metrics(self.rendering.session);
         let script = self.rendering.wait_for_page(metrics).await?.script;
         let state = self.rendering.load_state();
         Ok(Activity { script, requests: state.sent, animations: state.animations })
@@ -253,7 +253,7 @@ impl<'r, 'a> Walk<'r, 'a> {
                 self.rendering.frame(FrameTime::Now, true).await?;
             } else {
                 // Waits for the page's main thread.
-                renderer_metrics::read(self.rendering.session).await?;
+                main_thread::metrics(self.rendering.session).await?;
             }
             passed_ms += FRAME_INTERVAL_MS;
         }

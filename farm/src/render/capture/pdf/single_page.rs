@@ -17,11 +17,7 @@ use platen_shared::{
 };
 use serde_json::Value;
 
-use super::{
-    document::PdfFile,
-    page_style::{self, PageStyle},
-    print,
-};
+use super::{PageStyle, document::PdfFile, page_rule, print};
 use crate::render::{job_error::JobError, rendering::Rendering};
 
 /// Keeps the content on one page, which is not taller than it.
@@ -70,7 +66,7 @@ pub(super) async fn capture(
     }
     let mut width = pdf.sheet.width;
     if pdf.prefer_css_page_size {
-        if let Some(rule) = page_style::rule(pdf, None) {
+        if let Some(rule) = page_rule(pdf, None) {
             PageStyle::add(rendering, &rule).await?;
         }
         let pages = PdfOptions { pages: Pages::All, ..pdf.clone() };
@@ -105,7 +101,7 @@ pub(super) async fn capture(
     let print_at = async |rendering: &mut Rendering<'_>, height: f64| {
         let height = Length::try_from(height).unwrap_or(limits::MAX_PDF_SIDE);
         let sheet = Sheet { width, height };
-        let rule = page_style::rule(&pdf, Some(sheet)).unwrap_or_default();
+        let rule = page_rule(&pdf, Some(sheet)).unwrap_or_default();
         style.replace(rendering, &format!("{ONE_PAGE} {rule}")).await?;
         let file = print(rendering, &pdf, sheet).await?;
         Ok::<_, JobError>((PdfFile::parse(&file).await?.page_count() == 1).then_some(file))

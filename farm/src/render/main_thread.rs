@@ -1,4 +1,4 @@
-//! A frame that the page's main thread has taken part in.
+//! A frame that the page's main thread has taken part in, and the metrics of the thread.
 //!
 //! Chromium may draw a frame without the main thread of the page: its compositor requests frames when the main
 //! thread needs one, and on a busy machine that request arrives after the frame was drawn. And it notifies
@@ -6,6 +6,9 @@
 
 use std::time::Duration;
 
+use chromiumoxide_cdp::cdp::browser_protocol::performance::GetMetricsParams;
+use platen_cdp::{CdpError, Session};
+use serde::Deserialize;
 use serde_json::Value;
 use tokio::time::{Instant, sleep, timeout};
 
@@ -39,7 +42,7 @@ const TASKS_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Runs a frame in which the page has run its animation-frame, resize and intersection callbacks and has updated
 /// its layout, in real time. The requests that they have sent are recorded.
-pub(super) async fn run(rendering: &mut Rendering<'_>, mut time: FrameTime) -> Result<(), JobError> {
+pub(super) async fn run_frame(rendering: &mut Rendering<'_>, mut time: FrameTime) -> Result<(), JobError> {
     if !rendering.runs_scripts {
         // No callback runs, and lazy images were loaded with the others.
         return rendering.frame(time, true).await.map(drop);
@@ -69,4 +72,43 @@ pub(super) async fn run(rendering: &mut Rendering<'_>, mut time: FrameTime) -> R
         sleep(FRAME_PAUSE).await;
     }
     Ok(())
+}
+
+/// Metrics of a page's main thread, in seconds; NaN if Chromium does not report one.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct RendererMetrics {
+    /// CPU time of the page's scripts.
+    pub(super) script: f64,
+    /// CPU time of all tasks.
+    pub(super) tasks: f64,
+    /// Start of the main document, on Chromium's monotonic clock.
+    pub(super) navigation_start: f64,
+}
+
+/// Reads the metrics. The main thread answers after its earlier tasks.
+pub(super) async fn metrics(session: &Session) -> Result<RendererMetrics, CdpError> {
+    let reply = session.start(&GetMetricsParams {})?.reply().await?;
+    let metrics: Metrics<'_> = reply.parse()?;
+    let value = |name| {
+        let metric = metrics.metrics.iter().find(|metric| metric.name == name);
+        // NaN is not equal to itself, so there is no proof without the metric.
+        metric.map_or(f64::NAN, |metric| metric.value)
+    };
+    Ok(RendererMetrics {
+        script: value("ScriptDuration"),
+        tasks: value("TaskDuration"),
+        navigation_start: value("NavigationStart"),
+    })
+}
+
+#[derive(Deserialize)]
+struct Metrics<'a> {
+    #[serde(borrow)]
+    metrics: Vec<Metric<'a>>,
+}
+
+#[derive(Deserialize)]
+struct Metric<'a> {
+    name: &'a str,
+    value: f64,
 }

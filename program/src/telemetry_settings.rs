@@ -49,7 +49,7 @@ const SAMPLER_NAMES: &str = "always_on, always_off, traceidratio, or one of thes
 const DEFAULT_TIMEOUT_MS: u64 = 10_000;
 
 /// Whether the environment has an endpoint for traces, and settings that are supported.
-pub(super) fn is_exported() -> Result<bool, TelemetryError> {
+pub(crate) fn is_exported() -> Result<bool, TelemetryError> {
     let is_disabled = variable("OTEL_SDK_DISABLED").is_some_and(|value| value.eq_ignore_ascii_case("true"));
     let exporter = named("OTEL_TRACES_EXPORTER");
     let is_none = exporter.as_ref().is_some_and(|(_, exporter)| exporter == "none");
@@ -84,7 +84,7 @@ pub(super) fn is_exported() -> Result<bool, TelemetryError> {
 }
 
 /// The time limit of one export.
-pub(super) fn timeout() -> Result<Duration, TelemetryError> {
+pub(crate) fn timeout() -> Result<Duration, TelemetryError> {
     let Some((name, value)) = setting("TIMEOUT") else {
         return Ok(Duration::from_millis(DEFAULT_TIMEOUT_MS));
     };
@@ -131,7 +131,7 @@ fn check_hidden(
 }
 
 /// The attributes of this process; those of the environment take precedence.
-pub(super) fn resource(service: &'static str) -> Resource {
+pub(crate) fn resource(service: &'static str) -> Resource {
     let attributes = variable("OTEL_RESOURCE_ATTRIBUTES").unwrap_or_default();
     let is_set = |name: &str| attributes.split(',').any(|pair| pair.trim().starts_with(&format!("{name}=")));
     let mut resource = Resource::builder();

@@ -1,4 +1,6 @@
-use super::*;
+use platen_shared::id::AccountId;
+
+use super::{tests::*, *};
 use crate::pool::state::MIN_NOT_BEFORE;
 
 const NO_SLOT_IN_TIME: Refusal = Refusal::NoSlotInTime { retry_after: 1 };

@@ -1,0 +1,166 @@
+//! Preparing a page for a job: what it is told about its reader, its viewport, the style sheet of the job, and an empty
+//! document.
+//!
+//! Invariant: Chromium keeps these settings for the next documents of a page, so every job sets those that differ from the
+//! job before it. The viewport is set before the page is loaded, so its first script reads the right size.
+
+use chromiumoxide_cdp::cdp::browser_protocol::{
+    dom::Rgba,
+    emulation::{
+        MediaFeature, ScreenOrientation, ScreenOrientationType, SetDefaultBackgroundColorOverrideParams,
+        SetDeviceMetricsOverrideParams, SetEmulatedMediaParams, SetLocaleOverrideParams,
+        SetScriptExecutionDisabledParams, SetTimezoneOverrideParams, SetTouchEmulationEnabledParams,
+    },
+    page::{AddScriptToEvaluateOnNewDocumentParams, RemoveScriptToEvaluateOnNewDocumentParams},
+};
+use platen_shared::job::{
+    ColorScheme, MediaType, Output, RenderJob, RenderOptions, Source, StyleText, Viewport,
+};
+use serde_json::Value;
+use tokio::time::timeout;
+
+use super::{
+    elements,
+    header_templates::{self, HeaderTemplates},
+    job_error::JobError,
+    main_thread::{self, RendererMetrics},
+    rendering::Rendering,
+    reset, script,
+};
+use crate::page::{EmulatedMedia, OPEN_TIMEOUT, Page, Reader};
+
+/// Sets the viewport and, for markup, navigates to a new empty document; a URL has its own document. Returns
+/// the page's metrics before the job, and its header and footer. An empty page answers immediately unless its browser hangs.
+pub(super) async fn prepare(
+    page: &mut Page,
+    job: &RenderJob,
+    browser_version: &str,
+) -> Result<(RendererMetrics, Option<HeaderTemplates>), JobError> {
+    let prepared = async {
+        set_overrides(page, &job.options, browser_version).await?;
+        let set = page.session.start(&device_metrics(&job.options.viewport))?;
+        if matches!(job.source, Source::Html(_)) && !reset::navigate_to_empty(page).await? {
+            return Err(JobError::NoPage);
+        }
+        elements::check_selectors(page, &job.options).await?;
+        let templates = header_templates::convert(&page.session, &job.options).await?;
+        let before = main_thread::metrics(&page.session).await?;
+        set.await?;
+        Ok((before, templates))
+    };
+    timeout(OPEN_TIMEOUT, prepared).await.map_err(|_| JobError::Unresponsive)?
+}
+
+/// The viewport, and a screen of the same size. Without a screen of its own, a page has that of the browser
+/// process, which other pages can turn (`screen.orientation.lock`).
+fn device_metrics(viewport: &Viewport) -> SetDeviceMetricsOverrideParams {
+    let (width, height) = (i64::from(viewport.width.get()), i64::from(viewport.height.get()));
+    let orientation = if width >= height {
+        ScreenOrientationType::LandscapePrimary
+    } else {
+        ScreenOrientationType::PortraitPrimary
+    };
+    SetDeviceMetricsOverrideParams {
+        screen_width: Some(width),
+        screen_height: Some(height),
+        screen_orientation: Some(ScreenOrientation::new(orientation, 0)),
+        ..SetDeviceMetricsOverrideParams::new(
+            width,
+            height,
+            viewport.device_scale_factor.get(),
+            viewport.mobile,
+        )
+    }
+}
+
+/// Points at which a mobile device can be touched at once.
+const TOUCH_POINTS: i64 = 5;
+
+/// Sets the overrides of a job. The document of the job must be loaded afterwards.
+async fn set_overrides(
+    page: &mut Page,
+    options: &RenderOptions,
+    browser_version: &str,
+) -> Result<(), JobError> {
+    let Page { session, overrides, .. } = page;
+    let environment = &options.environment;
+    let media = EmulatedMedia::of(options);
+    if overrides.media != media {
+        session.call(&media_command(&media)).await?;
+        overrides.media = media;
+    }
+    let reader = Reader::of(options);
+    if overrides.reader != reader {
+        if let Some(zone) = &reader.time_zone {
+            session.call(&SetTimezoneOverrideParams::new(zone.as_str())).await?;
+        }
+        if let Some(locale) = &reader.locale {
+            session.call(&SetLocaleOverrideParams { locale: Some(locale.as_str().to_owned()) }).await?;
+        }
+        if reader.mobile {
+            let max_touch_points = Some(TOUCH_POINTS);
+            session.call(&SetTouchEmulationEnabledParams { enabled: true, max_touch_points }).await?;
+        }
+        overrides.user_agent = reader.user_agent_command(browser_version);
+        session.call(&overrides.user_agent).await?;
+        overrides.reader = reader;
+    }
+    if overrides.has_scripts_disabled == environment.java_script {
+        session.call(&SetScriptExecutionDisabledParams::new(!environment.java_script)).await?;
+        overrides.has_scripts_disabled = !environment.java_script;
+    }
+    let is_transparent = matches!(&options.output, Output::Image(image) if image.omit_background);
+    if overrides.is_transparent != is_transparent {
+        let color = is_transparent.then(|| Rgba { a: Some(0.0), ..Rgba::new(0, 0, 0) });
+        session.call(&SetDefaultBackgroundColorOverrideParams { color }).await?;
+        overrides.is_transparent = is_transparent;
+    }
+    if overrides.style.as_ref().map(|(css, _)| css) != options.css.as_ref() {
+        if let Some((_, id)) = overrides.style.take() {
+            session.call(&RemoveScriptToEvaluateOnNewDocumentParams::new(id)).await?;
+        }
+        if let Some(css) = &options.css {
+            let added = session.call(&style_of_next_documents(css)).await?;
+            overrides.style = Some((css.clone(), added.identifier));
+        }
+    }
+    Ok(())
+}
+
+fn media_command(media: &EmulatedMedia) -> SetEmulatedMediaParams {
+    let media_type = match media.media_type {
+        None => "",
+        Some(MediaType::Screen) => "screen",
+        Some(MediaType::Print) => "print",
+    };
+    let dark = MediaFeature::new("prefers-color-scheme", "dark");
+    let reduced = MediaFeature::new("prefers-reduced-motion", "reduce");
+    let features = [(media.color_scheme == ColorScheme::Dark, dark), (media.reduced_motion, reduced)];
+    SetEmulatedMediaParams {
+        media: Some(media_type.to_owned()),
+        features: Some(
+            features.into_iter().filter_map(|(is_set, feature)| is_set.then_some(feature)).collect(),
+        ),
+    }
+}
+
+/// Adopts the style sheet of a job unless it is the last one, and returns whether it was not. In an isolated world the page's
+/// content security policy does not hold for it, and it works when no script of the page runs.
+const ADOPT_STYLE: &str = "(css => { if (window !== top) return false;\
+    if (!own.style) { own.style = new CSSStyleSheet(); own.style.replaceSync(css) }\
+    const sheets = [...document.adoptedStyleSheets]; if (sheets.at(-1) === own.style) return false;\
+    document.adoptedStyleSheets = [...sheets.filter(sheet => sheet !== own.style), own.style]; return true })";
+
+/// The command that adds the style sheet of a job to the next documents of a page, before their first script.
+fn style_of_next_documents(css: &StyleText) -> AddScriptToEvaluateOnNewDocumentParams {
+    script::of_next_documents(&adopt_style(css))
+}
+
+/// Puts the style sheet of a job after those that scripts of the page have adopted; `true` if that has changed the page.
+pub(super) async fn put_style_last(rendering: &mut Rendering<'_>, css: &StyleText) -> Result<bool, JobError> {
+    Ok(rendering.evaluate_isolated(&adopt_style(css)).await? == Some(Value::Bool(true)))
+}
+
+fn adopt_style(css: &StyleText) -> String {
+    format!("{ADOPT_STYLE}({})", Value::from(css.as_str()))
+}
