@@ -21,20 +21,23 @@ use std::{
     time::Duration,
 };
 
+use platen_cdp::Connection;
+use tokio::task::spawn_blocking;
+
 pub(crate) use self::{launcher::Launcher, process::Exit, usage::MemoryWatch};
 use self::{
     network_service::NetworkService,
     process::{Process, StderrTail},
 };
 use crate::egress::Egress;
-use platen_cdp::Connection;
 
 /// Memory of the processes that draw and encode a picture, for each of its pixels: the parts that are drawn, the whole
 /// picture, and two copies. 799 MiB and 734 MiB of shared memory were measured with 100 megapixels.
 const PICTURE_BYTES_PER_PIXEL: u64 = 4 * 4;
 /// How long the pipe of an exiting browser may stay open after the sessions of its pages have ended.
 const CLOSE_TIMEOUT: Duration = Duration::from_millis(200);
-/// How long a browser may take to exit after its pipe has closed: it may write a core file.
+/// How long a browser may take to exit after its pipe has closed: it may write a core file. Its standard error closes then
+/// as well, unless a process that the farm did not start still holds it.
 const EXIT_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// A running browser.
@@ -93,8 +96,10 @@ impl Browser {
     }
 
     /// CPU time of all its running processes since their start.
-    pub(crate) fn cpu_time(&self) -> Duration {
-        usage::cpu_time(self.process.pid)
+    pub(crate) async fn cpu_time(&self) -> Duration {
+        let pid = self.process.pid;
+        // Reading `/proc` takes longer than a thread of the runtime may be blocked.
+        spawn_blocking(move || usage::cpu_time(pid)).await.unwrap_or_default()
     }
 
     /// How it exited; `None` if it is running.

@@ -27,8 +27,7 @@ use chromiumoxide_cdp::cdp::{
 use platen_cdp::{CdpError, Events, Session};
 use platen_shared::{
     job::{ColorScheme, DeviceScaleFactor, MediaType, Output, RenderOptions, StyleText, UserAgent},
-    locale::Locale,
-    time_zone::TimeZone,
+    locale::{Locale, TimeZone},
 };
 use tokio::time::timeout;
 

@@ -87,7 +87,7 @@ pub(crate) async fn render(
     let (page, browser) = lease.page();
     page.scale_factor = Some(request.scale_factor);
     browser.browser().allow_picture(job.options.viewport.device_pixels());
-    let mut memory = browser.browser().watch_memory();
+    let memory = browser.browser().watch_memory();
     if memory.began_over() {
         browser.recycle();
     }

@@ -28,7 +28,7 @@ use tracing::{Level, Span};
 use tracing_subscriber::{Layer, Registry, filter::Targets};
 
 pub use crate::telemetry_settings::TelemetryError;
-use crate::{RepeatedWarning, telemetry_settings};
+use crate::{RepeatedWarning, http_client, telemetry_settings};
 pub use opentelemetry::{Context, trace::Status};
 pub use tracing_opentelemetry::OpenTelemetrySpanExt;
 

@@ -15,6 +15,8 @@ use std::{
     time::Duration,
 };
 
+use tokio::task::spawn_blocking;
+
 /// How often the memory is read while a job runs. A page can allocate about 1 GiB per second.
 const SAMPLE_INTERVAL: Duration = Duration::from_millis(100);
 /// Clock tick of `/proc/<pid>/stat`: `USER_HZ` is 100 on all architectures that Chromium supports.
@@ -45,20 +47,29 @@ impl MemoryWatch {
     }
 
     /// Completes when a process uses more memory for the job than it may.
-    pub(crate) async fn exceeded(&mut self) {
+    pub(crate) async fn exceeded(mut self) {
         loop {
             tokio::time::sleep(SAMPLE_INTERVAL).await;
-            for process in tree(self.browser) {
-                let Some(bytes) = used_bytes(process) else { continue };
-                let new = || if is_renderer(process) { 0 } else { bytes };
-                let before = *self.before.entry(process).or_insert_with(new);
-                let allowed = self.max_bytes.saturating_add(before);
-                let picture = self.picture_bytes.load(Ordering::Relaxed);
-                if bytes > allowed && (is_renderer(process) || bytes > allowed.saturating_add(picture)) {
-                    return;
-                }
+            // Reading `/proc` takes longer than a thread of the runtime may be blocked.
+            let sampled = spawn_blocking(move || (self.is_exceeded(), self)).await;
+            match sampled
+                .expect("reading `/proc` does not panic, and the runtime does not end before its jobs")
+            {
+                (true, _) => return,
+                (false, watch) => self = watch,
             }
         }
+    }
+
+    fn is_exceeded(&mut self) -> bool {
+        tree(self.browser).into_iter().any(|process| {
+            let Some(bytes) = used_bytes(process) else { return false };
+            let new = || if is_renderer(process) { 0 } else { bytes };
+            let before = *self.before.entry(process).or_insert_with(new);
+            let allowed = self.max_bytes.saturating_add(before);
+            let picture = self.picture_bytes.load(Ordering::Relaxed);
+            bytes > allowed && (is_renderer(process) || bytes > allowed.saturating_add(picture))
+        })
     }
 
     /// Whether a shared process already used more than the limit before the job.
@@ -149,6 +160,8 @@ fn ticks(process: u32) -> Option<u32> {
 
 #[cfg(test)]
 mod tests {
+    use std::pin::pin;
+
     use super::*;
 
     #[test]
@@ -170,12 +183,12 @@ mod tests {
         // More than concurrent tests of this process use.
         const MAX_BYTES: u64 = 256 * 1024 * 1024;
         let earlier = vec![1_u8; 300 * 1024 * 1024];
-        let mut watch = MemoryWatch::new(std::process::id(), MAX_BYTES, Arc::default());
+        let watch = MemoryWatch::new(std::process::id(), MAX_BYTES, Arc::default());
         assert!(watch.began_over());
-        let soon = Duration::from_millis(350);
-        tokio::time::timeout(soon, watch.exceeded()).await.unwrap_err();
+        let mut exceeded = pin!(watch.exceeded());
+        tokio::time::timeout(SAMPLE_INTERVAL * 3, &mut exceeded).await.unwrap_err();
         let new = vec![1_u8; 400 * 1024 * 1024];
-        watch.exceeded().await;
+        exceeded.await;
         assert!(earlier.iter().chain(&new).all(|byte| *byte == 1));
     }
 

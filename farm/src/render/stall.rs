@@ -45,8 +45,8 @@ impl<'a> StallMeter<'a> {
     ///
     /// # Errors
     /// [`JobError::NeedsRealTime`] if the page stalls in the step.
-    pub(super) fn check(&mut self) -> Result<(), JobError> {
-        let cpu = self.browser.cpu_time();
+    pub(super) async fn check(&mut self) -> Result<(), JobError> {
+        let cpu = self.browser.cpu_time().await;
         let taken = cpu.saturating_sub(*self.cpu.get_or_insert(cpu));
         if taken < self.max_cpu && self.since.elapsed() < STEP_TIMEOUT {
             return Ok(());
@@ -64,7 +64,7 @@ impl<'a> StallMeter<'a> {
         loop {
             match timeout(CHECK_INTERVAL, &mut step).await {
                 Ok(done) => return Ok(done?),
-                Err(_) => self.check()?,
+                Err(_) => self.check().await?,
             }
         }
     }

@@ -155,7 +155,7 @@ impl<'r, 'a> VirtualTimeDriver<'r, 'a> {
             let state = self.load_state();
             if state.requests == 0 || self.ignores_requests {
                 if overdue {
-                    stall.check()?;
+                    stall.check().await?;
                 }
                 continue;
             }
