@@ -33,8 +33,6 @@ use crate::{
 const MAX_ATTEMPTS: u32 = 2;
 /// How often a job may find its page crashed, or fail to open one, before it starts.
 const MAX_MISSING_PAGES: u32 = 4;
-/// Upper bound of a job's time. A larger value from a caller is a mistake or an attack.
-const MAX_JOB_TIME: Duration = Duration::from_hours(1);
 
 /// Handle of a running farm; clones share the farm. When the last clone is dropped, the browsers are
 /// killed and reaped. [`Farm::shutdown`] waits for running jobs first.
@@ -127,7 +125,7 @@ impl Farm {
     /// # Errors
     /// [`Refusal`]; the farm has logged its cause.
     pub async fn render(&self, job: &RenderJob, time_left: Duration) -> Result<Rendered, Refusal> {
-        let deadline = Instant::now() + time_left.min(MAX_JOB_TIME);
+        let deadline = Instant::now() + time_left;
         let result = self.render_observed("", job, deadline, &JobProgress::default()).await;
         result.map_err(|refused| refused.refusal)
     }

@@ -37,11 +37,10 @@ use crate::{
     egress::PageProxy,
 };
 
-/// Opening takes 30 ms, and up to 1 s on a machine that is short of CPU. A browser that takes longer hangs,
-/// or has lost the zygote process that forks its renderers.
-pub(crate) const OPEN_TIMEOUT: Duration = Duration::from_secs(10);
-/// Closing takes 10 ms, even if a script of the page never returns.
-const CLOSE_TIMEOUT: Duration = Duration::from_secs(10);
+/// For opening, preparing or closing a page. Opening takes 30 ms, and up to 1 s on a machine that is short of CPU; closing
+/// 10 ms, even if a script of the page never returns. A browser that takes longer hangs, or has lost the zygote process
+/// that forks its renderers.
+pub(crate) const PAGE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A page. One that is dropped without [`Page::close`] stays open until its browser ends.
 #[derive(Debug)]
@@ -99,9 +98,9 @@ impl Page {
             ..Default::default()
         };
         let created =
-            timeout(OPEN_TIMEOUT, connection.call(&create)).await.map_err(|_| PageError::Timeout)?;
+            timeout(PAGE_TIMEOUT, connection.call(&create)).await.map_err(|_| PageError::Timeout)?;
         let context = created?.browser_context_id;
-        match timeout(OPEN_TIMEOUT, Self::open_in(browser, context.clone(), proxy)).await {
+        match timeout(PAGE_TIMEOUT, Self::open_in(browser, context.clone(), proxy)).await {
             Ok(Ok(page)) => Ok(page),
             failed => {
                 connection.send(&DisposeBrowserContextParams::new(context))?;
@@ -188,7 +187,7 @@ impl Page {
     /// Closes the page with its renderer process, even a busy one, and its cookies, caches and storage.
     pub(crate) async fn close(self, browser: &Browser) -> Result<(), PageError> {
         let dispose = DisposeBrowserContextParams::new(self.context);
-        let disposed = timeout(CLOSE_TIMEOUT, browser.connection.call(&dispose)).await;
+        let disposed = timeout(PAGE_TIMEOUT, browser.connection.call(&dispose)).await;
         match disposed {
             Ok(Ok(_) | Err(CdpError::Closed)) => Ok(()),
             Ok(Err(error)) => Err(error.into()),

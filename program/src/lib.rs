@@ -37,7 +37,7 @@ const MAX_UNSENT_BYTES: u32 = 256 * 1024;
 /// little of what cannot be sent.
 ///
 /// # Errors
-/// Those of `setsockopt(2)`.
+/// The errors of `setsockopt(2)`.
 pub fn prepare_response_socket(stream: &TcpStream) -> io::Result<()> {
     // A file is sent in several writes; the last one must not wait for an acknowledgement.
     stream.set_nodelay(true)?;

@@ -134,10 +134,7 @@ struct Client {
 impl Client {
     fn new() -> Result<Self, TelemetryError> {
         // Nothing runs between two exports, so a connection that the collector closes would not be noticed.
-        let inner = http_client()
-            .timeout(telemetry_settings::timeout()?)
-            .pool_max_idle_per_host(0)
-            .build();
+        let inner = http_client().timeout(telemetry_settings::timeout()?).pool_max_idle_per_host(0).build();
         let inner = inner.map_err(|error| TelemetryError::Exporter(error.to_string()))?;
         let runtime = Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(|error| TelemetryError::Exporter(error.to_string()))?;

@@ -18,12 +18,10 @@ use super::usage;
 const SEARCH_INTERVAL: Duration = Duration::from_millis(5);
 /// Maximum time until a browser is used without it. It usually exists when the browser answers for the first time.
 const MAX_SEARCH_TIME: Duration = Duration::from_millis(200);
-/// How often it is searched for afterwards.
-const LATE_SEARCH_INTERVAL: Duration = Duration::from_millis(100);
+/// How often it is searched for afterwards, and how often it is checked on a kernel without pidfds.
+const CHECK_INTERVAL: Duration = Duration::from_millis(100);
 /// After this number of late searches the network service is assumed to run in the browser process.
 const MAX_LATE_SEARCHES: u32 = 100;
-/// How often the process is checked on a kernel without pidfds.
-const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 /// Flag of a process that exits. The kernel sets it before it closes the files of the process, so a process whose
 /// connections were closed has it.
 const PF_EXITING: u32 = 0x4;
@@ -76,7 +74,7 @@ impl NetworkService {
             if self.is_found(browser) {
                 return self.pid.get().copied();
             }
-            sleep(LATE_SEARCH_INTERVAL).await;
+            sleep(CHECK_INTERVAL).await;
         }
         tracing::debug!(browser, "no process of a network service was found");
         None
@@ -103,7 +101,7 @@ pub(super) fn is_exiting(pid: u32) -> bool {
     }
 }
 
-/// The same by the contents of `/proc/<pid>/stat`; `None` if they cannot be read.
+/// Whether the contents of `/proc/<pid>/stat` are those of an exiting process; `None` if they cannot be read.
 fn is_exiting_by(stat: &str) -> Option<bool> {
     // The program's name, in parentheses, may contain any character.
     let mut fields = stat.rsplit_once(')')?.1.split_ascii_whitespace();

@@ -13,7 +13,6 @@ use std::{
     process::{ChildStderr, Command, Stdio},
     sync::Arc,
     thread,
-    time::Duration,
 };
 
 use nix::{
@@ -198,8 +197,6 @@ fn remove(profile: TempDir) {
 
 /// Enough for a fatal message and its context.
 const MAX_TAIL_BYTES: usize = 4 * 1024;
-/// The pipe closes when the process exits, unless a process that the farm did not start still holds it.
-const EOF_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// The end of a browser's standard error, which a background task reads.
 ///
@@ -235,7 +232,7 @@ impl StderrTail {
 
     /// As [`StderrTail::text`], after the stream has ended.
     pub(super) async fn into_text(mut self) -> String {
-        let _ = tokio::time::timeout(EOF_TIMEOUT, &mut self.drain).await;
+        let _ = tokio::time::timeout(super::EXIT_TIMEOUT, &mut self.drain).await;
         self.text()
     }
 }

@@ -70,7 +70,7 @@ const COMMON: &[&str] = &[
     "--disable-background-timer-throttling",
     "--disable-backgrounding-occluded-windows",
     "--disable-renderer-backgrounding",
-    // The same picture on every machine: no scrollbars, no font hinting, one colour space, one language.
+    // Pictures do not depend on the machine: no scrollbars, no font hinting, one colour space, one language.
     "--hide-scrollbars",
     "--font-render-hinting=none",
     "--force-color-profile=srgb",

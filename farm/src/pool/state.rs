@@ -29,9 +29,9 @@ const MAX_REQUIRED_TIME: Duration = Duration::from_secs(2);
 /// It requires no more than this part of the time that it had when it arrived, so that a job with a short deadline
 /// can wait too.
 const REQUIRED_DIVISOR: u32 = 4;
-/// Bounds of the time for which further jobs of an account are likely to be refused, as the response says. It ends when
-/// a quarter of the account's queued jobs have started, so that the queue does not run empty meanwhile.
-pub(super) const MIN_NOT_BEFORE: Duration = Duration::from_millis(20);
+/// Maximum of the time for which further jobs of an account are likely to be refused, as the response says; the minimum is
+/// [`MIN_RENDER_TIME`]. It ends when a quarter of the account's queued jobs have started, so that the queue does not run
+/// empty meanwhile.
 pub(super) const MAX_NOT_BEFORE: Duration = Duration::from_secs(1);
 const DRAINED_DIVISOR: usize = 4;
 /// How often the queue is searched for jobs that cannot start in time any more.
@@ -312,5 +312,5 @@ impl<B: Candidate> State<B> {
 
 /// The expected time until jobs of an account are accepted again, within its bounds.
 pub(super) fn not_before(expected: Duration) -> Duration {
-    expected.clamp(MIN_NOT_BEFORE, MAX_NOT_BEFORE)
+    expected.clamp(MIN_RENDER_TIME, MAX_NOT_BEFORE)
 }

@@ -3,7 +3,7 @@
 //! Invariant: a file shows a document that has reached its milestone and is not about to be replaced, unless the page has
 //! navigated [`MAX_NAVIGATIONS`] times or the time is over.
 
-use std::{pin::pin, time::Duration};
+use std::pin::pin;
 
 use bytes::Bytes;
 use chromiumoxide_cdp::cdp::browser_protocol::page::StopLoadingParams;
@@ -22,7 +22,7 @@ use super::{
     load_state::{LoadState, reach},
     milestone,
     page_events::MAX_NAVIGATIONS,
-    remaining_wait::WaitOptions,
+    remaining_wait::{CAPTURE_RESERVE, WaitOptions},
     rendering::Rendering,
     settle::{self, Settled},
 };
@@ -31,9 +31,6 @@ use crate::{
     job_progress::{Phase, PhaseGuard},
     pool::Lease,
 };
-
-/// A navigation is waited for until this long before the deadline. Then the page is captured as it is.
-const NAVIGATION_RESERVE: Duration = Duration::from_secs(2);
 
 /// Captures of a page until one succeeds. A navigation that is one too many may lead to a document before it is stopped.
 const MAX_ATTEMPTS: u32 = 2 * MAX_NAVIGATIONS;
@@ -63,7 +60,7 @@ pub(super) async fn capture_last(
     loading: PhaseGuard<'_>,
 ) -> Result<Captured, JobError> {
     let (session, state) = (rendering.session, rendering.state.clone());
-    let last_navigation = wait.deadline.checked_sub(NAVIGATION_RESERVE).unwrap_or(wait.deadline);
+    let last_navigation = wait.deadline.checked_sub(CAPTURE_RESERVE).unwrap_or(wait.deadline);
     let stopping = async {
         sleep_until(last_navigation).await;
         // The renderer receives no command during a navigation.

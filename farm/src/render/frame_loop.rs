@@ -13,7 +13,12 @@ use std::{
 use platen_cdp::CdpError;
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 
-use super::{job_error::JobError, main_thread, rendering::Rendering, virtual_time::VirtualTimeDriver};
+use super::{
+    job_error::JobError,
+    main_thread::{self, FRAME_PAUSE},
+    rendering::Rendering,
+    virtual_time::VirtualTimeDriver,
+};
 use crate::begin_frames::{FRAME_DURATION, FRAME_INTERVAL_MS, FrameTime};
 
 /// A page starts to load without frames, so that their number and the progress of its animations do not
@@ -23,8 +28,6 @@ const FRAMELESS_LOAD_TIMEOUT: Duration = Duration::from_millis(500);
 const MAX_FRAMELESS_LOAD_TIMEOUT: Duration = Duration::from_secs(3);
 /// How long a step may take before the page gets frames and time.
 const FRAMELESS_STEP_TIMEOUT: Duration = Duration::from_millis(50);
-/// How long a capture is awaited after each frame. Two frames are enough on an idle machine.
-const CAPTURE_POLL_TIMEOUT: Duration = Duration::from_millis(4);
 /// Frames without time that a capture may take; after them the page gets time as well.
 const MAX_TIMELESS_FRAMES: u32 = 500;
 
@@ -139,8 +142,8 @@ pub(super) async fn while_capturing<T>(
             // The frame time must not advance, because the number of frames depends on the machine.
             drawn = rendering.frame(FrameTime::Same, true) => drawn.map(drop)?,
         }
-        // Each frame is a microsecond later than the one before, so there should be few.
-        if let Ok(done) = timeout(CAPTURE_POLL_TIMEOUT, &mut capture).await {
+        // Each frame is a microsecond later than the one before, so there should be few. Two are enough on an idle machine.
+        if let Ok(done) = timeout(FRAME_PAUSE, &mut capture).await {
             return Ok(done?);
         }
     }

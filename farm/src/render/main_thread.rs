@@ -31,14 +31,12 @@ const WATCH: &str = "(() => { const watch = own.frame = { drawn: false }; watch.
 /// Whether the main thread has had the frame, after the end of its tasks.
 const IS_DRAWN: &str = "own.frame.drawn && own.frame.done";
 /// Frames that are run for one of the main thread without a pause.
-const MAX_QUICK_FRAMES: u32 = 4;
+pub(super) const MAX_QUICK_FRAMES: u32 = 4;
 /// Between further frames. On an overloaded machine the compositor's thread may not run for many milliseconds, while the
 /// main thread and the browser do.
-const FRAME_PAUSE: Duration = Duration::from_millis(4);
-/// After this time the page is taken to never run the callback.
-const FRAME_TIMEOUT: Duration = Duration::from_secs(1);
-/// How long to wait for the tasks of a frame.
-const TASKS_TIMEOUT: Duration = Duration::from_secs(1);
+pub(super) const FRAME_PAUSE: Duration = Duration::from_millis(4);
+/// How long to wait for the tasks of a frame, and after how long the page is taken to never run the callback.
+pub(super) const TASKS_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Runs a frame in which the page has run its animation-frame, resize and intersection callbacks and has updated
 /// its layout, in real time. The requests that they have sent are recorded.
@@ -65,7 +63,7 @@ pub(super) async fn run_frame(rendering: &mut Rendering<'_>, mut time: FrameTime
         if frames < MAX_QUICK_FRAMES {
             continue;
         }
-        if rendering.lacks_callbacks || started.elapsed() >= FRAME_TIMEOUT {
+        if rendering.lacks_callbacks || started.elapsed() >= TASKS_TIMEOUT {
             rendering.lacks_callbacks = true;
             break;
         }

@@ -27,7 +27,7 @@ use super::{
     rendering::Rendering,
     reset, script,
 };
-use crate::page::{EmulatedMedia, OPEN_TIMEOUT, Page, Reader};
+use crate::page::{EmulatedMedia, PAGE_TIMEOUT, Page, Reader};
 
 /// Sets the viewport and, for markup, navigates to a new empty document; a URL has its own document. Returns
 /// the page's metrics before the job, and its header and footer. An empty page answers immediately unless its browser hangs.
@@ -48,7 +48,7 @@ pub(super) async fn prepare(
         set.await?;
         Ok((before, templates))
     };
-    timeout(OPEN_TIMEOUT, prepared).await.map_err(|_| JobError::Unresponsive)?
+    timeout(PAGE_TIMEOUT, prepared).await.map_err(|_| JobError::Unresponsive)?
 }
 
 /// The viewport, and a screen of the same size. Without a screen of its own, a page has that of the browser

@@ -16,8 +16,9 @@ use super::{
 
 /// The network is idle after this time without a request in progress.
 const NETWORK_IDLE_MS: f64 = 500.0;
-/// A wait for the network to be idle ends before the deadline by this time.
-const CAPTURE_RESERVE: Duration = Duration::from_secs(2);
+/// Waits for the network to be idle and for a navigation end before the deadline by this time. Then the page is captured as
+/// it is.
+pub(super) const CAPTURE_RESERVE: Duration = Duration::from_secs(2);
 /// Times shorter than this are rounding errors and count as zero.
 const EPSILON_MS: f64 = 0.001;
 

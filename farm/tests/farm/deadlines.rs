@@ -15,8 +15,11 @@ use reqwest::{Body, Response};
 use crate::{
     Test,
     support::{
-        GREEN, MAX_WAIT_MS, Shared, colour, farm_process::FarmProcess, green_if, held_page::HeldPage, html,
-        of, send, site::Site, url, waiting,
+        GREEN, MAX_WAIT_MS, Shared, colour,
+        farm_process::{FarmProcess, HeldPage},
+        green_if, html, of, send,
+        site::Site,
+        url, waiting,
     },
 };
 
@@ -33,11 +36,7 @@ pub(crate) const TESTS: &[Test] = &[
     ("a refusal for a full queue says when to come again", |s| Box::pin(not_before(s))),
 ];
 
-const DEADLINE: Duration = Duration::from_secs(4);
-
-fn milliseconds(duration: Duration) -> u64 {
-    duration.as_millis().try_into().unwrap()
-}
+const DEADLINE_MS: u64 = 4_000;
 
 async fn status_and_code(response: Response) -> (u16, String) {
     let status = response.status().as_u16();
@@ -73,12 +72,12 @@ async fn stopped_farm(_: Arc<Shared>) {
     let running = held.post();
     held.until_loading(1).await;
     let late = url(&site.put("/late", Reply::page("x")));
-    let late = farm.post(&late).header(wire::DEADLINE_MS, milliseconds(DEADLINE));
+    let late = farm.post(&late).header(wire::DEADLINE_MS, DEADLINE_MS);
     let late = tokio::spawn(late.send());
     farm.until_metric("platen_farm_queue_length", 1).await;
     farm.signal(Signal::SIGSTOP);
     // The time that is tested.
-    tokio::time::sleep(DEADLINE).await;
+    tokio::time::sleep(Duration::from_millis(DEADLINE_MS)).await;
     // When the farm continues, the first job ends and the second is late.
     running.abort();
     farm.signal(Signal::SIGCONT);
@@ -90,7 +89,7 @@ async fn stopped_farm(_: Arc<Shared>) {
 
 async fn hanging_browser(_: Arc<Shared>) {
     let (farm, site) = (FarmProcess::start(&["--browsers", "1"]).await, Site::start().await);
-    let never = farm.post(&url(&site.at("/never"))).header(wire::DEADLINE_MS, milliseconds(DEADLINE));
+    let never = farm.post(&url(&site.at("/never"))).header(wire::DEADLINE_MS, DEADLINE_MS);
     let never = tokio::spawn(never.send());
     site.until_hits("/never", 1).await;
     let browser = farm.browser().await;
@@ -121,13 +120,13 @@ async fn endless(_: Arc<Shared>) {
     let loops = async |account: &str, page: &str| {
         let began = Instant::now();
         let job = of(account, waiting(html(page), 10_000.0));
-        let (status, body) = send(&farm, &job, milliseconds(DEADLINE)).await;
+        let (status, body) = send(&farm, &job, DEADLINE_MS).await;
         assert_eq!(
             (status, String::from_utf8(body).unwrap()),
             (504, r#"{"code":"deadline"}"#.to_owned()),
             "{page}"
         );
-        assert!(began.elapsed() < DEADLINE * 2, "{page}: {:?}", began.elapsed());
+        assert!(began.elapsed() < Duration::from_millis(DEADLINE_MS * 2), "{page}: {:?}", began.elapsed());
     };
     for page in &hostile {
         let good = async {

@@ -1,4 +1,4 @@
-//! The same job gives the same picture, on an idle and on an overloaded machine, for every way of capture.
+//! A job gives the same picture each time, on an idle and on an overloaded machine, for every way of capture.
 
 use std::sync::Arc;
 

@@ -42,13 +42,13 @@ async fn seen(shared: Arc<Shared>) {
              all.forEach(it => {{ if (it.isIntersecting) it.target.src = it.target.dataset.src }}))\
              .observe(document.images[0])</script>"
         ),
-        // The same with scroll events.
+        // A picture that a handler of scroll events requests.
         format!(
             "<img style='display:block' width=320 height=240 data-src='{late}'><script>const image = document.images[0];\
              onscroll = () => {{ const {{ top }} = image.getBoundingClientRect();\
              if (top < innerHeight && !image.src) image.src = image.dataset.src }}</script>"
         ),
-        // The same in a page that runs no callbacks for animation frames.
+        // A picture that a handler of scroll events requests, in a page that runs no callbacks for animation frames.
         format!(
             "<img style='display:block' width=320 height=240 data-src='{late}'><script>const image = document.images[0];\
              window.requestAnimationFrame = () => 0; onscroll = () => {{ if (!image.src && scrollY > 2000)\

@@ -7,8 +7,11 @@ use platen_harness::{latch::Latch, site::Reply};
 use crate::{
     Test,
     support::{
-        GREEN, MAX_WAIT_MS, Shared, colour, farm_process::FarmProcess, held_page::HeldPage, html, send,
-        site::Site, url,
+        GREEN, MAX_WAIT_MS, Shared, colour,
+        farm_process::{FarmProcess, HeldPage},
+        html, send,
+        site::Site,
+        url,
     },
 };
 

@@ -123,7 +123,7 @@ async fn reused(_: Arc<Shared>) {
         let messy = of("one", html(page));
         assert_eq!(farm.post(&messy).send().await.unwrap().status(), 200, "{name}");
         is_clean(&farm, "one", name).await;
-        // The same page is reused unless it could not be proven clean.
+        // The page is reused unless it could not be proven clean.
         let after = warm(&farm).await - before;
         assert!(
             after == 1 || ["scale", "frames", "stop", "moves", "powers"].contains(name),

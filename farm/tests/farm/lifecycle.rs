@@ -18,8 +18,7 @@ use crate::{
     Test,
     support::{
         Shared, farm,
-        farm_process::{FarmProcess, PROGRAM},
-        held_page::HeldPage,
+        farm_process::{FarmProcess, HeldPage, PROGRAM},
         html, slow,
     },
 };

@@ -114,7 +114,7 @@ async fn names(shared: Arc<Shared>) {
     assert!(
         document.contains("adoptedStyleSheets") && form.contains("matches") && window.contains("scrollX")
     );
-    // Those of the farm's own scripts.
+    // The names that the farm's own scripts use.
     let own = BTreeSet::from(
         ["as", "own", "platen", "style", "frame", "callbacks", "moved", "scroll"].map(String::from),
     );

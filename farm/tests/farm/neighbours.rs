@@ -24,8 +24,9 @@ use platen_shared::job::RenderJob;
 use crate::{
     Test,
     support::{
-        GREEN, MAX_WAIT_MS, Shared, colour, farm_process::FarmProcess, held_page::HeldPage, html, of,
-        picture, send, slow, viewport, waiting,
+        GREEN, MAX_WAIT_MS, Shared, colour,
+        farm_process::{FarmProcess, HeldPage},
+        html, of, picture, send, slow, viewport, waiting,
     },
 };
 

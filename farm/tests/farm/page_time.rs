@@ -114,11 +114,6 @@ async fn callbacks(shared: Arc<Shared>) {
     }
 }
 
-/// The time of callers.
-const MAX_JOB_TIME: Duration = Duration::from_secs(30);
-/// Two seconds more than the time in which the network may become idle.
-const SHORT_JOB_TIME: Duration = Duration::from_secs(4);
-
 async fn network(shared: Arc<Shared>) {
     let site = &shared.site;
     let idle = |markup: &str| {
@@ -171,7 +166,7 @@ async fn network(shared: Arc<Shared>) {
         ),
     ] {
         let page = format!("<script>onload = () => {{ {poll}; done() }}</script>");
-        let file = shared.farm.render(&idle(&page), MAX_JOB_TIME).await;
+        let file = shared.farm.render(&idle(&page), Duration::from_secs(30)).await;
         assert_eq!(middle(&file.unwrap_or_else(|error| panic!("{page}: {error}"))), GREEN, "{page}");
     }
     // What is open for longer than the job has time is left out, and the file says so.
@@ -186,7 +181,8 @@ async fn network(shared: Arc<Shared>) {
         let mut job = waiting(idle(&page), 100.0);
         for output in [png(), pdf()] {
             job.options.output = output;
-            let file = shared.farm.render(&job, SHORT_JOB_TIME).await;
+            // Two seconds more than the time in which the network may become idle.
+            let file = shared.farm.render(&job, Duration::from_secs(4)).await;
             assert!(!file.unwrap_or_else(|error| panic!("{page}: {error}")).page_idle, "{page}");
         }
     }

@@ -88,7 +88,7 @@ async fn own_height(shared: Arc<Shared>) {
         assert!((lowest..highest).contains(&height), "{html}: {height}");
         assert!(text.ends_with("End"), "{html}: {text}");
     }
-    // Those of the request.
+    // The viewport of the request.
     let app = format!("<!doctype html><style>#app{{min-height:100vh}}</style><div id=app>{p}");
     let (height, _) = single(&shared, &app, json!({ "height": 300 })).await;
     assert!((300.0..360.0).contains(&height), "{height}");

@@ -1,7 +1,6 @@
 use platen_shared::id::AccountId;
 
 use super::{tests::*, *};
-use crate::pool::state::MIN_NOT_BEFORE;
 
 const NO_SLOT_IN_TIME: Refusal = Refusal::NoSlotInTime { retry_after: 1 };
 
@@ -78,11 +77,11 @@ async fn a_waiting_job_is_rejected_when_jobs_become_too_slow_for_it() {
 #[tokio::test(start_paused = true)]
 async fn an_account_may_come_again_before_its_queue_is_empty() {
     const QUEUE: usize = 64;
-    const JOB_TIME: Duration = Duration::from_millis(100);
+    let job_time = Duration::from_millis(100);
     let queue = queue(2, QUEUE);
     let owner = account("a");
     let warm_up = queue.lease((owner.clone(), 0), soon()).await.unwrap();
-    tokio::time::advance(JOB_TIME).await;
+    tokio::time::advance(job_time).await;
     drop(warm_up);
     let mut running: Vec<Lease<TestBrowser>> = Vec::new();
     for _ in 0..2 {
@@ -94,8 +93,8 @@ async fn an_account_may_come_again_before_its_queue_is_empty() {
     assert_eq!(refused.refusal, Refusal::QueueFull { retry_after: 4 });
     let not_before = refused.not_before.unwrap();
     let end = Instant::now() + not_before;
-    while Instant::now() + JOB_TIME <= end {
-        tokio::time::advance(JOB_TIME).await;
+    while Instant::now() + job_time <= end {
+        tokio::time::advance(job_time).await;
         for slot in std::mem::take(&mut running) {
             drop(slot);
             running.push(waiting.pop_front().unwrap().await.unwrap());
@@ -105,11 +104,11 @@ async fn an_account_may_come_again_before_its_queue_is_empty() {
     assert!((QUEUE / 2..QUEUE).contains(&left), "{left} jobs wait after {not_before:?}");
     // An account with no job in a queue that others fill may come again at once.
     let others: Vec<AccountId> = (0..QUEUE).map(|number| account(&number.to_string())).collect();
-    let _full: Vec<_> = others.iter().skip(left).map(|other| queued(&queue, other, JOB_TIME * 600)).collect();
+    let _full: Vec<_> = others.iter().skip(left).map(|other| queued(&queue, other, job_time * 600)).collect();
     let _one_each: Vec<_> =
-        others.iter().take(left - 1).map(|other| queued(&queue, other, JOB_TIME * 600)).collect();
+        others.iter().take(left - 1).map(|other| queued(&queue, other, job_time * 600)).collect();
     let refused = queue.lease((account("new"), 0), soon()).await.unwrap_err();
-    assert_eq!(refused.not_before, Some(MIN_NOT_BEFORE));
+    assert_eq!(refused.not_before, Some(MIN_RENDER_TIME));
 }
 
 /// A farm whose last jobs took this time each, with its only slot taken.

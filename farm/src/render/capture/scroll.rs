@@ -15,7 +15,7 @@ use super::super::{
     animations, drawn_resources,
     job_error::JobError,
     load_state::reach,
-    main_thread,
+    main_thread::{self, FRAME_PAUSE, MAX_QUICK_FRAMES, TASKS_TIMEOUT},
     rendering::{Clock, Rendering},
     virtual_time::VirtualTimeDriver,
 };
@@ -33,12 +33,6 @@ const MAX_TIME_MS: f64 = 6_000.0;
 const MAX_SHARE: u32 = 3;
 /// Frames that are run for one of the main thread: Chromium may run a frame without it.
 const MAX_FRAMES: u32 = 50;
-/// The number of these that are run without a pause.
-const MAX_QUICK_FRAMES: u32 = 4;
-/// Between further frames.
-const FRAME_PAUSE: Duration = Duration::from_millis(4);
-/// How long to wait for the tasks of a frame.
-const TASKS_TIMEOUT: Duration = Duration::from_secs(1);
 /// How long requests may stop the page's clock in a frame.
 const REQUEST_TIMEOUT_MS: f64 = 1_000.0;
 /// Defines `own.scroll`.
