@@ -7,17 +7,14 @@
 use std::{fs, io, sync::OnceLock, time::Duration};
 
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
-use tokio::{
-    io::unix::AsyncFd,
-    time::{sleep, timeout},
-};
+use tokio::{io::unix::AsyncFd, time::sleep};
 
 use super::usage;
 
-/// How often a browser that has just started is searched for the process.
+/// How often and how many times a browser that has just started is searched for the process before it is used without it.
+/// It usually exists when the browser answers for the first time.
 const SEARCH_INTERVAL: Duration = Duration::from_millis(5);
-/// Maximum time until a browser is used without it. It usually exists when the browser answers for the first time.
-const MAX_SEARCH_TIME: Duration = Duration::from_millis(200);
+const MAX_SEARCHES: u32 = 40;
 /// How often it is searched for afterwards, and how often it is checked on a kernel without pidfds.
 const CHECK_INTERVAL: Duration = Duration::from_millis(100);
 /// After this number of late searches the network service is assumed to run in the browser process.
@@ -38,18 +35,16 @@ impl NetworkService {
     /// that is used before could lose it unnoticed.
     pub(super) async fn of(browser: u32) -> Self {
         let service = Self::default();
-        let searching = async {
-            while !service.is_found(browser) {
-                sleep(SEARCH_INTERVAL).await;
-            }
-        };
-        let _ = timeout(MAX_SEARCH_TIME, searching).await;
+        service.search(browser, MAX_SEARCHES, SEARCH_INTERVAL).await;
         service
     }
 
     /// Completes when the process has exited; never if it does not exist.
     pub(super) async fn exited(&self, browser: u32) {
-        let Some(pid) = self.search(browser).await else { return std::future::pending().await };
+        let Some(pid) = self.search(browser, MAX_LATE_SEARCHES, CHECK_INTERVAL).await else {
+            tracing::debug!(browser, "no process of a network service was found");
+            return std::future::pending().await;
+        };
         let process = Pid::from_raw(pid.cast_signed()).expect("a process has an id");
         let pidfd = pidfd_open(process, PidfdFlags::NONBLOCK).map_err(io::Error::from);
         #[expect(deprecated, reason = "its successor is unsafe, and an owned descriptor is I/O-safe")]
@@ -69,24 +64,14 @@ impl NetworkService {
         self.pid.get().is_some_and(|pid| is_exiting(*pid))
     }
 
-    async fn search(&self, browser: u32) -> Option<u32> {
-        for _ in 0..MAX_LATE_SEARCHES {
-            if self.is_found(browser) {
-                return self.pid.get().copied();
+    async fn search(&self, browser: u32, times: u32, interval: Duration) -> Option<u32> {
+        for _ in 0..times {
+            if let Some(pid) = self.pid.get().copied().or_else(|| usage::network_service(browser)) {
+                return Some(*self.pid.get_or_init(|| pid));
             }
-            sleep(CHECK_INTERVAL).await;
+            sleep(interval).await;
         }
-        tracing::debug!(browser, "no process of a network service was found");
         None
-    }
-
-    fn is_found(&self, browser: u32) -> bool {
-        if self.pid.get().is_none()
-            && let Some(pid) = usage::network_service(browser)
-        {
-            let _ = self.pid.set(pid);
-        }
-        self.pid.get().is_some()
     }
 }
 

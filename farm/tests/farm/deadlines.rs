@@ -180,6 +180,7 @@ async fn not_before(_: Arc<Shared>) {
     let refused = farm.post(&held).send().await.unwrap();
     let not_before: u64 = refused.headers()[wire::NOT_BEFORE_MS].to_str().unwrap().parse().unwrap();
     assert!((20..=1_000).contains(&not_before), "{not_before}");
+    assert_eq!(refused.headers()["retry-after"], "1");
     assert_eq!(status_and_code(refused).await, (503, "queue_full".to_owned()));
     // A job without time says nothing about further jobs.
     let late = farm.post(&held).header(wire::DEADLINE_MS, 1).send().await.unwrap();

@@ -1,19 +1,20 @@
 //! The settings of the egress guard. What pages try by themselves is in the black-box suite.
 
-use std::sync::Arc;
+use std::{future, sync::Arc};
 
-use platen_farm::{Config, Farm};
+use platen_farm::{Config, Farm, FarmToken};
 use platen_harness::{
-    dns::NameServer, http_proxy::HttpProxy, latch::Latch, site::Reply, tls, wait::MAX_WAIT,
+    dns::NameServer, http_proxy::HttpProxy, latch::Latch, metrics, site::Reply, tls, wait::MAX_WAIT,
 };
 use platen_shared::{job::RenderJob, refusal::Refusal};
+use reqwest::Client;
 use tokio::net::TcpListener;
 
 use crate::{
     Test,
     support::{
-        GREEN, MAX_WAIT_MS, Shared, colour, farm, farm_process::FarmProcess, green_if, html, middle, send,
-        server::Server, site::Site, url, waiting,
+        GREEN, MAX_WAIT_MS, Shared, TOKEN, colour, farm, farm_process::FarmProcess, green_if, html, middle,
+        send, site::Site, url, waiting,
     },
 };
 
@@ -231,43 +232,49 @@ async fn name_server(shared: Arc<Shared>) {
 }
 
 async fn issuer(_: Arc<Shared>) {
-    let server = Server::start(small(|_| {}).await).await;
+    let farm = FarmProcess::start(&["--browsers", "1"]).await;
     let tls = tls::untrusted_server().await.unwrap();
     let page = url(&format!("https://page.test:{}/", tls.address().port()));
-    let refusal = server.farm.render(&page, MAX_WAIT).await.unwrap_err();
-    assert_eq!(refusal, Refusal::Tls { host: "page.test".to_owned() });
-    let denied = server.metric("platen_farm_egress_total{verdict=\"private\"}").await;
+    let (_, refusal) = send(&farm, &page, MAX_WAIT_MS).await;
+    assert_eq!(String::from_utf8_lossy(&refusal), r#"{"code":"tls","host":"page.test"}"#);
+    let denied = farm.metric("platen_farm_egress_total{verdict=\"private\"}").await;
     assert!(denied > 0, "the browser did not request the issuer, so the test proves nothing");
-    server.end().await;
+    farm.end().await;
 }
 
 async fn own_ports(_: Arc<Shared>) {
-    let config = |config: &mut Config| {
+    let farm = small(|config| {
         config.egress.allow = ["127.0.0.0/8", "::1"].map(|pattern| pattern.parse().unwrap()).into();
         config.egress.ports = "1-65535".parse().unwrap();
-    };
-    let server = Server::start(small(config).await).await;
-    // Another listener of the process, as in `platen up`.
-    let other = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let other = format!("http://page.test:{}/", other.local_addr().unwrap().port());
-    server.farm.forbid_port(url_port(&other));
-    let own = format!("http://page.test:{}/metrics", url_port(&server.base_url));
-    for address in [&own, &other] {
-        assert_eq!(server.farm.render(&url(address), MAX_WAIT).await.unwrap_err(), not_public("page.test"));
-        for host in ["page.test", "127.0.0.1", "127.0.0.2", "[::1]", "[::ffff:127.0.0.1]"] {
-            let address = address.replace("page.test", host);
-            let fetch = format!("fetch('{address}', {{ mode: 'no-cors' }}).catch(green)");
-            is_green(&server.farm, &green_unless(&fetch)).await;
+    })
+    .await;
+    let listener = async || TcpListener::bind("127.0.0.1:0").await.unwrap();
+    // The second is another listener of the process, as in `platen up`.
+    let (own, other) = (listener().await, listener().await);
+    let ports = [&own, &other].map(|listener| listener.local_addr().unwrap().port());
+    farm.forbid_port(ports[1]);
+    let serving = farm.serve(own, FarmToken::new(TOKEN).unwrap(), future::pending());
+    let test = async {
+        for port in ports {
+            let address = |host: &str| format!("http://{host}:{port}/metrics");
+            let refusal = farm.render(&url(&address("page.test")), MAX_WAIT).await.unwrap_err();
+            assert_eq!(refusal, not_public("page.test"));
+            for host in ["page.test", "127.0.0.1", "127.0.0.2", "[::1]", "[::ffff:127.0.0.1]"] {
+                let fetch = format!("fetch('{}', {{ mode: 'no-cors' }}).catch(green)", address(host));
+                is_green(&farm, &green_unless(&fetch)).await;
+            }
         }
+        let metrics_url = format!("http://127.0.0.1:{}/metrics", ports[0]);
+        let denied = "platen_farm_egress_total{verdict=\"own_port\"}";
+        let denied = metrics::read(&Client::new(), &metrics_url, denied).await.unwrap().unwrap_or(0);
+        // On [::1] the service does not listen, but the port is denied too.
+        assert!(denied >= 12, "{denied} connections were denied as own ports");
+    };
+    tokio::select! {
+        served = serving => panic!("{served:?}"),
+        () = test => {}
     }
-    let denied = server.metric("platen_farm_egress_total{verdict=\"own_port\"}").await;
-    // On [::1] the service does not listen, but the port is denied too.
-    assert!(denied >= 12, "{denied} connections were denied as own ports");
-    server.end().await;
-}
-
-fn url_port(address: &str) -> u16 {
-    address.split(':').nth(2).unwrap().split('/').next().unwrap().parse().unwrap()
+    farm.shutdown().await;
 }
 
 async fn upstream(shared: Arc<Shared>) {

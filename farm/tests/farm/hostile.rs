@@ -1,13 +1,16 @@
-//! Pages that attack the farm, and pages that end themselves.
+//! Pages that attack the farm, pages that end themselves, and pages whose events are large or many.
 
 use std::{sync::Arc, time::Duration};
 
-use platen_harness::wait::MAX_WAIT;
+use platen_harness::{procfs, wait::MAX_WAIT};
 use platen_shared::refusal::Refusal;
 
 use crate::{
     Test,
-    support::{GREEN, Shared, farm, green_if, html, middle, pdf, url, waiting},
+    support::{
+        GREEN, MAX_WAIT_MS, Shared, colour, farm, farm_process::FarmProcess, green_if, html, middle, pdf,
+        send, url, waiting,
+    },
 };
 
 pub(crate) const TESTS: &[Test] = &[
@@ -15,6 +18,7 @@ pub(crate) const TESTS: &[Test] = &[
     ("dialogs are answered", |s| Box::pin(dialogs(s))),
     ("popups are not opened", |s| Box::pin(popups(s))),
     ("a page that ends its own load is refused or rendered", |s| Box::pin(endings(s))),
+    ("the events of a page do not fill the memory of the farm", |s| Box::pin(event_memory(s))),
 ];
 
 async fn endless(shared: Arc<Shared>) {
@@ -120,4 +124,49 @@ async fn endings(shared: Arc<Shared>) {
         }
     }
     shared.farm.render(&html("<script>document.open()</script>"), limit).await.unwrap();
+}
+
+/// Less than two copies of one of the texts below; a farm needs about ten for a picture.
+const MAX_GROWTH_BYTES: u64 = 60_000_000;
+
+async fn event_memory(_: Arc<Shared>) {
+    let farm = FarmProcess::start(&["--browsers", "1"]).await;
+    let (status, _) = send(&farm, &html("x"), MAX_WAIT_MS).await;
+    assert_eq!(status, 200);
+    for (name, script) in [
+        ("fetch", "fetch('data:,' + text).then(green)"),
+        ("image", "Object.assign(new Image(), { src: 'data:image/png,' + text, onerror: green })"),
+        (
+            "style sheet",
+            "document.head.append(Object.assign(document.createElement('link'), \
+            { rel: 'stylesheet', href: 'data:text/css,' + text, onload: green, onerror: green }))",
+        ),
+        ("dialog", "alert(text); green()"),
+        ("request headers", "fetch('data:,', { headers: { x: text } }).then(green, green)"),
+        ("error", "setTimeout(green); throw text"),
+        (
+            "frames",
+            "let n = 0; const frame = document.createElement('iframe'); document.body.append(frame); \
+            frame.onload = () => { if (n++ < 20) frame.src = 'data:text/html,<!--' + n + text.slice(0, 2e6) }; \
+            onload = () => setTimeout(() => { frame.src = 'about:blank'; green() })",
+        ),
+        (
+            "many frames",
+            "for (let n = 0; n < 8; ++n) document.body.append(Object.assign(\
+            document.createElement('iframe'), { src: 'data:text/html,<!--' + n + text.slice(0, 2e6) })); green()",
+        ),
+    ] {
+        procfs::reset_peak_memory(farm.pid()).unwrap();
+        let before = procfs::memory(farm.pid(), "VmHWM").unwrap();
+        let page = format!(
+            "<!doctype html><html style='background:red'><body><script>const text = 'x'.repeat(4e7);\
+             const green = () => document.documentElement.style.background = 'green';{script}</script>"
+        );
+        let (status, file) = send(&farm, &waiting(html(&page), 500.0), MAX_WAIT_MS).await;
+        assert_eq!(status, 200, "{name}: {}", String::from_utf8_lossy(&file));
+        assert_eq!(colour(&file), GREEN, "{name}");
+        let growth = procfs::memory(farm.pid(), "VmHWM").unwrap() - before;
+        assert!(growth < MAX_GROWTH_BYTES, "{name}: {growth} bytes");
+    }
+    farm.end().await;
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use axum::{body::Body, http::Request};
-use platen_harness::{latch::Latch, site::Reply, wait};
+use platen_harness::{latch::Latch, procfs, site::Reply, wait};
 use platen_shared::wire;
 use reqwest::{Client, Response};
 use tokio::net::TcpListener;
@@ -12,27 +12,18 @@ use tower_service::Service as _;
 
 use crate::{
     Test,
-    support::{MAX_WAIT_MS, Shared, farm, html, pdf, server::Server, site::Site, url},
+    support::{MAX_WAIT_MS, Shared, farm, farm_process::FarmProcess, html, pdf, site::Site, url},
 };
 
 pub(crate) const TESTS: &[Test] = &[
     ("a job is answered with its file", |s| Box::pin(file(s))),
     ("a request without the token is refused before its body is read", |s| Box::pin(unauthorized(s))),
     ("a body that is not a job is refused", |s| Box::pin(invalid_jobs(s))),
-    ("a client that disconnects frees its slot", |s| Box::pin(disconnected_client(s))),
     ("a cancelled job of the same process says whether its page had run", |s| Box::pin(cancelled_jobs(s))),
-    ("a full farm refuses a job at once", |s| Box::pin(full(s))),
-    ("a job ends at its deadline", |s| Box::pin(deadline(s))),
     ("a farm that shuts down accepts jobs until proxies have noticed, and finishes them", |s| {
         Box::pin(shutdown(s))
     }),
 ];
-
-/// One slot and this queue.
-async fn small(queue: usize) -> Server {
-    let farm = farm(|config| (config.browsers, config.queue) = (1.try_into().ok(), queue));
-    Server::start(farm.await).await
-}
 
 async fn file(shared: Arc<Shared>) {
     let router = shared.farm.router();
@@ -56,8 +47,8 @@ async fn file(shared: Arc<Shared>) {
 }
 
 async fn unauthorized(_: Arc<Shared>) {
-    let server = small(0).await;
-    let url = format!("{}{}", server.base_url, wire::JOBS_PATH);
+    let farm = FarmProcess::start(&["--browsers", "1"]).await;
+    let url = format!("{}{}", farm.base_url, wire::JOBS_PATH);
     for token in [None, Some("wrong"), Some("")] {
         let mut request = Client::new().post(&url).body("not a job");
         if let Some(token) = token {
@@ -66,32 +57,20 @@ async fn unauthorized(_: Arc<Shared>) {
         let unauthorized = (401, r#"{"code":"unauthorized"}"#.to_owned());
         assert_eq!(answer(request.send().await).await, unauthorized, "{token:?}");
     }
-    server.end().await;
+    farm.end().await;
 }
 
 async fn invalid_jobs(_: Arc<Shared>) {
-    let server = small(0).await;
+    let farm = FarmProcess::start(&["--browsers", "1"]).await;
     let mut zero_width = serde_json::to_value(html("x")).unwrap();
     zero_width["options"]["viewport"]["width"] = 0.into();
     let mut unknown = serde_json::to_value(html("x")).unwrap();
     unknown["colour"] = "red".into();
     for body in ["", "{}", "[", &zero_width.to_string(), &unknown.to_string()] {
-        let response = server.post(&html("x")).body(body.to_owned()).send().await;
+        let response = farm.post(&html("x")).body(body.to_owned()).send().await;
         assert_eq!(answer(response).await, (400, r#"{"code":"invalid_job"}"#.to_owned()), "{body}");
     }
-    server.end().await;
-}
-
-async fn disconnected_client(_: Arc<Shared>) {
-    let server = small(0).await;
-    let endless = server.post(&html("<script>while (true);</script>"));
-    let endless = tokio::spawn(endless.send());
-    server.until_metric("platen_farm_slots_busy", 1).await;
-    endless.abort();
-    server.until_metric("platen_farm_slots_busy", 0).await;
-    assert_eq!(server.metric("platen_farm_jobs_total{outcome=\"client_disconnected\"}").await, 1);
-    assert_eq!(server.post(&html("x")).send().await.unwrap().status(), 200);
-    server.end().await;
+    farm.end().await;
 }
 
 async fn cancelled_jobs(_: Arc<Shared>) {
@@ -133,39 +112,22 @@ async fn answer(response: reqwest::Result<Response>) -> (u16, String) {
     (response.status().as_u16(), response.text().await.unwrap())
 }
 
-async fn full(_: Arc<Shared>) {
-    let (server, site) = (small(0).await, Site::start().await);
-    let never = server.post(&url(&site.at("/never"))).header(wire::DEADLINE_MS, MAX_WAIT_MS);
-    let never = tokio::spawn(never.send());
-    server.until_metric("platen_farm_slots_busy", 1).await;
-    let response = server.post(&html("x")).send().await.unwrap();
-    assert_eq!(response.headers()["retry-after"], "1");
-    assert_eq!(answer(Ok(response)).await, (503, r#"{"code":"queue_full","retry_after":1}"#.to_owned()));
-    never.abort();
-    server.end().await;
-}
-
-async fn deadline(_: Arc<Shared>) {
-    let server = small(0).await;
-    let endless = server.post(&html("<script>while (true);</script>")).header(wire::DEADLINE_MS, 2_000);
-    assert_eq!(answer(endless.send().await).await, (504, r#"{"code":"deadline"}"#.to_owned()));
-    server.end().await;
-}
-
 async fn shutdown(_: Arc<Shared>) {
-    let (mut server, site, latch) = (small(1).await, Site::start().await, Latch::closed());
+    let (farm, site) = (FarmProcess::start(&["--browsers", "1", "--queue", "1"]).await, Site::start().await);
+    let latch = Latch::closed();
     let held = url(&site.put("/held", Reply::page("x").behind(&latch)));
-    let running = tokio::spawn(server.post(&held).send());
+    let running = tokio::spawn(farm.post(&held).send());
     site.until_hits("/held", 1).await;
-    assert_eq!(server.get("/readyz").await.status(), 200);
-    server.stop();
-    let is_ready = async || server.get("/readyz").await.status() == 200;
-    wait::until_some("the farm is not ready", async || Ok((!is_ready().await).then_some(()))).await.unwrap();
+    assert!(farm.is_ready().await);
+    let processes = procfs::descendants(farm.pid());
+    farm.terminate();
+    let is_draining = async || Ok((!farm.is_ready().await).then_some(()));
+    wait::until_some("the farm is not ready", is_draining).await.unwrap();
     // As long as a proxy may still send it jobs.
-    let accepted = tokio::spawn(server.post(&html("x")).send());
-    server.until_metric("platen_farm_queue_length", 1).await;
+    let accepted = tokio::spawn(farm.post(&html("x")).send());
+    farm.until_metric("platen_farm_queue_length", 1).await;
     let is_refused = async || {
-        let response = server.post(&html("x")).send().await?;
+        let response = farm.post(&html("x")).send().await?;
         assert_eq!(response.headers()["connection"], "close");
         let (status, body) = answer(Ok(response)).await;
         Ok((status == 503 && body == r#"{"code":"draining"}"#).then_some(()))
@@ -175,5 +137,5 @@ async fn shutdown(_: Arc<Shared>) {
     for job in [running, accepted] {
         assert_eq!(job.await.unwrap().unwrap().status(), 200);
     }
-    server.end().await;
+    farm.ended(&processes).await;
 }

@@ -31,7 +31,6 @@ pub(crate) const TESTS: &[Test] = &[
     ("a browser that hangs is replaced", |s| Box::pin(hanging_browser(s))),
     ("a browser is replaced after its number of jobs", |s| Box::pin(recycled_browser(s))),
     ("a killed farm leaves no browser, and the next one deletes its profiles", |s| Box::pin(killed_farm(s))),
-    ("a terminated farm finishes its jobs", |s| Box::pin(terminated_farm(s))),
     ("browsers have no privileges and no token", |s| Box::pin(unprivileged_browsers(s))),
     (OWN_NAMESPACE, |s| Box::pin(own_namespace(s))),
     ("a farm that cannot start names the cure", |s| Box::pin(start_errors(s))),
@@ -162,20 +161,6 @@ async fn killed_farm(_: Arc<Shared>) {
     }
     // No file of a killed farm is left.
     next.end().await;
-}
-
-async fn terminated_farm(_: Arc<Shared>) {
-    let held = HeldPage::start(&["--browsers", "1"]).await;
-    let job = held.post();
-    held.until_loading(1).await;
-    let processes = procfs::descendants(held.farm.pid());
-    held.farm.terminate();
-    let is_draining = async || Ok((!held.farm.is_ready().await).then_some(()));
-    wait::until_some("the farm shuts down", is_draining).await.unwrap();
-    assert!(!job.is_finished());
-    held.latch.open();
-    assert_eq!(job.await.unwrap().unwrap().status(), 200);
-    held.farm.ended(&processes).await;
 }
 
 async fn unprivileged_browsers(_: Arc<Shared>) {

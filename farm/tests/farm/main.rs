@@ -8,7 +8,6 @@ mod animations;
 mod deadlines;
 mod determinism;
 mod egress;
-mod event_memory;
 mod fonts;
 mod formats;
 mod frames;
@@ -53,7 +52,6 @@ fn main() -> ExitCode {
         deadlines::TESTS,
         determinism::TESTS,
         egress::TESTS,
-        event_memory::TESTS,
         formats::TESTS,
         frames::TESTS,
         full_page::TESTS,

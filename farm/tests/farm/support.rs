@@ -1,7 +1,6 @@
 //! What the tests share: farms, jobs, and decoders.
 
 pub(crate) mod farm_process;
-pub(crate) mod server;
 pub(crate) mod site;
 
 use std::{future::Future, pin::Pin};

@@ -33,7 +33,7 @@ fn searchable_directory() -> TempDir {
 /// A running `platen-farm` that resolves the names of the site.
 pub(crate) struct FarmProcess {
     process: Process,
-    base_url: String,
+    pub(crate) base_url: String,
     http: Client,
     /// The `TMPDIR` of the program.
     directory: TempDir,
