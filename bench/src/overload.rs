@@ -19,11 +19,11 @@ use rustix::process::setpriority_process;
 use tempfile::TempDir;
 use tokio::{runtime::Builder, sync::oneshot, task::LocalSet};
 
-/// The priority that the server has as root.
+/// The load generator runs before the server and its browsers.
 const NICE: i32 = -10;
 
 /// Runs a load generator on one thread of its own, where it can spawn local tasks. Returns its result and the CPU
-/// time of the thread. As root, the thread has the priority of the server: it stands for clients on other machines, so
+/// time of the thread. As root, the thread has the priority [`NICE`]: it stands for clients on other machines, so
 /// its own waits for a CPU must not count as the server's.
 pub(crate) async fn on_own_thread<T: Send + 'static>(
     generator: impl AsyncFnOnce() -> Result<T> + Send + 'static,

@@ -6,7 +6,6 @@
 //! and ends with its last job.
 
 mod idle_pages;
-mod lease;
 mod pooled_browser;
 mod queue;
 mod running;
