@@ -45,7 +45,10 @@ type Test = (&'static str, fn(Arc<Shared>) -> support::Outcome);
 fn main() -> ExitCode {
     platen_harness::tls::use_ring();
     let runtime = tokio::runtime::Runtime::new().expect("a runtime");
-    let arguments = Arguments::from_args();
+    let mut arguments = Arguments::from_args();
+    // Most tests wait for the time of their pages.
+    let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    arguments.test_threads.get_or_insert(2 * cores);
     let shared = Arc::new(runtime.block_on(Shared::start()));
     let tests = [
         animations::TESTS,
