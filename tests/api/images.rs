@@ -208,9 +208,10 @@ fn colours() -> [(&'static str, Value, Colour); 5] {
 
 async fn has_colour(stage: Stage, mut body: Value, colour: Colour) -> Result<()> {
     let target = stage.target().await?;
-    body["width"] = 20.into();
-    body["height"] = 20.into();
-    picture(&target, &body, "image/png").await?.expect(19, 19, colour)
+    // The corner without text.
+    body["width"] = 400.into();
+    body["height"] = 300.into();
+    picture(&target, &body, "image/png").await?.expect(399, 299, colour)
 }
 
 /// A job leaves nothing for the next one, of the same account or of another.
