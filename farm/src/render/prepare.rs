@@ -1,4 +1,4 @@
-//! Preparing a page for a job: what it is told about its reader, its viewport, the style sheet of the job, and an empty
+//! Preparing a page for a job: the properties of its reader, its viewport, the style sheet of the job, and an empty
 //! document.
 //!
 //! Invariant: Chromium keeps these settings for the next documents of a page, so every job sets those that differ from the
