@@ -108,7 +108,7 @@ impl<B: Candidate> JobQueue<B> {
             if let Some((account, evicted)) = evicted {
                 evicted.reject(state.queue_full(&account));
             }
-            // A browser may be free although jobs wait, because their accounts may not use it.
+            // A long job may allow a further browser.
             state.dispatch();
             (Position { queue: self, ticket: Some(ticket), granted }, deadline - required)
         };

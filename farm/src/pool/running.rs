@@ -1,4 +1,8 @@
 //! The jobs that have a browser, and for how long recent jobs had theirs.
+//!
+//! Invariant: accounts with long jobs do not have all browsers. For five minutes after a long job of an account its
+//! jobs count as long from their start, and start only while fewer jobs are long than there are slots. Each long job
+//! allows one more job to run, so as many browsers are left for other accounts.
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -9,12 +13,19 @@ use std::{
 use platen_shared::id::AccountId;
 use tokio::time::Instant;
 
+/// How long after a long job of an account its jobs count as long.
+const LONG_ACCOUNT_TIME: Duration = Duration::from_mins(5);
+/// Accounts with long jobs that are remembered.
+const MAX_LONG_ACCOUNTS: usize = 1_024;
+
 /// The jobs that have a browser.
 #[derive(Debug)]
 pub(super) struct Running<B> {
     pub(super) slots: usize,
     jobs: HashMap<u64, Job<B>>,
     next_id: u64,
+    /// When the latest long job of an account began to be long.
+    long_accounts: HashMap<AccountId, Instant>,
 }
 
 #[derive(Debug)]
@@ -27,16 +38,20 @@ struct Job<B> {
 
 impl<B> Running<B> {
     pub(super) fn new(slots: usize) -> Self {
-        Self { slots, jobs: HashMap::new(), next_id: 0 }
+        Self { slots, jobs: HashMap::new(), next_id: 0, long_accounts: HashMap::new() }
     }
 
     pub(super) fn len(&self) -> usize {
         self.jobs.len()
     }
 
+    fn long_jobs(&self) -> usize {
+        self.jobs.values().filter(|job| job.is_long).count()
+    }
+
     /// Jobs beyond the slots that may run.
     pub(super) fn max_extra(&self) -> usize {
-        self.jobs.values().filter(|job| job.is_long).count().min(self.slots)
+        self.long_jobs().min(self.slots)
     }
 
     /// Whether a further job may run.
@@ -47,7 +62,13 @@ impl<B> Running<B> {
     /// Whether a job of this account may run. `others_wait` says that other accounts' jobs wait.
     pub(super) fn may_run(&self, account: &AccountId, others_wait: bool) -> bool {
         let of_account = || self.jobs.values().filter(|job| job.account == *account).count();
-        self.may_any_run() && !(others_wait && of_account() >= (self.slots / 2).max(1))
+        self.may_any_run()
+            && !(others_wait && of_account() >= (self.slots / 2).max(1))
+            && !(self.is_long_account(account) && self.long_jobs() >= self.slots)
+    }
+
+    fn is_long_account(&self, account: &AccountId) -> bool {
+        self.long_accounts.get(account).is_some_and(is_recent)
     }
 
     pub(super) fn has(&self, browser: &Arc<B>) -> bool {
@@ -58,7 +79,8 @@ impl<B> Running<B> {
     pub(super) fn start(&mut self, account: AccountId, browser: Arc<B>) -> u64 {
         let id = self.next_id;
         self.next_id += 1;
-        let job = Job { account, browser, since: Instant::now(), is_long: false };
+        let is_long = self.is_long_account(&account);
+        let job = Job { account, browser, since: Instant::now(), is_long };
         self.jobs.insert(id, job);
         id
     }
@@ -69,10 +91,19 @@ impl<B> Running<B> {
     }
 
     pub(super) fn mark_long(&mut self, id: u64) {
-        if let Some(job) = self.jobs.get_mut(&id) {
-            job.is_long = true;
+        let Some(job) = self.jobs.get_mut(&id) else { return };
+        job.is_long = true;
+        if self.long_accounts.len() >= MAX_LONG_ACCOUNTS {
+            self.long_accounts.retain(|_, since| is_recent(since));
+        }
+        if self.long_accounts.len() < MAX_LONG_ACCOUNTS || self.long_accounts.contains_key(&job.account) {
+            self.long_accounts.insert(job.account.clone(), Instant::now());
         }
     }
+}
+
+fn is_recent(since: &Instant) -> bool {
+    since.elapsed() < LONG_ACCOUNT_TIME
 }
 
 /// Weight of the latest job in the moving average, which about the last ten jobs determine.

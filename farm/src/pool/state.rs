@@ -172,10 +172,12 @@ impl<B: Candidate> State<B> {
         self.browsers.iter().filter(|browser| browser.is_usable() && !self.running.has(browser))
     }
 
-    /// Starts a job that has just arrived, if no other job waits and it may run.
+    /// Starts a job that has just arrived, if it may run: those that wait may not, or no browser is free.
     pub(super) fn start_at_once(&mut self, request: &B::Request) -> Option<Grant<B>> {
-        let is_next = self.queue.len() == 0 && self.retries.is_empty();
-        if is_next && self.running.may_any_run() { self.start(request) } else { None }
+        let account = B::account(request);
+        let others_wait = self.queue.any(|other| other != account);
+        let is_next = self.retries.is_empty() && self.running.may_run(account, others_wait);
+        if is_next { self.start(request) } else { None }
     }
 
     /// Gives a job the free browser that suits it best.

@@ -176,7 +176,14 @@ async fn long_jobs_allow_others_to_run_in_addition() {
     let three = queue.lease((long[2].clone(), 0), soon()).await.unwrap();
     three.mark_long();
     drop(queue.lease((short.clone(), 0), soon()).await.unwrap());
+    // Accounts with a recent long job never have all browsers.
     drop((one, two, three));
+    let _one = queue.lease((long[0].clone(), 0), soon()).await.unwrap();
+    let _two = queue.lease((long[1].clone(), 0), soon()).await.unwrap();
+    let third = queued(&queue, &long[2], Duration::from_mins(1));
+    // Not even a job that has little time waits for theirs.
+    drop(queue.lease((short.clone(), 0), Instant::now() + Duration::from_millis(50)).await.unwrap());
+    drop(third);
 }
 
 #[tokio::test]
