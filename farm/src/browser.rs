@@ -3,15 +3,12 @@
 //! Invariant: when a [`Browser`] is dropped, all its processes are killed and reaped and its profile is
 //! removed. If the farm is killed, the kernel kills its browsers.
 
-pub(crate) mod binary;
-mod identity;
+pub(crate) mod command;
+mod environment;
 mod launcher;
-mod network_service;
 mod process;
-mod switches;
-mod usage;
+mod procfs;
 pub(crate) mod user_agent;
-mod workspace;
 
 use std::{
     sync::{
@@ -24,16 +21,20 @@ use std::{
 use platen_cdp::Connection;
 use tokio::task::spawn_blocking;
 
-pub(crate) use self::{launcher::Launcher, process::Exit, usage::MemoryWatch};
+pub(crate) use self::{launcher::Launcher, process::Exit, procfs::MemoryWatch};
 use self::{
-    network_service::NetworkService,
     process::{Process, StderrTail},
+    procfs::NetworkService,
 };
 use crate::egress::Egress;
 
 /// Memory of the processes that draw and encode a picture, for each of its pixels: the parts that are drawn, the whole
 /// picture, and two copies. 799 MiB and 734 MiB of shared memory were measured with 100 megapixels.
 const PICTURE_BYTES_PER_PIXEL: u64 = 4 * 4;
+/// Time for what a browser does at once: to draw its first frame, or to open, prepare or close a page. That takes 30 to
+/// 100 ms, and up to 2 s on a machine that is short of CPU, also if a script of the page never returns. A browser that takes
+/// longer hangs, or has lost the zygote process that forks its renderers.
+pub(crate) const HANG_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long the pipe of an exiting browser may stay open after the sessions of its pages have ended.
 const CLOSE_TIMEOUT: Duration = Duration::from_millis(200);
 /// How long a browser may take to exit after its pipe has closed: it may write a core file. Its standard error closes then
@@ -81,7 +82,7 @@ impl Browser {
 
     /// Private memory of its processes.
     pub(crate) fn memory_bytes(&self) -> u64 {
-        usage::private_bytes(self.process.pid)
+        procfs::private_bytes(self.process.pid)
     }
 
     /// Allows the job the memory for a picture of this many device pixels.
@@ -92,14 +93,14 @@ impl Browser {
     /// Whether a process other than a renderer uses more memory than the limit of one job. Closing the page
     /// does not free that memory.
     pub(crate) fn is_over_memory(&self) -> bool {
-        usage::is_shared_process_over(self.process.pid, self.page_memory_bytes())
+        procfs::is_shared_process_over(self.process.pid, self.page_memory_bytes())
     }
 
     /// CPU time of all its running processes since their start.
     pub(crate) async fn cpu_time(&self) -> Duration {
         let pid = self.process.pid;
         // Reading `/proc` takes longer than a thread of the runtime may be blocked.
-        spawn_blocking(move || usage::cpu_time(pid)).await.unwrap_or_default()
+        spawn_blocking(move || procfs::cpu_time(pid)).await.unwrap_or_default()
     }
 
     /// How it exited; `None` if it is running.
@@ -115,8 +116,8 @@ impl Browser {
 
     /// Completes when its network service has exited while it runs itself.
     pub(crate) async fn network_service_exited(&self) {
-        self.network_service.exited(self.process.pid).await;
-        if network_service::is_exiting(self.process.pid) {
+        self.network_service.exited().await;
+        if procfs::is_exiting(self.process.pid) {
             std::future::pending::<()>().await;
         }
     }

@@ -10,7 +10,7 @@ use rustix::fs::statvfs;
 use serde::Serialize;
 use serde_json::json;
 
-use crate::{CheckArgs, Config, Farm, LaunchError, StartError, browser::binary, cgroup};
+use crate::{CheckArgs, Config, Farm, LaunchError, StartError, browser::command, cgroup};
 
 /// How serious a finding is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -91,7 +91,7 @@ pub fn summary(findings: &[Finding]) -> (String, bool) {
 /// Starts one browser with these settings and renders with it.
 pub async fn check(config: &Config, args: &CheckArgs) -> Vec<Finding> {
     let mut findings = machine(config);
-    let path = match binary::find(config.chromium.as_deref()) {
+    let path = match command::find(config.chromium.as_deref()) {
         Ok(path) => path,
         Err(error) => {
             findings.push(Finding::failed("chromium", &error.into()));

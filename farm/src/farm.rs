@@ -21,11 +21,11 @@ use crate::{
     Config, StartError,
     browser::Launcher,
     egress::{Egress, JobEgress},
-    error::Refused,
+    error::{JobError, Refused},
     job_progress::{JobProgress, Phase, Phases},
     metrics::{self, FarmState, Metrics},
     pool::{Lease, PageRequest, Pool, has_time},
-    render::{self, Clock, JobError},
+    render::{self, Clock},
 };
 
 /// A job whose renderer or browser failed is tried once more, on another browser, if it can come as far in time.

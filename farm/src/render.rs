@@ -5,36 +5,23 @@
 mod animations;
 mod capture;
 mod documents;
-mod drawn_resources;
 mod elements;
 mod frame_loop;
 mod header_templates;
-mod job_error;
 mod load_state;
 mod main_thread;
-mod milestone;
-mod navigation_error;
+mod navigations;
 mod page_events;
 mod page_lease;
 mod prepare;
 mod remaining_wait;
 mod rendering;
-mod reset;
 mod script;
 mod settle;
-mod stall;
 mod static_page;
-mod still_image;
 mod virtual_time;
 
-use std::{
-    convert::Infallible,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
-    time::Duration,
-};
+use std::{convert::Infallible, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use platen_cdp::CdpError;
@@ -52,10 +39,11 @@ use self::{
     remaining_wait::WaitOptions,
     rendering::Rendering,
 };
-pub(crate) use self::{job_error::JobError, remaining_wait::real_wait, rendering::Clock};
+pub(crate) use self::{remaining_wait::real_wait, rendering::Clock};
 use crate::{
     browser::Exit,
     egress::JobEgress,
+    error::JobError,
     job_progress::{Phase, Phases},
     page::Page,
     pool::{Lease, PageRequest, can_end_by},
@@ -176,29 +164,18 @@ async fn run(
         selector: job.options.wait_for_selector.as_ref(),
         source: &job.source,
         before,
-        clock,
-        deadline,
         needs_frame: matches!(job.options.output.format(), OutputFormat::Image(_)),
     };
-    let (must_close, prints_header) = (AtomicBool::new(false), AtomicBool::new(false));
+    let mut rendering =
+        Rendering::new(browser.browser(), session, main_frame, frames.as_mut(), state, clock, deadline);
+    rendering.header_templates = header_templates;
+    rendering.runs_scripts = job.options.environment.java_script;
+    rendering.finishes_animations = job.options.animations == Animations::Finish;
     let steps = async {
         // Nothing of the job's page has run until here, however long the wait for its page was.
         if !can_end_by(deadline) {
             return Err(JobError::Refused(Refusal::Deadline));
         }
-        let mut rendering = Rendering::new(
-            browser.browser(),
-            session,
-            main_frame,
-            frames.as_mut(),
-            state.clone(),
-            clock,
-            deadline,
-        );
-        rendering.prints_header = Some(&prints_header);
-        rendering.header_templates = header_templates;
-        rendering.runs_scripts = job.options.environment.java_script;
-        rendering.finishes_animations = job.options.animations == Animations::Finish;
         if wait.is_empty() && rendering.has_begin_frame_control() {
             // An animation may start before the page has loaded, and without a frame Chromium's clock of animations
             // advances in steps of 16.7 ms.
@@ -208,7 +185,6 @@ async fn run(
         let Captured { file: bytes, status, settled } =
             documents::capture_last(&mut rendering, context, wait, loading).await?;
         rendering.resume_animations()?;
-        must_close.store(rendering.in_virtual_time || rendering.must_close, Ordering::Relaxed);
         let now = rendering.load_state();
         let has_static_markup =
             || matches!(&job.source, Source::Html(html) if !static_page::may_change(html.as_str()));
@@ -223,10 +199,11 @@ async fn run(
         error = handler.run() => Err(error),
         file = steps => file,
     };
-    page.tainted |= must_close.into_inner();
+    let prints_header = rendering.prints_header;
+    page.tainted |= rendering.in_virtual_time || rendering.must_close;
     match done {
         // An import that is not loaded crashes Chromium's renderer of headers, or lets it fail.
-        Err(JobError::Crashed) if prints_header.into_inner() => Err(JobError::Refused(Refusal::HeaderFailed)),
+        Err(JobError::Crashed) if prints_header => Err(JobError::Refused(Refusal::HeaderFailed)),
         Err(JobError::Cdp(CdpError::PageGone | CdpError::Closed)) => Err(page_gone(browser).await),
         // Requests of the page may have failed. A page that sent none is complete.
         Ok(_) if !page.tainted && !page.proxy.is_used() => done,

@@ -1,7 +1,6 @@
 //! Starting browsers: the command, the user, the profile, and the first commands to Chromium.
 
 use std::{
-    ffi::OsString,
     io,
     path::{Path, PathBuf},
     process::Command,
@@ -26,13 +25,12 @@ use tokio::time::timeout;
 use tokio_util::task::TaskTracker;
 
 use super::{
-    Browser, binary,
-    identity::Identity,
-    network_service::NetworkService,
+    Browser, HANG_TIMEOUT,
+    command::{self, Drawing},
+    environment::{self, Identity, Workspace},
     process::{self, Process, StderrTail},
-    switches::{self, Drawing},
+    procfs::NetworkService,
     user_agent,
-    workspace::Workspace,
 };
 use crate::{
     Config,
@@ -42,10 +40,6 @@ use crate::{
 
 /// A start takes 0.15 s with warm caches, and many times that with cold caches, a slow disk and busy CPUs.
 const START_TIMEOUT: Duration = Duration::from_secs(30);
-
-/// The first frame takes 0.1 s, and about 2 s beside busy programs. It never comes if a process of the browser was
-/// killed meanwhile, so another browser is started soon.
-const FIRST_FRAME_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Starts browsers with one configuration.
 #[derive(Debug)]
@@ -69,8 +63,9 @@ pub(crate) struct Launcher {
 impl Launcher {
     /// Finds Chromium and its user, and creates the directory for profiles.
     pub(crate) async fn new(config: Arc<Config>, egress: Egress) -> Result<Self, StartError> {
-        let binary = binary::find(config.chromium.as_deref())?;
-        let user_agent = binary::version(&binary).await.map(|version| user_agent::of_chrome(&version, false));
+        let binary = command::find(config.chromium.as_deref())?;
+        let user_agent =
+            command::version(&binary).await.map(|version| user_agent::of_chrome(&version, false));
         let identity = Identity::resolve(config.browser_user.as_deref())?;
         let parent = std::env::temp_dir();
         let workspace = Workspace::create(&parent).map_err(|error| StartError::Workspace(parent, error))?;
@@ -106,8 +101,8 @@ impl Launcher {
     pub(crate) async fn launch(&self) -> Result<Browser, LaunchError> {
         if !self.draws_continuously.load(Ordering::Relaxed) {
             let browser = self.launch_as(Drawing::BeginFrameControl).await?;
-            match timeout(FIRST_FRAME_TIMEOUT, supports_begin_frames(&browser.connection)).await {
-                Err(_) => return Err(LaunchError::Timeout(FIRST_FRAME_TIMEOUT)),
+            match timeout(HANG_TIMEOUT, supports_begin_frames(&browser.connection)).await {
+                Err(_) => return Err(LaunchError::Timeout(HANG_TIMEOUT)),
                 Ok(Err(error)) => return Err(LaunchError::Protocol(error)),
                 Ok(Ok(true)) => return Ok(browser),
                 Ok(Ok(false)) => {
@@ -166,14 +161,14 @@ impl Launcher {
         if let Identity::Other { uid, gid } = self.identity {
             command.args([format!("--reuid={uid}"), format!("--regid={gid}"), "--clear-groups".to_owned()]);
         }
-        command.arg("--").arg(&self.binary).args(switches::for_browser(
+        command.arg("--").arg(&self.binary).args(command::switches(
             &self.config,
             profile,
             drawing,
             &self.browser_proxy.address(),
             self.user_agent.as_deref(),
         ));
-        command.env_clear().envs(environment(profile)).current_dir(profile);
+        command.env_clear().envs(environment::variables(profile)).current_dir(profile);
         let pipes = BrowserPipes::attach(&mut command)?;
         Ok((command, pipes))
     }
@@ -206,20 +201,6 @@ fn attach_to_shared_workers() -> SetAutoAttachParams {
     let mut attach = SetAutoAttachParams::new(true, true);
     (attach.flatten, attach.filter) = (Some(true), Some(TargetFilter::new([filter])));
     attach
-}
-
-/// The environment of a browser. It inherits only the settings of time zone and fonts, because the farm's
-/// environment may contain secrets.
-fn environment(profile: &Path) -> impl Iterator<Item = (&'static str, OsString)> {
-    const INHERITED: &[&str] = &["TZ", "FONTCONFIG_FILE", "FONTCONFIG_PATH"];
-    let inherited = INHERITED.iter().filter_map(|name| Some((*name, std::env::var_os(name)?)));
-    let profile = profile.as_os_str();
-    inherited.chain([
-        ("HOME", profile.to_owned()),
-        ("TMPDIR", profile.to_owned()),
-        ("PATH", "/usr/bin:/bin".into()),
-        ("LANG", "C.UTF-8".into()),
-    ])
 }
 
 async fn exited(stderr_tail: StderrTail) -> LaunchError {

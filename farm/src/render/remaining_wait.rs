@@ -11,7 +11,6 @@ use tokio::time::Instant;
 use super::{
     load_state::{LoadState, MAX_OPEN_TIME},
     main_thread::RendererMetrics,
-    rendering::Clock,
 };
 
 /// The network is idle after this time without a request in progress.
@@ -32,8 +31,6 @@ pub(super) struct WaitOptions<'a> {
     pub(super) source: &'a Source,
     /// The page's metrics before the job.
     pub(super) before: RendererMetrics,
-    pub(super) clock: Clock,
-    pub(super) deadline: Instant,
     /// The file shows a drawn frame, as opposed to a PDF.
     pub(super) needs_frame: bool,
 }

@@ -11,7 +11,7 @@ use lopdf::{
 use platen_shared::{job::Sheet, length::Length};
 use tokio::task::spawn_blocking;
 
-use crate::render::job_error::JobError;
+use crate::error::JobError;
 
 /// CSS pixels of a point, the unit of PDF.
 const PIXELS_PER_POINT: f64 = 96.0 / 72.0;
