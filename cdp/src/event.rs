@@ -3,12 +3,9 @@
 //! Invariant: the events in a queue have at most [`MAX_QUEUED_BYTES`]. A queue that was full ends and loses all its
 //! events, because a receiver that misses one would not know it.
 
-use std::{
-    collections::BTreeSet,
-    sync::{
-        Arc, Mutex, PoisonError,
-        atomic::{AtomicBool, AtomicUsize, Ordering},
-    },
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, AtomicUsize, Ordering},
 };
 
 use bytes::Bytes;
@@ -32,9 +29,6 @@ pub struct Event {
     pub worker: Option<String>,
 }
 
-/// Events that could not be parsed, each reported once.
-static REPORTED: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
-
 impl Event {
     /// Whether this is an `E`.
     #[must_use]
@@ -50,19 +44,15 @@ impl Event {
 
     /// Parses the event as an `E`, its generated type. The type fails on enum values that a later Chromium
     /// adds and on mandatory fields that another version does not send, so the caller must decide what an
-    /// event means that cannot be parsed. The first failure of each event is logged.
+    /// event means that cannot be parsed.
     ///
     /// # Errors
     /// [`CdpError::Decode`].
     pub fn parse<E: MethodType + DeserializeOwned>(&self) -> Result<E, CdpError> {
         debug_assert!(self.is::<E>(), "{} is parsed as {}", self.method, E::method_id());
-        serde_json::from_slice(&self.params).map_err(|source| {
-            let method = self.method.clone();
-            if REPORTED.lock().unwrap_or_else(PoisonError::into_inner).insert(method.clone()) {
-                tracing::debug!(method, error = %source, "cannot decode an event of this browser");
-            }
-            CdpError::Decode { method, source }
-        })
+        serde_json::from_slice(&self.params)
+            .map_err(|source| CdpError::Decode { method: self.method.clone(), source })
+            .inspect_err(|error| tracing::trace!(?error, "cannot decode an event of this browser"))
     }
 
     /// The parameters without a type, for events that [`parse`](Self::parse) cannot parse; null if there are
