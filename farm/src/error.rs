@@ -212,13 +212,4 @@ mod tests {
         assert_eq!(respond(Refusal::Unauthorized).status().as_u16(), 401);
         assert_eq!(respond(Refusal::InvalidJob).status().as_u16(), 400);
     }
-
-    #[test]
-    fn the_chain_of_an_error_has_its_causes() {
-        let error = StartError::ProxyPort(io::Error::other("in use"));
-        assert_eq!(
-            platen_program::error_chain(&error),
-            "the egress guard cannot listen on a loopback port: in use"
-        );
-    }
 }

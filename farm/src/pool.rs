@@ -141,7 +141,14 @@ impl Supervisor {
 
     fn state(&self) -> PoolState {
         let running: Vec<Arc<PooledBrowser>> = self.started.lock().iter().filter_map(Weak::upgrade).collect();
-        let mut state = PoolState { ready: self.queue.ready(), ..PoolState::default() };
+        let mut state = PoolState {
+            occupancy: self.queue.occupancy(),
+            longest_wait: self.queue.longest_wait(),
+            ready: self.queue.ready(),
+            warm_pages: 0,
+            spare_pages: 0,
+            memory_bytes: 0,
+        };
         for pooled in running {
             let (warm, spare) = pooled.idle_pages();
             state.warm_pages += warm;

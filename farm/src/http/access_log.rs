@@ -100,9 +100,7 @@ impl AccessLog {
         }
         response
     }
-}
 
-impl AccessLog {
     fn end_span(&mut self) {
         let span = mem::replace(&mut self.span, Span::none());
         if span.is_disabled() {

@@ -44,7 +44,6 @@ use crate::{
 /// Captures of a page until one succeeds. A navigation that is one too many may lead to a document before it is stopped.
 const MAX_ATTEMPTS: u32 = 2 * MAX_NAVIGATIONS;
 
-/// A captured document.
 pub(super) struct Captured {
     pub(super) file: Bytes,
     /// HTTP status of the document, if it was loaded by HTTP.
@@ -56,7 +55,7 @@ pub(super) struct Captured {
 #[derive(Clone, Copy)]
 pub(super) struct JobContext<'a> {
     pub(super) job: &'a RenderJob,
-    pub(super) browser: &'a Lease,
+    pub(super) pooled: &'a Lease,
     pub(super) egress: &'a JobEgress,
 }
 
@@ -156,14 +155,14 @@ async fn arrive(
 /// [`JobError::Navigates`] if the page is about to have another document.
 async fn capture(
     rendering: &mut Rendering<'_>,
-    JobContext { job, browser, .. }: JobContext<'_>,
+    JobContext { job, pooled, .. }: JobContext<'_>,
     wait: &mut WaitOptions<'_>,
     settling: PhaseGuard<'_>,
 ) -> Result<Captured, JobError> {
     let settled = settle::settle(rendering, *wait).await?;
     let phases = settling.end();
     if let Some(waiting) = settled.waiting {
-        browser.waited(waiting);
+        pooled.job_waited(waiting);
     }
     // The job's time has passed. A document that follows has its milestone and no more.
     wait.timeout = WaitMs::default();

@@ -47,42 +47,41 @@ pub(super) struct PageLease {
 #[derive(Debug)]
 struct Held {
     page: Page,
-    browser: Lease,
+    pooled: Lease,
 }
 
 impl PageLease {
     /// Takes an idle page of the browser or opens one. Cancellation-safe: the opening then continues in the
     /// background, and the page is closed.
-    pub(super) async fn take(browser: Lease, request: &PageRequest) -> Result<Self, JobError> {
+    pub(super) async fn take(pooled: Lease, request: &PageRequest) -> Result<Self, JobError> {
         let runtime = Handle::current();
-        if let Some(page) = browser.page(request) {
-            return Ok(Self { held: Some(Held { page, browser }), runtime });
+        if let Some(page) = pooled.idle_page(request) {
+            return Ok(Self { held: Some(Held { page, pooled }), runtime });
         }
         let opening = tokio::spawn(async move {
-            let page = browser.open().await?;
-            Ok(Self { held: Some(Held { page, browser }), runtime })
+            let page = pooled.open_for_job().await?;
+            Ok(Self { held: Some(Held { page, pooled }), runtime })
         });
         opening.await.map_err(JobError::Opening)?
     }
 
-    /// The page and its browser.
     pub(super) fn page(&mut self) -> (&mut Page, &Lease) {
         let held = self.held.as_mut().expect("held until dropped or released");
-        (&mut held.page, &held.browser)
+        (&mut held.page, &held.pooled)
     }
 
     /// Ends the lease of a page that may be reused: if it is worth keeping for the account's next job, the
     /// page is reset in the background. `is_static` says that the page cannot change any more.
     pub(super) fn release(mut self, account: AccountId, is_static: bool) {
-        let Some(mut held) = self.held.take_if(|held| held.browser.is_worth_keeping(&account, &held.page))
+        let Some(mut held) = self.held.take_if(|held| held.pooled.is_worth_keeping(&account, &held.page))
         else {
             return;
         };
         self.runtime.spawn(async move {
-            let resetting = reset(&mut held.page, held.browser.browser(), is_static);
+            let resetting = reset(&mut held.page, &held.pooled.browser, is_static);
             if matches!(timeout(RESET_TIMEOUT, resetting).await, Ok(Ok(true))) {
-                held.browser.keep(account, held.page).await;
-                held.browser.refill();
+                held.pooled.keep(account, held.page).await;
+                held.pooled.refill();
             } else {
                 held.close().await;
             }
@@ -92,8 +91,8 @@ impl PageLease {
 
 impl Held {
     async fn close(self) {
-        self.browser.close(self.page).await;
-        self.browser.refill();
+        self.pooled.close(self.page).await;
+        self.pooled.refill();
     }
 }
 

@@ -66,7 +66,7 @@ pub(super) async fn settle(
         frame_loop::settle_resources(rendering).await?;
     }
     let is_open = rendering.load_state().is_requesting(Instant::now());
-    let is_idle = wait.until != WaitUntil::NetworkIdle || !is_open && !left.was_cut_off();
+    let is_idle = wait.until != WaitUntil::NetworkIdle || !is_open && !left.was_cut_off;
     Ok(Settled { is_idle, ..settled })
 }
 
@@ -172,9 +172,9 @@ async fn find_element(
     wait: WaitOptions<'_>,
     left: &mut RemainingWait,
 ) -> Result<(), JobError> {
-    let (Some(selector), Some(left_ms)) = (wait.selector, left.element_ms()) else { return Ok(()) };
+    let (Some(selector), Some(left_ms)) = (wait.selector, left.element_ms) else { return Ok(()) };
     if elements::is_visible(rendering, selector).await? {
-        left.found_element();
+        left.element_ms = None;
     } else if left_ms <= 0.0 || Instant::now() + ELEMENT_RESERVE >= rendering.deadline {
         return Err(JobError::Refused(Refusal::ElementNotVisible));
     }

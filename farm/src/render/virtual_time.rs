@@ -59,7 +59,6 @@ impl<'r, 'a> VirtualTimeDriver<'r, 'a> {
         Ok(Self { rendering, undrawn: 0, moves: true, ignores_requests: false })
     }
 
-    /// The page.
     pub(super) fn rendering(&mut self) -> &mut Rendering<'a> {
         self.rendering
     }

@@ -29,12 +29,10 @@ impl PdfFile {
         Ok(Self(parsed.map_err(|_| JobError::NoFile)??))
     }
 
-    /// The number of its pages.
     pub(super) fn page_count(&self) -> u64 {
         self.0.page_iter().count() as u64
     }
 
-    /// The sheet of its first page.
     pub(super) fn first_sheet(&self) -> Result<Sheet, JobError> {
         let page = self.0.get_dictionary(self.0.page_iter().next().ok_or(JobError::NoFile)?)?;
         let [left, bottom, right, top] = &page.get_deref(b"MediaBox", &self.0)?.as_array()?[..] else {
