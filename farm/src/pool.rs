@@ -91,18 +91,34 @@ impl Pool {
 
     /// What the metrics say about the browsers that run.
     pub(crate) fn state(&self) -> PoolState {
-        self.supervisor.state()
+        let mut state = PoolState {
+            occupancy: self.queue.occupancy(),
+            longest_wait: self.queue.longest_wait(),
+            ready: self.queue.ready(),
+            warm_pages: 0,
+            spare_pages: 0,
+            memory_bytes: 0,
+        };
+        for pooled in self.supervisor.started() {
+            let (warm, spare) = pooled.idle_pages();
+            state.warm_pages += warm;
+            state.spare_pages += spare;
+            state.memory_bytes += pooled.browser.memory_bytes();
+        }
+        state
     }
 
     /// Ends all browsers, and completes when their processes and profiles are removed.
     pub(crate) async fn close(&self) {
         let mut tasks = std::mem::take(&mut *self.tasks.lock());
         tasks.shutdown().await;
-        self.supervisor.close().await;
+        self.queue.state().browsers.clear();
+        self.supervisor.started().iter().for_each(|pooled| pooled.browser.kill());
+        self.supervisor.launcher.close().await;
     }
 }
 
-/// Starts, replaces and ends the browsers of a pool.
+/// Starts and replaces the browsers of a pool.
 #[derive(Debug)]
 struct Supervisor {
     launcher: Launcher,
@@ -110,7 +126,6 @@ struct Supervisor {
     recent: Arc<RecentAccounts>,
     metrics: Arc<Metrics>,
     queue: JobQueue<PooledBrowser>,
-    /// All browsers that may still run, so that [`Supervisor::close`] can end them.
     started: Mutex<Vec<Weak<PooledBrowser>>>,
 }
 
@@ -128,34 +143,9 @@ impl Supervisor {
         }
     }
 
-    /// Ends all browsers, and completes when their processes and profiles are removed. The other tasks of
-    /// the supervisor must have been stopped before.
-    async fn close(&self) {
-        self.queue.state().browsers.clear();
-        let started = std::mem::take(&mut *self.started.lock());
-        for pooled in started.iter().filter_map(Weak::upgrade) {
-            pooled.browser.kill();
-        }
-        self.launcher.close().await;
-    }
-
-    fn state(&self) -> PoolState {
-        let running: Vec<Arc<PooledBrowser>> = self.started.lock().iter().filter_map(Weak::upgrade).collect();
-        let mut state = PoolState {
-            occupancy: self.queue.occupancy(),
-            longest_wait: self.queue.longest_wait(),
-            ready: self.queue.ready(),
-            warm_pages: 0,
-            spare_pages: 0,
-            memory_bytes: 0,
-        };
-        for pooled in running {
-            let (warm, spare) = pooled.idle_pages();
-            state.warm_pages += warm;
-            state.spare_pages += spare;
-            state.memory_bytes += pooled.browser.memory_bytes();
-        }
-        state
+    /// All browsers that still run.
+    fn started(&self) -> Vec<Arc<PooledBrowser>> {
+        self.started.lock().iter().filter_map(Weak::upgrade).collect()
     }
 
     /// Keeps a browser running in a slot. Never completes.

@@ -201,7 +201,7 @@ impl NetworkService {
             Err(_) if is_exiting(pid) => {}
             Err(error) => {
                 tracing::debug!(%error, "the exit of a network service is noticed when a job begins");
-                std::future::pending().await;
+                std::future::pending::<()>().await;
             }
         }
     }
