@@ -118,15 +118,13 @@ impl Farm {
     /// [`Refusal`]; the farm has logged its cause.
     pub async fn render(&self, job: &RenderJob, time_left: Duration) -> Result<Rendered, Refusal> {
         let deadline = Instant::now() + time_left;
-        let result = self.render_observed("", job, deadline, &JobProgress::default()).await;
+        let result = self.render_observed(job, deadline, &JobProgress::default()).await;
         result.map_err(|refused| refused.refusal)
     }
 
-    /// Like [`Farm::render`]. The log lines about the page's connections have `name` as their `job`, and the caller can
-    /// read `progress` after dropping the future.
+    /// Like [`Farm::render`]. The caller can read `progress` after dropping the future.
     pub(crate) async fn render_observed(
         &self,
-        name: &str,
         job: &RenderJob,
         deadline: Instant,
         progress: &JobProgress,
@@ -136,7 +134,7 @@ impl Farm {
             outcome: metrics::CLIENT_DISCONNECTED,
             phases: &progress.phases,
         };
-        let mut result = self.inner.render(name, job, deadline, progress).await;
+        let mut result = self.inner.render(job, deadline, progress).await;
         if let Err(refused) = &mut result
             && !progress.page.get()
         {
@@ -187,7 +185,6 @@ impl Farm {
 impl Inner {
     async fn render(
         &self,
-        name: &str,
         job: &RenderJob,
         deadline: Instant,
         progress: &JobProgress,
@@ -199,7 +196,7 @@ impl Inner {
         let admitted = Instant::now();
         self.metrics.wait_seconds.observe(progress.queued().unwrap_or_default().as_secs_f64());
         progress.set_admitted();
-        let job_egress = self.egress.job(name, progress.page.clone());
+        let job_egress = self.egress.job(&progress.name, progress.page.clone());
         if let Source::Url(url) = &job.source {
             let judged = timeout_at(deadline, job_egress.judge(url.as_url())).await;
             // Judging waits for the name server only.

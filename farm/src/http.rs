@@ -181,13 +181,13 @@ async fn render(
     let job = match timeout_at(deadline, read(request, &app)).await {
         Ok(Ok(job)) => job,
         Ok(Err(error)) => {
-            tracing::warn!(request_id = line.request_id, %error, "cannot read a job");
+            tracing::warn!(request_id = line.progress.name, %error, "cannot read a job");
             return line.refused(Refusal::InvalidJob.into());
         }
         Err(_) => return line.refused(Refusal::Deadline.before_page_ran().into()),
     };
     line.describe(&job);
-    let rendering = app.farm.render_observed(&line.request_id, &job, deadline, &line.progress);
+    let rendering = app.farm.render_observed(&job, deadline, &line.progress);
     let Extension(cancelled) = cancelled.unwrap_or_default();
     match cancelled.run_until_cancelled(rendering).await {
         Some(Ok(file)) => line.rendered(file),

@@ -34,6 +34,8 @@ impl PageStarted {
 /// The progress of one job.
 #[derive(Debug, Default)]
 pub(crate) struct JobProgress {
+    /// The job's name in the log.
+    pub(crate) name: String,
     /// Whether its page has started to run.
     pub(crate) page: PageStarted,
     /// The phases of the job so far.
@@ -42,9 +44,9 @@ pub(crate) struct JobProgress {
 }
 
 impl JobProgress {
-    /// The progress of a job with this span.
-    pub(crate) fn of(trace: Option<Context>) -> Self {
-        Self { phases: Phases { trace, ..Phases::default() }, ..Self::default() }
+    /// The progress of a job with this name and span.
+    pub(crate) fn of(name: String, trace: Option<Context>) -> Self {
+        Self { name, phases: Phases { trace, ..Phases::default() }, ..Self::default() }
     }
 
     /// The job has its slot.

@@ -182,30 +182,6 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn the_network_is_awaited_until_two_seconds_before_the_deadline() {
-        let (begun, deadline) = (Instant::now(), Instant::now() + Duration::from_secs(5));
-        let mut wait = RemainingWait::new(true, 10_000.0, false, begun, deadline);
-        let busy = LoadState { requests: 1, early_requests: 1, ..state() };
-        for seconds in 1..=3 {
-            assert!(!wait.is_over() && !wait.was_cut_off, "after {seconds} s");
-            advance(Duration::from_secs(1)).await;
-            wait.pass_real_time(&busy);
-        }
-        assert!(wait.is_over() && wait.was_cut_off);
-        // Nothing is cut off of an idle network but the rest of the fixed time.
-        let mut wait =
-            RemainingWait::new(true, 10_000.0, false, begun, Instant::now() + Duration::from_secs(5));
-        for _ in 0..3 {
-            advance(Duration::from_secs(1)).await;
-            wait.pass_real_time(&LoadState::new(begun));
-        }
-        assert!(wait.is_over() && !wait.was_cut_off);
-        let mut fixed = RemainingWait::new(false, 10_000.0, false, begun, deadline);
-        fixed.pass(5_000.0, &busy);
-        assert!(!fixed.is_over());
-    }
-
-    #[tokio::test(start_paused = true)]
     async fn a_request_stops_the_clock_no_longer_than_it_counts() {
         let (now, deadline) = (Instant::now(), Instant::now() + Duration::from_secs(30));
         let stops_for = |network_idle, element, deadline| {
