@@ -5,11 +5,12 @@
 //!    it has no timers, callbacks or handlers.
 //! 2. No animation or transition was created in any tree of the document (`Animation` domain).
 //! 3. It has one frame, no request in progress, no worker and no socket, and all its images are known to have
-//!    one frame (`page_events`, `still_image`).
+//!    one frame (`page_events`, [`is_still`]).
 //! 4. Its markup has nothing that changes without a script (this file): SMIL, media, a refresh, a blinking
 //!    caret, an indeterminate progress bar, an event handler.
 //!
-//! Invariant: if one of these is unknown, the page counts as one that may change.
+//! Invariant: if one of these is unknown, the page counts as one that may change. An image of an unknown format does not count
+//! as still, and one whose `data:` URL may be cut only by what comes before the cut.
 
 use base64::{
     Engine as _,
