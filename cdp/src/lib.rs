@@ -12,20 +12,15 @@
 mod call;
 mod connection;
 mod event;
-mod event_queue;
-mod file;
 mod incoming;
 mod message;
 mod pipe;
-mod routes;
-mod session;
 
 pub use call::{Call, Reply};
-pub use connection::Connection;
+pub use connection::{Connection, Events, Session};
 pub use event::Event;
 pub use incoming::MIN_CUT_STRING_BYTES;
 pub use pipe::BrowserPipes;
-pub use session::{Events, Session};
 
 /// Why a call has no result, or an event cannot be read. `method` is the command or the event, and `source` what
 /// the browser replied or the first difference from what was expected.

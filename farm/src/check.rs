@@ -10,7 +10,7 @@ use rustix::fs::statvfs;
 use serde::Serialize;
 use serde_json::json;
 
-use crate::{CheckArgs, Config, Farm, LaunchError, StartError, browser::binary, cgroup};
+use crate::{CheckArgs, Config, Farm, LaunchError, StartError, browser::command, cgroup};
 
 /// How serious a finding is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -49,6 +49,11 @@ impl Finding {
     #[must_use]
     pub fn warning(subject: &'static str, text: impl Into<String>, cure: impl Into<String>) -> Self {
         Self { subject, severity: Severity::Warning, text: text.into(), cure: Some(cure.into()) }
+    }
+
+    /// Whether there is enough of something.
+    fn of(subject: &'static str, is_enough: bool, text: String, cure: impl Into<String>) -> Self {
+        if is_enough { Self::ok(subject, text) } else { Self::warning(subject, text, cure) }
     }
 
     /// It does not work.
@@ -91,7 +96,7 @@ pub fn summary(findings: &[Finding]) -> (String, bool) {
 /// Starts one browser with these settings and renders with it.
 pub async fn check(config: &Config, args: &CheckArgs) -> Vec<Finding> {
     let mut findings = machine(config);
-    let path = match binary::find(config.chromium.as_deref()) {
+    let path = match command::find(config.chromium.as_deref()) {
         Ok(path) => path,
         Err(error) => {
             findings.push(Finding::failed("chromium", &error.into()));
@@ -172,36 +177,19 @@ fn machine(config: &Config) -> Vec<Finding> {
         let text = format!(
             "{available} MiB can be used; {browsers} browsers and one page at --page-memory use {needed} MiB"
         );
-        if available < needed {
-            Finding::warning(
-                "memory",
-                text,
-                "Lower --browsers or --page-memory, or give the machine more memory",
-            )
-        } else {
-            Finding::ok("memory", text)
-        }
+        let cure = "Lower --browsers or --page-memory, or give the machine more memory";
+        Finding::of("memory", available >= needed, text, cure)
     });
     startup::raise_file_limit();
     let files = startup::file_limit();
-    let files = if files < MIN_FILES {
-        Finding::warning(
-            "open files",
-            format!("the limit is {files}"),
-            format!("Raise the hard limit to {MIN_FILES} or more: ulimit -Hn, or LimitNOFILE in systemd"),
-        )
-    } else {
-        Finding::ok("open files", format!("the limit is {files}"))
-    };
+    let cure = format!("Raise the hard limit to {MIN_FILES} or more: ulimit -Hn, or LimitNOFILE in systemd");
+    let files = Finding::of("open files", files >= MIN_FILES, format!("the limit is {files}"), cure);
     let directory = env::temp_dir();
     let space = statvfs(&directory).ok().map(|space| space.f_bavail * space.f_frsize / 1024 / 1024);
     let profiles = space.map(|space| {
         let text = format!("{space} MiB are free in {} for profiles of browsers", directory.display());
-        if space < MIN_PROFILE_MIB {
-            Finding::warning("disk", text, "Free some, or set TMPDIR to another directory")
-        } else {
-            Finding::ok("disk", text)
-        }
+        let cure = "Free some, or set TMPDIR to another directory";
+        Finding::of("disk", space >= MIN_PROFILE_MIB, text, cure)
     });
     memory.into_iter().chain([files]).chain(profiles).collect()
 }

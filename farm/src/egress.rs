@@ -15,7 +15,7 @@ mod page_proxy;
 mod policy;
 mod resolver;
 
-use std::{io, sync::Arc};
+use std::{io, sync::Arc, time::Duration};
 
 use secrecy::ExposeSecret as _;
 
@@ -30,6 +30,10 @@ use crate::{
     config::Config, egress_config::UpstreamProxy, error::StartError, job_progress::PageStarted,
     metrics::Metrics,
 };
+
+/// For one lookup of a name with its retries, and for dialling all addresses of a host. Well below the deadline of a job, so
+/// that an outage is reported as such.
+const HOST_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A cheap handle on the guard.
 #[derive(Debug, Clone)]

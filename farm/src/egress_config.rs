@@ -24,12 +24,8 @@ use url::{Host, Url};
 pub struct EgressConfig {
     /// Host or network that pages may reach although it is not public: intranet.example,
     /// *.intranet.example, 10.1.0.0/16; can be given more than once
-    #[arg(
-        long = "egress-allow",
-        env = "PLATEN_EGRESS_ALLOW",
-        value_name = "HOST|CIDR",
-        value_delimiter = ','
-    )]
+    #[arg(long = "egress-allow", env = "PLATEN_EGRESS_ALLOW")]
+    #[arg(value_name = "HOST|CIDR", value_delimiter = ',')]
     pub allow: Vec<HostPattern>,
 
     /// Host or network that pages may not reach; overrides every setting that allows it; can be given
@@ -40,32 +36,20 @@ pub struct EgressConfig {
     /// Ports that pages may reach, such as 80,443,8000-8999. Hosts of --resolve can be reached on all
     /// ports
     // The usual ports of web servers. Pages have no reason to reach mail servers or databases.
-    #[arg(
-        long = "egress-ports",
-        env = "PLATEN_EGRESS_PORTS",
-        value_name = "PORTS",
-        default_value = "80,443,8000,8080,8443"
-    )]
+    #[arg(long = "egress-ports", env = "PLATEN_EGRESS_PORTS")]
+    #[arg(value_name = "PORTS", default_value = "80,443,8000,8080,8443")]
     pub ports: Ports,
 
     /// Maximum number of connections that one job may request, including denied ones
     // A large page requests about a hundred. The limit stops a page that scans a network.
-    #[arg(
-        long = "egress-connections",
-        env = "PLATEN_EGRESS_CONNECTIONS",
-        value_name = "N",
-        default_value = "512"
-    )]
+    #[arg(long = "egress-connections", env = "PLATEN_EGRESS_CONNECTIONS")]
+    #[arg(value_name = "N", default_value = "512")]
     pub connections: NonZeroU32,
 
     /// Maximum number of megabytes (of 1,000,000 bytes) that one job may send and receive
     // Ten times the size of the largest ordinary pages.
-    #[arg(
-        long = "egress-megabytes",
-        env = "PLATEN_EGRESS_MEGABYTES",
-        value_name = "MB",
-        default_value = "256"
-    )]
+    #[arg(long = "egress-megabytes", env = "PLATEN_EGRESS_MEGABYTES")]
+    #[arg(value_name = "MB", default_value = "256")]
     pub megabytes: NonZeroU32,
 
     /// Seconds from the start of a job until its connections are closed and new ones are denied

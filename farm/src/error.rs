@@ -1,4 +1,4 @@
-//! Errors of starting the farm and its browsers, and the HTTP response of a refusal.
+//! Errors of starting the farm and its browsers, why a job has no file, and the HTTP response of a refusal.
 
 use std::{io, path::PathBuf, time::Duration};
 
@@ -12,6 +12,7 @@ use nix::errno::Errno;
 use platen_cdp::CdpError;
 use platen_program::SecretError;
 use platen_shared::{refusal::Refusal, wire};
+use tokio::task::JoinError;
 
 use crate::egress_config::InvalidUpstream;
 
@@ -130,6 +131,70 @@ fn status(refusal: &Refusal) -> StatusCode {
     }
 }
 
+/// Why a job has no file.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum JobError {
+    /// The caller receives the reason; a retry would not help.
+    #[error("refused")]
+    Refused(#[source] Refusal),
+    #[error("the page's renderer crashed")]
+    Crashed,
+    /// No page could be opened, or its renderer crashed, before the job started.
+    #[error("no page is available")]
+    NoPage,
+    /// The page does not complete a step in virtual time, or uses something that virtual time does not
+    /// control.
+    #[error("the page needs real time")]
+    NeedsRealTime,
+    /// The page has another document, or is about to have one.
+    #[error("the page navigates")]
+    Navigates,
+    /// A frame of the page does not end although its main thread responds.
+    #[error("a frame does not end")]
+    FrameStalled,
+    #[error("the page crashed its browser")]
+    BrowserCrashed,
+    /// The browser exited, or answered with an error.
+    #[error("the browser failed")]
+    Cdp(#[from] CdpError),
+    #[error("the browser's network service exited")]
+    NetworkServiceExited,
+    /// A network error of Chromium that no host causes; its name.
+    #[error("the browser has no network: {0}")]
+    NoNetwork(String),
+    #[error("no port for the page's proxy")]
+    ProxyPort(#[source] io::Error),
+    /// An empty page does not answer.
+    #[error("the browser does not respond")]
+    Unresponsive,
+    /// The task that opens a page panicked or was aborted.
+    #[error("the task that opens a page failed")]
+    Opening(#[source] JoinError),
+    #[error("the browser returned no file")]
+    NoFile,
+    #[error("the browser's PDF cannot be read")]
+    InvalidPdf(#[from] lopdf::Error),
+}
+
+impl JobError {
+    /// Whether the page has caused it and would do so in the next browser as well.
+    pub(crate) fn is_of_page(&self) -> bool {
+        matches!(self, Self::BrowserCrashed | Self::Cdp(CdpError::TooLarge { .. }))
+    }
+
+    /// The refusal of a job that is not tried again.
+    pub(crate) fn into_refusal(self) -> Refusal {
+        match self {
+            Self::Refused(refusal) => refusal,
+            Self::Crashed | Self::BrowserCrashed | Self::Cdp(CdpError::TooLarge { .. }) => {
+                Refusal::PageCrashed
+            }
+            Self::FrameStalled => Refusal::Deadline,
+            _ => Refusal::Broken,
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -146,14 +211,5 @@ mod tests {
         assert_eq!(late.headers().get(wire::NOT_BEFORE_MS), None);
         assert_eq!(respond(Refusal::Unauthorized).status().as_u16(), 401);
         assert_eq!(respond(Refusal::InvalidJob).status().as_u16(), 400);
-    }
-
-    #[test]
-    fn the_chain_of_an_error_has_its_causes() {
-        let error = StartError::ProxyPort(io::Error::other("in use"));
-        assert_eq!(
-            platen_program::error_chain(&error),
-            "the egress guard cannot listen on a loopback port: in use"
-        );
     }
 }

@@ -21,11 +21,11 @@ use crate::{
     Config, StartError,
     browser::Launcher,
     egress::{Egress, JobEgress},
-    error::Refused,
+    error::{JobError, Refused},
     job_progress::{JobProgress, Phase, Phases},
-    metrics::{self, FarmState, Metrics},
+    metrics::{self, Metrics},
     pool::{Lease, PageRequest, Pool, has_time},
-    render::{self, Clock, JobError},
+    render::{self, Clock},
 };
 
 /// A job whose renderer or browser failed is tried once more, on another browser, if it can come as far in time.
@@ -107,14 +107,7 @@ impl Farm {
         let registry = registry.clone();
         let inner = Arc::new(Inner { pool, egress, metrics, registry: registry.clone(), drain_timeout });
         let sampled = Arc::downgrade(&inner);
-        let sample = move || {
-            let inner = sampled.upgrade()?;
-            Some(FarmState {
-                occupancy: inner.pool.queue.occupancy(),
-                longest_wait: inner.pool.queue.longest_wait(),
-                pool: inner.pool.state(),
-            })
-        };
+        let sample = move || Some(sampled.upgrade()?.pool.state());
         registry.register(|registry| metrics::register_gauges(registry, sample));
         Ok(Self { inner })
     }
@@ -125,28 +118,29 @@ impl Farm {
     /// [`Refusal`]; the farm has logged its cause.
     pub async fn render(&self, job: &RenderJob, time_left: Duration) -> Result<Rendered, Refusal> {
         let deadline = Instant::now() + time_left;
-        let result = self.render_observed("", job, deadline, &JobProgress::default()).await;
+        let result = self.render_observed(job, deadline, &JobProgress::default()).await;
         result.map_err(|refused| refused.refusal)
     }
 
-    /// Like [`Farm::render`]. The log lines about the page's connections have `name` as their `job`, and the caller can
-    /// read `progress` after dropping the future.
+    /// Like [`Farm::render`]. The caller can read `progress` after dropping the future.
     pub(crate) async fn render_observed(
         &self,
-        name: &str,
         job: &RenderJob,
         deadline: Instant,
         progress: &JobProgress,
     ) -> Result<Rendered, Refused> {
-        let mut guard = OutcomeGuard::new(&self.inner.metrics, &progress.phases);
-        let mut result = self.inner.render(name, job, deadline, progress).await;
+        let mut guard = OutcomeGuard {
+            metrics: &self.inner.metrics,
+            outcome: metrics::CLIENT_DISCONNECTED,
+            phases: &progress.phases,
+        };
+        let mut result = self.inner.render(job, deadline, progress).await;
         if let Err(refused) = &mut result
             && !progress.page.get()
         {
             refused.refusal = refused.refusal.clone().before_page_ran();
         }
-        let outcome = result.as_ref().map_or_else(|refused| refused.refusal.code(), |_| metrics::RENDERED);
-        guard.outcome = outcome;
+        guard.outcome = result.as_ref().map_or_else(|refused| refused.refusal.code(), |_| metrics::RENDERED);
         result
     }
 
@@ -191,21 +185,18 @@ impl Farm {
 impl Inner {
     async fn render(
         &self,
-        name: &str,
         job: &RenderJob,
         deadline: Instant,
         progress: &JobProgress,
     ) -> Result<Rendered, Refused> {
-        let arrived = Instant::now();
         let request = PageRequest::new(job);
-        let queued = progress.phases.enter(Phase::Queue);
-        let lease = self.pool.queue.lease(request.clone(), deadline).await;
-        let lease = lease.inspect_err(|_| progress.set_queued(arrived.elapsed()))?;
-        drop(queued);
+        let queueing = progress.phases.enter(Phase::Queue);
+        let lease = self.pool.queue.lease(request.clone(), deadline).await?;
+        drop(queueing);
         let admitted = Instant::now();
-        self.metrics.wait_seconds.observe((admitted - arrived).as_secs_f64());
-        progress.set_admitted(admitted - arrived);
-        let job_egress = self.egress.job(name, progress.page.clone());
+        self.metrics.wait_seconds.observe(progress.queued().unwrap_or_default().as_secs_f64());
+        progress.set_admitted();
+        let job_egress = self.egress.job(&progress.name, progress.page.clone());
         if let Source::Url(url) = &job.source {
             let judged = timeout_at(deadline, job_egress.judge(url.as_url())).await;
             // Judging waits for the name server only.
@@ -231,7 +222,7 @@ impl Inner {
         let no_browser = |attempt| if attempt == 1 { Refusal::NoBrowser } else { Refusal::Broken };
         let (mut attempt, mut missing_pages, mut clock) = (1, 0, Clock::Virtual);
         loop {
-            let (id, started) = (lease.browser_id(), Instant::now());
+            let (id, started) = (lease.id(), Instant::now());
             let error = match render::render(job, &request, lease, &job_egress, deadline, clock, phases).await
             {
                 Ok(file) => return Ok(file),
@@ -277,12 +268,6 @@ struct OutcomeGuard<'a> {
     metrics: &'a Metrics,
     outcome: &'static str,
     phases: &'a Phases,
-}
-
-impl<'a> OutcomeGuard<'a> {
-    fn new(metrics: &'a Metrics, phases: &'a Phases) -> Self {
-        Self { metrics, outcome: metrics::CLIENT_DISCONNECTED, phases }
-    }
 }
 
 impl Drop for OutcomeGuard<'_> {

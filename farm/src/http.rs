@@ -1,6 +1,7 @@
-//! The farm over HTTP: its routes, and how they are served.
+//! The farm over HTTP: its token, its routes, and how they are served.
 //!
-//! Invariant: a job's body is read only for a caller with the token; every job leaves one line in
+//! Invariant: the token is never empty or printed, and is compared in constant time. A job's body is read only for a caller
+//! with the token; every job leaves one line in
 //! the log, also when its caller disconnected. After the signal to end, the farm is not ready and accepts jobs for
 //! [`NOTICE_TIME`] more, in which proxies notice it; every response then ends its connection, so that no job is sent over a
 //! connection that is being closed.
@@ -32,6 +33,8 @@ use axum::{
 };
 use platen_program::MetricsRegistry;
 use platen_shared::{job::RenderJob, limits, refusal::Refusal, wire};
+use secrecy::{ExposeSecret as _, SecretString};
+use subtle::ConstantTimeEq as _;
 use tokio::{
     net::TcpListener,
     time::{Instant, sleep, timeout_at},
@@ -41,7 +44,7 @@ use tokio_util::sync::CancellationToken;
 use access_log::AccessLog;
 use connection::Connections;
 
-use crate::{Farm, FarmToken, error::Refused};
+use crate::{Farm, error::Refused};
 
 /// 5 MiB of HTML in which each byte is a JSON escape of six bytes are 30 MiB.
 const MAX_BODY_BYTES: usize = 64 * 1024 * 1024;
@@ -178,13 +181,13 @@ async fn render(
     let job = match timeout_at(deadline, read(request, &app)).await {
         Ok(Ok(job)) => job,
         Ok(Err(error)) => {
-            tracing::warn!(request_id = line.request_id, %error, "cannot read a job");
+            tracing::warn!(request_id = line.progress.name, %error, "cannot read a job");
             return line.refused(Refusal::InvalidJob.into());
         }
         Err(_) => return line.refused(Refusal::Deadline.before_page_ran().into()),
     };
     line.describe(&job);
-    let rendering = app.farm.render_observed(&line.request_id, &job, deadline, &line.progress);
+    let rendering = app.farm.render_observed(&job, deadline, &line.progress);
     let Extension(cancelled) = cancelled.unwrap_or_default();
     match cancelled.run_until_cancelled(rendering).await {
         Some(Ok(file)) => line.rendered(file),
@@ -210,4 +213,67 @@ async fn read(request: Request, app: &App) -> Result<RenderJob, InvalidBody> {
 fn time_left(headers: &HeaderMap) -> Duration {
     let given = headers.get(wire::DEADLINE_MS).and_then(|value| value.to_str().ok()?.parse::<u64>().ok());
     Duration::from_millis(given.unwrap_or(limits::RENDER_TIMEOUT_MS).min(limits::RENDER_TIMEOUT_MS))
+}
+
+/// The token is empty or white space.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the farm's token is empty; set PLATEN_FARM_TOKEN or --token-file to a long random text")]
+pub struct EmptyToken;
+
+/// The bearer token that a farm accepts.
+#[derive(Debug, Clone)]
+pub struct FarmToken(SecretString);
+
+impl FarmToken {
+    /// Creates a token, without white space around it, because files end with a newline.
+    ///
+    /// # Errors
+    /// [`EmptyToken`].
+    pub fn new(text: impl AsRef<str>) -> Result<Self, EmptyToken> {
+        match text.as_ref().trim() {
+            "" => Err(EmptyToken),
+            token => Ok(Self(token.into())),
+        }
+    }
+
+    /// Whether the value of an `authorization` header contains this token. The comparison's time reveals
+    /// only the token's length.
+    #[must_use]
+    pub fn accepts(&self, authorization: &[u8]) -> bool {
+        let Some((scheme, credentials)) = authorization.split_at_checked("Bearer ".len()) else {
+            return false;
+        };
+        scheme.eq_ignore_ascii_case(b"Bearer ") && credentials.ct_eq(self.0.expose_secret().as_bytes()).into()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_same_token_is_accepted() {
+        let token = FarmToken::new(" s3cret\n").unwrap();
+        for good in ["Bearer s3cret", "bearer s3cret"] {
+            assert!(token.accepts(good.as_bytes()), "{good}");
+        }
+        for bad in [
+            "",
+            "Bearer",
+            "Bearer ",
+            "Bearer s3cre",
+            "Bearer s3cretx",
+            "Bearer S3CRET",
+            "Basic s3cret",
+            "s3cret",
+        ] {
+            assert!(!token.accepts(bad.as_bytes()), "{bad}");
+        }
+    }
+
+    #[test]
+    fn an_empty_token_is_refused_and_a_token_is_not_printed() {
+        assert_eq!(FarmToken::new(" \n").unwrap_err(), EmptyToken);
+        assert!(!format!("{:?}", FarmToken::new("s3cret").unwrap()).contains("s3cret"));
+    }
 }

@@ -34,34 +34,29 @@ impl PageStarted {
 /// The progress of one job.
 #[derive(Debug, Default)]
 pub(crate) struct JobProgress {
+    /// The job's name in the log.
+    pub(crate) name: String,
     /// Whether its page has started to run.
     pub(crate) page: PageStarted,
     /// The phases of the job so far.
     pub(crate) phases: Phases,
-    queued: OnceLock<Duration>,
     admitted: OnceLock<Instant>,
 }
 
 impl JobProgress {
-    /// The progress of a job with this span.
-    pub(crate) fn of(trace: Option<Context>) -> Self {
-        Self { phases: Phases::of(trace), ..Self::default() }
+    /// The progress of a job with this name and span.
+    pub(crate) fn of(name: String, trace: Option<Context>) -> Self {
+        Self { name, phases: Phases { trace, ..Phases::default() }, ..Self::default() }
     }
 
-    /// The job has its slot, for which it has waited this long.
-    pub(crate) fn set_admitted(&self, queued: Duration) {
-        self.set_queued(queued);
+    /// The job has its slot.
+    pub(crate) fn set_admitted(&self) {
         let _ = self.admitted.set(Instant::now());
     }
 
-    /// The job has waited this long for a slot, with or without success.
-    pub(crate) fn set_queued(&self, queued: Duration) {
-        let _ = self.queued.set(queued);
-    }
-
-    /// How long the job waited for its slot; `None` while it waits.
+    /// How long the job has waited for its slot, with or without success; `None` while it waits.
     pub(crate) fn queued(&self) -> Option<Duration> {
-        self.queued.get().copied()
+        self.phases.times().iter().find_map(|(phase, time)| (*phase == Phase::Queue).then_some(*time))
     }
 
     /// For how long the job has had its slot; `None` if it had none.
@@ -95,11 +90,6 @@ pub(crate) struct Phases {
 }
 
 impl Phases {
-    /// The phases of a job with this span.
-    pub(crate) fn of(trace: Option<Context>) -> Self {
-        Self { trace, ..Self::default() }
-    }
-
     /// Begins a phase, which ends when the guard is dropped.
     pub(crate) fn enter(&self, phase: Phase) -> PhaseGuard<'_> {
         let span = self.trace.as_ref().map(|trace| {
@@ -133,19 +123,5 @@ impl<'a> PhaseGuard<'a> {
 impl Drop for PhaseGuard<'_> {
     fn drop(&mut self) {
         self.phases.times.lock().push((self.phase, self.began.elapsed()));
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_phase_is_recorded_when_it_ends() {
-        let phases = Phases::default();
-        let lease = phases.enter(Phase::Lease);
-        assert!(phases.times().is_empty());
-        drop(lease);
-        assert!(matches!(phases.times()[..], [(Phase::Lease, _)]));
     }
 }

@@ -22,7 +22,6 @@ mod metrics;
 mod page;
 mod pool;
 mod render;
-mod token;
 
 pub use cgroup::separate_browsers;
 pub use config::{CheckArgs, Cli, Config, InvalidResolve, Resolve};
@@ -31,5 +30,5 @@ pub use egress_config::{
 };
 pub use error::{LaunchError, StartError};
 pub use farm::{Farm, Readiness, Rendered};
+pub use http::{EmptyToken, FarmToken};
 pub use platen_cdp::CdpError;
-pub use token::{EmptyToken, FarmToken};

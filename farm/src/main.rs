@@ -68,17 +68,3 @@ async fn run_check(token_file: Option<&Path>, config: Config, args: &CheckArgs) 
     ensure!(works, "the farm cannot work with these settings on this machine");
     Ok(())
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_token_is_needed() {
-        let directory = tempfile::tempdir().unwrap();
-        let file = directory.path().join("token");
-        assert!(token(Some(&file)).unwrap_err().to_string().contains("PLATEN_FARM_TOKEN_FILE"));
-        std::fs::write(&file, "s3cret\n").unwrap();
-        token(Some(&file)).unwrap();
-    }
-}

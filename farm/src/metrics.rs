@@ -195,9 +195,12 @@ fn counter<M: Metric + Default + Clone>(registry: &mut Registry, name: &str, hel
     metric
 }
 
-/// The browsers that run.
-#[derive(Debug, Clone, Copy, Default)]
+/// What the gauges show.
+#[derive(Debug, Clone, Copy)]
 pub(crate) struct PoolState {
+    pub(crate) occupancy: Occupancy,
+    /// Of the job that waits longest; zero if none waits.
+    pub(crate) longest_wait: Duration,
     /// Browsers that can take jobs.
     pub(crate) ready: usize,
     /// Idle pages of accounts.
@@ -207,7 +210,7 @@ pub(crate) struct PoolState {
     pub(crate) memory_bytes: u64,
 }
 
-/// The use of slots and queue, for metrics.
+/// The use of slots and queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Occupancy {
     /// Browsers that always run; long jobs allow up to as many in addition.
@@ -218,19 +221,10 @@ pub(crate) struct Occupancy {
     pub(crate) waiting: usize,
 }
 
-/// What the gauges show.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct FarmState {
-    pub(crate) occupancy: Occupancy,
-    /// Of the job that waits longest; zero if none waits.
-    pub(crate) longest_wait: Duration,
-    pub(crate) pool: PoolState,
-}
-
 /// Registers the gauges, which `sample` reads when the metrics are read. `None` leaves them out.
 pub(crate) fn register_gauges(
     registry: &mut Registry,
-    sample: impl Fn() -> Option<FarmState> + Send + Sync + 'static,
+    sample: impl Fn() -> Option<PoolState> + Send + Sync + 'static,
 ) {
     registry.sub_registry_with_prefix(PREFIX).register_collector(Box::new(Gauges(sample)));
 }
@@ -243,13 +237,13 @@ impl<F> fmt::Debug for Gauges<F> {
     }
 }
 
-impl<F: Fn() -> Option<FarmState> + Send + Sync + 'static> Collector for Gauges<F> {
+impl<F: Fn() -> Option<PoolState> + Send + Sync + 'static> Collector for Gauges<F> {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
-        let Some(FarmState { occupancy, longest_wait, pool }) = self.0() else { return Ok(()) };
+        let Some(pool) = self.0() else { return Ok(()) };
         for (name, help, value) in [
-            ("slots", "Jobs that can render at the same time.", occupancy.slots),
-            ("slots_busy", "Slots in use.", occupancy.busy),
-            ("queue_length", "Jobs that wait for a slot.", occupancy.waiting),
+            ("slots", "Jobs that can render at the same time.", pool.occupancy.slots),
+            ("slots_busy", "Slots in use.", pool.occupancy.busy),
+            ("queue_length", "Jobs that wait for a slot.", pool.occupancy.waiting),
             ("browsers", "Browsers that are ready.", pool.ready),
             ("pages_warm", "Idle pages that are kept for the accounts that have used them.", pool.warm_pages),
             ("pages_spare", "Idle pages that no account has used.", pool.spare_pages),
@@ -257,7 +251,7 @@ impl<F: Fn() -> Option<FarmState> + Send + Sync + 'static> Collector for Gauges<
             let gauge = ConstGauge::new(i64::try_from(value).unwrap_or(i64::MAX));
             gauge.encode(encoder.encode_descriptor(name, help, None, gauge.metric_type())?)?;
         }
-        let age = ConstGauge::new(longest_wait.as_secs_f64());
+        let age = ConstGauge::new(pool.longest_wait.as_secs_f64());
         let help = "Time for which the job has waited that waits longest; 0 if none waits.";
         age.encode(encoder.encode_descriptor("queue_age_seconds", help, None, age.metric_type())?)?;
         let memory = ConstGauge::new(i64::try_from(pool.memory_bytes).unwrap_or(i64::MAX));
@@ -277,10 +271,9 @@ mod tests {
         let metrics = registry.register(Metrics::register);
         let longest_wait = Duration::from_millis(1500);
         let occupancy = Occupancy { slots: 4, busy: 1, waiting: 2 };
-        let pool = PoolState { ready: 2, warm_pages: 3, spare_pages: 2, memory_bytes: 5 };
-        registry.register(|registry| {
-            register_gauges(registry, move || Some(FarmState { occupancy, longest_wait, pool }));
-        });
+        let state =
+            PoolState { occupancy, longest_wait, ready: 2, warm_pages: 3, spare_pages: 2, memory_bytes: 5 };
+        registry.register(|registry| register_gauges(registry, move || Some(state)));
         metrics.phase_ended(Phase::Settle, Duration::from_millis(40));
         metrics.job_ended("rendered");
         metrics.job_rendered(OutputFormat::Pdf, Duration::from_millis(40));

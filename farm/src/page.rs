@@ -3,7 +3,7 @@
 //! Invariant: a page that [`Page::open`] returns shows an empty document, reports the events that the farm
 //! needs, and reaches the network only through its own proxy port. A page that fails to open is closed.
 
-use std::{io, sync::Arc, time::Duration};
+use std::{io, sync::Arc};
 
 use chromiumoxide_cdp::cdp::{
     browser_protocol::{
@@ -33,14 +33,10 @@ use tokio::time::timeout;
 
 use crate::{
     begin_frames::BeginFrames,
-    browser::{Browser, user_agent},
+    browser::{Browser, HANG_TIMEOUT, user_agent},
     egress::PageProxy,
+    error::JobError,
 };
-
-/// For opening, preparing or closing a page. Opening takes 30 ms, and up to 1 s on a machine that is short of CPU; closing
-/// 10 ms, even if a script of the page never returns. A browser that takes longer hangs, or has lost the zygote process
-/// that forks its renderers.
-pub(crate) const PAGE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A page. One that is dropped without [`Page::close`] stays open until its browser ends.
 #[derive(Debug)]
@@ -85,6 +81,16 @@ pub(crate) enum PageError {
     Timeout,
 }
 
+impl From<PageError> for JobError {
+    fn from(error: PageError) -> Self {
+        match error {
+            PageError::ProxyPort(error) => Self::ProxyPort(error),
+            // The job has not started, so none of these counts as an attempt.
+            PageError::Cdp(_) | PageError::Crashed | PageError::Timeout => Self::NoPage,
+        }
+    }
+}
+
 impl Page {
     /// Opens a page. Must be polled to completion, or the page stays open.
     pub(crate) async fn open(browser: &Browser) -> Result<Self, PageError> {
@@ -98,9 +104,9 @@ impl Page {
             ..Default::default()
         };
         let created =
-            timeout(PAGE_TIMEOUT, connection.call(&create)).await.map_err(|_| PageError::Timeout)?;
+            timeout(HANG_TIMEOUT, connection.call(&create)).await.map_err(|_| PageError::Timeout)?;
         let context = created?.browser_context_id;
-        match timeout(PAGE_TIMEOUT, Self::open_in(browser, context.clone(), proxy)).await {
+        match timeout(HANG_TIMEOUT, Self::open_in(browser, context.clone(), proxy)).await {
             Ok(Ok(page)) => Ok(page),
             failed => {
                 connection.send(&DisposeBrowserContextParams::new(context))?;
@@ -187,7 +193,7 @@ impl Page {
     /// Closes the page with its renderer process, even a busy one, and its cookies, caches and storage.
     pub(crate) async fn close(self, browser: &Browser) -> Result<(), PageError> {
         let dispose = DisposeBrowserContextParams::new(self.context);
-        let disposed = timeout(PAGE_TIMEOUT, browser.connection.call(&dispose)).await;
+        let disposed = timeout(HANG_TIMEOUT, browser.connection.call(&dispose)).await;
         match disposed {
             Ok(Ok(_) | Err(CdpError::Closed)) => Ok(()),
             Ok(Err(error)) => Err(error.into()),

@@ -5,36 +5,23 @@
 mod animations;
 mod capture;
 mod documents;
-mod drawn_resources;
 mod elements;
 mod frame_loop;
 mod header_templates;
-mod job_error;
 mod load_state;
 mod main_thread;
-mod milestone;
-mod navigation_error;
+mod navigations;
 mod page_events;
 mod page_lease;
 mod prepare;
 mod remaining_wait;
 mod rendering;
-mod reset;
 mod script;
 mod settle;
-mod stall;
 mod static_page;
-mod still_image;
 mod virtual_time;
 
-use std::{
-    convert::Infallible,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
-    time::Duration,
-};
+use std::{convert::Infallible, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use platen_cdp::CdpError;
@@ -52,10 +39,11 @@ use self::{
     remaining_wait::WaitOptions,
     rendering::Rendering,
 };
-pub(crate) use self::{job_error::JobError, remaining_wait::real_wait, rendering::Clock};
+pub(crate) use self::{remaining_wait::real_wait, rendering::Clock};
 use crate::{
     browser::Exit,
     egress::JobEgress,
+    error::JobError,
     job_progress::{Phase, Phases},
     page::Page,
     pool::{Lease, PageRequest, can_end_by},
@@ -68,51 +56,49 @@ const MIN_LONG_JOB_TIME: Duration = Duration::from_secs(2);
 pub(crate) async fn render(
     job: &RenderJob,
     request: &PageRequest,
-    browser: Lease,
+    pooled: Lease,
     egress: &Arc<JobEgress>,
     deadline: Instant,
     clock: Clock,
     phases: &Phases,
 ) -> Result<RenderedFile, JobError> {
     // Its pages have no proxy any more. It was found before it is replaced.
-    if browser.browser().has_lost_network_service() {
-        browser.kill("its network service has exited");
+    if pooled.browser.has_lost_network_service() {
+        pooled.kill("its network service has exited");
         return Err(JobError::NoPage);
     }
     let timed_out = |_| JobError::Refused(Refusal::Deadline);
     let leasing = phases.enter(Phase::Lease);
-    let taking = PageLease::take(browser, request);
+    let taking = PageLease::take(pooled, request);
     let mut lease = timeout_at(deadline, taking).await.map_err(timed_out)??;
     drop(leasing);
-    let (page, browser) = lease.page();
+    let (page, pooled) = lease.page();
     page.scale_factor = Some(request.scale_factor);
-    browser.browser().allow_picture(job.options.viewport.device_pixels());
-    let memory = browser.browser().watch_memory();
+    pooled.browser.allow_picture(job.options.viewport.device_pixels());
+    let memory = pooled.browser.watch_memory();
     if memory.began_over() {
-        browser.recycle();
+        pooled.recycle();
     }
     let binding = page.proxy.bind(egress);
     let guarded = async {
         tokio::select! {
             biased;
-            rendered = Box::pin(run(page, browser, job, egress, clock, deadline, phases)) => rendered,
+            rendered = Box::pin(run(page, pooled, job, egress, clock, deadline, phases)) => rendered,
             () = memory.exceeded() => {
-                let mebibytes = browser.browser().page_memory_mib;
+                let mebibytes = pooled.browser.page_memory_mib;
                 tracing::warn!(mebibytes, "a page used more memory than --page-memory (PLATEN_PAGE_MEMORY)");
                 Err(JobError::Refused(Refusal::PageMemoryExceeded { mebibytes }))
             }
-            never = mark_when_long(browser) => match never {},
+            never = mark_when_long(pooled) => match never {},
         }
     };
     let rendered = timeout_at(deadline, guarded).await;
     drop(binding);
     page.tainted |= page.proxy.is_used();
     match &rendered {
-        Ok(Err(JobError::Unresponsive | JobError::FrameStalled)) => browser.kill("a page does not respond"),
-        Ok(Err(JobError::Refused(Refusal::PageMemoryExceeded { .. })))
-            if browser.browser().is_over_memory() =>
-        {
-            browser.kill("it uses too much memory");
+        Ok(Err(JobError::Unresponsive | JobError::FrameStalled)) => pooled.kill("a page does not respond"),
+        Ok(Err(JobError::Refused(Refusal::PageMemoryExceeded { .. }))) if pooled.browser.is_over_memory() => {
+            pooled.kill("it uses too much memory");
         }
         Ok(Ok(rendered)) if !page.tainted && request.reuse => {
             lease.release(job.account.clone(), rendered.is_static);
@@ -146,7 +132,7 @@ struct RenderedPage {
 
 async fn run(
     page: &mut Page,
-    browser: &Lease,
+    pooled: &Lease,
     job: &RenderJob,
     egress: &JobEgress,
     clock: Clock,
@@ -159,9 +145,9 @@ async fn run(
     };
     page.jobs += 1;
     let loading = phases.enter(Phase::Load);
-    let (before, header_templates) = match prepare::prepare(page, job, browser.browser().version()).await {
+    let (before, header_templates) = match prepare::prepare(page, job, pooled.browser.version()).await {
         Err(JobError::Crashed | JobError::Cdp(CdpError::PageGone))
-            if !browser.browser().connection.is_closed() =>
+            if !pooled.browser.connection.is_closed() =>
         {
             return Err(JobError::NoPage);
         }
@@ -176,39 +162,27 @@ async fn run(
         selector: job.options.wait_for_selector.as_ref(),
         source: &job.source,
         before,
-        clock,
-        deadline,
         needs_frame: matches!(job.options.output.format(), OutputFormat::Image(_)),
     };
-    let (must_close, prints_header) = (AtomicBool::new(false), AtomicBool::new(false));
+    let mut rendering =
+        Rendering::new(&pooled.browser, session, main_frame, frames.as_mut(), state, clock, deadline);
+    rendering.header_templates = header_templates;
+    rendering.runs_scripts = job.options.environment.java_script;
+    rendering.finishes_animations = job.options.animations == Animations::Finish;
     let steps = async {
         // Nothing of the job's page has run until here, however long the wait for its page was.
         if !can_end_by(deadline) {
             return Err(JobError::Refused(Refusal::Deadline));
         }
-        let mut rendering = Rendering::new(
-            browser.browser(),
-            session,
-            main_frame,
-            frames.as_mut(),
-            state.clone(),
-            clock,
-            deadline,
-        );
-        rendering.prints_header = Some(&prints_header);
-        rendering.header_templates = header_templates;
-        rendering.runs_scripts = job.options.environment.java_script;
-        rendering.finishes_animations = job.options.animations == Animations::Finish;
         if wait.is_empty() && rendering.has_begin_frame_control() {
             // An animation may start before the page has loaded, and without a frame Chromium's clock of animations
             // advances in steps of 16.7 ms.
             rendering.pause_animations()?;
         }
-        let context = JobContext { job, browser, egress };
+        let context = JobContext { job, pooled, egress };
         let Captured { file: bytes, status, settled } =
             documents::capture_last(&mut rendering, context, wait, loading).await?;
         rendering.resume_animations()?;
-        must_close.store(rendering.in_virtual_time || rendering.must_close, Ordering::Relaxed);
         let now = rendering.load_state();
         let has_static_markup =
             || matches!(&job.source, Source::Html(html) if !static_page::may_change(html.as_str()));
@@ -223,14 +197,15 @@ async fn run(
         error = handler.run() => Err(error),
         file = steps => file,
     };
-    page.tainted |= must_close.into_inner();
+    let prints_header = rendering.prints_header;
+    page.tainted |= rendering.in_virtual_time || rendering.must_close;
     match done {
         // An import that is not loaded crashes Chromium's renderer of headers, or lets it fail.
-        Err(JobError::Crashed) if prints_header.into_inner() => Err(JobError::Refused(Refusal::HeaderFailed)),
-        Err(JobError::Cdp(CdpError::PageGone | CdpError::Closed)) => Err(page_gone(browser).await),
+        Err(JobError::Crashed) if prints_header => Err(JobError::Refused(Refusal::HeaderFailed)),
+        Err(JobError::Cdp(CdpError::PageGone | CdpError::Closed)) => Err(page_gone(pooled).await),
         // Requests of the page may have failed. A page that sent none is complete.
         Ok(_) if !page.tainted && !page.proxy.is_used() => done,
-        Ok(_) | Err(JobError::Refused(_)) if browser.browser().has_lost_network_service() => {
+        Ok(_) | Err(JobError::Refused(_)) if pooled.browser.has_lost_network_service() => {
             Err(JobError::NetworkServiceExited)
         }
         done => done,
@@ -238,8 +213,8 @@ async fn run(
 }
 
 /// Why a page is gone that the farm did not close, and whose renderer did not report a crash.
-async fn page_gone(browser: &Lease) -> JobError {
-    match browser.browser().exit().await {
+async fn page_gone(pooled: &Lease) -> JobError {
+    match pooled.browser.exit().await {
         // The browser runs, so the page has closed itself.
         None => JobError::Refused(Refusal::PageClosed),
         Some(Exit::Crashed) => JobError::BrowserCrashed,

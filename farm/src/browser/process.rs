@@ -112,7 +112,6 @@ impl Process {
         spawned.await.map_err(|_| io::Error::other("the browser's thread ended early"))?
     }
 
-    /// Kills the whole group.
     pub(super) fn kill(&self) {
         self.group.kill();
     }

@@ -25,12 +25,11 @@ use tokio::{
 };
 use tokio_util::either::Either;
 
+use super::HOST_TIMEOUT;
 use crate::egress_config::UpstreamProxy;
 
 /// The recommended Connection Attempt Delay of RFC 8305, section 5.
 const CONNECTION_ATTEMPT_DELAY: Duration = Duration::from_millis(250);
-/// For all addresses together.
-const DIAL_TIMEOUT: Duration = Duration::from_secs(10);
 /// Further addresses do not help to reach a host. They are judged all the same.
 const MAX_DIALLED_ADDRESSES: usize = 8;
 const MAX_PROXY_RESPONSE_HEAD_BYTES: usize = 16 * 1024;
@@ -56,7 +55,7 @@ pub(super) async fn dial(
     upstream: Option<&UpstreamProxy>,
     deadline: Instant,
 ) -> Result<HostStream, DialError> {
-    let deadline = deadline.min(Instant::now() + DIAL_TIMEOUT);
+    let deadline = deadline.min(Instant::now() + HOST_TIMEOUT);
     let targets = addresses.iter().take(MAX_DIALLED_ADDRESSES).map(|&address| (address, port).into());
     let attempt = |target| async move {
         match upstream {
@@ -228,7 +227,7 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let addresses = [address.ip()];
-        let dial = || dial(&addresses, address.port(), None, Instant::now() + DIAL_TIMEOUT);
+        let dial = || dial(&addresses, address.port(), None, Instant::now() + HOST_TIMEOUT);
         let Either::Left(stream) = dial().await.unwrap() else { panic!("not a direct connection") };
         assert!(stream.nodelay().unwrap() && stream.peer_addr().unwrap() == address);
         drop(listener);
@@ -250,7 +249,7 @@ mod tests {
             String::from_utf8(head).unwrap()
         };
         let addresses = ["2606:4700::1".parse().unwrap()];
-        tokio::join!(proxy, dial(&addresses, 443, Some(&upstream), Instant::now() + DIAL_TIMEOUT))
+        tokio::join!(proxy, dial(&addresses, 443, Some(&upstream), Instant::now() + HOST_TIMEOUT))
     }
 
     #[tokio::test]

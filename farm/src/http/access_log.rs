@@ -19,7 +19,6 @@ use crate::{Rendered, error::Refused, job_progress::JobProgress, metrics};
 
 /// Writes the log line of a job when it is dropped.
 pub(super) struct AccessLog {
-    pub(super) request_id: String,
     traceparent: String,
     account: String,
     source: &'static str,
@@ -40,7 +39,6 @@ impl AccessLog {
         let span = info_span!(target: telemetry::TARGET, "render", otel.kind = "server");
         let span = telemetry::continued(span, headers);
         Self {
-            request_id: request_id.to_owned(),
             traceparent: telemetry::traceparent(headers).chars().take(64).collect(),
             account: String::new(),
             source: "",
@@ -50,7 +48,7 @@ impl AccessLog {
             // The status that nginx logs for a client that disconnected.
             status: 499,
             outcome: metrics::CLIENT_DISCONNECTED,
-            progress: JobProgress::of(telemetry::context(&span)),
+            progress: JobProgress::of(request_id.to_owned(), telemetry::context(&span)),
             span,
         }
     }
@@ -100,16 +98,14 @@ impl AccessLog {
         }
         response
     }
-}
 
-impl AccessLog {
     fn end_span(&mut self) {
         let span = mem::replace(&mut self.span, Span::none());
         if span.is_disabled() {
             return;
         }
         for (name, value) in [
-            ("platen.request_id", self.request_id.as_str()),
+            ("platen.request_id", self.progress.name.as_str()),
             ("platen.account", &self.account),
             ("platen.source", self.source),
             ("platen.format", self.format),
@@ -130,7 +126,7 @@ impl Drop for AccessLog {
     fn drop(&mut self) {
         self.end_span();
         tracing::info!(
-            request_id = self.request_id,
+            request_id = self.progress.name,
             traceparent = self.traceparent,
             account = self.account,
             source = self.source,

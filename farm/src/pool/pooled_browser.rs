@@ -1,4 +1,4 @@
-//! A browser of the pool, with its idle pages, and what a job does with its browser.
+//! A browser of the pool, with its idle pages.
 //!
 //! Invariant: a used page is kept for its own account or closed. A browser that does not open or close pages is
 //! killed.
@@ -14,7 +14,6 @@ use platen_shared::{
 use tokio::sync::Notify;
 
 use super::{
-    Lease,
     idle_pages::{IdlePages, RecentAccounts},
     state::Candidate,
 };
@@ -77,7 +76,7 @@ enum State {
 /// A browser in a slot, or one that was replaced and still has a job.
 #[derive(Debug)]
 pub(crate) struct PooledBrowser {
-    pub(super) browser: Browser,
+    pub(crate) browser: Browser,
     status: Mutex<Status>,
     /// Notified when its state becomes [`State::Recycling`].
     pub(super) recycling: Notify,
@@ -113,7 +112,7 @@ impl PooledBrowser {
     }
 
     /// Requests that it is replaced when its successor is ready.
-    pub(super) fn recycle(&self) {
+    pub(crate) fn recycle(&self) {
         let mut status = self.status.lock();
         if status.state == State::Serving {
             status.state = State::Recycling;
@@ -171,7 +170,7 @@ impl PooledBrowser {
         opened
     }
 
-    pub(super) async fn close(&self, page: Page) {
+    pub(crate) async fn close(&self, page: Page) {
         self.metrics.pages_closed.inc();
         if let Err(error) = page.close(&self.browser).await {
             tracing::warn!(error = error_chain(&error), "page was not closed");
@@ -179,7 +178,8 @@ impl PooledBrowser {
         }
     }
 
-    pub(super) fn kill(&self, reason: &'static str) {
+    /// Kills it; `reason` is logged.
+    pub(crate) fn kill(&self, reason: &'static str) {
         if std::mem::replace(&mut self.status.lock().state, State::Killed) != State::Killed {
             tracing::warn!(reason, product = self.browser.product, "killing a browser and replacing it");
             self.browser.kill();
@@ -187,7 +187,7 @@ impl PooledBrowser {
     }
 
     /// Opens a spare page in the background, if the browser has none.
-    pub(super) fn refill(self: &Arc<Self>) {
+    pub(crate) fn refill(self: &Arc<Self>) {
         if !self.is_usable() {
             return;
         }
@@ -202,6 +202,52 @@ impl PooledBrowser {
                 pooled.idle_pages.lock().opened(page.ok());
             });
         }
+    }
+
+    /// Identifies it in its pool for as long as it exists.
+    pub(crate) fn id(&self) -> usize {
+        std::ptr::from_ref(self).addr()
+    }
+
+    /// An idle page: one that the account has used, or else a spare one.
+    pub(crate) fn idle_page(self: &Arc<Self>, request: &PageRequest) -> Option<Page> {
+        loop {
+            let mut idle = self.idle_pages.lock();
+            let warm = idle.warm(&request.account, |page| request.fits(page));
+            let source = if warm.is_some() { PageSource::Warm } else { PageSource::Spare };
+            let mut page = warm.or_else(|| idle.spare())?;
+            drop(idle);
+            if page.is_alive() {
+                self.metrics.page_given(source);
+                return Some(page);
+            }
+            let pooled = Arc::clone(self);
+            tokio::spawn(async move { pooled.close(page).await });
+        }
+    }
+
+    /// Opens a page for a job that got no idle one. Must be polled to completion, or the page stays open.
+    pub(crate) async fn open_for_job(&self) -> Result<Page, PageError> {
+        let page = self.open().await?;
+        self.metrics.page_given(PageSource::Opened);
+        Ok(page)
+    }
+
+    /// Records a job of the account; true if the account's next job is likely soon and may use the page.
+    pub(crate) fn is_worth_keeping(&self, account: &AccountId, page: &Page) -> bool {
+        self.recent.record(account) && page.jobs < self.config.page_jobs.get()
+    }
+
+    /// Keeps a page that was reset for the account that has used it.
+    pub(crate) async fn keep(&self, account: AccountId, page: Page) {
+        let evicted = self.idle_pages.lock().keep(account, page);
+        if let Some(page) = evicted {
+            self.close(page).await;
+        }
+    }
+
+    pub(crate) fn job_waited(&self, waiting: Waiting) {
+        self.metrics.job_waited(waiting);
     }
 }
 
@@ -218,9 +264,8 @@ impl Candidate for PooledBrowser {
     }
 
     fn rank(&self, request: &PageRequest) -> Self::Rank {
-        let is_tried = request.avoid == Some(std::ptr::from_ref(self).addr());
         let has_page = self.idle_pages.lock().has_warm(&request.account, |page| request.fits(page));
-        (is_tried, !has_page, self.jobs())
+        (request.avoid == Some(self.id()), !has_page, self.jobs())
     }
 
     fn begin_job(&self) {
@@ -231,76 +276,5 @@ impl Candidate for PooledBrowser {
         if is_last {
             self.recycle();
         }
-    }
-}
-
-impl Lease {
-    pub(crate) fn browser(&self) -> &Browser {
-        &self.pooled.browser
-    }
-
-    /// Identifies the browser in its pool for as long as it exists.
-    pub(crate) fn browser_id(&self) -> usize {
-        Arc::as_ptr(&self.pooled).addr()
-    }
-
-    /// Requests that the browser is replaced when its successor is ready.
-    pub(crate) fn recycle(&self) {
-        self.pooled.recycle();
-    }
-
-    /// Kills the browser; `reason` is logged.
-    pub(crate) fn kill(&self, reason: &'static str) {
-        self.pooled.kill(reason);
-    }
-
-    /// An idle page: one that the account has used, or else a spare one.
-    pub(crate) fn page(&self, request: &PageRequest) -> Option<Page> {
-        loop {
-            let mut idle = self.pooled.idle_pages.lock();
-            let warm = idle.warm(&request.account, |page| request.fits(page));
-            let source = if warm.is_some() { PageSource::Warm } else { PageSource::Spare };
-            let mut page = warm.or_else(|| idle.spare())?;
-            drop(idle);
-            if page.is_alive() {
-                self.pooled.metrics.page_given(source);
-                return Some(page);
-            }
-            let pooled = Arc::clone(&self.pooled);
-            tokio::spawn(async move { pooled.close(page).await });
-        }
-    }
-
-    /// Opens a page for a job that got no idle one. Must be polled to completion, or the page stays open.
-    pub(crate) async fn open(&self) -> Result<Page, PageError> {
-        let page = self.pooled.open().await?;
-        self.pooled.metrics.page_given(PageSource::Opened);
-        Ok(page)
-    }
-
-    /// Records a job of the account; true if the account's next job is likely soon and may use the page.
-    pub(crate) fn is_worth_keeping(&self, account: &AccountId, page: &Page) -> bool {
-        self.pooled.recent.record(account) && page.jobs < self.pooled.config.page_jobs.get()
-    }
-
-    /// Keeps a page that was reset for the account that has used it.
-    pub(crate) async fn keep(&self, account: AccountId, page: Page) {
-        let evicted = self.pooled.idle_pages.lock().keep(account, page);
-        if let Some(page) = evicted {
-            self.close(page).await;
-        }
-    }
-
-    pub(crate) async fn close(&self, page: Page) {
-        self.pooled.close(page).await;
-    }
-
-    pub(crate) fn waited(&self, waiting: Waiting) {
-        self.pooled.metrics.job_waited(waiting);
-    }
-
-    /// Opens a spare page in the background, if the browser has none.
-    pub(crate) fn refill(&self) {
-        self.pooled.refill();
     }
 }

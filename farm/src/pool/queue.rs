@@ -2,7 +2,7 @@
 //!
 //! Invariant: a dropped lease frees its browser for the next job, and a dropped waiter leaves the queue.
 
-use std::{sync::Arc, time::Duration};
+use std::{ops::Deref, sync::Arc, time::Duration};
 
 use parking_lot::{Mutex, MutexGuard};
 use platen_program::Ticket;
@@ -44,7 +44,7 @@ impl<B: Candidate> Clone for JobQueue<B> {
 #[derive(Debug)]
 pub(crate) struct Lease<B: Candidate> {
     queue: JobQueue<B>,
-    pub(super) pooled: Arc<B>,
+    pooled: Arc<B>,
     id: u64,
 }
 
@@ -54,6 +54,14 @@ impl<B: Candidate> Lease<B> {
         let mut state = self.queue.state();
         state.running.mark_long(self.id);
         state.dispatch();
+    }
+}
+
+impl<B: Candidate> Deref for Lease<B> {
+    type Target = Arc<B>;
+
+    fn deref(&self) -> &Arc<B> {
+        &self.pooled
     }
 }
 
@@ -162,7 +170,6 @@ impl<B: Candidate> JobQueue<B> {
         self.state().draining = true;
     }
 
-    /// Whether [`JobQueue::drain`] was called.
     pub(crate) fn is_draining(&self) -> bool {
         self.state().draining
     }
@@ -228,7 +235,5 @@ impl<B: Candidate> Drop for Position<'_, B> {
     }
 }
 
-#[cfg(test)]
-mod deadline_tests;
 #[cfg(test)]
 mod tests;

@@ -148,6 +148,54 @@ impl JobTimes {
 mod tests {
     use super::*;
 
+    #[tokio::test(start_paused = true)]
+    async fn accounts_with_long_jobs_leave_browsers_for_others() {
+        let mut running = Running::new(2);
+        let accounts = ["a", "b", "c", "good"].map(AccountId::from_text);
+        let [a, b, c, good] = &accounts;
+        let start = |running: &mut Running<()>, account: &AccountId| {
+            assert!(running.may_run(account, true));
+            running.start(account.clone(), Arc::new(()))
+        };
+        let jobs = [a, b].map(|account| start(&mut running, account));
+        assert!(!running.may_run(good, true));
+        for job in jobs {
+            running.mark_long(job);
+        }
+        // At most twice the slots.
+        let jobs = [jobs[0], jobs[1], start(&mut running, c), start(&mut running, good)];
+        assert!(!running.may_run(good, false));
+        running.mark_long(jobs[2]);
+        for job in jobs {
+            running.end(job);
+        }
+        // Their next jobs count as long from the start.
+        let jobs = [a, b].map(|account| start(&mut running, account));
+        assert_eq!((running.may_run(c, true), running.may_run(good, true)), (false, true));
+        for job in jobs {
+            running.end(job);
+        }
+        tokio::time::advance(LONG_ACCOUNT_TIME).await;
+        for account in [a, b] {
+            start(&mut running, account);
+        }
+        assert!(!running.may_run(good, true));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_number_of_remembered_accounts_is_limited() {
+        let mut running = Running::new(1);
+        let mut run_long = |number: usize| {
+            let job = running.start(AccountId::from_text(number.to_string()), Arc::new(()));
+            running.mark_long(job);
+            running.end(job);
+            running.long_accounts.len()
+        };
+        assert_eq!((0..MAX_LONG_ACCOUNTS + 5).map(&mut run_long).max(), Some(MAX_LONG_ACCOUNTS));
+        tokio::time::advance(LONG_ACCOUNT_TIME).await;
+        assert_eq!(run_long(MAX_LONG_ACCOUNTS), 1);
+    }
+
     #[test]
     fn one_slow_job_in_twenty_does_not_count_and_two_do() {
         let fast = Duration::from_millis(70);

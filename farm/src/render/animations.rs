@@ -11,13 +11,15 @@ use serde_json::Value;
 use tokio::time::sleep;
 
 use super::{
-    job_error::JobError,
     main_thread,
-    rendering::{Rendering, unless_refused},
-    script,
+    rendering::Rendering,
+    script::{self, unless_refused},
     virtual_time::VirtualTimeDriver,
 };
-use crate::begin_frames::{FRAME_DURATION, FRAME_INTERVAL_MS, FrameTime};
+use crate::{
+    begin_frames::{FRAME_DURATION, FRAME_INTERVAL_MS, FrameTime},
+    error::JobError,
+};
 
 /// Finishes the animations of a document and of its open shadow trees, and returns how many it has changed. An animation
 /// without an end cannot be finished, which is an error. A view timeline has no time before its first frame. What the style

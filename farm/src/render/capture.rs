@@ -10,8 +10,8 @@ use chromiumoxide_cdp::cdp::browser_protocol::emulation::{
 };
 use platen_shared::job::{Output, RenderJob, Viewport};
 
-use super::{drawn_resources, job_error::JobError, main_thread, prepare, rendering::Rendering};
-use crate::begin_frames::FrameTime;
+use super::{frame_loop, main_thread, prepare, rendering::Rendering};
+use crate::{begin_frames::FrameTime, error::JobError};
 
 /// Captures the page in its current state. `script_ran` says that a script of the page has run.
 pub(super) async fn capture(
@@ -68,7 +68,7 @@ async fn show_changes(rendering: &mut Rendering<'_>) -> Result<(), JobError> {
     if rendering.has_begin_frame_control() && !rendering.in_virtual_time {
         main_thread::run_frame(rendering, FrameTime::Same).await?;
     }
-    drawn_resources::settle(rendering).await
+    frame_loop::settle_resources(rendering).await
 }
 
 /// Makes the frames of another origin drawn that are above `bottom`, in CSS pixels, if there are some below the viewport.

@@ -1,33 +1,42 @@
-//! The documents of a job: that of its markup or URL, and those to which it navigates.
+//! The documents of a job: that of its markup or URL, and those to which it navigates, each until its milestone:
+//! `DOMContentLoaded` or `load`.
 //!
 //! Invariant: a file shows a document that has reached its milestone and is not about to be replaced, unless the page has
-//! navigated [`MAX_NAVIGATIONS`] times or the time is over.
+//! navigated [`MAX_NAVIGATIONS`] times or the time is over. The time origin of a document (`performance.timeOrigin`) is
+//! within the job.
 
-use std::pin::pin;
+use std::{pin::pin, time::Duration};
 
 use bytes::Bytes;
-use chromiumoxide_cdp::cdp::browser_protocol::page::StopLoadingParams;
+use chromiumoxide_cdp::cdp::browser_protocol::page::{
+    NavigateParams, SetDocumentContentParams, StopLoadingParams,
+};
 use futures::future;
-use platen_cdp::CdpError;
+use platen_cdp::{CdpError, Session};
 use platen_shared::{
+    format::WaitUntil,
     job::{RenderJob, Source, WaitMs},
     refusal::Refusal,
 };
-use tokio::time::{Instant, sleep_until, timeout_at};
+use tokio::{
+    sync::watch,
+    task::yield_now,
+    time::{Instant, sleep, sleep_until, timeout_at},
+};
 
 use super::{
     capture,
     frame_loop::{self, NeededFrames},
-    job_error::JobError,
     load_state::{LoadState, reach},
-    milestone,
-    page_events::MAX_NAVIGATIONS,
+    navigations::{MAX_NAVIGATIONS, navigation_error},
     remaining_wait::{CAPTURE_RESERVE, WaitOptions},
     rendering::Rendering,
+    script::{self, unless_refused},
     settle::{self, Settled},
 };
 use crate::{
     egress::JobEgress,
+    error::JobError,
     job_progress::{Phase, PhaseGuard},
     pool::Lease,
 };
@@ -35,7 +44,6 @@ use crate::{
 /// Captures of a page until one succeeds. A navigation that is one too many may lead to a document before it is stopped.
 const MAX_ATTEMPTS: u32 = 2 * MAX_NAVIGATIONS;
 
-/// A captured document.
 pub(super) struct Captured {
     pub(super) file: Bytes,
     /// HTTP status of the document, if it was loaded by HTTP.
@@ -47,7 +55,7 @@ pub(super) struct Captured {
 #[derive(Clone, Copy)]
 pub(super) struct JobContext<'a> {
     pub(super) job: &'a RenderJob,
-    pub(super) browser: &'a Lease,
+    pub(super) pooled: &'a Lease,
     pub(super) egress: &'a JobEgress,
 }
 
@@ -60,7 +68,7 @@ pub(super) async fn capture_last(
     loading: PhaseGuard<'_>,
 ) -> Result<Captured, JobError> {
     let (session, state) = (rendering.session, rendering.state.clone());
-    let last_navigation = wait.deadline.checked_sub(CAPTURE_RESERVE).unwrap_or(wait.deadline);
+    let last_navigation = rendering.deadline.checked_sub(CAPTURE_RESERVE).unwrap_or(rendering.deadline);
     let stopping = async {
         sleep_until(last_navigation).await;
         // The renderer receives no command during a navigation.
@@ -134,9 +142,9 @@ async fn arrive(
     let (needed, mut state) = (NeededFrames::default(), rendering.state.clone());
     let arrived = pin!(async {
         if is_first {
-            milestone::load(session, main_frame, &context.job.source, context.egress, &mut state).await?;
+            load(session, main_frame, &context.job.source, context.egress, &mut state).await?;
         }
-        milestone::reached(session, main_frame, &mut state, wait.until, &needed).await
+        milestone_reached(session, main_frame, &mut state, wait.until, &needed).await
     });
     frame_loop::while_loading(rendering, &needed, arrived).await
 }
@@ -147,14 +155,14 @@ async fn arrive(
 /// [`JobError::Navigates`] if the page is about to have another document.
 async fn capture(
     rendering: &mut Rendering<'_>,
-    JobContext { job, browser, .. }: JobContext<'_>,
+    JobContext { job, pooled, .. }: JobContext<'_>,
     wait: &mut WaitOptions<'_>,
     settling: PhaseGuard<'_>,
 ) -> Result<Captured, JobError> {
     let settled = settle::settle(rendering, *wait).await?;
     let phases = settling.end();
     if let Some(waiting) = settled.waiting {
-        browser.waited(waiting);
+        pooled.job_waited(waiting);
     }
     // The job's time has passed. A document that follows has its milestone and no more.
     wait.timeout = WaitMs::default();
@@ -184,5 +192,91 @@ fn of_navigating_page(error: JobError) -> JobError {
             JobError::Refused(Refusal::LoadStopped)
         }
         error => error,
+    }
+}
+
+/// How often `document.readyState` is read on a page that has no request in progress and has not reached its
+/// milestone.
+const READY_STATE_INTERVAL: Duration = Duration::from_millis(50);
+/// Frames after which a page whose state is complete has loaded, if it does so at all.
+const MAX_LOAD_FRAMES: u32 = 4;
+
+/// Loads the page and returns when its document has started to load.
+pub(super) async fn load(
+    session: &Session,
+    main_frame: &str,
+    source: &Source,
+    egress: &JobEgress,
+    state: &mut watch::Receiver<LoadState>,
+) -> Result<(), JobError> {
+    let before = state.borrow().documents;
+    egress.page_started.set();
+    match source {
+        Source::Html(html) => {
+            let content = SetDocumentContentParams::new(main_frame.to_owned(), html.as_str());
+            session.call(&content).await?;
+        }
+        Source::Url(url) => {
+            let url = url.as_url();
+            let answer = session.call(&NavigateParams::new(url.as_str())).await?;
+            if let Some(failure) = answer.error_text.as_deref() {
+                // Lets the event handler process the events before this answer, which contain the redirects.
+                yield_now().await;
+                let host = url.host_str().unwrap_or_default();
+                if let Some(error) = navigation_error(failure, url, host, egress) {
+                    tracing::debug!(failure, "page could not be loaded");
+                    return Err(error);
+                }
+            }
+        }
+    }
+    reach(state, |state| state.documents > before).await;
+    Ok(())
+}
+
+/// Waits for the event of the milestone: `DOMContentLoaded` or `load`.
+///
+/// # Errors
+/// [`Refusal::LoadStopped`] if the page has stopped its own loading, so that the event never fires.
+pub(super) async fn milestone_reached(
+    session: &Session,
+    main_frame: &str,
+    state: &mut watch::Receiver<LoadState>,
+    until: WaitUntil,
+    frames: &NeededFrames,
+) -> Result<(), JobError> {
+    let mut watched = state.clone();
+    let stopped = async {
+        let mut complete_at: Option<(u32, u32)> = None;
+        loop {
+            sleep(READY_STATE_INTERVAL).await;
+            let state = *watched.borrow_and_update();
+            if state.requests > 0 {
+                continue;
+            }
+            // Without an answer the page has just navigated.
+            let world = session.call(&script::create_world(main_frame)).await.map_err(JobError::from);
+            let Some(world) = unless_refused(world)? else { continue };
+            let ready = script::evaluate("document.readyState", world.execution_context_id);
+            let ready = unless_refused(session.call(&ready).await.map_err(JobError::from))?;
+            let complete = ready.is_some_and(|ready| ready.result.value == Some("complete".into()));
+            // The event follows the state directly, unless an event handler shows a dialog or something is loaded only
+            // when a frame has drawn it. So the state must be complete again after some frames.
+            let now = (state.documents, state.dialogs);
+            if !complete || complete_at.replace(now) != Some(now) {
+                frames.need(if complete { MAX_LOAD_FRAMES } else { 0 });
+                continue;
+            }
+            if frames.left() > 0 {
+                continue;
+            }
+            let cancelled = watched.borrow().navigation_cancelled;
+            return if cancelled { Ok(()) } else { Err(JobError::Refused(Refusal::LoadStopped)) };
+        }
+    };
+    tokio::select! {
+        biased;
+        () = reach(state, |state| state.has_reached(until)) => Ok(()),
+        stopped = stopped => stopped,
     }
 }

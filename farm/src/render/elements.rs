@@ -8,8 +8,8 @@ use platen_shared::{
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::{job_error::JobError, rendering::Rendering};
-use crate::page::Page;
+use super::rendering::Rendering;
+use crate::{error::JobError, page::Page};
 
 /// Fails if the selector is not valid. It runs in an empty document.
 const IS_VALID: &str = "(selector => document.createDocumentFragment().querySelector(selector))";

@@ -13,7 +13,7 @@ use platen_shared::{
 };
 use serde_json::{from_value, json};
 
-use super::job_error::JobError;
+use crate::error::JobError;
 
 /// The default style, which every rule of a template overrides. Chromium's own font has one pixel, and generic families
 /// are those of the system. The elements are laid out as if the content were in Chromium's header itself.

@@ -12,8 +12,8 @@ use serde::Deserialize;
 use serde_json::Value;
 use tokio::time::{Instant, sleep, timeout};
 
-use super::{job_error::JobError, rendering::Rendering};
-use crate::begin_frames::FrameTime;
+use super::rendering::Rendering;
+use crate::{begin_frames::FrameTime, error::JobError};
 
 /// Records the next frame of the main thread and the end of its tasks: intersection observers are notified in tasks
 /// of low priority, and lazy images start to load in further ones.

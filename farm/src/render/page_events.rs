@@ -7,9 +7,7 @@
 //! An event that cannot be parsed does not end a job, except a lifecycle event, without which no page is
 //! loaded. Each branch of [`PageEventHandler::on_event`] says what it assumes instead.
 
-mod event_facts;
-mod navigations;
-mod open_requests;
+mod requests;
 #[cfg(test)]
 mod tests;
 
@@ -33,16 +31,17 @@ use platen_shared::refusal::Refusal;
 use tokio::{sync::watch, time::Instant};
 use url::Url;
 
-pub(super) use self::{event_facts::taints, navigations::MAX_NAVIGATIONS};
-use self::{
-    event_facts::{
-        loading_failed, loading_finished, loads_origin, may_change, needs_real_time, request_will_be_sent,
-    },
-    navigations::Navigations,
-    open_requests::OpenRequests,
+pub(super) use self::requests::taints;
+use self::requests::{
+    OpenRequests, loading_failed, loading_finished, loads_origin, may_change, needs_real_time,
+    request_will_be_sent,
 };
-use super::{job_error::JobError, load_state::LoadState, navigation_error::navigation_error, still_image};
-use crate::{egress::JobEgress, page::start_worker};
+use super::{
+    load_state::LoadState,
+    navigations::{self, Navigations, navigation_error},
+    static_page,
+};
+use crate::{egress::JobEgress, error::JobError, page::start_worker};
 
 /// Handles the events of one page during one job.
 pub(super) struct PageEventHandler<'a> {
@@ -251,7 +250,7 @@ impl<'a> PageEventHandler<'a> {
         // Chromium reports the main script of a worker in the session of its page, without a document.
         let is_worker_script = worker.is_none() && sent.loader_id.inner().is_empty();
         let may_change = match resource_type {
-            Some(ResourceType::Image) => url.starts_with("data:") && !still_image::is_still(url),
+            Some(ResourceType::Image) => url.starts_with("data:") && !static_page::is_still(url),
             Some(ResourceType::Document) => !is_main_document,
             Some(ResourceType::Stylesheet | ResourceType::Font | ResourceType::Ping) => false,
             _ => true,

@@ -22,12 +22,16 @@ use tokio::time::timeout;
 use super::{
     elements,
     header_templates::{self, HeaderTemplates},
-    job_error::JobError,
     main_thread::{self, RendererMetrics},
+    page_lease,
     rendering::Rendering,
-    reset, script,
+    script,
 };
-use crate::page::{EmulatedMedia, PAGE_TIMEOUT, Page, Reader};
+use crate::{
+    browser::HANG_TIMEOUT,
+    error::JobError,
+    page::{EmulatedMedia, Page, Reader},
+};
 
 /// Sets the viewport and, for markup, navigates to a new empty document; a URL has its own document. Returns
 /// the page's metrics before the job, and its header and footer. An empty page answers immediately unless its browser hangs.
@@ -39,7 +43,7 @@ pub(super) async fn prepare(
     let prepared = async {
         set_overrides(page, &job.options, browser_version).await?;
         let set = page.session.start(&device_metrics(&job.options.viewport))?;
-        if matches!(job.source, Source::Html(_)) && !reset::navigate_to_empty(page).await? {
+        if matches!(job.source, Source::Html(_)) && !page_lease::navigate_to_empty(page).await? {
             return Err(JobError::NoPage);
         }
         elements::check_selectors(page, &job.options).await?;
@@ -48,7 +52,7 @@ pub(super) async fn prepare(
         set.await?;
         Ok((before, templates))
     };
-    timeout(PAGE_TIMEOUT, prepared).await.map_err(|_| JobError::Unresponsive)?
+    timeout(HANG_TIMEOUT, prepared).await.map_err(|_| JobError::Unresponsive)?
 }
 
 /// The viewport, and a screen of the same size. Without a screen of its own, a page has that of the browser

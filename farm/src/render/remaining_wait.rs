@@ -11,7 +11,6 @@ use tokio::time::Instant;
 use super::{
     load_state::{LoadState, MAX_OPEN_TIME},
     main_thread::RendererMetrics,
-    rendering::Clock,
 };
 
 /// The network is idle after this time without a request in progress.
@@ -32,8 +31,6 @@ pub(super) struct WaitOptions<'a> {
     pub(super) source: &'a Source,
     /// The page's metrics before the job.
     pub(super) before: RendererMetrics,
-    pub(super) clock: Clock,
-    pub(super) deadline: Instant,
     /// The file shows a drawn frame, as opposed to a PDF.
     pub(super) needs_frame: bool,
 }
@@ -63,11 +60,11 @@ pub(super) struct RemainingWait {
     /// Time that is left after the network is idle.
     fixed_ms: f64,
     /// Time in which an element may still appear; `None` if none is awaited.
-    element_ms: Option<f64>,
+    pub(super) element_ms: Option<f64>,
     /// When a wait for the network to be idle ends at the latest; `None` if it is not awaited.
     idle_until: Option<Instant>,
-    /// The wait has ended then.
-    was_cut_off: bool,
+    /// The network was not idle in time.
+    pub(super) was_cut_off: bool,
     /// Until when real time has been subtracted.
     at: Instant,
 }
@@ -97,21 +94,6 @@ impl RemainingWait {
 
     pub(super) fn is_over(&self) -> bool {
         self.element_ms.is_none() && self.is_idle() && self.fixed_ms < EPSILON_MS
-    }
-
-    /// Whether the network was not idle in time.
-    pub(super) fn was_cut_off(&self) -> bool {
-        self.was_cut_off
-    }
-
-    /// Whether an element is awaited, and for how much longer.
-    pub(super) fn element_ms(&self) -> Option<f64> {
-        self.element_ms
-    }
-
-    /// The element has appeared.
-    pub(super) fn found_element(&mut self) {
-        self.element_ms = None;
     }
 
     fn is_idle(&self) -> bool {
@@ -197,30 +179,6 @@ mod tests {
         wait.skip_real_time();
         wait.pass_real_time(&state());
         assert!(!wait.is_over());
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn the_network_is_awaited_until_two_seconds_before_the_deadline() {
-        let (begun, deadline) = (Instant::now(), Instant::now() + Duration::from_secs(5));
-        let mut wait = RemainingWait::new(true, 10_000.0, false, begun, deadline);
-        let busy = LoadState { requests: 1, early_requests: 1, ..state() };
-        for seconds in 1..=3 {
-            assert!(!wait.is_over() && !wait.was_cut_off(), "after {seconds} s");
-            advance(Duration::from_secs(1)).await;
-            wait.pass_real_time(&busy);
-        }
-        assert!(wait.is_over() && wait.was_cut_off());
-        // Nothing is cut off of an idle network but the rest of the fixed time.
-        let mut wait =
-            RemainingWait::new(true, 10_000.0, false, begun, Instant::now() + Duration::from_secs(5));
-        for _ in 0..3 {
-            advance(Duration::from_secs(1)).await;
-            wait.pass_real_time(&LoadState::new(begun));
-        }
-        assert!(wait.is_over() && !wait.was_cut_off());
-        let mut fixed = RemainingWait::new(false, 10_000.0, false, begun, deadline);
-        fixed.pass(5_000.0, &busy);
-        assert!(!fixed.is_over());
     }
 
     #[tokio::test(start_paused = true)]

@@ -1,10 +1,11 @@
-//! The frames, the time and the isolated world of one page during one job.
+//! The frames and the time of one page during one job, and the detection of a page that stalls: a frame that does not end,
+//! or a step in virtual time.
+//!
+//! In virtual time a renderer's clock does not advance while a script runs, so a script that loops until a
+//! time has passed never ends. It is detected by its CPU time, because the real time of a slow step depends
+//! on the load of the machine.
 
-use std::{
-    future::Future,
-    sync::atomic::{AtomicBool, Ordering},
-    time::Duration,
-};
+use std::{future::Future, time::Duration};
 
 use bytes::Bytes;
 use chromiumoxide_cdp::cdp::{
@@ -18,22 +19,16 @@ use chromiumoxide_cdp::cdp::{
 use platen_cdp::{CdpError, Reply, Session};
 use platen_shared::format::WaitUntil;
 use serde::Deserialize;
-use serde_json::Value;
 use tokio::{
     sync::watch,
-    time::{Instant, sleep},
+    time::{Instant, sleep, timeout},
 };
 
-use super::{
-    header_templates::HeaderTemplates,
-    job_error::JobError,
-    load_state::LoadState,
-    script,
-    stall::{self, MAX_FRAME_CPU, MAX_STEP_CPU, StallMeter},
-};
+use super::{header_templates::HeaderTemplates, load_state::LoadState};
 use crate::{
     begin_frames::{BeginFrames, FrameTime, monotonic_now_ms},
-    browser::Browser,
+    browser::{Browser, HANG_TIMEOUT},
+    error::JobError,
 };
 
 /// How a wait may pass.
@@ -55,7 +50,7 @@ pub(super) struct Rendering<'a> {
     /// The begin-frame calls; `None` in a browser without begin-frame control.
     begin_frames: Option<&'a mut BeginFrames>,
     pub(super) in_virtual_time: bool,
-    /// How waits may pass.
+    /// How waits may pass; in real time without begin-frame control.
     pub(super) clock: Clock,
     pub(super) deadline: Instant,
     /// Scripts of the page run.
@@ -70,8 +65,8 @@ pub(super) struct Rendering<'a> {
     pub(super) must_close: bool,
     /// Header and footer of the job's PDF.
     pub(super) header_templates: Option<HeaderTemplates>,
-    /// Set while a header or footer is printed.
-    pub(super) prints_header: Option<&'a AtomicBool>,
+    /// A header or footer is being printed.
+    pub(super) prints_header: bool,
     /// Animations are paused.
     animations_paused: bool,
     /// A drawn frame of this job has changed the picture.
@@ -79,7 +74,7 @@ pub(super) struct Rendering<'a> {
     /// Requests up to this number are not waited for any more.
     pub(super) given_up: u64,
     /// The number of a document, and its isolated world.
-    world: Option<(u32, ExecutionContextId)>,
+    pub(super) world: Option<(u32, ExecutionContextId)>,
     /// Number of the document that has the keep-alive script of `virtual_time`.
     pub(super) kept_alive: Option<u32>,
 }
@@ -94,6 +89,7 @@ impl<'a> Rendering<'a> {
         clock: Clock,
         deadline: Instant,
     ) -> Self {
+        let clock = if begin_frames.is_some() { clock } else { Clock::Real };
         Self {
             browser,
             session,
@@ -109,7 +105,7 @@ impl<'a> Rendering<'a> {
             lacks_callbacks: false,
             must_close: false,
             header_templates: None,
-            prints_header: None,
+            prints_header: false,
             animations_paused: false,
             has_drawn: false,
             given_up: 0,
@@ -144,8 +140,7 @@ impl<'a> Rendering<'a> {
 
     /// Forgets what is known of the page's document, because there is another one.
     pub(super) fn forget_document(&mut self) {
-        (self.has_drawn, self.lacks_callbacks) = (false, false);
-        self.prints_header.iter().for_each(|flag| flag.store(false, Ordering::Relaxed));
+        (self.has_drawn, self.lacks_callbacks, self.prints_header) = (false, false, false);
     }
 
     pub(super) fn load_state(&self) -> LoadState {
@@ -212,11 +207,7 @@ impl<'a> Rendering<'a> {
         let stall = StallMeter::new(self.browser, MAX_FRAME_CPU);
         let frames = self.begin_frames.as_mut().ok_or(JobError::NoFile)?;
         let frame = frames.begin(self.session, time, frame);
-        if self.in_virtual_time {
-            stall.watch(frame).await
-        } else {
-            stall::watch_frame(self.session, frame).await
-        }
+        if self.in_virtual_time { stall.watch(frame).await } else { watch_frame(self.session, frame).await }
     }
 
     /// Waits for a reply of the page's main thread.
@@ -239,60 +230,89 @@ impl<'a> Rendering<'a> {
     pub(super) fn give_up_drawn(&mut self) {
         self.given_up = self.load_state().sent;
     }
-
-    /// The isolated world of the page's main document; `None` if the page has just navigated.
-    async fn isolated_world(&mut self) -> Result<Option<ExecutionContextId>, JobError> {
-        let document = self.load_state().documents;
-        if let Some((of, world)) = self.world
-            && of == document
-        {
-            return Ok(Some(world));
-        }
-        let created = self.world_of_frame(self.main_frame).await?;
-        self.world = created.map(|world| (document, world));
-        Ok(created)
-    }
-
-    /// The isolated world of the document in a frame; `None` if the frame has just navigated or is gone.
-    pub(super) async fn world_of_frame(&self, frame: &str) -> Result<Option<ExecutionContextId>, JobError> {
-        let create = script::create_world(frame);
-        let created = unless_refused(self.wait_for_page(self.session.call(&create)).await)?;
-        Ok(created.map(|created| created.execution_context_id))
-    }
-
-    /// The command that runs a script, an expression, in the isolated world of the document; see [`script`]. `None` if
-    /// the page has just navigated.
-    pub(super) async fn script(&mut self, expression: &str) -> Result<Option<EvaluateParams>, JobError> {
-        Ok(self.isolated_world().await?.map(|world| script::evaluate(expression, world)))
-    }
-
-    /// Runs a script, an expression, in the isolated world of the document and returns its value, or that of its
-    /// promise; see [`script`]. `None` if it has no value or the document is gone.
-    pub(super) async fn evaluate_isolated(&mut self, expression: &str) -> Result<Option<Value>, JobError> {
-        // The world of the document may be another one meanwhile.
-        for _ in 0..2 {
-            let Some(mut evaluate) = self.script(expression).await? else { continue };
-            evaluate.await_promise = Some(true);
-            match unless_refused(self.wait_for_page(self.session.call(&evaluate)).await)? {
-                Some(evaluated) => return Ok(evaluated.result.value),
-                None => self.world = None,
-            }
-        }
-        Ok(None)
-    }
-}
-
-/// `None` if Chromium refused the command, because the document is gone.
-pub(super) fn unless_refused<T>(answer: Result<T, JobError>) -> Result<Option<T>, JobError> {
-    match answer {
-        Ok(answer) => Ok(Some(answer)),
-        Err(JobError::Cdp(CdpError::Refused { .. })) => Ok(None),
-        Err(error) => Err(error),
-    }
 }
 
 #[derive(Deserialize)]
 struct Damage {
     #[serde(rename = "hasDamage")]
     damaged: bool,
+}
+
+/// How often a long step is checked.
+pub(super) const CHECK_INTERVAL: Duration = Duration::from_millis(250);
+/// CPU time that a browser may take for one step of its page.
+const MAX_STEP_CPU: Duration = Duration::from_secs(2);
+/// CPU time that a browser may take for one frame, which may paint a large page.
+const MAX_FRAME_CPU: Duration = Duration::from_secs(6);
+
+/// Measures one step of a page in virtual time.
+pub(super) struct StallMeter<'a> {
+    browser: &'a Browser,
+    max_cpu: Duration,
+    since: Instant,
+    /// CPU time of the browser at the first check.
+    cpu: Option<Duration>,
+}
+
+impl<'a> StallMeter<'a> {
+    fn new(browser: &'a Browser, max_cpu: Duration) -> Self {
+        Self { browser, max_cpu, since: Instant::now(), cpu: None }
+    }
+
+    /// Restarts the measurement, when the page waits for something outside.
+    pub(super) fn reset(&mut self) {
+        (self.since, self.cpu) = (Instant::now(), None);
+    }
+
+    /// Checks the step, which has failed after [`HANG_TIMEOUT`] whatever its CPU time; to be called every [`CHECK_INTERVAL`].
+    ///
+    /// # Errors
+    /// [`JobError::NeedsRealTime`] if the page stalls in the step.
+    pub(super) async fn check(&mut self) -> Result<(), JobError> {
+        let cpu = self.browser.cpu_time().await;
+        let taken = cpu.saturating_sub(*self.cpu.get_or_insert(cpu));
+        if taken < self.max_cpu && self.since.elapsed() < HANG_TIMEOUT {
+            return Ok(());
+        }
+        tracing::debug!(cpu = ?taken, time = ?self.since.elapsed(), "page stalls in virtual time");
+        Err(JobError::NeedsRealTime)
+    }
+
+    /// Waits for a step, and checks it meanwhile.
+    pub(super) async fn watch<T>(
+        mut self,
+        step: impl Future<Output = Result<T, CdpError>>,
+    ) -> Result<T, JobError> {
+        tokio::pin!(step);
+        loop {
+            match timeout(CHECK_INTERVAL, &mut step).await {
+                Ok(done) => return Ok(done?),
+                Err(_) => self.check().await?,
+            }
+        }
+    }
+}
+
+/// Waits for a frame in real time. It may wait for the main thread, but not for the compositor alone.
+///
+/// # Errors
+/// [`JobError::FrameStalled`] if the main thread responds and the frame does not end afterwards.
+async fn watch_frame<T>(
+    session: &Session,
+    frame: impl Future<Output = Result<T, CdpError>>,
+) -> Result<T, JobError> {
+    tokio::pin!(frame);
+    let response = async {
+        sleep(CHECK_INTERVAL).await;
+        session.call(&EvaluateParams::new("0")).await
+    };
+    tokio::select! {
+        biased;
+        done = &mut frame => return Ok(done?),
+        responded = response => responded?,
+    };
+    match timeout(HANG_TIMEOUT, frame).await {
+        Ok(done) => Ok(done?),
+        Err(_) => Err(JobError::FrameStalled),
+    }
 }

@@ -9,6 +9,11 @@ use chromiumoxide_cdp::cdp::{
     browser_protocol::page::{AddScriptToEvaluateOnNewDocumentParams, CreateIsolatedWorldParams},
     js_protocol::runtime::{EvaluateParams, ExecutionContextId},
 };
+use platen_cdp::CdpError;
+use serde_json::Value;
+
+use super::rendering::Rendering;
+use crate::error::JobError;
 
 /// Name of the isolated world.
 const WORLD: &str = "platen";
@@ -48,4 +53,56 @@ pub(super) fn of_next_documents(expression: &str) -> AddScriptToEvaluateOnNewDoc
 
 fn complete(expression: &str) -> String {
     format!("(() => {{ {PRELUDE} return ({expression}) }})()")
+}
+
+impl Rendering<'_> {
+    /// The isolated world of the page's main document; `None` if the page has just navigated.
+    async fn isolated_world(&mut self) -> Result<Option<ExecutionContextId>, JobError> {
+        let document = self.load_state().documents;
+        if let Some((of, world)) = self.world
+            && of == document
+        {
+            return Ok(Some(world));
+        }
+        let created = self.world_of_frame(self.main_frame).await?;
+        self.world = created.map(|world| (document, world));
+        Ok(created)
+    }
+
+    /// The isolated world of the document in a frame; `None` if the frame has just navigated or is gone.
+    pub(super) async fn world_of_frame(&self, frame: &str) -> Result<Option<ExecutionContextId>, JobError> {
+        let create = create_world(frame);
+        let created = unless_refused(self.wait_for_page(self.session.call(&create)).await)?;
+        Ok(created.map(|created| created.execution_context_id))
+    }
+
+    /// The command that runs a script, an expression, in the isolated world of the document. `None` if
+    /// the page has just navigated.
+    pub(super) async fn script(&mut self, expression: &str) -> Result<Option<EvaluateParams>, JobError> {
+        Ok(self.isolated_world().await?.map(|world| evaluate(expression, world)))
+    }
+
+    /// Runs a script, an expression, in the isolated world of the document and returns its value, or that of its
+    /// promise. `None` if it has no value or the document is gone.
+    pub(super) async fn evaluate_isolated(&mut self, expression: &str) -> Result<Option<Value>, JobError> {
+        // The world of the document may be another one meanwhile.
+        for _ in 0..2 {
+            let Some(mut evaluate) = self.script(expression).await? else { continue };
+            evaluate.await_promise = Some(true);
+            match unless_refused(self.wait_for_page(self.session.call(&evaluate)).await)? {
+                Some(evaluated) => return Ok(evaluated.result.value),
+                None => self.world = None,
+            }
+        }
+        Ok(None)
+    }
+}
+
+/// `None` if Chromium refused the command, because the document is gone.
+pub(super) fn unless_refused<T>(answer: Result<T, JobError>) -> Result<Option<T>, JobError> {
+    match answer {
+        Ok(answer) => Ok(Some(answer)),
+        Err(JobError::Cdp(CdpError::Refused { .. })) => Ok(None),
+        Err(error) => Err(error),
+    }
 }

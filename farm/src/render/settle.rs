@@ -10,8 +10,7 @@ use platen_shared::{format::WaitUntil, refusal::Refusal};
 use tokio::time::{Instant, sleep, sleep_until};
 
 use super::{
-    animations, drawn_resources, elements,
-    job_error::JobError,
+    animations, elements, frame_loop,
     main_thread::{self, RendererMetrics},
     remaining_wait::{RemainingWait, WaitOptions},
     rendering::{Clock, Rendering},
@@ -20,6 +19,7 @@ use super::{
 };
 use crate::{
     begin_frames::{FRAME_DURATION, FRAME_INTERVAL_MS, FrameTime},
+    error::JobError,
     metrics::Waiting,
 };
 
@@ -54,7 +54,7 @@ pub(super) async fn settle(
         wait.timeout.get(),
         wait.selector.is_some(),
         rendering.load_state().since,
-        wait.deadline,
+        rendering.deadline,
     );
     let settled = pass_wait(rendering, wait, &mut left).await?;
     if wait.needs_frame && settled.waiting.is_some_and(|waiting| waiting != Waiting::Skipped) {
@@ -63,10 +63,10 @@ pub(super) async fn settle(
     animations::finish(rendering, settled.script_ran).await?;
     // Printing waits for resources itself.
     if wait.needs_frame && wait.waits_for_resources() {
-        drawn_resources::settle(rendering).await?;
+        frame_loop::settle_resources(rendering).await?;
     }
     let is_open = rendering.load_state().is_requesting(Instant::now());
-    let is_idle = wait.until != WaitUntil::NetworkIdle || !is_open && !left.was_cut_off();
+    let is_idle = wait.until != WaitUntil::NetworkIdle || !is_open && !left.was_cut_off;
     Ok(Settled { is_idle, ..settled })
 }
 
@@ -75,13 +75,13 @@ async fn pass_wait(
     wait: WaitOptions<'_>,
     left: &mut RemainingWait,
 ) -> Result<Settled, JobError> {
-    let WaitOptions { before, clock, needs_frame, .. } = wait;
+    let WaitOptions { before, needs_frame, .. } = wait;
     let settled = |waiting, script_ran| Ok(Settled { waiting, script_ran, is_idle: true });
     if !rendering.has_begin_frame_control() {
         let script_ran = has_script_run(rendering, before).await?;
         rendering.check_navigation(wait.until)?;
         find_element(rendering, wait, left).await?;
-        pass_real_time(rendering, wait, left, Clock::Real).await?;
+        pass_real_time(rendering, wait, left).await?;
         return settled((!wait.is_empty()).then_some(Waiting::RealTime), script_ran);
     }
     if wait.is_empty() {
@@ -96,15 +96,15 @@ async fn pass_wait(
     rendering.count_frames_from(loaded.navigation_start * 1_000.0);
     if wait.is_empty() {
         if needs_frame && wait.waits_for_resources() {
-            drawn_resources::wait(rendering).await;
+            frame_loop::wait_for_resources(rendering).await;
         }
         if needs_frame || script_ran {
             main_thread::run_frame(rendering, FrameTime::Now).await?;
         }
         return settled(None, script_ran);
     }
-    if clock == Clock::Virtual && !script_ran && wait.selector.is_none() {
-        pass_real_time(rendering, wait, left, clock).await?;
+    if rendering.clock == Clock::Virtual && !script_ran && wait.selector.is_none() {
+        pass_real_time(rendering, wait, left).await?;
         if left.is_over() {
             return settled(Some(Waiting::RealTime), script_ran);
         }
@@ -114,7 +114,7 @@ async fn pass_wait(
     }
     if wait.waits_for_resources() {
         // Without frames, because their number would depend on the network.
-        drawn_resources::wait(rendering).await;
+        frame_loop::wait_for_resources(rendering).await;
         left.ignore_requests_until(rendering.load_state().since);
     }
     // An animation that was created before the first frame starts up to one frame later. The first frame must
@@ -123,10 +123,10 @@ async fn pass_wait(
     sleep(FRAME_DURATION).await;
     main_thread::run_frame(rendering, FrameTime::Now).await?;
     find_element(rendering, wait, left).await?;
-    pass_real_time(rendering, wait, left, clock).await?;
+    pass_real_time(rendering, wait, left).await?;
     while !until_idle(rendering, wait, left).await? {
         // The page has started a request, a worker or a socket.
-        pass_real_time(rendering, wait, left, clock).await?;
+        pass_real_time(rendering, wait, left).await?;
     }
     if left.is_over() {
         return settled(Some(Waiting::RealTime), true);
@@ -172,10 +172,10 @@ async fn find_element(
     wait: WaitOptions<'_>,
     left: &mut RemainingWait,
 ) -> Result<(), JobError> {
-    let (Some(selector), Some(left_ms)) = (wait.selector, left.element_ms()) else { return Ok(()) };
+    let (Some(selector), Some(left_ms)) = (wait.selector, left.element_ms) else { return Ok(()) };
     if elements::is_visible(rendering, selector).await? {
-        left.found_element();
-    } else if left_ms <= 0.0 || Instant::now() + ELEMENT_RESERVE >= wait.deadline {
+        left.element_ms = None;
+    } else if left_ms <= 0.0 || Instant::now() + ELEMENT_RESERVE >= rendering.deadline {
         return Err(JobError::Refused(Refusal::ElementNotVisible));
     }
     Ok(())
@@ -242,14 +242,14 @@ async fn pass_real_time(
     rendering: &mut Rendering<'_>,
     wait: WaitOptions<'_>,
     left: &mut RemainingWait,
-    clock: Clock,
 ) -> Result<(), JobError> {
     if !rendering.load_state().needs_real_time {
         left.skip_real_time();
     }
     while !left.is_over() {
         let state = rendering.load_state();
-        if clock == Clock::Virtual && !state.needs_real_time && !state.is_requesting(Instant::now()) {
+        if rendering.clock == Clock::Virtual && !state.needs_real_time && !state.is_requesting(Instant::now())
+        {
             return Ok(());
         }
         sleep_until(left.next_frame(FRAME_INTERVAL_MS)).await;

@@ -11,10 +11,11 @@ use std::time::Duration;
 use chromiumoxide_cdp::cdp::browser_protocol::emulation::{SetVirtualTimePolicyParams, VirtualTimePolicy};
 use tokio::time::{Instant, timeout};
 
-use super::{
-    job_error::JobError, load_state::LoadState, main_thread, rendering::Rendering, stall::CHECK_INTERVAL,
+use super::{load_state::LoadState, main_thread, rendering::CHECK_INTERVAL, rendering::Rendering};
+use crate::{
+    begin_frames::{FRAME_INTERVAL_MS, FrameTime},
+    error::JobError,
 };
-use crate::begin_frames::{FRAME_INTERVAL_MS, FrameTime};
 
 /// Frames that are run but not drawn after each drawn one. Drawing is about a third of a frame's cost. To the
 /// page the only difference is that idle callbacks follow drawn frames: they run every 50 ms, as on an idle
@@ -58,7 +59,6 @@ impl<'r, 'a> VirtualTimeDriver<'r, 'a> {
         Ok(Self { rendering, undrawn: 0, moves: true, ignores_requests: false })
     }
 
-    /// The page.
     pub(super) fn rendering(&mut self) -> &mut Rendering<'a> {
         self.rendering
     }

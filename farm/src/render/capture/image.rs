@@ -22,12 +22,11 @@ use super::{
     super::{
         elements::{self, Rectangle},
         frame_loop,
-        job_error::JobError,
         rendering::Rendering,
     },
     scroll, show_outside, show_outside_frames,
 };
-use crate::begin_frames::FrameTime;
+use crate::{begin_frames::FrameTime, error::JobError};
 
 /// Use the fast PNG encoder: at 1280×720 it takes 12 ms of CPU instead of 20, a fifth of the job's cost, and
 /// the file is a third larger.

@@ -1,10 +1,7 @@
 //! A PDF of the page.
 
 mod document;
-mod needed_backgrounds;
 mod single_page;
-
-use std::sync::atomic::Ordering;
 
 use bytes::Bytes;
 use chromiumoxide_cdp::cdp::{
@@ -13,16 +10,15 @@ use chromiumoxide_cdp::cdp::{
 };
 use platen_cdp::CdpError;
 use platen_shared::{
-    job::{Margins, Pages, PdfOptions, RenderJob, Sheet},
+    job::{Margins, Pages, PdfOptions, RenderJob, Sheet, Source},
     length::Length,
     refusal::Refusal,
 };
 use serde_json::Value;
 
 use self::document::PdfFile;
-use super::super::{
-    frame_loop, header_templates::HeaderTemplates, job_error::JobError, rendering::Rendering,
-};
+use super::super::{frame_loop, header_templates::HeaderTemplates, rendering::Rendering};
+use crate::error::JobError;
 
 /// The texts of the page's headings, which are the titles of the outline.
 const HEADINGS: &str = "(() => { const texts = [], collect = root => {\
@@ -42,7 +38,7 @@ pub(super) async fn capture(
     script_ran: bool,
 ) -> Result<Bytes, JobError> {
     if !pdf.print_background {
-        needed_backgrounds::show(rendering, job, script_ran).await?;
+        show_needed_backgrounds(rendering, job, script_ran).await?;
     }
     let file = if pdf.pages == Pages::Single {
         single_page::capture(rendering, pdf, &job.options).await?
@@ -101,9 +97,9 @@ async fn print(rendering: &mut Rendering<'_>, pdf: &PdfOptions, sheet: Sheet) ->
     // Printing waits for resources that the page loads for it.
     let mut printing = rendering.session.start(&command(pdf, sheet, rendering.header_templates.as_ref()))?;
     let has_header = pdf.header.is_some() || pdf.footer.is_some();
-    rendering.prints_header.iter().for_each(|flag| flag.store(has_header, Ordering::Relaxed));
+    rendering.prints_header = has_header;
     let printed = frame_loop::while_waiting(rendering, printing.reply()).await?;
-    rendering.prints_header.iter().for_each(|flag| flag.store(false, Ordering::Relaxed));
+    rendering.prints_header = false;
     printed.into_file().map_err(|error| refused(error, pdf))?.ok_or(JobError::NoFile)
 }
 
@@ -186,4 +182,83 @@ fn page_rule(pdf: &PdfOptions, sheet: Option<Sheet>) -> Option<String> {
     });
     (size.is_some() || margin.is_some())
         .then(|| format!("@page {{ {} {} }}", size.unwrap_or_default(), margin.unwrap_or_default()))
+}
+
+/// Lets the elements print their backgrounds, but not their children, which would inherit that.
+const SHOW_BACKGROUNDS: &str = "(() => { const set = value => element => element instanceof HTMLElement &&\
+        as(HTMLElement, element).style.setProperty('print-color-adjust', value, 'important');\
+    const needed = Array.from(document.querySelectorAll('*')).filter(element =>\
+        getComputedStyle(element).backgroundClip.includes('text') || element instanceof HTMLMediaElement && element.controls);\
+    const others = needed.flatMap(element => Array.from(as(Element, element).children))\
+        .filter(child => getComputedStyle(child).printColorAdjust !== 'exact' && !needed.includes(child));\
+    needed.forEach(set('exact')); others.forEach(set('economy')) })()";
+
+/// Shows the backgrounds that a PDF without backgrounds needs: those that text shows (`background-clip: text`), which is
+/// mostly transparent, and the controls of video and audio, whose icons are backgrounds. No others are printed.
+/// `script_ran` says that a script of the page has run.
+async fn show_needed_backgrounds(
+    rendering: &mut Rendering<'_>,
+    job: &RenderJob,
+    script_ran: bool,
+) -> Result<(), JobError> {
+    if script_ran || rendering.load_state().sent > 0 || may_need_backgrounds(job) {
+        rendering.evaluate_isolated(SHOW_BACKGROUNDS).await?;
+    }
+    Ok(())
+}
+
+/// Whether the page can have such elements if it has loaded nothing and no script has run. May be true for other markup.
+fn may_need_backgrounds(job: &RenderJob) -> bool {
+    let Source::Html(html) = &job.source else { return true };
+    has_keyword(html.as_str()) || job.options.css.as_ref().is_some_and(|css| has_keyword(css.as_str()))
+}
+
+/// Whether the text contains the keyword `text` of CSS, or the attribute `controls`, as a word.
+fn has_keyword(text: &str) -> bool {
+    has_word(text, b"text") || has_word(text, b"controls")
+}
+
+fn has_word(text: &str, keyword: &[u8]) -> bool {
+    let bytes = text.as_bytes();
+    let is_part = |at: Option<usize>| {
+        at.and_then(|at| bytes.get(at))
+            .is_some_and(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(byte))
+    };
+    bytes.windows(keyword.len()).enumerate().any(|(at, word)| {
+        word.eq_ignore_ascii_case(keyword)
+            && !is_part(at.checked_sub(1))
+            && !is_part(Some(at + keyword.len()))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_keyword_is_found_as_a_word() {
+        for text in [
+            "text",
+            "<video controls>",
+            "background-clip:text",
+            "background: red TEXT;",
+            "clip:/**/text}",
+            "é text é",
+        ] {
+            assert!(has_keyword(text), "{text}");
+        }
+        for text in [
+            "",
+            "tex",
+            "text-align: left",
+            "-text",
+            "context",
+            "<a aria-controls_x",
+            "texts",
+            "text_1",
+            "t ext",
+        ] {
+            assert!(!has_keyword(text), "{text}");
+        }
+    }
 }

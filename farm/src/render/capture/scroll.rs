@@ -12,14 +12,16 @@ use chromiumoxide_cdp::cdp::browser_protocol::page::GetLayoutMetricsParams;
 use tokio::time::{Instant, sleep, timeout};
 
 use super::super::{
-    animations, drawn_resources,
-    job_error::JobError,
+    animations, frame_loop,
     load_state::reach,
     main_thread::{self, FRAME_PAUSE, MAX_QUICK_FRAMES, TASKS_TIMEOUT},
     rendering::{Clock, Rendering},
     virtual_time::VirtualTimeDriver,
 };
-use crate::begin_frames::{FRAME_DURATION, FRAME_INTERVAL_MS, FrameTime};
+use crate::{
+    begin_frames::{FRAME_DURATION, FRAME_INTERVAL_MS, FrameTime},
+    error::JobError,
+};
 
 /// Steps through a part of a page: more than an image of 100 megapixels has at the usual size of the viewport.
 const MAX_STEPS: f64 = 120.0;
@@ -101,8 +103,7 @@ impl<'r, 'a> Walk<'r, 'a> {
         let until = now + rendering.deadline.saturating_duration_since(now) / MAX_SHARE;
         let left_ms = MAX_TIME_MS.min((until - now).as_secs_f64() * 1_000.0) - RETURN_TIME_MS;
         let requests = rendering.load_state().requests;
-        let in_real_time =
-            rendering.clock == Clock::Real || !rendering.has_begin_frame_control() || requests > 0;
+        let in_real_time = rendering.clock == Clock::Real || requests > 0;
         let mut walk = Self { rendering, left_ms, until, has_taken_time: false, in_real_time, requests };
         walk.run_tasks(BEGIN).await?;
         Ok(walk)
@@ -125,7 +126,7 @@ impl<'r, 'a> Walk<'r, 'a> {
         if self.has_taken_time {
             self.pass(RETURN_TIME_MS, RETURN_TIME_MS).await?;
         }
-        drawn_resources::settle(self.rendering).await?;
+        frame_loop::settle_resources(self.rendering).await?;
         if self.rendering.in_virtual_time {
             // Images of SVG are loaded in further tasks, which need time.
             self.frame().await?;

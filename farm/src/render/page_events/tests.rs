@@ -159,18 +159,6 @@ async fn an_unreadable_response_leaves_no_proof_of_stillness() {
 }
 
 #[tokio::test]
-async fn a_page_that_floods_the_queue_is_refused() {
-    // Less and more than a queue holds, in events that are large or many.
-    for (bytes, few, many) in [(200_000, 100, 200), (10, 20_000, 80_000)] {
-        let event = || request(true, "1", "Fetch", &format!("data:,{}", "x".repeat(bytes)));
-        let handled = handle((0..few).map(|_| event())).await;
-        assert!(matches!(handled.error, JobError::Cdp(CdpError::PageGone)), "{:?}", handled.error);
-        let handled = handle((0..many).map(|_| event())).await;
-        assert!(matches!(handled.error, JobError::Refused(Refusal::PageCrashed)), "{:?}", handled.error);
-    }
-}
-
-#[tokio::test]
 async fn an_unknown_dialog_is_dismissed() {
     for (kind, accept) in [("alert", true), ("beforeunload", true), ("confirm", false), ("new", false)] {
         let handled = handle([dialog(kind)]).await;

@@ -11,7 +11,7 @@ use lopdf::{
 use platen_shared::{job::Sheet, length::Length};
 use tokio::task::spawn_blocking;
 
-use crate::render::job_error::JobError;
+use crate::error::JobError;
 
 /// CSS pixels of a point, the unit of PDF.
 const PIXELS_PER_POINT: f64 = 96.0 / 72.0;
@@ -29,12 +29,10 @@ impl PdfFile {
         Ok(Self(parsed.map_err(|_| JobError::NoFile)??))
     }
 
-    /// The number of its pages.
     pub(super) fn page_count(&self) -> u64 {
         self.0.page_iter().count() as u64
     }
 
-    /// The sheet of its first page.
     pub(super) fn first_sheet(&self) -> Result<Sheet, JobError> {
         let page = self.0.get_dictionary(self.0.page_iter().next().ok_or(JobError::NoFile)?)?;
         let [left, bottom, right, top] = &page.get_deref(b"MediaBox", &self.0)?.as_array()?[..] else {

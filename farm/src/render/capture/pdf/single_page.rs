@@ -18,7 +18,7 @@ use platen_shared::{
 use serde_json::Value;
 
 use super::{PageStyle, document::PdfFile, page_rule, print};
-use crate::render::{job_error::JobError, rendering::Rendering};
+use crate::{error::JobError, render::rendering::Rendering};
 
 /// Keeps the content on one page, which is not taller than it.
 const ONE_PAGE: &str = "*, ::before, ::after { break-before: auto !important; break-after: auto !important;\

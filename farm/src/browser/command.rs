@@ -1,12 +1,56 @@
-//! Chromium's command-line switches, with the reason for each.
+//! The command line of a browser: the Chromium executable, and its switches with the reason for each.
 //!
 //! Invariant: only the operator's setting `unsafe_no_sandbox` weakens the sandbox.
 
-use std::path::Path;
+use std::{
+    path::{Path, PathBuf},
+    process::Stdio,
+};
 
 use nix::sys::statvfs::statvfs;
+use tokio::{process::Command, time::timeout};
 
-use crate::Config;
+use super::HANG_TIMEOUT;
+use crate::{Config, StartError};
+
+/// Paths of packages, cheapest browser first. `chromium-headless-shell` has no browser window and renders
+/// the same at a quarter of the cost. `/usr/lib/chromium` comes before `/usr/bin/chromium`, which is a shell
+/// script on Debian that does not `exec` the browser.
+const DEFAULT_PATHS: &[&str] = &[
+    "/usr/lib/chromium/chromium-headless-shell",
+    "/usr/lib64/chromium-browser/headless_shell",
+    "/usr/lib/chromium/chromium",
+    "/usr/lib/chromium-browser/chromium-browser",
+    "/usr/lib64/chromium-browser/chromium-browser",
+    "/opt/google/chrome/chrome",
+    "/usr/bin/chromium",
+    "/usr/bin/google-chrome",
+];
+
+/// The configured executable, or the first default path that exists.
+pub(crate) fn find(setting: Option<&Path>) -> Result<PathBuf, StartError> {
+    match setting {
+        Some(path) if path.is_file() => Ok(path.to_owned()),
+        Some(path) => Err(StartError::ChromiumMissing(path.to_owned())),
+        None => DEFAULT_PATHS
+            .iter()
+            .map(Path::new)
+            .find(|path| path.is_file())
+            .map(Path::to_owned)
+            .ok_or(StartError::NoChromium),
+    }
+}
+
+/// The version that an executable prints, such as `156.0.8078.79`; `None` if it prints none.
+pub(super) async fn version(binary: &Path) -> Option<String> {
+    let mut command = Command::new(binary);
+    command.arg("--version").env_clear().stdin(Stdio::null()).stderr(Stdio::null()).kill_on_drop(true);
+    let output = timeout(HANG_TIMEOUT, command.output()).await.ok()?.ok()?;
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let is_version =
+        |word: &&str| word.split('.').count() == 4 && word.split('.').all(|it| it.parse::<u32>().is_ok());
+    text.split_whitespace().find(is_version).map(ToOwned::to_owned)
+}
 
 /// Switches of every browser.
 const COMMON: &[&str] = &[
@@ -106,7 +150,7 @@ pub(super) enum Drawing {
 
 /// The switches of a browser. `profile` is its directory, `proxy` the proxy for requests that belong to no page, and
 /// `user_agent` that of shared and service workers, whose own one cannot be set.
-pub(super) fn for_browser(
+pub(super) fn switches(
     config: &Config,
     profile: &Path,
     drawing: Drawing,
@@ -142,7 +186,7 @@ mod tests {
     #[test]
     fn only_its_setting_disables_the_sandbox() {
         let has = |config: &Config| {
-            for_browser(config, Path::new("/h"), Drawing::BeginFrameControl, "http://127.0.0.1:9", None)
+            switches(config, Path::new("/h"), Drawing::BeginFrameControl, "http://127.0.0.1:9", None)
                 .contains(&"--no-sandbox".to_owned())
         };
         assert!(!has(&Config::default()));
@@ -151,8 +195,13 @@ mod tests {
 
     #[test]
     fn the_proxy_is_the_only_way_to_the_network() {
-        let switches =
-            for_browser(&Config::default(), Path::new("/h"), Drawing::Continuous, "http://127.0.0.1:9", None);
+        let switches = super::switches(
+            &Config::default(),
+            Path::new("/h"),
+            Drawing::Continuous,
+            "http://127.0.0.1:9",
+            None,
+        );
         for switch in [
             "--proxy-server=http://127.0.0.1:9",
             "--proxy-bypass-list=<-loopback>",

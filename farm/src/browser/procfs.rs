@@ -1,13 +1,17 @@
-//! The memory and CPU time of a browser's processes.
+//! The processes of a browser, as `/proc` shows them: their memory and CPU time, and the end of the network service.
 //!
 //! A browser serves one job at a time, so all memory that its processes allocate during the job is counted
 //! for the job. Memory from before is not counted: shared processes may not have freed that of an earlier
 //! job, and an earlier page's renderer may still be exiting. Shared libraries and mapped files are not
 //! counted either, because they are the same for every page.
+//!
+//! When a network service exits, Chromium starts another one. But requests in progress fail, and the browser contexts of
+//! existing pages lose their proxies: their requests go to the browser's own proxy, which denies them. So a browser whose
+//! network service exits is replaced.
 
 use std::{
     collections::HashMap,
-    fs,
+    fs, io,
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering},
@@ -15,7 +19,8 @@ use std::{
     time::Duration,
 };
 
-use tokio::task::spawn_blocking;
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
+use tokio::{io::unix::AsyncFd, task::spawn_blocking, time::sleep};
 
 /// How often the memory is read while a job runs. A page can allocate about 1 GiB per second.
 const SAMPLE_INTERVAL: Duration = Duration::from_millis(100);
@@ -97,7 +102,7 @@ pub(super) fn private_bytes(browser: u32) -> u64 {
 }
 
 /// The process of a browser's network service; `None` if it does not exist.
-pub(super) fn network_service(browser: u32) -> Option<u32> {
+fn network_service(browser: u32) -> Option<u32> {
     let is_network_service =
         |process: &u32| has_argument(*process, b"--utility-sub-type=network.mojom.NetworkService");
     tree(browser).into_iter().find(is_network_service)
@@ -158,6 +163,75 @@ fn ticks(process: u32) -> Option<u32> {
     Some(next()? + next()?)
 }
 
+/// How often a browser that has just started is searched for the process, and for how long: about 2 s. It usually exists
+/// when the browser answers for the first time. Without it the network service is assumed to run in the browser process.
+const SEARCH_INTERVAL: Duration = Duration::from_millis(5);
+const MAX_SEARCHES: u32 = 400;
+/// Flag of a process that exits. The kernel sets it before it closes the files of the process, so a process whose
+/// connections were closed has it.
+const PF_EXITING: u32 = 0x4;
+
+/// The process of a browser's network service; `None` if it was not found.
+#[derive(Debug)]
+pub(super) struct NetworkService(Option<u32>);
+
+impl NetworkService {
+    /// Searches for the process of a browser that has just started. From then on its exit is noticed; a browser
+    /// that is used before could lose it unnoticed.
+    pub(super) async fn of(browser: u32) -> Self {
+        for _ in 0..MAX_SEARCHES {
+            if let Some(pid) = network_service(browser) {
+                return Self(Some(pid));
+            }
+            sleep(SEARCH_INTERVAL).await;
+        }
+        tracing::debug!(browser, "no process of a network service was found");
+        Self(None)
+    }
+
+    /// Completes when the process has exited; never if it does not exist.
+    pub(super) async fn exited(&self) {
+        let Some(pid) = self.0 else { return std::future::pending().await };
+        let process = Pid::from_raw(pid.cast_signed()).expect("a process has an id");
+        let pidfd = pidfd_open(process, PidfdFlags::NONBLOCK).map_err(io::Error::from);
+        #[expect(deprecated, reason = "its successor is unsafe, and an owned descriptor is I/O-safe")]
+        let pidfd = pidfd.and_then(AsyncFd::new);
+        match pidfd {
+            Ok(pidfd) => drop(pidfd.readable().await),
+            Err(_) if is_exiting(pid) => {}
+            Err(error) => {
+                tracing::debug!(%error, "the exit of a network service is noticed when a job begins");
+                std::future::pending::<()>().await;
+            }
+        }
+    }
+
+    /// Whether it has exited, or is about to.
+    pub(super) fn has_exited(&self) -> bool {
+        self.0.is_some_and(is_exiting)
+    }
+}
+
+/// Whether a process has exited, or is about to.
+pub(super) fn is_exiting(pid: u32) -> bool {
+    match fs::read_to_string(format!("/proc/{pid}/stat")) {
+        Ok(stat) => is_exiting_by(&stat).unwrap_or(false),
+        Err(error) => {
+            error.kind() == io::ErrorKind::NotFound
+                || error.raw_os_error() == Some(rustix::io::Errno::SRCH.raw_os_error())
+        }
+    }
+}
+
+/// Whether the contents of `/proc/<pid>/stat` are those of an exiting process; `None` if they cannot be read.
+fn is_exiting_by(stat: &str) -> Option<bool> {
+    // The program's name, in parentheses, may contain any character.
+    let mut fields = stat.rsplit_once(')')?.1.split_ascii_whitespace();
+    let is_zombie = matches!(fields.next()?, "Z" | "X");
+    let flags: u32 = fields.nth(5)?.parse().ok()?;
+    Some(is_zombie || flags & PF_EXITING != 0)
+}
+
 #[cfg(test)]
 mod tests {
     use std::pin::pin;
@@ -193,20 +267,11 @@ mod tests {
     }
 
     #[test]
-    fn child_processes_of_other_threads_are_found() {
-        let (started, child) = std::sync::mpsc::channel();
-        let (end, ended) = std::sync::mpsc::channel::<()>();
-        // The kernel lists a child under the thread that spawned it while that thread runs.
-        let thread = std::thread::spawn(move || {
-            let mut child = std::process::Command::new("sleep").arg("600").spawn().unwrap();
-            started.send(child.id()).unwrap();
-            let _ = ended.recv();
-            child.kill().unwrap();
-            child.wait().unwrap();
-        });
-        let child = child.recv().unwrap();
-        assert!(tree(std::process::id()).contains(&child));
-        drop(end);
-        thread.join().unwrap();
+    fn an_exiting_process_is_recognised_by_its_flags() {
+        let stat = |state: char, flags: u32| format!("7 (a) b) {state} 1 7 7 0 -1 {flags} 1 2 3");
+        assert_eq!(is_exiting_by(&stat('S', 0x0040_0100)), Some(false));
+        assert_eq!(is_exiting_by(&stat('R', 0x0040_0104)), Some(true));
+        assert_eq!(is_exiting_by(&stat('Z', 0)), Some(true));
+        assert_eq!(is_exiting_by(""), None);
     }
 }

@@ -1,0 +1,210 @@
+//! The requests of a page and its workers: what events say about them, which are in progress, and which of those keep the
+//! network from being idle.
+//!
+//! Without `requestWillBeSent` a picture is taken too early, and without the end of a request a job waits
+//! until its deadline, so these events are read even if their generated types fail. The types fail on values
+//! that the farm does not read: on enums that Chromium extends (`CorsError`, `BlockedReason`, the type of an
+//! initiator, the referrer policy) and on mandatory fields that another version does not send (`charset` of
+//! a redirect's response). The fields that the farm reads are then parsed with placeholders for the others.
+
+use std::{
+    collections::HashMap,
+    hash::{DefaultHasher, Hash as _, Hasher as _},
+};
+
+use chromiumoxide_cdp::cdp::browser_protocol::{
+    network::{
+        EventLoadingFailed, EventLoadingFinished, EventRequestWillBeSent, EventResponseReceived,
+        EventWebSocketCreated, EventWebTransportCreated, InitiatorType, RequestId, ResourceType,
+    },
+    target::EventAttachedToTarget,
+};
+use platen_cdp::Event;
+use serde_json::{Value, from_value, json};
+use tokio::time::Instant;
+
+use crate::render::load_state::{LoadState, MAX_OPEN_TIME};
+
+/// Whether a response may be for something that changes by itself.
+pub(super) fn may_change(received: &EventResponseReceived) -> bool {
+    let response = &received.response;
+    match received.r#type {
+        // Every other common image format has an animated variant.
+        ResourceType::Image => {
+            !response.url.starts_with("data:")
+                && !matches!(response.mime_type.as_str(), "image/jpeg" | "image/bmp")
+        }
+        ResourceType::Document => {
+            let headers = response.headers.inner().as_object();
+            response.mime_type != "text/html"
+                || response.url.contains('#')
+                || headers.is_none_or(|all| all.keys().any(|name| name.eq_ignore_ascii_case("refresh")))
+        }
+        _ => false,
+    }
+}
+
+/// Whether an event reports an origin, a worker or a socket: something that may leave cookies, storage,
+/// cache entries, credentials or running code.
+pub(in crate::render) fn taints(event: &Event) -> bool {
+    if event.is::<EventRequestWillBeSent>() {
+        return request_will_be_sent(event).is_none_or(|sent| loads_origin(&sent));
+    }
+    needs_real_time(event)
+}
+
+/// Whether a request is for a URL that has an origin.
+pub(super) fn loads_origin(sent: &EventRequestWillBeSent) -> bool {
+    !["data:", "blob:", "about:"].iter().any(|scheme| sent.request.url.starts_with(scheme))
+}
+
+/// Whether an event reports something that virtual time does not stop.
+pub(super) fn needs_real_time(event: &Event) -> bool {
+    event.is::<EventWebSocketCreated>()
+        || event.is::<EventWebTransportCreated>()
+        || event.is::<EventAttachedToTarget>()
+}
+
+/// `None` if the event has no request id, loader or URL.
+pub(super) fn request_will_be_sent(event: &Event) -> Option<EventRequestWillBeSent> {
+    event.parse().ok().or_else(|| {
+        let fields = event.fields();
+        let mut known = json!({
+            "requestId": fields["requestId"], "loaderId": fields["loaderId"], "frameId": fields["frameId"],
+            "documentURL": "", "timestamp": 0, "wallTime": 0, "redirectHasExtraInfo": false,
+            "initiator": { "type": "other" },
+            "request": {
+                "url": fields["request"]["url"], "method": "", "headers": {}, "initialPriority": "Low",
+                "referrerPolicy": "no-referrer",
+            },
+        });
+        if fields["type"].as_str().is_some_and(|name| name.parse::<ResourceType>().is_ok()) {
+            known["type"] = fields["type"].clone();
+        }
+        from_value(known).ok()
+    })
+}
+
+/// `None` if the event has no request id.
+pub(super) fn loading_finished(event: &Event) -> Option<EventLoadingFinished> {
+    event.parse().ok().or_else(|| {
+        let known =
+            json!({ "requestId": event.fields()["requestId"], "timestamp": 0, "encodedDataLength": 0 });
+        from_value(known).ok()
+    })
+}
+
+/// `None` if the event has no request id or error.
+pub(super) fn loading_failed(event: &Event) -> Option<EventLoadingFailed> {
+    event.parse().ok().or_else(|| {
+        let fields = event.fields();
+        let cancelled = fields["canceled"] == Value::Bool(true);
+        let known = json!({
+            "requestId": fields["requestId"], "errorText": fields["errorText"], "canceled": cancelled,
+            "timestamp": 0, "type": ResourceType::Other,
+        });
+        from_value(known).ok()
+    })
+}
+
+/// A script that sends the same request this often after `load` polls.
+const MIN_POLLS: u32 = 3;
+
+/// The requests in progress.
+#[derive(Default)]
+pub(super) struct OpenRequests {
+    open: HashMap<RequestId, OpenRequest>,
+    /// How often scripts have sent a request after `load`, by a hash of its method and URL.
+    repetitions: HashMap<u64, u32>,
+}
+
+struct OpenRequest {
+    /// The session of the worker that sent it; `None` if the page sent it.
+    worker: Option<String>,
+    is_worker_script: bool,
+    /// Its number among the requests of the page, if its response is drawn.
+    drawn: Option<u64>,
+    began: Instant,
+    /// It began after `load`.
+    is_late: bool,
+    is_poll: bool,
+}
+
+impl OpenRequest {
+    /// Whether the network is not idle while it is in progress.
+    fn counts(&self, now: Instant) -> bool {
+        !(self.is_poll || self.is_late && now >= self.began + MAX_OPEN_TIME)
+    }
+}
+
+impl OpenRequests {
+    /// Adds a request, or the redirect of one; false if the network is idle in spite of it. `is_late` says that the page
+    /// has loaded.
+    pub(super) fn add(
+        &mut self,
+        worker: Option<&str>,
+        sent: &EventRequestWillBeSent,
+        is_worker_script: bool,
+        drawn: Option<u64>,
+        is_late: bool,
+    ) -> bool {
+        let now = Instant::now();
+        let is_script = worker.is_some() || sent.initiator.r#type == InitiatorType::Script;
+        let is_poll = is_late && is_script && self.repeats(&sent.request.method, &sent.request.url);
+        let worker = worker.map(ToOwned::to_owned);
+        let mut request = OpenRequest { worker, is_worker_script, drawn, began: now, is_late, is_poll };
+        // A redirect has the id of its request.
+        if let Some(first) = self.open.get(&sent.request_id) {
+            request = OpenRequest {
+                drawn: drawn.and(first.drawn.or(drawn)),
+                began: first.began,
+                is_late: first.is_late,
+                is_poll: first.is_poll,
+                ..request
+            };
+        }
+        let counts = request.counts(now);
+        self.open.insert(sent.request_id.clone(), request);
+        counts
+    }
+
+    /// Whether a script has sent this request often enough to poll.
+    fn repeats(&mut self, method: &str, url: &str) -> bool {
+        let mut hasher = DefaultHasher::new();
+        (method, url).hash(&mut hasher);
+        let repetitions = self.repetitions.entry(hasher.finish()).or_default();
+        *repetitions += 1;
+        *repetitions >= MIN_POLLS
+    }
+
+    /// A request has ended. Whether the network was not idle until then; `None` if it is unknown.
+    pub(super) fn end(&mut self, id: &RequestId) -> Option<bool> {
+        self.open.remove(id).map(|ended| ended.counts(Instant::now()))
+    }
+
+    pub(super) fn end_of_worker(&mut self, session: &str) {
+        self.open.retain(|_, request| request.worker.as_deref() != Some(session));
+    }
+
+    /// The page has another document.
+    pub(super) fn end_of_document(&mut self) {
+        self.open.retain(|_, request| request.worker.is_some());
+        self.repetitions.clear();
+    }
+
+    pub(super) fn end_all(&mut self) {
+        self.open.clear();
+    }
+
+    /// Writes what the steps of a job know about requests.
+    pub(super) fn record(&self, state: &mut LoadState) {
+        let open = || self.open.values();
+        state.requests = self.open.len();
+        state.worker_scripts = open().filter(|request| request.is_worker_script).count();
+        state.early_requests = open().filter(|request| !request.is_late).count();
+        let late = open().filter(|request| request.is_late && !request.is_poll);
+        state.newest_late_request = late.map(|request| request.began).max();
+        let drawn = || open().filter_map(|request| request.drawn);
+        (state.oldest_drawn, state.newest_drawn) = (drawn().min(), drawn().max());
+    }
+}
