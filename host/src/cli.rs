@@ -104,7 +104,7 @@ impl CommonArgs {
         crate::migrate::check(&database)
             .await
             .with_context(|| format!("the database {} cannot be used", self.database.location()))?;
-        Ok(Admin::new(&database))
+        Ok(Admin::new(database))
     }
 }
 

@@ -39,7 +39,7 @@ mod bindings {
         path: "wit",
         world: "platen:host/imports",
         imports: { default: async | store | trappable },
-        with: { "spin:sqlite/sqlite.connection": crate::db::Connection },
+        with: { "spin:sqlite/sqlite.connection": crate::db::Database },
     });
 }
 

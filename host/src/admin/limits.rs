@@ -49,7 +49,7 @@ impl Limited {
     }
 
     async fn run(&self, sql: &str) {
-        self.fixture.database.connect().query(sql, vec![]).await.unwrap();
+        self.fixture.database.query(sql, vec![]).await.unwrap();
     }
 }
 
@@ -121,6 +121,6 @@ async fn an_account_without_limits_leaves_nothing() {
     }
     assert!(limited.usage().await.is_none());
     let rows = "SELECT (SELECT count(*) FROM running_attempts) + (SELECT count(*) FROM usage_minutes)";
-    let rows = limited.fixture.database.connect().query(rows, vec![]).await.unwrap();
+    let rows = limited.fixture.database.query(rows, vec![]).await.unwrap();
     assert_eq!(rows, [[Value::Integer(0)]]);
 }

@@ -38,12 +38,12 @@ impl Fixture {
         let location = Location::in_data(directory.path());
         let database = Database::open(&location, None, Purpose::Migrate).await.unwrap();
         migrate(&database).await.unwrap();
-        let store = Store::new(CommandBackend(database.connect()), 1_000_000);
+        let store = Store::new(CommandBackend(database.clone()), 1_000_000);
         Self { _directory: directory, database, store }
     }
 
     pub(super) fn backend(&self) -> CommandBackend {
-        CommandBackend(self.database.connect())
+        CommandBackend(self.database.clone())
     }
 
     async fn account(&self, name: &str) -> String {

@@ -27,9 +27,9 @@ use tokio::net::TcpListener;
 
 use super::{OutputArgs, up, up::Up};
 use crate::{
-    db::{Database, DbError, Location, Purpose, Value},
+    db::{Database, DbError, Location, Purpose},
     manifest::Manifest,
-    migrate::{self, SchemaState},
+    migrate::{self, VERSION},
     variables::Variables,
 };
 
@@ -131,26 +131,19 @@ impl Check {
         let started = Instant::now();
         let state = async {
             let database = self.up.at.open(Purpose::Operate).await?;
-            anyhow::Ok((migrate::state(&database).await?, database))
+            anyhow::Ok((migrate::version(&database).await?, database))
         };
-        let (state, database) = match state.await {
+        let (version, database) = match state.await {
             Ok(found) => found,
             Err(error) => return vec![failed_database(&location, &error)],
         };
-        let elapsed = started.elapsed().as_millis();
-        let mut findings = vec![match state {
-            SchemaState::Current(step) => {
-                Finding::ok("database", format!("{location} answers after {elapsed} ms, schema step {step}"))
-            }
-            SchemaState::Older { found, known } => Finding::ok(
+        let answers = format!("{location} answers after {} ms", started.elapsed().as_millis());
+        let mut findings = vec![match version {
+            Some(VERSION) => Finding::ok("database", format!("{answers}, schema version {VERSION}")),
+            None => Finding::ok("database", format!("{answers}; platen up would create its tables")),
+            Some(found) => Finding::problem(
                 "database",
-                format!(
-                    "{location} answers after {elapsed} ms; platen up would migrate it from step {found} to {known}"
-                ),
-            ),
-            SchemaState::Newer { found, known } => Finding::problem(
-                "database",
-                format!("{location} has schema step {found}, and this platen has steps up to {known}"),
+                format!("{location} has schema version {found}, and this platen has {VERSION}"),
                 Some("Use a newer platen".to_owned()),
             ),
         }];
@@ -210,12 +203,9 @@ fn free_space(path: &Path) -> Option<Finding> {
 
 /// Some tokens of libSQL servers allow reading only.
 async fn write_access(database: &Database) -> Finding {
-    let connection = database.connect();
     // Takes the lock of writers and changes nothing.
-    let begun = connection.query_when_available("BEGIN IMMEDIATE").await;
-    let _ = connection.query("ROLLBACK", Vec::<Value>::new()).await;
-    match begun {
-        Ok(_) => Finding::ok("database", "it can be written"),
+    match database.run_script("BEGIN IMMEDIATE; ROLLBACK").await {
+        Ok(()) => Finding::ok("database", "it can be written"),
         Err(error) => {
             let cure = if error.outcome() == Outcome::NotRun {
                 "Find the process that keeps it locked"

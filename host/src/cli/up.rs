@@ -144,16 +144,16 @@ impl Up {
 
     async fn start(self, mut limits: ServerLimits, registry: MetricsRegistry) -> Result<Ready> {
         let manifest = Manifest::read(&self.manifest)?;
-        tracing::info!(application = manifest.application.name, database = %self.at.location(), "starting");
+        tracing::info!(database = %self.at.location(), "starting");
         make_private(&self.at.data)?;
         let mut database = self.at.open(Purpose::Serve).await?;
         let migrated = crate::migrate::migrate(&database)
             .await
             .with_context(|| format!("cannot migrate the database {}", self.at.location()))?;
-        if let Some(last) = migrated.last() {
-            tracing::info!(steps = migrated.len(), to = last.number, "the database was migrated");
+        if migrated {
+            tracing::info!("the database was migrated");
         }
-        let checks = database.connect();
+        let checks = database.clone();
         // Only the statements of the components are counted.
         database.statements = StatementMetrics::default();
         let listener = bind(self.listen).await?;

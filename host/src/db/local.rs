@@ -7,28 +7,21 @@ use std::{
     fs, io,
     os::unix::fs::OpenOptionsExt as _,
     path::{Path, PathBuf},
-    sync::{
-        Arc, Mutex, PoisonError,
-        atomic::{AtomicBool, Ordering},
-    },
+    sync::Arc,
     time::Duration,
 };
 
+use parking_lot::Mutex;
 use tokio::{
     runtime::Handle,
-    sync::{OwnedSemaphorePermit, Semaphore},
     task::{self, JoinHandle},
 };
 
 use super::{
-    Value,
-    error::DbError,
-    flow::Flow,
+    DbError, Flow, Row, StatementKind, Value,
     local_connection::LocalConnection,
     location::Purpose,
     queue::{Queued, StatementQueue},
-    result::{Effects, QueryResult},
-    statement::StatementKind,
 };
 
 /// How long a statement waits for another process that writes, before it is sent again.
@@ -38,7 +31,7 @@ const MAX_CONCURRENT_READS: usize = 4;
 /// Statements that a thread runs before it returns. Each is committed by itself: a commit does not wait for the
 /// disk, and costs less than the handler's work for the statement.
 const MAX_BATCH: usize = 16;
-/// The readers', the writer's, and some for statements that are not queued.
+/// The readers', the writer's, and some for those that stall.
 const MAX_IDLE_CONNECTIONS: usize = 8;
 
 pub(super) struct Pool {
@@ -96,13 +89,25 @@ impl Pool {
         Ok(pool)
     }
 
-    pub(super) fn lease(self: &Arc<Self>) -> Arc<Lease> {
-        Arc::new(Lease {
-            pool: Arc::clone(self),
-            connection: Mutex::default(),
-            altered: AtomicBool::new(false),
-            statement: Arc::new(Semaphore::new(1)),
-        })
+    /// Runs one statement, in its turn, on any connection.
+    pub(super) async fn execute(
+        self: &Arc<Self>,
+        flow: Flow,
+        kind: StatementKind,
+        sql: String,
+        parameters: Vec<Value>,
+    ) -> Result<Vec<Row>, DbError> {
+        let job = Job { pool: Arc::clone(self), sql, parameters };
+        match kind {
+            StatementKind::Read => self.reads.run(flow, job).await,
+            StatementKind::Write => self.writes.run(flow, job).await,
+        }
+    }
+
+    /// Runs all statements of a script on a new connection, whose end rolls back an open transaction.
+    pub(super) async fn run_script(self: &Arc<Self>, sql: String) -> Result<(), DbError> {
+        let pool = Arc::clone(self);
+        blocking(move || pool.connect()?.run_script(&sql)).await
     }
 
     fn connect(&self) -> Result<LocalConnection, DbError> {
@@ -118,102 +123,36 @@ impl Pool {
         Ok(connection)
     }
 
-    fn take(&self) -> Option<LocalConnection> {
-        self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop()
-    }
-
     fn put(&self, connection: LocalConnection) {
-        let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut idle = self.idle.lock();
         if idle.len() < MAX_IDLE_CONNECTIONS {
             idle.push(connection);
         }
     }
 }
 
-/// What one user sees as a connection.
-pub(super) struct Lease {
-    pool: Arc<Pool>,
-    /// One that was altered. Other statements use any connection of the pool.
-    connection: Mutex<Option<LocalConnection>>,
-    /// Whether a statement may have changed the state of the connection: a transaction, a PRAGMA, a
-    /// temporary table. Such a connection does not return to the pool.
-    altered: AtomicBool,
-    /// The right to run a statement.
-    statement: Arc<Semaphore>,
-}
-
-impl Lease {
-    pub(super) async fn execute(
-        self: &Arc<Self>,
-        flow: Flow,
-        sql: String,
-        parameters: Vec<Value>,
-        effects: Arc<Effects>,
-    ) -> Result<QueryResult, DbError> {
-        let kind = StatementKind::of(&sql);
-        let alters = kind == StatementKind::Other;
-        let altered = self.altered.fetch_or(alters, Ordering::Relaxed) || alters;
-        let permit = Arc::clone(&self.statement).acquire_owned().await.map_err(|_| DbError::Panicked)?;
-        let job = Job { lease: Arc::clone(self), sql, parameters, effects, _permit: permit };
-        match kind {
-            // Within a transaction of this connection the file's lock decides, and the next writer polls
-            // for it. Waiting for a turn here could be a deadlock with that writer.
-            _ if altered => blocking(move || job.run()).await,
-            StatementKind::Write => self.pool.writes.run(flow, job).await,
-            _ => self.pool.reads.run(flow, job).await,
-        }
-    }
-
-    /// Runs all statements of a script. The connection must be in a transaction.
-    pub(super) async fn run_script(self: &Arc<Self>, sql: String) -> Result<(), DbError> {
-        let _permit = Arc::clone(&self.statement).acquire_owned().await.map_err(|_| DbError::Panicked)?;
-        let lease = Arc::clone(self);
-        blocking(move || lease.with_connection(|connection| connection.run_script(&sql))).await
-    }
-
-    fn with_connection<T>(
-        &self,
-        run: impl FnOnce(&mut LocalConnection) -> Result<T, DbError>,
-    ) -> Result<T, DbError> {
-        let mut slot = self.connection.lock().unwrap_or_else(PoisonError::into_inner);
-        // Taken out, so that a connection whose thread panics is not used again.
-        let mut connection = match slot.take().or_else(|| self.pool.take()) {
-            Some(connection) => connection,
-            None => self.pool.connect()?,
-        };
-        let result = run(&mut connection);
-        if self.altered.load(Ordering::Relaxed) {
-            *slot = Some(connection);
-        } else {
-            // At once, so that the open connections are as many as the running statements, not as many as the leases.
-            self.pool.put(connection);
-        }
-        result
-    }
-}
-
 /// A statement for a thread that may block.
 struct Job {
-    lease: Arc<Lease>,
+    pool: Arc<Pool>,
     sql: String,
     parameters: Vec<Value>,
-    effects: Arc<Effects>,
-    /// That of the lease.
-    _permit: OwnedSemaphorePermit,
 }
 
 impl Job {
-    fn run(self) -> Result<QueryResult, DbError> {
-        let Self { lease, sql, parameters, effects, .. } = self;
-        lease.with_connection(|connection| connection.execute(&sql, parameters, &effects))
+    fn run(self) -> Result<Vec<Row>, DbError> {
+        let idle = self.pool.idle.lock().pop();
+        let mut connection = idle.map_or_else(|| self.pool.connect(), Ok)?;
+        // A connection whose thread panics is not used again.
+        let result = connection.execute(&self.sql, self.parameters);
+        self.pool.put(connection);
+        result
     }
 }
 
 fn run_batch(batch: Vec<Queued<Job>>) -> JoinHandle<()> {
     task::spawn_blocking(|| {
         for queued in batch {
-            let (job, reply) = queued.into_parts();
-            reply(job.run());
+            let _ = queued.reply.send(queued.job.run());
         }
     })
 }

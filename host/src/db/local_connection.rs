@@ -6,11 +6,7 @@ use std::collections::HashMap;
 
 use tokio::runtime::Handle;
 
-use super::{
-    Value,
-    error::DbError,
-    result::{Effects, MAX_RESULT_BYTES, QueryResult, Row},
-};
+use super::{DbError, MAX_RESULT_BYTES, Row, Value};
 
 const MAX_PREPARED_STATEMENTS: usize = 32;
 
@@ -40,27 +36,17 @@ impl LocalConnection {
         Handle::current().block_on(self.connection.execute_batch(sql)).map(drop).map_err(map_error)
     }
 
-    pub(super) fn execute(
-        &mut self,
-        sql: &str,
-        parameters: Vec<Value>,
-        effects: &Effects,
-    ) -> Result<QueryResult, DbError> {
+    pub(super) fn execute(&mut self, sql: &str, parameters: Vec<Value>) -> Result<Vec<Row>, DbError> {
         Handle::current().block_on(async {
-            let (statement, connection) = self.prepare(sql).await?;
-            let before = connection.total_changes();
+            let statement = self.prepare(sql).await?;
             let result = query(statement, parameters).await;
-            // The effects of the last statement that wrote remain after one that wrote nothing.
-            if result.is_ok() && connection.total_changes() != before {
-                effects.store(connection.changes(), connection.last_insert_rowid());
-            }
             // A statement that is not reset keeps its snapshot, and the write-ahead log grows.
             statement.reset();
             result
         })
     }
 
-    async fn prepare(&mut self, sql: &str) -> Result<(&libsql::Statement, &libsql::Connection), DbError> {
+    async fn prepare(&mut self, sql: &str) -> Result<&libsql::Statement, DbError> {
         if !self.statements.contains_key(sql) {
             if self.statements.len() >= MAX_PREPARED_STATEMENTS {
                 self.statements.clear();
@@ -68,11 +54,11 @@ impl LocalConnection {
             let prepared = self.connection.prepare(sql).await.map_err(map_error)?;
             self.statements.insert(sql.to_owned(), prepared);
         }
-        Ok((&self.statements[sql], &self.connection))
+        Ok(&self.statements[sql])
     }
 }
 
-async fn query(statement: &libsql::Statement, mut parameters: Vec<Value>) -> Result<QueryResult, DbError> {
+async fn query(statement: &libsql::Statement, mut parameters: Vec<Value>) -> Result<Vec<Row>, DbError> {
     // A prepared statement keeps its last parameters, so those that are missing are set to NULL.
     parameters.resize(parameters.len().max(statement.parameter_count()), Value::Null);
     let parameters: Vec<libsql::Value> = parameters.into_iter().map(into_libsql).collect();
@@ -80,16 +66,14 @@ async fn query(statement: &libsql::Statement, mut parameters: Vec<Value>) -> Res
     // Read after the first step: before it, a statement that was prepared before a change of the schema has
     // the old columns.
     let width = rows.column_count();
-    let columns = (0..width).map(|index| rows.column_name(index).unwrap_or_default().to_owned()).collect();
-    let mut result = QueryResult { columns, rows: Vec::new() };
-    let mut bytes = 0;
+    let (mut result, mut bytes) = (Vec::new(), 0);
     while let Some(row) = rows.next().await.map_err(map_error)? {
         let row = read(&row, width)?;
         bytes += row.iter().map(size).sum::<usize>();
         if bytes > MAX_RESULT_BYTES {
             return Err(DbError::TooLarge);
         }
-        result.rows.push(row);
+        result.push(row);
     }
     Ok(result)
 }

@@ -46,7 +46,7 @@ async fn server(
 
 async fn execute(url: Url) -> Result<Vec<Row>, DbError> {
     let database = Database::open(&Location::Server(url), None, Purpose::Operate).await?;
-    database.connect().query_when_available(WRITE).await
+    database.query_when_available(WRITE).await
 }
 
 const WRITE: &str = "INSERT INTO t VALUES (1)";
@@ -132,13 +132,11 @@ async fn writes_share_a_request_and_each_has_its_own_result() {
     let texts: Vec<String> = (0..33)
         .map(|number| format!("UPDATE t SET a = {number}{}", if number % 5 == 0 { " fails" } else { "" }))
         .collect();
-    let writes = texts.iter().map(|sql| {
-        let stream = client.stream();
-        async move { stream.execute(Flow::default(), sql.clone(), vec![], &Arc::default()).await }
-    });
+    let writes =
+        texts.iter().map(|sql| client.execute(Flow::default(), StatementKind::Write, sql.clone(), vec![]));
     for (sql, result) in texts.iter().zip(futures::future::join_all(writes).await) {
         match result {
-            Ok(result) => assert_eq!(result.rows, [[Value::Text(sql.clone())]]),
+            Ok(rows) => assert_eq!(rows, [[Value::Text(sql.clone())]]),
             Err(error) => assert!(sql.ends_with("fails") && error.to_string() == *sql, "{sql}: {error}"),
         }
     }
@@ -150,10 +148,8 @@ async fn writes_share_a_request_and_each_has_its_own_result() {
 async fn concurrent_reads_are_limited() {
     let (url, counts) = echo().await;
     let client = Client::new(url, None).unwrap();
-    let reads = (0..100).map(|_| {
-        let stream = client.stream();
-        async move { stream.execute(Flow::default(), "SELECT 1".to_owned(), vec![], &Arc::default()).await }
-    });
+    let reads =
+        (0..100).map(|_| client.execute(Flow::default(), StatementKind::Read, "SELECT 1".to_owned(), vec![]));
     assert!(futures::future::join_all(reads).await.into_iter().all(|result| result.is_ok()));
     assert_eq!(counts[1].load(Ordering::SeqCst), MAX_CONCURRENT_READS);
 }
