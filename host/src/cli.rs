@@ -108,6 +108,23 @@ impl CommonArgs {
     }
 }
 
+/// A number; `None` is no limit.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Limit(Option<u32>);
+
+impl Limit {
+    /// A number from `min`, or the word for no limit.
+    fn parse(text: &str, min: u32, unlimited: &str) -> Result<Self, String> {
+        if text == unlimited {
+            return Ok(Self(None));
+        }
+        let number = text.parse().ok().filter(|number| *number >= min);
+        let number =
+            number.ok_or_else(|| format!("a whole number from {min} to {}, or {unlimited:?}", u32::MAX))?;
+        Ok(Self(Some(number)))
+    }
+}
+
 /// An error with the exit status of the program, where that is not 1.
 #[derive(Debug, thiserror::Error)]
 #[error("{error:#}")]

@@ -3,7 +3,6 @@
 //! Invariant: a statement leaves nothing in its connection for the next one, neither an open transaction nor a PRAGMA.
 
 mod local;
-mod local_connection;
 mod location;
 mod queue;
 mod remote;

@@ -12,7 +12,7 @@ mod instance_drain;
 mod sqlite;
 mod state;
 
-use std::{collections::BTreeMap, path::Path, sync::Arc};
+use std::{collections::BTreeMap, path::Path, sync::Arc, time::Duration};
 
 use anyhow::{Error, Result};
 use platen_program::telemetry::Context;
@@ -42,6 +42,9 @@ mod bindings {
         with: { "spin:sqlite/sqlite.connection": crate::db::Database },
     });
 }
+
+/// Receiving the body may take two minutes, and rendering half a minute.
+const RESPONSE_TIMEOUT: Duration = Duration::from_mins(3);
 
 /// What one component may use.
 struct Grants {

@@ -90,7 +90,6 @@ fn the_tables_are_created_once() {
     assert!(operator.path().join(".platen/platen.db").is_file());
 }
 
-#[cfg(unix)]
 #[test]
 fn created_files_are_private() {
     use std::os::unix::fs::PermissionsExt as _;

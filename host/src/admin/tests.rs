@@ -197,19 +197,6 @@ async fn a_removed_user_has_neither_sessions_nor_an_open_invite() {
     assert_eq!(fixture.log().await[fixture.log().await.len() - 2..], expected);
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_new_password_ends_other_sessions() {
-    let fixture = Fixture::new().await;
-    let user = fixture.user("op@b", OPERATOR).await;
-    let (this, other) = (fixture.session(&user).await, fixture.session(&user).await);
-    assert!(fixture.current_user(&other).await.is_some());
-    let current = fixture.current_user(&this).await.unwrap();
-    fixture.store.set_password(&current, "new").await.unwrap();
-    assert!(fixture.current_user(&this).await.is_some());
-    assert!(fixture.current_user(&other).await.is_none());
-    assert_eq!(fixture.store.credentials("op@b").await.unwrap().unwrap().1, "new");
-}
-
 /// A key of a new account with this quota.
 pub(super) async fn key_with_quota(fixture: &Fixture, quota: u32) -> (String, platen_shared::key::ApiKey) {
     let operator = fixture.store.command_line();

@@ -2,11 +2,7 @@
 //!
 //! Invariant: it creates and changes nothing, and shows no secret.
 
-use std::{
-    env, fmt,
-    path::Path,
-    time::{Duration, Instant},
-};
+use std::{env, fmt, path::Path, time::Instant};
 
 use anyhow::{Context as _, Result, ensure};
 use clap::{Arg, ArgMatches, Args, Command, parser::ValueSource};
@@ -14,13 +10,11 @@ use platen_farm::{
     CheckArgs,
     check::{Finding, summary},
 };
+use platen_program::{CONNECT_TIMEOUT, http_client};
 use platen_shared::{farm_address::FarmAddress, wire};
 use platen_statements::Outcome;
 use reqwest::StatusCode;
-use rustix::{
-    fs::{Access, access, statvfs},
-    io::Errno,
-};
+use rustix::fs::{Access, access, statvfs};
 use secrecy::{ExposeSecret as _, SecretString};
 use serde::Serialize;
 use tokio::net::TcpListener;
@@ -55,8 +49,6 @@ struct Report {
     findings: Vec<Finding>,
 }
 
-/// A farm that works answers within milliseconds.
-const FARM_TIMEOUT: Duration = Duration::from_secs(5);
 const MIN_DATABASE_MIB: u64 = 1024;
 
 impl Check {
@@ -157,19 +149,9 @@ impl Check {
 
 /// A file that `platen up` would create.
 fn new_file(path: &Path) -> Finding {
-    let mut directory = path.parent().unwrap_or(Path::new("."));
-    while !directory.exists() && directory.parent().is_some() {
-        directory = directory.parent().unwrap_or(Path::new("."));
-    }
-    if directory.as_os_str().is_empty() {
-        directory = Path::new(".");
-    }
-    let usable = if directory.is_dir() {
-        access(directory, Access::WRITE_OK | Access::EXEC_OK)
-    } else {
-        Err(Errno::NOTDIR)
-    };
-    match usable {
+    let existing = path.ancestors().skip(1).find(|directory| directory.exists());
+    let directory = existing.unwrap_or(Path::new(".")).join(".");
+    match access(&directory, Access::WRITE_OK | Access::EXEC_OK) {
         Ok(()) => Finding::ok("database", format!("{} would be created", path.display())),
         Err(error) => Finding::problem(
             "database",
@@ -220,7 +202,8 @@ async fn write_access(database: &Database) -> Finding {
 /// Asks a farm whether it accepts jobs.
 async fn check_farm(farm: &FarmAddress, token: &SecretString) -> Finding {
     let asked = async {
-        let client = platen_program::http_client().timeout(FARM_TIMEOUT).build()?;
+        // One that works answers within milliseconds.
+        let client = http_client().timeout(CONNECT_TIMEOUT).build()?;
         let started = Instant::now();
         // Without a body this is a refusal of the job or of the token, and renders nothing.
         let jobs = client.post(format!("{farm}{}", wire::JOBS_PATH)).bearer_auth(token.expose_secret());

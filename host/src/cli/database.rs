@@ -2,7 +2,7 @@
 //!
 //! Invariant: a copy is one state of the database, checked before it gets its name; a file that exists is not replaced.
 
-use std::{fs, path::PathBuf};
+use std::{fs, os::unix::fs::PermissionsExt as _, path::PathBuf};
 
 use anyhow::{Context as _, Result, bail, ensure};
 use clap::Args;
@@ -77,7 +77,9 @@ impl Backup {
         ensure!(fs::symlink_metadata(&self.file).is_err(), "{} exists: name a new file", self.file.display());
         // A directory, because SQLite writes other files beside the copy. Only this user may enter it.
         let directory = self.file.parent().filter(|parent| !parent.as_os_str().is_empty());
-        let directory = tempfile::tempdir_in(directory.unwrap_or(".".as_ref()))
+        let directory = tempfile::Builder::new()
+            .permissions(fs::Permissions::from_mode(0o700))
+            .tempdir_in(directory.unwrap_or(".".as_ref()))
             .with_context(|| format!("{} cannot be created", self.file.display()))?;
         let part = tempfile::NamedTempFile::new_in(&directory)?;
         let database = self.common.database.open(Purpose::Operate).await?;

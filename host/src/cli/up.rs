@@ -108,7 +108,7 @@ impl Up {
         else {
             return Ok(());
         };
-        let Ready { listener, server, farm } = ready;
+        let (listener, server, farm) = ready;
         startup::announce(&format!("platen is listening on http://{}", listener.local_addr()?));
         Arc::new(server).serve(listener, &stop).await;
         if stop.second.is_cancelled() {
@@ -142,7 +142,12 @@ impl Up {
         }
     }
 
-    async fn start(self, mut limits: ServerLimits, registry: MetricsRegistry) -> Result<Ready> {
+    /// A server that is ready to serve.
+    async fn start(
+        self,
+        mut limits: ServerLimits,
+        registry: MetricsRegistry,
+    ) -> Result<(TcpListener, Server, Option<Farm>)> {
         let manifest = Manifest::read(&self.manifest)?;
         tracing::info!(database = %self.at.location(), "starting");
         make_private(&self.at.data)?;
@@ -201,15 +206,8 @@ impl Up {
             startup::announce(&format!("metrics on http://{}/metrics", listener.local_addr()?));
             tokio::spawn(metrics::serve(listener, registry));
         }
-        Ok(Ready { listener, server, farm })
+        Ok((listener, server, farm))
     }
-}
-
-/// A server that is ready to serve.
-struct Ready {
-    listener: TcpListener,
-    server: Server,
-    farm: Option<Farm>,
 }
 
 /// The variables of `spin.toml` that the server sets.

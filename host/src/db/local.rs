@@ -1,14 +1,14 @@
 //! A SQLite file: a pool of open connections, whose statements run on threads that may block.
 //!
 //! Invariant: at most one statement of this process that may write runs at a time, so that writers queue
-//! instead of polling the file's lock. SQLite waits for the writers of other processes, up to [`BUSY_TIMEOUT`].
+//! instead of polling the file's lock. SQLite waits for the writers of other processes, up to [`TURN_TIMEOUT`].
 
 use std::{
+    collections::HashMap,
     fs, io,
     os::unix::fs::OpenOptionsExt as _,
     path::{Path, PathBuf},
     sync::Arc,
-    time::Duration,
 };
 
 use parking_lot::Mutex;
@@ -18,14 +18,12 @@ use tokio::{
 };
 
 use super::{
-    DbError, Flow, Row, StatementKind, Value,
-    local_connection::LocalConnection,
+    DbError, Flow, MAX_RESULT_BYTES, Row, StatementKind, Value,
     location::Purpose,
-    queue::{Queued, StatementQueue},
+    queue::{Queued, StatementQueue, TURN_TIMEOUT},
 };
 
-/// How long a statement waits for another process that writes, before it is sent again.
-const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
+const MAX_PREPARED_STATEMENTS: usize = 32;
 /// Reads are served from memory mostly, so more threads only compete for the CPU.
 const MAX_CONCURRENT_READS: usize = 4;
 /// Statements that a thread runs before it returns. Each is committed by itself: a commit does not wait for the
@@ -67,7 +65,7 @@ impl Pool {
             let connection = opening.connect()?;
             if purpose != Purpose::Operate {
                 // A property of the file, with which readers do not wait for the writer.
-                connection.run("PRAGMA journal_mode = WAL")?;
+                connection.run_script("PRAGMA journal_mode = WAL")?;
             }
             let mut connections = vec![connection];
             if purpose == Purpose::Serve {
@@ -77,7 +75,7 @@ impl Pool {
                 }
                 for connection in &connections {
                     // Opens the write-ahead log.
-                    connection.run("SELECT 1 FROM sqlite_schema LIMIT 1")?;
+                    connection.run_script("SELECT 1 FROM sqlite_schema LIMIT 1")?;
                 }
             }
             for connection in connections {
@@ -115,11 +113,10 @@ impl Pool {
             libsql::Builder::new_local(&self.path).flags(libsql::OpenFlags::SQLITE_OPEN_READ_WRITE).build();
         let connection = Handle::current().block_on(build).and_then(|database| database.connect());
         let connection = connection.map_err(DbError::unopened)?;
-        connection.busy_timeout(BUSY_TIMEOUT).map_err(DbError::unopened)?;
-        let connection = LocalConnection::new(connection);
+        connection.busy_timeout(TURN_TIMEOUT).map_err(DbError::unopened)?;
+        let connection = LocalConnection { statements: HashMap::new(), connection };
         let synchronous = if self.purpose == Purpose::Serve { "NORMAL" } else { "FULL" };
-        connection.run(&format!("PRAGMA synchronous = {synchronous}"))?;
-        connection.run("PRAGMA foreign_keys = ON")?;
+        connection.run_script(&format!("PRAGMA synchronous = {synchronous}; PRAGMA foreign_keys = ON"))?;
         Ok(connection)
     }
 
@@ -169,4 +166,117 @@ fn create_private(path: &Path) -> io::Result<()> {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
         other => other.map(drop),
     }
+}
+
+/// A connection with its prepared statements. After a statement, however it ended, it is reset, so that it holds no snapshot
+/// of the file.
+struct LocalConnection {
+    // Before the connection, because fields are dropped in this order.
+    statements: HashMap<String, libsql::Statement>,
+    connection: libsql::Connection,
+}
+
+impl LocalConnection {
+    /// Runs all statements of a script.
+    fn run_script(&self, sql: &str) -> Result<(), DbError> {
+        Handle::current().block_on(self.connection.execute_batch(sql)).map(drop).map_err(map_error)
+    }
+
+    fn execute(&mut self, sql: &str, parameters: Vec<Value>) -> Result<Vec<Row>, DbError> {
+        Handle::current().block_on(async {
+            let statement = self.prepare(sql).await?;
+            let result = query(statement, parameters).await;
+            // A statement that is not reset keeps its snapshot, and the write-ahead log grows.
+            statement.reset();
+            result
+        })
+    }
+
+    async fn prepare(&mut self, sql: &str) -> Result<&libsql::Statement, DbError> {
+        if !self.statements.contains_key(sql) {
+            if self.statements.len() >= MAX_PREPARED_STATEMENTS {
+                self.statements.clear();
+            }
+            let prepared = self.connection.prepare(sql).await.map_err(map_error)?;
+            self.statements.insert(sql.to_owned(), prepared);
+        }
+        Ok(&self.statements[sql])
+    }
+}
+
+async fn query(statement: &libsql::Statement, mut parameters: Vec<Value>) -> Result<Vec<Row>, DbError> {
+    // A prepared statement keeps its last parameters, so those that are missing are set to NULL.
+    parameters.resize(parameters.len().max(statement.parameter_count()), Value::Null);
+    let parameters: Vec<libsql::Value> = parameters.into_iter().map(into_libsql).collect();
+    let mut rows = statement.query(parameters).await.map_err(map_error)?;
+    // Read after the first step: before it, a statement that was prepared before a change of the schema has
+    // the old columns.
+    let width = rows.column_count();
+    let (mut result, mut bytes) = (Vec::new(), 0);
+    while let Some(row) = rows.next().await.map_err(map_error)? {
+        let row = read(&row, width)?;
+        bytes += row.iter().map(size).sum::<usize>();
+        if bytes > MAX_RESULT_BYTES {
+            return Err(DbError::TooLarge);
+        }
+        result.push(row);
+    }
+    Ok(result)
+}
+
+fn read(row: &libsql::Row, width: i32) -> Result<Row, DbError> {
+    (0..width)
+        .map(|index| {
+            Ok(match row.get_value(index).map_err(map_error)? {
+                libsql::Value::Null => Value::Null,
+                libsql::Value::Integer(number) => Value::Integer(number),
+                libsql::Value::Real(number) => Value::Real(number),
+                libsql::Value::Text(text) => Value::Text(text),
+                libsql::Value::Blob(bytes) => Value::Blob(bytes),
+            })
+        })
+        .collect()
+}
+
+fn into_libsql(value: Value) -> libsql::Value {
+    match value {
+        Value::Null => libsql::Value::Null,
+        Value::Integer(number) => libsql::Value::Integer(number),
+        Value::Real(number) => libsql::Value::Real(number),
+        Value::Text(text) => libsql::Value::Text(text),
+        Value::Blob(bytes) => libsql::Value::Blob(bytes),
+    }
+}
+
+/// SQLite's messages about a statement name tables and columns, never the file.
+fn map_error(error: libsql::Error) -> DbError {
+    const BUSY: i32 = 5;
+    const FULL: i32 = 13;
+    const OUT_OF_MEMORY: i32 = 7;
+    const CANNOT_OPEN: i32 = 14;
+    /// `SQLITE_IOERR_NOMEM`, and those of the index of the log: `_SHMOPEN`, `_SHMSIZE` and `_SHMMAP`.
+    const OUT_OF_RESOURCES: [i32; 4] = [3082, 4618, 4874, 5386];
+    match error {
+        // The statement was rolled back.
+        libsql::Error::SqliteFailure(code, _)
+            if matches!(code & 0xff, OUT_OF_MEMORY | CANNOT_OPEN) || OUT_OF_RESOURCES.contains(&code) =>
+        {
+            DbError::unopened(error)
+        }
+        libsql::Error::SqliteFailure(code, message) => {
+            let code = code & 0xff;
+            DbError::Statement { message, full: code == FULL, is_busy: code == BUSY }
+        }
+        other => DbError::unreachable(other),
+    }
+}
+
+/// Roughly the memory that a value occupies, in bytes.
+fn size(value: &Value) -> usize {
+    size_of::<Value>()
+        + match value {
+            Value::Text(text) => text.len(),
+            Value::Blob(bytes) => bytes.len(),
+            Value::Null | Value::Integer(_) | Value::Real(_) => 0,
+        }
 }

@@ -16,9 +16,9 @@ use tokio::{
 
 use super::{DbError, Flow, Row};
 
-/// How long a statement waits for its turn: shorter than the deadline of a render, so that a claim that was not run is
+/// How long a statement waits for its turn, and then for another process that writes: shorter than the deadline of a render, so that a claim that was not run is
 /// refused in time. A batch that takes longer no longer delays those after it, because its connection may be broken.
-const TURN_TIMEOUT: Duration = Duration::from_secs(5);
+pub(super) const TURN_TIMEOUT: Duration = Duration::from_secs(5);
 /// Bounds the memory: several statements of each request that the server handles at once.
 const MAX_QUEUED: usize = 4096;
 /// Further stalled batches delay those after them.

@@ -8,6 +8,7 @@ mod hrana;
 
 use std::{iter, sync::Arc, time::Duration};
 
+use platen_program::{CONNECT_TIMEOUT, IDLE_TIMEOUT, http_client};
 use secrecy::{ExposeSecret as _, SecretString};
 use serde_json::json;
 use tokio::task::JoinHandle;
@@ -19,7 +20,6 @@ use super::{
 };
 use hrana::{Failure, InvalidResponse, Outcome, PipelineResult, Request, Statement, write};
 
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// Longer than the deadline of a render, so that the edge learns of a claim that took effect too late.
 const STATEMENT_TIMEOUT: Duration = Duration::from_secs(45);
 /// sqld executes one write at a time, and hands its write lock from one connection to the next: with 20 connections
@@ -30,9 +30,6 @@ const MAX_CONCURRENT_WRITES: usize = 1;
 const MAX_BATCH: usize = 8;
 /// sqld refuses, rather than queues, more than 128 concurrent requests of all its clients together.
 const MAX_CONCURRENT_READS: usize = 16;
-/// Shorter than the minute after which servers and proxies close idle connections, so that a statement is
-/// not sent into a connection that is just closing.
-const IDLE_TIMEOUT: Duration = Duration::from_secs(15);
 
 pub(super) struct Client {
     connection: Arc<HttpConnection>,
@@ -42,7 +39,7 @@ pub(super) struct Client {
 
 impl Client {
     pub(super) fn new(server: Url, token: Option<SecretString>) -> Result<Self, DbError> {
-        let http = platen_program::http_client()
+        let http = http_client()
             .connect_timeout(CONNECT_TIMEOUT)
             .timeout(STATEMENT_TIMEOUT)
             .pool_idle_timeout(IDLE_TIMEOUT)

@@ -21,9 +21,9 @@ use wasmtime_wasi_http::{
 };
 
 use super::{
-    ComponentError, Grants, RequestContext, bindings,
+    ComponentError, Grants, RESPONSE_TIMEOUT, RequestContext, bindings,
     client::Client,
-    instance_drain::{Expiration, InstanceDrain, Timeouts},
+    instance_drain::{Expiration, InstanceDrain},
     state::{Outgoing, State},
 };
 use crate::{manifest, metrics::Metrics};
@@ -35,19 +35,6 @@ const MAX_CONCURRENT_REQUESTS: usize = 16;
 const MAX_SHARED_MEMORY_BYTES: usize = 256 * 1024 * 1024;
 /// A body of 32 MiB, its growth by doubling, its decoded text and the job made from it.
 const MAX_DEDICATED_MEMORY_BYTES: usize = 512 * 1024 * 1024;
-/// As in Spin. A burst creates an instance for nearly every request, and requests go to idle instances in
-/// turn, so with a long timeout steady traffic would keep all of them.
-const IDLE_TIMEOUT: Duration = Duration::from_secs(1);
-/// Receiving the body may take two minutes, and rendering half a minute.
-const RESPONSE_TIMEOUT: Duration = Duration::from_mins(3);
-/// For a file of any size to a slow client; a stalled one is ended by its connection much earlier.
-const BODY_TIMEOUT: Duration = Duration::from_hours(1);
-const TIMEOUTS: Timeouts = Timeouts {
-    idle: IDLE_TIMEOUT,
-    // Each request has a timeout as well; this one ends an instance that blocks those.
-    requests: Duration::from_secs(2 * RESPONSE_TIMEOUT.as_secs()),
-    post_return: BODY_TIMEOUT,
-};
 /// How long guest code runs before it yields to other tasks, so that no guest occupies a thread of the server.
 const TICK_INTERVAL: Duration = Duration::from_millis(25);
 /// Computing time without returning to the host. Parsing the largest body takes about a second.
@@ -219,7 +206,7 @@ impl HandlerState for Instances {
             store,
             proxy,
             view: State::http,
-            expiration: self.drain.expiration(TIMEOUTS),
+            expiration: self.drain.expiration(),
             state: Worker {
                 component: Arc::clone(&self.grants),
                 max_concurrent: self.max_concurrent,

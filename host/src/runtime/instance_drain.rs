@@ -13,6 +13,13 @@ use tokio_util::{
 };
 use wasmtime_wasi_http::handler::{WorkerExpiration, WorkerStatus};
 
+/// As in Spin. A burst creates an instance for nearly every request, and requests go to idle instances in
+/// turn, so with a long timeout steady traffic would keep all of them.
+const IDLE_TIMEOUT: Duration = Duration::from_secs(1);
+/// For a file of any size to a slow client; a stalled one is ended by its connection much earlier, and each request has
+/// a timeout of its own until its response.
+const BUSY_TIMEOUT: Duration = Duration::from_hours(1);
+
 /// All instances; a cheap handle.
 #[derive(Clone, Default)]
 pub(crate) struct InstanceDrain {
@@ -39,26 +46,16 @@ impl InstanceDrain {
         self.instances.token()
     }
 
-    pub(super) fn expiration(&self, timeouts: Timeouts) -> Expiration {
+    pub(super) fn expiration(&self) -> Expiration {
         Expiration {
-            timeouts,
-            sleep: Box::pin(sleep(timeouts.idle)),
+            sleep: Box::pin(sleep(IDLE_TIMEOUT)),
             draining: Box::pin(self.draining.clone().cancelled_owned()),
         }
     }
 }
 
-/// How long an instance exists in each state.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Timeouts {
-    pub(super) idle: Duration,
-    pub(super) requests: Duration,
-    pub(super) post_return: Duration,
-}
-
 /// When an instance ends.
 pub(super) struct Expiration {
-    timeouts: Timeouts,
     sleep: Pin<Box<Sleep>>,
     draining: Pin<Box<WaitForCancellationFutureOwned>>,
 }
@@ -74,9 +71,8 @@ impl WorkerExpiration for Expiration {
         let is_draining = self.draining.as_mut().poll(context).is_ready();
         let timeout = match status {
             WorkerStatus::Idle if is_draining => return Poll::Ready(()),
-            WorkerStatus::Idle => self.timeouts.idle,
-            WorkerStatus::Requests => self.timeouts.requests,
-            WorkerStatus::PostReturn => self.timeouts.post_return,
+            WorkerStatus::Idle => IDLE_TIMEOUT,
+            WorkerStatus::Requests | WorkerStatus::PostReturn => BUSY_TIMEOUT,
         };
         let deadline = (start + timeout).into();
         if self.sleep.deadline() != deadline {
@@ -92,12 +88,6 @@ mod tests {
 
     use super::*;
 
-    const TIMEOUTS: Timeouts = Timeouts {
-        idle: Duration::from_secs(1),
-        requests: Duration::from_secs(10),
-        post_return: Duration::from_secs(100),
-    };
-
     async fn ends(expiration: &mut Expiration, status: WorkerStatus) {
         let start = Instant::now();
         poll_fn(|context| Pin::new(&mut *expiration).poll(context, status, start)).await;
@@ -107,7 +97,7 @@ mod tests {
     async fn a_drain_ends_idle_instances_and_waits_for_the_other_ones() {
         let drain = InstanceDrain::default();
         let (idle, busy) = (drain.instance(), drain.instance());
-        let (mut of_idle, mut of_busy) = (drain.expiration(TIMEOUTS), drain.expiration(TIMEOUTS));
+        let (mut of_idle, mut of_busy) = (drain.expiration(), drain.expiration());
         assert!(ends(&mut of_idle, WorkerStatus::Idle).now_or_never().is_none());
         let mut draining = std::pin::pin!(drain.drain(Duration::from_mins(1)));
         assert!((&mut draining).now_or_never().is_none());

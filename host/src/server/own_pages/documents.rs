@@ -18,6 +18,8 @@ const STYLE: &str = include_str!("../../../assets/documents.css");
 const SWAGGER_UI: &str = include_str!("../../../assets/swagger-ui/swagger-ui-bundle.js");
 const SWAGGER_UI_STYLE: &str = include_str!("../../../assets/swagger-ui/swagger-ui.css");
 const HTML: &str = "text/html; charset=utf-8";
+const SCRIPT: &str = "text/javascript; charset=utf-8";
+const STYLE_SHEET: &str = "text/css; charset=utf-8";
 /// The folder of the reference, whose files are those of Swagger UI.
 const REFERENCE: &str = "/docs/reference";
 /// Starts Swagger UI. Without `validatorUrl` it would send the document to a server of its authors.
@@ -49,14 +51,13 @@ impl Documents {
         match path {
             "/" => Some(Content::new(HTML, start())),
             "/docs" => Some(Content::new(HTML, self.html("quick-start")?)),
-            "/docs/style.css" => Some(Content::new("text/css; charset=utf-8", STYLE)),
+            "/docs/style.css" => Some(Content::new(STYLE_SHEET, STYLE)),
             REFERENCE => Some(Content { policy: REFERENCE_POLICY, ..Content::new(HTML, self.reference()) }),
-            "/docs/reference.js" => Some(Content::new("text/javascript; charset=utf-8", START_REFERENCE)),
+            "/docs/reference.js" => Some(Content::new(SCRIPT, START_REFERENCE)),
+            "/docs/swagger-ui/swagger-ui-bundle.js" => Some(Content::new(SCRIPT, SWAGGER_UI)),
+            "/docs/swagger-ui/swagger-ui.css" => Some(Content::new(STYLE_SHEET, SWAGGER_UI_STYLE)),
             _ => {
                 let name = path.strip_prefix("/docs/")?;
-                if let Some(file) = name.strip_prefix("swagger-ui/") {
-                    return swagger_file(file);
-                }
                 if let Some(file) = name.strip_prefix("examples/") {
                     let text = EXAMPLES.get_file(file)?.contents();
                     return Some(Content::new("text/plain; charset=utf-8", text));
@@ -116,16 +117,6 @@ impl Documents {
         html.push_str("<p>This server</p><a href=\"/dashboard\">Dashboard</a></nav>");
         html
     }
-}
-
-/// A file of Swagger UI.
-fn swagger_file(name: &str) -> Option<Content> {
-    let (media_type, file) = match name {
-        "swagger-ui-bundle.js" => ("text/javascript; charset=utf-8", SWAGGER_UI),
-        "swagger-ui.css" => ("text/css; charset=utf-8", SWAGGER_UI_STYLE),
-        _ => return None,
-    };
-    Some(Content::new(media_type, file))
 }
 
 fn start() -> String {

@@ -1,6 +1,7 @@
 //! A document in Markdown as HTML.
 
 use pulldown_cmark::{CowStr, Event, Options, Parser, Tag, TagEnd, html::push_html};
+use url::{Position, Url};
 
 /// A document as HTML.
 #[derive(Debug)]
@@ -99,25 +100,17 @@ fn target(name: &str, link: &str) -> Option<String> {
     if link.contains("://") || link.starts_with('#') {
         return Some(link.to_owned());
     }
-    let (path, fragment) = link.split_once('#').map_or((link, None), |(path, part)| (path, Some(part)));
-    let folder = name.rsplit_once('/').map_or("", |(folder, _)| folder);
-    let mut parts: Vec<&str> = folder.split('/').filter(|part| !part.is_empty()).collect();
-    let mut outside = false;
-    for part in path.split('/') {
-        match part {
-            "." | "" => {}
-            ".." => outside |= parts.pop().is_none(),
-            part => parts.push(part),
-        }
-    }
-    let path = parts.join("/");
-    let path = match (outside, path.as_str()) {
-        (true, "shared/openapi.json") => "/v1/openapi.json".to_owned(),
-        (true, path) if path.starts_with("examples/") => format!("/docs/{path}"),
-        (true, _) => return None,
-        (false, path) => format!("/docs/{}", path.strip_suffix(".md").unwrap_or(path)),
+    // As if the repository were a site.
+    let base = Url::parse(&format!("http://repository/docs/{name}")).ok()?;
+    let mut url = base.join(link).ok()?;
+    let path = match url.path() {
+        "/shared/openapi.json" => "/v1/openapi.json".to_owned(),
+        path if path.starts_with("/docs/") => path.strip_suffix(".md").unwrap_or(path).to_owned(),
+        path if path.starts_with("/examples/") => format!("/docs{path}"),
+        _ => return None,
     };
-    Some(fragment.map_or(path.clone(), |fragment| format!("{path}#{fragment}")))
+    url.set_path(&path);
+    Some(url[Position::BeforePath..].to_owned())
 }
 
 #[cfg(test)]
