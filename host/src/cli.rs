@@ -97,6 +97,16 @@ pub(crate) struct CommonArgs {
     output: OutputArgs,
 }
 
+/// Of a list.
+#[derive(Debug, Args)]
+pub(crate) struct ListArgs {
+    /// Only those of this account: its name or id
+    #[arg(long, value_name = "NAME|ID")]
+    account: Option<String>,
+    #[command(flatten)]
+    common: CommonArgs,
+}
+
 impl CommonArgs {
     /// Opens a database that has the schema of this binary.
     async fn open(&self) -> Result<Admin> {

@@ -82,7 +82,7 @@ impl Database {
             Backend::File(pool) => pool.run_script(sql.to_owned()).await,
             Backend::Server(client) => client.run_script(sql).await,
         };
-        repeated(false, DbError::outcome, tokio::time::sleep, random, run).await
+        when_available(run).await
     }
 
     /// The rows of a statement of the server itself or of a command.
@@ -92,13 +92,13 @@ impl Database {
 
     /// The rows of one statement, which is sent again while the database is busy or absent.
     pub(crate) async fn query_when_available(&self, sql: &str) -> Result<Vec<Row>, DbError> {
-        let query = || self.query(sql, Vec::new());
-        repeated(false, DbError::outcome, tokio::time::sleep, random, query).await
+        when_available(|| self.query(sql, Vec::new())).await
     }
 }
 
-fn random() -> Result<[u8; 1], DbError> {
-    Ok([rand::random()])
+/// Runs a statement again while the database is busy or absent.
+async fn when_available<T>(run: impl AsyncFn() -> Result<T, DbError>) -> Result<T, DbError> {
+    repeated(false, DbError::outcome, tokio::time::sleep, || Ok([rand::random()]), run).await
 }
 
 /// Requests and statements that share their turns in a queue: those of one address. The default is that of

@@ -9,7 +9,7 @@ use platen_shared::{
 use platen_statements::{OwnerScope, keys::Key};
 use serde::Serialize;
 
-use super::{CommonArgs, table};
+use super::{CommonArgs, ListArgs, table};
 use crate::admin::CommandBackend;
 
 #[derive(Debug, Subcommand)]
@@ -26,13 +26,7 @@ pub(crate) enum KeyCommand {
         common: CommonArgs,
     },
     /// List keys, without their secrets
-    List {
-        /// Only this account's keys: its name or id
-        #[arg(long, value_name = "NAME|ID")]
-        account: Option<String>,
-        #[command(flatten)]
-        common: CommonArgs,
-    },
+    List(ListArgs),
     /// Refuse a key
     Disable(KeyArgs),
     /// Accept a key again
@@ -83,7 +77,7 @@ impl KeyCommand {
                     )
                 })
             }
-            Self::List { account, common } => {
+            Self::List(ListArgs { account, common }) => {
                 let admin = common.open().await?;
                 let keys = match account {
                     None => admin.operator().keys().await?,

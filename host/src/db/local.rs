@@ -51,16 +51,12 @@ impl Pool {
         });
         let opening = Arc::clone(&pool);
         blocking(move || {
-            match fs::symlink_metadata(&opening.path) {
-                Ok(_) => {}
-                Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                    if purpose == Purpose::Operate {
-                        return Err(DbError::Missing(opening.path.display().to_string()));
-                    }
-                    // SQLite would create it with permissions for other users.
-                    create_private(&opening.path).map_err(DbError::unopened)?;
-                }
-                Err(error) => return Err(DbError::unopened(error)),
+            if purpose != Purpose::Operate {
+                // SQLite would create it with permissions for other users.
+                create_private(&opening.path).map_err(DbError::unopened)?;
+            } else if matches!(opening.path.symlink_metadata(), Err(error) if error.kind() == io::ErrorKind::NotFound)
+            {
+                return Err(DbError::Missing(opening.path.display().to_string()));
             }
             let connection = opening.connect()?;
             if purpose != Purpose::Operate {
@@ -162,7 +158,6 @@ async fn blocking<T: Send + 'static>(
 
 fn create_private(path: &Path) -> io::Result<()> {
     match fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(path) {
-        // Another process has just created it.
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
         other => other.map(drop),
     }

@@ -8,21 +8,16 @@ use std::{sync::Arc, time::Duration};
 
 use parking_lot::Mutex;
 use platen_program::{FairQueue, Ticket};
-use tokio::{
-    sync::{Semaphore, oneshot},
-    task::JoinHandle,
-    time::timeout,
-};
+use tokio::{sync::oneshot, task::JoinHandle, time::timeout};
 
 use super::{DbError, Flow, Row};
 
-/// How long a statement waits for its turn, and then for another process that writes: shorter than the deadline of a render, so that a claim that was not run is
-/// refused in time. A batch that takes longer no longer delays those after it, because its connection may be broken.
+/// How long a statement waits for its turn, and then for another process that writes: shorter than the deadline of a render,
+/// so that a claim that was not run is refused in time. A batch that takes longer no longer delays those after it, because
+/// its connection may be broken.
 pub(super) const TURN_TIMEOUT: Duration = Duration::from_secs(5);
 /// Bounds the memory: several statements of each request that the server handles at once.
 const MAX_QUEUED: usize = 4096;
-/// Further stalled batches delay those after them.
-const MAX_STALLED_BATCHES: usize = 8;
 
 /// A statement in the queue.
 pub(super) struct Queued<J> {
@@ -38,7 +33,6 @@ pub(super) struct StatementQueue<J> {
     state: Mutex<State<J>>,
     max_concurrent_batches: usize,
     max_batch: usize,
-    stalled: Arc<Semaphore>,
     execute: Execute<J>,
 }
 
@@ -49,7 +43,8 @@ struct State<J> {
 }
 
 impl<J: Send + 'static> StatementQueue<J> {
-    /// `execute` gets at most `max_batch` statements and is called for at most `max_concurrent_batches` at once.
+    /// `execute` gets at most `max_batch` statements and is called for at most `max_concurrent_batches` at once, besides those
+    /// that stall.
     pub(super) fn new(
         max_concurrent_batches: usize,
         max_batch: usize,
@@ -59,7 +54,6 @@ impl<J: Send + 'static> StatementQueue<J> {
             state: Mutex::new(State { queued: FairQueue::new(MAX_QUEUED), runners: 0 }),
             max_concurrent_batches,
             max_batch,
-            stalled: Arc::new(Semaphore::new(MAX_STALLED_BATCHES)),
             execute: Box::new(execute),
         })
     }
@@ -100,17 +94,7 @@ impl<J: Send + 'static> StatementQueue<J> {
 
     async fn run_batches(self: Arc<Self>) {
         while let Some(batch) = self.next_batch() {
-            let mut running = (self.execute)(batch);
-            if timeout(TURN_TIMEOUT, &mut running).await.is_ok() {
-                continue;
-            }
-            match Arc::clone(&self.stalled).try_acquire_owned() {
-                Ok(permit) => drop(tokio::spawn(async move {
-                    let _permit = permit;
-                    let _ = running.await;
-                })),
-                Err(_) => drop(running.await),
-            }
+            let _ = timeout(TURN_TIMEOUT, (self.execute)(batch)).await;
         }
     }
 

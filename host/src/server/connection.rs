@@ -3,7 +3,7 @@
 //! Invariant: a connection that the kernel has accepted before the server drains gets a response to its request.
 
 use std::{
-    error::Error,
+    convert::Infallible,
     io::{self, Read as _, Write as _},
     net::{Shutdown, SocketAddr},
     pin::pin,
@@ -14,12 +14,7 @@ use std::{
     time::Duration,
 };
 
-use http::{Request, Response};
-use hyper::{
-    body::{Body, Incoming},
-    server::conn::http1,
-    service::service_fn,
-};
+use hyper::{server::conn::http1, service::service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use parking_lot::Mutex;
 use platen_program::{ACCEPT_RETRY_INTERVAL, error_chain, prepare_response_socket, startup::StopSignals};
@@ -113,15 +108,51 @@ impl Server {
             tracing::debug!(%error, "cannot set the options of a connection");
         }
         let server = Arc::clone(self);
+        let connection = Connection::new(peer, self.draining.clone(), self.aborted.child_token());
         self.tasks.spawn(async move {
             server.metrics.connections.inc();
-            let connection =
-                Arc::new(Connection::new(peer, server.draining.clone(), server.aborted.child_token()));
-            let respond = |request| Arc::clone(&server).respond(request, Arc::clone(&connection));
-            connection.serve(stream, respond).await;
+            let aborted = connection.aborted.clone();
+            let _ = aborted.run_until_cancelled(server.serve_connection(stream, Arc::new(connection))).await;
             server.metrics.connections.dec();
             drop((place, share));
         });
+    }
+
+    async fn serve_connection(self: &Arc<Self>, stream: TcpStream, connection: Arc<Connection>) {
+        let mut stream = TimeoutWriter::new(stream);
+        stream.set_timeout(Some(WRITE_TIMEOUT));
+        let service = service_fn(|request| {
+            let response = Arc::clone(self).respond(request, Arc::clone(&connection));
+            async { Ok::<_, Infallible>(response.await) }
+        });
+        let mut serving = pin!(
+            http1::Builder::new()
+                .timer(TokioTimer::new())
+                .header_read_timeout(HEAD_TIMEOUT)
+                .max_header_size(MAX_HEAD_BYTES)
+                .max_buf_size(MAX_BUFFER_BYTES)
+                .serve_connection(TokioIo::new(Box::pin(stream)), service)
+        );
+        let read_time = async {
+            self.draining.cancelled().await;
+            sleep(DRAIN_READ_TIME).await;
+        };
+        let served = tokio::select! {
+            biased;
+            served = &mut serving => Some(served),
+            // hyper closes a connection at once of which it has read nothing.
+            () = read_time => {
+                serving.as_mut().graceful_shutdown();
+                if connection.has_request.load(Ordering::Acquire) {
+                    Some(serving.await)
+                } else {
+                    timeout(DRAIN_READ_TIME, serving).await.ok()
+                }
+            }
+        };
+        if let Some(Err(error)) = served {
+            tracing::debug!(error = error_chain(&error), "a connection failed");
+        }
     }
 }
 
@@ -170,56 +201,6 @@ impl Connection {
         let refused = *self.refused.lock();
         if let Some(refused) = refused {
             self.draining.run_until_cancelled(sleep_until(refused + MIN_RETRY_TIME)).await;
-        }
-    }
-
-    /// Serves requests with `respond` until the connection is closed.
-    pub(super) async fn serve<F, B>(&self, stream: TcpStream, respond: impl Fn(Request<Incoming>) -> F)
-    where
-        F: Future<Output = Response<B>>,
-        B: Body<Data: Send, Error: Into<Box<dyn Error + Send + Sync>>> + 'static,
-    {
-        let _ = self.aborted.run_until_cancelled(self.serve_until_closed(stream, respond)).await;
-    }
-
-    async fn serve_until_closed<F, B>(&self, stream: TcpStream, respond: impl Fn(Request<Incoming>) -> F)
-    where
-        F: Future<Output = Response<B>>,
-        B: Body<Data: Send, Error: Into<Box<dyn Error + Send + Sync>>> + 'static,
-    {
-        let mut stream = TimeoutWriter::new(stream);
-        stream.set_timeout(Some(WRITE_TIMEOUT));
-        let service = service_fn(|request| {
-            let response = respond(request);
-            async { Ok::<_, std::convert::Infallible>(response.await) }
-        });
-        let mut serving = pin!(
-            http1::Builder::new()
-                .timer(TokioTimer::new())
-                .header_read_timeout(HEAD_TIMEOUT)
-                .max_header_size(MAX_HEAD_BYTES)
-                .max_buf_size(MAX_BUFFER_BYTES)
-                .serve_connection(TokioIo::new(Box::pin(stream)), service)
-        );
-        let read_time = async {
-            self.draining.cancelled().await;
-            sleep(DRAIN_READ_TIME).await;
-        };
-        let served = tokio::select! {
-            biased;
-            served = &mut serving => Some(served),
-            // hyper closes a connection at once of which it has read nothing.
-            () = read_time => {
-                serving.as_mut().graceful_shutdown();
-                if self.has_request.load(Ordering::Acquire) {
-                    Some(serving.await)
-                } else {
-                    timeout(DRAIN_READ_TIME, serving).await.ok()
-                }
-            }
-        };
-        if let Some(Err(error)) = served {
-            tracing::debug!(error = error_chain(&error), "a connection failed");
         }
     }
 }

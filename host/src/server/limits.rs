@@ -129,19 +129,18 @@ impl ConcurrencyLimit {
 
     /// Waits for the turn of a request of a flow.
     pub(super) async fn acquire(&self, flow: Flow) -> Result<Place, ServerError> {
-        let mut queued = {
+        let (sender, receiver) = oneshot::channel();
+        let ticket = {
             let mut places = self.0.lock();
             if places.free > 0 {
                 places.free -= 1;
-                return Ok(Place(Some(Arc::clone(&self.0))));
+                return Ok(Place(Arc::clone(&self.0)));
             }
-            let (sender, receiver) = oneshot::channel();
-            let (ticket, _) = places.queue.join(&flow, sender).map_err(|_| ServerError::TooManyRequests)?;
-            Queued { places: &self.0, ticket, receiver: Some(receiver) }
+            places.queue.join(&flow, sender).map_err(|_| ServerError::TooManyRequests)?.0
         };
-        let place = timeout(QUEUE_TIMEOUT, queued.receiver.as_mut().expect("it is taken when dropped")).await;
+        let _queued = Queued { places: &self.0, ticket };
         // The sender is dropped if another flow takes the space in the queue.
-        place.ok().and_then(Result::ok).ok_or(ServerError::TooManyRequests)
+        timeout(QUEUE_TIMEOUT, receiver).await.ok().and_then(Result::ok).ok_or(ServerError::TooManyRequests)
     }
 }
 
@@ -149,36 +148,29 @@ impl ConcurrencyLimit {
 struct Queued<'a> {
     places: &'a Mutex<Places>,
     ticket: Ticket,
-    receiver: Option<oneshot::Receiver<Place>>,
 }
 
 impl Drop for Queued<'_> {
     fn drop(&mut self) {
-        // A place that was not received is passed on here.
-        drop(self.receiver.take());
         self.places.lock().queue.remove(self.ticket);
     }
 }
 
 /// The right to be handled by a component.
-pub(super) struct Place(Option<Arc<Mutex<Places>>>);
+pub(super) struct Place(Arc<Mutex<Places>>);
 
 impl Drop for Place {
     fn drop(&mut self) {
-        let Some(places) = self.0.take() else { return };
-        loop {
-            let mut locked = places.lock();
-            let Some((_, sender)) = locked.queue.pop(|_| true) else {
-                locked.free += 1;
+        let next = {
+            let mut places = self.0.lock();
+            let Some((_, next)) = places.queue.pop(|_| true) else {
+                places.free += 1;
                 return;
             };
-            drop(locked);
-            match sender.send(Self(Some(Arc::clone(&places)))) {
-                Ok(()) => return,
-                // The request was cancelled; the next one gets the place.
-                Err(mut place) => drop(place.0.take()),
-            }
-        }
+            next
+        };
+        // If the request was cancelled, the place is dropped here, and the next one gets it.
+        let _ = next.send(Self(Arc::clone(&self.0)));
     }
 }
 

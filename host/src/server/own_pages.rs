@@ -22,7 +22,6 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-use self::documents::Documents;
 use super::server_error::ServerError;
 use crate::db::Database;
 
@@ -38,8 +37,8 @@ pub(super) fn has(path: &str) -> bool {
 
 /// The responses for those paths.
 pub(super) fn router(health: Health, draining: CancellationToken) -> Router {
-    let (documents, health) = (Arc::new(Documents::default()), Arc::new(health));
-    let document = async move |uri: Uri| documents.get(uri.path()).ok_or(ServerError::NotFound);
+    let health = Arc::new(health);
+    let document = async |uri: Uri| documents::get(uri.path()).ok_or(ServerError::NotFound);
     let readiness = async move || {
         let is_ready = !draining.is_cancelled() && health.is_ready().await;
         if is_ready { Ok(Content::new("text/plain", "ready\n")) } else { Err(ServerError::NotReady) }
@@ -47,8 +46,8 @@ pub(super) fn router(health: Health, draining: CancellationToken) -> Router {
     let text = |text: &'static str| get(async move || Content::new("text/plain", text));
     let version = serde_json::json!({ "version": env!("CARGO_PKG_VERSION") }).to_string();
     Router::new()
-        .route("/", get(document.clone()))
-        .route("/docs", get(document.clone()))
+        .route("/", get(document))
+        .route("/docs", get(document))
         .route("/docs/", get(async || Redirect::permanent("/docs")))
         .route("/docs/{*path}", get(document))
         .route("/healthz", text("alive\n"))

@@ -9,15 +9,14 @@ pub(super) struct Page {
     /// The text of its first heading, escaped.
     pub(super) title: String,
     pub(super) html: String,
-    #[cfg(test)]
-    links: Vec<String>,
 }
 
 #[cfg(test)]
 impl Page {
     /// The targets of its links and images.
-    pub(super) fn links(&self) -> impl Iterator<Item = &str> {
-        self.links.iter().map(String::as_str)
+    pub(super) fn links(&self) -> Vec<&str> {
+        let parts = self.html.split(" href=\"").flat_map(|part| part.split(" src=\"")).skip(1);
+        parts.filter_map(|part| part.split('"').next()).collect()
     }
 }
 
@@ -36,16 +35,12 @@ pub(super) fn page(name: &str, text: &str) -> Page {
         }
         title.get_or_insert(heading);
     }
-    #[cfg(test)]
-    let mut links = Vec::new();
     let mut is_kept = true;
     events.retain_mut(|event| match event {
         Event::Start(Tag::Link { dest_url, .. } | Tag::Image { dest_url, .. }) => {
             let target = target(name, dest_url);
             is_kept = target.is_some();
             if let Some(target) = target {
-                #[cfg(test)]
-                links.push(target.clone());
                 *dest_url = target.into();
             }
             is_kept
@@ -66,12 +61,7 @@ pub(super) fn page(name: &str, text: &str) -> Page {
     let title = title.unwrap_or_default();
     let mut escaped = String::new();
     push_html(&mut escaped, [Event::Text(title.into())].into_iter());
-    Page {
-        title: escaped,
-        html,
-        #[cfg(test)]
-        links,
-    }
+    Page { title: escaped, html }
 }
 
 fn raw(html: &str) -> Event<'_> {
@@ -123,8 +113,7 @@ mod tests {
         let page = page("how-to/x", text);
         assert_eq!(page.title, "A b, c!");
         assert!(page.html.contains("<h1 id=\"a-b-c\">") && !page.html.contains("begin"), "{}", page.html);
-        let links: Vec<_> = page.links().collect();
-        assert_eq!(links, ["/docs/how-to/api#errors", "/docs/how-to/pictures/p.png"]);
+        assert_eq!(page.links(), ["/docs/how-to/api#errors", "/docs/how-to/pictures/p.png"]);
         assert_eq!(target("api", "../shared/openapi.json").unwrap(), "/v1/openapi.json");
         assert_eq!(target("how-to/x", "../api.md#a").unwrap(), "/docs/api#a");
     }
