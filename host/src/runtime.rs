@@ -8,7 +8,6 @@ mod client;
 mod component_log;
 mod dispatch;
 mod hooks;
-mod instance_drain;
 mod sqlite;
 mod state;
 
@@ -29,8 +28,7 @@ use crate::{
 use client::Client;
 
 pub(crate) use client::{OWN_FARM_URL, OwnFarm};
-pub(crate) use dispatch::{Handler, Isolation};
-pub(crate) use instance_drain::InstanceDrain;
+pub(crate) use dispatch::{Handler, InstanceDrain, Isolation};
 
 /// Generated from `wit/`: the imports `spin:sqlite` and `spin:variables` of a component.
 #[allow(missing_docs, unreachable_pub, clippy::pedantic, reason = "generated code")]
