@@ -51,12 +51,14 @@ impl Pool {
         });
         let opening = Arc::clone(&pool);
         blocking(move || {
-            if purpose != Purpose::Operate {
+            if purpose == Purpose::Operate {
+                let found = opening.path.symlink_metadata();
+                if found.is_err_and(|error| error.kind() == io::ErrorKind::NotFound) {
+                    return Err(DbError::Missing(opening.path.display().to_string()));
+                }
+            } else {
                 // SQLite would create it with permissions for other users.
                 create_private(&opening.path).map_err(DbError::unopened)?;
-            } else if matches!(opening.path.symlink_metadata(), Err(error) if error.kind() == io::ErrorKind::NotFound)
-            {
-                return Err(DbError::Missing(opening.path.display().to_string()));
             }
             let connection = opening.connect()?;
             if purpose != Purpose::Operate {

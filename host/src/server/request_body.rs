@@ -35,7 +35,8 @@ const MIB: usize = 1024 * 1024;
 const MAX_SMALL_BODY_BYTES: usize = MIB;
 /// Of all bodies up to that size that arrive or wait.
 const MAX_SMALL_BODIES_BYTES: usize = 256 * MIB;
-/// Larger bodies that are received at once. Each has an instance with a few megabytes of memory, and up to 32 MiB here.
+/// Larger bodies that are received at once. Each has an instance with a few megabytes of memory, and up to 32 MiB here, or
+/// twice that while its buffer grows.
 const MAX_UPLOADS: usize = 24;
 /// Limits of one address.
 const MAX_SMALL_BODIES_BYTES_PER_ADDRESS: usize = MAX_SMALL_BODIES_BYTES / 4;
