@@ -7,15 +7,15 @@ use anyhow::{Context as _, Error, Result};
 use platen_statements::{Backend, Operator, Outcome, Row, Store, Value, accounts::Account};
 use rand::{TryRng as _, rngs::SysRng};
 
-use crate::db::{Connection, Database, DbError};
+use crate::db::{Database, DbError};
 
 /// The database of a command, at the time when it began.
 pub(crate) struct Admin(Store<CommandBackend>);
 
 impl Admin {
-    pub(crate) fn new(database: &Database) -> Self {
+    pub(crate) fn new(database: Database) -> Self {
         let since = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
-        Self(Store::new(CommandBackend(database.connect()), i64::try_from(since).unwrap_or(i64::MAX)))
+        Self(Store::new(CommandBackend(database), i64::try_from(since).unwrap_or(i64::MAX)))
     }
 
     pub(crate) fn operator(&self) -> Operator<'_, CommandBackend> {
@@ -38,8 +38,8 @@ pub(crate) fn no_account(id_or_name: &str) -> String {
     format!("there is no account {id_or_name:?}: see `platen account list`")
 }
 
-/// A connection with the randomness of the operating system.
-pub(crate) struct CommandBackend(Connection);
+/// A database with the randomness of the operating system.
+pub(crate) struct CommandBackend(Database);
 
 impl Backend for CommandBackend {
     type Error = Error;

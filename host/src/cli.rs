@@ -97,6 +97,16 @@ pub(crate) struct CommonArgs {
     output: OutputArgs,
 }
 
+/// Of a list.
+#[derive(Debug, Args)]
+pub(crate) struct ListArgs {
+    /// Only those of this account: its name or id
+    #[arg(long, value_name = "NAME|ID")]
+    account: Option<String>,
+    #[command(flatten)]
+    common: CommonArgs,
+}
+
 impl CommonArgs {
     /// Opens a database that has the schema of this binary.
     async fn open(&self) -> Result<Admin> {
@@ -104,7 +114,24 @@ impl CommonArgs {
         crate::migrate::check(&database)
             .await
             .with_context(|| format!("the database {} cannot be used", self.database.location()))?;
-        Ok(Admin::new(&database))
+        Ok(Admin::new(database))
+    }
+}
+
+/// A number; `None` is no limit.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Limit(Option<u32>);
+
+impl Limit {
+    /// A number from `min`, or the word for no limit.
+    fn parse(text: &str, min: u32, unlimited: &str) -> Result<Self, String> {
+        if text == unlimited {
+            return Ok(Self(None));
+        }
+        let number = text.parse().ok().filter(|number| *number >= min);
+        let number =
+            number.ok_or_else(|| format!("a whole number from {min} to {}, or {unlimited:?}", u32::MAX))?;
+        Ok(Self(Some(number)))
     }
 }
 

@@ -1,36 +1,38 @@
 //! The database: a SQLite file or a libSQL server, with one interface for both.
 //!
-//! Invariant: a [`Connection`] has one user, and what it did to the state of a local connection (an open
-//! transaction, a PRAGMA) has no effect on the next user.
+//! Invariant: a statement leaves nothing in its connection for the next one, neither an open transaction nor a PRAGMA.
 
-mod error;
-mod flow;
 mod local;
-mod local_connection;
 mod location;
 mod queue;
 mod remote;
-mod result;
-mod statement;
-mod statement_metrics;
 
-use std::sync::Arc;
+use std::{
+    hash::{DefaultHasher, Hash, Hasher},
+    sync::Arc,
+    time::Instant,
+};
 
-use platen_statements::repeated;
+use platen_statements::{Outcome, repeated};
+use prometheus_client::{
+    metrics::{counter::Counter, histogram::Histogram},
+    registry::Registry,
+};
 use secrecy::SecretString;
 
-pub(crate) use error::DbError;
-pub(crate) use flow::Flow;
 pub(crate) use location::{Location, Purpose};
 pub(crate) use platen_statements::Value;
-pub(crate) use result::{QueryResult, Row};
-pub(crate) use statement_metrics::StatementMetrics;
 
-use result::Effects;
+/// The values of one row, in the order of the columns.
+pub(crate) type Row = Vec<Value>;
+
+/// Limit of a result, so that one statement cannot exhaust the memory: some hundred thousand short rows.
+const MAX_RESULT_BYTES: usize = 64 * 1024 * 1024;
 
 /// A cheap handle.
 #[derive(Clone)]
-pub(crate) struct Database {
+#[expect(unreachable_pub, reason = "the generated bindings re-export it")]
+pub struct Database {
     backend: Backend,
     /// Measures the statements that are sent through this handle and its clones.
     pub(crate) statements: StatementMetrics,
@@ -38,8 +40,8 @@ pub(crate) struct Database {
 
 #[derive(Clone)]
 enum Backend {
-    Local(Arc<local::Pool>),
-    Remote(remote::Client),
+    File(Arc<local::Pool>),
+    Server(Arc<remote::Client>),
 }
 
 impl Database {
@@ -50,76 +52,190 @@ impl Database {
         purpose: Purpose,
     ) -> Result<Self, DbError> {
         let backend = match location {
-            Location::File(path) => Backend::Local(local::Pool::open(path, purpose).await?),
-            Location::Server(url) => Backend::Remote(remote::Client::new(url.clone(), token)?),
+            Location::File(path) => Backend::File(local::Pool::open(path, purpose).await?),
+            Location::Server(url) => Backend::Server(Arc::new(remote::Client::new(url.clone(), token)?)),
         };
         Ok(Self { backend, statements: StatementMetrics::default() })
     }
 
-    /// A connection for one user, which is opened by its first statement.
-    pub(crate) fn connect(&self) -> Connection {
-        let backend = match &self.backend {
-            Backend::Local(pool) => ConnectionBackend::Local(pool.lease()),
-            Backend::Remote(client) => ConnectionBackend::Remote(client.stream()),
-        };
-        Connection { backend, statements: self.statements.clone(), effects: Arc::default() }
-    }
-}
-
-/// A connection; a cheap handle. Its statements run one after another.
-#[derive(Clone)]
-#[expect(unreachable_pub, reason = "the generated bindings re-export it")]
-pub struct Connection {
-    backend: ConnectionBackend,
-    statements: StatementMetrics,
-    pub(crate) effects: Arc<Effects>,
-}
-
-#[derive(Clone)]
-enum ConnectionBackend {
-    Local(Arc<local::Lease>),
-    Remote(Arc<remote::Stream>),
-}
-
-impl Connection {
-    /// Runs one statement, in its turn; text after the first statement is ignored.
+    /// The rows of one statement, in its turn; text after the first statement is ignored.
     pub(crate) async fn execute(
         &self,
         flow: Flow,
         sql: String,
         parameters: Vec<Value>,
-    ) -> Result<QueryResult, DbError> {
+    ) -> Result<Vec<Row>, DbError> {
+        let kind = StatementKind::of(&sql)?;
         let statement = async {
             match &self.backend {
-                ConnectionBackend::Local(lease) => {
-                    lease.execute(flow, sql, parameters, Arc::clone(&self.effects)).await
-                }
-                ConnectionBackend::Remote(stream) => {
-                    stream.execute(flow, sql, parameters, &self.effects).await
-                }
+                Backend::File(pool) => pool.execute(flow, kind, sql, parameters).await,
+                Backend::Server(client) => client.execute(flow, kind, sql, parameters).await,
             }
         };
         self.statements.measure(statement).await
     }
 
-    /// Runs the statements of a script. To be called within a transaction.
+    /// Runs the statements of a script on a connection of its own, and again while the database is busy or absent. If one
+    /// fails, a transaction that the script has begun is rolled back.
     pub(crate) async fn run_script(&self, sql: &str) -> Result<(), DbError> {
-        match &self.backend {
-            ConnectionBackend::Local(lease) => lease.run_script(sql.to_owned()).await,
-            ConnectionBackend::Remote(stream) => stream.run_script(sql, &self.effects).await,
+        let run = async || match &self.backend {
+            Backend::File(pool) => pool.run_script(sql.to_owned()).await,
+            Backend::Server(client) => client.run_script(sql).await,
+        };
+        when_available(run).await
+    }
+
+    /// The rows of a statement of the server itself or of a command.
+    pub(crate) async fn query(&self, sql: &str, parameters: Vec<Value>) -> Result<Vec<Row>, DbError> {
+        self.execute(Flow::default(), sql.to_owned(), parameters).await
+    }
+
+    /// The rows of one statement, which is sent again while the database is busy or absent.
+    pub(crate) async fn query_when_available(&self, sql: &str) -> Result<Vec<Row>, DbError> {
+        when_available(|| self.query(sql, Vec::new())).await
+    }
+}
+
+/// Runs a statement again while the database is busy or absent.
+async fn when_available<T>(run: impl AsyncFn() -> Result<T, DbError>) -> Result<T, DbError> {
+    repeated(false, DbError::outcome, tokio::time::sleep, || Ok([rand::random()]), run).await
+}
+
+/// Requests and statements that share their turns in a queue: those of one address. The default is that of
+/// the operator's commands.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+pub(crate) struct Flow(u64);
+
+impl Flow {
+    /// The flow of whatever has this value.
+    pub(crate) fn of(value: impl Hash) -> Self {
+        let mut hasher = DefaultHasher::new();
+        value.hash(&mut hasher);
+        Self(hasher.finish())
+    }
+}
+
+/// What a statement may do, by its first word.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum StatementKind {
+    Read,
+    Write,
+}
+
+impl StatementKind {
+    /// An error for a statement that could leave something in its connection, such as `BEGIN` or `PRAGMA`.
+    fn of(sql: &str) -> Result<Self, DbError> {
+        let word: String = sql.trim_start().chars().take_while(char::is_ascii_alphabetic).collect();
+        match word.to_ascii_uppercase().as_str() {
+            "SELECT" | "EXPLAIN" => Ok(Self::Read),
+            // `WITH` may begin a reading statement as well.
+            "INSERT" | "UPDATE" | "DELETE" | "REPLACE" | "WITH" => Ok(Self::Write),
+            _ => Err(DbError::Kind),
+        }
+    }
+}
+
+type Cause = Arc<dyn std::error::Error + Send + Sync>;
+
+/// Why the database did not do what was requested.
+///
+/// Invariant: `Display` has SQLite's message about the statement, and no path or address except that of
+/// [`DbError::Missing`].
+#[derive(Debug, Clone, thiserror::Error)]
+pub(crate) enum DbError {
+    /// The file does not exist, and this purpose does not create it.
+    #[error("there is no database at {0}")]
+    Missing(String),
+    /// The file cannot be opened, such as for lack of file descriptors or memory. Nothing was done.
+    #[error("unable to open database file")]
+    Unopened(#[source] Cause),
+    /// The server cannot be reached, or its response is not known.
+    #[error("the database cannot be reached")]
+    Unreachable(#[source] Cause),
+    /// The server does not accept connections.
+    #[error("the database cannot be reached")]
+    Absent(#[source] Cause),
+    /// The statement was not run, because others took too long.
+    #[error("the database is busy")]
+    Busy,
+    #[error("the database server refused the token")]
+    Unauthorized,
+    #[error("{message}")]
+    Statement {
+        /// The message of SQLite or of the server.
+        message: String,
+        /// The disk or the database is full.
+        full: bool,
+        /// Nothing was done because of other clients.
+        is_busy: bool,
+    },
+    #[error("a statement must begin with SELECT, INSERT, UPDATE, DELETE, REPLACE or WITH")]
+    Kind,
+    #[error("the result is over {MAX_RESULT_BYTES} bytes")]
+    TooLarge,
+    #[error("the thread that ran the statement panicked")]
+    Panicked,
+}
+
+impl DbError {
+    /// What the error says about the statement.
+    pub(crate) fn outcome(&self) -> Outcome {
+        match self {
+            Self::Unopened(_) | Self::Absent(_) | Self::Busy | Self::Statement { is_busy: true, .. } => {
+                Outcome::NotRun
+            }
+            Self::Unreachable(_) => Outcome::Unknown,
+            Self::Statement { full: true, .. } => Outcome::NoDisk,
+            _ => Outcome::Failed,
         }
     }
 
-    /// The rows of one statement.
-    pub(crate) async fn query(&self, sql: &str, parameters: Vec<Value>) -> Result<Vec<Row>, DbError> {
-        Ok(self.execute(Flow::default(), sql.to_owned(), parameters).await?.rows)
+    fn unopened(error: impl std::error::Error + Send + Sync + 'static) -> Self {
+        Self::Unopened(Arc::new(error))
     }
 
-    /// The rows of one statement, which is sent again while the database is busy or absent. To be called outside of a
-    /// transaction.
-    pub(crate) async fn query_when_available(&self, sql: &str) -> Result<Vec<Row>, DbError> {
-        let random = || Ok([rand::random()]);
-        repeated(false, DbError::outcome, tokio::time::sleep, random, || self.query(sql, Vec::new())).await
+    fn unreachable(error: impl std::error::Error + Send + Sync + 'static) -> Self {
+        Self::Unreachable(Arc::new(error))
+    }
+}
+
+/// Upper bounds of the histogram's buckets: from a statement on a file to the time after which one is refused.
+const SECONDS: [f64; 12] = [0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.05, 0.1, 0.5, 2.0, 5.0];
+
+/// What is measured of the statements of components; a cheap handle.
+#[derive(Debug, Clone)]
+pub(crate) struct StatementMetrics {
+    started: Counter,
+    failed: Counter,
+    seconds: Histogram,
+}
+
+impl Default for StatementMetrics {
+    fn default() -> Self {
+        Self { started: Counter::default(), failed: Counter::default(), seconds: Histogram::new(SECONDS) }
+    }
+}
+
+impl StatementMetrics {
+    pub(crate) fn register(&self, registry: &mut Registry) {
+        let db = registry.sub_registry_with_prefix("platen_db");
+        db.register("statements", "Statements executed for components", self.started.clone());
+        let help = "Statements of components that failed or were refused";
+        db.register("statements_failed", help, self.failed.clone());
+        let help = "Time of a statement of a component, with its wait for its turn";
+        db.register("statement_duration_seconds", help, self.seconds.clone());
+    }
+
+    /// Runs a statement.
+    async fn measure<T, E>(&self, statement: impl Future<Output = Result<T, E>>) -> Result<T, E> {
+        self.started.inc();
+        let began = Instant::now();
+        let result = statement.await;
+        self.seconds.observe(began.elapsed().as_secs_f64());
+        if result.is_err() {
+            self.failed.inc();
+        }
+        result
     }
 }
 

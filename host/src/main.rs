@@ -4,7 +4,6 @@
 //! failure has a non-zero exit status.
 
 mod admin;
-mod bounded_body;
 mod cli;
 mod db;
 mod manifest;

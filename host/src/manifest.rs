@@ -19,37 +19,22 @@ pub(crate) const DEFAULT_DATABASE: &str = "default";
 #[serde(deny_unknown_fields)]
 pub(crate) struct Manifest {
     spin_manifest_version: u8,
-    pub(crate) application: Application,
+    #[serde(rename = "application")]
+    _application: IgnoredAny,
     #[serde(default)]
     pub(crate) variables: BTreeMap<String, Variable>,
     trigger: Triggers,
-    #[serde(default, rename = "component")]
+    #[serde(rename = "component")]
     pub(crate) components: BTreeMap<String, Component>,
 }
 
-// A field of type `Option<IgnoredAny>` is a key that is accepted and has no effect here.
-
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct Application {
-    pub(crate) name: String,
-    #[serde(rename = "version")]
-    _version: Option<IgnoredAny>,
-    #[serde(rename = "description")]
-    _description: Option<IgnoredAny>,
-    #[serde(rename = "authors")]
-    _authors: Option<IgnoredAny>,
-    /// Settings of other programs, which Spin does not read either.
-    #[serde(rename = "tool")]
-    _tool: Option<IgnoredAny>,
-}
-
+/// Without a default it is required.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Variable {
     pub(crate) default: Option<String>,
-    #[serde(default)]
-    required: bool,
+    #[serde(rename = "required")]
+    _required: Option<IgnoredAny>,
     #[serde(rename = "secret")]
     _secret: Option<IgnoredAny>,
     #[serde(rename = "description")]
@@ -59,19 +44,23 @@ pub(crate) struct Variable {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Triggers {
-    #[serde(default)]
     http: Vec<HttpTrigger>,
 }
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct HttpTrigger {
-    /// `/path` or `/path/...`
+    /// `/path/...`
     pub(crate) route: String,
     /// The id of the component at this route.
     pub(crate) component: String,
-    #[serde(rename = "id")]
-    _id: Option<IgnoredAny>,
+}
+
+impl HttpTrigger {
+    /// The route without its wildcard. Spin also has routes without one, and named segments.
+    pub(crate) fn prefix(&self) -> Option<&str> {
+        self.route.strip_suffix("/...").filter(|prefix| !prefix.contains([':', '*']))
+    }
 }
 
 #[derive(Debug, Deserialize)]
@@ -90,25 +79,12 @@ pub(crate) struct Component {
     build: Option<Build>,
     #[serde(rename = "description")]
     _description: Option<IgnoredAny>,
-    #[serde(rename = "tool")]
-    _tool: Option<IgnoredAny>,
 }
 
+/// Its other keys are those of `spin build`.
 #[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
 struct Build {
-    command: Commands,
-    #[serde(rename = "workdir")]
-    _workdir: Option<IgnoredAny>,
-    #[serde(rename = "watch")]
-    _watch: Option<IgnoredAny>,
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(untagged)]
-enum Commands {
-    One(String),
-    Many(Vec<String>),
+    command: String,
 }
 
 impl Component {
@@ -117,11 +93,8 @@ impl Component {
     }
 
     /// The manifest's command that builds the `.wasm` file.
-    pub(crate) fn build_command(&self) -> Option<String> {
-        self.build.as_ref().map(|build| match &build.command {
-            Commands::One(command) => command.clone(),
-            Commands::Many(commands) => commands.join(" && "),
-        })
+    pub(crate) fn build_command(&self) -> Option<&str> {
+        self.build.as_ref().map(|build| build.command.as_str())
     }
 }
 
@@ -155,152 +128,60 @@ impl Manifest {
             let text = format!("{} is not a manifest that platen up can use: {error}", path.display());
             Error::new(error).context(text)
         })?;
-        manifest.check()?;
-        Ok(manifest)
-    }
-
-    fn check(&self) -> Result<()> {
-        ensure!(self.spin_manifest_version == 2, "spin.toml: spin_manifest_version must be 2");
-        for (name, variable) in &self.variables {
-            check_variable_name(name)?;
-            ensure!(
-                variable.default.is_some() != variable.required,
-                "spin.toml: variable {name:?} needs either a default or required = true"
-            );
-        }
-        for (id, component) in &self.components {
-            component.variables.keys().try_for_each(|name| check_variable_name(name))?;
+        ensure!(manifest.spin_manifest_version == 2, "spin.toml: spin_manifest_version must be 2");
+        for (id, component) in &manifest.components {
             if let Some(name) = component.sqlite_databases.iter().find(|name| *name != DEFAULT_DATABASE) {
                 bail!(
                     "spin.toml: component {id:?} asks for the database {name:?}; platen up has one, \"default\""
                 );
             }
         }
-        ensure!(!self.trigger.http.is_empty(), "spin.toml: there is no [[trigger.http]]");
-        for (index, HttpTrigger { route, component, .. }) in self.trigger.http.iter().enumerate() {
+        for trigger in manifest.routes() {
+            let HttpTrigger { route, component } = trigger;
             ensure!(
-                is_route(route),
-                "spin.toml: {route:?} is not a route: it begins with a slash, and only \"/...\" at its end is a \
-                 wildcard"
-            );
-            let earlier = &self.trigger.http[..index];
-            ensure!(
-                earlier.iter().all(|earlier| earlier.route != *route),
-                "spin.toml: the route {route:?} is defined twice"
+                trigger.prefix().is_some(),
+                "spin.toml: {route:?} is not a route of the form \"/path/...\""
             );
             ensure!(
-                self.components.contains_key(component),
+                manifest.components.contains_key(component),
                 "spin.toml: the route {route:?} leads to component {component:?}, which does not exist"
             );
         }
-        Ok(())
+        Ok(manifest)
     }
-}
-
-fn check_variable_name(name: &str) -> Result<()> {
-    let good = name.starts_with(|first: char| first.is_ascii_lowercase())
-        && name.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_')
-        && !name.ends_with('_')
-        && !name.contains("__");
-    ensure!(
-        good,
-        "spin.toml: {name:?} is not a variable's name: lower-case letters, digits and single underscores"
-    );
-    Ok(())
-}
-
-/// Spin's named segments (`/:name`) and `/*` are not provided.
-fn is_route(route: &str) -> bool {
-    let path = route.strip_suffix("/...").unwrap_or(route);
-    (route.starts_with('/'))
-        && !path.contains(['*', ':', '?', '#'])
-        && !path.split('/').any(|segment| segment == "...")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    const GOOD: &str = r#"
-spin_manifest_version = 2
-[application]
-name = "platen"
-version = "0.1.0"
-[variables]
-farm_url = { default = "http://127.0.0.1:3001" }
-farm_token = { required = true, secret = true }
-[[trigger.http]]
-route = "/..."
-component = "edge"
-[component.edge]
-source = "edge.wasm"
-allowed_outbound_hosts = ["{{ farm_url }}"]
-sqlite_databases = ["default"]
-[component.edge.variables]
-farm_url = "{{ farm_url }}"
-[component.edge.build]
-command = "cargo build"
-watch = ["edge/src/**/*.rs"]
-"#;
-
-    fn parse(text: &str) -> Result<Manifest> {
-        Manifest::parse(text, Path::new("spin.toml"))
-    }
-
     #[test]
-    fn a_valid_manifest_is_read() {
-        let manifest = parse(GOOD).unwrap();
-        assert_eq!(manifest.application.name, "platen");
+    fn a_key_or_value_that_is_not_provided_is_refused() {
+        let good = include_str!("../../spin.toml");
+        let parse = |text: &str| Manifest::parse(text, Path::new("spin.toml"));
+        let manifest = parse(good).unwrap();
         assert_eq!(manifest.routes()[0].route, "/...");
-        let edge = &manifest.components["edge"];
-        assert!(edge.uses_database());
-        assert_eq!(edge.build_command().as_deref(), Some("cargo build"));
-    }
-
-    #[test]
-    fn a_manifest_with_a_key_or_value_that_is_not_provided_is_refused() {
+        assert!(manifest.components["edge"].uses_database());
+        assert_eq!(manifest.components["edge"].build_command(), Some("scripts/build-components"));
         for (from, to, message) in [
             (
                 "sqlite_databases = [\"default\"]",
                 "key_value_stores = [\"default\"]",
                 "unknown field `key_value_stores`",
             ),
-            (
-                "[component.edge.build]",
-                "[component.edge.environment]\n[component.edge.build]",
-                "unknown field `environment`",
-            ),
-            ("sqlite_databases = [\"default\"]", "files = [\"a\"]", "unknown field `files`"),
             ("[[trigger.http]]", "[[trigger.redis]]\n[[trigger.http]]", "unknown field `redis`"),
             ("component = \"edge\"", "component = \"edge\"\nexecutor = {}", "unknown field `executor`"),
             ("required = true", "requird = true", "unknown field `requird`"),
             ("[variables]", "[extra]\n[variables]", "unknown field `extra`"),
-            ("\"edge.wasm\"", "{ url = \"https://x\" }", "line 13"),
             ("[\"default\"]", "[\"default\", \"audit\"]", "asks for the database \"audit\""),
             ("version = 2", "version = 1", "spin_manifest_version must be 2"),
-            ("required = true, ", "", "variable \"farm_token\" needs either a default or required = true"),
-            ("farm_token", "Farm__Token", "\"Farm__Token\" is not a variable's name"),
             ("component = \"edge\"", "component = \"egde\"", "component \"egde\", which does not exist"),
             ("\"/...\"", "\"/:user/...\"", "\"/:user/...\" is not a route"),
-            (
-                "[component.edge]",
-                "[[trigger.http]]\nroute = \"/...\"\ncomponent = \"edge\"\n[component.edge]",
-                "the route \"/...\" is defined twice",
-            ),
+            ("\"/...\"", "\"/\"", "\"/\" is not a route"),
         ] {
-            assert!(GOOD.contains(from), "{from}");
-            let error = parse(&GOOD.replacen(from, to, 1)).map(drop).unwrap_err().to_string();
+            assert!(good.contains(from), "{from}");
+            let error = parse(&good.replacen(from, to, 1)).map(drop).unwrap_err().to_string();
             assert!(error.starts_with("spin.toml") && error.contains(message), "{to}: {error}");
-        }
-    }
-
-    #[test]
-    fn only_spins_forms_of_routes_are_valid() {
-        for route in ["/", "/...", "/a", "/a/b/...", "/.well/x.y"] {
-            assert!(is_route(route), "{route}");
-        }
-        for route in ["", "a", "/*", "/:a", "/a/.../b", "/a?b"] {
-            assert!(!is_route(route), "{route}");
         }
     }
 }

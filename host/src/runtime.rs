@@ -8,11 +8,10 @@ mod client;
 mod component_log;
 mod dispatch;
 mod hooks;
-mod instance_drain;
 mod sqlite;
 mod state;
 
-use std::{collections::BTreeMap, path::Path, sync::Arc};
+use std::{collections::BTreeMap, path::Path, sync::Arc, time::Duration};
 
 use anyhow::{Error, Result};
 use platen_program::telemetry::Context;
@@ -29,8 +28,7 @@ use crate::{
 use client::Client;
 
 pub(crate) use client::{OWN_FARM_URL, OwnFarm};
-pub(crate) use dispatch::{Handler, Isolation};
-pub(crate) use instance_drain::InstanceDrain;
+pub(crate) use dispatch::{Handler, InstanceDrain, Isolation};
 
 /// Generated from `wit/`: the imports `spin:sqlite` and `spin:variables` of a component.
 #[allow(missing_docs, unreachable_pub, clippy::pedantic, reason = "generated code")]
@@ -39,9 +37,12 @@ mod bindings {
         path: "wit",
         world: "platen:host/imports",
         imports: { default: async | store | trappable },
-        with: { "spin:sqlite/sqlite.connection": crate::db::Connection },
+        with: { "spin:sqlite/sqlite.connection": crate::db::Database },
     });
 }
+
+/// Receiving the body may take two minutes, and rendering half a minute.
+const RESPONSE_TIMEOUT: Duration = Duration::from_mins(3);
 
 /// What one component may use.
 struct Grants {

@@ -3,18 +3,14 @@
 //! Invariant: connections, requests and the bytes of their bodies are limited, and each of them has a
 //! timeout. An error of the server itself is `{"error": "…"}`, except where hyper refuses what is not a request.
 
-mod acceptor;
-mod address_limit;
-mod client_address;
-mod concurrency_limit;
 mod connection;
 mod exchange;
+mod limits;
 mod own_pages;
 mod request_body;
 mod request_head;
 mod router;
 mod server_error;
-mod unsent_responses;
 
 use std::{
     collections::BTreeMap,
@@ -43,15 +39,13 @@ use crate::{
     metrics::Metrics,
     runtime::{ComponentError, Handler, InstanceDrain, Isolation, RequestContext},
 };
-use address_limit::AddressLimit;
-use client_address::ClientAddress;
-use concurrency_limit::{ConcurrencyLimit, Place};
 use connection::Connection;
-use exchange::{Exchange, ResponseBody};
+use exchange::{Exchange, ResponseBody, UnsentResponses};
+use limits::{AddressLimit, ConcurrencyLimit, Place};
 use request_body::{ArrivingBody, BodyLimits};
+use request_head::ClientAddress;
 use router::{Route, Router};
 use server_error::ServerError;
-use unsent_responses::UnsentResponses;
 
 pub(crate) use own_pages::Health;
 
@@ -203,7 +197,7 @@ impl Server {
         exchange: &Arc<Exchange>,
         place: &mut Option<Place>,
     ) -> Result<Response<WasiBody>, ServerError> {
-        request_head::prepare(&mut request, route, exchange.connection.peer)?;
+        request_head::prepare(&mut request, exchange.connection.peer)?;
         let (mut head, body) = request.into_parts();
         let (body, waited) = body.receive(exchange.client, &self.body_limits).await?;
         let arrived = Instant::now();

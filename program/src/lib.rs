@@ -10,11 +10,15 @@ mod secret;
 pub mod startup;
 pub mod telemetry;
 mod telemetry_settings;
-mod tls;
 mod variables;
 
-use std::{io, time::Duration};
+use std::{
+    io,
+    sync::{Arc, LazyLock},
+    time::Duration,
+};
 
+use rustls::{ClientConfig, RootCertStore, crypto::ring};
 use socket2::SockRef;
 use tokio::net::TcpStream;
 
@@ -22,11 +26,16 @@ pub use fair_queue::{FairQueue, Ticket};
 pub use log_lines::{RepeatedWarning, error_chain};
 pub use metrics_registry::MetricsRegistry;
 pub use secret::{SecretError, secret, secret_from};
-pub use tls::{http_client, tls_config};
 pub use variables::{OF_COMPONENTS, OF_SCRIPTS, SECRETS, Variable, is_known, names_of_flags};
 
 /// The wait after an error of `accept`, which is mostly a lack of file descriptors, until other connections are closed.
 pub const ACCEPT_RETRY_INTERVAL: Duration = Duration::from_millis(20);
+
+/// Of a client for a connection.
+pub const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+/// For how long a client keeps a connection without a request: shorter than servers and proxies, so that a request is not
+/// sent into a connection that is just closing.
+pub const IDLE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Bytes of a file that the kernel takes before they can be sent. What has been sent and not been acknowledged is not
 /// limited, so this does not limit the throughput of a fast connection. Otherwise the kernel keeps up to 4 MiB for each
@@ -42,4 +51,29 @@ pub fn prepare_response_socket(stream: &TcpStream) -> io::Result<()> {
     // A file is sent in several writes; the last one must not wait for an acknowledgement.
     stream.set_nodelay(true)?;
     SockRef::from(stream).set_tcp_notsent_lowat(MAX_UNSENT_BYTES)
+}
+
+/// TLS 1.2 and 1.3 with the certificates that the system trusts. Without any, only plain HTTP works.
+#[must_use]
+pub fn tls_config() -> ClientConfig {
+    static CONFIG: LazyLock<ClientConfig> = LazyLock::new(|| {
+        let mut roots = RootCertStore::empty();
+        roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+        if roots.is_empty() {
+            tracing::warn!(
+                "no certificates are trusted, so nothing is reached by https: install ca-certificates"
+            );
+        }
+        ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
+            .with_safe_default_protocol_versions()
+            .expect("ring has TLS 1.2 and 1.3")
+            .with_root_certificates(roots)
+            .with_no_client_auth()
+    });
+    CONFIG.clone()
+}
+
+/// Of a client with [`tls_config`]. The default of reqwest fails on a system without certificates.
+pub fn http_client() -> reqwest::ClientBuilder {
+    reqwest::Client::builder().tls_backend_preconfigured(tls_config())
 }

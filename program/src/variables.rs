@@ -20,154 +20,63 @@ pub struct Variable {
     pub description: &'static str,
 }
 
-const fn variable(
-    name: &'static str,
-    used_by: &'static str,
-    default: &'static str,
-    description: &'static str,
-) -> Variable {
-    Variable { name, used_by, default, description }
+/// Of each: name, users, default, description.
+macro_rules! variables {
+    ($($name:literal $used_by:literal $default:literal $description:literal)*) => {
+        &[$(Variable { name: $name, used_by: $used_by, default: $default, description: $description },)*]
+    };
 }
 
 /// Secrets. They are not flags, because all users of a machine can read command lines.
-pub const SECRETS: &[Variable] = &[
-    variable(
-        "PLATEN_DB_TOKEN",
-        "`up`, `check`, commands, `scripts/spin-up`",
-        "",
-        "Token of the libSQL server; instead of `PLATEN_DB_TOKEN_FILE`",
-    ),
-    variable(
-        "PLATEN_FARM_TOKEN",
-        "`up` and `check` with `--farm-url`, `platen-farm`",
-        "",
-        "Token between edge and farms; instead of `PLATEN_FARM_TOKEN_FILE`",
-    ),
-];
+pub const SECRETS: &[Variable] = variables! {
+    "PLATEN_DB_TOKEN" "`up`, `check`, commands, `scripts/spin-up`" ""
+        "Token of the libSQL server; instead of `PLATEN_DB_TOKEN_FILE`"
+    "PLATEN_FARM_TOKEN" "`up` and `check` with `--farm-url`, `platen-farm`" ""
+        "Token between edge and farms; instead of `PLATEN_FARM_TOKEN_FILE`"
+};
 
 /// Variables of the components, as Spin names them in the environment. They have the same names for `platen up`.
-pub const OF_COMPONENTS: &[Variable] = &[
-    variable(
-        "SPIN_VARIABLE_DEADLINE_MS",
-        "`up`, Spin",
-        "`30000`",
-        "Maximum real time of a render in milliseconds, from 1 to 30000",
-    ),
-    variable(
-        "SPIN_VARIABLE_SESSION_IDLE_SECONDS",
-        "`up`, Spin",
-        "`86400`",
-        "A dashboard session ends after this time without a request",
-    ),
-    variable(
-        "SPIN_VARIABLE_SESSION_SECONDS",
-        "`up`, Spin",
-        "`1209600`",
-        "A dashboard session ends at the latest after this time",
-    ),
-    variable(
-        "SPIN_VARIABLE_CLIENT_ADDRESS_HEADER",
-        "`up`, Spin",
-        "",
-        "Header in which a reverse proxy sends the client's address; see [dashboard.md](dashboard.md)",
-    ),
-    variable(
-        "SPIN_VARIABLE_FARM_URL",
-        "Spin",
-        "`http://127.0.0.1:3001`",
-        "The farm, or the proxy in front of several; see [operating.md](operating.md#several-farms). `scripts/spin-up` sets it",
-    ),
-    variable(
-        "SPIN_VARIABLE_FARM_TOKEN",
-        "Spin",
-        "",
-        "Token of the farms; required on Spin. `scripts/spin-up` sets it",
-    ),
-];
+pub const OF_COMPONENTS: &[Variable] = variables! {
+    "SPIN_VARIABLE_DEADLINE_MS" "`up`, Spin" "`30000`"
+        "Maximum real time of a render in milliseconds, from 1 to 30000"
+    "SPIN_VARIABLE_SESSION_IDLE_SECONDS" "`up`, Spin" "`86400`"
+        "A dashboard session ends after this time without a request"
+    "SPIN_VARIABLE_SESSION_SECONDS" "`up`, Spin" "`1209600`"
+        "A dashboard session ends at the latest after this time"
+    "SPIN_VARIABLE_CLIENT_ADDRESS_HEADER" "`up`, Spin" ""
+        "Header in which a reverse proxy sends the client's address; see [dashboard.md](dashboard.md)"
+    "SPIN_VARIABLE_FARM_URL" "Spin" "`http://127.0.0.1:3001`"
+        "The farm, or the proxy in front of several; see [operating.md](operating.md#several-farms). `scripts/spin-up` sets it"
+    "SPIN_VARIABLE_FARM_TOKEN" "Spin" ""
+        "Token of the farms; required on Spin. `scripts/spin-up` sets it"
+};
 
 /// Variables of the scripts of the repository.
-pub const OF_SCRIPTS: &[Variable] = &[
-    variable(
-        "PLATEN_OPERATOR",
-        "`scripts/up`, `scripts/spin-up`",
-        "`operator@localhost`",
-        "E-mail address of the first operator",
-    ),
-    variable(
-        "PLATEN_FONTS",
-        "`scripts/up`, `scripts/spin-up`",
-        "`full`",
-        "Fonts that are installed: `full`, or `minimal` for those of Latin, Greek and Cyrillic only",
-    ),
-    variable(
-        "PLATEN_BIN_DIR",
-        "`scripts/spin-up`",
-        "",
-        "Directory with `platen` and `platen-farm`; nothing is installed or built",
-    ),
-];
+pub const OF_SCRIPTS: &[Variable] = variables! {
+    "PLATEN_OPERATOR" "`scripts/up`, `scripts/spin-up`" "`operator@localhost`"
+        "E-mail address of the first operator"
+    "PLATEN_FONTS" "`scripts/up`, `scripts/spin-up`" "`full`"
+        "Fonts that are installed: `full`, or `minimal` for those of Latin, Greek and Cyrillic only"
+    "PLATEN_BIN_DIR" "`scripts/spin-up`" ""
+        "Directory with `platen` and `platen-farm`; nothing is installed or built"
+};
 
-/// All names that begin with [`PREFIX`]. Both programs, which can share an environment, know all of them.
-const NAMES: &[&str] = &[
-    // Settings, as in docs/configuration.md.
-    "PLATEN_BIN_DIR",
-    "PLATEN_BROWSERS",
-    "PLATEN_BROWSER_USER",
-    "PLATEN_CHROMIUM",
-    "PLATEN_DATA",
-    "PLATEN_DB",
-    "PLATEN_DB_TOKEN",
-    "PLATEN_DB_TOKEN_FILE",
-    "PLATEN_DNS",
-    "PLATEN_DRAIN_TIMEOUT",
-    "PLATEN_EGRESS_ALLOW",
-    "PLATEN_EGRESS_CONNECTIONS",
-    "PLATEN_EGRESS_DENY",
-    "PLATEN_EGRESS_MEGABYTES",
-    "PLATEN_EGRESS_PORTS",
-    "PLATEN_EGRESS_PROXY",
-    "PLATEN_EGRESS_PROXY_FILE",
-    "PLATEN_EGRESS_SECONDS",
-    "PLATEN_FARM_LISTEN",
-    "PLATEN_FARM_TOKEN",
-    "PLATEN_FARM_TOKEN_FILE",
-    "PLATEN_FARM_URL",
-    "PLATEN_FONTS",
-    "PLATEN_LISTEN",
-    "PLATEN_LOG",
-    "PLATEN_LOG_FORMAT",
-    "PLATEN_MANIFEST",
-    "PLATEN_MAX_CONNECTIONS",
-    "PLATEN_MAX_CONNECTIONS_PER_ADDRESS",
-    "PLATEN_METRICS_LISTEN",
-    "PLATEN_OPERATOR",
-    "PLATEN_PAGE_JOBS",
-    "PLATEN_PAGE_MEMORY",
-    "PLATEN_QUEUE",
-    "PLATEN_RECYCLE_AFTER",
-    "PLATEN_RESOLVE",
-    "PLATEN_UNSAFE_NO_SANDBOX",
-    "PLATEN_URL",
-    "PLATEN_WARM_PAGES",
-    // Examples for clients.
-    "PLATEN_KEY",
-    "PLATEN_SITE",
-    "PLATEN_TEMPLATE",
-    // Tests and tools.
-    "PLATEN_AXE",
-    "PLATEN_BIN",
-    "PLATEN_CLIENTS",
-    "PLATEN_PICTURES",
-    "PLATEN_SCREENSHOTS",
-    "PLATEN_SPIN",
-    "PLATEN_SQLD",
-    "PLATEN_TEST_BASE_URL",
-    "PLATEN_TEST_DATABASES",
-    "PLATEN_TEST_DB",
-    "PLATEN_TEST_DB_TOKEN",
-    "PLATEN_TEST_KEY",
-    "PLATEN_TEST_TEMPLATE_ID",
-];
+/// All names that begin with [`PREFIX`]: settings, as in docs/configuration.md, examples for clients, tests and tools. Both
+/// programs, which can share an environment, know all of them.
+const NAMES: &str = "
+    PLATEN_BIN_DIR PLATEN_BROWSERS PLATEN_BROWSER_USER PLATEN_CHROMIUM PLATEN_DATA PLATEN_DB
+    PLATEN_DB_TOKEN PLATEN_DB_TOKEN_FILE PLATEN_DNS PLATEN_DRAIN_TIMEOUT PLATEN_EGRESS_ALLOW
+    PLATEN_EGRESS_CONNECTIONS PLATEN_EGRESS_DENY PLATEN_EGRESS_MEGABYTES PLATEN_EGRESS_PORTS
+    PLATEN_EGRESS_PROXY PLATEN_EGRESS_PROXY_FILE PLATEN_EGRESS_SECONDS PLATEN_FARM_LISTEN
+    PLATEN_FARM_TOKEN PLATEN_FARM_TOKEN_FILE PLATEN_FARM_URL PLATEN_FONTS PLATEN_LISTEN PLATEN_LOG
+    PLATEN_LOG_FORMAT PLATEN_MANIFEST PLATEN_MAX_CONNECTIONS PLATEN_MAX_CONNECTIONS_PER_ADDRESS
+    PLATEN_METRICS_LISTEN PLATEN_OPERATOR PLATEN_PAGE_JOBS PLATEN_PAGE_MEMORY PLATEN_QUEUE
+    PLATEN_RECYCLE_AFTER PLATEN_RESOLVE PLATEN_UNSAFE_NO_SANDBOX PLATEN_URL PLATEN_WARM_PAGES
+    PLATEN_KEY PLATEN_SITE PLATEN_TEMPLATE
+    PLATEN_AXE PLATEN_BIN PLATEN_CLIENTS PLATEN_PICTURES PLATEN_SCREENSHOTS PLATEN_SPIN PLATEN_SQLD
+    PLATEN_TEST_BASE_URL PLATEN_TEST_DATABASES PLATEN_TEST_DB PLATEN_TEST_DB_TOKEN PLATEN_TEST_KEY
+    PLATEN_TEST_TEMPLATE_ID
+";
 
 const PREFIX: &str = "PLATEN_";
 
@@ -192,7 +101,7 @@ fn check(mut names: impl Iterator<Item = String>) -> Result<(), UnknownVariable>
 /// Whether the programs start when a variable with this name is set.
 #[must_use]
 pub fn is_known(name: &str) -> bool {
-    NAMES.contains(&name)
+    NAMES.split_whitespace().any(|known| known == name)
 }
 
 /// The variables of the flags of a command and of its subcommands.

@@ -2,7 +2,6 @@
 
 use platen_shared::{id::AccountId, key::ApiKey};
 use platen_statements::{
-    Value,
     attempts::{self, Claim, KeyPurpose, PresentedKey},
     limits::{self, LimitUsage, NewLimits, RunningAttempt},
 };
@@ -49,7 +48,7 @@ impl Limited {
     }
 
     async fn run(&self, sql: &str) {
-        self.fixture.database.connect().query(sql, vec![]).await.unwrap();
+        self.fixture.database.query(sql, vec![]).await.unwrap();
     }
 }
 
@@ -111,16 +110,4 @@ async fn a_minute_ends_after_60_seconds_of_the_database() {
     begin(-1_000).await;
     assert_eq!(left(10).await, Some(1));
     assert!(limited.usage().await.unwrap().seconds_left <= 60);
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn an_account_without_limits_leaves_nothing() {
-    let limited = Limited::new(None, None).await;
-    for id in 0..3 {
-        assert!(limited.claim(id).await.unwrap().limits.is_none());
-    }
-    assert!(limited.usage().await.is_none());
-    let rows = "SELECT (SELECT count(*) FROM running_attempts) + (SELECT count(*) FROM usage_minutes)";
-    let rows = limited.fixture.database.connect().query(rows, vec![]).await.unwrap();
-    assert_eq!(rows, [[Value::Integer(0)]]);
 }

@@ -1,13 +1,12 @@
 //! `platen account`.
 
-use std::str::FromStr;
-
 use anyhow::{Result, bail};
 use clap::{Args, Subcommand};
 use platen_shared::name::Name;
-use platen_statements::{NameRefusal, accounts::Account, limits::NewLimits};
+use platen_statements::{NameRefusal, Operator, accounts::Account, limits::NewLimits};
 
-use super::{CommonArgs, table};
+use super::{CommonArgs, Limit, table};
+use crate::admin::CommandBackend;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum AccountCommand {
@@ -16,8 +15,8 @@ pub(crate) enum AccountCommand {
         /// The account's name, which must be unique
         name: String,
         /// Attempts a month, or "unlimited"
-        #[arg(long, value_name = "N|unlimited", default_value = "unlimited")]
-        quota: Quota,
+        #[arg(long, value_name = "N|unlimited", default_value = "unlimited", value_parser = quota)]
+        quota: Limit,
         #[command(flatten)]
         common: CommonArgs,
     },
@@ -31,8 +30,8 @@ pub(crate) enum AccountCommand {
         #[command(flatten)]
         of: AccountArgs,
         /// Attempts a month, or "unlimited"
-        #[arg(value_name = "N|unlimited")]
-        quota: Quota,
+        #[arg(value_name = "N|unlimited", value_parser = quota)]
+        quota: Limit,
     },
     /// Limit an account's requests in a minute, and those that are answered at once
     Limits {
@@ -60,45 +59,21 @@ pub(crate) struct AccountArgs {
 #[group(required = true, multiple = true)]
 pub(crate) struct LimitArgs {
     /// Requests in a minute, at least 1, or "none" for no limit
-    #[arg(long, value_name = "N|none")]
+    #[arg(long, value_name = "N|none", value_parser = limit)]
     requests_per_minute: Option<Limit>,
     /// Requests at once, at least 1, or "none" for no limit
-    #[arg(long, value_name = "N|none")]
+    #[arg(long, value_name = "N|none", value_parser = limit)]
     concurrency: Option<Limit>,
 }
 
-/// At least 1; `None` is no limit.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Limit(Option<u32>);
-
-impl FromStr for Limit {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        if text == "none" {
-            return Ok(Self(None));
-        }
-        let number = text.parse().ok().filter(|number| *number > 0);
-        let number = number.ok_or_else(|| format!("a whole number from 1 to {}, or \"none\"", u32::MAX))?;
-        Ok(Self(Some(number)))
-    }
+/// At least 1.
+fn limit(text: &str) -> Result<Limit, String> {
+    Limit::parse(text, 1, "none")
 }
 
-/// Attempts a month; `None` is unlimited.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Quota(Option<u32>);
-
-impl FromStr for Quota {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        if text == "unlimited" {
-            return Ok(Self(None));
-        }
-        let number =
-            text.parse().map_err(|_| format!("a whole number up to {}, or \"unlimited\"", u32::MAX))?;
-        Ok(Self(Some(number)))
-    }
+/// Attempts a month.
+fn quota(text: &str) -> Result<Limit, String> {
+    Limit::parse(text, 0, "unlimited")
 }
 
 impl AccountCommand {
@@ -121,32 +96,26 @@ impl AccountCommand {
                 let accounts = common.open().await?.operator().accounts_by_age().await?;
                 common.output.print(&accounts, |accounts| accounts_table(accounts))
             }
-            Self::Quota { of: AccountArgs { account, common }, quota } => {
-                let admin = common.open().await?;
-                let id = admin.account(&account).await?.id;
-                admin.operator().set_quota(id.as_str(), quota.0).await?;
-                let changed = admin.account(id.as_str()).await?;
-                common.output.print(&changed, |account| {
+            Self::Quota { of, quota } => {
+                let set = async |operator: Operator<'_, _>, id: &str| operator.set_quota(id, quota.0).await;
+                change(of, set, |account| {
                     format!("{} has a quota of {}", account.name, quota_text(account.quota))
                 })
+                .await
             }
-            Self::Limits { of: AccountArgs { account, common }, limits } => {
-                let admin = common.open().await?;
-                let id = admin.account(&account).await?.id;
-                let LimitArgs { requests_per_minute, concurrency } = limits;
+            Self::Limits { of, limits: LimitArgs { requests_per_minute, concurrency } } => {
                 let limits = NewLimits {
                     requests_per_minute: requests_per_minute.map(|limit| limit.0),
                     concurrency: concurrency.map(|limit| limit.0),
                 };
-                admin.operator().set_limits(id.as_str(), limits).await?;
-                let changed = admin.account(id.as_str()).await?;
-                common.output.print(&changed, |account| {
-                    let Account { name, requests_per_minute, concurrency, .. } = account;
+                let set = async |operator: Operator<'_, _>, id: &str| operator.set_limits(id, limits).await;
+                change(of, set, |Account { name, requests_per_minute, concurrency, .. }| {
                     let (per_minute, at_once) = (limit_text(*requests_per_minute), limit_text(*concurrency));
                     format!(
                         "{name} has these limits: requests a minute {per_minute}, requests at once {at_once}"
                     )
                 })
+                .await
             }
             Self::Disable(of) => set_disabled(of, true).await,
             Self::Enable(of) => set_disabled(of, false).await,
@@ -154,13 +123,22 @@ impl AccountCommand {
     }
 }
 
-async fn set_disabled(AccountArgs { account, common }: AccountArgs, disabled: bool) -> Result<()> {
+async fn set_disabled(of: AccountArgs, disabled: bool) -> Result<()> {
+    let set = async |operator: Operator<'_, _>, id: &str| operator.set_account_disabled(id, disabled).await;
+    let state = if disabled { "disabled" } else { "enabled" };
+    change(of, set, |account| format!("{} is {state}", account.name)).await
+}
+
+/// Changes an account, and prints what it is then.
+async fn change(
+    AccountArgs { account, common }: AccountArgs,
+    change: impl AsyncFnOnce(Operator<'_, CommandBackend>, &str) -> Result<bool>,
+    text: impl FnOnce(&Account) -> String,
+) -> Result<()> {
     let admin = common.open().await?;
     let id = admin.account(&account).await?.id;
-    admin.operator().set_account_disabled(id.as_str(), disabled).await?;
-    let changed = admin.account(id.as_str()).await?;
-    let state = if disabled { "disabled" } else { "enabled" };
-    common.output.print(&changed, |account| format!("{} is {state}", account.name))
+    change(admin.operator(), id.as_str()).await?;
+    common.output.print(&admin.account(id.as_str()).await?, text)
 }
 
 fn accounts_table(accounts: &[Account]) -> String {

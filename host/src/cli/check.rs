@@ -2,11 +2,7 @@
 //!
 //! Invariant: it creates and changes nothing, and shows no secret.
 
-use std::{
-    env, fmt,
-    path::Path,
-    time::{Duration, Instant},
-};
+use std::{env, fmt, path::Path, time::Instant};
 
 use anyhow::{Context as _, Result, ensure};
 use clap::{Arg, ArgMatches, Args, Command, parser::ValueSource};
@@ -14,22 +10,20 @@ use platen_farm::{
     CheckArgs,
     check::{Finding, summary},
 };
+use platen_program::{CONNECT_TIMEOUT, http_client};
 use platen_shared::{farm_address::FarmAddress, wire};
 use platen_statements::Outcome;
 use reqwest::StatusCode;
-use rustix::{
-    fs::{Access, access, statvfs},
-    io::Errno,
-};
+use rustix::fs::{Access, access, statvfs};
 use secrecy::{ExposeSecret as _, SecretString};
 use serde::Serialize;
 use tokio::net::TcpListener;
 
 use super::{OutputArgs, up, up::Up};
 use crate::{
-    db::{Database, DbError, Location, Purpose, Value},
+    db::{Database, DbError, Location, Purpose},
     manifest::Manifest,
-    migrate::{self, SchemaState},
+    migrate::{self, VERSION},
     variables::Variables,
 };
 
@@ -55,8 +49,6 @@ struct Report {
     findings: Vec<Finding>,
 }
 
-/// A farm that works answers within milliseconds.
-const FARM_TIMEOUT: Duration = Duration::from_secs(5);
 const MIN_DATABASE_MIB: u64 = 1024;
 
 impl Check {
@@ -131,26 +123,19 @@ impl Check {
         let started = Instant::now();
         let state = async {
             let database = self.up.at.open(Purpose::Operate).await?;
-            anyhow::Ok((migrate::state(&database).await?, database))
+            anyhow::Ok((migrate::version(&database).await?, database))
         };
-        let (state, database) = match state.await {
+        let (version, database) = match state.await {
             Ok(found) => found,
             Err(error) => return vec![failed_database(&location, &error)],
         };
-        let elapsed = started.elapsed().as_millis();
-        let mut findings = vec![match state {
-            SchemaState::Current(step) => {
-                Finding::ok("database", format!("{location} answers after {elapsed} ms, schema step {step}"))
-            }
-            SchemaState::Older { found, known } => Finding::ok(
+        let answers = format!("{location} answers after {} ms", started.elapsed().as_millis());
+        let mut findings = vec![match version {
+            Some(VERSION) => Finding::ok("database", format!("{answers}, schema version {VERSION}")),
+            None => Finding::ok("database", format!("{answers}; platen up would create its tables")),
+            Some(found) => Finding::problem(
                 "database",
-                format!(
-                    "{location} answers after {elapsed} ms; platen up would migrate it from step {found} to {known}"
-                ),
-            ),
-            SchemaState::Newer { found, known } => Finding::problem(
-                "database",
-                format!("{location} has schema step {found}, and this platen has steps up to {known}"),
+                format!("{location} has schema version {found}, and this platen has {VERSION}"),
                 Some("Use a newer platen".to_owned()),
             ),
         }];
@@ -164,19 +149,9 @@ impl Check {
 
 /// A file that `platen up` would create.
 fn new_file(path: &Path) -> Finding {
-    let mut directory = path.parent().unwrap_or(Path::new("."));
-    while !directory.exists() && directory.parent().is_some() {
-        directory = directory.parent().unwrap_or(Path::new("."));
-    }
-    if directory.as_os_str().is_empty() {
-        directory = Path::new(".");
-    }
-    let usable = if directory.is_dir() {
-        access(directory, Access::WRITE_OK | Access::EXEC_OK)
-    } else {
-        Err(Errno::NOTDIR)
-    };
-    match usable {
+    let existing = path.ancestors().skip(1).find(|directory| directory.exists());
+    let directory = existing.unwrap_or(Path::new(".")).join(".");
+    match access(&directory, Access::WRITE_OK | Access::EXEC_OK) {
         Ok(()) => Finding::ok("database", format!("{} would be created", path.display())),
         Err(error) => Finding::problem(
             "database",
@@ -210,12 +185,9 @@ fn free_space(path: &Path) -> Option<Finding> {
 
 /// Some tokens of libSQL servers allow reading only.
 async fn write_access(database: &Database) -> Finding {
-    let connection = database.connect();
     // Takes the lock of writers and changes nothing.
-    let begun = connection.query_when_available("BEGIN IMMEDIATE").await;
-    let _ = connection.query("ROLLBACK", Vec::<Value>::new()).await;
-    match begun {
-        Ok(_) => Finding::ok("database", "it can be written"),
+    match database.run_script("BEGIN IMMEDIATE; ROLLBACK").await {
+        Ok(()) => Finding::ok("database", "it can be written"),
         Err(error) => {
             let cure = if error.outcome() == Outcome::NotRun {
                 "Find the process that keeps it locked"
@@ -230,7 +202,8 @@ async fn write_access(database: &Database) -> Finding {
 /// Asks a farm whether it accepts jobs.
 async fn check_farm(farm: &FarmAddress, token: &SecretString) -> Finding {
     let asked = async {
-        let client = platen_program::http_client().timeout(FARM_TIMEOUT).build()?;
+        // One that works answers within milliseconds.
+        let client = http_client().timeout(CONNECT_TIMEOUT).build()?;
         let started = Instant::now();
         // Without a body this is a refusal of the job or of the token, and renders nothing.
         let jobs = client.post(format!("{farm}{}", wire::JOBS_PATH)).bearer_auth(token.expose_secret());

@@ -2,11 +2,7 @@
 //!
 //! Invariant: a copy is one state of the database, checked before it gets its name; a file that exists is not replaced.
 
-use std::{
-    fs::{self, OpenOptions},
-    os::unix::fs::OpenOptionsExt as _,
-    path::{Path, PathBuf},
-};
+use std::{fs, os::unix::fs::PermissionsExt as _, path::PathBuf};
 
 use anyhow::{Context as _, Result, bail, ensure};
 use clap::Args;
@@ -15,7 +11,7 @@ use serde::Serialize;
 use super::CommonArgs;
 use crate::{
     db::{Database, Location, Purpose, Value},
-    migrate::{self, Step},
+    migrate,
 };
 
 #[derive(Debug, Args)]
@@ -26,29 +22,28 @@ pub(crate) struct Migrate {
 
 #[derive(Serialize)]
 struct Applied {
-    applied: Vec<Step>,
+    /// Versions of the schema.
+    applied: Vec<i64>,
 }
 
 impl Migrate {
-    /// Applies the missing steps and prints them.
+    /// Creates the tables if there are none.
     pub(crate) async fn run(self) -> Result<()> {
         let location = self.common.database.location();
         if self.common.database.db.is_none() {
             super::up::make_private(&self.common.database.data)?;
         }
         let database = self.common.database.open(Purpose::Migrate).await?;
-        let applied = migrate::migrate(&database)
+        let is_applied = migrate::migrate(&database)
             .await
             .with_context(|| format!("the database {location} was not brought up to date"))?;
-        self.common.output.print(&Applied { applied }, |Applied { applied }| {
+        let applied = if is_applied { vec![migrate::VERSION] } else { Vec::new() };
+        self.common.output.print(&Applied { applied }, |_| {
             let what = match &location {
                 Location::File(_) => "file",
                 Location::Server(_) => "server",
             };
-            let mut lines: Vec<String> =
-                applied.iter().map(|step| format!("applied {}: {}", step.number, step.name)).collect();
-            lines.push(format!("the database {what} {location} is up to date"));
-            lines.join("\n")
+            format!("the database {what} {location} is up to date")
         })
     }
 }
@@ -69,8 +64,6 @@ pub(crate) struct Backup {
 struct Copied {
     file: PathBuf,
     bytes: u64,
-    /// The last step of its schema.
-    schema_step: usize,
 }
 
 impl Backup {
@@ -82,64 +75,32 @@ impl Backup {
             );
         };
         ensure!(fs::symlink_metadata(&self.file).is_err(), "{} exists: name a new file", self.file.display());
-        let part = Part::create(&self.file)?;
+        // A directory, because SQLite writes other files beside the copy. Only this user may enter it.
+        let directory = self.file.parent().filter(|parent| !parent.as_os_str().is_empty());
+        let directory = tempfile::Builder::new()
+            .permissions(fs::Permissions::from_mode(0o700))
+            .tempdir_in(directory.unwrap_or(".".as_ref()))
+            .with_context(|| format!("{} cannot be created", self.file.display()))?;
+        let part = tempfile::NamedTempFile::new_in(&directory)?;
         let database = self.common.database.open(Purpose::Operate).await?;
-        let into = Value::Text(part.path()?.to_owned());
+        let path = part.path().to_str().context("the name of the file is not UTF-8 text")?;
         database
-            .connect()
-            .query("VACUUM INTO ?1", vec![into])
+            .run_script(&format!("VACUUM INTO '{}'", path.replace('\'', "''")))
             .await
             .with_context(|| format!("{} cannot be copied", source.display()))?;
-        let copy = Database::open(&Location::File(part.0.clone()), None, Purpose::Operate).await?;
-        let checked = copy.connect().query("PRAGMA integrity_check", Vec::new()).await?;
-        let is_whole =
-            matches!(checked.first().and_then(|row| row.first()), Some(Value::Text(text)) if text == "ok");
-        ensure!(is_whole, "the copy of {} is damaged: check the file and its disk", source.display());
-        let schema_step = migrate::newest_step(&copy).await?;
+        let copy = Database::open(&Location::File(part.path().into()), None, Purpose::Operate).await?;
+        let checked = copy.query("SELECT integrity_check FROM pragma_integrity_check", Vec::new()).await?;
+        ensure!(
+            checked == [[Value::Text("ok".to_owned())]],
+            "the copy of {} is damaged: check the file and its disk",
+            source.display()
+        );
         drop(copy);
-        let bytes = part.finish(&self.file)?;
-        self.common.output.print(&Copied { file: self.file, bytes, schema_step }, |copied| {
+        let written = part.as_file().sync_all().and_then(|()| Ok(part.persist_noclobber(&self.file)?));
+        let file = written.with_context(|| format!("{} cannot be written", self.file.display()))?;
+        let bytes = file.metadata()?.len();
+        self.common.output.print(&Copied { file: self.file, bytes }, |copied| {
             format!("copied {} to {}: {} bytes", source.display(), copied.file.display(), copied.bytes)
         })
-    }
-}
-
-/// The file while it is incomplete, removed unless it is finished.
-struct Part(PathBuf);
-
-impl Part {
-    fn create(file: &Path) -> Result<Self> {
-        let mut name = file.as_os_str().to_owned();
-        name.push(".part");
-        let path = PathBuf::from(name);
-        // It has hashes of keys and passwords.
-        let created = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path);
-        created.with_context(|| format!("{} cannot be created", path.display()))?;
-        Ok(Self(path))
-    }
-
-    fn path(&self) -> Result<&str> {
-        self.0.to_str().context("the name of the file is not UTF-8 text")
-    }
-
-    fn finish(&self, file: &Path) -> Result<u64> {
-        let written = || {
-            let part = fs::File::open(&self.0)?;
-            part.sync_all()?;
-            // Fails if the file exists by now.
-            fs::hard_link(&self.0, file)?;
-            Ok::<_, std::io::Error>(part.metadata()?.len())
-        };
-        written().with_context(|| format!("{} cannot be written", file.display()))
-    }
-}
-
-impl Drop for Part {
-    fn drop(&mut self) {
-        for suffix in ["", "-wal", "-shm", "-journal"] {
-            let mut name = self.0.as_os_str().to_owned();
-            name.push(suffix);
-            let _ = fs::remove_file(name);
-        }
     }
 }

@@ -6,10 +6,11 @@ use platen_shared::{
     id::{AccountId, KeyId},
     name::Name,
 };
-use platen_statements::keys::Key;
+use platen_statements::{OwnerScope, keys::Key};
 use serde::Serialize;
 
-use super::{CommonArgs, table};
+use super::{CommonArgs, ListArgs, table};
+use crate::admin::CommandBackend;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum KeyCommand {
@@ -25,13 +26,7 @@ pub(crate) enum KeyCommand {
         common: CommonArgs,
     },
     /// List keys, without their secrets
-    List {
-        /// Only this account's keys: its name or id
-        #[arg(long, value_name = "NAME|ID")]
-        account: Option<String>,
-        #[command(flatten)]
-        common: CommonArgs,
-    },
+    List(ListArgs),
     /// Refuse a key
     Disable(KeyArgs),
     /// Accept a key again
@@ -82,7 +77,7 @@ impl KeyCommand {
                     )
                 })
             }
-            Self::List { account, common } => {
+            Self::List(ListArgs { account, common }) => {
                 let admin = common.open().await?;
                 let keys = match account {
                     None => admin.operator().keys().await?,
@@ -97,34 +92,31 @@ impl KeyCommand {
                 let now = admin.now();
                 common.output.print(&keys, |keys| keys_table(keys, now))
             }
-            Self::Disable(of) => set_disabled(of, true).await,
-            Self::Enable(of) => set_disabled(of, false).await,
-            Self::Delete(of) => delete(of).await,
+            Self::Disable(of) => {
+                change(of, "disabled", async |owned, id| owned.set_key_disabled(id, true).await).await
+            }
+            Self::Enable(of) => {
+                change(of, "enabled", async |owned, id| owned.set_key_disabled(id, false).await).await
+            }
+            Self::Delete(of) => change(of, "deleted", async |owned, id| owned.delete_key(id).await).await,
         }
     }
 }
 
-fn no_key(id: &str) -> String {
-    format!("there is no key {id:?}: see `platen key list`")
-}
-
-async fn delete(KeyArgs { id, common }: KeyArgs) -> Result<()> {
+/// Changes a key, and prints what it is then, or was before it was deleted.
+async fn change(
+    KeyArgs { id, common }: KeyArgs,
+    state: &str,
+    change: impl AsyncFnOnce(OwnerScope<'_, CommandBackend>, &str) -> Result<bool>,
+) -> Result<()> {
+    let no_key = || format!("there is no key {id:?}: see `platen key list`");
     let admin = common.open().await?;
-    let account = admin.operator().owner_of_key(&id).await?.with_context(|| no_key(&id))?;
-    let owned = admin.operator().account_scope(&account);
-    let deleted = owned.key(&id).await?.with_context(|| no_key(&id))?;
-    owned.delete_key(&id).await?;
-    common.output.print(&deleted, |key| format!("{} ({}…) is deleted", key.id, key.prefix))
-}
-
-async fn set_disabled(KeyArgs { id, common }: KeyArgs, disabled: bool) -> Result<()> {
-    let admin = common.open().await?;
-    let account = admin.operator().owner_of_key(&id).await?.with_context(|| no_key(&id))?;
-    let owned = admin.operator().account_scope(&account);
-    owned.set_key_disabled(&id, disabled).await?;
-    let changed = owned.key(&id).await?.with_context(|| no_key(&id))?;
-    let state = if disabled { "disabled" } else { "enabled" };
-    common.output.print(&changed, |key| format!("{} ({}…) is {state}", key.id, key.prefix))
+    let account = admin.operator().owner_of_key(&id).await?.with_context(no_key)?;
+    let owned = || admin.operator().account_scope(&account);
+    let found = owned().key(&id).await?.with_context(no_key)?;
+    change(owned(), &id).await?;
+    let key = owned().key(&id).await?.unwrap_or(found);
+    common.output.print(&key, |key| format!("{} ({}…) is {state}", key.id, key.prefix))
 }
 
 fn keys_table(keys: &[Key], now: i64) -> String {

@@ -4,8 +4,7 @@
 //! the new one is complete; otherwise it stays as it was.
 
 mod fields;
-mod output_file;
-mod watch;
+mod files;
 
 use std::{
     collections::btree_map::Entry,
@@ -29,7 +28,10 @@ use platen_shared::{
 };
 use tokio_util::sync::CancellationToken;
 
-use self::{fields::Fields, watch::Watch};
+use self::{
+    fields::Fields,
+    files::{Watch, write},
+};
 use super::{Failure, template};
 
 /// Render one page to a file, without a server
@@ -112,7 +114,7 @@ impl RenderCommand {
         let file = rendered.map_err(|refusal| Failure { status: NOT_RENDERED, error: refusal.into() })?;
         let elapsed = started.elapsed().as_secs_f64();
         let open = if file.page_idle { "" } else { "; a request of the page was still open" };
-        output_file::write(&self.output, &file.bytes)?;
+        write(&self.output, &file.bytes)?;
         #[expect(clippy::cast_precision_loss, reason = "it is shown with one decimal place")]
         let kilobytes = file.bytes.len() as f64 / 1000.0;
         self.progress(&format!("wrote {}: {kilobytes:.1} KB in {elapsed:.2} s{open}", self.output.display()));

@@ -7,7 +7,7 @@ use platen_statements::retention::{
 };
 use serde::Serialize;
 
-use super::CommonArgs;
+use super::{CommonArgs, Limit};
 
 #[derive(Debug, Args)]
 pub(crate) struct RetentionCommand {
@@ -30,10 +30,6 @@ pub(crate) struct RetentionCommand {
     #[command(flatten)]
     common: CommonArgs,
 }
-
-/// A number; `None` is unlimited.
-#[derive(Debug, Clone, Copy)]
-struct Limit(Option<u32>);
 
 fn versions(text: &str) -> Result<Limit, InvalidRetention> {
     // An empty value is likely to be a variable that is not set.

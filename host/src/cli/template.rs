@@ -7,12 +7,12 @@ use std::{
 };
 
 use anyhow::{Context as _, Result, bail};
-use clap::Subcommand;
+use clap::{Args, Subcommand};
 use platen_shared::{id::AccountId, name::Name, template, template_record::TemplateRecord};
 use platen_statements::templates::{SaveOutcome, Template};
 use serde::Serialize;
 
-use super::{CommonArgs, table};
+use super::{CommonArgs, ListArgs, table};
 use crate::admin::Admin;
 
 #[derive(Debug, Subcommand)]
@@ -34,27 +34,19 @@ pub(crate) enum TemplateCommand {
         common: CommonArgs,
     },
     /// List templates, without their markup
-    List {
-        /// Only this account's templates: its name or id
-        #[arg(long, value_name = "NAME|ID")]
-        account: Option<String>,
-        #[command(flatten)]
-        common: CommonArgs,
-    },
+    List(ListArgs),
     /// Print a template's markup
-    Show {
-        /// The template's id
-        id: String,
-        #[command(flatten)]
-        common: CommonArgs,
-    },
+    Show(TemplateArgs),
     /// Delete a template
-    Delete {
-        /// The template's id
-        id: String,
-        #[command(flatten)]
-        common: CommonArgs,
-    },
+    Delete(TemplateArgs),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct TemplateArgs {
+    /// The template's id
+    id: String,
+    #[command(flatten)]
+    common: CommonArgs,
 }
 
 #[derive(Serialize)]
@@ -104,7 +96,7 @@ impl TemplateCommand {
                     format!("saved {} as {}: {placeholders}", saved.name, saved.id)
                 })
             }
-            Self::List { account, common } => {
+            Self::List(ListArgs { account, common }) => {
                 let admin = common.open().await?;
                 let templates = match account {
                     None => admin.operator().templates().await?,
@@ -115,7 +107,7 @@ impl TemplateCommand {
                 };
                 common.output.print(&templates, |templates| templates_table(templates))
             }
-            Self::Show { id, common } => {
+            Self::Show(TemplateArgs { id, common }) => {
                 let admin = common.open().await?;
                 let account = owner(&admin, &id).await?;
                 let found = admin.operator().account_scope(&account).template_content(&id).await?;
@@ -127,7 +119,7 @@ impl TemplateCommand {
                 // Without a newline, so that the output can be saved again unchanged.
                 Ok(io::stdout().write_all(content.html.as_bytes())?)
             }
-            Self::Delete { id, common } => {
+            Self::Delete(TemplateArgs { id, common }) => {
                 let admin = common.open().await?;
                 let account = owner(&admin, &id).await?;
                 let owned = admin.operator().account_scope(&account);

@@ -108,7 +108,7 @@ impl Up {
         else {
             return Ok(());
         };
-        let Ready { listener, server, farm } = ready;
+        let (listener, server, farm) = ready;
         startup::announce(&format!("platen is listening on http://{}", listener.local_addr()?));
         Arc::new(server).serve(listener, &stop).await;
         if stop.second.is_cancelled() {
@@ -142,18 +142,23 @@ impl Up {
         }
     }
 
-    async fn start(self, mut limits: ServerLimits, registry: MetricsRegistry) -> Result<Ready> {
+    /// A server that is ready to serve.
+    async fn start(
+        self,
+        mut limits: ServerLimits,
+        registry: MetricsRegistry,
+    ) -> Result<(TcpListener, Server, Option<Farm>)> {
         let manifest = Manifest::read(&self.manifest)?;
-        tracing::info!(application = manifest.application.name, database = %self.at.location(), "starting");
+        tracing::info!(database = %self.at.location(), "starting");
         make_private(&self.at.data)?;
         let mut database = self.at.open(Purpose::Serve).await?;
         let migrated = crate::migrate::migrate(&database)
             .await
             .with_context(|| format!("cannot migrate the database {}", self.at.location()))?;
-        if let Some(last) = migrated.last() {
-            tracing::info!(steps = migrated.len(), to = last.number, "the database was migrated");
+        if migrated {
+            tracing::info!("the database was migrated");
         }
-        let checks = database.connect();
+        let checks = database.clone();
         // Only the statements of the components are counted.
         database.statements = StatementMetrics::default();
         let listener = bind(self.listen).await?;
@@ -201,15 +206,8 @@ impl Up {
             startup::announce(&format!("metrics on http://{}/metrics", listener.local_addr()?));
             tokio::spawn(metrics::serve(listener, registry));
         }
-        Ok(Ready { listener, server, farm })
+        Ok((listener, server, farm))
     }
-}
-
-/// A server that is ready to serve.
-struct Ready {
-    listener: TcpListener,
-    server: Server,
-    farm: Option<Farm>,
 }
 
 /// The variables of `spin.toml` that the server sets.

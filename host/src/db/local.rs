@@ -1,44 +1,35 @@
 //! A SQLite file: a pool of open connections, whose statements run on threads that may block.
 //!
 //! Invariant: at most one statement of this process that may write runs at a time, so that writers queue
-//! instead of polling the file's lock. SQLite waits for the writers of other processes, up to [`BUSY_TIMEOUT`].
+//! instead of polling the file's lock. SQLite waits for the writers of other processes, up to [`TURN_TIMEOUT`].
 
 use std::{
+    collections::HashMap,
     fs, io,
     os::unix::fs::OpenOptionsExt as _,
     path::{Path, PathBuf},
-    sync::{
-        Arc, Mutex, PoisonError,
-        atomic::{AtomicBool, Ordering},
-    },
-    time::Duration,
+    sync::Arc,
 };
 
+use parking_lot::Mutex;
 use tokio::{
     runtime::Handle,
-    sync::{OwnedSemaphorePermit, Semaphore},
     task::{self, JoinHandle},
 };
 
 use super::{
-    Value,
-    error::DbError,
-    flow::Flow,
-    local_connection::LocalConnection,
+    DbError, Flow, MAX_RESULT_BYTES, Row, StatementKind, Value,
     location::Purpose,
-    queue::{Queued, StatementQueue},
-    result::{Effects, QueryResult},
-    statement::StatementKind,
+    queue::{Queued, StatementQueue, TURN_TIMEOUT},
 };
 
-/// How long a statement waits for another process that writes, before it is sent again.
-const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
+const MAX_PREPARED_STATEMENTS: usize = 32;
 /// Reads are served from memory mostly, so more threads only compete for the CPU.
 const MAX_CONCURRENT_READS: usize = 4;
 /// Statements that a thread runs before it returns. Each is committed by itself: a commit does not wait for the
 /// disk, and costs less than the handler's work for the statement.
 const MAX_BATCH: usize = 16;
-/// The readers', the writer's, and some for statements that are not queued.
+/// The readers', the writer's, and some for those that stall.
 const MAX_IDLE_CONNECTIONS: usize = 8;
 
 pub(super) struct Pool {
@@ -60,21 +51,19 @@ impl Pool {
         });
         let opening = Arc::clone(&pool);
         blocking(move || {
-            match fs::symlink_metadata(&opening.path) {
-                Ok(_) => {}
-                Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                    if purpose == Purpose::Operate {
-                        return Err(DbError::Missing(opening.path.display().to_string()));
-                    }
-                    // SQLite would create it with permissions for other users.
-                    create_private(&opening.path).map_err(DbError::unopened)?;
+            if purpose == Purpose::Operate {
+                let found = opening.path.symlink_metadata();
+                if found.is_err_and(|error| error.kind() == io::ErrorKind::NotFound) {
+                    return Err(DbError::Missing(opening.path.display().to_string()));
                 }
-                Err(error) => return Err(DbError::unopened(error)),
+            } else {
+                // SQLite would create it with permissions for other users.
+                create_private(&opening.path).map_err(DbError::unopened)?;
             }
             let connection = opening.connect()?;
             if purpose != Purpose::Operate {
                 // A property of the file, with which readers do not wait for the writer.
-                connection.run("PRAGMA journal_mode = WAL")?;
+                connection.run_script("PRAGMA journal_mode = WAL")?;
             }
             let mut connections = vec![connection];
             if purpose == Purpose::Serve {
@@ -84,7 +73,7 @@ impl Pool {
                 }
                 for connection in &connections {
                     // Opens the write-ahead log.
-                    connection.run("SELECT 1 FROM sqlite_schema LIMIT 1")?;
+                    connection.run_script("SELECT 1 FROM sqlite_schema LIMIT 1")?;
                 }
             }
             for connection in connections {
@@ -96,13 +85,25 @@ impl Pool {
         Ok(pool)
     }
 
-    pub(super) fn lease(self: &Arc<Self>) -> Arc<Lease> {
-        Arc::new(Lease {
-            pool: Arc::clone(self),
-            connection: Mutex::default(),
-            altered: AtomicBool::new(false),
-            statement: Arc::new(Semaphore::new(1)),
-        })
+    /// Runs one statement, in its turn, on any connection.
+    pub(super) async fn execute(
+        self: &Arc<Self>,
+        flow: Flow,
+        kind: StatementKind,
+        sql: String,
+        parameters: Vec<Value>,
+    ) -> Result<Vec<Row>, DbError> {
+        let job = Job { pool: Arc::clone(self), sql, parameters };
+        match kind {
+            StatementKind::Read => self.reads.run(flow, job).await,
+            StatementKind::Write => self.writes.run(flow, job).await,
+        }
+    }
+
+    /// Runs all statements of a script on a new connection, whose end rolls back an open transaction.
+    pub(super) async fn run_script(self: &Arc<Self>, sql: String) -> Result<(), DbError> {
+        let pool = Arc::clone(self);
+        blocking(move || pool.connect()?.run_script(&sql)).await
     }
 
     fn connect(&self) -> Result<LocalConnection, DbError> {
@@ -110,110 +111,43 @@ impl Pool {
             libsql::Builder::new_local(&self.path).flags(libsql::OpenFlags::SQLITE_OPEN_READ_WRITE).build();
         let connection = Handle::current().block_on(build).and_then(|database| database.connect());
         let connection = connection.map_err(DbError::unopened)?;
-        connection.busy_timeout(BUSY_TIMEOUT).map_err(DbError::unopened)?;
-        let connection = LocalConnection::new(connection);
+        connection.busy_timeout(TURN_TIMEOUT).map_err(DbError::unopened)?;
+        let connection = LocalConnection { statements: HashMap::new(), connection };
         let synchronous = if self.purpose == Purpose::Serve { "NORMAL" } else { "FULL" };
-        connection.run(&format!("PRAGMA synchronous = {synchronous}"))?;
-        connection.run("PRAGMA foreign_keys = ON")?;
+        connection.run_script(&format!("PRAGMA synchronous = {synchronous}; PRAGMA foreign_keys = ON"))?;
         Ok(connection)
     }
 
-    fn take(&self) -> Option<LocalConnection> {
-        self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop()
-    }
-
     fn put(&self, connection: LocalConnection) {
-        let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut idle = self.idle.lock();
         if idle.len() < MAX_IDLE_CONNECTIONS {
             idle.push(connection);
         }
     }
 }
 
-/// What one user sees as a connection.
-pub(super) struct Lease {
-    pool: Arc<Pool>,
-    /// One that was altered. Other statements use any connection of the pool.
-    connection: Mutex<Option<LocalConnection>>,
-    /// Whether a statement may have changed the state of the connection: a transaction, a PRAGMA, a
-    /// temporary table. Such a connection does not return to the pool.
-    altered: AtomicBool,
-    /// The right to run a statement.
-    statement: Arc<Semaphore>,
-}
-
-impl Lease {
-    pub(super) async fn execute(
-        self: &Arc<Self>,
-        flow: Flow,
-        sql: String,
-        parameters: Vec<Value>,
-        effects: Arc<Effects>,
-    ) -> Result<QueryResult, DbError> {
-        let kind = StatementKind::of(&sql);
-        let alters = kind == StatementKind::Other;
-        let altered = self.altered.fetch_or(alters, Ordering::Relaxed) || alters;
-        let permit = Arc::clone(&self.statement).acquire_owned().await.map_err(|_| DbError::Panicked)?;
-        let job = Job { lease: Arc::clone(self), sql, parameters, effects, _permit: permit };
-        match kind {
-            // Within a transaction of this connection the file's lock decides, and the next writer polls
-            // for it. Waiting for a turn here could be a deadlock with that writer.
-            _ if altered => blocking(move || job.run()).await,
-            StatementKind::Write => self.pool.writes.run(flow, job).await,
-            _ => self.pool.reads.run(flow, job).await,
-        }
-    }
-
-    /// Runs all statements of a script. The connection must be in a transaction.
-    pub(super) async fn run_script(self: &Arc<Self>, sql: String) -> Result<(), DbError> {
-        let _permit = Arc::clone(&self.statement).acquire_owned().await.map_err(|_| DbError::Panicked)?;
-        let lease = Arc::clone(self);
-        blocking(move || lease.with_connection(|connection| connection.run_script(&sql))).await
-    }
-
-    fn with_connection<T>(
-        &self,
-        run: impl FnOnce(&mut LocalConnection) -> Result<T, DbError>,
-    ) -> Result<T, DbError> {
-        let mut slot = self.connection.lock().unwrap_or_else(PoisonError::into_inner);
-        // Taken out, so that a connection whose thread panics is not used again.
-        let mut connection = match slot.take().or_else(|| self.pool.take()) {
-            Some(connection) => connection,
-            None => self.pool.connect()?,
-        };
-        let result = run(&mut connection);
-        if self.altered.load(Ordering::Relaxed) {
-            *slot = Some(connection);
-        } else {
-            // At once, so that the open connections are as many as the running statements, not as many as the leases.
-            self.pool.put(connection);
-        }
-        result
-    }
-}
-
 /// A statement for a thread that may block.
 struct Job {
-    lease: Arc<Lease>,
+    pool: Arc<Pool>,
     sql: String,
     parameters: Vec<Value>,
-    effects: Arc<Effects>,
-    /// That of the lease.
-    _permit: OwnedSemaphorePermit,
 }
 
 impl Job {
-    fn run(self) -> Result<QueryResult, DbError> {
-        let Self { lease, sql, parameters, effects, .. } = self;
-        lease.with_connection(|connection| connection.execute(&sql, parameters, &effects))
+    fn run(self) -> Result<Vec<Row>, DbError> {
+        let idle = self.pool.idle.lock().pop();
+        let mut connection = idle.map_or_else(|| self.pool.connect(), Ok)?;
+        // A connection whose thread panics is not used again.
+        let result = connection.execute(&self.sql, self.parameters);
+        self.pool.put(connection);
+        result
     }
 }
 
 fn run_batch(batch: Vec<Queued<Job>>) -> JoinHandle<()> {
     task::spawn_blocking(|| {
         for queued in batch {
-            let (job, reply) = queued.into_parts();
-            reply(job.run());
+            let _ = queued.reply.send(queued.job.run());
         }
     })
 }
@@ -226,8 +160,120 @@ async fn blocking<T: Send + 'static>(
 
 fn create_private(path: &Path) -> io::Result<()> {
     match fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(path) {
-        // Another process has just created it.
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
         other => other.map(drop),
     }
+}
+
+/// A connection with its prepared statements. After a statement, however it ended, it is reset, so that it holds no snapshot
+/// of the file.
+struct LocalConnection {
+    // Before the connection, because fields are dropped in this order.
+    statements: HashMap<String, libsql::Statement>,
+    connection: libsql::Connection,
+}
+
+impl LocalConnection {
+    /// Runs all statements of a script.
+    fn run_script(&self, sql: &str) -> Result<(), DbError> {
+        Handle::current().block_on(self.connection.execute_batch(sql)).map(drop).map_err(map_error)
+    }
+
+    fn execute(&mut self, sql: &str, parameters: Vec<Value>) -> Result<Vec<Row>, DbError> {
+        Handle::current().block_on(async {
+            let statement = self.prepare(sql).await?;
+            let result = query(statement, parameters).await;
+            // A statement that is not reset keeps its snapshot, and the write-ahead log grows.
+            statement.reset();
+            result
+        })
+    }
+
+    async fn prepare(&mut self, sql: &str) -> Result<&libsql::Statement, DbError> {
+        if !self.statements.contains_key(sql) {
+            if self.statements.len() >= MAX_PREPARED_STATEMENTS {
+                self.statements.clear();
+            }
+            let prepared = self.connection.prepare(sql).await.map_err(map_error)?;
+            self.statements.insert(sql.to_owned(), prepared);
+        }
+        Ok(&self.statements[sql])
+    }
+}
+
+async fn query(statement: &libsql::Statement, mut parameters: Vec<Value>) -> Result<Vec<Row>, DbError> {
+    // A prepared statement keeps its last parameters, so those that are missing are set to NULL.
+    parameters.resize(parameters.len().max(statement.parameter_count()), Value::Null);
+    let parameters: Vec<libsql::Value> = parameters.into_iter().map(into_libsql).collect();
+    let mut rows = statement.query(parameters).await.map_err(map_error)?;
+    // Read after the first step: before it, a statement that was prepared before a change of the schema has
+    // the old columns.
+    let width = rows.column_count();
+    let (mut result, mut bytes) = (Vec::new(), 0);
+    while let Some(row) = rows.next().await.map_err(map_error)? {
+        let row = read(&row, width)?;
+        bytes += row.iter().map(size).sum::<usize>();
+        if bytes > MAX_RESULT_BYTES {
+            return Err(DbError::TooLarge);
+        }
+        result.push(row);
+    }
+    Ok(result)
+}
+
+fn read(row: &libsql::Row, width: i32) -> Result<Row, DbError> {
+    (0..width)
+        .map(|index| {
+            Ok(match row.get_value(index).map_err(map_error)? {
+                libsql::Value::Null => Value::Null,
+                libsql::Value::Integer(number) => Value::Integer(number),
+                libsql::Value::Real(number) => Value::Real(number),
+                libsql::Value::Text(text) => Value::Text(text),
+                libsql::Value::Blob(bytes) => Value::Blob(bytes),
+            })
+        })
+        .collect()
+}
+
+fn into_libsql(value: Value) -> libsql::Value {
+    match value {
+        Value::Null => libsql::Value::Null,
+        Value::Integer(number) => libsql::Value::Integer(number),
+        Value::Real(number) => libsql::Value::Real(number),
+        Value::Text(text) => libsql::Value::Text(text),
+        Value::Blob(bytes) => libsql::Value::Blob(bytes),
+    }
+}
+
+/// SQLite's messages about a statement name tables and columns, never the file.
+fn map_error(error: libsql::Error) -> DbError {
+    const BUSY: i32 = 5;
+    const FULL: i32 = 13;
+    const OUT_OF_MEMORY: i32 = 7;
+    const CANNOT_OPEN: i32 = 14;
+    /// `SQLITE_IOERR_NOMEM`, and those of the index of the log: `_SHMOPEN`, `_SHMSIZE` and `_SHMMAP`.
+    const OUT_OF_RESOURCES: [i32; 4] = [3082, 4618, 4874, 5386];
+    match error {
+        // The statement was rolled back.
+        libsql::Error::SqliteFailure(code, _)
+            if matches!(code & 0xff, OUT_OF_MEMORY | CANNOT_OPEN) || OUT_OF_RESOURCES.contains(&code) =>
+        {
+            DbError::unopened(error)
+        }
+        libsql::Error::SqliteFailure(code, message) => {
+            let code = code & 0xff;
+            DbError::Statement { message, full: code == FULL, is_busy: code == BUSY }
+        }
+        other => DbError::unreachable(other),
+    }
+}
+
+/// Roughly the memory that a value occupies, in bytes.
+fn size(value: &Value) -> usize {
+    size_of::<Value>()
+        + match value {
+            Value::Text(text) => text.len(),
+            Value::Blob(bytes) => bytes.len(),
+            Value::Null | Value::Integer(_) | Value::Real(_) => 0,
+        }
 }

@@ -1,47 +1,29 @@
 //! Statements that wait for their turn.
 //!
 //! Invariant: flows are served round robin, and the statements of one flow in order. A statement waits at most
-//! [`QUEUE_TIMEOUT`]; one whose caller has gone away before its turn is not run, and one that runs is finished
+//! [`TURN_TIMEOUT`]; one whose caller has gone away before its turn is not run, and one that runs is finished
 //! without its caller.
 
-use std::{
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
+use parking_lot::Mutex;
 use platen_program::{FairQueue, Ticket};
-use tokio::{
-    sync::{Semaphore, oneshot},
-    task::JoinHandle,
-    time::timeout,
-};
+use tokio::{sync::oneshot, task::JoinHandle, time::timeout};
 
-use super::{error::DbError, flow::Flow, result::QueryResult};
+use super::{DbError, Flow, Row};
 
-/// Shorter than the deadline of a render, so that a claim that was not run is refused in time.
-const QUEUE_TIMEOUT: Duration = Duration::from_secs(5);
+/// How long a statement waits for its turn, and then for another process that writes: shorter than the deadline of a render,
+/// so that a claim that was not run is refused in time. A batch that takes longer no longer delays those after it, because
+/// its connection may be broken.
+pub(super) const TURN_TIMEOUT: Duration = Duration::from_secs(5);
 /// Bounds the memory: several statements of each request that the server handles at once.
 const MAX_QUEUED: usize = 4096;
-/// A batch that takes longer no longer delays those after it, because its connection may be broken.
-const STALL_TIMEOUT: Duration = Duration::from_secs(5);
-/// Further stalled batches delay those after them.
-const MAX_STALLED_BATCHES: usize = 8;
 
 /// A statement in the queue.
 pub(super) struct Queued<J> {
     pub(super) job: J,
-    reply: oneshot::Sender<Result<QueryResult, DbError>>,
-}
-
-impl<J> Queued<J> {
-    /// The statement without its caller, and the caller, which gets the result.
-    pub(super) fn into_parts(self) -> (J, impl FnOnce(Result<QueryResult, DbError>) + Send) {
-        let Self { job, reply } = self;
-        (job, |result| {
-            // The caller may have gone away.
-            let _ = reply.send(result);
-        })
-    }
+    /// The caller, which may have gone away.
+    pub(super) reply: oneshot::Sender<Result<Vec<Row>, DbError>>,
 }
 
 /// Starts a batch. It runs until it has ended, also if the handle is dropped.
@@ -51,7 +33,6 @@ pub(super) struct StatementQueue<J> {
     state: Mutex<State<J>>,
     max_concurrent_batches: usize,
     max_batch: usize,
-    stalled: Arc<Semaphore>,
     execute: Execute<J>,
 }
 
@@ -62,7 +43,8 @@ struct State<J> {
 }
 
 impl<J: Send + 'static> StatementQueue<J> {
-    /// `execute` gets at most `max_batch` statements and is called for at most `max_concurrent_batches` at once.
+    /// `execute` gets at most `max_batch` statements and is called for at most `max_concurrent_batches` at once, besides those
+    /// that stall.
     pub(super) fn new(
         max_concurrent_batches: usize,
         max_batch: usize,
@@ -72,16 +54,15 @@ impl<J: Send + 'static> StatementQueue<J> {
             state: Mutex::new(State { queued: FairQueue::new(MAX_QUEUED), runners: 0 }),
             max_concurrent_batches,
             max_batch,
-            stalled: Arc::new(Semaphore::new(MAX_STALLED_BATCHES)),
             execute: Box::new(execute),
         })
     }
 
     /// The result of a statement. Dropping the future removes the statement if it still waits.
-    pub(super) async fn run(self: &Arc<Self>, flow: Flow, job: J) -> Result<QueryResult, DbError> {
+    pub(super) async fn run(self: &Arc<Self>, flow: Flow, job: J) -> Result<Vec<Row>, DbError> {
         let (reply, mut result) = oneshot::channel();
         let place = Place { queue: self, ticket: self.push(flow, job, reply)? };
-        let waited = timeout(QUEUE_TIMEOUT, &mut result).await;
+        let waited = timeout(TURN_TIMEOUT, &mut result).await;
         if waited.is_err() && place.leave() {
             return Err(DbError::Busy);
         }
@@ -96,13 +77,13 @@ impl<J: Send + 'static> StatementQueue<J> {
         self: &Arc<Self>,
         flow: Flow,
         job: J,
-        reply: oneshot::Sender<Result<QueryResult, DbError>>,
+        reply: oneshot::Sender<Result<Vec<Row>, DbError>>,
     ) -> Result<Ticket, DbError> {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         let joined = state.queued.join(&flow, Queued { job, reply });
         let Ok((ticket, evicted)) = joined else { return Err(DbError::Busy) };
         if let Some((_, evicted)) = evicted {
-            evicted.into_parts().1(Err(DbError::Busy));
+            let _ = evicted.reply.send(Err(DbError::Busy));
         }
         if state.runners < self.max_concurrent_batches {
             state.runners += 1;
@@ -113,23 +94,13 @@ impl<J: Send + 'static> StatementQueue<J> {
 
     async fn run_batches(self: Arc<Self>) {
         while let Some(batch) = self.next_batch() {
-            let mut running = (self.execute)(batch);
-            if timeout(STALL_TIMEOUT, &mut running).await.is_ok() {
-                continue;
-            }
-            match Arc::clone(&self.stalled).try_acquire_owned() {
-                Ok(permit) => drop(tokio::spawn(async move {
-                    let _permit = permit;
-                    let _ = running.await;
-                })),
-                Err(_) => drop(running.await),
-            }
+            let _ = timeout(TURN_TIMEOUT, (self.execute)(batch)).await;
         }
     }
 
     /// The next statements, one of each flow in turn. Without any the runner ends.
     fn next_batch(&self) -> Option<Vec<Queued<J>>> {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         let queued = std::iter::from_fn(|| state.queued.pop(|_| true));
         let batch: Vec<_> = queued.take(self.max_batch).map(|(_, queued)| queued).collect();
         if batch.is_empty() {
@@ -137,12 +108,6 @@ impl<J: Send + 'static> StatementQueue<J> {
             return None;
         }
         Some(batch)
-    }
-}
-
-impl<J> StatementQueue<J> {
-    fn state(&self) -> MutexGuard<'_, State<J>> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -155,7 +120,7 @@ struct Place<'a, J> {
 impl<J> Place<'_, J> {
     /// Whether the statement still waited. It has not been run then, and never will be.
     fn leave(&self) -> bool {
-        self.queue.state().queued.remove(self.ticket).is_some()
+        self.queue.state.lock().queued.remove(self.ticket).is_some()
     }
 }
 

@@ -1,28 +1,25 @@
 //! A libSQL server, over Hrana 3 on HTTP. Writes that wait together share a request, and so a round trip.
 //!
-//! Invariant: outside of a transaction one request with writes is in progress at a time, unless one stalls. Every
-//! request closes the stream it opens, so the server holds nothing between statements, and each statement is
-//! committed by itself. The token is sent in the `authorization` header only.
+//! Invariant: one request with writes is in progress at a time, unless one stalls. Every request closes the stream it
+//! opens, so the server holds nothing between statements, and each statement is committed by itself. The token is
+//! sent in the `authorization` header only.
 
 mod hrana;
 
 use std::{iter, sync::Arc, time::Duration};
 
+use platen_program::{CONNECT_TIMEOUT, IDLE_TIMEOUT, http_client};
 use secrecy::{ExposeSecret as _, SecretString};
-use tokio::{sync::Mutex, task::JoinHandle};
+use serde_json::json;
+use tokio::task::JoinHandle;
 use url::Url;
 
 use super::{
-    Value,
-    error::DbError,
-    flow::Flow,
+    DbError, Flow, Row, StatementKind, Value,
     queue::{Queued, StatementQueue},
-    result::{Effects, QueryResult},
-    statement::{StatementKind, first_word},
 };
-use hrana::{Failure, InvalidResponse, Pipeline, PipelineResult, Request, Statement, write};
+use hrana::{Failure, InvalidResponse, Outcome, PipelineResult, Request, Statement, write};
 
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// Longer than the deadline of a render, so that the edge learns of a claim that took effect too late.
 const STATEMENT_TIMEOUT: Duration = Duration::from_secs(45);
 /// sqld executes one write at a time, and hands its write lock from one connection to the next: with 20 connections
@@ -33,12 +30,7 @@ const MAX_CONCURRENT_WRITES: usize = 1;
 const MAX_BATCH: usize = 8;
 /// sqld refuses, rather than queues, more than 128 concurrent requests of all its clients together.
 const MAX_CONCURRENT_READS: usize = 16;
-/// Shorter than the minute after which servers and proxies close idle connections, so that a statement is
-/// not sent into a connection that is just closing.
-const IDLE_TIMEOUT: Duration = Duration::from_secs(15);
 
-/// A cheap handle.
-#[derive(Clone)]
 pub(super) struct Client {
     connection: Arc<HttpConnection>,
     reads: Arc<StatementQueue<Job>>,
@@ -47,7 +39,7 @@ pub(super) struct Client {
 
 impl Client {
     pub(super) fn new(server: Url, token: Option<SecretString>) -> Result<Self, DbError> {
-        let http = platen_program::http_client()
+        let http = http_client()
             .connect_timeout(CONNECT_TIMEOUT)
             .timeout(STATEMENT_TIMEOUT)
             .pool_idle_timeout(IDLE_TIMEOUT)
@@ -65,8 +57,26 @@ impl Client {
         Ok(Self { connection, reads, writes })
     }
 
-    pub(super) fn stream(&self) -> Arc<Stream> {
-        Arc::new(Stream { client: self.clone(), transaction: Mutex::default() })
+    /// Runs one statement, in its turn.
+    pub(super) async fn execute(
+        &self,
+        flow: Flow,
+        kind: StatementKind,
+        sql: String,
+        parameters: Vec<Value>,
+    ) -> Result<Vec<Row>, DbError> {
+        let queue = match kind {
+            StatementKind::Read => &self.reads,
+            StatementKind::Write => &self.writes,
+        };
+        queue.run(flow, Job { sql, parameters }).await
+    }
+
+    /// Runs all statements of a script. The end of its stream rolls back an open transaction.
+    pub(super) async fn run_script(&self, sql: &str) -> Result<(), DbError> {
+        let outcomes = self.connection.send([Request::Sequence { sql }]).await?;
+        let outcome = outcomes.into_iter().next().ok_or_else(|| DbError::unreachable(InvalidResponse))?;
+        outcome.into_rows().map(drop)
     }
 }
 
@@ -74,30 +84,26 @@ impl Client {
 struct Job {
     sql: String,
     parameters: Vec<Value>,
-    effects: Arc<Effects>,
 }
 
 /// Sends statements in one request. Each has its own result.
 fn run_batch(connection: &Arc<HttpConnection>, batch: Vec<Queued<Job>>) -> JoinHandle<()> {
     let connection = Arc::clone(connection);
     tokio::spawn(async move {
-        let executes = batch.iter().map(|queued| execute(&queued.job.sql, &queued.job.parameters));
-        let requests = executes.chain(iter::once(Request::Close)).collect();
-        let result = connection.send(&connection.server, &Pipeline { baton: None, requests }).await;
-        let (mut outcomes, missing) = match result {
-            Ok(result) => (result.results.into_iter(), DbError::unreachable(InvalidResponse)),
-            Err(error) => (Vec::new().into_iter(), error),
+        let requests = batch.iter().map(|Queued { job, .. }| {
+            let args = job.parameters.iter().map(write).collect();
+            Request::Execute { stmt: Statement { sql: &job.sql, args, want_rows: true } }
+        });
+        let (outcomes, missing) = match connection.send(requests).await {
+            Ok(outcomes) => (outcomes, DbError::unreachable(InvalidResponse)),
+            Err(error) => (Vec::new(), error),
         };
+        let mut outcomes = outcomes.into_iter();
         for queued in batch {
-            let (job, reply) = queued.into_parts();
-            reply(outcomes.next().map_or_else(|| Err(missing.clone()), |it| it.into_result(&job.effects)));
+            let result = outcomes.next().map_or_else(|| Err(missing.clone()), Outcome::into_rows);
+            let _ = queued.reply.send(result);
         }
     })
-}
-
-fn execute<'a>(sql: &'a str, parameters: &[Value]) -> Request<'a> {
-    let args = parameters.iter().map(write).collect();
-    Request::Execute { stmt: Statement { sql, args, want_rows: true } }
 }
 
 /// Sends requests to the server.
@@ -108,9 +114,14 @@ struct HttpConnection {
 }
 
 impl HttpConnection {
-    async fn send(&self, base: &Url, pipeline: &Pipeline<'_>) -> Result<PipelineResult, DbError> {
-        let address = format!("{}/v3/pipeline", base.as_str().trim_end_matches('/'));
-        let mut request = self.http.post(address).json(pipeline);
+    /// Sends requests in a stream of their own.
+    async fn send<'a>(
+        &self,
+        requests: impl IntoIterator<Item = Request<'a>>,
+    ) -> Result<Vec<Outcome>, DbError> {
+        let requests: Vec<_> = requests.into_iter().chain(iter::once(Request::Close)).collect();
+        let address = format!("{}/v3/pipeline", self.server.as_str().trim_end_matches('/'));
+        let mut request = self.http.post(address).json(&json!({ "baton": null, "requests": requests }));
         if let Some(token) = &self.token {
             request = request.bearer_auth(token.expose_secret());
         }
@@ -118,7 +129,10 @@ impl HttpConnection {
             if error.is_connect() { DbError::Absent(Arc::new(error)) } else { DbError::unreachable(error) }
         })?;
         match response.status().as_u16() {
-            200 => response.json().await.map_err(DbError::unreachable),
+            200 => {
+                let result: PipelineResult = response.json().await.map_err(DbError::unreachable)?;
+                Ok(result.results)
+            }
             401 | 403 => Err(DbError::Unauthorized),
             _ => {
                 let error = response.error_for_status_ref().err();
@@ -129,77 +143,6 @@ impl HttpConnection {
                 }
             }
         }
-    }
-}
-
-/// A stream, which exists on the server only within a transaction.
-pub(super) struct Stream {
-    client: Client,
-    transaction: Mutex<Option<Transaction>>,
-}
-
-/// What the next request must repeat to continue a stream.
-struct Transaction {
-    baton: String,
-    base: Option<Url>,
-}
-
-impl Stream {
-    pub(super) async fn execute(
-        &self,
-        flow: Flow,
-        sql: String,
-        parameters: Vec<Value>,
-        effects: &Arc<Effects>,
-    ) -> Result<QueryResult, DbError> {
-        let mut transaction = self.transaction.lock().await;
-        let queue = match StatementKind::of(&sql) {
-            _ if transaction.is_some() => None,
-            StatementKind::Read => Some(&self.client.reads),
-            StatementKind::Write => Some(&self.client.writes),
-            StatementKind::Other => None,
-        };
-        let Some(queue) = queue else {
-            return self.send(&mut transaction, &sql, execute(&sql, &parameters), effects).await;
-        };
-        queue.run(flow, Job { sql, parameters, effects: Arc::clone(effects) }).await
-    }
-
-    /// Runs all statements of a script. The stream must be in a transaction.
-    pub(super) async fn run_script(&self, sql: &str, effects: &Effects) -> Result<(), DbError> {
-        let mut transaction = self.transaction.lock().await;
-        self.send(&mut transaction, sql, Request::Sequence { sql }, effects).await.map(drop)
-    }
-
-    /// Executes a statement that begins, continues or ends a transaction.
-    async fn send(
-        &self,
-        transaction: &mut Option<Transaction>,
-        sql: &str,
-        request: Request<'_>,
-        effects: &Effects,
-    ) -> Result<QueryResult, DbError> {
-        let connection = &self.client.connection;
-        // Taken out, so that after an error, or if the caller drops this future, the transaction is not
-        // continued and the server rolls it back.
-        let open = transaction.take();
-        let stays_open = match first_word(sql).as_str() {
-            "BEGIN" | "SAVEPOINT" => true,
-            "COMMIT" | "END" | "ROLLBACK" => false,
-            _ => open.is_some(),
-        };
-        let close = (!stays_open).then_some(Request::Close);
-        let requests = iter::once(request).chain(close).collect();
-        let base = open.as_ref().and_then(|open| open.base.as_ref()).unwrap_or(&connection.server);
-        let pipeline = Pipeline { baton: open.as_ref().map(|open| open.baton.as_str()), requests };
-        let PipelineResult { baton, base_url, results } = connection.send(base, &pipeline).await?;
-        let outcome = results.into_iter().next().ok_or_else(|| DbError::unreachable(InvalidResponse))?;
-        let result = outcome.into_result(effects)?;
-        if stays_open && let Some(baton) = baton {
-            let base = base_url.as_deref().and_then(|url| Url::parse(url).ok());
-            *transaction = Some(Transaction { baton, base });
-        }
-        Ok(result)
     }
 }
 

@@ -22,19 +22,14 @@ use hyper_util::{
     },
     rt::{TokioExecutor, TokioTimer},
 };
-use platen_program::{RepeatedWarning, error_chain, tls_config};
+use platen_program::{CONNECT_TIMEOUT, IDLE_TIMEOUT, RepeatedWarning, error_chain, tls_config};
 use tokio::time::timeout;
 use tower_service::Service as _;
 use wasmtime_wasi_http::{Error, RequestOptions, WasiBody};
 
+use super::RESPONSE_TIMEOUT;
 use crate::metrics::Metrics;
 
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
-/// Used where the component sets none; longer than any render.
-pub(super) const DEFAULT_TIMEOUT: Duration = Duration::from_mins(2);
-/// Shorter than that of servers and proxies, so that a request is not sent into a connection that is just
-/// closing.
-const IDLE_TIMEOUT: Duration = Duration::from_secs(10);
 /// Of a file that its client reads slowly, the kernel would keep up to 32 MiB. With a round trip of 5 ms, this is enough
 /// for 80 MB/s. Linux may allow less (`net.core.rmem_max`).
 const RECEIVE_BYTES: usize = 512 * 1024;
@@ -109,7 +104,7 @@ impl Client {
         // A hop-by-hop header, which would close the pooled connection.
         request.headers_mut().remove(http::header::CONNECTION);
         let connect_timeout = options.connect_timeout.unwrap_or(CONNECT_TIMEOUT);
-        let first_byte_timeout = options.first_byte_timeout.unwrap_or(DEFAULT_TIMEOUT);
+        let first_byte_timeout = options.first_byte_timeout.unwrap_or(RESPONSE_TIMEOUT);
         let response = timeout(first_byte_timeout, self.exchange(request, connect_timeout))
             .await
             .map_err(|_| Error::ConnectionReadTimeout)??;
@@ -140,7 +135,6 @@ impl Client {
     }
 }
 
-/// With the certificates of the system for `https`.
 /// Waits for the connection of a request; whether there is none after the timeout.
 async fn is_late(connection: &mut CaptureConnection, connect_timeout: Duration) -> bool {
     let connected = timeout(connect_timeout, connection.wait_for_connection_metadata()).await.is_ok();

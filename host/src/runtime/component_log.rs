@@ -4,11 +4,12 @@ use std::{
     collections::BTreeMap,
     io,
     pin::Pin,
-    sync::{Arc, Mutex, PoisonError},
+    sync::Arc,
     task::{Context, Poll},
 };
 
 use bytes::Bytes;
+use parking_lot::Mutex;
 use platen_program::RepeatedWarning;
 use platen_shared::log_line::{LogLevel, LogLine};
 use tokio::io::AsyncWrite;
@@ -22,9 +23,6 @@ use super::Grants;
 /// A longer line is split.
 const MAX_LINE_BYTES: usize = 64 * 1024;
 
-/// Codes of errors whose warnings are limited one by one.
-const MAX_CODES: usize = 64;
-
 /// One output stream of an instance; a handle.
 #[derive(Clone)]
 pub(super) struct ComponentLog(Arc<Mutex<LineBuffer>>);
@@ -35,7 +33,7 @@ impl ComponentLog {
     }
 
     fn push(&self, bytes: &[u8]) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(bytes);
+        self.0.lock().push(bytes);
     }
 }
 
@@ -134,11 +132,7 @@ fn line(text: &str) -> LogLine {
 fn limited_level(line: &LogLine) -> LogLevel {
     static WARNINGS: Mutex<BTreeMap<String, RepeatedWarning>> = Mutex::new(BTreeMap::new());
     let Some(code) = line.code.as_ref().filter(|_| line.level == LogLevel::Warn) else { return line.level };
-    let mut warnings = WARNINGS.lock().unwrap_or_else(PoisonError::into_inner);
-    if warnings.len() >= MAX_CODES && !warnings.contains_key(code) {
-        warnings.clear();
-    }
-    let is_due = warnings.entry(code.clone()).or_default().record().is_some();
+    let is_due = WARNINGS.lock().entry(code.clone()).or_default().record().is_some();
     if is_due { LogLevel::Warn } else { LogLevel::Info }
 }
 

@@ -2,11 +2,21 @@
 //!
 //! `ProxyHandler` accepts any number of requests; [`crate::server`] limits them.
 
-use std::{path::Path, pin::Pin, sync::Arc, thread, time::Duration};
+use std::{
+    path::Path,
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll},
+    thread,
+    time::{Duration, Instant},
+};
 
 use anyhow::{Result, ensure};
-use tokio::time::sleep;
-use tokio_util::task::task_tracker::TaskTrackerToken;
+use tokio::time::{Sleep, sleep, timeout};
+use tokio_util::{
+    sync::{CancellationToken, WaitForCancellationFutureOwned},
+    task::{TaskTracker, task_tracker::TaskTrackerToken},
+};
 use wasmtime::{
     Cache, CacheConfig, Config, Engine, Store, StoreContextMut, UpdateDeadline,
     component::{Component, GuestTaskId, HasSelf, Linker},
@@ -15,15 +25,14 @@ use wasmtime_wasi_http::{
     WasiBody, WasiHttp, WasiHttpView as _,
     handler::{
         ExpirationError, HandlerState, Instance, InstantiationError, ProxyHandler, ProxyPre, ShouldAccept,
-        WorkerState,
+        WorkerExpiration, WorkerState, WorkerStatus,
     },
     p3::bindings::{ServicePre, http},
 };
 
 use super::{
-    ComponentError, Grants, RequestContext, bindings,
+    ComponentError, Grants, RESPONSE_TIMEOUT, RequestContext, bindings,
     client::Client,
-    instance_drain::{Expiration, InstanceDrain, Timeouts},
     state::{Outgoing, State},
 };
 use crate::{manifest, metrics::Metrics};
@@ -38,16 +47,9 @@ const MAX_DEDICATED_MEMORY_BYTES: usize = 512 * 1024 * 1024;
 /// As in Spin. A burst creates an instance for nearly every request, and requests go to idle instances in
 /// turn, so with a long timeout steady traffic would keep all of them.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(1);
-/// Receiving the body may take two minutes, and rendering half a minute.
-const RESPONSE_TIMEOUT: Duration = Duration::from_mins(3);
-/// For a file of any size to a slow client; a stalled one is ended by its connection much earlier.
-const BODY_TIMEOUT: Duration = Duration::from_hours(1);
-const TIMEOUTS: Timeouts = Timeouts {
-    idle: IDLE_TIMEOUT,
-    // Each request has a timeout as well; this one ends an instance that blocks those.
-    requests: Duration::from_secs(2 * RESPONSE_TIMEOUT.as_secs()),
-    post_return: BODY_TIMEOUT,
-};
+/// For a file of any size to a slow client; a stalled one is ended by its connection much earlier, and each request has
+/// a timeout of its own until its response.
+const BUSY_TIMEOUT: Duration = Duration::from_hours(1);
 /// How long guest code runs before it yields to other tasks, so that no guest occupies a thread of the server.
 const TICK_INTERVAL: Duration = Duration::from_millis(25);
 /// Computing time without returning to the host. Parsing the largest body takes about a second.
@@ -219,7 +221,7 @@ impl HandlerState for Instances {
             store,
             proxy,
             view: State::http,
-            expiration: self.drain.expiration(TIMEOUTS),
+            expiration: self.drain.expiration(),
             state: Worker {
                 component: Arc::clone(&self.grants),
                 max_concurrent: self.max_concurrent,
@@ -270,5 +272,68 @@ impl WorkerState for Worker {
                 "a component instance failed"
             );
         }
+    }
+}
+
+/// Waits for the work that instances of components do after their responses, such as writing rows of the attempt log; a
+/// cheap handle.
+#[derive(Clone, Default)]
+pub(crate) struct InstanceDrain {
+    instances: TaskTracker,
+    draining: CancellationToken,
+}
+
+impl InstanceDrain {
+    /// Ends idle instances, and waits until the other ones are idle.
+    pub(crate) async fn drain(&self, max_time: Duration) {
+        self.draining.cancel();
+        self.instances.close();
+        if timeout(max_time, self.instances.wait()).await.is_err() {
+            let instances = self.instances.len();
+            tracing::warn!(
+                instances,
+                "component instances did not end in time; attempts may be missing in the log"
+            );
+        }
+    }
+
+    /// An instance exists until this is dropped.
+    fn instance(&self) -> TaskTrackerToken {
+        self.instances.token()
+    }
+
+    fn expiration(&self) -> Expiration {
+        Expiration {
+            sleep: Box::pin(sleep(IDLE_TIMEOUT)),
+            draining: Box::pin(self.draining.clone().cancelled_owned()),
+        }
+    }
+}
+
+/// When an instance ends.
+struct Expiration {
+    sleep: Pin<Box<Sleep>>,
+    draining: Pin<Box<WaitForCancellationFutureOwned>>,
+}
+
+impl WorkerExpiration for Expiration {
+    fn poll(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        status: WorkerStatus,
+        start: Instant,
+    ) -> Poll<()> {
+        // Polled in every state, because it wakes the instance.
+        let is_draining = self.draining.as_mut().poll(context).is_ready();
+        let timeout = match status {
+            WorkerStatus::Idle if is_draining => return Poll::Ready(()),
+            WorkerStatus::Idle => IDLE_TIMEOUT,
+            WorkerStatus::Requests | WorkerStatus::PostReturn => BUSY_TIMEOUT,
+        };
+        let deadline = (start + timeout).into();
+        if self.sleep.deadline() != deadline {
+            self.sleep.as_mut().reset(deadline);
+        }
+        self.sleep.as_mut().poll(context)
     }
 }

@@ -4,20 +4,22 @@
 //! disconnects; the farm of this process says how the job ended. An [`Error::InternalError`] of
 //! [`wire::DISCONNECTED_UNSENT`] means that no byte of the request was sent.
 
-use std::sync::Arc;
+use std::{pin::Pin, sync::Arc, task, task::Poll, time::Duration};
 
+use bytes::Bytes;
 use http::HeaderName;
 use http_body_util::BodyExt as _;
+use hyper::body::{Body, Frame, SizeHint};
 use platen_program::telemetry::{self, Context, OpenTelemetrySpanExt as _, Status};
 use platen_shared::wire;
+use tokio::time::{Instant, Sleep, sleep};
 use tracing::{Span, info_span};
 use wasmtime_wasi_http::{Error, RequestOptions, WasiBody, WasiHttpHooks};
 
 use super::{
-    ClientDisconnect, Grants,
-    client::{Client, DEFAULT_TIMEOUT, Exchange},
+    ClientDisconnect, Grants, RESPONSE_TIMEOUT,
+    client::{Client, Exchange},
 };
-use crate::bounded_body::BoundedBody;
 
 pub(super) struct Hooks {
     client: Client,
@@ -86,7 +88,7 @@ impl WasiHttpHooks for Hooks {
                 return Err(disconnected(wire::DISCONNECTED_UNSENT));
             }
             let options = options.unwrap_or_default();
-            let idle_timeout = options.between_bytes_timeout.unwrap_or(DEFAULT_TIMEOUT);
+            let idle_timeout = options.between_bytes_timeout.unwrap_or(RESPONSE_TIMEOUT);
             let exchange = client.send(request, options);
             let exchanged = if is_own {
                 exchange.await
@@ -112,5 +114,55 @@ impl WasiHttpHooks for Hooks {
             let body = |body| BoundedBody::new(body, idle_timeout, end).boxed_unsync();
             Ok((response.map(body), io))
         })
+    }
+}
+
+/// A body that fails with [`Error::ConnectionReadTimeout`] when no frame arrives for `idle_timeout`, and
+/// with the error of `end` when that completes while the body waits for a frame. It is dropped at once then, and with it the
+/// connection that it is read from.
+struct BoundedBody<B> {
+    body: Option<B>,
+    idle_timeout: Duration,
+    idle: Pin<Box<Sleep>>,
+    end: Pin<Box<dyn Future<Output = Error> + Send>>,
+}
+
+impl<B> BoundedBody<B> {
+    fn new(body: B, idle_timeout: Duration, end: impl Future<Output = Error> + Send + 'static) -> Self {
+        Self { body: Some(body), idle_timeout, idle: Box::pin(sleep(idle_timeout)), end: Box::pin(end) }
+    }
+}
+
+impl<B: Body<Data = Bytes, Error: Into<Error>> + Unpin> Body for BoundedBody<B> {
+    type Data = Bytes;
+    type Error = Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut task::Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Error>>> {
+        let Some(body) = self.body.as_mut() else { return Poll::Ready(None) };
+        if let Poll::Ready(frame) = Pin::new(body).poll_frame(context) {
+            let deadline = Instant::now() + self.idle_timeout;
+            self.idle.as_mut().reset(deadline);
+            return Poll::Ready(frame.map(|frame| frame.map_err(Into::into)));
+        }
+        let error = match self.end.as_mut().poll(context) {
+            Poll::Ready(error) => error,
+            Poll::Pending => match self.idle.as_mut().poll(context) {
+                Poll::Ready(()) => Error::ConnectionReadTimeout,
+                Poll::Pending => return Poll::Pending,
+            },
+        };
+        self.body = None;
+        Poll::Ready(Some(Err(error)))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.as_ref().is_none_or(Body::is_end_stream)
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.as_ref().map_or_else(SizeHint::default, Body::size_hint)
     }
 }

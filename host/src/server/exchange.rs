@@ -3,6 +3,8 @@
 //! Invariant: a response that is dropped before its end reports to the component that its client has disconnected.
 
 use std::{
+    cmp::Reverse,
+    collections::HashMap,
     pin::Pin,
     sync::{
         Arc, OnceLock,
@@ -15,16 +17,16 @@ use bytes::Bytes;
 use http_body_util::{BodyExt as _, Empty};
 use hyper::body::{Body, Frame, SizeHint};
 use parking_lot::Mutex;
-use tokio::sync::OwnedSemaphorePermit;
+use platen_program::RepeatedWarning;
+use tokio::{sync::OwnedSemaphorePermit, time::Instant};
 use tokio_util::sync::CancellationToken;
 use wasmtime_wasi_http::{Error, WasiBody};
 
 use super::{
-    client_address::ClientAddress,
-    concurrency_limit::Place,
     connection::Connection,
+    limits::{GRACE, Place},
+    request_head::ClientAddress,
     server_error::ServerError,
-    unsent_responses::{UnsentResponse, UnsentResponses},
 };
 use crate::{metrics::Metrics, runtime::ClientDisconnect};
 
@@ -132,12 +134,84 @@ impl Body for ResponseBody {
     }
 }
 
+const MAX_UNSENT_BYTES: u64 = 1024 * 1024 * 1024;
+/// Smaller responses are not counted.
+const MIN_COUNTED_BYTES: u64 = 256 * 1024;
+
+/// The files that wait for slow readers. A file stays in the memory of the farm until all of it has been sent. When there
+/// are too many bytes, transfers are aborted that have had their [`GRACE`]: first those of the address with the most
+/// bytes, the oldest one first.
+#[derive(Default)]
+pub(super) struct UnsentResponses {
+    transfers: Mutex<Vec<Arc<Transfer>>>,
+    aborted: RepeatedWarning,
+}
+
+struct Transfer {
+    bytes: u64,
+    client: ClientAddress,
+    began: Instant,
+    abort: CancellationToken,
+}
+
+impl UnsentResponses {
+    /// Counts a response until this is dropped, and aborts other ones if there are too many bytes.
+    fn begin(
+        self: &Arc<Self>,
+        bytes: u64,
+        client: ClientAddress,
+        abort: &CancellationToken,
+    ) -> Option<UnsentResponse> {
+        if bytes < MIN_COUNTED_BYTES {
+            return None;
+        }
+        let transfer = Arc::new(Transfer { bytes, client, began: Instant::now(), abort: abort.clone() });
+        let mut transfers = self.transfers.lock();
+        transfers.push(Arc::clone(&transfer));
+        while transfers.iter().map(|it| it.bytes).sum::<u64>() > MAX_UNSENT_BYTES
+            && let Some(slowest) = slowest(&transfers)
+        {
+            if let Some(count) = self.aborted.record() {
+                tracing::warn!(count, "aborting slow transfers: too many bytes wait for clients");
+            }
+            transfers.swap_remove(slowest).abort.cancel();
+        }
+        Some(UnsentResponse { all: Arc::clone(self), transfer })
+    }
+}
+
+fn slowest(transfers: &[Arc<Transfer>]) -> Option<usize> {
+    let mut by_client: HashMap<ClientAddress, u64> = HashMap::new();
+    for transfer in transfers {
+        *by_client.entry(transfer.client).or_default() += transfer.bytes;
+    }
+    let slow = transfers.iter().enumerate().filter(|(_, transfer)| transfer.began.elapsed() >= GRACE);
+    let order = |transfer: &Transfer| (by_client[&transfer.client], Reverse(transfer.began));
+    slow.max_by_key(|(_, transfer)| order(transfer)).map(|(index, _)| index)
+}
+
+/// A response that is being sent.
+struct UnsentResponse {
+    all: Arc<UnsentResponses>,
+    transfer: Arc<Transfer>,
+}
+
+impl Drop for UnsentResponse {
+    fn drop(&mut self) {
+        self.all.transfers.lock().retain(|transfer| !Arc::ptr_eq(transfer, &self.transfer));
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use std::net::{IpAddr, SocketAddr};
+    use std::{
+        net::{IpAddr, SocketAddr},
+        time::Duration,
+    };
 
     use http_body_util::Full;
     use prometheus_client::registry::Registry;
+    use tokio::time::sleep;
 
     use super::*;
 
@@ -170,5 +244,30 @@ mod tests {
             connection.has_request.store(true, Ordering::Release);
         }
         assert_eq!((metrics.client_disconnects.get(), metrics.in_flight.get()), (2, 0));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn slow_transfers_of_the_address_with_the_most_bytes_are_aborted() {
+        let unsent = Arc::new(UnsentResponses::default());
+        let tokens: [CancellationToken; 4] = Default::default();
+        let begin = |index: usize, last: u8| {
+            unsent.begin(MAX_UNSENT_BYTES / 3, IpAddr::from([127, 0, 0, last]).into(), &tokens[index])
+        };
+        let are_aborted = || tokens.each_ref().map(CancellationToken::is_cancelled);
+        let mut transfers = Vec::new();
+        for (index, last) in [1, 2, 2].into_iter().enumerate() {
+            transfers.push(begin(index, last));
+            sleep(Duration::from_secs(4)).await;
+        }
+        transfers.push(begin(3, 3));
+        // Of the address with two, the other one has been sent for four seconds only.
+        assert_eq!(are_aborted(), [true, false, false, false]);
+        sleep(Duration::from_secs(8)).await;
+        transfers.push(begin(3, 3));
+        assert_eq!(are_aborted(), [true, true, false, false]);
+        drop(transfers);
+        assert!(unsent.transfers.lock().is_empty());
+        let small = unsent.begin(MIN_COUNTED_BYTES - 1, IpAddr::from([127, 0, 0, 1]).into(), &tokens[2]);
+        assert!(small.is_none());
     }
 }

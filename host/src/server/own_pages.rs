@@ -3,23 +3,30 @@
 //! Invariant: none of it needs a component or a key, and none of it is about an account.
 
 mod documents;
-mod health;
 mod markdown;
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use axum::{
     Router,
     body::Bytes,
-    http::{HeaderName, Uri, header},
+    http::{HeaderName, StatusCode, Uri, header},
     response::{IntoResponse, Redirect, Response},
     routing::get,
 };
+use platen_farm::Readiness;
+use platen_shared::{farm_address::FarmAddress, wire};
+use tokio::{
+    sync::Mutex,
+    time::{Instant, timeout},
+};
 use tokio_util::sync::CancellationToken;
 
-use self::documents::Documents;
-pub(crate) use self::health::Health;
 use super::server_error::ServerError;
+use crate::db::Database;
+
+/// How long the database and the farm may take to respond to a check, and how long its result is used for further ones.
+const CHECK_TIME: Duration = Duration::from_secs(2);
 
 /// Whether the server responds to this path itself.
 pub(super) fn has(path: &str) -> bool {
@@ -30,8 +37,8 @@ pub(super) fn has(path: &str) -> bool {
 
 /// The responses for those paths.
 pub(super) fn router(health: Health, draining: CancellationToken) -> Router {
-    let (documents, health) = (Arc::new(Documents::default()), Arc::new(health));
-    let document = async move |uri: Uri| documents.get(uri.path()).ok_or(ServerError::NotFound);
+    let health = Arc::new(health);
+    let document = async |uri: Uri| documents::get(uri.path()).ok_or(ServerError::NotFound);
     let readiness = async move || {
         let is_ready = !draining.is_cancelled() && health.is_ready().await;
         if is_ready { Ok(Content::new("text/plain", "ready\n")) } else { Err(ServerError::NotReady) }
@@ -39,8 +46,8 @@ pub(super) fn router(health: Health, draining: CancellationToken) -> Router {
     let text = |text: &'static str| get(async move || Content::new("text/plain", text));
     let version = serde_json::json!({ "version": env!("CARGO_PKG_VERSION") }).to_string();
     Router::new()
-        .route("/", get(document.clone()))
-        .route("/docs", get(document.clone()))
+        .route("/", get(document))
+        .route("/docs", get(document))
         .route("/docs/", get(async || Redirect::permanent("/docs")))
         .route("/docs/{*path}", get(document))
         .route("/healthz", text("alive\n"))
@@ -74,5 +81,57 @@ impl IntoResponse for Content {
             (header::CONTENT_SECURITY_POLICY, self.policy),
         ];
         (headers, self.body).into_response()
+    }
+}
+
+/// What a render needs, and whether it is there.
+pub(crate) struct Health {
+    database: Database,
+    /// The farm of this process.
+    own_farm: Option<Readiness>,
+    /// Another one.
+    farm: Option<FarmAddress>,
+    http: reqwest::Client,
+    /// When database and farm were asked, and whether they are ready.
+    checked: Mutex<Option<(Instant, bool)>>,
+}
+
+impl Health {
+    pub(crate) fn new(database: Database, farm: Option<FarmAddress>, own_farm: Option<Readiness>) -> Self {
+        let http = platen_program::http_client().build().expect("a client without options");
+        Self { database, own_farm, farm, http, checked: Mutex::default() }
+    }
+
+    /// Whether the database can be written and the farm accepts jobs.
+    async fn is_ready(&self) -> bool {
+        if !self.own_farm.as_ref().is_none_or(Readiness::is_ready) {
+            return false;
+        }
+        let mut checked = self.checked.lock().await;
+        if let Some((at, is_ready)) = *checked
+            && at.elapsed() < CHECK_TIME
+        {
+            return is_ready;
+        }
+        let asked =
+            timeout(CHECK_TIME, async { tokio::join!(self.database_is_writable(), self.farm_is_ready()) });
+        let is_ready = asked.await.is_ok_and(|(database, farm)| database && farm);
+        *checked = Some((Instant::now(), is_ready));
+        is_ready
+    }
+
+    /// A response without the header of a farm is that of another server.
+    async fn farm_is_ready(&self) -> bool {
+        let Some(farm) = &self.farm else { return true };
+        let response = self.http.get(format!("{farm}/readyz")).send().await;
+        response.is_ok_and(|response| {
+            response.status() == StatusCode::OK && response.headers().contains_key(wire::FARM_ID)
+        })
+    }
+
+    async fn database_is_writable(&self) -> bool {
+        // Changes nothing, but needs the lock of a writer and a page of the table: SQLite may hold the page with the schema
+        // in memory when the file is damaged.
+        self.database.query("UPDATE accounts SET quota = quota WHERE rowid = -1", Vec::new()).await.is_ok()
     }
 }

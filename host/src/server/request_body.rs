@@ -6,7 +6,6 @@
 //! a client that is still writing may lose the response.
 
 use std::{
-    collections::VecDeque,
     pin::Pin,
     sync::{Arc, atomic::Ordering},
     task::{Context, Poll, ready},
@@ -25,10 +24,9 @@ use tokio::{
 use wasmtime_wasi_http::Error;
 
 use super::{
-    address_limit::{AddressLimit, Share},
-    client_address::ClientAddress,
-    concurrency_limit::QUEUE_TIMEOUT,
     exchange::Exchange,
+    limits::{AddressLimit, GRACE, QUEUE_TIMEOUT, Share},
+    request_head::ClientAddress,
     server_error::ServerError,
 };
 
@@ -37,7 +35,8 @@ const MIB: usize = 1024 * 1024;
 const MAX_SMALL_BODY_BYTES: usize = MIB;
 /// Of all bodies up to that size that arrive or wait.
 const MAX_SMALL_BODIES_BYTES: usize = 256 * MIB;
-/// Larger bodies that are received at once. Each has an instance with a few megabytes of memory, and up to 32 MiB here.
+/// Larger bodies that are received at once. Each has an instance with a few megabytes of memory, and up to 32 MiB here, or
+/// twice that while its buffer grows.
 const MAX_UPLOADS: usize = 24;
 /// Limits of one address.
 const MAX_SMALL_BODIES_BYTES_PER_ADDRESS: usize = MAX_SMALL_BODIES_BYTES / 4;
@@ -45,18 +44,11 @@ const MAX_UPLOADS_PER_ADDRESS: usize = 4;
 /// Of all larger bodies in components. A component holds a body about four times, so this is a gigabyte.
 const MAX_MIB_IN_COMPONENTS: usize = 256;
 
-/// A body fails after this time and that of what has arrived at the lowest rate.
-const GRACE: Duration = Duration::from_secs(10);
+/// A body fails after [`GRACE`] and the time of what has arrived at the lowest rate.
 const MIN_BYTES_PER_MILLISECOND: usize = 4;
-/// The largest body at 280 kB/s; nearly all are far smaller.
+/// The largest body at 280 kB/s; nearly all are far smaller. Also for the rest of a body after the response.
 const MAX_BODY_TIME: Duration = Duration::from_mins(2);
-/// For the rest of a body after the response.
-const MAX_DISCARD_TIME: Duration = Duration::from_secs(30);
 const MAX_DISCARDED_BYTES: usize = 2 * MAX_BODY_BYTES;
-
-/// Smaller pieces of a body are copied into one of this size, so that a client that sends single bytes takes no more memory
-/// than another one.
-const PIECE_BYTES: usize = 16 * 1024;
 
 /// The limits of all bodies together.
 pub(super) struct BodyLimits {
@@ -144,35 +136,35 @@ impl ArrivingBody {
         address: ClientAddress,
         limits: &Arc<BodyLimits>,
     ) -> Result<(RequestBody, Duration), ServerError> {
-        let mut available = Pieces::default();
+        let mut available = BytesMut::new();
         let mut share = limits.small_bytes.share(address);
         let announced = self.body.as_ref().map_or(0, |body| body.size_hint().lower());
         if announced <= MAX_SMALL_BODY_BYTES as u64 {
-            while available.bytes <= MAX_SMALL_BODY_BYTES {
+            while available.len() <= MAX_SMALL_BODY_BYTES {
                 let Some(data) = self.next().await? else {
                     return Ok((RequestBody { available, _share: share, rest: None }, Duration::ZERO));
                 };
                 share.grow(data.len())?;
-                available.push(data);
+                available.extend_from_slice(&data);
             }
         }
         let arrived = Instant::now();
-        let upload = limits.uploads.one(address, QUEUE_TIMEOUT).await?;
+        let upload = limits.uploads.one(address).await?;
         let rest = self.rest(Arc::clone(limits), upload);
         Ok((RequestBody { available, _share: share, rest: Some(Box::pin(rest)) }, arrived.elapsed()))
     }
 
     /// Receives the rest of an upload, and waits until components have memory for it.
-    async fn rest(mut self, limits: Arc<BodyLimits>, upload: Share) -> Result<Pieces, Error> {
+    async fn rest(mut self, limits: Arc<BodyLimits>, upload: Share) -> Result<BytesMut, Error> {
         let exchange = Arc::clone(&self.exchange);
         let receiving = async {
             self.began = Instant::now();
-            let mut rest = Pieces::default();
+            let mut rest = BytesMut::new();
             // The component refuses a larger one without reading further.
             while self.received <= MAX_BODY_BYTES
                 && let Some(data) = self.next().await?
             {
-                rest.push(data);
+                rest.extend_from_slice(&data);
             }
             let mib = u32::try_from(self.received.div_ceil(MIB)).unwrap_or(u32::MAX);
             let permits = Arc::clone(&limits.mib_in_components).acquire_many_owned(mib);
@@ -183,7 +175,7 @@ impl ArrivingBody {
         };
         // After the response nothing is passed on.
         match exchange.responded.run_until_cancelled(receiving).await {
-            None => Ok(Pieces::default()),
+            None => Ok(BytesMut::new()),
             Some(received) => received.map_err(|error| {
                 let _ = exchange.body_error.set(error);
                 Error::ConnectionReadTimeout
@@ -208,54 +200,16 @@ impl Drop for ArrivingBody {
                     discarded += frame.data_ref().map_or(0, Bytes::len);
                 }
             };
-            let _ = draining.run_until_cancelled(timeout(MAX_DISCARD_TIME, discard)).await;
+            let _ = draining.run_until_cancelled(timeout(MAX_BODY_TIME, discard)).await;
         });
     }
 }
 
-/// Pieces of a body, of which small ones are joined.
-#[derive(Default)]
-struct Pieces {
-    ready: VecDeque<Bytes>,
-    joined: BytesMut,
-    bytes: usize,
-}
-
-impl Pieces {
-    fn push(&mut self, data: Bytes) {
-        let is_first = self.bytes == 0;
-        self.bytes += data.len();
-        // Most bodies are one piece.
-        if data.len() >= PIECE_BYTES || is_first {
-            self.end_joined();
-            self.ready.push_back(data);
-            return;
-        }
-        self.joined.extend_from_slice(&data);
-        if self.joined.len() >= PIECE_BYTES {
-            self.end_joined();
-        }
-    }
-
-    fn end_joined(&mut self) {
-        if !self.joined.is_empty() {
-            self.ready.push_back(std::mem::take(&mut self.joined).freeze());
-        }
-    }
-
-    fn pop(&mut self) -> Option<Bytes> {
-        self.end_joined();
-        let data = self.ready.pop_front()?;
-        self.bytes -= data.len();
-        Some(data)
-    }
-}
-
-type Rest = Pin<Box<dyn Future<Output = Result<Pieces, Error>> + Send>>;
+type Rest = Pin<Box<dyn Future<Output = Result<BytesMut, Error>> + Send>>;
 
 /// The body as a component reads it: what has arrived, and the rest of a large one when all of that has arrived.
 pub(super) struct RequestBody {
-    available: Pieces,
+    available: BytesMut,
     _share: Share,
     rest: Option<Rest>,
 }
@@ -263,7 +217,7 @@ pub(super) struct RequestBody {
 impl RequestBody {
     /// The size of a body that has arrived.
     pub(super) fn received_bytes(&self) -> Option<usize> {
-        self.rest.is_none().then_some(self.available.bytes)
+        self.rest.is_none().then_some(self.available.len())
     }
 }
 
@@ -276,8 +230,8 @@ impl Body for RequestBody {
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Error>>> {
         loop {
-            if let Some(data) = self.available.pop() {
-                return Poll::Ready(Some(Ok(Frame::data(data))));
+            if !self.available.is_empty() {
+                return Poll::Ready(Some(Ok(Frame::data(self.available.split().freeze()))));
             }
             let Some(rest) = &mut self.rest else { return Poll::Ready(None) };
             let received = ready!(rest.as_mut().poll(context));
@@ -295,23 +249,5 @@ impl Body for RequestBody {
 
     fn size_hint(&self) -> SizeHint {
         self.received_bytes().map_or_else(SizeHint::default, |bytes| SizeHint::with_exact(bytes as u64))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn pieces_keep_their_order_and_small_ones_are_joined() {
-        let (mut pieces, mut expected) = (Pieces::default(), Vec::new());
-        for index in 0..100_u8 {
-            let size = if index % 40 == 20 { PIECE_BYTES } else { 1 };
-            expected.extend(std::iter::repeat_n(index, size));
-            pieces.push(vec![index; size].into());
-        }
-        let popped: Vec<Bytes> = std::iter::from_fn(|| pieces.pop()).collect();
-        assert_eq!((popped.len(), pieces.bytes), (6, 0));
-        assert_eq!(popped.concat(), expected);
     }
 }

@@ -1,8 +1,8 @@
-//! What the server changes in the head of a request before a component gets it.
+//! What the server reads in the head of a request, and changes before a component gets it.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
-use http::{HeaderName, HeaderValue, Request, Uri, Version, header, uri};
+use http::{HeaderMap, HeaderName, HeaderValue, Request, Uri, Version, header, uri};
 use platen_program::telemetry;
 use platen_shared::wire;
 use tracing::{Span, info_span};
@@ -60,36 +60,81 @@ fn authority<B>(request: &Request<B>) -> Result<uri::Authority, ServerError> {
     authority.filter(is_valid).ok_or(ServerError::NoHost)
 }
 
-/// Gives a request the form that it has on Spin: the absolute URL, and Spin's headers, which replace those
-/// of the client.
-pub(super) fn prepare<B>(
-    request: &mut Request<B>,
-    route: &Route,
-    client: SocketAddr,
-) -> Result<(), ServerError> {
+/// Gives a request the form that it has on Spin: the absolute URL, and the address of the client in Spin's header.
+pub(super) fn prepare<B>(request: &mut Request<B>, client: SocketAddr) -> Result<(), ServerError> {
     let mut codings = request.headers().get_all(header::TRANSFER_ENCODING).iter();
     if codings.next().is_some_and(|coding| coding != "chunked") || codings.next().is_some() {
         return Err(ServerError::UnknownTransferCoding);
     }
     let authority = authority(request)?;
     let mut parts = std::mem::take(request.uri_mut()).into_parts();
-    let path = parts.path_and_query.get_or_insert_with(|| uri::PathAndQuery::from_static("/"));
-    let spin = [
-        ("spin-full-url", format!("http://{authority}{path}")),
-        ("spin-path-info", route.rest_of(path.path()).to_owned()),
-        ("spin-matched-route", route.pattern.to_owned()),
-        ("spin-component-route", route.prefix.clone()),
-        ("spin-raw-component-route", route.pattern.to_owned()),
-        ("spin-base-path", "/".to_owned()),
-        ("spin-client-addr", client.to_string()),
-    ];
+    parts.path_and_query.get_or_insert_with(|| uri::PathAndQuery::from_static("/"));
     parts.scheme = Some(uri::Scheme::HTTP);
     parts.authority = Some(authority);
     *request.uri_mut() = Uri::from_parts(parts).map_err(|_| ServerError::NoHost)?;
+    let client = HeaderValue::try_from(client.to_string()).expect("an address is ASCII");
     request.headers_mut().remove(header::CONNECTION);
-    for (name, value) in spin {
-        let value = HeaderValue::try_from(value).map_err(|_| ServerError::NoHost)?;
-        request.headers_mut().insert(HeaderName::from_static(name), value);
-    }
+    request.headers_mut().insert("spin-client-addr", client);
     Ok(())
+}
+
+/// The address by which clients are limited and take turns: an IPv4 address, or the /64 network of an IPv6 address,
+/// because a client chooses the rest of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) struct ClientAddress(IpAddr);
+
+impl ClientAddress {
+    /// The address of the peer, or the one in the header in which the operator's reverse proxy sends it. Proxies append theirs to
+    /// what a client has sent, so the last entry counts.
+    pub(super) fn of(headers: &HeaderMap, proxy_header: Option<&HeaderName>, peer: SocketAddr) -> Self {
+        let last = proxy_header.and_then(|name| headers.get_all(name).iter().next_back());
+        let entry = last.and_then(|value| value.to_str().ok()?.rsplit(',').next());
+        entry.and_then(|entry| entry.trim().parse().ok()).unwrap_or(peer.ip()).into()
+    }
+}
+
+impl From<IpAddr> for ClientAddress {
+    fn from(address: IpAddr) -> Self {
+        Self(match address.to_canonical() {
+            IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() >> 64 << 64).into(),
+            address @ IpAddr::V4(_) => address,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn address(text: &str) -> ClientAddress {
+        text.parse::<IpAddr>().unwrap().into()
+    }
+
+    #[test]
+    fn ipv6_clients_are_grouped_by_network() {
+        assert_eq!(address("2001:db8:0:1::1"), address("2001:db8:0:1:ffff::2"));
+        assert_ne!(address("2001:db8:0:1::1"), address("2001:db8:0:2::1"));
+        assert_eq!(address("::ffff:192.0.2.1"), address("192.0.2.1"));
+        assert_ne!(address("192.0.2.1"), address("192.0.2.2"));
+    }
+
+    #[test]
+    fn only_the_configured_header_is_believed_and_only_its_last_entry() {
+        let peer = "192.0.2.9:1".parse().unwrap();
+        let name = HeaderName::from_static("x-forwarded-for");
+        let of = |values: &[&str], proxy_header| {
+            let headers = values.iter().map(|value| (name.clone(), value.parse().unwrap())).collect();
+            ClientAddress::of(&headers, proxy_header, peer)
+        };
+        assert_eq!(of(&["192.0.2.1"], None), address("192.0.2.9"));
+        for (values, expected) in [
+            (&["192.0.2.1"][..], "192.0.2.1"),
+            (&["192.0.2.1, 192.0.2.2"], "192.0.2.2"),
+            (&["192.0.2.1", "192.0.2.3"], "192.0.2.3"),
+            (&["192.0.2.1, x"], "192.0.2.9"),
+            (&[], "192.0.2.9"),
+        ] {
+            assert_eq!(of(values, Some(&name)), address(expected), "{values:?}");
+        }
+    }
 }

@@ -1,13 +1,12 @@
 //! A server with a farm in its process, as a separate program.
 
-use std::{
-    path::Path,
-    process::{Command, Output},
-};
+use std::{path::Path, process::Command};
 
 use nix::sys::signal::Signal;
-use platen_harness::process::{Process, rest_of_line};
-use serde_json::Value;
+use platen_harness::{
+    operator::Operator,
+    process::{Process, rest_of_line},
+};
 
 /// A server and a farm of its own, with one key.
 pub(crate) struct Deployment {
@@ -17,22 +16,22 @@ pub(crate) struct Deployment {
     pub(crate) key: String,
 }
 
-/// `platen` with no other environment than this one.
-fn platen(directory: &Path, environment: &[(&str, &str)]) -> Command {
+/// `platen up` with no other environment than this one.
+pub(crate) fn up(directory: &Path, environment: &[(&str, &str)]) -> Command {
     let mut command = Command::new("env");
     command.arg("-i").arg(format!("TMPDIR={}", directory.display()));
     if let Ok(chromium) = std::env::var("PLATEN_CHROMIUM") {
         command.arg(format!("PLATEN_CHROMIUM={chromium}"));
     }
     command.args(environment.iter().map(|(name, value)| format!("{name}={value}")));
-    command.arg(env!("CARGO_BIN_EXE_platen")).current_dir(directory);
-    command
-}
-
-pub(crate) fn up(directory: &Path, environment: &[(&str, &str)]) -> Command {
-    let mut command = platen(directory, environment);
     let manifest = Path::new(env!("CARGO_MANIFEST_DIR")).join("../spin.toml");
-    command.arg("up").arg("--manifest").arg(manifest).args(["--listen", "127.0.0.1:0", "--browsers", "1"]);
+    command
+        .arg(env!("CARGO_BIN_EXE_platen"))
+        .current_dir(directory)
+        .arg("up")
+        .arg("--manifest")
+        .arg(manifest);
+    command.args(["--listen", "127.0.0.1:0", "--browsers", "1"]);
     command
 }
 
@@ -43,14 +42,10 @@ impl Deployment {
         let server = server.expect("the binary runs");
         let url =
             server.wait_for(|log| rest_of_line(log, "platen is listening on ")).await.expect("it starts");
-        let json = |arguments: &[&str]| {
-            let Output { status, stdout, .. } =
-                platen(directory.path(), &[]).args(arguments).arg("--json").output().expect("it runs");
-            assert!(status.success());
-            serde_json::from_slice::<Value>(&stdout).expect("JSON")
-        };
-        json(&["account", "create", "acme"]);
-        let key = json(&["key", "create", "--account", "acme"])["key"].as_str().expect("a key").to_owned();
+        let operator = Operator::in_directory(Path::new(env!("CARGO_BIN_EXE_platen")), directory.path());
+        operator.json(&["account", "create", "acme"]).expect("an account");
+        let key = operator.json(&["key", "create", "--account", "acme"]).expect("a key");
+        let key = key["key"].as_str().expect("a key").to_owned();
         Self { server, directory, url: url.trim_end_matches('/').to_owned(), key }
     }
 

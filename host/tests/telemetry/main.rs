@@ -144,7 +144,7 @@ async fn a_collector_that_hangs_or_is_absent_delays_nothing() {
 }
 
 #[test]
-fn a_setting_that_is_not_supported_stops_the_start() {
+fn a_setting_that_is_not_supported_stops_the_start_and_secrets_are_not_shown() {
     let directory = tempfile::tempdir().expect("a directory");
     let endpoint = ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:9");
     for (name, value) in [
@@ -155,24 +155,13 @@ fn a_setting_that_is_not_supported_stops_the_start() {
         ("OTEL_TRACES_EXPORTER", "zipkin"),
         ("OTEL_EXPORTER_OTLP_COMPRESSION", "gzip"),
         ("OTEL_EXPORTER_OTLP_TRACES_CERTIFICATE", "ca.pem"),
-    ] {
-        let output = up(directory.path(), &[endpoint, (name, value)]).output().expect("it runs");
-        let errors = String::from_utf8_lossy(&output.stderr);
-        assert!(!output.status.success() && errors.contains(name) && errors.contains(value), "{errors}");
-    }
-}
-
-#[test]
-fn secret_settings_of_exports_are_not_shown() {
-    let directory = tempfile::tempdir().expect("a directory");
-    let endpoint = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "http://127.0.0.1:9");
-    for (name, value) in [
         ("OTEL_EXPORTER_OTLP_TRACES_HEADERS", "s3cret"),
         ("OTEL_EXPORTER_OTLP_HEADERS", "bad name=s3cret"),
         ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "ftp://user:s3cret@127.0.0.1"),
     ] {
         let output = up(directory.path(), &[endpoint, (name, value)]).output().expect("it runs");
         let errors = String::from_utf8_lossy(&output.stderr);
-        assert!(!output.status.success() && errors.contains(name) && !errors.contains("s3cret"), "{errors}");
+        assert!(!output.status.success() && errors.contains(name), "{errors}");
+        assert!(errors.contains(value) != value.contains("s3cret") && !errors.contains("s3cret"), "{errors}");
     }
 }

@@ -3,17 +3,7 @@
 use base64::{Engine as _, prelude::BASE64_STANDARD, prelude::BASE64_STANDARD_NO_PAD};
 use serde::{Deserialize, Serialize};
 
-use crate::db::{
-    Value,
-    error::DbError,
-    result::{Effects, QueryResult, Row},
-};
-
-#[derive(Serialize)]
-pub(super) struct Pipeline<'a> {
-    pub(super) baton: Option<&'a str>,
-    pub(super) requests: Vec<Request<'a>>,
-}
+use crate::db::{DbError, Row, Value};
 
 #[derive(Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
@@ -32,8 +22,6 @@ pub(super) struct Statement<'a> {
 
 #[derive(Deserialize)]
 pub(super) struct PipelineResult {
-    pub(super) baton: Option<String>,
-    pub(super) base_url: Option<String>,
     pub(super) results: Vec<Outcome>,
 }
 
@@ -45,20 +33,15 @@ pub(super) enum Outcome {
 }
 
 impl Outcome {
-    pub(super) fn into_result(self, effects: &Effects) -> Result<QueryResult, DbError> {
-        let result = match self {
-            Self::Ok { response: Response::Execute { result } } => result,
-            Self::Ok { response: Response::Sequence } => return Ok(QueryResult::default()),
-            Self::Ok { response: Response::Other } => return Err(DbError::unreachable(InvalidResponse)),
-            Self::Error { error } => return Err(error.into()),
-        };
-        if result.affected_row_count > 0 {
-            let rowid = result.last_insert_rowid.and_then(|id| id.parse().ok());
-            effects.store(result.affected_row_count, rowid.unwrap_or(0));
+    pub(super) fn into_rows(self) -> Result<Vec<Row>, DbError> {
+        match self {
+            Self::Ok { response: Response::Execute { result } } => {
+                result.rows.into_iter().map(read).collect()
+            }
+            Self::Ok { response: Response::Sequence } => Ok(Vec::new()),
+            Self::Ok { response: Response::Other } => Err(DbError::unreachable(InvalidResponse)),
+            Self::Error { error } => Err(error.into()),
         }
-        let columns = result.cols.into_iter().map(|col| col.name.unwrap_or_default()).collect();
-        let rows = result.rows.into_iter().map(read).collect::<Result<_, _>>()?;
-        Ok(QueryResult { columns, rows })
     }
 }
 
@@ -75,15 +58,7 @@ pub(super) enum Response {
 
 #[derive(Deserialize)]
 pub(super) struct ExecuteResult {
-    pub(super) cols: Vec<Column>,
     pub(super) rows: Vec<Vec<WireValue>>,
-    pub(super) affected_row_count: u64,
-    pub(super) last_insert_rowid: Option<String>,
-}
-
-#[derive(Deserialize)]
-pub(super) struct Column {
-    pub(super) name: Option<String>,
 }
 
 #[derive(Deserialize)]

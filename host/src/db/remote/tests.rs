@@ -1,55 +1,67 @@
 use std::{
-    convert::Infallible,
     net::SocketAddr,
     sync::atomic::{AtomicUsize, Ordering},
 };
 
+use futures::future::join_all;
 use http_body_util::BodyExt as _;
-use hyper::{Response, server::conn::http1, service::service_fn};
-use hyper_util::rt::TokioIo;
-use platen_harness::loopback::ClosedPort;
+use platen_harness::loopback::{ANY_PORT, ClosedPort, Loopback, full};
+use serde_json::Value as Json;
 use tokio::time::sleep;
 
 use super::*;
-use crate::db::{Database, Location, Purpose, Row};
+use crate::db::{Database, Location, Purpose};
 
-/// A server that fails the first `failures` statements. Returns its address, and the number of statements
-/// that it received.
-async fn server(
-    address: SocketAddr,
-    failures: usize,
-    message: &'static str,
-    code: Option<&'static str>,
-) -> (Url, Arc<AtomicUsize>) {
-    let listener = tokio::net::TcpListener::bind(address).await.unwrap();
-    let url = Url::parse(&format!("http://{}", listener.local_addr().unwrap())).unwrap();
-    let sent = Arc::<AtomicUsize>::default();
-    let counted = Arc::clone(&sent);
-    tokio::spawn(async move {
-        while let Ok((stream, _)) = listener.accept().await {
-            let counted = Arc::clone(&counted);
-            let service = service_fn(move |_| {
-                let outcome = if counted.fetch_add(1, Ordering::Relaxed) < failures {
-                    serde_json::json!({ "type": "error", "error": { "message": message, "code": code } })
-                } else {
-                    let result = serde_json::json!({ "cols": [], "rows": [], "affected_row_count": 1 });
-                    serde_json::json!({ "type": "ok", "response": { "type": "execute", "result": result } })
-                };
-                let body = serde_json::json!({ "results": [outcome] }).to_string();
-                async { Ok::<_, Infallible>(Response::new(body)) }
-            });
-            tokio::spawn(http1::Builder::new().serve_connection(TokioIo::new(stream), service));
+const WRITE: &str = "INSERT INTO t VALUES (1)";
+
+/// Requests.
+#[derive(Default)]
+struct Counts {
+    all: AtomicUsize,
+    in_progress: AtomicUsize,
+    most_in_progress: AtomicUsize,
+}
+
+/// A server that answers after 20 ms: the first `failures` requests with this error, and other statements with their text.
+async fn server(address: SocketAddr, failures: usize, error: Json) -> (Loopback, Url, Arc<Counts>) {
+    let counts = Arc::<Counts>::default();
+    let counted = Arc::clone(&counts);
+    let server = Loopback::start_at(address, move |request: http::Request<hyper::body::Incoming>| {
+        let (counts, error) = (Arc::clone(&counted), error.clone());
+        async move {
+            let in_progress = counts.in_progress.fetch_add(1, Ordering::SeqCst) + 1;
+            counts.most_in_progress.fetch_max(in_progress, Ordering::SeqCst);
+            let fails = counts.all.fetch_add(1, Ordering::SeqCst) < failures;
+            let body = request.into_body().collect().await.unwrap().to_bytes();
+            let pipeline: Json = serde_json::from_slice(&body).unwrap();
+            sleep(Duration::from_millis(20)).await;
+            let requests = pipeline["requests"].as_array().unwrap().iter();
+            let failed = json!({ "type": "error", "error": error });
+            let outcomes = requests.map(|request| if fails { failed.clone() } else { echoed(request) });
+            let body = json!({ "baton": null, "results": outcomes.collect::<Vec<_>>() }).to_string();
+            counts.in_progress.fetch_sub(1, Ordering::SeqCst);
+            Ok(http::Response::new(full(body)))
         }
     });
-    (url, sent)
+    let server = server.await.unwrap();
+    let url = Url::parse(&server.url()).unwrap();
+    (server, url, counts)
+}
+
+fn echoed(request: &Json) -> Json {
+    let sql = &request["stmt"]["sql"];
+    if sql.as_str().is_some_and(|sql| sql.ends_with("fails")) {
+        return json!({ "type": "error", "error": { "message": sql } });
+    }
+    let result = json!({ "cols": [{}], "rows": [[{ "type": "text", "value": sql }]] });
+    let kind = if request["type"] == "close" { "close" } else { "execute" };
+    json!({ "type": "ok", "response": { "type": kind, "result": result } })
 }
 
 async fn execute(url: Url) -> Result<Vec<Row>, DbError> {
     let database = Database::open(&Location::Server(url), None, Purpose::Operate).await?;
-    database.connect().query_when_available(WRITE).await
+    database.query_when_available(WRITE).await
 }
-
-const WRITE: &str = "INSERT INTO t VALUES (1)";
 
 #[tokio::test]
 async fn a_server_that_restarts_is_waited_for() {
@@ -59,11 +71,11 @@ async fn a_server_that_restarts_is_waited_for() {
     let restart = async {
         sleep(Duration::from_millis(100)).await;
         drop(closed);
-        server(address, 0, "", None).await
+        server(address, 0, Json::Null).await
     };
-    let (result, (_, sent)) = tokio::join!(execute(url.clone()), restart);
+    let (result, (_server, _, counts)) = tokio::join!(execute(url.clone()), restart);
     result.unwrap();
-    assert_eq!(sent.load(Ordering::Relaxed), 1);
+    assert_eq!(counts.all.load(Ordering::SeqCst), 1);
 }
 
 #[tokio::test]
@@ -76,84 +88,37 @@ async fn only_a_statement_that_did_nothing_is_retried() {
         ("m", Some("SQLITE_CONSTRAINT"), 1),
         ("m", None, 1),
     ] {
-        let (url, sent) = server(([127, 0, 0, 1], 0).into(), 3, message, code).await;
+        let (_server, url, counts) = server(ANY_PORT, 3, json!({ "message": message, "code": code })).await;
         assert_eq!(execute(url).await.is_ok(), calls == 4, "{message} {code:?}");
-        assert_eq!(sent.load(Ordering::Relaxed), calls, "{message} {code:?}");
+        assert_eq!(counts.all.load(Ordering::SeqCst), calls, "{message} {code:?}");
     }
-}
-
-/// A server that answers after 20 ms. The result of each statement is its text. Returns the number of requests in
-/// progress, the largest such number, and the number of requests.
-async fn echo() -> (Url, Arc<[AtomicUsize; 3]>) {
-    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let url = Url::parse(&format!("http://{}", listener.local_addr().unwrap())).unwrap();
-    let counts = Arc::<[AtomicUsize; 3]>::default();
-    let counted = Arc::clone(&counts);
-    tokio::spawn(async move {
-        while let Ok((stream, _)) = listener.accept().await {
-            let counted = Arc::clone(&counted);
-            let service = service_fn(move |request: hyper::Request<hyper::body::Incoming>| {
-                let counted = Arc::clone(&counted);
-                async move {
-                    let in_progress = counted[0].fetch_add(1, Ordering::SeqCst) + 1;
-                    counted[1].fetch_max(in_progress, Ordering::SeqCst);
-                    counted[2].fetch_add(1, Ordering::SeqCst);
-                    let body = request.into_body().collect().await.unwrap().to_bytes();
-                    let pipeline: serde_json::Value = serde_json::from_slice(&body).unwrap();
-                    sleep(Duration::from_millis(20)).await;
-                    let outcomes = pipeline["requests"].as_array().unwrap().iter().map(echoed);
-                    let body = serde_json::json!({ "results": outcomes.collect::<Vec<_>>() }).to_string();
-                    counted[0].fetch_sub(1, Ordering::SeqCst);
-                    Ok::<_, Infallible>(Response::new(body))
-                }
-            });
-            tokio::spawn(http1::Builder::new().serve_connection(TokioIo::new(stream), service));
-        }
-    });
-    (url, counts)
-}
-
-fn echoed(request: &serde_json::Value) -> serde_json::Value {
-    let sql = &request["stmt"]["sql"];
-    if sql.as_str().is_some_and(|sql| sql.ends_with("fails")) {
-        return serde_json::json!({ "type": "error", "error": { "message": sql } });
-    }
-    let result = serde_json::json!({
-        "cols": [{}], "rows": [[{ "type": "text", "value": sql }]], "affected_row_count": 1
-    });
-    let kind = if request["type"] == "close" { "close" } else { "execute" };
-    serde_json::json!({ "type": "ok", "response": { "type": kind, "result": result } })
 }
 
 #[tokio::test]
 async fn writes_share_a_request_and_each_has_its_own_result() {
-    let (url, counts) = echo().await;
+    let (_server, url, counts) = server(ANY_PORT, 0, Json::Null).await;
     let client = Client::new(url, None).unwrap();
     let texts: Vec<String> = (0..33)
         .map(|number| format!("UPDATE t SET a = {number}{}", if number % 5 == 0 { " fails" } else { "" }))
         .collect();
-    let writes = texts.iter().map(|sql| {
-        let stream = client.stream();
-        async move { stream.execute(Flow::default(), sql.clone(), vec![], &Arc::default()).await }
-    });
-    for (sql, result) in texts.iter().zip(futures::future::join_all(writes).await) {
+    let writes =
+        texts.iter().map(|sql| client.execute(Flow::default(), StatementKind::Write, sql.clone(), vec![]));
+    for (sql, result) in texts.iter().zip(join_all(writes).await) {
         match result {
-            Ok(result) => assert_eq!(result.rows, [[Value::Text(sql.clone())]]),
+            Ok(rows) => assert_eq!(rows, [[Value::Text(sql.clone())]]),
             Err(error) => assert!(sql.ends_with("fails") && error.to_string() == *sql, "{sql}: {error}"),
         }
     }
-    let [_, concurrent, requests] = [0, 1, 2].map(|index| counts[index].load(Ordering::SeqCst));
-    assert_eq!((concurrent, requests), (MAX_CONCURRENT_WRITES, 33_usize.div_ceil(MAX_BATCH)));
+    let counted = (counts.most_in_progress.load(Ordering::SeqCst), counts.all.load(Ordering::SeqCst));
+    assert_eq!(counted, (MAX_CONCURRENT_WRITES, 33_usize.div_ceil(MAX_BATCH)));
 }
 
 #[tokio::test]
 async fn concurrent_reads_are_limited() {
-    let (url, counts) = echo().await;
+    let (_server, url, counts) = server(ANY_PORT, 0, Json::Null).await;
     let client = Client::new(url, None).unwrap();
-    let reads = (0..100).map(|_| {
-        let stream = client.stream();
-        async move { stream.execute(Flow::default(), "SELECT 1".to_owned(), vec![], &Arc::default()).await }
-    });
-    assert!(futures::future::join_all(reads).await.into_iter().all(|result| result.is_ok()));
-    assert_eq!(counts[1].load(Ordering::SeqCst), MAX_CONCURRENT_READS);
+    let reads =
+        (0..100).map(|_| client.execute(Flow::default(), StatementKind::Read, "SELECT 1".to_owned(), vec![]));
+    assert!(join_all(reads).await.into_iter().all(|result| result.is_ok()));
+    assert_eq!(counts.most_in_progress.load(Ordering::SeqCst), MAX_CONCURRENT_READS);
 }

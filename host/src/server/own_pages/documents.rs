@@ -2,7 +2,7 @@
 //!
 //! Invariant: a page loads nothing from another host, and only the reference runs scripts.
 
-use std::{collections::BTreeMap, sync::OnceLock};
+use std::{collections::BTreeMap, sync::LazyLock};
 
 use include_dir::{Dir, include_dir};
 
@@ -18,6 +18,8 @@ const STYLE: &str = include_str!("../../../assets/documents.css");
 const SWAGGER_UI: &str = include_str!("../../../assets/swagger-ui/swagger-ui-bundle.js");
 const SWAGGER_UI_STYLE: &str = include_str!("../../../assets/swagger-ui/swagger-ui.css");
 const HTML: &str = "text/html; charset=utf-8";
+const SCRIPT: &str = "text/javascript; charset=utf-8";
+const STYLE_SHEET: &str = "text/css; charset=utf-8";
 /// The folder of the reference, whose files are those of Swagger UI.
 const REFERENCE: &str = "/docs/reference";
 /// Starts Swagger UI. Without `validatorUrl` it would send the document to a server of its authors.
@@ -31,10 +33,14 @@ const RUN: &[&str] =
 const HOW_IT_WORKS: &[&str] = &["rendering", "security", "benchmarks"];
 
 /// The rendered documents, by path without `/docs`.
-#[derive(Default)]
-pub(super) struct Documents {
-    pages: OnceLock<BTreeMap<String, Page>>,
-}
+static PAGES: LazyLock<BTreeMap<String, Page>> = LazyLock::new(|| {
+    let files = DOCUMENTS.files().chain(DOCUMENTS.dirs().flat_map(Dir::files));
+    let documents = files.filter_map(|file| {
+        let name = file.path().to_str()?.strip_suffix(".md")?;
+        Some((name.to_owned(), markdown::page(name, file.contents_utf8()?)))
+    });
+    documents.collect()
+});
 
 /// The content security policy.
 pub(super) const POLICY: &str = "default-src 'none'; style-src 'self'; img-src 'self'; base-uri 'none'; form-action 'none'; \
@@ -44,88 +50,64 @@ const REFERENCE_POLICY: &str = "default-src 'none'; script-src 'self'; style-src
                                 img-src 'self' data: blob:; connect-src 'self'; base-uri 'none'; form-action 'none'; \
                                 frame-ancestors 'none'";
 
-impl Documents {
-    pub(super) fn get(&self, path: &str) -> Option<Content> {
-        match path {
-            "/" => Some(Content::new(HTML, start())),
-            "/docs" => Some(Content::new(HTML, self.html("quick-start")?)),
-            "/docs/style.css" => Some(Content::new("text/css; charset=utf-8", STYLE)),
-            REFERENCE => Some(Content { policy: REFERENCE_POLICY, ..Content::new(HTML, self.reference()) }),
-            "/docs/reference.js" => Some(Content::new("text/javascript; charset=utf-8", START_REFERENCE)),
-            _ => {
-                let name = path.strip_prefix("/docs/")?;
-                if let Some(file) = name.strip_prefix("swagger-ui/") {
-                    return swagger_file(file);
-                }
-                if let Some(file) = name.strip_prefix("examples/") {
-                    let text = EXAMPLES.get_file(file)?.contents();
-                    return Some(Content::new("text/plain; charset=utf-8", text));
-                }
-                match name.rsplit_once('.') {
-                    Some((_, "png")) => Some(Content::new("image/png", DOCUMENTS.get_file(name)?.contents())),
-                    Some(_) => None,
-                    None => Some(Content::new(HTML, self.html(name)?)),
-                }
+/// The page at a path.
+pub(super) fn get(path: &str) -> Option<Content> {
+    match path {
+        "/" => Some(Content::new(HTML, start())),
+        "/docs" => Some(Content::new(HTML, html("quick-start")?)),
+        "/docs/style.css" => Some(Content::new(STYLE_SHEET, STYLE)),
+        REFERENCE => Some(Content { policy: REFERENCE_POLICY, ..Content::new(HTML, reference()) }),
+        "/docs/reference.js" => Some(Content::new(SCRIPT, START_REFERENCE)),
+        "/docs/swagger-ui/swagger-ui-bundle.js" => Some(Content::new(SCRIPT, SWAGGER_UI)),
+        "/docs/swagger-ui/swagger-ui.css" => Some(Content::new(STYLE_SHEET, SWAGGER_UI_STYLE)),
+        _ => {
+            let name = path.strip_prefix("/docs/")?;
+            if let Some(file) = name.strip_prefix("examples/") {
+                let text = EXAMPLES.get_file(file)?.contents();
+                return Some(Content::new("text/plain; charset=utf-8", text));
+            }
+            match name.rsplit_once('.') {
+                Some((_, "png")) => Some(Content::new("image/png", DOCUMENTS.get_file(name)?.contents())),
+                Some(_) => None,
+                None => Some(Content::new(HTML, html(name)?)),
             }
         }
     }
-
-    fn pages(&self) -> &BTreeMap<String, Page> {
-        self.pages.get_or_init(|| {
-            let mut files: Vec<_> = DOCUMENTS.files().collect();
-            files.extend(DOCUMENTS.dirs().flat_map(Dir::files));
-            let documents = files.into_iter().filter_map(|file| {
-                let name = file.path().to_str()?.strip_suffix(".md")?;
-                Some((name.to_owned(), markdown::page(name, file.contents_utf8()?)))
-            });
-            documents.collect()
-        })
-    }
-
-    fn html(&self, name: &str) -> Option<String> {
-        let page = self.pages().get(name)?;
-        let body = format!("<main id=\"content\" class=\"text\">{}</main>", page.html);
-        Some(layout(&page.title, &self.navigation(name), &body, ""))
-    }
-
-    fn reference(&self) -> String {
-        let head = "<link rel=\"stylesheet\" href=\"/docs/swagger-ui/swagger-ui.css\">\
-            <script src=\"/docs/swagger-ui/swagger-ui-bundle.js\" defer></script>\
-            <script src=\"/docs/reference.js\" defer></script>";
-        let body = "<main id=\"content\" class=\"reference\"><div id=\"reference\"></div><noscript>The reference requires JavaScript. \
-            The <a href=\"/v1/openapi.json\">OpenAPI document</a> has the same content.</noscript></main>";
-        layout("Reference", &self.navigation("reference"), body, head)
-    }
-
-    fn navigation(&self, current: &str) -> String {
-        let link = |name: &str, title: &str| {
-            let current = if name == current { " aria-current=\"page\"" } else { "" };
-            format!("<a href=\"/docs/{name}\"{current}>{title}</a>")
-        };
-        let mut html = "<nav aria-label=\"Documents\"><a class=\"brand\" href=\"/\">Platen</a>".to_owned();
-        let links = |names: &[&str]| -> String {
-            let pages = names.iter().filter_map(|name| Some((name, self.pages().get(*name)?)));
-            pages.map(|(name, page)| link(name, &page.title)).collect()
-        };
-        let how_to: Vec<&str> =
-            self.pages().keys().map(String::as_str).filter(|name| name.starts_with("how-to/")).collect();
-        let first = links(USE) + &link("reference", "Reference") + &links(&how_to);
-        for (group, links) in [("Use", first), ("Run", links(RUN)), ("How it works", links(HOW_IT_WORKS))] {
-            html.extend(["<p>", group, "</p>", &links]);
-        }
-        html.push_str("<p>This server</p><a href=\"/dashboard\">Dashboard</a></nav>");
-        html
-    }
 }
 
-/// A file of Swagger UI.
-fn swagger_file(name: &str) -> Option<Content> {
-    let (media_type, file) = match name {
-        "swagger-ui-bundle.js" => ("text/javascript; charset=utf-8", SWAGGER_UI),
-        "swagger-ui.css" => ("text/css; charset=utf-8", SWAGGER_UI_STYLE),
-        _ => return None,
+fn html(name: &str) -> Option<String> {
+    let page = PAGES.get(name)?;
+    let body = format!("<main id=\"content\" class=\"text\">{}</main>", page.html);
+    Some(layout(&page.title, &navigation(name), &body, ""))
+}
+
+fn reference() -> String {
+    let head = "<link rel=\"stylesheet\" href=\"/docs/swagger-ui/swagger-ui.css\">\
+        <script src=\"/docs/swagger-ui/swagger-ui-bundle.js\" defer></script>\
+        <script src=\"/docs/reference.js\" defer></script>";
+    let body = "<main id=\"content\" class=\"reference\"><div id=\"reference\"></div><noscript>The reference requires JavaScript. \
+        The <a href=\"/v1/openapi.json\">OpenAPI document</a> has the same content.</noscript></main>";
+    layout("Reference", &navigation("reference"), body, head)
+}
+
+fn navigation(current: &str) -> String {
+    let link = |name: &str, title: &str| {
+        let current = if name == current { " aria-current=\"page\"" } else { "" };
+        format!("<a href=\"/docs/{name}\"{current}>{title}</a>")
     };
-    Some(Content::new(media_type, file))
+    let mut html = "<nav aria-label=\"Documents\"><a class=\"brand\" href=\"/\">Platen</a>".to_owned();
+    let links = |names: &[&str]| -> String {
+        let pages = names.iter().filter_map(|name| Some((name, PAGES.get(*name)?)));
+        pages.map(|(name, page)| link(name, &page.title)).collect()
+    };
+    let how_to: Vec<&str> =
+        PAGES.keys().map(String::as_str).filter(|name| name.starts_with("how-to/")).collect();
+    let first = links(USE) + &link("reference", "Reference") + &links(&how_to);
+    for (group, links) in [("Use", first), ("Run", links(RUN)), ("How it works", links(HOW_IT_WORKS))] {
+        html.extend(["<p>", group, "</p>", &links]);
+    }
+    html.push_str("<p>This server</p><a href=\"/dashboard\">Dashboard</a></nav>");
+    html
 }
 
 fn start() -> String {
@@ -155,16 +137,15 @@ mod tests {
 
     #[test]
     fn every_link_leads_to_a_page() {
-        let documents = Documents::default();
         let mut links = 0;
-        for (name, page) in documents.pages() {
+        for (name, page) in PAGES.iter() {
             for link in page.links() {
                 let (path, fragment) = link.split_once('#').unwrap_or((link, ""));
                 let path = if path.is_empty() { format!("/docs/{name}") } else { path.to_owned() };
                 if !path.starts_with('/') || path == "/v1/openapi.json" || path.starts_with("/dashboard") {
                     continue;
                 }
-                let target = documents.get(&path);
+                let target = get(&path);
                 let target = target.unwrap_or_else(|| panic!("{name} links to {link}, which does not exist"));
                 let html = String::from_utf8_lossy(&target.body);
                 assert!(
@@ -179,18 +160,16 @@ mod tests {
 
     #[test]
     fn all_documents_are_in_the_navigation() {
-        let documents = Documents::default();
-        let navigation = documents.navigation("");
-        for name in documents.pages().keys() {
+        let navigation = navigation("");
+        for name in PAGES.keys() {
             assert!(navigation.contains(&format!("\"/docs/{name}\"")), "{name}");
         }
     }
 
     #[test]
     fn pages_load_nothing_from_other_hosts() {
-        let documents = Documents::default();
         for path in ["/", "/docs", "/docs/api", REFERENCE] {
-            let html = String::from_utf8(documents.get(path).unwrap().body.to_vec()).unwrap();
+            let html = String::from_utf8(get(path).unwrap().body.to_vec()).unwrap();
             for attribute in ["src=\"", "<link rel=\"stylesheet\" href=\""] {
                 for part in html.split(attribute).skip(1) {
                     assert!(part.starts_with('/'), "{path}: {}", part.chars().take(60).collect::<String>());
@@ -198,11 +177,11 @@ mod tests {
             }
         }
         for file in ["swagger-ui/swagger-ui-bundle.js", "swagger-ui/swagger-ui.css"] {
-            assert!(documents.get(&format!("/docs/{file}")).unwrap().body.len() > 100_000, "{file}");
+            assert!(get(&format!("/docs/{file}")).unwrap().body.len() > 100_000, "{file}");
         }
         // Text, so that a browser does not run them as pages of this host.
-        let example = documents.get("/docs/examples/email.html").unwrap();
+        let example = get("/docs/examples/email.html").unwrap();
         assert!(example.media_type.starts_with("text/plain") && !example.body.is_empty());
-        assert!(documents.get("/docs/swagger-ui/../x").is_none() && documents.get("/docs/api.md").is_none());
+        assert!(get("/docs/swagger-ui/../x").is_none() && get("/docs/api.md").is_none());
     }
 }

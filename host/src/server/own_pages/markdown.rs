@@ -1,6 +1,7 @@
 //! A document in Markdown as HTML.
 
 use pulldown_cmark::{CowStr, Event, Options, Parser, Tag, TagEnd, html::push_html};
+use url::{Position, Url};
 
 /// A document as HTML.
 #[derive(Debug)]
@@ -8,15 +9,14 @@ pub(super) struct Page {
     /// The text of its first heading, escaped.
     pub(super) title: String,
     pub(super) html: String,
-    #[cfg(test)]
-    links: Vec<String>,
 }
 
 #[cfg(test)]
 impl Page {
     /// The targets of its links and images.
-    pub(super) fn links(&self) -> impl Iterator<Item = &str> {
-        self.links.iter().map(String::as_str)
+    pub(super) fn links(&self) -> Vec<&str> {
+        let parts = self.html.split(" href=\"").flat_map(|part| part.split(" src=\"")).skip(1);
+        parts.filter_map(|part| part.split('"').next()).collect()
     }
 }
 
@@ -35,16 +35,12 @@ pub(super) fn page(name: &str, text: &str) -> Page {
         }
         title.get_or_insert(heading);
     }
-    #[cfg(test)]
-    let mut links = Vec::new();
     let mut is_kept = true;
     events.retain_mut(|event| match event {
         Event::Start(Tag::Link { dest_url, .. } | Tag::Image { dest_url, .. }) => {
             let target = target(name, dest_url);
             is_kept = target.is_some();
             if let Some(target) = target {
-                #[cfg(test)]
-                links.push(target.clone());
                 *dest_url = target.into();
             }
             is_kept
@@ -65,12 +61,7 @@ pub(super) fn page(name: &str, text: &str) -> Page {
     let title = title.unwrap_or_default();
     let mut escaped = String::new();
     push_html(&mut escaped, [Event::Text(title.into())].into_iter());
-    Page {
-        title: escaped,
-        html,
-        #[cfg(test)]
-        links,
-    }
+    Page { title: escaped, html }
 }
 
 fn raw(html: &str) -> Event<'_> {
@@ -99,25 +90,17 @@ fn target(name: &str, link: &str) -> Option<String> {
     if link.contains("://") || link.starts_with('#') {
         return Some(link.to_owned());
     }
-    let (path, fragment) = link.split_once('#').map_or((link, None), |(path, part)| (path, Some(part)));
-    let folder = name.rsplit_once('/').map_or("", |(folder, _)| folder);
-    let mut parts: Vec<&str> = folder.split('/').filter(|part| !part.is_empty()).collect();
-    let mut outside = false;
-    for part in path.split('/') {
-        match part {
-            "." | "" => {}
-            ".." => outside |= parts.pop().is_none(),
-            part => parts.push(part),
-        }
-    }
-    let path = parts.join("/");
-    let path = match (outside, path.as_str()) {
-        (true, "shared/openapi.json") => "/v1/openapi.json".to_owned(),
-        (true, path) if path.starts_with("examples/") => format!("/docs/{path}"),
-        (true, _) => return None,
-        (false, path) => format!("/docs/{}", path.strip_suffix(".md").unwrap_or(path)),
+    // As if the repository were a site.
+    let base = Url::parse(&format!("http://repository/docs/{name}")).ok()?;
+    let mut url = base.join(link).ok()?;
+    let path = match url.path() {
+        "/shared/openapi.json" => "/v1/openapi.json".to_owned(),
+        path if path.starts_with("/docs/") => path.strip_suffix(".md").unwrap_or(path).to_owned(),
+        path if path.starts_with("/examples/") => format!("/docs{path}"),
+        _ => return None,
     };
-    Some(fragment.map_or(path.clone(), |fragment| format!("{path}#{fragment}")))
+    url.set_path(&path);
+    Some(url[Position::BeforePath..].to_owned())
 }
 
 #[cfg(test)]
@@ -130,8 +113,7 @@ mod tests {
         let page = page("how-to/x", text);
         assert_eq!(page.title, "A b, c!");
         assert!(page.html.contains("<h1 id=\"a-b-c\">") && !page.html.contains("begin"), "{}", page.html);
-        let links: Vec<_> = page.links().collect();
-        assert_eq!(links, ["/docs/how-to/api#errors", "/docs/how-to/pictures/p.png"]);
+        assert_eq!(page.links(), ["/docs/how-to/api#errors", "/docs/how-to/pictures/p.png"]);
         assert_eq!(target("api", "../shared/openapi.json").unwrap(), "/v1/openapi.json");
         assert_eq!(target("how-to/x", "../api.md#a").unwrap(), "/docs/api#a");
     }

@@ -1,0 +1,264 @@
+//! Limits of connections, bodies and requests, in all and for each address.
+//!
+//! Invariant: what is waited for is refused after [`QUEUE_TIMEOUT`].
+
+use std::{collections::HashMap, sync::Arc, time::Duration};
+
+use parking_lot::Mutex;
+use platen_program::{FairQueue, Ticket};
+use tokio::{
+    sync::{Notify, oneshot},
+    time::timeout,
+};
+
+use super::{request_head::ClientAddress, server_error::ServerError};
+use crate::db::Flow;
+
+/// Most clients give up or retry soon after this.
+pub(super) const QUEUE_TIMEOUT: Duration = Duration::from_secs(10);
+/// Every client has this time for a body or a response, however slow it is. The largest files take less with 50 Mbit/s.
+pub(super) const GRACE: Duration = Duration::from_secs(10);
+
+/// A limit in all and for each address. The shares of all addresses together do not exceed the limit, and no share exceeds
+/// that of one address.
+pub(super) struct AddressLimit {
+    max: usize,
+    max_per_address: usize,
+    taken: Mutex<Taken>,
+    released: Notify,
+}
+
+#[derive(Default)]
+struct Taken {
+    all: usize,
+    by_address: HashMap<ClientAddress, usize>,
+}
+
+impl AddressLimit {
+    /// Without `max_per_address`, addresses are not limited.
+    pub(super) fn new(max: usize, max_per_address: Option<usize>) -> Arc<Self> {
+        let max_per_address = max_per_address.unwrap_or(max);
+        Arc::new(Self { max, max_per_address, taken: Mutex::default(), released: Notify::new() })
+    }
+
+    /// A share of the limit, which is empty at first.
+    pub(super) fn share(self: &Arc<Self>, address: ClientAddress) -> Share {
+        Share { limit: Arc::clone(self), address, amount: 0 }
+    }
+
+    /// A share of one, for which this waits.
+    pub(super) async fn one(self: &Arc<Self>, address: ClientAddress) -> Result<Share, ServerError> {
+        let mut share = self.share(address);
+        let growing = async {
+            loop {
+                let mut released = std::pin::pin!(self.released.notified());
+                released.as_mut().enable();
+                if share.grow(1).is_ok() {
+                    return;
+                }
+                released.await;
+            }
+        };
+        timeout(QUEUE_TIMEOUT, growing).await.map_err(|_| ServerError::TooManyRequests)?;
+        Ok(share)
+    }
+}
+
+/// What one connection or request has of a limit, until this is dropped.
+pub(super) struct Share {
+    limit: Arc<AddressLimit>,
+    address: ClientAddress,
+    amount: usize,
+}
+
+impl Share {
+    pub(super) fn grow(&mut self, amount: usize) -> Result<(), ServerError> {
+        let mut taken = self.limit.taken.lock();
+        let own = taken.by_address.get(&self.address).copied().unwrap_or(0);
+        if taken.all + amount > self.limit.max || own + amount > self.limit.max_per_address {
+            return Err(ServerError::TooManyRequests);
+        }
+        taken.all += amount;
+        taken.by_address.insert(self.address, own + amount);
+        self.amount += amount;
+        Ok(())
+    }
+}
+
+impl Drop for Share {
+    fn drop(&mut self) {
+        if self.amount == 0 {
+            return;
+        }
+        let mut taken = self.limit.taken.lock();
+        taken.all -= self.amount;
+        if let Some(own) = taken.by_address.get_mut(&self.address) {
+            *own -= self.amount;
+            if *own == 0 {
+                taken.by_address.remove(&self.address);
+            }
+        }
+        drop(taken);
+        self.limit.released.notify_waiters();
+    }
+}
+
+/// Nearly all requests wait for the farm, with some kilobytes of memory each.
+const MAX_CONCURRENT: usize = 512;
+const MAX_QUEUED: usize = 1024;
+
+/// Limits the requests that components handle at once. Flows are served in turn; a request is refused at once when the queue
+/// is full.
+pub(super) struct ConcurrencyLimit(Arc<Mutex<Places>>);
+
+struct Places {
+    free: usize,
+    queue: FairQueue<Flow, oneshot::Sender<Place>>,
+}
+
+impl Default for ConcurrencyLimit {
+    fn default() -> Self {
+        Self::new(MAX_CONCURRENT, MAX_QUEUED)
+    }
+}
+
+impl ConcurrencyLimit {
+    fn new(free: usize, max_queued: usize) -> Self {
+        Self(Arc::new(Mutex::new(Places { free, queue: FairQueue::new(max_queued) })))
+    }
+
+    /// Waits for the turn of a request of a flow.
+    pub(super) async fn acquire(&self, flow: Flow) -> Result<Place, ServerError> {
+        let (sender, receiver) = oneshot::channel();
+        let ticket = {
+            let mut places = self.0.lock();
+            if places.free > 0 {
+                places.free -= 1;
+                return Ok(Place(Arc::clone(&self.0)));
+            }
+            places.queue.join(&flow, sender).map_err(|_| ServerError::TooManyRequests)?.0
+        };
+        let _queued = Queued { places: &self.0, ticket };
+        // The sender is dropped if another flow takes the space in the queue.
+        timeout(QUEUE_TIMEOUT, receiver).await.ok().and_then(Result::ok).ok_or(ServerError::TooManyRequests)
+    }
+}
+
+/// A request in the queue, which leaves it when this is dropped.
+struct Queued<'a> {
+    places: &'a Mutex<Places>,
+    ticket: Ticket,
+}
+
+impl Drop for Queued<'_> {
+    fn drop(&mut self) {
+        self.places.lock().queue.remove(self.ticket);
+    }
+}
+
+/// The right to be handled by a component.
+pub(super) struct Place(Arc<Mutex<Places>>);
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let next = {
+            let mut places = self.0.lock();
+            let Some((_, next)) = places.queue.pop(|_| true) else {
+                places.free += 1;
+                return;
+            };
+            next
+        };
+        // If the request was cancelled, the place is dropped here, and the next one gets it.
+        let _ = next.send(Self(Arc::clone(&self.0)));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::IpAddr;
+
+    use futures::{FutureExt as _, future::join_all};
+    use tokio::time::Instant;
+
+    use super::*;
+
+    fn address(last: u8) -> ClientAddress {
+        IpAddr::from([127, 0, 0, last]).into()
+    }
+
+    #[test]
+    fn all_addresses_and_each_one_are_limited() {
+        let limit = AddressLimit::new(10, Some(6));
+        let mut shares = [1, 1, 2].map(|last| limit.share(address(last)));
+        shares[0].grow(4).unwrap();
+        shares[1].grow(2).unwrap();
+        assert!(shares[1].grow(1).is_err(), "the share of the address");
+        shares[2].grow(4).unwrap();
+        assert!(shares[2].grow(1).is_err(), "the limit of all");
+        drop(shares);
+        let taken = limit.taken.lock();
+        assert_eq!((taken.all, taken.by_address.len()), (0, 0));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn one_is_waited_for() {
+        let limit = AddressLimit::new(9, Some(1));
+        let first = limit.one(address(1)).await.unwrap();
+        let _other = limit.one(address(2)).now_or_never().unwrap().unwrap();
+        assert!(limit.one(address(1)).await.is_err());
+        let mut second = Box::pin(limit.one(address(1)));
+        assert!((&mut second).now_or_never().is_none());
+        drop(first);
+        second.await.unwrap();
+    }
+
+    fn state(limit: &ConcurrencyLimit) -> (usize, usize) {
+        let places = limit.0.lock();
+        (places.queue.len(), places.free)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_client_with_many_requests_does_not_delay_another_one() {
+        let limit = ConcurrencyLimit::new(1, 99);
+        let first = limit.acquire(Flow::of(1)).await.ok();
+        let order = Mutex::new(Vec::new());
+        let request = async |client| {
+            let _place = limit.acquire(Flow::of(client)).await.ok().unwrap();
+            order.lock().push(client);
+        };
+        let requests = join_all([1, 1, 1, 1, 1, 1, 2].map(request));
+        let mut requests = std::pin::pin!(requests);
+        assert!((&mut requests).now_or_never().is_none());
+        drop(first);
+        requests.await;
+        assert_eq!(*order.lock(), [1, 2, 1, 1, 1, 1, 1]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_request_waits_for_a_time_and_only_if_the_queue_has_space() {
+        let limit = ConcurrencyLimit::new(0, 2);
+        let began = Instant::now();
+        let requests = join_all([1, 1].map(|client| limit.acquire(Flow::of(client))));
+        let mut requests = std::pin::pin!(requests);
+        assert!((&mut requests).now_or_never().is_none());
+        assert!(limit.acquire(Flow::of(1)).await.is_err());
+        assert_eq!((began.elapsed(), state(&limit)), (Duration::ZERO, (2, 0)));
+        assert!(requests.await.iter().all(Result::is_err));
+        assert_eq!((began.elapsed(), state(&limit)), (QUEUE_TIMEOUT, (0, 0)));
+    }
+
+    #[tokio::test]
+    async fn a_place_of_a_request_that_was_cancelled_is_passed_on() {
+        let limit = ConcurrencyLimit::new(1, 9);
+        let first = limit.acquire(Flow::of(1)).await.ok();
+        let mut second = Box::pin(limit.acquire(Flow::of(1)));
+        let mut third = Box::pin(limit.acquire(Flow::of(2)));
+        assert!((&mut second).now_or_never().is_none() && (&mut third).now_or_never().is_none());
+        // The second gets the place and does not take it.
+        drop(first);
+        drop(second);
+        drop(third.await);
+        assert_eq!(state(&limit), (0, 1));
+    }
+}
