@@ -7,16 +7,13 @@ use platen_harness::{pdf_file::Pdf, site::Reply};
 use platen_shared::job::RenderJob;
 use serde_json::{Value, json};
 
-use crate::{
-    Test,
-    support::{Shared, of, request},
-};
+use crate::support::{Shared, of, request, with};
 
-pub(crate) const TESTS: &[Test] = &[
-    ("names in the markup do not change the scripts of the farm", |s| Box::pin(names(s))),
-    ("members that the page replaces do not change the scripts of the farm", |s| Box::pin(replaced(s))),
-    ("a selector is checked in an empty document", |s| Box::pin(selectors(s))),
-];
+tests! {
+    "names in the markup do not change the scripts of the farm" => names,
+    "members that the page replaces do not change the scripts of the farm" => replaced,
+    "a selector is checked in an empty document" => selectors,
+}
 
 /// Options that run scripts of the farm.
 fn options() -> Vec<Value> {
@@ -82,8 +79,7 @@ async fn compare(shared: &Shared, what: &str, plain: &str, changed: &str) {
         let focus = if fields.get("waitForTimeout").is_some() { "<input autofocus" } else { "<input" };
         let body = |html: &str| {
             let html = html.replacen("<input", focus, 1);
-            let mut body = json!({ "html": html, "width": 320, "height": 240 });
-            body.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
+            let body = with(json!({ "html": html, "width": 320, "height": 240 }), &fields);
             request(&body)
         };
         let expected = shown(shared, &body(plain)).await;
@@ -102,7 +98,7 @@ async fn members(shared: &Shared, object: &str) -> BTreeSet<String> {
     );
     shared.site.put("/names", Reply::page(""));
     let page = shared.site.put("/lists-names", Reply::page(format!("<script>{script}</script>")));
-    shared.render(&request(&json!({ "url": page, "waitUntil": "networkidle" }))).await.unwrap();
+    shared.file(&request(&json!({ "url": page, "waitUntil": "networkidle" }))).await;
     let headers = shared.site.last_headers("/names");
     headers["names"].to_str().unwrap().split(',').map(ToOwned::to_owned).collect()
 }
@@ -149,7 +145,7 @@ async fn selectors(shared: Arc<Shared>) {
         for _ in 0..3 {
             let body = json!({ "html": page, "selector": "#a", "waitForSelector": "p" });
             let job = of("acc_names", request(&body));
-            assert_eq!(crate::support::dimensions(&shared.render(&job).await.unwrap()), (20, 10), "{name}");
+            assert_eq!(crate::support::dimensions(&shared.file(&job).await), (20, 10), "{name}");
         }
     }
 }

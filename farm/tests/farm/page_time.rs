@@ -14,22 +14,18 @@ use nix::sys::signal::Signal;
 use platen_harness::procfs;
 use platen_shared::format::WaitUntil;
 
-use crate::{
-    Test,
-    support::{
-        GREEN, MAX_WAIT_MS, Shared, colour, farm_process::FarmProcess, html, middle, pdf, pdf_text, png,
-        send, url, waiting,
-    },
+use crate::support::{
+    GREEN, Shared, colour, farm_process::FarmProcess, html, middle, pdf, png, to, url, waiting,
 };
 
-pub(crate) const TESTS: &[Test] = &[
-    ("the clock of a page advances while its script runs", |s| Box::pin(busy_scripts(s))),
-    ("a PDF has what a page loads when it is printed", |s| Box::pin(printing(s))),
-    ("the callbacks of a page have run before it is captured", |s| Box::pin(callbacks(s))),
-    ("the network is idle when no request of the page can end any more", |s| Box::pin(network(s))),
-    ("a wait is skipped only if nothing can change", |s| Box::pin(stillness(s))),
-    ("stalled renderers do not shorten a wait", |s| Box::pin(stalls(s))),
-];
+tests! {
+    "the clock of a page advances while its script runs" => busy_scripts,
+    "a PDF has what a page loads when it is printed" => printing,
+    "the callbacks of a page have run before it is captured" => callbacks,
+    "the network is idle when no request of the page can end any more" => network,
+    "a wait is skipped only if nothing can change" => stillness,
+    "stalled renderers do not shorten a wait" => stalls,
+}
 
 const HEAD: &str = "<!doctype html><html style='background:red'><script>\
     const done = () => document.documentElement.style.background = 'green';\
@@ -45,14 +41,12 @@ async fn busy_scripts(shared: Arc<Shared>) {
         "<script>setTimeout(() => { spin(20); done() }, 600)</script>",
         "<script>requestAnimationFrame(() => { spin(30); tick() && done() })</script>",
     ] {
-        let file = shared.render(&waiting(html(&format!("{HEAD}{page}")), 800.0)).await.unwrap();
-        assert_eq!(middle(&file), GREEN, "{page}");
+        shared.expect_green(&waiting(html(&format!("{HEAD}{page}")), 800.0)).await;
     }
     // On the page of an earlier job that waited.
     for _ in 0..4 {
         shared.render(&waiting(html("<script>setTimeout(() => 0, 100)</script>"), 300.0)).await.unwrap();
-        let file = shared.render(&html(&format!("{HEAD}<script>tick() && done()</script>"))).await.unwrap();
-        assert_eq!(middle(&file), GREEN);
+        shared.expect_green(&html(&format!("{HEAD}<script>tick() && done()</script>"))).await;
     }
 }
 
@@ -85,10 +79,10 @@ async fn printing(shared: Arc<Shared>) {
         ),
     ] {
         for wait in [0.0, 300.0] {
-            let mut job = waiting(html(&format!("<!doctype html>{page}<script>0</script>")), wait);
-            job.options.output = pdf();
-            let file = shared.render(&job).await.unwrap();
-            assert!(pdf_text(&file).contains(text), "{page} after {wait} ms: {}", pdf_text(&file));
+            let found = shared
+                .text(&to(pdf(), waiting(html(&format!("<!doctype html>{page}<script>0</script>")), wait)))
+                .await;
+            assert!(found.contains(text), "{page} after {wait} ms: {found}");
         }
     }
 }
@@ -103,11 +97,9 @@ async fn callbacks(shared: Arc<Shared>) {
          new IntersectionObserver(() => see('intersected')).observe(a);</script>"
     );
     for wait in [0.0, 1.0, 100.0] {
-        let file = shared.render(&waiting(html(&page), wait)).await.unwrap();
-        assert_eq!(middle(&file), GREEN, "after {wait} ms");
-        let mut job = waiting(html(&page), wait);
-        job.options.output = pdf();
-        let text = pdf_text(&shared.render(&job).await.unwrap());
+        let job = waiting(html(&page), wait);
+        shared.expect_green(&job).await;
+        let text = shared.text(&to(pdf(), job)).await;
         for name in ["framed", "resized", "intersected"] {
             assert!(text.contains(name), "{name} after {wait} ms in {text}");
         }
@@ -149,8 +141,7 @@ async fn network(shared: Arc<Shared>) {
         ),
         "<script>try { new SharedWorker('data:text/javascript,') } catch {} done()</script>".to_owned(),
     ] {
-        let file = shared.render(&idle(&page)).await;
-        assert_eq!(middle(&file.unwrap_or_else(|error| panic!("{page}: {error}"))), GREEN, "{page}");
+        shared.expect_green(&idle(&page)).await;
     }
     // Polls do not count.
     for poll in [
@@ -166,8 +157,8 @@ async fn network(shared: Arc<Shared>) {
         ),
     ] {
         let page = format!("<script>onload = () => {{ {poll}; done() }}</script>");
-        let file = shared.farm.render(&idle(&page), Duration::from_secs(30)).await;
-        assert_eq!(middle(&file.unwrap_or_else(|error| panic!("{page}: {error}"))), GREEN, "{page}");
+        let file = shared.farm.render(&idle(&page), Duration::from_secs(30)).await.unwrap();
+        assert_eq!((middle(&file), file.page_idle), (GREEN, true), "{page}");
     }
     // What is open for longer than the job has time is left out, and the file says so.
     for page in [
@@ -186,11 +177,11 @@ async fn network(shared: Arc<Shared>) {
             assert!(!file.unwrap_or_else(|error| panic!("{page}: {error}")).page_idle, "{page}");
         }
     }
-    let file = shared.render(&idle(&format!("<script>fetch('{}')</script>", at("/json")))).await.unwrap();
+    let file = shared.file(&idle(&format!("<script>fetch('{}')</script>", at("/json")))).await;
     assert!(file.page_idle);
     let mut page = url(&at("/worker"));
     page.options.wait_until = WaitUntil::NetworkIdle;
-    assert_eq!(middle(&shared.render(&page).await.unwrap()), GREEN);
+    shared.expect_green(&page).await;
 }
 
 /// Two frames of one pixel: red for a tenth of a second, then green.
@@ -238,8 +229,7 @@ async fn stillness(shared: Arc<Shared>) {
         ("object", format!("<!doctype html><body style='margin:0'><object width=320 height=240 data=\"{}\"></object>", svg(&smil.replace("width='9' height='9'", "width='999' height='999'")))),
     ];
     for (name, page) in changing {
-        let (status, file) = send(&farm, &waiting(html(&page), 600.0), MAX_WAIT_MS).await;
-        assert_eq!((status, colour(&file)), (200, GREEN), "{name}");
+        farm.expect_green(&waiting(html(&page), 600.0)).await;
         assert_eq!(skipped().await, 0, "the wait of {name} was skipped");
     }
     // Pages whose changes these colours would not show.
@@ -253,7 +243,7 @@ async fn stillness(shared: Arc<Shared>) {
         "<iframe></iframe>",
         "<p onclick=0>x<script>0</script>",
     ] {
-        assert_eq!(farm.post(&waiting(html(page), 50.0)).send().await.unwrap().status(), 200);
+        farm.file(&waiting(html(page), 50.0)).await;
         assert_eq!(skipped().await, 0, "{page}");
     }
     let still = [
@@ -320,8 +310,7 @@ async fn stalls(_: Arc<Shared>) {
     let pages = TIMED.iter().map(|page| (*page).to_owned()).chain([real]).map(|page| format!("{HEAD}{page}"));
     let jobs = pages.cycle().take(36).map(|page| async move {
         let job = waiting(html(&page), 1_000.0);
-        let (status, file) = send(running, &job, MAX_WAIT_MS).await;
-        assert_eq!(status, 200, "{page}");
+        let file = running.file(&job).await;
         (page, colour(&file))
     });
     let files: Vec<_> = stream::iter(jobs).buffer_unordered(2).collect().await;
