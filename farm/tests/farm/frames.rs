@@ -3,12 +3,10 @@
 use std::{sync::Arc, time::Duration};
 
 use platen_harness::site::Reply;
-use platen_shared::format::WaitUntil;
 use serde_json::json;
 
 use crate::support::{
-    GREEN, Shared, farm_process::FarmProcess, full_page_png, html, middle, pdf, site::Site, small, to, url,
-    viewport, waiting,
+    GREEN, Shared, farm_process::FarmProcess, html, middle, pdf, site::Site, small, to, url, waiting, with,
 };
 
 tests! {
@@ -115,13 +113,13 @@ async fn workers(shared: Arc<Shared>) {
         let file = shared.file(&waiting(html(&page), 600.0)).await;
         assert_eq!(middle(&file), GREEN, "{page}");
         // In every mode a frame is drawn after the worker's last one.
-        let mut modes = vec![html(&page), html(&page), html(&page), html(&page)];
-        modes[0].options.output = pdf();
-        modes[1].options.output = full_page_png();
-        modes[2].options.viewport = viewport(320, 240, 2.0);
-        modes[3].options.wait_until = WaitUntil::NetworkIdle;
-        for job in &modes {
-            shared.file(job).await;
+        for fields in [
+            json!({ "format": "pdf" }),
+            json!({ "fullPage": true }),
+            json!({ "deviceScaleFactor": 2 }),
+            json!({ "waitUntil": "networkidle" }),
+        ] {
+            shared.file(&small(with(json!({ "html": page }), &fields))).await;
         }
     }
 }
@@ -130,11 +128,12 @@ async fn workers(shared: Arc<Shared>) {
 const ANIMATED_GIF: &str = "data:image/gif;base64,R0lGODlhAQABAPAAAP8AAACAACH5BAACAAAALAAAAAABAAEAAAICRAEAIfkEAAIAAAAsAAAAAAEAAQAAAgJMAQA7";
 
 async fn slow_pages(_: Arc<Shared>) {
+    let farm = FarmProcess::start(&["--browsers", "1"]).await;
     let list = (0..300).fold(String::new(), |list, number| list + &format!("<p id=i{number}>item {number}"));
     let slow = |change: &str| {
         format!(
-            "<p id=x style='position:relative'>x</p><script>let n = 0; (function again() {{ const begun = performance.now();\
-             for (let step = 0; step < 3e6; step++) performance.now(); x.style.left = `${{++n % 90}}px`; {change};\
+            "<p id=x style='position:relative'>x</p><script>let n = 0; (function again() {{ \
+             for (let step = 0; step < 1e6; step++) performance.now(); x.style.left = `${{++n % 90}}px`; {change};\
              n < 6 ? requestAnimationFrame(again) : end() }})();\
              function end() {{ document.documentElement.style.background = 'green'; document.body.append(document.createElement('hr')) }}</script>"
         )
@@ -154,14 +153,13 @@ async fn slow_pages(_: Arc<Shared>) {
         // With a worker, the wait is in real time.
         for time in ["", "<script>new Worker('data:,')</script>"] {
             let page = format!("<!doctype html><html style='background:red'>{time}{page}");
-            let farm = FarmProcess::start(&["--browsers", "1"]).await;
             // In real time, a slow machine needs more than the 3 s.
             let fields = json!({ "html": page, "waitForTimeout": 3_000, "waitForSelector": "hr" });
             farm.expect_green(&small(fields)).await;
             for metric in ["platen_farm_retries_total", "platen_farm_real_time_retries_total"] {
                 assert_eq!(farm.metric(metric).await, 0, "{metric} of {page}");
             }
-            farm.end().await;
         }
     }
+    farm.end().await;
 }

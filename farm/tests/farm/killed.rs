@@ -37,14 +37,15 @@ fn kill_network_service(farm: &FarmProcess) {
 }
 
 async fn tried_again(_: Arc<Shared>) {
-    let events: [(&str, Event, u64, u64); 5] = [
-        ("browser", |farm| signal_browser(farm, Signal::SIGKILL), 1, 2),
-        ("renderer", FarmProcess::kill_largest_renderer, 1, 1),
-        ("network service", kill_network_service, 1, 1),
-        ("compositor stands still", |farm| farm.signal_helpers(GPU_PROCESS, Signal::SIGSTOP), 1, 2),
-        ("GPU process", |farm| farm.signal_helpers(GPU_PROCESS, Signal::SIGKILL), 0, 1),
+    const DIED: &str = "platen_farm_browser_ends_total{reason=\"died\"}";
+    let events: [(&str, Event, u64, (&str, u64)); 5] = [
+        ("browser", |farm| signal_browser(farm, Signal::SIGKILL), 1, (DIED, 1)),
+        ("renderer", FarmProcess::kill_largest_renderer, 1, ("platen_farm_browser_starts_total", 1)),
+        ("network service", kill_network_service, 1, (DIED, 0)),
+        ("compositor stands still", |farm| farm.signal_helpers(GPU_PROCESS, Signal::SIGSTOP), 1, (DIED, 0)),
+        ("GPU process", |farm| farm.signal_helpers(GPU_PROCESS, Signal::SIGKILL), 0, (DIED, 0)),
     ];
-    for (name, event, retries, browsers) in events {
+    for (name, event, retries, (metric, value)) in events {
         let held = HeldPage::start().await;
         let events = async {
             held.until_loading(1).await;
@@ -54,7 +55,7 @@ async fn tried_again(_: Arc<Shared>) {
         tokio::join!(held.farm.expect_green(&held.job), events);
         let count = async |metric| held.farm.metric(metric).await;
         assert_eq!(count("platen_farm_retries_total").await, retries, "{name}");
-        assert_eq!(count("platen_farm_browser_starts_total").await, browsers, "{name}");
+        assert_eq!(count(metric).await, value, "{name}: {metric}");
         held.farm.file(&html(GREEN_PAGE)).await;
         held.farm.end().await;
     }

@@ -83,8 +83,8 @@ async fn no_pages(shared: Arc<Shared>) {
         &site.at("/download"),
     ] {
         for page in [
-            format!("{GREEN_PAGE}<script>onload = () => location.href = '{target}'</script>"),
-            format!("{GREEN_PAGE}<script>setTimeout(() => location.href = '{target}')</script>"),
+            format!("{GREEN_PAGE}kept<script>onload = () => location.href = '{target}'</script>"),
+            format!("{GREEN_PAGE}kept<script>setTimeout(() => location.href = '{target}')</script>"),
         ] {
             for job in [html(&page), url(&site.at(&Site::markup(&page)))] {
                 shared.expect_green(&job).await;
@@ -106,7 +106,7 @@ async fn statuses(shared: Arc<Shared>) {
     let gone = site.put("/gone", Reply::page(going_to(&site.at("/green"))).with_status(StatusCode::GONE));
     let to_missing = site.put("/to-missing", Reply::page(going_to(&site.at("/status/404"))));
     let to_empty =
-        site.put("/to-empty", Reply::page(format!("{GREEN_PAGE}{}", going_to(&site.at("/empty")))));
+        site.put("/to-empty", Reply::page(format!("{GREEN_PAGE}kept{}", going_to(&site.at("/empty")))));
     for (page, status) in [(&gone, 200), (&to_missing, 404), (&to_empty, 200)] {
         let mut job = url(page);
         let file = shared.file(&job).await;
@@ -162,8 +162,10 @@ async fn refused_targets(shared: Arc<Shared>) {
 }
 
 async fn silent(shared: Arc<Shared>) {
-    let page =
-        format!("{GREEN_PAGE}<script>onload = () => location.href = '{}'</script>", shared.site.at("/never"));
+    let page = format!(
+        "{GREEN_PAGE}kept<script>onload = () => location.href = '{}'</script>",
+        shared.site.at("/never")
+    );
     let farm = FarmProcess::start(&["--browsers", "1"]).await;
     let (status, file) = send(&farm, &html(&page), 6_000).await;
     assert_eq!((status, colour(&file)), (200, GREEN));

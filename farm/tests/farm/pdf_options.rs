@@ -130,7 +130,7 @@ async fn headers(shared: Arc<Shared>) {
     // One of them alone, and none of Chromium's own.
     for (fields, expected) in [
         (json!({ "headerHtml": "<b>Only</b>" }), "Only Hello"),
-        (json!({ "footerHtml": "<b>Only</b>", "scale": 2 }), "Hello Only"),
+        (json!({ "footerHtml": "<b>Only</b>", "scale": 2 }), "Only Hello"),
         (json!({ "headerHtml": "" }), "Hello"),
     ] {
         assert_eq!(pdf(&shared, &fields).await.text().unwrap(), expected);

@@ -58,11 +58,12 @@ impl Page {
     }
 
     /// Navigates to a URL and waits until it is loaded.
-    pub async fn go(&self, url: &str) -> Result<()> {
+    pub async fn go(&self, url: &str) -> Result<&Self> {
         self.mark().await?;
         let navigated = within_timeout(self.session.call(&NavigateParams::new(url))).await?;
         ensure!(navigated.error_text.is_none(), "{url}: {:?}", navigated.error_text);
-        self.loaded().await.with_context(|| url.to_owned())
+        self.loaded().await.with_context(|| url.to_owned())?;
+        Ok(self)
     }
 
     /// Evaluates a script, waits for its promise, and returns the value.
@@ -109,6 +110,19 @@ impl Page {
         self.wait(&format!("document.body.innerText.includes({})", json!(text))).await
     }
 
+    /// Fills fields, and presses the button that sends them.
+    pub async fn submit(&self, fields: &[(&str, &str)], button: &str) -> Result<&Self> {
+        for (selector, text) in fields {
+            self.fill(selector, text).await?;
+        }
+        self.press(button).await
+    }
+
+    /// The value of a field.
+    pub async fn value(&self, selector: &str) -> Result<String> {
+        self.text(&format!("document.querySelector({}).value", json!(selector))).await
+    }
+
     pub async fn fill(&self, selector: &str, text: &str) -> Result<()> {
         let select = format!("({SELECT})({}, {})", json!(selector), json!(text));
         if self.eval(&select).await? != true {
@@ -131,10 +145,11 @@ impl Page {
         Ok(())
     }
 
-    /// Selects an option of a `<select>`.
+    /// Chooses an option of a `<select>`, or enters a value as a whole.
     pub async fn choose(&self, selector: &str, value: &str) -> Result<()> {
-        self.eval(&format!("void (document.querySelector({}).value = {})", json!(selector), json!(value)))
-            .await?;
+        let enter = "(selector, value) => { const field = document.querySelector(selector); field.value = value; \
+            field.dispatchEvent(new Event('change', { bubbles: true })) }";
+        self.eval(&format!("void ({enter})({}, {})", json!(selector), json!(value))).await?;
         Ok(())
     }
 
@@ -152,7 +167,7 @@ impl Page {
     }
 
     /// Clicks the button or link with this text, and waits until the new page is loaded.
-    pub async fn press(&self, text: &str) -> Result<()> {
+    pub async fn press(&self, text: &str) -> Result<&Self> {
         self.mark().await?;
         let script = format!(
             "(() => {{ const element = [...document.querySelectorAll('main button, main a, header button, header a')]\
@@ -161,7 +176,8 @@ impl Page {
             json!(text)
         );
         self.eval(&script).await?;
-        self.loaded().await.with_context(|| format!("after {text:?}"))
+        self.loaded().await.with_context(|| format!("after {text:?}"))?;
+        Ok(self)
     }
 
     /// Sets the size of the viewport and the theme.

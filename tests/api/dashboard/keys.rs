@@ -27,40 +27,33 @@ async fn rename_expire_roll(stage: Stage) -> Result<()> {
     page.choose("#expires", "2001-01-01").await?;
     page.press("Create key").await?;
     page.wait("document.querySelector('#expires-error')?.textContent.includes('not over yet')").await?;
-    ensure!(page.text("document.querySelector('#name').value").await? == "web", "the name is lost");
+    ensure!(page.value("#name").await? == "web", "the name is lost");
     page.choose("#expires", "2999-12-31").await?;
-    page.press("Create key").await?;
-    page.shows("3000-01-01 00:00").await?;
+    page.press("Create key").await?.shows("3000-01-01 00:00").await?;
     let secret = page.text("document.querySelector('#key').textContent").await?;
     let target = app.target(&account).with_key(&secret);
     ensure!(is_accepted(&target).await?, "the new key is refused");
 
     page.press("web").await?;
-    page.fill("#name", "web server").await?;
-    page.press("Rename").await?;
-    page.shows("API key renamed.").await?;
-    page.fill("#name", " ").await?;
-    page.press("Rename").await?;
+    page.submit(&[("#name", "web server")], "Rename").await?.shows("API key renamed.").await?;
+    page.submit(&[("#name", " ")], "Rename").await?;
     page.wait("document.querySelector('#name-error')").await?;
     page.choose("#expires", "").await?;
-    page.press("Change expiry").await?;
-    page.shows("Expiry of the API key changed.").await?;
-    ensure!(page.text("document.querySelector('#expires').value").await?.is_empty(), "an expiry");
+    page.press("Change expiry").await?.shows("Expiry of the API key changed.").await?;
+    ensure!(page.value("#expires").await?.is_empty(), "an expiry");
     let id = page.text("location.pathname.split('/')[3]").await?;
 
     // A key that has expired is refused, and the page says so.
     app.execute(&format!("UPDATE api_keys SET expires_at = 1 WHERE id = '{id}'")).await?;
     ensure!(!is_accepted(&target).await?, "an expired key is accepted");
-    page.go(&format!("{}/dashboard/keys/{id}", app.base_url)).await?;
-    page.shows("Expired").await?;
+    page.go(&format!("{}/dashboard/keys/{id}", app.base_url)).await?.shows("Expired").await?;
     page.choose("#expires", "2999-12-31").await?;
     page.press("Change expiry").await?;
     ensure!(is_accepted(&target).await?, "the key is refused");
 
     // Rolling: the new key is shown once, the old one works for now.
     page.choose("#grace", "1h").await?;
-    page.press("Roll key").await?;
-    page.shows("New API key “web server”").await?;
+    page.press("Roll key").await?.shows("New API key “web server”").await?;
     let new = page.text("document.querySelector('#key').textContent").await?;
     let new_target = app.target(&account).with_key(&new);
     ensure!(new != secret && is_accepted(&target).await? && is_accepted(&new_target).await?);
