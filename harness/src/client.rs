@@ -7,7 +7,7 @@ use anyhow::{Context as _, Result, bail, ensure};
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, header};
 use platen_shared::wire;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::error_body::ErrorBody;
 
@@ -28,6 +28,16 @@ pub struct Target {
 impl Target {
     pub fn render(&self, body: &Value) -> Call {
         self.post(RENDER, body.to_string())
+    }
+
+    /// A render of a minimal page as PNG.
+    pub fn minimal(&self) -> Call {
+        self.render(&json!({ "html": "x" }))
+    }
+
+    /// Checks that a minimal page is rendered.
+    pub async fn renders(&self) -> Result<()> {
+        self.minimal().send().await?.file("image/png").map(drop)
     }
 
     pub fn render_template(&self, body: &Value) -> Call {

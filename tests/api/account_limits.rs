@@ -36,7 +36,7 @@ pub(crate) async fn limited(operator: &Operator, quota: Quota, limits: &[&str]) 
 }
 
 async fn render(target: &Target) -> Result<Answer> {
-    target.render(&json!({ "html": "x" })).send().await
+    target.minimal().send().await
 }
 
 /// The answer of a limit of requests at once.
@@ -78,8 +78,7 @@ async fn race_for_places(
     let latch = Latch::closed();
     farm.farm.behave(&account.id, Behaviour::Held(latch.waiter()));
     let before = farm.farm.received_from(&account.id).len();
-    let call =
-        |number: usize| tokio::spawn(targets[number % targets.len()].render(&json!({ "html": "x" })).send());
+    let call = |number: usize| tokio::spawn(targets[number % targets.len()].minimal().send());
     let mut answers: FuturesUnordered<_> = (0..REQUESTS).map(call).collect();
     for _ in allowed..REQUESTS {
         let answer = answers.next().await.context("an answer")???;
@@ -116,8 +115,7 @@ async fn concurrency_race(stage: Stage) -> Result<()> {
 async fn race_for_minute(farm: &StandIn, account: &Account, targets: &[Target], allowed: u64) -> Result<()> {
     const REQUESTS: usize = 80;
     let began = Instant::now();
-    let race =
-        (0..REQUESTS).map(|number| targets[number % targets.len()].render(&json!({ "html": "x" })).send());
+    let race = (0..REQUESTS).map(|number| targets[number % targets.len()].minimal().send());
     let answers = join_all(race).await.into_iter().collect::<Result<Vec<_>>>()?;
     // The minute begins with the first request, so all are in one unless they take longer.
     let minutes = began.elapsed().as_secs() / 60 + 1;

@@ -153,11 +153,6 @@ async fn pipelined(stage: Stage) -> Result<()> {
     connection.closed().await
 }
 
-/// A render that the stand-in farm answers.
-async fn renders(target: &Target) -> Result<()> {
-    target.render(&json!({ "html": "x" })).send().await?.file("image/png").map(drop)
-}
-
 /// Otherwise the client sends its next request into a connection that is being closed.
 async fn unread_bodies(stage: Stage) -> Result<()> {
     const LARGE: usize = 1024 * 1024 + 1;
@@ -190,7 +185,7 @@ async fn slow_bodies(stage: Stage) -> Result<()> {
     }
     // More than have places at once, if each took one.
     app.until_metric_is_at_least("platen_http_requests_in_flight", 513).await?;
-    renders(common).await
+    common.renders().await
 }
 
 /// 500 connections from a few addresses on which a head does not end.
@@ -203,7 +198,7 @@ async fn slow_heads(stage: Stage) -> Result<()> {
         connections.push(connection);
     }
     app.until_metric_is_at_least("platen_http_connections", 500).await?;
-    renders(common).await
+    common.renders().await
 }
 
 /// 16 uploads of 32 MiB that stop after the first MiB, and further ones of the same addresses, with the same key.
@@ -257,7 +252,7 @@ async fn one_address(stage: Stage) -> Result<()> {
     ensure!(answer.header("retry-after")? == "1", "{}", answer.summary());
     ensure!(app.metric("platen_http_connections_refused_total").await? == 1);
     // Another address is served, and so are the requests of the first one.
-    renders(common).await?;
+    common.renders().await?;
     for connection in &mut busy {
         connection.send("{}").await?;
         ensure!(connection.answer().await?.status == 400, "an unfinished body");
@@ -303,7 +298,7 @@ async fn few_files(stage: Stage) -> Result<()> {
         connections.push(RawConnection::open_from(common, 2 + (index % 8) as u8).await?);
     }
     for _ in 0..3 {
-        renders(common).await?;
+        common.renders().await?;
     }
     let log = app.process.log();
     ensure!(log.contains("the limit of open files lowers --max-connections"), "{log}");

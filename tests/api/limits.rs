@@ -22,7 +22,7 @@ const SPARE_MEMORY: u64 = 128 * 1024 * 1024;
 async fn no_memory(stage: Stage) -> Result<()> {
     let stand_in = stage.start_stand_in(None).await?;
     let id = &stand_in.account.id;
-    let render = || stand_in.common.render(&json!({ "html": "x" })).send();
+    let render = || stand_in.common.minimal().send();
     let size = || procfs::memory(stand_in.app.server_pid(), "VmSize");
     let latch = Latch::closed();
     stand_in.farm.behave(id, Behaviour::Held(latch.waiter()));

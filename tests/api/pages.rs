@@ -53,8 +53,7 @@ struct Scene {
 impl Scene {
     async fn set(stage: &Stage) -> Result<Self> {
         let real = stage.real().await?;
-        let account = real.app.operator.account(Quota::Of(20)).await?;
-        let target = real.app.target(&account);
+        let (account, target) = real.app.account(Quota::Of(20)).await?;
         Ok(Self { real, account, target })
     }
 

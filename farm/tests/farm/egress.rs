@@ -49,9 +49,10 @@ fn not_public(host: &str) -> Refusal {
 }
 
 async fn limits(shared: Arc<Shared>) {
+    type Change = fn(&mut EgressConfig);
     let (page, elsewhere) = (shared.site.at("/green"), shared.site.elsewhere("/green"));
     let (large, never) = (shared.site.at("/large"), shared.site.at("/never"));
-    let limits: [(fn(&mut EgressConfig), String); 4] = [
+    let limits: [(Change, String); 4] = [
         // Denied connections count too.
         (
             |limits| limits.connections = 5.try_into().unwrap(),

@@ -77,8 +77,8 @@ async fn scopes(shared: Arc<Shared>) {
             json!({ "headerHtml": plain, "footerHtml": styled }),
         ] {
             let pdf = pdf(&shared, &fields).await;
-            let sizes = ["STYLED", "PLAIN"].map(|text| size(&pdf.word(text).unwrap()));
-            assert_eq!(sizes, [30.0, 10.0], "{fields}");
+            let [styled, plain] = ["STYLED", "PLAIN"].map(|text| size(&pdf.word(text).unwrap()));
+            assert_eq!((styled, plain), (30.0, 10.0), "{fields}");
         }
     }
 }

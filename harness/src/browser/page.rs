@@ -1,6 +1,6 @@
 //! A page of the test browser: navigation, forms, and conditions on its content.
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use anyhow::{Context as _, Result, bail, ensure};
 use bytes::Bytes;
@@ -23,12 +23,9 @@ use chromiumoxide_cdp::cdp::{
 };
 use platen_cdp::Session;
 use serde_json::{Value, json};
-use tokio::time::{Instant, sleep};
 
-use super::{Browser, TIMEOUT, Theme, within_timeout};
-
-/// The interval at which a condition is evaluated.
-const POLL_INTERVAL: Duration = Duration::from_millis(25);
+use super::{Browser, Theme, within_timeout};
+use crate::wait;
 
 /// Selects the text of a field. In the code editor that has taken the place of a field, replaces it as
 /// a user does: select all, paste. Returns whether it is a code editor.
@@ -93,16 +90,12 @@ impl Page {
 
     /// Waits until the value of a script is true.
     pub async fn wait(&self, condition: &str) -> Result<()> {
-        let began = Instant::now();
-        loop {
-            // During a navigation the script cannot be evaluated.
-            if matches!(self.eval(&format!("!!({condition})")).await, Ok(Value::Bool(true))) {
-                return Ok(());
-            }
-            if began.elapsed() > TIMEOUT {
-                bail!("timed out waiting for {condition} in:\n{}", self.body().await.unwrap_or_default());
-            }
-            sleep(POLL_INTERVAL).await;
+        // During a navigation the script cannot be evaluated.
+        let script = format!("!!({condition})");
+        let is_true = async || Ok((self.eval(&script).await.ok() == Some(true.into())).then_some(()));
+        match wait::until_some(condition, is_true).await {
+            Ok(()) => Ok(()),
+            Err(error) => Err(error.context(format!("in:\n{}", self.body().await.unwrap_or_default()))),
         }
     }
 
@@ -231,17 +224,16 @@ impl Page {
 
     /// Waits until the value of a script is true in a frame of the page, of any origin.
     pub async fn in_frames(&self, condition: &str) -> Result<()> {
-        let began = Instant::now();
-        while began.elapsed() < TIMEOUT {
+        wait::until_some(&format!("{condition} in a frame"), async || {
             for session in self.frame_sessions().await? {
                 // A frame may be removed while the script is evaluated.
                 if is_true_in_a_frame(&session, condition).await.unwrap_or(false) {
-                    return Ok(());
+                    return Ok(Some(()));
                 }
             }
-            sleep(POLL_INTERVAL).await;
-        }
-        bail!("timed out waiting for {condition} in a frame")
+            Ok(None)
+        })
+        .await
     }
 
     /// The session of the page, and one for each frame that has a process of its own.

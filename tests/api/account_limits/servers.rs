@@ -58,7 +58,7 @@ async fn killed_server(stage: Stage) -> Result<()> {
     let account = limited(&one.app.operator, Quota::Of(100), &[CONCURRENCY_FLAG, "2"]).await?;
     let latch = Latch::closed();
     one.farm.behave(&account.id, Behaviour::Held(latch.waiter()));
-    let held = || tokio::spawn(other.target(&account).render(&json!({ "html": "x" })).send());
+    let held = || tokio::spawn(other.target(&account).minimal().send());
     let lost = [held(), held()];
     wait::until("the farm has the jobs", || one.farm.received_from(&account.id).len() == 2).await?;
     kill(Pid::from_raw(other.server_pid().cast_signed()), Signal::SIGKILL)?;
@@ -122,7 +122,7 @@ async fn database_away(stage: Stage) -> Result<()> {
     let target = stand_in.app.target(&account);
     let latch = Latch::closed();
     stand_in.farm.behave(&account.id, Behaviour::Held(latch.waiter()));
-    let held = tokio::spawn(target.render(&json!({ "html": "x" })).send());
+    let held = tokio::spawn(target.minimal().send());
     stand_in.farm.until_received_from(&account.id).await?;
     let outage = Outage::begin(&mut stand_in, stage.deployment.database, false).await?;
     latch.open();
@@ -176,7 +176,7 @@ async fn hang_up(stage: Stage) -> Result<()> {
     let account = limited(&stand_in.app.operator, Quota::Of(100), &[CONCURRENCY_FLAG, "1"]).await?;
     let target = stand_in.app.target(&account);
     stand_in.farm.behave(&account.id, Behaviour::Stall);
-    let held = tokio::spawn(target.render(&json!({ "html": "x" })).send());
+    let held = tokio::spawn(target.minimal().send());
     stand_in.farm.until_received_from(&account.id).await?;
     ensure!(running(&stand_in.app, &account).await? == Some(1), "an attempt that runs has no place");
     held.abort();

@@ -40,9 +40,9 @@ async fn operator(stage: Stage) -> Result<()> {
     let key = guest.text("document.querySelector('#key').textContent").await?;
     let target = app.target(&taken).with_key(&key);
     for _ in 0..2 {
-        target.render(&json!({ "html": "x" })).send().await?.file("image/png")?;
+        target.renders().await?;
     }
-    target.render(&json!({ "html": "x" })).send().await?.error(429, "Monthly quota exhausted")?;
+    target.minimal().send().await?.error(429, "Monthly quota exhausted")?;
 
     // Use, quota, disabling. Other cases create accounts as well, more than one page has.
     let found = format!("{}/dashboard/operator?q={}", app.base_url, percent(&name));
@@ -51,13 +51,13 @@ async fn operator(stage: Stage) -> Result<()> {
     page.shows(&guest_email).await?;
     page.submit(&[("#quota", "")], "Change quota").await?.shows("Quota changed.").await?;
     page.shows("no limit").await?;
-    target.render(&json!({ "html": "x" })).send().await?.file("image/png")?;
+    target.renders().await?;
     page.press("Disable").await?;
     page.press("Disable account").await?.shows("Account disabled.").await?;
-    target.render(&json!({ "html": "x" })).send().await?.error(401, "Invalid API key")?;
+    target.minimal().send().await?.error(401, "Invalid API key")?;
     guest.go(&format!("{}/dashboard/keys", app.base_url)).await?.shows("This account is disabled").await?;
     page.press("Enable").await?;
-    target.render(&json!({ "html": "x" })).send().await?.file("image/png")?;
+    target.renders().await?;
 
     // Work in the account, then remove its user.
     page.press("Switch to this account").await?.shows("their key").await?;

@@ -131,8 +131,7 @@ async fn controls(stage: Stage) -> Result<()> {
 
 async fn program_runs(stage: Stage, language: &Language) -> Result<()> {
     let app = &*stage.real_service().await?;
-    let account = app.operator.account(Quota::Unlimited).await?;
-    let target = app.target(&account);
+    let (account, target) = app.account(Quota::Unlimited).await?;
     let mut person = Person::of(app, &account).await?;
     person.get("/dashboard/playground").await?.is(200)?;
     // In the form of `dashboard/src/playground/snippets.rs`, whose program in Rust is compiled.

@@ -141,12 +141,12 @@ async fn pruned(stage: Stage) -> Result<()> {
     let (before, entries_before) = (count(app, attempts).await?, count(app, entries).await?);
     ensure!(before == 250 && entries_before > 0, "{before} attempts, {entries_before} entries");
     let target = app.target(&stand_in.account);
-    target.render(&json!({ "html": "x" })).send().await?.file("image/png")?;
+    target.renders().await?;
     let steps = async || -> Result<Option<()>> {
         let (left, entries_left) = (count(app, attempts).await?, count(app, entries).await?);
         ensure!(left >= 0, "a count");
         if left > 0 || entries_left > 0 {
-            target.render(&json!({ "html": "x" })).send().await?.file("image/png")?;
+            target.renders().await?;
             return Ok(None);
         }
         Ok(Some(()))

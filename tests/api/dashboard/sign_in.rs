@@ -81,8 +81,7 @@ async fn invites(stage: Stage) -> Result<()> {
 
 async fn fifty_wrong_passwords(stage: Stage) -> Result<()> {
     // A server for this case only: tries are counted by network address too, which all cases share.
-    let farm = StandInFarm::start(platen_harness::app::FARM_TOKEN).await?;
-    let app = stage.start(&Options::with_farm(stage.deployment, farm.url())).await?;
+    let StandIn { app, .. } = &stage.start_stand_in(None).await?;
     let account = app.operator.account(Quota::Of(1)).await?;
     let target = ["--account", account.id.as_str()];
     let (email, other) = (new_email("target"), new_email("other"));
@@ -118,8 +117,7 @@ async fn fifty_wrong_passwords(stage: Stage) -> Result<()> {
 }
 
 async fn no_enumeration(stage: Stage) -> Result<()> {
-    let farm = StandInFarm::start(platen_harness::app::FARM_TOKEN).await?;
-    let app = stage.start(&Options::with_farm(stage.deployment, farm.url())).await?;
+    let StandIn { app, .. } = &stage.start_stand_in(None).await?;
     let account = app.operator.account(Quota::Of(1)).await?;
     let known = new_email("known");
     Person::invited(&app, &known, &["--account", &account.id]).await?;
