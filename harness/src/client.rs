@@ -6,7 +6,10 @@
 use anyhow::{Context as _, Result, bail, ensure};
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, header};
-use platen_shared::wire;
+use platen_shared::{
+    key::{ApiKey, RANDOM_BYTES},
+    wire,
+};
 use serde_json::{Value, json};
 
 use crate::error_body::ErrorBody;
@@ -56,6 +59,11 @@ impl Target {
             body: body.into(),
         };
         call.key(&self.key)
+    }
+
+    /// This server with a key that no account has.
+    pub fn with_unknown_key(&self) -> Self {
+        self.with_key(ApiKey::from_random(rand::random::<[u8; RANDOM_BYTES]>()).expose())
     }
 
     /// This server with another key.

@@ -77,10 +77,10 @@ impl Service {
 
     /// Waits until exactly this many do.
     pub async fn until_rows(&self, account: &Account, condition: &str, expected: i64) -> Result<()> {
-        wait::until_some(&format!("{expected} rows with {condition}"), async || {
+        wait::until_true(&format!("{expected} rows with {condition}"), async || {
             let count = self.rows(account, condition).await?;
             ensure!(count <= expected, "{count} rows with {condition} instead of {expected}");
-            Ok((count == expected).then_some(()))
+            Ok(count == expected)
         })
         .await
     }

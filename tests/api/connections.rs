@@ -6,7 +6,6 @@ use platen_harness::{
     raw_connection::{RawConnection, authority, render_head},
     wait::MAX_WAIT,
 };
-use platen_shared::key::{ApiKey, RANDOM_BYTES};
 use tokio::time::{sleep, timeout};
 
 use crate::prelude::*;
@@ -157,7 +156,7 @@ async fn pipelined(stage: Stage) -> Result<()> {
 async fn unread_bodies(stage: Stage) -> Result<()> {
     const LARGE: usize = 1024 * 1024 + 1;
     let target = stage.common().await?;
-    let unknown = target.with_key(ApiKey::from_random(rand::random::<[u8; RANDOM_BYTES]>()).expose());
+    let unknown = target.with_unknown_key();
     for (path, bytes, closes) in
         [(RENDER, 2, false), (RENDER, LARGE, true), ("/none", 2, false), ("/none", LARGE, true)]
     {
@@ -173,9 +172,7 @@ async fn slow_bodies(stage: Stage) -> Result<()> {
     let StandIn { app, common, .. } = &stage.start_stand_in(None).await?;
     let disabled = app.operator.account(Quota::Of(5)).await?;
     app.operator.run(&["key", "disable", &disabled.key_id]).await?;
-    let unknown = ApiKey::from_random(rand::random::<[u8; RANDOM_BYTES]>());
-    let clients =
-        [common.clone(), app.target(&disabled), common.with_key(unknown.expose()), common.with_key("junk")];
+    let clients = [common.clone(), app.target(&disabled), common.with_unknown_key(), common.with_key("junk")];
     let mut connections = Vec::new();
     for index in 0..560_u16 {
         let client = &clients[usize::from(index) % clients.len()];

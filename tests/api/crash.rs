@@ -158,8 +158,8 @@ async fn client_disconnects(stage: Stage) -> Result<()> {
     // Not by its deadline, which would free the slot too.
     held.app.until_metric("platen_farm_jobs_total{outcome=\"client_disconnected\"}", 2).await?;
     // The one before, the aborted one that ran, and the last.
-    let are_counted = async || Ok((held.app.operator.attempts(&held.account).await? == 3).then_some(()));
-    wait::until_some("three attempts are counted", are_counted).await
+    let are_counted = async || Ok(held.app.operator.attempts(&held.account).await? == 3);
+    wait::until_true("three attempts are counted", are_counted).await
 }
 
 /// The farm of `platen up` is killed with the server.

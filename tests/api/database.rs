@@ -172,8 +172,7 @@ async fn rows_survive_outage(stage: Stage) -> Result<()> {
     const RENDERS: usize = 40;
     let (mut stand_in, account, target) = stage.start_stand_in_for(Quota::Unlimited).await?;
     for kills in [true, false] {
-        let latch = Latch::closed();
-        stand_in.farm.behave(&account.id, Behaviour::Held(latch.waiter()));
+        let latch = stand_in.farm.hold(&account.id);
         let before = stand_in.farm.received_from(&account.id).len();
         let renders: Vec<_> = (0..RENDERS).map(|_| tokio::spawn(target.minimal().send())).collect();
         let are_claimed = || stand_in.farm.received_from(&account.id).len() == before + RENDERS;

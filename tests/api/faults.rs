@@ -183,8 +183,7 @@ async fn farm_breaks_off(stage: Stage) -> Result<()> {
 async fn answer_without_caller(stage: Stage) -> Result<()> {
     let stand_in = stage.start_stand_in(None).await?;
     let account = stand_in.app.operator.account(Quota::Of(5)).await?;
-    let latch = Latch::closed();
-    stand_in.farm.behave(&account.id, Behaviour::Held(latch.waiter()));
+    let latch = stand_in.farm.hold(&account.id);
     let mut caller = TcpStream::connect(stand_in.app.base_url.trim_start_matches("http://")).await?;
     let head = format!(
         "POST {RENDER} HTTP/1.1\r\nhost: platen\r\nauthorization: Bearer {}\r\ncontent-type: application/json\r\n\

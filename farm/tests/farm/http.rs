@@ -100,8 +100,7 @@ async fn shutdown(_: Arc<Shared>) {
     assert!(farm.is_ready().await);
     let processes = procfs::descendants(farm.pid());
     farm.terminate();
-    let is_draining = async || Ok((!farm.is_ready().await).then_some(()));
-    wait::until_some("the farm is not ready", is_draining).await.unwrap();
+    wait::until_true("the farm is not ready", async || Ok(!farm.is_ready().await)).await.unwrap();
     // As long as a proxy may still send it jobs.
     let accepted = tokio::spawn(farm.post(&html("x")).send());
     farm.until_metric("platen_farm_queue_length", 1).await;

@@ -15,7 +15,7 @@ use platen_harness::procfs;
 use platen_shared::format::WaitUntil;
 
 use crate::support::{
-    GREEN, Shared, colour, farm_process::FarmProcess, html, middle, pdf, png, to, url, waiting,
+    GREEN, GREEN_PAGE, Shared, colour, farm_process::FarmProcess, html, middle, pdf, png, to, url, waiting,
 };
 
 tests! {
@@ -109,77 +109,57 @@ async fn callbacks(shared: Arc<Shared>) {
 async fn network(shared: Arc<Shared>) {
     let site = &shared.site;
     let idle = |markup: &str| {
-        let mut job = html(&format!("{HEAD}{markup}"));
+        let mut job = html(&site.fill(&format!("{HEAD}{markup}")));
         job.options.wait_until = WaitUntil::NetworkIdle;
         job
     };
-    let at = |path: &str| site.at(path);
-    let worker = format!(
-        "const load = async () => {{ await fetch('{}'); postMessage(0) }}; setTimeout(load, 50)",
-        at("/json")
-    );
     for page in [
-        "<script>new Worker('data:text/javascript,postMessage(0)').onmessage = done</script>".to_owned(),
+        "<script>new Worker('data:text/javascript,postMessage(0)').onmessage = done</script>",
         // Requests of a worker count as requests of the page.
-        format!("<script>new Worker(URL.createObjectURL(new Blob([`{worker}`]))).onmessage = done</script>"),
-        "<script>done(); setTimeout(() => location = 'mailto:a@b.test', 50)</script>".to_owned(),
-        "<script>done(); onload = () => location = 'mailto:a@b.test'</script>".to_owned(),
-        "<iframe src='mailto:a@b.test'></iframe><script>done()</script>".to_owned(),
-        "<script>done(); location = 'mailto:a@b.test'</script>".to_owned(),
-        format!("<script>done(); setTimeout(() => location = '{}', 50)</script>", at("/empty")),
-        format!("<script>navigator.sendBeacon('{}', 'x'); done()</script>", at("/json")),
-        format!("<a id=a ping='{}' href='#x'></a><script>a.click(); done()</script>", at("/json")),
-        format!("<script>done(); new EventSource('{}')</script>", at("/events")),
-        format!(
-            "<link rel=preload as=image href='{0}'><img src='{0}'><img src='{0}'><script>done()</script>",
-            at("/picture.svg")
-        ),
-        format!(
-            "<script>const c = new AbortController; fetch('{}', {{ signal: c.signal }}).catch(done);\
-             setTimeout(() => c.abort(), 100)</script>",
-            at("/never")
-        ),
-        "<script>try { new SharedWorker('data:text/javascript,') } catch {} done()</script>".to_owned(),
+        "<script>new Worker(URL.createObjectURL(new Blob([`const load = async () => {\
+         await fetch('{site}/json'); postMessage(0) }; setTimeout(load, 50)`]))).onmessage = done</script>",
+        "<script>done(); setTimeout(() => location = 'mailto:a@b.test', 50)</script>",
+        "<script>done(); onload = () => location = 'mailto:a@b.test'</script>",
+        "<iframe src='mailto:a@b.test'></iframe><script>done()</script>",
+        "<script>done(); location = 'mailto:a@b.test'</script>",
+        "<script>done(); setTimeout(() => location = '{site}/empty', 50)</script>",
+        "<script>navigator.sendBeacon('{site}/json', 'x'); done()</script>",
+        "<a id=a ping='{site}/json' href='#x'></a><script>a.click(); done()</script>",
+        "<script>done(); new EventSource('{site}/events')</script>",
+        "<link rel=preload as=image href='{site}/picture.svg'><img src='{site}/picture.svg'>\
+         <img src='{site}/picture.svg'><script>done()</script>",
+        "<script>const c = new AbortController; fetch('{site}/never', { signal: c.signal }).catch(done);\
+         setTimeout(() => c.abort(), 100)</script>",
+        "<script>try { new SharedWorker('data:text/javascript,') } catch {} done()</script>",
     ] {
-        shared.expect_green(&idle(&page)).await;
+        shared.expect_green(&idle(page)).await;
     }
     // Polls do not count.
     for poll in [
-        format!("setInterval(() => fetch('{}'), 300)", at("/json")),
-        format!("setInterval(() => new Image().src = '{}', 300)", at("/picture.svg")),
-        format!(
-            "new Worker(URL.createObjectURL(new Blob([`setInterval(() => fetch('{}'), 300)`])))",
-            at("/json")
-        ),
-        format!(
-            "(async () => {{ for (;;) {{ await fetch('{}'); await new Promise(then => setTimeout(then, 100)) }} }})()",
-            at("/json")
-        ),
+        "setInterval(() => fetch('{site}/json'), 300)",
+        "setInterval(() => new Image().src = '{site}/picture.svg', 300)",
+        "new Worker(URL.createObjectURL(new Blob([`setInterval(() => fetch('{site}/json'), 300)`])))",
+        "(async () => { for (;;) { await fetch('{site}/json'); await new Promise(then => setTimeout(then, 100)) } })()",
     ] {
-        let page = format!("<script>onload = () => {{ {poll}; done() }}</script>");
-        let file = shared.farm.render(&idle(&page), Duration::from_secs(30)).await.unwrap();
-        assert_eq!(middle(&file), GREEN, "{page}");
+        let job = idle(&format!("<script>onload = () => {{ {poll}; done() }}</script>"));
+        let file = shared.farm.render(&job, Duration::from_secs(30)).await.unwrap();
+        assert_eq!(middle(&file), GREEN, "{poll}");
     }
     // What is open for longer than the job has time is left out, and the file says so.
-    for page in [
-        format!("<script>onload = () => {{ fetch('{}'); done() }}</script>", at("/never")),
-        format!("<script>fetch('{}'); done()</script>", at("/never")),
-        format!(
-            "<script>let n = 0; onload = () => {{ setInterval(() => fetch(`{}?${{n++}}`), 300); done() }}</script>",
-            at("/json")
-        ),
+    for script in [
+        "onload = () => { fetch('{site}/never'); done() }",
+        "fetch('{site}/never'); done()",
+        "let n = 0; onload = () => { setInterval(() => fetch(`{site}/json?${n++}`), 300); done() }",
     ] {
-        let mut job = waiting(idle(&page), 100.0);
         for output in [png(), pdf()] {
-            job.options.output = output;
+            let job = to(output, waiting(idle(&format!("<script>{script}</script>")), 100.0));
             // Two seconds more than the time in which the network may become idle.
             let file = shared.farm.render(&job, Duration::from_secs(4)).await;
-            assert!(!file.unwrap_or_else(|error| panic!("{page}: {error}")).page_idle, "{page}");
+            assert!(!file.unwrap_or_else(|error| panic!("{script}: {error}")).page_idle, "{script}");
         }
     }
-    let file = shared.file(&idle(&format!("<script>fetch('{}')</script>", at("/json")))).await;
-    assert!(file.page_idle);
-    let mut page = url(&at("/worker"));
+    assert!(shared.file(&idle("<script>fetch('{site}/json')</script>")).await.page_idle);
+    let mut page = url(&site.at("/worker"));
     page.options.wait_until = WaitUntil::NetworkIdle;
     shared.expect_green(&page).await;
 }
@@ -190,8 +170,6 @@ const ANIMATED_GIF: &str = "data:image/gif;base64,R0lGODlhAQABAPAAAP8AAACAACH5BA
 async fn stillness(shared: Arc<Shared>) {
     let farm = FarmProcess::start(&["--browsers", "1"]).await;
     let skipped = async || farm.metric("platen_farm_waits_total{time=\"skipped\"}").await;
-    let site = &shared.site;
-    let green = |condition: &str| format!("<!doctype html><html style='background:{condition}'>");
     let svg = |content: &str| {
         let svg = format!("<svg xmlns='http://www.w3.org/2000/svg' width='9' height='9'>{content}</svg>");
         format!(
@@ -199,37 +177,43 @@ async fn stillness(shared: Arc<Shared>) {
             svg.replace('<', "%3C").replace('>', "%3E").replace('\'', "%22").replace('#', "%23")
         )
     };
-    let smil =
-        "<rect width='9' height='9' fill='red'><set attributeName='fill' to='green' begin='0.2s'/></rect>";
-    let changing = [
-        ("timer", format!("{HEAD}<script>setTimeout(done, 200)</script>")),
+    let smil = "<rect width='999' height='999' fill='red'><set attributeName='fill' to='green' begin='0.2s'/></rect>";
+    for (name, page) in [
+        ("timer", "<script>setTimeout(done, 200)</script>"),
         (
             "timer of a script that has removed itself",
-            format!("{HEAD}<body onload='setTimeout(done, 200); this.removeAttribute(`onload`)'>"),
+            "<body onload='setTimeout(done, 200); this.removeAttribute(`onload`)'>",
         ),
-        ("SMIL", format!("<!doctype html><body style='margin:0'><svg width=320 height=240 viewBox='0 0 9 9' preserveAspectRatio=none>{smil}</svg>")),
-        ("SMIL of an image", format!("<!doctype html><body style='margin:0'><img width=320 height=240 src='{}'>", svg(smil))),
+        ("SMIL", "<svg width=320 height=240 viewBox='0 0 9 9' preserveAspectRatio=none>SMIL</svg>"),
+        ("SMIL of an image", "<img width=320 height=240 src='SVG'>"),
         (
             "animation",
-            "<!doctype html><style>@keyframes a { to { background: green } } html { background: red; animation: a 0s 0.2s forwards }</style>".to_owned(),
+            "<style>@keyframes a { to { background: green } } html { background: red; animation: a 0s 0.2s forwards }</style>",
         ),
         (
             "transition",
-            "<!doctype html><style>html { background: green; transition: background 0.2s; @starting-style { background: red } }</style>".to_owned(),
+            "<style>html { background: green; transition: background 0.2s; @starting-style { background: red } }</style>",
         ),
         (
             "animation of a closed shadow tree",
-            "<!doctype html><body style='margin:0'><div><template shadowrootmode=closed><style>@keyframes a { to { background: green } }\
-             p { margin: 0; height: 240px; background: red; animation: a 0s 0.2s forwards }</style><p></p></template></div>".to_owned(),
+            "<div><template shadowrootmode=closed><style>@keyframes a { to { background: green } }\
+             p { margin: 0; height: 240px; background: red; animation: a 0s 0.2s forwards }</style><p></p></template></div>",
         ),
-        ("animated image", format!("<!doctype html><body style='margin:0'><img width=320 height=240 src='{ANIMATED_GIF}'>")),
-        ("animated background", format!("<!doctype html><html style='background: url({ANIMATED_GIF})'>")),
-        ("refresh", format!("<!doctype html><meta http-equiv=refresh content='0.2;url={}'>", site.at("/green"))),
-        ("frame", "<!doctype html><body style='margin:0'><iframe width=330 height=250 style='border:0' srcdoc=\"<body style='background:red'><script>setTimeout(() => document.body.style.background = 'green', 200)</script>\"></iframe>".to_owned()),
-        ("object", format!("<!doctype html><body style='margin:0'><object width=320 height=240 data=\"{}\"></object>", svg(&smil.replace("width='9' height='9'", "width='999' height='999'")))),
-    ];
-    for (name, page) in changing {
-        farm.expect_green(&waiting(html(&page), 600.0)).await;
+        ("animated image", "<img width=320 height=240 src='GIF'>"),
+        ("animated background", "<style>html { background: url(GIF) }</style>"),
+        ("refresh", "<meta http-equiv=refresh content='0.2;url={site}/green'>"),
+        (
+            "frame",
+            "<iframe width=330 height=250 style='border:0' srcdoc=\"<body style='background:red'><script>setTimeout(() => \
+             document.body.style.background = 'green', 200)</script>\"></iframe>",
+        ),
+        ("object", "<object width=320 height=240 data=\"SVG\"></object>"),
+    ] {
+        let page = page.replace("SMIL", smil).replace("SVG", &svg(smil)).replace("GIF", ANIMATED_GIF);
+        // Only pages with a script begin with one.
+        let head = if page.contains("done") { HEAD } else { "<!doctype html>" };
+        let page = format!("{head}<style>body {{ margin: 0 }}</style>{page}");
+        farm.expect_green(&waiting(html(&shared.site.fill(&page)), 600.0)).await;
         assert_eq!(skipped().await, 0, "the wait of {name} was skipped");
     }
     // Pages whose changes these colours would not show.
@@ -246,26 +230,20 @@ async fn stillness(shared: Arc<Shared>) {
         farm.file(&waiting(html(page), 50.0)).await;
         assert_eq!(skipped().await, 0, "{page}");
     }
-    let still = [
-        html(&green("green")),
-        html(
-            "<!doctype html><html style='background:green'><script type='application/ld+json'>{}</script><table><td>1</table>",
-        ),
-        html(
-            "<!doctype html><html style='background:green'><img src='data:image/gif;base64,R0lGODlhAQABAIAAAAAAAP///yH5BAEAAAAALAAAAAABAAEAAAIBRAA7'>",
-        ),
-        html(&format!(
-            "<!doctype html><html style='background:green'><img src='{}'>",
-            svg("<rect width='9' height='9'/>")
-        )),
-        html(&format!("<!doctype html><link rel=stylesheet href='{}'>", site.at("/late.css"))),
-        url(&site.at("/green")),
+    let pages = [
+        String::new(),
+        "<script type='application/ld+json'>{}</script><table><td>1</table>".to_owned(),
+        "<img src='data:image/gif;base64,R0lGODlhAQABAIAAAAAAAP///yH5BAEAAAAALAAAAAABAAEAAAIBRAA7'>"
+            .to_owned(),
+        format!("<img src='{}'>", svg("<rect width='9' height='9'/>")),
     ];
+    let styled = shared.site.fill("<!doctype html><link rel=stylesheet href='{site}/late.css'>");
+    let still = pages.iter().map(|page| html(&format!("{GREEN_PAGE}{page}")));
+    let still = still.chain([html(&styled), url(&shared.site.at("/green"))]);
     for (number, mut job) in (1..).zip(still) {
         job.options.wait_until = WaitUntil::NetworkIdle;
         job.options.wait_for_timeout = 10_000.0.try_into().unwrap();
-        let file = farm.post(&job).send().await.unwrap().bytes().await.unwrap();
-        assert_eq!(colour(&file), GREEN);
+        farm.expect_green(&job).await;
         assert_eq!(skipped().await, number, "{:?}", job.source);
     }
     farm.end().await;

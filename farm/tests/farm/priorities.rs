@@ -63,7 +63,7 @@ async fn process_limit(_: Arc<Shared>) {
     let failures = farm.log().matches("browser did not start").count();
     assert!((1..JOBS / 2).contains(&failures), "{failures} lines");
     limit(before);
-    let renders = async || Ok((send(&farm, &html("<p>x"), MAX_WAIT_MS).await.0 == 200).then_some(()));
-    wait::until_some("the farm renders again", renders).await.unwrap();
+    let renders = async || Ok(send(&farm, &html("<p>x"), MAX_WAIT_MS).await.0 == 200);
+    wait::until_true("the farm renders again", renders).await.unwrap();
     farm.end().await;
 }

@@ -36,17 +36,13 @@ const LONG_WAIT_MS: f64 = 10_000.0;
 
 /// Every page, in order of its name.
 fn pages(shared: &Shared) -> Vec<(String, RenderJob)> {
-    let site = shared.site.at("");
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/farm/virtual_time");
     let mut pages: Vec<_> = fs::read_dir(directory)
         .unwrap()
         .map(|entry| {
             let path = entry.unwrap().path();
             let markup = fs::read_to_string(&path).unwrap();
-            let markup = markup
-                .replace("{site}", &site)
-                .replace("{socket}", &site.replace("http:", "ws:"))
-                .replace("{elsewhere}", &shared.site.elsewhere(""));
+            let markup = shared.site.fill(&markup);
             let job = waiting(html(&format!("{HEAD}{markup}")), WAIT_MS);
             (path.file_stem().unwrap().to_str().unwrap().to_owned(), job)
         })

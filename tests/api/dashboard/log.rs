@@ -83,8 +83,7 @@ async fn no_answer_waits(stage: Stage) -> Result<()> {
     let mut person = Person::of(&stand_in.app, &account).await?;
     let target = stand_in.app.target(&account);
     // While the farm renders a claimed attempt, the database fails.
-    let latch = Latch::closed();
-    stand_in.farm.behave(&account.id, Behaviour::Held(latch.waiter()));
+    let latch = stand_in.farm.hold(&account.id);
     let rendering = tokio::spawn(target.minimal().send());
     stand_in.farm.until_received_from(&account.id).await?;
     if stage.deployment.database == DatabaseKind::File {

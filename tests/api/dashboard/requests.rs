@@ -3,7 +3,6 @@
 use futures::future::try_join_all;
 use http::header::CONTENT_TYPE;
 use platen_harness::client::Call;
-use platen_shared::key::{ApiKey, RANDOM_BYTES};
 
 use super::{
     request_rows::{insert, now},
@@ -66,7 +65,7 @@ async fn refused(stage: Stage) -> Result<()> {
     let template = person.new_template("with variables", "<p>{{ a }}</p>").await?;
     let target = app.target(&account);
     let html = json!({ "html": "x" });
-    let unknown = target.with_key(ApiKey::from_random(rand::random::<[u8; RANDOM_BYTES]>()).expose());
+    let unknown = target.with_unknown_key();
     unknown.render(&html).send().await?.error(401, "Invalid API key")?;
     unknown.render(&json!({})).send().await?.error(401, "Invalid API key")?;
     target.render(&html).key("junk").send().await?.error(401, "Invalid API key")?;
@@ -138,10 +137,10 @@ async fn flood(stage: Stage) -> Result<()> {
         account.id
     );
     // Other instances may still be writing theirs.
-    wait::until_some("30 rows in a minute", async || {
+    wait::until_true("30 rows in a minute", async || {
         let most = app.execute(&most).await?.context("a count")?;
         ensure!(most <= 30, "{most} rows in a minute");
-        Ok((most == 30).then_some(()))
+        Ok(most == 30)
     })
     .await?;
     ensure!(app.rows(&account, "status = 200").await? == GOOD + 1, "a row was lost");

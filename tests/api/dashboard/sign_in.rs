@@ -55,8 +55,7 @@ async fn invites(stage: Stage) -> Result<()> {
         app.operator.invite(&new_email("past"), &[&target[..], &["--valid-for", "1"]].concat()).await?;
     let mut person = Person::signed_out(&app)?;
     person.get("/dashboard/sign-in").await?;
-    let is_expired = async || Ok((person.get(&link).await?.status != 200).then_some(()));
-    wait::until_some("the invite expires", is_expired).await?;
+    wait::until_true("the invite expires", async || Ok(person.get(&link).await?.status != 200)).await?;
     person.post(&link, &fields).await?.is(410)?;
 
     // A new one replaces the one before.

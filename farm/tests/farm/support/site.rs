@@ -85,6 +85,12 @@ impl Site {
         format!("<script>location = 'http://{SECURE_HOST}:{}{path}'</script>", self.port())
     }
 
+    /// Markup with the URLs of the site in place of `{site}`, `{elsewhere}` and `{socket}`.
+    pub(crate) fn fill(&self, markup: &str) -> String {
+        let markup = markup.replace("{site}", &self.at("")).replace("{elsewhere}", &self.elsewhere(""));
+        markup.replace("{socket}", &self.at("").replace("http:", "ws:"))
+    }
+
     /// The path of a page with this markup.
     pub(crate) fn markup(markup: &str) -> String {
         format!("/markup?{}", utf8_percent_encode(markup, NON_ALPHANUMERIC))
