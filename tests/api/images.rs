@@ -62,7 +62,7 @@ async fn size(stage: Stage, format: &str, width: u32, height: u32, factor: f64) 
     let content_type = if format == "jpg" { "image/jpeg".to_owned() } else { format!("image/{format}") };
     let picture = picture(&target, &body, &content_type).await?;
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "at most 7680 × 4")]
-    let device = |side: u32| (f64::from(side) * factor).round() as u32;
+    let device = |side: u32| (f64::from(side) * factor).round().max(1.0) as u32;
     let expected = (device(width), device(height));
     ensure!(picture.size() == expected, "{:?} instead of {expected:?}", picture.size());
     for (x, y) in [(0, 0), (expected.0 - 1, 0), (0, expected.1 - 1), (expected.0 - 1, expected.1 - 1)] {

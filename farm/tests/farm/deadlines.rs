@@ -8,7 +8,7 @@ use std::{
 
 use futures::stream;
 use nix::sys::signal::Signal;
-use platen_harness::{latch::Latch, site::Reply};
+use platen_harness::site::Reply;
 use platen_shared::{job::RenderJob, wire};
 use reqwest::Body;
 use serde_json::json;
@@ -57,7 +57,7 @@ async fn incomplete_body(_: Arc<Shared>) {
 
 /// The farm is stopped while a job runs and another one waits, until the deadline of the second has passed.
 async fn stopped_farm(_: Arc<Shared>) {
-    let held = HeldPage::start().await;
+    let held = HeldPage::start(&[]).await;
     let (site, farm) = (Site::start().await, &held.farm);
     let running = held.post();
     held.until_loading(1).await;
@@ -164,23 +164,23 @@ async fn cancelled_job(_: Arc<Shared>) {
 }
 
 async fn not_before(_: Arc<Shared>) {
-    let (farm, site) = (FarmProcess::start(&["--browsers", "1", "--queue", "1"]).await, Site::start().await);
-    let latch = Latch::closed();
-    let held = url(&site.put("/held", Reply::page("x").behind(&latch)));
-    let running = tokio::spawn(farm.post(&held).send());
-    site.until_hits("/held", 1).await;
-    let queued = tokio::spawn(farm.post(&held).send());
+    let held = HeldPage::start(&["--queue", "1"]).await;
+    let farm = &held.farm;
+    let running = held.post();
+    held.until_loading(1).await;
+    let queued = held.post();
     farm.until_metric("platen_farm_queue_length", 1).await;
-    let refused = farm.post(&held).send().await.unwrap();
+    let refused = farm.post(&held.job).send().await.unwrap();
     let not_before: u64 = refused.headers()[wire::NOT_BEFORE_MS].to_str().unwrap().parse().unwrap();
     assert!((20..=1_000).contains(&not_before), "{not_before}");
     assert_eq!(refused.headers()["retry-after"], "1");
     assert_eq!(status_and_code(refused).await, (503, "queue_full".to_owned()));
     // A job without time says nothing about further jobs.
-    let late = farm.post(&held).header(wire::DEADLINE_MS, 1).send().await.unwrap();
+    let late = farm.post(&held.job).header(wire::DEADLINE_MS, 1).send().await.unwrap();
     assert_eq!(late.headers().get(wire::NOT_BEFORE_MS), None);
-    latch.open();
-    assert_eq!(running.await.unwrap().unwrap().status(), 200);
-    assert_eq!(queued.await.unwrap().unwrap().status(), 200);
-    farm.end().await;
+    held.latch.open();
+    for job in [running, queued] {
+        assert_eq!(job.await.unwrap().unwrap().status(), 200);
+    }
+    held.farm.end().await;
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use axum::{body::Body, http::Request};
-use platen_harness::{latch::Latch, procfs, site::Reply, wait};
+use platen_harness::{procfs, wait};
 use platen_shared::wire;
 use reqwest::Client;
 use serde_json::json;
@@ -11,8 +11,11 @@ use tokio_util::sync::CancellationToken;
 use tower_service::Service as _;
 
 use crate::support::{
-    MAX_WAIT_MS, Shared, farm, farm_process::FarmProcess, html, pdf, site::Site, status_and_code, to, url,
-    with,
+    MAX_WAIT_MS, Shared, farm,
+    farm_process::{FarmProcess, HeldPage},
+    html, pdf,
+    site::Site,
+    status_and_code, to, url, with,
 };
 
 tests! {
@@ -92,17 +95,17 @@ async fn cancelled_jobs(_: Arc<Shared>) {
 }
 
 async fn shutdown(_: Arc<Shared>) {
-    let (farm, site) = (FarmProcess::start(&["--browsers", "1", "--queue", "1"]).await, Site::start().await);
-    let latch = Latch::closed();
-    let held = url(&site.put("/held", Reply::page("x").behind(&latch)));
-    let running = tokio::spawn(farm.post(&held).send());
-    site.until_hits("/held", 1).await;
+    let held = HeldPage::start(&["--queue", "1"]).await;
+    let farm = &held.farm;
+    let running = held.post();
+    held.until_loading(1).await;
     assert!(farm.is_ready().await);
     let processes = procfs::descendants(farm.pid());
     farm.terminate();
     wait::until_true("the farm is not ready", async || Ok(!farm.is_ready().await)).await.unwrap();
     // As long as a proxy may still send it jobs.
-    let accepted = tokio::spawn(farm.post(&html("x")).send());
+    let accepted = farm.post(&html("x")).header(wire::DEADLINE_MS, MAX_WAIT_MS);
+    let accepted = tokio::spawn(accepted.send());
     farm.until_metric("platen_farm_queue_length", 1).await;
     let is_refused = async || {
         let response = farm.post(&html("x")).send().await?;
@@ -110,9 +113,9 @@ async fn shutdown(_: Arc<Shared>) {
         Ok((status_and_code(response).await == (503, "draining".to_owned())).then_some(()))
     };
     wait::until_some("jobs are refused", is_refused).await.unwrap();
-    latch.open();
+    held.latch.open();
     for job in [running, accepted] {
         assert_eq!(job.await.unwrap().unwrap().status(), 200);
     }
-    farm.ended(&processes).await;
+    held.farm.ended(&processes).await;
 }

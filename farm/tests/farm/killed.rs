@@ -46,7 +46,7 @@ async fn tried_again(_: Arc<Shared>) {
         ("GPU process", |farm| farm.signal_helpers(GPU_PROCESS, Signal::SIGKILL), 0, (DIED, 0)),
     ];
     for (name, event, retries, (metric, value)) in events {
-        let held = HeldPage::start().await;
+        let held = HeldPage::start(&[]).await;
         let events = async {
             held.until_loading(1).await;
             event(&held.farm);
@@ -69,7 +69,7 @@ async fn refused(_: Arc<Shared>) {
         ("browser", |farm| signal_browser(farm, Signal::SIGSEGV), 1, 422, "page_crashed"),
     ];
     for (name, event, attempts, status, code) in events {
-        let held = HeldPage::start().await;
+        let held = HeldPage::start(&[]).await;
         let job = held.post();
         for attempt in 1..=attempts {
             held.until_loading(attempt).await;

@@ -10,13 +10,13 @@ use std::{
 
 use nix::sys::signal::Signal;
 use platen_harness::{
-    procfs::{self, ProcessId},
+    procfs,
     wait::{self, MAX_WAIT},
 };
 
 use crate::support::{
     GREEN_PAGE, Shared, farm,
-    farm_process::{FarmProcess, HeldPage, PROGRAM},
+    farm_process::{FarmProcess, HeldPage, PROGRAM, have_ended},
     file, html, slow,
 };
 
@@ -31,10 +31,6 @@ tests! {
 }
 
 const ENDLESS: &str = "<script>while (true);</script>";
-
-async fn has_ended(process: &ProcessId) {
-    wait::until("the process ends", || !process.is_alive()).await.unwrap();
-}
 
 /// Polls a future this many times and drops it; whether it was still pending.
 async fn drop_after_polls(future: impl Future, polls: usize) -> bool {
@@ -70,7 +66,7 @@ async fn hanging_browser(_: Arc<Shared>) {
     browser.signal(Signal::SIGSTOP).unwrap();
     farm.file(&html(GREEN_PAGE)).await;
     assert_eq!(farm.metric("platen_farm_browser_ends_total{reason=\"killed\"}").await, 1);
-    has_ended(&browser).await;
+    have_ended(&[browser]).await;
     farm.end().await;
 }
 
@@ -80,7 +76,7 @@ async fn recycled_browser(_: Arc<Shared>) {
     for _ in 0..5 {
         farm.file(&html(GREEN_PAGE)).await;
     }
-    has_ended(&first).await;
+    have_ended(&[first]).await;
     assert_eq!(farm.metric("platen_farm_browser_ends_total{reason=\"died\"}").await, 0);
     assert_eq!(farm.metric("platen_farm_retries_total").await, 0);
     farm.end().await;
@@ -90,33 +86,24 @@ async fn killed_farm(_: Arc<Shared>) {
     let farm = FarmProcess::start(&[]).await;
     let _job = tokio::spawn(farm.post(&html(ENDLESS)).send());
     farm.until_renderer().await;
-    let processes = procfs::descendants(farm.pid());
     let browser = farm.browser().await;
     let workspace = browser.browser_workspace().unwrap();
     // A stopped browser cannot notice that its pipe is closed: the kernel must kill it.
     browser.signal(Signal::SIGSTOP).unwrap();
     let directory = farm.kill().await;
-    for process in &processes {
-        has_ended(process).await;
-    }
     assert!(workspace.exists());
     let mut next = FarmProcess::start_in(directory, &[]).await;
     assert!(!workspace.exists());
     // Again and again, while browsers start.
     for _ in 0..5 {
-        let processes = procfs::descendants(next.pid());
-        let directory = next.kill().await;
-        for process in &processes {
-            has_ended(process).await;
-        }
-        next = FarmProcess::start_in(directory, &[]).await;
+        next = FarmProcess::start_in(next.kill().await, &[]).await;
     }
     // No file of a killed farm is left.
     next.end().await;
 }
 
 async fn unprivileged_browsers(_: Arc<Shared>) {
-    let held = HeldPage::start().await;
+    let held = HeldPage::start(&[]).await;
     let job = held.post();
     held.until_loading(1).await;
     let is_root = nix::unistd::Uid::effective().is_root();

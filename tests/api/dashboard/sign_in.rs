@@ -84,9 +84,9 @@ async fn fifty_wrong_passwords(stage: Stage) -> Result<()> {
     let account = app.operator.account(Quota::Of(1)).await?;
     let target = ["--account", account.id.as_str()];
     let (email, other) = (new_email("target"), new_email("other"));
-    Person::invited(&app, &email, &target).await?;
-    Person::invited(&app, &other, &target).await?;
-    let mut attacker = Person::signed_out(&app)?;
+    Person::invited(app, &email, &target).await?;
+    Person::invited(app, &other, &target).await?;
+    let mut attacker = Person::signed_out(app)?;
     let mut statuses = Vec::new();
     for number in 0..50 {
         statuses.push(sign_in(&mut attacker, &email, &format!("wrong password {number}")).await?);
@@ -98,7 +98,7 @@ async fn fifty_wrong_passwords(stage: Stage) -> Result<()> {
     ensure!(sign_in(&mut attacker, &email.to_uppercase(), PASSWORD).await? == 429);
     ensure!(sign_in(&mut attacker, &other, PASSWORD).await? == 303);
     // Sixty tries from one network address, for any e-mail addresses.
-    let mut attacker = Person::signed_out(&app)?;
+    let mut attacker = Person::signed_out(app)?;
     let mut seen = 0;
     for number in 0..70 {
         if sign_in(&mut attacker, &format!("{number}@example.com"), "x").await? == 429 {
@@ -108,7 +108,7 @@ async fn fifty_wrong_passwords(stage: Stage) -> Result<()> {
     ensure!(seen > 0, "tries from one network address are not limited");
     // A new invite lets the user in again.
     let link = app.operator.invite(&email, &[]).await?;
-    let mut person = Person::signed_out(&app)?;
+    let mut person = Person::signed_out(app)?;
     person.get(&link).await?.is(200)?;
     person.post(&link, &[("password", "another sentence"), ("again", "another sentence")]).await?.is(303)?;
     person.get("/dashboard/keys").await?.is(200)?;
@@ -119,8 +119,8 @@ async fn no_enumeration(stage: Stage) -> Result<()> {
     let StandIn { app, .. } = &stage.start_stand_in(None).await?;
     let account = app.operator.account(Quota::Of(1)).await?;
     let known = new_email("known");
-    Person::invited(&app, &known, &["--account", &account.id]).await?;
-    let mut person = Person::signed_out(&app)?;
+    Person::invited(app, &known, &["--account", &account.id]).await?;
+    let mut person = Person::signed_out(app)?;
     let emails = [known.as_str(), "unknown@example.com"];
     let mut cpu_times = Vec::new();
     let mut bodies = Vec::new();

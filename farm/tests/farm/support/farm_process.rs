@@ -136,10 +136,12 @@ impl FarmProcess {
         largest.unwrap().signal(Signal::SIGKILL).unwrap();
     }
 
-    /// Kills the farm and returns the directory that it leaves.
+    /// Kills the farm, waits until its browsers have ended as well, and returns the directory that it leaves.
     pub(crate) async fn kill(mut self) -> TempDir {
-        self.process.signal(Signal::SIGKILL).unwrap();
+        let processes = procfs::descendants(self.pid());
+        self.signal(Signal::SIGKILL);
         self.process.ended().await.unwrap();
+        have_ended(&processes).await;
         self.directory
     }
 
@@ -167,11 +169,14 @@ impl FarmProcess {
     pub(crate) async fn ended(mut self, processes: &[ProcessId]) {
         let status = self.process.ended().await.unwrap();
         assert!(status.success(), "{status}");
-        let none_is_alive = || !processes.iter().any(ProcessId::is_alive);
-        wait::until("no process of the farm is left", none_is_alive).await.unwrap();
+        have_ended(processes).await;
         let files: Vec<_> = std::fs::read_dir(self.directory.path()).unwrap().flatten().collect();
         assert!(files.is_empty(), "{files:?}");
     }
+}
+
+pub(crate) async fn have_ended(processes: &[ProcessId]) {
+    wait::until("the processes end", || !processes.iter().any(ProcessId::is_alive)).await.unwrap();
 }
 
 const PICTURE: &str = "/held.svg";
@@ -185,8 +190,10 @@ pub(crate) struct HeldPage {
 }
 
 impl HeldPage {
-    pub(crate) async fn start() -> Self {
-        let (farm, site) = (FarmProcess::start(&["--browsers", "1"]).await, Site::start().await);
+    /// The farm has one browser.
+    pub(crate) async fn start(arguments: &[&str]) -> Self {
+        let arguments = [&["--browsers", "1"], arguments].concat();
+        let (farm, site) = (FarmProcess::start(&arguments).await, Site::start().await);
         let latch = Latch::closed();
         let picture = Reply::of("image/svg+xml", "<svg xmlns='http://www.w3.org/2000/svg'/>");
         site.put(PICTURE, picture.with_header("cache-control", "no-store").behind(&latch));
@@ -200,7 +207,7 @@ impl HeldPage {
     }
 
     pub(crate) fn post(&self) -> JoinHandle<reqwest::Result<Response>> {
-        tokio::spawn(self.farm.post(&self.job).send())
+        tokio::spawn(self.farm.post(&self.job).header(wire::DEADLINE_MS, MAX_WAIT_MS).send())
     }
 
     /// Waits until this many attempts of the job have requested the picture.
