@@ -171,14 +171,7 @@ impl Run {
 
     /// Sends the load, at this rate or at twice the measured capacity, and checks what came of it.
     async fn finish(mut self, rate: Option<f64>, checks: &mut Checks, prefix: &str) -> Result<Measured> {
-        let load = Load {
-            address: self.server.address,
-            planner: Planner::new(self.callers.clone(), &self.site),
-            random: StdRng::seed_from_u64(self.options.seed),
-            hostile_key: self.hostile.key.clone(),
-            hostile: Arc::default(),
-            cut: Arc::default(),
-        };
+        let load = self.load(self.callers.clone(), &self.hostile.key);
         // Of the capacity measurement no outcome is kept, so its callers are not those of the load.
         let measured = self.capacity().await?;
         let rate = rate.unwrap_or(self.options.overload * measured);
@@ -240,18 +233,22 @@ impl Run {
         Ok(Sent { load, outcomes, cpu, faults })
     }
 
+    fn load(&self, callers: Vec<Caller>, hostile_key: &str) -> Load {
+        Load {
+            address: self.server.address,
+            planner: Planner::new(callers, &self.site),
+            random: StdRng::seed_from_u64(self.options.seed),
+            hostile_key: hostile_key.to_owned(),
+            hostile: Arc::default(),
+            cut: Arc::default(),
+        }
+    }
+
     /// Measures the capacity with accounts of its own.
     async fn capacity(&self) -> Result<f64> {
         let account = self.server.app.operator.account(Quota::Unlimited).await?;
         let template = self.server.app.operator.template(&account.id, "Number", TEMPLATE_HTML).await?;
-        let mut measuring = Load {
-            address: self.server.address,
-            planner: Planner::new(vec![Caller { account, template }], &self.site),
-            random: StdRng::seed_from_u64(self.options.seed),
-            hostile_key: String::new(),
-            hostile: Arc::default(),
-            cut: Arc::default(),
-        };
+        let mut measuring = self.load(vec![Caller { account, template }], "");
         let (clients, duration) = (self.options.browsers, self.options.capacity_duration());
         let (capacity, _) = on_own_thread(async move || {
             // Opens the browsers' pages.

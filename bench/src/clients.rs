@@ -24,14 +24,8 @@ use self::{
 };
 use crate::{
     number_marker,
-    overload::{
-        Server,
-        checks::Checks,
-        client::Request,
-        on_own_thread,
-        resources::{self, mebibytes},
-    },
-    statistics::{count, percentile_ms},
+    overload::{Server, WARM_UP, checks::Checks, client::Request, on_own_thread, resources},
+    statistics::{count, mebibytes, numbers, percentiles_ms},
 };
 
 #[derive(clap::Args)]
@@ -58,8 +52,6 @@ pub(crate) struct Options {
 
 /// Seconds and percent of a short run.
 const SHORT: (u64, usize) = (4, 10);
-/// Opens the browsers' pages.
-const WARM_UP: Duration = Duration::from_secs(2);
 /// Before the end of the measurement, while all clients still send.
 const READING_TIME: Duration = Duration::from_millis(500);
 /// By then the last requests have been sent, and are in progress.
@@ -126,7 +118,7 @@ async fn case(name: &str, behaviour: Behaviour, options: &Options, checks: &mut 
     let cpu = 100.0 * sent.cpu.as_secs_f64() / duration.as_secs_f64();
     let text = format!("{connections}; the generator took {cpu:.0} % of a core");
     checks.check(&format!("{name}: open"), "at least half", &text, 2 * connections >= clients);
-    let p95 = |sent: &Sent| percentile_ms(&sent.good.latencies, 95).unwrap_or(f64::NAN);
+    let p95 = |sent: &Sent| percentiles_ms(&sent.good.latencies, [95])[0];
     let text =
         format!("{}; p95 {:.0} ms, before {:.0} ms", sent.good.answers.text(), p95(&sent), p95(&before));
     let holds = sent.good.answers.are_among(&["200"]) && sent.good.answers.files > 0;
@@ -208,8 +200,7 @@ impl Answers {
     }
 
     fn text(&self) -> String {
-        let answers = self.by_status.iter().map(|(status, answers)| format!("{answers} × {status}"));
-        answers.collect::<Vec<_>>().join(", ")
+        numbers(&self.by_status)
     }
 }
 

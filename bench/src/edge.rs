@@ -19,16 +19,16 @@ use futures::future::try_join_all;
 use http::Request;
 use http_body_util::{BodyExt as _, Full};
 use platen_harness::{
-    app::{FARM_TOKEN, Options as AppOptions, TestApp},
+    app::{FARM_TOKEN, Options as AppOptions},
     database::DatabaseKind,
     farm::{Behaviour, StandInFarm},
     operator::Quota,
-    settings::Settings,
 };
 
 use crate::{
     http_client,
-    statistics::{LoadResult, count, milliseconds},
+    overload::Server,
+    statistics::{LoadResult, count, milliseconds, percentiles_ms},
 };
 
 const FILE_BYTES: usize = 1024 * 1024;
@@ -48,12 +48,9 @@ pub(crate) struct Options {
 
 /// Runs every case and prints a table.
 pub(crate) async fn run(options: Options) -> Result<()> {
-    let settings = Settings::from_env()?;
-    let directory = tempfile::tempdir()?;
     let farm = StandInFarm::start(FARM_TOKEN).await?;
-    let app_options = AppOptions::with_farm(DatabaseKind::File, farm.url());
-    let app = TestApp::start(&app_options, &settings, &reqwest::Client::new(), directory.path()).await?;
-    let server = app.base_url.strip_prefix("http://").context("the base URL is not an http URL")?.parse()?;
+    let Server { app, address: server, .. } =
+        &Server::start_with(&AppOptions::with_farm(DatabaseKind::File, farm.url())).await?;
     // Clients of different accounts and addresses.
     let mut rounds = Vec::new();
     for round in 0..=options.rounds {
@@ -83,17 +80,17 @@ pub(crate) async fn run(options: Options) -> Result<()> {
     println!("| response | requests/s | p50 ms | p95 ms | p99 ms | server CPU ms per request |");
     println!("| --- | --- | --- | --- | --- | --- |");
     for case in &cases {
-        send(server, case, options.requests / 10, &rounds[0]).await?;
+        send(*server, case, options.requests / 10, &rounds[0]).await?;
         let mut results = Vec::new();
         for clients in &rounds[1..] {
             let before = app.process.cpu_time()?;
-            let result = send(server, case, options.requests, clients).await?;
+            let result = send(*server, case, options.requests, clients).await?;
             let cpu_time = app.process.cpu_time()?.saturating_sub(before);
             results.push((result, cpu_time));
         }
         results.sort_by(|(one, _), (other, _)| one.rate().total_cmp(&other.rate()));
         let (result, cpu_time) = &results[results.len() / 2];
-        let [p50, p95, p99] = [50, 95, 99].map(|percent| result.percentile_ms(percent).unwrap_or(f64::NAN));
+        let [p50, p95, p99] = percentiles_ms(&result.latencies, [50, 95, 99]);
         let cpu_ms = milliseconds(*cpu_time) / count(options.requests);
         println!("| {} | {:.0} | {p50:.2} | {p95:.2} | {p99:.2} | {cpu_ms:.3} |", case.name, result.rate());
     }

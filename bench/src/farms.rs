@@ -4,27 +4,26 @@
 //! same capacity each time.
 
 use std::{
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
+    sync::Arc,
     time::{Duration, Instant},
 };
 
-use anyhow::Result;
+use anyhow::{Result, ensure};
 use platen_harness::{
-    app::{FARM_TOKEN, Options as AppOptions, TestApp},
+    app::{FARM_TOKEN, Options as AppOptions},
     client::Target,
     database::DatabaseKind,
     farm::{Size, StandInFarm},
     haproxy::HaProxy,
     operator::Quota,
-    settings::Settings,
 };
-use serde_json::json;
-use tokio::{task::JoinSet, time::sleep};
+use tokio::time::sleep;
 
-use crate::statistics::{count, percentile_ms};
+use crate::{
+    callers::Callers,
+    overload::{Server, WARM_UP},
+    statistics::{count, percentiles_ms},
+};
 
 #[derive(clap::Args)]
 pub(crate) struct Options {
@@ -65,15 +64,15 @@ pub(crate) async fn run(options: Options) -> Result<()> {
 }
 
 /// A server with farms.
-struct Server {
-    app: TestApp,
+struct Measured {
     farms: Vec<StandInFarm>,
     targets: Vec<Target>,
+    // Dropped before the proxy.
+    _server: Server,
     _proxy: HaProxy,
-    _directory: tempfile::TempDir,
 }
 
-impl Server {
+impl Measured {
     async fn start(options: &Options, count: usize) -> Result<Self> {
         let service_time = Duration::from_millis(options.service_ms);
         let size = Size { slots: options.slots, queue: 64, pages: options.pages, service_time };
@@ -84,54 +83,17 @@ impl Server {
         }
         let addresses: Vec<_> = farms.iter().map(StandInFarm::address).collect();
         let proxy = HaProxy::start(&addresses).await?;
-        let directory = tempfile::tempdir()?;
-        let app_options = AppOptions::with_farm(DatabaseKind::File, proxy.url());
-        let http = reqwest::Client::new();
-        let app = TestApp::start(&app_options, &Settings::from_env()?, &http, directory.path()).await?;
+        let server = Server::start_with(&AppOptions::with_farm(DatabaseKind::File, proxy.url())).await?;
         let mut targets = Vec::new();
         for _ in 0..options.accounts * count {
-            targets.push(app.target(&app.operator.account(Quota::Unlimited).await?));
+            targets.push(server.app.account(Quota::Unlimited).await?.1);
         }
-        Ok(Self { app, farms, targets, _proxy: proxy, _directory: directory })
+        Ok(Self { farms, targets, _server: server, _proxy: proxy })
     }
 
     fn served(&self) -> (usize, usize) {
         let sum = |of: fn(&StandInFarm) -> usize| self.farms.iter().map(of).sum();
         (sum(StandInFarm::served), sum(StandInFarm::served_warm))
-    }
-}
-
-/// Callers that send one request after the other, each with the accounts in turn.
-struct Callers {
-    stop: Arc<AtomicBool>,
-    running: JoinSet<Vec<(u16, Duration)>>,
-}
-
-impl Callers {
-    fn start(targets: &[Target], callers: usize) -> Self {
-        let stop = Arc::<AtomicBool>::default();
-        let mut running = JoinSet::new();
-        for caller in 0..callers {
-            let (stop, targets) = (Arc::clone(&stop), targets.to_vec());
-            running.spawn(async move {
-                let mut answers = Vec::new();
-                // Callers begin at different accounts and take different steps.
-                let mut index = caller * targets.len() / callers;
-                while !stop.load(Ordering::Relaxed) {
-                    let began = Instant::now();
-                    let answer = targets[index % targets.len()].render(&json!({ "html": "x" })).send().await;
-                    answers.push((answer.map_or(0, |answer| answer.status), began.elapsed()));
-                    index += 1 + caller % 7;
-                }
-                answers
-            });
-        }
-        Self { stop, running }
-    }
-
-    async fn finish(self) -> Vec<(u16, Duration)> {
-        self.stop.store(true, Ordering::Relaxed);
-        self.running.join_all().await.concat()
     }
 }
 
@@ -142,21 +104,17 @@ struct Rate {
 }
 
 async fn scaling(options: &Options, farms: usize, percent: usize) -> Result<Rate> {
-    let server = Server::start(options, farms).await?;
+    let server = Measured::start(options, farms).await?;
     let number = farms * options.slots * percent / 100;
     let callers = Callers::start(&server.targets, number);
-    sleep(Duration::from_secs(2)).await;
+    sleep(WARM_UP).await;
     let (before, began) = (server.served(), Instant::now());
     sleep(Duration::from_secs(options.seconds)).await;
     let (after, elapsed) = (server.served(), began.elapsed());
-    let answers = callers.finish().await;
-    let failed = answers.iter().filter(|(status, _)| *status != 200).count();
-    anyhow::ensure!(failed == 0, "{failed} requests failed");
+    let responses = callers.finish().await?;
+    ensure!(responses.failed() == 0, "not all requests succeeded: {responses}");
     let (jobs, warm) = (after.0 - before.0, after.1 - before.1);
-    let [p50, p95] = [50, 95].map(|percent| {
-        percentile_ms(answers.iter().map(|(_, latency)| latency), percent).unwrap_or(f64::NAN)
-    });
-    drop(server.app);
+    let [p50, p95] = percentiles_ms(&responses.latencies, [50, 95]);
     Ok(Rate {
         callers: number,
         jobs: count(jobs) / elapsed.as_secs_f64(),

@@ -10,10 +10,10 @@ use bytes::Bytes;
 use hyper::{body::Body, client::conn::http1::SendRequest};
 use hyper_util::rt::TokioIo;
 use reqwest::{Client, RequestBuilder};
-use tokio::{net::TcpSocket, task::JoinHandle};
+use tokio::task::JoinHandle;
 
 /// Well above the duration of any job, so that a renderer that hangs does not block the run.
-const RESPONSE_TIMEOUT: Duration = Duration::from_mins(2);
+pub(crate) const RESPONSE_TIMEOUT: Duration = Duration::from_mins(2);
 
 pub(crate) fn client() -> Result<Client> {
     Ok(Client::builder().no_proxy().build()?)
@@ -42,10 +42,7 @@ pub(crate) async fn connect<B>(
 where
     B: Body<Data = Bytes, Error: std::error::Error + Send + Sync> + Send + 'static,
 {
-    let socket = TcpSocket::new_v4()?;
-    socket.bind((from, 0).into())?;
-    let stream = socket.connect(address).await?;
-    stream.set_nodelay(true)?;
+    let stream = crate::overload::client::connect(address, from).await?;
     let (sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await?;
     Ok((sender, tokio::spawn(connection)))
 }

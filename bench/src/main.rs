@@ -6,6 +6,7 @@
 
 #![forbid(unsafe_code)]
 
+mod callers;
 mod chaos;
 mod clients;
 mod compare;

@@ -24,7 +24,7 @@ use platen_shared::{
 
 use crate::{
     farm::{self, Farm},
-    statistics::LoadResult,
+    statistics::{LoadResult, numbers, percentiles_ms},
 };
 
 #[derive(clap::Args)]
@@ -96,8 +96,7 @@ impl ResponseCounts {
 
     fn text(&self) -> String {
         let by_status = self.by_status.borrow();
-        let all: Vec<String> = by_status.iter().map(|(status, jobs)| format!("{jobs} × {status}")).collect();
-        format!("{}, {} after their deadline", all.join(", "), self.late.get())
+        format!("{}, {} after their deadline", numbers(&by_status), self.late.get())
     }
 }
 
@@ -179,7 +178,7 @@ pub(crate) async fn run(options: Options) -> Result<()> {
 
     println!("| other accounts send | jobs | wrong | p50 ms | p95 ms |\n| --- | --- | --- | --- | --- |");
     for (others, result) in [("ordinary jobs", &beside_ordinary), ("hostile jobs", &beside_hostile)] {
-        let [p50, p95] = [50, 95].map(|percent| result.percentile_ms(percent).unwrap_or(f64::NAN));
+        let [p50, p95] = percentiles_ms(&result.latencies, [50, 95]);
         println!("| {others} | {} | {} | {p50:.0} | {p95:.0} |", options.jobs, result.errors.len());
     }
     let p95 = |result: &LoadResult| result.percentile_ms(95).context("no job was successful");

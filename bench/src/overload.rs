@@ -22,6 +22,9 @@ use tokio::{runtime::Builder, sync::oneshot, task::LocalSet};
 /// The load generator runs before the server and its browsers.
 const NICE: i32 = -10;
 
+/// Before a measurement, for pages and connections to be opened.
+pub(crate) const WARM_UP: Duration = Duration::from_secs(2);
+
 /// Runs a load generator on one thread of its own, where it can spawn local tasks. Returns its result and the CPU
 /// time of the thread. As root, the thread has the priority [`NICE`]: it stands for clients on other machines, so
 /// its own waits for a CPU must not count as the server's.

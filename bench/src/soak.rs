@@ -15,11 +15,14 @@ use rand::{RngExt as _, SeedableRng as _, rngs::StdRng};
 use serde_json::{Value, json};
 use tokio::time::{sleep, timeout};
 
-use crate::overload::{
-    Server,
-    checks::Checks,
-    client::{Client, Request},
-    resources::{self, Resources, mebibytes},
+use crate::{
+    overload::{
+        Server,
+        checks::Checks,
+        client::{Client, Request},
+        resources::{self, Resources},
+    },
+    statistics::{count, mebibytes, numbers},
 };
 
 #[derive(clap::Args)]
@@ -133,12 +136,11 @@ fn flat(checks: &mut Checks, name: &str, readings: &[Resources]) {
             format!("{name}: {figure} after reading {FLAT_FROM}, at first {:.0}{unit}", largest(before));
         checks.at_most(&name, largest(after), largest(before) * ratio + spare, unit);
     };
-    let number = |value: usize| crate::statistics::count(value);
     row("server", &|it| mebibytes(it.memory), 1.1, 16.0, " MiB");
     row("browsers", &|it| mebibytes(it.browser_memory), 1.2, 32.0, " MiB");
-    row("processes", &|it| number(it.processes), 1.0, 8.0, "");
-    row("descriptors", &|it| number(it.descriptors), 1.0, 16.0, "");
-    row("files", &|it| number(it.files), 1.2, 16.0, "");
+    row("processes", &|it| count(it.processes), 1.0, 8.0, "");
+    row("descriptors", &|it| count(it.descriptors), 1.0, 16.0, "");
+    row("files", &|it| count(it.files), 1.2, 16.0, "");
 }
 
 /// A body of the API as a request of an account.
@@ -206,5 +208,5 @@ async fn send(server: &Server, mut jobs: Vec<Job>, concurrency: usize) -> String
     for status in statuses.into_iter().flatten() {
         *by_status.entry(status).or_default() += 1;
     }
-    by_status.iter().map(|(status, answers)| format!("{answers} × {status}")).collect::<Vec<_>>().join(", ")
+    numbers(&by_status)
 }

@@ -1,6 +1,10 @@
 //! Rates, medians and percentiles.
 
-use std::time::{Duration, Instant};
+use std::{
+    collections::BTreeMap,
+    fmt::Display,
+    time::{Duration, Instant},
+};
 
 use anyhow::Result;
 
@@ -47,6 +51,20 @@ pub(crate) fn percentile_ms<'a>(
     sorted.get(rank - 1).copied().map(milliseconds)
 }
 
+/// Percentiles in milliseconds, not numbers where there are no latencies.
+pub(crate) fn percentiles_ms<const N: usize>(latencies: &[Duration], percents: [usize; N]) -> [f64; N] {
+    percents.map(|percent| percentile_ms(latencies, percent).unwrap_or(f64::NAN))
+}
+
+/// How often each thing was seen.
+pub(crate) fn numbers<T: Display>(counts: &BTreeMap<T, usize>) -> String {
+    counts.iter().map(|(thing, number)| format!("{number} × {thing}")).collect::<Vec<_>>().join(", ")
+}
+
+pub(crate) fn mebibytes(bytes: u64) -> f64 {
+    u32::try_from(bytes >> 10).map_or(f64::INFINITY, f64::from) / 1024.0
+}
+
 pub(crate) fn median(mut values: Vec<f64>) -> Option<f64> {
     values.sort_by(f64::total_cmp);
     let middle = values.len() / 2;
@@ -76,5 +94,7 @@ mod tests {
         assert_eq!(percentile_ms(&latencies, 50), Some(50.0));
         assert_eq!(percentile_ms(&latencies, 99), Some(99.0));
         assert_eq!(percentile_ms(&[], 50), None);
+        assert!(percentiles_ms(&[], [50])[0].is_nan());
+        assert!((mebibytes(3 << 20) - 3.0).abs() < 1e-9);
     }
 }

@@ -210,9 +210,10 @@ impl TestApp {
 
     /// Waits until a metric has at least this value.
     pub async fn until_metric_is_at_least(&self, name: &str, value: u64) -> Result<()> {
-        wait::until_some(&format!("{name} is {value} or more"), async || {
-            Ok((self.metric(name).await? >= value).then_some(()))
-        })
+        wait::until_true(
+            &format!("{name} is {value} or more"),
+            async || Ok(self.metric(name).await? >= value),
+        )
         .await
     }
 

@@ -1,13 +1,13 @@
 //! A real browser for the tests of the dashboard, driven over its debugging pipe.
 //!
 //! Invariant: it runs as an unprivileged user with its sandbox and a temporary profile; process and profile
-//! are removed when the browser is dropped. Conditions are polled until a timeout that only a broken page
+//! are removed when the browser is dropped. Commands and conditions end after [`MAX_WAIT`], which only a broken page
 //! reaches.
 
 mod page;
 mod theme;
 
-use std::{path::Path, sync::Arc, time::Duration};
+use std::{path::Path, sync::Arc};
 
 use anyhow::{Context as _, Result};
 use chromiumoxide_cdp::cdp::browser_protocol::{
@@ -21,10 +21,11 @@ use tempfile::TempDir;
 pub use page::Page;
 pub use theme::Theme;
 
-use crate::process::{self, Process};
+use crate::{
+    process::{self, Process},
+    wait::MAX_WAIT,
+};
 
-/// Bounds every command and condition, so that a browser that hangs fails its test.
-const TIMEOUT: Duration = Duration::from_mins(3);
 /// No requests by the browser itself, and rendering that does not depend on the machine.
 const SWITCHES: &str = "--remote-debugging-pipe --headless --no-first-run --disable-background-networking \
     --disable-component-update --disable-crash-reporter --disable-breakpad --disable-dev-shm-usage \
@@ -79,5 +80,5 @@ impl Browser {
 }
 
 async fn within_timeout<T>(call: impl Future<Output = Result<T, CdpError>>) -> Result<T> {
-    Ok(tokio::time::timeout(TIMEOUT, call).await.context("the browser does not reply")??)
+    Ok(tokio::time::timeout(MAX_WAIT, call).await.context("the browser does not reply")??)
 }

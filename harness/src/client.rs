@@ -6,8 +6,11 @@
 use anyhow::{Context as _, Result, bail, ensure};
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, header};
-use platen_shared::wire;
-use serde_json::Value;
+use platen_shared::{
+    key::{ApiKey, RANDOM_BYTES},
+    wire,
+};
+use serde_json::{Value, json};
 
 use crate::error_body::ErrorBody;
 
@@ -30,6 +33,16 @@ impl Target {
         self.post(RENDER, body.to_string())
     }
 
+    /// A render of a minimal page as PNG.
+    pub fn minimal(&self) -> Call {
+        self.render(&json!({ "html": "x" }))
+    }
+
+    /// Checks that a minimal page is rendered.
+    pub async fn renders(&self) -> Result<()> {
+        self.minimal().send().await?.file("image/png").map(drop)
+    }
+
     pub fn render_template(&self, body: &Value) -> Call {
         self.post(TEMPLATE, body.to_string())
     }
@@ -46,6 +59,11 @@ impl Target {
             body: body.into(),
         };
         call.key(&self.key)
+    }
+
+    /// This server with a key that no account has.
+    pub fn with_unknown_key(&self) -> Self {
+        self.with_key(ApiKey::from_random(rand::random::<[u8; RANDOM_BYTES]>()).expose())
     }
 
     /// This server with another key.

@@ -27,6 +27,7 @@ use tokio::{
 pub use crate::behaviour::{Behaviour, FILE};
 use crate::{
     behaviour::{behave, refusal},
+    latch::Latch,
     loopback::{ANY_PORT, Body, BreakOff, Loopback, full},
     wait,
 };
@@ -147,6 +148,13 @@ impl StandInFarm {
     /// Answers the jobs of an account like this from now on.
     pub fn behave(&self, account: &str, behaviour: Behaviour) {
         lock(&self.state.behaviours).insert(account.to_owned(), behaviour);
+    }
+
+    /// Holds the files of an account back until the latch is open.
+    pub fn hold(&self, account: &str) -> Latch {
+        let latch = Latch::closed();
+        self.behave(account, Behaviour::Held(latch.waiter()));
+        latch
     }
 
     /// Answers nothing while it is frozen, as after SIGSTOP.

@@ -14,9 +14,9 @@ pub async fn read(http: &reqwest::Client, metrics_url: &str, name: &str) -> Resu
 
 /// Waits until a metric has this value. A metric that does not exist yet has the value 0.
 pub async fn until(http: &reqwest::Client, metrics_url: &str, name: &str, value: u64) -> Result<()> {
-    wait::until_some(&format!("{name} is {value}"), async || {
+    wait::until_true(&format!("{name} is {value}"), async || {
         let current = read(http, metrics_url, name).await?.unwrap_or(0);
-        Ok((current == value).then_some(()))
+        Ok(current == value)
     })
     .await
 }

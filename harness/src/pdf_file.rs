@@ -97,6 +97,13 @@ impl Pdf {
         Ok(words)
     }
 
+    /// The first word with this text.
+    pub fn word(&self, text: &str) -> Result<Word> {
+        let words = self.words()?;
+        let found = words.iter().find(|word| word.text == text).cloned();
+        found.with_context(|| format!("{text} is not in {words:?}"))
+    }
+
     /// Whether it has a structure tree (tagged PDF).
     pub fn is_tagged(&self) -> Result<bool> {
         Ok(self.document.catalog()?.has(b"StructTreeRoot"))

@@ -2,12 +2,12 @@
 
 use std::path::Path;
 
-use anyhow::{Result, ensure};
+use anyhow::{Context as _, Result, ensure};
 use serde_json::{Value, json};
 
 use crate::{
     client::Target,
-    operator::{Account, Operator},
+    operator::{Account, Operator, Quota},
     wait,
 };
 
@@ -59,6 +59,30 @@ impl Service {
             key: account.key.clone(),
             template_id: None,
         }
+    }
+
+    /// A new account, and the service with its key.
+    pub async fn account(&self, quota: Quota) -> Result<(Account, Target)> {
+        let account = self.operator.account(quota).await?;
+        let target = self.target(&account);
+        Ok((account, target))
+    }
+
+    /// The number of attempts of an account whose rows meet a condition in SQL.
+    pub async fn rows(&self, account: &Account, condition: &str) -> Result<i64> {
+        let sql =
+            format!("SELECT count(*) FROM attempts WHERE account_id = '{}' AND {condition}", account.id);
+        self.execute(&sql).await?.context("a count")
+    }
+
+    /// Waits until exactly this many do.
+    pub async fn until_rows(&self, account: &Account, condition: &str, expected: i64) -> Result<()> {
+        wait::until_true(&format!("{expected} rows with {condition}"), async || {
+            let count = self.rows(account, condition).await?;
+            ensure!(count <= expected, "{count} rows with {condition} instead of {expected}");
+            Ok(count == expected)
+        })
+        .await
     }
 
     /// Runs a statement directly on its database and returns the first column of the first row if it is an

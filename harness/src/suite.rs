@@ -188,6 +188,13 @@ impl Stage {
         Ok((service, account))
     }
 
+    /// This service, a new account, and the service with its key.
+    pub async fn account_with_key(&self, quota: Quota) -> Result<(Arc<Service>, Account, Target)> {
+        let service = self.service().await?;
+        let (account, target) = service.account(quota).await?;
+        Ok((service, account, target))
+    }
+
     /// The external server, or the shared server with a real farm.
     pub async fn real_service(&self) -> Result<Arc<Service>> {
         match &self.suite.external {
@@ -233,8 +240,7 @@ impl Stage {
     /// Such a server, with a new account and its key.
     pub async fn start_stand_in_for(&self, quota: Quota) -> Result<(StandIn, Account, Target)> {
         let stand_in = self.start_stand_in(None).await?;
-        let account = stand_in.app.operator.account(quota).await?;
-        let target = stand_in.app.target(&account);
+        let (account, target) = stand_in.app.account(quota).await?;
         Ok((stand_in, account, target))
     }
 

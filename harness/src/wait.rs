@@ -24,6 +24,11 @@ pub async fn until_some<T>(event: &str, mut probe: impl AsyncFnMut() -> Result<O
     }
 }
 
+/// Calls `condition` until it fails or is true. Fails after [`MAX_WAIT`].
+pub async fn until_true(event: &str, mut condition: impl AsyncFnMut() -> Result<bool>) -> Result<()> {
+    until_some(event, async || Ok(condition().await?.then_some(()))).await
+}
+
 /// Calls `condition` until it is true. Fails after [`MAX_WAIT`].
 pub async fn until(event: &str, mut condition: impl FnMut() -> bool) -> Result<()> {
     until_some(event, async || Ok(condition().then_some(()))).await

@@ -4,7 +4,6 @@ mod commands;
 mod servers;
 
 use futures::{StreamExt as _, future::join_all, stream::FuturesUnordered};
-use platen_harness::operator::Operator;
 
 use crate::prelude::*;
 
@@ -28,15 +27,15 @@ const CONCURRENCY: &str = "Limit of concurrent requests exceeded";
 const PER_MINUTE_FLAG: &str = "--requests-per-minute";
 const CONCURRENCY_FLAG: &str = "--concurrency";
 
-/// A new account with these limits.
-pub(crate) async fn limited(operator: &Operator, quota: Quota, limits: &[&str]) -> Result<Account> {
-    let account = operator.account(quota).await?;
-    operator.run(&[&["account", "limits", &account.id], limits].concat()).await?;
-    Ok(account)
+/// A new account with these limits, and the service with its key.
+pub(crate) async fn limited(app: &Service, quota: Quota, limits: &[&str]) -> Result<(Account, Target)> {
+    let (account, target) = app.account(quota).await?;
+    app.operator.run(&[&["account", "limits", &account.id], limits].concat()).await?;
+    Ok((account, target))
 }
 
 async fn render(target: &Target) -> Result<Answer> {
-    target.render(&json!({ "html": "x" })).send().await
+    target.minimal().send().await
 }
 
 /// The answer of a limit of requests at once.
@@ -75,11 +74,9 @@ async fn race_for_places(
     allowed: usize,
 ) -> Result<()> {
     const REQUESTS: usize = 60;
-    let latch = Latch::closed();
-    farm.farm.behave(&account.id, Behaviour::Held(latch.waiter()));
+    let latch = farm.farm.hold(&account.id);
     let before = farm.farm.received_from(&account.id).len();
-    let call =
-        |number: usize| tokio::spawn(targets[number % targets.len()].render(&json!({ "html": "x" })).send());
+    let call = |number: usize| tokio::spawn(targets[number % targets.len()].minimal().send());
     let mut answers: FuturesUnordered<_> = (0..REQUESTS).map(call).collect();
     for _ in allowed..REQUESTS {
         let answer = answers.next().await.context("an answer")???;
@@ -99,8 +96,7 @@ async fn race_for_places(
 async fn concurrency_race(stage: Stage) -> Result<()> {
     let stand_in = stage.start_stand_in(None).await?;
     let operator = &stand_in.app.operator;
-    let account = limited(operator, Quota::Of(100), &[CONCURRENCY_FLAG, "3"]).await?;
-    let target = stand_in.app.target(&account);
+    let (account, target) = limited(&stand_in.app, Quota::Of(100), &[CONCURRENCY_FLAG, "3"]).await?;
     for _ in 0..3 {
         race_for_places(&stand_in, &account, std::slice::from_ref(&target), 3).await?;
     }
@@ -116,8 +112,7 @@ async fn concurrency_race(stage: Stage) -> Result<()> {
 async fn race_for_minute(farm: &StandIn, account: &Account, targets: &[Target], allowed: u64) -> Result<()> {
     const REQUESTS: usize = 80;
     let began = Instant::now();
-    let race =
-        (0..REQUESTS).map(|number| targets[number % targets.len()].render(&json!({ "html": "x" })).send());
+    let race = (0..REQUESTS).map(|number| targets[number % targets.len()].minimal().send());
     let answers = join_all(race).await.into_iter().collect::<Result<Vec<_>>>()?;
     // The minute begins with the first request, so all are in one unless they take longer.
     let minutes = began.elapsed().as_secs() / 60 + 1;
@@ -149,16 +144,14 @@ async fn race_for_minute(farm: &StandIn, account: &Account, targets: &[Target], 
 
 async fn minute_race(stage: Stage) -> Result<()> {
     let stand_in = stage.start_stand_in(None).await?;
-    let account = limited(&stand_in.app.operator, Quota::Of(1_000), &[PER_MINUTE_FLAG, "20"]).await?;
-    let target = stand_in.app.target(&account);
+    let (account, target) = limited(&stand_in.app, Quota::Of(1_000), &[PER_MINUTE_FLAG, "20"]).await?;
     race_for_minute(&stand_in, &account, &[target], 20).await
 }
 
 /// A place is free again when its request is answered, however it ended.
 async fn places_return(stage: Stage) -> Result<()> {
     let stand_in = stage.start_stand_in(Some(3_000)).await?;
-    let account = limited(&stand_in.app.operator, Quota::Of(100), &[CONCURRENCY_FLAG, "1"]).await?;
-    let target = stand_in.app.target(&account);
+    let (account, target) = limited(&stand_in.app, Quota::Of(100), &[CONCURRENCY_FLAG, "1"]).await?;
     for (behaviour, status) in [
         (Behaviour::Refuse(Refusal::NoBrowser), 503),
         (Behaviour::File, 200),
@@ -189,8 +182,7 @@ async fn places_return(stage: Stage) -> Result<()> {
 /// A client that sends the next request when it has an answer is never refused.
 async fn one_after_the_other(stage: Stage) -> Result<()> {
     let service = stage.service().await?;
-    let account = limited(&service.operator, Quota::Of(100), &[CONCURRENCY_FLAG, "1"]).await?;
-    let target = service.target(&account);
+    let (_, target) = limited(&service, Quota::Of(100), &[CONCURRENCY_FLAG, "1"]).await?;
     for number in 0..40 {
         render(&target).await?.file("image/png").with_context(|| format!("request {number}"))?;
     }
@@ -199,8 +191,7 @@ async fn one_after_the_other(stage: Stage) -> Result<()> {
 
 async fn retry_after(stage: Stage) -> Result<()> {
     let service = stage.service().await?;
-    let account = limited(&service.operator, Quota::Of(100), &[PER_MINUTE_FLAG, "2"]).await?;
-    let target = service.target(&account);
+    let (account, target) = limited(&service, Quota::Of(100), &[PER_MINUTE_FLAG, "2"]).await?;
     // As if the minute had begun earlier by this many seconds.
     let pass = async |seconds: u64| {
         let sql = format!(
@@ -230,8 +221,8 @@ async fn retry_after(stage: Stage) -> Result<()> {
 async fn what_counts(stage: Stage) -> Result<()> {
     let service = stage.service().await?;
     let operator = &service.operator;
-    let account = limited(operator, Quota::Of(4), &[PER_MINUTE_FLAG, "3", CONCURRENCY_FLAG, "2"]).await?;
-    let target = service.target(&account);
+    let limits = [PER_MINUTE_FLAG, "3", CONCURRENCY_FLAG, "2"];
+    let (account, target) = limited(&service, Quota::Of(4), &limits).await?;
     for (call, status) in [
         (target.post(RENDER, "{}"), 400),
         (target.render_template(&json!({ "templateId": "tpl_none" })), 404),

@@ -6,7 +6,6 @@ use platen_harness::{
     raw_connection::{RawConnection, authority, render_head},
     wait::MAX_WAIT,
 };
-use platen_shared::key::{ApiKey, RANDOM_BYTES};
 use tokio::time::{sleep, timeout};
 
 use crate::prelude::*;
@@ -153,16 +152,11 @@ async fn pipelined(stage: Stage) -> Result<()> {
     connection.closed().await
 }
 
-/// A render that the stand-in farm answers.
-async fn renders(target: &Target) -> Result<()> {
-    target.render(&json!({ "html": "x" })).send().await?.file("image/png").map(drop)
-}
-
 /// Otherwise the client sends its next request into a connection that is being closed.
 async fn unread_bodies(stage: Stage) -> Result<()> {
     const LARGE: usize = 1024 * 1024 + 1;
     let target = stage.common().await?;
-    let unknown = target.with_key(ApiKey::from_random(rand::random::<[u8; RANDOM_BYTES]>()).expose());
+    let unknown = target.with_unknown_key();
     for (path, bytes, closes) in
         [(RENDER, 2, false), (RENDER, LARGE, true), ("/none", 2, false), ("/none", LARGE, true)]
     {
@@ -178,9 +172,7 @@ async fn slow_bodies(stage: Stage) -> Result<()> {
     let StandIn { app, common, .. } = &stage.start_stand_in(None).await?;
     let disabled = app.operator.account(Quota::Of(5)).await?;
     app.operator.run(&["key", "disable", &disabled.key_id]).await?;
-    let unknown = ApiKey::from_random(rand::random::<[u8; RANDOM_BYTES]>());
-    let clients =
-        [common.clone(), app.target(&disabled), common.with_key(unknown.expose()), common.with_key("junk")];
+    let clients = [common.clone(), app.target(&disabled), common.with_unknown_key(), common.with_key("junk")];
     let mut connections = Vec::new();
     for index in 0..560_u16 {
         let client = &clients[usize::from(index) % clients.len()];
@@ -190,7 +182,7 @@ async fn slow_bodies(stage: Stage) -> Result<()> {
     }
     // More than have places at once, if each took one.
     app.until_metric_is_at_least("platen_http_requests_in_flight", 513).await?;
-    renders(common).await
+    common.renders().await
 }
 
 /// 500 connections from a few addresses on which a head does not end.
@@ -203,7 +195,7 @@ async fn slow_heads(stage: Stage) -> Result<()> {
         connections.push(connection);
     }
     app.until_metric_is_at_least("platen_http_connections", 500).await?;
-    renders(common).await
+    common.renders().await
 }
 
 /// 16 uploads of 32 MiB that stop after the first MiB, and further ones of the same addresses, with the same key.
@@ -257,7 +249,7 @@ async fn one_address(stage: Stage) -> Result<()> {
     ensure!(answer.header("retry-after")? == "1", "{}", answer.summary());
     ensure!(app.metric("platen_http_connections_refused_total").await? == 1);
     // Another address is served, and so are the requests of the first one.
-    renders(common).await?;
+    common.renders().await?;
     for connection in &mut busy {
         connection.send("{}").await?;
         ensure!(connection.answer().await?.status == 400, "an unfinished body");
@@ -303,7 +295,7 @@ async fn few_files(stage: Stage) -> Result<()> {
         connections.push(RawConnection::open_from(common, 2 + (index % 8) as u8).await?);
     }
     for _ in 0..3 {
-        renders(common).await?;
+        common.renders().await?;
     }
     let log = app.process.log();
     ensure!(log.contains("the limit of open files lowers --max-connections"), "{log}");

@@ -50,8 +50,7 @@ impl HeldRender {
     pub(crate) async fn start(stage: &Stage, options: Options) -> Result<Self> {
         let site = Site::start().await?;
         let app = stage.start(&options.resolving(site::HOST)).await?;
-        let account = app.operator.account(Quota::Of(10)).await?;
-        let target = app.target(&account);
+        let (account, target) = app.account(Quota::Of(10)).await?;
         renders(&target).await?;
         let latch = Latch::closed();
         site.put("/held.png", Reply::of("image/png", Picture::png_of(GREEN, 40, 30)?).behind(&latch));
@@ -100,8 +99,7 @@ async fn browser_killed(stage: Stage) -> Result<()> {
 
 async fn page_that_never_finishes(stage: Stage) -> Result<()> {
     let app = stage.start(&Options::own_farm(stage.deployment).deadline_ms(4_000)).await?;
-    let account = app.operator.account(Quota::Of(10)).await?;
-    let target = app.target(&account);
+    let (account, target) = app.account(Quota::Of(10)).await?;
     for html in [
         "<script>while (true) {}</script>",
         "<script>setTimeout(function f() { while (true) {} }, 0)</script>",
@@ -120,8 +118,7 @@ async fn eventually_renders(target: &Target) -> Result<()> {
 
 async fn page_that_crashes(stage: Stage) -> Result<()> {
     let app = stage.start(&Options::own_farm(stage.deployment).deadline_ms(4_000)).await?;
-    let account = app.operator.account(Quota::Of(10)).await?;
-    let target = app.target(&account);
+    let (account, target) = app.account(Quota::Of(10)).await?;
     // Frames that contain themselves without end make a renderer give up. Every possible answer is one of the
     // contract.
     let html = "<body><script>
@@ -149,7 +146,7 @@ async fn client_disconnects(stage: Stage) -> Result<()> {
     let held = HeldRender::start(&stage, options).await?;
     let render = tokio::spawn(held.target.render(&json!({ "url": held.url })).send());
     held.until_loading().await?;
-    let queued = tokio::spawn(held.target.render(&json!({ "html": "x" })).send());
+    let queued = tokio::spawn(held.target.minimal().send());
     held.app.until_metric("platen_farm_queue_length", 1).await?;
     queued.abort();
     let _ = queued.await;
@@ -161,8 +158,8 @@ async fn client_disconnects(stage: Stage) -> Result<()> {
     // Not by its deadline, which would free the slot too.
     held.app.until_metric("platen_farm_jobs_total{outcome=\"client_disconnected\"}", 2).await?;
     // The one before, the aborted one that ran, and the last.
-    let are_counted = async || Ok((held.app.operator.attempts(&held.account).await? == 3).then_some(()));
-    wait::until_some("three attempts are counted", are_counted).await
+    let are_counted = async || Ok(held.app.operator.attempts(&held.account).await? == 3);
+    wait::until_true("three attempts are counted", are_counted).await
 }
 
 /// The farm of `platen up` is killed with the server.

@@ -8,7 +8,7 @@ use platen_harness::{
     deployment::{Deployment, Platform},
 };
 
-use crate::overload::{BUSY, held_refusal, until_rows};
+use crate::overload::{BUSY, held_refusal};
 use crate::prelude::*;
 
 pub(crate) fn cases() -> Vec<Case> {
@@ -42,7 +42,7 @@ const UNAVAILABLE: &str = "The service is busy, try again shortly";
 async fn is_down(stage: Stage) -> Result<()> {
     let mut stand_in = stage.start_stand_in(None).await?;
     let target = stand_in.common.clone();
-    target.render(&json!({ "html": "x" })).send().await?.file("image/png")?;
+    target.renders().await?;
     // Otherwise its row is written while the files are overwritten, and repairs them.
     rows(&stand_in, 1).await?;
     let before = stand_in.farm.received_in_all();
@@ -57,7 +57,7 @@ async fn is_down(stage: Stage) -> Result<()> {
         _ => (503, UNAVAILABLE),
     };
     let (render, template, invalid) = tokio::join!(
-        target.render(&json!({ "html": "x" })).send(),
+        target.minimal().send(),
         target.render_template(&json!({ "templateId": target.template_id })).send(),
         // Errors of the body are for valid keys only, and the key cannot be checked.
         target.post(RENDER, "{}").send(),
@@ -66,7 +66,7 @@ async fn is_down(stage: Stage) -> Result<()> {
     template?.error(status, message).context("a template")?;
     invalid?.error(status, message).context("an invalid body")?;
     // Answers that need no database.
-    target.render(&json!({ "html": "x" })).key("junk").send().await?.error(401, "Invalid API key")?;
+    target.minimal().key("junk").send().await?.error(401, "Invalid API key")?;
     target.post("/v1/nothing", "").send().await?.error(404, "Not found")?;
     ensure!(stand_in.farm.received_in_all() == before, "something was rendered without a recorded attempt");
     if stage.deployment.platform == Platform::PlatenUp {
@@ -96,7 +96,7 @@ pub(crate) fn corrupt_files(stand_in: &StandIn) -> Result<()> {
 /// The server starts again while a render waits for it.
 async fn restarts(stage: Stage) -> Result<()> {
     let (mut stand_in, account, target) = stage.start_stand_in_for(Quota::Of(5)).await?;
-    let render = async || target.render(&json!({ "html": "x" })).send().await;
+    let render = async || target.minimal().send().await;
     render().await?.file("image/png")?;
     rows(&stand_in, 1).await?;
     stand_in.app.database.kill().await?;
@@ -115,9 +115,8 @@ async fn restarts(stage: Stage) -> Result<()> {
 /// The server accepts statements, and answers them only after the requests have been refused.
 async fn does_not_answer(stage: Stage) -> Result<()> {
     let stand_in = stage.start_stand_in(Some(2_000)).await?;
-    let account = stand_in.app.operator.account(Quota::Of(5)).await?;
-    let target = stand_in.app.target(&account);
-    let render = || target.render(&json!({ "html": "x" })).send();
+    let (account, target) = stand_in.app.account(Quota::Of(5)).await?;
+    let render = || target.minimal().send();
     render().await?.file("image/png")?;
     rows(&stand_in, 1).await?;
     stand_in.app.database.pause(true)?;
@@ -173,11 +172,9 @@ async fn rows_survive_outage(stage: Stage) -> Result<()> {
     const RENDERS: usize = 40;
     let (mut stand_in, account, target) = stage.start_stand_in_for(Quota::Unlimited).await?;
     for kills in [true, false] {
-        let latch = Latch::closed();
-        stand_in.farm.behave(&account.id, Behaviour::Held(latch.waiter()));
+        let latch = stand_in.farm.hold(&account.id);
         let before = stand_in.farm.received_from(&account.id).len();
-        let renders: Vec<_> =
-            (0..RENDERS).map(|_| tokio::spawn(target.render(&json!({ "html": "x" })).send())).collect();
+        let renders: Vec<_> = (0..RENDERS).map(|_| tokio::spawn(target.minimal().send())).collect();
         let are_claimed = || stand_in.farm.received_from(&account.id).len() == before + RENDERS;
         wait::until("the farm has all jobs", are_claimed).await?;
         let outage = Outage::begin(&mut stand_in, stage.deployment.database, kills).await?;
@@ -188,7 +185,7 @@ async fn rows_survive_outage(stage: Stage) -> Result<()> {
         tokio::time::sleep(OUTAGE).await;
         outage.end(&mut stand_in, kills).await?;
         let expected = i64::try_from(before + RENDERS)?;
-        until_rows(&stand_in, &account, "status = 200 AND counted = 1", expected).await?;
+        stand_in.app.until_rows(&account, "status = 200 AND counted = 1", expected).await?;
         ensure!(stand_in.app.operator.attempts(&account.id).await? == expected.unsigned_abs());
     }
     Ok(())
@@ -199,15 +196,13 @@ async fn refunds_survive_outage(stage: Stage) -> Result<()> {
     const JOBS: usize = 10;
     const DEADLINE: Duration = Duration::from_secs(5);
     let mut stand_in = stage.start_stand_in(Some(5_000)).await?;
-    let account = stand_in.app.operator.account(Quota::Of(100)).await?;
-    let target = stand_in.app.target(&account);
-    target.render(&json!({ "html": "x" })).send().await?.file("image/png")?;
+    let (account, target) = stand_in.app.account(Quota::Of(100)).await?;
+    target.renders().await?;
     for (round, kills) in [(1, true), (2, false)] {
         let latch = held_refusal(&stand_in, &account);
         let before = stand_in.farm.received_from(&account.id).len();
         let began = Instant::now();
-        let refused: Vec<_> =
-            (0..JOBS).map(|_| tokio::spawn(target.render(&json!({ "html": "x" })).send())).collect();
+        let refused: Vec<_> = (0..JOBS).map(|_| tokio::spawn(target.minimal().send())).collect();
         let are_claimed = || stand_in.farm.received_from(&account.id).len() == before + JOBS;
         wait::until("the farm has all jobs", are_claimed).await?;
         let outage = Outage::begin(&mut stand_in, stage.deployment.database, kills).await?;
@@ -221,13 +216,10 @@ async fn refunds_survive_outage(stage: Stage) -> Result<()> {
         tokio::time::sleep(OUTAGE).await;
         outage.end(&mut stand_in, kills).await?;
         let expected = i64::try_from(round * JOBS)?;
-        until_rows(
-            &stand_in,
-            &account,
-            "status = 503 AND counted = 0 AND refunded_month IS NOT NULL",
-            expected,
-        )
-        .await?;
+        stand_in
+            .app
+            .until_rows(&account, "status = 503 AND counted = 0 AND refunded_month IS NOT NULL", expected)
+            .await?;
         let attempts = stand_in.app.operator.attempts(&account.id).await?;
         ensure!(attempts == 1, "{attempts} are counted after outage {round}");
     }
@@ -239,11 +231,10 @@ const MARGIN: Duration = Duration::from_secs(2);
 
 async fn deadline_includes_claim(stage: Stage) -> Result<()> {
     let mut stand_in = stage.start_stand_in(Some(4_000)).await?;
-    let account = stand_in.app.operator.account(Quota::Of(5)).await?;
-    let target = stand_in.app.target(&account);
-    target.render(&json!({ "html": "x" })).send().await?.file("image/png")?;
+    let (_, target) = stand_in.app.account(Quota::Of(5)).await?;
+    target.renders().await?;
     let outage = Outage::begin(&mut stand_in, stage.deployment.database, false).await?;
-    let render = tokio::spawn(target.render(&json!({ "html": "x" })).request_id("late").send());
+    let render = tokio::spawn(target.minimal().request_id("late").send());
     // The time that is tested.
     tokio::time::sleep(Duration::from_secs(2)).await;
     outage.end(&mut stand_in, false).await?;
@@ -265,7 +256,7 @@ const READ_ONLY: &str = "CREATE TRIGGER read_only BEFORE INSERT ON usage \
 
 async fn is_read_only(stage: Stage) -> Result<()> {
     let (stand_in, account, target) = stage.start_stand_in_for(Quota::Of(5)).await?;
-    let render = || target.render(&json!({ "html": "x" })).send();
+    let render = || target.minimal().send();
     stand_in.app.execute(READ_ONLY).await?;
     for answer in join_all((0..4).map(|_| render())).await {
         answer?.error(500, "Internal error")?;
@@ -281,7 +272,7 @@ async fn is_read_only(stage: Stage) -> Result<()> {
 async fn file_is_locked(stage: Stage) -> Result<()> {
     const RETRY_TIME: Duration = Duration::from_secs(15);
     let (mut stand_in, account, target) = stage.start_stand_in_for(Quota::Of(5)).await?;
-    let render = async || target.render(&json!({ "html": "x" })).send().await;
+    let render = async || target.minimal().send().await;
     let ready = async || target.post("/readyz", "").method(Method::GET).send().await;
     render().await?.file("image/png")?;
     rows(&stand_in, 1).await?;
@@ -309,7 +300,7 @@ async fn two_servers(stage: Stage) -> Result<()> {
     let account = one.app.operator.account(Quota::Of(QUOTA)).await?;
     let other = stage.start_beside(&one, None).await?;
     let targets = [one.app.target(&account), other.target(&account)];
-    let race = (0..100).map(|number| targets[number % 2].render(&json!({ "html": "x" })).send());
+    let race = (0..100).map(|number| targets[number % 2].minimal().send());
     let answers = join_all(race).await.into_iter().collect::<Result<Vec<_>>>()?;
     let files = answers.iter().filter(|answer| answer.status == 200).count() as u64;
     ensure!(files == QUOTA, "{files} files with a quota of {QUOTA}");

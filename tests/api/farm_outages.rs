@@ -53,7 +53,7 @@ impl Queueing {
 }
 
 async fn status(target: &Target) -> u16 {
-    let answer = target.render(&json!({ "html": "x" })).send().await;
+    let answer = target.minimal().send().await;
     answer.map_or(0, |answer| answer.status)
 }
 

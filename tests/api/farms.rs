@@ -37,7 +37,7 @@ async fn affinity(stage: Stage) -> Result<()> {
     for _ in 0..12 {
         let account = app.operator.account(Quota::Of(100)).await?;
         for _ in 0..4 {
-            app.target(&account).render(&json!({ "html": "x" })).send().await?.file("image/png")?;
+            app.target(&account).renders().await?;
         }
         let jobs: Vec<_> = farms.iter().map(|farm| farm.received_from(&account.id)).collect();
         let (index, own) =
@@ -71,7 +71,7 @@ async fn not_a_farm(stage: Stage) -> Result<()> {
     ] {
         let account = stand_in.app.operator.account(Quota::Of(5)).await?;
         stand_in.farm.behave(&account.id, behaviour.clone());
-        let answer = stand_in.app.target(&account).render(&json!({ "html": "x" })).send().await?;
+        let answer = stand_in.app.target(&account).minimal().send().await?;
         let attempts = stand_in.app.operator.attempts(&account.id).await?;
         let what = || format!("{behaviour:?}: {}", answer.summary());
         ensure!(attempts == u64::from(counted), "{attempts} attempts: {}", what());
@@ -99,7 +99,7 @@ async fn no_farm_alone(stage: Stage) -> Result<()> {
         let server = other_server(status).await?;
         let app = stage.start(&Options::with_farm(stage.deployment, server.url())).await?;
         let account = app.operator.account(Quota::Of(5)).await?;
-        let answer = app.target(&account).render(&json!({ "html": "x" })).send().await?;
+        let answer = app.target(&account).minimal().send().await?;
         answer.error(503, "The renderer is not available")?;
         ensure!(app.operator.attempts(&account.id).await? == 0, "it was counted");
         let ready = reqwest::get(format!("{}/readyz", app.base_url)).await?.status();
@@ -126,9 +126,9 @@ async fn wrong_address(stage: Stage) -> Result<()> {
     }
     // Idle, and in a burst.
     for target in &targets {
-        target.render(&json!({ "html": "x" })).send().await?.file("image/png")?;
+        target.renders().await?;
     }
-    let burst = targets.iter().cycle().take(60).map(|target| target.render(&json!({ "html": "x" })).send());
+    let burst = targets.iter().cycle().take(60).map(|target| target.minimal().send());
     for answer in try_join_all(burst).await? {
         answer.file("image/png")?;
     }
@@ -141,7 +141,7 @@ async fn no_farm_reached(stage: Stage) -> Result<()> {
     for url in [closed.url()?, proxy.url()] {
         let app = stage.start(&Options::with_farm(stage.deployment, url)).await?;
         let account = app.operator.account(Quota::Of(5)).await?;
-        let answer = app.target(&account).render(&json!({ "html": "x" })).send().await?;
+        let answer = app.target(&account).minimal().send().await?;
         answer.error(503, "The renderer is not available")?;
         ensure!(app.operator.attempts(&account.id).await? == 0, "it was counted");
     }
@@ -156,7 +156,7 @@ async fn with_tls(stage: Stage) -> Result<()> {
     let app = stage.start(&Options { trusted: Some(tls::issuer()), ..options.clone() }).await?;
     let account = app.operator.account(Quota::Of(20)).await?;
     for _ in 0..10 {
-        app.target(&account).render(&json!({ "html": "x" })).send().await?.file("image/png")?;
+        app.target(&account).renders().await?;
     }
     ensure!(farm.received_from(&account.id).len() == 10, "the farm has not received each job once");
     // A connection is idle again only a moment after its response.
@@ -164,7 +164,7 @@ async fn with_tls(stage: Stage) -> Result<()> {
 
     let app = stage.start(&options).await?;
     let account = app.operator.account(Quota::Of(5)).await?;
-    let answer = app.target(&account).render(&json!({ "html": "x" })).send().await?;
+    let answer = app.target(&account).minimal().send().await?;
     answer.error(503, "The renderer is not available")?;
     ensure!(app.operator.attempts(&account.id).await? == 0, "it was counted");
     ensure!(farm.received_from(&account.id).is_empty(), "the farm received a job");

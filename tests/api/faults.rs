@@ -17,7 +17,6 @@ use crate::{crash::NO_DISCONNECTS, database::Outage};
 pub(crate) fn cases() -> Vec<Case> {
     vec![
         Case::own_server("faults/farm_down", farm_down),
-        Case::own_server("faults/farm_full", farm_full),
         Case::own_server("faults/farm_slow", farm_slow),
         Case::own_server("faults/farm_stalls_within_a_file", farm_stalls),
         Case::own_server("faults/farm_sends_invalid_answers", invalid_answers),
@@ -35,10 +34,10 @@ pub(crate) fn cases() -> Vec<Case> {
 }
 
 /// One attempt of a new account, with this behaviour of the farm: the answer and the recorded attempts.
-async fn attempt(stand_in: &StandIn, behaviour: Behaviour) -> Result<(Result<Answer>, u64)> {
+pub(crate) async fn attempt(stand_in: &StandIn, behaviour: Behaviour) -> Result<(Result<Answer>, u64)> {
     let account = stand_in.app.operator.account(Quota::Of(5)).await?;
     stand_in.farm.behave(&account.id, behaviour);
-    let answer = stand_in.app.target(&account).render(&json!({ "html": "x" })).send().await;
+    let answer = stand_in.app.target(&account).minimal().send().await;
     Ok((answer, stand_in.app.operator.attempts(&account.id).await?))
 }
 
@@ -47,22 +46,11 @@ async fn farm_down(stage: Stage) -> Result<()> {
     let app = stage.start(&Options::with_farm(stage.deployment, farm.url()?)).await?;
     let account = app.operator.account(Quota::Of(1)).await?;
     for _ in 0..3 {
-        let answer = app.target(&account).render(&json!({ "html": "x" })).send().await?;
+        let answer = app.target(&account).minimal().send().await?;
         answer.error(503, "The renderer is not available")?;
         ensure!(answer.rate_limit()?.left == 1, "{}", answer.summary());
     }
     ensure!(app.operator.attempts(&account.id).await? == 0, "it was counted");
-    Ok(())
-}
-
-async fn farm_full(stage: Stage) -> Result<()> {
-    let stand_in = stage.stand_in().await?;
-    let (answer, attempts) =
-        attempt(&stand_in, Behaviour::Refuse(Refusal::QueueFull { retry_after: 17 })).await?;
-    let answer = answer?;
-    answer.error(503, "The renderer is busy, try again shortly")?;
-    ensure!(answer.header("retry-after")? == "17", "{}", answer.summary());
-    ensure!(attempts == 0, "it was counted");
     Ok(())
 }
 
@@ -131,8 +119,7 @@ async fn damaged_template(stage: Stage) -> Result<()> {
     }
     ensure!(stand_in.app.operator.attempts(&account.id).await? == 0, "it was counted");
     ensure!(stand_in.farm.received_from(&account.id).is_empty(), "it was rendered");
-    target.render(&json!({ "html": "x" })).send().await?.file("image/png")?;
-    Ok(())
+    target.renders().await
 }
 
 async fn farm_hangs_up(stage: Stage) -> Result<()> {
@@ -151,7 +138,7 @@ async fn farm_breaks_off(stage: Stage) -> Result<()> {
         let account = stand_in.app.operator.account(Quota::Of(5)).await?;
         let latch = Latch::closed();
         stand_in.farm.behave(&account.id, Behaviour::BreakOff { promised, sent, until: latch.waiter() });
-        let mut response = stand_in.app.target(&account).render(&json!({ "html": "x" })).start().await?;
+        let mut response = stand_in.app.target(&account).minimal().start().await?;
         ensure!(response.status() == 200, "{promised:?}, {sent}: {}", response.status());
         latch.open();
         let mut received = 0;
@@ -196,8 +183,7 @@ async fn farm_breaks_off(stage: Stage) -> Result<()> {
 async fn answer_without_caller(stage: Stage) -> Result<()> {
     let stand_in = stage.start_stand_in(None).await?;
     let account = stand_in.app.operator.account(Quota::Of(5)).await?;
-    let latch = Latch::closed();
-    stand_in.farm.behave(&account.id, Behaviour::Held(latch.waiter()));
+    let latch = stand_in.farm.hold(&account.id);
     let mut caller = TcpStream::connect(stand_in.app.base_url.trim_start_matches("http://")).await?;
     let head = format!(
         "POST {RENDER} HTTP/1.1\r\nhost: platen\r\nauthorization: Bearer {}\r\ncontent-type: application/json\r\n\
@@ -246,12 +232,9 @@ async fn is_logged_as_cancelled(
     request_id: &str,
     counted: bool,
 ) -> Result<()> {
-    let rows = format!("SELECT count(*) FROM attempts WHERE account_id = '{}'", account.id);
-    let has_row = async || Ok((app.execute(&rows).await? == Some(1)).then_some(()));
-    wait::until_some("the attempt is recorded", has_row).await?;
+    app.until_rows(account, "true", 1).await?;
     let condition = format!("status = 499 AND code = 'cancelled' AND counted = {}", i32::from(counted));
-    let sql = format!("SELECT count(*) FROM attempts WHERE account_id = '{}' AND {condition}", account.id);
-    ensure!(app.execute(&sql).await? == Some(1), "the row is not {condition}");
+    ensure!(app.rows(account, &condition).await? == 1, "the row is not {condition}");
     let attempts = app.operator.attempts(&account.id).await?;
     ensure!(attempts == u64::from(counted), "{attempts} attempts are counted");
     let of_edge = |line: &&str| line.contains(request_id) && line.contains("component=\"edge\"");
@@ -266,7 +249,7 @@ async fn hang_up_during_claim(stage: Stage) -> Result<()> {
     let (mut stand_in, account, target) = stage.start_stand_in_for(Quota::Of(5)).await?;
     let outage = Outage::begin(&mut stand_in, stage.deployment.database, false).await?;
     let before = stand_in.app.metric("platen_db_statements_total").await?;
-    let render = tokio::spawn(target.render(&json!({ "html": "x" })).request_id("gone").send());
+    let render = tokio::spawn(target.minimal().request_id("gone").send());
     stand_in.app.until_metric("platen_db_statements_total", before + 1).await?;
     render.abort();
     stand_in.app.until_metric("platen_http_requests_in_flight", 0).await?;
@@ -280,7 +263,7 @@ async fn farm_restarts(stage: Stage) -> Result<()> {
     let farm = StandInFarm::start(FARM_TOKEN).await?;
     let app = stage.start(&Options::with_farm(stage.deployment, farm.url())).await?;
     let account = app.operator.account(Quota::Of(5)).await?;
-    let render = async || app.target(&account).render(&json!({ "html": "x" })).send().await;
+    let render = async || app.target(&account).minimal().send().await;
     render().await?.file("image/png")?;
     let address = farm.address();
     drop(farm);
@@ -301,7 +284,7 @@ async fn farm_of_another_token(stage: Stage) -> Result<()> {
     let farm = StandInFarm::start("another token").await?;
     let app = stage.start(&Options::with_farm(stage.deployment, farm.url())).await?;
     let account = app.operator.account(Quota::Of(5)).await?;
-    let answer = app.target(&account).render(&json!({ "html": "x" })).send().await?;
+    let answer = app.target(&account).minimal().send().await?;
     answer.error(503, "The renderer is not available")?;
     ensure!(app.operator.attempts(&account.id).await? == 0, "it was counted");
     ensure!((farm.received_in_all(), farm.rejected()) == (0, 1), "the farm accepted the job");

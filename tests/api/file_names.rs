@@ -84,8 +84,7 @@ fn is_slug(name: &str) -> Result<()> {
 }
 
 async fn of_templates(stage: Stage) -> Result<()> {
-    let (service, account) = stage.account(Quota::Unlimited).await?;
-    let target = service.target(&account);
+    let (service, account, target) = stage.account_with_key(Quota::Unlimited).await?;
     for (template, given, name) in [
         ("Monthly Invoice", None, "monthly-invoice.png"),
         ("Rechnung für Zoë", None, "rechnung-fur-zoe.png"),

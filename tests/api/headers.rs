@@ -160,8 +160,7 @@ async fn keep_alive(stage: Stage) -> Result<()> {
 }
 
 async fn ratelimit_counts_down(stage: Stage) -> Result<()> {
-    let (service, account) = stage.account(Quota::Of(2)).await?;
-    let target = service.target(&account);
+    let (_, _, target) = stage.account_with_key(Quota::Of(2)).await?;
     let valid = json!({ "html": "x" });
     let left = |answer: &Answer| -> Result<u64> {
         let limit = answer.rate_limit()?;
@@ -182,9 +181,7 @@ async fn ratelimit_of_no_limit(stage: Stage) -> Result<()> {
     const MANY: u64 = 999_999_999_999_999;
     let service = stage.service().await?;
     let target = service.target(&service.operator.account(Quota::Unlimited).await?);
-    for answer in
-        [target.render(&json!({ "html": "x" })).send().await?, target.post(RENDER, "{}").send().await?]
-    {
+    for answer in [target.minimal().send().await?, target.post(RENDER, "{}").send().await?] {
         let limit = answer.rate_limit()?;
         ensure!((limit.quota, limit.left) == (MANY, MANY), "{limit:?}");
     }

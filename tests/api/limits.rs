@@ -22,10 +22,9 @@ const SPARE_MEMORY: u64 = 128 * 1024 * 1024;
 async fn no_memory(stage: Stage) -> Result<()> {
     let stand_in = stage.start_stand_in(None).await?;
     let id = &stand_in.account.id;
-    let render = || stand_in.common.render(&json!({ "html": "x" })).send();
+    let render = || stand_in.common.minimal().send();
     let size = || procfs::memory(stand_in.app.server_pid(), "VmSize");
-    let latch = Latch::closed();
-    stand_in.farm.behave(id, Behaviour::Held(latch.waiter()));
+    let latch = stand_in.farm.hold(id);
     let held = tokio::spawn(render());
     stand_in.farm.until_received_from(id).await?;
     let with_instance = size()?;
@@ -83,9 +82,9 @@ fn limit(stand_in: &StandIn, limit: &str) -> Result<()> {
 
 /// Refunds may be written after the answer.
 async fn until_counted(stand_in: &StandIn, account: &str, expected: u64) -> Result<()> {
-    wait::until_some(&format!("{expected} attempts count"), async || {
+    wait::until_true(&format!("{expected} attempts count"), async || {
         let attempts = stand_in.app.operator.attempts(account).await?;
-        Ok((attempts == expected).then_some(()))
+        Ok(attempts == expected)
     })
     .await
 }

@@ -14,9 +14,8 @@ async fn json_lines(stage: Stage) -> Result<()> {
     let mut options = Options::with_farm(stage.deployment, farm.url());
     options.arguments.extend(["--log-format".to_owned(), "json".to_owned()]);
     let mut app = stage.start(&options).await?;
-    let account = app.operator.account(Quota::Unlimited).await?;
-    let target = app.target(&account);
-    let rendered = target.render(&json!({ "html": "x" })).send().await?;
+    let (_, target) = app.account(Quota::Unlimited).await?;
+    let rendered = target.minimal().send().await?;
     rendered.file("image/png")?;
     let refused = target.render(&json!({ "html": 1 })).send().await?;
     app.process.signal(Signal::SIGTERM)?;

@@ -167,7 +167,7 @@ async fn template_before_quota(stage: Stage) -> Result<()> {
 
 async fn quota_before_farm(stage: Stage) -> Result<()> {
     let (service, account) = stage.account(Quota::Of(0)).await?;
-    let answer = service.target(&account).render(&json!({ "html": "x" })).send().await?;
+    let answer = service.target(&account).minimal().send().await?;
     answer.error(429, "Monthly quota exhausted")?;
     stage.no_job_was_received(&account).await?;
     Ok(())

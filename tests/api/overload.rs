@@ -27,25 +27,9 @@ pub(crate) fn cases() -> Vec<Case> {
 
 pub(crate) const BUSY: &str = "The renderer is busy, try again shortly";
 
-/// Waits until a condition of SQL holds for exactly this many attempts of an account.
-pub(crate) async fn until_rows(
-    stand_in: &StandIn,
-    account: &Account,
-    condition: &str,
-    expected: i64,
-) -> Result<()> {
-    let sql = format!("SELECT count(*) FROM attempts WHERE account_id = '{}' AND {condition}", account.id);
-    wait::until_some(&format!("{expected} rows with {condition}"), async || {
-        let count = stand_in.app.execute(&sql).await?.context("a count")?;
-        ensure!(count <= expected, "{count} rows with {condition} instead of {expected}");
-        Ok((count == expected).then_some(()))
-    })
-    .await
-}
-
 /// On a connection of its own, because the next request of one that was refused waits.
 async fn send(target: &Target) -> Result<Answer> {
-    target.render(&json!({ "html": "x" })).header(http::header::CONNECTION, b"close").send().await
+    target.minimal().header(http::header::CONNECTION, b"close").send().await
 }
 
 /// An answer that is another one than 503.
@@ -83,8 +67,8 @@ async fn without_claim(stage: Stage) -> Result<()> {
     let max = 2 + usize::try_from(began.elapsed().as_secs())?;
     ensure!((1..=max).contains(&jobs), "the farm received {jobs} jobs in {:?}", began.elapsed());
     let rows = i64::try_from(ROUNDS)?;
-    until_rows(&stand_in, &account, "status = 503 AND counted = 0 AND code = 'queue_full'", rows).await?;
-    until_rows(&stand_in, &account, "refunded_month IS NOT NULL", i64::try_from(jobs)?).await?;
+    stand_in.app.until_rows(&account, "status = 503 AND counted = 0 AND code = 'queue_full'", rows).await?;
+    stand_in.app.until_rows(&account, "refunded_month IS NOT NULL", i64::try_from(jobs)?).await?;
     ensure!(stand_in.app.operator.attempts(&account.id).await? == 0, "something was counted");
     Ok(())
 }
@@ -92,8 +76,7 @@ async fn without_claim(stage: Stage) -> Result<()> {
 async fn claimed_again(stage: Stage) -> Result<()> {
     let stand_in = stage.start_stand_in(None).await?;
     for busy in [Behaviour::Busy(60_000), Behaviour::Busy(150), Behaviour::Refuse(Refusal::NoBrowser)] {
-        let account = stand_in.app.operator.account(Quota::Of(3)).await?;
-        let target = stand_in.app.target(&account);
+        let (account, target) = stand_in.app.account(Quota::Of(3)).await?;
         stand_in.farm.behave(&account.id, busy.clone());
         let answer = send(&target).await?;
         ensure!(answer.status == 503, "{}", answer.summary());
@@ -142,7 +125,7 @@ async fn refusals_cost(stage: Stage) -> Result<()> {
         all_busy(&target, CALLERS).await?;
     }
     let rows = i64::try_from(CALLERS * ROUNDS)?;
-    until_rows(&stand_in, &account, "status = 503 AND counted = 0", rows).await?;
+    stand_in.app.until_rows(&account, "status = 503 AND counted = 0", rows).await?;
     let counted = stand_in.app.metric("platen_db_statements_total").await? - before;
     // A claim takes a statement more, as does a batch of rows: some at first and once a second of each instance.
     let max = u64::try_from(rows)? * 5 / 4 + CALLERS as u64 * began.elapsed().as_secs();
@@ -172,8 +155,7 @@ async fn raised_quota(stage: Stage) -> Result<()> {
     const EXHAUSTED: &str = "Monthly quota exhausted";
     let stand_in = stage.start_stand_in(None).await?;
     let operator = &stand_in.app.operator;
-    let account = operator.account(Quota::Of(0)).await?;
-    let target = stand_in.app.target(&account);
+    let (account, target) = stand_in.app.account(Quota::Of(0)).await?;
     let round = async || -> Result<usize> {
         let mut files = 0;
         for answer in try_join_all((0..50).map(|_| send(&target))).await? {
@@ -227,7 +209,7 @@ async fn rows_say_what_failed(stage: Stage) -> Result<()> {
     for id in ["row-6", "row-7"] {
         target.render_template(&filled).request_id(id).send().await?.error(503, BUSY)?;
     }
-    target.render(&json!({ "html": "x" })).request_id("row-8").send().await?.error(503, BUSY)?;
+    target.minimal().request_id("row-8").send().await?.error(503, BUSY)?;
     for (id, condition) in [
         ("row-1", "status = 200 AND counted = 1 AND code IS NULL AND refunded_month IS NULL"),
         ("row-2", "status = 422 AND counted = 1 AND code = 'name_not_found' AND refunded_month IS NULL"),
@@ -236,16 +218,22 @@ async fn rows_say_what_failed(stage: Stage) -> Result<()> {
         ("row-5", "status = 503 AND counted = 0 AND code = 'farm_unreachable'"),
     ] {
         let place = "host = 'user.example.com' AND template_id IS NULL AND endpoint = 'render'";
-        until_rows(&stand_in, &account, &format!("request_id = '{id}' AND {condition} AND {place}"), 1)
+        stand_in
+            .app
+            .until_rows(&account, &format!("request_id = '{id}' AND {condition} AND {place}"), 1)
             .await?;
     }
     // One found the farm full, and the other was refused without a claim.
     let template = format!("template_id = '{template}' AND host IS NULL AND endpoint = 'template'");
-    until_rows(&stand_in, &account, &format!("code = 'queue_full' AND counted = 0 AND {template}"), 2)
+    stand_in
+        .app
+        .until_rows(&account, &format!("code = 'queue_full' AND counted = 0 AND {template}"), 2)
         .await?;
-    until_rows(&stand_in, &account, "request_id = 'row-8' AND template_id IS NULL AND host IS NULL", 1)
+    stand_in
+        .app
+        .until_rows(&account, "request_id = 'row-8' AND template_id IS NULL AND host IS NULL", 1)
         .await?;
-    until_rows(&stand_in, &account, "key_id IS NOT NULL AND key_name = 'test'", 8).await?;
+    stand_in.app.until_rows(&account, "key_id IS NOT NULL AND key_name = 'test'", 8).await?;
     ensure!(operator.attempts(&account.id).await? == 3, "three counted");
     Ok(())
 }
@@ -255,12 +243,12 @@ async fn too_little_time(stage: Stage) -> Result<()> {
     let (stand_in, account, target) = stage.start_stand_in_for(Quota::Of(5)).await?;
     let aged = |age: &str| {
         let name = http::HeaderName::from_static(wire::AGE_MS);
-        target.render(&json!({ "html": "x" })).header(name, age.as_bytes())
+        target.minimal().header(name, age.as_bytes())
     };
     let answer = aged("29950").send().await?;
     answer.error(503, BUSY)?;
     ensure!(answer.rate_limit()?.left == 5, "{}", answer.summary());
-    until_rows(&stand_in, &account, "status = 503 AND counted = 0 AND code = 'no_slot_in_time'", 1).await?;
+    stand_in.app.until_rows(&account, "status = 503 AND counted = 0 AND code = 'no_slot_in_time'", 1).await?;
     aged("29950").key("junk").send().await?.error(401, "Invalid API key")?;
     let unknown = ApiKey::from_random([9; platen_shared::key::RANDOM_BYTES]);
     aged("29950").key(unknown.expose()).send().await?.error(401, "Invalid API key")?;
@@ -280,7 +268,7 @@ async fn too_little_time(stage: Stage) -> Result<()> {
 /// The key is looked up before the edge reads beyond the first MiB.
 async fn large_body_of_invalid_key(stage: Stage) -> Result<()> {
     let target = stage.common().await?;
-    let unknown = target.with_key(ApiKey::from_random(rand::random()).expose());
+    let unknown = target.with_unknown_key();
     let chunk = vec![b' '; 0x14_0000];
     for (framing, body) in [
         ("content-length: 9000000\r\n", &b"{"[..]),

@@ -23,13 +23,11 @@ pub(crate) fn cases() -> Vec<Case> {
             redirect_to_private(stage, "127.0.0.1")
         }),
         Case::own_server("pages/redirect_to_localhost", |stage| redirect_to_private(stage, "localhost")),
-        Case::own_server("pages/redirect_to_a_file", redirect_to_a_file),
         Case::any_database("pages/name_not_found", name_not_found),
         Case::own_server("pages/connection_refused", connection_refused),
         Case::own_server("pages/name_of_a_private_address", name_of_a_private_address),
         Case::own_server("pages/closed_without_an_answer", closed_without_an_answer),
         Case::own_server("pages/no_data_of_the_client_is_sent", no_client_data),
-        Case::own_server("pages/cookies_are_not_kept", cookies_are_not_kept),
         Case::any_server("pages/private_addresses_are_refused_before_a_render", literal_private),
     ];
     for (name, scheme, reply, message) in refusals() {
@@ -55,8 +53,7 @@ struct Scene {
 impl Scene {
     async fn set(stage: &Stage) -> Result<Self> {
         let real = stage.real().await?;
-        let account = real.app.operator.account(Quota::Of(20)).await?;
-        let target = real.app.target(&account);
+        let (account, target) = real.app.account(Quota::Of(20)).await?;
         Ok(Self { real, account, target })
     }
 
@@ -166,7 +163,8 @@ async fn redirects(stage: Stage) -> Result<()> {
 }
 
 /// Responses of which there is no picture, the scheme of the URL, and the rest of the message.
-fn refusals() -> [(&'static str, &'static str, Reply, &'static str); 3] {
+fn refusals() -> [(&'static str, &'static str, Reply, &'static str); 5] {
+    const NO_PAGE: &str = "\"site.test\" did not answer with a page";
     let download = Reply::of("application/octet-stream", vec![1, 2, 3]);
     let download = download.with_header("content-disposition", "attachment");
     [
@@ -176,7 +174,9 @@ fn refusals() -> [(&'static str, &'static str, Reply, &'static str); 3] {
             Reply::redirect("/redirect_loop"),
             "\"site.test\" redirected too many times",
         ),
-        ("download", "http", download, "\"site.test\" did not answer with a page"),
+        ("download", "http", download, NO_PAGE),
+        ("no_content", "http", Reply::page("").with_status(StatusCode::NO_CONTENT), NO_PAGE),
+        ("redirect_to_a_file", "http", Reply::redirect("file:///etc/passwd"), NO_PAGE),
         ("not_tls", "https", Reply::page(PAGE), "The TLS connection to \"site.test\" failed"),
     ]
 }
@@ -195,14 +195,6 @@ async fn redirect_to_private(stage: Stage, host: &str) -> Result<()> {
     let url = scene.site().put(&format!("/redirect-to-{host}"), Reply::redirect(&secret));
     scene.refused(&url, &format!("The address of \"{HOST}\" is not public")).await?;
     ensure!(scene.site().hits(&path) == 0, "{secret} was reached");
-    Ok(())
-}
-
-async fn redirect_to_a_file(stage: Stage) -> Result<()> {
-    let scene = Scene::set(&stage).await?;
-    let url = scene.site().put("/redirect-to-file", Reply::redirect("file:///etc/passwd"));
-    let answer = scene.target.render(&json!({ "url": url })).send().await?;
-    ensure!(answer.status == 422, "{}", answer.summary());
     Ok(())
 }
 
@@ -268,32 +260,6 @@ async fn no_client_data(stage: Stage) -> Result<()> {
         let forbidden =
             ["authorization", "cookie", "referer", "traceparent", "x-request-id", "x-forwarded-for"];
         ensure!(!forbidden.contains(&name.as_str()), "{name}: {value}");
-    }
-    Ok(())
-}
-
-async fn cookies_are_not_kept(stage: Stage) -> Result<()> {
-    let scene = Scene::set(&stage).await?;
-    let page = "<html style='background:rgb(0,128,0)'><body><script>
-        const left = document.cookie || localStorage.left || sessionStorage.left;
-        if (left) document.documentElement.style.background = 'rgb(255,0,0)';
-        document.cookie = 'left=1; max-age=1000';
-        localStorage.left = sessionStorage.left = '1';
-        </script></body></html>";
-    let reply = Reply::page(page).with_header("set-cookie", "served=1; Max-Age=1000; HttpOnly");
-    let url = scene.site().put("/cookies", reply);
-    let first = scene.picture(json!({ "url": url })).await?;
-    // The first render has the cookie of its own response.
-    ensure!(
-        scene.site().last_headers("/cookies").is_some_and(|it| !it.contains_key("cookie")),
-        "a cookie was sent"
-    );
-    first.expect(39, 29, GREEN)?;
-    let other = Scene::set(&stage).await?;
-    for scene in [&scene, &other, &scene] {
-        scene.picture(json!({ "url": url })).await?.expect(39, 29, GREEN)?;
-        let headers = scene.site().last_headers("/cookies").context("the page was not requested")?;
-        ensure!(!headers.contains_key("cookie"), "{headers:?}");
     }
     Ok(())
 }

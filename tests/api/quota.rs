@@ -19,9 +19,7 @@ pub(crate) fn cases() -> Vec<Case> {
     LazyLock::force(&SECONDS_AT_START);
     vec![
         Case::own_server("quota/fifty_left_and_400_concurrent", fifty_left),
-        Case::any_database("quota/exhausted", exhausted),
         Case::any_database("quota/raised_and_lowered", raised_and_lowered),
-        Case::any_database("quota/unlimited", unlimited),
         Case::own_server("quota/what_ran_counts", what_ran_counts),
         Case::own_server("quota/what_never_ran_does_not_count", what_never_ran),
         Case::any_database("quota/what_was_refused_does_not_count", what_was_refused),
@@ -54,8 +52,7 @@ fn is_exhausted(answer: &Answer) -> Result<()> {
 
 async fn fifty_left(stage: Stage) -> Result<()> {
     let stand_in = stage.stand_in().await?;
-    let account = stand_in.app.operator.account(Quota::Of(50)).await?;
-    let target = stand_in.app.target(&account);
+    let (account, target) = stand_in.app.account(Quota::Of(50)).await?;
     let calls = (0..400).map(|number| target.render(&json!({ "html": format!("page {number}") })).send());
     // On Spin no queue is in front of sqld, which refuses what waits 5 s for one of its 128 connections.
     let concurrency = if stage.deployment.platform == Platform::Spin { 100 } else { 400 };
@@ -82,21 +79,11 @@ async fn fifty_left(stage: Stage) -> Result<()> {
     Ok(())
 }
 
-async fn exhausted(stage: Stage) -> Result<()> {
-    let (service, account) = stage.account(Quota::Of(0)).await?;
-    let target = service.target(&account);
-    for _ in 0..3 {
-        is_exhausted(&target.render(&json!({ "html": "x" })).send().await?)?;
-    }
-    Ok(())
-}
-
 async fn raised_and_lowered(stage: Stage) -> Result<()> {
     let service = stage.service().await?;
     let operator = &service.operator;
-    let account = operator.account(Quota::Of(1)).await?;
-    let target = service.target(&account);
-    let render = async || target.render(&json!({ "html": "x" })).send().await;
+    let (account, target) = service.account(Quota::Of(1)).await?;
+    let render = async || target.minimal().send().await;
     render().await?.file("image/png")?;
     is_exhausted(&render().await?)?;
     operator.run(&["account", "quota", &account.id, "3"]).await?;
@@ -112,22 +99,10 @@ async fn raised_and_lowered(stage: Stage) -> Result<()> {
     Ok(())
 }
 
-async fn unlimited(stage: Stage) -> Result<()> {
-    let (service, account) = stage.account(Quota::Unlimited).await?;
-    let target = service.target(&account);
-    for _ in 0..20 {
-        target.render(&json!({ "html": "x" })).send().await?.file("image/png")?;
-    }
-    ensure!(service.operator.attempts(&account.id).await? == 20, "attempts without a limit are counted");
-    Ok(())
-}
-
 /// Renders once with this behaviour of the farm: the answer and the recorded attempts.
 async fn attempt(stand_in: &StandIn, behaviour: Behaviour) -> Result<(Answer, u64)> {
-    let account = stand_in.app.operator.account(Quota::Of(5)).await?;
-    stand_in.farm.behave(&account.id, behaviour);
-    let answer = stand_in.app.target(&account).render(&json!({ "html": "x" })).send().await?;
-    let attempts = stand_in.app.operator.attempts(&account.id).await?;
+    let (answer, attempts) = crate::faults::attempt(stand_in, behaviour).await?;
+    let answer = answer?;
     let limit = answer.rate_limit()?;
     ensure!(limit.left == 5 - attempts, "{limit:?}, but {attempts} recorded");
     Ok((answer, attempts))
@@ -180,8 +155,7 @@ async fn what_never_ran(stage: Stage) -> Result<()> {
 }
 
 async fn what_was_refused(stage: Stage) -> Result<()> {
-    let (service, account) = stage.account(Quota::Of(5)).await?;
-    let target = service.target(&account);
+    let (service, account, target) = stage.account_with_key(Quota::Of(5)).await?;
     let html = json!({ "html": "x" });
     for (call, status) in [
         (target.post(RENDER, "{}"), 400),
@@ -204,9 +178,8 @@ async fn what_was_refused(stage: Stage) -> Result<()> {
 
 async fn refunded(stage: Stage) -> Result<()> {
     let stand_in = stage.stand_in().await?;
-    let account = stand_in.app.operator.account(Quota::Of(1)).await?;
-    let target = stand_in.app.target(&account);
-    let render = async || target.render(&json!({ "html": "x" })).send().await;
+    let (account, target) = stand_in.app.account(Quota::Of(1)).await?;
+    let render = async || target.minimal().send().await;
     stand_in.farm.behave(&account.id, Behaviour::Refuse(Refusal::QueueFull { retry_after: 1 }));
     for _ in 0..5 {
         render().await?.error(503, "The renderer is busy, try again shortly").context("the farm is full")?;

@@ -24,13 +24,13 @@ async fn in_little_memory(stage: Stage) -> Result<()> {
     // A server for this case only, because other requests change its memory.
     let stand_in = stage.start_stand_in(None).await?;
     for _ in 0..3 {
-        stand_in.common.render(&json!({ "html": "x" })).send().await?.file("image/png")?;
+        stand_in.common.renders().await?;
     }
     stand_in.farm.behave(&stand_in.account.id, Behaviour::LongFile(FILE_BYTES));
     let pid = stand_in.app.server_pid();
     let before = procfs::memory(pid, "VmRSS")?;
     procfs::reset_peak_memory(pid)?;
-    let mut response = stand_in.common.render(&json!({ "html": "x" })).start().await?;
+    let mut response = stand_in.common.minimal().start().await?;
     let length = response.content_length();
     ensure!(length == Some(FILE_BYTES), "content-length {length:?}");
     let mut received = 0;
@@ -51,12 +51,12 @@ async fn in_little_memory(stage: Stage) -> Result<()> {
 /// Nothing is buffered for a client that does not read.
 async fn slow_reader(stage: Stage) -> Result<()> {
     let stand_in = stage.start_stand_in(None).await?;
-    stand_in.common.render(&json!({ "html": "x" })).send().await?.file("image/png")?;
+    stand_in.common.renders().await?;
     stand_in.farm.behave(&stand_in.account.id, Behaviour::LongFile(FILE_BYTES));
     let pid = stand_in.app.server_pid();
     let before = procfs::memory(pid, "VmRSS")?;
     procfs::reset_peak_memory(pid)?;
-    let mut response = stand_in.common.render(&json!({ "html": "x" })).start().await?;
+    let mut response = stand_in.common.minimal().start().await?;
     response.chunk().await?;
     // The server has stopped reading from the farm. It would never stop if it buffered the file.
     let farm = stand_in.farm.address();
@@ -73,7 +73,7 @@ async fn slow_reader(stage: Stage) -> Result<()> {
 async fn kernel_memory(stage: Stage) -> Result<()> {
     let stand_in = stage.start_stand_in(None).await?;
     stand_in.farm.behave(&stand_in.account.id, Behaviour::LongFile(FILE_BYTES));
-    let mut response = stand_in.common.render(&json!({ "html": "x" })).start().await?;
+    let mut response = stand_in.common.minimal().start().await?;
     response.chunk().await?;
     let pid = stand_in.app.server_pid();
     let server: SocketAddr = authority(&stand_in.common).parse()?;

@@ -50,7 +50,7 @@ async fn closed_stderr(stage: Stage) -> Result<()> {
     let mut stand_in = stage.start_stand_in(None).await?;
     stand_in.app.process.close_stderr();
     for _ in 0..5 {
-        stand_in.common.render(&json!({ "html": "x" })).send().await?.file("image/png")?;
+        stand_in.common.renders().await?;
     }
     stand_in.app.process.signal(Signal::SIGTERM)?;
     let status = stand_in.app.process.ended().await?;
@@ -110,7 +110,7 @@ async fn rows(stage: Stage) -> Result<()> {
         let latch = Latch::closed();
         let id = stand_in.account.id.clone();
         stand_in.farm.behave(&id, Behaviour::Held(latch.waiter()));
-        let render = || stand_in.common.render(&json!({ "html": "x" })).send();
+        let render = || stand_in.common.minimal().send();
         let renders: Vec<_> = (0..RENDERS).map(|_| tokio::spawn(render())).collect();
         let are_claimed = || stand_in.farm.received_from(&id).len() == RENDERS;
         wait::until("the farm has all jobs", are_claimed).await?;
@@ -141,7 +141,7 @@ async fn start_stalled(stage: &Stage, drain_timeout: &str) -> Result<StandIn> {
     let start = stage.start_stand_in_with(|options| options.arguments(&["--drain-timeout", drain_timeout]));
     let stand_in = start.await?;
     stand_in.farm.behave(&stand_in.account.id, Behaviour::Stall);
-    tokio::spawn(stand_in.common.render(&json!({ "html": "x" })).send());
+    tokio::spawn(stand_in.common.minimal().send());
     stand_in.farm.until_received_from(&stand_in.account.id).await?;
     Ok(stand_in)
 }
@@ -169,12 +169,12 @@ async fn second_signal_rows(stage: Stage) -> Result<()> {
     stand_in.farm.behave(&id, Behaviour::Stall);
     let mut renders = Vec::new();
     for _ in 0..RENDERS {
-        renders.push(tokio::spawn(stand_in.common.render(&json!({ "html": "x" })).send()));
+        renders.push(tokio::spawn(stand_in.common.minimal().send()));
     }
     let are_claimed = || i64::try_from(stand_in.farm.received_from(&id).len()) == Ok(RENDERS);
     wait::until("the farm has all jobs", are_claimed).await?;
     stand_in.farm.behave(&id, Behaviour::File);
-    stand_in.common.render(&json!({ "html": "x" })).send().await?.file("image/png")?;
+    stand_in.common.renders().await?;
     two_signals(&mut stand_in.app).await?;
     for (condition, expected) in [("status = 499 AND counted", RENDERS), ("status = 200", 1)] {
         let sql = format!("SELECT count(*) FROM attempts WHERE account_id = '{id}' AND {condition}");

@@ -3,8 +3,8 @@
 
 use http::{Method, header::AUTHORIZATION};
 use platen_harness::client::Call;
-use platen_shared::key::{ApiKey, RANDOM_BYTES};
 
+use crate::account_limits::limited;
 use crate::prelude::*;
 
 pub(crate) fn cases() -> Vec<Case> {
@@ -20,15 +20,12 @@ async fn per_request(stage: Stage) -> Result<()> {
     const LARGE: usize = 1024 * 1024 + 1;
     let stand_in = stage.start_stand_in(None).await?;
     let target = &stand_in.common;
-    let exhausted = stand_in.app.operator.account(Quota::Of(0)).await?;
-    let exhausted = stand_in.app.target(&exhausted);
-    let limited = |limit: &'static str| async {
-        let account = stand_in.app.operator.account(Quota::Unlimited).await?;
-        stand_in.app.operator.run(&["account", "limits", &account.id, limit, "4000"]).await?;
-        anyhow::Ok(stand_in.app.target(&account))
+    let (_, exhausted) = stand_in.app.account(Quota::Of(0)).await?;
+    let limited = async |flag: &str| -> Result<Target> {
+        Ok(limited(&stand_in.app, Quota::Unlimited, &[flag, "4000"]).await?.1)
     };
     let (per_minute, at_once) = (limited("--requests-per-minute").await?, limited("--concurrency").await?);
-    let unknown = target.with_key(ApiKey::from_random(rand::random::<[u8; RANDOM_BYTES]>()).expose());
+    let unknown = target.with_unknown_key();
     let (html, invalid) = (json!({ "html": "x" }), "{}");
     let large = format!("{}{html}", " ".repeat(LARGE));
     let filled = json!({
@@ -84,10 +81,10 @@ async fn per_request(stage: Stage) -> Result<()> {
 
 /// Waits until this many statements have been run. The next wait detects statements that are too many.
 async fn until_statements(stand_in: &StandIn, expected: u64) -> Result<()> {
-    wait::until_some(&format!("{expected} statements"), async || {
+    wait::until_true(&format!("{expected} statements"), async || {
         let counted = stand_in.app.metric("platen_db_statements_total").await?;
         ensure!(counted <= expected, "{counted} statements instead of {expected}");
-        Ok((counted == expected).then_some(()))
+        Ok(counted == expected)
     })
     .await
 }

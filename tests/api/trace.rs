@@ -18,7 +18,7 @@ const PARENT: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
 
 /// Sends a render: the answer, and the headers that the farm received.
 async fn received(stand_in: &StandIn, change: impl FnOnce(Call) -> Call) -> Result<(Answer, HeaderMap)> {
-    let answer = change(stand_in.common.render(&json!({ "html": "x" }))).send().await?;
+    let answer = change(stand_in.common.minimal()).send().await?;
     answer.file("image/png")?;
     let received = stand_in.farm.received_as(answer.header(wire::REQUEST_ID)?)?;
     Ok((answer, received.headers))

@@ -14,11 +14,8 @@ use tokio::time::sleep;
 
 use super::{faults::Fault, plan::Verdict, senders::Outcome};
 use crate::{
-    overload::{
-        checks::Checks,
-        resources::{Resources, mebibytes},
-    },
-    statistics::{count, milliseconds, percentile_ms},
+    overload::{checks::Checks, resources::Resources},
+    statistics::{count, mebibytes, milliseconds, percentiles_ms},
 };
 
 /// The time within which a fault is noticed.
@@ -95,10 +92,10 @@ impl Ledger {
             self.outcomes.iter().filter(|it| is(&it.verdict)).map(Outcome::latency).collect()
         };
         let refused = latencies(&|it| matches!(it, Verdict::Refused(_) | Verdict::Rejected));
-        let p99 = if refused.is_empty() { 0.0 } else { percentile_ms(&refused, 99).unwrap_or(f64::NAN) };
+        let [p99] = if refused.is_empty() { [0.0] } else { percentiles_ms(&refused, [99]) };
         checks.at_most_ms(&row("refusals, p99"), p99, 2_000.0);
         let files = latencies(&|it| matches!(it, Verdict::Right(_)));
-        let [p50, p95] = [50, 95].map(|percent| percentile_ms(&files, percent).unwrap_or(f64::NAN));
+        let [p50, p95] = percentiles_ms(&files, [50, 95]);
         let goodput = count(right) / self.duration.as_secs_f64();
         checks.figure(&row("goodput"), &format!("{goodput:.1}/s; p50 {p50:.0} ms, p95 {p95:.0} ms"));
         goodput

@@ -28,10 +28,6 @@ pub(super) fn number(value: Option<f64>, decimals: usize) -> String {
     value.map_or_else(|| "–".to_owned(), |value| format!("{value:.decimals$}"))
 }
 
-pub(super) fn mebibytes(bytes: u64) -> f64 {
-    u32::try_from(bytes >> 10).map_or(f64::INFINITY, f64::from) / 1024.0
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -48,6 +44,5 @@ mod tests {
     fn a_missing_number_is_a_dash() {
         assert_eq!(number(None, 1), "–");
         assert_eq!(number(Some(1.25), 1), "1.2");
-        assert!((mebibytes(3 << 20) - 3.0).abs() < 1e-9);
     }
 }

@@ -17,14 +17,12 @@ use super::{
     report,
     target::Target,
 };
-use crate::statistics::count;
+use crate::{overload::WARM_UP, statistics::count};
 
 /// Time for a renderer to clean up after a turn.
 const CLEANUP_DURATION: Duration = Duration::from_millis(300);
 /// Jobs per worker during the warm-up.
 const WARM_UP_JOBS: usize = 3;
-/// Time after which the warm-up starts no further jobs.
-const WARM_UP_DURATION: Duration = Duration::from_secs(2);
 /// Interval between memory readings during the warm-up.
 const MEMORY_INTERVAL: Duration = Duration::from_millis(150);
 
@@ -94,7 +92,7 @@ impl<'a> TargetRun<'a> {
         }
         let request = Arc::new(PreparedRequest::new(target, &page.without_wait())?);
         let concurrency = options.concurrency;
-        let limits = LoadLimits { jobs: concurrency * WARM_UP_JOBS, time: WARM_UP_DURATION, concurrency };
+        let limits = LoadLimits { jobs: concurrency * WARM_UP_JOBS, time: WARM_UP, concurrency };
         let mut jobs = std::pin::pin!(closed_loop(http, &request, limits));
         loop {
             tokio::select! {

@@ -4,12 +4,12 @@ use std::{fmt::Write as _, fs, process::Command};
 
 use super::{
     Comparison, HalfLoad, aims,
-    markdown::{mebibytes, number},
+    markdown::number,
     measurement::Measurement,
     page::GALLERY_FETCHES,
     target::{Environment, Kind},
 };
-use crate::statistics::count;
+use crate::statistics::{count, mebibytes};
 
 /// The section of `RESULTS.md`.
 pub(super) fn section(comparison: &Comparison) -> String {

@@ -11,7 +11,7 @@ use anyhow::Result;
 use platen_harness::procfs;
 use tokio::time::sleep;
 
-use crate::statistics::count;
+use crate::statistics::mebibytes;
 
 /// For browsers that are replaced.
 const MAX_BROWSER_WAIT: Duration = Duration::from_secs(30);
@@ -70,10 +70,6 @@ pub(crate) fn descriptors(pid: u32) -> usize {
 /// The number of open connections to a server's address.
 pub(crate) fn connections(pid: u32, address: SocketAddr) -> usize {
     procfs::sockets(&[pid]).iter().filter(|it| it.is_open && it.local == address).count()
-}
-
-pub(crate) fn mebibytes(bytes: u64) -> f64 {
-    count(usize::try_from(bytes / 1024).unwrap_or(usize::MAX)) / 1024.0
 }
 
 fn files(directory: &Path) -> usize {

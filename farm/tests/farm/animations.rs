@@ -4,39 +4,35 @@ use std::sync::Arc;
 
 use platen_shared::job::{Animations, RenderJob};
 
-use crate::{
-    Test,
-    support::{GREEN, Shared, full_page_png, html, middle, pdf, pdf_text, picture, site::Site, waiting},
-};
+use crate::support::{GREEN, Shared, full_page_png, html, middle, pdf, picture, site::Site, to, waiting};
 
-pub(crate) const TESTS: &[Test] = &[
-    ("animations that run by time and end are at their end", |s| Box::pin(ended(s))),
-    ("animations that the end of another one starts are at their end", |s| Box::pin(chained(s))),
-    ("animations of a view timeline are as in view", |s| Box::pin(in_view(s))),
-    ("animations that do not end by themselves are as they were", |s| Box::pin(not_ended(s))),
-    ("animations are left as they are on request", |s| Box::pin(allowed(s))),
-];
+tests! {
+    "animations that run by time and end are at their end" => ended,
+    "animations that the end of another one starts are at their end" => chained,
+    "animations of a view timeline are as in view" => in_view,
+    "animations that do not end by themselves are as they were" => not_ended,
+    "animations are left as they are on request" => allowed,
+}
 
 /// A red page on which the text of `#a` is hidden by the keyframes `f`, and covers the page with green otherwise.
 const HEAD: &str = "<!doctype html><html style='background:red'><style>body { margin: 0 }\
     #a { margin: 0; height: 240px; background: green }\
     @keyframes f { from, 90% { visibility: hidden } } @keyframes h { from, to { visibility: hidden } }</style>";
 
-/// Renders a page at `load` and after a wait, as a picture and as a PDF. Whether its element is shown.
+/// Whether the element of a page is shown at `load` and after a wait, in a picture and in a PDF each.
 async fn is_shown(shared: &Shared, job: &RenderJob) -> Vec<bool> {
     let mut shown = Vec::new();
     for wait in [0.0, 100.0] {
-        let mut job = waiting(job.clone(), wait);
-        shown.push(middle(&shared.render(&job).await.unwrap()) == GREEN);
-        job.options.output = pdf();
-        shown.push(pdf_text(&shared.render(&job).await.unwrap()).contains("shown"));
+        let job = waiting(job.clone(), wait);
+        shown.push(middle(&shared.file(&job).await) == GREEN);
+        shown.push(shared.text(&to(pdf(), job)).await.contains("shown"));
     }
     shown
 }
 
 async fn assert_shown(shared: &Shared, name: &str, markup: &str) {
     let shown = is_shown(shared, &html(&format!("{HEAD}{markup}"))).await;
-    assert!(shown.iter().all(|shown| *shown), "{name}, picture and PDF, twice: {shown:?}");
+    assert_eq!(shown, [true; 4], "{name}");
 }
 
 fn frame(attributes: &str) -> String {
@@ -130,21 +126,16 @@ async fn in_view(shared: Arc<Shared>) {
         ))
     };
     for range in ["entry 0% cover 50%", "entry 0% entry 100%", "entry", "contain 0% contain 45%"] {
-        assert_eq!(middle(&shared.render(&page(100, range)).await.unwrap()), GREEN, "{range}");
-        let mut below = page(3_000, range);
-        below.options.output = full_page_png();
-        let whole = picture(&shared.render(&below).await.unwrap().bytes);
+        shared.expect_green(&page(100, range)).await;
+        let below = to(full_page_png(), page(3_000, range));
+        let whole = picture(&shared.file(&below).await.bytes);
         assert_eq!(whole.get_pixel(160, 3_120).0, GREEN, "{range}, below the viewport");
     }
     let leaving = html(&format!(
         "{HEAD}<style>@keyframes v {{ to {{ background: red }} }} #a {{ animation: v linear both;\
          animation-timeline: view(); animation-range: exit }}</style><p id=a>"
     ));
-    assert_eq!(
-        middle(&shared.render(&leaving).await.unwrap()),
-        GREEN,
-        "an animation of what leaves the view"
-    );
+    shared.expect_green(&leaving).await;
 }
 
 async fn not_ended(shared: Arc<Shared>) {
@@ -167,14 +158,12 @@ async fn not_ended(shared: Arc<Shared>) {
     ] {
         for wait in [0.0, 100.0] {
             let job = waiting(html(&format!("{HEAD}{keyframes}{markup}")), wait);
-            assert_eq!(middle(&shared.render(&job).await.unwrap()), GREEN, "{name} after {wait} ms");
+            assert_eq!(middle(&shared.file(&job).await), GREEN, "{name} after {wait} ms");
         }
     }
     // The end of each starts another one.
-    let endless = html(&format!(
-        "{HEAD}<p id=a>shown<script>(function again() {{ a.animate({{ opacity: [1, 1] }}, 1e3).onfinish = again }})()</script>"
-    ));
-    assert_eq!(is_shown(&shared, &endless).await, [true; 4]);
+    let endless = "<p id=a>shown<script>(function again() { a.animate({ opacity: [1, 1] }, 1e3).onfinish = again })()</script>";
+    assert_shown(&shared, "endless chain", endless).await;
 }
 
 async fn allowed(shared: Arc<Shared>) {

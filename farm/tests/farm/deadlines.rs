@@ -8,41 +8,31 @@ use std::{
 
 use futures::stream;
 use nix::sys::signal::Signal;
-use platen_harness::{latch::Latch, site::Reply};
-use platen_shared::wire;
-use reqwest::{Body, Response};
+use platen_harness::site::Reply;
+use platen_shared::{job::RenderJob, wire};
+use reqwest::Body;
+use serde_json::json;
 
-use crate::{
-    Test,
-    support::{
-        GREEN, MAX_WAIT_MS, Shared, colour,
-        farm_process::{FarmProcess, HeldPage},
-        green_if, html, of, send,
-        site::Site,
-        url, waiting,
-    },
+use crate::support::{
+    Shared,
+    farm_process::{FarmProcess, HeldPage},
+    green_if, html, of, send,
+    site::Site,
+    status_and_code, url, waiting,
 };
 
-pub(crate) const TESTS: &[Test] = &[
-    ("a job without time for a render is refused", |s| Box::pin(no_time_left(s))),
-    ("a job without its body by its deadline is refused", |s| Box::pin(incomplete_body(s))),
-    ("a farm that was stopped starts no job that is late", |s| Box::pin(stopped_farm(s))),
-    ("an answer does not wait for a browser that hangs", |s| Box::pin(hanging_browser(s))),
-    ("jobs whose scripts never end are answered at their deadlines, and others beside them", |s| {
-        Box::pin(endless(s))
-    }),
-    ("a job is not rendered again in real time without the time for its wait", |s| Box::pin(no_real_time(s))),
-    ("a job that is cancelled before its page starts has not run", |s| Box::pin(cancelled_job(s))),
-    ("a refusal for a full queue says when to come again", |s| Box::pin(not_before(s))),
-];
-
-const DEADLINE_MS: u64 = 4_000;
-
-async fn status_and_code(response: Response) -> (u16, String) {
-    let status = response.status().as_u16();
-    let refusal: serde_json::Value = response.json().await.unwrap();
-    (status, refusal["code"].as_str().unwrap().to_owned())
+tests! {
+    "a job without time for a render is refused" => no_time_left,
+    "a job without its body by its deadline is refused" => incomplete_body,
+    "a farm that was stopped starts no job that is late" => stopped_farm,
+    "an answer does not wait for a browser that hangs" => hanging_browser,
+    "jobs whose scripts never end are answered at their deadlines, and others beside them" => endless,
+    "a job is not rendered again in real time without the time for its wait" => no_real_time,
+    "a job that is cancelled before its page starts has not run" => cancelled_job,
+    "a refusal for a full queue says when to come again" => not_before,
 }
+
+const DEADLINE_MS: u64 = 3_000;
 
 async fn no_time_left(_: Arc<Shared>) {
     let (farm, site) = (FarmProcess::start(&["--browsers", "1"]).await, Site::start().await);
@@ -67,7 +57,7 @@ async fn incomplete_body(_: Arc<Shared>) {
 
 /// The farm is stopped while a job runs and another one waits, until the deadline of the second has passed.
 async fn stopped_farm(_: Arc<Shared>) {
-    let held = HeldPage::start(&["--browsers", "1"]).await;
+    let held = HeldPage::start(&[]).await;
     let (site, farm) = (Site::start().await, &held.farm);
     let running = held.post();
     held.until_loading(1).await;
@@ -101,41 +91,45 @@ async fn hanging_browser(_: Arc<Shared>) {
     assert_eq!(farm.metric("platen_farm_slots_busy").await, 1);
     browser.signal(Signal::SIGCONT).unwrap();
     farm.until_metric("platen_farm_slots_busy", 0).await;
-    assert_eq!(send(&farm, &html("x"), MAX_WAIT_MS).await.0, 200);
+    farm.file(&html("x")).await;
     farm.end().await;
 }
 
-/// In the page, in workers, and in frames of the same and of another site.
+/// In the page, in workers, in frames of the same and of another site, and in a resource that never comes.
 async fn endless(_: Arc<Shared>) {
     const LOOP: &str = "<script>while (true);</script>";
     let (farm, site) = (FarmProcess::start(&["--browsers", "2"]).await, Site::start().await);
-    let elsewhere = site.elsewhere(&Site::markup(LOOP));
-    let hostile = [
-        LOOP.to_owned(),
-        "<script>for (let i = 0; i < 20; i++) new Worker('data:text/javascript,for (;;);')</script>"
-            .to_owned(),
-        format!("<iframe srcdoc='{LOOP}'></iframe>"),
-        format!("<iframe src='{elsewhere}'></iframe>"),
+    let (elsewhere, never) = (site.elsewhere(&Site::markup(LOOP)), site.at("/never"));
+    let pages = [
+        LOOP,
+        "<script>for (let i = 0; i < 20; i++) new Worker('data:text/javascript,for (;;);')</script>",
+        &format!("<iframe srcdoc='{LOOP}'></iframe>"),
+        &format!("<iframe src='{elsewhere}'></iframe>"),
+        "<script>onload = () => setTimeout(() => { while (true); })</script>",
+        "<script>(function f() { Promise.resolve().then(f) })()</script>",
+        "<script>while (true) alert(1)</script>",
+        "<script>onbeforeunload = onpagehide = () => { while (true); }; while (true);</script>",
+        "<script>function f(d) { let i = d.createElement('iframe'); d.documentElement.append(i); f(i.contentDocument) }\
+         setInterval(() => { try { f(document) } catch {} }); onload = () => { while (true) f(document) }</script>",
+        &format!("<img src='{never}'>"),
+        &format!("<script src='{never}'></script>"),
     ];
-    let loops = async |account: &str, page: &str| {
-        let began = Instant::now();
-        let job = of(account, waiting(html(page), 10_000.0));
-        let (status, body) = send(&farm, &job, DEADLINE_MS).await;
-        assert_eq!(
-            (status, String::from_utf8(body).unwrap()),
-            (504, r#"{"code":"deadline"}"#.to_owned()),
-            "{page}"
-        );
-        assert!(began.elapsed() < Duration::from_millis(DEADLINE_MS * 2), "{page}: {:?}", began.elapsed());
+    let mut jobs = pages.map(|page| waiting(html(page), 10_000.0)).to_vec();
+    jobs.push(url(&never));
+    let is_late = async |account: &str, job: &RenderJob| {
+        let begun = Instant::now();
+        let (status, body) = send(&farm, &of(account, job.clone()), DEADLINE_MS).await;
+        let refusal = (status, String::from_utf8_lossy(&body).into_owned());
+        assert_eq!(refusal, (504, r#"{"code":"deadline"}"#.to_owned()), "{}", json!(job));
+        assert!(begun.elapsed() < Duration::from_millis(DEADLINE_MS * 2), "{:?}", begun.elapsed());
     };
-    for page in &hostile {
+    for job in &jobs {
         let good = async {
             for _ in 0..5 {
-                let (status, file) = send(&farm, &of("good", html(&green_if("true"))), MAX_WAIT_MS).await;
-                assert_eq!((status, colour(&file)), (200, GREEN), "beside {page}");
+                farm.expect_green(&of("good", html(&green_if("true")))).await;
             }
         };
-        tokio::join!(loops("one", page), loops("two", page), good);
+        tokio::join!(is_late("one", job), is_late("two", job), good);
     }
     farm.end().await;
 }
@@ -154,7 +148,7 @@ async fn no_real_time(_: Arc<Shared>) {
 /// It has a slot, and its browser does not open a page.
 async fn cancelled_job(_: Arc<Shared>) {
     let (farm, site) = (FarmProcess::start(&["--browsers", "1"]).await, Site::start().await);
-    assert_eq!(send(&farm, &html("x"), MAX_WAIT_MS).await.0, 200);
+    farm.file(&html("x")).await;
     let browser = farm.browser().await;
     browser.signal(Signal::SIGSTOP).unwrap();
     let page = url(&site.put("/page", Reply::page("x")));
@@ -165,28 +159,28 @@ async fn cancelled_job(_: Arc<Shared>) {
     browser.signal(Signal::SIGCONT).unwrap();
     farm.until_metric("platen_farm_slots_busy", 0).await;
     assert_eq!(site.hits("/page"), 0);
-    assert_eq!(send(&farm, &html("x"), MAX_WAIT_MS).await.0, 200);
+    farm.file(&html("x")).await;
     farm.end().await;
 }
 
 async fn not_before(_: Arc<Shared>) {
-    let (farm, site) = (FarmProcess::start(&["--browsers", "1", "--queue", "1"]).await, Site::start().await);
-    let latch = Latch::closed();
-    let held = url(&site.put("/held", Reply::page("x").behind(&latch)));
-    let running = tokio::spawn(farm.post(&held).send());
-    site.until_hits("/held", 1).await;
-    let queued = tokio::spawn(farm.post(&held).send());
+    let held = HeldPage::start(&["--queue", "1"]).await;
+    let farm = &held.farm;
+    let running = held.post();
+    held.until_loading(1).await;
+    let queued = held.post();
     farm.until_metric("platen_farm_queue_length", 1).await;
-    let refused = farm.post(&held).send().await.unwrap();
+    let refused = farm.post(&held.job).send().await.unwrap();
     let not_before: u64 = refused.headers()[wire::NOT_BEFORE_MS].to_str().unwrap().parse().unwrap();
     assert!((20..=1_000).contains(&not_before), "{not_before}");
     assert_eq!(refused.headers()["retry-after"], "1");
     assert_eq!(status_and_code(refused).await, (503, "queue_full".to_owned()));
     // A job without time says nothing about further jobs.
-    let late = farm.post(&held).header(wire::DEADLINE_MS, 1).send().await.unwrap();
+    let late = farm.post(&held.job).header(wire::DEADLINE_MS, 1).send().await.unwrap();
     assert_eq!(late.headers().get(wire::NOT_BEFORE_MS), None);
-    latch.open();
-    assert_eq!(running.await.unwrap().unwrap().status(), 200);
-    assert_eq!(queued.await.unwrap().unwrap().status(), 200);
-    farm.end().await;
+    held.latch.open();
+    for job in [running, queued] {
+        assert_eq!(job.await.unwrap().unwrap().status(), 200);
+    }
+    held.farm.end().await;
 }

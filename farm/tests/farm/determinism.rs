@@ -3,79 +3,43 @@
 use std::sync::Arc;
 
 use futures::future::join_all;
-use platen_farm::{Farm, Rendered};
-use platen_harness::{busy_loops::BusyLoops, pdf_file::without_dates, wait::MAX_WAIT};
-use platen_shared::{
-    format::WaitUntil,
-    job::{RenderJob, RenderOptions},
-};
+use platen_farm::Rendered;
+use platen_harness::{busy_loops::BusyLoops, pdf_file::without_dates};
+use platen_shared::format::WaitUntil;
 use serde_json::{Value, json};
 
 use crate::{
-    Test,
-    options::small,
+    scrolling::{LATER, boxes},
     support::{
-        GREEN, Shared, farm, full_page_png, html, middle, picture, request, site::Site, url, viewport,
-        waiting,
+        GREEN, Shared, full_page_png, html, middle, picture, site::Site, small, to, url, viewport, waiting,
+        with,
     },
 };
 
-pub(crate) const TESTS: &[Test] = &[
-    ("a job that waits gives the same picture on an overloaded machine", |s| Box::pin(waits(s))),
-    ("a job without a wait gives the same picture on an overloaded machine", |s| Box::pin(captures(s))),
-    ("a text caret does not blink", |s| Box::pin(carets(s))),
-    ("a picture has the resources that its layout requests", |s| Box::pin(drawn_resources(s))),
-    ("equal jobs give equal files on an overloaded machine", |s| Box::pin(equal_jobs(s))),
-];
+tests! {
+    "a text caret does not blink" => carets,
+    "a picture has the resources that its layout requests" => drawn_resources,
+    "equal jobs give equal files on an overloaded machine" => equal_jobs,
+}
+
+const ENDLESS: &str = "<style>@keyframes a { to { transform: rotate(1turn) } }\
+    p { width: 90px; height: 90px; background: navy; animation: a 1.7s linear infinite }</style><p>";
 
 /// Pages that show the number of their frames, or the progress of an endless animation.
-const MOVING: &[&str] = &[
-    "<p id=p>0<script>let n = 0; requestAnimationFrame(function again() { p.textContent = ++n; requestAnimationFrame(again) })</script>",
-    "<style>@keyframes a { to { transform: rotate(1turn) } } p { width: 90px; height: 90px; background: navy; animation: a 1.7s linear infinite }</style><p><script>0</script>",
-    "<style>@keyframes a { to { transform: rotate(1turn) } } p { width: 90px; height: 90px; background: navy; animation: a 1.7s linear infinite }</style><p>",
-    "<canvas id=c></canvas><script>let n = 0; const t = c.getContext('2d'); requestAnimationFrame(function again() { t.fillRect(n, n % 50, 3, 3); n += 2; requestAnimationFrame(again) })</script>",
-    "<p id=p>0<script>let n = 0; (function again() { p.textContent = ++n; n < 12 && requestIdleCallback(again) })()</script>",
-];
-
-/// A job for each way of capture. All but the first take several frames.
-fn variants(job: &RenderJob) -> [RenderJob; 3] {
+fn moving() -> [String; 5] {
+    let frames = |before: &str, draw: &str| {
+        format!(
+            "{before}<script>let n = 0; requestAnimationFrame(function again() {{ {draw}; requestAnimationFrame(again) }})</script>"
+        )
+    };
     [
-        job.clone(),
-        RenderJob {
-            options: RenderOptions { viewport: viewport(320, 240, 2.0), ..job.options.clone() },
-            ..job.clone()
-        },
-        RenderJob {
-            options: RenderOptions { output: full_page_png(), ..job.options.clone() },
-            ..job.clone()
-        },
+        frames("<p id=p>0", "p.textContent = ++n"),
+        format!("{ENDLESS}<script>0</script>"),
+        ENDLESS.to_owned(),
+        frames("<canvas id=c></canvas>", "c.getContext('2d').fillRect(n += 2, n % 50, 3, 3)"),
+        "<p id=p>0<script>let n = 0; (function again() { p.textContent = ++n; n < 12 && requestIdleCallback(again) })()</script>"
+            .to_owned(),
     ]
-}
-
-/// Renders a job alone, beside busy loops and alone again, and compares the pictures.
-async fn assert_equal(farm: &Farm, job: &RenderJob) {
-    let first = pixels(&farm.render(job, MAX_WAIT).await.unwrap());
-    for is_busy in [true, false] {
-        let busy = is_busy.then(|| BusyLoops::start(2).unwrap());
-        let file = farm.render(job, MAX_WAIT).await.unwrap();
-        drop(busy);
-        assert!(pixels(&file) == first, "busy: {is_busy}, {job:?}");
-    }
-}
-
-/// A farm of one browser, so that a job alone is alone.
-async fn lone_farm() -> Farm {
-    farm(|config| config.browsers = 1.try_into().ok()).await
-}
-
-async fn waits(_: Arc<Shared>) {
-    let farm = lone_farm().await;
-    for page in MOVING {
-        for job in variants(&waiting(html(&format!("<!doctype html>{page}")), 700.0)) {
-            assert_equal(&farm, &job).await;
-        }
-    }
-    farm.shutdown().await;
 }
 
 async fn carets(shared: Arc<Shared>) {
@@ -87,22 +51,12 @@ async fn carets(shared: Arc<Shared>) {
         "<iframe srcdoc='<input autofocus>'></iframe>",
     ] {
         let at_load = html(&format!("<!doctype html><style>* {{ font: 60px sans-serif }}</style>{page}"));
-        let first = pixels(&shared.render(&at_load).await.unwrap());
+        let first = pixels(&shared.file(&at_load).await);
         for milliseconds in [500.0, 700.0, 1_000.0] {
             let job = waiting(at_load.clone(), milliseconds);
-            assert!(pixels(&shared.render(&job).await.unwrap()) == first, "{milliseconds} ms: {page}");
+            assert!(pixels(&shared.file(&job).await) == first, "{milliseconds} ms: {page}");
         }
     }
-}
-
-async fn captures(_: Arc<Shared>) {
-    let farm = lone_farm().await;
-    for page in MOVING.iter().filter(|page| !page.contains("requestIdleCallback")) {
-        for job in variants(&html(&format!("<!doctype html>{page}"))) {
-            assert_equal(&farm, &job).await;
-        }
-    }
-    farm.shutdown().await;
 }
 
 async fn drawn_resources(shared: Arc<Shared>) {
@@ -112,80 +66,60 @@ async fn drawn_resources(shared: Arc<Shared>) {
         shared.site.at("/late.svg")
     );
     for markup in [page.clone(), format!("{page}<script>0</script>"), lazy] {
-        let idle = {
-            let mut job = html(&markup);
-            job.options.wait_until = WaitUntil::NetworkIdle;
-            pixels(&shared.render(&job).await.unwrap())
-        };
+        let mut idle = html(&markup);
+        idle.options.wait_until = WaitUntil::NetworkIdle;
+        let idle = pixels(&shared.file(&idle).await);
         let waits = waiting(html(&markup), 1.0);
         let _busy = BusyLoops::start(2).unwrap();
         for job in [html(&markup), url(&shared.site.at(&Site::markup(&markup))), waits] {
-            let file = shared.render(&job).await.unwrap();
+            let file = shared.file(&job).await;
             assert_eq!(middle(&file), GREEN, "{job:?}");
             assert!(pixels(&file) == idle, "{job:?}");
-            for job in [
-                RenderJob {
-                    options: RenderOptions { viewport: viewport(320, 240, 2.0), ..job.options.clone() },
-                    ..job.clone()
-                },
-                RenderJob {
-                    options: RenderOptions { output: full_page_png(), ..job.options.clone() },
-                    ..job.clone()
-                },
-            ] {
-                assert_eq!(middle(&shared.render(&job).await.unwrap()), GREEN, "{job:?}");
+            let mut larger = job.clone();
+            larger.options.viewport = viewport(320, 240, 2.0);
+            for job in [larger, to(full_page_png(), job)] {
+                shared.expect_green(&job).await;
             }
         }
     }
     // In a picture of the whole page, lazy images below the viewport are loaded.
-    let mut whole = html(&format!(
+    let whole = format!(
         "<!doctype html><body style='margin:0'><p style='height:9000px'>x</p><img loading=lazy style='display:block' \
          width=320 height=240 src='{}'>",
         shared.site.at("/late.svg")
-    ));
-    whole.options.output = full_page_png();
-    let whole = picture(&shared.render(&whole).await.unwrap().bytes);
+    );
+    let whole = picture(&shared.file(&to(full_page_png(), html(&whole))).await.bytes);
     assert_eq!(whole.get_pixel(160, whole.height() - 120).0, GREEN);
     // The wait for an image that never arrives is bounded.
     let never = format!(
         "<!doctype html><html style='background:green'><script>onload = () => new Image().src = '{}'</script>",
         shared.site.at("/never")
     );
-    assert_eq!(middle(&shared.render(&html(&never)).await.unwrap()), GREEN);
+    shared.expect_green(&html(&never)).await;
 }
 
 fn pixels(file: &Rendered) -> Vec<u8> {
     picture(&file.bytes).into_raw()
 }
 
-/// Pages of eight boxes below each other that turn green when they are seen, in different ways.
-const SEEN: [&str; 6] = [
-    "let timer; onscroll = () => { clearTimeout(timer); timer = setTimeout(show, 100) }",
-    "let last = 0; onscroll = () => { if (Date.now() - last >= 100) { last = Date.now(); show() } }",
-    "observe(box => setTimeout(paint, 120, box))",
-    "observe(box => requestAnimationFrame(() => requestAnimationFrame(() => requestAnimationFrame(() => paint(box)))))",
-    "observe(box => requestIdleCallback(() => paint(box)))",
-    // The header is hidden while the page is scrolled, with a delay.
-    "let timer; onscroll = () => timer ??= setTimeout(() => { timer = null; boxes[0].hidden = scrollY > 100 }, 100)",
-];
+/// The header is hidden while the page is scrolled, with a delay.
+const HEADER: &str = "let timer; onscroll = () => timer ??= setTimeout(() => { timer = null; boxes[0].hidden = scrollY > 100 }, 100)";
 
-fn seen(way: &str) -> String {
-    format!(
-        "<!doctype html><style>div {{ height: 200px; background: red; print-color-adjust: exact }}</style><script>\
-         document.write('<div></div>'.repeat(8)); const boxes = [...document.querySelectorAll('div')];\
-         const paint = box => box.style.background = 'green';\
-         const show = () => boxes.forEach(box => {{ const {{ top, bottom }} = box.getBoundingClientRect();\
-         if (bottom > 0 && top < innerHeight) paint(box) }});\
-         const observe = then => boxes.forEach(box => new IntersectionObserver(([it]) =>\
-         {{ if (it.isIntersecting) then(box) }}).observe(box)); {way}</script>"
-    )
-}
-
-/// Bodies of requests, one for each class of pages whose files have once depended on the machine.
+/// Requests, one for each class of pages whose files have once depended on the machine.
 fn bodies(shared: &Shared) -> Vec<Value> {
     let whole = |html: &str| json!({ "html": html, "fullPage": true });
-    let mut bodies: Vec<Value> = SEEN.iter().map(|way| whole(&seen(way))).collect();
-    bodies.extend([0, 3].map(|way| json!({ "html": seen(SEEN[way]), "format": "pdf" })));
+    let seen = |name: &str| boxes(LATER.iter().find(|(known, _)| *known == name).unwrap().1);
+    let mut bodies = vec![whole(&boxes(HEADER))];
+    for (page, wait) in moving().iter().flat_map(|page| [0, 700].map(|wait| (page, wait))) {
+        // Without a wait, the machine decides how many idle callbacks there were.
+        if wait > 0 || !page.contains("requestIdleCallback") {
+            let page = json!({ "html": format!("<!doctype html>{page}"), "waitForTimeout": wait });
+            let ways = [json!({}), json!({ "fullPage": true }), json!({ "deviceScaleFactor": 2 })];
+            bodies.extend(ways.map(|way| with(way, &page)));
+        }
+    }
+    let printed = |name| json!({ "html": seen(name), "format": "pdf", "printBackground": true });
+    bodies.extend(["debounce", "timer of an observer"].map(printed));
     let green = shared.site.at("/green");
     let below = format!(
         "<!doctype html><p style='height:2000px'>x<iframe src='data:text/html,<body style=background:gold>x'></iframe>\
@@ -211,20 +145,23 @@ fn bodies(shared: &Shared) -> Vec<Value> {
         json!({ "html": format!("<!doctype html>x<script>onload = () => location.href = '{green}'</script>") }),
         whole(&format!("<!doctype html>x<script>requestAnimationFrame(() => location.replace('{green}'))</script>")),
         json!({ "html": moving }),
-        json!({ "html": moving, "format": "pdf" }),
-        json!({
-            "html": seen(SEEN[2]), "format": "pdf", "singlePage": true,
-            "headerHtml": "<p>HEAD <span class=pageNumber></span>", "footerHtml": "<style>p { color: red }</style><p>FOOT"
-        }),
+        json!({ "html": moving, "format": "pdf", "printBackground": true }),
+        with(
+            printed("timer of an observer"),
+            &json!({
+                "singlePage": true, "headerHtml": "<p>HEAD <span class=pageNumber></span>",
+                "footerHtml": "<style>p { color: red }</style><p>FOOT"
+            }),
+        ),
     ]);
-    bodies.into_iter().map(small).collect()
+    bodies
 }
 
 /// Compares files of equal jobs: one alone, and three at once beside busy loops. `bench/corpus/run --repeat` does so
 /// with whole pages.
 async fn equal_jobs(shared: Arc<Shared>) {
     let bodies = bodies(&shared);
-    let jobs: Vec<_> = bodies.iter().map(request).collect();
+    let jobs: Vec<_> = bodies.iter().cloned().map(small).collect();
     let render = async |job| shared.render(job).await.map(|file| content(&file));
     let mut alone = Vec::new();
     for job in &jobs {

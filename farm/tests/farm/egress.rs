@@ -2,7 +2,7 @@
 
 use std::{future, sync::Arc};
 
-use platen_farm::{Config, Farm, FarmToken};
+use platen_farm::{Config, EgressConfig, Farm, FarmToken};
 use platen_harness::{
     dns::NameServer, http_proxy::HttpProxy, latch::Latch, metrics, site::Reply, tls, wait::MAX_WAIT,
 };
@@ -10,27 +10,22 @@ use platen_shared::{job::RenderJob, refusal::Refusal};
 use reqwest::Client;
 use tokio::net::TcpListener;
 
-use crate::{
-    Test,
-    support::{
-        GREEN, MAX_WAIT_MS, Shared, TOKEN, colour, farm, farm_process::FarmProcess, green_if, html, middle,
-        send, site::Site, url, waiting,
-    },
+use crate::support::{
+    MAX_WAIT_MS, Shared, TOKEN, expect_green, farm, farm_process::FarmProcess, green_if, html, send,
+    site::Site, url, waiting,
 };
 
-pub(crate) const TESTS: &[Test] = &[
-    ("the number of connections of a job is limited", |s| Box::pin(connections(s))),
-    ("the number of bytes of a job is limited", |s| Box::pin(bytes(s))),
-    ("the connections of a job are closed after a time", |s| Box::pin(time(s))),
-    ("each attempt of a job has the limits of a job", |s| Box::pin(attempts(s))),
-    ("a denied host is denied even if it is also allowed", |s| Box::pin(denied(s))),
-    ("an allowed host is reached on allowed ports", |s| Box::pin(allowed(s))),
-    ("a denied port and a denied address are different refusals", |s| Box::pin(ports(s))),
-    ("a failure of the name server is not an unknown name", |s| Box::pin(name_server(s))),
-    ("the refused address of a certificate's issuer is not reported as the page's", |s| Box::pin(issuer(s))),
-    ("the service's own ports are closed to pages", |s| Box::pin(own_ports(s))),
-    ("an upstream proxy gets only validated addresses", |s| Box::pin(upstream(s))),
-];
+tests! {
+    "connections, bytes and time of a job are limited" => limits,
+    "each attempt of a job has the limits of a job" => attempts,
+    "a denied host is denied even if it is also allowed" => denied,
+    "an allowed host is reached on allowed ports" => allowed,
+    "a denied port and a denied address are different refusals" => ports,
+    "a failure of the name server is not an unknown name" => name_server,
+    "the refused address of a certificate's issuer is not reported as the page's" => issuer,
+    "the service's own ports are closed to pages" => own_ports,
+    "an upstream proxy gets only validated addresses" => upstream,
+}
 
 async fn small(change: impl FnOnce(&mut Config)) -> Farm {
     farm(|config| {
@@ -43,58 +38,51 @@ async fn small(change: impl FnOnce(&mut Config)) -> Farm {
 /// Green if the request fails.
 fn green_unless(request: &str) -> RenderJob {
     let page = format!(
-        "<!doctype html><script>const green = () => document.documentElement.style.background = 'green';\
-         {request}</script>"
+        "<!doctype html><script>const green = () => document.documentElement.style.background = 'green',\
+         get = url => fetch(url, {{ mode: 'no-cors' }});{request}</script>"
     );
     waiting(html(&page), 3_000.0)
-}
-
-async fn is_green(farm: &Farm, job: &RenderJob) {
-    assert_eq!(middle(&farm.render(job, MAX_WAIT).await.unwrap()), GREEN, "{:?}", job.source);
 }
 
 fn not_public(host: &str) -> Refusal {
     Refusal::AddressNotPublic { host: host.to_owned() }
 }
 
-async fn connections(shared: Arc<Shared>) {
-    let farm = small(|config| config.egress.connections = 5.try_into().unwrap()).await;
-    // Denied connections count too.
-    let page = format!(
-        "Promise.allSettled([...Array(10).keys()].map(i => fetch('http://10.0.0.1:' + (8000 + i))))\
-         .then(() => fetch('{}', {{ mode: 'no-cors' }}).catch(green))",
-        shared.site.at("/green")
-    );
-    is_green(&farm, &green_unless(&page)).await;
-    // The next job has a new limit.
-    assert_eq!(middle(&farm.render(&url(&shared.site.at("/green")), MAX_WAIT).await.unwrap()), GREEN);
-    farm.shutdown().await;
-}
-
-async fn bytes(shared: Arc<Shared>) {
-    let farm = small(|config| config.egress.megabytes = 1.try_into().unwrap()).await;
-    let large = format!("fetch('{}').then(answer => answer.text()).catch(green)", shared.site.at("/large"));
-    is_green(&farm, &green_unless(&large)).await;
-    let then = format!(
-        "fetch('{}').then(answer => answer.text()).catch(() => fetch('{}', {{ mode: 'no-cors' }}).catch(green))",
-        shared.site.at("/large"),
-        shared.site.elsewhere("/green")
-    );
-    is_green(&farm, &green_unless(&then)).await;
-    assert_eq!(middle(&farm.render(&url(&shared.site.at("/green")), MAX_WAIT).await.unwrap()), GREEN);
-    farm.shutdown().await;
-}
-
-async fn time(shared: Arc<Shared>) {
-    let farm = small(|config| config.egress.seconds = 1.try_into().unwrap()).await;
-    let late = format!(
-        "fetch('{}', {{ mode: 'no-cors' }}).catch(() => fetch('{}', {{ mode: 'no-cors' }}).catch(green))",
-        shared.site.at("/never"),
-        shared.site.at("/green")
-    );
-    is_green(&farm, &green_unless(&late)).await;
-    assert_eq!(middle(&farm.render(&url(&shared.site.at("/green")), MAX_WAIT).await.unwrap()), GREEN);
-    farm.shutdown().await;
+async fn limits(shared: Arc<Shared>) {
+    type Change = fn(&mut EgressConfig);
+    let (page, elsewhere) = (shared.site.at("/green"), shared.site.elsewhere("/green"));
+    let (large, never) = (shared.site.at("/large"), shared.site.at("/never"));
+    let limits: [(Change, String); 4] = [
+        // Denied connections count too.
+        (
+            |limits| limits.connections = 5.try_into().unwrap(),
+            format!(
+                "Promise.allSettled([...Array(10).keys()].map(i => fetch('http://10.0.0.1:' + (8000 + i))))\
+                 .then(() => get('{page}').catch(green))"
+            ),
+        ),
+        (
+            |limits| limits.megabytes = 1.try_into().unwrap(),
+            format!("fetch('{large}').then(answer => answer.text()).catch(green)"),
+        ),
+        (
+            |limits| limits.megabytes = 1.try_into().unwrap(),
+            format!(
+                "fetch('{large}').then(answer => answer.text()).catch(() => get('{elsewhere}').catch(green))"
+            ),
+        ),
+        (
+            |limits| limits.seconds = 1.try_into().unwrap(),
+            format!("get('{never}').catch(() => get('{page}').catch(green))"),
+        ),
+    ];
+    for (change, request) in limits {
+        let farm = small(|config| change(&mut config.egress)).await;
+        expect_green(&farm, &green_unless(&request)).await;
+        // The next job has a new limit.
+        expect_green(&farm, &url(&page)).await;
+        farm.shutdown().await;
+    }
 }
 
 /// A page that needs more than half of a limit is rendered again after its renderer was killed, and in real time.
@@ -131,14 +119,10 @@ async fn attempts(_: Arc<Shared>) {
             site.until_hits("/held", 2).await;
             latch.open();
         };
-        let ((status, file), ()) = tokio::join!(send(&farm, &job, MAX_WAIT_MS), killing);
-        assert_eq!(status, 200, "{limit:?}: {}", String::from_utf8_lossy(&file));
-        assert_eq!(colour(&file), GREEN, "{limit:?}");
+        tokio::join!(farm.expect_green(&job), killing);
         assert_eq!(farm.metric("platen_farm_retries_total").await, 1);
 
-        let (status, file) = send(&farm, &page(stalled), MAX_WAIT_MS).await;
-        assert_eq!(status, 200, "{limit:?}: {}", String::from_utf8_lossy(&file));
-        assert_eq!(colour(&file), GREEN, "{limit:?}");
+        farm.expect_green(&page(stalled)).await;
         assert_eq!(farm.metric("platen_farm_real_time_retries_total").await, 1);
         farm.end().await;
     }
@@ -153,7 +137,7 @@ async fn denied(shared: Arc<Shared>) {
     let farm = farm.await;
     let page = url(&site.at("/green"));
     assert_eq!(farm.render(&page, MAX_WAIT).await.unwrap_err(), not_public("page.test"));
-    assert_eq!(middle(&farm.render(&url(&site.elsewhere("/green")), MAX_WAIT).await.unwrap()), GREEN);
+    expect_green(&farm, &url(&site.elsewhere("/green"))).await;
     farm.shutdown().await;
 
     let farm = small(|config| config.egress.deny = vec!["127.0.0.0/8".parse().unwrap()]).await;
@@ -170,15 +154,14 @@ async fn allowed(shared: Arc<Shared>) {
         config.resolve.push("wiki.localhost=127.0.0.1".parse().unwrap());
     });
     let farm = farm.await;
-    is_green(&farm, &go("127.0.0.1")).await;
-    is_green(&farm, &go("wiki.localhost")).await;
+    expect_green(&farm, &go("127.0.0.1")).await;
+    expect_green(&farm, &go("wiki.localhost")).await;
     // From the first document of a page and from a later one, which Chromium treats differently.
     for host in ["127.0.0.1", "wiki.localhost", "127.0.0.1"] {
-        let fetch =
-            format!("fetch('http://{host}:{}/green', {{ mode: 'no-cors' }}).then(green)", site.port());
-        is_green(&farm, &green_unless(&fetch)).await;
-        is_green(&farm, &html(&green_if("true"))).await;
-        is_green(&farm, &green_unless(&fetch)).await;
+        let fetch = green_unless(&format!("get('http://{host}:{}/green').then(green)", site.port()));
+        for job in [&fetch, &html(&green_if("true")), &fetch] {
+            expect_green(&farm, job).await;
+        }
     }
     assert_eq!(farm.render(&go("localhost"), MAX_WAIT).await.unwrap_err(), not_public("localhost"));
     farm.shutdown().await;
@@ -227,7 +210,7 @@ async fn name_server(shared: Arc<Shared>) {
     let redirect = url(&site.at(&format!("/to?{absent}")));
     assert_eq!(farm.render(&redirect, MAX_WAIT).await.unwrap_err(), not_found);
     // A request of a page fails like any other.
-    is_green(&farm, &green_unless(&format!("fetch('{down}', {{ mode: 'no-cors' }}).catch(green)"))).await;
+    expect_green(&farm, &green_unless(&format!("get('{down}').catch(green)"))).await;
     farm.shutdown().await;
 }
 
@@ -260,8 +243,8 @@ async fn own_ports(_: Arc<Shared>) {
             let refusal = farm.render(&url(&address("page.test")), MAX_WAIT).await.unwrap_err();
             assert_eq!(refusal, not_public("page.test"));
             for host in ["page.test", "127.0.0.1", "127.0.0.2", "[::1]", "[::ffff:127.0.0.1]"] {
-                let fetch = format!("fetch('{}', {{ mode: 'no-cors' }}).catch(green)", address(host));
-                is_green(&farm, &green_unless(&fetch)).await;
+                let fetch = format!("get('{}').catch(green)", address(host));
+                expect_green(&farm, &green_unless(&fetch)).await;
             }
         }
         let metrics_url = format!("http://127.0.0.1:{}/metrics", ports[0]);
@@ -281,7 +264,7 @@ async fn upstream(shared: Arc<Shared>) {
     let site = &shared.site;
     let proxy = HttpProxy::start(true).await.unwrap();
     let farm = small(|config| config.egress.proxy = Some(proxy.url().into())).await;
-    assert_eq!(middle(&farm.render(&url(&site.at("/green")), MAX_WAIT).await.unwrap()), GREEN);
+    expect_green(&farm, &url(&site.at("/green"))).await;
     let host = || "page.test".to_owned();
     let tls = farm.render(&url(&site.without_tls()), MAX_WAIT).await.unwrap_err();
     assert_eq!(tls, Refusal::Tls { host: host() });
@@ -304,14 +287,8 @@ async fn upstream(shared: Arc<Shared>) {
     assert_eq!(refusal, Refusal::ConnectionFailed { host: host() });
     farm.shutdown().await;
 
-    let config = Config { egress: bad_proxy(), ..Config::default() };
+    let proxy = Some("https://user:s3cret@proxy.example".into());
+    let config = Config { egress: EgressConfig { proxy, ..EgressConfig::default() }, ..Config::default() };
     let error = Farm::start(config).await.unwrap_err().to_string();
     assert!(error.contains("PLATEN_EGRESS_PROXY") && !error.contains("s3cret"), "{error}");
-}
-
-fn bad_proxy() -> platen_farm::EgressConfig {
-    platen_farm::EgressConfig {
-        proxy: Some("https://user:s3cret@proxy.example".into()),
-        ..Default::default()
-    }
 }

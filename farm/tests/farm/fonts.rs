@@ -4,16 +4,13 @@ use std::sync::Arc;
 
 use serde_json::json;
 
-use crate::{
-    Test,
-    support::{GREEN, Shared, middle, picture, request},
-};
+use crate::support::{GREEN, Shared, middle, picture, request};
 
-pub(crate) const TESTS: &[Test] = &[
-    ("text in all common scripts has glyphs", |s| Box::pin(all_have_glyphs(s))),
-    ("the language chooses the form of Chinese characters", |s| Box::pin(forms_of_characters(s))),
-    ("Latin text and headers have the metrics of Arial", |s| Box::pin(latin_fonts(s))),
-];
+tests! {
+    "text in all common scripts has glyphs" => all_have_glyphs,
+    "the language chooses the form of Chinese characters" => forms_of_characters,
+    "Latin text and headers have the metrics of Arial" => latin_fonts,
+}
 
 /// A name, a language and a text each.
 const LINES: &[(&str, &str, &str)] = &[
@@ -51,7 +48,7 @@ async fn all_have_glyphs(shared: Arc<Shared>) {
         let page = page.replace("IS_EMOJI", if name.contains("emoji") { "true" } else { "false" });
         let page = page.replacen("<canvas", &format!("<html lang={language}><canvas"), 1);
         let body = json!({ "html": page, "width": 64, "height": 200 });
-        let file = shared.render(&request(&body)).await.unwrap();
+        let file = shared.file(&request(&body)).await;
         assert_eq!(middle(&file), expected, "{name}: install the fonts of scripts/lib.sh");
     }
 }
@@ -63,7 +60,7 @@ async fn forms_of_characters(shared: Arc<Shared>) {
             "<!doctype html><p lang={language} style=\"font: 60px/90px Arial{family}; margin: 0\">偉分化婦微"
         );
         let body = json!({ "html": html, "width": 320, "height": 90 });
-        picture(&shared.render(&request(&body)).await.unwrap().bytes)
+        picture(&shared.file(&request(&body)).await.bytes)
     };
     let forms = [("ja", "JP"), ("zh-Hans", "SC"), ("zh-Hant", "TC"), ("ko", "KR")];
     let mut named = Vec::new();
@@ -92,7 +89,7 @@ async fn latin_fonts(shared: Arc<Shared>) {
     );
     let header = format!("<b>{text}</b>");
     let body = json!({ "html": html, "format": "pdf", "headerHtml": header, "footerHtml": text });
-    let file = shared.render(&request(&body)).await.unwrap();
+    let file = shared.file(&request(&body)).await;
     let file = String::from_utf8_lossy(&file.bytes);
     let mut fonts: Vec<_> = file
         .split("/BaseFont /")

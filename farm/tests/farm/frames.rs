@@ -2,29 +2,19 @@
 
 use std::{sync::Arc, time::Duration};
 
-use nix::sys::signal::Signal;
-use platen_harness::{latch::Latch, site::Reply};
-use platen_shared::format::WaitUntil;
+use platen_harness::site::Reply;
 use serde_json::json;
 
-use crate::{
-    Test,
-    options::small,
-    support::{
-        GREEN, MAX_WAIT_MS, Shared, colour, farm_process::FarmProcess, full_page_png, html, middle, pdf,
-        request, send, site::Site, url, viewport, waiting,
-    },
+use crate::support::{
+    GREEN, Shared, farm_process::FarmProcess, html, middle, pdf, site::Site, small, to, url, waiting, with,
 };
 
-pub(crate) const TESTS: &[Test] = &[
-    ("a resource that only a frame loads does not keep a page from loading", |s| Box::pin(loads(s))),
-    ("a resource that only layout requests is awaited", |s| Box::pin(requested_by_layout(s))),
-    ("animation frames of workers run, also when they are the last", |s| Box::pin(workers(s))),
-    ("frames end although the compositor and a slow main thread change the page", |s| {
-        Box::pin(slow_pages(s))
-    }),
-    ("a job whose compositor stands still is tried again", |s| Box::pin(stopped(s))),
-];
+tests! {
+    "a resource that only a frame loads does not keep a page from loading" => loads,
+    "a resource that only layout requests is awaited" => requested_by_layout,
+    "animation frames of workers run, also when they are the last" => workers,
+    "frames end although the compositor and a slow main thread change the page" => slow_pages,
+}
 
 const SHEET: &str = "<svg xmlns=\"http://www.w3.org/2000/svg\"><g id=\"a\"><rect width=\"320\" height=\"240\" fill=\"green\"/>\
     </g><linearGradient id=\"p\"><stop stop-color=\"green\"/></linearGradient><mask id=\"m\"><rect width=\"999\" height=\"999\" \
@@ -65,10 +55,8 @@ async fn loads(shared: Arc<Shared>) {
             let file = file.unwrap_or_else(|error| panic!("{page}: {error}"));
             // Chromium uses no elements of a `data:` URL.
             assert!(middle(&file) == GREEN || at.starts_with("data:"), "{number}: {page}");
-            shared.render(&html(&page)).await.unwrap_or_else(|error| panic!("{page}: {error}"));
-            let mut job = html(&page);
-            job.options.output = pdf();
-            shared.render(&job).await.unwrap_or_else(|error| panic!("PDF of {page}: {error}"));
+            shared.file(&html(&page)).await;
+            shared.file(&to(pdf(), html(&page))).await;
         }
     }
 }
@@ -89,7 +77,7 @@ async fn requested_by_layout(shared: Arc<Shared>) {
         site.put(&path, Reply::of("text/css", css).after(late));
         let page =
             format!("<!doctype html><link rel=stylesheet href='{path}'><body style='margin:0'><div>x</div>");
-        let file = shared.render(&url(&site.at(&Site::markup(&page)))).await.unwrap();
+        let file = shared.file(&url(&site.at(&Site::markup(&page)))).await;
         assert_eq!(middle(&file), GREEN, "{name}");
     }
 }
@@ -122,19 +110,16 @@ async fn workers(shared: Arc<Shared>) {
             .to_owned(),
     ];
     for page in pages.map(|page| format!("{RED}{page}")) {
-        let file = shared
-            .render(&waiting(html(&page), 600.0))
-            .await
-            .unwrap_or_else(|error| panic!("{page}: {error}"));
+        let file = shared.file(&waiting(html(&page), 600.0)).await;
         assert_eq!(middle(&file), GREEN, "{page}");
         // In every mode a frame is drawn after the worker's last one.
-        let mut modes = vec![html(&page), html(&page), html(&page), html(&page)];
-        modes[0].options.output = pdf();
-        modes[1].options.output = full_page_png();
-        modes[2].options.viewport = viewport(320, 240, 2.0);
-        modes[3].options.wait_until = WaitUntil::NetworkIdle;
-        for job in &modes {
-            shared.render(job).await.unwrap_or_else(|error| panic!("{page}: {error}"));
+        for fields in [
+            json!({ "format": "pdf" }),
+            json!({ "fullPage": true }),
+            json!({ "deviceScaleFactor": 2 }),
+            json!({ "waitUntil": "networkidle" }),
+        ] {
+            shared.file(&small(with(json!({ "html": page }), &fields))).await;
         }
     }
 }
@@ -142,12 +127,13 @@ async fn workers(shared: Arc<Shared>) {
 /// Two frames of one pixel, each for 20 ms.
 const ANIMATED_GIF: &str = "data:image/gif;base64,R0lGODlhAQABAPAAAP8AAACAACH5BAACAAAALAAAAAABAAEAAAICRAEAIfkEAAIAAAAsAAAAAAEAAQAAAgJMAQA7";
 
-async fn slow_pages(shared: Arc<Shared>) {
+async fn slow_pages(_: Arc<Shared>) {
+    let farm = FarmProcess::start(&["--browsers", "1"]).await;
     let list = (0..300).fold(String::new(), |list, number| list + &format!("<p id=i{number}>item {number}"));
     let slow = |change: &str| {
         format!(
-            "<p id=x style='position:relative'>x</p><script>let n = 0; (function again() {{ const begun = performance.now();\
-             for (let step = 0; step < 3e6; step++) performance.now(); x.style.left = `${{++n % 90}}px`; {change};\
+            "<p id=x style='position:relative'>x</p><script>let n = 0; (function again() {{ \
+             for (let step = 0; step < 1e6; step++) performance.now(); x.style.left = `${{++n % 90}}px`; {change};\
              n < 6 ? requestAnimationFrame(again) : end() }})();\
              function end() {{ document.documentElement.style.background = 'green'; document.body.append(document.createElement('hr')) }}</script>"
         )
@@ -167,34 +153,13 @@ async fn slow_pages(shared: Arc<Shared>) {
         // With a worker, the wait is in real time.
         for time in ["", "<script>new Worker('data:,')</script>"] {
             let page = format!("<!doctype html><html style='background:red'>{time}{page}");
-            let farm = FarmProcess::start(&["--browsers", "1"]).await;
             // In real time, a slow machine needs more than the 3 s.
-            let body = small(json!({ "html": page, "waitForTimeout": 3_000, "waitForSelector": "hr" }));
-            let (status, file) = send(&farm, &request(&body), MAX_WAIT_MS).await;
-            assert_eq!((status, colour(&file)), (200, GREEN), "{page}");
+            let fields = json!({ "html": page, "waitForTimeout": 3_000, "waitForSelector": "hr" });
+            farm.expect_green(&small(fields)).await;
             for metric in ["platen_farm_retries_total", "platen_farm_real_time_retries_total"] {
                 assert_eq!(farm.metric(metric).await, 0, "{metric} of {page}");
             }
-            farm.end().await;
         }
     }
-    drop(shared);
-}
-
-async fn stopped(_: Arc<Shared>) {
-    let farm = FarmProcess::start(&["--browsers", "1"]).await;
-    let (entered, page) = ("/entered", "<!doctype html><html style='background:green'>");
-    let site = Site::start().await;
-    let latch = Latch::closed();
-    site.put(entered, Reply::of("image/svg+xml", "<svg/>").behind(&latch));
-    let job = html(&format!("{page}<img src='{}'>", site.at(entered)));
-    let stopping = async {
-        site.until_hits(entered, 1).await;
-        farm.signal_helpers("--type=gpu-process", Signal::SIGSTOP);
-        latch.open();
-    };
-    let ((status, file), ()) = tokio::join!(send(&farm, &job, MAX_WAIT_MS), stopping);
-    assert_eq!((status, colour(&file)), (200, GREEN));
-    assert_eq!(farm.metric("platen_farm_retries_total").await, 1);
     farm.end().await;
 }

@@ -2,68 +2,15 @@
 
 use std::{sync::Arc, time::Duration};
 
-use platen_harness::{procfs, wait::MAX_WAIT};
+use platen_harness::procfs;
 use platen_shared::refusal::Refusal;
 
-use crate::{
-    Test,
-    support::{
-        GREEN, MAX_WAIT_MS, Shared, colour, farm, farm_process::FarmProcess, green_if, html, middle, pdf,
-        send, url, waiting,
-    },
-};
+use crate::support::{Shared, farm_process::FarmProcess, green_if, html, url, waiting};
 
-pub(crate) const TESTS: &[Test] = &[
-    ("a page that never ends is refused at its deadline and blocks no other job", |s| Box::pin(endless(s))),
-    ("dialogs are answered", |s| Box::pin(dialogs(s))),
-    ("popups are not opened", |s| Box::pin(popups(s))),
-    ("a page that ends its own load is refused or rendered", |s| Box::pin(endings(s))),
-    ("the events of a page do not fill the memory of the farm", |s| Box::pin(event_memory(s))),
-];
-
-async fn endless(shared: Arc<Shared>) {
-    let never = shared.site.at("/never");
-    let pages = [
-        ("loop", "<script>while (true);</script>".to_owned()),
-        ("loop after load", "<script>onload = () => setTimeout(() => { while (true); })</script>".to_owned()),
-        ("microtasks", "<script>(function f() { Promise.resolve().then(f) })()</script>".to_owned()),
-        ("alerts", "<script>while (true) alert(1)</script>".to_owned()),
-        ("picture", format!("<img src='{never}'>")),
-        ("script", format!("<script src='{never}'></script>")),
-        ("unload", "<script>onbeforeunload = onpagehide = () => { while (true); }; while (true);</script>".to_owned()),
-        (
-            "frames",
-            "<script>function f(d) { let i = d.createElement('iframe'); d.documentElement.append(i); f(i.contentDocument) }\
-             setInterval(() => { try { f(document) } catch {} }); onload = () => { while (true) f(document) }</script>"
-                .to_owned(),
-        ),
-    ];
-    let limit = Duration::from_secs(3);
-    // Not the shared farm, where jobs of other tests could make these wait.
-    let farm = farm(|_| {}).await;
-    for (name, page) in pages {
-        let result = farm.render(&html(&page), limit).await;
-        // The picture may have been taken before the loop began.
-        if name != "loop after load" {
-            assert_eq!(result.unwrap_err(), Refusal::Deadline, "{name}");
-        }
-        // Both slots, one after the other.
-        for _ in 0..2 {
-            let next = farm.render(&html(&green_if("true")), MAX_WAIT).await.unwrap();
-            assert_eq!(middle(&next), GREEN, "after {name}");
-        }
-    }
-    assert_eq!(farm.render(&url(&never), limit).await.unwrap_err(), Refusal::Deadline);
-    farm.shutdown().await;
-}
-
-async fn dialogs(shared: Arc<Shared>) {
-    let page = green_if("(alert('x'), confirm('sure?') === false && prompt('name', 'n') === null)");
-    assert_eq!(middle(&shared.render(&html(&page)).await.unwrap()), GREEN);
-    let mut leaving =
-        html("<script>onbeforeunload = event => { event.preventDefault(); return 'stay' }</script>stay");
-    leaving.options.output = pdf();
-    shared.render(&leaving).await.unwrap();
+tests! {
+    "popups are not opened" => popups,
+    "a page that ends its own load is refused or rendered" => endings,
+    "the events of a page do not fill the memory of the farm" => event_memory,
 }
 
 async fn popups(shared: Arc<Shared>) {
@@ -73,7 +20,7 @@ async fn popups(shared: Arc<Shared>) {
     let page = format!(
         "{page}<a id=a target=_blank href='{popup}'></a><form id=f target=_blank action='{popup}'></form><script>a.click(); f.submit()</script>"
     );
-    assert_eq!(middle(&shared.render(&html(&page)).await.unwrap()), GREEN);
+    shared.expect_green(&html(&page)).await;
     assert_eq!(shared.site.forbidden_requests(), before);
 }
 
@@ -131,8 +78,7 @@ const MAX_GROWTH_BYTES: u64 = 60_000_000;
 
 async fn event_memory(_: Arc<Shared>) {
     let farm = FarmProcess::start(&["--browsers", "1"]).await;
-    let (status, _) = send(&farm, &html("x"), MAX_WAIT_MS).await;
-    assert_eq!(status, 200);
+    let _ = farm.file(&html("x")).await;
     for (name, script) in [
         ("fetch", "fetch('data:,' + text).then(green)"),
         ("image", "Object.assign(new Image(), { src: 'data:image/png,' + text, onerror: green })"),
@@ -162,9 +108,7 @@ async fn event_memory(_: Arc<Shared>) {
             "<!doctype html><html style='background:red'><body><script>const text = 'x'.repeat(4e7);\
              const green = () => document.documentElement.style.background = 'green';{script}</script>"
         );
-        let (status, file) = send(&farm, &waiting(html(&page), 500.0), MAX_WAIT_MS).await;
-        assert_eq!(status, 200, "{name}: {}", String::from_utf8_lossy(&file));
-        assert_eq!(colour(&file), GREEN, "{name}");
+        farm.expect_green(&waiting(html(&page), 500.0)).await;
         let growth = procfs::memory(farm.pid(), "VmHWM").unwrap() - before;
         assert!(growth < MAX_GROWTH_BYTES, "{name}: {growth} bytes");
     }

@@ -3,36 +3,31 @@
 use std::sync::Arc;
 
 use axum::{body::Body, http::Request};
-use platen_harness::{latch::Latch, procfs, site::Reply, wait};
+use platen_harness::{procfs, wait};
 use platen_shared::wire;
-use reqwest::{Client, Response};
-use tokio::net::TcpListener;
+use reqwest::Client;
+use serde_json::json;
 use tokio_util::sync::CancellationToken;
 use tower_service::Service as _;
 
-use crate::{
-    Test,
-    support::{MAX_WAIT_MS, Shared, farm, farm_process::FarmProcess, html, pdf, site::Site, url},
+use crate::support::{
+    MAX_WAIT_MS, Shared, farm,
+    farm_process::{FarmProcess, HeldPage},
+    html, pdf,
+    site::Site,
+    status_and_code, to, url, with,
 };
 
-pub(crate) const TESTS: &[Test] = &[
-    ("a job is answered with its file", |s| Box::pin(file(s))),
-    ("a request without the token is refused before its body is read", |s| Box::pin(unauthorized(s))),
-    ("a body that is not a job is refused", |s| Box::pin(invalid_jobs(s))),
-    ("a cancelled job of the same process says whether its page had run", |s| Box::pin(cancelled_jobs(s))),
-    ("a farm that shuts down accepts jobs until proxies have noticed, and finishes them", |s| {
-        Box::pin(shutdown(s))
-    }),
-];
+tests! {
+    "a job is answered with its file" => file,
+    "a request without the token, and then one without a job, is refused" => refusals,
+    "a cancelled job of the same process says whether its page had run" => cancelled_jobs,
+    "a farm that shuts down accepts jobs until proxies have noticed, and finishes them" => shutdown,
+}
 
-async fn file(shared: Arc<Shared>) {
-    let router = shared.farm.router();
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let base = format!("http://{}", listener.local_addr().unwrap());
-    let serving = tokio::spawn(async { axum::serve(listener, router).await });
-    let mut job = html("<h1>Hello");
-    job.options.output = pdf();
-    let response = Client::new().post(format!("{base}{}", wire::JOBS_PATH)).json(&job).send().await.unwrap();
+async fn file(_: Arc<Shared>) {
+    let farm = FarmProcess::start(&["--browsers", "1"]).await;
+    let response = farm.post(&to(pdf(), html("<h1>Hello"))).send().await.unwrap();
     assert_eq!(response.status(), 200);
     assert_eq!(response.headers()["content-type"], "application/pdf");
     let time = |name: &str| response.headers()[name].to_str().unwrap().parse::<u64>().unwrap();
@@ -41,34 +36,26 @@ async fn file(shared: Arc<Shared>) {
     let bytes = response.bytes().await.unwrap();
     assert!(bytes.starts_with(b"%PDF-") && bytes.len() as u64 == length);
     for path in ["/healthz", "/readyz", "/metrics"] {
-        assert_eq!(reqwest::get(format!("{base}{path}")).await.unwrap().status(), 200, "{path}");
-    }
-    serving.abort();
-}
-
-async fn unauthorized(_: Arc<Shared>) {
-    let farm = FarmProcess::start(&["--browsers", "1"]).await;
-    let url = format!("{}{}", farm.base_url, wire::JOBS_PATH);
-    for token in [None, Some("wrong"), Some("")] {
-        let mut request = Client::new().post(&url).body("not a job");
-        if let Some(token) = token {
-            request = request.bearer_auth(token);
-        }
-        let unauthorized = (401, r#"{"code":"unauthorized"}"#.to_owned());
-        assert_eq!(answer(request.send().await).await, unauthorized, "{token:?}");
+        let response = reqwest::get(format!("{}{path}", farm.base_url)).await.unwrap();
+        assert_eq!(response.status(), 200, "{path}");
     }
     farm.end().await;
 }
 
-async fn invalid_jobs(_: Arc<Shared>) {
+async fn refusals(_: Arc<Shared>) {
     let farm = FarmProcess::start(&["--browsers", "1"]).await;
-    let mut zero_width = serde_json::to_value(html("x")).unwrap();
+    let request = || Client::new().post(format!("{}{}", farm.base_url, wire::JOBS_PATH)).body("not a job");
+    for request in [request(), request().bearer_auth("wrong"), request().bearer_auth("")] {
+        let response = request.send().await.unwrap();
+        assert_eq!(status_and_code(response).await, (401, "unauthorized".to_owned()));
+    }
+    let job = serde_json::to_value(html("x")).unwrap();
+    let mut zero_width = job.clone();
     zero_width["options"]["viewport"]["width"] = 0.into();
-    let mut unknown = serde_json::to_value(html("x")).unwrap();
-    unknown["colour"] = "red".into();
+    let unknown = with(job, &json!({ "colour": "red" }));
     for body in ["", "{}", "[", &zero_width.to_string(), &unknown.to_string()] {
-        let response = farm.post(&html("x")).body(body.to_owned()).send().await;
-        assert_eq!(answer(response).await, (400, r#"{"code":"invalid_job"}"#.to_owned()), "{body}");
+        let response = farm.post(&html("x")).body(body.to_owned()).send().await.unwrap();
+        assert_eq!(status_and_code(response).await, (400, "invalid_job".to_owned()), "{body}");
     }
     farm.end().await;
 }
@@ -107,35 +94,28 @@ async fn cancelled_jobs(_: Arc<Shared>) {
     farm.shutdown().await;
 }
 
-async fn answer(response: reqwest::Result<Response>) -> (u16, String) {
-    let response = response.unwrap();
-    (response.status().as_u16(), response.text().await.unwrap())
-}
-
 async fn shutdown(_: Arc<Shared>) {
-    let (farm, site) = (FarmProcess::start(&["--browsers", "1", "--queue", "1"]).await, Site::start().await);
-    let latch = Latch::closed();
-    let held = url(&site.put("/held", Reply::page("x").behind(&latch)));
-    let running = tokio::spawn(farm.post(&held).send());
-    site.until_hits("/held", 1).await;
+    let held = HeldPage::start(&["--queue", "1"]).await;
+    let farm = &held.farm;
+    let running = held.post();
+    held.until_loading(1).await;
     assert!(farm.is_ready().await);
     let processes = procfs::descendants(farm.pid());
     farm.terminate();
-    let is_draining = async || Ok((!farm.is_ready().await).then_some(()));
-    wait::until_some("the farm is not ready", is_draining).await.unwrap();
+    wait::until_true("the farm is not ready", async || Ok(!farm.is_ready().await)).await.unwrap();
     // As long as a proxy may still send it jobs.
-    let accepted = tokio::spawn(farm.post(&html("x")).send());
+    let accepted = farm.post(&html("x")).header(wire::DEADLINE_MS, MAX_WAIT_MS);
+    let accepted = tokio::spawn(accepted.send());
     farm.until_metric("platen_farm_queue_length", 1).await;
     let is_refused = async || {
         let response = farm.post(&html("x")).send().await?;
         assert_eq!(response.headers()["connection"], "close");
-        let (status, body) = answer(Ok(response)).await;
-        Ok((status == 503 && body == r#"{"code":"draining"}"#).then_some(()))
+        Ok((status_and_code(response).await == (503, "draining".to_owned())).then_some(()))
     };
     wait::until_some("jobs are refused", is_refused).await.unwrap();
-    latch.open();
+    held.latch.open();
     for job in [running, accepted] {
         assert_eq!(job.await.unwrap().unwrap().status(), 200);
     }
-    farm.ended(&processes).await;
+    held.farm.ended(&processes).await;
 }

@@ -10,49 +10,37 @@ use std::{
 
 use nix::sys::signal::Signal;
 use platen_harness::{
-    procfs::{self, ProcessId},
+    procfs,
     wait::{self, MAX_WAIT},
 };
 
-use crate::{
-    Test,
-    support::{
-        Shared, farm,
-        farm_process::{FarmProcess, HeldPage, PROGRAM},
-        html, slow,
-    },
+use crate::support::{
+    GREEN_PAGE, Shared, farm,
+    farm_process::{FarmProcess, HeldPage, PROGRAM, have_ended},
+    file, html, slow,
 };
 
-pub(crate) const TESTS: &[Test] = &[
-    ("a dropped job frees its slot", |s| Box::pin(dropped_job(s))),
-    ("a job is tried again after its browser was killed", |s| Box::pin(killed_browser(s))),
-    ("a job is tried again after its renderer was killed", |s| Box::pin(killed_renderer(s))),
-    ("a page whose renderer is killed twice is refused", |s| Box::pin(renderer_killed_twice(s))),
-    ("a browser that hangs is replaced", |s| Box::pin(hanging_browser(s))),
-    ("a browser is replaced after its number of jobs", |s| Box::pin(recycled_browser(s))),
-    ("a killed farm leaves no browser, and the next one deletes its profiles", |s| Box::pin(killed_farm(s))),
-    ("browsers have no privileges and no token", |s| Box::pin(unprivileged_browsers(s))),
-    (OWN_NAMESPACE, |s| Box::pin(own_namespace(s))),
-    ("a farm that cannot start names the cure", |s| Box::pin(start_errors(s))),
-];
-
-const PAGE: &str = "<!doctype html><html style='background:green'>";
-const ENDLESS: &str = "<script>while (true);</script>";
-
-async fn has_ended(process: &ProcessId) {
-    wait::until("the process ends", || !process.is_alive()).await.unwrap();
+tests! {
+    "a dropped job frees its slot" => dropped_job,
+    "a browser that hangs is replaced" => hanging_browser,
+    "a browser is replaced after its number of jobs" => recycled_browser,
+    "a killed farm leaves no browser, and the next one deletes its profiles" => killed_farm,
+    "browsers have no privileges and no token" => unprivileged_browsers,
+    OWN_NAMESPACE => own_namespace,
+    "a farm that cannot start names the cure" => start_errors,
 }
+
+const ENDLESS: &str = "<script>while (true);</script>";
 
 /// Polls a future this many times and drops it; whether it was still pending.
 async fn drop_after_polls(future: impl Future, polls: usize) -> bool {
-    let mut future = pin!(future);
-    let mut left = polls;
-    poll_fn(|context| match future.as_mut().poll(context) {
-        Poll::Ready(_) => Poll::Ready(false),
-        Poll::Pending if left == 1 => Poll::Ready(true),
-        Poll::Pending => {
-            left -= 1;
-            Poll::Pending
+    let (mut future, mut left) = (pin!(future), polls);
+    poll_fn(|context| {
+        left -= 1;
+        match future.as_mut().poll(context) {
+            Poll::Ready(_) => Poll::Ready(false),
+            Poll::Pending if left == 0 => Poll::Ready(true),
+            Poll::Pending => Poll::Pending,
         }
     })
     .await
@@ -66,59 +54,19 @@ async fn dropped_job(_: Arc<Shared>) {
         let dropped = || drop_after_polls(farm.render(&slow, MAX_WAIT), polls);
         assert_eq!(tokio::join!(dropped(), dropped()), (true, true), "{polls} polls");
         // Both slots are free again.
-        let page = html(PAGE);
-        let (one, other) = tokio::join!(farm.render(&page, MAX_WAIT), farm.render(&page, MAX_WAIT));
-        assert!(one.is_ok() && other.is_ok(), "{polls} polls");
+        let page = html(GREEN_PAGE);
+        tokio::join!(file(&farm, &page), file(&farm, &page));
     }
     farm.shutdown().await;
-}
-
-async fn killed_browser(_: Arc<Shared>) {
-    let held = HeldPage::start(&["--browsers", "1"]).await;
-    let job = held.post();
-    held.until_loading(1).await;
-    held.farm.browser().await.signal(Signal::SIGKILL).unwrap();
-    held.latch.open();
-    assert_eq!(job.await.unwrap().unwrap().status(), 200);
-    assert_eq!(held.farm.metric("platen_farm_retries_total").await, 1);
-    assert_eq!(held.farm.metric("platen_farm_browser_ends_total{reason=\"died\"}").await, 1);
-    assert_eq!(held.farm.post(&html(PAGE)).send().await.unwrap().status(), 200);
-    held.farm.end().await;
-}
-
-async fn killed_renderer(_: Arc<Shared>) {
-    let held = HeldPage::start(&["--browsers", "1"]).await;
-    let job = held.post();
-    held.until_loading(1).await;
-    held.kill_renderer();
-    held.until_loading(2).await;
-    held.latch.open();
-    assert_eq!(job.await.unwrap().unwrap().status(), 200);
-    assert_eq!(held.farm.metric("platen_farm_retries_total").await, 1);
-    assert_eq!(held.farm.metric("platen_farm_browser_starts_total").await, 1);
-    held.farm.end().await;
-}
-
-async fn renderer_killed_twice(_: Arc<Shared>) {
-    let held = HeldPage::start(&["--browsers", "1"]).await;
-    let job = held.post();
-    for attempt in 1..=2 {
-        held.until_loading(attempt).await;
-        held.kill_renderer();
-    }
-    let response = job.await.unwrap().unwrap();
-    assert_eq!(response.status(), 422);
-    assert_eq!(response.text().await.unwrap(), r#"{"code":"page_crashed"}"#);
-    held.farm.end().await;
 }
 
 async fn hanging_browser(_: Arc<Shared>) {
     let farm = FarmProcess::start(&["--browsers", "1"]).await;
     let browser = farm.browser().await;
     browser.signal(Signal::SIGSTOP).unwrap();
-    assert_eq!(farm.post(&html(PAGE)).send().await.unwrap().status(), 200);
+    farm.file(&html(GREEN_PAGE)).await;
     assert_eq!(farm.metric("platen_farm_browser_ends_total{reason=\"killed\"}").await, 1);
-    has_ended(&browser).await;
+    have_ended(&[browser]).await;
     farm.end().await;
 }
 
@@ -126,9 +74,9 @@ async fn recycled_browser(_: Arc<Shared>) {
     let farm = FarmProcess::start(&["--browsers", "1", "--recycle-after", "2"]).await;
     let first = farm.browser().await;
     for _ in 0..5 {
-        assert_eq!(farm.post(&html(PAGE)).send().await.unwrap().status(), 200);
+        farm.file(&html(GREEN_PAGE)).await;
     }
-    has_ended(&first).await;
+    have_ended(&[first]).await;
     assert_eq!(farm.metric("platen_farm_browser_ends_total{reason=\"died\"}").await, 0);
     assert_eq!(farm.metric("platen_farm_retries_total").await, 0);
     farm.end().await;
@@ -138,33 +86,24 @@ async fn killed_farm(_: Arc<Shared>) {
     let farm = FarmProcess::start(&[]).await;
     let _job = tokio::spawn(farm.post(&html(ENDLESS)).send());
     farm.until_renderer().await;
-    let processes = procfs::descendants(farm.pid());
     let browser = farm.browser().await;
     let workspace = browser.browser_workspace().unwrap();
     // A stopped browser cannot notice that its pipe is closed: the kernel must kill it.
     browser.signal(Signal::SIGSTOP).unwrap();
     let directory = farm.kill().await;
-    for process in &processes {
-        has_ended(process).await;
-    }
     assert!(workspace.exists());
     let mut next = FarmProcess::start_in(directory, &[]).await;
     assert!(!workspace.exists());
     // Again and again, while browsers start.
     for _ in 0..5 {
-        let processes = procfs::descendants(next.pid());
-        let directory = next.kill().await;
-        for process in &processes {
-            has_ended(process).await;
-        }
-        next = FarmProcess::start_in(directory, &[]).await;
+        next = FarmProcess::start_in(next.kill().await, &[]).await;
     }
     // No file of a killed farm is left.
     next.end().await;
 }
 
 async fn unprivileged_browsers(_: Arc<Shared>) {
-    let held = HeldPage::start(&["--browsers", "1"]).await;
+    let held = HeldPage::start(&[]).await;
     let job = held.post();
     held.until_loading(1).await;
     let is_root = nix::unistd::Uid::effective().is_root();
@@ -198,7 +137,7 @@ pub(crate) fn ignored(name: &str) -> Option<&'static str> {
 /// As in a container: the farm has the process id 1, and its session is that of a process outside.
 async fn own_namespace(_: Arc<Shared>) {
     let farm = FarmProcess::start_by(UNSHARE, &["--browsers", "1"]).await;
-    assert_eq!(farm.post(&html(PAGE)).send().await.unwrap().status(), 200);
+    farm.file(&html(GREEN_PAGE)).await;
     let processes = procfs::descendants(farm.pid());
     let inner = processes.iter().find(|it| it.command_line().starts_with(PROGRAM)).unwrap();
     inner.signal(Signal::SIGTERM).unwrap();
@@ -212,7 +151,7 @@ async fn start_errors(_: Arc<Shared>) {
         (&["--chromium", "/bin/false"], "x", "no browser could be started"),
         (&["--token", "x"], "x", "unexpected argument '--token'"),
     ] {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_platen-farm"));
+        let mut command = Command::new(PROGRAM);
         command.args(["--listen", "127.0.0.1:0"]).args(arguments).env("PLATEN_FARM_TOKEN", token);
         let output = tokio::task::spawn_blocking(move || command.output()).await.unwrap().unwrap();
         let errors = String::from_utf8_lossy(&output.stderr);

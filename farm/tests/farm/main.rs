@@ -4,17 +4,23 @@
 
 #![allow(clippy::unwrap_used, reason = "all functions are tests or parts of tests")]
 
+/// The tests of a module: a name and an async function of [`Shared`] each.
+macro_rules! tests {
+    ($($name:expr => $test:path),+ $(,)?) => {
+        pub(crate) const TESTS: &[crate::Test] = &[$(($name, |shared| Box::pin($test(shared)))),+];
+    };
+}
+
 mod animations;
 mod deadlines;
 mod determinism;
 mod egress;
 mod fonts;
-mod formats;
 mod frames;
 mod full_page;
-mod helper_processes;
 mod hostile;
 mod http;
+mod killed;
 mod leaks;
 mod lifecycle;
 mod names;
@@ -30,17 +36,16 @@ mod priorities;
 mod reader;
 mod scrolling;
 mod support;
-mod urls;
 mod virtual_time;
 
-use std::{process::ExitCode, sync::Arc};
+use std::{pin::Pin, process::ExitCode, sync::Arc};
 
 use libtest_mimic::{Arguments, Trial};
 
 use platen_harness::procfs;
 use support::Shared;
 
-type Test = (&'static str, fn(Arc<Shared>) -> support::Outcome);
+type Test = (&'static str, fn(Arc<Shared>) -> Pin<Box<dyn Future<Output = ()>>>);
 
 fn main() -> ExitCode {
     platen_harness::tls::use_ring();
@@ -55,12 +60,11 @@ fn main() -> ExitCode {
         deadlines::TESTS,
         determinism::TESTS,
         egress::TESTS,
-        formats::TESTS,
         frames::TESTS,
         full_page::TESTS,
-        helper_processes::TESTS,
         hostile::TESTS,
         http::TESTS,
+        killed::TESTS,
         leaks::TESTS,
         lifecycle::TESTS,
         names::TESTS,
@@ -76,7 +80,6 @@ fn main() -> ExitCode {
         priorities::TESTS,
         reader::TESTS,
         scrolling::TESTS,
-        urls::TESTS,
         virtual_time::TESTS,
     ]
     .concat();

@@ -7,16 +7,13 @@ use platen_harness::{pdf_file::Pdf, site::Reply};
 use platen_shared::job::RenderJob;
 use serde_json::{Value, json};
 
-use crate::{
-    Test,
-    support::{Shared, of, request},
-};
+use crate::support::{Shared, dimensions, of, request, small, with};
 
-pub(crate) const TESTS: &[Test] = &[
-    ("names in the markup do not change the scripts of the farm", |s| Box::pin(names(s))),
-    ("members that the page replaces do not change the scripts of the farm", |s| Box::pin(replaced(s))),
-    ("a selector is checked in an empty document", |s| Box::pin(selectors(s))),
-];
+tests! {
+    "names in the markup do not change the scripts of the farm" => names,
+    "members that the page replaces do not change the scripts of the farm" => replaced,
+    "a selector is checked in an empty document" => selectors,
+}
 
 /// Options that run scripts of the farm.
 fn options() -> Vec<Value> {
@@ -76,21 +73,19 @@ async fn shown(shared: &Shared, job: &RenderJob) -> Result<(Vec<u8>, String), St
 }
 
 /// Renders both pages with all options, and compares them.
-async fn compare(shared: &Shared, what: &str, plain: &str, changed: &str) {
+async fn compare(shared: &Shared, plain: &str, changed: &str) {
     for fields in options() {
         // The caret blinks, and stands still after a wait only.
         let focus = if fields.get("waitForTimeout").is_some() { "<input autofocus" } else { "<input" };
         let body = |html: &str| {
             let html = html.replacen("<input", focus, 1);
-            let mut body = json!({ "html": html, "width": 320, "height": 240 });
-            body.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
-            request(&body)
+            small(with(json!({ "html": html }), &fields))
         };
         let expected = shown(shared, &body(plain)).await;
-        assert!(expected.is_ok(), "{what} {fields}: {expected:?}");
+        assert!(expected.is_ok(), "{fields}: {expected:?}");
         let found = shown(shared, &body(changed)).await;
         let texts = [&expected, &found].map(|shown| shown.as_ref().map(|(_, text)| text));
-        assert!(expected == found, "{what} {fields}: {texts:?}");
+        assert!(expected == found, "{fields}: {texts:?}");
     }
 }
 
@@ -102,7 +97,7 @@ async fn members(shared: &Shared, object: &str) -> BTreeSet<String> {
     );
     shared.site.put("/names", Reply::page(""));
     let page = shared.site.put("/lists-names", Reply::page(format!("<script>{script}</script>")));
-    shared.render(&request(&json!({ "url": page, "waitUntil": "networkidle" }))).await.unwrap();
+    shared.file(&request(&json!({ "url": page, "waitUntil": "networkidle" }))).await;
     let headers = shared.site.last_headers("/names");
     headers["names"].to_str().unwrap().split(',').map(ToOwned::to_owned).collect()
 }
@@ -126,9 +121,7 @@ async fn names(shared: Arc<Shared>) {
     let controls: Vec<_> = form.iter().map(|name| format!("<input type=hidden name='{name}'>")).collect();
     let controls = controls.concat();
     for script in [false, true] {
-        let plain = page("", "", script);
-        compare(&shared, "elements", &plain, &page("", &elements, script)).await;
-        compare(&shared, "controls", &plain, &page(&controls, "", script)).await;
+        compare(&shared, &page("", "", script), &page(&controls, &elements, script)).await;
     }
 }
 
@@ -139,17 +132,16 @@ async fn replaced(shared: Arc<Shared>) {
          for (const name of getOwnPropertyNames(object)) if (name !== 'constructor')\
          try { defineProperty(object, name, { get: () => fail, set: fail }) } catch {}\
          for (const name of getOwnPropertyNames(window)) try { window[name] = fail } catch {}</script>";
-    let plain = page("", "", true);
-    compare(&shared, "replaced", &plain, &page("", replace, true)).await;
+    compare(&shared, &page("", "", true), &page("", replace, true)).await;
 }
 
 async fn selectors(shared: Arc<Shared>) {
     for name in ["createDocumentFragment", "querySelector", "adoptedStyleSheets", "body"] {
         let page = format!("<img name={name}><p id=a style='width:20px;height:10px;margin:0'>");
         for _ in 0..3 {
-            let body = json!({ "html": page, "selector": "#a", "waitForSelector": "p" });
-            let job = of("acc_names", request(&body));
-            assert_eq!(crate::support::dimensions(&shared.render(&job).await.unwrap()), (20, 10), "{name}");
+            let job = small(json!({ "html": page, "selector": "#a", "waitForSelector": "p" }));
+            let file = shared.file(&of("acc_names", job)).await;
+            assert_eq!(dimensions(&file), (20, 10), "{name}");
         }
     }
 }

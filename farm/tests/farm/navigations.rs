@@ -6,34 +6,28 @@ use http::StatusCode;
 use platen_harness::{site::Reply, wait::MAX_WAIT};
 use platen_shared::{
     format::WaitUntil,
-    job::{ImageOptions, Output, Region, RenderJob},
+    job::{ImageOptions, Output, Region},
     refusal::Refusal,
 };
 
-use crate::{
-    Test,
-    support::{
-        GREEN, Shared, colour, farm_process::FarmProcess, full_page_png, html, middle, pdf, pdf_text, png,
-        send, site::Site, url, waiting,
-    },
+use crate::support::{
+    GREEN, GREEN_PAGE, Shared, colour, farm_process::FarmProcess, full_page_png, html, middle, pdf, pdf_of,
+    png, send, site::Site, to, url, waiting,
 };
 
-pub(crate) const TESTS: &[Test] = &[
-    ("the target of a navigation is captured in every format", |s| Box::pin(targets(s))),
-    ("a navigation that leads to no page keeps the document", |s| Box::pin(no_pages(s))),
-    ("the status is that of the captured document", |s| Box::pin(statuses(s))),
-    ("a page that navigates again and again has a file", |s| Box::pin(again_and_again(s))),
-    ("a page may navigate five times", |s| Box::pin(at_most_five(s))),
-    ("a target that cannot be loaded is refused", |s| Box::pin(refused_targets(s))),
-    ("a target that does not answer is waited for until shortly before the deadline", |s| {
-        Box::pin(silent(s))
-    }),
-    ("a page that navigates while it is printed is printed again", |s| Box::pin(while_captured(s))),
-];
+tests! {
+    "the target of a navigation is captured in every format" => targets,
+    "a navigation that leads to no page keeps the document" => no_pages,
+    "the status is that of the captured document" => statuses,
+    "a page that navigates again and again has a file" => again_and_again,
+    "a page may navigate five times" => at_most_five,
+    "a target that cannot be loaded is refused" => refused_targets,
+    "a target that does not answer is waited for until shortly before the deadline" => silent,
+    "a page that navigates while it is printed is printed again" => while_captured,
+}
 
 const TARGET: &str = "<!doctype html><html style='background:green'><body style='margin:0'>\
     <div id=t style='height:240px'>target</div>";
-const GREEN_PAGE: &str = "<!doctype html><html style='background:green'>kept";
 
 /// Scripts and elements that navigate to a URL.
 fn navigating(target: &str) -> Vec<String> {
@@ -67,24 +61,14 @@ async fn targets(shared: Arc<Shared>) {
     let mut sources: Vec<_> = navigating(&target).iter().map(|page| html(page)).collect();
     sources.extend(navigating(&target).iter().map(|page| url(&site.at(&Site::markup(page)))));
     sources.extend(["/chain", "/refresh"].map(|path| url(&site.at(path))));
-    let with = |job: &RenderJob, output: Output| {
-        let mut job = job.clone();
-        job.options.output = output;
-        job
-    };
     for job in &sources {
         for output in [png(), full_page_png(), element_png()] {
-            let file = shared
-                .render(&with(job, output))
-                .await
-                .unwrap_or_else(|error| panic!("{:?}: {error}", job.source));
-            assert_eq!(middle(&file), GREEN, "{:?}", job.source);
+            shared.expect_green(&to(output, job.clone())).await;
         }
-        let file = shared.render(&with(job, pdf())).await.unwrap();
-        assert!(pdf_text(&file).contains("target"), "{:?}: {}", job.source, pdf_text(&file));
+        shared.expect_text(job.clone(), "target").await;
         let mut idle = waiting(job.clone(), 100.0);
         idle.options.wait_until = WaitUntil::NetworkIdle;
-        assert_eq!(middle(&shared.render(&idle).await.unwrap()), GREEN, "{:?}", job.source);
+        shared.expect_green(&idle).await;
     }
 }
 
@@ -99,13 +83,11 @@ async fn no_pages(shared: Arc<Shared>) {
         &site.at("/download"),
     ] {
         for page in [
-            format!("{GREEN_PAGE}<script>onload = () => location.href = '{target}'</script>"),
-            format!("{GREEN_PAGE}<script>setTimeout(() => location.href = '{target}')</script>"),
+            format!("{GREEN_PAGE}kept<script>onload = () => location.href = '{target}'</script>"),
+            format!("{GREEN_PAGE}kept<script>setTimeout(() => location.href = '{target}')</script>"),
         ] {
             for job in [html(&page), url(&site.at(&Site::markup(&page)))] {
-                let file =
-                    shared.render(&job).await.unwrap_or_else(|error| panic!("{:?}: {error}", job.source));
-                assert_eq!(middle(&file), GREEN, "{page}");
+                shared.expect_green(&job).await;
             }
         }
     }
@@ -114,19 +96,20 @@ async fn no_pages(shared: Arc<Shared>) {
         "<html style='background:green'><script>onload = () => history.pushState(1, '')</script>",
         "<html style='background:green'><script>setInterval(() => location.href = 'mailto:a@b.test', 5)</script>",
     ] {
-        assert_eq!(middle(&shared.render(&html(page)).await.unwrap()), GREEN, "{page}");
+        shared.expect_green(&html(page)).await;
     }
 }
 
 async fn statuses(shared: Arc<Shared>) {
     let site = &shared.site;
-    let to = |target: &str| format!("first<script>onload = () => location.href = '{target}'</script>");
-    let gone = site.put("/gone", Reply::page(to(&site.at("/green"))).with_status(StatusCode::GONE));
-    let to_missing = site.put("/to-missing", Reply::page(to(&site.at("/status/404"))));
-    let to_empty = site.put("/to-empty", Reply::page(format!("{GREEN_PAGE}{}", to(&site.at("/empty")))));
+    let going_to = |target: &str| format!("first<script>onload = () => location.href = '{target}'</script>");
+    let gone = site.put("/gone", Reply::page(going_to(&site.at("/green"))).with_status(StatusCode::GONE));
+    let to_missing = site.put("/to-missing", Reply::page(going_to(&site.at("/status/404"))));
+    let to_empty =
+        site.put("/to-empty", Reply::page(format!("{GREEN_PAGE}kept{}", going_to(&site.at("/empty")))));
     for (page, status) in [(&gone, 200), (&to_missing, 404), (&to_empty, 200)] {
         let mut job = url(page);
-        let file = shared.render(&job).await.unwrap();
+        let file = shared.file(&job).await;
         assert_eq!((file.page_status, middle(&file)), (Some(status), GREEN), "{page}");
         job.options.fail_on_http_status = true;
         let failed = shared.render(&job).await;
@@ -148,23 +131,18 @@ async fn again_and_again(shared: Arc<Shared>) {
     .iter()
     .enumerate()
     {
-        let page = format!("<!doctype html><html style='background:green'><p>ever<script>{script}</script>");
+        let page = format!("{GREEN_PAGE}<p>ever<script>{script}</script>");
         let at = site.put(&format!("/ever{number}"), Reply::page(page));
-        let file = shared.render(&url(&at)).await.unwrap_or_else(|error| panic!("{script}: {error}"));
-        assert_eq!(middle(&file), GREEN, "{script}");
-        let mut job = url(&at);
-        job.options.output = pdf();
-        let file = shared.render(&job).await.unwrap_or_else(|error| panic!("{script}: {error}"));
-        assert!(pdf_text(&file).contains("ever"), "{script}");
+        shared.expect_green(&url(&at)).await;
+        shared.expect_text(url(&at), "ever").await;
     }
 }
 
 /// The document of a job and the five to which it navigates are loaded, and the next is requested only.
 async fn at_most_five(shared: Arc<Shared>) {
-    let page =
-        "<!doctype html><html style='background:green'><script>onload = () => location.reload()</script>";
+    let page = format!("{GREEN_PAGE}<script>onload = () => location.reload()</script>");
     let at = shared.site.put("/five", Reply::page(page));
-    assert_eq!(middle(&shared.render(&url(&at)).await.unwrap()), GREEN);
+    shared.expect_green(&url(&at)).await;
     let hits = shared.site.hits("/five");
     assert!((6..=7).contains(&hits), "{hits}");
 }
@@ -184,12 +162,13 @@ async fn refused_targets(shared: Arc<Shared>) {
 }
 
 async fn silent(shared: Arc<Shared>) {
-    let page =
-        format!("{GREEN_PAGE}<script>onload = () => location.href = '{}'</script>", shared.site.at("/never"));
+    let page = format!(
+        "{GREEN_PAGE}kept<script>onload = () => location.href = '{}'</script>",
+        shared.site.at("/never")
+    );
     let farm = FarmProcess::start(&["--browsers", "1"]).await;
     let (status, file) = send(&farm, &html(&page), 6_000).await;
-    assert_eq!(status, 200, "{}", String::from_utf8_lossy(&file));
-    assert_eq!(colour(&file), GREEN);
+    assert_eq!((status, colour(&file)), (200, GREEN));
     farm.end().await;
 }
 
@@ -201,10 +180,7 @@ async fn while_captured(shared: Arc<Shared>) {
         format!("first<script>matchMedia('print').onchange = () => location.href = '{target}'</script>"),
     ] {
         for job in [html(&page), url(&site.at(&Site::markup(&page)))] {
-            let mut job = job;
-            job.options.output = pdf();
-            let file = shared.render(&job).await.unwrap_or_else(|error| panic!("{page}: {error}"));
-            assert!(pdf_text(&file).contains("target"), "{page}: {}", pdf_text(&file));
+            shared.expect_text(job, "target").await;
         }
     }
     // The network of the target must be idle as well.
@@ -221,16 +197,15 @@ async fn while_captured(shared: Arc<Shared>) {
             html(&format!("first<script>onbeforeprint = () => location.href = '{target}'</script>"));
         (job.options.output, job.options.wait_until) = (pdf(), WaitUntil::NetworkIdle);
         let file = shared.farm.render(&job, limit).await.unwrap();
-        assert!(pdf_text(&file).contains(text), "{script}: {}", pdf_text(&file));
+        let found = pdf_of(&file).text().unwrap();
+        assert!(found.contains(text), "{script}: {found}");
         assert_eq!(file.page_idle, is_idle, "{script}");
     }
     for page in [
         format!("<p style='height:3000px'>first<script>onscroll = () => location.href = '{target}'</script>"),
         format!("<p style='height:3000px'>first<script>onresize = () => location.href = '{target}'</script>"),
     ] {
-        let mut job = html(&page);
-        job.options.output = full_page_png();
-        let file = shared.render(&job).await.unwrap_or_else(|error| panic!("{page}: {error}"));
+        let file = shared.file(&to(full_page_png(), html(&page))).await;
         // A handler that does not run leaves a page that is not green.
         assert!(middle(&file) == GREEN || page.contains("onresize"), "{page}");
     }

@@ -13,7 +13,6 @@ use std::{
 };
 
 use futures::{StreamExt as _, stream};
-use nix::sys::signal::Signal;
 use platen_harness::{
     image_file::Colour,
     procfs::{self, ProcessId},
@@ -21,37 +20,22 @@ use platen_harness::{
 };
 use platen_shared::job::RenderJob;
 
-use crate::{
-    Test,
-    support::{
-        GREEN, MAX_WAIT_MS, Shared, colour,
-        farm_process::{FarmProcess, HeldPage},
-        html, of, picture, send, slow, viewport, waiting,
-    },
+use crate::support::{
+    GREEN, MAX_WAIT_MS, Shared, colour, farm_process::FarmProcess, html, of, pages, picture, send, slow,
+    viewport, waiting,
 };
 
-pub(crate) const TESTS: &[Test] = &[
-    ("a page reads nothing of another account's pages", |s| Box::pin(unreadable::test(s))),
-    ("hostile jobs do not prevent another account's jobs", |s| Box::pin(besieged(s))),
-    ("jobs among hostile ones have correct pictures", |s| Box::pin(interleaved(s))),
-    ("a page that uses too much memory is refused and affects no other job", |s| Box::pin(excess_memory(s))),
-    ("a page that crashes its browser is not tried again", |s| Box::pin(crashed_browser(s))),
-    ("a browser whose renderers die while pages are opened is replaced", |s| Box::pin(dying_renderers(s))),
-    ("an idle page uses no CPU time", |s| Box::pin(idle::test(s))),
-];
+tests! {
+    "a page reads nothing of another account's pages" => unreadable::test,
+    "hostile jobs do not prevent another account's jobs" => besieged,
+    "jobs among hostile ones have correct pictures" => interleaved,
+    "a page that uses too much memory is refused and affects no other job" => excess_memory,
+    "a browser whose renderers die while pages are opened is replaced" => dying_renderers,
+    "an idle page uses no CPU time" => idle::test,
+}
 
 /// Pages that try to prevent the rendering of others.
 const HOSTILE: &str = include_str!("neighbours/hostile.html");
-
-/// The pages of a file, each after a comment with its name.
-fn pages(file: &'static str) -> Vec<(&'static str, &'static str)> {
-    let sections = file.split("<!-- ").skip(1);
-    let named = sections.map(|section| {
-        let (name, page) = section.split_once(" -->").unwrap();
-        (name.split_once(": ").unwrap().1, page)
-    });
-    named.collect()
-}
 
 /// A job whose colour and size depend on a number, and the colour.
 fn numbered(number: u32) -> (RenderJob, Colour) {
@@ -93,8 +77,7 @@ async fn besieged(_: Arc<Shared>) {
         for number in 0..GOOD_JOBS {
             let before = ended.load(Ordering::Relaxed);
             let (job, colour_of_job) = numbered(number);
-            let (status, file) = send(&farm, &of("good", job), MAX_WAIT_MS).await;
-            assert_eq!(status, 200, "{number}: {}", String::from_utf8_lossy(&file));
+            let file = farm.file(&of("good", job)).await;
             assert_eq!(colour(&file), colour_of_job, "{number}");
             // Hostile jobs take the slots between good ones.
             let hostile_job_ended = || ended.load(Ordering::Relaxed) > before;
@@ -116,7 +99,7 @@ async fn interleaved(shared: Arc<Shared>) {
     ];
     let mut references = Vec::new();
     for page in kinds {
-        references.push(picture(&shared.render(&html(page)).await.unwrap().bytes));
+        references.push(picture(&shared.file(&html(page)).await.bytes));
     }
     let farm = FarmProcess::start(&["--browsers", "2", "--page-memory", "400"]).await;
     let (running, references) = (&farm, &references);
@@ -132,8 +115,7 @@ async fn interleaved(shared: Arc<Shared>) {
             } else {
                 let kind = index % kinds.len();
                 let job = of(&format!("good {}", index % 5), html(kinds[kind]));
-                let (status, file) = send(running, &job, MAX_WAIT_MS).await;
-                assert_eq!(status, 200, "{number}: {}", String::from_utf8_lossy(&file));
+                let file = running.file(&job).await;
                 assert!(picture(&file) == references[kind], "{number}");
             }
         }
@@ -194,25 +176,6 @@ async fn excess_memory(_: Arc<Shared>) {
     }
     assert_eq!(farm.metric("platen_farm_retries_total").await, 0);
     farm.end().await;
-}
-
-async fn crashed_browser(_: Arc<Shared>) {
-    let held = HeldPage::start(&["--browsers", "2"]).await;
-    let job = held.post();
-    held.until_loading(1).await;
-    // SIGSEGV of the browser process simulates a page that crashes it. It is not visible from outside which of
-    // the two has the job.
-    for browser in procfs::browsers(held.farm.pid()) {
-        browser.signal(Signal::SIGSEGV).unwrap();
-    }
-    let response = job.await.unwrap().unwrap();
-    let (status, body) = (response.status().as_u16(), response.text().await.unwrap());
-    assert_eq!((status, body.as_str()), (422, r#"{"code":"page_crashed"}"#));
-    assert_eq!(held.farm.metric("platen_farm_retries_total").await, 0);
-    let (job, colour_of_job) = numbered(1);
-    let (status, file) = send(&held.farm, &of("good", job), MAX_WAIT_MS).await;
-    assert_eq!((status, colour(&file)), (200, colour_of_job));
-    held.farm.end().await;
 }
 
 async fn dying_renderers(_: Arc<Shared>) {

@@ -7,33 +7,22 @@ use platen_harness::{site::Reply, wait::MAX_WAIT};
 use platen_shared::refusal::Refusal;
 use serde_json::{Value, json};
 
-use crate::{
-    Test,
-    support::{GREEN, Shared, dimensions, middle, request},
-};
+use crate::support::{GREEN, Shared, dimensions, middle, picture, small, with};
 
-pub(crate) const TESTS: &[Test] = &[
-    ("a selector captures the border box of an element", |s| Box::pin(selectors(s))),
-    ("a selector without an element is refused", |s| Box::pin(no_element(s))),
-    ("a clip captures a rectangle of the page", |s| Box::pin(clips(s))),
-    ("an omitted background is transparent", |s| Box::pin(omitted_background(s))),
-    ("quality changes the size of lossy images", |s| Box::pin(quality(s))),
-    ("a job waits until an element is visible", |s| Box::pin(wait_for_selector(s))),
-    ("an element without a box is visible if its document is drawn", |s| Box::pin(visible(s))),
-    ("the status of a page is known, and a failure on request", |s| Box::pin(page_status(s))),
-    ("an image is whole up to 100 megapixels", |s| Box::pin(tall(s))),
-];
-
-/// A small picture with these fields.
-pub(crate) fn small(fields: Value) -> Value {
-    let mut body = json!({ "width": 320, "height": 240 });
-    let (Some(body_fields), Value::Object(fields)) = (body.as_object_mut(), fields) else { unreachable!() };
-    body_fields.extend(fields);
-    body
+tests! {
+    "a selector captures the border box of an element" => selectors,
+    "a selector without an element is refused" => no_element,
+    "a clip captures a rectangle of the page" => clips,
+    "an omitted background is transparent" => omitted_background,
+    "quality changes the size of lossy images" => quality,
+    "a job waits until an element is visible" => wait_for_selector,
+    "an element without a box is visible if its document is drawn" => visible,
+    "the status of a page is known, and a failure on request" => page_status,
+    "an image is whole up to 100 megapixels" => tall,
 }
 
-pub(crate) async fn size_and_middle(shared: &Shared, body: Value) -> ((u32, u32), [u8; 3]) {
-    let file = shared.render(&request(&body)).await.unwrap_or_else(|refusal| panic!("{body}: {refusal}"));
+async fn size_and_middle(shared: &Shared, fields: Value) -> ((u32, u32), [u8; 3]) {
+    let file = shared.file(&small(fields)).await;
     (dimensions(&file), middle(&file))
 }
 
@@ -56,8 +45,8 @@ async fn selectors(shared: Arc<Shared>) {
         ("position:fixed;top:20px;left:20px;width:40px;height:30px", 1.0, (40, 30)),
         ("width:0.3px;height:0.3px", 1.0, (1, 1)),
     ] {
-        let body = small(json!({ "html": page(style), "selector": "#a", "deviceScaleFactor": factor }));
-        let (found, colour) = size_and_middle(&shared, body).await;
+        let fields = json!({ "html": page(style), "selector": "#a", "deviceScaleFactor": factor });
+        let (found, colour) = size_and_middle(&shared, fields).await;
         assert_eq!(found, size, "{style} × {factor}");
         if size != (1, 1) {
             assert_eq!(colour, GREEN, "{style} × {factor}");
@@ -65,21 +54,21 @@ async fn selectors(shared: Arc<Shared>) {
     }
     let scroller = "<!doctype html><body style='margin:0'><div style='overflow:auto;width:200px;height:100px'>\
          <div style='height:500px;background:red'></div><p style='height:60px;margin:0;background:green'>";
-    let body = small(json!({ "html": scroller, "selector": "p" }));
-    assert_eq!(size_and_middle(&shared, body).await, ((200, 60), GREEN));
+    let fields = json!({ "html": scroller, "selector": "p" });
+    assert_eq!(size_and_middle(&shared, fields).await, ((200, 60), GREEN));
     // In open shadow trees, also in a container that scrolls around the host.
     let shadow = "<!doctype html><body style='margin:0'><div style='overflow:auto;width:200px;height:100px'><div style='height:500px'>\
          </div><div id=host></div></div><script>const attach = host => host.attachShadow({ mode: 'open' });\
          attach(host).innerHTML = '<span id=inner></span>'; attach(host.shadowRoot.getElementById('inner')).innerHTML = \
          '<p style=\"display:block;width:30px;height:60px;margin:0;background:green\">'</script>";
-    let body = small(json!({ "html": shadow, "selector": "p", "waitForSelector": "p" }));
-    assert_eq!(size_and_middle(&shared, body).await, ((30, 60), GREEN));
+    let fields = json!({ "html": shadow, "selector": "p", "waitForSelector": "p" });
+    assert_eq!(size_and_middle(&shared, fields).await, ((30, 60), GREEN));
     let lazy = format!(
         "<!doctype html><div style='height:9000px'></div><img loading=lazy width=50 height=50 src='{}'>",
         shared.site.at("/late.svg")
     );
-    let body = small(json!({ "html": lazy, "selector": "img" }));
-    assert_eq!(size_and_middle(&shared, body).await, ((50, 50), GREEN));
+    let fields = json!({ "html": lazy, "selector": "img" });
+    assert_eq!(size_and_middle(&shared, fields).await, ((50, 50), GREEN));
 }
 
 async fn no_element(shared: Arc<Shared>) {
@@ -91,10 +80,10 @@ async fn no_element(shared: Arc<Shared>) {
         ("p::before", Refusal::NoSuchElement),
         ("'); alert(1) //", Refusal::InvalidSelector { field: "selector".to_owned() }),
     ] {
-        let job = request(&small(json!({ "html": html, "selector": selector })));
+        let job = small(json!({ "html": html, "selector": selector }));
         assert_eq!(shared.render(&job).await.unwrap_err(), refusal, "{selector}");
     }
-    let job = request(&small(json!({ "html": html, "waitForSelector": ":nope" })));
+    let job = small(json!({ "html": html, "waitForSelector": ":nope" }));
     let invalid = Refusal::InvalidSelector { field: "waitForSelector".to_owned() };
     assert_eq!(shared.render(&job).await.unwrap_err(), invalid);
 }
@@ -110,38 +99,40 @@ async fn clips(shared: Arc<Shared>) {
     ] {
         let (x, y, width, height) = clip;
         let clip = json!({ "x": x, "y": y, "width": width, "height": height });
-        let body = small(json!({ "html": html, "clip": clip, "deviceScaleFactor": factor }));
-        assert_eq!(size_and_middle(&shared, body).await, (size, GREEN), "{clip} × {factor}");
+        let fields = json!({ "html": html, "clip": clip, "deviceScaleFactor": factor });
+        assert_eq!(size_and_middle(&shared, fields).await, (size, GREEN), "{clip} × {factor}");
     }
 }
 
 async fn omitted_background(shared: Arc<Shared>) {
     let html = "<!doctype html><body style='margin:0'><div style='width:160px;height:240px;background:rgba(0,128,0,.5)'>";
+    let pixel = async |fields: Value, x: u32| {
+        let file = shared.file(&small(with(json!({ "html": html }), &fields))).await;
+        let image = image::load_from_memory(&file.bytes).unwrap().to_rgba8();
+        image.get_pixel(image.width() * x / 320, image.height() / 2).0
+    };
     for format in ["png", "webp"] {
         for fields in [json!({}), json!({ "fullPage": true }), json!({ "deviceScaleFactor": 2 })] {
-            let mut body = small(json!({ "html": html, "format": format, "omitBackground": true }));
-            body.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
-            let file = shared.render(&request(&body)).await.unwrap();
-            let image = image::load_from_memory(&file.bytes).unwrap().to_rgba8();
-            let alpha = |x: u32| image.get_pixel(x, image.height() / 2).0[3];
-            assert_eq!((alpha(5), alpha(image.width() - 5)), (128, 0), "{body}");
+            let fields = with(json!({ "format": format, "omitBackground": true }), &fields);
+            let alphas = (pixel(fields.clone(), 5).await[3], pixel(fields.clone(), 315).await[3]);
+            assert_eq!(alphas, (128, 0), "{fields}");
         }
     }
-    let file = shared.render(&request(&small(json!({ "html": html })))).await.unwrap();
-    let image = image::load_from_memory(&file.bytes).unwrap().to_rgba8();
-    assert_eq!(image.get_pixel(300, 100).0, [255; 4], "the next picture has a background");
+    assert_eq!(pixel(json!({}), 300).await, [255; 4], "the next picture has a background");
 }
 
 async fn quality(shared: Arc<Shared>) {
     let html = "<!doctype html><body style='background:conic-gradient(red,lime,blue,red)'><h1>Quality</h1>";
     for format in ["jpeg", "webp"] {
+        let size = async |fields: Value| {
+            let fields = with(json!({ "html": html, "format": format }), &fields);
+            shared.file(&small(fields)).await.bytes.len()
+        };
         let mut sizes = Vec::new();
         for quality in [1, 80, 100] {
-            let body = small(json!({ "html": html, "format": format, "quality": quality }));
-            sizes.push(shared.render(&request(&body)).await.unwrap().bytes.len());
+            sizes.push(size(json!({ "quality": quality })).await);
         }
-        let body = small(json!({ "html": html, "format": format }));
-        assert_eq!(shared.render(&request(&body)).await.unwrap().bytes.len(), sizes[1]);
+        assert_eq!(size(json!({})).await, sizes[1]);
         assert!(sizes.is_sorted() && sizes[0] * 2 < sizes[2], "{format}: {sizes:?}");
     }
 }
@@ -153,35 +144,24 @@ async fn wait_for_selector(shared: Arc<Shared>) {
              <script>setTimeout(() => {{ document.documentElement.style.background = 'green'; {how} }}, 3000)</script>"
         )
     };
+    let shows = "a.style.visibility = 'visible'; b.textContent = 'x'";
     for (how, fields) in [
         ("a.style.visibility = 'visible'", json!({ "waitForSelector": "#a" })),
         ("document.body.append(document.createElement('hr'))", json!({ "waitForSelector": "hr" })),
-        ("b.textContent = 'x'", json!({ "waitForSelector": "#b", "waitForTimeout": 100 })),
-        ("b.textContent = 'x'", json!({ "waitForSelector": "p", "waitForTimeout": 3_100 })),
-        ("b.textContent = 'x'", json!({ "waitForSelector": "#b", "waitUntil": "networkidle" })),
-        ("b.textContent = 'x'", json!({ "waitForSelector": "#b", "format": "pdf", "printBackground": true })),
+        (shows, json!({ "waitForSelector": "#b", "waitForTimeout": 100 })),
+        (shows, json!({ "waitForSelector": "p", "waitForTimeout": 3_100 })),
+        (shows, json!({ "waitForSelector": "#b", "waitUntil": "networkidle" })),
     ] {
-        let how = if how.starts_with("b.") {
-            format!("a.style.visibility = 'visible'; {how}")
-        } else {
-            how.to_owned()
-        };
-        let mut body = small(json!({ "html": later(&how) }));
-        body.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
-        let file = shared.render(&request(&body)).await.unwrap_or_else(|refusal| panic!("{body}: {refusal}"));
-        if body.get("format").is_none() {
-            assert_eq!(middle(&file), GREEN, "{body}");
-        }
+        shared.expect_green(&small(with(json!({ "html": later(how) }), &fields))).await;
     }
+    shared.file(&small(json!({ "html": later(shows), "waitForSelector": "#b", "format": "pdf" }))).await;
     // At once, also without scripts and on a page that cannot change.
     for fields in [json!({}), json!({ "javaScript": false })] {
-        let mut body =
-            small(json!({ "html": "<html style='background:green'><p>a", "waitForSelector": "p" }));
-        body.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
-        assert_eq!(size_and_middle(&shared, body).await.1, GREEN);
+        let at_once = json!({ "html": "<html style='background:green'><p>a", "waitForSelector": "p" });
+        shared.expect_green(&small(with(at_once, &fields))).await;
     }
     for html in [later("").as_str(), "<p>a"] {
-        let job = request(&small(json!({ "html": html, "waitForSelector": "#never" })));
+        let job = small(json!({ "html": html, "waitForSelector": "#never" }));
         assert_eq!(shared.render(&job).await.unwrap_err(), Refusal::ElementNotVisible, "{html}");
     }
 }
@@ -213,7 +193,7 @@ async fn visible(shared: Arc<Shared>) {
         (".c option", "display:none", "<select><option>x</select>", false),
         ("head", "", "", true),
     ] {
-        let job = request(&small(json!({ "html": page(style, inner), "waitForSelector": selector })));
+        let job = small(json!({ "html": page(style, inner), "waitForSelector": selector }));
         let deadline = if is_visible { MAX_WAIT } else { Duration::from_secs(3) };
         let rendered = shared.farm.render(&job, deadline).await;
         assert_eq!(rendered.is_ok(), is_visible, "{selector} {style} {inner}: {:?}", rendered.err());
@@ -226,23 +206,21 @@ async fn page_status(shared: Arc<Shared>) {
     {
         let reply = Reply::page("<html style='background:green'>").with_status(status);
         let page = shared.site.put("/status", reply);
-        let file = shared.render(&request(&small(json!({ "url": page })))).await.unwrap();
+        let file = shared.file(&small(json!({ "url": page }))).await;
         assert_eq!((middle(&file), file.page_status), (GREEN, Some(status.as_u16())));
-        let strict = shared.render(&request(&small(json!({ "url": page, "failOnHttpStatus": true })))).await;
-        match strict {
-            Ok(file) => assert_eq!((fails, file.page_status), (false, Some(status.as_u16()))),
-            Err(Refusal::PageStatus { status: found, .. }) => {
-                assert_eq!((fails, found), (true, status.as_u16()));
-            }
-            Err(refusal) => panic!("{status}: {refusal}"),
-        }
+        let strict = shared.render(&small(json!({ "url": page, "failOnHttpStatus": true }))).await;
+        let found = match &strict {
+            Err(Refusal::PageStatus { status, .. }) => Some(*status),
+            other => other.as_ref().unwrap().page_status,
+        };
+        assert_eq!((strict.is_err(), found), (fails, Some(status.as_u16())));
     }
     shared.site.put("/gone", Reply::page("x").with_status(StatusCode::GONE));
     let redirected = shared.site.put("/to-gone", Reply::redirect("/gone"));
-    let file = shared.render(&request(&small(json!({ "url": redirected })))).await.unwrap();
+    let file = shared.file(&small(json!({ "url": redirected }))).await;
     assert_eq!(file.page_status, Some(410));
     let markup = json!({ "html": "<html style='background:green'>", "failOnHttpStatus": true });
-    assert_eq!(shared.render(&request(&small(markup))).await.unwrap().page_status, None);
+    assert_eq!(shared.file(&small(markup)).await.page_status, None);
 }
 
 async fn tall(shared: Arc<Shared>) {
@@ -258,10 +236,8 @@ async fn tall(shared: Arc<Shared>) {
             "<!doctype html><body style='margin:0'><div style='height:{height}px;width:{width}px;\
              background:repeating-linear-gradient(rgb(0,0,255) 0 100px,rgb(0,128,0) 100px 200px)'>"
         );
-        let body = json!({ "html": html, "fullPage": true, "width": width, "height": 240, "deviceScaleFactor": factor });
-        let file =
-            shared.render(&request(&body)).await.unwrap_or_else(|refusal| panic!("{height}: {refusal}"));
-        let image = crate::support::picture(&file.bytes);
+        let fields = json!({ "html": html, "fullPage": true, "width": width, "deviceScaleFactor": factor });
+        let image = picture(&shared.file(&small(fields)).await.bytes);
         let factor = if factor > 1.0 { 2 } else { 1 };
         assert_eq!(image.dimensions(), (width * factor, height * factor));
         for stripe in 0..height / 100 {

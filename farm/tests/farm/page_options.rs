@@ -5,19 +5,15 @@ use std::sync::Arc;
 use platen_harness::site::Reply;
 use serde_json::json;
 
-use crate::{
-    Test,
-    options::{size_and_middle, small},
-    support::{GREEN, Shared, green_if, site::Site},
-};
+use crate::support::{Shared, green_if, html, site::Site, small, with};
 
-pub(crate) const TESTS: &[Test] = &[
-    ("a page is told about its reader, and the next one is not", |s| Box::pin(environment(s))),
-    ("the locale is sent to the page's server", |s| Box::pin(accept_language(s))),
-    ("Chromium knows all time zones", |s| Box::pin(time_zones(s))),
-    ("a style sheet is added after those of the page", |s| Box::pin(css(s))),
-    ("no script of a page runs without JavaScript", |s| Box::pin(no_scripts(s))),
-];
+tests! {
+    "a page is told about its reader, and the next one is not" => environment,
+    "the locale is sent to the page's server" => accept_language,
+    "Chromium knows all time zones" => time_zones,
+    "a style sheet is added after those of the page" => css,
+    "no script of a page runs without JavaScript" => no_scripts,
+}
 
 async fn environment(shared: Arc<Shared>) {
     let usual = "matchMedia('screen').matches && matchMedia('(prefers-color-scheme: light)').matches \
@@ -40,9 +36,7 @@ async fn environment(shared: Arc<Shared>) {
         (json!({ "locale": "ar-EG-u-nu-arab" }), "(12).toLocaleString() === '\u{661}\u{662}'"),
     ] {
         for (fields, condition) in [(fields, condition), (json!({}), usual)] {
-            let mut body = small(json!({ "html": green_if(condition) }));
-            body.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
-            assert_eq!(size_and_middle(&shared, body.clone()).await.1, GREEN, "{body}");
+            shared.expect_green(&small(with(json!({ "html": green_if(condition) }), &fields))).await;
         }
     }
 }
@@ -51,9 +45,7 @@ async fn accept_language(shared: Arc<Shared>) {
     let reply = Reply::page("<html style='background:green'>");
     let page = shared.site.put("/language", reply);
     for (fields, language) in [(json!({ "locale": "de-CH" }), "de-CH"), (json!({}), "en-US")] {
-        let mut body = small(json!({ "url": page }));
-        body.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
-        assert_eq!(size_and_middle(&shared, body).await.1, GREEN);
+        shared.expect_green(&small(with(json!({ "url": page }), &fields))).await;
         let received = shared.site.last_headers("/language");
         let received = received["accept-language"].to_str().unwrap();
         assert!(received.starts_with(language), "{received}");
@@ -67,7 +59,7 @@ async fn time_zones(shared: Arc<Shared>) {
         "{}.every(timeZone => {{ try {{ return !!new Intl.DateTimeFormat('en', {{ timeZone }}) }} catch {{ return false }} }})",
         json!(names)
     );
-    assert_eq!(size_and_middle(&shared, small(json!({ "html": green_if(&condition) }))).await.1, GREEN);
+    shared.expect_green(&html(&green_if(&condition))).await;
 }
 
 async fn css(shared: Arc<Shared>) {
@@ -81,17 +73,15 @@ async fn css(shared: Arc<Shared>) {
         json!({ "url": strict }),
     ] {
         for script in [true, false] {
-            let mut body = small(json!({ "css": "body { background: green }", "javaScript": script }));
-            body.as_object_mut().unwrap().extend(source.as_object().unwrap().clone());
-            assert_eq!(size_and_middle(&shared, body.clone()).await.1, GREEN, "{body}");
+            let fields = json!({ "css": "body { background: green }", "javaScript": script });
+            shared.expect_green(&small(with(fields, &source))).await;
         }
     }
     // Before the first script of the page, and as text that cannot end the sheet.
     let read = green_if("getComputedStyle(document.documentElement).color === 'rgb(1, 2, 3)'");
     let css =
         "html { color: rgb(1, 2, 3) } /* </style><script>document.body.remove()</script> ' \" \\ \u{2028} */";
-    let body = small(json!({ "html": read, "css": css }));
-    assert_eq!(size_and_middle(&shared, body).await.1, GREEN);
+    shared.expect_green(&small(json!({ "html": read, "css": css }))).await;
     // After those that scripts adopt, at any time.
     for script in
         ["document.adoptedStyleSheets = [red]", "setTimeout(() => document.adoptedStyleSheets = [red], 50)"]
@@ -99,16 +89,15 @@ async fn css(shared: Arc<Shared>) {
         let html = format!(
             "{page}<script>const red = new CSSStyleSheet(); red.replaceSync('body{{background:red}}'); {script}</script>"
         );
-        let body = small(json!({ "html": html, "css": "body { background: green }", "waitForTimeout": 100 }));
-        assert_eq!(size_and_middle(&shared, body).await.1, GREEN, "{script}");
+        let fields = json!({ "html": html, "css": "body { background: green }", "waitForTimeout": 100 });
+        shared.expect_green(&small(fields)).await;
     }
     // The next page of the account does not have it.
-    let next = green_if("document.adoptedStyleSheets.length === 0");
-    assert_eq!(size_and_middle(&shared, small(json!({ "html": next }))).await.1, GREEN);
+    shared.expect_green(&html(&green_if("document.adoptedStyleSheets.length === 0"))).await;
+    // A frame is another document.
     let frame = "<!doctype html><body style='margin:0'><iframe srcdoc=\"<body style='background:green'>\" \
          style='border:0;width:320px;height:240px'>";
-    let body = small(json!({ "html": frame, "css": "body { background: red !important }" }));
-    assert_eq!(size_and_middle(&shared, body).await.1, GREEN, "a frame is another document");
+    shared.expect_green(&small(json!({ "html": frame, "css": "body { background: red !important }" }))).await;
 }
 
 async fn no_scripts(shared: Arc<Shared>) {
@@ -126,13 +115,10 @@ async fn no_scripts(shared: Arc<Shared>) {
         json!({ "deviceScaleFactor": 2 }),
         json!({ "waitUntil": "networkidle", "css": "p { color: blue }" }),
     ] {
-        let mut body = small(json!({ "html": hostile, "javaScript": false }));
-        body.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
-        assert_eq!(size_and_middle(&shared, body.clone()).await.1, GREEN, "{body}");
+        shared.expect_green(&small(with(json!({ "html": hostile, "javaScript": false }), &fields))).await;
     }
     let noscript = "<!doctype html><html style='background:red'><noscript>\
          <div style='position:fixed;inset:0;background:green'></div></noscript>";
-    let body = small(json!({ "html": noscript, "javaScript": false }));
-    assert_eq!(size_and_middle(&shared, body).await.1, GREEN);
-    assert_eq!(size_and_middle(&shared, small(json!({ "html": green_if("true") }))).await.1, GREEN);
+    shared.expect_green(&small(json!({ "html": noscript, "javaScript": false }))).await;
+    shared.expect_green(&html(&green_if("true"))).await;
 }

@@ -5,33 +5,19 @@ use std::sync::Arc;
 use platen_harness::pdf_file::{Pdf, Word};
 use serde_json::{Value, json};
 
-use crate::{
-    Test,
-    support::{Shared, request},
-};
+use crate::support::{Shared, with};
 
-pub(crate) const TESTS: &[Test] = &[
-    ("a header's own rules for html and body have precedence", |s| Box::pin(own_rules(s))),
-    ("styles of header and footer do not reach each other", |s| Box::pin(scopes(s))),
-    ("the date of a header follows locale and time zone", |s| Box::pin(dates(s))),
-    ("a page cannot change its header", |s| Box::pin(hostile_pages(s))),
-    ("content of a header is laid out as in Chromium's", |s| Box::pin(layout(s))),
-];
-
-async fn render(shared: &Shared, fields: &Value) -> Pdf {
-    let mut body = json!({ "html": "<p>Hello", "format": "pdf", "margin": "25mm" });
-    body.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
-    let file = shared.render(&request(&body)).await.unwrap_or_else(|refusal| panic!("{fields}: {refusal}"));
-    Pdf::parse(&file.bytes).unwrap()
+tests! {
+    "a header's own rules for html and body have precedence" => own_rules,
+    "styles of header and footer do not reach each other" => scopes,
+    "the date of a header follows locale and time zone" => dates,
+    "a page cannot change its header" => hostile_pages,
+    "content of a header is laid out as in Chromium's" => layout,
 }
 
-fn word(pdf: &Pdf, text: &str) -> Word {
-    let words = pdf.words().unwrap();
-    words
-        .iter()
-        .find(|word| word.text == text)
-        .unwrap_or_else(|| panic!("{text} is not in {words:?}"))
-        .clone()
+/// The PDF of a request with these fields.
+async fn pdf(shared: &Shared, fields: &Value) -> Pdf {
+    shared.pdf(with(json!({ "html": "<p>Hello", "margin": "25mm" }), fields)).await
 }
 
 /// The size of a word's font in CSS pixels. A box has the height of its font: 1.117 for Liberation Sans, in points of 0.75
@@ -66,10 +52,10 @@ async fn own_rules(shared: Arc<Shared>) {
         ("<style>body{font-size:16px</style><p>HEAD", 16.0),
         ("<style>}body{font-size:30px} body{font-size:16px}</style><p>HEAD", 16.0),
     ] {
-        let found = word(&render(&shared, &json!({ "headerHtml": header })).await, "HEAD");
+        let found = pdf(&shared, &json!({ "headerHtml": header })).await.word("HEAD").unwrap();
         assert!((size(&found) - expected).abs() < 0.1, "{header}: {found:?}");
         let footer = header.replace("#header", "#footer");
-        let found = word(&render(&shared, &json!({ "footerHtml": footer })).await, "HEAD");
+        let found = pdf(&shared, &json!({ "footerHtml": footer })).await.word("HEAD").unwrap();
         assert!((size(&found) - expected).abs() < 0.1, "footer {footer}: {found:?}");
     }
 }
@@ -90,18 +76,17 @@ async fn scopes(shared: Arc<Shared>) {
             json!({ "headerHtml": styled, "footerHtml": plain }),
             json!({ "headerHtml": plain, "footerHtml": styled }),
         ] {
-            let pdf = render(&shared, &fields).await;
-            let sizes = (size(&word(&pdf, "STYLED")), size(&word(&pdf, "PLAIN")));
-            assert_eq!(sizes, (30.0, 10.0), "{fields}");
+            let pdf = pdf(&shared, &fields).await;
+            let [styled, plain] = ["STYLED", "PLAIN"].map(|text| size(&pdf.word(text).unwrap()));
+            assert_eq!((styled, plain), (30.0, 10.0), "{fields}");
         }
     }
 }
 
 async fn dates(shared: Arc<Shared>) {
     let date = async |fields: Value| {
-        let mut all = json!({ "headerHtml": "<span class='a date b'></span>" });
-        all.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
-        let text = render(&shared, &all).await.text().unwrap();
+        let fields = with(json!({ "headerHtml": "<span class='a date b'></span>" }), &fields);
+        let text = pdf(&shared, &fields).await.text().unwrap();
         text.trim_end_matches("Hello").trim().to_owned()
     };
     let english = date(json!({})).await;
@@ -112,15 +97,12 @@ async fn dates(shared: Arc<Shared>) {
         let is_twelve_hours = text.contains("AM") || text.contains("PM");
         assert!(text.matches(separator).count() == 2 && !is_twelve_hours, "{locale}: {text}");
     }
-    // Minutes and hours of two zones that never have the same day and hour.
-    let zones = [
-        date(json!({ "timezone": "Pacific/Kiritimati" })).await,
-        date(json!({ "timezone": "Pacific/Niue" })).await,
-    ];
-    assert_ne!(zones[0], zones[1]);
+    // Two zones that never have the same day and hour.
+    let (east, west) = (json!({ "timezone": "Pacific/Kiritimati" }), json!({ "timezone": "Pacific/Niue" }));
+    assert_ne!(date(east).await, date(west).await);
     let is_styled =
         "<style>.a.date{font-size:16px} .date:empty{font-size:30px}</style><b class='a date'>x</b>";
-    let words = render(&shared, &json!({ "headerHtml": is_styled, "locale": "de" })).await.words().unwrap();
+    let words = pdf(&shared, &json!({ "headerHtml": is_styled, "locale": "de" })).await.words().unwrap();
     assert!(
         words.iter().any(|word| word.text.ends_with(',') && (size(word) - 16.0).abs() < 0.1),
         "{words:?}"
@@ -138,14 +120,14 @@ async fn hostile_pages(shared: Arc<Shared>) {
     ] {
         for java_script in [true, false] {
             let fields = json!({ "html": html, "headerHtml": header, "javaScript": java_script });
-            let found = word(&render(&shared, &fields).await, "HEAD");
+            let found = pdf(&shared, &fields).await.word("HEAD").unwrap();
             assert!((size(&found) - 16.0).abs() < 0.1, "{fields}: {found:?}");
         }
     }
     // The header is converted in an empty document, also where the page before it was kept as it is.
     let fields = json!({ "html": format!("{csp}<img name=createElement><p>Static"), "headerHtml": header });
     for _ in 0..3 {
-        assert!((size(&word(&render(&shared, &fields).await, "HEAD")) - 16.0).abs() < 0.1);
+        assert!((size(&pdf(&shared, &fields).await.word("HEAD").unwrap()) - 16.0).abs() < 0.1);
     }
     // Names of the header itself, and the most rules that fit.
     let rules = "b{color:red}".repeat(5_000);
@@ -155,7 +137,7 @@ async fn hostile_pages(shared: Arc<Shared>) {
         &format!("<style>{rules}</style><p>HEAD"),
         &format!("{}<p>HEAD", "<div>".repeat(400)),
     ] {
-        render(&shared, &json!({ "headerHtml": header, "footerHtml": "<p>FOOT" })).await;
+        pdf(&shared, &json!({ "headerHtml": header, "footerHtml": "<p>FOOT" })).await;
     }
 }
 
@@ -171,7 +153,7 @@ async fn layout(shared: Arc<Shared>) {
         ("<i>a</i><b style='margin-left:auto'>HEAD</b>", 202.5, 5.3),
         ("<div style='height:100%;display:flex;align-items:flex-end'>HEAD</div>", 0.0, 27.4),
     ] {
-        let found = word(&render(&shared, &json!({ "headerHtml": header })).await, "HEAD");
+        let found = pdf(&shared, &json!({ "headerHtml": header })).await.word("HEAD").unwrap();
         let place = (millimetres(found.left), millimetres(found.top));
         assert!((place.0 - left).abs() < 1.0 && (place.1 - top).abs() < 1.5, "{header}: {place:?}");
     }

@@ -6,22 +6,19 @@ use platen_harness::pdf_file::{Pdf, Word};
 use platen_shared::refusal::Refusal;
 use serde_json::{Value, json};
 
-use crate::{
-    Test,
-    support::{Shared, request},
-};
+use crate::support::{Shared, with};
 
-pub(crate) const TESTS: &[Test] = &[
-    ("paper is landscape or of any size", |s| Box::pin(sheets(s))),
-    ("margins have precedence over the page's rule", |s| Box::pin(margins(s))),
-    ("the page's size is preferred on request", |s| Box::pin(css_page_size(s))),
-    ("headers and footers are on every page", |s| Box::pin(headers(s))),
-    ("a header runs no script and loads nothing", |s| Box::pin(hostile_header(s))),
-    ("page ranges select pages", |s| Box::pin(page_ranges(s))),
-    ("a single page is as tall as its content", |s| Box::pin(single_page(s))),
-    ("a PDF is tagged and has an outline on request", |s| Box::pin(tags(s))),
-    ("a PDF of 1,000 pages is whole", |s| Box::pin(thousand_pages(s))),
-];
+tests! {
+    "paper is landscape or of any size" => sheets,
+    "margins have precedence over the page's rule" => margins,
+    "the page's size is preferred on request" => css_page_size,
+    "headers and footers are on every page" => headers,
+    "a header runs no script and loads nothing" => hostile_header,
+    "page ranges select pages" => page_ranges,
+    "a single page is as tall as its content" => single_page,
+    "a PDF is tagged and has an outline on request" => tags,
+    "a PDF of 1,000 pages is whole" => thousand_pages,
+}
 
 /// Points of a millimetre.
 const MM: f64 = 72.0 / 25.4;
@@ -31,20 +28,9 @@ const TOLERANCE: f64 = 1.0;
 const WORD: &str =
     "<!doctype html><style>body{margin:0;font:16px Liberation Sans}p{margin:0}</style><p>Hello";
 
-async fn render(shared: &Shared, fields: Value) -> Result<Pdf, Refusal> {
-    let mut body = json!({ "html": WORD, "format": "pdf" });
-    body.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
-    let file = shared.render(&request(&body)).await?;
-    Ok(Pdf::parse(&file.bytes).unwrap())
-}
-
-fn word(pdf: &Pdf, text: &str) -> Word {
-    let words = pdf.words().unwrap();
-    words
-        .iter()
-        .find(|word| word.text == text)
-        .unwrap_or_else(|| panic!("{text} is not in {words:?}"))
-        .clone()
+/// The PDF of a request with these fields, by default of [`WORD`].
+async fn pdf(shared: &Shared, fields: &Value) -> Pdf {
+    shared.pdf(with(json!({ "html": WORD }), fields)).await
 }
 
 fn is_near(value: f64, expected: f64) -> bool {
@@ -54,6 +40,7 @@ fn is_near(value: f64, expected: f64) -> bool {
 async fn sheets(shared: Arc<Shared>) {
     for (fields, width, height) in [
         (json!({}), 210.0, 297.0),
+        (json!({ "scale": 2 }), 210.0, 297.0),
         (json!({ "landscape": true }), 297.0, 210.0),
         (json!({ "pdfFormat": "Ledger", "landscape": true }), 431.8, 279.4),
         (json!({ "pdfWidth": "100mm", "pdfHeight": "4in" }), 100.0, 101.6),
@@ -61,7 +48,7 @@ async fn sheets(shared: Arc<Shared>) {
         (json!({ "pdfWidth": "10mm", "pdfHeight": "10mm", "margin": 0 }), 10.0, 10.0),
         (json!({ "pdfWidth": 19_200, "pdfHeight": "5080mm" }), 5_080.0, 5_080.0),
     ] {
-        let pages = render(&shared, fields.clone()).await.unwrap().pages().unwrap();
+        let pages = pdf(&shared, &fields).await.pages().unwrap();
         assert!(
             pages.len() == 1 && is_near(pages[0].0, width * MM) && is_near(pages[0].1, height * MM),
             "{fields}: {pages:?}"
@@ -92,17 +79,14 @@ async fn margins(shared: Arc<Shared>) {
         (json!({ "margin": "20mm", "scale": 0.5 }), 20.0, 20.0),
         (json!({ "margin": "20mm", "landscape": true }), 20.0, 20.0),
     ] {
-        let found = word(&render(&shared, fields.clone()).await.unwrap(), "Hello");
+        let found = pdf(&shared, &fields).await.word("Hello").unwrap();
         assert!(is_near(found.left, left * MM), "{fields}: {found:?}");
         // The box of a word is that of its font, which begins within the line.
         assert!((-TOLERANCE..6.0).contains(&(found.top - top * MM)), "{fields}: {found:?}");
     }
-    let error = render(
-        &shared,
-        json!({ "margin": "40mm", "preferCssPageSize": true, "html": rule("@page{size:50mm 50mm}") }),
-    )
-    .await;
-    assert_eq!(error.unwrap_err(), Refusal::NoSpaceBetweenMargins);
+    let html = rule("@page{size:50mm 50mm}");
+    let refusal = shared.no_pdf(json!({ "html": html, "margin": "40mm", "preferCssPageSize": true })).await;
+    assert_eq!(refusal, Refusal::NoSpaceBetweenMargins);
 }
 
 async fn css_page_size(shared: Arc<Shared>) {
@@ -117,7 +101,7 @@ async fn css_page_size(shared: Arc<Shared>) {
         (json!({ "html": WORD, "preferCssPageSize": true, "landscape": true }), 297.0, 210.0),
         (json!({ "html": html("100mm 50mm"), "preferCssPageSize": true, "margin": "5mm" }), 100.0, 50.0),
     ] {
-        let pages = render(&shared, fields.clone()).await.unwrap().pages().unwrap();
+        let pages = pdf(&shared, &fields).await.pages().unwrap();
         assert!(is_near(pages[0].0, width * MM) && is_near(pages[0].1, height * MM), "{fields}: {pages:?}");
     }
 }
@@ -130,8 +114,7 @@ async fn headers(shared: Arc<Shared>) {
     let footer = "<div style='margin-left:20mm;font-size:8pt'>Page <span class=pageNumber></span> of \
          <span class=totalPages></span> <span class=date></span> <span class=url></span></div>";
     let fields = json!({ "html": THREE_PAGES, "headerHtml": header, "footerHtml": footer, "margin": "25mm" });
-    let pdf = render(&shared, fields).await.unwrap();
-    let words = pdf.words().unwrap();
+    let words = shared.pdf(fields).await.words().unwrap();
     for page in 1..=3 {
         let of_page: Vec<&Word> = words.iter().filter(|word| word.page == page).collect();
         let texts: Vec<&str> = of_page.iter().map(|word| word.text.as_str()).collect();
@@ -145,15 +128,13 @@ async fn headers(shared: Arc<Shared>) {
         assert!(foot.top > 277.0 * MM && is_near(foot.left, 20.0 * MM), "{foot:?}");
     }
     // One of them alone, and none of Chromium's own.
-    let texts = |pdf: &Pdf| pdf.words().unwrap().into_iter().map(|word| word.text).collect::<Vec<_>>();
-    for fields in [json!({ "headerHtml": "<b>Only</b>" }), json!({ "footerHtml": "<b>Only</b>", "scale": 2 })]
-    {
-        let pdf = render(&shared, fields).await.unwrap();
-        let mut texts = texts(&pdf);
-        texts.sort();
-        assert_eq!(texts, ["Hello", "Only"]);
+    for (fields, expected) in [
+        (json!({ "headerHtml": "<b>Only</b>" }), "Only Hello"),
+        (json!({ "footerHtml": "<b>Only</b>", "scale": 2 }), "Only Hello"),
+        (json!({ "headerHtml": "" }), "Hello"),
+    ] {
+        assert_eq!(pdf(&shared, &fields).await.text().unwrap(), expected);
     }
-    assert_eq!(texts(&render(&shared, json!({ "headerHtml": "" })).await.unwrap()), ["Hello"]);
 }
 
 async fn hostile_header(shared: Arc<Shared>) {
@@ -170,7 +151,7 @@ async fn hostile_header(shared: Arc<Shared>) {
     let before = shared.site.forbidden_requests();
     for fields in [json!({ "headerHtml": hostile }), json!({ "footerHtml": hostile, "waitForTimeout": 500 })]
     {
-        let text = render(&shared, fields).await.unwrap().text().unwrap();
+        let text = pdf(&shared, &fields).await.text().unwrap();
         assert!(text.contains("Seen") && !text.contains("RAN") && !text.contains("FRAME"), "{text}");
     }
     assert_eq!((shared.site.forbidden_requests(), shared.site.hits("/header-image")), (before, 0));
@@ -179,31 +160,34 @@ async fn hostile_header(shared: Arc<Shared>) {
         format!("<style>@import '{fetched}'</style>x"),
         format!("<style>@font-face{{font-family:q;src:url({fetched})}} b{{font-family:q}}</style><b>q</b>"),
     ] {
-        let error = render(&shared, json!({ "headerHtml": refused })).await.unwrap_err();
-        assert_eq!(error, Refusal::HeaderFailed, "{refused}");
+        let refusal = shared.no_pdf(json!({ "html": WORD, "headerHtml": refused })).await;
+        assert_eq!(refusal, Refusal::HeaderFailed, "{refused}");
     }
     assert_eq!(shared.site.hits("/header-image"), 0);
     // The text of another page cannot leave the header's elements.
     let html = "<!doctype html><title></script><script>document.body.append('RAN')</script></title><p>Hello";
     let fields = json!({ "html": html, "headerHtml": "<span class=title></span>" });
-    let text = render(&shared, fields).await.unwrap().text().unwrap();
+    let text = shared.pdf(fields).await.text().unwrap();
     assert!(text.contains("</script>"), "{text}");
 }
 
 async fn page_ranges(shared: Arc<Shared>) {
-    for (ranges, expected) in
-        [("1", "One"), ("2-3", "Two Three"), ("1, 3", "One Three"), ("1-3", "One Two Three")]
-    {
-        let pdf = render(&shared, json!({ "html": THREE_PAGES, "pageRanges": ranges })).await.unwrap();
-        assert_eq!(pdf.text().unwrap(), expected, "{ranges}");
+    let footer = "<i class=pageNumber></i>/<i class=totalPages></i>";
+    for (fields, expected) in [
+        (json!({ "pageRanges": "1" }), "One"),
+        (json!({ "pageRanges": "2-3" }), "Two Three"),
+        (json!({ "pageRanges": "1, 3" }), "One Three"),
+        (json!({ "pageRanges": "1-3" }), "One Two Three"),
+        // Pages keep their numbers.
+        (json!({ "pageRanges": "2", "footerHtml": footer }), "2/3 Two"),
+    ] {
+        let pdf = shared.pdf(with(json!({ "html": THREE_PAGES }), &fields)).await;
+        assert_eq!(pdf.text().unwrap(), expected, "{fields}");
     }
     for ranges in ["4", "1-4", "1, 3, 100", "4294967295"] {
-        let error = render(&shared, json!({ "html": THREE_PAGES, "pageRanges": ranges })).await.unwrap_err();
-        assert_eq!(error, Refusal::PageRangeExceeded, "{ranges}");
+        let refusal = shared.no_pdf(json!({ "html": THREE_PAGES, "pageRanges": ranges })).await;
+        assert_eq!(refusal, Refusal::PageRangeExceeded, "{ranges}");
     }
-    let fields = json!({ "html": THREE_PAGES, "pageRanges": "2", "footerHtml": "<i class=pageNumber></i>/<i class=totalPages></i>" });
-    let text = render(&shared, fields).await.unwrap().text().unwrap();
-    assert_eq!(text, "2/3 Two", "pages keep their numbers");
 }
 
 async fn single_page(shared: Arc<Shared>) {
@@ -233,51 +217,33 @@ async fn single_page(shared: Arc<Shared>) {
             2000.0 * 0.75,
         ),
     ] {
-        let pdf = render(&shared, {
-            let mut fields = fields.clone();
-            fields["singlePage"] = true.into();
-            fields
-        })
-        .await
-        .unwrap_or_else(|refusal| panic!("{fields}: {refusal}"));
+        let pdf = shared.pdf(with(json!({ "singlePage": true }), &fields)).await;
         let pages = pdf.pages().unwrap();
         assert!(
             pages.len() == 1 && is_near(pages[0].0, width) && (pages[0].1 - height).abs() < 20.0,
             "{fields}: {pages:?}"
         );
     }
-    let text =
-        render(&shared, json!({ "html": THREE_PAGES, "singlePage": true })).await.unwrap().text().unwrap();
-    assert_eq!(text, "One Two Three");
-    let huge = "<!doctype html><div style='height:20000px'>";
-    assert_eq!(
-        render(&shared, json!({ "html": huge, "singlePage": true })).await.unwrap_err(),
-        Refusal::NotOnePage
-    );
+    let huge = json!({ "html": "<!doctype html><div style='height:20000px'>", "singlePage": true });
+    assert_eq!(shared.no_pdf(huge).await, Refusal::NotOnePage);
     // The page cannot see it: its scripts would change the content.
     let sees = "<!doctype html><p>Kept<script>addEventListener('resize', () => document.body.textContent = 'Changed');\
          matchMedia('print').onchange = () => document.body.textContent = 'Changed'</script>";
-    let text = render(&shared, json!({ "html": sees, "singlePage": true })).await.unwrap().text().unwrap();
-    assert_eq!(text, "Kept");
-    assert_eq!(render(&shared, json!({})).await.unwrap().pages().unwrap().len(), 1);
+    for (html, text) in [(THREE_PAGES, "One Two Three"), (sees, "Kept")] {
+        assert_eq!(shared.pdf(json!({ "html": html, "singlePage": true })).await.text().unwrap(), text);
+    }
 }
 
 async fn tags(shared: Arc<Shared>) {
     let html =
         "<!doctype html><html lang=en><title>T</title><h1>First</h1><p>a<h2>Second</h2><p>b<h1>Third</h1>";
     for (fields, tagged, outline) in [
-        (json!({}), false, vec![]),
-        (json!({ "tagged": true }), true, vec![]),
-        (json!({ "outline": true }), true, vec!["First", "Second", "Third"]),
+        (json!({}), false, Vec::new()),
+        (json!({ "tagged": true }), true, Vec::new()),
+        (json!({ "outline": true }), true, ["First", "Second", "Third"].map(String::from).into()),
     ] {
-        let mut body = fields.clone();
-        body["html"] = html.into();
-        let pdf = render(&shared, body).await.unwrap();
-        assert_eq!(
-            (pdf.is_tagged().unwrap(), pdf.outline().unwrap()),
-            (tagged, outline.iter().map(ToString::to_string).collect::<Vec<_>>()),
-            "{fields}"
-        );
+        let pdf = shared.pdf(with(json!({ "html": html }), &fields)).await;
+        assert_eq!((pdf.is_tagged().unwrap(), pdf.outline().unwrap()), (tagged, outline.clone()), "{fields}");
     }
 }
 
@@ -293,7 +259,7 @@ async fn thousand_pages(shared: Arc<Shared>) {
     let footer = "<p style='margin:auto'>Page-<i class=pageNumber></i>/<i class=totalPages></i>";
     for tagged in [false, true] {
         let fields = json!({ "html": html, "footerHtml": footer, "margin": "15mm", "tagged": tagged });
-        let pdf = render(&shared, fields).await.unwrap();
+        let pdf = shared.pdf(fields).await;
         assert_eq!(pdf.pages().unwrap().len(), 1_000);
         let text = pdf.text().unwrap();
         let words: Vec<&str> = text.split_whitespace().collect();

@@ -2,40 +2,28 @@
 
 use std::sync::Arc;
 
-use platen_harness::{image_file::WHITE, pdf_file::Pdf};
+use platen_harness::image_file::WHITE;
 use platen_shared::refusal::Refusal;
 use serde_json::{Value, json};
 
-use crate::{
-    Test,
-    support::{GREEN, Shared, request},
-};
+use crate::support::{GREEN, Shared, with};
 
-pub(crate) const TESTS: &[Test] = &[
-    ("a single page does not follow its own height", |s| Box::pin(own_height(s))),
-    ("a single page has no named pages", |s| Box::pin(named_pages(s))),
-    ("text of the page is not taken for its number and size", |s| Box::pin(hostile_text(s))),
-    ("a page is laid out as wide as its sheet", |s| Box::pin(width(s))),
-    ("titles of the outline have their spaces", |s| Box::pin(titles(s))),
-    ("text that shows a background is printed without backgrounds", |s| Box::pin(clipped_text(s))),
-    ("controls of media are printed without backgrounds", |s| Box::pin(media_controls(s))),
-];
+tests! {
+    "a single page does not follow its own height" => own_height,
+    "a single page has no named pages" => named_pages,
+    "text of the page is not taken for its number and size" => hostile_text,
+    "a page is laid out as wide as its sheet" => width,
+    "titles of the outline have their spaces" => titles,
+    "text that shows a background is printed without backgrounds" => clipped_text,
+    "controls of media are printed without backgrounds" => media_controls,
+}
 
 /// CSS pixels of a point.
 const PIXELS: f64 = 96.0 / 72.0;
 
-async fn render(shared: &Shared, fields: Value) -> Result<Pdf, Refusal> {
-    let mut body = json!({ "format": "pdf" });
-    body.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
-    let file = shared.render(&request(&body)).await?;
-    Ok(Pdf::parse(&file.bytes).unwrap())
-}
-
 /// The height of the only page in CSS pixels, and its text.
 async fn single(shared: &Shared, html: &str, fields: Value) -> (f64, String) {
-    let mut body = json!({ "html": html, "singlePage": true, "margin": 0 });
-    body.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
-    let pdf = render(shared, body).await.unwrap_or_else(|refusal| panic!("{html}: {refusal}"));
+    let pdf = shared.pdf(with(json!({ "html": html, "singlePage": true, "margin": 0 }), &fields)).await;
     let pages = pdf.pages().unwrap();
     assert_eq!(pages.len(), 1, "{html}");
     (pages[0].1 * PIXELS, pdf.text().unwrap())
@@ -101,9 +89,8 @@ async fn own_height(shared: Arc<Shared>) {
             assert!((740.0..860.0).contains(&height) && text == "End", "{name}: {height} {text}");
         }
     }
-    let mut without_margin = json!({ "html": format!("<img name=styleSheets>{p}"), "singlePage": true });
-    without_margin["format"] = "pdf".into();
-    assert_eq!(render(&shared, without_margin).await.unwrap().pages().unwrap().len(), 1);
+    let with_margin = json!({ "html": format!("<img name=styleSheets>{p}"), "singlePage": true });
+    assert_eq!(shared.pdf(with_margin).await.pages().unwrap().len(), 1);
 }
 
 async fn named_pages(shared: Arc<Shared>) {
@@ -147,15 +134,12 @@ async fn hostile_text(shared: Arc<Shared>) {
             json!({ "preferCssPageSize": true, "margin": "1cm", "headerHtml": header, "footerHtml": header }),
             json!({ "preferCssPageSize": true, "outline": true, "pageRanges": "1-2" }),
         ] {
-            let mut fields = fields;
-            fields["html"] = html.clone().into();
-            let pdf =
-                render(&shared, fields.clone()).await.unwrap_or_else(|refusal| panic!("{fields}: {refusal}"));
-            let pages = pdf.pages().unwrap();
+            let fields = with(json!({ "html": html }), &fields);
+            let pages = shared.pdf(fields.clone()).await.pages().unwrap();
             assert!(pages.len() == 2 && pages.into_iter().all(is_a5), "{fields}");
             for ranges in ["1-3", "3", "2, 900"] {
-                fields["pageRanges"] = ranges.into();
-                assert_eq!(render(&shared, fields.clone()).await.unwrap_err(), Refusal::PageRangeExceeded);
+                let fields = with(fields.clone(), &json!({ "pageRanges": ranges }));
+                assert_eq!(shared.no_pdf(fields).await, Refusal::PageRangeExceeded);
             }
         }
         for fields in [json!({ "preferCssPageSize": true }), json!({ "outline": true })] {
@@ -167,7 +151,7 @@ async fn hostile_text(shared: Arc<Shared>) {
         }
         let narrow =
             json!({ "html": format!("<title>{hostile}</title>{}", "<p>x".repeat(200)), "singlePage": true });
-        assert_eq!(render(&shared, narrow).await.unwrap().pages().unwrap().len(), 1);
+        assert_eq!(shared.pdf(narrow).await.pages().unwrap().len(), 1);
     }
 }
 
@@ -182,23 +166,20 @@ async fn width(shared: Arc<Shared>) {
         (json!({ "width": 1280 }), "1280 1280 true"),
         (json!({ "singlePage": true }), "718 718 false"),
     ] {
-        let mut body = fields.clone();
-        body["html"] = html.into();
-        assert_eq!(render(&shared, body).await.unwrap().text().unwrap(), expected, "{fields}");
+        let pdf = shared.pdf(with(json!({ "html": html }), &fields)).await;
+        assert_eq!(pdf.text().unwrap(), expected, "{fields}");
     }
     // What a script draws as wide as the viewport is neither cut nor made smaller.
     let drawn = "<!doctype html><html style='background:red'><body style='margin:0'><canvas id=c height=100 style='display:block'></canvas><script>\
         c.width = innerWidth; const d = c.getContext('2d'); d.fillStyle = 'green'; d.fillRect(0, 0, c.width, 100)</script>";
     for fields in [
-        json!({ "margin": 0 }),
-        json!({ "margin": 0, "landscape": true }),
-        json!({ "margin": 0, "pdfFormat": "Letter" }),
-        json!({ "margin": 0, "pdfWidth": "101.3mm", "pdfHeight": "200mm" }),
-        json!({ "margin": 0, "scale": 0.7 }),
+        json!({}),
+        json!({ "landscape": true }),
+        json!({ "pdfFormat": "Letter" }),
+        json!({ "pdfWidth": "101.3mm", "pdfHeight": "200mm" }),
+        json!({ "scale": 0.7 }),
     ] {
-        let mut body = fields.clone();
-        body["html"] = drawn.into();
-        let pdf = render(&shared, body).await.unwrap();
+        let pdf = shared.pdf(with(json!({ "html": drawn, "margin": 0 }), &fields)).await;
         let page = pdf.first_page().unwrap();
         let (width, _) = page.size();
         page.expect(width - 3, 10, GREEN).unwrap_or_else(|error| panic!("{fields}: {error}"));
@@ -212,35 +193,43 @@ async fn width(shared: Arc<Shared>) {
 
 async fn titles(shared: Arc<Shared>) {
     let narrow = "h1,h2,h3,div{width:90px;font:20px Liberation Sans}";
-    let long = "A heading that needs several lines, at 90 pixels";
     let headings = [
-        (format!("<h1>{long}</h1>"), long),
-        (format!("<h2 style='text-transform:uppercase'>{long}</h2>"), "A HEADING THAT NEEDS SEVERAL LINES, AT 90 PIXELS"),
-        ("<h2>one<br>two <br/> three<br><br>four</h2>".to_owned(), "one two three four"),
-        ("<h3>\n  with <em>several</em>\n elements <a href='/(a'>and (links)</a></h3>".to_owned(), "with several elements and (links)"),
-        ("<div role=heading aria-level=2>a heading by its role</div>".to_owned(), "a heading by its role"),
-        ("<h2>Größe und Übermaß der Überschriften</h2>".to_owned(), "Größe und Übermaß der Überschriften"),
-        ("<section><template shadowrootmode=open><style>h2{width:60px}</style><h2>in a shadow tree</h2></template></section>".to_owned(), "in a shadow tree"),
-        ("<h2>super&shy;cali&shy;fragi&shy;listic expi&shy;ali</h2>".to_owned(), "supercalifragilistic expiali"),
-("<h2>workshop</h2>".to_owned(), "workshop"),
-        ("<h2>work shop</h2>".to_owned(), "work shop"),
-        ("<h2>x</h2>".to_owned(), "x"),
+        (
+            "<h1>A heading that needs several lines, at 90 pixels</h1>",
+            "A heading that needs several lines, at 90 pixels",
+        ),
+        (
+            "<h2 style='text-transform:uppercase'>A heading in several lines</h2>",
+            "A HEADING IN SEVERAL LINES",
+        ),
+        ("<h2>one<br>two <br/> three<br><br>four</h2>", "one two three four"),
+        (
+            "<h3>\n  with <em>several</em>\n elements <a href='/(a'>and (links)</a></h3>",
+            "with several elements and (links)",
+        ),
+        ("<div role=heading aria-level=2>a heading by its role</div>", "a heading by its role"),
+        ("<h2>Größe und Übermaß der Überschriften</h2>", "Größe und Übermaß der Überschriften"),
+        (
+            "<section><template shadowrootmode=open><style>h2{width:60px}</style><h2>in a shadow tree</h2></template></section>",
+            "in a shadow tree",
+        ),
+        ("<h2>super&shy;cali&shy;fragi&shy;listic expi&shy;ali</h2>", "supercalifragilistic expiali"),
+        ("<h2>workshop</h2>", "workshop"),
+        ("<h2>work shop</h2>", "work shop"),
+        ("<h2>x</h2>", "x"),
     ];
     let expected: Vec<&str> = headings.iter().map(|(_, title)| *title).collect();
     let html = |rest: &str| {
-        let headings: String = headings.iter().map(|(html, _)| html.as_str()).collect();
+        let headings: String = headings.iter().map(|(html, _)| *html).collect();
         format!("<!doctype html><html lang=en><title>ab</title><style>{narrow}</style>{headings}{rest}")
     };
     for (rest, fields) in [
         ("", json!({})),
         ("", json!({ "singlePage": true })),
         ("<img name=querySelectorAll><form><input name=matches><input name=shadowRoot></form>", json!({})),
-        ("<script>Element.prototype.matches = () => { throw 1 }</script>", json!({ "javaScript": true })),
+        ("<script>Element.prototype.matches = () => { throw 1 }</script>", json!({})),
     ] {
-        let mut body = fields.clone();
-        body["html"] = html(rest).into();
-        body["outline"] = true.into();
-        let pdf = render(&shared, body).await.unwrap();
+        let pdf = shared.pdf(with(json!({ "html": html(rest), "outline": true }), &fields)).await;
         assert_eq!(pdf.outline().unwrap(), expected, "{rest} {fields}");
         assert!(pdf.is_tagged().unwrap() && pdf.title().unwrap() == "ab");
         assert!(pdf.text().unwrap().contains("several"), "the file is whole");
@@ -267,8 +256,7 @@ async fn clipped_text(shared: Arc<Shared>) {
         ),
         page("background-clip:text", "<img name=querySelectorAll>"),
     ] {
-        let pdf = render(&shared, json!({ "html": html, "margin": 0 })).await.unwrap();
-        let page = pdf.first_page().unwrap();
+        let page = shared.pdf(json!({ "html": html, "margin": 0 })).await.first_page().unwrap();
         assert!(page.count(GREEN) > 2_000, "the text is there: {html}");
         let (width, _) = page.size();
         // Beside the text, and below it.
@@ -276,13 +264,13 @@ async fn clipped_text(shared: Arc<Shared>) {
         page.expect(width - 20, 190, WHITE).unwrap_or_else(|error| panic!("{html}: {error}"));
     }
     let css = json!({ "html": page("", ""), "margin": 0, "css": "h1{background-clip:text!important}" });
-    assert!(render(&shared, css).await.unwrap().first_page().unwrap().count(GREEN) > 2_000);
+    assert!(shared.pdf(css).await.first_page().unwrap().count(GREEN) > 2_000);
 }
 
 async fn media_controls(shared: Arc<Shared>) {
     let drawn = async |html: &str, print_background: bool| {
         let fields = json!({ "html": html, "printBackground": print_background });
-        let page = render(&shared, fields).await.unwrap().first_page().unwrap();
+        let page = shared.pdf(fields).await.first_page().unwrap();
         let (width, height) = page.size();
         (width * height) as usize - page.count(WHITE)
     };

@@ -7,24 +7,19 @@ use platen_harness::{procfs, wait};
 use platen_shared::wire;
 use rustix::process::{Pid, Resource, Rlimit, prlimit};
 
-use crate::{
-    Test,
-    support::{MAX_WAIT_MS, Shared, farm_process::FarmProcess, html, send},
-};
+use crate::support::{MAX_WAIT_MS, Shared, farm_process::FarmProcess, html, send};
 
-pub(crate) const TESTS: &[Test] = &[
-    ("browsers have a lower priority than the farm", |s| Box::pin(priorities(s))),
-    ("a farm without programs in its PATH warns of nothing and leaves no process", |s| {
-        Box::pin(no_programs(s))
-    }),
-    ("a farm that may not start processes refuses jobs and recovers", |s| Box::pin(process_limit(s))),
-];
+tests! {
+    "browsers have a lower priority than the farm" => priorities,
+    "a farm without programs in its PATH warns of nothing and leaves no process" => no_programs,
+    "a farm that may not start processes refuses jobs and recovers" => process_limit,
+}
 
 async fn priorities(_: Arc<Shared>) {
     const OF_BROWSERS: i32 = 2;
     let farm = FarmProcess::start(&["--browsers", "2"]).await;
     farm.until_metric("platen_farm_browsers", 2).await;
-    assert_eq!(send(&farm, &html("<p>x"), MAX_WAIT_MS).await.0, 200);
+    farm.file(&html("<p>x")).await;
     let nice_of = |process| procfs::nice_values(process)[0];
     let own = nice_of(std::process::id());
     assert_eq!(nice_of(farm.pid()), own);
@@ -40,21 +35,17 @@ async fn no_programs(_: Arc<Shared>) {
     let looping = farm.post(&html("<script>while (true);</script>")).header(wire::DEADLINE_MS, 4_000).send();
     let looping = tokio::spawn(looping);
     for _ in 0..5 {
-        assert_eq!(send(&farm, &html("<p>x"), MAX_WAIT_MS).await.0, 200);
+        farm.file(&html("<p>x")).await;
     }
     assert_eq!(looping.await.unwrap().unwrap().status(), 504);
     assert!(!farm.log().contains("WARN"), "{}", farm.log());
-    let processes = procfs::descendants(farm.pid());
-    let _directory = farm.kill().await;
-    for process in &processes {
-        wait::until("the process ends", || !process.is_alive()).await.unwrap();
-    }
+    farm.kill().await;
 }
 
 async fn process_limit(_: Arc<Shared>) {
     const JOBS: usize = 100;
     let farm = FarmProcess::start(&["--browsers", "1"]).await;
-    assert_eq!(send(&farm, &html("<p>x"), MAX_WAIT_MS).await.0, 200);
+    farm.file(&html("<p>x")).await;
     let pid = Pid::from_raw(farm.pid().cast_signed());
     let limit = |limit: Rlimit| prlimit(pid, Resource::Nproc, limit).unwrap();
     let before =
@@ -68,7 +59,7 @@ async fn process_limit(_: Arc<Shared>) {
     let failures = farm.log().matches("browser did not start").count();
     assert!((1..JOBS / 2).contains(&failures), "{failures} lines");
     limit(before);
-    let renders = async || Ok((send(&farm, &html("<p>x"), MAX_WAIT_MS).await.0 == 200).then_some(()));
-    wait::until_some("the farm renders again", renders).await.unwrap();
+    let renders = async || Ok(send(&farm, &html("<p>x"), MAX_WAIT_MS).await.0 == 200);
+    wait::until_true("the farm renders again", renders).await.unwrap();
     farm.end().await;
 }

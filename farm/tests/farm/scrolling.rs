@@ -2,32 +2,28 @@
 
 use std::sync::Arc;
 
-use platen_harness::{busy_loops::BusyLoops, wait::MAX_WAIT};
+use platen_harness::{busy_loops::BusyLoops, image_file::BLUE};
 use serde_json::{Value, json};
 
-use crate::{
-    Test,
-    options::small,
-    support::{GREEN, Shared, farm_process::FarmProcess, pdf_text, picture, request},
-};
+use crate::support::{GREEN, Shared, farm_process::FarmProcess, picture, request, small, with};
 
-pub(crate) const TESTS: &[Test] = &[
-    ("scripts that show a section some time after it was seen have that time", |s| Box::pin(later(s))),
-    ("what follows scrolling back to the top is in the file", |s| Box::pin(back(s))),
-    ("a section that scrolling has shown stays shown", |s| Box::pin(stays(s))),
-    ("a PDF has what scrolling loads and shows", |s| Box::pin(printed(s))),
-    ("a page is not scrolled on request", |s| Box::pin(unscrolled(s))),
-    ("a page whose scripts ignore scrolling is used again", |s| Box::pin(ignored(s))),
-    ("the time of scrolling is bounded", |s| Box::pin(bounded(s))),
-    ("an image shows what is outside of the viewport", |s| Box::pin(outside(s))),
-];
+tests! {
+    "scripts that show a section some time after it was seen have that time" => later,
+    "what follows scrolling back to the top is in the file" => back,
+    "a section that scrolling has shown stays shown" => stays,
+    "a PDF has what scrolling loads and shows" => printed,
+    "a page is not scrolled on request" => unscrolled,
+    "a page whose scripts ignore scrolling is used again" => ignored,
+    "the time of scrolling is bounded" => bounded,
+    "an image shows what is outside of the viewport" => outside,
+}
 
 const BOXES: usize = 30;
 /// Height of a box in pixels.
 const BOX_HEIGHT: u32 = 100;
 
 /// A page of boxes that are green when `script` has called `show` for them.
-fn boxes(script: &str) -> String {
+pub(crate) fn boxes(script: &str) -> String {
     let all = format!("<div style='height:{BOX_HEIGHT}px;background:red'></div>").repeat(BOXES);
     format!(
         "<!doctype html><body style='margin:0'>{all}<script>\
@@ -41,7 +37,7 @@ fn boxes(script: &str) -> String {
 }
 
 /// Scripts that show boxes some time after these were seen.
-const LATER: &[(&str, &str)] = &[
+pub(crate) const LATER: &[(&str, &str)] = &[
     ("debounce", "let timer; onscroll = () => { clearTimeout(timer); timer = setTimeout(see, 100) }"),
     ("throttle", "let timer; onscroll = () => { timer ??= setTimeout(() => { timer = null; see() }, 100) }"),
     (
@@ -75,10 +71,8 @@ const LATER: &[(&str, &str)] = &[
 
 /// The whole page, and whether the middle of each box is green.
 async fn green(shared: &Shared, html: &str, fields: Value) -> Vec<bool> {
-    let mut body = small(json!({ "html": html, "fullPage": true }));
-    body.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
-    let rendered = shared.render(&request(&body)).await.unwrap_or_else(|refusal| panic!("{body}: {refusal}"));
-    let picture = picture(&rendered.bytes);
+    let job = small(with(json!({ "html": html, "fullPage": true }), &fields));
+    let picture = picture(&shared.file(&job).await.bytes);
     let middle = |number: usize| u32::try_from(number).unwrap() * BOX_HEIGHT + BOX_HEIGHT / 2;
     (0..BOXES).map(|number| picture.get_pixel(160, middle(number)).0 == GREEN).collect()
 }
@@ -111,8 +105,9 @@ async fn back(shared: Arc<Shared>) {
         "onscrollend = () => setTimeout(update, 400)",
     ] {
         for wait in [0, 200] {
-            let body = json!({ "html": format!("{page}{script}</script>"), "fullPage": true, "waitForTimeout": wait });
-            let file = shared.render(&request(&small(body))).await.unwrap();
+            let html = format!("{page}{script}</script>");
+            let file =
+                shared.file(&small(json!({ "html": html, "fullPage": true, "waitForTimeout": wait }))).await;
             assert_eq!(picture(&file.bytes).get_pixel(160, 20).0, GREEN, "{script}, {wait}");
         }
     }
@@ -151,9 +146,7 @@ async fn text_of(shared: &Shared, script: &str, fields: Value) -> String {
         "<!doctype html><p style='height:3000px'>top<div style='height:50px'></div><script>\
          const part = document.querySelector('div'), show = () => {{ part.textContent = 'seen' }};{script}</script>"
     );
-    let mut body = json!({ "html": html, "format": "pdf" });
-    body.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
-    pdf_text(&shared.render(&request(&body)).await.unwrap())
+    shared.text(&request(&with(json!({ "html": html, "format": "pdf" }), &fields))).await
 }
 
 const PRINTED: &[&str] = &[
@@ -190,8 +183,7 @@ async fn ignored(_: Arc<Shared>) {
     let jobs = async |script: &str| {
         let before = warm().await;
         for _ in 0..4 {
-            let body = small(json!({ "html": boxes(script), "fullPage": true }));
-            assert_eq!(farm.post(&request(&body)).send().await.unwrap().status(), 200);
+            farm.file(&small(json!({ "html": boxes(script), "fullPage": true }))).await;
         }
         warm().await - before
     };
@@ -214,9 +206,7 @@ async fn bounded(shared: Arc<Shared>) {
          port2.postMessage(0); onscroll = see"
             .to_owned(),
     ] {
-        let body = small(json!({ "html": boxes(&script), "fullPage": true }));
-        let job = request(&body);
-        shared.farm.render(&job, MAX_WAIT).await.unwrap_or_else(|refusal| panic!("{script}: {refusal}"));
+        shared.file(&small(json!({ "html": boxes(&script), "fullPage": true }))).await;
     }
 }
 
@@ -224,14 +214,18 @@ async fn outside(shared: Arc<Shared>) {
     let green = "<body style='background:green'>";
     let frame = "<iframe style='display:block;border:0' width=320 height=100";
     let page = shared.site.elsewhere("/green");
+    let part = "<p style='margin:0;height:100px;background:green'>x</p></div>";
+    let inner = "<iframe style='border:0' src='data:text/html,<body style=background:green>'></iframe>";
     let parts = [
         format!("{frame} src=\"data:text/html,{green}\"></iframe>"),
         format!("{frame} sandbox srcdoc=\"{green}\"></iframe>"),
         format!("{frame} src='{page}'></iframe>"),
-        format!("{frame} srcdoc=\"<body style='margin:0'>{}\"></iframe>", "<iframe style='border:0' src='data:text/html,<body style=background:green>'></iframe>"),
-        "<object style='display:block' width=320 height=100 data=\"data:text/html,<body style='background:green'>\"></object>".to_owned(),
-        "<div style='content-visibility:auto'><p style='margin:0;height:100px;background:green'>x</p></div>".to_owned(),
-        "<div style='content-visibility:auto;contain-intrinsic-size:500px'><p style='margin:0;height:100px;background:green'>x</p></div>".to_owned(),
+        format!("{frame} srcdoc=\"<body style='margin:0'>{inner}\"></iframe>"),
+        format!(
+            "<object style='display:block' width=320 height=100 data=\"data:text/html,{green}\"></object>"
+        ),
+        format!("<div style='content-visibility:auto'>{part}"),
+        format!("<div style='content-visibility:auto;contain-intrinsic-size:500px'>{part}"),
         "<div style='height:100px;background:linear-gradient(green,green) fixed'></div>".to_owned(),
         "<div style='height:100px;background:linear-gradient(green,green) fixed, linear-gradient(red,red)'></div>".to_owned(),
     ];
@@ -248,25 +242,26 @@ async fn outside(shared: Arc<Shared>) {
                      height:10%;background:blue'></header><section style='height:100vh'></section>\
                      <p style='height:1260px;margin:0'>x</p><main>{part}</main><p style='height:500px'>{script}"
                 );
-                let mut body = small(json!({ "html": html }));
-                body.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
-                let file = shared.render(&request(&body)).await.unwrap();
-                let picture = picture(&file.bytes);
+                let job = small(with(json!({ "html": html }), &fields));
+                let picture = picture(&shared.file(&job).await.bytes);
                 assert_eq!(picture.get_pixel(160, top + 50).0, GREEN, "{fields}, {script}: {part}");
                 if fields["fullPage"] == true {
-                    assert_eq!(picture.get_pixel(310, 230).0, [0, 0, 255], "{fields}, {script}: {part}");
+                    assert_eq!(picture.get_pixel(310, 230).0, BLUE, "{fields}, {script}: {part}");
                 }
             }
         }
     }
-    // A page of many viewports.
-    let long =
-        format!("<!doctype html><body style='margin:0'><p style='height:9000px;margin:0'>x</p>{}", parts[0]);
-    let file = shared.render(&request(&small(json!({ "html": long, "fullPage": true })))).await.unwrap();
-    assert_eq!(picture(&file.bytes).get_pixel(160, 9_050).0, GREEN);
-    // The root has a fixed background behind the whole page.
-    let root = "<!doctype html><body style='margin:0;background:linear-gradient(green,green) fixed'>\
-        <p style='height:2000px;margin:0'>x</p>";
-    let file = shared.render(&request(&small(json!({ "html": root, "fullPage": true })))).await.unwrap();
-    assert_eq!(picture(&file.bytes).get_pixel(160, 1_900).0, GREEN);
+    for (html, y) in [
+        // A page of many viewports.
+        (format!("<body style='margin:0'><p style='height:9000px;margin:0'>x</p>{}", parts[0]), 9_050),
+        // The root has a fixed background behind the whole page.
+        (
+            "<body style='margin:0;background:linear-gradient(green,green) fixed'><p style='height:2000px;margin:0'>x"
+                .to_owned(),
+            1_900,
+        ),
+    ] {
+        let job = small(json!({ "html": format!("<!doctype html>{html}"), "fullPage": true }));
+        assert_eq!(picture(&shared.file(&job).await.bytes).get_pixel(160, y).0, GREEN, "{html}");
+    }
 }

@@ -3,8 +3,6 @@
 pub(crate) mod farm_process;
 pub(crate) mod site;
 
-use std::{future::Future, pin::Pin};
-
 use platen_farm::{Config, Farm, Rendered};
 use platen_harness::{image_file::Colour, pdf_file::Pdf, wait::MAX_WAIT};
 use platen_shared::{
@@ -19,10 +17,10 @@ use platen_shared::{
 use self::{farm_process::FarmProcess, site::Site};
 
 pub(crate) use platen_harness::image_file::GREEN;
+use serde_json::{Value, json};
 
-/// The running of a test.
-pub(crate) type Outcome = Pin<Box<dyn Future<Output = ()>>>;
-
+/// The beginning of a green page.
+pub(crate) const GREEN_PAGE: &str = "<!doctype html><html style='background:green'>";
 pub(crate) const TOKEN: &str = "s3cret";
 /// A deadline that no job reaches, for the header of a job.
 pub(crate) const MAX_WAIT_MS: u64 = 180_000;
@@ -41,6 +39,47 @@ impl Shared {
     pub(crate) async fn render(&self, job: &RenderJob) -> Result<Rendered, Refusal> {
         self.farm.render(job, MAX_WAIT).await
     }
+
+    /// The file of a job that must not be refused.
+    pub(crate) async fn file(&self, job: &RenderJob) -> Rendered {
+        file(&self.farm, job).await
+    }
+
+    /// Checks that the middle of the picture of a job is green.
+    pub(crate) async fn expect_green(&self, job: &RenderJob) {
+        expect_green(&self.farm, job).await;
+    }
+
+    /// The text of the PDF of a job.
+    pub(crate) async fn text(&self, job: &RenderJob) -> String {
+        pdf_of(&self.file(job).await).text().unwrap()
+    }
+
+    /// Checks that the PDF of a page has a text.
+    pub(crate) async fn expect_text(&self, job: RenderJob, text: &str) {
+        let found = self.text(&to(pdf(), job.clone())).await;
+        assert!(found.contains(text), "{found:?} without {text}: {}", json!(job));
+    }
+
+    /// The PDF of a request with these fields.
+    pub(crate) async fn pdf(&self, fields: Value) -> Pdf {
+        pdf_of(&self.file(&paged(fields)).await)
+    }
+
+    /// Why no PDF is made of a request with these fields.
+    pub(crate) async fn no_pdf(&self, fields: Value) -> Refusal {
+        self.render(&paged(fields)).await.unwrap_err()
+    }
+}
+
+/// The file of a job that must not be refused.
+pub(crate) async fn file(farm: &Farm, job: &RenderJob) -> Rendered {
+    farm.render(job, MAX_WAIT).await.unwrap_or_else(|refusal| panic!("{refusal}: {}", json!(job)))
+}
+
+/// Checks that the middle of the picture of a job is green.
+pub(crate) async fn expect_green(farm: &Farm, job: &RenderJob) {
+    assert_eq!(middle(&file(farm, job).await), GREEN, "{}", json!(job));
 }
 
 /// A farm of two browsers that resolves the names of the site.
@@ -63,11 +102,7 @@ pub(crate) fn pdf() -> Output {
 }
 
 pub(crate) fn full_page_png() -> Output {
-    full_page_image(ImageFormat::Png)
-}
-
-pub(crate) fn full_page_image(format: ImageFormat) -> Output {
-    Output::Image(ImageOptions { region: Region::FullPage, ..ImageOptions::new(format) })
+    Output::Image(ImageOptions { region: Region::FullPage, ..ImageOptions::new(ImageFormat::Png) })
 }
 
 pub(crate) fn viewport(width: u32, height: u32, factor: f64) -> Viewport {
@@ -101,6 +136,36 @@ pub(crate) fn url(url: &str) -> RenderJob {
     job(Source::Url(url.to_owned().try_into().unwrap()))
 }
 
+/// A small picture of a page with these fields of a request.
+pub(crate) fn small(mut fields: Value) -> RenderJob {
+    let all = fields.as_object_mut().unwrap();
+    all.entry("width").or_insert(320.into());
+    all.entry("height").or_insert(240.into());
+    request(&fields)
+}
+
+/// A PDF of a page with these fields of a request.
+fn paged(fields: Value) -> RenderJob {
+    request(&with(fields, &json!({ "format": "pdf" })))
+}
+
+pub(crate) fn pdf_of(file: &Rendered) -> Pdf {
+    Pdf::parse(&file.bytes).unwrap()
+}
+
+/// An object with the members of another one.
+pub(crate) fn with(mut object: Value, members: &Value) -> Value {
+    let (Value::Object(all), Value::Object(members)) = (&mut object, members) else { panic!("no objects") };
+    all.extend(members.clone());
+    object
+}
+
+/// The job with another output.
+pub(crate) fn to(output: Output, mut job: RenderJob) -> RenderJob {
+    job.options.output = output;
+    job
+}
+
 /// The job with a wait in milliseconds after its milestone.
 pub(crate) fn waiting(mut job: RenderJob, milliseconds: f64) -> RenderJob {
     job.options.wait_for_timeout = milliseconds.try_into().unwrap();
@@ -127,14 +192,26 @@ pub(crate) async fn send(farm: &FarmProcess, job: &RenderJob, deadline_ms: u64) 
     (response.status().as_u16(), response.bytes().await.unwrap().to_vec())
 }
 
+/// The status of a refusal, and its code.
+pub(crate) async fn status_and_code(response: reqwest::Response) -> (u16, String) {
+    let status = response.status().as_u16();
+    let refusal: Value = response.json().await.unwrap();
+    (status, refusal["code"].as_str().unwrap().to_owned())
+}
+
+/// The pages of a file, each after a comment with its name.
+pub(crate) fn pages(file: &'static str) -> Vec<(&'static str, &'static str)> {
+    let sections = file.split("<!-- ").skip(1);
+    let named = sections.map(|section| {
+        let (name, page) = section.split_once(" -->").unwrap();
+        (name.split_once(": ").unwrap().1, page)
+    });
+    named.collect()
+}
+
 /// Width and height of a picture.
 pub(crate) fn dimensions(file: &Rendered) -> (u32, u32) {
     picture(&file.bytes).dimensions()
-}
-
-/// The text of a PDF.
-pub(crate) fn pdf_text(file: &Rendered) -> String {
-    Pdf::parse(&file.bytes).unwrap().text().unwrap()
 }
 
 /// The colour in the middle of a picture.

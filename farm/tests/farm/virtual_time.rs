@@ -13,18 +13,13 @@ use platen_farm::{Farm, Rendered};
 use platen_harness::{image_file::Colour, wait::MAX_WAIT};
 use platen_shared::{format::WaitUntil, job::RenderJob};
 
-use crate::{
-    Test,
-    support::{GREEN, Shared, colour, farm, farm_process::FarmProcess, html, picture, waiting},
-};
+use crate::support::{GREEN, Shared, colour, farm, farm_process::FarmProcess, html, picture, waiting};
 
-pub(crate) const TESTS: &[Test] = &[
-    ("pages look the same in virtual time and in real time", |s| Box::pin(as_in_real_time(s))),
-    ("a wait takes virtual time if possible, and no time if nothing can change", |s| {
-        Box::pin(virtual_time(s))
-    }),
-    ("the time origin of a page is that of its job", |s| Box::pin(own_time(s))),
-];
+tests! {
+    "pages look the same in virtual time and in real time" => as_in_real_time,
+    "a wait takes virtual time if possible, and no time if nothing can change" => virtual_time,
+    "the time origin of a page is that of its job" => own_time,
+}
 
 /// The beginning of every page of `virtual_time/`. `done` marks the end of its script, `bar` shows a step.
 const HEAD: &str = "<!doctype html><html style='background:red'><style>\
@@ -41,17 +36,13 @@ const LONG_WAIT_MS: f64 = 10_000.0;
 
 /// Every page, in order of its name.
 fn pages(shared: &Shared) -> Vec<(String, RenderJob)> {
-    let site = shared.site.at("");
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/farm/virtual_time");
     let mut pages: Vec<_> = fs::read_dir(directory)
         .unwrap()
         .map(|entry| {
             let path = entry.unwrap().path();
             let markup = fs::read_to_string(&path).unwrap();
-            let markup = markup
-                .replace("{site}", &site)
-                .replace("{socket}", &site.replace("http:", "ws:"))
-                .replace("{elsewhere}", &shared.site.elsewhere(""));
+            let markup = shared.site.fill(&markup);
             let job = waiting(html(&format!("{HEAD}{markup}")), WAIT_MS);
             (path.file_stem().unwrap().to_str().unwrap().to_owned(), job)
         })
@@ -121,16 +112,16 @@ async fn virtual_time(_: Arc<Shared>) {
     let waits = async |time| farm.metric(&format!("platen_farm_waits_total{{time=\"{time}\"}}")).await;
     let mut quiet = waiting(html("<!doctype html><html style='background:green'>"), 10_000.0);
     quiet.options.wait_until = WaitUntil::NetworkIdle;
-    assert_eq!(farm.post(&quiet).send().await.unwrap().status(), 200);
+    farm.file(&quiet).await;
     assert_eq!((waits("skipped").await, waits("virtual").await, waits("real").await), (1, 0, 0));
     let scripted = waiting(html("<!doctype html><script>setTimeout(() => 0, 5000)</script>"), 10_000.0);
-    assert_eq!(farm.post(&scripted).send().await.unwrap().status(), 200);
+    farm.file(&scripted).await;
     assert_eq!((waits("skipped").await, waits("virtual").await, waits("real").await), (1, 1, 0));
     // No virtual clock reaches a worker or a socket.
     for script in ["new Worker('data:text/javascript,')", "new WebSocket('ws://127.0.0.1:1')"] {
         let page = waiting(html(&format!("<script>{script}</script>")), 500.0);
         let begun = Instant::now();
-        assert_eq!(farm.post(&page).send().await.unwrap().status(), 200);
+        farm.file(&page).await;
         assert!(begun.elapsed() >= Duration::from_millis(500), "{script}");
     }
     assert_eq!((waits("virtual").await, waits("real").await), (1, 2));
@@ -168,9 +159,9 @@ async fn own_time(_: Arc<Shared>) {
     }
     // A page that was in virtual time is not reused.
     let long = waiting(html("<script>setTimeout(() => 0, 100)</script>"), 500.0);
-    assert_eq!(farm.post(&long).send().await.unwrap().status(), 200);
+    farm.file(&long).await;
     let before = warm().await;
-    assert_eq!(farm.post(&html("x")).send().await.unwrap().status(), 200);
+    farm.file(&html("x")).await;
     assert_eq!(warm().await, before);
     farm.end().await;
 }

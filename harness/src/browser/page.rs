@@ -1,6 +1,6 @@
 //! A page of the test browser: navigation, forms, and conditions on its content.
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use anyhow::{Context as _, Result, bail, ensure};
 use bytes::Bytes;
@@ -23,12 +23,9 @@ use chromiumoxide_cdp::cdp::{
 };
 use platen_cdp::Session;
 use serde_json::{Value, json};
-use tokio::time::{Instant, sleep};
 
-use super::{Browser, TIMEOUT, Theme, within_timeout};
-
-/// The interval at which a condition is evaluated.
-const POLL_INTERVAL: Duration = Duration::from_millis(25);
+use super::{Browser, Theme, within_timeout};
+use crate::wait;
 
 /// Selects the text of a field. In the code editor that has taken the place of a field, replaces it as
 /// a user does: select all, paste. Returns whether it is a code editor.
@@ -58,11 +55,12 @@ impl Page {
     }
 
     /// Navigates to a URL and waits until it is loaded.
-    pub async fn go(&self, url: &str) -> Result<()> {
+    pub async fn go(&self, url: &str) -> Result<&Self> {
         self.mark().await?;
         let navigated = within_timeout(self.session.call(&NavigateParams::new(url))).await?;
         ensure!(navigated.error_text.is_none(), "{url}: {:?}", navigated.error_text);
-        self.loaded().await.with_context(|| url.to_owned())
+        self.loaded().await.with_context(|| url.to_owned())?;
+        Ok(self)
     }
 
     /// Evaluates a script, waits for its promise, and returns the value.
@@ -92,21 +90,30 @@ impl Page {
 
     /// Waits until the value of a script is true.
     pub async fn wait(&self, condition: &str) -> Result<()> {
-        let began = Instant::now();
-        loop {
-            // During a navigation the script cannot be evaluated.
-            if matches!(self.eval(&format!("!!({condition})")).await, Ok(Value::Bool(true))) {
-                return Ok(());
-            }
-            if began.elapsed() > TIMEOUT {
-                bail!("timed out waiting for {condition} in:\n{}", self.body().await.unwrap_or_default());
-            }
-            sleep(POLL_INTERVAL).await;
+        // During a navigation the script cannot be evaluated.
+        let script = format!("!!({condition})");
+        let is_true = async || Ok((self.eval(&script).await.ok() == Some(true.into())).then_some(()));
+        match wait::until_some(condition, is_true).await {
+            Ok(()) => Ok(()),
+            Err(error) => Err(error.context(format!("in:\n{}", self.body().await.unwrap_or_default()))),
         }
     }
 
     pub async fn shows(&self, text: &str) -> Result<()> {
         self.wait(&format!("document.body.innerText.includes({})", json!(text))).await
+    }
+
+    /// Fills fields, and presses the button that sends them.
+    pub async fn submit(&self, fields: &[(&str, &str)], button: &str) -> Result<&Self> {
+        for (selector, text) in fields {
+            self.fill(selector, text).await?;
+        }
+        self.press(button).await
+    }
+
+    /// The value of a field.
+    pub async fn value(&self, selector: &str) -> Result<String> {
+        self.text(&format!("document.querySelector({}).value", json!(selector))).await
     }
 
     pub async fn fill(&self, selector: &str, text: &str) -> Result<()> {
@@ -131,10 +138,11 @@ impl Page {
         Ok(())
     }
 
-    /// Selects an option of a `<select>`.
+    /// Chooses an option of a `<select>`, or enters a value as a whole.
     pub async fn choose(&self, selector: &str, value: &str) -> Result<()> {
-        self.eval(&format!("void (document.querySelector({}).value = {})", json!(selector), json!(value)))
-            .await?;
+        let enter = "(selector, value) => { const field = document.querySelector(selector); field.value = value; \
+            field.dispatchEvent(new Event('change', { bubbles: true })) }";
+        self.eval(&format!("void ({enter})({}, {})", json!(selector), json!(value))).await?;
         Ok(())
     }
 
@@ -152,7 +160,7 @@ impl Page {
     }
 
     /// Clicks the button or link with this text, and waits until the new page is loaded.
-    pub async fn press(&self, text: &str) -> Result<()> {
+    pub async fn press(&self, text: &str) -> Result<&Self> {
         self.mark().await?;
         let script = format!(
             "(() => {{ const element = [...document.querySelectorAll('main button, main a, header button, header a')]\
@@ -161,7 +169,8 @@ impl Page {
             json!(text)
         );
         self.eval(&script).await?;
-        self.loaded().await.with_context(|| format!("after {text:?}"))
+        self.loaded().await.with_context(|| format!("after {text:?}"))?;
+        Ok(self)
     }
 
     /// Sets the size of the viewport and the theme.
@@ -215,17 +224,16 @@ impl Page {
 
     /// Waits until the value of a script is true in a frame of the page, of any origin.
     pub async fn in_frames(&self, condition: &str) -> Result<()> {
-        let began = Instant::now();
-        while began.elapsed() < TIMEOUT {
+        wait::until_some(&format!("{condition} in a frame"), async || {
             for session in self.frame_sessions().await? {
                 // A frame may be removed while the script is evaluated.
                 if is_true_in_a_frame(&session, condition).await.unwrap_or(false) {
-                    return Ok(());
+                    return Ok(Some(()));
                 }
             }
-            sleep(POLL_INTERVAL).await;
-        }
-        bail!("timed out waiting for {condition} in a frame")
+            Ok(None)
+        })
+        .await
     }
 
     /// The session of the page, and one for each frame that has a process of its own.

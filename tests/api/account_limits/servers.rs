@@ -38,13 +38,12 @@ const ONE_SERVER: &str = "Spin's file is in its state directory";
 async fn two_servers(stage: Stage) -> Result<()> {
     let one = stage.start_stand_in(None).await?;
     let other = stage.start_beside(&one, None).await?;
-    let operator = &one.app.operator;
     let targets = |account| [one.app.target(account), other.target(account)];
-    let account = limited(operator, Quota::Of(100), &[CONCURRENCY_FLAG, "4"]).await?;
+    let (account, _) = limited(&one.app, Quota::Of(100), &[CONCURRENCY_FLAG, "4"]).await?;
     for _ in 0..3 {
         race_for_places(&one, &account, &targets(&account), 4).await?;
     }
-    let account = limited(operator, Quota::Of(1_000), &[PER_MINUTE_FLAG, "15"]).await?;
+    let (account, _) = limited(&one.app, Quota::Of(1_000), &[PER_MINUTE_FLAG, "15"]).await?;
     race_for_minute(&one, &account, &targets(&account), 15).await
 }
 
@@ -55,10 +54,9 @@ async fn running(app: &TestApp, account: &Account) -> Result<Option<i64>> {
 async fn killed_server(stage: Stage) -> Result<()> {
     let one = stage.start_stand_in(None).await?;
     let other = stage.start_beside(&one, Some(3_000)).await?;
-    let account = limited(&one.app.operator, Quota::Of(100), &[CONCURRENCY_FLAG, "2"]).await?;
-    let latch = Latch::closed();
-    one.farm.behave(&account.id, Behaviour::Held(latch.waiter()));
-    let held = || tokio::spawn(other.target(&account).render(&json!({ "html": "x" })).send());
+    let (account, target) = limited(&one.app, Quota::Of(100), &[CONCURRENCY_FLAG, "2"]).await?;
+    let _latch = one.farm.hold(&account.id);
+    let held = || tokio::spawn(other.target(&account).minimal().send());
     let lost = [held(), held()];
     wait::until("the farm has the jobs", || one.farm.received_from(&account.id).len() == 2).await?;
     kill(Pid::from_raw(other.server_pid().cast_signed()), Signal::SIGKILL)?;
@@ -71,13 +69,12 @@ async fn killed_server(stage: Stage) -> Result<()> {
     let longest = "SELECT max(ends_at) - unixepoch() FROM running_attempts";
     let longest = one.app.execute(longest).await?.context("no place")?;
     ensure!(longest <= 10, "a place is kept for {longest} s");
-    let target = one.app.target(&account);
     let admitted = async || Ok(Some(render(&target).await?).filter(|answer| answer.status != 429));
     wait::until_some("a place is free", admitted).await?.file("image/png")?;
-    wait::until_some("both places are free", async || {
+    wait::until_true("both places are free", async || {
         let free =
             one.app.execute("SELECT count(*) FROM running_attempts WHERE ends_at > unixepoch()").await?;
-        Ok((free == Some(0)).then_some(()))
+        Ok(free == Some(0))
     })
     .await?;
     race_for_places(&one, &account, &[target], 2).await?;
@@ -88,8 +85,7 @@ async fn killed_server(stage: Stage) -> Result<()> {
 /// The database answers claims only after their requests have been refused.
 async fn late_claim(stage: Stage) -> Result<()> {
     let mut stand_in = stage.start_stand_in(Some(2_000)).await?;
-    let account = limited(&stand_in.app.operator, Quota::Of(100), &[CONCURRENCY_FLAG, "2"]).await?;
-    let target = stand_in.app.target(&account);
+    let (account, target) = limited(&stand_in.app, Quota::Of(100), &[CONCURRENCY_FLAG, "2"]).await?;
     render(&target).await?.file("image/png")?;
     let outage = Outage::begin(&mut stand_in, stage.deployment.database, false).await?;
     for answer in join_all((0..2).map(|_| render(&target))).await {
@@ -118,18 +114,16 @@ async fn late_claim(stage: Stage) -> Result<()> {
 /// The database is away when a render ends: it is answered, and its place is given back when the database is there.
 async fn database_away(stage: Stage) -> Result<()> {
     let mut stand_in = stage.start_stand_in(None).await?;
-    let account = limited(&stand_in.app.operator, Quota::Of(100), &[CONCURRENCY_FLAG, "1"]).await?;
-    let target = stand_in.app.target(&account);
-    let latch = Latch::closed();
-    stand_in.farm.behave(&account.id, Behaviour::Held(latch.waiter()));
-    let held = tokio::spawn(target.render(&json!({ "html": "x" })).send());
+    let (account, target) = limited(&stand_in.app, Quota::Of(100), &[CONCURRENCY_FLAG, "1"]).await?;
+    let latch = stand_in.farm.hold(&account.id);
+    let held = tokio::spawn(target.minimal().send());
     stand_in.farm.until_received_from(&account.id).await?;
     let outage = Outage::begin(&mut stand_in, stage.deployment.database, false).await?;
     latch.open();
     held.await??.file("image/png")?;
     outage.end(&mut stand_in, false).await?;
-    let is_free = async || Ok((running(&stand_in.app, &account).await? == Some(0)).then_some(()));
-    wait::until_some("the place is given back", is_free).await?;
+    let is_free = async || Ok(running(&stand_in.app, &account).await? == Some(0));
+    wait::until_true("the place is given back", is_free).await?;
     render(&target).await?.file("image/png")?;
     Ok(())
 }
@@ -142,9 +136,8 @@ async fn repeating_clients(stage: Stage) -> Result<()> {
     let size = Size { slots: 100, queue: 100, pages: 10, service_time: std::time::Duration::from_millis(20) };
     let farm = StandInFarm::start_with(FARM_TOKEN, None, size, &Arc::default()).await?;
     let app = stage.start(&Options::with_farm(stage.deployment, farm.url())).await?;
-    let account =
-        limited(&app.operator, Quota::Of(10_000), &[CONCURRENCY_FLAG, &ALLOWED.to_string()]).await?;
-    let target = app.target(&account);
+    let (account, target) =
+        limited(&app, Quota::Of(10_000), &[CONCURRENCY_FLAG, &ALLOWED.to_string()]).await?;
     let client = async || {
         let mut files = 0;
         for _ in 0..REQUESTS {
@@ -164,25 +157,21 @@ async fn repeating_clients(stage: Stage) -> Result<()> {
     ensure!(most <= ALLOWED, "{most} jobs at once");
     let attempts = app.operator.attempts(&account.id).await?;
     ensure!(attempts == files as u64, "{attempts} attempts of {files} files");
-    wait::until_some("no place is taken", async || {
-        Ok((running(&app, &account).await? == Some(0)).then_some(()))
-    })
-    .await
+    wait::until_true("no place is taken", async || Ok(running(&app, &account).await? == Some(0))).await
 }
 
 /// A client that hangs up gives its place back at once.
 async fn hang_up(stage: Stage) -> Result<()> {
     let stand_in = stage.start_stand_in(None).await?;
-    let account = limited(&stand_in.app.operator, Quota::Of(100), &[CONCURRENCY_FLAG, "1"]).await?;
-    let target = stand_in.app.target(&account);
+    let (account, target) = limited(&stand_in.app, Quota::Of(100), &[CONCURRENCY_FLAG, "1"]).await?;
     stand_in.farm.behave(&account.id, Behaviour::Stall);
-    let held = tokio::spawn(target.render(&json!({ "html": "x" })).send());
+    let held = tokio::spawn(target.minimal().send());
     stand_in.farm.until_received_from(&account.id).await?;
     ensure!(running(&stand_in.app, &account).await? == Some(1), "an attempt that runs has no place");
     held.abort();
     // Rows of attempts that are over remain until the next claim, so this row was deleted.
-    let is_free = async || Ok((running(&stand_in.app, &account).await? == Some(0)).then_some(()));
-    wait::until_some("the place is given back", is_free).await?;
+    let is_free = async || Ok(running(&stand_in.app, &account).await? == Some(0));
+    wait::until_true("the place is given back", is_free).await?;
     stand_in.farm.behave(&account.id, Behaviour::File);
     render(&target).await?.file("image/png")?;
     Ok(())

@@ -28,7 +28,7 @@ async fn another_account(stage: Stage) -> Result<()> {
         )
         .await?
         .is(303)?;
-    let rendered = app.target(&a).with_key(&secret).render(&json!({ "html": "x" })).request_id(REQUEST_ID);
+    let rendered = app.target(&a).with_key(&secret).minimal().request_id(REQUEST_ID);
     rendered.send().await?.file("image/png")?;
     let request = wait::until_some("the row of the request", async || {
         app.execute(&format!("SELECT id FROM attempts WHERE account_id = '{}'", a.id)).await
@@ -100,7 +100,7 @@ async fn another_account(stage: Stage) -> Result<()> {
         refused.body
     );
     // Nothing has changed.
-    app.target(&a).with_key(&secret).render(&json!({ "html": "x" })).send().await?.file("image/png")?;
+    app.target(&a).with_key(&secret).renders().await?;
     let page = owner.get(&t).await?.is(200)?;
     ensure!(page.body.contains("&#60;p&#62;now") || page.body.contains("&lt;p&gt;now"), "{}", page.body);
     ensure!(owner.get(&format!("{t}/versions")).await?.body.matches("/restore").count() == 1, "versions");
@@ -205,13 +205,13 @@ async fn render_key(stage: Stage) -> Result<()> {
     let this = json!({ "templateId": one });
     target.render_template(&this).send().await?.file("image/png")?;
     target.render_template(&json!({ "templateId": two })).send().await?.error(401, "Invalid API key")?;
-    target.render(&json!({ "html": "x" })).send().await?.error(401, "Invalid API key")?;
+    target.minimal().send().await?.error(401, "Invalid API key")?;
     // Without a template it renders HTML and URLs.
     let other =
         person.post("/dashboard/playground/render", &[("source", "html"), ("html", "x")]).await?.is(200)?;
     let other: serde_json::Value = serde_json::from_str(&other.body)?;
     let other = app.target(&account).with_key(other["key"].as_str().context("a key")?);
-    other.render(&json!({ "html": "x" })).send().await?.file("image/png")?;
+    other.renders().await?;
     ensure!(app.operator.attempts(&account.id).await? == 2, "a refused attempt was counted");
     // It is not listed.
     ensure!(!person.get("/dashboard/keys").await?.body.contains("Render button"));

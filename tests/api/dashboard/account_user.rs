@@ -20,15 +20,11 @@ async fn keys_templates_and_usage(stage: Stage) -> Result<()> {
     // Accept an invite, sign out, sign in again.
     accept_invite(&page, app, &email, &["--account", &account.id]).await?;
     page.shows("API Keys").await?;
-    page.press("Sign out").await?;
-    page.shows("You are signed out.").await?;
-    page.fill("#email", &email).await?;
-    page.fill("#password", PASSWORD).await?;
-    page.press("Sign in").await?;
+    page.press("Sign out").await?.shows("You are signed out.").await?;
+    page.submit(&[("#email", &email), ("#password", PASSWORD)], "Sign in").await?;
 
     // The key that the page shows is valid.
-    page.fill("#name", "web server").await?;
-    page.press("Create key").await?;
+    page.submit(&[("#name", "web server")], "Create key").await?;
     let key = page.text("document.querySelector('#key').textContent").await?;
     let curl = page.text("document.querySelector('#curl').textContent").await?;
     ensure!(curl.contains(&key) && curl.contains(&app.base_url), "the curl line is {curl}");
@@ -57,8 +53,7 @@ async fn keys_templates_and_usage(stage: Stage) -> Result<()> {
     .await?;
     page.fill("[data-sample=customer]", "Ada & Co").await?;
     page.fill("[data-sample=total]", "10.50").await?;
-    page.press("Create template").await?;
-    page.shows("Template created.").await?;
+    page.press("Create template").await?.shows("Template created.").await?;
     page.wait("document.querySelector('[data-sample=customer]').value === 'Ada & Co'").await?;
     preview_shows(&page, "Ada & Co").await?;
 
@@ -106,15 +101,13 @@ async fn keys_templates_and_usage(stage: Stage) -> Result<()> {
 
     // A disabled key is refused at once.
     page.go(&format!("{}/dashboard/keys", app.base_url)).await?;
-    page.press("Disable web server").await?;
-    page.shows("API key disabled.").await?;
-    target.render(&json!({ "html": "x" })).send().await?.error(401, "Invalid API key")?;
+    page.press("Disable web server").await?.shows("API key disabled.").await?;
+    target.minimal().send().await?.error(401, "Invalid API key")?;
     page.press("Enable web server").await?;
-    target.render(&json!({ "html": "x" })).send().await?.file("image/png")?;
+    target.renders().await?;
     page.press("Delete web server").await?;
-    page.press("Delete key").await?;
-    page.shows("API key deleted.").await?;
-    target.render(&json!({ "html": "x" })).send().await?.error(401, "Invalid API key")?;
+    page.press("Delete key").await?.shows("API key deleted.").await?;
+    target.minimal().send().await?.error(401, "Invalid API key")?;
     Ok(())
 }
 
@@ -138,25 +131,20 @@ async fn preview_shows(page: &platen_harness::browser::Page, text: &str) -> Resu
 async fn versions(stage: Stage) -> Result<()> {
     let (app, account, page) = owner_page(&stage, Quota::Of(10)).await?;
     page.go(&format!("{}/dashboard/templates/new", app.base_url)).await?;
-    page.fill("#name", "Card").await?;
-    page.fill("#html", "<p>first {{ x }}</p>").await?;
-    page.press("Create template").await?;
+    page.submit(&[("#name", "Card"), ("#html", "<p>first {{ x }}</p>")], "Create template").await?;
     for text in ["second", "third"] {
-        page.fill("#html", &format!("<p>{text}</p>")).await?;
-        page.press("Save").await?;
-        page.shows("Template saved.").await?;
+        page.submit(&[("#html", &format!("<p>{text}</p>"))], "Save").await?.shows("Template saved.").await?;
     }
     page.press("Versions (2)").await?;
     page.press("View version 1").await?;
-    let shown = page.text("document.querySelector('#markup').value").await?;
+    let shown = page.value("#markup").await?;
     ensure!(shown == "<p>first {{ x }}</p>", "version 1 is {shown}");
-    page.press("Restore this version").await?;
-    page.shows("Version restored.").await?;
-    let html = page.text("document.querySelector('#html').value").await?;
+    page.press("Restore this version").await?.shows("Version restored.").await?;
+    let html = page.value("#html").await?;
     ensure!(html == "<p>first {{ x }}</p>", "restored {html}");
     page.press("Versions (3)").await?;
     page.press("View version 3").await?;
-    ensure!(page.text("document.querySelector('#markup').value").await? == "<p>third</p>");
+    ensure!(page.value("#markup").await? == "<p>third</p>");
     // The public API renders the restored version, which has a placeholder.
     let id = page.text("location.pathname.split('/')[3]").await?;
     let target = app.target(&account);
@@ -172,18 +160,13 @@ async fn versions(stage: Stage) -> Result<()> {
     page.press("Versions (4)").await?;
     // Duplicate, then delete the original.
     page.press("Card").await?;
-    page.press("Duplicate").await?;
-    page.shows("Template duplicated.").await?;
-    ensure!(page.text("document.querySelector('#name').value").await? == "Card (copy)");
+    page.press("Duplicate").await?.shows("Template duplicated.").await?;
+    ensure!(page.value("#name").await? == "Card (copy)");
     page.go(&format!("{}/dashboard/templates/{id}", app.base_url)).await?;
-    page.press("Delete").await?;
-    page.shows("Delete the template “Card”?").await?;
-    page.press("Delete template").await?;
-    page.shows("Template deleted, including its versions.").await?;
+    page.press("Delete").await?.shows("Delete the template “Card”?").await?;
+    page.press("Delete template").await?.shows("Template deleted, including its versions.").await?;
     target.render_template(&json!({ "templateId": id })).send().await?.error(404, "Template not found")?;
-    page.fill("#q", "cop").await?;
-    page.press("Search").await?;
-    page.shows("Card (copy)").await?;
+    page.submit(&[("#q", "cop")], "Search").await?.shows("Card (copy)").await?;
     page.go(&format!("{}/dashboard/templates?q=nothing", app.base_url)).await?;
     page.shows("No templates match").await
 }
@@ -193,19 +176,12 @@ async fn without_scripts(stage: Stage) -> Result<()> {
     let page = Browser::start().await?.page().await?;
     page.enable_scripts(false).await?;
     accept_invite(&page, &app, &new_email("cy"), &["--account", &account.id]).await?;
-    page.fill("#name", "plain").await?;
-    page.press("Create key").await?;
-    page.shows("New API key “plain”").await?;
+    page.submit(&[("#name", "plain")], "Create key").await?.shows("New API key “plain”").await?;
     ensure!(page.eval("document.querySelectorAll('.copy:not([hidden])').length").await? == 0);
     page.go(&format!("{}/dashboard/templates/new", app.base_url)).await?;
-    page.fill("#name", "Plain").await?;
-    page.fill("#html", "<p>{{ a }}</p>").await?;
-    page.press("Create template").await?;
+    page.submit(&[("#name", "Plain"), ("#html", "<p>{{ a }}</p>")], "Create template").await?;
     // Saving adds the fields of the placeholders.
-    page.fill("#sample-a", "value").await?;
-    page.press("Save").await?;
-    page.shows("Template saved.").await?;
-    ensure!(page.text("document.querySelector('#sample-a').value").await? == "value");
-    page.press("Sign out").await?;
-    page.shows("You are signed out.").await
+    page.submit(&[("#sample-a", "value")], "Save").await?.shows("Template saved.").await?;
+    ensure!(page.value("#sample-a").await? == "value");
+    page.press("Sign out").await?.shows("You are signed out.").await
 }

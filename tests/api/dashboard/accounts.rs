@@ -164,7 +164,7 @@ async fn first_operator(stage: Stage) -> Result<()> {
     first.new_template("t", "x").await?;
     let (_, key) = first.new_key("k").await?;
     let target = app.target(&stand_in.account).with_key(&key);
-    target.render(&serde_json::json!({ "html": "x" })).send().await?.file("image/png")?;
+    target.renders().await?;
     let accounts = app.operator.run(&["account", "list"]).await?;
     let names: Vec<_> = accounts.as_array().context("a list")?.iter().map(|it| it["name"].clone()).collect();
     ensure!(names.iter().filter(|name| *name == "default").count() == 1, "{names:?}");

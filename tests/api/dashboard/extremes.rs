@@ -118,8 +118,7 @@ async fn large_template(stage: Stage) -> Result<()> {
     // Text at the very start, typed into the code editor.
     page.eval("document.querySelector('#html-editor .cm-content').focus()").await?;
     page.type_text("<!--t-->").await?;
-    page.press("Save").await?;
-    page.shows("Template saved. The previous version is kept.").await?;
+    page.press("Save").await?.shows("Template saved. The previous version is kept.").await?;
     let saved = person.get(&format!("/dashboard/templates/{id}")).await?.is(200)?.body;
     ensure!(saved.matches("&#60;tr&#62;").count() == markup.matches("<tr>").count(), "rows were lost");
     ensure!(saved.contains("&#60;!--t--&#62;&#60;table&#62;"), "what was typed is not at the start");

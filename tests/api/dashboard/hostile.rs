@@ -31,8 +31,7 @@ async fn stored_text(stage: Stage) -> Result<()> {
     };
     for text in TEXTS {
         page.go(&url("keys")).await?;
-        page.fill("#name", text).await?;
-        page.press("Create key").await?;
+        page.submit(&[("#name", text)], "Create key").await?;
         harmless(text).await?;
         let key = page.text("document.querySelector('#key').textContent").await?;
         let target = app.target(&account).with_key(&key);
@@ -41,16 +40,13 @@ async fn stored_text(stage: Stage) -> Result<()> {
         page.fill("#name", text).await?;
         page.fill("#html", &format!("{text}<p>{{{{ a }}}}{{{{{{ b }}}}}}</p>")).await?;
         page.wait("document.querySelector('[data-sample=b]')").await?;
-        page.fill("[data-sample=a]", text).await?;
-        page.fill("[data-sample=b]", text).await?;
-        page.press("Create template").await?;
+        page.submit(&[("[data-sample=a]", text), ("[data-sample=b]", text)], "Create template").await?;
         page.frames_show("").await?;
         harmless(text).await?;
-        let shown = page.text("document.querySelector('#html').value").await?;
+        let shown = page.value("#html").await?;
         ensure!(shown == format!("{text}<p>{{{{ a }}}}{{{{{{ b }}}}}}</p>"), "{text} became {shown}");
         let id = page.text("location.pathname.split('/')[3]").await?;
-        page.fill("#name", &format!("{text}2")).await?;
-        page.press("Save").await?;
+        page.submit(&[("#name", &format!("{text}2"))], "Save").await?;
         for path in ["versions", "versions/1", "delete"] {
             page.go(&url(&format!("templates/{id}/{path}"))).await?;
             harmless(&format!("{text} in {path}")).await?;
@@ -102,21 +98,17 @@ async fn operators_pages(app: &Service, page: &Page) -> Result<()> {
     };
     for text in TEXTS {
         page.go(&url("operator")).await?;
-        page.fill("#name", &format!("{text} {:x}", rand::random::<u64>())).await?;
-        page.press("Create account").await?;
+        page.submit(&[("#name", &format!("{text} {:x}", rand::random::<u64>()))], "Create account").await?;
         harmless(text).await?;
         let account = page.text("location.pathname").await?;
-        page.fill("#email", &new_email("new")).await?;
-        page.press("Create invite").await?;
+        page.submit(&[("#email", &new_email("new"))], "Create invite").await?;
         harmless(&format!("{text} with an invite")).await?;
-        page.fill("#email", text).await?;
-        page.press("Create invite").await?;
+        page.submit(&[("#email", text)], "Create invite").await?;
         harmless(&format!("{text} as an address")).await?;
         page.go(&format!("{}{account}", app.base_url)).await?;
         page.press("Switch to this account").await?;
         page.go(&url("people")).await?;
-        page.fill("#email", text).await?;
-        page.press("Create invite").await?;
+        page.submit(&[("#email", text)], "Create invite").await?;
         harmless(&format!("{text} in the page of people")).await?;
         page.go(&url("operator/retention")).await?;
         for field in ["versions", "audit", "attempts"] {
@@ -168,8 +160,7 @@ async fn preview(stage: Stage) -> Result<()> {
     let at = page.text("location.pathname + location.search").await?;
     ensure!(at == "/dashboard/templates/new", "the page is at {at}");
     ensure!(page.eval("typeof pwned").await? == "undefined", "the page was written to");
-    page.press("Create template").await?;
-    page.shows("Template created.").await?;
+    page.press("Create template").await?.shows("Template created.").await?;
     // The frame is isolated when it is opened as a page too.
     let frame = page.text("document.querySelector('#preview').src").await?;
     page.go(&frame).await?;

@@ -37,25 +37,22 @@ async fn session_ends(stage: Stage) -> Result<()> {
         page.fill("#name", "Kept & safe").await?;
         page.fill("#html", HTML).await?;
         end_sessions(&app, &email).await?;
-        page.press("Create template").await?;
-        page.shows("Your session has ended.").await?;
+        page.press("Create template").await?.shows("Your session has ended.").await?;
         sign_in_again(&page, &email, "a wrong password").await?;
         page.shows("Incorrect e-mail address or password.").await?;
         sign_in_again(&page, &email, PASSWORD).await?;
         page.shows("Nothing was saved yet").await?;
-        ensure!(page.text("document.querySelector('#html').value").await? == HTML, "the text has changed");
-        page.press("Create template").await?;
-        page.shows("Template created.").await?;
-        ensure!(page.text("document.querySelector('#html').value").await? == HTML, "the text was not saved");
+        ensure!(page.value("#html").await? == HTML, "the text has changed");
+        page.press("Create template").await?.shows("Template created.").await?;
+        ensure!(page.value("#html").await? == HTML, "the text was not saved");
         // A change of the saved template, in the same way.
         page.fill("#html", "<p>second</p>").await?;
         end_sessions(&app, &email).await?;
         page.press("Save").await?;
         sign_in_again(&page, &email, PASSWORD).await?;
         page.shows("Nothing was saved yet").await?;
-        page.press("Save").await?;
-        page.shows("Template saved.").await?;
-        ensure!(page.text("document.querySelector('#html').value").await? == "<p>second</p>");
+        page.press("Save").await?.shows("Template saved.").await?;
+        ensure!(page.value("#html").await? == "<p>second</p>");
         page.shows("Versions (1)").await?;
     }
     Ok(())
@@ -156,12 +153,10 @@ async fn database_away(stage: Stage) -> Result<()> {
     page.fill("#name", "Outage").await?;
     page.fill("#html", "<p>during an outage\n</p>").await?;
     let outage = Outage::begin(&mut stand_in, stage.deployment.database, true).await?;
-    page.press("Create template").await?;
-    page.shows("What you entered is kept on this page.").await?;
+    page.press("Create template").await?.shows("What you entered is kept on this page.").await?;
     outage.end(&mut stand_in, true).await?;
-    page.press("Try again").await?;
-    page.shows("Template created.").await?;
-    ensure!(page.text("document.querySelector('#html').value").await? == "<p>during an outage\n</p>");
+    page.press("Try again").await?.shows("Template created.").await?;
+    ensure!(page.value("#html").await? == "<p>during an outage\n</p>");
     Ok(())
 }
 

@@ -43,7 +43,7 @@ async fn every_attempt(stage: Stage) -> Result<()> {
         (Behaviour::HangUp, 502),
     ] {
         stand_in.farm.behave(&account.id, behaviour);
-        let answer = target.render(&json!({ "html": "x" })).send().await?;
+        let answer = target.minimal().send().await?;
         ensure!(answer.status == status, "{}", answer.summary());
     }
     let lines = exported(&mut person, "/dashboard/requests.csv", 4).await?;
@@ -83,9 +83,8 @@ async fn no_answer_waits(stage: Stage) -> Result<()> {
     let mut person = Person::of(&stand_in.app, &account).await?;
     let target = stand_in.app.target(&account);
     // While the farm renders a claimed attempt, the database fails.
-    let latch = Latch::closed();
-    stand_in.farm.behave(&account.id, Behaviour::Held(latch.waiter()));
-    let rendering = tokio::spawn(target.render(&json!({ "html": "x" })).send());
+    let latch = stand_in.farm.hold(&account.id);
+    let rendering = tokio::spawn(target.minimal().send());
     stand_in.farm.until_received_from(&account.id).await?;
     if stage.deployment.database == DatabaseKind::File {
         super::super::database::corrupt_files(&stand_in)?;
@@ -112,7 +111,7 @@ async fn disconnected(stage: Stage) -> Result<()> {
     let account = app.operator.account(Quota::Of(1)).await?;
     let mut person = Person::of(app, &account).await?;
     stand_in.farm.behave(&account.id, Behaviour::Stall);
-    let rendering = tokio::spawn(app.target(&account).render(&json!({ "html": "x" })).send());
+    let rendering = tokio::spawn(app.target(&account).minimal().send());
     stand_in.farm.until_received_from(&account.id).await?;
     rendering.abort();
     let lines = exported(&mut person, "/dashboard/requests.csv", 1).await?;

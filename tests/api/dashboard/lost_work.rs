@@ -17,9 +17,7 @@ pub(crate) fn cases() -> Vec<Case> {
 async fn two_users(stage: Stage) -> Result<()> {
     let (app, account, page) = owner_page(&stage, Quota::Of(1)).await?;
     page.go(&format!("{}/dashboard/templates/new", app.base_url)).await?;
-    page.fill("#name", "Shared").await?;
-    page.fill("#html", "<p>one</p>\n<p>two</p>").await?;
-    page.press("Create template").await?;
+    page.submit(&[("#name", "Shared"), ("#html", "<p>one</p>\n<p>two</p>")], "Create template").await?;
     let path = page.text("location.pathname").await?;
     // Ben opens and saves it while Ann edits.
     let ben_email = new_email("ben");
@@ -28,8 +26,7 @@ async fn two_users(stage: Stage) -> Result<()> {
         [("name", "Shared"), ("html", html), ("revision", revision)]
     };
     ben.post(&path, &save("<p>one</p>\n<p>of ben</p>", "1")).await?.is(303)?;
-    page.fill("#html", "<p>one</p>\n<p>of ann</p>").await?;
-    page.press("Save").await?;
+    page.submit(&[("#html", "<p>one</p>\n<p>of ann</p>")], "Save").await?;
     page.shows("There is a newer version").await?;
     page.shows(&ben_email).await?;
     let diff = page.text("document.querySelector('.diff').textContent").await?;
@@ -37,18 +34,12 @@ async fn two_users(stage: Stage) -> Result<()> {
     ensure!(ben.get(&path).await?.body.contains("of ben"), "the newer version was replaced");
     // Ben saves once more: Ann gets the page again, and then replaces it.
     ben.post(&path, &save("<p>one</p>\n<p>third</p>", "2")).await?.is(303)?;
-    page.press("Save over the newer version").await?;
-    page.shows("There is a newer version").await?;
-    page.press("Save over the newer version").await?;
-    page.shows("Template saved.").await?;
-    ensure!(page.text("document.querySelector('#html').value").await? == "<p>one</p>\n<p>of ann</p>");
-    page.press("Versions (3)").await?;
-    page.shows(&ben_email).await?;
+    page.press("Save over the newer version").await?.shows("There is a newer version").await?;
+    page.press("Save over the newer version").await?.shows("Template saved.").await?;
+    ensure!(page.value("#html").await? == "<p>one</p>\n<p>of ann</p>");
+    page.press("Versions (3)").await?.shows(&ben_email).await?;
     page.press("View version 3").await?;
-    ensure!(
-        page.text("document.querySelector('#markup').value").await?.contains("third"),
-        "the version is lost"
-    );
+    ensure!(page.value("#markup").await?.contains("third"), "the version is lost");
     // Equal content is no conflict, nor is a save that was sent twice.
     ben.post(&path, &save("<p>one</p>\n<p>of ann</p>", "1")).await?.is(303)?;
     // Of ten concurrent saves of one revision, one succeeds and the others are conflicts.
@@ -70,18 +61,15 @@ async fn two_users(stage: Stage) -> Result<()> {
 async fn deleted_meanwhile(stage: Stage) -> Result<()> {
     let (app, account, page) = owner_page(&stage, Quota::Of(1)).await?;
     page.go(&format!("{}/dashboard/templates/new", app.base_url)).await?;
-    page.fill("#name", "Deleted").await?;
-    page.press("Create template").await?;
+    page.submit(&[("#name", "Deleted")], "Create template").await?;
     let path = page.text("location.pathname").await?;
     let mut ben =
         Person::invited(&app, &new_email("ben"), &["--account", &account.id, "--role", "owner"]).await?;
     ben.post(&format!("{path}/delete"), &[]).await?.is(303)?;
-    page.fill("#html", "<p>not lost</p>").await?;
-    page.press("Save").await?;
+    page.submit(&[("#html", "<p>not lost</p>")], "Save").await?;
     page.shows("This template does not exist any more").await?;
-    page.press("Create template").await?;
-    page.shows("Template created.").await?;
-    ensure!(page.text("document.querySelector('#html').value").await? == "<p>not lost</p>");
+    page.press("Create template").await?.shows("Template created.").await?;
+    ensure!(page.value("#html").await? == "<p>not lost</p>");
     ensure!(page.text("location.pathname").await? != path, "the id of the deleted template");
     Ok(())
 }
@@ -91,9 +79,7 @@ async fn reload(stage: Stage) -> Result<()> {
     let browser = Browser::start().await?;
     let page = browser.page().await?;
     accept_invite(&page, &app, &new_email("ann"), &["--account", &account.id]).await?;
-    page.fill("#name", "once").await?;
-    page.press("Create key").await?;
-    page.shows("New API key “once”").await?;
+    page.submit(&[("#name", "once")], "Create key").await?.shows("New API key “once”").await?;
     ensure!(
         page.eval("document.activeElement.textContent.includes('New API key')").await? == true,
         "no focus"
@@ -116,8 +102,7 @@ async fn reload(stage: Stage) -> Result<()> {
     accept_invite(&operator, &app, &new_email("op"), &["--operator"]).await?;
     operator.go(&format!("{}/dashboard/operator/accounts/{}", app.base_url, account.id)).await?;
     let invited = new_email("reloaded");
-    operator.fill("#email", &invited).await?;
-    operator.press("Create invite").await?;
+    operator.submit(&[("#email", &invited)], "Create invite").await?;
     operator.shows(&format!("Invite link for {invited}")).await?;
     let link = operator.text("document.querySelector('#link').textContent").await?;
     operator.go(&operator.text("location.href").await?).await?;
@@ -125,8 +110,7 @@ async fn reload(stage: Stage) -> Result<()> {
     // A repeated request would have replaced the invite.
     person.get(link.strip_prefix(&app.base_url).context("a link")?).await?.is(200)?;
     // Disabling asks first.
-    operator.press("Disable").await?;
-    operator.shows("Disable the account").await?;
+    operator.press("Disable").await?.shows("Disable the account").await?;
     operator.press("Cancel").await?;
     ensure!(!operator.body().await?.contains("Disabled"), "disabled without an answer");
     Ok(())
@@ -151,9 +135,8 @@ async fn drafts(stage: Stage) -> Result<()> {
     page.wait(SHOWN).await?;
     page.click("#draft-restore").await?;
     page.wait("document.querySelector('[data-sample=a]')?.value === 'value'").await?;
-    ensure!(page.text("document.querySelector('#html').value").await? == "<p>typed {{ a }}</p>");
-    page.press("Create template").await?;
-    page.shows("Template created.").await?;
+    ensure!(page.value("#html").await? == "<p>typed {{ a }}</p>");
+    page.press("Create template").await?.shows("Template created.").await?;
     let empty = "drafts.length === 0";
     drafts_are(&page, empty).await?;
     // A draft of a version that was replaced meanwhile: the save tells of it.
@@ -162,11 +145,9 @@ async fn drafts(stage: Stage) -> Result<()> {
     drafts_are(&page, "drafts.length === 1").await?;
     let mut other = Person::of(&app, &account).await?;
     other.post(&path, &[("name", "Draft"), ("html", "<p>newer</p>")]).await?.is(303)?;
-    page.go(&format!("{}{path}", app.base_url)).await?;
-    page.shows("made from an older version").await?;
+    page.go(&format!("{}{path}", app.base_url)).await?.shows("made from an older version").await?;
     page.click("#draft-restore").await?;
-    page.press("Save").await?;
-    page.shows("There is a newer version").await?;
+    page.press("Save").await?.shows("There is a newer version").await?;
     page.press("Open the newer version").await?;
     page.wait(SHOWN).await?;
     page.click("#draft-discard").await?;
@@ -174,8 +155,7 @@ async fn drafts(stage: Stage) -> Result<()> {
     // Signing out deletes the drafts of the user.
     page.fill("#html", "<p>private</p>").await?;
     drafts_are(&page, "drafts.length === 1").await?;
-    page.press("Sign out").await?;
-    page.shows("You are signed out.").await?;
+    page.press("Sign out").await?.shows("You are signed out.").await?;
     drafts_are(&page, empty).await?;
     // Markup over the limit of the server is an error before it is sent.
     sign_in_again(&page, &email, PASSWORD).await?;
@@ -200,8 +180,7 @@ async fn endless_template(stage: Stage) -> Result<()> {
     page.fill("#name", "Endless").await?;
     page.fill("#html", ENDLESS).await?;
     page.frames_show("before").await?;
-    page.press("Create template").await?;
-    page.shows("Template created.").await?;
+    page.press("Create template").await?.shows("Template created.").await?;
     page.frames_show("before").await?;
     let path = page.text("location.pathname").await?;
     let mark = format!("preview {}", path.rsplit('/').next().unwrap_or_default());
@@ -221,6 +200,5 @@ async fn endless_template(stage: Stage) -> Result<()> {
     ensure!(page.eval("document.querySelector('iframe') === null").await? == true, "there is a preview");
     page.fill("#html", "<p>mended</p>").await?;
     page.wait("document.querySelector('#no-samples').hidden === false").await?;
-    page.press("Save").await?;
-    page.shows("Template saved.").await
+    page.press("Save").await?.shows("Template saved.").await
 }

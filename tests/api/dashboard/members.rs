@@ -106,7 +106,7 @@ async fn takes_nothing_away(stage: Stage) -> Result<()> {
     }
     // Nothing has changed.
     let target = app.target(&account).with_key(&secret);
-    target.render(&json!({ "html": "x" })).send().await?.file("image/png")?;
+    target.renders().await?;
     let page = owner.get(PEOPLE).await?.is(200)?.body;
     ensure!(page.contains(&owner_email) && page.contains(&invite) && !page.contains("friend@"), "{page}");
     ensure!(owners(&app, &account).await? == 1, "the roles have changed");
@@ -115,7 +115,7 @@ async fn takes_nothing_away(stage: Stage) -> Result<()> {
     owner.post(&format!("{k}/enable"), &[]).await?.is(303)?;
     owner.post(&format!("{k}/delete"), &[]).await?.is(303)?;
     owner.post(&format!("{t}/delete"), &[]).await?.is(303)?;
-    target.render(&json!({ "html": "x" })).send().await?.error(401, "Invalid API key")
+    target.minimal().send().await?.error(401, "Invalid API key")
 }
 
 async fn owner_manages_people(stage: Stage) -> Result<()> {
@@ -124,27 +124,21 @@ async fn owner_manages_people(stage: Stage) -> Result<()> {
     let page = browser.page().await?;
     let email = new_email("owner");
     accept_invite(&page, &app, &email, &["--account", &account.id]).await?;
-    page.press("People").await?;
-    page.shows("There are no pending invites.").await?;
+    page.press("People").await?.shows("There are no pending invites.").await?;
     let guest_email = new_email("guest");
-    page.fill("#email", "no address").await?;
-    page.press("Create invite").await?;
+    page.submit(&[("#email", "no address")], "Create invite").await?;
     page.shows("An e-mail address looks like").await?;
     // A revoked link says so, also after the address was invited again.
-    page.fill("#email", &guest_email).await?;
-    page.press("Create invite").await?;
+    page.submit(&[("#email", &guest_email)], "Create invite").await?;
     let revoked = page.text("document.querySelector('#link').textContent").await?;
-    page.press(&format!("Revoke the invite of {guest_email}")).await?;
-    page.shows("Invite revoked.").await?;
+    page.press(&format!("Revoke the invite of {guest_email}")).await?.shows("Invite revoked.").await?;
     let guest = browser.page().await?;
-    guest.go(&revoked).await?;
-    guest.shows("This invite was revoked").await?;
+    guest.go(&revoked).await?.shows("This invite was revoked").await?;
     page.fill("#email", &guest_email).await?;
     page.choose("#role", "member").await?;
     page.press("Create invite").await?;
     let link = page.text("document.querySelector('#link').textContent").await?;
-    guest.go(&revoked).await?;
-    guest.shows("This invite was revoked").await?;
+    guest.go(&revoked).await?.shows("This invite was revoked").await?;
     guest.go(&link).await?;
     set_password(&guest).await?;
     guest.shows("API Keys").await?;
@@ -152,21 +146,16 @@ async fn owner_manages_people(stage: Stage) -> Result<()> {
     guest.shows("Ask an owner to invite or remove users.").await?;
     // Roles take effect with the next request.
     page.go(&format!("{}{PEOPLE}", app.base_url)).await?;
-    page.press(&format!("Make owner {guest_email}")).await?;
-    page.shows("Role changed.").await?;
+    page.press(&format!("Make owner {guest_email}")).await?.shows("Role changed.").await?;
     guest.go(&format!("{}{PEOPLE}", app.base_url)).await?;
-    guest.press(&format!("Make member {email}")).await?;
-    guest.shows("Role changed.").await?;
+    guest.press(&format!("Make member {email}")).await?.shows("Role changed.").await?;
     page.press(&format!("Make member {guest_email}")).await?;
     page.shows("Only an owner of this account may do this.").await?;
     guest.press(&format!("Make member {guest_email}")).await?;
     guest.shows("This user is the only owner of the account.").await?;
-    guest.press(&format!("Remove {email}")).await?;
-    guest.shows(&format!("Remove {email}?")).await?;
-    guest.press("Remove").await?;
-    guest.shows("User removed").await?;
-    page.go(&format!("{}{PEOPLE}", app.base_url)).await?;
-    page.shows("Sign in").await
+    guest.press(&format!("Remove {email}")).await?.shows(&format!("Remove {email}?")).await?;
+    guest.press("Remove").await?.shows("User removed").await?;
+    page.go(&format!("{}{PEOPLE}", app.base_url)).await?.shows("Sign in").await
 }
 
 async fn invites_of_owners(stage: Stage) -> Result<()> {

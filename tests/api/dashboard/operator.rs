@@ -15,77 +15,57 @@ async fn operator(stage: Stage) -> Result<()> {
     accept_invite(&page, app, &email, &["--operator"]).await?;
     page.wait("document.querySelector('.user-menu')").await?;
     // The first operator of a server begins in an account.
-    page.go(&format!("{}/dashboard/operator", app.base_url)).await?;
-    page.shows("Accounts").await?;
+    page.go(&format!("{}/dashboard/operator", app.base_url)).await?.shows("Accounts").await?;
 
     // An account, with errors beside their fields.
     let name = format!("Contoso {:x}", rand::random::<u64>());
-    page.fill("#name", &name).await?;
-    page.fill("#quota", "many").await?;
-    page.press("Create account").await?;
+    page.submit(&[("#name", &name), ("#quota", "many")], "Create account").await?;
     let error = page.text("document.querySelector('#quota-error').innerText").await?;
     ensure!(error.contains("whole number"), "{error}");
     let focus = "document.querySelector('#quota').getAttribute('aria-describedby').includes('quota-error')";
     ensure!(page.eval(focus).await? == true, "screen readers do not get the error");
-    page.fill("#quota", "2").await?;
-    page.press("Create account").await?;
-    page.shows("Account created.").await?;
+    page.submit(&[("#quota", "2")], "Create account").await?.shows("Account created.").await?;
     let taken = app.operator.account(Quota::Of(1)).await?;
-    page.fill("#name", &taken.name).await?;
-    page.press("Rename").await?;
-    page.shows("Another account has this name").await?;
-    page.fill("#name", &format!("{name} Ltd")).await?;
-    page.press("Rename").await?;
-    page.shows("Account renamed.").await?;
+    page.submit(&[("#name", &taken.name)], "Rename").await?.shows("Another account has this name").await?;
+    page.submit(&[("#name", &format!("{name} Ltd"))], "Rename").await?.shows("Account renamed.").await?;
 
     // A user accepts an invite for it.
     let guest_email = new_email("guest");
-    page.fill("#email", &guest_email).await?;
-    page.press("Create invite").await?;
+    page.submit(&[("#email", &guest_email)], "Create invite").await?;
     let link = page.text("document.querySelector('#link').textContent").await?;
     let guest = browser.page().await?;
     guest.go(&link).await?;
     set_password(&guest).await?;
-    guest.fill("#name", "their key").await?;
-    guest.press("Create key").await?;
+    guest.submit(&[("#name", "their key")], "Create key").await?;
     let key = guest.text("document.querySelector('#key').textContent").await?;
     let target = app.target(&taken).with_key(&key);
     for _ in 0..2 {
-        target.render(&json!({ "html": "x" })).send().await?.file("image/png")?;
+        target.renders().await?;
     }
-    target.render(&json!({ "html": "x" })).send().await?.error(429, "Monthly quota exhausted")?;
+    target.minimal().send().await?.error(429, "Monthly quota exhausted")?;
 
     // Use, quota, disabling. Other cases create accounts as well, more than one page has.
     let found = format!("{}/dashboard/operator?q={}", app.base_url, percent(&name));
     page.go(&found).await?;
-    page.press(&format!("{name} Ltd")).await?;
-    page.shows("2 of 2 attempts").await?;
+    page.press(&format!("{name} Ltd")).await?.shows("2 of 2 attempts").await?;
     page.shows(&guest_email).await?;
-    page.fill("#quota", "").await?;
-    page.press("Change quota").await?;
-    page.shows("Quota changed.").await?;
+    page.submit(&[("#quota", "")], "Change quota").await?.shows("Quota changed.").await?;
     page.shows("no limit").await?;
-    target.render(&json!({ "html": "x" })).send().await?.file("image/png")?;
+    target.renders().await?;
     page.press("Disable").await?;
-    page.press("Disable account").await?;
-    page.shows("Account disabled.").await?;
-    target.render(&json!({ "html": "x" })).send().await?.error(401, "Invalid API key")?;
-    guest.go(&format!("{}/dashboard/keys", app.base_url)).await?;
-    guest.shows("This account is disabled").await?;
+    page.press("Disable account").await?.shows("Account disabled.").await?;
+    target.minimal().send().await?.error(401, "Invalid API key")?;
+    guest.go(&format!("{}/dashboard/keys", app.base_url)).await?.shows("This account is disabled").await?;
     page.press("Enable").await?;
-    target.render(&json!({ "html": "x" })).send().await?.file("image/png")?;
+    target.renders().await?;
 
     // Work in the account, then remove its user.
-    page.press("Switch to this account").await?;
-    page.shows("their key").await?;
+    page.press("Switch to this account").await?.shows("their key").await?;
     page.go(&found).await?;
     page.press(&format!("{name} Ltd")).await?;
-    page.press(&format!("Remove {guest_email}")).await?;
-    page.shows(&format!("Remove {guest_email}?")).await?;
-    page.press("Remove").await?;
-    page.shows("User removed").await?;
-    guest.go(&format!("{}/dashboard/keys", app.base_url)).await?;
-    guest.shows("Sign in").await?;
+    page.press(&format!("Remove {guest_email}")).await?.shows(&format!("Remove {guest_email}?")).await?;
+    page.press("Remove").await?.shows("User removed").await?;
+    guest.go(&format!("{}/dashboard/keys", app.base_url)).await?.shows("Sign in").await?;
 
     remove_another(app, &page, &guest, &email).await?;
 
@@ -125,8 +105,6 @@ async fn remove_another(app: &Service, page: &Page, other: &Page, email: &str) -
     let own = page.eval(&format!("document.body.innerText.includes('Remove {email}')")).await?;
     ensure!(own == false, "operators may remove themselves");
     page.press(&format!("Remove {second_email}")).await?;
-    page.press("Remove").await?;
-    page.shows("User removed").await?;
-    other.go(&format!("{}/dashboard/operator", app.base_url)).await?;
-    other.shows("Sign in").await
+    page.press("Remove").await?.shows("User removed").await?;
+    other.go(&format!("{}/dashboard/operator", app.base_url)).await?.shows("Sign in").await
 }

@@ -1,6 +1,6 @@
 //! The playground: what it shows is what it sends, and what is entered is not lost.
 
-use platen_harness::wait::until_some;
+use platen_harness::wait::until_true;
 
 use super::support::{Person, accept_invite, between, choose, new_email, person, render};
 use crate::prelude::*;
@@ -131,8 +131,7 @@ async fn controls(stage: Stage) -> Result<()> {
 
 async fn program_runs(stage: Stage, language: &Language) -> Result<()> {
     let app = &*stage.real_service().await?;
-    let account = app.operator.account(Quota::Unlimited).await?;
-    let target = app.target(&account);
+    let (account, target) = app.account(Quota::Unlimited).await?;
     let mut person = Person::of(app, &account).await?;
     person.get("/dashboard/playground").await?.is(200)?;
     // In the form of `dashboard/src/playground/snippets.rs`, whose program in Rust is compiled.
@@ -248,9 +247,9 @@ async fn sources(stage: Stage) -> Result<()> {
         sent.send().await?.file("image/png")?;
     }
     // Attempts of it are shown under the name of the key, which is not a key of the list.
-    until_some("the attempts are recorded", async || {
+    until_true("the attempts are recorded", async || {
         let page = person.get("/dashboard/requests").await?.body;
-        Ok((page.matches("Render button").count() >= 2).then_some(()))
+        Ok(page.matches("Render button").count() >= 2)
     })
     .await
 }

@@ -35,8 +35,7 @@ async fn links(stage: Stage) -> Result<()> {
     other.fill("#option-html", "<p>own work</p>").await?;
     other.wait("document.querySelector('#snippet-curl').textContent.includes('own work')").await?;
     other.go("about:blank").await?;
-    other.go(&address).await?;
-    other.shows("This page was filled in from a link.").await?;
+    other.go(&address).await?.shows("This page was filled in from a link.").await?;
     let value = "document.querySelector('[name=\"margin.top\"]').value";
     ensure!(other.text(value).await?.contains("pwned=1"), "the option of the link");
     let shown = "document.querySelector('#option-html-editor .cm-content').innerText";
@@ -81,13 +80,9 @@ async fn without_scripts(stage: Stage) -> Result<()> {
     let curl = page.text("document.querySelector('#snippet-curl').textContent").await?;
     ensure!(curl.contains("No scripts") && curl.contains("\"landscape\": true"), "{curl}");
     page.choose("[name=scale]", "9").await?;
-    page.press("Show request").await?;
-    page.shows("\"scale\" must be a number from 0.1 to 2").await?;
-    ensure!(
-        page.text("document.querySelector('#option-html').value").await? == "<p>No scripts</p>",
-        "the text"
-    );
-    ensure!(page.text("document.querySelector('[name=scale]').value").await? == "9", "the value");
+    page.press("Show request").await?.shows("\"scale\" must be a number from 0.1 to 2").await?;
+    ensure!(page.value("#option-html").await? == "<p>No scripts</p>", "the text");
+    ensure!(page.value("[name=scale]").await? == "9", "the value");
     ensure!(app.operator.attempts(&account.id).await? == 0, "nothing was rendered");
     Ok(())
 }
@@ -121,7 +116,7 @@ async fn kept(stage: Stage) -> Result<()> {
     }
     page.press("Show request").await?;
     sign_in_again(&page, &email, PASSWORD).await?;
-    let text = page.text("document.querySelector('#option-html').value").await?;
+    let text = page.value("#option-html").await?;
     ensure!(text == "<p>submitted text</p>", "{text}");
     Ok(())
 }

@@ -14,9 +14,7 @@ async fn template(app: &Service, page: &Page, html: &str) -> Result<()> {
     let account = app.operator.account(Quota::Of(1)).await?;
     accept_invite(page, app, &new_email("pre"), &["--account", &account.id]).await?;
     page.go(&format!("{}/dashboard/templates/new", app.base_url)).await?;
-    page.fill("#name", "Preview").await?;
-    page.fill("#html", html).await?;
-    page.press("Create template").await?;
+    page.submit(&[("#name", "Preview"), ("#html", html)], "Create template").await?;
     page.shows("Template created.").await
 }
 
@@ -58,8 +56,7 @@ async fn paper(stage: Stage) -> Result<()> {
     }
     page.shows("of 100 × 152 mm.").await?;
     // The options are kept, and the preview with them.
-    page.go(&page.text("location.origin + location.pathname").await?).await?;
-    page.shows("of 100 × 152 mm.").await
+    page.go(&page.text("location.origin + location.pathname").await?).await?.shows("of 100 × 152 mm.").await
 }
 
 async fn viewport(stage: Stage) -> Result<()> {

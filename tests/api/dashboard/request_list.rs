@@ -107,8 +107,7 @@ async fn times(stage: Stage) -> Result<()> {
     let shown = page.text(time).await?;
     ensure!(shown == format!("{local} / {utc} UTC"), "{shown}");
     page.shows("Times are in your time zone.").await?;
-    page.press("row-1").await?;
-    page.shows("Time in UTC").await?;
+    page.press("row-1").await?.shows("Time in UTC").await?;
     page.shows(&local).await?;
     page.shows(&utc).await?;
     page.enable_scripts(false).await?;
@@ -117,12 +116,9 @@ async fn times(stage: Stage) -> Result<()> {
     ensure!(shown == format!("{utc} / {utc} UTC"), "{shown}");
     page.shows("Times are in UTC.").await?;
     page.choose("#status", "504").await?;
-    page.press("Filter").await?;
-    page.shows("No requests match this filter.").await?;
+    page.press("Filter").await?.shows("No requests match this filter.").await?;
     page.choose("#status", "failed").await?;
-    page.fill("#id", "row-").await?;
-    page.press("Filter").await?;
-    page.shows("502 Renderer failed").await?;
+    page.submit(&[("#id", "row-")], "Filter").await?.shows("502 Renderer failed").await?;
     let chosen =
         page.text("document.querySelector('#status').value + document.querySelector('#id').value").await?;
     ensure!(chosen == "failedrow-", "the form shows {chosen}");

@@ -3,7 +3,6 @@
 use futures::future::try_join_all;
 use http::header::CONTENT_TYPE;
 use platen_harness::client::Call;
-use platen_shared::key::{ApiKey, RANDOM_BYTES};
 
 use super::{
     request_rows::{insert, now},
@@ -17,18 +16,6 @@ pub(crate) fn cases() -> Vec<Case> {
         Case::any_database("dashboard/requests/a_flood_of_refused_ones_is_limited", flood),
         Case::any_database("dashboard/requests/the_newest_refused_ones_are_kept", newest),
     ]
-}
-
-async fn count(app: &Service, account: &Account, condition: &str) -> Result<i64> {
-    let sql = format!("SELECT count(*) FROM attempts WHERE account_id = '{}' AND {condition}", account.id);
-    app.execute(&sql).await?.context("a count")
-}
-
-async fn until_count(app: &Service, account: &Account, condition: &str, expected: i64) -> Result<()> {
-    wait::until_some(&format!("{expected} rows with {condition}"), async || {
-        Ok((count(app, account, condition).await? == expected).then_some(()))
-    })
-    .await
 }
 
 const VALUE: &str = "value-of-the-caller";
@@ -78,7 +65,7 @@ async fn refused(stage: Stage) -> Result<()> {
     let template = person.new_template("with variables", "<p>{{ a }}</p>").await?;
     let target = app.target(&account);
     let html = json!({ "html": "x" });
-    let unknown = target.with_key(ApiKey::from_random(rand::random::<[u8; RANDOM_BYTES]>()).expose());
+    let unknown = target.with_unknown_key();
     unknown.render(&html).send().await?.error(401, "Invalid API key")?;
     unknown.render(&json!({})).send().await?.error(401, "Invalid API key")?;
     target.render(&html).key("junk").send().await?.error(401, "Invalid API key")?;
@@ -86,7 +73,7 @@ async fn refused(stage: Stage) -> Result<()> {
     for (id, call, status, code, field, sentence) in calls(&target, &template) {
         let answer = call.request_id(id).send().await?;
         ensure!(answer.status == status, "{id}: {}", answer.summary());
-        until_count(&app, &account, &format!("request_id = '{id}'"), 1).await?;
+        app.until_rows(&account, &format!("request_id = '{id}'"), 1).await?;
         let found = person.get(&format!("/dashboard/requests?id={id}")).await?.is(200)?.body;
         ensure!(found.contains(&format!("<code>{id}</code>")) && found.contains(sentence), "{id}: {found}");
         ensure!(found.matches("data-label=\"Request\"").count() == 1, "{id}: {found}");
@@ -113,12 +100,12 @@ async fn refused(stage: Stage) -> Result<()> {
         }
     }
     // Nothing else has a row, nothing of them is counted, and the key was used.
-    ensure!(count(&app, &account, "true").await? == 10, "other rows");
-    ensure!(count(&app, &account, "rejected = 1 AND counted = 0 AND refunded_month IS NULL").await? == 9);
+    ensure!(app.rows(&account, "true").await? == 10, "other rows");
+    ensure!(app.rows(&account, "rejected = 1 AND counted = 0 AND refunded_month IS NULL").await? == 9);
     let leaks = "template_id LIKE '%value-of%' OR host LIKE '%value-of%' OR field LIKE '%value-of%'";
-    ensure!(count(&app, &account, leaks).await? == 0, "values were stored");
-    ensure!(count(&app, &account, "host = 'host.example' AND status = 429").await? == 1, "no host");
-    ensure!(count(&app, &account, &format!("template_id = '{template}' AND status = 400")).await? == 1);
+    ensure!(app.rows(&account, leaks).await? == 0, "values were stored");
+    ensure!(app.rows(&account, "host = 'host.example' AND status = 429").await? == 1, "no host");
+    ensure!(app.rows(&account, &format!("template_id = '{template}' AND status = 400")).await? == 1);
     ensure!(app.operator.attempts(&account.id).await? == 1, "the quota");
     for table in ["usage_days", "usage_parts"] {
         let sql = format!(
@@ -135,36 +122,35 @@ async fn refused(stage: Stage) -> Result<()> {
 /// Refused requests at once: some have rows, and every successful one has its row.
 async fn flood(stage: Stage) -> Result<()> {
     const GOOD: i64 = 20;
-    let (app, account) = stage.account(Quota::Unlimited).await?;
-    let target = app.target(&account);
+    let (app, account, target) = stage.account_with_key(Quota::Unlimited).await?;
     let refused = (0..200).map(|_| target.post(RENDER, "{}").send());
-    let good = (0..GOOD).map(|_| target.render(&json!({ "html": "x" })).send());
+    let good = (0..GOOD).map(|_| target.minimal().send());
     let (refused, good) = tokio::try_join!(try_join_all(refused), try_join_all(good))?;
     ensure!(refused.iter().all(|answer| answer.status == 400), "another answer");
     ensure!(good.iter().all(|answer| answer.status == 200), "a render failed");
-    until_count(&app, &account, "status = 200", GOOD).await?;
+    app.until_rows(&account, "status = 200", GOOD).await?;
     // Its row is written after those of the requests before.
-    target.render(&json!({ "html": "x" })).request_id("last").send().await?.file("image/png")?;
-    until_count(&app, &account, "request_id = 'last'", 1).await?;
+    target.minimal().request_id("last").send().await?.file("image/png")?;
+    app.until_rows(&account, "request_id = 'last'", 1).await?;
     let most = format!(
         "SELECT max(c) FROM (SELECT count(*) AS c FROM attempts WHERE account_id = '{}' AND rejected = 1 GROUP BY at / 60)",
         account.id
     );
     // Other instances may still be writing theirs.
-    wait::until_some("30 rows in a minute", async || {
+    wait::until_true("30 rows in a minute", async || {
         let most = app.execute(&most).await?.context("a count")?;
         ensure!(most <= 30, "{most} rows in a minute");
-        Ok((most == 30).then_some(()))
+        Ok(most == 30)
     })
     .await?;
-    ensure!(count(&app, &account, "status = 200").await? == GOOD + 1, "a row was lost");
+    ensure!(app.rows(&account, "status = 200").await? == GOOD + 1, "a row was lost");
     // The database has the same limit for the rows of several servers.
     let other = app.operator.account(Quota::Unlimited).await?;
     let minute = format!("{} + i % 60", now()? / 60 * 60 - 600);
     insert(&app, &other, 100, &[("rejected", "1"), ("status", "400"), ("at", &minute)]).await?;
-    ensure!(count(&app, &other, "true").await? == 30, "rows of one minute");
+    ensure!(app.rows(&other, "true").await? == 30, "rows of one minute");
     insert(&app, &other, 100, &[("at", &minute)]).await?;
-    ensure!(count(&app, &other, "true").await? == 130, "rows of attempts are not limited");
+    ensure!(app.rows(&other, "true").await? == 130, "rows of attempts are not limited");
     Ok(())
 }
 
@@ -179,9 +165,9 @@ async fn newest(stage: Stage) -> Result<()> {
     insert(app, &other, 50, &[("rejected", "1"), ("status", "400"), ("at", &old)]).await?;
     insert(app, &account, 5_040, &[("rejected", "1"), ("status", "400"), ("at", &old)]).await?;
     let newest = format!("rejected = 1 AND at > {} + 400", now()? - 60_000);
-    ensure!(count(app, &account, "rejected = 1").await? == 5_000, "kept");
-    ensure!(count(app, &account, &newest).await? >= 4_999, "others than the newest are kept");
-    ensure!(count(app, &account, "rejected = 0").await? == 50, "rows of attempts were deleted");
-    ensure!(count(app, &other, "true").await? == 100, "rows of another account were deleted");
+    ensure!(app.rows(&account, "rejected = 1").await? == 5_000, "kept");
+    ensure!(app.rows(&account, &newest).await? >= 4_999, "others than the newest are kept");
+    ensure!(app.rows(&account, "rejected = 0").await? == 50, "rows of attempts were deleted");
+    ensure!(app.rows(&other, "true").await? == 100, "rows of another account were deleted");
     Ok(())
 }

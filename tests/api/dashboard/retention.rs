@@ -78,8 +78,7 @@ async fn changed(stage: Stage) -> Result<()> {
         ("attempts", "99999999999999999999", "The days of attempts must be"),
         ("attempts", "<script>pwned=1</script>", "The days of attempts must be"),
     ] {
-        page.fill(&format!("#{field}"), bad).await?;
-        page.press("Change retention").await?;
+        page.submit(&[(&format!("#{field}"), bad)], "Change retention").await?;
         let shown = page.text(&format!("document.querySelector('#{field}-error').innerText")).await?;
         ensure!(shown.contains(error), "{field} {bad}: {shown}");
         ensure!(
@@ -89,26 +88,17 @@ async fn changed(stage: Stage) -> Result<()> {
         page.go(&format!("{}{PATH}", app.base_url)).await?;
     }
     // What would be deleted is shown first.
-    page.fill("#versions", "4").await?;
-    page.fill("#audit", "30").await?;
-    page.fill("#attempts", "60").await?;
-    page.press("Change retention").await?;
+    page.submit(&[("#versions", "4"), ("#audit", "30"), ("#attempts", "60")], "Change retention").await?;
     page.shows("5 versions of templates, 7 entries of the audit log and 0 attempts").await?;
     page.press("Cancel").await?;
     ensure!(count(app, "template_versions").await? == 9, "versions were deleted without confirmation");
-    ensure!(page.text("document.querySelector('#attempts').value").await? == "30", "it was saved");
-    page.fill("#versions", "4").await?;
-    page.fill("#audit", "30").await?;
-    page.fill("#attempts", "60").await?;
-    page.press("Change retention").await?;
-    page.press("Save and delete").await?;
-    page.shows("Retention changed.").await?;
+    ensure!(page.value("#attempts").await? == "30", "it was saved");
+    page.submit(&[("#versions", "4"), ("#audit", "30"), ("#attempts", "60")], "Change retention").await?;
+    page.press("Save and delete").await?.shows("Retention changed.").await?;
     ensure!(count(app, "template_versions").await? == 4, "versions");
     ensure!(count(app, "audit WHERE actor = 'old'").await? == 0, "entries");
     // Larger settings delete nothing and ask nothing.
-    page.fill("#versions", "").await?;
-    page.fill("#audit", "").await?;
-    page.press("Change retention").await?;
+    page.submit(&[("#versions", ""), ("#audit", "")], "Change retention").await?;
     page.shows("Retention changed.").await?;
     page.go(&format!("{}/dashboard/operator/audit", app.base_url)).await?;
     page.shows("versions 4, audit days 30, attempt days 60").await?;
@@ -151,12 +141,12 @@ async fn pruned(stage: Stage) -> Result<()> {
     let (before, entries_before) = (count(app, attempts).await?, count(app, entries).await?);
     ensure!(before == 250 && entries_before > 0, "{before} attempts, {entries_before} entries");
     let target = app.target(&stand_in.account);
-    target.render(&json!({ "html": "x" })).send().await?.file("image/png")?;
+    target.renders().await?;
     let steps = async || -> Result<Option<()>> {
         let (left, entries_left) = (count(app, attempts).await?, count(app, entries).await?);
         ensure!(left >= 0, "a count");
         if left > 0 || entries_left > 0 {
-            target.render(&json!({ "html": "x" })).send().await?.file("image/png")?;
+            target.renders().await?;
             return Ok(None);
         }
         Ok(Some(()))

@@ -55,8 +55,7 @@ async fn invites(stage: Stage) -> Result<()> {
         app.operator.invite(&new_email("past"), &[&target[..], &["--valid-for", "1"]].concat()).await?;
     let mut person = Person::signed_out(&app)?;
     person.get("/dashboard/sign-in").await?;
-    let is_expired = async || Ok((person.get(&link).await?.status != 200).then_some(()));
-    wait::until_some("the invite expires", is_expired).await?;
+    wait::until_true("the invite expires", async || Ok(person.get(&link).await?.status != 200)).await?;
     person.post(&link, &fields).await?.is(410)?;
 
     // A new one replaces the one before.
@@ -81,14 +80,13 @@ async fn invites(stage: Stage) -> Result<()> {
 
 async fn fifty_wrong_passwords(stage: Stage) -> Result<()> {
     // A server for this case only: tries are counted by network address too, which all cases share.
-    let farm = StandInFarm::start(platen_harness::app::FARM_TOKEN).await?;
-    let app = stage.start(&Options::with_farm(stage.deployment, farm.url())).await?;
+    let StandIn { app, .. } = &stage.start_stand_in(None).await?;
     let account = app.operator.account(Quota::Of(1)).await?;
     let target = ["--account", account.id.as_str()];
     let (email, other) = (new_email("target"), new_email("other"));
-    Person::invited(&app, &email, &target).await?;
-    Person::invited(&app, &other, &target).await?;
-    let mut attacker = Person::signed_out(&app)?;
+    Person::invited(app, &email, &target).await?;
+    Person::invited(app, &other, &target).await?;
+    let mut attacker = Person::signed_out(app)?;
     let mut statuses = Vec::new();
     for number in 0..50 {
         statuses.push(sign_in(&mut attacker, &email, &format!("wrong password {number}")).await?);
@@ -100,7 +98,7 @@ async fn fifty_wrong_passwords(stage: Stage) -> Result<()> {
     ensure!(sign_in(&mut attacker, &email.to_uppercase(), PASSWORD).await? == 429);
     ensure!(sign_in(&mut attacker, &other, PASSWORD).await? == 303);
     // Sixty tries from one network address, for any e-mail addresses.
-    let mut attacker = Person::signed_out(&app)?;
+    let mut attacker = Person::signed_out(app)?;
     let mut seen = 0;
     for number in 0..70 {
         if sign_in(&mut attacker, &format!("{number}@example.com"), "x").await? == 429 {
@@ -110,7 +108,7 @@ async fn fifty_wrong_passwords(stage: Stage) -> Result<()> {
     ensure!(seen > 0, "tries from one network address are not limited");
     // A new invite lets the user in again.
     let link = app.operator.invite(&email, &[]).await?;
-    let mut person = Person::signed_out(&app)?;
+    let mut person = Person::signed_out(app)?;
     person.get(&link).await?.is(200)?;
     person.post(&link, &[("password", "another sentence"), ("again", "another sentence")]).await?.is(303)?;
     person.get("/dashboard/keys").await?.is(200)?;
@@ -118,12 +116,11 @@ async fn fifty_wrong_passwords(stage: Stage) -> Result<()> {
 }
 
 async fn no_enumeration(stage: Stage) -> Result<()> {
-    let farm = StandInFarm::start(platen_harness::app::FARM_TOKEN).await?;
-    let app = stage.start(&Options::with_farm(stage.deployment, farm.url())).await?;
+    let StandIn { app, .. } = &stage.start_stand_in(None).await?;
     let account = app.operator.account(Quota::Of(1)).await?;
     let known = new_email("known");
-    Person::invited(&app, &known, &["--account", &account.id]).await?;
-    let mut person = Person::signed_out(&app)?;
+    Person::invited(app, &known, &["--account", &account.id]).await?;
+    let mut person = Person::signed_out(app)?;
     let emails = [known.as_str(), "unknown@example.com"];
     let mut cpu_times = Vec::new();
     let mut bodies = Vec::new();

@@ -17,25 +17,19 @@ pub(super) fn new_email(name: &str) -> String {
 /// Accepts an invite in a browser.
 pub(super) async fn accept_invite(page: &Page, app: &Service, email: &str, target: &[&str]) -> Result<()> {
     let link = app.operator.invite(email, target).await?;
-    page.go(&format!("{}{link}", app.base_url)).await?;
-    page.shows(email).await?;
+    page.go(&format!("{}{link}", app.base_url)).await?.shows(email).await?;
     set_password(page).await
 }
 
 /// Submits the form of an invite.
 pub(super) async fn set_password(page: &Page) -> Result<()> {
-    page.fill("#password", PASSWORD).await?;
-    page.fill("#again", PASSWORD).await?;
-    page.press("Set password and sign in").await
+    page.submit(&[("#password", PASSWORD), ("#again", PASSWORD)], "Set password and sign in").await?;
+    Ok(())
 }
 
 /// Enters the value of an option of a request, as the playground shows it.
 pub(super) async fn choose(page: &Page, option: &str, value: &str) -> Result<()> {
-    let selector = format!("[name=\"{option}\"]");
-    page.choose(&selector, value).await?;
-    let change = "dispatchEvent(new Event('change', { bubbles: true }))";
-    page.eval(&format!("void document.querySelector({}).{change}", serde_json::json!(selector))).await?;
-    Ok(())
+    page.choose(&format!("[name=\"{option}\"]"), value).await
 }
 
 /// Presses “Render” when the last render has ended.
@@ -46,9 +40,8 @@ pub(super) async fn render(page: &Page) -> Result<()> {
 
 /// Submits the sign-in form of a browser.
 pub(super) async fn sign_in_again(page: &Page, email: &str, password: &str) -> Result<()> {
-    page.fill("#email", email).await?;
-    page.fill("#password", password).await?;
-    page.press("Sign in").await
+    page.submit(&[("#email", email), ("#password", password)], "Sign in").await?;
+    Ok(())
 }
 
 pub(super) struct Reply {

@@ -88,8 +88,7 @@ async fn starters(stage: Stage) -> Result<()> {
     for link in &links[1..] {
         page.go(link.as_str().context("a link")?).await?;
         page.wait("document.querySelector('#preview-size').textContent !== ''").await?;
-        page.press("Create template").await?;
-        page.shows("Template created.").await?;
+        page.press("Create template").await?.shows("Template created.").await?;
         page.wait("document.querySelector('#render').textContent === 'Render'").await?;
         let empty = page
             .eval("[...document.querySelectorAll('[data-sample]')].filter((f) => f.value === '').length")

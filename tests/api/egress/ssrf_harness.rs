@@ -68,8 +68,7 @@ impl SsrfHarness {
             .collect::<Vec<_>>();
         options.arguments.extend(more.into_iter().chain(arguments.iter().map(|text| (*text).to_owned())));
         let app = stage.start(&options).await?;
-        let account = app.operator.account(Quota::Unlimited).await?;
-        let target = app.target(&account);
+        let (_, target) = app.account(Quota::Unlimited).await?;
         for (name, addresses) in [
             ("127-0-0-1.nip.test", &["127.0.0.1"][..]),
             ("127.0.0.1.nip.test", &["127.0.0.1"]),

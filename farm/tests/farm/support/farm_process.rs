@@ -17,8 +17,10 @@ use reqwest::{Client, Response};
 use tempfile::TempDir;
 use tokio::task::JoinHandle;
 
+use serde_json::json;
+
 use super::{
-    TOKEN,
+    GREEN, MAX_WAIT_MS, TOKEN, colour, send,
     site::{self, Site},
     url,
 };
@@ -41,7 +43,6 @@ pub(crate) struct FarmProcess {
 
 impl FarmProcess {
     pub(crate) async fn start(arguments: &[&str]) -> Self {
-        // Browsers of another user need search permission to reach their profiles.
         Self::start_in(searchable_directory(), arguments).await
     }
 
@@ -76,6 +77,18 @@ impl FarmProcess {
         self.http.post(format!("{}{}", self.base_url, wire::JOBS_PATH)).bearer_auth(TOKEN).json(job)
     }
 
+    /// The file of a job that must not be refused.
+    pub(crate) async fn file(&self, job: &RenderJob) -> Vec<u8> {
+        let (status, body) = send(self, job, MAX_WAIT_MS).await;
+        assert_eq!(status, 200, "{} for {}", String::from_utf8_lossy(&body), json!(job));
+        body
+    }
+
+    /// Checks that the middle of the picture of a job is green.
+    pub(crate) async fn expect_green(&self, job: &RenderJob) {
+        assert_eq!(colour(&self.file(job).await), GREEN, "{}", json!(job));
+    }
+
     /// The value of a metric, 0 if there is none yet.
     pub(crate) async fn metric(&self, name: &str) -> u64 {
         metrics::read(&self.http, &self.metrics_url(), name).await.unwrap().unwrap_or(0)
@@ -107,12 +120,7 @@ impl FarmProcess {
         }
     }
 
-    /// Kills the processes of its browsers whose command line contains `argument`; there must be one.
-    pub(crate) fn kill_helpers(&self, argument: &str) {
-        self.signal_helpers(argument, Signal::SIGKILL);
-    }
-
-    /// Sends a signal to the helper processes of the browsers that have an argument.
+    /// Sends a signal to the processes of its browsers whose command line contains `argument`; there must be one.
     pub(crate) fn signal_helpers(&self, argument: &str, signal: Signal) {
         let mut helpers = procfs::descendants(self.pid());
         helpers.retain(|process| process.command_line().contains(argument));
@@ -122,16 +130,18 @@ impl FarmProcess {
         }
     }
 
-    /// Kills the renderer with the most memory.
+    /// Kills the renderer with the most memory, which is not that of a spare page.
     pub(crate) fn kill_largest_renderer(&self) {
         let largest = procfs::renderers(self.pid()).into_iter().max_by_key(ProcessId::anonymous_memory);
         largest.unwrap().signal(Signal::SIGKILL).unwrap();
     }
 
-    /// Kills the farm and returns the directory that it leaves.
+    /// Kills the farm, waits until its browsers have ended as well, and returns the directory that it leaves.
     pub(crate) async fn kill(mut self) -> TempDir {
-        self.process.signal(Signal::SIGKILL).unwrap();
+        let processes = procfs::descendants(self.pid());
+        self.signal(Signal::SIGKILL);
         self.process.ended().await.unwrap();
+        have_ended(&processes).await;
         self.directory
     }
 
@@ -159,11 +169,14 @@ impl FarmProcess {
     pub(crate) async fn ended(mut self, processes: &[ProcessId]) {
         let status = self.process.ended().await.unwrap();
         assert!(status.success(), "{status}");
-        let none_is_alive = || !processes.iter().any(ProcessId::is_alive);
-        wait::until("no process of the farm is left", none_is_alive).await.unwrap();
+        have_ended(processes).await;
         let files: Vec<_> = std::fs::read_dir(self.directory.path()).unwrap().flatten().collect();
         assert!(files.is_empty(), "{files:?}");
     }
+}
+
+pub(crate) async fn have_ended(processes: &[ProcessId]) {
+    wait::until("the processes end", || !processes.iter().any(ProcessId::is_alive)).await.unwrap();
 }
 
 const PICTURE: &str = "/held.svg";
@@ -172,13 +185,15 @@ const PICTURE: &str = "/held.svg";
 pub(crate) struct HeldPage {
     pub(crate) farm: FarmProcess,
     pub(crate) latch: Latch,
+    pub(crate) job: RenderJob,
     site: Site,
-    job: RenderJob,
 }
 
 impl HeldPage {
+    /// The farm has one browser.
     pub(crate) async fn start(arguments: &[&str]) -> Self {
-        let (farm, site) = (FarmProcess::start(arguments).await, Site::start().await);
+        let arguments = [&["--browsers", "1"], arguments].concat();
+        let (farm, site) = (FarmProcess::start(&arguments).await, Site::start().await);
         let latch = Latch::closed();
         let picture = Reply::of("image/svg+xml", "<svg xmlns='http://www.w3.org/2000/svg'/>");
         site.put(PICTURE, picture.with_header("cache-control", "no-store").behind(&latch));
@@ -188,16 +203,11 @@ impl HeldPage {
              <img src='{PICTURE}'>"
         );
         let job = url(&site.put("/held", Reply::page(page)));
-        Self { farm, latch, site, job }
+        Self { farm, latch, job, site }
     }
 
     pub(crate) fn post(&self) -> JoinHandle<reqwest::Result<Response>> {
-        tokio::spawn(self.farm.post(&self.job).send())
-    }
-
-    /// Kills the renderer of the page, but not those of spare pages, which the next attempt may use.
-    pub(crate) fn kill_renderer(&self) {
-        self.farm.kill_largest_renderer();
+        tokio::spawn(self.farm.post(&self.job).header(wire::DEADLINE_MS, MAX_WAIT_MS).send())
     }
 
     /// Waits until this many attempts of the job have requested the picture.

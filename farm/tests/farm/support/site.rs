@@ -9,6 +9,7 @@ use std::{
     time::Duration,
 };
 
+use super::GREEN_PAGE;
 use http::{HeaderMap, StatusCode, Uri};
 use percent_encoding::{NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 use platen_harness::{
@@ -30,7 +31,6 @@ const DRAWN: &str = "@font-face { font-family: late; font-display: swap; src: ur
     html { font: 20px late; background: url(/late.svg) center / cover }";
 const GREEN_PICTURE: &str = "<svg xmlns='http://www.w3.org/2000/svg' width='100' height='100'>\
     <rect width='100' height='100' fill='green'/></svg>";
-const GREEN_PAGE: &str = "<!doctype html><html style='background:green'>";
 const FRAME: &str = "<body style='background:gold'><script>setTimeout(() => {\
     document.body.style.background = 'navy'; parent.postMessage(1, '*') }, 300)</script>";
 const TIMERS: &str = "<!doctype html><html style='background:red'><script>let n = 0; (function again() {\
@@ -83,6 +83,12 @@ impl Site {
     /// Markup that navigates to a page of the site in a secure context. The URL of a job cannot name such a page.
     pub(crate) fn secure(&self, path: &str) -> String {
         format!("<script>location = 'http://{SECURE_HOST}:{}{path}'</script>", self.port())
+    }
+
+    /// Markup with the URLs of the site in place of `{site}`, `{elsewhere}` and `{socket}`.
+    pub(crate) fn fill(&self, markup: &str) -> String {
+        let markup = markup.replace("{site}", &self.at("")).replace("{elsewhere}", &self.elsewhere(""));
+        markup.replace("{socket}", &self.at("").replace("http:", "ws:"))
     }
 
     /// The path of a page with this markup.
@@ -154,7 +160,6 @@ fn reply(uri: &Uri, headers: &HeaderMap) -> Option<Reply> {
         "/download" => {
             Reply::of("application/octet-stream", "file").with_header("content-disposition", "attachment")
         }
-        "/loop" => Reply::redirect("/loop").with_status(StatusCode::SEE_OTHER),
         "/to" => Reply::redirect(query).with_status(StatusCode::SEE_OTHER),
         "/never" => Reply::never(),
         "/large" => typed("text/plain", vec![b'x'; 3_000_000]),
