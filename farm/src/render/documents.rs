@@ -198,8 +198,11 @@ fn of_navigating_page(error: JobError) -> JobError {
 /// How often `document.readyState` is read on a page that has no request in progress and has not reached its
 /// milestone.
 const READY_STATE_INTERVAL: Duration = Duration::from_millis(50);
-/// Frames after which a page whose state is complete has loaded, if it does so at all.
-const MAX_LOAD_FRAMES: u32 = 4;
+/// Frames between two reads of a state that is complete.
+const READY_STATE_FRAMES: u32 = 4;
+/// How often the state of a page is complete that has stopped its loading. The state of markup is complete when it is parsed, and
+/// media of a `data:` URL delay `load` without a request, which takes hundreds of milliseconds on a busy machine.
+const MAX_COMPLETE_READS: u32 = 20;
 
 /// Loads the page and returns when its document has started to load.
 pub(super) async fn load(
@@ -247,11 +250,11 @@ pub(super) async fn milestone_reached(
 ) -> Result<(), JobError> {
     let mut watched = state.clone();
     let stopped = async {
-        let mut complete_at: Option<(u32, u32)> = None;
+        let (mut complete_at, mut reads) = (None, 0);
         loop {
             sleep(READY_STATE_INTERVAL).await;
             let state = *watched.borrow_and_update();
-            if state.requests > 0 {
+            if state.requests > 0 || state.navigating {
                 continue;
             }
             // Without an answer the page has just navigated.
@@ -260,18 +263,25 @@ pub(super) async fn milestone_reached(
             let ready = script::evaluate("document.readyState", world.execution_context_id);
             let ready = unless_refused(session.call(&ready).await.map_err(JobError::from))?;
             let complete = ready.is_some_and(|ready| ready.result.value == Some("complete".into()));
-            // The event follows the state directly, unless an event handler shows a dialog or something is loaded only
-            // when a frame has drawn it. So the state must be complete again after some frames.
+            // The event may follow the state later: an event handler shows a dialog, or something is loaded only when a
+            // frame has drawn it. So the state must be complete again after some frames.
             let now = (state.documents, state.dialogs);
             if !complete || complete_at.replace(now) != Some(now) {
-                frames.need(if complete { MAX_LOAD_FRAMES } else { 0 });
+                reads = 0;
+                frames.need(if complete { READY_STATE_FRAMES } else { 0 });
                 continue;
             }
             if frames.left() > 0 {
                 continue;
             }
-            let cancelled = watched.borrow().navigation_cancelled;
-            return if cancelled { Ok(()) } else { Err(JobError::Refused(Refusal::LoadStopped)) };
+            if watched.borrow().navigation_cancelled {
+                return Ok(());
+            }
+            reads += 1;
+            if reads >= MAX_COMPLETE_READS {
+                return Err(JobError::Refused(Refusal::LoadStopped));
+            }
+            frames.need(READY_STATE_FRAMES);
         }
     };
     tokio::select! {
