@@ -5,7 +5,7 @@
 
 use anyhow::{Result, bail, ensure};
 
-use crate::db::{Database, DbError, Value};
+use crate::db::{Database, Value};
 
 /// The version of the schema. A change of what has been released needs a new one, and the statements that lead to it.
 pub(crate) const VERSION: i64 = 1;
@@ -64,9 +64,14 @@ async fn is_current(database: &Database) -> Result<bool> {
 }
 
 /// The version that a database has; `None` without tables.
-pub(crate) async fn version(database: &Database) -> Result<Option<i64>, DbError> {
-    let table = "SELECT name FROM sqlite_schema WHERE name = 'schema_version'";
-    if database.query_when_available(table).await?.is_empty() {
+pub(crate) async fn version(database: &Database) -> Result<Option<i64>> {
+    let tables = "SELECT name FROM sqlite_schema WHERE name IN ('schema_version', 'accounts')";
+    let tables = database.query_when_available(tables).await?;
+    if !tables.contains(&vec!["schema_version".into()]) {
+        ensure!(
+            tables.is_empty(),
+            "it has tables that no released platen has made: name another database (--db or --data)"
+        );
         return Ok(None);
     }
     let rows = database.query("SELECT version FROM schema_version", Vec::new()).await?;

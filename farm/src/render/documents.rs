@@ -250,7 +250,7 @@ pub(super) async fn milestone_reached(
 ) -> Result<(), JobError> {
     let mut watched = state.clone();
     let stopped = async {
-        let (mut complete_at, mut reads) = (None, 0);
+        let (mut complete_at, mut confirmed) = (None, 0);
         loop {
             sleep(READY_STATE_INTERVAL).await;
             let state = *watched.borrow_and_update();
@@ -267,7 +267,7 @@ pub(super) async fn milestone_reached(
             // frame has drawn it. So the state must be complete again after some frames.
             let now = (state.documents, state.dialogs);
             if !complete || complete_at.replace(now) != Some(now) {
-                reads = 0;
+                confirmed = 0;
                 frames.need(if complete { READY_STATE_FRAMES } else { 0 });
                 continue;
             }
@@ -277,8 +277,8 @@ pub(super) async fn milestone_reached(
             if watched.borrow().navigation_cancelled {
                 return Ok(());
             }
-            reads += 1;
-            if reads >= MAX_COMPLETE_READS {
+            confirmed += 1;
+            if confirmed >= MAX_COMPLETE_READS {
                 return Err(JobError::Refused(Refusal::LoadStopped));
             }
             frames.need(READY_STATE_FRAMES);
