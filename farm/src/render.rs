@@ -115,7 +115,7 @@ async fn mark_when_long(lease: &Lease) -> Infallible {
     std::future::pending().await
 }
 
-/// A file, and what the caller is told about its page.
+/// A file, and what the response says about its page.
 pub(crate) struct RenderedFile {
     pub(crate) bytes: Bytes,
     /// HTTP status of the page, if the job has a URL.

@@ -75,7 +75,7 @@ pub struct RenderOptions {
     /// Size of the page's window.
     #[serde(default)]
     pub viewport: Viewport,
-    /// What the page is told about its reader.
+    /// What the page can read about its reader.
     #[serde(default)]
     pub environment: Environment,
     /// A style sheet that is added after those of the page.

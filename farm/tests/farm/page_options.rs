@@ -1,4 +1,4 @@
-//! The options of what a page is told about its reader, and of its styles and scripts.
+//! The options of what a page can read about its reader, and of its styles and scripts.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use serde_json::json;
 use crate::support::{Shared, green_if, html, site::Site, small, with};
 
 tests! {
-    "a page is told about its reader, and the next one is not" => environment,
+    "a page can read the settings of its reader, and the next one cannot" => environment,
     "the locale is sent to the page's server" => accept_language,
     "Chromium knows all time zones" => time_zones,
     "a style sheet is added after those of the page" => css,

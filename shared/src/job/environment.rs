@@ -1,4 +1,4 @@
-//! What a page is told about its reader: media, preferences, time zone and language.
+//! What a page can read about its reader: media, preferences, time zone and language.
 
 use serde::{Deserialize, Serialize};
 use strum::{EnumString, VariantNames};
@@ -6,7 +6,7 @@ use strum::{EnumString, VariantNames};
 use super::UserAgent;
 use crate::locale::{Locale, TimeZone};
 
-/// What a page is told about its reader.
+/// What a page can read about its reader.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Environment {
