@@ -174,6 +174,7 @@ impl Page {
         let thread_ticks = performance::EnableParams { time_domain: Some(EnableTimeDomain::ThreadTicks) };
         session.send(&thread_ticks)?;
         session.send(&animation::EnableParams {})?;
+        session.send(&network_state())?;
         session.send(&self.overrides.user_agent)?;
         session.send(&inspector::EnableParams {})?;
         session.send(&page::EnableParams::default())?;
@@ -225,6 +226,13 @@ fn network_events() -> network::EnableParams {
         max_resource_buffer_size: Some(0),
         ..Default::default()
     }
+}
+
+/// What `navigator.connection` says: no latency and the largest rate. Chromium's own values are random for each process, and are
+/// of earlier requests.
+fn network_state() -> network::OverrideNetworkStateParams {
+    const BYTES_PER_SECOND: f64 = 125_000_000.0;
+    network::OverrideNetworkStateParams::new(false, 0.0, BYTES_PER_SECOND, BYTES_PER_SECOND)
 }
 
 /// Attaches to workers; each waits until its network events are enabled.

@@ -94,7 +94,6 @@ pub(crate) async fn render(
     };
     let rendered = timeout_at(deadline, guarded).await;
     drop(binding);
-    page.tainted |= page.proxy.is_used();
     match &rendered {
         Ok(Err(JobError::Unresponsive | JobError::FrameStalled)) => pooled.kill("a page does not respond"),
         Ok(Err(JobError::Refused(Refusal::PageMemoryExceeded { .. }))) if pooled.browser.is_over_memory() => {

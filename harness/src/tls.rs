@@ -25,7 +25,7 @@ use tokio_rustls::{
     TlsAcceptor, TlsConnector,
     client::TlsStream,
     rustls::{
-        ClientConfig, RootCertStore, ServerConfig,
+        ClientConfig, HandshakeKind, RootCertStore, ServerConfig,
         crypto::ring,
         pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer, ServerName, pem::PemObject as _},
     },
@@ -38,6 +38,11 @@ const KEY: &[u8] = include_bytes!("tls/page.test.pk8.der");
 
 const LOCALHOST_CERTIFICATE: &[u8] = include_bytes!("tls/localhost.der");
 const LOCALHOST_KEY: &[u8] = include_bytes!("tls/localhost.pk8.der");
+
+/// Makes a Chromium accept the certificate of a [`TlsProxy`] for every name: the hash of its public key, as
+/// `openssl x509 -pubkey | openssl pkey -pubin -outform der | openssl dgst -sha256 -binary | base64` prints it.
+pub const CERTIFICATE_SWITCH: &str =
+    "--ignore-certificate-errors-spki-list=4Z9rl2bUwone9FdgX9eSfei8YueJmgK7wTN6ef2Sx9s=";
 
 /// Makes ring the cryptography of reqwest, which has none with the features that the programs need. Before the first
 /// client is built.
@@ -100,23 +105,27 @@ pub async fn connect(stream: TcpStream) -> Result<TlsStream<TcpStream>> {
 pub struct TlsProxy {
     server: TcpServer,
     connections: Arc<AtomicUsize>,
+    resumed: Arc<AtomicUsize>,
 }
 
 impl TlsProxy {
     /// Starts it in front of a server.
     pub async fn start(server: SocketAddr) -> Result<Self> {
         let acceptor = acceptor(LOCALHOST_CERTIFICATE, LOCALHOST_KEY)?;
-        let connections = Arc::<AtomicUsize>::default();
-        let accepted = Arc::clone(&connections);
+        let (connections, resumed) = (Arc::<AtomicUsize>::default(), Arc::<AtomicUsize>::default());
+        let (accepted, again) = (Arc::clone(&connections), Arc::clone(&resumed));
         let server = TcpServer::start(ANY_PORT, move |stream| {
             accepted.fetch_add(1, Ordering::Relaxed);
-            let acceptor = acceptor.clone();
+            let (acceptor, again) = (acceptor.clone(), Arc::clone(&again));
             async move {
                 let mut client = acceptor.accept(stream).await?;
+                if client.get_ref().1.handshake_kind() == Some(HandshakeKind::Resumed) {
+                    again.fetch_add(1, Ordering::Relaxed);
+                }
                 copy_bidirectional(&mut client, &mut TcpStream::connect(server).await?).await
             }
         });
-        Ok(Self { server: server.await?, connections })
+        Ok(Self { server: server.await?, connections, resumed })
     }
 
     /// Its URL, without a path.
@@ -124,9 +133,18 @@ impl TlsProxy {
         format!("https://localhost:{}", self.server.address().port())
     }
 
+    pub fn port(&self) -> u16 {
+        self.server.address().port()
+    }
+
     /// The number of connections that clients have opened.
     pub fn connections(&self) -> usize {
         self.connections.load(Ordering::Relaxed)
+    }
+
+    /// How many of them have resumed a session of an earlier one.
+    pub fn resumed(&self) -> usize {
+        self.resumed.load(Ordering::Relaxed)
     }
 }
 

@@ -90,6 +90,9 @@ const COMMON: &[&str] = &[
     // The others contact services.
     "--disable-features=WebRtcHideLocalIpsWithMdns,IsolateOrigins,site-per-process,PaintHolding,BackForwardCache,ProactivelySwapBrowsingInstance,RenderDocument,Translate,MediaRouter,OptimizationHints,AutofillServerCommunication,CertificateTransparencyComponentUpdater",
     "--disable-site-isolation-trials",
+    // As in Chrome: connections, sessions of TLS, cached files and credentials belong to the site of a document. That of
+    // markup is opaque, so they end with the document, and the next job on its page does not meet them.
+    "--enable-features=PartitionConnectionsByNetworkIsolationKey,SplitCacheByNetworkIsolationKey,SplitAuthCacheByNetworkIsolationKey",
     // No UDP, neither for HTTP/3 nor for WebRTC. (A peer connection still binds a port, but sends nothing.)
     "--disable-quic",
     "--force-webrtc-ip-handling-policy=disable_non_proxied_udp",

@@ -66,7 +66,10 @@ struct Shared {
     /// The verdict on requests while no job has the page.
     unbound_verdict: Verdict,
     bound: Mutex<Option<Arc<BoundJob>>>,
+    /// A connection was accepted since a job was bound.
     used: AtomicBool,
+    /// A connection was accepted while no job had the page.
+    used_without_job: AtomicBool,
     closed: CancellationToken,
 }
 
@@ -87,6 +90,7 @@ impl PageProxy {
             unbound_verdict,
             bound: Mutex::default(),
             used: AtomicBool::new(false),
+            used_without_job: AtomicBool::new(false),
             closed: CancellationToken::new(),
         });
         let listening = tokio::spawn(listen(listener, Arc::clone(&shared)));
@@ -101,13 +105,19 @@ impl PageProxy {
     pub(crate) fn bind(&self, job: &Arc<JobEgress>) -> JobBinding {
         let ended = CancellationToken::new();
         let tasks = JobTasks { job: Arc::clone(job), ended: ended.clone() };
+        self.shared.used.store(false, Ordering::Relaxed);
         *self.shared.bound.lock() = Some(Arc::new(BoundJob { tasks, client: OnceLock::new() }));
         JobBinding { shared: Arc::clone(&self.shared), _ended: ended.drop_guard() }
     }
 
-    /// Whether a connection was ever accepted.
+    /// Whether the current or latest job has made a connection.
     pub(crate) fn is_used(&self) -> bool {
         self.shared.used.load(Ordering::Relaxed)
+    }
+
+    /// Whether a connection was ever made while no job had the page.
+    pub(crate) fn was_used_without_job(&self) -> bool {
+        self.shared.used_without_job.load(Ordering::Relaxed)
     }
 }
 
@@ -129,8 +139,9 @@ async fn listen(listener: TcpListener, shared: Arc<Shared>) {
     loop {
         match listener.accept().await {
             Ok((stream, _)) => {
-                shared.used.store(true, Ordering::Relaxed);
                 let bound = shared.bound.lock().clone();
+                let used = if bound.is_some() { &shared.used } else { &shared.used_without_job };
+                used.store(true, Ordering::Relaxed);
                 tokio::spawn(serve(stream, Arc::clone(&shared), bound));
             }
             Err(error) => {

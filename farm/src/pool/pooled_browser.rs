@@ -217,7 +217,7 @@ impl PooledBrowser {
             let source = if warm.is_some() { PageSource::Warm } else { PageSource::Spare };
             let mut page = warm.or_else(|| idle.spare())?;
             drop(idle);
-            if page.is_alive() {
+            if page.is_alive() && !page.proxy.was_used_without_job() {
                 self.metrics.page_given(source);
                 return Some(page);
             }

@@ -33,7 +33,7 @@ use url::Url;
 
 pub(super) use self::requests::taints;
 use self::requests::{
-    OpenRequests, loading_failed, loading_finished, loads_origin, may_change, needs_real_time,
+    OpenRequests, loading_failed, loading_finished, loads_asset, loads_origin, may_change, needs_real_time,
     request_will_be_sent,
 };
 use super::{
@@ -233,7 +233,7 @@ impl<'a> PageEventHandler<'a> {
     }
 
     fn on_request(&mut self, worker: Option<&str>, sent: &EventRequestWillBeSent) {
-        *self.tainted |= loads_origin(sent);
+        *self.tainted |= loads_origin(sent) && (worker.is_some() || !loads_asset(sent, self.main_frame));
         let url = &sent.request.url;
         let resource_type = sent.r#type.as_ref();
         let is_document = resource_type == Some(&ResourceType::Document);

@@ -12,6 +12,7 @@ use std::{collections::HashSet, time::Duration};
 use chromiumoxide_cdp::cdp::{
     browser_protocol::{
         inspector::EventTargetCrashed,
+        network::{ClearBrowserCacheParams, ClearBrowserCookiesParams, SetCacheDisabledParams},
         page::{
             EventJavascriptDialogOpening, EventLifecycleEvent, HandleJavaScriptDialogParams, NavigateParams,
             ResetNavigationHistoryParams,
@@ -22,7 +23,7 @@ use chromiumoxide_cdp::cdp::{
         runtime::{EvaluateParams, GetHeapUsageParams},
     },
 };
-use platen_cdp::CdpError;
+use platen_cdp::{CdpError, Session};
 use platen_shared::id::AccountId;
 use tokio::{runtime::Handle, time::timeout};
 
@@ -117,9 +118,11 @@ pub(super) async fn reset(page: &mut Page, browser: &Browser, is_static: bool) -
     if let Some(frames) = &mut page.frames {
         frames.finish().await?;
     }
-    if page.tainted || page.proxy.is_used() {
+    if page.tainted {
         return Ok(false);
     }
+    // Until the document has gone it could still load something, in the next job.
+    let is_static = is_static && !page.proxy.is_used();
     let collect = page.jobs.is_multiple_of(COLLECT_INTERVAL_JOBS);
     if (collect || !is_static) && !navigate_to_empty(page).await? {
         return Ok(false);
@@ -143,9 +146,26 @@ pub(super) async fn reset(page: &mut Page, browser: &Browser, is_static: bool) -
             None => return Ok(false),
         }
     }
+    if page.proxy.is_used() {
+        forget_assets(session).await?;
+    }
     let heap = heap.await?;
-    Ok(!page.proxy.is_used()
+    Ok(!page.proxy.was_used_without_job()
         && heap.total_size + heap.embedder_heap_used_size + heap.backing_storage_size < MAX_HEAP_BYTES)
+}
+
+/// Removes what assets leave beyond their document: cookies, and hosts that require TLS (HSTS), which belong to the browser
+/// context; and themselves, in the memory of the renderer. The rest of them is keyed by the opaque origin of the document (see
+/// `--enable-features` in `browser/command.rs`).
+async fn forget_assets(session: &Session) -> Result<(), CdpError> {
+    // Evicts what the renderer keeps.
+    session.send(&SetCacheDisabledParams::new(true))?;
+    session.send(&SetCacheDisabledParams::new(false))?;
+    let cookies = session.start(&ClearBrowserCookiesParams {})?;
+    // Removes the hosts with HSTS as well.
+    session.call(&ClearBrowserCacheParams {}).await?;
+    cookies.await?;
+    Ok(())
 }
 
 /// Navigates a page to an empty document and waits for the `load` event with that document's loader id, so

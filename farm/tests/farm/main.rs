@@ -12,6 +12,7 @@ macro_rules! tests {
 }
 
 mod animations;
+mod assets;
 mod deadlines;
 mod determinism;
 mod egress;
@@ -57,6 +58,7 @@ fn main() -> ExitCode {
     let shared = Arc::new(runtime.block_on(Shared::start()));
     let tests = [
         animations::TESTS,
+        assets::TESTS,
         deadlines::TESTS,
         determinism::TESTS,
         egress::TESTS,

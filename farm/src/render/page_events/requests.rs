@@ -58,6 +58,18 @@ pub(super) fn loads_origin(sent: &EventRequestWillBeSent) -> bool {
     !["data:", "blob:", "about:"].iter().any(|scheme| sent.request.url.starts_with(scheme))
 }
 
+/// Whether a request of the page is for an asset, of which a reset leaves nothing. A request of another type may outlive its
+/// document (`fetch` with `keepalive`, `sendBeacon`), or leave storage, answers to preflights or another document.
+pub(super) fn loads_asset(sent: &EventRequestWillBeSent, main_frame: &str) -> bool {
+    let is_asset = matches!(
+        sent.r#type,
+        Some(ResourceType::Image | ResourceType::Font | ResourceType::Stylesheet | ResourceType::Script)
+    );
+    is_asset
+        && sent.frame_id.as_ref().is_some_and(|frame| frame.inner() == main_frame)
+        && sent.request.url.starts_with("http")
+}
+
 /// Whether an event reports something that virtual time does not stop.
 pub(super) fn needs_real_time(event: &Event) -> bool {
     event.is::<EventWebSocketCreated>()

@@ -27,11 +27,6 @@ use super::{
 
 pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_platen-farm");
 
-/// A directory for a farm: browsers of another user need search permission to reach their profiles.
-fn searchable_directory() -> TempDir {
-    tempfile::Builder::new().permissions(Permissions::from_mode(0o711)).tempdir().unwrap()
-}
-
 /// A running `platen-farm` that resolves the names of the site.
 pub(crate) struct FarmProcess {
     process: Process,
@@ -42,8 +37,13 @@ pub(crate) struct FarmProcess {
 }
 
 impl FarmProcess {
+    /// A directory for a farm: browsers of another user need search permission to reach their profiles.
+    pub(crate) fn directory() -> TempDir {
+        tempfile::Builder::new().permissions(Permissions::from_mode(0o711)).tempdir().unwrap()
+    }
+
     pub(crate) async fn start(arguments: &[&str]) -> Self {
-        Self::start_in(searchable_directory(), arguments).await
+        Self::start_in(Self::directory(), arguments).await
     }
 
     pub(crate) async fn start_in(directory: TempDir, arguments: &[&str]) -> Self {
@@ -54,7 +54,7 @@ impl FarmProcess {
     pub(crate) async fn start_by(wrapper: &[&str], arguments: &[&str]) -> Self {
         let mut command = Command::new(wrapper[0]);
         command.args(&wrapper[1..]).arg(PROGRAM);
-        Self::start_with(command, searchable_directory(), arguments).await
+        Self::start_with(command, Self::directory(), arguments).await
     }
 
     async fn start_with(mut command: Command, directory: TempDir, arguments: &[&str]) -> Self {
