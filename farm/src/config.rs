@@ -41,10 +41,12 @@ pub struct Config {
     #[arg(long, env = "PLATEN_RECYCLE_AFTER", value_name = "JOBS", default_value = "1000")]
     pub recycle_after: NonZeroU32,
 
-    /// Number of idle pages that each browser keeps for accounts that have rendered before
-    // Each uses about 25 MB of memory, and saves its account most of the cost of a small page.
-    #[arg(long, env = "PLATEN_WARM_PAGES", value_name = "N", default_value = "4")]
-    pub warm_pages: usize,
+    /// Memory for idle pages that are kept for accounts that have rendered before, in MiB; 0 keeps none [default: a
+    /// quarter of the memory of the machine or the cgroup, or 512 where that is unknown]
+    // Each uses about 28 MiB, and saves its account most of the cost of a small page. The other three quarters are for the
+    // pages that jobs have.
+    #[arg(long, env = "PLATEN_WARM_MEMORY", value_name = "MIB")]
+    pub warm_memory: Option<u32>,
 
     /// Replace an account's page after this many jobs
     // A new page costs about 60 ms of CPU, which is 0.25 ms per job, and bounds the memory that a
@@ -110,6 +112,12 @@ impl Config {
         self.page_memory.unwrap_or_else(|| default_page_mib(cgroup::total_mib()))
     }
 
+    /// Memory for warm pages in bytes.
+    pub(crate) fn warm_bytes(&self) -> u64 {
+        let mebibytes = self.warm_memory.map_or_else(|| default_warm_mib(cgroup::total_mib()), u64::from);
+        mebibytes * 1024 * 1024
+    }
+
     /// How long requests and jobs in progress may take to finish after a signal.
     #[must_use]
     pub fn drain_timeout(&self) -> Duration {
@@ -122,6 +130,11 @@ fn default_page_mib(total: Option<u64>) -> NonZeroU32 {
     let quarter = total.and_then(|total| u32::try_from(total / 4).ok()).unwrap_or(MAX_DEFAULT_PAGE_MIB);
     MIN_DEFAULT_PAGE_MIB
         .max(NonZeroU32::new(quarter.min(MAX_DEFAULT_PAGE_MIB)).unwrap_or(MIN_DEFAULT_PAGE_MIB))
+}
+
+/// The memory for warm pages where the farm may use this much memory, all in MiB.
+fn default_warm_mib(total: Option<u64>) -> u64 {
+    total.map_or(512, |total| total / 4)
 }
 
 impl Default for Config {
@@ -249,12 +262,21 @@ mod tests {
     }
 
     #[test]
+    fn warm_pages_may_use_a_quarter_of_the_memory() {
+        assert_eq!((default_warm_mib(Some(8_192)), default_warm_mib(None)), (2_048, 512));
+        let set = |arguments: &[&str]| parse(arguments).unwrap().warm_bytes();
+        assert_eq!((set(&["--warm-memory", "0"]), set(&["--warm-memory", "1"])), (0, 1 << 20));
+        assert!(set(&[]) > 0);
+    }
+
+    #[test]
     fn bad_values_and_unknown_settings_are_refused() {
         for arguments in [
             &["--browsers", "0"][..],
             &["--slots", "2"],
             &["--page-memory", "0"],
             &["--recycle-after", "0"],
+            &["--warm-memory", "1GB"],
             &["--queues", "3"],
             &["--resolve", "example.com"],
             &["--egress-allow", "10.0.0.0/33"],

@@ -5,11 +5,12 @@
 //! browser that exits is replaced. After its number of jobs a browser stays in its slot until its successor is ready,
 //! and ends with its last job.
 
-mod idle_pages;
 mod pooled_browser;
 mod queue;
 mod running;
+mod spare_pages;
 mod state;
+mod warm_pages;
 
 use std::{
     sync::{Arc, Weak},
@@ -23,7 +24,11 @@ use tokio::{
     time::{Instant, sleep, sleep_until},
 };
 
-use self::{idle_pages::RecentAccounts, pooled_browser::PooledBrowser, queue::JobQueue};
+use self::{
+    pooled_browser::{PooledBrowser, SharedWarmPages},
+    queue::JobQueue,
+    warm_pages::WarmPages,
+};
 pub(crate) use self::{
     pooled_browser::PageRequest,
     queue::{can_end_by, has_time},
@@ -66,6 +71,7 @@ impl Pool {
         let browsers = config.browser_count().get();
         let supervisor = Arc::new(Supervisor::new(launcher, config, metrics));
         let mut tasks = JoinSet::new();
+        tasks.spawn(Arc::clone(&supervisor).keep_spare_pages());
         for slot in 0..browsers {
             tasks.spawn(Arc::clone(&supervisor).supervise(slot));
             tasks.spawn(Arc::clone(&supervisor).supervise_extra());
@@ -95,14 +101,12 @@ impl Pool {
             occupancy: self.queue.occupancy(),
             longest_wait: self.queue.longest_wait(),
             ready: self.queue.ready(),
-            warm_pages: 0,
+            warm_pages: self.supervisor.warm.lock().len(),
             spare_pages: 0,
             memory_bytes: 0,
         };
         for pooled in self.supervisor.started() {
-            let (warm, spare) = pooled.idle_pages();
-            state.warm_pages += warm;
-            state.spare_pages += spare;
+            state.spare_pages += pooled.spare_pages();
             state.memory_bytes += pooled.browser.memory_bytes();
         }
         state
@@ -123,7 +127,7 @@ impl Pool {
 struct Supervisor {
     launcher: Launcher,
     config: Arc<Config>,
-    recent: Arc<RecentAccounts>,
+    warm: SharedWarmPages,
     metrics: Arc<Metrics>,
     queue: JobQueue<PooledBrowser>,
     started: Mutex<Vec<Weak<PooledBrowser>>>,
@@ -134,8 +138,7 @@ impl Supervisor {
         let browsers = config.browser_count().get();
         Self {
             launcher,
-            // After jobs of this many other accounts, an account's page has been evicted in any case.
-            recent: Arc::new(RecentAccounts::new(2 * browsers * config.warm_pages)),
+            warm: Arc::new(Mutex::new(WarmPages::new(config.warm_bytes()))),
             queue: JobQueue::new(browsers, config.queue),
             config,
             metrics,
@@ -148,6 +151,17 @@ impl Supervisor {
         self.started.lock().iter().filter_map(Weak::upgrade).collect()
     }
 
+    /// Opens the missing spare pages of all browsers while no job has one: at other times they would take the CPU from jobs,
+    /// which open their pages themselves at the same cost. Never completes.
+    async fn keep_spare_pages(self: Arc<Self>) {
+        let mut changes = self.queue.state().changes.subscribe();
+        loop {
+            self.queue.idle().await;
+            self.started().iter().for_each(PooledBrowser::refill);
+            let _ = changes.changed().await;
+        }
+    }
+
     /// Keeps a browser running in a slot. Never completes.
     async fn supervise(self: Arc<Self>, slot: usize) {
         let mut old: Option<Arc<PooledBrowser>> = None;
@@ -156,7 +170,6 @@ impl Supervisor {
             let ready = Instant::now();
             // If the old browser has a job, it ends with that.
             self.queue.state().started(slot, old.take().as_ref(), &new);
-            new.refill();
             tokio::select! {
                 () = new.exited() => {
                     self.queue.state().remove(&new);
@@ -183,7 +196,6 @@ impl Supervisor {
             match self.launch().await {
                 Ok(new) => {
                     self.queue.state().add(&new);
-                    new.refill();
                     let exited = tokio::select! {
                         () = new.exited() => true,
                         () = new.recycling.notified() => false,
@@ -243,7 +255,7 @@ impl Supervisor {
         let pooled = Arc::new(PooledBrowser::new(
             browser,
             Arc::clone(&self.config),
-            Arc::clone(&self.recent),
+            Arc::clone(&self.warm),
             Arc::clone(&self.metrics),
         ));
         let mut started = self.started.lock();

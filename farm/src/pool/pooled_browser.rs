@@ -1,9 +1,9 @@
-//! A browser of the pool, with its idle pages.
+//! A browser of the pool, with its spare pages.
 //!
 //! Invariant: a used page is kept for its own account or closed. A browser that does not open or close pages is
 //! killed.
 
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use parking_lot::Mutex;
 use platen_program::error_chain;
@@ -14,8 +14,9 @@ use platen_shared::{
 use tokio::sync::Notify;
 
 use super::{
-    idle_pages::{IdlePages, RecentAccounts},
+    spare_pages::SparePages,
     state::Candidate,
+    warm_pages::{PAGE_BYTES, WarmPage, WarmPages},
 };
 use crate::{
     Config,
@@ -33,8 +34,8 @@ const SPARE_PAGES: usize = 1;
 #[derive(Debug, Clone)]
 pub(crate) struct PageRequest {
     pub(crate) account: AccountId,
-    /// Whether the job may use a page again. A job that loads an origin may not: its page is closed
-    /// afterwards, so a warm page would be wasted on it.
+    /// Whether the job may use a page again. A job that loads a URL may not: its page is closed afterwards, so a warm page
+    /// would be wasted on it.
     pub(crate) reuse: bool,
     pub(crate) scale_factor: DeviceScaleFactor,
     pub(crate) reader: Reader,
@@ -73,6 +74,16 @@ enum State {
     Killed,
 }
 
+/// The warm pages of all browsers of a pool.
+pub(super) type SharedWarmPages = Arc<Mutex<WarmPages<KeptPage>>>;
+
+/// A page that is kept for its account.
+#[derive(Debug)]
+pub(super) struct KeptPage {
+    page: Page,
+    browser: Weak<PooledBrowser>,
+}
+
 /// A browser in a slot, or one that was replaced and still has a job.
 #[derive(Debug)]
 pub(crate) struct PooledBrowser {
@@ -80,9 +91,9 @@ pub(crate) struct PooledBrowser {
     status: Mutex<Status>,
     /// Notified when its state becomes [`State::Recycling`].
     pub(super) recycling: Notify,
-    idle_pages: Mutex<IdlePages>,
+    spares: Mutex<SparePages>,
+    warm: SharedWarmPages,
     config: Arc<Config>,
-    recent: Arc<RecentAccounts>,
     metrics: Arc<Metrics>,
 }
 
@@ -97,16 +108,16 @@ impl PooledBrowser {
     pub(super) fn new(
         browser: Browser,
         config: Arc<Config>,
-        recent: Arc<RecentAccounts>,
+        warm: SharedWarmPages,
         metrics: Arc<Metrics>,
     ) -> Self {
         Self {
             browser,
             status: Mutex::default(),
             recycling: Notify::new(),
-            idle_pages: Mutex::new(IdlePages::new(config.warm_pages)),
+            spares: Mutex::default(),
+            warm,
             config,
-            recent,
             metrics,
         }
     }
@@ -120,9 +131,9 @@ impl PooledBrowser {
         }
     }
 
-    /// The number of its warm pages, and of spare ones.
-    pub(super) fn idle_pages(&self) -> (usize, usize) {
-        self.idle_pages.lock().counts()
+    /// The number of its spare pages.
+    pub(super) fn spare_pages(&self) -> usize {
+        self.spares.lock().len()
     }
 
     /// Jobs so far, including the current one.
@@ -191,7 +202,7 @@ impl PooledBrowser {
         if !self.is_usable() {
             return;
         }
-        for _ in 0..self.idle_pages.lock().missing(SPARE_PAGES) {
+        for _ in 0..self.spares.lock().missing(SPARE_PAGES) {
             let pooled = Arc::clone(self);
             tokio::spawn(async move {
                 let page = pooled.open().await;
@@ -199,7 +210,7 @@ impl PooledBrowser {
                     // Only a debug message: a job that needs a page gets the same error and logs it.
                     tracing::debug!(error = error_chain(error), "spare page was not opened");
                 }
-                pooled.idle_pages.lock().opened(page.ok());
+                pooled.spares.lock().opened(page.ok());
             });
         }
     }
@@ -212,11 +223,9 @@ impl PooledBrowser {
     /// An idle page: one that the account has used, or else a spare one.
     pub(crate) fn idle_page(self: &Arc<Self>, request: &PageRequest) -> Option<Page> {
         loop {
-            let mut idle = self.idle_pages.lock();
-            let warm = idle.warm(&request.account, |page| request.fits(page));
+            let warm = self.warm.lock().take(&request.account, self.id(), |kept| request.fits(&kept.page));
             let source = if warm.is_some() { PageSource::Warm } else { PageSource::Spare };
-            let mut page = warm.or_else(|| idle.spare())?;
-            drop(idle);
+            let mut page = warm.map(|kept| kept.page).or_else(|| self.spares.lock().take())?;
             if page.is_alive() && !page.proxy.was_used_without_job() {
                 self.metrics.page_given(source);
                 return Some(page);
@@ -228,26 +237,37 @@ impl PooledBrowser {
 
     /// Opens a page for a job that got no idle one. Must be polled to completion, or the page stays open.
     pub(crate) async fn open_for_job(&self) -> Result<Page, PageError> {
-        let page = self.open().await?;
+        let mut page = self.open().await?;
+        page.has_new_document = true;
         self.metrics.page_given(PageSource::Opened);
         Ok(page)
     }
 
     /// Records a job of the account; true if the account's next job is likely soon and may use the page.
     pub(crate) fn is_worth_keeping(&self, account: &AccountId, page: &Page) -> bool {
-        self.recent.record(account) && page.jobs < self.config.page_jobs.get()
+        self.warm.lock().record(account) && page.jobs < self.config.page_jobs.get()
     }
 
-    /// Keeps a page that was reset for the account that has used it.
-    pub(crate) async fn keep(&self, account: AccountId, page: Page) {
-        let evicted = self.idle_pages.lock().keep(account, page);
-        if let Some(page) = evicted {
-            self.close(page).await;
+    /// Keeps a page that was reset, with this many bytes of heap, for the account that has used it.
+    pub(crate) async fn keep(self: &Arc<Self>, account: AccountId, page: Page, heap_bytes: u64) {
+        let kept = KeptPage { page, browser: Arc::downgrade(self) };
+        let warm = WarmPage { account, browser: self.id(), page: kept, bytes: PAGE_BYTES + heap_bytes };
+        let evicted = self.warm.lock().keep(warm);
+        for WarmPage { page: KeptPage { page, browser }, .. } in evicted {
+            if let Some(browser) = browser.upgrade() {
+                browser.close(page).await;
+            }
         }
     }
 
     pub(crate) fn job_waited(&self, waiting: Waiting) {
         self.metrics.job_waited(waiting);
+    }
+}
+
+impl Drop for PooledBrowser {
+    fn drop(&mut self) {
+        self.warm.lock().forget(self.id());
     }
 }
 
@@ -264,7 +284,8 @@ impl Candidate for PooledBrowser {
     }
 
     fn rank(&self, request: &PageRequest) -> Self::Rank {
-        let has_page = self.idle_pages.lock().has_warm(&request.account, |page| request.fits(page));
+        let fits = |kept: &KeptPage| request.fits(&kept.page);
+        let has_page = self.warm.lock().has(&request.account, self.id(), fits);
         (request.avoid == Some(self.id()), !has_page, self.jobs())
     }
 

@@ -80,9 +80,8 @@ impl PageLease {
         };
         self.runtime.spawn(async move {
             let resetting = reset(&mut held.page, &held.pooled.browser, is_static);
-            if matches!(timeout(RESET_TIMEOUT, resetting).await, Ok(Ok(true))) {
-                held.pooled.keep(account, held.page).await;
-                held.pooled.refill();
+            if let Ok(Ok(Some(heap_bytes))) = timeout(RESET_TIMEOUT, resetting).await {
+                held.pooled.keep(account, held.page, heap_bytes).await;
             } else {
                 held.close().await;
             }
@@ -93,7 +92,6 @@ impl PageLease {
 impl Held {
     async fn close(self) {
         self.pooled.close(self.page).await;
-        self.pooled.refill();
     }
 }
 
@@ -113,19 +111,19 @@ const MAX_HEAP_BYTES: f64 = 64.0 * 1024.0 * 1024.0;
 /// stays at 31 MiB, and the cost is not measurable.
 const COLLECT_INTERVAL_JOBS: u32 = 20;
 
-/// Resets a page; false if it must not be reused. `is_static` says that the page cannot change any more.
-pub(super) async fn reset(page: &mut Page, browser: &Browser, is_static: bool) -> Result<bool, JobError> {
+/// Resets a page and returns the bytes of its heap; `None` if it must not be reused. `is_static` says that the page cannot change any more.
+pub(super) async fn reset(page: &mut Page, browser: &Browser, is_static: bool) -> Result<Option<u64>, JobError> {
     if let Some(frames) = &mut page.frames {
         frames.finish().await?;
     }
     if page.tainted {
-        return Ok(false);
+        return Ok(None);
     }
     // Until the document has gone it could still load something, in the next job.
     let is_static = is_static && !page.proxy.is_used();
     let collect = page.jobs.is_multiple_of(COLLECT_INTERVAL_JOBS);
     if (collect || !is_static) && !navigate_to_empty(page).await? {
-        return Ok(false);
+        return Ok(None);
     }
     let session = &page.session;
     if collect {
@@ -134,7 +132,7 @@ pub(super) async fn reset(page: &mut Page, browser: &Browser, is_static: bool) -
     let heap = session.start(&GetHeapUsageParams {})?;
     if !is_static {
         if page.window_bounds(browser).await? != page.window {
-            return Ok(false);
+            return Ok(None);
         }
         // `window.name` outlives documents, as does the history.
         let name = session.call(&EvaluateParams::new("window.name = '', history.length")).await?;
@@ -143,15 +141,17 @@ pub(super) async fn reset(page: &mut Page, browser: &Browser, is_static: bool) -
             Some(_) => {
                 session.call(&ResetNavigationHistoryParams {}).await?;
             }
-            None => return Ok(false),
+            None => return Ok(None),
         }
     }
     if page.proxy.is_used() {
         forget_assets(session).await?;
     }
     let heap = heap.await?;
-    Ok(!page.proxy.was_used_without_job()
-        && heap.total_size + heap.embedder_heap_used_size + heap.backing_storage_size < MAX_HEAP_BYTES)
+    let bytes = heap.total_size + heap.embedder_heap_used_size + heap.backing_storage_size;
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a number of bytes")]
+    let bytes = (!page.proxy.was_used_without_job() && bytes < MAX_HEAP_BYTES).then_some(bytes as u64);
+    Ok(bytes)
 }
 
 /// Removes what assets leave beyond their document: cookies, and hosts that require TLS (HSTS), which belong to the browser

@@ -115,7 +115,7 @@ async fn pictured(shared: Arc<Shared>) {
 }
 
 async fn crowded(_: Arc<Shared>) {
-    let farm = FarmProcess::start(&["--browsers", "1", "--warm-pages", "2"]).await;
+    let farm = FarmProcess::start(&["--browsers", "1", "--warm-memory", "64"]).await;
     for (account, expected) in
         [("a", 0), ("b", 0), ("a", 0), ("b", 0), ("a", 1), ("c", 1), ("c", 1), ("b", 1), ("c", 2), ("a", 2)]
     {

@@ -56,7 +56,7 @@ async fn as_in_real_time(shared: Arc<Shared>) {
     let plain = farm(|config| {
         config.chromium = Some(draws_by_itself(directory.path()));
         config.browsers = 6.try_into().ok();
-        config.warm_pages = 0;
+        config.warm_memory = Some(0);
     })
     .await;
     let pages = pages(&shared);
