@@ -48,6 +48,11 @@ impl<P> IdlePages<P> {
         if self.warm.len() > self.max_warm { self.warm.pop_front().map(|(_, page)| page) } else { None }
     }
 
+    /// Takes all warm pages.
+    pub(super) fn take_warm(&mut self) -> Vec<P> {
+        self.warm.drain(..).map(|(_, page)| page).collect()
+    }
+
     /// The number of warm pages, and of spare ones.
     pub(super) fn counts(&self) -> (usize, usize) {
         (self.warm.len(), self.spares.len())

@@ -246,6 +246,14 @@ impl PooledBrowser {
         }
     }
 
+    /// Closes the pages that are kept for accounts.
+    pub(super) async fn close_warm_pages(&self) {
+        let warm = self.idle_pages.lock().take_warm();
+        for page in warm {
+            self.close(page).await;
+        }
+    }
+
     pub(crate) fn job_waited(&self, waiting: Waiting) {
         self.metrics.job_waited(waiting);
     }
