@@ -35,6 +35,8 @@ pub(crate) enum BrowserEnd {
     Killed,
     /// It had rendered its maximum number of jobs.
     Recycled,
+    /// It had no job for some minutes.
+    Idle,
     /// It exited before it was ready.
     StartFailed,
 }
@@ -213,7 +215,7 @@ pub(crate) struct PoolState {
 /// The use of slots and queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Occupancy {
-    /// Browsers that always run; long jobs allow up to as many in addition.
+    /// Jobs that may run at once; long jobs allow up to as many in addition.
     pub(crate) slots: usize,
     /// Jobs that have a browser.
     pub(crate) busy: usize,

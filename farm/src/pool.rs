@@ -1,5 +1,5 @@
-//! The browsers, and the jobs that wait for one: a fixed number of slots, in each of which a task keeps one browser
-//! running, and as many further browsers that are started while jobs wait and long ones run.
+//! The browsers, and the jobs that wait for one: a browser for each slot, and as many further ones while jobs wait and
+//! long ones run. Browsers end when they have had no job for some minutes, except the first, and start again when jobs wait.
 //!
 //! Invariant: a browser has one job at a time, so frames, scripts and crashes of a page cannot affect another job. A
 //! browser that exits is replaced. After its number of jobs a browser stays in its slot until its successor is ready,
@@ -42,8 +42,6 @@ use crate::{
 
 /// After a start that has failed, and from the start of a browser that has exited without a job, until the next start.
 const RESTART_DELAY: Duration = Duration::from_secs(2);
-/// How often it is checked whether a browser beyond the slots still has jobs.
-const EXTRA_IDLE_TIMEOUT: Duration = Duration::from_mins(1);
 
 /// A browser that one job has until this is dropped.
 pub(crate) type Lease = queue::Lease<PooledBrowser>;
@@ -72,9 +70,8 @@ impl Pool {
         let supervisor = Arc::new(Supervisor::new(launcher, config, metrics));
         let mut tasks = JoinSet::new();
         tasks.spawn(Arc::clone(&supervisor).keep_spare_pages());
-        for slot in 0..browsers {
-            tasks.spawn(Arc::clone(&supervisor).supervise(slot));
-            tasks.spawn(Arc::clone(&supervisor).supervise_extra());
+        for index in 0..2 * browsers {
+            tasks.spawn(Arc::clone(&supervisor).supervise(index));
         }
         let queue = supervisor.queue.clone();
         let pool = Self { queue, supervisor, tasks: Mutex::new(tasks) };
@@ -162,14 +159,25 @@ impl Supervisor {
         }
     }
 
-    /// Keeps a browser running in a slot. Never completes.
-    async fn supervise(self: Arc<Self>, slot: usize) {
+    /// Keeps a browser running until it is idle, from the start if it is one of the slots', else from when jobs ask for
+    /// it. The first one is kept at all times. Never completes.
+    async fn supervise(self: Arc<Self>, index: usize) {
+        let demand = Arc::clone(&self.queue.state().demand);
+        let mut is_wanted = index < self.config.browser_count().get();
         let mut old: Option<Arc<PooledBrowser>> = None;
         loop {
-            let new = self.successor(slot, old.as_ref()).await;
+            if !is_wanted && let Ok(permit) = demand.acquire().await {
+                permit.forget();
+            }
+            is_wanted = true;
+            let Some(new) = self.successor(index, old.as_ref()).await else {
+                self.queue.state().end_until_demand(index, None);
+                is_wanted = false;
+                continue;
+            };
             let ready = Instant::now();
             // If the old browser has a job, it ends with that.
-            self.queue.state().started(slot, old.take().as_ref(), &new);
+            self.queue.state().started(index, old.take().as_ref(), &new);
             tokio::select! {
                 () = new.exited() => {
                     self.queue.state().remove(&new);
@@ -182,46 +190,35 @@ impl Supervisor {
                     self.metrics.browser_ended(BrowserEnd::Recycled);
                     old = Some(new);
                 }
+                () = self.until_idle(index, &new) => {
+                    self.queue.state().end_until_demand(index, Some(&new));
+                    self.metrics.browser_ended(BrowserEnd::Idle);
+                    is_wanted = false;
+                }
             }
         }
     }
 
-    /// Starts a browser for each permit of the queue, and ends it when it has had no job for a while. Never completes.
-    async fn supervise_extra(self: Arc<Self>) {
-        let demand = Arc::clone(&self.queue.state().demand);
+    /// Completes when a browser has had no job between two checks. The first one closes its warm pages instead.
+    async fn until_idle(&self, index: usize, pooled: &Arc<PooledBrowser>) {
+        let mut jobs = pooled.jobs();
         loop {
-            if let Ok(permit) = demand.acquire().await {
-                permit.forget();
+            sleep(self.config.idle_check_interval).await;
+            let had_jobs = std::mem::replace(&mut jobs, pooled.jobs()) != jobs;
+            if had_jobs || self.queue.state().running.has(pooled) {
+                continue;
             }
-            match self.launch().await {
-                Ok(new) => {
-                    self.queue.state().add(&new);
-                    let exited = tokio::select! {
-                        () = new.exited() => true,
-                        () = new.recycling.notified() => false,
-                        () = idle(&new) => false,
-                    };
-                    self.queue.state().remove(&new);
-                    if exited {
-                        self.report_exit(&new);
-                    } else {
-                        self.metrics.browser_ended(BrowserEnd::Recycled);
-                    }
-                }
-                Err(error) => {
-                    tracing::error!(error = error_chain(&error), "browser did not start");
-                    sleep(RESTART_DELAY).await;
-                }
+            if index > 0 {
+                return;
             }
-            let mut state = self.queue.state();
-            state.extra -= 1;
-            state.dispatch();
+            pooled.close_warm_pages().await;
         }
     }
 
-    /// Starts the next browser for a slot, and removes the old one if that exits meanwhile.
-    async fn successor(&self, slot: usize, old: Option<&Arc<PooledBrowser>>) -> Arc<PooledBrowser> {
-        let launching = self.launch_until_ready(slot);
+    /// Starts a browser, and removes the one that it replaces if that exits meanwhile. `None` if it replaces none, does
+    /// not start, and is not the first.
+    async fn successor(&self, index: usize, old: Option<&Arc<PooledBrowser>>) -> Option<Arc<PooledBrowser>> {
+        let launching = self.launch_until_ready(index, index > 0 && old.is_none());
         tokio::pin!(launching);
         let Some(old) = old else { return launching.await };
         tokio::select! {
@@ -233,17 +230,20 @@ impl Supervisor {
         }
     }
 
-    /// Starts a browser, and retries until one is ready.
-    async fn launch_until_ready(&self, slot: usize) -> Arc<PooledBrowser> {
+    /// Starts a browser, and tries again after failures until one is ready, unless it is to be tried `once`.
+    async fn launch_until_ready(&self, index: usize, once: bool) -> Option<Arc<PooledBrowser>> {
         loop {
             match self.launch().await {
-                Ok(pooled) => return pooled,
+                Ok(pooled) => return Some(pooled),
                 Err(error) => {
                     tracing::error!(error = error_chain(&error), "browser did not start");
-                    self.queue.state().start_failed(slot, error);
+                    self.queue.state().start_failed(index, error);
                 }
             }
             sleep(RESTART_DELAY).await;
+            if once {
+                return None;
+            }
         }
     }
 
@@ -275,14 +275,5 @@ impl Supervisor {
                 "browser exited unexpectedly; replacing it"
             );
         }
-    }
-}
-
-/// Completes when a browser has had no job between two checks.
-async fn idle(pooled: &PooledBrowser) {
-    let mut jobs = None;
-    // A lease ends long before the next check.
-    while jobs.replace(pooled.jobs()) != Some(pooled.jobs()) {
-        sleep(EXTRA_IDLE_TIMEOUT).await;
     }
 }

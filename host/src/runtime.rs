@@ -7,6 +7,7 @@
 mod client;
 mod component_log;
 mod dispatch;
+mod engine;
 mod hooks;
 mod sqlite;
 mod state;
@@ -26,6 +27,7 @@ use crate::{
     variables::Variables,
 };
 use client::Client;
+use engine::GuestEngine;
 
 pub(crate) use client::{OWN_FARM_URL, OwnFarm};
 pub(crate) use dispatch::{Handler, InstanceDrain, Isolation};
@@ -90,7 +92,7 @@ pub(crate) fn load_components(
     own_farm: OwnFarm,
     metrics: &Arc<Metrics>,
 ) -> Result<BTreeMap<String, Handler>> {
-    let engine = dispatch::start_engine(cache)?;
+    let engine = GuestEngine::start(cache)?;
     let client = Client::new(own_farm, Arc::clone(metrics));
     manifest
         .components

@@ -260,6 +260,14 @@ impl PooledBrowser {
         }
     }
 
+    /// Closes the pages that are kept for accounts.
+    pub(super) async fn close_warm_pages(&self) {
+        let warm = self.warm.lock().remove_of(self.id());
+        for kept in warm {
+            self.close(kept.page).await;
+        }
+    }
+
     pub(crate) fn job_waited(&self, waiting: Waiting) {
         self.metrics.job_waited(waiting);
     }
@@ -267,7 +275,7 @@ impl PooledBrowser {
 
 impl Drop for PooledBrowser {
     fn drop(&mut self) {
-        self.warm.lock().forget(self.id());
+        self.warm.lock().remove_of(self.id());
     }
 }
 

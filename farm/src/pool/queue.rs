@@ -116,7 +116,7 @@ impl<B: Candidate> JobQueue<B> {
             if let Some((account, evicted)) = evicted {
                 evicted.reject(state.queue_full(&account));
             }
-            // A long job may allow a further browser.
+            // Another browser may start for it.
             state.dispatch();
             (Position { queue: self, ticket: Some(ticket), granted }, deadline - required)
         };

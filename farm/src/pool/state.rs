@@ -59,13 +59,13 @@ pub(crate) trait Candidate: Debug {
 #[derive(Debug)]
 pub(super) struct State<B: Candidate> {
     pub(super) browsers: Vec<Arc<B>>,
-    /// Of the slots whose latest start has failed.
+    /// Of those browsers that are wanted whose latest start has failed, by their index.
     pub(super) failures: BTreeMap<usize, LaunchError>,
     /// Notified when a job ends, and when browsers or failures change.
     pub(super) changes: watch::Sender<()>,
-    /// Browsers beyond the slots that run or are being started.
-    pub(super) extra: usize,
-    /// A permit for each of those to start.
+    /// Browsers that run or are being started.
+    wanted: usize,
+    /// A permit for each browser that is to start because a job waits.
     pub(super) demand: Arc<Semaphore>,
     pub(super) running: Running<B>,
     /// Jobs that need another browser. They are next.
@@ -123,7 +123,7 @@ impl<B: Candidate> State<B> {
             browsers: Vec::new(),
             failures: BTreeMap::new(),
             changes: watch::channel(()).0,
-            extra: 0,
+            wanted: slots,
             demand: Arc::new(Semaphore::new(0)),
             running: Running::new(slots),
             retries: VecDeque::new(),
@@ -136,20 +136,20 @@ impl<B: Candidate> State<B> {
 
     /// Whether no browser runs and none can be started.
     pub(super) fn has_failed(&self) -> bool {
-        self.failures.len() == self.running.slots && !self.browsers.iter().any(|browser| browser.is_usable())
+        self.failures.len() == self.wanted && !self.browsers.iter().any(|browser| browser.is_usable())
     }
 
-    /// A browser of a slot is ready, in place of an old one.
-    pub(super) fn started(&mut self, slot: usize, old: Option<&Arc<B>>, new: &Arc<B>) {
-        self.failures.remove(&slot);
+    /// A browser is ready, in place of an old one.
+    pub(super) fn started(&mut self, index: usize, old: Option<&Arc<B>>, new: &Arc<B>) {
+        self.failures.remove(&index);
         if let Some(old) = old {
             self.remove(old);
         }
         self.add(new);
     }
 
-    pub(super) fn start_failed(&mut self, slot: usize, error: LaunchError) {
-        self.failures.insert(slot, error);
+    pub(super) fn start_failed(&mut self, index: usize, error: LaunchError) {
+        self.failures.insert(index, error);
         self.changed();
     }
 
@@ -160,6 +160,14 @@ impl<B: Candidate> State<B> {
 
     pub(super) fn remove(&mut self, browser: &Arc<B>) {
         self.browsers.retain(|known| !Arc::ptr_eq(known, browser));
+        self.changed();
+    }
+
+    /// A browser that ran or was being started does not any more, until jobs ask for it.
+    pub(super) fn end_until_demand(&mut self, index: usize, browser: Option<&Arc<B>>) {
+        self.wanted -= 1;
+        self.failures.remove(&index);
+        self.browsers.retain(|known| browser.is_none_or(|ended| !Arc::ptr_eq(known, ended)));
         self.changed();
     }
 
@@ -207,8 +215,8 @@ impl<B: Candidate> State<B> {
         self.dispatch();
     }
 
-    /// Gives free browsers to waiting jobs that may run and can end by their deadlines. Asks for another browser if
-    /// a long job allows one for a job that waits.
+    /// Gives free browsers to waiting jobs that may run and can end by their deadlines. Asks for another browser for a
+    /// job that still waits, if a slot has none or a long job allows one more.
     pub(super) fn dispatch(&mut self) {
         self.retries.retain(|waiter| !waiter.grant.is_closed());
         if self.has_failed() {
@@ -231,8 +239,8 @@ impl<B: Candidate> State<B> {
         }
         let others_wait = self.queue.flows() > 1;
         let waits = !self.retries.is_empty() || self.queue.any(|it| self.running.may_run(it, others_wait));
-        if waits && self.extra < self.running.max_extra() {
-            self.extra += 1;
+        if waits && self.wanted < self.running.slots + self.running.max_extra() {
+            self.wanted += 1;
             self.demand.add_permits(1);
         }
     }

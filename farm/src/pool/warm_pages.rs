@@ -74,10 +74,12 @@ impl<P> WarmPages<P> {
         evicted
     }
 
-    /// Forgets the pages of a browser that has ended.
-    pub(super) fn forget(&mut self, browser: usize) {
-        self.pages.retain(|warm| warm.browser != browser);
-        self.bytes = self.pages.iter().map(|warm| warm.bytes).sum();
+    /// Removes the pages of a browser.
+    pub(super) fn remove_of(&mut self, browser: usize) -> Vec<P> {
+        let (removed, left): (VecDeque<_>, _) =
+            std::mem::take(&mut self.pages).into_iter().partition(|warm| warm.browser == browser);
+        (self.pages, self.bytes) = (left, self.bytes - removed.iter().map(|warm| warm.bytes).sum::<u64>());
+        removed.into_iter().map(|warm| warm.page).collect()
     }
 
     pub(super) fn len(&self) -> usize {
@@ -151,11 +153,11 @@ mod tests {
     }
 
     #[test]
-    fn pages_of_a_browser_that_has_ended_are_forgotten() {
+    fn the_pages_of_a_browser_are_removed_together() {
         let mut pages = WarmPages::new(3);
         assert_eq!(keep(&mut pages, warm("a", 1, 1, 2)), []);
         assert_eq!(keep(&mut pages, warm("a", 2, 2, 1)), []);
-        pages.forget(1);
+        assert_eq!(pages.remove_of(1), [1]);
         assert_eq!(keep(&mut pages, warm("b", 2, 3, 2)), []);
         assert!(!pages.has(&account("a"), 1, |_| true));
         assert_eq!(pages.take(&account("a"), 2, |_| true), Some(2));

@@ -15,7 +15,7 @@ use crate::support::{
     farm_process::{FarmProcess, HeldPage},
     html, pdf,
     site::Site,
-    status_and_code, to, url, with,
+    status_and_code, to, until_metric, url, with,
 };
 
 tests! {
@@ -67,16 +67,7 @@ async fn cancelled_jobs(_: Arc<Shared>) {
         let request = Request::post(wire::JOBS_PATH).extension(cancelled.clone());
         tokio::spawn(farm.router().call(request.body(Body::from(job.clone())).unwrap()))
     };
-    let queue_is = async |length: usize| {
-        let metrics = async || {
-            let request = Request::get("/metrics").body(Body::empty()).unwrap();
-            let response = farm.router().call(request).await?;
-            let text = axum::body::to_bytes(response.into_body(), usize::MAX).await?;
-            let line = format!("\nplaten_farm_queue_length {length}\n");
-            Ok(String::from_utf8_lossy(&text).contains(&line).then_some(()))
-        };
-        wait::until_some("the queue has this length", metrics).await.unwrap();
-    };
+    let queue_is = async |length| until_metric(&farm, &format!("platen_farm_queue_length {length}")).await;
     let (first, second) = (CancellationToken::new(), CancellationToken::new());
     let running = send(&first);
     // Its page runs: it has sent a request.

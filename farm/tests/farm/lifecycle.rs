@@ -6,6 +6,7 @@ use std::{
     process::Command,
     sync::Arc,
     task::Poll,
+    time::Duration,
 };
 
 use nix::sys::signal::Signal;
@@ -17,13 +18,14 @@ use platen_harness::{
 use crate::support::{
     GREEN_PAGE, Shared, farm,
     farm_process::{FarmProcess, HeldPage, PROGRAM, have_ended},
-    file, html, slow,
+    file, html, of, slow, until_metric,
 };
 
 tests! {
     "a dropped job frees its slot" => dropped_job,
     "a browser that hangs is replaced" => hanging_browser,
     "a browser is replaced after its number of jobs" => recycled_browser,
+    "browsers end after some time without jobs, except one, and start again for jobs" => idle_browsers,
     "a killed farm leaves no browser, and the next one deletes its profiles" => killed_farm,
     "browsers have no privileges and no token" => unprivileged_browsers,
     OWN_NAMESPACE => own_namespace,
@@ -80,6 +82,27 @@ async fn recycled_browser(_: Arc<Shared>) {
     assert_eq!(farm.metric("platen_farm_browser_ends_total{reason=\"died\"}").await, 0);
     assert_eq!(farm.metric("platen_farm_retries_total").await, 0);
     farm.end().await;
+}
+
+async fn idle_browsers(_: Arc<Shared>) {
+    let farm = farm(|config| config.idle_check_interval = Duration::from_secs(1)).await;
+    let jobs = ["a", "b"].map(|account| of(account, slow(500.0)));
+    let jobs_at_once = async || tokio::join!(file(&farm, &jobs[0]), file(&farm, &jobs[1]));
+    until_metric(&farm, "platen_farm_browsers 1").await;
+    let page = of("a", html(GREEN_PAGE));
+    for _ in 0..2 {
+        file(&farm, &page).await;
+    }
+    until_metric(&farm, "platen_farm_pages_warm 1").await;
+    until_metric(&farm, "platen_farm_pages_warm 0").await;
+    for starts in [3, 4] {
+        assert!(farm.readiness().is_ready());
+        jobs_at_once().await;
+        until_metric(&farm, &format!("platen_farm_browser_starts_total {starts}")).await;
+        until_metric(&farm, "platen_farm_browsers 1").await;
+    }
+    until_metric(&farm, "platen_farm_browser_ends_total{reason=\"idle\"} 3").await;
+    farm.shutdown().await;
 }
 
 async fn killed_farm(_: Arc<Shared>) {

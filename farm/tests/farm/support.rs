@@ -3,8 +3,13 @@
 pub(crate) mod farm_process;
 pub(crate) mod site;
 
+use axum::{body::Body, http::Request};
 use platen_farm::{Config, Farm, Rendered};
-use platen_harness::{image_file::Colour, pdf_file::Pdf, wait::MAX_WAIT};
+use platen_harness::{
+    image_file::Colour,
+    pdf_file::Pdf,
+    wait::{self, MAX_WAIT},
+};
 use platen_shared::{
     endpoint::Endpoint,
     format::{ImageFormat, PaperSize},
@@ -13,6 +18,7 @@ use platen_shared::{
     refusal::Refusal,
     request::RenderRequest,
 };
+use tower_service::Service as _;
 
 use self::{farm_process::FarmProcess, site::Site};
 
@@ -91,6 +97,17 @@ pub(crate) async fn farm(change: impl FnOnce(&mut Config)) -> Farm {
     };
     change(&mut config);
     Farm::start(config).await.expect("a farm starts if Chromium is installed")
+}
+
+/// Waits until the metrics of a farm have a line.
+pub(crate) async fn until_metric(farm: &Farm, line: &str) {
+    let found = async || {
+        let request = Request::get("/metrics").body(Body::empty()).unwrap();
+        let response = farm.router().call(request).await?;
+        let text = axum::body::to_bytes(response.into_body(), usize::MAX).await?;
+        Ok(String::from_utf8_lossy(&text).lines().any(|it| it == line).then_some(()))
+    };
+    wait::until_some(line, found).await.unwrap();
 }
 
 pub(crate) fn png() -> Output {

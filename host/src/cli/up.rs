@@ -14,7 +14,7 @@ use std::{
     path::{Path, PathBuf},
     process,
     sync::Arc,
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use anyhow::{Context as _, Result};
@@ -100,6 +100,7 @@ pub(crate) struct Up {
 
 impl Up {
     pub(crate) async fn run(self) -> Result<()> {
+        let begun = Instant::now();
         startup::raise_file_limit();
         let limits = self.server_limits(startup::file_limit());
         let registry = MetricsRegistry::default();
@@ -109,6 +110,7 @@ impl Up {
             return Ok(());
         };
         let (listener, server, farm) = ready;
+        tracing::info!(after_ms = begun.elapsed().as_millis(), "ready");
         startup::announce(&format!("platen is listening on http://{}", listener.local_addr()?));
         Arc::new(server).serve(listener, &stop).await;
         if stop.second.is_cancelled() {

@@ -3,11 +3,9 @@
 //! `ProxyHandler` accepts any number of requests; [`crate::server`] limits them.
 
 use std::{
-    path::Path,
     pin::Pin,
     sync::Arc,
     task::{Context, Poll},
-    thread,
     time::{Duration, Instant},
 };
 
@@ -18,7 +16,7 @@ use tokio_util::{
     task::{TaskTracker, task_tracker::TaskTrackerToken},
 };
 use wasmtime::{
-    Cache, CacheConfig, Config, Engine, Store, StoreContextMut, UpdateDeadline,
+    Engine, Store, StoreContextMut,
     component::{Component, GuestTaskId, HasSelf, Linker},
 };
 use wasmtime_wasi_http::{
@@ -33,6 +31,7 @@ use wasmtime_wasi_http::{
 use super::{
     ComponentError, Grants, RESPONSE_TIMEOUT, RequestContext, bindings,
     client::Client,
+    engine::{GuestEngine, failed},
     state::{Outgoing, State},
 };
 use crate::{manifest, metrics::Metrics};
@@ -50,11 +49,6 @@ const IDLE_TIMEOUT: Duration = Duration::from_secs(1);
 /// For a file of any size to a slow client; a stalled one is ended by its connection much earlier, and each request has
 /// a timeout of its own until its response.
 const BUSY_TIMEOUT: Duration = Duration::from_hours(1);
-/// How long guest code runs before it yields to other tasks, so that no guest occupies a thread of the server.
-const TICK_INTERVAL: Duration = Duration::from_millis(25);
-/// Computing time without returning to the host. Parsing the largest body takes about a second.
-const COMPUTE_TIMEOUT: Duration = Duration::from_secs(15);
-
 /// Whether requests share an instance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Isolation {
@@ -73,7 +67,7 @@ pub(crate) struct Handler {
 
 impl Handler {
     pub(super) fn load(
-        engine: &Engine,
+        engine: &GuestEngine,
         component: &manifest::Component,
         grants: Grants,
         client: &Client,
@@ -88,8 +82,8 @@ impl Handler {
             component.build_command().map(|build| format!("; build it with `{build}`")).unwrap_or_default()
         );
         let prepare = || {
-            let linker = linker(engine)?;
-            let compiled = Component::from_file(engine, path)?;
+            let linker = linker(engine.engine())?;
+            let compiled = Component::from_file(engine.engine(), path)?;
             ServicePre::new(linker.instantiate_pre(&compiled)?)
         };
         // Not a component, or not one for HTTP.
@@ -139,36 +133,6 @@ impl Handler {
     }
 }
 
-/// Starts the WebAssembly engine with its cache of compiled components.
-pub(super) fn start_engine(cache: &Path) -> Result<Engine> {
-    let mut cache_config = CacheConfig::new();
-    cache_config.with_directory(cache);
-    let cache = Cache::new(cache_config)
-        .map_err(|error| failed(error, "cannot use the directory for compiled components"))?;
-    let mut config = Config::new();
-    config.wasm_component_model_async(true).epoch_interruption(true).cache(Some(cache));
-    // Instances are allocated on demand: one serves up to 128 requests, so the cost is small, and a pool
-    // reserves address space that small machines and containers may not have.
-    let engine =
-        Engine::new(&config).map_err(|error| failed(error, "cannot start the WebAssembly engine"))?;
-    let weak = engine.weak();
-    // A thread and not a task, because guests may occupy every thread of the async runtime. It ends when the
-    // engine is dropped.
-    thread::spawn(move || {
-        while let Some(engine) = weak.upgrade() {
-            engine.increment_epoch();
-            drop(engine);
-            thread::sleep(TICK_INTERVAL);
-        }
-    });
-    Ok(engine)
-}
-
-/// What failed, with the error of Wasmtime as its cause.
-fn failed(error: wasmtime::Error, what: impl Into<String>) -> anyhow::Error {
-    anyhow::Error::from_boxed(error.into()).context(what.into())
-}
-
 fn linker(engine: &Engine) -> wasmtime::Result<Linker<State>> {
     let mut linker = Linker::new(engine);
     wasmtime_wasi::p2::add_to_linker_async(&mut linker)?;
@@ -182,7 +146,7 @@ fn linker(engine: &Engine) -> wasmtime::Result<Linker<State>> {
 
 /// Creates the instances of one component.
 struct Instances {
-    engine: Engine,
+    engine: GuestEngine,
     pre: ProxyPre<State>,
     grants: Arc<Grants>,
     client: Client,
@@ -200,21 +164,7 @@ impl HandlerState for Instances {
 
     async fn instantiate(&self) -> wasmtime::Result<Instance<State, Expiration, Worker>> {
         let state = State::new(Arc::clone(&self.grants), self.client.clone(), self.max_memory_bytes);
-        let mut store = Store::new(&self.engine, state);
-        store.limiter(State::limiter);
-        store.call_hook(|mut context, call| {
-            context.data_mut().on_call(call);
-            Ok(())
-        });
-        store.set_epoch_deadline(1);
-        store.epoch_deadline_callback(|mut context| {
-            let state = context.data_mut();
-            state.busy_ticks += 1;
-            if TICK_INTERVAL * state.busy_ticks > COMPUTE_TIMEOUT {
-                wasmtime::bail!("the component computed for more than {COMPUTE_TIMEOUT:?}");
-            }
-            Ok(UpdateDeadline::Yield(1))
-        });
+        let mut store = self.engine.store(state);
         let proxy = self.pre.instantiate_async(&mut store).await?;
         self.metrics.instances.inc();
         Ok(Instance {

@@ -1,3 +1,5 @@
+mod browsers;
+
 use std::{
     sync::atomic::{AtomicBool, Ordering},
     task::{Context, Waker},
@@ -109,26 +111,6 @@ async fn a_job_that_cannot_get_a_slot_in_time_is_rejected_at_once() {
 }
 
 #[tokio::test]
-async fn a_long_job_lets_another_browser_start_for_a_job_that_waits() {
-    let queue = JobQueue::new(1, 8);
-    queue.state().add(&browser(0));
-    let permits = || queue.state().demand.available_permits();
-    let first = queue.lease((account("a"), 0), soon()).await.unwrap();
-    first.mark_long();
-    assert_eq!(permits(), 0);
-    let owner = account("b");
-    let waiting = queued(&queue, &owner, MINUTE);
-    let other = queued(&queue, &owner, MINUTE);
-    assert_eq!(permits(), 1);
-    queue.state().add(&browser(1));
-    let second = waiting.await.unwrap();
-    second.mark_long();
-    // No more than twice the slots.
-    assert_eq!((permits(), queue.occupancy()), (1, occupancy(1, 2, 1)));
-    drop((first, second, other));
-}
-
-#[tokio::test]
 async fn a_job_gets_the_browser_that_suits_it_best_and_another_try_is_next() {
     let queue = queue(1, 8);
     let owner = account("a");
@@ -142,24 +124,6 @@ async fn a_job_gets_the_browser_that_suits_it_best_and_another_try_is_next() {
     assert_eq!((again.number, queue.occupancy()), (0, occupancy(1, 1, 1)));
     drop(again);
     drop(waiting.await.unwrap());
-}
-
-#[tokio::test]
-async fn a_job_waits_for_a_browser_unless_none_can_be_started() {
-    let queue = JobQueue::new(1, 8);
-    let owner = account("a");
-    let waiting = queued(&queue, &owner, MINUTE);
-    let only = browser(0);
-    queue.state().add(&only);
-    drop(waiting.await.unwrap());
-    only.has_exited.store(true, Ordering::Relaxed);
-    let waiting = queued(&queue, &owner, MINUTE);
-    queue.state().start_failed(0, LaunchError::Closed);
-    assert_eq!(waiting.await.unwrap_err(), Refusal::NoBrowser.into());
-    assert_eq!(queue.lease((owner.clone(), 0), soon()).await.unwrap_err(), Refusal::NoBrowser.into());
-    queue.state().started(0, Some(&only), &browser(1));
-    assert_eq!(queue.ready(), 1);
-    drop(queue.lease((owner.clone(), 0), soon()).await.unwrap());
 }
 
 #[tokio::test]
