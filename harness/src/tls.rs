@@ -38,6 +38,9 @@ const KEY: &[u8] = include_bytes!("tls/page.test.pk8.der");
 
 const LOCALHOST_CERTIFICATE: &[u8] = include_bytes!("tls/localhost.der");
 const LOCALHOST_KEY: &[u8] = include_bytes!("tls/localhost.pk8.der");
+/// The public key of `localhost`, as Chromium's `--ignore-certificate-errors-spki-list` names it: Base64 of the SHA-256
+/// of its DER.
+pub const LOCALHOST_KEY_HASH: &str = "4Z9rl2bUwone9FdgX9eSfei8YueJmgK7wTN6ef2Sx9s=";
 
 /// Makes ring the cryptography of reqwest, which has none with the features that the programs need. Before the first
 /// client is built.
@@ -121,7 +124,11 @@ impl TlsProxy {
 
     /// Its URL, without a path.
     pub fn url(&self) -> String {
-        format!("https://localhost:{}", self.server.address().port())
+        format!("https://localhost:{}", self.port())
+    }
+
+    pub fn port(&self) -> u16 {
+        self.server.address().port()
     }
 
     /// The number of connections that clients have opened.
