@@ -12,8 +12,10 @@ mod generators;
 mod markdown;
 mod measure;
 mod measurement;
+mod mix;
 mod page;
 mod page_template;
+mod pages;
 mod prepared_request;
 mod report;
 mod target;
@@ -22,14 +24,12 @@ mod test_image;
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use anyhow::{Context as _, Result, ensure};
-use platen_harness::{
-    settings::{self, Settings},
-    site::Site,
-};
+use platen_harness::settings::{self, Settings};
 
 use self::{
     measurement::Measurement,
     page::Page,
+    pages::Hosts,
     prepared_request::PreparedRequest,
     target::{Environment, Kind, Target},
 };
@@ -44,7 +44,7 @@ pub(crate) struct Options {
     /// Renderers, separated by commas [default: all that are installed, without the baseline]
     #[arg(long, value_delimiter = ',')]
     targets: Vec<Kind>,
-    /// Pages, separated by commas [default: all]
+    /// Pages, separated by commas; mix is jobs of 1,000 accounts [default: all]
     #[arg(long, value_delimiter = ',')]
     pages: Vec<String>,
     /// Rounds on the invoice pages; other pages get one fewer
@@ -56,6 +56,9 @@ pub(crate) struct Options {
     /// Seconds after which a turn starts no further jobs
     #[arg(long, default_value_t = 1.5)]
     seconds: f64,
+    /// Number of jobs per turn of the mix
+    #[arg(long, default_value_t = 400)]
+    mix_jobs: usize,
     /// Concurrent jobs
     #[arg(long, default_value_t = 2)]
     concurrency: usize,
@@ -94,6 +97,7 @@ struct Comparison {
     half_load: Vec<HalfLoad>,
     /// CPU milliseconds per second of a warm renderer without jobs.
     idle: Vec<(Kind, f64)>,
+    mix: Vec<Mixed>,
 }
 
 impl Comparison {
@@ -113,14 +117,38 @@ struct HalfLoad {
     result: LoadResult,
 }
 
+/// A renderer on the mix.
+#[derive(Debug)]
+struct Mixed {
+    kind: Kind,
+    /// Memory for the warm pages of a farm.
+    warm_memory_mib: Option<u32>,
+    measurement: Measurement,
+    /// Pages that a farm has given to jobs, warm ones, spare ones and opened ones.
+    pages: Option<[usize; 3]>,
+}
+
+impl Mixed {
+    /// The name in reports, as Markdown.
+    fn title(&self) -> String {
+        let memory = self.warm_memory_mib.map(|mebibytes| format!(", {} GiB of warm pages", mebibytes >> 10));
+        self.kind.title().to_owned() + &memory.unwrap_or_default()
+    }
+}
+
+/// The name of the mix among the pages.
+const MIX: &str = "mix";
+/// Accounts of the mix, whose share of the jobs falls with their rank by Zipf's law with s = 1.
+const MIX_ACCOUNTS: u32 = 1_000;
 const HALF_LOAD_SECONDS: f64 = 10.0;
 const IDLE_DURATION: Duration = Duration::from_secs(10);
 
 /// Runs the selected benchmark and writes its section of `RESULTS.md`.
 pub(crate) async fn run(options: Options) -> Result<()> {
+    let directory = traversable_directory()?;
     let environment = Environment {
-        chromium: options.chromium.clone(),
-        full_chromium: options.full_chromium.clone(),
+        chromium: target::trusting(&options.chromium, directory.path())?,
+        full_chromium: target::trusting(&options.full_chromium, directory.path())?,
         baseline: options.baseline.clone(),
         tools: options
             .tools
@@ -129,15 +157,15 @@ pub(crate) async fn run(options: Options) -> Result<()> {
         concurrency: options.concurrency,
         settings: Settings::from_env()?,
         cgroups: Cgroups::find(),
-        directory: traversable_directory()?,
+        directory,
     };
-    let site = Site::start().await?;
+    let hosts = Hosts::start().await?;
     let results = settings::tests_dir().join("../bench");
     // Only complete runs replace results.
     let (name, section, is_complete) = if options.guard {
-        ("guard", egress_guard::run(&environment, &site).await?, true)
+        ("guard", egress_guard::run(&environment, &hosts).await?, true)
     } else {
-        let comparison = compare(&options, &environment, &site).await?;
+        let comparison = compare(&options, &environment, &hosts).await?;
         let is_complete = options.targets.is_empty() && options.pages.is_empty();
         if is_complete {
             std::fs::write(results.join("results.svg"), chart::svg(&comparison))?;
@@ -164,14 +192,15 @@ pub(crate) fn value_name(value: &impl clap::ValueEnum) -> String {
     value.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned())
 }
 
-async fn compare(options: &Options, environment: &Environment, site: &Site) -> Result<Comparison> {
+async fn compare(options: &Options, environment: &Environment, hosts: &Hosts) -> Result<Comparison> {
     use clap::ValueEnum as _;
-    let mut pages = page::all(site)?;
+    let versions = report::versions(environment);
+    let mut pages = pages::all(hosts)?;
+    let names: Vec<&str> = pages.iter().map(|page| page.name).chain([MIX]).collect();
     for name in &options.pages {
-        let names: Vec<&str> = pages.iter().map(|page| page.name).collect();
         ensure!(names.contains(&name.as_str()), "unknown page {name}; the pages are {}", names.join(", "));
     }
-    pages.retain(|page| options.pages.is_empty() || options.pages.iter().any(|name| name == page.name));
+    let is_selected = |name| options.pages.is_empty() || options.pages.iter().any(|page| page == name);
     let all = Kind::value_variants().iter().filter(|kind| **kind != Kind::Baseline);
     let kinds =
         if options.targets.is_empty() { all.collect() } else { options.targets.iter().collect::<Vec<_>>() };
@@ -191,44 +220,54 @@ async fn compare(options: &Options, environment: &Environment, site: &Site) -> R
     }
 
     let http = http_client::client()?;
-    let fast_png = farm_writes_fast_png(&http, &targets, site).await?;
-    let mut measurements = Vec::new();
+    let fast_png = farm_writes_fast_png(&http, &targets, pages::named(&pages, "invoice-png")?).await?;
     for page in &mut pages {
-        eprintln!("{}", page.name);
         page.fast_png = fast_png;
-        measurements.push(measure::all(options, &http, site, &targets, page).await?);
+    }
+    let mix_pages = pages::mix(hosts, &pages)?;
+    pages.retain(|page| is_selected(page.name));
+    let mut measurements = Vec::new();
+    for page in &pages {
+        eprintln!("{}", page.name);
+        measurements.push(measure::all(options, &http, &hosts.site, &targets, page).await?);
     }
     let mut comparison = Comparison {
         concurrency: options.concurrency,
         rounds: options.rounds,
         fast_png,
         accounting: environment.cgroups.to_string(),
-        versions: report::versions(environment),
+        versions,
         kinds: targets.iter().map(|target| target.kind).collect(),
         pages,
         unavailable,
         measurements,
         half_load: Vec::new(),
         idle: Vec::new(),
+        mix: Vec::new(),
     };
     comparison.half_load = half_load(&http, &targets, &comparison).await?;
     comparison.idle = idle(&targets).await?;
+    if is_selected(MIX) {
+        eprintln!("{MIX}");
+        // Warm pages take the memory.
+        drop(targets);
+        comparison.mix = mix::run(options, environment, &http, &mix_pages).await?;
+    }
     Ok(comparison)
 }
 
 /// Whether the farm's PNG files are those of Chromium's `optimizeForSpeed`. The other renderers get the
 /// same option, so that all are compared at the same file size.
-async fn farm_writes_fast_png(http: &reqwest::Client, targets: &[Target], site: &Site) -> Result<bool> {
+async fn farm_writes_fast_png(http: &reqwest::Client, targets: &[Target], small: &Page) -> Result<bool> {
     let running = |kind: Kind| targets.iter().find(|target| target.kind == kind);
     let (Some(farm), Some(raw)) = (running(Kind::Farm), running(Kind::Raw)) else { return Ok(false) };
-    let small = page::named(site, "invoice-png")?;
     let fast = Page { fast_png: true, ..small.clone() };
     let file_bytes = async |target: &Target, page: &Page| {
         let request = PreparedRequest::new(target, page)?;
         anyhow::Ok(request.send(http).await?.len())
     };
-    let of_farm = file_bytes(farm, &small).await?;
-    Ok(file_bytes(raw, &fast).await?.abs_diff(of_farm) < file_bytes(raw, &small).await?.abs_diff(of_farm))
+    let of_farm = file_bytes(farm, small).await?;
+    Ok(file_bytes(raw, &fast).await?.abs_diff(of_farm) < file_bytes(raw, small).await?.abs_diff(of_farm))
 }
 
 /// The invoice pages at half of a renderer's measured rate, with random arrivals.
@@ -238,7 +277,7 @@ async fn half_load(
     comparison: &Comparison,
 ) -> Result<Vec<HalfLoad>> {
     let mut all = Vec::new();
-    for page in comparison.pages.iter().filter(|page| page.name.starts_with("invoice-")) {
+    for page in comparison.pages.iter().filter(|page| matches!(page.name, "invoice-pdf" | "invoice-png")) {
         for target in targets {
             if !matches!(target.kind, Kind::Farm | Kind::Chain | Kind::Cluster) {
                 continue;

@@ -4,6 +4,7 @@
 
 use std::{
     collections::HashMap,
+    net::SocketAddr,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
@@ -153,11 +154,15 @@ impl Site {
 
     /// The URL of a path, by address: one that a render may not reach.
     pub fn private_url(&self, path: &str) -> String {
-        format!("http://{}{path}", self.server.address())
+        format!("http://{}{path}", self.address())
     }
 
     pub fn port(&self) -> u16 {
-        self.server.address().port()
+        self.address().port()
+    }
+
+    pub fn address(&self) -> SocketAddr {
+        self.server.address()
     }
 
     pub fn hits(&self, path: &str) -> usize {

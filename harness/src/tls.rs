@@ -38,6 +38,9 @@ const KEY: &[u8] = include_bytes!("tls/page.test.pk8.der");
 
 const LOCALHOST_CERTIFICATE: &[u8] = include_bytes!("tls/localhost.der");
 const LOCALHOST_KEY: &[u8] = include_bytes!("tls/localhost.pk8.der");
+/// The public key of `localhost`, as Chromium's `--ignore-certificate-errors-spki-list` names it: Base64 of the SHA-256
+/// of its DER.
+pub const LOCALHOST_KEY_HASH: &str = "4Z9rl2bUwone9FdgX9eSfei8YueJmgK7wTN6ef2Sx9s=";
 
 /// Makes a Chromium accept the certificate of a [`TlsProxy`] for every name: the hash of its public key, as
 /// `openssl x509 -pubkey | openssl pkey -pubin -outform der | openssl dgst -sha256 -binary | base64` prints it.
@@ -130,7 +133,11 @@ impl TlsProxy {
 
     /// Its URL, without a path.
     pub fn url(&self) -> String {
-        format!("https://localhost:{}", self.server.address().port())
+        format!("https://localhost:{}", self.port())
+    }
+
+    pub fn port(&self) -> u16 {
+        self.server.address().port()
     }
 
     pub fn port(&self) -> u16 {

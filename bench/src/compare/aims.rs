@@ -4,7 +4,7 @@
 
 use std::fmt::Write as _;
 
-use super::{Comparison, markdown::number, measurement::Measurement, target::Kind};
+use super::{Comparison, Mixed, markdown::number, target::Kind};
 
 struct Aim {
     name: String,
@@ -39,12 +39,44 @@ pub(super) fn table(text: &mut String, comparison: &Comparison) {
     text.push('\n');
 }
 
-fn all(comparison: &Comparison) -> Vec<Aim> {
-    let cpu = |page, kind| comparison.measurement(page, kind).and_then(Measurement::cpu_ms);
-    let p50 = |page, kind| comparison.measurement(page, kind)?.latency_ms(50);
-    let ratio = |page, one, other| Some(cpu(page, one)? / cpu(page, other)?);
-    let mut aims = Vec::new();
+fn cpu(comparison: &Comparison, page: &str, kind: Kind) -> Option<f64> {
+    comparison.measurement(page, kind)?.cpu_ms()
+}
 
+fn p50(comparison: &Comparison, page: &str, kind: Kind) -> Option<f64> {
+    comparison.measurement(page, kind)?.latency_ms(50)
+}
+
+fn divided(one: Option<f64>, other: Option<f64>) -> Option<f64> {
+    Some(one? / other?)
+}
+
+fn all(comparison: &Comparison) -> Vec<Aim> {
+    let mut aims = invoices(comparison);
+    aims.extend(assets(comparison));
+    aims.extend(mix(comparison));
+    aims.extend(waits(comparison));
+    aims.extend(heavy_pages(comparison));
+    for one in comparison.half_load.iter().filter(|one| one.kind == Kind::Farm) {
+        aims.push(Aim::ratio(format!("p99 / p50 at half load, {}", one.page), 3.0, one.tail()));
+    }
+    let idle = comparison.idle.iter().find(|(kind, _)| *kind == Kind::Farm);
+    aims.push(Aim::ms(
+        "CPU time per second of a warm farm without jobs",
+        10.0,
+        idle.map(|(_, spent)| *spent),
+    ));
+    aims
+}
+
+/// The CPU time of the farm relative to another renderer on the same page.
+fn relative(comparison: &Comparison, name: &str, page: &str, other: Kind, max: f64) -> Aim {
+    let title = format!("{name}: CPU time of the farm relative to {}", other.title());
+    Aim::ratio(title, max, divided(cpu(comparison, page, Kind::Farm), cpu(comparison, page, other)))
+}
+
+fn invoices(comparison: &Comparison) -> Vec<Aim> {
+    let mut aims = Vec::new();
     // For each page the limits against raw CDP, puppeteer-cluster and browserless, and for new accounts
     // against puppeteer-cluster.
     for (page, name, raw, cluster, browserless, accounts) in
@@ -56,48 +88,92 @@ fn all(comparison: &Comparison) -> Vec<Aim> {
             (Kind::BrowserlessChromium, 1.0 / browserless),
             (Kind::Browserless, 1.0 / browserless),
         ] {
-            let title = format!("{name}: CPU time of the farm relative to {}", other.title());
-            aims.push(Aim::ratio(title, max, ratio(page, Kind::Farm, other)));
+            aims.push(relative(comparison, name, page, other, max));
         }
+        let cluster = Kind::Cluster;
         aims.push(Aim::ratio(
             format!(
                 "{name}: CPU time of the farm with a new account per job relative to {}",
-                Kind::Cluster.title()
+                cluster.title()
             ),
             1.0 / accounts,
-            ratio(page, Kind::FarmAccounts, Kind::Cluster),
+            divided(cpu(comparison, page, Kind::FarmAccounts), cpu(comparison, page, cluster)),
         ));
-        let difference = |figure: &dyn Fn(&'static str, Kind) -> Option<f64>| {
-            Some(figure(page, Kind::Chain)? - figure(page, Kind::Farm)?)
+        let difference = |figure: fn(&Comparison, &str, Kind) -> Option<f64>| {
+            Some(figure(comparison, page, Kind::Chain)? - figure(comparison, page, Kind::Farm)?)
         };
         aims.push(Aim::ms(
             format!("{name}: CPU time of `platen up` beyond the farm's"),
             4.0,
-            difference(&cpu),
+            difference(cpu),
         ));
-        aims.push(Aim::ms(format!("{name}: p50 of `platen up` beyond the farm's"), 5.0, difference(&p50)));
+        aims.push(Aim::ms(format!("{name}: p50 of `platen up` beyond the farm's"), 5.0, difference(p50)));
     }
-
-    let beyond_load = |page| Some(p50(page, Kind::Farm)? - p50("invoice-png", Kind::Farm)?);
-    for (name, page, max) in [
-        ("p50 of `networkidle` beyond `load`, static page", "idle-png", 30.0),
-        ("p50 of `waitForTimeout: 10000` beyond `load`, static page", "wait-10000-png", 150.0),
-    ] {
-        aims.push(Aim::ms(name, max, beyond_load(page)));
-    }
-    aims.push(Aim::ratio(
-        "p50 of an animated page of 1.2 s relative to real time".to_owned(),
-        0.5,
-        p50("chart-png", Kind::Farm).map(|ms| ms / 1_200.0),
-    ));
-    for one in comparison.half_load.iter().filter(|one| one.kind == Kind::Farm) {
-        aims.push(Aim::ratio(format!("p99 / p50 at half load, {}", one.page), 3.0, one.tail()));
-    }
-    let idle = comparison.idle.iter().find(|(kind, _)| *kind == Kind::Farm);
-    aims.push(Aim::ms(
-        "CPU time per second of a warm farm without jobs",
-        10.0,
-        idle.map(|(_, spent)| *spent),
-    ));
     aims
+}
+
+fn assets(comparison: &Comparison) -> [Aim; 5] {
+    let (pdf, png) = ("invoice-assets-pdf", "invoice-assets-png");
+    [
+        ("PDF with assets", pdf, Kind::Raw, 1.3),
+        ("PDF with assets", pdf, Kind::Cluster, 0.35),
+        ("PNG with assets", png, Kind::Raw, 1.3),
+        ("PNG with assets", png, Kind::Cluster, 0.35),
+        ("20 images and a font by URL", "images-png", Kind::Cluster, 0.6),
+    ]
+    .map(|(name, page, other, max)| relative(comparison, name, page, other, max))
+}
+
+fn mix(comparison: &Comparison) -> [Aim; 2] {
+    let cpu_ms = |kind, memory| {
+        let is_it = |one: &&Mixed| one.kind == kind && one.warm_memory_mib == memory;
+        comparison.mix.iter().find(is_it)?.measurement.cpu_ms()
+    };
+    [(2_048, 0.55), (8_192, 0.45)].map(|(memory, max)| {
+        let (gibibytes, cluster) = (memory >> 10, Kind::Cluster.title());
+        Aim::ratio(
+            format!("Mix: CPU time of the farm with {gibibytes} GiB for warm pages relative to {cluster}"),
+            max,
+            divided(cpu_ms(Kind::Farm, Some(memory)), cpu_ms(Kind::Cluster, None)),
+        )
+    })
+}
+
+fn waits(comparison: &Comparison) -> Vec<Aim> {
+    let p50 = |page| p50(comparison, page, Kind::Farm);
+    let cpu = |page| cpu(comparison, page, Kind::Farm);
+    let beyond_load = |page| Some(p50(page)? - p50("invoice-png")?);
+    let script = "`waitForTimeout: 3000` relative to `load`, page whose script has ended";
+    vec![
+        Aim::ms("p50 of `networkidle` beyond `load`, static page", 30.0, beyond_load("idle-png")),
+        Aim::ms(
+            "p50 of `waitForTimeout: 10000` beyond `load`, static page",
+            150.0,
+            beyond_load("wait-10000-png"),
+        ),
+        Aim::ratio(format!("CPU time of {script}"), 2.5, divided(cpu("script-wait-png"), cpu("script-png"))),
+        Aim::ratio(format!("p50 of {script}"), 2.5, divided(p50("script-wait-png"), p50("script-png"))),
+        Aim::ratio(
+            "p50 of an animated page of 1.2 s relative to real time".to_owned(),
+            0.5,
+            p50("chart-png").map(|ms| ms / 1_200.0),
+        ),
+    ]
+}
+
+fn heavy_pages(comparison: &Comparison) -> [Aim; 4] {
+    [
+        ("map", "map-png"),
+        ("WebGL", "webgl-png"),
+        ("20 MB of script", "scripts-png"),
+        ("reference", "reference-pdf"),
+    ]
+    .map(|(name, page)| {
+        let cluster = Kind::Cluster;
+        Aim::ratio(
+            format!("Heavy page alone, {name}: p50 of the farm relative to {}", cluster.title()),
+            1.1,
+            divided(p50(comparison, page, Kind::Farm), p50(comparison, page, cluster)),
+        )
+    })
 }

@@ -41,7 +41,7 @@ pub(super) fn svg(comparison: &Comparison) -> String {
     format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {top}\" font-family=\"sans-serif\" \
          font-size=\"13\" role=\"img\">\n\
-         <style>.title{{font-size:15px;font-weight:bold}}.platen{{fill:#1d4ed8}}.limit{{fill:#94a3b8}}\
+         <style>.title{{font-size:15px;font-weight:bold}}.platen{{fill:#1d4ed8}}.raw{{fill:#94a3b8}}\
          .peer{{fill:#d97706}}text{{fill:#1f2937}}</style>\n\
          <rect width=\"100%\" height=\"100%\" fill=\"#ffffff\"/>\n{body}</svg>\n"
     )
@@ -49,7 +49,7 @@ pub(super) fn svg(comparison: &Comparison) -> String {
 
 fn bar(body: &mut String, kind: Kind, cost: f64, length: f64, top: f64) {
     let class = match kind {
-        Kind::Raw => "limit",
+        Kind::Raw => "raw",
         Kind::Farm | Kind::FarmAccounts | Kind::Chain => "platen",
         _ => "peer",
     };

@@ -20,7 +20,8 @@ use platen_harness::{
 use tokio::time::{Instant, sleep, timeout};
 
 use super::{
-    page::{self, Page, Source},
+    page::{Page, Source},
+    pages::{self, Hosts},
     prepared_request::PreparedRequest,
     target::{Environment, Kind, Target},
     test_image,
@@ -44,12 +45,12 @@ const WAIT_MS: u32 = 5_000;
 const AIM_MS: f64 = 3.0;
 
 /// Runs the jobs and returns the section of `RESULTS.md`.
-pub(super) async fn run(environment: &Environment, site: &Site) -> Result<String> {
+pub(super) async fn run(environment: &Environment, hosts: &Hosts) -> Result<String> {
     let target = Target::start(Kind::Farm, environment).await?;
     let cpu_time = || procfs::cpu_time(target.processes.root);
     let http = http_client::client()?;
-    let images = images(site)?;
-    let page = waiting_page(site)?;
+    let images = images(&hosts.site)?;
+    let page = waiting_page(hosts)?;
     let (mut guard_ms, mut frames_ms) = (Vec::new(), Vec::new());
     for number in 0..=JOBS {
         let request = PreparedRequest::new(&target, &page)?;
@@ -110,8 +111,8 @@ fn images(site: &Site) -> Result<Vec<Image>> {
 }
 
 /// A page with a worker: while it has one, a page waits in real time.
-fn waiting_page(site: &Site) -> Result<Page> {
-    let invoice = page::named(site, "invoice-png")?;
+fn waiting_page(hosts: &Hosts) -> Result<Page> {
+    let invoice = pages::named(&pages::all(hosts)?, "invoice-png")?.clone();
     let html = "<!doctype html><script>new Worker('data:text/javascript,')</script>";
     Ok(Page { name: "waiting", source: Source::Html(html.to_owned()), wait_ms: WAIT_MS, ..invoice })
 }

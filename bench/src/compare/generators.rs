@@ -26,24 +26,28 @@ pub(crate) struct LoadLimits {
     pub(crate) concurrency: usize,
 }
 
-/// Closed loop: each worker sends its next job after the response to the previous one.
+/// Closed loop: each worker sends its next job after the response to the previous one. The requests are sent in
+/// their order, and then again.
 pub(crate) async fn closed_loop(
     http: &reqwest::Client,
-    request: &Arc<PreparedRequest>,
+    requests: &Arc<[PreparedRequest]>,
     limits: LoadLimits,
 ) -> LoadResult {
     let sent = Arc::new(AtomicUsize::new(0));
     let started = Instant::now();
     let workers = (0..limits.concurrency).map(|_| {
-        let (http, request, sent) = (http.clone(), Arc::clone(request), Arc::clone(&sent));
+        let (http, requests, sent) = (http.clone(), Arc::clone(requests), Arc::clone(&sent));
         tokio::spawn(async move {
             let mut outcomes = Vec::new();
-            while sent.fetch_add(1, Ordering::Relaxed) < limits.jobs
-                && (outcomes.is_empty() || started.elapsed() < limits.time)
-            {
-                outcomes.push(timed(&http, &request, Instant::now()).await);
+            loop {
+                let number = sent.fetch_add(1, Ordering::Relaxed);
+                let is_over = !outcomes.is_empty() && started.elapsed() >= limits.time;
+                if number >= limits.jobs || is_over {
+                    return outcomes;
+                }
+                let request = &requests[number % requests.len()];
+                outcomes.push(timed(&http, request, Instant::now()).await);
             }
-            outcomes
         })
     });
     let outcomes = join_all(workers).await;

@@ -12,7 +12,7 @@ use super::{
     Options, file_check,
     generators::{LoadLimits, closed_loop},
     measurement::{Measurement, Round},
-    page::{self, Page},
+    page::Page,
     prepared_request::PreparedRequest,
     report,
     target::Target,
@@ -26,6 +26,9 @@ const WARM_UP_JOBS: usize = 3;
 /// Interval between memory readings during the warm-up.
 const MEMORY_INTERVAL: Duration = Duration::from_millis(150);
 
+/// How much longer the turns on heavy pages are, which take seconds for each job.
+const HEAVY_TURN: f64 = 4.0;
+
 /// Measurements in the order of `targets`; `None` where a renderer does not support the page.
 pub(super) async fn all(
     options: &Options,
@@ -34,22 +37,28 @@ pub(super) async fn all(
     targets: &[Target],
     page: &Page,
 ) -> Result<Vec<Option<Measurement>>> {
+    let concurrency = if page.is_heavy { 1 } else { options.concurrency };
     let mut runs = Vec::new();
     for target in targets {
         let supports = target.kind.supports(page);
-        runs.push(if supports { Some(TargetRun::start(options, http, target, page).await?) } else { None });
+        runs.push(if supports { Some(warmed_up(http, target, page, concurrency).await?) } else { None });
     }
+    let seconds = if page.is_heavy { options.seconds * HEAVY_TURN } else { options.seconds };
+    let limits = LoadLimits { jobs: options.jobs, time: Duration::from_secs_f64(seconds), concurrency };
     for round in 0..rounds(options, page) {
         for turn in 0..runs.len() {
             // Each round begins with a different renderer.
             let index = (turn + round) % runs.len();
-            if let Some(run) = runs[index].as_mut().filter(|run| run.measurement.file_error.is_none()) {
-                run.turn(options, http, site).await?;
-            }
+            let Some(run) = runs[index].as_mut().filter(|run| run.measurement.file_error.is_none()) else {
+                continue;
+            };
+            let fetches = page.fetches(site);
+            let jobs = run.turn(http, limits).await?;
+            run.measurement.fetches_per_job = Some(count(page.fetches(site) - fetches) / count(jobs.max(1)));
         }
     }
     for run in runs.iter().flatten() {
-        report::print_progress(run.target.kind, &run.measurement);
+        report::print_progress(&run.target.kind.name(), &run.measurement);
     }
     Ok(runs.into_iter().map(|run| run.map(|run| run.measurement)).collect())
 }
@@ -63,62 +72,76 @@ fn rounds(options: &Options, page: &Page) -> usize {
     }
 }
 
-struct TargetRun<'a> {
+/// A renderer whose file was checked, and which is warm on the page.
+async fn warmed_up<'a>(
+    http: &reqwest::Client,
     target: &'a Target,
-    request: Arc<PreparedRequest>,
-    measurement: Measurement,
+    page: &Page,
+    concurrency: usize,
+) -> Result<TargetRun<'a>> {
+    let request = PreparedRequest::new(target, page)?;
+    let mut measurement = Measurement::default();
+    match first_file(http, &request, page).await {
+        Ok((pages, bytes)) => {
+            (measurement.file_pages, measurement.file_bytes) = (pages, bytes);
+            request.expect_bytes(bytes);
+        }
+        Err(error) => measurement.file_error = Some(format!("{error:#}")),
+    }
+    let is_wrong = measurement.file_error.is_some();
+    let mut run = TargetRun { target, requests: Arc::new([request]), measurement };
+    if !is_wrong {
+        let request = PreparedRequest::new(target, &page.without_wait())?;
+        let limits = LoadLimits { jobs: concurrency * WARM_UP_JOBS, time: WARM_UP, concurrency };
+        run.warm_up(http, &(Arc::new([request]) as Arc<[_]>), limits).await;
+    }
+    Ok(run)
 }
 
-impl<'a> TargetRun<'a> {
-    /// Checks one file, then warms the renderer up on the page.
-    async fn start(
-        options: &Options,
+/// Renders and decodes a file, and returns the number of its pages and its size.
+pub(super) async fn first_file(
+    http: &reqwest::Client,
+    request: &PreparedRequest,
+    page: &Page,
+) -> Result<(usize, usize)> {
+    let file = request.send(http).await?;
+    Ok((file_check::content(&file, page)?, file.len()))
+}
+
+/// A renderer, the requests of its next turn, and what its turns so far have shown.
+pub(super) struct TargetRun<'a> {
+    pub(super) target: &'a Target,
+    pub(super) requests: Arc<[PreparedRequest]>,
+    pub(super) measurement: Measurement,
+}
+
+impl TargetRun<'_> {
+    /// Sends requests that are not measured, and reads the memory meanwhile.
+    pub(super) async fn warm_up(
+        &mut self,
         http: &reqwest::Client,
-        target: &'a Target,
-        page: &Page,
-    ) -> Result<Self> {
-        let request = Arc::new(PreparedRequest::new(target, page)?);
-        let mut run = Self { target, request, measurement: Measurement::default() };
-        let file = run.request.send(http).await;
-        match file.and_then(|file| Ok((file_check::content(&file, page)?, file.len()))) {
-            Ok((pages, bytes)) => {
-                (run.measurement.file_pages, run.measurement.file_bytes) = (pages, bytes);
-                run.request.expect_bytes(bytes);
-            }
-            Err(error) => {
-                run.measurement.file_error = Some(format!("{error:#}"));
-                return Ok(run);
-            }
-        }
-        let request = Arc::new(PreparedRequest::new(target, &page.without_wait())?);
-        let concurrency = options.concurrency;
-        let limits = LoadLimits { jobs: concurrency * WARM_UP_JOBS, time: WARM_UP, concurrency };
-        let mut jobs = std::pin::pin!(closed_loop(http, &request, limits));
+        requests: &Arc<[PreparedRequest]>,
+        limits: LoadLimits,
+    ) {
+        let mut jobs = std::pin::pin!(closed_loop(http, requests, limits));
         loop {
             tokio::select! {
-                _ = &mut jobs => return Ok(run),
-                () = tokio::time::sleep(MEMORY_INTERVAL) => run.read_memory(),
+                _ = &mut jobs => return,
+                () = tokio::time::sleep(MEMORY_INTERVAL) => self.read_memory(),
             }
         }
     }
 
-    async fn turn(&mut self, options: &Options, http: &reqwest::Client, site: &Site) -> Result<()> {
-        let limits = LoadLimits {
-            jobs: options.jobs,
-            time: Duration::from_secs_f64(options.seconds),
-            concurrency: options.concurrency,
-        };
-        let (cpu_time, fetches) = (self.target.processes.cpu_time()?, page::gallery_fetches(site));
-        let result = closed_loop(http, &self.request, limits).await;
+    /// Measures one round and returns the number of its files.
+    pub(super) async fn turn(&mut self, http: &reqwest::Client, limits: LoadLimits) -> Result<usize> {
+        let cpu_time = self.target.processes.cpu_time()?;
+        let result = closed_loop(http, &self.requests, limits).await;
         tokio::time::sleep(CLEANUP_DURATION).await;
         let cpu_time = self.target.processes.cpu_time()?.saturating_sub(cpu_time);
-        let fetches = page::gallery_fetches(site) - fetches;
-        if fetches > 0 {
-            self.measurement.fetches_per_job = Some(count(fetches) / count(result.latencies.len().max(1)));
-        }
         self.read_memory();
+        let jobs = result.latencies.len();
         self.measurement.rounds.push(Round { result, cpu_time });
-        Ok(())
+        Ok(jobs)
     }
 
     fn read_memory(&mut self) {

@@ -39,19 +39,23 @@ pub(crate) struct PreparedRequest {
     bearer: Option<String>,
     body: Body,
     output: Output,
-    sent: AtomicU64,
     /// Size of a file whose content was checked.
     expected_bytes: OnceLock<usize>,
 }
 
 impl PreparedRequest {
     pub(crate) fn new(target: &Target, page: &Page) -> Result<Self> {
+        Self::of_account(target, page, ACCOUNT)
+    }
+
+    /// The farm is told the account; the other renderers know none.
+    pub(crate) fn of_account(target: &Target, page: &Page, account: &str) -> Result<Self> {
         let mut bearer = None;
         let url = |path: &str| Url::parse(&format!("http://{}{path}", target.address));
         let (url, body) = match &target.api {
             Api::Farm { new_accounts } => {
                 bearer = Some(farm::TOKEN.to_owned());
-                let job = serde_json::to_string(&job(page)?)?;
+                let job = serde_json::to_string(&job(page, account)?)?;
                 let body = if *new_accounts {
                     let (before, after) = job.split_once(ACCOUNT).context("no account name")?;
                     Body::PerAccount([before, ACCOUNT].concat(), after.to_owned())
@@ -76,16 +80,17 @@ impl PreparedRequest {
                 (url, Body::Constant(browserless(page).to_string().into()))
             }
         };
-        let (output, sent, expected_bytes) = (page.output, AtomicU64::new(0), OnceLock::new());
-        Ok(Self { url, bearer, body, output, sent, expected_bytes })
+        Ok(Self { url, bearer, body, output: page.output, expected_bytes: OnceLock::new() })
     }
 
     /// Sends one job and returns its file.
     pub(crate) async fn send(&self, http: &reqwest::Client) -> Result<Bytes> {
-        let number = self.sent.fetch_add(1, Ordering::Relaxed);
         let body = match &self.body {
             Body::Constant(body) => body.clone(),
-            Body::PerAccount(before, after) => [before, &number.to_string(), after.as_str()].concat().into(),
+            Body::PerAccount(before, after) => {
+                let number = NEW_ACCOUNTS.fetch_add(1, Ordering::Relaxed).to_string();
+                [before, &number, after.as_str()].concat().into()
+            }
         };
         let mut request =
             http.post(self.url.clone()).header(header::CONTENT_TYPE, "application/json").body(body);
@@ -113,8 +118,10 @@ impl PreparedRequest {
 
 /// The account of all jobs, or the prefix of the accounts' names.
 const ACCOUNT: &str = "acc_bench";
+/// The number of the next new account, of all requests, so that no account comes back with another page.
+static NEW_ACCOUNTS: AtomicU64 = AtomicU64::new(0);
 
-fn job(page: &Page) -> Result<RenderJob> {
+fn job(page: &Page, account: &str) -> Result<RenderJob> {
     let source = match &page.source {
         Source::Html(html) => JobSource::Html(html.clone().try_into()?),
         Source::Url(url) => JobSource::Url(url.clone().try_into()?),
@@ -125,7 +132,8 @@ fn job(page: &Page) -> Result<RenderJob> {
         Output::FullPng => farm::png(true),
     };
     let wait_until = if page.network_idle { WaitUntil::NetworkIdle } else { WaitUntil::Load };
-    let job = farm::job(ACCOUNT, source, wait_until, page.wait_ms, output)?;
+    let mut job = farm::job(account, source, wait_until, page.wait_ms, output)?;
+    job.options.scroll = !page.is_heavy;
     let viewport = (job.options.viewport.width.get(), job.options.viewport.height.get());
     ensure!(viewport == VIEWPORT, "the default viewport is {viewport:?} instead of {VIEWPORT:?}");
     Ok(job)

@@ -2,11 +2,13 @@
 
 use std::{fmt::Write as _, fs, process::Command};
 
+use platen_harness::settings;
+
 use super::{
-    Comparison, HalfLoad, aims,
+    Comparison, HalfLoad, MIX_ACCOUNTS, Mixed, aims,
     markdown::number,
     measurement::Measurement,
-    page::GALLERY_FETCHES,
+    page::Page,
     target::{Environment, Kind},
 };
 use crate::statistics::{count, mebibytes};
@@ -19,20 +21,23 @@ pub(super) fn section(comparison: &Comparison) -> String {
     aims::table(&mut text, comparison);
     for (page, measurements) in comparison.pages.iter().zip(&comparison.measurements) {
         let _ = writeln!(text, "### {}\n", page.title);
-        text.push_str("| | jobs/s | p50 ms | p95 ms | CPU ms per job | peak PSS MiB | bytes | jobs |\n");
-        text.push_str("| --- | --- | --- | --- | --- | --- | --- | --- |\n");
+        text.push_str(TABLE_HEAD);
         for (kind, measurement) in comparison.kinds.iter().zip(measurements) {
             if let Some(measurement) = measurement {
-                row(&mut text, *kind, measurement);
+                row(&mut text, kind.title(), measurement);
             }
         }
         text.push('\n');
-        notes(&mut text, &comparison.kinds, measurements);
+        notes(&mut text, page, &comparison.kinds, measurements);
     }
     half_load(&mut text, &comparison.half_load);
+    mix(&mut text, &comparison.mix);
     idle(&mut text, &comparison.idle);
     text
 }
+
+const TABLE_HEAD: &str = "| | jobs/s | p50 ms | p95 ms | CPU ms per job | peak PSS MiB | bytes | jobs |\n\
+                          | --- | --- | --- | --- | --- | --- | --- | --- |\n";
 
 fn introduction(text: &mut String, comparison: &Comparison) {
     let _ = writeln!(
@@ -61,15 +66,14 @@ fn introduction(text: &mut String, comparison: &Comparison) {
     text.push('\n');
 }
 
-fn row(text: &mut String, kind: Kind, measurement: &Measurement) {
+fn row(text: &mut String, title: &str, measurement: &Measurement) {
     let Measurement { file_bytes, peak_memory_bytes, .. } = measurement;
     let ms = |percent| number(measurement.latency_ms(percent), 0);
     let memory = (*peak_memory_bytes > 0).then(|| mebibytes(*peak_memory_bytes));
     let bytes = if *file_bytes > 0 { file_bytes.to_string() } else { "–".to_owned() };
     let _ = writeln!(
         text,
-        "| {} | {} | {} | {} | {} | {} | {bytes} | {} |",
-        kind.title(),
+        "| {title} | {} | {} | {} | {} | {} | {bytes} | {} |",
         number(measurement.rate().filter(|rate| *rate > 0.0), 1),
         ms(50),
         ms(95),
@@ -80,15 +84,12 @@ fn row(text: &mut String, kind: Kind, measurement: &Measurement) {
 }
 
 /// Differences between the renderers that affect a fair comparison.
-fn notes(text: &mut String, kinds: &[Kind], measurements: &[Option<Measurement>]) {
+fn notes(text: &mut String, page: &Page, kinds: &[Kind], measurements: &[Option<Measurement>]) {
     let measured = || kinds.iter().zip(measurements).filter_map(|(kind, one)| Some((kind, one.as_ref()?)));
     let mut notes = Vec::new();
     let reference = measured().find(|(_, one)| one.file_error.is_none());
     for (kind, one) in measured() {
-        if let Some(error) = one.first_error() {
-            let error = error.lines().next().unwrap_or_default();
-            notes.push(format!("{}: {} errors: {error}", kind.title(), one.errors()));
-        }
+        notes.extend(errors(kind.title(), one));
         if let Some((other, reference)) = reference {
             if one.file_pages != reference.file_pages && one.file_pages > 0 {
                 let pages = format!("{} pages instead of {}", one.file_pages, reference.file_pages);
@@ -102,15 +103,21 @@ fn notes(text: &mut String, kinds: &[Kind], measurements: &[Option<Measurement>]
                 notes.push(format!("{}: {size}.", kind.title()));
             }
         }
-        let expected = count(GALLERY_FETCHES);
-        if let Some(fetches) = one.fetches_per_job.filter(|fetches| (fetches - expected).abs() > 0.5) {
-            notes.push(format!(
-                "{}: {fetches:.1} fetches per job instead of {GALLERY_FETCHES}.",
-                kind.title()
-            ));
+        let assets = page.assets.len();
+        if let Some(fetches) = one.fetches_per_job.filter(|fetches| (fetches - count(assets)).abs() > 0.5) {
+            notes.push(format!("{}: {fetches:.1} fetches per job instead of {assets}.", kind.title()));
         }
     }
-    for note in &notes {
+    list(text, &notes);
+}
+
+fn errors(title: &str, measurement: &Measurement) -> Option<String> {
+    let error = measurement.first_error()?.lines().next().unwrap_or_default();
+    Some(format!("{title}: {} errors: {error}", measurement.errors()))
+}
+
+fn list(text: &mut String, notes: &[String]) {
+    for note in notes {
         let _ = writeln!(text, "- {note}");
     }
     if !notes.is_empty() {
@@ -153,6 +160,37 @@ impl HalfLoad {
     }
 }
 
+fn mix(text: &mut String, all: &[Mixed]) {
+    if all.is_empty() {
+        return;
+    }
+    let _ = writeln!(
+        text,
+        "### Mix of {MIX_ACCOUNTS} accounts\n\n\
+         Accounts by Zipf's law (s = 1), two concurrent jobs per core: 30 % invoices as PDF, 30 % those with assets by \
+         HTTPS, 30 % PNGs of markup, 10 % pages with 20 images by HTTPS. The jobs and their order are the same for \
+         every renderer; one that takes longer has fewer of them.\n"
+    );
+    text.push_str(TABLE_HEAD);
+    let mut notes = Vec::new();
+    for mixed in all {
+        let title = mixed.title();
+        row(text, &title, &mixed.measurement);
+        notes.extend(errors(&title, &mixed.measurement));
+        if let Some([warm, spare, opened]) = mixed.pages {
+            let percent = |pages| count(pages) * 100.0 / count((warm + spare + opened).max(1));
+            notes.push(format!(
+                "{title}: {:.0} % of the jobs met a warm page, {:.0} % a spare one, {:.0} % opened one.",
+                percent(warm),
+                percent(spare),
+                percent(opened)
+            ));
+        }
+    }
+    text.push('\n');
+    list(text, &notes);
+}
+
 fn idle(text: &mut String, all: &[(Kind, f64)]) {
     text.push_str("### Idle\n\n| | CPU ms per second |\n| --- | --- |\n");
     for (kind, spent) in all {
@@ -161,11 +199,11 @@ fn idle(text: &mut String, all: &[(Kind, f64)]) {
 }
 
 /// Prints one line per renderer and page during the run.
-pub(super) fn print_progress(kind: Kind, measurement: &Measurement) {
+pub(super) fn print_progress(name: &str, measurement: &Measurement) {
     let error = measurement.first_error();
     eprintln!(
         "  {:<20} {:>7} jobs/s  p50 {:>6} ms  CPU {:>8} ms  PSS {:>5.0} MiB  {} bytes  {} jobs  {}",
-        kind.name(),
+        name,
         number(measurement.rate(), 1),
         number(measurement.latency_ms(50), 0),
         number(measurement.cpu_ms(), 1),
@@ -176,17 +214,36 @@ pub(super) fn print_progress(kind: Kind, measurement: &Measurement) {
     );
 }
 
-/// The machine and the versions of the renderers.
+/// The commit, with a mark if files have changed since, and the date in UTC.
+fn stamp() -> String {
+    let output = |program: &str, arguments: &[&str]| {
+        let output =
+            Command::new(program).args(arguments).current_dir(settings::tests_dir()).output().ok()?;
+        output.status.success().then(|| String::from_utf8_lossy(&output.stdout).trim().to_owned())
+    };
+    let commit =
+        output("git", &["rev-parse", "--short", "HEAD"]).unwrap_or_else(|| "an unknown commit".to_owned());
+    // Without the results, which earlier runs have written.
+    let changes =
+        output("git", &["status", "--porcelain", "--", ":/", ":!/bench/RESULTS.md", ":!/bench/results.svg"]);
+    let mark = if changes.is_none_or(|changes| changes.is_empty()) { "" } else { "+changes" };
+    format!("commit {commit}{mark}, {}", output("date", &["-u", "+%F"]).unwrap_or_default())
+}
+
+/// The commit, the machine and the versions of the renderers.
 pub(super) fn versions(environment: &Environment) -> Vec<String> {
     let cpu = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let model = cpu.lines().find_map(|line| line.strip_prefix("model name")?.split_once(": "));
     let cores = std::thread::available_parallelism().map_or(0, usize::from);
     let kernel = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
-    let mut all = vec![format!(
-        "{cores} cores, {}, Linux {}",
-        model.map_or("unknown processor", |(_, name)| name),
-        kernel.trim()
-    )];
+    let mut all = vec![
+        stamp(),
+        format!(
+            "{cores} cores, {}, Linux {}",
+            model.map_or("unknown processor", |(_, name)| name),
+            kernel.trim()
+        ),
+    ];
     let output = Command::new(&environment.chromium).arg("--version").output();
     let version = output.ok().and_then(|output| String::from_utf8(output.stdout).ok()).unwrap_or_default();
     let name = environment.chromium.file_name().and_then(|name| name.to_str()).unwrap_or_default();

@@ -6,6 +6,7 @@
 use std::{
     fmt, fs,
     net::{Ipv4Addr, SocketAddr, TcpListener},
+    os::unix::fs::PermissionsExt as _,
     path::{Path, PathBuf},
     process::Command,
 };
@@ -18,7 +19,7 @@ use platen_harness::{
     operator::Quota,
     process::{self, Process, rest_of_line},
     settings::Settings,
-    site,
+    site, tls,
 };
 use tempfile::TempDir;
 
@@ -30,7 +31,7 @@ use crate::{
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Kind {
-    /// Raw CDP on warm, reused pages: the limit
+    /// Raw CDP on warm pages that are used again and never reset
     Raw,
     /// The farm alone, all jobs from one account
     Farm,
@@ -56,7 +57,7 @@ impl Kind {
     /// The name in reports, as Markdown.
     pub(crate) fn title(self) -> &'static str {
         match self {
-            Self::Raw => "raw CDP, warm page (limit)",
+            Self::Raw => "one warm page by raw CDP",
             Self::Farm => "**Platen farm**",
             Self::FarmAccounts => "**Platen farm, new account per job**",
             Self::Baseline => "Platen farm, baseline",
@@ -76,9 +77,12 @@ impl Kind {
 
     pub(crate) fn supports(self, page: &Page) -> bool {
         match self {
+            Self::Raw | Self::Farm | Self::Cluster | Self::Browserless if page.is_heavy => true,
+            _ if page.is_heavy => false,
             Self::Raw | Self::Farm | Self::FarmAccounts | Self::Baseline | Self::Chain => true,
             Self::Weasyprint => {
-                page.output == Output::Pdf && page.is_static && matches!(page.source, Source::Html(_))
+                // It has neither scripts, which no PDF needs, nor the certificate of the hosts.
+                page.output == Output::Pdf && page.assets.is_empty() && matches!(page.source, Source::Html(_))
             }
             // Renderers that wait in real time take at least the wait, which needs no measurement.
             _ => page.wait_ms < 10_000,
@@ -122,6 +126,18 @@ pub(crate) struct Environment {
     pub(crate) directory: TempDir,
 }
 
+/// How a renderer is started.
+#[derive(Debug)]
+pub(crate) struct Launch {
+    pub(crate) kind: Kind,
+    /// The name of its directory and its cgroup.
+    pub(crate) name: String,
+    /// Jobs that it renders at once. A farm renders two for each core.
+    pub(crate) concurrency: usize,
+    /// Memory for the warm pages of a farm, if it is not the default.
+    pub(crate) warm_memory_mib: Option<u32>,
+}
+
 /// A running renderer.
 #[derive(Debug)]
 pub(crate) struct Target {
@@ -136,29 +152,53 @@ pub(crate) struct Target {
 /// browserless takes its token from the query.
 pub(crate) const BROWSERLESS_TOKEN: &str = "bench";
 
+/// A Chromium that trusts the site's certificate and draws fonts as the farm's does: a script of the same name in
+/// `directory`, because not every renderer passes switches on. The same path if there is no such Chromium.
+pub(crate) fn trusting(chromium: &Path, directory: &Path) -> Result<PathBuf> {
+    if !chromium.exists() {
+        return Ok(chromium.to_owned());
+    }
+    let script = directory.join(chromium.file_name().context("the path of Chromium has no name")?);
+    let trust = format!("--ignore-certificate-errors-spki-list={}", tls::LOCALHOST_KEY_HASH);
+    fs::write(
+        &script,
+        format!("#!/bin/sh\nexec '{}' {trust} --font-render-hinting=none \"$@\"\n", chromium.display()),
+    )?;
+    fs::set_permissions(&script, fs::Permissions::from_mode(0o755))?;
+    Ok(script)
+}
+
 impl Target {
     /// # Errors
     /// When a program that the renderer needs is not installed or does not start.
     pub(crate) async fn start(kind: Kind, environment: &Environment) -> Result<Self> {
+        let (name, concurrency) = (kind.name(), environment.concurrency);
+        Self::launch(&Launch { kind, name, concurrency, warm_memory_mib: None }, environment).await
+    }
+
+    /// [`Target::start`] with other settings.
+    pub(crate) async fn launch(launch: &Launch, environment: &Environment) -> Result<Self> {
+        let kind = launch.kind;
         ensure!(
             !kind.needs_full_chromium() || environment.full_chromium.exists(),
             "full Chromium is not installed"
         );
         match kind {
             Kind::Chain => Self::start_chain(environment).await,
-            Kind::Farm | Kind::FarmAccounts | Kind::Baseline => Self::start_farm(kind, environment).await,
-            _ => Self::start_other(kind, environment).await,
+            Kind::Farm | Kind::FarmAccounts | Kind::Baseline => Self::start_farm(launch, environment).await,
+            _ => Self::start_other(launch, environment).await,
         }
     }
 
-    async fn start_other(kind: Kind, environment: &Environment) -> Result<Self> {
-        let name = kind.name();
-        let home = environment.directory.path().join(&name);
+    async fn start_other(launch: &Launch, environment: &Environment) -> Result<Self> {
+        let Launch { kind, name, concurrency, .. } = launch;
+        let kind = *kind;
+        let home = environment.directory.path().join(name);
         fs::create_dir(&home)?;
         let Environment { chromium, full_chromium, .. } = environment;
         let chromium = if kind.needs_full_chromium() { full_chromium } else { chromium };
         let resolver_rules = format!("MAP {} 127.0.0.1", site::HOST);
-        let concurrency = environment.concurrency.to_string();
+        let concurrency = concurrency.to_string();
         let peers = environment.tools.join("peers");
         let node = environment.tools.join("node/node_modules/.bin/node");
         let mut api = Api::Plain;
@@ -195,22 +235,26 @@ impl Target {
             }
         };
         command.env("BENCH_CHROMIUM", chromium).env("BENCH_CONCURRENCY", concurrency);
-        let process = Process::start(&name, &command, Signal::SIGTERM)?;
+        let process = Process::start(name, &command, Signal::SIGTERM)?;
         let address = process.wait_for(|log| rest_of_line(log, "listening on http://")).await?.parse()?;
-        let processes = environment.cgroups.adopt(&name, process.pid())?;
+        let processes = environment.cgroups.adopt(name, process.pid())?;
         Ok(Self { kind, api, address, _server: Box::new(process), processes })
     }
 
     /// Starts the farm with its default log, one line per job, as in production.
-    async fn start_farm(kind: Kind, environment: &Environment) -> Result<Self> {
+    async fn start_farm(launch: &Launch, environment: &Environment) -> Result<Self> {
+        let kind = launch.kind;
         let program = match kind {
             Kind::Baseline => environment.baseline.clone().context("--baseline is not given")?,
             _ => environment.settings.platen.with_file_name("platen-farm"),
         };
         let mut command = Command::new(program);
         command.args(["--resolve", &format!("{}=127.0.0.1", site::HOST)]);
+        if let Some(mebibytes) = launch.warm_memory_mib {
+            command.args(warm_memory(mebibytes)?);
+        }
         let farm = Farm::start(command, &environment.chromium).await?;
-        let processes = environment.cgroups.adopt(&kind.name(), farm.process.pid())?;
+        let processes = environment.cgroups.adopt(&launch.name, farm.process.pid())?;
         let (api, address) = (Api::Farm { new_accounts: kind == Kind::FarmAccounts }, farm.address);
         Ok(Self { kind, api, address, _server: Box::new(farm), processes })
     }
@@ -232,6 +276,13 @@ impl Target {
         let api = Api::Public { key: account.key };
         Ok(Self { kind: Kind::Chain, api, address, _server: Box::new(app), processes })
     }
+}
+
+/// The arguments that give the warm pages of a farm this much memory.
+fn warm_memory(mebibytes: u32) -> Result<[String; 2]> {
+    // A page takes 28 MiB, and the setting is the number of pages of each browser, of which there are two per core.
+    let browsers = 2 * u32::try_from(std::thread::available_parallelism()?.get())?;
+    Ok(["--warm-pages".to_owned(), (mebibytes / 28 / browsers).to_string()])
 }
 
 /// A command that runs as an unprivileged user.

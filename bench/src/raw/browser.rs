@@ -11,7 +11,8 @@ use nix::sys::signal::Signal;
 use platen_cdp::{BrowserPipes, Connection};
 use platen_harness::process::{self, Process};
 
-/// Frames on command, and no feature that makes a page that is used again slower than a new one.
+/// Frames on command, and no feature that makes a page that is used again slower than a new one, or that forbids markup
+/// to load from 127.0.0.1.
 const SWITCHES: &[&str] = &[
     "--remote-debugging-pipe",
     "--headless",
@@ -31,7 +32,8 @@ const SWITCHES: &[&str] = &[
     "--disable-threaded-animation",
     "--disable-threaded-scrolling",
     "--disable-checker-imaging",
-    "--disable-features=PaintHolding,BackForwardCache,ProactivelySwapBrowsingInstance,RenderDocument",
+    "--disable-features=PaintHolding,BackForwardCache,ProactivelySwapBrowsingInstance,RenderDocument,\
+     LocalNetworkAccessChecks",
 ];
 
 /// A running Chromium.
