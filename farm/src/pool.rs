@@ -24,14 +24,14 @@ use tokio::{
     time::{Instant, sleep, sleep_until},
 };
 
+pub(crate) use self::{
+    pooled_browser::PageRequest,
+    queue::{can_end_by, has_time},
+};
 use self::{
     pooled_browser::{PooledBrowser, SharedWarmPages},
     queue::JobQueue,
     warm_pages::WarmPages,
-};
-pub(crate) use self::{
-    pooled_browser::PageRequest,
-    queue::{can_end_by, has_time},
 };
 use crate::{
     Config,

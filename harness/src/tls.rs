@@ -42,11 +42,6 @@ const LOCALHOST_KEY: &[u8] = include_bytes!("tls/localhost.pk8.der");
 /// of its DER.
 pub const LOCALHOST_KEY_HASH: &str = "4Z9rl2bUwone9FdgX9eSfei8YueJmgK7wTN6ef2Sx9s=";
 
-/// Makes a Chromium accept the certificate of a [`TlsProxy`] for every name: the hash of its public key, as
-/// `openssl x509 -pubkey | openssl pkey -pubin -outform der | openssl dgst -sha256 -binary | base64` prints it.
-pub const CERTIFICATE_SWITCH: &str =
-    "--ignore-certificate-errors-spki-list=4Z9rl2bUwone9FdgX9eSfei8YueJmgK7wTN6ef2Sx9s=";
-
 /// Makes ring the cryptography of reqwest, which has none with the features that the programs need. Before the first
 /// client is built.
 pub fn use_ring() {
@@ -134,10 +129,6 @@ impl TlsProxy {
     /// Its URL, without a path.
     pub fn url(&self) -> String {
         format!("https://localhost:{}", self.port())
-    }
-
-    pub fn port(&self) -> u16 {
-        self.server.address().port()
     }
 
     pub fn port(&self) -> u16 {

@@ -3,9 +3,8 @@
 //! A page is recognised by the port of its proxy. Credentials instead of ports would cost Chromium a round
 //! trip per connection, and the farm an intercepted request.
 //!
-//! Invariant: a connection belongs to the job that has the page when the connection is accepted, and is
-//! closed when the job releases the page. A denied request looks to the page like an unreachable host: a
-//! failed tunnel or a closed connection, never a response that could be rendered.
+//! Invariant: a connection belongs to the job that has the page when it is accepted, and is closed when the job releases the
+//! page. A denied request looks to the page like an unreachable host: a failed tunnel or a closed connection.
 
 use std::{
     io,
@@ -66,9 +65,8 @@ struct Shared {
     /// The verdict on requests while no job has the page.
     unbound_verdict: Verdict,
     bound: Mutex<Option<Arc<BoundJob>>>,
-    /// A connection was accepted since a job was bound.
+    /// A connection was accepted since a job was bound, or while no job had the page.
     used: AtomicBool,
-    /// A connection was accepted while no job had the page.
     used_without_job: AtomicBool,
     closed: CancellationToken,
 }

@@ -42,7 +42,12 @@ impl<P> WarmPages<P> {
     }
 
     /// Takes the account's most recently used page in a browser for which `fit` is true.
-    pub(super) fn take(&mut self, account: &AccountId, browser: usize, fit: impl Fn(&P) -> bool) -> Option<P> {
+    pub(super) fn take(
+        &mut self,
+        account: &AccountId,
+        browser: usize,
+        fit: impl Fn(&P) -> bool,
+    ) -> Option<P> {
         let index = self.pages.iter().rposition(|warm| warm.is_for(account, browser, &fit))?;
         let taken = self.pages.remove(index)?;
         self.bytes -= taken.bytes;
@@ -126,8 +131,8 @@ mod tests {
     #[test]
     fn a_used_page_is_given_to_its_account_only() {
         let mut pages = WarmPages::new(4);
-        assert_eq!(keep(&mut pages, warm("a", 1, 1, 1)), []);
-        assert_eq!(keep(&mut pages, warm("a", 1, 2, 1)), []);
+        assert_eq!(keep(&mut pages, warm("a", 1, 1, 1)), [0; 0]);
+        assert_eq!(keep(&mut pages, warm("a", 1, 2, 1)), [0; 0]);
         assert_eq!(pages.len(), 2);
         assert_eq!(pages.take(&account("b"), 1, |_| true), None);
         assert_eq!(pages.take(&account("a"), 2, |_| true), None);
@@ -142,10 +147,10 @@ mod tests {
     #[test]
     fn the_least_recently_used_pages_are_evicted() {
         let mut pages = WarmPages::new(5);
-        assert_eq!(keep(&mut pages, warm("a", 1, 1, 2)), []);
-        assert_eq!(keep(&mut pages, warm("b", 2, 2, 2)), []);
+        assert_eq!(keep(&mut pages, warm("a", 1, 1, 2)), [0; 0]);
+        assert_eq!(keep(&mut pages, warm("b", 2, 2, 2)), [0; 0]);
         let again = pages.take(&account("a"), 1, |_| true).unwrap();
-        assert_eq!(keep(&mut pages, warm("a", 1, again, 2)), []);
+        assert_eq!(keep(&mut pages, warm("a", 1, again, 2)), [0; 0]);
         assert_eq!(keep(&mut pages, warm("c", 1, 3, 3)), [2]);
         assert_eq!(keep(&mut pages, warm("d", 1, 4, 5)), [1, 3]);
         assert_eq!(keep(&mut pages, warm("e", 1, 5, 6)), [4, 5]);
@@ -155,10 +160,10 @@ mod tests {
     #[test]
     fn the_pages_of_a_browser_are_removed_together() {
         let mut pages = WarmPages::new(3);
-        assert_eq!(keep(&mut pages, warm("a", 1, 1, 2)), []);
-        assert_eq!(keep(&mut pages, warm("a", 2, 2, 1)), []);
+        assert_eq!(keep(&mut pages, warm("a", 1, 1, 2)), [0; 0]);
+        assert_eq!(keep(&mut pages, warm("a", 2, 2, 1)), [0; 0]);
         assert_eq!(pages.remove_of(1), [1]);
-        assert_eq!(keep(&mut pages, warm("b", 2, 3, 2)), []);
+        assert_eq!(keep(&mut pages, warm("b", 2, 3, 2)), [0; 0]);
         assert!(!pages.has(&account("a"), 1, |_| true));
         assert_eq!(pages.take(&account("a"), 2, |_| true), Some(2));
     }

@@ -112,7 +112,11 @@ const MAX_HEAP_BYTES: f64 = 64.0 * 1024.0 * 1024.0;
 const COLLECT_INTERVAL_JOBS: u32 = 20;
 
 /// Resets a page and returns the bytes of its heap; `None` if it must not be reused. `is_static` says that the page cannot change any more.
-pub(super) async fn reset(page: &mut Page, browser: &Browser, is_static: bool) -> Result<Option<u64>, JobError> {
+pub(super) async fn reset(
+    page: &mut Page,
+    browser: &Browser,
+    is_static: bool,
+) -> Result<Option<u64>, JobError> {
     if let Some(frames) = &mut page.frames {
         frames.finish().await?;
     }

@@ -13,15 +13,13 @@ use http::{HeaderMap, StatusCode, Uri};
 use platen_harness::{
     pdf_file::without_dates,
     site::{Reply, Site},
-    tls::{CERTIFICATE_SWITCH, TlsProxy},
+    tls::{LOCALHOST_KEY_HASH, TlsProxy},
 };
 use platen_shared::job::RenderJob;
 use rand::{RngExt as _, SeedableRng as _, rngs::StdRng, seq::IndexedRandom as _};
 use tempfile::TempDir;
 
-use crate::support::{
-    Shared, farm_process::FarmProcess, html, of, pages, pdf, png, to, viewport, waiting,
-};
+use crate::support::{Shared, farm_process::FarmProcess, html, of, pages, pdf, png, to, viewport, waiting};
 
 tests! {
     "jobs with assets on warm pages give the files of new pages" => random_jobs,
@@ -112,7 +110,9 @@ fn asset(uri: &Uri, headers: &HeaderMap, version: u32) -> Reply {
         Some("secret") if headers.get("authorization").is_none() => Reply::page("")
             .with_status(StatusCode::UNAUTHORIZED)
             .with_header("www-authenticate", "Basic realm=\"x\""),
-        Some("away") => return Reply::redirect("/asset/moved.svg").with_header("cache-control", "max-age=600"),
+        Some("away") => {
+            return Reply::redirect("/asset/moved.svg").with_header("cache-control", "max-age=600");
+        }
         Some("login") => {
             let host = headers["host"].to_str().unwrap();
             return Reply::redirect(&format!("http://user:password@{host}/asset/a.secret"));
@@ -127,7 +127,8 @@ fn asset(uri: &Uri, headers: &HeaderMap, version: u32) -> Reply {
 async fn farm(directory: &TempDir) -> FarmProcess {
     let chromium = directory.path().join("chromium");
     let script = format!(
-        "#!/bin/sh\nexec /usr/lib/chromium/chromium-headless-shell {CERTIFICATE_SWITCH} \"$@\"\n"
+        "#!/bin/sh\nexec /usr/lib/chromium/chromium-headless-shell \
+         --ignore-certificate-errors-spki-list={LOCALHOST_KEY_HASH} \"$@\"\n"
     );
     fs::write(&chromium, script).unwrap();
     fs::set_permissions(&chromium, fs::Permissions::from_mode(0o755)).unwrap();
