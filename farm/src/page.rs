@@ -47,8 +47,6 @@ pub(crate) struct Page {
     pub(crate) main_frame: String,
     /// The begin-frame calls; `None` without begin-frame control.
     pub(crate) frames: Option<BeginFrames>,
-    /// Its empty document was loaded for the current job, which has not used it yet.
-    pub(crate) has_new_document: bool,
     /// Jobs so far, including the current one.
     pub(crate) jobs: u32,
     /// It has done something that a reset does not undo, or was in virtual time.
@@ -142,7 +140,6 @@ impl Page {
             events,
             main_frame,
             frames: begin_frame_control.then(BeginFrames::default),
-            has_new_document: false,
             jobs: 0,
             tainted: false,
             scale_factor: None,

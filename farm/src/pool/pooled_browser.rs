@@ -237,8 +237,7 @@ impl PooledBrowser {
 
     /// Opens a page for a job that got no idle one. Must be polled to completion, or the page stays open.
     pub(crate) async fn open_for_job(&self) -> Result<Page, PageError> {
-        let mut page = self.open().await?;
-        page.has_new_document = true;
+        let page = self.open().await?;
         self.metrics.page_given(PageSource::Opened);
         Ok(page)
     }

@@ -41,14 +41,9 @@ pub(super) async fn prepare(
     browser_version: &str,
 ) -> Result<(RendererMetrics, Option<HeaderTemplates>), JobError> {
     let prepared = async {
-        let changed = set_overrides(page, &job.options, browser_version).await?;
+        set_overrides(page, &job.options, browser_version).await?;
         let set = page.session.start(&device_metrics(&job.options.viewport))?;
-        // Some overrides are for the next document.
-        let has_new_document = std::mem::take(&mut page.has_new_document) && !changed;
-        if matches!(job.source, Source::Html(_))
-            && !has_new_document
-            && !page_lease::navigate_to_empty(page).await?
-        {
+        if matches!(job.source, Source::Html(_)) && !page_lease::navigate_to_empty(page).await? {
             return Err(JobError::NoPage);
         }
         elements::check_selectors(page, &job.options).await?;
@@ -85,20 +80,18 @@ fn device_metrics(viewport: &Viewport) -> SetDeviceMetricsOverrideParams {
 /// Points at which a mobile device can be touched at once.
 const TOUCH_POINTS: i64 = 5;
 
-/// Sets the overrides of a job; true if one has changed. The document of the job must be loaded afterwards.
+/// Sets the overrides of a job. The document of the job must be loaded afterwards.
 async fn set_overrides(
     page: &mut Page,
     options: &RenderOptions,
     browser_version: &str,
-) -> Result<bool, JobError> {
+) -> Result<(), JobError> {
     let Page { session, overrides, .. } = page;
-    let mut changed = false;
     let environment = &options.environment;
     let media = EmulatedMedia::of(options);
     if overrides.media != media {
         session.call(&media_command(&media)).await?;
         overrides.media = media;
-        changed = true;
     }
     let reader = Reader::of(options);
     if overrides.reader != reader {
@@ -115,19 +108,16 @@ async fn set_overrides(
         overrides.user_agent = reader.user_agent_command(browser_version);
         session.call(&overrides.user_agent).await?;
         overrides.reader = reader;
-        changed = true;
     }
     if overrides.has_scripts_disabled == environment.java_script {
         session.call(&SetScriptExecutionDisabledParams::new(!environment.java_script)).await?;
         overrides.has_scripts_disabled = !environment.java_script;
-        changed = true;
     }
     let is_transparent = matches!(&options.output, Output::Image(image) if image.omit_background);
     if overrides.is_transparent != is_transparent {
         let color = is_transparent.then(|| Rgba { a: Some(0.0), ..Rgba::new(0, 0, 0) });
         session.call(&SetDefaultBackgroundColorOverrideParams { color }).await?;
         overrides.is_transparent = is_transparent;
-        changed = true;
     }
     if overrides.style.as_ref().map(|(css, _)| css) != options.css.as_ref() {
         if let Some((_, id)) = overrides.style.take() {
@@ -137,9 +127,8 @@ async fn set_overrides(
             let added = session.call(&style_of_next_documents(css)).await?;
             overrides.style = Some((css.clone(), added.identifier));
         }
-        changed = true;
     }
-    Ok(changed)
+    Ok(())
 }
 
 fn media_command(media: &EmulatedMedia) -> SetEmulatedMediaParams {
