@@ -35,6 +35,7 @@ mod pdf_pages;
 mod priorities;
 mod reader;
 mod scrolling;
+mod static_scripts;
 mod support;
 mod virtual_time;
 
@@ -80,6 +81,7 @@ fn main() -> ExitCode {
         priorities::TESTS,
         reader::TESTS,
         scrolling::TESTS,
+        static_scripts::TESTS,
         virtual_time::TESTS,
     ]
     .concat();
