@@ -19,6 +19,8 @@ mod rendering;
 mod script;
 mod settle;
 mod static_page;
+mod static_scripts;
+mod still_image;
 mod virtual_time;
 
 use std::{convert::Infallible, sync::Arc, time::Duration};

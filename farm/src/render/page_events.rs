@@ -39,7 +39,7 @@ use self::requests::{
 use super::{
     load_state::LoadState,
     navigations::{self, Navigations, navigation_error},
-    static_page,
+    still_image,
 };
 use crate::{egress::JobEgress, error::JobError, page::start_worker};
 
@@ -250,7 +250,7 @@ impl<'a> PageEventHandler<'a> {
         // Chromium reports the main script of a worker in the session of its page, without a document.
         let is_worker_script = worker.is_none() && sent.loader_id.inner().is_empty();
         let may_change = match resource_type {
-            Some(ResourceType::Image) => url.starts_with("data:") && !static_page::is_still(url),
+            Some(ResourceType::Image) => url.starts_with("data:") && !still_image::is_still(url),
             Some(ResourceType::Document) => !is_main_document,
             Some(ResourceType::Stylesheet | ResourceType::Font | ResourceType::Ping) => false,
             _ => true,

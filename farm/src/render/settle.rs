@@ -14,7 +14,7 @@ use super::{
     main_thread::{self, RendererMetrics},
     remaining_wait::{RemainingWait, WaitOptions},
     rendering::{Clock, Rendering},
-    static_page,
+    static_page, static_scripts,
     virtual_time::VirtualTimeDriver,
 };
 use crate::{
@@ -117,6 +117,15 @@ async fn pass_wait(
         frame_loop::wait_for_resources(rendering).await;
         left.ignore_requests_until(rendering.load_state().since);
     }
+    if script_ran
+        && wait.selector.is_none()
+        && scripts_have_ended(rendering, wait).await?
+        && stays_static(rendering).await?
+        && static_scripts::still_have_ended(rendering).await?
+        && !changes(rendering)
+    {
+        return settled(Some(Waiting::Skipped), script_ran);
+    }
     // An animation that was created before the first frame starts up to one frame later. The first frame must
     // not be earlier than that, or the animation's progress would depend on when between two frames the page
     // loaded.
@@ -186,16 +195,32 @@ async fn is_static(rendering: &Rendering<'_>, wait: WaitOptions<'_>) -> Result<b
     if has_script_run(rendering, wait.before).await? || rendering.load_state().may_change {
         return Ok(false);
     }
-    let has_static_markup = static_page::has_static_markup(rendering, wait.source).await?;
+    let markup = static_page::markup(rendering, wait.source).await?;
+    Ok(markup.is_some_and(|markup| !static_page::may_change(&markup)) && !changes(rendering))
+}
+
+/// Whether a loaded page whose scripts may have run is proven to be static.
+async fn scripts_have_ended(rendering: &mut Rendering<'_>, wait: WaitOptions<'_>) -> Result<bool, JobError> {
     let state = rendering.load_state();
-    Ok(has_static_markup && !state.may_change && !state.is_requesting(Instant::now()))
+    // Only the markup of the first document is known.
+    let is_known =
+        rendering.runs_scripts && rendering.clock == Clock::Virtual && state.loaded && state.documents == 1;
+    Ok(is_known
+        && !changes(rendering)
+        && static_scripts::have_ended(rendering, wait.source).await?
+        && !changes(rendering))
 }
 
 /// Whether a page that was static is still so after its first frame, which starts to load lazy images.
 async fn stays_static(rendering: &mut Rendering<'_>) -> Result<bool, JobError> {
     main_thread::run_frame(rendering, FrameTime::Now).await?;
+    Ok(!changes(rendering))
+}
+
+/// Whether the page has something that may change it: an animation, a frame, a worker, a request in progress.
+fn changes(rendering: &Rendering<'_>) -> bool {
     let state = rendering.load_state();
-    Ok(!state.may_change && !state.is_requesting(Instant::now()))
+    state.may_change || state.needs_real_time || state.is_requesting(Instant::now())
 }
 
 /// Passes real time in frames until the page's main thread is idle or the wait is over: a script that

@@ -36,6 +36,7 @@ mod pdf_pages;
 mod priorities;
 mod reader;
 mod scrolling;
+mod static_scripts;
 mod support;
 mod virtual_time;
 
@@ -82,6 +83,7 @@ fn main() -> ExitCode {
         priorities::TESTS,
         reader::TESTS,
         scrolling::TESTS,
+        static_scripts::TESTS,
         virtual_time::TESTS,
     ]
     .concat();
