@@ -151,8 +151,8 @@ fn waits(comparison: &Comparison) -> Vec<Aim> {
             150.0,
             beyond_load("wait-10000-png"),
         ),
-        Aim::ratio(format!("CPU time of {script}"), 2.5, divided(cpu("script-wait-png"), cpu("script-png"))),
-        Aim::ratio(format!("p50 of {script}"), 2.5, divided(p50("script-wait-png"), p50("script-png"))),
+        Aim::ratio(format!("CPU time of {script}"), 1.5, divided(cpu("script-wait-png"), cpu("script-png"))),
+        Aim::ratio(format!("p50 of {script}"), 1.5, divided(p50("script-wait-png"), p50("script-png"))),
         Aim::ratio(
             "p50 of an animated page of 1.2 s relative to real time".to_owned(),
             0.5,

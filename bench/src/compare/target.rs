@@ -251,7 +251,7 @@ impl Target {
         let mut command = Command::new(program);
         command.args(["--resolve", &format!("{}=127.0.0.1", site::HOST)]);
         if let Some(mebibytes) = launch.warm_memory_mib {
-            command.args(warm_memory(mebibytes)?);
+            command.args(warm_memory(mebibytes));
         }
         let farm = Farm::start(command, &environment.chromium).await?;
         let processes = environment.cgroups.adopt(&launch.name, farm.process.pid())?;
@@ -279,10 +279,8 @@ impl Target {
 }
 
 /// The arguments that give the warm pages of a farm this much memory.
-fn warm_memory(mebibytes: u32) -> Result<[String; 2]> {
-    // A page takes 28 MiB, and the setting is the number of pages of each browser, of which there are two per core.
-    let browsers = 2 * u32::try_from(std::thread::available_parallelism()?.get())?;
-    Ok(["--warm-pages".to_owned(), (mebibytes / 28 / browsers).to_string()])
+fn warm_memory(mebibytes: u32) -> [String; 2] {
+    ["--warm-memory".to_owned(), mebibytes.to_string()]
 }
 
 /// A command that runs as an unprivileged user.

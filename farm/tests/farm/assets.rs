@@ -195,7 +195,10 @@ async fn random_jobs(_: Arc<Shared>) {
             for (name, file) in [("warm", &on_warm), ("new", &on_new)] {
                 fs::write(directory.join(format!("platen-{name}")), file).unwrap();
             }
-            panic!("job {number} has another file on a warm page: see platen-* in {directory:?}: {page}");
+            panic!(
+                "job {number} has another file on a warm page: see {}/platen-*: {page}",
+                directory.display()
+            );
         }
     }
     assert!(used > u64::from(jobs / 3), "only {used} of {jobs} jobs had a warm page");
