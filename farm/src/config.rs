@@ -41,10 +41,10 @@ pub struct Config {
     #[arg(long, env = "PLATEN_RECYCLE_AFTER", value_name = "JOBS", default_value = "1000")]
     pub recycle_after: NonZeroU32,
 
-    /// Memory for idle pages that are kept for accounts that have rendered before, in MiB; 0 keeps none [default: a
-    /// quarter of the memory of the machine or the cgroup, or 512 where that is unknown]
-    // Each uses about 28 MiB, and saves its account most of the cost of a small page. The other three quarters are for the
-    // pages that jobs have.
+    /// Memory for idle pages that are kept for accounts that have rendered before, in MiB; 0 keeps none [default: 2048, but
+    /// at most a quarter of the memory of the machine or the cgroup]
+    // Each uses about 28 MiB, and saves its account most of the cost of a small page. 73 pages are those of 73 accounts, and
+    // the rest of the memory is for the pages that jobs have.
     #[arg(long, env = "PLATEN_WARM_MEMORY", value_name = "MIB")]
     pub warm_memory: Option<u32>,
 
@@ -142,7 +142,8 @@ fn default_page_mib(total: Option<u64>) -> NonZeroU32 {
 
 /// The memory for warm pages where the farm may use this much memory, all in MiB.
 fn default_warm_mib(total: Option<u64>) -> u64 {
-    total.map_or(512, |total| total / 4)
+    const MAX: u64 = 2_048;
+    total.map_or(MAX, |total| MAX.min(total / 4))
 }
 
 impl Default for Config {
@@ -270,8 +271,9 @@ mod tests {
     }
 
     #[test]
-    fn warm_pages_may_use_a_quarter_of_the_memory() {
-        assert_eq!((default_warm_mib(Some(8_192)), default_warm_mib(None)), (2_048, 512));
+    fn warm_pages_may_use_a_quarter_of_the_memory_within_a_bound() {
+        let defaults = [Some(1_024), Some(100_000), None].map(default_warm_mib);
+        assert_eq!(defaults, [256, 2_048, 2_048]);
         let set = |arguments: &[&str]| parse(arguments).unwrap().warm_bytes();
         assert_eq!((set(&["--warm-memory", "0"]), set(&["--warm-memory", "1"])), (0, 1 << 20));
         assert!(set(&[]) > 0);

@@ -248,13 +248,14 @@ impl PooledBrowser {
     }
 
     /// Keeps a page that was reset, with this many bytes of heap, for the account that has used it.
-    pub(crate) async fn keep(self: &Arc<Self>, account: AccountId, page: Page, heap_bytes: u64) {
+    pub(crate) fn keep(self: &Arc<Self>, account: AccountId, page: Page, heap_bytes: u64) {
         let kept = KeptPage { page, browser: Arc::downgrade(self) };
         let warm = WarmPage { account, browser: self.id(), page: kept, bytes: PAGE_BYTES + heap_bytes };
         let evicted = self.warm.lock().keep(warm);
         for WarmPage { page: KeptPage { page, browser }, .. } in evicted {
+            // Not awaited: it may hang, and this browser is for the next job.
             if let Some(browser) = browser.upgrade() {
-                browser.close(page).await;
+                tokio::spawn(async move { browser.close(page).await });
             }
         }
     }

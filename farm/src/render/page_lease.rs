@@ -81,7 +81,7 @@ impl PageLease {
         self.runtime.spawn(async move {
             let resetting = reset(&mut held.page, &held.pooled.browser, is_static);
             if let Ok(Ok(Some(heap_bytes))) = timeout(RESET_TIMEOUT, resetting).await {
-                held.pooled.keep(account, held.page, heap_bytes).await;
+                held.pooled.keep(account, held.page, heap_bytes);
             } else {
                 held.close().await;
             }
