@@ -7,6 +7,11 @@ use std::{
 
 use anyhow::{Context as _, Result, ensure};
 use serde_json::Value;
+use tokio::sync::Mutex;
+
+/// Commands of [`Operator::run`] run one at a time: each is a client of its own, and sqld was seen to stop for a minute
+/// while several clients write on a busy machine.
+static COMMANDS: Mutex<()> = Mutex::const_new(());
 
 /// An account and a valid key of it.
 #[derive(Debug, Clone)]
@@ -73,8 +78,9 @@ impl Operator {
         })
     }
 
-    /// Runs a command without blocking the executor.
+    /// Runs a command without blocking the executor, after those of other tests.
     pub async fn run(&self, arguments: &[&str]) -> Result<Value> {
+        let _turn = COMMANDS.lock().await;
         let (operator, arguments) =
             (self.clone(), arguments.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>());
         tokio::task::spawn_blocking(move || {
