@@ -8,7 +8,6 @@
 mod pooled_browser;
 mod queue;
 mod running;
-mod spare_pages;
 mod state;
 mod warm_pages;
 
@@ -103,7 +102,7 @@ impl Pool {
             memory_bytes: 0,
         };
         for pooled in self.supervisor.started() {
-            state.spare_pages += pooled.spare_pages();
+            state.spare_pages += usize::from(pooled.has_spare_page());
             state.memory_bytes += pooled.browser.memory_bytes();
         }
         state

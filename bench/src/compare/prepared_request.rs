@@ -48,7 +48,7 @@ impl PreparedRequest {
         Self::of_account(target, page, ACCOUNT)
     }
 
-    /// The farm is told the account; the other renderers know none.
+    /// Only requests to the farm have the account.
     pub(crate) fn of_account(target: &Target, page: &Page, account: &str) -> Result<Self> {
         let mut bearer = None;
         let url = |path: &str| Url::parse(&format!("http://{}{path}", target.address));

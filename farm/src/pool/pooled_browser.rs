@@ -1,4 +1,4 @@
-//! A browser of the pool, with its spare pages.
+//! A browser of the pool, with its spare page.
 //!
 //! Invariant: a used page is kept for its own account or closed. A browser that does not open or close pages is
 //! killed.
@@ -14,7 +14,6 @@ use platen_shared::{
 use tokio::sync::Notify;
 
 use super::{
-    spare_pages::SparePages,
     state::Candidate,
     warm_pages::{PAGE_BYTES, WarmPage, WarmPages},
 };
@@ -27,8 +26,6 @@ use crate::{
 
 /// Consecutive renderer crashes while pages are opened, after which the browser is replaced.
 const MAX_OPEN_CRASHES: u32 = 3;
-/// Unused pages that each browser keeps ready: a browser has one job at a time.
-const SPARE_PAGES: usize = 1;
 
 /// The idle pages that a job may use.
 #[derive(Debug, Clone)]
@@ -77,6 +74,13 @@ enum State {
 /// The warm pages of all browsers of a pool.
 pub(super) type SharedWarmPages = Arc<Mutex<WarmPages<KeptPage>>>;
 
+/// A page that no account has used. There is one at most, because a browser has one job at a time.
+#[derive(Debug, Default)]
+struct SparePage {
+    page: Option<Page>,
+    is_opening: bool,
+}
+
 /// A page that is kept for its account.
 #[derive(Debug)]
 pub(super) struct KeptPage {
@@ -91,7 +95,7 @@ pub(crate) struct PooledBrowser {
     status: Mutex<Status>,
     /// Notified when its state becomes [`State::Recycling`].
     pub(super) recycling: Notify,
-    spares: Mutex<SparePages>,
+    spare: Mutex<SparePage>,
     warm: SharedWarmPages,
     config: Arc<Config>,
     metrics: Arc<Metrics>,
@@ -115,7 +119,7 @@ impl PooledBrowser {
             browser,
             status: Mutex::default(),
             recycling: Notify::new(),
-            spares: Mutex::default(),
+            spare: Mutex::default(),
             warm,
             config,
             metrics,
@@ -131,9 +135,8 @@ impl PooledBrowser {
         }
     }
 
-    /// The number of its spare pages.
-    pub(super) fn spare_pages(&self) -> usize {
-        self.spares.lock().len()
+    pub(super) fn has_spare_page(&self) -> bool {
+        self.spare.lock().page.is_some()
     }
 
     /// Jobs so far, including the current one.
@@ -202,17 +205,21 @@ impl PooledBrowser {
         if !self.is_usable() {
             return;
         }
-        for _ in 0..self.spares.lock().missing(SPARE_PAGES) {
-            let pooled = Arc::clone(self);
-            tokio::spawn(async move {
-                let page = pooled.open().await;
-                if let Err(error) = &page {
-                    // Only a debug message: a job that needs a page gets the same error and logs it.
-                    tracing::debug!(error = error_chain(error), "spare page was not opened");
-                }
-                pooled.spares.lock().opened(page.ok());
-            });
+        let mut spare = self.spare.lock();
+        if spare.page.is_some() || spare.is_opening {
+            return;
         }
+        spare.is_opening = true;
+        drop(spare);
+        let pooled = Arc::clone(self);
+        tokio::spawn(async move {
+            let page = pooled.open().await;
+            if let Err(error) = &page {
+                // Only a debug message: a job that needs a page gets the same error and logs it.
+                tracing::debug!(error = error_chain(error), "spare page was not opened");
+            }
+            *pooled.spare.lock() = SparePage { page: page.ok(), is_opening: false };
+        });
     }
 
     /// Identifies it in its pool for as long as it exists.
@@ -225,7 +232,7 @@ impl PooledBrowser {
         loop {
             let warm = self.warm.lock().take(&request.account, self.id(), |kept| request.fits(&kept.page));
             let source = if warm.is_some() { PageSource::Warm } else { PageSource::Spare };
-            let mut page = warm.map(|kept| kept.page).or_else(|| self.spares.lock().take())?;
+            let mut page = warm.map(|kept| kept.page).or_else(|| self.spare.lock().page.take())?;
             if page.is_alive() && !page.proxy.was_used_without_job() {
                 self.metrics.page_given(source);
                 return Some(page);

@@ -4,7 +4,7 @@
 //! because the next job navigates it to a new empty document anyway.
 //!
 //! Invariant: a page that is not released for reuse is closed, however the job ends, and the job's browser is freed only
-//! after that. A page that was reset has loaded no origin and has had no worker and no virtual time, and its properties
+//! after that. A page that was reset has loaded nothing but assets and has had no worker and no virtual time, and its properties
 //! that outlive its documents are unchanged.
 
 use std::{collections::HashSet, time::Duration};
@@ -111,7 +111,8 @@ const MAX_HEAP_BYTES: f64 = 64.0 * 1024.0 * 1024.0;
 /// stays at 31 MiB, and the cost is not measurable.
 const COLLECT_INTERVAL_JOBS: u32 = 20;
 
-/// Resets a page and returns the bytes of its heap; `None` if it must not be reused. `is_static` says that the page cannot change any more.
+/// Resets a page and returns the bytes of its heap; `None` if it must not be reused. `is_static` says that the page cannot
+/// change any more.
 pub(super) async fn reset(
     page: &mut Page,
     browser: &Browser,

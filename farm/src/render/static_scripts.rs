@@ -7,7 +7,7 @@
 //! 3. Every word of that text that is a global name of Chromium is one of [`GLOBALS`], and every event listened to is one of
 //!    [`EVENTS`]. So what other versions of Chromium add is excluded as well.
 //! 4. No word is one of [`WORDS`], and none of [`MEMBERS`] is the member of an object.
-//! 5. The document has no element that changes by itself, whoever has created it, and no focus ([`CHECK`]).
+//! 5. The document has no element that changes by itself, in the markup or by a script, and no focus ([`CHECK`]).
 //!
 //! Words in strings and data count, except in a text for names ([`is_prose`]). A name that a script puts together from parts
 //! is not seen. What such a script does is noticed all the same if it is a call of condition 1, an element, or creates an
