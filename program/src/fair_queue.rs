@@ -40,6 +40,12 @@ impl<K: PartialEq + Clone, V> FairQueue<K, V> {
         self.len
     }
 
+    /// Whether a new entry replaces another one, or is not accepted.
+    #[must_use]
+    pub fn is_full(&self) -> bool {
+        self.len >= self.capacity
+    }
+
     /// The entry of each flow that has been in the queue longest.
     pub fn firsts(&self) -> impl Iterator<Item = &V> {
         self.flows.iter().filter_map(|flow| flow.waiting.front().map(|(_, value)| value))
@@ -81,7 +87,7 @@ impl<K: PartialEq + Clone, V> FairQueue<K, V> {
     /// # Errors
     /// The entry, if the queue is full.
     pub fn join(&mut self, key: &K, value: V) -> Result<(Ticket, Option<(K, V)>), V> {
-        if self.len < self.capacity {
+        if !self.is_full() {
             return Ok((self.push(key, value), None));
         }
         let own = self.waiting_of(key);
@@ -95,9 +101,11 @@ impl<K: PartialEq + Clone, V> FairQueue<K, V> {
         Ok((self.push(key, value), Some(evicted)))
     }
 
-    /// Removes the next entry of the flows for which `may_run` is true.
-    pub fn pop(&mut self, may_run: impl Fn(&K) -> bool) -> Option<(K, V)> {
-        let index = self.flows.iter().position(|flow| may_run(&flow.key))?;
+    /// Removes the first entry of the next flow for which `may_run` is true, with this entry.
+    pub fn pop(&mut self, may_run: impl Fn(&K, &V) -> bool) -> Option<(K, V)> {
+        let may_run =
+            |flow: &Flow<K, V>| flow.waiting.front().is_some_and(|(_, first)| may_run(&flow.key, first));
+        let index = self.flows.iter().position(may_run)?;
         let mut flow = self.flows.remove(index)?;
         let (_, value) = flow.waiting.pop_front().expect("a flow in the queue has an entry");
         self.len -= 1;
@@ -163,7 +171,7 @@ mod tests {
     use super::*;
 
     fn drained(queue: &mut FairQueue<char, u32>) -> Vec<u32> {
-        std::iter::from_fn(|| queue.pop(|_| true).map(|(_, value)| value)).collect()
+        std::iter::from_fn(|| queue.pop(|_, _| true).map(|(_, value)| value)).collect()
     }
 
     fn filled(capacity: usize, arrivals: &[(char, u32)]) -> FairQueue<char, u32> {

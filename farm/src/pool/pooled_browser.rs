@@ -14,7 +14,7 @@ use platen_shared::{
 use tokio::sync::Notify;
 
 use super::{
-    state::Candidate,
+    running::Candidate,
     warm_pages::{PAGE_BYTES, WarmPage, WarmPages},
 };
 use crate::{
@@ -298,10 +298,13 @@ impl Candidate for PooledBrowser {
         self.status.lock().state != State::Killed && !self.browser.connection.is_closed()
     }
 
-    fn rank(&self, request: &PageRequest) -> Self::Rank {
+    fn keeps_page(&self, request: &PageRequest) -> bool {
         let fits = |kept: &KeptPage| request.fits(&kept.page);
-        let has_page = self.warm.lock().has(&request.account, self.id(), fits);
-        (request.avoid == Some(self.id()), !has_page, self.jobs())
+        self.warm.lock().has(&request.account, self.id(), fits)
+    }
+
+    fn rank(&self, request: &PageRequest) -> Self::Rank {
+        (request.avoid == Some(self.id()), !self.keeps_page(request), self.jobs())
     }
 
     fn begin_job(&self) {

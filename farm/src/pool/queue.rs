@@ -12,8 +12,9 @@ use tokio::{
     time::{Instant, timeout_at},
 };
 
-use super::state::{
-    Candidate, Grant, MAX_NOT_BEFORE, MIN_RENDER_TIME, State, Waiter, max_required, not_before,
+use super::{
+    running::Candidate,
+    state::{Grant, MAX_NOT_BEFORE, MIN_RENDER_TIME, State, Waiter, max_required, not_before},
 };
 use crate::{
     error::{LaunchError, Refused},
@@ -85,7 +86,7 @@ impl<B: Candidate> JobQueue<B> {
     /// # Errors
     /// [`Refusal::Draining`], [`Refusal::NoBrowser`], [`Refusal::QueueFull`] or [`Refusal::NoSlotInTime`].
     pub(crate) async fn lease(&self, request: B::Request, deadline: Instant) -> Result<Lease<B>, Refused> {
-        let (position, latest) = {
+        let (position, page_until, latest) = {
             let mut state = self.state();
             if state.draining {
                 return Err(Refusal::Draining.into());
@@ -96,20 +97,24 @@ impl<B: Candidate> JobQueue<B> {
             if !can_end_by(deadline) {
                 return Err(state.no_slot_in_time());
             }
-            if let Some(grant) = state.start_at_once(&request) {
-                return Ok(self.granted(grant));
-            }
             let account = B::account(&request).clone();
             let time_left = deadline.saturating_duration_since(Instant::now());
             let max_required = max_required(time_left);
             let required = state.required(max_required);
             let excess = (state.expected_wait(&account) + required).saturating_sub(time_left);
+            let waits = excess.is_zero()
+                && !state.queue.is_full()
+                && state.running.have_page_of(&request, &state.browsers);
+            if !waits && let Some(grant) = state.start_at_once(&request) {
+                return Ok(self.granted(grant));
+            }
             if excess > Duration::ZERO {
                 // A job with less time than that says nothing about further jobs, which have more.
                 let not_before = (time_left >= MAX_NOT_BEFORE).then(|| not_before(excess));
                 return Err(Refused { not_before, ..state.no_slot_in_time() });
             }
             let (waiter, granted) = Waiter::new(request, deadline, max_required);
+            let page_until = waiter.page_until;
             let Ok((ticket, evicted)) = state.queue.join(&account, waiter) else {
                 return Err(state.queue_full(&account));
             };
@@ -118,9 +123,9 @@ impl<B: Candidate> JobQueue<B> {
             }
             // Another browser may start for it.
             state.dispatch();
-            (Position { queue: self, ticket: Some(ticket), granted }, deadline - required)
+            (Position { queue: self, ticket: Some(ticket), granted }, page_until, deadline - required)
         };
-        position.wait(latest, deadline).await
+        position.wait(page_until, latest, deadline).await
     }
 
     /// Waits for a browser for a job that has been accepted before, ahead of the queue.
@@ -134,7 +139,7 @@ impl<B: Candidate> JobQueue<B> {
     ) -> Result<Lease<B>, Refused> {
         let (waiter, granted) = Waiter::new(request, deadline, MIN_RENDER_TIME);
         self.state().retry(waiter);
-        Position { queue: self, ticket: None, granted }.wait(deadline, deadline).await
+        Position { queue: self, ticket: None, granted }.wait(deadline, deadline, deadline).await
     }
 
     fn granted(&self, grant: Grant<B>) -> Lease<B> {
@@ -205,8 +210,19 @@ struct Position<'a, B: Candidate> {
 }
 
 impl<B: Candidate> Position<'_, B> {
-    async fn wait(mut self, latest: Instant, deadline: Instant) -> Result<Lease<B>, Refused> {
-        match timeout_at(latest, &mut self.granted).await {
+    /// Waits until `latest`; from `page_until` for any browser.
+    async fn wait(
+        mut self,
+        page_until: Instant,
+        latest: Instant,
+        deadline: Instant,
+    ) -> Result<Lease<B>, Refused> {
+        let mut granted = timeout_at(page_until.min(latest), &mut self.granted).await;
+        if granted.is_err() {
+            self.queue.state().dispatch();
+            granted = timeout_at(latest, &mut self.granted).await;
+        }
+        match granted {
             // On a machine without free CPUs, or after it was stopped, this task may run long after the grant.
             Ok(Ok(Ok(grant))) if can_end_by(deadline) => Ok(self.queue.granted(grant)),
             Ok(Ok(Ok(grant))) => {

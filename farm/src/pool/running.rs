@@ -6,12 +6,33 @@
 
 use std::{
     collections::{HashMap, VecDeque},
+    fmt::Debug,
     sync::Arc,
     time::Duration,
 };
 
 use platen_shared::id::AccountId;
 use tokio::time::Instant;
+
+/// A browser that jobs can have.
+pub(crate) trait Candidate: Debug {
+    /// What a job looks for.
+    type Request: Debug;
+    type Rank: Ord;
+
+    fn account(request: &Self::Request) -> &AccountId;
+
+    /// Whether it can take jobs.
+    fn is_usable(&self) -> bool;
+
+    /// Whether it keeps a page that the job may use.
+    fn keeps_page(&self, request: &Self::Request) -> bool;
+
+    /// The browser with the lowest rank is preferred.
+    fn rank(&self, request: &Self::Request) -> Self::Rank;
+
+    fn begin_job(&self);
+}
 
 /// How long after a long job of an account its jobs count as long.
 const LONG_ACCOUNT_TIME: Duration = Duration::from_mins(5);
@@ -99,6 +120,19 @@ impl<B> Running<B> {
         if self.long_accounts.len() < MAX_LONG_ACCOUNTS || self.long_accounts.contains_key(&job.account) {
             self.long_accounts.insert(job.account.clone(), Instant::now());
         }
+    }
+}
+
+impl<B: Candidate> Running<B> {
+    /// Whether a new job is to wait because running jobs have the browsers that keep a page for it. A page that is not
+    /// opened saves more CPU time than the wait costs, unless CPUs are idle meanwhile, as is likely while less than half of
+    /// the slots are used.
+    pub(super) fn have_page_of(&self, request: &B::Request, browsers: &[Arc<B>]) -> bool {
+        let keeps_page = |browser: &&Arc<B>| browser.is_usable() && browser.keeps_page(request);
+        let mut keeping = browsers.iter().filter(keeps_page).peekable();
+        self.len() >= (self.slots / 2).max(1)
+            && keeping.peek().is_some()
+            && keeping.all(|browser| self.has(browser))
     }
 }
 

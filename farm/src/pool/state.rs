@@ -2,11 +2,11 @@
 //!
 //! Invariant: a browser has one job at a time. At most `slots` jobs run, and one more for each long job, up to twice as
 //! many. While other accounts wait, an account gets at most half of the slots. A job that cannot end by its deadline,
-//! or had to wait and is not likely to, gets no browser, and is rejected as soon as that is certain.
+//! or had to wait and is not likely to, gets no browser, and is rejected as soon as that is certain. A job waits for the browser
+//! that keeps a page for it no longer than [`MAX_PAGE_WAIT`] while another browser is free.
 
 use std::{
     collections::{BTreeMap, VecDeque},
-    fmt::Debug,
     sync::Arc,
     time::Duration,
 };
@@ -18,7 +18,7 @@ use tokio::{
     time::Instant,
 };
 
-use super::running::{JobTimes, Running};
+use super::running::{Candidate, JobTimes, Running};
 use crate::error::{LaunchError, Refused};
 
 /// No job starts with less time until its deadline. A small page of an account that has a warm page takes about
@@ -29,6 +29,9 @@ const MAX_REQUIRED_TIME: Duration = Duration::from_secs(2);
 /// It requires no more than this part of the time that it had when it arrived, so that a job with a short deadline
 /// can wait too.
 const REQUIRED_DIVISOR: u32 = 4;
+/// For how long a job waits for the browser that keeps a page of its account while another account's job has it: most small
+/// jobs end in this time. In a simulation of accounts by Zipf's law, half of the time met half of the further pages.
+pub(super) const MAX_PAGE_WAIT: Duration = Duration::from_millis(200);
 /// Maximum of the time for which further jobs of an account are likely to be refused, as the response says; the minimum is
 /// [`MIN_RENDER_TIME`]. It ends when a quarter of the account's queued jobs have started, so that the queue does not run
 /// empty meanwhile.
@@ -38,23 +41,6 @@ const DRAINED_DIVISOR: usize = 4;
 const SWEEP_INTERVAL: Duration = Duration::from_millis(100);
 /// Maximum of `retry-after`; the load changes faster than that.
 const MAX_RETRY_SECONDS: f64 = 30.0;
-
-/// A browser that jobs can have.
-pub(crate) trait Candidate: Debug {
-    /// What a job looks for.
-    type Request: Debug;
-    type Rank: Ord;
-
-    fn account(request: &Self::Request) -> &AccountId;
-
-    /// Whether it can take jobs.
-    fn is_usable(&self) -> bool;
-
-    /// The browser with the lowest rank is preferred.
-    fn rank(&self, request: &Self::Request) -> Self::Rank;
-
-    fn begin_job(&self);
-}
 
 #[derive(Debug)]
 pub(super) struct State<B: Candidate> {
@@ -92,6 +78,8 @@ pub(super) struct Waiter<B: Candidate> {
     pub(super) deadline: Instant,
     /// Limit of the time that it requires when it starts.
     max_required: Duration,
+    /// Until when it may wait for the browser that keeps a page for it.
+    pub(super) page_until: Instant,
     grant: oneshot::Sender<Result<Grant<B>, Refused>>,
 }
 
@@ -103,7 +91,8 @@ impl<B: Candidate> Waiter<B> {
     ) -> (Self, oneshot::Receiver<Result<Grant<B>, Refused>>) {
         let (grant, granted) = oneshot::channel();
         let since = Instant::now();
-        (Self { request, since, deadline, max_required, grant }, granted)
+        let page_until = since + MAX_PAGE_WAIT.min(max_required);
+        (Self { request, since, deadline, max_required, page_until, grant }, granted)
     }
 
     pub(super) fn reject(self, refused: Refused) {
@@ -220,7 +209,7 @@ impl<B: Candidate> State<B> {
     pub(super) fn dispatch(&mut self) {
         self.retries.retain(|waiter| !waiter.grant.is_closed());
         if self.has_failed() {
-            let queued = std::iter::from_fn(|| self.queue.pop(|_| true)).map(|(_, waiter)| waiter);
+            let queued = std::iter::from_fn(|| self.queue.pop(|_, _| true)).map(|(_, waiter)| waiter);
             self.retries.drain(..).chain(queued).for_each(|waiter| waiter.reject(Refusal::NoBrowser.into()));
             return;
         }
@@ -239,7 +228,10 @@ impl<B: Candidate> State<B> {
         }
         let others_wait = self.queue.flows() > 1;
         let waits = !self.retries.is_empty() || self.queue.any(|it| self.running.may_run(it, others_wait));
-        if waits && self.wanted < self.running.slots + self.running.max_extra() {
+        if waits
+            && self.free().next().is_none()
+            && self.wanted < self.running.slots + self.running.max_extra()
+        {
             self.wanted += 1;
             self.demand.add_permits(1);
         }
@@ -251,9 +243,12 @@ impl<B: Candidate> State<B> {
             return None;
         }
         let others_wait = self.queue.flows() > 1;
-        let Self { retries, queue, running, .. } = self;
+        let Self { retries, queue, running, browsers, .. } = self;
+        let now = Instant::now();
+        let waits =
+            |waiter: &Waiter<B>| now < waiter.page_until && running.have_page_of(&waiter.request, browsers);
         retries.pop_front().or_else(|| {
-            let queued = queue.pop(|account| running.may_run(account, others_wait));
+            let queued = queue.pop(|account, waiter| running.may_run(account, others_wait) && !waits(waiter));
             queued.map(|(_, waiter)| waiter)
         })
     }

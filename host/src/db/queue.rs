@@ -101,7 +101,7 @@ impl<J: Send + 'static> StatementQueue<J> {
     /// The next statements, one of each flow in turn. Without any the runner ends.
     fn next_batch(&self) -> Option<Vec<Queued<J>>> {
         let mut state = self.state.lock();
-        let queued = std::iter::from_fn(|| state.queued.pop(|_| true));
+        let queued = std::iter::from_fn(|| state.queued.pop(|_, _| true));
         let batch: Vec<_> = queued.take(self.max_batch).map(|(_, queued)| queued).collect();
         if batch.is_empty() {
             state.runners -= 1;

@@ -163,7 +163,7 @@ impl Drop for Place {
     fn drop(&mut self) {
         let next = {
             let mut places = self.0.lock();
-            let Some((_, next)) = places.queue.pop(|_| true) else {
+            let Some((_, next)) = places.queue.pop(|_, _| true) else {
                 places.free += 1;
                 return;
             };

@@ -7,13 +7,15 @@ use std::{
 
 use platen_shared::id::AccountId;
 
-use super::*;
+use super::{super::state::MAX_PAGE_WAIT, *};
 
 /// A browser with a number, which a job may ask for.
 #[derive(Debug)]
 struct TestBrowser {
     number: usize,
     has_exited: AtomicBool,
+    /// It keeps a page for jobs that ask for it.
+    keeps_page: AtomicBool,
 }
 
 impl Candidate for TestBrowser {
@@ -26,6 +28,10 @@ impl Candidate for TestBrowser {
 
     fn is_usable(&self) -> bool {
         !self.has_exited.load(Ordering::Relaxed)
+    }
+
+    fn keeps_page(&self, (_, number): &(AccountId, usize)) -> bool {
+        self.number == *number && self.keeps_page.load(Ordering::Relaxed)
     }
 
     fn rank(&self, (_, number): &(AccountId, usize)) -> bool {
@@ -45,7 +51,7 @@ fn queue(slots: usize, capacity: usize) -> TestQueue {
 }
 
 fn browser(number: usize) -> Arc<TestBrowser> {
-    Arc::new(TestBrowser { number, has_exited: AtomicBool::new(false) })
+    Arc::new(TestBrowser { number, has_exited: AtomicBool::default(), keeps_page: AtomicBool::default() })
 }
 
 fn account(name: &str) -> AccountId {
@@ -61,6 +67,37 @@ fn soon() -> Instant {
 
 fn occupancy(slots: usize, busy: usize, waiting: usize) -> Occupancy {
     Occupancy { slots, busy, waiting }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_job_waits_a_moment_for_the_browser_that_keeps_its_page_while_half_of_the_slots_are_used() {
+    let queue = JobQueue::new(4, 1);
+    let browsers: Vec<_> = (0..4).map(browser).collect();
+    for browser in &browsers {
+        queue.state().add(browser);
+    }
+    browsers[1].keeps_page.store(true, Ordering::Relaxed);
+    let number = |lease: &Lease<TestBrowser>| lease.number;
+    let lease = |name: &str, number: usize| queue.lease((account(name), number), soon());
+    let (first, waited_for) = (lease("a", 0).await.unwrap(), lease("b", 1).await.unwrap());
+    let before = Instant::now();
+    // Half of the slots are used. A job without a page does not wait, not even behind one that does.
+    let mut ours = Box::pin(lease("c", 1));
+    assert!(is_pending(&mut ours));
+    assert_eq!(number(&lease("d", 2).await.unwrap()), 2);
+    // With a full queue no job waits.
+    assert_ne!(number(&lease("e", 1).await.unwrap()), 1);
+    drop(waited_for);
+    let ours = ours.await.unwrap();
+    assert_eq!((number(&ours), Instant::now()), (1, before));
+    // If the other job takes longer, it gets another browser.
+    assert_ne!(number(&lease("c", 1).await.unwrap()), 1);
+    assert_eq!(before.elapsed(), MAX_PAGE_WAIT);
+    // With less than half of the slots in use, CPUs are idle.
+    drop(first);
+    assert_ne!(number(&lease("c", 1).await.unwrap()), 1);
+    assert_eq!(before.elapsed(), MAX_PAGE_WAIT);
+    assert_eq!(queue.state().demand.available_permits(), 0);
 }
 
 #[tokio::test]
