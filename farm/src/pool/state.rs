@@ -169,7 +169,8 @@ impl<B: Candidate> State<B> {
         self.browsers.iter().filter(|browser| browser.is_usable() && !self.running.has(browser))
     }
 
-    /// Starts a job that has just arrived, if it may run: those that wait may not, or no browser is free.
+    /// Starts a job that has just arrived, if it may run: those that wait may not, wait for a page of theirs, or no browser is
+    /// free.
     pub(super) fn start_at_once(&mut self, request: &B::Request) -> Option<Grant<B>> {
         let account = B::account(request);
         let others_wait = self.queue.any(|other| other != account);
