@@ -180,7 +180,13 @@ async fn capture(
     let file = tokio::select! {
         biased;
         () = reach(&mut state, |state| state.documents > documents) => return Err(JobError::Navigates),
-        file = capture::capture(rendering, job, settled.script_ran) => file?,
+        file = async {
+            let file = capture::capture(rendering, job, settled.script_ran).await?;
+            if settled.script_ran {
+                rendering.receive_events().await;
+            }
+            Ok::<_, JobError>(file)
+        } => file?,
     };
     Ok(Captured { file, status, settled })
 }

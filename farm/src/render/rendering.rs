@@ -14,7 +14,7 @@ use chromiumoxide_cdp::cdp::{
         emulation::{SetVirtualTimePolicyParams, VirtualTimePolicy},
         headless_experimental::{BeginFrameParams, ScreenshotParams},
     },
-    js_protocol::runtime::{EvaluateParams, ExecutionContextId},
+    js_protocol::runtime::{EvaluateParams, ExecutionContextId, GetIsolateIdParams},
 };
 use platen_cdp::{CdpError, Reply, Session};
 use platen_shared::format::WaitUntil;
@@ -219,6 +219,13 @@ impl<'a> Rendering<'a> {
         reply: impl Future<Output = Result<T, CdpError>>,
     ) -> Result<T, JobError> {
         if self.in_virtual_time { self.stall_meter().watch(reply).await } else { Ok(reply.await?) }
+    }
+
+    /// Receives what the page's main thread has reported up to now, if it responds. The browser process sends the file of a
+    /// capture, which may arrive before the renderer's report of a navigation that the capture has caused.
+    pub(super) async fn receive_events(&self) {
+        // The file is complete, whatever the page does now.
+        drop(self.stall_meter().watch(self.session.call(&GetIsolateIdParams {})).await);
     }
 
     /// Whether a request for something that is drawn is in progress and still waited for.
