@@ -20,6 +20,7 @@ mod cookies;
 mod csrf;
 mod form;
 mod format;
+mod known_browser;
 mod next;
 mod once;
 mod pages;

@@ -3,7 +3,7 @@
 //! Invariant: a password is never stored, shown or logged, only its Argon2id hash (a PHC string).
 //! An unknown user costs a sign-in the same work as a known one.
 
-use std::fmt;
+use std::{collections::BTreeSet, fmt};
 
 use argon2::{Algorithm, Argon2, Params, PasswordHash, PasswordHasher as _, PasswordVerifier as _, Version};
 
@@ -32,6 +32,11 @@ pub(crate) enum InvalidPassword {
     /// The e-mail address, which is the first guess of an attacker.
     #[error("The password must not be the e-mail address")]
     Email,
+    /// A password that is in the lists of attackers, or made of few parts of them.
+    #[error("This password is easy to guess. Take several words, or let a password manager make one")]
+    Guessable,
+    #[error("The new password must not be the current one")]
+    Unchanged,
     #[error("The passwords do not match")]
     Mismatch,
 }
@@ -42,13 +47,24 @@ impl Password {
         Self(text.chars().take(MAX_CHARS + 1).collect())
     }
 
-    /// Takes a new password and its repetition.
-    pub(crate) fn new(text: &str, repeated: &str, email: &str) -> Result<Self, InvalidPassword> {
+    /// Takes a new password and its repetition. `current` is the one before, if it is known.
+    pub(crate) fn new(
+        text: &str,
+        repeated: &str,
+        email: &str,
+        current: Option<&str>,
+    ) -> Result<Self, InvalidPassword> {
         if !(MIN_CHARS..=MAX_CHARS).contains(&text.chars().count()) {
             return Err(InvalidPassword::Length);
         }
         if text.eq_ignore_ascii_case(email) {
             return Err(InvalidPassword::Email);
+        }
+        if current == Some(text) {
+            return Err(InvalidPassword::Unchanged);
+        }
+        if is_guessable(text, email) {
+            return Err(InvalidPassword::Guessable);
         }
         if text == repeated { Ok(Self(text.to_owned())) } else { Err(InvalidPassword::Mismatch) }
     }
@@ -77,6 +93,57 @@ impl fmt::Debug for Password {
     }
 }
 
+/// Of common words, as they lead the published lists of leaked passwords.
+const COMMON: &str = include_str!("common_passwords.txt");
+/// A text of fewer different characters is a repetition.
+const MIN_DIFFERENT_CHARS: usize = 5;
+/// Shorter words are not looked for in a password.
+const MIN_WORD_CHARS: usize = 3;
+/// A number of this many digits is not one that is tried first, such as a date or a telephone number.
+const MIN_DIGITS: usize = 14;
+
+/// Whether it is what attackers try first: repetitions, neighbours on a keyboard or in the alphabet, and common words or
+/// parts of the e-mail address, once or several times, with digits and signs around them.
+fn is_guessable(text: &str, email: &str) -> bool {
+    let text = text.to_lowercase();
+    let different: BTreeSet<char> = text.chars().collect();
+    if different.len() < MIN_DIFFERENT_CHARS {
+        return true;
+    }
+    let email = email.to_lowercase();
+    let mut words: Vec<&str> = COMMON.lines().chain(email.split(['@', '.', '-', '_', '+'])).collect();
+    words.retain(|word| word.chars().count() >= MIN_WORD_CHARS);
+    // Of two words that match, the longer one.
+    words.sort_unstable_by_key(|word| std::cmp::Reverse(word.len()));
+    let without = words.iter().fold(plain_letters(&text), |rest, word| rest.replace(word, ""));
+    let count = |is: fn(char) -> bool| without.chars().filter(|it| is(*it)).count();
+    count(char::is_alphabetic) < MIN_WORD_CHARS && count(|it| it.is_ascii_digit()) < MIN_DIGITS
+}
+
+/// With letters in place of the digits and signs that are used for them inside of words.
+fn plain_letters(text: &str) -> String {
+    let letter = |character| match character {
+        '0' => 'o',
+        '@' | '4' => 'a',
+        '3' => 'e',
+        '$' | '5' => 's',
+        '!' | '1' => 'i',
+        other => other,
+    };
+    let characters: Vec<char> = text.chars().collect();
+    let is_inside = |index: usize| {
+        let at = |index: Option<usize>| {
+            index.and_then(|index| characters.get(index)).is_some_and(|it| it.is_alphabetic())
+        };
+        at(index.checked_sub(1)) && at(index.checked_add(1))
+    };
+    characters
+        .iter()
+        .enumerate()
+        .map(|(index, it)| if is_inside(index) { letter(*it) } else { *it })
+        .collect()
+}
+
 fn argon2id() -> Argon2<'static> {
     Argon2::new(ALGORITHM, VERSION, PARAMS)
 }
@@ -96,7 +163,7 @@ mod tests {
 
     #[test]
     fn only_the_same_password_matches() {
-        let stored = Password::new(PASSWORD, PASSWORD, "a@b").unwrap().hash([7; SALT_BYTES]);
+        let stored = Password::new(PASSWORD, PASSWORD, "a@b", None).unwrap().hash([7; SALT_BYTES]);
         assert!(stored.starts_with("$argon2id$v=19$m=19456,t=2,p=1$BwcHBwcHBwcHBwcHBwcHBw$"), "{stored}");
         assert!(!stored.contains("horse"));
         assert_eq!(entered_right_and_wrong(&stored), (true, false));
@@ -109,11 +176,40 @@ mod tests {
 
     #[test]
     fn a_refused_password_says_why() {
-        let new =
-            |text: &str, repeated: &str| Password::new(text, repeated, "someone@example.com").unwrap_err();
+        let new = |text: &str, repeated: &str| {
+            Password::new(text, repeated, "someone@example.com", Some("the one before")).unwrap_err()
+        };
         assert_eq!(new("short", "short"), InvalidPassword::Length);
         assert_eq!(new(&"x".repeat(201), ""), InvalidPassword::Length);
         assert_eq!(new("Someone@example.com", "Someone@example.com"), InvalidPassword::Email);
-        assert_eq!(new("long enough", "long enouhg"), InvalidPassword::Mismatch);
+        assert_eq!(new("long enough text", "long enouhg text"), InvalidPassword::Mismatch);
+        assert_eq!(new("the one before", "the one before"), InvalidPassword::Unchanged);
+        for trivial in [
+            "1234567890",
+            "2026-11-26",
+            "qwertyuiop",
+            "password123",
+            "P@ssw0rd2026!",
+            "passwordpassword",
+            "Welcome-12345",
+            "aaaaaaaaaaaa",
+            "abcabcabcabc",
+            "abcdefghijkl",
+            "Someone2024",
+            "someone.example",
+            "iloveyou12",
+        ] {
+            assert_eq!(new(trivial, trivial), InvalidPassword::Guessable, "{trivial}");
+        }
+        for fine in [
+            "a sentence with spaces",
+            "another sentence",
+            "tr0ub4dor&3",
+            "kX9-vQ2pLm7",
+            "73958206147392",
+            "größe-öfter-übel",
+        ] {
+            assert!(Password::new(fine, fine, "someone@example.com", None).is_ok(), "{fine}");
+        }
     }
 }

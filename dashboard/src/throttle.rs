@@ -1,7 +1,7 @@
 //! Rate limits of sign-in attempts.
 //!
 //! Invariant: an attempt is counted before the password is checked, so concurrent attempts cannot exceed the
-//! limit. Subjects are stored as hashes. Unknown e-mail addresses are counted like known ones.
+//! limit. A stranger with few network addresses cannot use up the attempts of a user. Subjects are stored as hashes. Unknown e-mail addresses are counted like known ones.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -9,10 +9,12 @@ use sha2::{Digest as _, Sha256};
 
 /// Length of the window in which attempts are counted.
 pub(crate) const WINDOW_SECONDS: i64 = 15 * 60;
-/// Attempts per window for one e-mail address.
-pub(crate) const MAX_ATTEMPTS_PER_EMAIL: u32 = 10;
+/// Attempts per window for one e-mail address, from one network address or one known browser.
+const MAX_ATTEMPTS: u32 = 10;
+/// Attempts per window for one e-mail address, from all network addresses.
+const MAX_ATTEMPTS_PER_EMAIL: u32 = 100;
 /// Attempts per window from one network address, which several users may share.
-pub(crate) const MAX_ATTEMPTS_PER_ADDRESS: u32 = 60;
+const MAX_ATTEMPTS_PER_ADDRESS: u32 = 60;
 
 /// Large forms per window from one network address that come without a session.
 pub(crate) const MAX_LARGE_FORMS: u32 = 60;
@@ -35,7 +37,18 @@ pub(crate) struct Subject {
 }
 
 impl Subject {
-    /// All attempts for this e-mail address.
+    /// Attempts for this e-mail address from this network address, so that those of a stranger do not count for the user.
+    pub(crate) fn email_from(email: &str, address: &str) -> Self {
+        let subject = format!("{email} {}", network(address));
+        Self { hash: hash("email and address", &subject), allowed: MAX_ATTEMPTS }
+    }
+
+    /// Attempts for this e-mail address in a browser that the user has signed in with before.
+    pub(crate) fn browser(email: &str, browser: &str) -> Self {
+        Self { hash: hash("email and browser", &format!("{email} {browser}")), allowed: MAX_ATTEMPTS }
+    }
+
+    /// Attempts for this e-mail address in other browsers.
     pub(crate) fn email(email: &str) -> Self {
         Self { hash: hash("email", email), allowed: MAX_ATTEMPTS_PER_EMAIL }
     }
@@ -94,6 +107,8 @@ mod tests {
         }
         assert_ne!(Subject::address("1.2.3.4:5"), Subject::address("1.2.3.5:5"));
         assert_ne!(Subject::address("[2001:db8::1]:5"), Subject::address("[2001:db8:0:1::1]:5"));
+        assert_eq!(Subject::email_from("a", "1.2.3.4:5"), Subject::email_from("a", "1.2.3.4:6"));
+        assert_ne!(Subject::email_from("a", "1.2.3.4:5"), Subject::email_from("a", "1.2.3.5:5"));
         assert_ne!(Subject::address("a").hash, Subject::email("a").hash);
         assert_eq!(display_address("[::1]:80"), "::1");
         assert_eq!(display_address("<script>"), "unknown");

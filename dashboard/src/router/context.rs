@@ -197,15 +197,14 @@ pub(super) async fn count_try(store: &Store, subject: &Subject) -> Result<Option
     store.count_sign_in(&subject.hash, subject.allowed, WINDOW_SECONDS).await
 }
 
-/// After a successful sign-in: deletes the count of the e-mail address, and takes this attempt back for
-/// the network address.
-pub(super) async fn forget_tries(
-    store: &Store,
-    email: &Subject,
-    address: &Subject,
-) -> Result<(), DatabaseError> {
-    store.delete_sign_ins(&email.hash, WINDOW_SECONDS).await?;
-    store.take_sign_in_back(&address.hash).await
+/// After a successful sign-in: deletes the count of the first subject, and takes this attempt back for the others.
+pub(super) async fn forget_tries(store: &Store, subjects: &[Subject]) -> Result<(), DatabaseError> {
+    let Some((first, others)) = subjects.split_first() else { return Ok(()) };
+    store.delete_sign_ins(&first.hash, WINDOW_SECONDS).await?;
+    for subject in others {
+        store.take_sign_in_back(&subject.hash).await?;
+    }
+    Ok(())
 }
 
 /// Redirects to a page that shows the notice of this code.

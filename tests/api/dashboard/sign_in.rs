@@ -84,7 +84,7 @@ async fn fifty_wrong_passwords(stage: Stage) -> Result<()> {
     let account = app.operator.account(Quota::Of(1)).await?;
     let target = ["--account", account.id.as_str()];
     let (email, other) = (new_email("target"), new_email("other"));
-    Person::invited(app, &email, &target).await?;
+    let mut user = Person::invited(app, &email, &target).await?;
     Person::invited(app, &other, &target).await?;
     let mut attacker = Person::signed_out(app)?;
     let mut statuses = Vec::new();
@@ -94,6 +94,19 @@ async fn fifty_wrong_passwords(stage: Stage) -> Result<()> {
     ensure!(statuses[..10].iter().all(|status| *status == 422), "{statuses:?}");
     ensure!(statuses[10..].iter().all(|status| *status == 429), "{statuses:?}");
     ensure!(sign_in(&mut attacker, &email, PASSWORD).await? == 429, "the right password passes the throttle");
+    // The user has signed in with this browser before, and has attempts of its own.
+    user.get("/dashboard/keys").await?.is(200)?;
+    user.post("/dashboard/sign-out", &[]).await?.is(303)?;
+    for _ in 0..9 {
+        ensure!(sign_in(&mut user, &email, "wrong").await? == 422, "a stranger shuts the user out");
+    }
+    ensure!(sign_in(&mut user, &email, PASSWORD).await? == 303, "a stranger shuts the user out");
+    user.get("/dashboard/keys").await?.is(200)?;
+    user.post("/dashboard/sign-out", &[]).await?.is(303)?;
+    for _ in 0..10 {
+        ensure!(sign_in(&mut user, &email, "wrong").await? == 422);
+    }
+    ensure!(sign_in(&mut user, &email, PASSWORD).await? == 429, "the attempts of a browser are not limited");
     // Upper case is the same address; other users can sign in.
     ensure!(sign_in(&mut attacker, &email.to_uppercase(), PASSWORD).await? == 429);
     ensure!(sign_in(&mut attacker, &other, PASSWORD).await? == 303);

@@ -25,7 +25,7 @@ pub(crate) async fn change_password(context: &Context<'_>, form: &Form) -> PageR
     let field = |name| form.get(name).unwrap_or_default();
     let current_error = |error: &str| show(context, Field::invalid("", error), Default::default());
     // Counted like sign-ins, because an open browser must not allow unlimited guesses either.
-    let subject = Subject::email(&current_user.email);
+    let subject = Subject::email_from(&current_user.email, &context.address());
     if let Some(seconds) = count_try(&context.store, &subject).await? {
         return Ok(current_error(&throttle::wait_message(seconds)).await?.with_status(429));
     }
@@ -34,7 +34,7 @@ pub(crate) async fn change_password(context: &Context<'_>, form: &Form) -> PageR
         return Ok(current_error("The current password is incorrect").await?.with_status(422));
     }
     context.store.delete_sign_ins(&subject.hash, throttle::WINDOW_SECONDS).await?;
-    match Password::new(field("password"), field("again"), &current_user.email) {
+    match Password::new(field("password"), field("again"), &current_user.email, Some(field("current"))) {
         Ok(password) => {
             context.store.set_password(current_user, &password.hash(platform::random())).await?;
             Ok(redirect_with_notice(PATH, "password-changed"))

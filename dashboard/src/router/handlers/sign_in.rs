@@ -11,7 +11,7 @@ use crate::{
     cookies::Cookie,
     csrf,
     form::{Field, Form},
-    next,
+    known_browser, next,
     pages::{
         Section,
         users::{InvitePage, SignInPage},
@@ -68,7 +68,15 @@ pub(crate) async fn sign_in(context: &Context<'_>, form: &Form) -> PageResult {
     let show_error = |error: String| ask_again(context, form, error);
     let wrong_credentials = || Ok(show_error(WRONG_CREDENTIALS.to_owned())?.with_status(422));
     let Ok(email) = Email::parse(&form.text("email")) else { return wrong_credentials() };
-    let subjects = [Subject::email(email.as_str()), Subject::address(&context.address())];
+    let stored = context.store.credentials(email.as_str()).await?;
+    let cookies = context.head.headers.get("cookie");
+    let browser = stored
+        .as_ref()
+        .and_then(|(_, hash)| known_browser::read(&cookies, context.head.secure, email.as_str(), hash));
+    let subjects = match &browser {
+        Some(browser) => vec![Subject::browser(email.as_str(), browser)],
+        None => subjects(email.as_str(), context).into(),
+    };
     for subject in &subjects {
         if let Some(seconds) = count_try(&context.store, subject).await? {
             return Ok(show_error(throttle::wait_message(seconds))?
@@ -77,14 +85,19 @@ pub(crate) async fn sign_in(context: &Context<'_>, form: &Form) -> PageResult {
         }
     }
     let password = Password::entered(form.get("password").unwrap_or_default());
-    let stored = context.store.credentials(email.as_str()).await?;
     let matches = password.matches(stored.as_ref().map(|(_, hash)| hash.as_str()));
-    let Some((user, _)) = stored.filter(|_| matches) else { return wrong_credentials() };
-    let [email, address] = &subjects;
-    forget_tries(&context.store, email, address).await?;
+    let Some((user, hash)) = stored.filter(|_| matches) else { return wrong_credentials() };
+    forget_tries(&context.store, &subjects).await?;
     let token = begin_session(context, &user).await?;
     let mut signed_in = context.with_session(token.clone()).await?;
-    Ok(with_session_cookie(go_on(&mut signed_in, form).await?, context, &token))
+    let page = go_on(&mut signed_in, form).await?;
+    Ok(with_cookies(page, context, &token, (email.as_str(), &hash), browser))
+}
+
+/// What the attempts of a browser that is not known are counted by.
+fn subjects(email: &str, context: &Context<'_>) -> [Subject; 3] {
+    let address = context.address();
+    [Subject::email_from(email, &address), Subject::address(&address), Subject::email(email)]
 }
 
 /// Where the user goes on after sign-in: at the page that asked for it, with what was entered there.
@@ -108,7 +121,7 @@ pub(crate) async fn invite_page(context: &Context<'_>, token: &str) -> PageResul
 pub(crate) async fn accept_invite(context: &Context<'_>, token: &str, form: &Form) -> PageResult {
     let (secret, email) = invited(context, token).await?;
     let field = |name| form.get(name).unwrap_or_default();
-    let password = match Password::new(field("password"), field("again"), &email) {
+    let password = match Password::new(field("password"), field("again"), &email, None) {
         Ok(password) => password,
         Err(error) => {
             return Ok(show_invite(context, token, email, password_fields(error))?.with_status(422));
@@ -117,10 +130,13 @@ pub(crate) async fn accept_invite(context: &Context<'_>, token: &str, form: &For
     let hash = password.hash(platform::random());
     let accepted = context.store.accept_invite(&secret, &hash).await?;
     let (user, email) = accepted.ok_or(PageError::InvalidInvite)?;
-    // Where this fails, the count of the address ends with its window.
-    context.store.delete_sign_ins(&Subject::email(&email).hash, WINDOW_SECONDS).await?;
+    // Where this fails, the counts end with their window.
+    let [of_address, _, of_email] = subjects(&email, context);
+    for subject in [of_address, of_email] {
+        context.store.delete_sign_ins(&subject.hash, WINDOW_SECONDS).await?;
+    }
     let token = begin_session(context, &user).await?;
-    Ok(with_session_cookie(PageResponse::redirect("/dashboard"), context, &token))
+    Ok(with_cookies(PageResponse::redirect("/dashboard"), context, &token, (&email, &hash), None))
 }
 
 pub(crate) async fn sign_out(context: &Context<'_>) -> PageResult {
@@ -136,7 +152,7 @@ pub(super) fn password_fields(error: InvalidPassword) -> (Field, Field) {
     let field = Field::invalid("", &error);
     match error {
         InvalidPassword::Mismatch => (Field::default(), field),
-        InvalidPassword::Length | InvalidPassword::Email => (field, Field::default()),
+        _ => (field, Field::default()),
     }
 }
 
@@ -176,8 +192,19 @@ async fn begin_session(context: &Context<'_>, user: &UserId) -> Result<Token, Pa
 }
 
 /// Sets the cookie of the session and removes the form cookie.
-fn with_session_cookie(response: PageResponse, context: &Context<'_>, token: &Token) -> PageResponse {
+/// The response with the cookies of a new session, and of a browser that is known to the user with this e-mail address and
+/// password hash from now on.
+fn with_cookies(
+    response: PageResponse,
+    context: &Context<'_>,
+    token: &Token,
+    (email, password_hash): (&str, &str),
+    browser: Option<String>,
+) -> PageResponse {
+    let secure = context.head.secure;
+    let browser = browser.unwrap_or_else(|| hex::encode(platform::random::<{ known_browser::ID_BYTES }>()));
     response
-        .with_header("set-cookie", Cookie::Session.set(token, context.head.secure))
-        .with_header("set-cookie", Cookie::Form.unset(context.head.secure))
+        .with_header("set-cookie", Cookie::Session.set(token, secure))
+        .with_header("set-cookie", Cookie::Form.unset(secure))
+        .with_header("set-cookie", known_browser::set(&browser, secure, email, password_hash))
 }
