@@ -1,10 +1,13 @@
 //! The filter of the list of requests, as its form has it.
 
-use platen_statements::requests::{Cursor, RequestFilter, StatusFilter};
+use platen_statements::{
+    Timestamp,
+    requests::{Cursor, RequestFilter, StatusFilter},
+};
 
 use crate::{
     form::{Field, Form},
-    format::{DAY_SECONDS, parse_day},
+    format::DAY_SECONDS,
 };
 
 /// The statuses of requests, and each in a word or two.
@@ -50,7 +53,7 @@ impl FilterForm {
         let text = |name: &str| query.get(name).unwrap_or_default().trim().to_owned();
         let day = |name: &str| {
             let text = text(name);
-            let is_valid = text.is_empty() || parse_day(&text).is_some();
+            let is_valid = text.is_empty() || Timestamp::of_day(&text).is_some();
             if is_valid { Field::valid(text) } else { Field::invalid(text, "enter a date as YYYY-MM-DD") }
         };
         Self {
@@ -67,8 +70,8 @@ impl FilterForm {
     pub(crate) fn filter(&self, oldest: i64) -> RequestFilter {
         let given = |text: &String| Some(text.clone()).filter(|text| !text.is_empty());
         RequestFilter {
-            since: parse_day(&self.from.value).unwrap_or(oldest),
-            until: parse_day(&self.to.value).map_or(i64::MAX, |day| day + DAY_SECONDS - 1),
+            since: Timestamp::of_day(&self.from.value).map_or(oldest, |day| day.0),
+            until: Timestamp::of_day(&self.to.value).map_or(i64::MAX, |day| day.0 + DAY_SECONDS - 1),
             status: match self.status.as_str() {
                 "ok" => StatusFilter::Successful,
                 "failed" => StatusFilter::Failed,

@@ -9,11 +9,7 @@ use platen_statements::{
 };
 
 use super::Layout;
-use crate::{
-    chart::Chart,
-    form::Field,
-    format::{DAY_SECONDS, parse_day},
-};
+use crate::{chart::Chart, form::Field, format::DAY_SECONDS};
 
 /// Lifetime of the key that “Render” uses.
 pub(crate) const RENDER_KEY_SECONDS: i64 = 60;
@@ -83,13 +79,23 @@ pub(crate) fn parse_expiry(text: &str, now: i64) -> Result<Option<i64>, &'static
     if text.is_empty() {
         return Ok(None);
     }
-    let end = parse_day(text).ok_or(INVALID)? + DAY_SECONDS;
+    let end = Timestamp::of_day(text).ok_or(INVALID)?.0 + DAY_SECONDS;
     if end <= now { Err("Enter a day that is not over yet (UTC)") } else { Ok(Some(end)) }
 }
 
 /// The last day (UTC) of a key, as [`parse_expiry`] reads it.
 pub(crate) fn last_day(expires_at: Option<Timestamp>) -> String {
     expires_at.map(|expires_at| Timestamp(expires_at.0 - 1).date().to_string()).unwrap_or_default()
+}
+
+/// When a key expires, as pages show it: its last day, or the minute of a key that was replaced.
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "templates pass references")]
+pub(crate) fn expiry(expires_at: &Timestamp) -> String {
+    if expires_at.0 % DAY_SECONDS == 0 {
+        format!("after {}", last_day(Some(*expires_at)))
+    } else {
+        expires_at.date_and_minute()
+    }
 }
 
 #[cfg(test)]
@@ -103,6 +109,10 @@ mod tests {
         assert_eq!(last_day(Some(Timestamp(now + 1))), "2024-02-29");
         assert_eq!(parse_expiry("", now), Ok(None));
         assert_eq!(last_day(None), "");
+        assert_eq!(expiry(&Timestamp(now + 1)), "after 2024-02-29");
+        assert_eq!(expiry(&Timestamp(now)), "2024-02-29 23:59");
+        let last = parse_expiry("9999-12-31", now).unwrap().unwrap();
+        assert_eq!(expiry(&Timestamp(last)), "after 9999-12-31");
         for bad in [
             "2024-02-28",
             "2024-02-30",
