@@ -7,9 +7,12 @@ cd "$root"
 export PATH="$HOME/.cargo/bin:$PATH"
 tools="$root/target/tools"
 
-say() { printf '\033[1m==>\033[0m %s\n' "$*"; }
+# Colours are for terminals, not for files.
+bold= red= plain=
+if [ -t 1 ] && [ -t 2 ] && [ -z "${NO_COLOR:-}" ]; then bold=$'\033[1m' red=$'\033[31m' plain=$'\033[0m'; fi
+say() { printf '%s==>%s %s\n' "$bold" "$plain" "$*"; }
 fail() {
-  printf '\033[31merror:\033[0m %s\n' "$*" >&2
+  printf '%serror:%s %s\n' "$red" "$plain" "$*" >&2
   exit 1
 }
 
