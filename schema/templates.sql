@@ -4,7 +4,10 @@ CREATE TABLE templates (
     name TEXT NOT NULL,
     -- The output of `template::pack`.
     packed_html BLOB NOT NULL,
-    -- A JSON array of the names in the markup: the claim refuses a missing variable before it records the attempt.
+    -- A JSON object of render options.
+    options TEXT NOT NULL,
+    -- A JSON object of arrays: the names in the markup (`html`), and in each option that has some. The claim refuses a
+    -- missing variable before it records the attempt.
     placeholders TEXT NOT NULL,
     -- A JSON object of texts by placeholder.
     samples TEXT NOT NULL DEFAULT '{}',
@@ -20,13 +23,13 @@ CREATE TABLE templates (
 CREATE INDEX templates_by_account ON templates (account_id);
 
 -- A trigger, so that no version is lost under concurrent saves by several programs.
-CREATE TRIGGER template_versions_kept AFTER UPDATE OF name, packed_html ON templates
-WHEN old.packed_html IS NOT new.packed_html OR old.name IS NOT new.name
+CREATE TRIGGER template_versions_kept AFTER UPDATE OF name, packed_html, options ON templates
+WHEN old.packed_html IS NOT new.packed_html OR old.name IS NOT new.name OR old.options IS NOT new.options
 BEGIN
     INSERT INTO template_versions
-        (template_id, number, account_id, name, packed_html, placeholders, saved_at, saved_by)
+        (template_id, number, account_id, name, packed_html, options, placeholders, saved_at, saved_by)
     SELECT old.id, 1 + coalesce((SELECT max(number) FROM template_versions WHERE template_id = old.id), 0),
-        old.account_id, old.name, old.packed_html, old.placeholders, old.updated_at, old.saved_by;
+        old.account_id, old.name, old.packed_html, old.options, old.placeholders, old.updated_at, old.saved_by;
 END;
 
 CREATE TRIGGER template_versions_deleted AFTER DELETE ON templates
@@ -56,6 +59,7 @@ CREATE TABLE template_versions (
     account_id TEXT NOT NULL REFERENCES accounts (id) ON DELETE CASCADE,
     name TEXT NOT NULL,
     packed_html BLOB NOT NULL,
+    options TEXT NOT NULL,
     placeholders TEXT NOT NULL,
     saved_at INTEGER NOT NULL,
     saved_by TEXT,

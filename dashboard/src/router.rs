@@ -172,7 +172,7 @@ async fn route(context: &Context<'_>, segments: &[&str], form: &Form) -> PageRes
             ["templates", id, "delete"] => templates::delete(context, id).await,
             ["templates", id, "versions", number, "restore"] => templates::restore(context, id, number).await,
             ["playground"] => playground::show(context, form).await,
-            ["playground", "request"] => playground::request(context, form),
+            ["playground", "request"] => playground::request(context, form).await,
             ["playground", "request.json"] => playground::download(context, form).await,
             ["playground", "render"] => playground::render(context, form).await,
             ["people", "invite"] => people::invite(context, form).await,

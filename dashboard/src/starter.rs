@@ -1,4 +1,4 @@
-//! Templates to start from: those of `examples/`, with the values and options of their requests.
+//! Templates to start from: those of `examples/`, with their options and the values of their requests.
 
 use std::collections::BTreeMap;
 
@@ -13,6 +13,8 @@ pub(crate) struct Starter {
     pub(crate) id: &'static str,
     pub(crate) name: &'static str,
     pub(crate) html: &'static str,
+    /// Its options, as a JSON object.
+    options: &'static str,
     /// A request that renders it.
     request: &'static str,
 }
@@ -27,23 +29,19 @@ impl Starter {
 
     /// The values of its placeholders.
     pub(crate) fn samples(&self) -> BTreeMap<String, String> {
-        let request = self.request();
+        let request = parsed(self.request);
         let variables = request["variables"].as_object().into_iter().flatten();
         variables.map(|(name, value)| (name.clone(), control::text(value))).collect()
     }
 
-    /// The options that it is made for, as the values of controls.
+    /// Its options, as the values of controls.
     pub(crate) fn options(&self) -> Form {
-        let mut request = self.request();
-        if let Some(fields) = request.as_object_mut() {
-            fields.retain(|name, _| !["templateId", "variables"].contains(&name.as_str()));
-        }
-        control::form_of(&request)
+        control::form_of(&parsed(self.options))
     }
+}
 
-    fn request(&self) -> Value {
-        serde_json::from_str(self.request).expect("the examples are JSON")
-    }
+fn parsed(json: &str) -> Value {
+    serde_json::from_str(json).expect("the examples are JSON")
 }
 
 macro_rules! starter {
@@ -52,6 +50,7 @@ macro_rules! starter {
             id: $id,
             name: $name,
             html: include_str!(concat!("../../examples/", $id, ".html")),
+            options: include_str!(concat!("../../examples/", $id, ".options.json")),
             request: include_str!(concat!("../../examples/", $id, ".json")),
         }
     };
@@ -70,20 +69,24 @@ pub(crate) const STARTERS: &[Starter] = &[
 
 #[cfg(test)]
 mod tests {
+    use platen_shared::request::{OPTIONS_WITH_PLACEHOLDERS, TemplateOptions};
+
     use super::*;
-    use crate::playground::{Source, body::Request};
+    use crate::playground::body::template_options;
 
     #[test]
-    fn every_starter_has_its_values_and_a_valid_request() {
+    fn every_starter_has_valid_options_and_values() {
         for starter in STARTERS {
+            let options = template_options(&starter.options()).unwrap();
             let samples = starter.samples();
-            for placeholder in platen_shared::template::placeholders(starter.html) {
+            for placeholder in platen_shared::template::placeholders(starter.html)
+                .into_iter()
+                .chain(OPTIONS_WITH_PLACEHOLDERS.iter().flat_map(|field| options.placeholders(*field)))
+            {
                 assert!(samples.contains_key(&placeholder), "{}: {placeholder}", starter.id);
             }
-            let mut form = starter.options();
-            form.set(Source::FIELD, Source::Template.name());
-            form.set("templateId", "tpl_x");
-            assert!(Request::of(&form).is_ok(), "{}: {:?}", starter.id, Request::of(&form));
+            let stored = TemplateOptions::parse(starter.options.as_bytes()).unwrap();
+            assert_eq!(options, stored, "{}", starter.id);
             assert_eq!(Starter::find(starter.id), Some(starter));
         }
         assert_eq!(Starter::find("../invoice"), None);

@@ -15,7 +15,13 @@ use std::{
     time::{Duration, Instant},
 };
 
-use platen_shared::{endpoint::Endpoint, key::ApiKey, limits, openapi, request::RenderRequest};
+use platen_shared::{
+    endpoint::Endpoint,
+    file_name,
+    key::ApiKey,
+    limits, openapi,
+    request::{RenderRequest, SavedTemplate},
+};
 use platen_spin::{
     body::{self, BodyError, IncomingBody},
     database::DatabaseError,
@@ -141,29 +147,26 @@ async fn respond(
     // claim
     let settings = settings.map_err(Failure::internal)?;
     let claim = claim(&key, endpoint, &request, context).await?;
-    let format = request.format();
-    let disposition = request.content_disposition(claim.template.as_ref().map(|it| it.name.as_str()));
 
     // forward
-    let FarmFile { body, page_status, page_idle, .. } =
-        match forward(settings, request, &claim, context).await {
-            Ok(file) => file,
-            Err(failure) => {
-                if failure.error.is_counted() {
-                    end_attempt(&claim, context).await;
-                } else {
-                    refund(&claim, &failure, context).await;
-                }
-                return Err(failure);
+    let file = match forward(settings, request, &claim, context).await {
+        Ok(file) => file,
+        Err(failure) => {
+            if failure.error.is_counted() {
+                end_attempt(&claim, context).await;
+            } else {
+                refund(&claim, &failure, context).await;
             }
-        };
+            return Err(failure);
+        }
+    };
     end_attempt(&claim, context).await;
 
     // relay
     if let Some(attempt) = &mut context.attempt {
-        attempt.bytes = body.length();
+        attempt.bytes = file.body.length();
     }
-    Ok(reply::File { format, disposition, body, page_status, page_idle })
+    Ok(file)
 }
 
 /// What a request is for.
@@ -227,12 +230,23 @@ async fn forward(
     request: RenderRequest,
     claim: &Claim,
     context: &mut RequestContext,
-) -> Result<FarmFile, Failure> {
+) -> Result<reply::File, Failure> {
     // Decompressed after the claim, where a damaged template fails as an attempt that is refunded.
     let markup = claim.template.as_ref().map(ClaimedTemplate::html).transpose().map_err(Failure::internal)?;
-    let job = request.into_job(claim.account.clone(), markup.as_deref()).map_err(ApiError::from)?;
+    let template = claim.template.as_ref().zip(markup.as_deref());
+    let (file_name, template_name) =
+        (request.file_name.clone(), template.map(|(saved, _)| saved.name.as_str()));
+    let template = template.map(|(saved, html)| SavedTemplate { html, options: &saved.options });
+    let job = request.into_job(claim.account.clone(), template).map_err(ApiError::from)?;
+    let format = job.options.output.format();
+    if let Some(attempt) = &mut context.attempt {
+        attempt.format = format.extension();
+    }
     if context.deadline.is_too_close(Instant::now()) {
         return Err(too_late());
     }
-    farm::render(settings, &job, context.deadline.at(), context).await
+    let FarmFile { body, page_status, page_idle, .. } =
+        farm::render(settings, &job, context.deadline.at(), context).await?;
+    let disposition = file_name::content_disposition(&[file_name.as_deref(), template_name], format);
+    Ok(reply::File { format, disposition, body, page_status, page_idle })
 }

@@ -109,10 +109,25 @@ impl Operator {
 
     /// Saves a template and returns its id.
     pub async fn template(&self, account: &str, name: &str, html: &str) -> Result<String> {
+        self.template_with(account, name, html, None).await
+    }
+
+    /// Saves a template with the options of a file, and returns its id.
+    pub async fn template_with(
+        &self,
+        account: &str,
+        name: &str,
+        html: &str,
+        options: Option<&Path>,
+    ) -> Result<String> {
         let file = tempfile::NamedTempFile::with_suffix(".html")?;
         std::fs::write(file.path(), html)?;
         let path = file.path().to_str().context("a temporary path is UTF-8")?;
-        text(&self.run(&["template", "put", "--account", account, "--name", name, path]).await?, "id")
+        let mut arguments = vec!["template", "put", "--account", account, "--name", name, path];
+        if let Some(options) = options {
+            arguments.extend(["--options", options.to_str().context("a path is UTF-8")?]);
+        }
+        text(&self.run(&arguments).await?, "id")
     }
 
     /// Invites a user and returns the path of the link. `target` is `--operator`, or `--account` and an account.

@@ -1,9 +1,16 @@
-//! The columns of a template that follow from its name and markup.
+//! The columns of a template that follow from its name, markup and options.
 //!
-//! Invariant: `placeholders` holds exactly the names in the markup, because the claim relies on it.
+//! Invariant: `placeholders` holds exactly the names in the markup and the options, because the claim relies on it.
 //! [`TemplateRecord::new`] is the only way to make the columns.
 
-use crate::{limits, name::Name, template};
+use std::collections::BTreeMap;
+
+use crate::{
+    limits,
+    name::Name,
+    request::{FieldName, OPTIONS_WITH_PLACEHOLDERS, TemplateOptions},
+    template,
+};
 
 /// A template's columns.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -12,7 +19,9 @@ pub struct TemplateRecord {
     pub name: Name,
     /// The markup in the form of [`template::pack`].
     pub packed_html: Vec<u8>,
-    /// A JSON array of the placeholder names in the markup.
+    /// The options.
+    pub options: TemplateOptions,
+    /// A JSON object: the placeholder names in the markup (`html`), and in each option that has some.
     pub placeholders: String,
 }
 
@@ -22,16 +31,23 @@ pub struct TemplateRecord {
 pub struct BadMarkup;
 
 impl TemplateRecord {
-    /// Makes the columns from a name and markup.
+    /// Makes the columns from a name, markup and options.
     ///
     /// # Errors
     /// When the markup is empty or has more than [`limits::MAX_HTML_BYTES`] bytes.
-    pub fn new(name: Name, html: &str) -> Result<Self, BadMarkup> {
+    pub fn new(name: Name, html: &str, options: TemplateOptions) -> Result<Self, BadMarkup> {
         if html.is_empty() || html.len() > limits::MAX_HTML_BYTES {
             return Err(BadMarkup);
         }
-        let placeholders = serde_json::Value::from(template::placeholders(html)).to_string();
-        Ok(Self { name, packed_html: template::pack(html), placeholders })
+        let of_options = OPTIONS_WITH_PLACEHOLDERS.map(|field| (field, options.placeholders(field)));
+        let placeholders: BTreeMap<&str, Vec<String>> = [(FieldName::Html, template::placeholders(html))]
+            .into_iter()
+            .chain(of_options)
+            .filter(|(_, names)| !names.is_empty())
+            .map(|(field, names)| (field.as_str(), names))
+            .collect();
+        let placeholders = serde_json::json!(placeholders).to_string();
+        Ok(Self { name, packed_html: template::pack(html), options, placeholders })
     }
 }
 
@@ -42,11 +58,12 @@ mod tests {
     #[test]
     fn the_columns_match_the_markup() {
         let name = Name::parse("n").unwrap();
-        let record = TemplateRecord::new(name.clone(), "{{ b }}{{ a }}").unwrap();
-        assert_eq!(record.placeholders, r#"["a","b"]"#);
+        let options = TemplateOptions::parse(br#"{"format":"pdf","headerHtml":"{{ c }}{{ a }}"}"#).unwrap();
+        let record = TemplateRecord::new(name.clone(), "{{ b }}{{ a }}", options).unwrap();
+        assert_eq!(record.placeholders, r#"{"headerHtml":["a","c"],"html":["a","b"]}"#);
         assert_eq!(template::unpack(&record.packed_html).unwrap(), "{{ b }}{{ a }}");
         for bad in [String::new(), "x".repeat(limits::MAX_HTML_BYTES + 1)] {
-            assert_eq!(TemplateRecord::new(name.clone(), &bad), Err(BadMarkup));
+            assert_eq!(TemplateRecord::new(name.clone(), &bad, TemplateOptions::default()), Err(BadMarkup));
         }
     }
 }

@@ -11,7 +11,7 @@ use platen_shared::{
     limits,
     locale::{Locale, TimeZone},
     page_ranges::PageRanges,
-    request::{FieldKind, FieldName, RenderRequest},
+    request::{FieldKind, FieldName, RenderRequest, SavedTemplate, TemplateOptions},
     template::{self, FillError},
     url_rule,
 };
@@ -164,8 +164,11 @@ proptest! {
     fn a_job_is_read_as_it_was_printed(endpoint in endpoint(), body in body()) {
         let Some(request) = parse(endpoint, body.to_string().as_bytes()) else { return Ok(()) };
         let account: AccountId = serde_json::from_value(json!("acc_0123456789abcdefghij")).unwrap();
-        let template = (endpoint == Endpoint::Template).then_some("<p>{{ a }}</p>");
-        let missing = request.missing_variables(template.map(template::placeholders).unwrap_or_default());
+        let options = TemplateOptions::default();
+        let template = SavedTemplate { html: "<p>{{ a }}</p>", options: &options };
+        let template = (endpoint == Endpoint::Template).then_some(template);
+        let placeholders = template.map(|template| template::placeholders(template.html));
+        let missing = request.missing_variables(placeholders.unwrap_or_default());
         match request.into_job(account, template) {
             Ok(job) => {
                 prop_assert!(missing.is_empty());

@@ -7,8 +7,10 @@
 use std::collections::BTreeMap;
 
 use platen_shared::{
+    format::OutputFormat,
     id::{AccountId, TemplateId},
     key::ApiKey,
+    request::{FieldName, TemplateOptions},
     template::{self, DamagedTemplate},
 };
 use serde::Serialize;
@@ -37,8 +39,30 @@ pub enum KeyPurpose<'k> {
     Any,
     /// A render of the caller's own markup or URL.
     Source,
-    /// A render of this template.
-    Template(&'k TemplateId),
+    /// A render of a template.
+    Template(RequestedTemplate<'k>),
+}
+
+/// A request for a template.
+#[derive(Debug, Clone, Copy)]
+pub struct RequestedTemplate<'k> {
+    /// The template.
+    pub id: &'k TemplateId,
+    /// The values of placeholders.
+    pub variables: &'k BTreeMap<String, String>,
+    /// Fields with placeholders that the request has in place of those of the template.
+    pub replaced: &'k [FieldName],
+    /// The format of the file; `None` if it is that of the template.
+    pub format: Option<OutputFormat>,
+}
+
+impl RequestedTemplate<'_> {
+    /// The last values of a statement with [`needed_placeholders`].
+    fn values(&self) -> Vec<Value> {
+        let replaced: Vec<&str> = self.replaced.iter().map(|field| field.as_str()).collect();
+        let format = self.format.map(OutputFormat::extension);
+        values![self.id, serde_json::json!(replaced).to_string(), format]
+    }
 }
 
 /// A recorded attempt.
@@ -63,6 +87,8 @@ record! {
     pub struct ClaimedTemplate {
         /// From which the file takes its name.
         pub name: String,
+        /// The render options.
+        pub options: TemplateOptions,
         packed_html: Vec<u8>,
     }
 }
@@ -82,7 +108,7 @@ record! {
         pub attempts: u64,
         /// Allowed attempts; `None` is unlimited.
         pub quota: Option<u64>,
-        /// The placeholder names of the template, if the account has it.
+        /// The placeholder names of the template that need a value, if the account has it.
         pub placeholders: Option<Vec<String>>,
         /// The account's other limits, if it has any, and what counts.
         pub limits: Option<LimitUsage>,
@@ -136,7 +162,7 @@ pub struct Attempt {
 /// `WHERE` and those of the `SELECT` under the write lock, so concurrent attempts never exceed the quota and the limits.
 /// `?3` is now, for keys that expire; `?4` and `?5` are the attempt and its duration, for accounts with limits.
 macro_rules! claim_sql {
-    ($join:literal, $condition:literal, $columns:literal) => {
+    ($join:literal, $condition:expr, $columns:literal) => {
         concat!(
             "INSERT INTO usage (account_id, month, attempts, attempt_id, ends_at) SELECT a.id, ?2, 1, iif(",
             has_no_limits!(),
@@ -160,17 +186,35 @@ macro_rules! claim_sql {
     };
 }
 
+/// The placeholders of a template `t` that need a value: those of its markup, and those of header and footer that the
+/// request does not replace, if the file is a PDF. The arguments are the parameters of [`RequestedTemplate::values`].
+macro_rules! needed_placeholders {
+    ($replaced:literal, $format:literal) => {
+        concat!(
+            " FROM json_each(t.placeholders) f, json_each(f.value) p WHERE (f.key = 'html' OR coalesce(",
+            $format,
+            ", t.options ->> 'format') = 'pdf' AND f.key NOT IN (SELECT value FROM json_each(",
+            $replaced,
+            ")))"
+        )
+    };
+}
+
 const CLAIM: &str = claim_sql!("", "AND k.template_id IS NULL", "");
 const CLAIM_WITH_TEMPLATE: &str = claim_sql!(
     "JOIN templates t ON t.account_id = a.id AND t.id = ?6",
-    "AND (k.template_id IS NULL OR k.template_id = ?6) \
-     AND NOT EXISTS (SELECT 1 FROM json_each(t.placeholders) p \
-     WHERE p.value NOT IN (SELECT value FROM json_each(?7)))",
-    ", (SELECT name FROM templates WHERE id = ?6), (SELECT packed_html FROM templates WHERE id = ?6)"
+    concat!(
+        "AND (k.template_id IS NULL OR k.template_id = ?6) AND NOT EXISTS (SELECT 1",
+        needed_placeholders!("?7", "?8"),
+        " AND p.value NOT IN (SELECT value FROM json_each(?9)))"
+    ),
+    ", (SELECT name FROM templates WHERE id = ?6), (SELECT options FROM templates WHERE id = ?6), \
+     (SELECT packed_html FROM templates WHERE id = ?6)"
 );
 const KEY_STATUS: &str = concat!(
-    "SELECT a.id, coalesce(u.attempts, 0), a.quota, \
-     (SELECT t.placeholders FROM templates t WHERE t.id = ?4 AND t.account_id = a.id), iif(",
+    "SELECT a.id, coalesce(u.attempts, 0), a.quota, (SELECT (SELECT json_group_array(DISTINCT p.value)",
+    needed_placeholders!("?6", "?7"),
+    ") FROM templates t WHERE t.id = ?5 AND t.account_id = a.id), iif(",
     has_no_limits!(),
     ", NULL, ",
     limit_usage!(),
@@ -178,7 +222,7 @@ const KEY_STATUS: &str = concat!(
      LEFT JOIN usage u ON u.account_id = a.id AND u.month = ?2 \
      WHERE k.hash = ?1 AND k.disabled_at IS NULL AND a.disabled_at IS NULL \
      AND (k.expires_at IS NULL OR k.expires_at > ?3) \
-     AND (k.template_id IS NULL OR k.template_id = ?4 OR ?5)"
+     AND (k.template_id IS NULL OR k.template_id = ?5 OR ?4)"
 );
 /// The schema's triggers refund the attempt, set the key's last use, count the day, delete old attempts and limit the rows
 /// of rejected requests. They run for rows that are inserted, so a repetition has no effect. An account that was deleted
@@ -193,22 +237,23 @@ const LOG: &str = "INSERT INTO attempts (attempt_id, account_id, key_id, key_nam
     LEFT JOIN api_keys k ON k.hash = value ->> 'key_hash' \
     WHERE true ON CONFLICT (at, attempt_id) DO NOTHING";
 
-/// Records an attempt, at a template with these variables or at the caller's own markup or URL;
+/// Records an attempt, at a template or at the caller's own markup or URL;
 /// `None` if the key, the template, its variables, the quota or a limit forbids it.
 pub fn claim<B: Backend>(
     backend: B,
     key: PresentedKey<'_>,
     attempt: RunningAttempt,
-    template: Option<(&TemplateId, &BTreeMap<String, String>)>,
+    template: Option<RequestedTemplate<'_>>,
 ) -> impl Future<Output = Result<Option<Claim>, B::Error>> + use<B> {
     let (month, mut values) = (key.month.to_owned(), key.values());
     values.extend(values![attempt.id, attempt.max_seconds]);
     let has_template = template.is_some();
     let sql = match template {
         None => CLAIM,
-        Some((id, variables)) => {
-            let names: Vec<&String> = variables.keys().collect();
-            values.extend(values![id, serde_json::json!(names).to_string()]);
+        Some(template) => {
+            let names: Vec<&String> = template.variables.keys().collect();
+            values.extend(template.values());
+            values.extend(values![serde_json::json!(names).to_string()]);
             CLAIM_WITH_TEMPLATE
         }
     };
@@ -231,9 +276,12 @@ pub async fn key_status<B: Backend>(
     key: PresentedKey<'_>,
     purpose: KeyPurpose<'_>,
 ) -> Result<Option<KeyStatus>, B::Error> {
-    let template = if let KeyPurpose::Template(id) = purpose { Some(id) } else { None };
     let mut values = key.values();
-    values.extend(values![template, matches!(purpose, KeyPurpose::Any)]);
+    values.extend(values![matches!(purpose, KeyPurpose::Any)]);
+    values.extend(match purpose {
+        KeyPurpose::Template(template) => template.values(),
+        KeyPurpose::Any | KeyPurpose::Source => vec![Value::Null; 3],
+    });
     backend.first(KEY_STATUS, values).await
 }
 

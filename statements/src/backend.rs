@@ -4,6 +4,7 @@ use std::{collections::BTreeMap, time::Duration};
 
 use platen_shared::{
     id::{AccountId, InviteId, KeyId, SessionId, TemplateId, UserId},
+    request::TemplateOptions,
     template::DamagedTemplate,
 };
 
@@ -220,6 +221,12 @@ macro_rules! json_columns {
     })* };
 }
 json_columns!(Vec<String>, BTreeMap<String, String>);
+
+impl FromValue for TemplateOptions {
+    fn from_value(value: Value) -> Option<Self> {
+        Self::stored(String::from_value(value)?)
+    }
+}
 
 impl<T: FromValue> FromValue for Option<T> {
     fn from_value(value: Value) -> Option<Self> {

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use platen_shared::{
     id::{AccountId, TemplateId},
+    request::TemplateOptions,
     template,
     template_record::TemplateRecord,
 };
@@ -22,8 +23,9 @@ record! {
         pub account: AccountId,
         pub account_name: String,
         pub name: String,
-        /// The placeholder names in the markup.
+        /// The placeholder names in the markup and the options.
         pub placeholders: Vec<String>,
+        pub options: TemplateOptions,
         pub created_at: Timestamp,
         pub updated_at: Timestamp,
     }
@@ -69,10 +71,23 @@ record! {
     }
 }
 
+/// An earlier version with its content.
+#[derive(Debug, Clone)]
+pub struct VersionContent {
+    /// The version without its content.
+    pub version: Version,
+    /// The options.
+    pub options: TemplateOptions,
+    /// The markup.
+    pub html: String,
+}
+
 macro_rules! select_templates {
     ($columns:literal, $rest:literal) => {
         concat!(
-            "SELECT t.id, account_id, a.name, t.name, placeholders, t.created_at, updated_at ",
+            "SELECT t.id, account_id, a.name, t.name, \
+             (SELECT json_group_array(value) FROM (SELECT DISTINCT p.value FROM json_each(placeholders) f, \
+             json_each(f.value) p ORDER BY 1)), options, t.created_at, updated_at ",
             $columns,
             " FROM templates t JOIN accounts a ON a.id = account_id ",
             $rest
@@ -100,13 +115,13 @@ const GET_CONTENT: Scoped = Scoped::new(select_templates!(
 ));
 const INSERT: Scoped = Scoped::new(
     "INSERT INTO templates \
-     (account_id, id, name, packed_html, placeholders, created_at, updated_at, samples, last_change, saved_by) \
-     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?6, coalesce(?7, '{}'), ?8, ?9) RETURNING id",
+     (account_id, id, name, packed_html, placeholders, options, created_at, updated_at, samples, last_change, saved_by) \
+     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?7, coalesce(?8, '{}'), ?9, ?10) RETURNING id",
 );
 const UPDATE: Scoped = Scoped::new(
-    "UPDATE templates SET name = ?3, packed_html = ?4, placeholders = ?5, updated_at = ?6, \
-     samples = coalesce(?7, samples), last_change = ?8, saved_by = ?9, revision = revision + 1 \
-     WHERE account_id = ?1 AND id = ?2 AND revision = coalesce(?10, revision) RETURNING id",
+    "UPDATE templates SET name = ?3, packed_html = ?4, placeholders = ?5, options = ?6, updated_at = ?7, \
+     samples = coalesce(?8, samples), last_change = ?9, saved_by = ?10, revision = revision + 1 \
+     WHERE account_id = ?1 AND id = ?2 AND revision = coalesce(?11, revision) RETURNING id",
 );
 const DELETE: Scoped =
     Scoped::new("UPDATE templates SET last_change = ?3 WHERE account_id = ?1 AND id = ?2 RETURNING id");
@@ -115,7 +130,7 @@ const VERSIONS: Scoped = Scoped::new(
      ORDER BY number DESC LIMIT ?3",
 );
 const VERSION: Scoped = Scoped::new(
-    "SELECT number, name, saved_at, saved_by, packed_html FROM template_versions \
+    "SELECT number, name, saved_at, saved_by, options, packed_html FROM template_versions \
      WHERE account_id = ?1 AND template_id = ?2 AND number = ?3",
 );
 
@@ -201,6 +216,7 @@ impl<B: Backend> AccountScope<'_, B> {
         // A statement is repeated when its result was lost; the repetition finds its own revision.
         let is_same = stored.template.name == record.name.as_str()
             && template::unpack(&record.packed_html).is_ok_and(|html| html == stored.html)
+            && record.options == stored.template.options
             && samples.is_none_or(|samples| *samples == stored.samples);
         Ok(if is_same { SaveOutcome::Saved(id) } else { SaveOutcome::Conflict(Box::new(stored)) })
     }
@@ -213,10 +229,11 @@ impl<B: Backend> AccountScope<'_, B> {
         samples: Option<&BTreeMap<String, String>>,
         action: &str,
     ) -> Vec<Value> {
-        let TemplateRecord { name, packed_html, placeholders } = record;
+        let TemplateRecord { name, packed_html, options, placeholders } = record;
         let samples = samples.map(|samples| json!(samples).to_string());
         let (now, change) = (self.now(), self.change(action));
-        values![id, name.as_str(), packed_html, placeholders, now, samples, change, self.actor()]
+        let options = options.as_json();
+        values![id, name.as_str(), packed_html, placeholders, options, now, samples, change, self.actor()]
     }
 
     /// The last earlier versions of a template, the newest first.
@@ -224,8 +241,8 @@ impl<B: Backend> AccountScope<'_, B> {
         self.all(VERSIONS, values![id, MAX_LISTED]).await
     }
 
-    /// One earlier version with its markup.
-    pub async fn version(&self, id: &str, number: u32) -> Result<Option<(Version, String)>, B::Error> {
+    /// One earlier version with its content.
+    pub async fn version(&self, id: &str, number: u32) -> Result<Option<VersionContent>, B::Error> {
         self.first(VERSION, values![id, number]).await
     }
 }
@@ -252,8 +269,9 @@ impl FromRow for TemplateContent {
     }
 }
 
-impl FromRow for (Version, String) {
+impl FromRow for VersionContent {
     fn from_row(row: &mut Row) -> Result<Self, DataError> {
-        Ok((Version::from_row(row)?, template::unpack(&row.next::<Vec<u8>>()?)?))
+        let (version, options) = (Version::from_row(row)?, row.next()?);
+        Ok(Self { version, options, html: template::unpack(&row.next::<Vec<u8>>()?)? })
     }
 }

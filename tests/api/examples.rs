@@ -110,11 +110,14 @@ async fn renders(stage: Stage, example: &'static Example) -> Result<()> {
     let folder = tests_dir().join("../examples");
     let html = std::fs::read_to_string(folder.join(format!("{}.html", example.name)))?;
     let body = std::fs::read_to_string(folder.join(format!("{}.json", example.name)))?;
-    every_value_is_used(&html, &serde_json::from_str(&body)?)?;
+    let options_file = folder.join(format!("{}.options.json", example.name));
+    let options: Value = serde_json::from_str(&std::fs::read_to_string(&options_file)?)?;
+    every_value_is_used(&html, &options, &serde_json::from_str(&body)?)?;
 
     let service = stage.real_service().await?;
     let account = service.operator.account(Quota::Unlimited).await?;
-    let template = service.operator.template(&account.id, example.name, &html).await?;
+    let template =
+        service.operator.template_with(&account.id, example.name, &html, Some(&options_file)).await?;
     let body = body.replacen("TEMPLATE_ID", &template, 1);
     let answer = service.target(&account).post(TEMPLATE, body).send().await?;
     save(&stage, example, &answer)?;
@@ -129,9 +132,22 @@ fn documented_commands(service: &Service, account: &Account, example: &Example, 
     let document = std::fs::read_to_string(root.join(format!("docs/how-to/{}.md", example.name)))?;
     let (_, commands) = document.split_once("```sh\n").context("no commands")?;
     let (commands, _) = commands.split_once("```").context("the commands have no end")?;
-    let template = root.join(format!("examples/{}.html", example.name));
-    let template = template.to_str().context("a UTF-8 path")?;
-    let put = ["template", "put", "--account", &account.id, "--name", "Documented", template];
+    let path = |extension| {
+        let path = root.join(format!("examples/{}.{extension}", example.name));
+        path.into_os_string().into_string().map_err(|_| anyhow::anyhow!("not a UTF-8 path"))
+    };
+    let (template, options) = (path("html")?, path("options.json")?);
+    let put = [
+        "template",
+        "put",
+        "--account",
+        &account.id,
+        "--name",
+        "Documented",
+        "--options",
+        &options,
+        &template,
+    ];
     let saved = service.operator.output(&put)?;
     let directory = tempfile::tempdir()?;
     let folder = directory.path().display();
@@ -178,8 +194,8 @@ fn is_expected(answer: &Answer, expected: &Expected) -> Result<()> {
 }
 
 /// A value that no placeholder takes is a mistake in an example, although a server ignores it.
-fn every_value_is_used(html: &str, body: &Value) -> Result<()> {
-    let places = [Some(html), body["headerHtml"].as_str(), body["footerHtml"].as_str()];
+fn every_value_is_used(html: &str, options: &Value, body: &Value) -> Result<()> {
+    let places = [Some(html), options["headerHtml"].as_str(), options["footerHtml"].as_str()];
     for name in body["variables"].as_object().context("variables")?.keys() {
         let placeholder = format!("{{{{{name}}}}}");
         ensure!(places.iter().flatten().any(|text| text.contains(&placeholder)), "{name} is not used");
@@ -209,8 +225,9 @@ fn are_documented() -> Result<()> {
     let mut found = BTreeSet::new();
     for entry in std::fs::read_dir(root.join("examples"))? {
         let path = entry?.path();
-        if path.extension().is_some_and(|extension| extension == "json") {
-            found.insert(path.file_stem().context("a name")?.to_string_lossy().into_owned());
+        let file = path.file_name().context("a name")?.to_string_lossy().into_owned();
+        if let Some(name) = file.strip_suffix(".json").filter(|name| !name.ends_with(".options")) {
+            found.insert(name.to_owned());
         }
     }
     let tested: BTreeSet<String> = EXAMPLES.iter().map(|example| example.name.to_owned()).collect();
@@ -219,7 +236,8 @@ fn are_documented() -> Result<()> {
         let document = std::fs::read_to_string(root.join(format!("docs/how-to/{name}.md")))
             .with_context(|| format!("docs/how-to/{name}.md"))?;
         let picture = format!("pictures/example-{name}.png");
-        for part in [&format!("examples/{name}.html"), &format!("examples/{name}.json"), &picture] {
+        let files = ["html", "options.json", "json"].map(|extension| format!("examples/{name}.{extension}"));
+        for part in files.iter().chain([&picture]) {
             ensure!(document.contains(part.as_str()), "docs/how-to/{name}.md does not name {part}");
         }
         if !root.join("docs").join(&picture).exists() {

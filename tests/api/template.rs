@@ -1,6 +1,8 @@
 //! Saved templates: their owner, their variables, and their renders.
 
-use platen_harness::operator::Operator;
+use std::collections::BTreeMap;
+
+use platen_harness::{error_body::ErrorBody, operator::Operator};
 use platen_shared::{
     job::{Output, Source},
     limits,
@@ -21,6 +23,12 @@ pub(crate) fn cases() -> Vec<Case> {
         Case::own_server("template/filled_to_the_limit", filled_to_the_limit),
         Case::own_server("template/largest", largest),
         Case::any_database("template/filled_with_nothing", filled_with_nothing),
+        Case::any_database("template/has_options", has_options),
+        Case::any_database(
+            "template/keeps_its_options_or_takes_new_ones",
+            keeps_its_options_or_takes_new_ones,
+        ),
+        Case::any_template("template/same_file_with_its_options_or_those_of_the_request", same_file),
     ]
 }
 
@@ -206,4 +214,108 @@ async fn filled_with_nothing(stage: Stage) -> Result<()> {
     let body = json!({ "templateId": id, "variables": { "a": "" } });
     let answer = service.target(&account).render_template(&body).send().await?;
     answer.error(400, "The filled template is empty")
+}
+
+/// Saves a template with options for a new account.
+async fn saved_with(
+    operator: &Operator,
+    html: &str,
+    options: &Value,
+) -> Result<(platen_harness::operator::Account, String)> {
+    let account = operator.account(Quota::Of(9)).await?;
+    let file = tempfile::NamedTempFile::new()?;
+    std::fs::write(file.path(), options.to_string())?;
+    let id = operator.template_with(&account.id, "T", html, Some(file.path())).await?;
+    Ok((account, id))
+}
+
+async fn has_options(stage: Stage) -> Result<()> {
+    let service = stage.service().await?;
+    let options =
+        json!({ "format": "pdf", "margin": "9cm", "headerHtml": "{{ head }}", "footerHtml": "{{ foot }}" });
+    let (account, id) = saved_with(&service.operator, "<p>{{ text }}</p>", &options).await?;
+    let target = service.target(&account);
+    let render = async |variables: &[&str], mut fields: Value| {
+        let variables: BTreeMap<&str, &str> = variables.iter().map(|name| (*name, *name)).collect();
+        fields["templateId"] = id.as_str().into();
+        fields["variables"] = json!(variables);
+        target.render_template(&fields).send().await
+    };
+    render(&["text", "head", "foot"], json!({})).await?.file("application/pdf")?;
+    // A header that is not printed needs no values.
+    let missing = |names: &str| format!("Missing template variable{names}");
+    render(&["text"], json!({})).await?.error(400, &missing("s \"foot\", \"head\""))?;
+    render(&["text"], json!({ "headerHtml": "<b>x</b>" })).await?.error(400, &missing(" \"foot\""))?;
+    render(&["text", "foot"], json!({ "headerHtml": "<b>x</b>" })).await?.file("application/pdf")?;
+    render(&["text"], json!({ "headerHtml": "", "footerHtml": "{{ text }}" }))
+        .await?
+        .file("application/pdf")?;
+    render(&["text"], json!({ "format": "png" })).await?.file("image/png")?;
+    render(&["text", "foot"], json!({ "headerHtml": "{{ other }}" }))
+        .await?
+        .error(400, &missing(" \"other\""))?;
+    let message = "\"margin\" leaves no space for the page (\"margin\" of the template)";
+    let refused = render(&["text", "head", "foot"], json!({ "pdfFormat": "A6" })).await?;
+    refused.error(400, message)?;
+    ensure!(ErrorBody::read(refused.status, &refused.body)?.field.as_deref() == Some("margin"));
+    let attempts = service.operator.attempts(&account.id).await?;
+    ensure!(attempts == 4, "{attempts} attempts were counted");
+    Ok(())
+}
+
+async fn keeps_its_options_or_takes_new_ones(stage: Stage) -> Result<()> {
+    let service = stage.service().await?;
+    let operator = &service.operator;
+    let (account, id) = saved_with(operator, "a", &json!({ "format": "webp", "width": 300 })).await?;
+    let file = tempfile::NamedTempFile::new()?;
+    let path = file.path().to_str().context("a UTF-8 path")?;
+    std::fs::write(file.path(), "{}")?;
+    let put = ["template", "put", "--account", &account.id, "--name", "T", "--id", &id, path];
+    let format = async || {
+        let answer = service.target(&account).render_template(&json!({ "templateId": id })).send().await?;
+        ensure!(answer.status == 200, "{}", answer.summary());
+        anyhow::Ok(answer.file_name()?.to_owned())
+    };
+    ensure!(format().await? == "t.webp");
+    operator.run(&put).await?;
+    ensure!(format().await? == "t.webp", "the options are not kept");
+    let shown = String::from_utf8(operator.output(&["template", "show", "--options", &id])?.stdout)?;
+    ensure!(shown == "{\n  \"format\": \"webp\",\n  \"width\": 300\n}\n", "{shown}");
+    operator.run(&[&put[..], &["--options", path]].concat()).await?;
+    ensure!(format().await? == "t.png", "the options are not replaced");
+    std::fs::write(file.path(), "{\"fileName\": \"x\"}")?;
+    let Err(refused) = operator.run(&[&put[..], &["--options", path]].concat()).await else {
+        anyhow::bail!("a field that is no option of a template is saved");
+    };
+    ensure!(format!("{refused:#}").contains("Unknown field \"fileName\""), "{refused:#}");
+    Ok(())
+}
+
+/// A template with options, a request that has them, and `platen render`.
+async fn same_file(stage: Stage) -> Result<()> {
+    let service = stage.real_service().await?;
+    let html = "<body style='background:teal'><h1>{{ text }}</h1>";
+    let options =
+        json!({ "width": 300, "height": 200, "deviceScaleFactor": 2, "css": "h1 { color: white }" });
+    let (account, id) = saved_with(&service.operator, html, &options).await?;
+    let target = service.target(&account);
+    let with = json!({ "templateId": id, "variables": { "text": "A" } });
+    let mut without = options.clone();
+    without["html"] = html.replace("{{ text }}", "A").into();
+    let [with, without] =
+        [target.render_template(&with).send().await?, target.render(&without).send().await?];
+    ensure!(with.file("image/png")? == without.file("image/png")?, "other bytes");
+    let directory = tempfile::tempdir()?;
+    let file = |name: &str, text: &str| {
+        let path = directory.path().join(name);
+        std::fs::write(&path, text)?;
+        path.into_os_string().into_string().map_err(|_| anyhow::anyhow!("not a UTF-8 path"))
+    };
+    let (page, options) = (file("page.html", html)?, file("options.json", &options.to_string())?);
+    let render =
+        ["render", &page, "-o", "-", "--variables", "{\"text\":\"A\"}", "--template-options", &options];
+    let output = std::process::Command::new(&stage.suite.settings().platen).args(render).output()?;
+    ensure!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    ensure!(output.stdout == with.body, "platen render gives other bytes");
+    Ok(())
 }

@@ -1,6 +1,6 @@
 // The form of a request: it keeps what is entered, shows the programs that send the request, and renders it.
-import { codeEditor } from "./code.js";
 import { asLink, fromLink } from "./link.js";
+import { optionControls } from "./options.js";
 import { showResult } from "./result.js";
 /* global withDrafts */
 
@@ -10,19 +10,18 @@ const MAX_LIVE_CHARACTERS = 100_000;
 
 // `refusal` gives the reason why nothing can be rendered now, or null.
 export function requestPanel(form, refusal) {
-  const editors = new Map();
+  const options = optionControls(form, { source: () => form.elements.source.value, onChange: changed });
+  const { valueOf, showApplicable } = options;
   const button = element("render");
   button.textContent = "Render";
 
   // Controls.
   const controls = [...form.elements].filter((field) => field.name && field.name !== "form_token");
   const isKept = (field) => field.type !== "hidden";
-  const valueOf = (field) => editors.get(field)?.text ?? field.value;
 
   function setValue(field, value) {
     if (field.type === "radio") field.checked = field.value === value;
-    else if (editors.has(field)) editors.get(field).text = value;
-    else field.value = value;
+    else options.setValue(field, value);
   }
 
   // What was entered, without empty controls.
@@ -41,26 +40,8 @@ export function requestPanel(form, refusal) {
     }
   }
 
-  // Controls that do not apply to the source or the format are hidden, and not sent.
-  function showApplicable() {
-    const source = form.elements.source.value;
-    const format = form.elements.format.value || "png";
-    for (const row of form.querySelectorAll(".option")) {
-      const { source: ofSource, formats } = row.dataset;
-      const applies = (!ofSource || ofSource === source) && (!formats || formats.split(" ").includes(format));
-      row.hidden = !applies;
-      for (const field of row.querySelectorAll("[name]")) field.disabled = !applies;
-    }
-    for (const group of form.querySelectorAll("details.group")) {
-      group.hidden = !group.querySelector(".option:not([hidden])");
-      const fields = [...group.querySelectorAll("[name]")];
-      const count = fields.filter((field) => !field.disabled && valueOf(field) !== "").length;
-      group.querySelector("summary .dim").textContent = count === 0 ? "" : `${count} set`;
-    }
-  }
-
   function body() {
-    for (const [field, editor] of editors) if (!field.disabled) editor.toField();
+    options.toFields();
     return new URLSearchParams(new FormData(form));
   }
 
@@ -77,7 +58,7 @@ export function requestPanel(form, refusal) {
     field.setAttribute("aria-invalid", "true");
     field.closest("details")?.setAttribute("open", "");
     showStatus(summary, true);
-    (editors.get(field) ?? field).focus();
+    options.focus(field);
     return undefined;
   }
 
@@ -153,8 +134,6 @@ export function requestPanel(form, refusal) {
       const changedSince = await kept([...key, "link"]);
       enter(changedSince?.opened === opened ? changedSince.values : values);
       element("restored").hidden = false;
-    } else if (query.has("starter")) {
-      // The options of the starter are kept from now on.
     } else {
       const before = (await kept(key))?.values;
       if (!before) return;
@@ -165,10 +144,6 @@ export function requestPanel(form, refusal) {
     form.dispatchEvent(new Event("input"));
   }
 
-  for (const field of form.querySelectorAll("textarea[data-language]")) {
-    editors.set(field, codeEditor(field, { language: field.dataset.language, onChange: changed }));
-  }
-  showApplicable();
   restore();
 
   // The sample values of the template that is chosen, unless other values were entered.

@@ -2,27 +2,31 @@
 import { codeEditor } from "./code.js";
 import { deleteDraft, getDraft, putDraft } from "./drafts.js";
 import { layoutOf } from "./layout.js";
+import { optionControls } from "./options.js";
 import { filled, placeholderNames } from "./placeholders.js";
 import { preview } from "./preview.js";
 import { parsedSamples, sampleFields } from "./samples.js";
 
-export function templatePage(form, requestForm) {
+export function templatePage(form) {
   const element = (id) => document.getElementById(id);
   const samples = sampleFields(element("samples"), element("no-samples"));
   const names = () => [...new Set([...placeholderNames(editor.text), ...samples.names()])];
   const editor = codeEditor(element("html"), { onChange: changed, names });
+  const options = optionControls(form, { onChange: changed });
   const template = form.dataset.template;
 
   const frame = element("preview");
   const papers = JSON.parse(frame?.dataset.papers ?? "{}");
-  const starter = JSON.parse(frame?.dataset.options ?? "{}");
-  const options = () => (requestForm ? Object.fromEntries(new FormData(requestForm)) : starter);
-  const show = frame === null ? () => {} : preview(frame, `preview ${template}`, () => layoutOf(options(), papers));
+  const show = frame === null ? () => {} : preview(frame, `preview ${template}`, () => layoutOf(options.values(), papers));
+  // Header and footer have placeholders too.
+  function placeholders() {
+    const { headerHtml = "", footerHtml = "" } = options.values();
+    return placeholderNames(editor.text + headerHtml + footerHtml);
+  }
   function refresh() {
     editor.toField();
-    const markup = editor.text;
-    samples.show(placeholderNames(markup));
-    show(filled(markup, samples.value));
+    samples.show(placeholders());
+    show(filled(editor.text, samples.value));
   }
 
   // The larger the markup, the longer the browser needs to show it.
@@ -30,6 +34,7 @@ export function templatePage(form, requestForm) {
   let isDirty = "unsaved" in form.dataset;
   function changed() {
     isDirty = true;
+    options.showApplicable();
     clearTimeout(timer);
     timer = setTimeout(() => {
       refresh();
@@ -37,16 +42,7 @@ export function templatePage(form, requestForm) {
     }, 150 + editor.view.state.doc.length / 2_000);
   }
   form.addEventListener("input", changed);
-  // Options change what the preview shows.
-  let layout = "";
-  for (const type of ["input", "change"]) {
-    requestForm?.addEventListener(type, () => {
-      const next = JSON.stringify(layoutOf(options(), papers));
-      if (next === layout) return;
-      layout = next;
-      refresh();
-    });
-  }
+  form.addEventListener("change", changed);
   addEventListener("beforeunload", (event) => {
     if (isDirty) event.preventDefault();
   });
@@ -73,6 +69,7 @@ export function templatePage(form, requestForm) {
       return;
     }
     editor.toField();
+    options.toFields();
     clearTimeout(timer);
     isDirty = false;
     keepDraft();
@@ -81,8 +78,8 @@ export function templatePage(form, requestForm) {
   const revision = element("revision");
   const key = [form.dataset.user, template];
   const draftNow = () => ({
-    name: element("name").value, html: editor.text, samples: samples.values(), revision: revision?.value ?? "",
-    at: Date.now(),
+    name: element("name").value, html: editor.text, options: options.values(), samples: samples.values(),
+    revision: revision?.value ?? "", at: Date.now(),
   });
   function keepDraft() {
     putDraft(key, draftNow());
@@ -95,8 +92,9 @@ export function templatePage(form, requestForm) {
     const draft = await getDraft(key);
     if (!draft) return undefined;
     const now = draftNow();
-    const isSame = draft.name === now.name && draft.html === now.html &&
-      Object.entries(now.samples).every(([name, value]) => (draft.samples[name] ?? "") === value);
+    const hasAll = (kept, values) => Object.entries(values).every(([name, value]) => (kept[name] ?? "") === value);
+    const isSame = draft.name === now.name && draft.html === now.html && hasAll(draft.options, now.options) &&
+      hasAll(draft.samples, now.samples);
     if (isSame) return deleteDraft(key);
     const bar = element("draft");
     const older = draft.revision === now.revision ? "" : ", made from an older version of the template";
@@ -105,6 +103,7 @@ export function templatePage(form, requestForm) {
     element("draft-restore").addEventListener("click", () => {
       element("name").value = draft.name;
       editor.text = draft.html;
+      options.set(draft.options);
       samples.set(draft.samples);
       // A save then tells of what was saved since.
       if (revision && draft.revision) revision.value = draft.revision;
@@ -131,8 +130,7 @@ export function templatePage(form, requestForm) {
   toggle.addEventListener("click", () => {
     const isJson = jsonPart.hidden;
     if (isJson) {
-      const names = placeholderNames(editor.text);
-      jsonField.value = JSON.stringify(Object.fromEntries(names.map((name) => [name, samples.value(name)])), null, 2);
+      jsonField.value = JSON.stringify(Object.fromEntries(placeholders().map((name) => [name, samples.value(name)])), null, 2);
       if (json === null) json = codeEditor(jsonField, { language: "json", onChange: readJson });
       else json.text = jsonField.value;
       json.focus();

@@ -56,7 +56,11 @@ impl Panel {
             FieldName::all().any(|known| known.as_str() == field)
         };
         Ok(Self {
-            groups: control::groups(form, problem),
+            groups: control::groups(
+                FieldName::all().filter(|field| Source::of_field(*field).is_none()),
+                form,
+                problem,
+            ),
             snippets: request
                 .map_or_else(|_| Ok(snippets::none()), |request| snippets::all(base_url, request))?,
             reads_file: request.is_ok_and(snippets::read_a_file),

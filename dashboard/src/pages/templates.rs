@@ -1,19 +1,28 @@
 //! Saved templates: the list, the editor, the versions.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use platen_shared::{
     format::PaperSize,
     id::{TemplateId, UserId},
-    limits, template,
+    limits,
+    request::{FieldName, OPTIONS_WITH_PLACEHOLDERS, TemplateOptions},
+    template,
 };
 use platen_statements::{
     Timestamp,
-    templates::{Template, TemplateContent, Version},
+    templates::{Template, TemplateContent, Version, VersionContent},
 };
 
 use super::{Layout, diff, paging::Paging, playground::Panel};
-use crate::{form::Field, starter::Starter};
+use crate::{
+    form::{Field, Form},
+    playground::{
+        body::Problem,
+        control::{self, Group},
+    },
+    starter::Starter,
+};
 
 /// Sample values by placeholder.
 pub(crate) type Samples = BTreeMap<String, String>;
@@ -64,8 +73,12 @@ pub(crate) struct TemplatePanel {
 pub(crate) struct EditorForm {
     pub(crate) name: Field,
     pub(crate) html: Field,
-    /// Placeholders of the markup with their sample values.
-    pub(crate) samples: Vec<(String, String)>,
+    /// The values of the controls of options.
+    pub(crate) options: Form,
+    /// Why the options are not valid.
+    pub(crate) problem: Option<Problem>,
+    /// The sample values.
+    pub(crate) samples: Samples,
     /// The error of the sample values; empty if they are valid.
     pub(crate) samples_error: String,
     /// The revision that the form was made from; `None` for a new template.
@@ -75,11 +88,22 @@ pub(crate) struct EditorForm {
 }
 
 impl EditorForm {
-    /// The options of the starter, as a JSON object of texts.
-    fn options(&self) -> String {
-        let options = self.starter.map(Starter::options).unwrap_or_default();
-        let texts: BTreeMap<&str, &str> = options.fields().collect();
-        serde_json::json!(texts).to_string()
+    pub(crate) fn valid(name: &str, html: &str, options: Form, samples: Samples) -> Self {
+        Self {
+            name: Field::valid(name),
+            html: Field::valid(html),
+            options,
+            problem: None,
+            samples,
+            samples_error: String::new(),
+            revision: None,
+            starter: None,
+        }
+    }
+
+    /// The controls of the options.
+    fn groups(&self) -> Vec<Group> {
+        control::groups(FieldName::of_template(), &self.options, self.problem.as_ref())
     }
 
     /// Tags of other template languages in the markup; empty if there are none.
@@ -87,15 +111,17 @@ impl EditorForm {
         template::foreign_tags(&self.html.value).join(" ")
     }
 
-    pub(crate) fn valid(name: &str, html: &str, samples: &Samples) -> Self {
-        Self {
-            name: Field::valid(name),
-            html: Field::valid(html),
-            samples: with_samples(html, samples),
-            samples_error: String::new(),
-            revision: None,
-            starter: None,
-        }
+    /// The placeholders of the markup and of what is printed besides, each with its sample value or an empty one.
+    fn samples_by_placeholder(&self) -> Vec<(String, String)> {
+        let is_pdf = self.options.get(FieldName::Format.as_str()) == Some("pdf");
+        let of_options = OPTIONS_WITH_PLACEHOLDERS.iter().filter(|_| is_pdf);
+        let texts = of_options.map(|field| self.options.text(field.as_str()));
+        let names: BTreeSet<String> = texts
+            .flat_map(|text| template::placeholders(&text))
+            .chain(template::placeholders(&self.html.value))
+            .collect();
+        let value = |name: &String| self.samples.get(name).cloned().unwrap_or_default();
+        names.into_iter().map(|name| (name.clone(), value(&name))).collect()
     }
 }
 
@@ -118,18 +144,21 @@ pub(crate) struct Conflict {
     pub(crate) name: Option<String>,
     /// Whether the sample values differ.
     pub(crate) has_other_samples: bool,
+    /// From the saved options to those of the form; empty if they are equal.
+    pub(crate) option_lines: Vec<diff::Line>,
     /// From the saved markup to that of the form; empty if they are equal.
     pub(crate) lines: Vec<diff::Line>,
 }
 
 impl Conflict {
-    pub(crate) fn of(stored: &TemplateContent, form: &EditorForm, samples: &Samples) -> Self {
+    pub(crate) fn of(stored: &TemplateContent, form: &EditorForm, options: &TemplateOptions) -> Self {
         let name = &stored.template.name;
         Self {
             by: saved_by(stored.saved_by.as_ref()).to_owned(),
             at: stored.template.updated_at,
             name: (*name != form.name.value).then(|| name.clone()),
-            has_other_samples: stored.samples != *samples,
+            has_other_samples: stored.samples != form.samples,
+            option_lines: diff::lines(&stored.template.options.lines(), &options.lines()),
             lines: diff::lines(&stored.html, &form.html.value),
         }
     }
@@ -138,12 +167,6 @@ impl Conflict {
 /// Who saved a template or a version, for display.
 fn saved_by(editor: Option<&String>) -> &str {
     editor.map_or("unknown", String::as_str)
-}
-
-/// The placeholders of the markup, each with its sample value or an empty one.
-pub(crate) fn with_samples(html: &str, samples: &Samples) -> Vec<(String, String)> {
-    let value = |name: &String| samples.get(name).cloned().unwrap_or_default();
-    template::placeholders(html).into_iter().map(|name| (name.clone(), value(&name))).collect()
 }
 
 #[derive(Debug, askama::Template)]
@@ -164,8 +187,12 @@ pub(crate) struct VersionPage {
     pub(crate) id: TemplateId,
     pub(crate) version: Version,
     pub(crate) html: String,
+    /// From the options of this version to those of the current template; empty if they are equal.
+    pub(crate) option_lines: Vec<diff::Line>,
     /// From this version to the current template; empty if they are equal.
     pub(crate) lines: Vec<diff::Line>,
+    /// The options of this version, as a JSON object of the texts of controls.
+    pub(crate) options_json: String,
     /// The current sample values, as a JSON object.
     pub(crate) samples_json: String,
 }
@@ -173,16 +200,20 @@ pub(crate) struct VersionPage {
 impl VersionPage {
     pub(crate) fn new(
         (layout, style_nonce): (Layout, String),
-        (version, html): (Version, String),
+        VersionContent { version, options, html }: VersionContent,
         current: &TemplateContent,
     ) -> Self {
+        let controls = control::form_of_options(&options);
+        let controls: BTreeMap<&str, &str> = controls.fields().collect();
         Self {
             layout,
             style_nonce,
             id: current.template.id.clone(),
             version,
+            option_lines: diff::lines(&options.lines(), &current.template.options.lines()),
             lines: diff::lines(&html, &current.html),
             html,
+            options_json: serde_json::json!(controls).to_string(),
             samples_json: serde_json::json!(current.samples).to_string(),
         }
     }
@@ -207,7 +238,9 @@ mod tests {
             form: EditorForm {
                 name: Field::invalid(xss, xss),
                 html: Field::valid(xss),
-                samples: vec![(xss.to_owned(), xss.to_owned())],
+                options: Form::of(vec![("headerHtml".to_owned(), xss.to_owned())]),
+                problem: Some(Problem { field: "headerHtml".to_owned(), message: xss.to_owned() }),
+                samples: Samples::from([(xss.to_owned(), xss.to_owned())]),
                 samples_error: xss.to_owned(),
                 revision: None,
                 starter: None,
@@ -217,6 +250,7 @@ mod tests {
                 at: Timestamp(0),
                 name: Some(xss.to_owned()),
                 has_other_samples: true,
+                option_lines: diff::lines("", xss),
                 lines: diff::lines("", xss),
             }),
             is_unsaved: true,

@@ -2,7 +2,8 @@
 
 use platen_shared::{
     endpoint::Endpoint,
-    request::{FieldKind, FieldName, InvalidRequest, RenderRequest},
+    format::OutputFormat,
+    request::{FieldKind, FieldName, InvalidRequest, RenderRequest, TemplateOptions},
 };
 use serde_json::value::RawValue;
 
@@ -16,8 +17,8 @@ pub(crate) struct Request {
     /// JSON without the characters `'`, `` ` `` and `${`, which are escaped: so it has the same text between the quotes
     /// of all languages.
     pub(crate) body: String,
-    /// The extension of the file.
-    pub(crate) extension: &'static str,
+    /// The format of the file; `None` if it is that of the template.
+    pub(crate) format: Option<OutputFormat>,
     /// The template that is rendered.
     pub(crate) template: Option<String>,
 }
@@ -35,22 +36,37 @@ impl Request {
     pub(crate) fn of(form: &Form) -> Result<Self, Problem> {
         let source = Source::of(form);
         let endpoint = source.endpoint();
-        let mut members = Vec::new();
-        for field in FieldName::of_endpoint(endpoint) {
-            let of_source = Source::of_field(field);
-            if of_source.is_some_and(|of_source| of_source != source) {
-                continue;
-            }
-            let is_required = matches!(field, FieldName::Html | FieldName::Url | FieldName::TemplateId);
-            if let Some(value) = value(field, form, is_required)? {
-                members.push(format!("  \"{field}\": {value}"));
-            }
-        }
-        let body = embeddable(&format!("{{\n{}\n}}", members.join(",\n")));
+        let fields = FieldName::of_endpoint(endpoint)
+            .filter(|field| Source::of_field(*field).is_none_or(|of_source| of_source == source));
+        let members = members(fields, form)?;
+        let body = embeddable(&members);
         let request = RenderRequest::parse(endpoint, body.as_bytes()).map_err(|error| Problem::of(&error))?;
         let template = (source == Source::Template).then(|| form.text(FieldName::TemplateId.as_str()));
-        Ok(Self { endpoint, body, extension: request.format().extension(), template })
+        Ok(Self { endpoint, body, format: request.format(), template })
     }
+
+    /// The extension of the file.
+    pub(crate) fn extension(&self) -> &'static str {
+        self.format.unwrap_or(OutputFormat::DEFAULT).extension()
+    }
+}
+
+/// The options of a template, from the controls of a form. Controls that are empty are left out.
+pub(crate) fn template_options(form: &Form) -> Result<TemplateOptions, Problem> {
+    let json = members(FieldName::of_template(), form)?;
+    TemplateOptions::parse(json.as_bytes()).map_err(|error| Problem::of(&error))
+}
+
+/// A JSON object of the fields whose controls are not empty.
+fn members(fields: impl Iterator<Item = FieldName>, form: &Form) -> Result<String, Problem> {
+    let mut members = Vec::new();
+    for field in fields {
+        let is_required = matches!(field, FieldName::Html | FieldName::Url | FieldName::TemplateId);
+        if let Some(value) = value(field, form, is_required)? {
+            members.push(format!("  \"{field}\": {value}"));
+        }
+    }
+    Ok(format!("{{\n{}\n}}", members.join(",\n")))
 }
 
 impl Problem {

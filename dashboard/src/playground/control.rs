@@ -1,8 +1,8 @@
 //! The controls of a form, from the table of fields.
 
 use platen_shared::{
-    format::{ImageFormat, OutputFormat},
-    request::{FieldKind, FieldName, FieldSpec, Formats},
+    format::OutputFormat,
+    request::{FieldKind, FieldName, FieldSpec, Formats, TemplateOptions},
 };
 use serde_json::Value;
 
@@ -78,14 +78,18 @@ pub(crate) enum Input {
 /// A longer text is edited in several lines.
 const MAX_LINE_CHARS: usize = 4_096;
 
-/// The controls of all options, with the values of a form.
-pub(crate) fn groups(form: &Form, problem: Option<&Problem>) -> Vec<Group> {
+/// The controls of options, with the values of a form.
+pub(crate) fn groups(
+    options: impl Iterator<Item = FieldName>,
+    form: &Form,
+    problem: Option<&Problem>,
+) -> Vec<Group> {
     let titles = ["File", "Page and viewport", "Image", "PDF"];
     let mut groups: Vec<Group> = titles
         .map(|title| Group { title, is_open: title == titles[0], controls: Vec::new() })
         .into_iter()
         .collect();
-    for field in FieldName::all().filter(|field| Source::of_field(*field).is_none()) {
+    for field in options {
         let group = match (field, field.spec().formats) {
             (FieldName::Format | FieldName::FileName, _) => 0,
             (_, Formats::All) => 1,
@@ -149,14 +153,11 @@ fn input(field: FieldName, spec: &FieldSpec, name: &str) -> Input {
 
 /// The names of formats, separated by spaces; empty for all.
 fn formats(formats: Formats) -> String {
-    let has = |format: OutputFormat| match (formats, format) {
-        (Formats::Pdf, format) => format == OutputFormat::Pdf,
-        (Formats::All, _) | (_, OutputFormat::Pdf) => false,
-        (Formats::Images, _) => true,
-        (Formats::JpegAndWebp, OutputFormat::Image(format)) => format != ImageFormat::Png,
-        (Formats::PngAndWebp, OutputFormat::Image(format)) => format != ImageFormat::Jpeg,
-    };
-    let names = OutputFormat::NAMES.iter().filter(|name| OutputFormat::parse(name).is_some_and(has));
+    if formats == Formats::All {
+        return String::new();
+    }
+    let includes = |name: &&&str| OutputFormat::parse(name).is_some_and(|format| formats.include(format));
+    let names = OutputFormat::NAMES.iter().filter(includes);
     names.copied().collect::<Vec<_>>().join(" ")
 }
 
@@ -189,6 +190,11 @@ pub(crate) fn form_of(body: &Value) -> Form {
     Form::of(values)
 }
 
+/// The options of a template as the values of controls.
+pub(crate) fn form_of_options(options: &TemplateOptions) -> Form {
+    serde_json::from_str(options.as_json()).map_or_else(|_| Form::default(), |options| form_of(&options))
+}
+
 /// The text of a control for a value: a string without its quotation marks, anything else as JSON.
 pub(crate) fn text(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
@@ -200,7 +206,8 @@ mod tests {
 
     #[test]
     fn every_option_has_a_control_with_help() {
-        let groups = groups(&Form::default(), None);
+        let options = FieldName::all().filter(|field| Source::of_field(*field).is_none());
+        let groups = groups(options, &Form::default(), None);
         let names: Vec<&str> =
             groups.iter().flat_map(|group| &group.controls).map(|control| control.name.as_str()).collect();
         for field in FieldName::all() {

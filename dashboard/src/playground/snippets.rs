@@ -64,7 +64,7 @@ pub(crate) fn none() -> Vec<Snippet> {
 /// The programs that send a request to the server at this address.
 pub(crate) fn all(base_url: &str, request: &Request) -> askama::Result<Vec<Snippet>> {
     let url = &format!("{base_url}{}", request.endpoint.path());
-    let file = &format!("file.{}", request.extension);
+    let file = &format!("file.{}", request.extension());
     let body = (!read_a_file(request)).then_some(request.body.as_str());
     let snippet = |(language, id, name)| {
         let program = Program { language, url, file, body }.render()?;

@@ -12,6 +12,7 @@ use std::{
 use futures::future::{Either, select};
 use platen_shared::{
     endpoint::Endpoint,
+    format::OutputFormat,
     id::{AccountId, TemplateId},
     job::Source,
     key::ApiKey,
@@ -24,7 +25,7 @@ use platen_spin::{
     platform,
 };
 use platen_statements::{
-    attempts::{self, Attempt, Claim, KeyPurpose, KeyStatus, PresentedKey},
+    attempts::{self, Attempt, Claim, KeyPurpose, KeyStatus, PresentedKey, RequestedTemplate},
     limits::{self, RunningAttempt},
 };
 use spin_sdk::time::sleep;
@@ -85,11 +86,14 @@ pub(super) async fn claim(
     request: &RenderRequest,
     context: &mut RequestContext,
 ) -> Result<Claim, Failure> {
+    let replaced = request.replaced_fields();
     let template = match &request.subject {
         Subject::Source(_) => None,
-        Subject::Template { id, variables } => Some((id, variables)),
+        Subject::Template { id, variables } => {
+            Some(RequestedTemplate { id, variables, replaced: &replaced, format: request.format() })
+        }
     };
-    let purpose = template.map_or(KeyPurpose::Source, |(id, _)| KeyPurpose::Template(id));
+    let purpose = template.map_or(KeyPurpose::Source, KeyPurpose::Template);
     let mut attempt = attempt(key, endpoint, Some(request), context);
     let began = Instant::now();
     if let Some(busy) = busy(&attempt, context, began) {
@@ -190,7 +194,7 @@ fn attempt(
         key_hash: key.hash(),
         account_id: AccountId::from_text(""),
         endpoint: endpoint.name(),
-        format: request.map_or("", |request| request.format().extension()),
+        format: request.and_then(RenderRequest::format).map_or("", OutputFormat::extension),
         status: 500,
         counted: false,
         rejected: false,

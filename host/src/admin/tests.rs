@@ -4,6 +4,7 @@ use platen_shared::{
     email::Email,
     id::{AccountId, UserId},
     name::Name,
+    request::TemplateOptions,
     template_record::TemplateRecord,
 };
 use platen_statements::{
@@ -98,7 +99,8 @@ async fn a_change_and_its_audit_entry_are_one_statement() {
     assert!(owned.delete_key(key.as_str()).await.unwrap());
     assert!(!owned.delete_key(key.as_str()).await.unwrap());
     assert!(owned.keys().await.unwrap().is_empty());
-    let record = |html| TemplateRecord::new(Name::parse("t").unwrap(), html).unwrap();
+    let record =
+        |html| TemplateRecord::new(Name::parse("t").unwrap(), html, TemplateOptions::default()).unwrap();
     let template = owned.create_template(record("a"), None).await.unwrap();
     let save =
         async |html, revision| owned.save_template(template.as_str(), record(html), None, revision).await;

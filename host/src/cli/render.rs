@@ -24,7 +24,7 @@ use platen_shared::{
     id::AccountId,
     job::RenderJob,
     limits,
-    request::{FieldName, RenderRequest},
+    request::{FieldName, RenderRequest, SavedTemplate},
 };
 use tokio_util::sync::CancellationToken;
 
@@ -47,6 +47,10 @@ pub(crate) struct RenderCommand {
     /// The file to write, or - for standard output. Its extension chooses the format
     #[arg(short, long, value_name = "FILE|-")]
     output: PathBuf,
+
+    /// A JSON file with the render options of a template, which is filled with --variables. Other options replace them
+    #[arg(long, value_name = "FILE", requires = FieldName::Variables.as_str())]
+    template_options: Option<PathBuf>,
 
     /// Render again whenever the page or another file of the options changes, until Ctrl-C
     #[arg(long)]
@@ -155,23 +159,25 @@ impl RenderCommand {
     /// The files that the result depends on.
     fn files(&self) -> Vec<PathBuf> {
         let page = (!self.is_url() && self.page != "-").then(|| PathBuf::from(&self.page));
-        page.into_iter().chain(self.fields.files()).collect()
+        page.into_iter().chain(self.template_options.clone()).chain(self.fields.files()).collect()
     }
 
     /// The job of a request with the same fields, which is checked by the same rules.
     fn job(&self) -> Result<RenderJob> {
         let mut body = self.fields.values()?;
+        let options =
+            self.template_options.as_deref().map(template::read_options).transpose()?.unwrap_or_default();
         let raw = |text: &str| serde_json::value::to_raw_value(text);
         if let Entry::Vacant(format) = body.entry(FieldName::Format.to_string()) {
-            format.insert(raw(self.output_format()?.extension())?);
+            format.insert(raw(self.output_format(options.format())?.extension())?);
         }
         let account = AccountId::from_text("operator");
         if body.contains_key(FieldName::Variables.as_str()) {
             ensure!(!self.is_url(), "--variables fills an HTML file, and the page is a URL");
             body.insert(FieldName::TemplateId.to_string(), raw("file")?);
-            let template = template::read(Path::new(&self.page))?;
+            let html = template::read(Path::new(&self.page))?;
             let request = RenderRequest::parse(Endpoint::Template, &serde_json::to_vec(&body)?)?;
-            return Ok(request.into_job(account, Some(&template))?);
+            return Ok(request.into_job(account, Some(SavedTemplate { html: &html, options: &options }))?);
         }
         if self.is_url() {
             body.insert(FieldName::Url.to_string(), raw(&self.page)?);
@@ -182,9 +188,10 @@ impl RenderCommand {
         Ok(request.into_job(account, None)?)
     }
 
-    fn output_format(&self) -> Result<OutputFormat> {
+    /// The format of the output's extension; that of the template, if there is no extension to see.
+    fn output_format(&self, of_template: Option<OutputFormat>) -> Result<OutputFormat> {
         if self.output == Path::new("-") {
-            return Ok(OutputFormat::DEFAULT);
+            return Ok(of_template.unwrap_or(OutputFormat::DEFAULT));
         }
         let extension =
             self.output.extension().map(|extension| extension.to_string_lossy().to_ascii_lowercase());

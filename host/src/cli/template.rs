@@ -8,7 +8,10 @@ use std::{
 
 use anyhow::{Context as _, Result, bail};
 use clap::{Args, Subcommand};
-use platen_shared::{id::AccountId, name::Name, template, template_record::TemplateRecord};
+use platen_shared::{
+    format::OutputFormat, id::AccountId, name::Name, request::TemplateOptions, template,
+    template_record::TemplateRecord,
+};
 use platen_statements::templates::{SaveOutcome, Template};
 use serde::Serialize;
 
@@ -28,6 +31,10 @@ pub(crate) enum TemplateCommand {
         /// The id of the template to replace
         #[arg(long)]
         id: Option<String>,
+        /// A JSON file with the render options of the template, or - for standard input. Without it a template that is
+        /// replaced keeps its options
+        #[arg(long, value_name = "FILE|-")]
+        options: Option<PathBuf>,
         /// The markup, or - for standard input
         file: PathBuf,
         #[command(flatten)]
@@ -36,7 +43,13 @@ pub(crate) enum TemplateCommand {
     /// List templates, without their markup
     List(ListArgs),
     /// Print a template's markup
-    Show(TemplateArgs),
+    Show {
+        /// Print its render options instead
+        #[arg(long)]
+        options: bool,
+        #[command(flatten)]
+        template: TemplateArgs,
+    },
     /// Delete a template
     Delete(TemplateArgs),
 }
@@ -59,8 +72,9 @@ struct TemplateWithMarkup {
 impl TemplateCommand {
     pub(crate) async fn run(self) -> Result<()> {
         match self {
-            Self::Put { account, name, id, file, common } => {
+            Self::Put { account, name, id, options, file, common } => {
                 let html = read(&file)?;
+                let options = options.map(|file| read_options(&file)).transpose()?;
                 let admin = common.open().await?;
                 let account = admin.account(&account).await?.id;
                 let owned = admin.operator().account_scope(&account);
@@ -69,7 +83,8 @@ impl TemplateCommand {
                     None => None,
                 };
                 let name = Name::parse_or_keep(&name, stored.as_ref().map(|stored| stored.name.as_str()))?;
-                let record = TemplateRecord::new(name, &html)?;
+                let options = options.or(stored.map(|stored| stored.options)).unwrap_or_default();
+                let record = TemplateRecord::new(name, &html, options)?;
                 let foreign_tags = template::foreign_tags(&html);
                 if !foreign_tags.is_empty() {
                     let tags = foreign_tags.join(" ");
@@ -107,7 +122,7 @@ impl TemplateCommand {
                 };
                 common.output.print(&templates, |templates| templates_table(templates))
             }
-            Self::Show(TemplateArgs { id, common }) => {
+            Self::Show { options, template: TemplateArgs { id, common } } => {
                 let admin = common.open().await?;
                 let account = owner(&admin, &id).await?;
                 let found = admin.operator().account_scope(&account).template_content(&id).await?;
@@ -115,6 +130,9 @@ impl TemplateCommand {
                 if common.output.json {
                     let template = TemplateWithMarkup { template: content.template, html: content.html };
                     return common.output.print(&template, |_| String::new());
+                }
+                if options {
+                    return Ok(io::stdout().write_all(content.template.options.lines().as_bytes())?);
                 }
                 // Without a newline, so that the output can be saved again unchanged.
                 Ok(io::stdout().write_all(content.html.as_bytes())?)
@@ -140,6 +158,13 @@ fn no_template(id: &str) -> String {
     format!("there is no template {id:?}: see `platen template list`")
 }
 
+/// The render options of a template, from a JSON file.
+pub(super) fn read_options(file: &Path) -> Result<TemplateOptions> {
+    let json = read(file)?;
+    TemplateOptions::parse(json.as_bytes())
+        .with_context(|| format!("{} does not have valid options", file.display()))
+}
+
 /// The text of a file, or of standard input for `-`.
 pub(super) fn read(file: &Path) -> Result<String> {
     let mut bytes = Vec::new();
@@ -157,9 +182,10 @@ fn templates_table(templates: &[Template]) -> String {
             template.id.to_string(),
             template.account_name.clone(),
             template.name.clone(),
+            template.options.format().unwrap_or(OutputFormat::DEFAULT).extension().to_owned(),
             template.placeholders.join(" "),
             template.updated_at.to_string(),
         ]
     });
-    table(["ID", "ACCOUNT", "NAME", "PLACEHOLDERS", "UPDATED"], rows)
+    table(["ID", "ACCOUNT", "NAME", "FORMAT", "PLACEHOLDERS", "UPDATED"], rows)
 }

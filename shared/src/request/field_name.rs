@@ -8,7 +8,9 @@ use crate::endpoint::Endpoint;
 
 /// A field of a request body. `Display` is its name in JSON. The order is that of the contract, in which
 /// fields are checked.
-#[derive(Debug, Clone, Copy, Display, PartialEq, Eq, EnumCount, IntoStaticStr, VariantArray)]
+#[derive(
+    Debug, Clone, Copy, Display, PartialEq, Eq, PartialOrd, Ord, EnumCount, IntoStaticStr, VariantArray,
+)]
 #[strum(serialize_all = "camelCase")]
 #[expect(missing_docs, reason = "the variants are the names in JSON")]
 pub enum FieldName {
@@ -70,6 +72,26 @@ impl FieldName {
             Self::TemplateId | Self::Variables => endpoint == Endpoint::Template,
             _ => true,
         })
+    }
+
+    /// The fields that a template keeps as its options.
+    pub fn of_template() -> impl Iterator<Item = Self> {
+        let excluded = [Self::Html, Self::Url, Self::TemplateId, Self::Variables, Self::FileName];
+        Self::all().filter(move |field| !excluded.contains(field))
+    }
+
+    /// Whether this field of a request takes the place of the other one of a template.
+    pub(super) fn replaces(self, other: Self) -> bool {
+        use FieldName::{Clip, FullPage, PageRanges, PdfFormat, PdfHeight, PdfWidth, Selector, SinglePage};
+        self == other
+            || match self {
+                PdfFormat => [PdfWidth, PdfHeight].contains(&other),
+                PdfWidth | PdfHeight => other == PdfFormat,
+                FullPage | Selector | Clip => [FullPage, Selector, Clip].contains(&other),
+                SinglePage => other == PageRanges,
+                PageRanges => other == SinglePage,
+                _ => false,
+            }
     }
 
     /// The name in JSON.

@@ -3,7 +3,7 @@
 
 use super::FieldName;
 use crate::{
-    format::{OutputFormat, PaperSize, WaitUntil},
+    format::{ImageFormat, OutputFormat, PaperSize, WaitUntil},
     job::{Animations, ColorScheme, MediaType},
     limits,
 };
@@ -63,6 +63,21 @@ pub enum Formats {
     JpegAndWebp,
     PngAndWebp,
     Pdf,
+}
+
+impl Formats {
+    /// Whether a file of this format is one of them.
+    #[must_use]
+    pub fn include(self, format: OutputFormat) -> bool {
+        match (self, format) {
+            (Self::All, _) => true,
+            (Self::Pdf, format) => format == OutputFormat::Pdf,
+            (_, OutputFormat::Pdf) => false,
+            (Self::Images, _) => true,
+            (Self::JpegAndWebp, OutputFormat::Image(format)) => format != ImageFormat::Png,
+            (Self::PngAndWebp, OutputFormat::Image(format)) => format != ImageFormat::Jpeg,
+        }
+    }
 }
 
 const BOOLEAN: FieldSpec =

@@ -3,7 +3,7 @@
 use std::ops::RangeInclusive;
 
 use crate::{
-    format::ImageFormat,
+    format::{ImageFormat, OutputFormat},
     job::{Clip, ImageOptions, Quality, Region, Selector},
     length::Length,
     limits,
@@ -52,14 +52,21 @@ impl ImageFields {
         }
     }
 
+    /// Checks which fields the format has.
+    pub(super) fn check_format(&self, format: OutputFormat) -> Result<(), InvalidRequest> {
+        let (field, format) = match format {
+            OutputFormat::Pdf if self.quality.is_some() => (FieldName::Quality, "pdf"),
+            OutputFormat::Image(ImageFormat::Png) if self.quality.is_some() => (FieldName::Quality, "png"),
+            OutputFormat::Image(ImageFormat::Jpeg) if self.omit_background => {
+                (FieldName::OmitBackground, "jpeg")
+            }
+            _ => return Ok(()),
+        };
+        Err(InvalidRequest::WrongFormat { field: field.into(), format })
+    }
+
     /// The options of an image.
-    pub(super) fn into_options(self, format: ImageFormat) -> Result<ImageOptions, InvalidRequest> {
-        if self.quality.is_some() && format == ImageFormat::Png {
-            return Err(wrong_format(FieldName::Quality, "png"));
-        }
-        if self.omit_background && format == ImageFormat::Jpeg {
-            return Err(wrong_format(FieldName::OmitBackground, "jpeg"));
-        }
+    pub(super) fn into_options(self, format: ImageFormat) -> ImageOptions {
         let region = match (self.full_page, self.selector, self.clip) {
             (_, Some(selector), _) => Region::Element(selector),
             (_, _, Some(clip)) => Region::Clip(clip),
@@ -67,17 +74,8 @@ impl ImageFields {
             (false, ..) => Region::Viewport,
         };
         let quality = self.quality.unwrap_or_default();
-        Ok(ImageOptions { format, quality, omit_background: self.omit_background, region })
+        ImageOptions { format, quality, omit_background: self.omit_background, region }
     }
-
-    /// Checks the fields of a request for a PDF.
-    pub(super) fn check_for_pdf(&self) -> Result<(), InvalidRequest> {
-        if self.quality.is_some() { Err(wrong_format(FieldName::Quality, "pdf")) } else { Ok(()) }
-    }
-}
-
-fn wrong_format(field: FieldName, format: &'static str) -> InvalidRequest {
-    InvalidRequest::WrongFormat { field: field.into(), format }
 }
 
 fn clip(field: Field<'_>) -> Result<Option<Clip>, InvalidRequest> {

@@ -4,7 +4,6 @@ use crate::{
     job::{InvalidOptions, Output, Region},
     limits,
     reason::Reason,
-    template::FillError,
     url_rule::InvalidUrl,
 };
 
@@ -70,6 +69,8 @@ pub enum InvalidRequest {
     RequiredWith(FieldPath, FieldPath),
     #[error("\"{field}\" must not be given with \"format\": \"{format}\"")]
     WrongFormat { field: FieldPath, format: &'static str },
+    #[error("{error} (\"{field}\" of the template)")]
+    OfTemplate { error: Box<Self>, field: FieldName },
     #[error("\"html\" must not be empty")]
     EmptyHtml,
     #[error("\"html\" must be at most {} bytes of UTF-8", limits::MAX_HTML_BYTES)]
@@ -107,6 +108,7 @@ impl InvalidRequest {
     #[must_use]
     pub fn reason(&self) -> Reason {
         match self {
+            Self::OfTemplate { error, .. } => error.reason(),
             Self::EmptyBody | Self::NotUtf8 | Self::ByteOrderMark | Self::Syntax(_) | Self::NotAnObject => {
                 Reason::InvalidJson
             }
@@ -128,6 +130,7 @@ impl InvalidRequest {
     pub fn field(&self) -> Option<String> {
         use FieldName::{Clip, FileName, Html, Margin, Url, Variables};
         let field = match self {
+            Self::OfTemplate { error, .. } => return error.field(),
             Self::Unknown { name, .. } => return Some(name.clone()),
             Self::Repeated(field)
             | Self::Required(field)
@@ -165,12 +168,19 @@ impl InvalidRequest {
         Some(field.to_string())
     }
 
-    /// Why the template, or the template in a field, cannot be filled.
-    pub(super) fn unfilled(error: FillError, field: Option<FieldName>) -> Self {
-        match (error, field) {
-            (FillError::Missing(names), _) => Self::MissingVariables(names),
-            (FillError::TooLarge, None) => Self::FilledTemplateTooLarge,
-            (FillError::TooLarge, Some(field)) => Self::FilledHeaderTooLarge { field: field.into() },
+    /// An error that options of a template have a part in, which is one of them.
+    pub(super) fn with_options_of(self, of_template: impl Fn(FieldName) -> bool) -> Self {
+        let other = match &self {
+            Self::Conflict(_, other) | Self::RequiredWith(_, other) => Some(other.field),
+            Self::WrongFormat { .. } => Some(FieldName::Format),
+            _ => None,
+        };
+        let named = self.field();
+        let is_named =
+            |field: &FieldName| named.as_ref().is_some_and(|it| it.split('.').next() == Some(field.as_str()));
+        match FieldName::all().find(is_named).into_iter().chain(other).find(|field| of_template(*field)) {
+            Some(field) => Self::OfTemplate { error: Box::new(self), field },
+            None => self,
         }
     }
 

@@ -15,15 +15,15 @@ use super::{
     field_name::{FieldName, FieldPath},
     invalid::InvalidRequest,
 };
-use crate::endpoint::Endpoint;
 
 /// The values of the known fields as slices of the body.
+#[derive(Clone)]
 pub(super) struct Object<'a>([Option<&'a RawValue>; FieldName::COUNT]);
 
 impl<'a> Object<'a> {
-    /// Reads a body. Syntax errors have precedence over repeated and unknown fields, of which the first
-    /// is reported.
-    pub(super) fn read(endpoint: Endpoint, body: &'a [u8]) -> Result<Self, InvalidRequest> {
+    /// Reads a body that may have some fields. Syntax errors have precedence over repeated and unknown fields, of which the
+    /// first is reported.
+    pub(super) fn read(known: &[FieldName], body: &'a [u8]) -> Result<Self, InvalidRequest> {
         let text = std::str::from_utf8(body).map_err(|_| InvalidRequest::NotUtf8)?;
         if text.starts_with('\u{feff}') {
             return Err(InvalidRequest::ByteOrderMark);
@@ -34,7 +34,7 @@ impl<'a> Object<'a> {
         let mut problem = None;
         let mut deserializer = serde_json::Deserializer::from_str(text);
         let object = deserializer
-            .deserialize_map(ObjectVisitor { endpoint, problem: &mut problem })
+            .deserialize_map(ObjectVisitor { known, problem: &mut problem })
             .and_then(|object| deserializer.end().map(|()| object));
         let object = object.map_err(|error| {
             // The parser stops at the first token of another type, and a syntax error may follow.
@@ -46,12 +46,33 @@ impl<'a> Object<'a> {
     }
 
     pub(super) fn field(&self, name: FieldName) -> Field<'a> {
-        Field { name: name.into(), value: self.0[name as usize] }
+        Field { name: name.into(), value: self.value(name) }
+    }
+
+    /// The JSON text of a field's value, if the body has the field.
+    pub(super) fn value(&self, name: FieldName) -> Option<&'a RawValue> {
+        self.0[name as usize]
+    }
+
+    /// The fields that the body has.
+    pub(super) fn names(&self) -> impl Iterator<Item = FieldName> {
+        FieldName::all().filter(|name| self.value(*name).is_some())
+    }
+
+    /// Gives a field a value.
+    pub(super) fn set(&mut self, name: FieldName, value: Option<&'a RawValue>) {
+        self.0[name as usize] = value;
+    }
+}
+
+impl Default for Object<'_> {
+    fn default() -> Self {
+        Self([None; FieldName::COUNT])
     }
 }
 
 struct ObjectVisitor<'p> {
-    endpoint: Endpoint,
+    known: &'p [FieldName],
     /// The first problem. The rest of the document is still read, because of possible syntax errors.
     problem: &'p mut Option<InvalidRequest>,
 }
@@ -64,9 +85,9 @@ impl<'de> Visitor<'de> for ObjectVisitor<'_> {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-        let Self { endpoint, problem } = self;
-        let mut object = Object([None; FieldName::COUNT]);
-        while let Some(name) = map.next_key_seed(NameVisitor { endpoint, problem })? {
+        let Self { known, problem } = self;
+        let mut object = Object::default();
+        while let Some(name) = map.next_key_seed(NameVisitor { known, problem })? {
             match name {
                 Some(name) if object.0[name as usize].is_none() => {
                     object.0[name as usize] = Some(map.next_value()?);
@@ -85,7 +106,7 @@ impl<'de> Visitor<'de> for ObjectVisitor<'_> {
 
 /// Reads the name of a field; `None` for an unknown one, after the problem was set.
 struct NameVisitor<'p> {
-    endpoint: Endpoint,
+    known: &'p [FieldName],
     problem: &'p mut Option<InvalidRequest>,
 }
 
@@ -105,12 +126,11 @@ impl Visitor<'_> for NameVisitor<'_> {
     }
 
     fn visit_str<E>(self, name: &str) -> Result<Self::Value, E> {
-        let field = FieldName::of_endpoint(self.endpoint).find(|field| field.as_str() == name);
+        let known = self.known.iter().copied();
+        let field = known.clone().find(|field| field.as_str() == name);
         if field.is_none() {
-            self.problem.get_or_insert_with(|| {
-                let known = FieldName::of_endpoint(self.endpoint).map(FieldPath::from);
-                InvalidRequest::unknown(None, name, known)
-            });
+            self.problem
+                .get_or_insert_with(|| InvalidRequest::unknown(None, name, known.map(FieldPath::from)));
         }
         Ok(field)
     }

@@ -65,20 +65,25 @@ impl PdfFields {
 
     /// Checks which fields are given together.
     pub(super) fn check(&self) -> Result<(), InvalidRequest> {
+        use FieldName::{PdfHeight, PdfWidth};
+        match (self.width, self.height) {
+            (Some(_), None) => Err(InvalidRequest::RequiredWith(PdfHeight.into(), PdfWidth.into())),
+            (None, Some(_)) => Err(InvalidRequest::RequiredWith(PdfWidth.into(), PdfHeight.into())),
+            _ => self.check_conflicts(),
+        }
+    }
+
+    /// Checks which fields exclude each other.
+    pub(super) fn check_conflicts(&self) -> Result<(), InvalidRequest> {
         use FieldName::{PageRanges, PdfFormat, PdfHeight, PdfWidth, SinglePage};
-        let (width, height) = (self.width.is_some(), self.height.is_some());
-        let error = if width && !height {
-            InvalidRequest::RequiredWith(PdfHeight.into(), PdfWidth.into())
-        } else if height && !width {
-            InvalidRequest::RequiredWith(PdfWidth.into(), PdfHeight.into())
-        } else if width && self.paper.is_some() {
-            InvalidRequest::Conflict(PdfWidth.into(), PdfFormat.into())
+        let side = if self.width.is_some() { PdfWidth } else { PdfHeight };
+        if self.paper.is_some() && (self.width.is_some() || self.height.is_some()) {
+            Err(InvalidRequest::Conflict(side.into(), PdfFormat.into()))
         } else if self.single_page && self.page_ranges.is_some() {
-            InvalidRequest::Conflict(SinglePage.into(), PageRanges.into())
+            Err(InvalidRequest::Conflict(SinglePage.into(), PageRanges.into()))
         } else {
-            return Ok(());
-        };
-        Err(error)
+            Ok(())
+        }
     }
 
     /// The options of a PDF.

@@ -6,10 +6,16 @@ fn error(endpoint: Endpoint, body: &str) -> String {
     RenderRequest::parse(endpoint, body.as_bytes()).unwrap_err().to_string()
 }
 
+/// The job of a request for a template.
+fn job_of(request: RenderRequest, html: &str, options: &str) -> Result<RenderJob, InvalidRequest> {
+    let options = TemplateOptions::parse(options.as_bytes()).unwrap();
+    request.into_job(AccountId::from_text("acc"), Some(SavedTemplate { html, options: &options }))
+}
+
 #[test]
 fn defaults_are_those_of_the_contract() {
     let request = RenderRequest::parse(Endpoint::Render, br#"{"html":"x"}"#).unwrap();
-    assert_eq!(request.content_disposition(None), "attachment; filename=\"render.png\"");
+    assert_eq!(request.format(), Some(OutputFormat::DEFAULT));
     let job = request.into_job(AccountId::from_text("acc"), None).unwrap();
     let json = serde_json::to_value(&job).unwrap();
     assert_eq!(
@@ -121,7 +127,7 @@ fn field_names_are_those_of_the_contract() {
 fn numbers_in_variables_keep_their_spelling() {
     let body = br#"{"templateId":"t","variables":{"a":10.50,"b":"x\n","c":-0}}"#;
     let request = RenderRequest::parse(Endpoint::Template, body).unwrap();
-    let job = request.into_job(AccountId::from_text("acc"), Some("{{a}}|{{b}}|{{c}}")).unwrap();
+    let job = job_of(request, "{{a}}|{{b}}|{{c}}", "{}").unwrap();
     assert_eq!(job.source, Source::Html(Html::try_from("10.50|x\n|-0".to_owned()).unwrap()));
     assert_eq!(
         error(Endpoint::Template, r#"{"templateId":"t","variables":{"a":[1]}}"#),
@@ -159,5 +165,124 @@ fn a_pdf_is_as_wide_as_its_sheet_between_the_margins() {
         let request = RenderRequest::parse(Endpoint::Render, body.as_bytes()).unwrap();
         let viewport = request.into_job(AccountId::from_text("acc"), None).unwrap().options.viewport;
         assert_eq!((viewport.width.get(), viewport.height.get()), (width, 720), "{fields}");
+    }
+}
+
+#[test]
+fn a_field_of_a_request_replaces_those_of_the_template_that_it_excludes() {
+    for (template, given, expected) in [
+        ("", "", ""),
+        (r#""format":"pdf","landscape":true,"margin":{"top":"1cm","left":9}"#, "", ""),
+        (
+            r#""format":"pdf","landscape":true,"margin":{"top":"1cm"}"#,
+            r#""landscape":false,"margin":{"left":1}"#,
+            r#""format":"pdf","margin":{"left":1}"#,
+        ),
+        (
+            r#""pdfFormat":"A5","format":"pdf""#,
+            r#""pdfWidth":"9cm","pdfHeight":"9cm""#,
+            r#""format":"pdf","pdfWidth":"9cm","pdfHeight":"9cm""#,
+        ),
+        (
+            r#""pdfWidth":"9cm","pdfHeight":"9cm","format":"pdf""#,
+            r#""pdfFormat":"A5""#,
+            r#""format":"pdf","pdfFormat":"A5""#,
+        ),
+        (
+            r#""pdfWidth":"9cm","pdfHeight":"9cm","format":"pdf""#,
+            r#""pdfHeight":"8cm""#,
+            r#""format":"pdf","pdfWidth":"9cm","pdfHeight":"8cm""#,
+        ),
+        (r##""selector":"#a""##, r#""fullPage":true"#, r#""fullPage":true"#),
+        (r#""fullPage":true"#, r##""selector":"#a""##, r##""selector":"#a""##),
+        (r#""clip":{"x":0,"y":0,"width":1,"height":1}"#, r#""fullPage":false"#, ""),
+        (r#""format":"pdf","singlePage":true"#, r#""pageRanges":"1""#, r#""format":"pdf","pageRanges":"1""#),
+        (r#""format":"pdf","pageRanges":"1""#, r#""singlePage":true"#, r#""format":"pdf","singlePage":true"#),
+        // What does not fit the format is left out.
+        (r#""format":"webp","quality":7,"width":9"#, r#""format":"png""#, r#""width":9"#),
+        (r#""format":"png","omitBackground":true"#, r#""format":"jpeg""#, r#""format":"jpeg""#),
+        (r#""format":"jpeg","quality":7"#, r#""format":"pdf""#, r#""format":"pdf""#),
+        (r#""format":"pdf","headerHtml":"{{ missing }}","margin":"1cm""#, r#""format":"png""#, ""),
+        // The format of the template makes a field of the request valid.
+        (r#""format":"jpeg""#, r#""quality":7"#, r#""format":"jpeg","quality":7"#),
+    ] {
+        let options = |fields: &str| {
+            let comma = if fields.is_empty() { "" } else { "," };
+            let body = format!(r#"{{"templateId":"t"{comma}{fields}}}"#);
+            RenderRequest::parse(Endpoint::Template, body.as_bytes()).unwrap()
+        };
+        let found = job_of(options(given), "x", &format!("{{{template}}}")).unwrap();
+        let expected = if expected.is_empty() && given.is_empty() { template } else { expected };
+        assert_eq!(found, job_of(options(expected), "x", "{}").unwrap(), "{template} {given}");
+    }
+}
+
+#[test]
+fn rules_between_fields_are_checked_with_those_of_the_template() {
+    let too_wide = r#"{"width":7000,"deviceScaleFactor":1}"#;
+    for (template, given, message, field) in [
+        (
+            r#"{"format":"pdf","margin":"9cm"}"#,
+            r#""pdfFormat":"A6""#,
+            "\"margin\" leaves no space for the page (\"margin\" of the template)",
+            "margin",
+        ),
+        (
+            r#"{"format":"png"}"#,
+            r#""quality":7"#,
+            "\"quality\" must not be given with \"format\": \"png\" (\"format\" of the template)",
+            "quality",
+        ),
+        (
+            "{}",
+            r#""pdfWidth":"9cm","format":"pdf""#,
+            "\"pdfHeight\" is required with \"pdfWidth\"",
+            "pdfHeight",
+        ),
+        (
+            too_wide,
+            r#""height":7000,"deviceScaleFactor":2"#,
+            "The image would have 196000000 pixels; at most 100000000 are allowed. Lower \"width\", \"height\" or \"deviceScaleFactor\" (\"width\" of the template)",
+            "width",
+        ),
+    ] {
+        let body = format!(r#"{{"templateId":"t",{given}}}"#);
+        let request = RenderRequest::parse(Endpoint::Template, body.as_bytes()).unwrap();
+        let error = job_of(request, "x", template).unwrap_err();
+        assert_eq!((error.to_string().as_str(), error.field().as_deref()), (message, Some(field)));
+    }
+    // What no template can make valid is refused without it.
+    for (given, message) in [
+        (r#""fullPage":true,"selector":"a""#, "\"selector\" must not be given together with \"fullPage\""),
+        (r#""quality":7,"format":"png""#, "\"quality\" must not be given with \"format\": \"png\""),
+        (
+            r#""pdfHeight":"9cm","pdfFormat":"A4""#,
+            "\"pdfHeight\" must not be given together with \"pdfFormat\"",
+        ),
+    ] {
+        assert_eq!(error(Endpoint::Template, &format!(r#"{{"templateId":"t",{given}}}"#)), message);
+    }
+}
+
+#[test]
+fn options_of_a_template_are_valid_by_themselves() {
+    let parse = |json: &str| TemplateOptions::parse(json.as_bytes()).map_err(|error| error.to_string());
+    let options = parse(" {\"width\" : 9.0, \"margin\":{ \"top\": 1 }\n, \"format\":\"pdf\"}").unwrap();
+    assert_eq!(options.as_json(), r#"{"format":"pdf","width":9.0,"margin":{"top":1}}"#);
+    assert_eq!(
+        options.lines(),
+        "{\n  \"format\": \"pdf\",\n  \"width\": 9.0,\n  \"margin\": {\"top\":1}\n}\n"
+    );
+    assert_eq!(TemplateOptions::stored(options.as_json().to_owned()), Some(options));
+    assert_eq!(parse("{}"), Ok(TemplateOptions::default()));
+    for (json, message) in [
+        ("[]", "The body must be a JSON object"),
+        (r#"{"fileName":"a"}"#, "Unknown field \"fileName\""),
+        (r#"{"html":"a"}"#, "Unknown field \"html\""),
+        (r#"{"quality":7}"#, "\"quality\" must not be given with \"format\": \"png\""),
+        (r#"{"pdfWidth":"9cm"}"#, "\"pdfHeight\" is required with \"pdfWidth\""),
+        (r#"{"width":0}"#, "\"width\" must be a whole number from 1 to 7680"),
+    ] {
+        assert!(parse(json).unwrap_err().starts_with(message), "{json}: {:?}", parse(json));
     }
 }

@@ -39,7 +39,7 @@ async fn paper(stage: Stage) -> Result<()> {
         "document.querySelector('#one')?.innerText.includes('on paper') && !document.body.innerText.includes('on screens')",
     )
     .await?;
-    // The margins are those of the page, until the request has some.
+    // The margins are those of the page, until the options have some.
     let left = |pixels: f64| {
         format!("Math.abs(document.querySelector('#one')?.getBoundingClientRect().left - {pixels}) < 1")
     };
@@ -55,7 +55,8 @@ async fn paper(stage: Stage) -> Result<()> {
         choose(&page, option, value).await?;
     }
     page.shows("of 100 × 152 mm.").await?;
-    // The options are kept, and the preview with them.
+    // The options are saved with the template, and the preview shows them.
+    page.press("Save").await?.shows("Template saved.").await?;
     page.go(&page.text("location.origin + location.pathname").await?).await?.shows("of 100 × 152 mm.").await
 }
 

@@ -1,7 +1,7 @@
 //! The playground: requests are made here, and sent by the browser.
 
 use platen_shared::{id::TemplateId, request::FieldName};
-use platen_statements::templates::TemplateContent;
+use platen_statements::templates::{Template, TemplateContent};
 use serde_json::json;
 
 use crate::{
@@ -10,7 +10,7 @@ use crate::{
         Section,
         keys::RENDER_KEY_SECONDS,
         playground::{Panel, PlaygroundPage, sources},
-        templates::{TemplatePanel, with_samples},
+        templates::TemplatePanel,
     },
     playground::{
         Source,
@@ -22,7 +22,6 @@ use crate::{
         page_error::{PageError, PageResult},
         response::PageResponse,
     },
-    starter::Starter,
 };
 
 /// Templates that the field of the template's ID suggests.
@@ -46,7 +45,7 @@ pub(crate) async fn page(context: &Context<'_>) -> PageResult {
 /// The playground with what was entered, and the request that it makes.
 pub(crate) async fn show(context: &Context<'_>, form: &Form) -> PageResult {
     let account = context.account()?;
-    let request = Request::of(form);
+    let request = request_of(context, form).await?;
     let problem = request.as_ref().err();
     let user = context.current_user()?.user.clone();
     let templates = account.template_names(MAX_SUGGESTED, 0).await?;
@@ -72,21 +71,20 @@ pub(crate) async fn samples(context: &Context<'_>, id: &str) -> PageResult {
 
 /// The sample values of a template's placeholders as JSON.
 pub(crate) fn variables(template: &TemplateContent) -> String {
-    let samples = with_samples(&template.html, &template.samples);
-    let object: serde_json::Map<_, _> =
-        samples.into_iter().map(|(name, value)| (name, value.into())).collect();
+    let value = |name: &String| template.samples.get(name).cloned().unwrap_or_default().into();
+    let names = template.template.placeholders.iter();
+    let object: serde_json::Map<_, _> = names.map(|name| (name.clone(), value(name))).collect();
     serde_json::to_string_pretty(&object).unwrap_or_default()
 }
 
 /// The panel of a saved template, with its sample values.
 pub(crate) fn panel_of(context: &Context<'_>, template: &TemplateContent) -> askama::Result<TemplatePanel> {
-    let starter = context.head.query.get(Starter::FIELD).and_then(Starter::find);
-    let mut form = starter.map(Starter::options).unwrap_or_default();
+    let mut form = Form::default();
     let variables = variables(template);
     form.set(Source::FIELD, Source::Template.name());
     form.set(FieldName::TemplateId.as_str(), template.template.id.as_str());
     form.set(FieldName::Variables.as_str(), &*variables);
-    let request = Request::of(&form);
+    let request = Request::of(&form).map(|request| with_format_of(request, &template.template));
     let panel = Panel::of(&context.head.base_url(), &form, request.as_ref())?;
     Ok(TemplatePanel { panel, variables })
 }
@@ -103,9 +101,8 @@ pub(crate) async fn download(context: &Context<'_>, form: &Form) -> PageResult {
 }
 
 /// The request of a form for the script: its body, and the programs that send it.
-pub(crate) fn request(context: &Context<'_>, form: &Form) -> PageResult {
-    context.account()?;
-    Ok(Request::of(form).map_or_else(
+pub(crate) async fn request(context: &Context<'_>, form: &Form) -> PageResult {
+    Ok(request_of(context, form).await?.map_or_else(
         |problem| Ok(of_problem(&problem)),
         |request| as_json(context, &request).map(|json| PageResponse::json(&json)),
     )?)
@@ -114,7 +111,7 @@ pub(crate) fn request(context: &Context<'_>, form: &Form) -> PageResult {
 /// The request of a form with a key that is valid for a short time, for the script to send it.
 pub(crate) async fn render(context: &Context<'_>, form: &Form) -> PageResult {
     let account = context.account()?;
-    let request = match Request::of(form) {
+    let request = match request_of(context, form).await? {
         Ok(request) => request,
         Err(problem) => return Ok(of_problem(&problem)),
     };
@@ -128,6 +125,24 @@ pub(crate) async fn render(context: &Context<'_>, form: &Form) -> PageResult {
     Ok(PageResponse::json(&json))
 }
 
+/// The request of a form, with the format of the template if the form names none.
+async fn request_of(context: &Context<'_>, form: &Form) -> Result<Result<Request, Problem>, PageError> {
+    let account = context.account()?;
+    let request = match Request::of(form) {
+        Ok(request) if request.format.is_none() => request,
+        request => return Ok(request),
+    };
+    let template = account.template(request.template.as_deref().unwrap_or_default()).await?;
+    Ok(Ok(match template {
+        Some(template) => with_format_of(request, &template),
+        None => request,
+    }))
+}
+
+fn with_format_of(request: Request, template: &Template) -> Request {
+    Request { format: request.format.or(template.options.format()), ..request }
+}
+
 fn as_json(context: &Context<'_>, request: &Request) -> askama::Result<serde_json::Value> {
     let snippets = snippets::all(&context.head.base_url(), request)?
         .into_iter()
@@ -135,7 +150,7 @@ fn as_json(context: &Context<'_>, request: &Request) -> askama::Result<serde_jso
     Ok(json!({
         "path": request.endpoint.path(),
         "body": request.body,
-        "extension": request.extension,
+        "extension": request.extension(),
         "readsFile": snippets::read_a_file(request),
         "snippets": snippets.collect::<serde_json::Map<_, _>>(),
     }))

@@ -1,7 +1,9 @@
 //! Saved templates: list, editor, versions.
 
-use platen_shared::{id::TemplateId, limits, name::Name, template_record::TemplateRecord};
-use platen_statements::templates::{SaveOutcome, TemplateContent};
+use platen_shared::{
+    id::TemplateId, limits, name::Name, request::FieldName, template_record::TemplateRecord,
+};
+use platen_statements::templates::{SaveOutcome, TemplateContent, VersionContent};
 
 use super::playground;
 use crate::{
@@ -13,10 +15,10 @@ use crate::{
             Conflict, EditorForm, EditorPage, INITIAL_HTML, Samples, TemplatesPage, VersionPage, VersionsPage,
         },
     },
+    playground::{body::template_options, control},
     router::{
         context::{Context, redirect_if_found, redirect_with_notice},
         page_error::{PageError, PageResult},
-        response::PageResponse,
     },
     search::Search,
     starter::Starter,
@@ -56,21 +58,24 @@ pub(crate) async fn list(context: &Context<'_>) -> PageResult {
 
 pub(crate) fn new_page(context: &Context<'_>) -> PageResult {
     context.account()?;
-    let form = match context.head.query.get(Starter::FIELD).and_then(Starter::find) {
-        Some(starter) => EditorForm {
+    let form = if let Some(starter) = context.head.query.get(Starter::FIELD).and_then(Starter::find) {
+        EditorForm {
             starter: Some(starter),
-            ..EditorForm::valid(starter.name, starter.html, &starter.samples())
-        },
-        None => EditorForm::valid("", INITIAL_HTML, &Samples::from([("name".into(), "World".into())])),
+            ..EditorForm::valid(starter.name, starter.html, starter.options(), starter.samples())
+        }
+    } else {
+        let samples = Samples::from([("name".into(), "World".into())]);
+        EditorForm::valid("", INITIAL_HTML, Form::default(), samples)
     };
     show_editor(context, Editing::of(form))
 }
 
 pub(crate) async fn page(context: &Context<'_>, id: &str) -> PageResult {
     let saved = template(context, id).await?;
+    let options = control::form_of_options(&saved.template.options);
     let form = EditorForm {
         revision: Some(saved.revision),
-        ..EditorForm::valid(&saved.template.name, &saved.html, &saved.samples)
+        ..EditorForm::valid(&saved.template.name, &saved.html, options, saved.samples.clone())
     };
     show_editor(context, Editing { saved: Some(&saved), ..Editing::of(form) })
 }
@@ -115,14 +120,17 @@ async fn save_from(context: &Context<'_>, id: Option<&str>, form: &Form) -> Page
             return show_error(EditorForm { name, ..entered });
         }
     };
-    let samples = samples(form);
-    let size: usize = samples.iter().map(|(name, value)| name.len() + value.len()).sum();
+    let size: usize = entered.samples.iter().map(|(name, value)| name.len() + value.len()).sum();
     if size > MAX_SAMPLES_BYTES {
         let samples_error =
             format!("The sample values exceed {MAX_SAMPLES_BYTES} bytes in total. Shorten them.");
         return show_error(EditorForm { samples_error, ..entered });
     }
-    let record = match TemplateRecord::new(name, &entered.html.value) {
+    let options = match template_options(&entered.options) {
+        Ok(options) => options,
+        Err(problem) => return show_error(EditorForm { problem: Some(problem), ..entered }),
+    };
+    let record = match TemplateRecord::new(name, &entered.html.value, options.clone()) {
         Ok(record) => record,
         Err(error) => {
             let html = Field::invalid(&entered.html.value, &error);
@@ -130,18 +138,16 @@ async fn save_from(context: &Context<'_>, id: Option<&str>, form: &Form) -> Page
         }
     };
     let Some(id) = id else {
-        let id = account.create_template(record, Some(&samples)).await?;
-        let starter = entered.starter.map(|starter| format!("&{}={}", Starter::FIELD, starter.id));
-        let address = format!("{PATH}/{id}?done=template-created{}", starter.unwrap_or_default());
-        return Ok(PageResponse::redirect(&address));
+        let id = account.create_template(record, Some(&entered.samples)).await?;
+        return Ok(redirect_with_notice(&format!("{PATH}/{id}"), "template-created"));
     };
-    match account.save_template(id, record, Some(&samples), entered.revision).await? {
+    match account.save_template(id, record, Some(&entered.samples), entered.revision).await? {
         SaveOutcome::Saved(id) => Ok(redirect_with_notice(&format!("{PATH}/{id}"), "template-saved")),
         SaveOutcome::NotFound => gone(context, form),
         SaveOutcome::Conflict(stored) => {
             // The next save replaces the version that this page tells of.
             let form = EditorForm { revision: Some(stored.revision), ..entered };
-            let conflict = Conflict::of(&stored, &form, &samples);
+            let conflict = Conflict::of(&stored, &form, &options);
             let editing = Editing {
                 saved: Some(&stored),
                 conflict: Some(conflict),
@@ -165,11 +171,15 @@ fn gone(context: &Context<'_>, form: &Form) -> PageResult {
 /// What was entered into the editor.
 fn entered(form: &Form) -> EditorForm {
     let revision = form.get("revision").and_then(|revision| revision.parse().ok());
-    let starter = form.get(Starter::FIELD).and_then(Starter::find);
+    let is_option = |name: &str| {
+        let field = name.split('.').next();
+        FieldName::of_template().any(|option| Some(option.as_str()) == field)
+    };
+    let options = form.fields().filter(|(name, _)| is_option(name));
+    let options = Form::of(options.map(|(name, value)| (name.to_owned(), value.to_owned())).collect());
     EditorForm {
         revision,
-        starter,
-        ..EditorForm::valid(&form.text("name"), &form.text("html"), &samples(form))
+        ..EditorForm::valid(&form.text("name"), &form.text("html"), options, samples(form))
     }
 }
 
@@ -195,8 +205,9 @@ fn samples(form: &Form) -> Samples {
 
 pub(crate) async fn duplicate(context: &Context<'_>, id: &str) -> PageResult {
     let saved = template(context, id).await?;
-    let name = Name::stored(saved.template.name).with_suffix(" (copy)");
-    let record = TemplateRecord::new(name, &saved.html).map_err(|_| PageError::NotFound)?;
+    let name = Name::stored(saved.template.name.clone()).with_suffix(" (copy)");
+    let record =
+        TemplateRecord::new(name, &saved.html, saved.template.options).map_err(|_| PageError::NotFound)?;
     let id = context.account()?.create_template(record, Some(&saved.samples)).await?;
     Ok(redirect_with_notice(&format!("{PATH}/{id}"), "template-duplicated"))
 }
@@ -234,8 +245,10 @@ pub(crate) async fn version(context: &Context<'_>, id: &str, number: &str) -> Pa
 
 pub(crate) async fn restore(context: &Context<'_>, id: &str, number: &str) -> PageResult {
     let number = number.parse().map_err(|_| PageError::NotFound)?;
-    let (version, html) = context.account()?.version(id, number).await?.ok_or(PageError::NotFound)?;
-    let record = TemplateRecord::new(Name::stored(version.name), &html).map_err(|_| PageError::NotFound)?;
+    let VersionContent { version, options, html } =
+        context.account()?.version(id, number).await?.ok_or(PageError::NotFound)?;
+    let record =
+        TemplateRecord::new(Name::stored(version.name), &html, options).map_err(|_| PageError::NotFound)?;
     replace(context, id, record, "version-restored").await
 }
 
