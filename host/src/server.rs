@@ -19,7 +19,7 @@ use std::{
 };
 
 use axum::response::IntoResponse as _;
-use http::{HeaderName, HeaderValue, Method, Request, Response, header};
+use http::{HeaderName, HeaderValue, Method, Request, Response, StatusCode, header};
 use http_body_util::BodyExt as _;
 use hyper::body::Incoming;
 use platen_program::{
@@ -134,6 +134,7 @@ impl Server {
         let method = request.method().clone();
         let is_own = own_pages::has(request.uri().path());
         let route = if is_own { None } else { self.router.find(request.uri().path()) };
+        let reads_page = own_pages::reads_page(request.uri().path(), request.headers());
         let header = self.limits.client_address_header.as_ref();
         let client = ClientAddress::of(request.headers(), header, connection.peer);
         let exchange = Arc::new(Exchange::new(connection, client));
@@ -156,6 +157,9 @@ impl Server {
             tracing::info!(request_id = id, %method, status, ms, ?error, "request refused by the server");
             wasi_response(error.into_response())
         });
+        if reads_page && response.status() == StatusCode::NOT_FOUND {
+            response = wasi_response(own_pages::not_found());
+        }
         let status = response.status();
         span.set_attribute("http.response.status_code", i64::from(status.as_u16()));
         if status.is_server_error() {

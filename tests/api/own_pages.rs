@@ -44,6 +44,9 @@ async fn pages(stage: Stage) -> Result<()> {
         ("/docs", "text/html; charset=utf-8", "Quick start"),
         ("/docs/api", "text/html; charset=utf-8", "invalid_field"),
         ("/docs/reference", "text/html; charset=utf-8", "swagger-ui-bundle.js"),
+        ("/docs/api.md", "text/markdown; charset=utf-8", "[`format`](options.md#format)"),
+        ("/llms.txt", "text/plain; charset=utf-8", "](/docs/options.md)"),
+        ("/favicon.svg", "image/svg+xml", "<svg"),
         ("/docs/style.css", "text/css; charset=utf-8", "color-scheme"),
         ("/docs/swagger-ui/swagger-ui-bundle.js", "text/javascript; charset=utf-8", "SwaggerUI"),
         ("/healthz", "text/plain", "alive\n"),
@@ -56,10 +59,21 @@ async fn pages(stage: Stage) -> Result<()> {
         ensure!(answer.header("content-security-policy")?.contains("default-src 'none'"), "{path}");
     }
     for path in
-        ["/docs/none", "/docs/api.md", "/docs/../api", "/docs/swagger-ui/index.html", "/docs/%2e%2e/api"]
+        ["/docs/none", "/docs/none.md", "/docs/../api", "/docs/swagger-ui/index.html", "/docs/%2e%2e/api"]
     {
         let answer = target.post(path, "").method(Method::GET).send().await?;
         ensure!(answer.status == 404, "{path}: {}", answer.summary());
+    }
+    // A person who follows a wrong link gets a page, a program JSON.
+    for path in ["/nowhere", "/docs/none"] {
+        let get = || target.post(path, "").method(Method::GET);
+        get().send().await?.error(404, "Not found")?;
+        let answer = get().header(header::ACCEPT, b"text/html,*/*;q=0.8").send().await?;
+        ensure!(
+            answer.status == 404 && answer.header("content-type")? == "text/html; charset=utf-8",
+            "{path}"
+        );
+        ensure!(String::from_utf8_lossy(&answer.body).contains("Page not found"), "{path}");
     }
     Ok(())
 }

@@ -10,7 +10,7 @@ use std::{sync::Arc, time::Duration};
 use axum::{
     Router,
     body::Bytes,
-    http::{HeaderName, StatusCode, Uri, header},
+    http::{HeaderMap, HeaderName, StatusCode, Uri, header},
     response::{IntoResponse, Redirect, Response},
     routing::get,
 };
@@ -30,7 +30,8 @@ const CHECK_TIME: Duration = Duration::from_secs(2);
 
 /// Whether the server responds to this path itself.
 pub(super) fn has(path: &str) -> bool {
-    matches!(path, "/" | "/healthz" | "/readyz" | "/version" | "/docs")
+    matches!(path, "/" | "/healthz" | "/readyz" | "/version" | "/docs" | "/llms.txt" | documents::ICON)
+        || path == "/favicon.ico"
         || path.starts_with("/docs/")
         || path.starts_with("/.well-known/spin/")
 }
@@ -50,6 +51,9 @@ pub(super) fn router(health: Health, draining: CancellationToken) -> Router {
         .route("/docs", get(document))
         .route("/docs/", get(async || Redirect::permanent("/docs")))
         .route("/docs/{*path}", get(document))
+        .route("/llms.txt", get(document))
+        .route(documents::ICON, get(document))
+        .route("/favicon.ico", get(async || Redirect::permanent(documents::ICON)))
         .route("/healthz", text("alive\n"))
         .route("/readyz", get(readiness))
         .route("/version", get(async move || Content::new("application/json", version)))
@@ -57,6 +61,18 @@ pub(super) fn router(health: Health, draining: CancellationToken) -> Router {
         .route("/.well-known/spin/health", text("OK"))
         .method_not_allowed_fallback(async || ServerError::MethodNotAllowed)
         .fallback(async || ServerError::NotFound)
+}
+
+/// Whether the client of a request for none of the API and the dashboard reads pages rather than JSON: a browser does.
+pub(super) fn reads_page(path: &str, headers: &HeaderMap) -> bool {
+    let accepted = headers.get(header::ACCEPT).and_then(|accepted| accepted.to_str().ok());
+    !["/v1", "/dashboard"].iter().any(|prefix| path.starts_with(prefix))
+        && accepted.is_some_and(|accepted| accepted.contains("text/html"))
+}
+
+/// The page for a path that does not exist.
+pub(super) fn not_found() -> Response {
+    (StatusCode::NOT_FOUND, documents::not_found()).into_response()
 }
 
 /// A body with its type.

@@ -17,7 +17,11 @@ const STYLE: &str = include_str!("../../../assets/documents.css");
 // From version 5.32.6 of the npm package swagger-ui-dist.
 const SWAGGER_UI: &str = include_str!("../../../assets/swagger-ui/swagger-ui-bundle.js");
 const SWAGGER_UI_STYLE: &str = include_str!("../../../assets/swagger-ui/swagger-ui.css");
+const ICON_IMAGE: &str = include_str!("../../../../dashboard/assets/icon.svg");
+/// The path of the icon.
+pub(super) const ICON: &str = "/favicon.svg";
 const HTML: &str = "text/html; charset=utf-8";
+const TEXT: &str = "text/plain; charset=utf-8";
 const SCRIPT: &str = "text/javascript; charset=utf-8";
 const STYLE_SHEET: &str = "text/css; charset=utf-8";
 /// The folder of the reference, whose files are those of Swagger UI.
@@ -55,6 +59,8 @@ pub(super) fn get(path: &str) -> Option<Content> {
     match path {
         "/" => Some(Content::new(HTML, start())),
         "/docs" => Some(Content::new(HTML, html("quick-start")?)),
+        "/llms.txt" => Some(Content::new(TEXT, for_language_models())),
+        ICON => Some(Content::new("image/svg+xml", ICON_IMAGE)),
         "/docs/style.css" => Some(Content::new(STYLE_SHEET, STYLE)),
         REFERENCE => Some(Content { policy: REFERENCE_POLICY, ..Content::new(HTML, reference()) }),
         "/docs/reference.js" => Some(Content::new(SCRIPT, START_REFERENCE)),
@@ -64,15 +70,42 @@ pub(super) fn get(path: &str) -> Option<Content> {
             let name = path.strip_prefix("/docs/")?;
             if let Some(file) = name.strip_prefix("examples/") {
                 let text = EXAMPLES.get_file(file)?.contents();
-                return Some(Content::new("text/plain; charset=utf-8", text));
+                return Some(Content::new(TEXT, text));
             }
             match name.rsplit_once('.') {
                 Some((_, "png")) => Some(Content::new("image/png", DOCUMENTS.get_file(name)?.contents())),
+                Some((_, "md")) => {
+                    Some(Content::new("text/markdown; charset=utf-8", DOCUMENTS.get_file(name)?.contents()))
+                }
                 Some(_) => None,
                 None => Some(Content::new(HTML, html(name)?)),
             }
         }
     }
+}
+
+/// The page for a path that does not exist.
+pub(super) fn not_found() -> Content {
+    let body = "<main class=\"start text\" id=\"content\"><h1>Page not found</h1><p>There is no page at this address.</p>\
+        <ul><li><a href=\"/docs\">Documents</a></li><li><a href=\"/dashboard\">Dashboard</a></li></ul></main>";
+    Content::new(HTML, layout("Page not found", "", body, ""))
+}
+
+/// The documents as Markdown, in the form of <https://llmstxt.org>.
+fn for_language_models() -> String {
+    let mut text = "# Platen\n\n> Renders HTML, a public URL or a saved template to PNG, WebP, JPEG or PDF, over HTTP.\n".to_owned();
+    let how_to: Vec<&str> =
+        PAGES.keys().map(String::as_str).filter(|name| name.starts_with("how-to/")).collect();
+    for (group, names) in [("Use", USE), ("Examples", &how_to), ("Run", RUN), ("How it works", HOW_IT_WORKS)]
+    {
+        text.extend(["\n## ", group, "\n\n"]);
+        for name in names {
+            let title = PAGES.get(*name).map_or("", |page| &page.title);
+            text.extend(["- [", title, "](/docs/", name, ".md)\n"]);
+        }
+    }
+    text.push_str("\n## Reference\n\n- [OpenAPI document](/v1/openapi.json)\n");
+    text
 }
 
 fn html(name: &str) -> Option<String> {
@@ -113,6 +146,9 @@ fn navigation(current: &str) -> String {
 fn start() -> String {
     let body = "<main class=\"start text\" id=\"content\"><h1>Platen</h1>\
         <p>Renders HTML, a URL or a template to PNG, WebP, JPEG or PDF.</p>\
+        <p class=\"made\"><a href=\"/docs/how-to/numbered-invoice\"><img src=\"/docs/pictures/example-numbered-invoice.png\" alt=\"An invoice as PDF\"></a> \
+        <a href=\"/docs/how-to/social-card\"><img src=\"/docs/pictures/example-social-card.png\" alt=\"A card as PNG\"></a> \
+        <a href=\"/docs/how-to/report\"><img src=\"/docs/pictures/example-report.png\" alt=\"A report as PDF\"></a></p>\
         <ul><li><a href=\"/dashboard\">Dashboard</a>: API keys, templates and usage</li>\
         <li><a href=\"/docs\">Documents</a>: quick start, options, errors and examples</li>\
         <li><a href=\"/docs/reference\">Reference</a> of the API, and its <a href=\"/v1/openapi.json\">OpenAPI document</a></li>\
@@ -125,7 +161,8 @@ fn layout(title: &str, navigation: &str, body: &str, head: &str) -> String {
     let class = if navigation.is_empty() { " class=\"single\"" } else { "" };
     format!(
         "<!doctype html><html lang=\"en\"><head><meta charset=\"utf-8\"><title>{full_title}</title>\
-         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">{head}\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\
+         <link rel=\"icon\" href=\"{ICON}\" type=\"image/svg+xml\">{head}\
          <link rel=\"stylesheet\" href=\"/docs/style.css\"></head><body{class}>\
          <a class=\"skip\" href=\"#content\">Skip to the content</a>{navigation}{body}</body></html>"
     )
@@ -161,8 +198,10 @@ mod tests {
     #[test]
     fn all_documents_are_in_the_navigation() {
         let navigation = navigation("");
+        let text = for_language_models();
         for name in PAGES.keys() {
             assert!(navigation.contains(&format!("\"/docs/{name}\"")), "{name}");
+            assert!(text.contains(&format!("](/docs/{name}.md)")), "{name}");
         }
     }
 
@@ -182,6 +221,7 @@ mod tests {
         // Text, so that a browser does not run them as pages of this host.
         let example = get("/docs/examples/email.html").unwrap();
         assert!(example.media_type.starts_with("text/plain") && !example.body.is_empty());
-        assert!(get("/docs/swagger-ui/../x").is_none() && get("/docs/api.md").is_none());
+        assert!(get("/docs/swagger-ui/../x").is_none() && get("/docs/../README.md").is_none());
+        assert!(get("/docs/how-to/email.md").unwrap().body.starts_with(b"# "));
     }
 }
