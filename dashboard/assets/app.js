@@ -37,6 +37,11 @@ signOut?.addEventListener("submit", async (event) => {
   signOut.submit();
 });
 
+// A link to the playground holds its request after the "#", which browsers do not send: it stays in the address while the
+// user signs in.
+const signIn = document.querySelector("form[action='/dashboard/sign-in']");
+if (signIn) signIn.action += location.hash;
+
 for (const button of document.querySelectorAll("button[data-copy]")) {
   button.hidden = false;
   button.addEventListener("click", async () => {

@@ -112,6 +112,7 @@ pub(crate) fn notice(code: &str) -> Option<&'static str> {
         "key-expiry-changed" => "Expiry of the API key changed.",
         "key-deleted" => "API key deleted.",
         "template-created" => "Template created.",
+        "template-unchanged" => "Nothing has changed since the last save.",
         "template-saved" => "Template saved. The previous version is kept.",
         "template-duplicated" => "Template duplicated. You are editing the copy.",
         "template-deleted" => "Template deleted, including its versions.",

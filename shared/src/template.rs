@@ -15,7 +15,7 @@ use crate::limits;
 /// The reason why a template cannot be filled.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum FillError {
-    /// Placeholders without a value, each once, sorted.
+    /// Placeholders without a value, each once, in the order of the markup.
     #[error("missing template variables: {}", .0.join(", "))]
     Missing(Vec<String>),
     /// The filled template is larger than its maximum.
@@ -54,16 +54,15 @@ enum Piece<'t> {
     Placeholder { name: &'t str, escape: bool },
 }
 
-/// The names of the placeholders of a template in NFC, each once, sorted.
+/// The names of the placeholders of a template in NFC, each once, in the order of the markup.
 #[must_use]
 pub fn placeholders(template: &str) -> Vec<String> {
-    let names: BTreeSet<Cow<'_, str>> = pieces(template)
-        .filter_map(|piece| match piece {
-            Piece::Placeholder { name, .. } => Some(normalized(name)),
-            Piece::Text(_) => None,
-        })
-        .collect();
-    names.into_iter().map(Cow::into_owned).collect()
+    let mut known = BTreeSet::new();
+    let names = pieces(template).filter_map(|piece| match piece {
+        Piece::Placeholder { name, .. } => Some(normalized(name)),
+        Piece::Text(_) => None,
+    });
+    names.filter(|name| known.insert(name.clone())).map(Cow::into_owned).collect()
 }
 
 /// A name in NFC, in which names are compared. The tables are those that the `url` crate has for the names of hosts.
@@ -263,8 +262,8 @@ mod tests {
     #[test]
     fn every_missing_name_is_listed_once() {
         let error = fill("{{ z }}{{{ y }}}{{ z }}", MAX, |_| None).unwrap_err();
-        assert_eq!(error, FillError::Missing(vec!["y".into(), "z".into()]));
-        assert_eq!(placeholders("{{z}} {{{ y }}} {{z}} {{ 1 }}"), ["y", "z"]);
+        assert_eq!(error, FillError::Missing(vec!["z".into(), "y".into()]));
+        assert_eq!(placeholders("{{z}} {{{ y }}} {{z}} {{ 1 }}"), ["z", "y"]);
         assert_eq!(placeholders("{{größe}}{{gro\u{308}ße}}{{ö}}"), ["größe", "ö"]);
     }
 

@@ -60,7 +60,7 @@ mod tests {
         let name = Name::parse("n").unwrap();
         let options = TemplateOptions::parse(br#"{"format":"pdf","headerHtml":"{{ c }}{{ a }}"}"#).unwrap();
         let record = TemplateRecord::new(name.clone(), "{{ b }}{{ a }}", options).unwrap();
-        assert_eq!(record.placeholders, r#"{"headerHtml":["a","c"],"html":["a","b"]}"#);
+        assert_eq!(record.placeholders, r#"{"headerHtml":["c","a"],"html":["b","a"]}"#);
         assert_eq!(template::unpack(&record.packed_html).unwrap(), "{{ b }}{{ a }}");
         for bad in [String::new(), "x".repeat(limits::MAX_HTML_BYTES + 1)] {
             assert_eq!(TemplateRecord::new(name.clone(), &bad, TemplateOptions::default()), Err(BadMarkup));

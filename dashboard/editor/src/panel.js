@@ -103,6 +103,7 @@ export function requestPanel(form, refusal) {
     // An answer to an earlier state is of no use, and an error that is not one of the request says nothing about it.
     if (number !== last || (request.error !== undefined && request.field === undefined)) return;
     showRequest(request.error === undefined ? request : null);
+    if (request.error === undefined && status.classList.contains("error")) showError("", "");
   }
   for (const type of ["input", "change"]) {
     form.addEventListener(type, () => {

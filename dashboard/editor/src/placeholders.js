@@ -8,11 +8,11 @@ const pattern = () => new RegExp(`\\{\\{\\{${SPACE}${NAME}${SPACE}\\}\\}\\}|\\{\
 const ESCAPES = { "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#39;" };
 const escaped = (text) => text.replace(/[&<>"']/g, (character) => ESCAPES[character]);
 
-// The names in the markup, sorted.
+// The names in the order of the markup.
 export function placeholderNames(markup) {
   const names = new Set();
   for (const match of markup.matchAll(pattern())) names.add((match[1] ?? match[2]).normalize());
-  return [...names].sort();
+  return [...names];
 }
 
 // The markup with the value of each placeholder, as the server fills it.

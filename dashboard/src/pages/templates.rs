@@ -1,6 +1,6 @@
 //! Saved templates: the list, the editor, the versions.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use platen_shared::{
     format::PaperSize,
@@ -116,10 +116,12 @@ impl EditorForm {
         let is_pdf = self.options.get(FieldName::Format.as_str()) == Some("pdf");
         let of_options = OPTIONS_WITH_PLACEHOLDERS.iter().filter(|_| is_pdf);
         let texts = of_options.map(|field| self.options.text(field.as_str()));
-        let names: BTreeSet<String> = texts
-            .flat_map(|text| template::placeholders(&text))
-            .chain(template::placeholders(&self.html.value))
-            .collect();
+        let mut names = template::placeholders(&self.html.value);
+        for name in texts.flat_map(|text| template::placeholders(&text)) {
+            if !names.contains(&name) {
+                names.push(name);
+            }
+        }
         let value = |name: &String| self.samples.get(name).cloned().unwrap_or_default();
         names.into_iter().map(|name| (name.clone(), value(&name))).collect()
     }

@@ -122,8 +122,18 @@ fn value(field: FieldName, form: &Form, is_required: bool) -> Result<Option<Stri
             "true" | "false" => text,
             _ => string(&text),
         }),
+        FieldKind::Text { .. } if field == FieldName::Url => {
+            of_control(field.as_str()).map(|text| string(&with_scheme(text.trim())))
+        }
         FieldKind::Text { .. } | FieldKind::Choice(_) => of_control(field.as_str()).map(|text| string(&text)),
     })
+}
+
+/// An address as people write it, such as `example.com/page`, as a URL.
+fn with_scheme(address: &str) -> String {
+    let host = address.split(['/', '?', '#']).next().unwrap_or_default();
+    let is_host = host.contains('.') && !address.contains("://") && !host.contains(['@', ' ']);
+    if is_host { format!("https://{address}") } else { address.to_owned() }
 }
 
 /// A number if the text is one in JSON, and otherwise a string, which is valid or gets the contract's error.
@@ -164,10 +174,14 @@ mod tests {
         let body = "{\n  \"templateId\": \"tpl_1\",\n  \"variables\": {\"a\": 10.50},\n  \"clip\": \
                     { \"x\": 0, \"y\": 0, \"width\": 5, \"height\": 5 }\n}";
         assert_eq!(request(form), Ok(body.to_owned()));
-        assert_eq!(
-            request("source=url&url=https://example.com").unwrap(),
-            "{\n  \"url\": \"https://example.com\"\n}"
-        );
+        for (entered, url) in [
+            ("https://example.com", "https://example.com"),
+            (" example.com:8080/a?b ", "https://example.com:8080/a?b"),
+            ("http://example.com", "http://example.com"),
+        ] {
+            let form = format!("source=url&url={entered}");
+            assert_eq!(request(&form).unwrap(), format!("{{\n  \"url\": \"{url}\"\n}}"));
+        }
     }
 
     #[test]

@@ -215,7 +215,7 @@ impl TemplateOptions {
         self.object().field(FieldName::Format).choice(OutputFormat::NAMES, OutputFormat::parse).ok().flatten()
     }
 
-    /// The names of the placeholders in a field, each once, sorted.
+    /// The names of the placeholders in a field; see [`template::placeholders`].
     #[must_use]
     pub fn placeholders(&self, field: FieldName) -> Vec<String> {
         let text = self.object().field(field).string().ok().flatten();

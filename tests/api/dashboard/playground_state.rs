@@ -31,7 +31,8 @@ async fn links(stage: Stage) -> Result<()> {
 
     // Another user opens the link in another browser.
     let other = browser.page().await?;
-    playground(app, &other, &new_email("pg2")).await?;
+    let email = new_email("pg2");
+    playground(app, &other, &email).await?;
     other.fill("#option-html", "<p>own work</p>").await?;
     other.wait("document.querySelector('#snippet-curl').textContent.includes('own work')").await?;
     other.go("about:blank").await?;
@@ -49,6 +50,13 @@ async fn links(stage: Stage) -> Result<()> {
     other.go("about:blank").await?;
     open(app, &other, "").await?;
     other.wait(&format!("{shown}.includes('own work')")).await?;
+    // A link is opened after the sign-in that it asks for.
+    let signed_out = browser.page().await?;
+    signed_out.go(&address).await?;
+    sign_in_again(&signed_out, &email, "wrong").await?;
+    sign_in_again(&signed_out, &email, PASSWORD).await?;
+    signed_out.shows("This page was filled in from a link.").await?;
+    ensure!(signed_out.text(value).await?.contains("pwned=1"), "the option of the link");
     // Fragments that are no link are ignored: no text, no compressed data, another type, too much.
     let bomb = "(async () => { const bytes = new Blob([new Uint8Array(64 * 1024 * 1024)]).stream().pipeThrough(new CompressionStream('deflate-raw'));\
         const packed = new Uint8Array(await new Response(bytes).arrayBuffer());\

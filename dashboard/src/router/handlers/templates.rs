@@ -137,6 +137,15 @@ async fn save_from(context: &Context<'_>, id: Option<&str>, form: &Form) -> Page
             return show_error(EditorForm { html, ..entered });
         }
     };
+    if let Some(saved) = &saved
+        && entered.revision == Some(saved.revision)
+        && record.name.as_str() == saved.template.name
+        && entered.html.value == saved.html
+        && options == saved.template.options
+        && with_values(&entered.samples).eq(with_values(&saved.samples))
+    {
+        return Ok(redirect_with_notice(&format!("{PATH}/{}", saved.template.id), "template-unchanged"));
+    }
     let Some(id) = id else {
         let id = account.create_template(record, Some(&entered.samples)).await?;
         return Ok(redirect_with_notice(&format!("{PATH}/{id}"), "template-created"));
@@ -157,6 +166,11 @@ async fn save_from(context: &Context<'_>, id: Option<&str>, form: &Form) -> Page
             Ok(show_editor(context, editing)?.with_status(409))
         }
     }
+}
+
+/// The samples that are not empty.
+fn with_values(samples: &Samples) -> impl Iterator<Item = (&String, &String)> {
+    samples.iter().filter(|(_, value)| !value.is_empty())
 }
 
 /// The editor of a new template with the content of one that does not exist any more.
