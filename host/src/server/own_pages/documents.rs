@@ -146,13 +146,13 @@ fn navigation(current: &str) -> String {
 fn start() -> String {
     let body = "<main class=\"start text\" id=\"content\"><h1>Platen</h1>\
         <p>Renders HTML, a URL or a template to PNG, WebP, JPEG or PDF.</p>\
-        <p class=\"made\"><a href=\"/docs/how-to/numbered-invoice\"><img src=\"/docs/pictures/example-numbered-invoice.png\" alt=\"An invoice as PDF\"></a> \
-        <a href=\"/docs/how-to/social-card\"><img src=\"/docs/pictures/example-social-card.png\" alt=\"A card as PNG\"></a> \
-        <a href=\"/docs/how-to/report\"><img src=\"/docs/pictures/example-report.png\" alt=\"A report as PDF\"></a></p>\
         <ul><li><a href=\"/dashboard\">Dashboard</a>: API keys, templates and usage</li>\
         <li><a href=\"/docs\">Documents</a>: quick start, options, errors and examples</li>\
         <li><a href=\"/docs/reference\">Reference</a> of the API, and its <a href=\"/v1/openapi.json\">OpenAPI document</a></li>\
-        </ul></main>";
+        </ul>\
+        <p class=\"made\"><a href=\"/docs/how-to/numbered-invoice\"><img src=\"/docs/pictures/example-numbered-invoice.png\" alt=\"An invoice as PDF\"></a> \
+        <a href=\"/docs/how-to/social-card\"><img src=\"/docs/pictures/example-social-card.png\" alt=\"A card as PNG\"></a> \
+        <a href=\"/docs/how-to/report\"><img src=\"/docs/pictures/example-report.png\" alt=\"A report as PDF\"></a></p></main>";
     layout("Platen", "", body, "")
 }
 
