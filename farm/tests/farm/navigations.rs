@@ -138,13 +138,14 @@ async fn again_and_again(shared: Arc<Shared>) {
     }
 }
 
-/// The document of a job and the five to which it navigates are loaded, and the next is requested only.
+/// The document of a job and the five to which it navigates are loaded. What the page requests until the farm's command has
+/// arrived is one more, or some on a busy machine.
 async fn at_most_five(shared: Arc<Shared>) {
     let page = format!("{GREEN_PAGE}<script>onload = () => location.reload()</script>");
     let at = shared.site.put("/five", Reply::page(page));
     shared.expect_green(&url(&at)).await;
     let hits = shared.site.hits("/five");
-    assert!((6..=7).contains(&hits), "{hits}");
+    assert!((6..=12).contains(&hits), "{hits}");
 }
 
 async fn refused_targets(shared: Arc<Shared>) {
