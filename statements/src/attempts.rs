@@ -57,7 +57,7 @@ pub struct RequestedTemplate<'k> {
 }
 
 impl RequestedTemplate<'_> {
-    /// The last values of a statement with [`needed_placeholders`].
+    /// The last values of a statement with `needed_placeholders`.
     fn values(&self) -> Vec<Value> {
         let replaced: Vec<&str> = self.replaced.iter().map(|field| field.as_str()).collect();
         let format = self.format.map(OutputFormat::extension);
