@@ -57,14 +57,20 @@ impl Operator {
         self
     }
 
-    /// Runs a command and returns its exit status and output.
-    pub fn output(&self, arguments: &[&str]) -> Result<Output> {
+    /// A command, which is not started.
+    pub fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(&self.platen);
         if let Some(directory) = &self.directory {
             command.env_clear().current_dir(directory);
         }
         command.args(arguments).args(&self.arguments);
         command.envs(self.environment.iter().map(|(name, value)| (name, value)));
+        command
+    }
+
+    /// Runs a command and returns its exit status and output.
+    pub fn output(&self, arguments: &[&str]) -> Result<Output> {
+        let mut command = self.command(arguments);
         command.output().with_context(|| format!("{} cannot be run", self.platen.display()))
     }
 

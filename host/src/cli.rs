@@ -1,7 +1,7 @@
 //! The commands: their flags, and what they print.
 //!
-//! Invariant: every command on the database takes `--data`, `--db` and `--json`, and prints one
-//! JSON value with `--json`.
+//! Invariant: every command on the database takes `--data` and `--db`, and, except `mcp`, `--json`, with which it prints
+//! one JSON value.
 
 pub(crate) mod account;
 pub(crate) mod check;
@@ -9,6 +9,7 @@ pub(crate) mod completions;
 pub(crate) mod database;
 pub(crate) mod invite;
 pub(crate) mod key;
+pub(crate) mod mcp;
 pub(crate) mod render;
 pub(crate) mod retention;
 pub(crate) mod template;
@@ -64,6 +65,15 @@ impl DatabaseArgs {
             other => other.with_context(|| format!("the database {location} cannot be used")),
         }
     }
+
+    /// Opens a database that has the schema of this binary.
+    async fn admin(&self) -> Result<Admin> {
+        let database = self.open(Purpose::Operate).await?;
+        crate::migrate::check(&database)
+            .await
+            .with_context(|| format!("the database {} cannot be used", self.location()))?;
+        Ok(Admin::new(database))
+    }
 }
 
 #[derive(Debug, Args)]
@@ -108,13 +118,8 @@ pub(crate) struct ListArgs {
 }
 
 impl CommonArgs {
-    /// Opens a database that has the schema of this binary.
     async fn open(&self) -> Result<Admin> {
-        let database = self.database.open(Purpose::Operate).await?;
-        crate::migrate::check(&database)
-            .await
-            .with_context(|| format!("the database {} cannot be used", self.database.location()))?;
-        Ok(Admin::new(database))
+        self.database.admin().await
     }
 }
 

@@ -50,6 +50,7 @@ enum Command {
     /// Show or change how long versions of templates, the audit log and attempts are kept
     Retention(cli::retention::RetentionCommand),
     Render(cli::render::RenderCommand),
+    Mcp(cli::mcp::McpCommand),
     Backup(cli::database::Backup),
     Check(cli::check::Check),
     /// Print the completions of a shell
@@ -83,6 +84,7 @@ fn main() -> ExitCode {
             Command::Invite(invite) => invite.run().await,
             Command::Retention(retention) => retention.run().await,
             Command::Render(render) => render.run().await,
+            Command::Mcp(mcp) => mcp.run().await,
             Command::Backup(backup) => backup.run().await,
             Command::Check(check) => check.run(matches.subcommand().map_or(&matches, |(_, own)| own)).await,
             Command::Completions(completions) => completions.run(programs()),
@@ -132,10 +134,11 @@ mod tests {
         let others: Vec<&clap::Command> =
             leaves(platen).into_iter().filter(|command| command.get_name() != "up").collect();
         let mut users = vec![("`up`, `check`", up)];
-        users.extend(
-            others.iter().filter(|command| command.get_name() == "render").map(|it| ("`render`", *it)),
-        );
-        let commands = others.iter().filter(|command| !matches!(command.get_name(), "check" | "render"));
+        for (text, name) in [("`render`", "render"), ("`mcp`", "mcp")] {
+            users.extend(platen.find_subcommand(name).map(|command| (text, command)));
+        }
+        let commands =
+            others.iter().filter(|command| !matches!(command.get_name(), "check" | "render" | "mcp"));
         users.extend(commands.map(|command| ("commands", *command)));
         users.push(("`platen-farm`", farm));
         let mut all = settings(up, &users, &[]);

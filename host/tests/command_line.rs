@@ -219,6 +219,51 @@ fn a_render_has_exit_statuses() {
     assert!(output.status.success() && output.stdout.starts_with(b"RIFF"));
 }
 
+#[test]
+fn an_mcp_server_names_the_setting_that_is_wrong() {
+    let key = "plt_0123456789abcdefghijABCDEFGHIJ0123456789";
+    for (name, value, expected) in [
+        ("PLATEN_KEY", key, "PLATEN_URL is not"),
+        ("PLATEN_URL", "http://127.0.0.1:9", "PLATEN_KEY is not"),
+        ("PLATEN_URL", "127.0.0.1:9", "PLATEN_URL or --url must be an http or https URL"),
+        ("PLATEN_URL", "http://user:s3cret@127.0.0.1:9", "without a user"),
+        ("PLATEN_DB", "nothing.db", "there is no database at nothing.db"),
+        ("PLATEN_DB", "http://127.0.0.1:9", "cannot be reached"),
+    ] {
+        let (status, output, errors) = Platen::new().env(name, value).run(&["mcp"]);
+        assert!(status == 1 && output.is_empty(), "{name}={value}: {status} {output}");
+        assert!(errors.contains(expected) && !errors.contains("s3cret"), "{name}={value}: {errors}");
+    }
+    let server = Platen::new().env("PLATEN_URL", "http://127.0.0.1:9").env("PLATEN_KEY", key);
+    let (_, _, errors) = server.run(&["mcp"]);
+    assert!(errors.contains("PLATEN_KEY is not an API key") && !errors.contains(key), "{errors}");
+    let (_, _, errors) = Platen::new().run(&["mcp", "--directory", "missing"]);
+    assert!(errors.contains("the directory missing of --directory"), "{errors}");
+}
+
+#[test]
+fn an_mcp_server_ends_with_its_input_and_leaves_nothing() {
+    let platen = Platen::new();
+    assert_eq!(platen.run(&["mcp"]), (0, String::new(), String::new()));
+    let mut command = platen.command(&["mcp"]);
+    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("the binary runs");
+    let input = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"test","version":"1"}}}
+{"jsonrpc":"2.0","method":"notifications/initialized"}
+{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"render_html","arguments":{"html":"<p>hello"}}}
+"#;
+    child.stdin.take().expect("a pipe").write_all(input.as_bytes()).expect("it reads");
+    let output = child.wait_with_output().expect("it ends");
+    let lines: Vec<Value> = String::from_utf8_lossy(&output.stdout)
+        .lines()
+        .map(|line| serde_json::from_str(line).expect("a message"))
+        .collect();
+    assert!(output.status.success() && lines[0]["result"]["serverInfo"]["name"] == "platen", "{lines:?}");
+    // A render that takes longer than the server waits for calls gets no answer.
+    assert!(lines.get(1).is_none_or(|line| line["result"]["content"][0]["type"] == "image"), "{lines:?}");
+    let left: Vec<_> = fs::read_dir(platen.directory.path()).expect("a directory").collect();
+    assert!(left.is_empty(), "{left:?}");
+}
+
 #[tokio::test]
 async fn a_watched_page_is_rendered_after_each_change() {
     let platen = Platen::new();

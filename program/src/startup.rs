@@ -82,7 +82,9 @@ impl LogArgs {
                 log.json().flatten_event(true).with_current_span(false).with_span_list(false).boxed()
             }
         };
-        let log = log.with_filter(filter.add_directive(no_traces)).boxed();
+        // It logs messages as they are, with markup and values.
+        let no_messages = "rmcp=error".parse().expect("it is a directive");
+        let log = log.with_filter(filter.add_directive(no_traces).add_directive(no_messages)).boxed();
         let traces = service.map(telemetry::layer).transpose()?.flatten();
         registry().with([log].into_iter().chain(traces).collect::<Vec<_>>()).init();
         Ok(())

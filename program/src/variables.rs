@@ -29,10 +29,12 @@ macro_rules! variables {
 
 /// Secrets. They are not flags, because all users of a machine can read command lines.
 pub const SECRETS: &[Variable] = variables! {
-    "PLATEN_DB_TOKEN" "`up`, `check`, commands, `scripts/spin-up`" ""
+    "PLATEN_DB_TOKEN" "`up`, `check`, `mcp`, commands, `scripts/spin-up`" ""
         "Token of the libSQL server; instead of `PLATEN_DB_TOKEN_FILE`"
     "PLATEN_FARM_TOKEN" "`up` and `check` with `--farm-url`, `platen-farm`" ""
         "Token between edge and farms; instead of `PLATEN_FARM_TOKEN_FILE`"
+    "PLATEN_KEY" "`mcp` with `--url`" ""
+        "API key of the server; instead of `PLATEN_KEY_FILE`"
 };
 
 /// Variables of the components, as Spin names them in the environment. They have the same names for `platen up`.
@@ -72,7 +74,7 @@ const NAMES: &str = "
     PLATEN_LOG_FORMAT PLATEN_MANIFEST PLATEN_MAX_CONNECTIONS PLATEN_MAX_CONNECTIONS_PER_ADDRESS
     PLATEN_METRICS_LISTEN PLATEN_OPERATOR PLATEN_PAGE_JOBS PLATEN_PAGE_MEMORY PLATEN_QUEUE
     PLATEN_RECYCLE_AFTER PLATEN_RESOLVE PLATEN_UNSAFE_NO_SANDBOX PLATEN_URL PLATEN_WARM_MEMORY
-    PLATEN_KEY PLATEN_SITE PLATEN_TEMPLATE
+    PLATEN_KEY PLATEN_KEY_FILE PLATEN_SITE PLATEN_TEMPLATE
     PLATEN_AXE PLATEN_BIN PLATEN_CLIENTS PLATEN_PICTURES PLATEN_SCREENSHOTS PLATEN_SPIN PLATEN_SQLD
     PLATEN_TEST_BASE_URL PLATEN_TEST_DATABASES PLATEN_TEST_DB PLATEN_TEST_DB_TOKEN PLATEN_TEST_KEY
     PLATEN_TEST_TEMPLATE_ID

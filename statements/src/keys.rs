@@ -81,6 +81,7 @@ macro_rules! select_keys {
 
 const EVERY: &str = select_keys!("ORDER BY k.rowid");
 const OWNER: &str = "SELECT account_id FROM api_keys WHERE id = ?1 AND NOT is_temporary";
+const OWNER_BY_HASH: &str = "SELECT account_id FROM api_keys WHERE hash = ?1 AND NOT is_temporary";
 const LIST: Scoped = Scoped::new(select_keys!("AND account_id = ?1 ORDER BY k.rowid DESC"));
 const GET: Scoped = Scoped::new(select_keys!("AND account_id = ?1 AND k.id = ?2"));
 // Keys may have equal names: a rolled key has the name of the one that it replaces.
@@ -143,6 +144,11 @@ impl<B: Backend> Operator<'_, B> {
     /// The account that owns a key.
     pub async fn owner_of_key(&self, id: &str) -> Result<Option<AccountId>, B::Error> {
         Ok(self.store.backend.first(OWNER, values![id]).await?.map(|(account,)| account))
+    }
+
+    /// The account of a key, whether the key is accepted or not.
+    pub async fn account_of_key(&self, key: &ApiKey) -> Result<Option<AccountId>, B::Error> {
+        Ok(self.store.backend.first(OWNER_BY_HASH, values![key.hash()]).await?.map(|(account,)| account))
     }
 }
 

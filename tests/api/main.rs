@@ -26,6 +26,7 @@ mod internet;
 mod limits;
 mod logs;
 mod matrix;
+mod mcp;
 mod openapi;
 mod option_pictures;
 mod order;
@@ -103,6 +104,7 @@ fn main() -> anyhow::Result<ExitCode> {
         golden::cases()?,
         auth::cases(),
         clients::cases(suite.settings()),
+        mcp::cases(suite.settings()),
         option_pictures::cases(),
         examples::cases(),
         order::cases(),

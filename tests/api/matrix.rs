@@ -17,6 +17,7 @@ pub(crate) const MATRIX: &Matrix = &[
     ("faults/", &[SQLD_JWT, SPIN_SQLD]),
     ("overload/", &[SQLD_JWT, SPIN_SQLD]),
     ("statements/", &[SQLD_JWT]),
+    ("mcp/server", &[SQLD_JWT]),
     ("template/", &[SQLD_JWT, SPIN_SQLD]),
     // Statements with many rows or with concurrent changes.
     ("dashboard/log/", &[SPIN_SQLD]),

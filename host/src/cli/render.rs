@@ -4,7 +4,7 @@
 //! the new one is complete; otherwise it stays as it was.
 
 mod fields;
-mod files;
+pub(super) mod files;
 
 use std::{
     collections::btree_map::Entry,
@@ -14,7 +14,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use anyhow::{Error, Result, bail, ensure};
+use anyhow::{Context as _, Error, Result, ensure};
 use clap::Args;
 use platen_farm::Farm;
 use platen_program::startup;
@@ -193,15 +193,12 @@ impl RenderCommand {
         if self.output == Path::new("-") {
             return Ok(of_template.unwrap_or(OutputFormat::DEFAULT));
         }
-        let extension =
-            self.output.extension().map(|extension| extension.to_string_lossy().to_ascii_lowercase());
-        match extension.as_deref().and_then(OutputFormat::parse) {
-            Some(format) => Ok(format),
-            None => bail!(
+        files::format(&self.output).with_context(|| {
+            format!(
                 "{} does not end in .png, .jpg, .webp or .pdf: name the format with --format",
                 self.output.display()
-            ),
-        }
+            )
+        })
     }
 }
 

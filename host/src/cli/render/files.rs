@@ -11,13 +11,19 @@ use std::{
 
 use anyhow::{Context as _, Result};
 use notify::{EventKind, RecommendedWatcher, RecursiveMode, Watcher as _};
+use platen_shared::format::OutputFormat;
 use tokio::{
     sync::mpsc::{UnboundedReceiver, unbounded_channel},
     time::timeout,
 };
 
+/// The format of a file name's extension, in any case of letters.
+pub(in crate::cli) fn format(path: &Path) -> Option<OutputFormat> {
+    OutputFormat::parse(&path.extension()?.to_string_lossy().to_ascii_lowercase())
+}
+
 /// Writes a file, or standard output for `-`. A program that reads the file sees the whole old one or the whole new one.
-pub(super) fn write(path: &Path, bytes: &[u8]) -> Result<()> {
+pub(in crate::cli) fn write(path: &Path, bytes: &[u8]) -> Result<()> {
     if path == Path::new("-") {
         let mut output = io::stdout();
         return output

@@ -31,7 +31,7 @@ const START_REFERENCE: &str = "SwaggerUIBundle({ url: '/v1/openapi.json', dom_id
     validatorUrl: null, defaultModelsExpandDepth: 0, tryItOutEnabled: true })";
 
 /// The documents in the navigation. Those of `how-to/` follow the first group.
-const USE: &[&str] = &["quick-start", "api", "options", "pdf", "templates", "clients", "dashboard"];
+const USE: &[&str] = &["quick-start", "api", "options", "pdf", "templates", "clients", "mcp", "dashboard"];
 const RUN: &[&str] =
     &["operating", "configuration", "containers", "kubernetes", "spin", "monitoring", "runbooks"];
 const HOW_IT_WORKS: &[&str] = &["rendering", "security", "benchmarks"];

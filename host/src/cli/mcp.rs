@@ -1,0 +1,122 @@
+//! `platen mcp`: a server of the Model Context Protocol on standard input and output.
+//!
+//! Invariant: standard output has messages of the protocol only, and no message or log line has the key. When standard
+//! input ends, no browser and no temporary file is left.
+
+mod renderer;
+mod schema;
+mod tools;
+
+use std::{path::PathBuf, sync::Arc};
+
+use anyhow::{Context as _, Result, bail, ensure};
+use clap::Args;
+use platen_program::startup;
+use platen_shared::key::ApiKey;
+use rmcp::{ServiceExt as _, service::ServerInitializeError, transport::stdio};
+use secrecy::ExposeSecret as _;
+use url::Url;
+
+use self::{
+    renderer::{Local, Renderer, SavedTemplates, Server},
+    tools::Tools,
+};
+use super::DatabaseArgs;
+use crate::db::Location;
+
+/// Serve tools that render to a program with a language model: the Model Context Protocol over stdio
+///
+/// With --url and a key in the environment variable `PLATEN_KEY` a server renders. Otherwise this process renders, as
+/// `platen render` does. With a database the tools know its templates.
+#[derive(Debug, Args)]
+pub(crate) struct McpCommand {
+    /// The server that renders, whose API key is read from --key-file or the environment variable `PLATEN_KEY`.
+    /// Without it this process renders
+    #[arg(long, env = "PLATEN_URL", value_name = "URL")]
+    url: Option<String>,
+
+    /// File that holds the API key
+    #[arg(long, env = "PLATEN_KEY_FILE", value_name = "FILE")]
+    key_file: Option<PathBuf>,
+
+    /// The directory in which tools may write files
+    #[arg(long, value_name = "DIR", default_value = ".")]
+    directory: PathBuf,
+
+    #[command(flatten)]
+    database: DatabaseArgs,
+
+    #[command(flatten)]
+    farm: platen_farm::Config,
+}
+
+impl McpCommand {
+    pub(crate) async fn run(self) -> Result<()> {
+        let directory = self.directory.canonicalize().with_context(|| {
+            format!("the directory {} of --directory cannot be used", self.directory.display())
+        })?;
+        let server = self.server()?;
+        let templates = self.templates(server.as_ref()).await?;
+        let renderer =
+            server.map_or_else(|| Renderer::Local(Box::new(Local::new(self.farm))), Renderer::Server);
+        let tools = Arc::new(Tools::new(renderer, templates, directory));
+        let stop = startup::stop_signal()?;
+        match Arc::clone(&tools).serve_with_ct(stdio(), stop).await {
+            Ok(service) => {
+                service.waiting().await?;
+            }
+            Err(ServerInitializeError::ConnectionClosed(_) | ServerInitializeError::Cancelled) => {}
+            // Its message shows what the client has sent.
+            Err(ServerInitializeError::ExpectedInitializeRequest(_)) => {
+                bail!("the client did not begin with a request to initialize")
+            }
+            Err(error) => return Err(error.into()),
+        }
+        tools.close().await;
+        Ok(())
+    }
+
+    fn server(&self) -> Result<Option<Server>> {
+        let key = platen_program::secret("PLATEN_KEY", self.key_file.as_deref())?;
+        let Some(url) = &self.url else {
+            ensure!(
+                key.is_none(),
+                "PLATEN_KEY is set and PLATEN_URL is not: set the server's URL, or unset the key to render in this process"
+            );
+            return Ok(None);
+        };
+        let parsed = Url::parse(url).ok().filter(|url| {
+            matches!(url.scheme(), "http" | "https")
+                && url.username().is_empty()
+                && url.password().is_none()
+                && url.query().is_none()
+                && url.fragment().is_none()
+        });
+        let url = parsed.context(
+            "PLATEN_URL or --url must be an http or https URL without a user, such as http://127.0.0.1:3000",
+        )?;
+        let key = key.context(
+            "PLATEN_URL is set and PLATEN_KEY is not: set an API key, or unset the URL to render in this process",
+        )?;
+        let key = ApiKey::parse(key.expose_secret())
+            .context("PLATEN_KEY is not an API key: see `platen key create`")?;
+        Ok(Some(Server::new(&url, key)?))
+    }
+
+    /// The templates of the database, if there is one; where a server renders, those of the key's account.
+    async fn templates(&self, server: Option<&Server>) -> Result<Option<SavedTemplates>> {
+        if let (None, Location::File(path)) = (&self.database.db, self.database.location())
+            && !path.exists()
+        {
+            tracing::info!(path = %path.display(), "there is no database, so templates are not listed");
+            return Ok(None);
+        }
+        let admin = self.database.admin().await?;
+        let Some(server) = server else { return Ok(Some(SavedTemplates { admin, account: None })) };
+        let account = admin.operator().account_of_key(server.key()).await?;
+        if account.is_none() {
+            tracing::warn!("the database does not have the key of PLATEN_KEY, so templates are not listed");
+        }
+        Ok(account.map(|account| SavedTemplates { admin, account: Some(account) }))
+    }
+}

@@ -1,0 +1,216 @@
+//! What renders for the tools: a server over HTTP, or a farm in this process.
+
+use std::{fmt, num::NonZeroUsize, time::Duration};
+
+use anyhow::{Context as _, Result, anyhow};
+use platen_farm::{Farm, Rendered};
+use platen_program::http_client;
+use platen_shared::{
+    endpoint::Endpoint,
+    format::OutputFormat,
+    id::AccountId,
+    key::ApiKey,
+    limits,
+    reason::Reason,
+    refusal::Refusal,
+    request::{InvalidRequest, RenderRequest, SavedTemplate, Subject},
+    wire,
+};
+use platen_statements::templates::{Template, TemplateContent};
+use reqwest::{Client, header::CONTENT_TYPE, redirect::Policy};
+use serde::Deserialize;
+use tokio::{runtime::Handle, sync::OnceCell, task::block_in_place};
+use url::Url;
+
+use crate::admin::Admin;
+
+/// For a response after the server's deadline, and its body.
+const RESPONSE_TIMEOUT: Duration = Duration::from_millis(2 * limits::RENDER_TIMEOUT_MS);
+
+/// An error of the API. `Display` is its message with code and field.
+#[derive(Debug, Deserialize, thiserror::Error)]
+struct ApiError {
+    error: String,
+    code: Option<String>,
+    field: Option<String>,
+}
+
+impl fmt::Display for ApiError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.error)?;
+        match (&self.code, &self.field) {
+            (None, _) => Ok(()),
+            (Some(code), None) => write!(f, " (code {code})"),
+            (Some(code), Some(field)) => write!(f, " (code {code}, field {field})"),
+        }
+    }
+}
+
+impl ApiError {
+    fn new(error: &impl ToString, reason: Reason, field: Option<String>) -> Self {
+        let code = reason.error_code().map(|code| code.as_str().to_owned());
+        Self { error: error.to_string(), code, field }
+    }
+}
+
+impl From<InvalidRequest> for ApiError {
+    fn from(error: InvalidRequest) -> Self {
+        Self::new(&error, error.reason(), error.field())
+    }
+}
+
+impl From<Refusal> for ApiError {
+    fn from(refusal: Refusal) -> Self {
+        Self::new(&refusal, refusal.reason(), refusal.field().map(str::to_owned))
+    }
+}
+
+/// The templates of a database.
+pub(super) struct SavedTemplates {
+    pub(super) admin: Admin,
+    /// Only those of this account.
+    pub(super) account: Option<AccountId>,
+}
+
+impl SavedTemplates {
+    pub(super) fn list(&self) -> Result<Vec<Template>> {
+        let operator = self.admin.operator();
+        wait(async {
+            match &self.account {
+                None => operator.templates().await,
+                Some(account) => operator.account_scope(account).templates().await,
+            }
+        })
+    }
+
+    fn content(&self, id: &str) -> Result<Option<TemplateContent>> {
+        let operator = self.admin.operator();
+        wait(async {
+            let Some(account) = operator.owner_of_template(id).await? else { return Ok(None) };
+            operator.account_scope(&account).template_content(id).await
+        })
+    }
+}
+
+/// Waits for statements, whose futures are not `Send`, as those of calls must be.
+fn wait<T>(statements: impl Future<Output = T>) -> T {
+    block_in_place(|| Handle::current().block_on(statements))
+}
+
+pub(super) enum Renderer {
+    Server(Server),
+    Local(Box<Local>),
+}
+
+impl Renderer {
+    /// Renders the body of a request. Without a server, a template is one of `templates`.
+    ///
+    /// # Errors
+    /// [`ApiError`] for a refusal.
+    pub(super) async fn render(
+        &self,
+        endpoint: Endpoint,
+        body: Vec<u8>,
+        templates: Option<&SavedTemplates>,
+    ) -> Result<Rendered> {
+        match self {
+            Self::Server(server) => server.render(endpoint, body).await,
+            Self::Local(local) => local.render(endpoint, &body, templates).await,
+        }
+    }
+}
+
+pub(super) struct Server {
+    http: Client,
+    url: String,
+    key: ApiKey,
+}
+
+impl Server {
+    pub(super) fn new(url: &Url, key: ApiKey) -> Result<Self> {
+        let http = http_client().redirect(Policy::none()).timeout(RESPONSE_TIMEOUT).build()?;
+        Ok(Self { http, url: url.as_str().trim_end_matches('/').to_owned(), key })
+    }
+
+    pub(super) fn key(&self) -> &ApiKey {
+        &self.key
+    }
+
+    async fn render(&self, endpoint: Endpoint, body: Vec<u8>) -> Result<Rendered> {
+        let request =
+            self.http.post(format!("{}{}", self.url, endpoint.path())).bearer_auth(self.key.expose());
+        let response = request.header(CONTENT_TYPE, "application/json").body(body).send().await;
+        let response = response
+            .map_err(reqwest::Error::without_url)
+            .context("the server of PLATEN_URL cannot be reached")?;
+        let (status, headers) = (response.status(), response.headers().clone());
+        let header = |name| headers.get(name).and_then(|value| value.to_str().ok());
+        let bytes = response
+            .bytes()
+            .await
+            .map_err(reqwest::Error::without_url)
+            .context("the file is not complete")?;
+        let not_platen =
+            || anyhow!("PLATEN_URL answered with status {status}, which is no answer of Platen's API");
+        if !status.is_success() {
+            return Err(serde_json::from_slice::<ApiError>(&bytes).map_or_else(|_| not_platen(), Into::into));
+        }
+        let formats = OutputFormat::NAMES.iter().filter_map(|name| OutputFormat::parse(name));
+        let mut formats =
+            formats.filter(|format| header(CONTENT_TYPE.as_str()) == Some(format.content_type()));
+        Ok(Rendered {
+            bytes,
+            page_status: header(wire::PAGE_STATUS).and_then(|status| status.parse().ok()),
+            page_idle: header(wire::PAGE_IDLE) != Some("false"),
+            format: formats.next().ok_or_else(not_platen)?,
+        })
+    }
+}
+
+/// A farm that is started for the first page.
+pub(super) struct Local {
+    config: platen_farm::Config,
+    farm: OnceCell<Farm>,
+}
+
+impl Local {
+    pub(super) fn new(mut config: platen_farm::Config) -> Self {
+        // One user needs one browser.
+        config.browsers = config.browsers.or(Some(NonZeroUsize::MIN));
+        Self { config, farm: OnceCell::new() }
+    }
+
+    async fn render(
+        &self,
+        endpoint: Endpoint,
+        body: &[u8],
+        templates: Option<&SavedTemplates>,
+    ) -> Result<Rendered> {
+        let request = RenderRequest::parse(endpoint, body).map_err(ApiError::from)?;
+        let job = match (&request.subject, templates) {
+            (Subject::Template { id, .. }, Some(templates)) => {
+                let content = templates.content(id.as_str())?;
+                let not_found = || {
+                    let field = Some("templateId".to_owned());
+                    ApiError::new(&"Template not found", Reason::TemplateNotFound, field)
+                };
+                let TemplateContent { template, html, .. } = content.ok_or_else(not_found)?;
+                request.into_job(
+                    template.account,
+                    Some(SavedTemplate { html: &html, options: &template.options }),
+                )
+            }
+            _ => request.into_job(AccountId::from_text("operator"), None),
+        };
+        let job = job.map_err(ApiError::from)?;
+        let farm = self.farm.get_or_try_init(|| Farm::start(self.config.clone())).await?;
+        let rendered = farm.render(&job, Duration::from_millis(limits::RENDER_TIMEOUT_MS)).await;
+        Ok(rendered.map_err(ApiError::from)?)
+    }
+
+    pub(super) async fn close(&self) {
+        if let Some(farm) = self.farm.get() {
+            farm.shutdown().await;
+        }
+    }
+}

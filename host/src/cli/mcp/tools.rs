@@ -1,0 +1,204 @@
+//! The tools: what they are, and their calls.
+//!
+//! Invariant: a file is written only below the directory of the command. An error that a model can act on is the result
+//! of a call, not an error of the protocol, which models do not see.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, Result, anyhow, ensure};
+use base64::{Engine as _, prelude::BASE64_STANDARD};
+use platen_farm::Rendered;
+use platen_shared::{endpoint::Endpoint, format::OutputFormat, request::FieldName};
+use rmcp::{
+    ErrorData, RoleServer, ServerHandler,
+    model::{
+        CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, Implementation, JsonObject,
+        ListToolsResult, PaginatedRequestParams, ResourceContents, ServerCapabilities, ServerConfig, Tool,
+        ToolAnnotations,
+    },
+    service::RequestContext,
+};
+use serde_json::{Map, Value, json};
+use tokio_util::task::TaskTracker;
+
+use super::{
+    renderer::{Renderer, SavedTemplates},
+    schema::{self, PATH},
+};
+use crate::cli::render::files;
+
+const RENDER_HTML: &str = "render_html";
+const RENDER_URL: &str = "render_url";
+const RENDER_TEMPLATE: &str = "render_template";
+const LIST_TEMPLATES: &str = "list_templates";
+const DESCRIBE_OPTIONS: &str = "describe_options";
+
+pub(super) struct Tools {
+    renderer: Renderer,
+    templates: Option<SavedTemplates>,
+    /// Without links, so that paths can be compared with it.
+    directory: PathBuf,
+    calls: TaskTracker,
+}
+
+impl Tools {
+    pub(super) fn new(renderer: Renderer, templates: Option<SavedTemplates>, directory: PathBuf) -> Self {
+        Self { renderer, templates, directory, calls: TaskTracker::new() }
+    }
+
+    /// Waits until calls have ended, and ends the browsers.
+    pub(super) async fn close(&self) {
+        self.calls.close();
+        self.calls.wait().await;
+        if let Renderer::Local(local) = &self.renderer {
+            local.close().await;
+        }
+    }
+
+    fn list(&self) -> Vec<Tool> {
+        let renders = |name, about: &str, endpoint, source| {
+            let description = format!(
+                "{about} to a PNG, JPEG, WebP or PDF file. With `{PATH}` the file is written; without it an image is \
+                 the result, and a PDF an embedded resource. `{DESCRIBE_OPTIONS}` has the whole descriptions of the options."
+            );
+            Tool::new(name, description, schema::arguments(endpoint, source))
+        };
+        let mut tools = vec![
+            renders(RENDER_HTML, "Renders markup", Endpoint::Render, FieldName::Html),
+            renders(RENDER_URL, "Renders a public web page", Endpoint::Render, FieldName::Url),
+        ];
+        if self.has(RENDER_TEMPLATE) {
+            let about = "Renders a saved template, with values for its placeholders,";
+            tools.push(renders(RENDER_TEMPLATE, about, Endpoint::Template, FieldName::TemplateId));
+        }
+        let reads = |name, about: &'static str| {
+            let none = Map::from_iter([("type".to_owned(), json!("object"))]);
+            Tool::new(name, about, none).with_annotations(ToolAnnotations::new().read_only(true))
+        };
+        if self.has(LIST_TEMPLATES) {
+            tools.push(reads(LIST_TEMPLATES, "Lists saved templates with their placeholders and options."));
+        }
+        tools.push(reads(
+            DESCRIBE_OPTIONS,
+            "The JSON schema of the options of all tools that render, with descriptions and defaults.",
+        ));
+        tools
+    }
+
+    fn has(&self, tool: &str) -> bool {
+        match tool {
+            RENDER_HTML | RENDER_URL | DESCRIBE_OPTIONS => true,
+            RENDER_TEMPLATE => matches!(self.renderer, Renderer::Server(_)) || self.templates.is_some(),
+            LIST_TEMPLATES => self.templates.is_some(),
+            _ => false,
+        }
+    }
+
+    async fn call(&self, tool: &str, arguments: JsonObject) -> Result<Vec<ContentBlock>> {
+        let text = |text: String| Ok(vec![ContentBlock::text(text)]);
+        match tool {
+            RENDER_TEMPLATE => self.render(Endpoint::Template, arguments).await,
+            LIST_TEMPLATES => {
+                let templates = self.templates.as_ref().context("there is no database")?;
+                text(serde_json::to_string(&templates.list()?)?)
+            }
+            DESCRIBE_OPTIONS => text(Value::Object(schema::options()).to_string()),
+            _ => self.render(Endpoint::Render, arguments).await,
+        }
+    }
+
+    async fn render(&self, endpoint: Endpoint, mut arguments: JsonObject) -> Result<Vec<ContentBlock>> {
+        let path = match arguments.shift_remove(PATH) {
+            None => None,
+            Some(Value::String(path)) => Some(self.file(Path::new(&path))?),
+            Some(_) => return Err(anyhow!("\"{PATH}\" must be a string")),
+        };
+        if let Some((_, format)) = &path {
+            arguments.entry(FieldName::Format.as_str()).or_insert_with(|| format.extension().into());
+        }
+        let body = Value::Object(arguments).to_string().into_bytes();
+        let rendered = self.renderer.render(endpoint, body, self.templates.as_ref()).await?;
+        let Rendered { bytes, page_status, page_idle, format } = rendered;
+        let media_type = format.content_type();
+        #[expect(clippy::cast_precision_loss, reason = "it is shown with one decimal place")]
+        let mut text = format!("{media_type}, {:.1} KB", bytes.len() as f64 / 1000.0);
+        if let Some(status) = page_status.filter(|status| *status >= 400) {
+            text += &format!("; the page has status {status}");
+        }
+        if !page_idle {
+            text += "; a request of the page was still open";
+        }
+        if let Some((path, _)) = path {
+            files::write(&path, &bytes)?;
+            return Ok(vec![ContentBlock::text(format!("wrote {}: {text}", path.display()))]);
+        }
+        let data = BASE64_STANDARD.encode(&bytes);
+        let file = match format {
+            OutputFormat::Image(_) => ContentBlock::image(data, media_type),
+            OutputFormat::Pdf => ContentBlock::resource(
+                ResourceContents::blob(data, "platen:render.pdf").with_mime_type(media_type),
+            ),
+        };
+        Ok(vec![file, ContentBlock::text(text)])
+    }
+
+    /// The file of a path, without links, and the format of its name.
+    fn file(&self, path: &Path) -> Result<(PathBuf, OutputFormat)> {
+        let format = files::format(path)
+            .with_context(|| format!("\"{PATH}\" must end in .png, .jpg, .jpeg, .webp or .pdf"))?;
+        ensure!(
+            self.directory.parent().is_some(),
+            "files cannot be written: this server has no directory for them (--directory)"
+        );
+        let path = self.directory.join(path);
+        let file = match path.canonicalize() {
+            Ok(file) => file,
+            // It does not exist, or is a link to nothing, which is replaced itself.
+            Err(_) => {
+                let (parent, name) = path.parent().zip(path.file_name()).context("it has a name")?;
+                let parent = parent.canonicalize();
+                parent
+                    .with_context(|| format!("the directory of {} cannot be used", path.display()))?
+                    .join(name)
+            }
+        };
+        ensure!(
+            file.starts_with(&self.directory),
+            "\"{PATH}\" must be below {}, the directory of this server (--directory)",
+            self.directory.display()
+        );
+        Ok((file, format))
+    }
+}
+
+impl ServerHandler for Tools {
+    fn get_info(&self) -> ServerConfig {
+        ServerConfig::new(ServerCapabilities::builder().enable_tools().build())
+            .with_server_info(Implementation::new("platen", env!("CARGO_PKG_VERSION")))
+    }
+
+    async fn list_tools(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ListToolsResult, ErrorData> {
+        Ok(ListToolsResult::with_all_items(self.list()))
+    }
+
+    async fn call_tool(
+        &self,
+        request: CallToolRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CallToolResponse, ErrorData> {
+        if !self.has(&request.name) {
+            return Err(ErrorData::invalid_params(format!("there is no tool {:?}", request.name), None));
+        }
+        let call = self.call(&request.name, request.arguments.unwrap_or_default());
+        let result = self.calls.track_future(context.ct.run_until_cancelled(call)).await;
+        let result = match result.unwrap_or_else(|| Err(anyhow!("the call was cancelled"))) {
+            Ok(content) => CallToolResult::success(content),
+            Err(error) => CallToolResult::error(vec![ContentBlock::text(format!("{error:#}"))]),
+        };
+        Ok(result.into())
+    }
+}
