@@ -8,12 +8,15 @@ const MAX_WAIT_MS = 2_000;
 
 addEventListener("message", async (event) => {
   if (event.source !== parent || typeof event.data?.markup !== "string") return;
-  const { markup, paper, scroll } = event.data;
-  become(new DOMParser().parseFromString(markup, "text/html"));
+  const { markup, css, paper, desk, scroll } = event.data;
+  become(new DOMParser().parseFromString(markup, "text/html"), css);
   await loaded();
-  const pages = paper ? paginate(paper) : 0;
+  const size = () => ({ width: document.documentElement.scrollWidth, height: document.documentElement.scrollHeight });
+  // `pages`, `page` (the size of one), and the width and height of all of them.
+  const laidOut = paper ? paginate(paper, desk) : {};
   document.scrollingElement?.scrollTo(scroll.x, scroll.y);
-  tell({ shown: true, pages });
+  tell({ shown: true, ...size(), ...laidOut });
+  addEventListener("resize", () => tell(size()));
   let isQueued = false;
   addEventListener("scroll", () => {
     if (isQueued) return;
@@ -28,10 +31,20 @@ addEventListener("message", async (event) => {
 // The message holds no secrets, and the parent looks at its sender.
 const tell = (message) => parent.postMessage(message, "*");
 
-function become(page) {
+function removeUnsafe(page) {
   for (const element of page.querySelectorAll("script, meta[http-equiv], base")) element.remove();
   for (const element of page.querySelectorAll("[autofocus]")) element.removeAttribute("autofocus");
   for (const frame of page.querySelectorAll("iframe")) frame.setAttribute("sandbox", "");
+}
+
+function become(page, css) {
+  removeUnsafe(page);
+  // The file has no scroll bars.
+  for (const text of ["html { scrollbar-width: none }", css]) {
+    const style = page.createElement("style");
+    style.textContent = text;
+    page.documentElement.append(style);
+  }
   const isQuirky = page.compatMode === "BackCompat";
   if (isQuirky) {
     document.open();
@@ -76,9 +89,9 @@ function printed(media) {
   media.mediaText = queries.join(",");
 }
 
-// Lays the page out on sheets of paper below each other, and gives their number. The browser breaks columns by the same
-// rules as pages.
-function paginate(paper) {
+// Lays the page out on sheets of paper below each other, and gives their number and sizes. The browser breaks columns by the
+// same rules as pages.
+function paginate(paper, desk) {
   const page = {};
   for (const sheet of document.styleSheets) printed(sheet.media);
   for (const sheet of document.styleSheets) {
@@ -97,7 +110,7 @@ function paginate(paper) {
     margin[side] = paper.margin?.[side] ?? pixels(page[`margin-${side}`]) ?? paper.defaultMargin;
   }
   const inner = { width: width - margin.left - margin.right, height: height - margin.top - margin.bottom };
-  if (inner.width < 1 || inner.height < 1) return 0;
+  if (inner.width < 1 || inner.height < 1) return { pages: 0, page: { width, height } };
   const gap = 16;
   const root = document.documentElement;
   const { body } = document;
@@ -105,7 +118,9 @@ function paginate(paper) {
     .find((color) => color && color !== "rgba(0, 0, 0, 0)") ?? "#fff";
   if (paper.isSingle) {
     set(root, { width: `${width}px`, padding: padding(margin) });
-    return 1;
+    const page = { width, height: Math.ceil(root.getBoundingClientRect().height) };
+    root.append(...edges(paper, margin, 1, 1, { ...page, left: 0, top: 0 }));
+    return { pages: 1, page, ...page };
   }
   for (const element of body?.querySelectorAll("*") ?? []) {
     const style = getComputedStyle(element);
@@ -119,7 +134,7 @@ function paginate(paper) {
   set(root, {
     "box-sizing": "content-box", width: `${inner.width}px`, height: isStacked ? "auto" : `${inner.height}px`,
     padding: padding(margin), columns: `${inner.width}px`, "column-fill": "auto", "column-rule": "none",
-    "column-gap": `${margin.left + margin.right + gap}px`, background: "#8a909c", margin: "0", overflow: "visible",
+    "column-gap": `${margin.left + margin.right + gap}px`, background: desk, margin: "0", overflow: "visible",
     ...(isStacked && {
       "column-wrap": "wrap", "column-height": `${inner.height}px`, "row-gap": `${margin.top + margin.bottom + gap}px`,
     }),
@@ -130,13 +145,40 @@ function paginate(paper) {
   // Sheets are behind the page.
   for (let index = 0; index < Math.min(pages, 500); index += 1) {
     const sheet = document.createElement("div");
+    const [top, left] = isStacked ? [index * pitch, 0] : [0, index * pitch];
     set(sheet, {
       position: "absolute", "z-index": "-1", width: `${width}px`, height: `${height}px`, background, margin: "0",
-      top: `${isStacked ? index * pitch : 0}px`, left: `${isStacked ? 0 : index * pitch}px`,
+      top: `${top}px`, left: `${left}px`,
     });
-    root.append(sheet);
+    root.append(sheet, ...edges(paper, margin, index + 1, pages, { width, height, left, top }));
   }
-  return pages;
+  const all = pages * pitch - gap;
+  return { pages, page: { width, height }, width: isStacked ? width : all, height: isStacked ? all : height };
+}
+
+// The header and the footer of a sheet, which have none of the page's styles.
+function edges(paper, margin, page, pages, sheet) {
+  const { title } = document;
+  const texts = { title, url: "about:blank", date: new Date().toLocaleDateString(), pageNumber: page, totalPages: pages };
+  const edge = (text, height, top, align) => {
+    const host = document.createElement("div");
+    set(host, {
+      all: "initial", position: "absolute", top: `${top}px`, left: `${sheet.left}px`, width: `${sheet.width}px`,
+      height: `${height}px`, overflow: "hidden", display: "flex", "align-items": align, "box-sizing": "border-box",
+      padding: "0.4cm 0", font: "10px Arial, sans-serif",
+    });
+    const content = new DOMParser().parseFromString(text, "text/html");
+    removeUnsafe(content);
+    for (const [name, value] of Object.entries(texts)) {
+      for (const element of content.getElementsByClassName(name)) element.textContent = value;
+    }
+    host.attachShadow({ mode: "open" }).append(...content.head.childNodes, ...content.body.childNodes);
+    return host;
+  };
+  return [
+    paper.header && edge(paper.header, margin.top, sheet.top, "start"),
+    paper.footer && edge(paper.footer, margin.bottom, sheet.top + sheet.height - margin.bottom, "end"),
+  ].filter(Boolean);
 }
 
 const padding = ({ top, right, bottom, left }) => `${top}px ${right}px ${bottom}px ${left}px`;

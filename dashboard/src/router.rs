@@ -214,7 +214,7 @@ async fn route(context: &Context<'_>, segments: &[&str], form: &Form) -> PageRes
             ["templates", id, "versions"] => templates::versions(context, id).await,
             ["templates", id, "versions", number] => templates::version(context, id, number).await,
             ["playground"] => playground::page(context).await,
-            ["playground", "samples", id] => playground::samples(context, id).await,
+            ["playground", "template"] => playground::template(context).await,
             ["requests"] => requests::list(context).await,
             ["requests.csv"] => requests::export(context).await,
             ["requests", id] => requests::page(context, id).await,

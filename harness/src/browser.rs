@@ -65,6 +65,8 @@ impl Browser {
         let context = within_timeout(self.connection.call(&CreateBrowserContextParams::default())).await?;
         let mut target = CreateTargetParams::new("about:blank");
         target.browser_context_id = Some(context.browser_context_id.clone());
+        // Wide enough for the two columns of the editor.
+        (target.width, target.height) = (Some(1280), Some(900));
         let target = within_timeout(self.connection.call(&target)).await?;
         let session = self.attach(target.target_id).await?;
         Ok(Page::new(Arc::clone(self), session, context.browser_context_id))

@@ -18,6 +18,7 @@ mod members;
 mod names;
 mod operator;
 mod owners;
+mod panes;
 mod playground;
 mod playground_state;
 mod preview;
@@ -38,6 +39,7 @@ pub(crate) fn cases() -> Vec<Case> {
         operator::cases(),
         accounts::cases(),
         retention::cases(),
+        panes::cases(),
         playground::cases(),
         playground_state::cases(),
         preview::cases(),

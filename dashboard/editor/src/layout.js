@@ -1,4 +1,4 @@
-// The size of what is rendered, from the options of a request.
+// What the preview shows, from the options of a request.
 
 const UNITS = { px: 1, in: 96, cm: 96 / 2.54, mm: 96 / 25.4, pt: 96 / 72 };
 // The margin of a paper for which neither the request nor the page has one: 1 cm.
@@ -10,11 +10,15 @@ function pixels(text) {
   return number === undefined || Number.isNaN(Number(number)) ? undefined : Number(number) * UNITS[unit];
 }
 
-// `values` are the options as text, by name; `papers` has width and height of each paper size, in CSS pixels. The result has
-// width and height in CSS pixels, and for a PDF what is known of its paper.
-export function layoutOf(values, papers) {
+// `values` are the options as text, by name; `papers` has width and height of each paper size, in CSS pixels; `fill` replaces
+// placeholders. The result has width and height in CSS pixels, and for a PDF what is known of its paper.
+export function layoutOf(values, papers, fill = (text) => text) {
   const number = (name, otherwise) => (Number(values[name]) > 0 ? Number(values[name]) : otherwise);
-  if (values.format !== "pdf") return { width: number("width", 1280), height: number("height", 720), paper: null };
+  const css = values.css ?? "";
+  if (values.format !== "pdf") {
+    const isWhole = values.fullPage === "true";
+    return { width: number("width", 1280), height: number("height", 720), css, isWhole, paper: null };
+  }
   let [width, height] = papers[values.pdfFormat] ?? papers.A4;
   const own = [pixels(values.pdfWidth), pixels(values.pdfHeight)];
   if (own.every((length) => length > 0)) [width, height] = own;
@@ -27,6 +31,7 @@ export function layoutOf(values, papers) {
   const paper = {
     width, height, margin, defaultMargin: DEFAULT_MARGIN, scale: number("scale", 1),
     prefersPage: values.preferCssPageSize === "true", isSingle: values.singlePage === "true",
+    header: fill(values.headerHtml ?? ""), footer: fill(values.footerHtml ?? ""),
   };
-  return { width, height, paper };
+  return { width, height, css, isWhole: true, paper };
 }

@@ -1,7 +1,7 @@
 // The preview: a frame of another origin that shows markup without running its scripts.
 
-// Limit of the height of the preview, in CSS pixels.
-const MAX_HEIGHT = 640;
+// Limit of the height of a frame, in CSS pixels. What is longer is scrolled in it.
+const MAX_HEIGHT = 100_000;
 
 // Storage that is not available, as in some private windows, keeps nothing.
 function stored(act) {
@@ -14,71 +14,104 @@ function stored(act) {
 
 // Shows pages in copies of `first`: the next one is loaded behind the one that is shown, and takes its place when it is
 // laid out. While a page is laid out, a mark is stored under `key`. If the browser had to end this page, the mark is still
-// there at the next visit, and the preview waits to be asked. `layout` gives the size of what is rendered.
+// there at the next visit, and the preview waits to be asked. `layout` gives what `layoutOf` does. The result shows
+// markup; null for none.
 export function preview(first, key, layout) {
   const element = (id) => document.getElementById(id);
   const box = document.createElement("div");
   box.className = "preview-box";
+  box.tabIndex = 0;
+  box.setAttribute("role", "region");
+  box.setAttribute("aria-label", first.title);
+  const sheet = document.createElement("div");
+  box.append(sheet);
   first.replaceWith(box);
   let isOn = stored((storage) => storage.getItem(key)) === null;
   let markup = null;
+  // Each with its frame, size and layout.
   let shown = null;
   let loading = null;
+  let isStale = false;
   let scroll = { x: 0, y: 0 };
   const removeMark = () => stored((storage) => storage.removeItem(key));
 
   function show() {
-    if (!isOn || markup === null) return;
-    loading?.remove();
-    const frame = first.cloneNode();
-    loading = frame;
-    const { paper } = layout();
-    frame.hidden = false;
-    frame.classList.add("loading");
-    fit(frame);
-    frame.addEventListener("load", () => {
-      if (frame !== loading) return;
+    loading?.frame.remove();
+    loading = null;
+    // Nothing is laid out in a pane that is hidden.
+    isStale = box.clientWidth === 0;
+    if (!isOn || isStale || markup === null) return;
+    const { width, height, css, isWhole, paper } = layout();
+    const next = { frame: first.cloneNode(), width, height, isWhole, paper };
+    loading = next;
+    next.frame.hidden = false;
+    next.frame.classList.add("loading");
+    size(next);
+    next.frame.addEventListener("load", () => {
+      if (next !== loading) return;
       stored((storage) => storage.setItem(key, "1"));
+      const desk = getComputedStyle(box).backgroundColor;
       // The frame has an opaque origin, so "*" is the only target that matches. The message holds no secrets.
-      frame.contentWindow.postMessage({ markup, paper, scroll }, "*");
+      next.frame.contentWindow.postMessage({ markup, css, paper, desk, scroll }, "*");
     }, { once: true });
-    box.append(frame);
+    sheet.append(next.frame);
+  }
+
+  function size({ frame, width, height }) {
+    Object.assign(frame.style, { width: `${width}px`, height: `${height}px` });
   }
 
   // The frame has the size of what is rendered, and is scaled to the width that there is.
-  function fit(frame) {
-    const { width, height, paper } = layout();
-    const available = box.clientWidth || width;
-    // A scroll bar is beside the paper.
-    const outer = paper ? width + 16 : width;
-    const scale = Math.min(1, available / outer, paper ? 1 : MAX_HEIGHT / height);
-    const inner = paper ? Math.min(height + 16, MAX_HEIGHT / scale) : height;
-    Object.assign(frame.style, { width: `${outer}px`, height: `${inner}px`, transform: `scale(${scale})` });
-    box.style.height = `${inner * scale}px`;
+  function fit() {
+    if (shown === null || box.clientWidth === 0) return;
+    const { frame, width, height } = shown;
+    size(shown);
+    const style = getComputedStyle(box);
+    const available = box.clientWidth - parseFloat(style.paddingLeft) - parseFloat(style.paddingRight);
+    const scale = Math.min(1, available / width);
+    frame.style.transform = `scale(${scale})`;
+    Object.assign(sheet.style, { width: `${width * scale}px`, height: `${height * scale}px` });
   }
   new ResizeObserver(() => {
-    for (const frame of [shown, loading]) if (frame) fit(frame);
+    if (isStale) show();
+    fit();
   }).observe(box);
 
-  function describe(pages) {
-    const { width, height, paper } = layout();
+  function describe({ width, height, isWhole, paper }, pages, page) {
     const mm = (length) => Math.round((length * 25.4) / 96);
-    element("preview-size").textContent = paper
-      ? `About ${pages} ${pages === 1 ? "page" : "pages"} of ${mm(width)} × ${mm(height)} mm. “Render” shows the exact breaks, and the header and footer.`
-      : `A viewport of ${width} × ${height} pixels.`;
+    if (paper) {
+      const count = `About ${pages} ${pages === 1 ? "page" : "pages"}`;
+      return `${count} of ${mm(page.width)} × ${mm(page.height)} mm.`;
+    }
+    return `${isWhole ? "The full page:" : "A viewport of"} ${width} × ${height} pixels.`;
   }
 
   addEventListener("message", ({ source, data }) => {
-    if (source !== null && source === loading?.contentWindow && data?.shown === true) {
-      shown?.remove();
+    if (source === null || typeof data !== "object") return;
+    if (source === loading?.frame.contentWindow && data.shown === true) {
+      if (box.clientWidth === 0) isStale = true;
+      shown?.frame.remove();
       shown = loading;
-      shown.classList.remove("loading");
       loading = null;
-      describe(Number(data.pages));
+      shown.frame.classList.remove("loading");
+      const own = shown.height;
+      if (shown.isWhole) {
+        if (shown.paper) shown.width = data.width;
+        shown.height = Math.min(Math.max(data.height, shown.paper ? 0 : own), MAX_HEIGHT);
+      }
+      fit();
+      element("preview-size").textContent = describe(shown, data.pages, data.page);
+      shown.own = own;
       // A layout or a paint that does not end would stop this timer too, unless the frame has its own process.
       setTimeout(removeMark, 500);
-    } else if (source !== null && source === shown?.contentWindow && typeof data?.scroll === "object") {
-      scroll = data.scroll;
+    } else if (source === shown?.frame.contentWindow) {
+      if (typeof data.scroll === "object") scroll = data.scroll;
+      // The height of the page depends on that of its frame: it is scrolled instead.
+      if (shown.isWhole && data.height > shown.height + 1) {
+        shown.height = shown.own;
+        shown.isWhole = false;
+        fit();
+      }
     }
   });
   // This page still runs, so the preview does not stop it.
@@ -91,6 +124,8 @@ export function preview(first, key, layout) {
   });
   return (text) => {
     markup = text;
+    box.hidden = text === null;
+    element("preview-size").hidden = text === null;
     show();
   };
 }

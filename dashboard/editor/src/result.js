@@ -1,9 +1,11 @@
-// A rendered file: an image in one of two sizes, a PDF in a frame, and the download.
+// A rendered file: an image in one of two sizes, a PDF in a frame if the browser shows PDFs, and the download.
 
 const element = (id) => document.getElementById(id);
 let address = null;
 
-export function showResult(file, name) {
+export const sizeOf = (file) => (file.size < 1000 ? `${file.size} B` : `${(file.size / 1000).toFixed(1)} KB`);
+
+export async function showResult(file, name) {
   if (address !== null) URL.revokeObjectURL(address);
   address = URL.createObjectURL(file);
   const link = document.createElement("a");
@@ -14,7 +16,7 @@ export function showResult(file, name) {
   const row = document.createElement("div");
   row.className = "row";
   row.append(link);
-  const view = file.type.startsWith("image/") ? image(row) : pdf();
+  const view = file.type.startsWith("image/") ? image(row) : await pdf(file);
   const result = element("rendered");
   result.replaceChildren(view, row);
   result.hidden = false;
@@ -51,9 +53,17 @@ function image(row) {
   return view;
 }
 
-function pdf() {
+async function pdf(file) {
+  if (!navigator.pdfViewerEnabled) {
+    const note = document.createElement("p");
+    const counts = [...(await file.text()).matchAll(/\/Count (\d+)/g)].map(([, count]) => Number(count));
+    const pages = Math.max(0, ...counts);
+    const length = pages === 0 ? "" : `, ${pages} ${pages === 1 ? "page" : "pages"}`;
+    note.textContent = `A PDF (${sizeOf(file)}${length}). This browser does not show PDFs in a page: download it to open it.`;
+    return note;
+  }
   const frame = document.createElement("iframe");
-  frame.src = address;
+  frame.src = `${address}#navpanes=0`;
   frame.title = "The rendered PDF";
   frame.className = "pdf";
   return frame;

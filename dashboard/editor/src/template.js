@@ -3,6 +3,7 @@ import { codeEditor } from "./code.js";
 import { deleteDraft, getDraft, putDraft } from "./drafts.js";
 import { layoutOf } from "./layout.js";
 import { optionControls } from "./options.js";
+import { ask, clearError, showStatus } from "./panel.js";
 import { filled, placeholderNames } from "./placeholders.js";
 import { preview } from "./preview.js";
 import { parsedSamples, sampleFields } from "./samples.js";
@@ -17,16 +18,35 @@ export function templatePage(form) {
 
   const frame = element("preview");
   const papers = JSON.parse(frame?.dataset.papers ?? "{}");
-  const show = frame === null ? () => {} : preview(frame, `preview ${template}`, () => layoutOf(options.values(), papers));
-  // Header and footer have placeholders too.
+  const fill = (text) => filled(text, samples.value);
+  const show = frame === null ? () => {} : preview(frame, `preview ${template}`, () => layoutOf(options.values(), papers, fill));
+  // Some options have placeholders too.
   function placeholders() {
-    const { headerHtml = "", footerHtml = "" } = options.values();
-    return placeholderNames(editor.text + headerHtml + footerHtml);
+    const values = options.values();
+    const ofOptions = form.dataset.filled.split(" ").map((name) => values[name] ?? "");
+    return placeholderNames(editor.text + ofOptions.join(""));
   }
   function refresh() {
     editor.toField();
     samples.show(placeholders());
-    show(filled(editor.text, samples.value));
+    show(fill(editor.text));
+  }
+
+  // Options are checked as those of a request, whose rules they have.
+  let last = 0;
+  async function check() {
+    last += 1;
+    const number = last;
+    const body = new URLSearchParams({ ...options.values(), source: "html", html: "-", form_token: form.elements.form_token.value });
+    const { field, error } = await ask("request", body).catch(() => ({ error: "" }));
+    if (number !== last || (error !== undefined && field === undefined)) return undefined;
+    const control = form.elements[field];
+    // What is being typed is not complete yet.
+    if (error !== undefined && (control === document.activeElement || !control?.value)) return undefined;
+    options.showProblem(field, error);
+    if (error !== undefined) return showStatus(error, true);
+    clearError();
+    return element("options-error")?.remove();
   }
 
   // The larger the markup, the longer the browser needs to show it.
@@ -34,10 +54,10 @@ export function templatePage(form) {
   let isDirty = "unsaved" in form.dataset;
   function changed() {
     isDirty = true;
-    options.showApplicable();
     clearTimeout(timer);
     timer = setTimeout(() => {
       refresh();
+      check();
       keepDraft();
     }, 150 + editor.view.state.doc.length / 2_000);
   }

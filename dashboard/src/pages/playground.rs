@@ -29,6 +29,8 @@ pub(crate) struct PlaygroundPage {
     pub(crate) sources: Vec<Control>,
     /// Ids and names of the templates that are suggested.
     pub(crate) templates: Vec<(TemplateId, String)>,
+    /// Whether the preview is shown.
+    pub(crate) has_preview: bool,
     pub(crate) panel: Panel,
 }
 
@@ -78,5 +80,5 @@ impl Panel {
 /// The controls of all sources.
 pub(crate) fn sources(form: &Form, problem: Option<&Problem>) -> Vec<Control> {
     let fields = FieldName::all().filter(|field| Source::of_field(*field).is_some());
-    fields.flat_map(|field| control::controls(field, form, problem)).collect()
+    fields.map(|field| control::control(field, form, problem)).collect()
 }

@@ -127,8 +127,13 @@ impl EditorForm {
     }
 }
 
+/// The names of the options that may have placeholders, separated by spaces.
+fn filled_options() -> String {
+    OPTIONS_WITH_PLACEHOLDERS.map(FieldName::as_str).join(" ")
+}
+
 /// Width and height of each paper size in CSS pixels, as a JSON object.
-fn papers() -> String {
+pub(crate) fn papers() -> String {
     let sizes = PaperSize::NAMES.iter().filter_map(|name| {
         let (width, height) = PaperSize::parse(name)?.size();
         Some((*name, [width.pixels(), height.pixels()]))
@@ -205,8 +210,6 @@ impl VersionPage {
         VersionContent { version, options, html }: VersionContent,
         current: &TemplateContent,
     ) -> Self {
-        let controls = control::form_of_options(&options);
-        let controls: BTreeMap<&str, &str> = controls.fields().collect();
         Self {
             layout,
             style_nonce,
@@ -215,7 +218,7 @@ impl VersionPage {
             option_lines: diff::lines(&options.lines(), &current.template.options.lines()),
             lines: diff::lines(&html, &current.html),
             html,
-            options_json: serde_json::json!(controls).to_string(),
+            options_json: control::texts_of_options(&options).to_string(),
             samples_json: serde_json::json!(current.samples).to_string(),
         }
     }

@@ -3,6 +3,7 @@
 use platen_shared::{
     endpoint::Endpoint,
     format::OutputFormat,
+    id::TemplateId,
     request::{FieldKind, FieldName, InvalidRequest, RenderRequest, TemplateOptions},
 };
 use serde_json::value::RawValue;
@@ -41,7 +42,8 @@ impl Request {
         let members = members(fields, form)?;
         let body = embeddable(&members);
         let request = RenderRequest::parse(endpoint, body.as_bytes()).map_err(|error| Problem::of(&error))?;
-        let template = (source == Source::Template).then(|| form.text(FieldName::TemplateId.as_str()));
+        let template = (source == Source::Template)
+            .then(|| template_id(&form.text(FieldName::TemplateId.as_str())).to_owned());
         Ok(Self { endpoint, body, format: request.format(), template })
     }
 
@@ -125,8 +127,21 @@ fn value(field: FieldName, form: &Form, is_required: bool) -> Result<Option<Stri
         FieldKind::Text { .. } if field == FieldName::Url => {
             of_control(field.as_str()).map(|text| string(&with_scheme(text.trim())))
         }
+        FieldKind::Text { .. } if field == FieldName::TemplateId => {
+            of_control(field.as_str()).map(|text| string(template_id(&text)))
+        }
         FieldKind::Text { .. } | FieldKind::Choice(_) => of_control(field.as_str()).map(|text| string(&text)),
     })
+}
+
+/// The text by which people find a template in a list.
+pub(crate) fn template_text(name: &str, id: &TemplateId) -> String {
+    format!("{name} · {id}")
+}
+
+/// The id in the text of a template, which may be the id alone.
+pub(crate) fn template_id(text: &str) -> &str {
+    text.trim().rsplit(' ').next().unwrap_or_default()
 }
 
 /// An address as people write it, such as `example.com/page`, as a URL.
@@ -174,6 +189,10 @@ mod tests {
         let body = "{\n  \"templateId\": \"tpl_1\",\n  \"variables\": {\"a\": 10.50},\n  \"clip\": \
                     { \"x\": 0, \"y\": 0, \"width\": 5, \"height\": 5 }\n}";
         assert_eq!(request(form), Ok(body.to_owned()));
+        let named = template_text("An invoice", &TemplateId::from_text("tpl_1"));
+        assert_eq!(template_id(&named), "tpl_1");
+        let form = format!("source=template&templateId={named}");
+        assert_eq!(request(&form).unwrap(), "{\n  \"templateId\": \"tpl_1\"\n}");
         for (entered, url) in [
             ("https://example.com", "https://example.com"),
             (" example.com:8080/a?b ", "https://example.com:8080/a?b"),

@@ -1,10 +1,12 @@
 //! The controls of a form, from the table of fields.
 
+use std::collections::BTreeMap;
+
 use platen_shared::{
     format::OutputFormat,
     request::{FieldKind, FieldName, FieldSpec, Formats, TemplateOptions},
 };
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::{Source, body::Problem, control_names};
 use crate::form::Form;
@@ -19,36 +21,76 @@ pub(crate) struct Group {
 }
 
 impl Group {
-    /// How many controls have a value, in words; empty if none has one.
+    /// How many fields have a value, in words; empty if none has one.
     pub(crate) fn note(&self) -> String {
-        match self.controls.iter().filter(|control| !control.value.is_empty()).count() {
+        match self.controls.iter().filter(|control| control.is_set()).count() {
             0 => String::new(),
             count => format!("{count} set"),
         }
     }
 }
 
-/// A control of a field, or of a member of one.
+/// The controls of a field.
 #[derive(Debug)]
 pub(crate) struct Control {
+    pub(crate) field: FieldName,
+    /// One, or one for each member.
+    pub(crate) parts: Vec<Part>,
+    /// The formats for which the field is sent; empty for all.
+    pub(crate) formats: String,
+    /// The source of which the field is a part; empty for options.
+    pub(crate) source: &'static str,
+    /// The fields of a template that this one takes the place of, separated by spaces.
+    pub(crate) replaces: String,
+    /// What the field does: parts that are code are `true`.
+    pub(crate) help: Vec<(bool, String)>,
+}
+
+/// A control of a field, or of a member of one.
+#[derive(Debug)]
+pub(crate) struct Part {
     /// Name of the field in JSON, with the member after a dot.
     pub(crate) name: String,
     pub(crate) input: Input,
     pub(crate) value: String,
     /// Why the value is not valid; empty if it is.
     pub(crate) error: String,
-    /// The formats for which the field is sent; empty for all.
-    pub(crate) formats: String,
-    /// The source of which the field is a part; empty for options.
-    pub(crate) source: &'static str,
-    /// What the field does: parts that are code are `true`.
-    pub(crate) help: Vec<(bool, String)>,
 }
 
 impl Control {
+    /// Whether the field is an option that is given.
+    pub(crate) fn is_set(&self) -> bool {
+        self.source.is_empty() && self.parts.iter().any(|part| !part.value.is_empty())
+    }
+
+    fn has_error(&self) -> bool {
+        self.parts.iter().any(|part| !part.error.is_empty())
+    }
+
+    /// The control that the field's label names, and those of members.
+    pub(crate) fn whole_and_members(&self) -> (Option<&Part>, &[Part]) {
+        match self.parts.split_first() {
+            Some((first, others)) if first.member().is_empty() => (Some(first), others),
+            _ => (None, &self.parts),
+        }
+    }
+
+    /// Whether members are shown: those with values, and those that are the only controls.
+    pub(crate) fn has_open_members(&self) -> bool {
+        let (whole, members) = self.whole_and_members();
+        whole.is_none() || members.iter().any(|part| !part.value.is_empty() || !part.error.is_empty())
+    }
+}
+
+impl Part {
     /// Whether this is its value.
     pub(crate) fn is(&self, value: &str) -> bool {
         self.value == value
+    }
+
+    /// The name of the member; empty if this is the field itself.
+    pub(crate) fn member(&self) -> &str {
+        self.name.split_once('.').map_or("", |(_, member)| member)
     }
 }
 
@@ -60,6 +102,8 @@ pub(crate) enum Input {
         names: &'static [&'static str],
         /// The text of the entry without a value.
         unset: String,
+        /// The value of a switch without one; empty if this is no switch.
+        switch: &'static str,
     },
     Number {
         min: f64,
@@ -73,6 +117,33 @@ pub(crate) enum Input {
     },
     /// Several lines, with the language of the text.
     Lines(&'static str),
+}
+
+/// Options that are often used together, by what they are for.
+const PRESETS: [(&str, &[(&str, &str)]); 4] = [
+    (
+        "A4 document",
+        &[("format", "pdf"), ("pdfFormat", "A4"), ("margin", "20mm"), ("printBackground", "true")],
+    ),
+    (
+        "Label",
+        &[
+            ("format", "pdf"),
+            ("pdfWidth", "100mm"),
+            ("pdfHeight", "150mm"),
+            ("margin", "0"),
+            ("printBackground", "true"),
+        ],
+    ),
+    ("Social card", &[("format", "png"), ("width", "1200"), ("height", "630")]),
+    ("Full page", &[("format", "png"), ("fullPage", "true")]),
+];
+
+/// The presets with the values of their controls, as a JSON object.
+pub(crate) fn presets() -> Vec<(&'static str, String)> {
+    let json =
+        |values: &[(&str, &str)]| json!(values.iter().copied().collect::<BTreeMap<_, _>>()).to_string();
+    PRESETS.iter().map(|(title, values)| (*title, json(values))).collect()
 }
 
 /// A longer text is edited in several lines.
@@ -96,49 +167,61 @@ pub(crate) fn groups(
             (_, Formats::Pdf) => 3,
             _ => 2,
         };
-        groups[group].controls.extend(controls(field, form, problem));
+        groups[group].controls.push(control(field, form, problem));
     }
     for group in &mut groups {
-        group.is_open |= group.controls.iter().any(|control| !control.error.is_empty());
+        group.is_open |= group.controls.iter().any(Control::has_error);
     }
     groups
 }
 
 /// The controls of a field, with the values of a form.
-pub(crate) fn controls(field: FieldName, form: &Form, problem: Option<&Problem>) -> Vec<Control> {
+pub(crate) fn control(field: FieldName, form: &Form, problem: Option<&Problem>) -> Control {
     let spec = field.spec();
     let names = control_names(field);
     // A problem of a member that has no control is shown at the first one of the field.
     let problem = problem
         .filter(|problem| problem.field.split('.').next().is_some_and(|of_field| of_field == field.as_str()));
     let at = problem.map(|problem| names.iter().position(|name| *name == problem.field).unwrap_or(0));
-    let control = |(index, name): (usize, &String)| Control {
+    let part = |(index, name): (usize, &String)| Part {
         input: input(field, &spec, name),
         value: form.text(name),
         error: problem
             .filter(|_| at == Some(index))
             .map(|problem| problem.message.clone())
             .unwrap_or_default(),
-        formats: formats(spec.formats),
-        source: Source::of_field(field).map_or("", Source::name),
-        help: if index == 0 { help(&spec) } else { Vec::new() },
         name: name.clone(),
     };
-    names.iter().enumerate().map(control).collect()
+    let replaced = FieldName::of_template().filter(|other| field.replaces(*other));
+    Control {
+        field,
+        parts: names.iter().enumerate().map(part).collect(),
+        formats: formats(spec.formats),
+        source: Source::of_field(field).map_or("", Source::name),
+        replaces: replaced.map(FieldName::as_str).collect::<Vec<_>>().join(" "),
+        help: help(&spec),
+    }
 }
 
 fn input(field: FieldName, spec: &FieldSpec, name: &str) -> Input {
     let default = spec.default.map(|default| default.trim_matches('"'));
+    let switch = if spec.kind == FieldKind::Boolean { default.unwrap_or_default() } else { "" };
     let placeholder = default.unwrap_or_default().to_owned();
     let unset = default.map_or_else(|| "Default".to_owned(), |default| format!("{default} (default)"));
     match spec.kind {
-        FieldKind::Boolean => Input::Choice { names: &["true", "false"], unset },
-        FieldKind::Choice(names) => Input::Choice { names, unset },
+        FieldKind::Boolean => Input::Choice { names: &["true", "false"], unset, switch },
+        FieldKind::Choice(names) => Input::Choice { names, unset, switch },
         FieldKind::Number { min, max, whole } => {
             Input::Number { min, max, step: if whole { "1" } else { "any" }, placeholder }
         }
         FieldKind::Clip => Input::Number { min: 0.0, max: f64::from(u32::MAX), step: "any", placeholder },
-        FieldKind::Length => Input::Line { placeholder: "210mm".to_owned() },
+        FieldKind::Text { .. } if field == FieldName::TemplateId => {
+            Input::Line { placeholder: "Search by name, or enter an ID".to_owned() }
+        }
+        FieldKind::Length => {
+            let side = if field == FieldName::PdfHeight { "297mm" } else { "210mm" };
+            Input::Line { placeholder: side.to_owned() }
+        }
         FieldKind::Margin if name.contains('.') => Input::Line { placeholder: "0".to_owned() },
         FieldKind::Margin => Input::Line { placeholder: "1cm".to_owned() },
         FieldKind::Variables => Input::Lines("json"),
@@ -195,6 +278,11 @@ pub(crate) fn form_of_options(options: &TemplateOptions) -> Form {
     serde_json::from_str(options.as_json()).map_or_else(|_| Form::default(), |options| form_of(&options))
 }
 
+/// As a JSON object of the texts of controls, by name.
+pub(crate) fn texts_of_options(options: &TemplateOptions) -> Value {
+    json!(form_of_options(options).fields().collect::<BTreeMap<_, _>>())
+}
+
 /// The text of a control for a value: a string without its quotation marks, anything else as JSON.
 pub(crate) fn text(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
@@ -202,33 +290,40 @@ pub(crate) fn text(value: &Value) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{super::body::Request, *};
+    use super::{
+        super::body::{Request, template_options},
+        *,
+    };
 
     #[test]
     fn every_option_has_a_control_with_help() {
         let options = FieldName::all().filter(|field| Source::of_field(*field).is_none());
         let groups = groups(options, &Form::default(), None);
-        let names: Vec<&str> =
-            groups.iter().flat_map(|group| &group.controls).map(|control| control.name.as_str()).collect();
+        let of_groups: Vec<FieldName> =
+            groups.iter().flat_map(|group| &group.controls).map(|control| control.field).collect();
         for field in FieldName::all() {
             let is_option = Source::of_field(field).is_none();
-            let has_control = names.iter().any(|name| name.split('.').next() == Some(field.as_str()));
-            assert_eq!(has_control, is_option, "{field}");
-            let controls = controls(field, &Form::default(), None);
-            assert!(!controls[0].help.is_empty(), "{field}");
+            assert_eq!(of_groups.contains(&field), is_option, "{field}");
+            let control = control(field, &Form::default(), None);
+            assert!(!control.parts.is_empty() && !control.help.is_empty(), "{field}");
+        }
+    }
+
+    #[test]
+    fn presets_are_valid() {
+        for (title, values) in presets() {
+            let form = form_of(&serde_json::from_str(&values).unwrap());
+            assert!(template_options(&form).is_ok(), "{title}");
         }
     }
 
     #[test]
     fn problems_are_shown_at_their_control() {
-        let with = |field: &str, control: FieldName| {
+        let with = |field: &str, of: FieldName| {
             let problem = Problem { field: field.to_owned(), message: "wrong".to_owned() };
-            let controls = controls(control, &Form::default(), Some(&problem));
-            controls
-                .into_iter()
-                .filter(|control| !control.error.is_empty())
-                .map(|control| control.name)
-                .collect::<Vec<_>>()
+            let parts = control(of, &Form::default(), Some(&problem)).parts;
+            let wrong = parts.into_iter().filter(|part| !part.error.is_empty());
+            wrong.map(|part| part.name).collect::<Vec<_>>()
         };
         assert_eq!(with("margin.left", FieldName::Margin), ["margin.left"]);
         assert_eq!(with("margin", FieldName::Margin), ["margin"]);

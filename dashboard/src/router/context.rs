@@ -178,6 +178,11 @@ impl<'r> Context<'r> {
         Ok(response)
     }
 
+    /// Whether a page shows its preview.
+    pub(super) fn has_preview(&self) -> bool {
+        self.head.query.get("preview") != Some("off")
+    }
+
     /// A page with code editors. `page` gets the nonce of their styles.
     pub(super) fn page_with_editor<T: askama::Template>(&self, page: impl FnOnce(String) -> T) -> PageResult {
         let nonce = hex::encode(platform::random::<16>());

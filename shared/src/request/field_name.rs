@@ -81,7 +81,8 @@ impl FieldName {
     }
 
     /// Whether this field of a request takes the place of the other one of a template.
-    pub(super) fn replaces(self, other: Self) -> bool {
+    #[must_use]
+    pub fn replaces(self, other: Self) -> bool {
         use FieldName::{Clip, FullPage, PageRanges, PdfFormat, PdfHeight, PdfWidth, Selector, SinglePage};
         self == other
             || match self {

@@ -44,7 +44,7 @@ async fn another_account(stage: Stage) -> Result<()> {
         format!("{t}/versions"),
         format!("{t}/versions/1"),
         format!("/dashboard/playground?template={template}"),
-        format!("/dashboard/playground/samples/{template}"),
+        format!("/dashboard/playground/template?id={template}"),
         format!("/dashboard/requests/{request}"),
     ] {
         let page = other_user.get(&path).await?.is(404).with_context(|| path.clone())?;
@@ -148,7 +148,7 @@ async fn not_an_operator(stage: Stage) -> Result<()> {
 
 /// Pages of the dashboard below `/dashboard`.
 const PAGES: &str = "/keys /keys/x /keys/x/delete /templates /templates/new /templates/x /templates/x/versions \
-    /templates/x/versions/1 /templates/x/delete /playground /playground?template=x /playground/samples/x \
+    /templates/x/versions/1 /templates/x/delete /playground /playground?template=x /playground/template?id=x \
     /usage /requests /requests.csv /requests/1 /you /people /people/x/remove /operator /operator/audit \
     /operator/invites /operator/retention /operator/accounts/x /operator/accounts/x/disable \
     /operator/accounts/x/people/y/remove";

@@ -85,6 +85,8 @@ async fn layout_and_accessibility(stage: Stage) -> Result<()> {
     page.press("Create template").await?;
     page.frames_show("Ada Lovelace").await?;
     album.take("template").await?;
+    page.click("#preview-pane-tab").await?;
+    album.take("template-preview").await?;
     let id = page.text("location.pathname.split('/')[3]").await?;
     page.submit(&[("#name", "Invoice 2026")], "Save").await?;
     unsaved_work(app, &account, &mut album).await?;
@@ -126,7 +128,13 @@ async fn playground(app: &TestApp, album: &mut Album<'_>) -> Result<()> {
     choose(page, "scale", "9").await?;
     render(page).await?;
     page.shows("\"scale\" must be").await?;
-    album.take("playground-wrong").await
+    album.take("playground-wrong").await?;
+    choose(page, "scale", "").await?;
+    render(page).await?;
+    page.wait("document.querySelector('#rendered').checkVisibility()").await?;
+    album.take("playground-result").await?;
+    page.click("#request-pane-tab").await?;
+    album.take("playground-request").await
 }
 
 /// The people of the account, as an owner and as a member see them.

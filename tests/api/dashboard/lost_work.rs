@@ -162,7 +162,7 @@ async fn drafts(stage: Stage) -> Result<()> {
     page.go(&new).await?;
     page.fill("#name", "Large").await?;
     page.fill("#html", &"x".repeat(5 * 1024 * 1024 + 1)).await?;
-    page.click(".save button").await?;
+    page.click("#save").await?;
     page.shows("At most 5,242,880 are allowed.").await
 }
 

@@ -27,7 +27,7 @@ async fn links(stage: Stage) -> Result<()> {
     page.wait("location.hash.startsWith('#request=')").await?;
     let address = page.text("location.href").await?;
     page.fill("#option-html", "<p>something else</p>").await?;
-    page.wait("document.querySelector('#snippet-curl').textContent.includes('something else') || document.querySelector('#no-request').checkVisibility()").await?;
+    page.wait("document.querySelector('#snippet-curl').textContent.includes('something else') || !document.querySelector('#no-request').hidden").await?;
 
     // Another user opens the link in another browser.
     let other = browser.page().await?;

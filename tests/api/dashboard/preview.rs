@@ -7,6 +7,8 @@ pub(crate) fn cases() -> Vec<Case> {
     vec![
         Case::any_database("dashboard/preview/shows_the_paper_and_its_pages", paper),
         Case::any_database("dashboard/preview/shows_the_viewport", viewport),
+        Case::any_database("dashboard/preview/shows_the_full_page", full_page),
+        Case::any_database("dashboard/preview/shows_header_and_footer", header),
     ]
 }
 
@@ -82,4 +84,62 @@ async fn viewport(stage: Stage) -> Result<()> {
     page.eval("new Promise((done) => requestAnimationFrame(() => setTimeout(done, 100)))").await?;
     page.fill("#html", &format!("{HTML}<p id=more>more</p>")).await?;
     page.in_frames("document.querySelector('#more') && scrollY === 1500").await
+}
+
+async fn full_page(stage: Stage) -> Result<()> {
+    const HTML: &str = "<!doctype html><style>body { margin: 0 }</style>";
+    let app = &*stage.service().await?;
+    let page = Browser::start().await?.page().await?;
+    template(app, &page, &format!("{HTML}<p style='height: 3000px; margin: 0'>tall</p>")).await?;
+    page.in_frames("document.body?.innerText === 'tall' && innerHeight === 720").await?;
+    choose(&page, "fullPage", "true").await?;
+    page.in_frames("innerWidth === 1280 && innerHeight === 3000").await?;
+    page.shows("The full page: 1280 × 3000 pixels.").await?;
+    // The frame is as large as its page, in the middle of what is scrolled.
+    let middle = "((box, frame) => Math.abs(box.left + box.right - frame.left - frame.right) < 4 && frame.height > box.height)\
+        (...['.preview-box', '#preview'].map((it) => document.querySelector(it).getBoundingClientRect()))";
+    page.wait(middle).await?;
+    page.eval("document.querySelectorAll('details').forEach((it) => { it.open = true })").await?;
+    page.fill("#option-css", "p { height: 2000px !important }").await?;
+    page.in_frames("innerHeight === 2000").await?;
+    page.fill("#option-css", "").await?;
+    // A page whose height depends on that of the viewport keeps its viewport.
+    page.fill(
+        "#html",
+        &format!(
+            "{HTML}<p style='height: 100vh; margin: 0'>hero</p><p style='height: 900px; margin: 0'>rest</p>"
+        ),
+    )
+    .await?;
+    page.in_frames("document.body?.innerText.includes('hero') && innerHeight === 720 && document.body.scrollHeight === 1620").await
+}
+
+async fn header(stage: Stage) -> Result<()> {
+    let app = &*stage.service().await?;
+    let page = Browser::start().await?.page().await?;
+    template(
+        app,
+        &page,
+        "<title>Title</title><style>b { display: none } p { break-after: page }</style><p>1</p><p>2</p>",
+    )
+    .await?;
+    choose(&page, "format", "pdf").await?;
+    page.eval("document.querySelectorAll('details').forEach((it) => { it.open = true })").await?;
+    page.fill(
+        "#option-headerHtml",
+        "<b>{{ x }}</b> <span class=title></span><script>document.title = 'ran'</script>",
+    )
+    .await?;
+    page.fill("#option-footerHtml", "<i class=pageNumber></i>/<i class=totalPages></i>").await?;
+    page.wait("document.querySelector('[data-sample=x]')").await?;
+    page.fill("[data-sample=x]", "top").await?;
+    let texts = "[...document.documentElement.children].map((it) => it.shadowRoot?.textContent).filter(Boolean).join()";
+    page.in_frames(&format!("{texts} === 'top Title,1/2,top Title,2/2'")).await?;
+    // At the edges of the paper, with none of the page's styles.
+    page.in_frames(
+        "((first, last) => getComputedStyle(first.shadowRoot.querySelector('b')).display === 'inline' && first.getBoundingClientRect().top === 0 \
+         && Math.abs(last.getBoundingClientRect().bottom - document.documentElement.scrollHeight) < 2)\
+         (...((all) => [all[0], all.at(-1)])([...document.documentElement.children].filter((it) => it.shadowRoot)))",
+    )
+    .await
 }

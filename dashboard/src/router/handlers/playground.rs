@@ -1,6 +1,6 @@
 //! The playground: requests are made here, and sent by the browser.
 
-use platen_shared::{id::TemplateId, request::FieldName};
+use platen_shared::{format::OutputFormat, id::TemplateId, request::FieldName};
 use platen_statements::templates::{Template, TemplateContent};
 use serde_json::json;
 
@@ -14,8 +14,8 @@ use crate::{
     },
     playground::{
         Source,
-        body::{Problem, Request},
-        snippets,
+        body::{Problem, Request, template_id, template_text},
+        control, snippets,
     },
     router::{
         context::Context,
@@ -24,20 +24,34 @@ use crate::{
     },
 };
 
-/// Templates that the field of the template's ID suggests.
-const MAX_SUGGESTED: u64 = 200;
+/// Templates that the field of the template suggests.
+const MAX_SUGGESTED: u64 = 1_000;
 
 const INITIAL_HTML: &str = "<!doctype html>\n<meta charset=\"utf-8\">\n<style>\n  body { font: 16px/1.5 sans-serif; margin: 3rem; }\n  h1 { color: #2743d2; }\n</style>\n<h1>Hello</h1>\n<p>This is the page that is rendered.</p>\n";
 
-/// The playground, with the template that the query names.
+/// The playground, with the template, the URL and the format that the query names.
 pub(crate) async fn page(context: &Context<'_>) -> PageResult {
+    let query = &context.head.query;
     let mut form = Form::default();
     form.set(FieldName::Html.as_str(), INITIAL_HTML);
-    if let Some(id) = context.head.query.get("template") {
+    let mut of_template = None;
+    if let Some(url) = query.get(FieldName::Url.as_str()) {
+        form.set(Source::FIELD, Source::Url.name());
+        form.set(FieldName::Url.as_str(), url);
+    }
+    if let Some(id) = query.get("template") {
         let template = context.account()?.template_content(id).await?.ok_or(PageError::NotFound)?;
         form.set(Source::FIELD, Source::Template.name());
-        form.set(FieldName::TemplateId.as_str(), id);
+        form.set(
+            FieldName::TemplateId.as_str(),
+            template_text(&template.template.name, &template.template.id),
+        );
         form.set(FieldName::Variables.as_str(), variables(&template));
+        of_template = template.template.options.format();
+    }
+    let format = query.get(FieldName::Format.as_str()).unwrap_or_default();
+    if OutputFormat::parse(format).is_some_and(|format| Some(format) != of_template) {
+        form.set(FieldName::Format.as_str(), format);
     }
     show(context, &form).await
 }
@@ -58,15 +72,22 @@ pub(crate) async fn show(context: &Context<'_>, form: &Form) -> PageResult {
         source: Source::of(form),
         sources: sources(form, problem),
         templates,
+        has_preview: context.has_preview(),
         panel,
     })?;
     Ok(response.with_status(status).with_result_frame())
 }
 
-/// The sample values of a template, as a JSON object.
-pub(crate) async fn samples(context: &Context<'_>, id: &str) -> PageResult {
+/// The template that the query names, for the script: its markup, its options as values of controls, and its sample values
+/// as a JSON object.
+pub(crate) async fn template(context: &Context<'_>) -> PageResult {
+    let id = template_id(context.head.query.get("id").unwrap_or_default());
     let template = context.account()?.template_content(id).await?.ok_or(PageError::NotFound)?;
-    Ok(PageResponse::json(&json!({ "variables": variables(&template) })))
+    Ok(PageResponse::json(&json!({
+        "html": template.html,
+        "options": control::texts_of_options(&template.template.options),
+        "variables": variables(&template),
+    })))
 }
 
 /// The sample values of a template's placeholders as JSON.

@@ -296,7 +296,7 @@ fn show_editor(context: &Context<'_>, editing: Editing<'_>) -> PageResult {
         form,
         conflict,
         is_unsaved,
-        has_preview: context.head.query.get("preview") != Some("off"),
+        has_preview: context.has_preview(),
         user,
         panel,
     })?;
