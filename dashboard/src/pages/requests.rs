@@ -59,6 +59,23 @@ pub(crate) struct RequestPage {
     pub(crate) request: RequestEntry,
 }
 
+impl RequestPage {
+    /// The address of the playground with what is stored of the request.
+    fn playground(&self) -> String {
+        let request = &self.request;
+        let host = request.host.as_ref().map(|host| format!("https://{host}/"));
+        let template = request.template_id.as_ref().filter(|_| request.template_name.is_some());
+        let format = Some(&request.format).filter(|format| !format.is_empty());
+        let mut query = url::form_urlencoded::Serializer::new(String::new());
+        for (name, value) in [("template", template), ("url", host.as_ref()), ("format", format)] {
+            if let Some(value) = value {
+                query.append_pair(name, value);
+            }
+        }
+        format!("/dashboard/playground?{}", query.finish())
+    }
+}
+
 /// The class of the tag of a status. A client that disconnected has not failed.
 fn level(request: &RequestEntry) -> &'static str {
     match request.status {
