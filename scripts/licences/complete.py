@@ -28,9 +28,6 @@ for name, package in sorted(packages.items()):
     text += ["", f"{name} {package['version']}", ""] + [file.read_text() for file in files]
 if not packages:
     missing.append("editor: no packages were found")
-text += ["", "The reference of the API is Swagger UI, under the licences below.", ""]
-swagger_ui = pathlib.Path("host/assets/swagger-ui")
-text += [(swagger_ui / name).read_text() for name in ("LICENSE", "NOTICE", "swagger-ui-bundle.js.LICENSE.txt")]
 with notices.open("a") as file:
     file.write("\n".join(text))
 notices_text = notices.read_text()

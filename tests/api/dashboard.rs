@@ -4,7 +4,6 @@ mod access;
 mod accessibility;
 mod account_user;
 mod accounts;
-mod album;
 mod attacks;
 mod editor;
 mod extremes;

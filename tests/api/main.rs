@@ -7,12 +7,14 @@
 //! Invariant: all servers have been stopped when this process ends, after a failure or a signal too.
 
 mod account_limits;
+mod album;
 mod auth;
 mod clients;
 mod connections;
 mod crash;
 mod dashboard;
 mod database;
+mod documents;
 mod egress;
 mod examples;
 mod farm_outages;
@@ -109,6 +111,7 @@ fn main() -> anyhow::Result<ExitCode> {
         examples::cases(),
         order::cases(),
         own_pages::cases(),
+        documents::cases(),
         snippets::cases(),
         headers::cases(),
         statements::cases(),

@@ -3,7 +3,10 @@
 //! Invariant: none of it needs a component or a key, and none of it is about an account.
 
 mod documents;
+mod highlight;
 mod markdown;
+mod reference;
+mod search;
 
 use std::{sync::Arc, time::Duration};
 
@@ -50,6 +53,7 @@ pub(super) fn router(health: Health, draining: CancellationToken) -> Router {
         .route("/", get(document))
         .route("/docs", get(document))
         .route("/docs/", get(async || Redirect::permanent("/docs")))
+        .route(documents::SEARCH, get(async |uri: Uri| documents::found(uri.query().unwrap_or_default())))
         .route("/docs/{*path}", get(document))
         .route("/llms.txt", get(document))
         .route(documents::ICON, get(document))
@@ -78,13 +82,12 @@ pub(super) fn not_found() -> Response {
 /// A body with its type.
 struct Content {
     media_type: &'static str,
-    policy: &'static str,
     body: Bytes,
 }
 
 impl Content {
     fn new(media_type: &'static str, body: impl Into<Bytes>) -> Self {
-        Self { media_type, policy: documents::POLICY, body: body.into() }
+        Self { media_type, body: body.into() }
     }
 }
 
@@ -94,7 +97,7 @@ impl IntoResponse for Content {
             (header::CONTENT_TYPE, self.media_type),
             (header::CACHE_CONTROL, "no-cache"),
             (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
-            (header::CONTENT_SECURITY_POLICY, self.policy),
+            (header::CONTENT_SECURITY_POLICY, documents::POLICY),
         ];
         (headers, self.body).into_response()
     }

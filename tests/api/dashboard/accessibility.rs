@@ -1,11 +1,8 @@
 //! The layout and accessibility of all pages, on narrow and wide screens, in light and dark. With `PLATEN_SCREENSHOTS`,
 //! screenshots are saved.
 
-use super::{
-    album::Album,
-    support::{Person, accept_invite, choose, new_email, render},
-};
-use crate::prelude::*;
+use super::support::{Person, accept_invite, choose, new_email, render};
+use crate::{album::Album, prelude::*};
 
 pub(crate) fn cases() -> Vec<Case> {
     vec![Case::own_server("dashboard/layout_and_accessibility", layout_and_accessibility)]

@@ -3,11 +3,8 @@
 use platen_harness::browser::Theme;
 use platen_shared::name::MAX_NAME_CHARS;
 
-use super::{
-    album::Album,
-    support::{Person, accept_invite, new_email},
-};
-use crate::prelude::*;
+use super::support::{Person, accept_invite, new_email};
+use crate::{album::Album, prelude::*};
 
 pub(crate) fn cases() -> Vec<Case> {
     vec![

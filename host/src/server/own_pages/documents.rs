@@ -1,58 +1,64 @@
-//! The page at `/` and the documents of the repository's `docs/` as web pages, with a reference of the API.
+//! The page at `/` and the documents of the repository's `docs/` as web pages, with a reference of the API and a search.
 //!
-//! Invariant: a page loads nothing from another host, and only the reference runs scripts.
+//! Invariant: a page loads nothing from another host, and can be read and searched without its script.
 
-use std::{collections::BTreeMap, sync::LazyLock};
+use std::{collections::BTreeMap, fmt::Write as _, sync::LazyLock};
 
 use include_dir::{Dir, include_dir};
+use url::form_urlencoded;
 
 use super::{
     Content,
-    markdown::{self, Page},
+    highlight::escape,
+    markdown::{self, Page, Section},
+    reference, search,
 };
 
 static DOCUMENTS: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../docs");
 static EXAMPLES: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../examples");
 const STYLE: &str = include_str!("../../../assets/documents.css");
-// From version 5.32.6 of the npm package swagger-ui-dist.
-const SWAGGER_UI: &str = include_str!("../../../assets/swagger-ui/swagger-ui-bundle.js");
-const SWAGGER_UI_STYLE: &str = include_str!("../../../assets/swagger-ui/swagger-ui.css");
+const SCRIPT: &str = include_str!("../../../assets/documents.js");
 const ICON_IMAGE: &str = include_str!("../../../../dashboard/assets/icon.svg");
 /// The path of the icon.
 pub(super) const ICON: &str = "/favicon.svg";
+/// The path of the search, with the query parameter `q`.
+pub(super) const SEARCH: &str = "/docs/search";
 const HTML: &str = "text/html; charset=utf-8";
+const MARKDOWN: &str = "text/markdown; charset=utf-8";
 const TEXT: &str = "text/plain; charset=utf-8";
-const SCRIPT: &str = "text/javascript; charset=utf-8";
-const STYLE_SHEET: &str = "text/css; charset=utf-8";
-/// The folder of the reference, whose files are those of Swagger UI.
-const REFERENCE: &str = "/docs/reference";
-/// Starts Swagger UI. Without `validatorUrl` it would send the document to a server of its authors.
-const START_REFERENCE: &str = "SwaggerUIBundle({ url: '/v1/openapi.json', dom_id: '#reference', deepLinking: true,\
-    validatorUrl: null, defaultModelsExpandDepth: 0, tryItOutEnabled: true })";
 
-/// The documents in the navigation. Those of `how-to/` follow the first group.
-const USE: &[&str] = &["quick-start", "api", "options", "pdf", "templates", "clients", "mcp", "dashboard"];
+/// The documents in the navigation.
+const USE: &[&str] =
+    &["quick-start", "api", "options", "reference", "pdf", "templates", "clients", "mcp", "dashboard"];
 const RUN: &[&str] =
     &["operating", "configuration", "containers", "kubernetes", "spin", "monitoring", "runbooks"];
 const HOW_IT_WORKS: &[&str] = &["rendering", "security", "benchmarks"];
 
-/// The rendered documents, by path without `/docs`.
+/// The rendered documents, by path without `/docs/`.
 static PAGES: LazyLock<BTreeMap<String, Page>> = LazyLock::new(|| {
     let files = DOCUMENTS.files().chain(DOCUMENTS.dirs().flat_map(Dir::files));
     let documents = files.filter_map(|file| {
         let name = file.path().to_str()?.strip_suffix(".md")?;
         Some((name.to_owned(), markdown::page(name, file.contents_utf8()?)))
     });
-    documents.collect()
+    let reference = markdown::page("reference", &reference::markdown());
+    documents.chain([("reference".to_owned(), reference)]).collect()
+});
+
+/// The groups of the navigation with the names of their documents.
+static GROUPS: LazyLock<[(&str, Vec<&str>); 4]> = LazyLock::new(|| {
+    let examples = PAGES.keys().map(String::as_str).filter(|name| name.starts_with("how-to/"));
+    [
+        ("Use", USE.to_vec()),
+        ("Examples", examples.collect()),
+        ("Run", RUN.to_vec()),
+        ("How it works", HOW_IT_WORKS.to_vec()),
+    ]
 });
 
 /// The content security policy.
-pub(super) const POLICY: &str = "default-src 'none'; style-src 'self'; img-src 'self'; base-uri 'none'; form-action 'none'; \
-                                 frame-ancestors 'none'";
-/// Swagger UI sets styles of elements, and shows images that are data: URLs.
-const REFERENCE_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; \
-                                img-src 'self' data: blob:; connect-src 'self'; base-uri 'none'; form-action 'none'; \
-                                frame-ancestors 'none'";
+pub(super) const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; base-uri 'none'; \
+                                 form-action 'self'; frame-ancestors 'none'";
 
 /// The page at a path.
 pub(super) fn get(path: &str) -> Option<Content> {
@@ -61,11 +67,9 @@ pub(super) fn get(path: &str) -> Option<Content> {
         "/docs" => Some(Content::new(HTML, html("quick-start")?)),
         "/llms.txt" => Some(Content::new(TEXT, for_language_models())),
         ICON => Some(Content::new("image/svg+xml", ICON_IMAGE)),
-        "/docs/style.css" => Some(Content::new(STYLE_SHEET, STYLE)),
-        REFERENCE => Some(Content { policy: REFERENCE_POLICY, ..Content::new(HTML, reference()) }),
-        "/docs/reference.js" => Some(Content::new(SCRIPT, START_REFERENCE)),
-        "/docs/swagger-ui/swagger-ui-bundle.js" => Some(Content::new(SCRIPT, SWAGGER_UI)),
-        "/docs/swagger-ui/swagger-ui.css" => Some(Content::new(STYLE_SHEET, SWAGGER_UI_STYLE)),
+        "/docs/reference.md" => Some(Content::new(MARKDOWN, reference::markdown())),
+        "/docs/style.css" => Some(Content::new("text/css; charset=utf-8", STYLE)),
+        "/docs/script.js" => Some(Content::new("text/javascript; charset=utf-8", SCRIPT)),
         _ => {
             let name = path.strip_prefix("/docs/")?;
             if let Some(file) = name.strip_prefix("examples/") {
@@ -74,9 +78,7 @@ pub(super) fn get(path: &str) -> Option<Content> {
             }
             match name.rsplit_once('.') {
                 Some((_, "png")) => Some(Content::new("image/png", DOCUMENTS.get_file(name)?.contents())),
-                Some((_, "md")) => {
-                    Some(Content::new("text/markdown; charset=utf-8", DOCUMENTS.get_file(name)?.contents()))
-                }
+                Some((_, "md")) => Some(Content::new(MARKDOWN, DOCUMENTS.get_file(name)?.contents())),
                 Some(_) => None,
                 None => Some(Content::new(HTML, html(name)?)),
             }
@@ -84,23 +86,30 @@ pub(super) fn get(path: &str) -> Option<Content> {
     }
 }
 
+/// The page of the search, by the query of its address.
+pub(super) fn found(query: &str) -> Content {
+    let (_, words) =
+        form_urlencoded::parse(query.as_bytes()).find(|(name, _)| name == "q").unwrap_or_default();
+    let pages = GROUPS.iter().flat_map(|(_, names)| names);
+    let pages = pages.filter_map(|name| Some((*name, PAGES.get(*name)?)));
+    let body = format!("<main id=\"content\" class=\"text\">{}</main>", search::html(&words, pages));
+    Content::new(HTML, layout("Search", &(header(&words, false) + &navigation("")), &body))
+}
+
 /// The page for a path that does not exist.
 pub(super) fn not_found() -> Content {
     let body = "<main class=\"start text\" id=\"content\"><h1>Page not found</h1><p>There is no page at this address.</p>\
         <ul><li><a href=\"/docs\">Documents</a></li><li><a href=\"/dashboard\">Dashboard</a></li></ul></main>";
-    Content::new(HTML, layout("Page not found", "", body, ""))
+    Content::new(HTML, layout("Page not found", "", body))
 }
 
 /// The documents as Markdown, in the form of <https://llmstxt.org>.
 fn for_language_models() -> String {
     let mut text = "# Platen\n\n> Renders HTML, a public URL or a saved template to PNG, WebP, JPEG or PDF, over HTTP.\n".to_owned();
-    let how_to: Vec<&str> =
-        PAGES.keys().map(String::as_str).filter(|name| name.starts_with("how-to/")).collect();
-    for (group, names) in [("Use", USE), ("Examples", &how_to), ("Run", RUN), ("How it works", HOW_IT_WORKS)]
-    {
+    for (group, names) in GROUPS.iter() {
         text.extend(["\n## ", group, "\n\n"]);
         for name in names {
-            let title = PAGES.get(*name).map_or("", |page| &page.title);
+            let title = PAGES.get(*name).map_or("", Page::title);
             text.extend(["- [", title, "](/docs/", name, ".md)\n"]);
         }
     }
@@ -110,37 +119,64 @@ fn for_language_models() -> String {
 
 fn html(name: &str) -> Option<String> {
     let page = PAGES.get(name)?;
-    let body = format!("<main id=\"content\" class=\"text\">{}</main>", page.html);
-    Some(layout(&page.title, &navigation(name), &body, ""))
+    let sections = page.sections.iter().filter(|section| matches!(section.level, 2 | 3));
+    let mut contents = String::new();
+    for Section { level, anchor, title, .. } in sections {
+        let _ = write!(contents, "<a href=\"#{anchor}\" class=\"level-{level}\">{}</a>", escape(title));
+    }
+    let has_contents = !contents.is_empty();
+    if has_contents {
+        let title = "<p id=\"contents-title\">On this page</p>";
+        let nav = "<nav id=\"contents\" popover aria-labelledby=\"contents-title\">";
+        contents = format!("{nav}{title}{contents}</nav>");
+    }
+    let body =
+        format!("{contents}<main id=\"content\" class=\"text\">{}{}</main>", page.html, neighbours(name));
+    Some(layout(&escape(page.title()), &(header("", has_contents) + &navigation(name)), &body))
 }
 
-fn reference() -> String {
-    let head = "<link rel=\"stylesheet\" href=\"/docs/swagger-ui/swagger-ui.css\">\
-        <script src=\"/docs/swagger-ui/swagger-ui-bundle.js\" defer></script>\
-        <script src=\"/docs/reference.js\" defer></script>";
-    let body = "<main id=\"content\" class=\"reference\"><div id=\"reference\"></div><noscript>The reference requires JavaScript. \
-        The <a href=\"/v1/openapi.json\">OpenAPI document</a> has the same content.</noscript></main>";
-    layout("Reference", &navigation("reference"), body, head)
+/// Links to the documents before and after one.
+fn neighbours(name: &str) -> String {
+    let names: Vec<&str> = GROUPS.iter().flat_map(|(_, names)| names).copied().collect();
+    let at = names.iter().position(|other| *other == name);
+    let link = |at: Option<usize>, direction: &str| {
+        let name = at.and_then(|at| names.get(at)).copied();
+        name.map_or(String::new(), |name| format!("<span>{direction} {}</span>", link(name, None)))
+    };
+    let before = link(at.and_then(|at| at.checked_sub(1)), "Previous:");
+    let after = link(at.map(|at| at + 1), "Next:");
+    format!("<footer>{before}{after}</footer>")
+}
+
+/// The bar at the top. Its buttons open the navigation and the contents where there is no place for them beside the text.
+fn header(words: &str, has_contents: bool) -> String {
+    let contents = if has_contents {
+        "<button type=\"button\" popovertarget=\"contents\">On this page</button>"
+    } else {
+        ""
+    };
+    format!(
+        "<header><a class=\"brand\" href=\"/\"><img src=\"{ICON}\" alt=\"\" width=\"24\" height=\"24\">Platen</a>\
+         <a href=\"/dashboard\">Dashboard</a><button type=\"button\" popovertarget=\"menu\">Menu</button>\
+         <form action=\"{SEARCH}\" role=\"search\"><input type=\"search\" name=\"q\" value=\"{}\" maxlength=\"200\" required \
+         placeholder=\"Search the documents\" aria-label=\"Search the documents\" aria-keyshortcuts=\"/\"></form>{contents}</header>",
+        escape(words)
+    )
 }
 
 fn navigation(current: &str) -> String {
-    let link = |name: &str, title: &str| {
-        let current = if name == current { " aria-current=\"page\"" } else { "" };
-        format!("<a href=\"/docs/{name}\"{current}>{title}</a>")
-    };
-    let mut html = "<nav aria-label=\"Documents\"><a class=\"brand\" href=\"/\">Platen</a>".to_owned();
-    let links = |names: &[&str]| -> String {
-        let pages = names.iter().filter_map(|name| Some((name, PAGES.get(*name)?)));
-        pages.map(|(name, page)| link(name, &page.title)).collect()
-    };
-    let how_to: Vec<&str> =
-        PAGES.keys().map(String::as_str).filter(|name| name.starts_with("how-to/")).collect();
-    let first = links(USE) + &link("reference", "Reference") + &links(&how_to);
-    for (group, links) in [("Use", first), ("Run", links(RUN)), ("How it works", links(HOW_IT_WORKS))] {
-        html.extend(["<p>", group, "</p>", &links]);
+    let mut html = "<nav id=\"menu\" popover aria-label=\"Documents\">".to_owned();
+    for (group, names) in GROUPS.iter() {
+        html.extend(["<p>", group, "</p>"]);
+        html.extend(names.iter().map(|name| link(name, Some(current))));
     }
-    html.push_str("<p>This server</p><a href=\"/dashboard\">Dashboard</a></nav>");
-    html
+    html + "</nav>"
+}
+
+fn link(name: &str, current: Option<&str>) -> String {
+    let current = if current == Some(name) { " aria-current=\"page\"" } else { "" };
+    let title = PAGES.get(name).map_or("", Page::title);
+    format!("<a href=\"/docs/{name}\"{current}>{}</a>", escape(title))
 }
 
 fn start() -> String {
@@ -153,17 +189,18 @@ fn start() -> String {
         <p class=\"made\"><a href=\"/docs/how-to/numbered-invoice\"><img src=\"/docs/pictures/example-numbered-invoice.png\" alt=\"An invoice as PDF\"></a> \
         <a href=\"/docs/how-to/social-card\"><img src=\"/docs/pictures/example-social-card.png\" alt=\"A card as PNG\"></a> \
         <a href=\"/docs/how-to/report\"><img src=\"/docs/pictures/example-report.png\" alt=\"A report as PDF\"></a></p></main>";
-    layout("Platen", "", body, "")
+    layout("Platen", "", body)
 }
 
-fn layout(title: &str, navigation: &str, body: &str, head: &str) -> String {
+/// A page. Without a bar and navigation it is a single column.
+fn layout(title: &str, navigation: &str, body: &str) -> String {
     let full_title = if title == "Platen" { "Platen".to_owned() } else { format!("{title} · Platen") };
     let class = if navigation.is_empty() { " class=\"single\"" } else { "" };
     format!(
         "<!doctype html><html lang=\"en\"><head><meta charset=\"utf-8\"><title>{full_title}</title>\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\
-         <link rel=\"icon\" href=\"{ICON}\" type=\"image/svg+xml\">{head}\
-         <link rel=\"stylesheet\" href=\"/docs/style.css\"></head><body{class}>\
+         <link rel=\"icon\" href=\"{ICON}\" type=\"image/svg+xml\">\
+         <link rel=\"stylesheet\" href=\"/docs/style.css\"><script src=\"/docs/script.js\" defer></script></head><body{class}>\
          <a class=\"skip\" href=\"#content\">Skip to the content</a>{navigation}{body}</body></html>"
     )
 }
@@ -207,7 +244,7 @@ mod tests {
 
     #[test]
     fn pages_load_nothing_from_other_hosts() {
-        for path in ["/", "/docs", "/docs/api", REFERENCE] {
+        for path in ["/", "/docs", "/docs/api", "/docs/reference"] {
             let html = String::from_utf8(get(path).unwrap().body.to_vec()).unwrap();
             for attribute in ["src=\"", "<link rel=\"stylesheet\" href=\""] {
                 for part in html.split(attribute).skip(1) {
@@ -215,13 +252,10 @@ mod tests {
                 }
             }
         }
-        for file in ["swagger-ui/swagger-ui-bundle.js", "swagger-ui/swagger-ui.css"] {
-            assert!(get(&format!("/docs/{file}")).unwrap().body.len() > 100_000, "{file}");
-        }
         // Text, so that a browser does not run them as pages of this host.
         let example = get("/docs/examples/email.html").unwrap();
         assert!(example.media_type.starts_with("text/plain") && !example.body.is_empty());
-        assert!(get("/docs/swagger-ui/../x").is_none() && get("/docs/../README.md").is_none());
+        assert!(get("/docs/../README.md").is_none());
         assert!(get("/docs/how-to/email.md").unwrap().body.starts_with(b"# "));
     }
 }

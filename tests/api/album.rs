@@ -7,28 +7,28 @@ use crate::prelude::*;
 
 const SIZES: [(u32, u32); 2] = [(390, 844), (1440, 900)];
 
-pub(super) struct Album<'p> {
-    pub(super) page: &'p Page,
+pub(crate) struct Album<'p> {
+    pub(crate) page: &'p Page,
     axe: String,
     folder: Option<std::path::PathBuf>,
     bad: Vec<String>,
 }
 
 impl<'p> Album<'p> {
-    pub(super) fn new(page: &'p Page, settings: &Settings) -> Result<Self> {
+    pub(crate) fn new(page: &'p Page, settings: &Settings) -> Result<Self> {
         let axe = settings.axe.as_ref().context("set PLATEN_AXE to what scripts/install-axe prints")?;
         let axe = std::fs::read_to_string(axe)?;
         Ok(Self { page, axe, folder: settings.screenshots.clone(), bad: Vec::new() })
     }
 
     /// Opens the page of the dashboard at a path, and checks it.
-    pub(super) async fn visit(&mut self, app: &Service, path: &str, name: &str) -> Result<()> {
+    pub(crate) async fn visit(&mut self, app: &Service, path: &str, name: &str) -> Result<()> {
         self.page.go(&format!("{}/dashboard/{path}", app.base_url)).await?;
         self.take(name).await
     }
 
     /// Checks the page in every size and theme.
-    pub(super) async fn take(&mut self, name: &str) -> Result<()> {
+    pub(crate) async fn take(&mut self, name: &str) -> Result<()> {
         for theme in [Theme::Light, Theme::Dark] {
             self.take_in(name, theme).await?;
         }
@@ -36,7 +36,7 @@ impl<'p> Album<'p> {
     }
 
     /// Checks the page in every size.
-    pub(super) async fn take_in(&mut self, name: &str, theme: Theme) -> Result<()> {
+    pub(crate) async fn take_in(&mut self, name: &str, theme: Theme) -> Result<()> {
         for (width, height) in SIZES {
             self.page.set_viewport(width, height, theme).await?;
             let name = format!("{name}-{width}-{}", theme.name());
@@ -50,7 +50,7 @@ impl<'p> Album<'p> {
     }
 
     /// Checks the page as it is shown now.
-    pub(super) async fn look(&mut self, name: &str, width: u32) -> Result<()> {
+    pub(crate) async fn look(&mut self, name: &str, width: u32) -> Result<()> {
         self.look_by("{}", name, width).await
     }
 
@@ -79,7 +79,7 @@ impl<'p> Album<'p> {
     }
 
     /// Fails if something was wrong since the last check.
-    pub(super) fn check(&mut self) -> Result<()> {
+    pub(crate) fn check(&mut self) -> Result<()> {
         let bad = std::mem::take(&mut self.bad);
         ensure!(bad.is_empty(), "{}", bad.join("\n"));
         Ok(())
