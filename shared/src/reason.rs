@@ -70,7 +70,7 @@ codes! {
     RendererFailed 502 "The renderer failed twice while the page ran."
     RendererBusy 503 "All renderers are busy. Try again after `retry-after` seconds."
     RendererUnavailable 503 "No renderer can be reached, or no name server. Try again after `retry-after` seconds."
-    ServiceBusy 503 "The service is busy. Try again after `retry-after` seconds."
+    ServiceBusy 503 "The service is busy, or its database is busy, full or cannot be reached. Try again after `retry-after` seconds."
     RenderTimeout 504 "The render took longer than 30 seconds."
 }
 
