@@ -1,6 +1,7 @@
 //! The playground: what it shows is what it sends, and what is entered is not lost.
 
-use platen_harness::wait::until_true;
+use image::codecs::png::{CompressionType, FilterType, PngEncoder};
+use platen_harness::{browser::Theme, settings::tests_dir, wait::until_true};
 
 use super::support::{Person, accept_invite, between, choose, new_email, person, render};
 use crate::prelude::*;
@@ -16,6 +17,7 @@ pub(crate) fn cases() -> Vec<Case> {
         Case::any_database("dashboard/playground/every_option_has_a_control", controls),
         Case::any_database("dashboard/playground/errors_are_at_their_control", errors),
         Case::any_database("dashboard/playground/renders_every_source", sources),
+        Case::any_database("dashboard/playground/shows_the_picture", picture),
     ];
     programs.chain(cases).collect()
 }
@@ -257,4 +259,34 @@ async fn sources(stage: Stage) -> Result<()> {
         Ok(page.matches("Render button").count() >= 2)
     })
     .await
+}
+
+/// With `PLATEN_PICTURES`, a picture of the page is saved, for the README.
+async fn picture(stage: Stage) -> Result<()> {
+    let app = &*stage.real_service().await?;
+    let page = Browser::start().await?.page().await?;
+    page.set_viewport(1200, 720, Theme::Light).await?;
+    playground(app, &page, &new_email("pg")).await?;
+    let examples = tests_dir().join("../examples");
+    let mut markup = std::fs::read_to_string(examples.join("report.html"))?;
+    let request: Value = serde_json::from_slice(&std::fs::read(examples.join("report.json"))?)?;
+    for (name, value) in request["variables"].as_object().context("variables")? {
+        let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        markup = markup
+            .replace(&format!("{{{{{{{name}}}}}}}"), &value)
+            .replace(&format!("{{{{{name}}}}}"), &value);
+    }
+    page.fill("#option-html", &markup).await?;
+    choose(&page, "width", "794").await?;
+    choose(&page, "height", "760").await?;
+    render(&page).await?;
+    page.wait("document.querySelector('#rendered img')?.naturalWidth === 794").await?;
+    if let Some(folder) = std::env::var_os("PLATEN_PICTURES") {
+        let picture = image::load_from_memory(&page.screenshot().await?)?.crop_imm(0, 0, 1200, 720);
+        let file = std::fs::File::create(std::path::Path::new(&folder).join("playground.png"))?;
+        // Smaller for a page of few colours than with a filter.
+        let encoder = PngEncoder::new_with_quality(file, CompressionType::Best, FilterType::NoFilter);
+        picture.into_rgb8().write_with_encoder(encoder)?;
+    }
+    Ok(())
 }
