@@ -22,9 +22,12 @@ BEGIN
         new.last_change ->> 'action', coalesce(new.last_change ->> 'subject', new.name);
 END;
 
+-- Foreign keys delete what an account has, and leave an operator without an account.
 CREATE TRIGGER accounts_changed AFTER UPDATE OF last_change ON accounts WHEN new.last_change IS NOT NULL
 BEGIN
     INSERT INTO audit (at, actor, account_id, action, subject)
     SELECT new.last_change ->> 'at', new.last_change ->> 'actor', new.last_change ->> 'account',
         new.last_change ->> 'action', coalesce(new.last_change ->> 'subject', new.name);
+    DELETE FROM users WHERE account_id = new.id AND NOT operator AND new.last_change ->> 'deletes';
+    DELETE FROM accounts WHERE id = new.id AND new.last_change ->> 'deletes';
 END;

@@ -124,6 +124,7 @@ pub(crate) fn notice(code: &str) -> Option<&'static str> {
         "limits-changed" => "Limits changed.",
         "account-disabled" => "Account disabled. Its API keys are refused.",
         "account-enabled" => "Account enabled.",
+        "account-deleted" => "Account deleted.",
         "account-switched" => "This is now your current account.",
         "role-changed" => "Role changed.",
         "invite-revoked" => "Invite revoked. Its link no longer works.",

@@ -188,6 +188,7 @@ async fn route(context: &Context<'_>, segments: &[&str], form: &Form) -> PageRes
             ["operator", "accounts", id, "limits"] => operator::set_limits(context, id, form).await,
             ["operator", "accounts", id, "disable"] => operator::set_disabled(context, id, true).await,
             ["operator", "accounts", id, "enable"] => operator::set_disabled(context, id, false).await,
+            ["operator", "accounts", id, "delete"] => operator::delete(context, id).await,
             ["operator", "accounts", id, "join"] => operator::switch_to(context, id).await,
             ["operator", "accounts", id, "invite"] => operator::invite(context, id, form).await,
             ["operator", "accounts", id, "people", user, "role"] => {
@@ -227,6 +228,7 @@ async fn route(context: &Context<'_>, segments: &[&str], form: &Form) -> PageRes
             ["operator", "people", user, "remove"] => operator::confirm_removal(context, None, user).await,
             ["operator", "audit"] => operator::audit_log(context).await,
             ["operator", "accounts", id, "disable"] => operator::confirm_disable(context, id).await,
+            ["operator", "accounts", id, "delete"] => operator::confirm_delete(context, id).await,
             ["operator", "accounts", id] => operator::account(context, id).await,
             ["operator", "accounts", id, "people", user, "remove"] => {
                 operator::confirm_removal(context, Some(id), user).await

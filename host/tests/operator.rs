@@ -158,8 +158,14 @@ fn accounts() {
         (&["account", "create", "x", "--quota=-1"], "a whole number"),
         (&["account", "create", "x", "--quota", "many"], "a whole number"),
         (&["account", "disable", "missing"], "there is no account \"missing\""),
-        (&["account", "delete", "free"], "unrecognized subcommand"),
+        (
+            &["account", "delete", "free"],
+            "free has 0 keys, 0 templates, 0 recorded requests, 0 members and 0 invites",
+        ),
+        (&["account", "delete", "missing", "--yes"], "there is no account \"missing\""),
     ]);
+    assert_eq!(operator.json(&["account", "delete", "free", "--yes"])["deleted"]["keys"], 0);
+    assert_eq!(operator.json(&["account", "list"]).as_array().unwrap().len(), 1);
 }
 
 #[test]

@@ -1,5 +1,7 @@
 //! Accounts and their quotas.
 
+use std::fmt;
+
 use platen_shared::{id::AccountId, name::Name};
 use serde_json::json;
 
@@ -26,6 +28,32 @@ record! {
         pub requests_per_minute: Option<u64>,
         /// Requests at once; `None` is no limit.
         pub concurrency: Option<u64>,
+    }
+}
+
+record! {
+    /// What is deleted with an account. `Display` is a list of the numbers.
+    #[derive(Default)]
+    pub struct AccountContents {
+        pub keys: u64,
+        pub templates: u64,
+        /// Recorded requests that are still kept.
+        pub requests: u64,
+        /// Its users, except for operators.
+        pub members: u64,
+        /// Those that can still be accepted.
+        pub invites: u64,
+    }
+}
+
+impl fmt::Display for AccountContents {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { keys, templates, requests, members, invites } = *self;
+        let counted =
+            |number: u64, noun: &str| format!("{number} {noun}{}", if number == 1 { "" } else { "s" });
+        let parts =
+            [counted(keys, "key"), counted(templates, "template"), counted(requests, "recorded request")];
+        write!(f, "{}, {} and {}", parts.join(", "), counted(members, "member"), counted(invites, "invite"))
     }
 }
 
@@ -87,6 +115,16 @@ const SET_QUOTA: &str = "UPDATE accounts SET quota = ?2, last_change = ?3 WHERE 
 // The time of the first disabling is kept.
 const SET_DISABLED: &str = "UPDATE accounts SET \
     disabled_at = CASE WHEN ?2 THEN coalesce(disabled_at, ?3) END, last_change = ?4 WHERE id = ?1 RETURNING id";
+const CONTENTS: &str = "SELECT (SELECT count(*) FROM api_keys WHERE account_id = ?2 AND NOT is_temporary), \
+    (SELECT count(*) FROM templates WHERE account_id = ?2), (SELECT count(*) FROM attempts WHERE account_id = ?2), \
+    (SELECT count(*) FROM users WHERE account_id = ?2 AND NOT operator), \
+    (SELECT count(*) FROM invites WHERE account_id = ?2 AND used_at IS NULL AND expires_at > ?1)";
+const DELETE_REQUESTS: &str =
+    "DELETE FROM attempts WHERE id IN (SELECT id FROM attempts WHERE account_id = ?1 LIMIT ?2) RETURNING id";
+const DELETE: &str = "UPDATE accounts SET last_change = ?2 WHERE id = ?1 RETURNING id";
+
+/// Recorded requests that one statement deletes, within about 0.1 s.
+const DELETED_REQUESTS: u64 = 1000;
 
 impl<B: Backend> Operator<'_, B> {
     /// The number of accounts that are disabled, or that are not; with `None` of all.
@@ -190,5 +228,24 @@ impl<B: Backend> Operator<'_, B> {
         let action = if disabled { "disabled account" } else { "enabled account" };
         let values = values![id, disabled, self.store.now, self.change(action).account(id)];
         self.store.backend.run(SET_DISABLED, values).await
+    }
+
+    /// What is deleted with an account.
+    pub async fn account_contents(&self, id: &str) -> Result<AccountContents, B::Error> {
+        Ok(self.store.backend.first(CONTENTS, values![self.store.now, id]).await?.unwrap_or_default())
+    }
+
+    /// Deletes an account with everything that it has, except for operators, who remain without an account; `false` if
+    /// there is no such account.
+    pub async fn delete_account(&self, id: &str) -> Result<bool, B::Error> {
+        // Most of them before, so that no statement keeps those of other accounts waiting.
+        loop {
+            let deleted = self.store.backend.change(DELETE_REQUESTS, &values![id, DELETED_REQUESTS]).await?;
+            if (deleted.len() as u64) < DELETED_REQUESTS {
+                break;
+            }
+        }
+        let change = self.change("deleted account").account(id).deletes();
+        self.store.backend.run(DELETE, values![id, change]).await
     }
 }

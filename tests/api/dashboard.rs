@@ -2,6 +2,7 @@
 
 mod access;
 mod accessibility;
+mod account_deletion;
 mod account_user;
 mod accounts;
 mod attacks;
@@ -34,6 +35,7 @@ use crate::prelude::*;
 
 pub(crate) fn cases() -> Vec<Case> {
     [
+        account_deletion::cases(),
         account_user::cases(),
         operator::cases(),
         accounts::cases(),

@@ -1,9 +1,14 @@
 //! `platen account`.
 
-use anyhow::{Result, bail};
+use anyhow::{Result, bail, ensure};
 use clap::{Args, Subcommand};
 use platen_shared::name::Name;
-use platen_statements::{NameRefusal, Operator, accounts::Account, limits::NewLimits};
+use platen_statements::{
+    NameRefusal, Operator,
+    accounts::{Account, AccountContents},
+    limits::NewLimits,
+};
+use serde::Serialize;
 
 use super::{CommonArgs, Limit, table};
 use crate::admin::CommandBackend;
@@ -44,6 +49,21 @@ pub(crate) enum AccountCommand {
     Disable(AccountArgs),
     /// Accept an account's keys again
     Enable(AccountArgs),
+    /// Delete an account with its keys, templates, recorded requests, members and invites; this cannot be undone
+    Delete {
+        #[command(flatten)]
+        of: AccountArgs,
+        /// Without this, print what would be deleted, and fail
+        #[arg(long)]
+        yes: bool,
+    },
+}
+
+#[derive(Serialize)]
+struct DeletedAccount {
+    #[serde(flatten)]
+    account: Account,
+    deleted: AccountContents,
 }
 
 #[derive(Debug, Args)]
@@ -119,6 +139,23 @@ impl AccountCommand {
             }
             Self::Disable(of) => set_disabled(of, true).await,
             Self::Enable(of) => set_disabled(of, false).await,
+            Self::Delete { of: AccountArgs { account, common }, yes } => {
+                let admin = common.open().await?;
+                let account = admin.account(&account).await?;
+                let deleted = admin.operator().account_contents(account.id.as_str()).await?;
+                ensure!(
+                    yes,
+                    "{} has {deleted}, which would be deleted with it: confirm with --yes",
+                    account.name
+                );
+                admin.operator().delete_account(account.id.as_str()).await?;
+                common.output.print(
+                    &DeletedAccount { account, deleted },
+                    |DeletedAccount { account, deleted }| {
+                        format!("deleted {} ({}) with {deleted}", account.name, account.id)
+                    },
+                )
+            }
         }
     }
 }

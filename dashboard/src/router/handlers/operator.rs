@@ -151,6 +151,26 @@ pub(crate) async fn set_disabled(context: &Context<'_>, id: &str, disabled: bool
     redirect_if_found(found, &account_path(id), code)
 }
 
+pub(crate) async fn confirm_delete(context: &Context<'_>, id: &str) -> PageResult {
+    let operator = context.operator()?;
+    let account = operator.account(id).await?.ok_or(PageError::NotFound)?;
+    let contents = operator.account_contents(id).await?;
+    let path = account_path(id);
+    context.page(&ConfirmPage {
+        layout: context.layout("Delete account", Section::Operator),
+        question: format!("Delete the account “{}” with {contents}?", account.name),
+        consequence: "Its API keys are refused and its members signed out immediately. Operators stay. This cannot be \
+                      undone.",
+        button: "Delete account",
+        action: format!("{path}/delete"),
+        cancel: path,
+    })
+}
+
+pub(crate) async fn delete(context: &Context<'_>, id: &str) -> PageResult {
+    redirect_if_found(context.operator()?.delete_account(id).await?, PATH, "account-deleted")
+}
+
 pub(crate) async fn switch_to(context: &Context<'_>, id: &str) -> PageResult {
     redirect_if_found(context.operator()?.join(id).await?, "/dashboard/keys", "account-switched")
 }
