@@ -27,8 +27,8 @@ use crate::{
 };
 
 /// No requests by the browser itself, and rendering that does not depend on the machine.
-const SWITCHES: &str = "--remote-debugging-pipe --headless --no-first-run --disable-background-networking \
-    --disable-component-update --disable-crash-reporter --disable-breakpad --disable-dev-shm-usage \
+const SWITCHES: &str = "--remote-debugging-pipe --headless --window-size=1440,900 --no-first-run \
+    --disable-background-networking --disable-component-update --disable-crash-reporter --disable-breakpad --disable-dev-shm-usage \
     --no-proxy-server --hide-scrollbars --font-render-hinting=none --force-color-profile=srgb --lang=en-US";
 
 const BINARIES: [&str; 3] =
