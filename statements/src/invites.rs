@@ -82,6 +82,7 @@ record! {
         pub email: String,
         pub account: Option<AccountId>,
         pub account_name: Option<String>,
+        /// The role in the account, if no other user joins it before.
         pub role: Role,
         pub operator: bool,
         /// Whether a user with this address exists, who sets a new password with the link.
@@ -136,7 +137,8 @@ const ACCEPT: &str = "INSERT INTO users (id, email, account_id, operator, passwo
 macro_rules! select_pending {
     ($now:literal, $rest:literal) => {
         concat!(
-            "SELECT i.id, i.email, i.account_id, a.name, i.is_owner, i.operator, \
+            "SELECT i.id, i.email, i.account_id, a.name, \
+             max(i.is_owner, NOT EXISTS (SELECT 1 FROM users u WHERE u.account_id = i.account_id)), i.operator, \
              EXISTS (SELECT 1 FROM users u WHERE u.email = i.email), i.created_at, i.expires_at, \
              json_extract(i.last_change, '$.actor') FROM invites i LEFT JOIN accounts a ON a.id = i.account_id \
              WHERE i.used_at IS NULL AND i.id IS NOT NULL AND i.expires_at > ",
