@@ -21,13 +21,28 @@ pub struct CurrentUser {
 /// The account that a user works in.
 #[derive(Debug, Clone)]
 pub struct Membership {
-    pub(crate) id: AccountId,
+    /// `acc_…`
+    pub id: AccountId,
     /// The account's name.
     pub name: String,
     /// Whether the account's keys are refused.
     pub disabled: bool,
+    /// Whether it is another account than the user's own, in which an operator works.
+    pub is_visited: bool,
     /// `Member` for an operator who works in another account than its own.
     role: Role,
+}
+
+impl Membership {
+    /// The user's role in the account; `Operator` in another account than the user's own.
+    #[must_use]
+    pub fn role_word(&self) -> &'static str {
+        match self.role {
+            _ if self.is_visited => "Operator",
+            Role::Owner => "Owner",
+            Role::Member => "Member",
+        }
+    }
 }
 
 impl CurrentUser {
@@ -57,8 +72,8 @@ impl FromRow for (i64, CurrentUser) {
         let (user, email, operator, session) = (row.next()?, row.next()?, row.next()?, row.next()?);
         let account = match row.next()? {
             Some(id) => {
-                let (name, disabled, role) = (row.next()?, row.next()?, row.next()?);
-                Some(Membership { id, name, disabled, role })
+                let (name, disabled, is_visited, role) = (row.next()?, row.next()?, row.next()?, row.next()?);
+                Some(Membership { id, name, disabled, is_visited, role })
             }
             None => None,
         };

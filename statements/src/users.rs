@@ -26,7 +26,7 @@ record! {
 }
 
 const CURRENT_USER: &str = "SELECT s.seen_at, u.id, u.email, u.operator, s.id, a.id, a.name, \
-    a.disabled_at IS NOT NULL, coalesce(u.is_owner AND a.id = u.account_id, 0) FROM sessions s JOIN users u ON u.id = s.user_id \
+    a.disabled_at IS NOT NULL, a.id IS NOT u.account_id, coalesce(u.is_owner AND a.id = u.account_id, 0) FROM sessions s JOIN users u ON u.id = s.user_id \
     LEFT JOIN accounts a ON a.id = coalesce(CASE WHEN u.operator THEN u.visited_account_id END, u.account_id) \
     WHERE s.hash = ?1 AND u.disabled_at IS NULL AND s.seen_at > ?2 AND s.created_at > ?3";
 const SEEN: &str = "UPDATE sessions SET seen_at = ?2 WHERE hash = ?1 RETURNING id";
@@ -55,6 +55,7 @@ const REMOVE_OPERATOR: &str = "UPDATE users SET last_change = ?3 WHERE id = ?1 A
 const IS_OPERATOR: &str = "SELECT id FROM users WHERE id = ?1 AND operator AND id IS NOT ?2";
 const JOIN: &str = "UPDATE users SET visited_account_id = ?2, last_change = ?3 WHERE id = ?1 \
     AND EXISTS (SELECT 1 FROM accounts WHERE id = ?2) RETURNING id";
+const LEAVE: &str = "UPDATE users SET visited_account_id = NULL, last_change = ?2 WHERE id = ?1 RETURNING id";
 
 /// The stored time of a session's last use is renewed when it is older than this part of
 /// the time that the session may be idle, because a write for every page would be many.
@@ -123,5 +124,10 @@ impl<B: Backend> Operator<'_, B> {
     pub async fn join(&self, account: &str) -> Result<bool, B::Error> {
         let change = self.change("switched account").account(account);
         self.store.backend.run(JOIN, values![self.user, account, change]).await
+    }
+
+    /// Ends the work in another account than the operator's own.
+    pub async fn leave(&self) -> Result<bool, B::Error> {
+        self.store.backend.run(LEAVE, values![self.user, self.change("left account")]).await
     }
 }
