@@ -14,6 +14,7 @@ pub mod audit;
 mod backend;
 mod change;
 mod current_user;
+pub mod first_steps;
 pub mod invites;
 pub mod keys;
 pub mod limits;
