@@ -47,6 +47,8 @@ pub const OF_COMPONENTS: &[Variable] = variables! {
         "A dashboard session ends at the latest after this time"
     "SPIN_VARIABLE_CLIENT_ADDRESS_HEADER" "`up`, Spin" ""
         "Header in which a reverse proxy sends the client's address; see [dashboard.md](dashboard.md)"
+    "SPIN_VARIABLE_DOCS_URL" "Spin" ""
+        "Address of the documents, to which the dashboard links. `up` serves them"
     "SPIN_VARIABLE_FARM_URL" "Spin" "`http://127.0.0.1:3001`"
         "The farm, or the proxy in front of several; see [operating.md](operating.md#several-farms). `scripts/spin-up` sets it"
     "SPIN_VARIABLE_FARM_TOKEN" "Spin" ""

@@ -175,7 +175,8 @@ impl Up {
             tracing::warn!(name, "spin.toml has no variable for this variable of the environment");
         }
         let token = self.farm_url.as_ref().map(|_| token_of_farm(self.farm_token_file.as_deref()));
-        let own = farm_variables(self.farm_url.as_ref(), token.transpose()?);
+        let mut own = farm_variables(self.farm_url.as_ref(), token.transpose()?);
+        own.insert("docs_url", "/docs".into());
         let variables = Variables::resolve(&manifest.variables, own, |name| std::env::var(name).ok())?;
         if let Ok(header) = variables.fill("{{ client_address_header }}") {
             limits.client_address_header = header.expose_secret().parse().ok();
@@ -213,7 +214,7 @@ impl Up {
 }
 
 /// The variables of `spin.toml` that the server sets.
-pub(super) const SERVER_VARIABLES: [&str; 2] = ["farm_token", "farm_url"];
+pub(super) const SERVER_VARIABLES: [&str; 3] = ["docs_url", "farm_token", "farm_url"];
 
 /// How the components reach the farm. That of this process needs no token, but the variable must not be empty.
 fn farm_variables(
