@@ -1,5 +1,4 @@
-// Copy buttons, drafts and local times, on every page. Without this script users can still select and copy the texts, and
-// times are in UTC.
+// Copy buttons, menus, drafts and local times, on every page. Without this script users can still select and copy the texts.
 "use strict";
 
 // The drafts of the template editor: what was typed and not saved, by user and template.
@@ -37,36 +36,62 @@ signOut?.addEventListener("submit", async (event) => {
   signOut.submit();
 });
 
+// Without a new page, which would lose what is not saved.
+const themes = document.querySelector("form[action='/dashboard/theme']");
+themes?.addEventListener("submit", (event) => {
+  event.preventDefault();
+  document.documentElement.dataset.theme = event.submitter.value;
+  for (const button of themes.querySelectorAll("button")) {
+    button.setAttribute("aria-pressed", String(button === event.submitter));
+  }
+  const body = new URLSearchParams(new FormData(themes, event.submitter));
+  fetch(themes.action, { method: "POST", body, redirect: "manual" }).catch(() => {});
+});
+
 // A link to the playground holds its request after the "#", which browsers do not send: it stays in the address while the
 // user signs in.
 const signIn = document.querySelector("form[action='/dashboard/sign-in']");
 if (signIn) signIn.action += location.hash;
 
-for (const button of document.querySelectorAll("button[data-copy]")) {
+// Each copies what is before it.
+for (const button of document.querySelectorAll("button.copy")) {
   button.hidden = false;
+  const label = button.querySelector("span") ?? button;
+  const text = label.textContent;
   button.addEventListener("click", async () => {
-    const source = document.getElementById(button.dataset.copy);
+    const source = button.previousElementSibling;
     try {
       await navigator.clipboard.writeText(source.textContent);
-      button.textContent = "Copied";
+      label.textContent = "Copied";
+      button.classList.add("done");
     } catch {
       // The clipboard needs TLS and permission. Otherwise select the text, so that the user can copy it.
       getSelection().selectAllChildren(source);
-      button.textContent = "Press Ctrl+C";
+      label.textContent = "Press Ctrl+C";
     }
-    setTimeout(() => { button.textContent = "Copy"; }, 2000);
+    setTimeout(() => {
+      label.textContent = text;
+      button.classList.remove("done");
+    }, 2000);
   });
 }
 
-// The same form as the text that is replaced.
-function localTime(date) {
-  const two = (number) => String(number).padStart(2, "0");
-  const day = [date.getFullYear(), two(date.getMonth() + 1), two(date.getDate())].join("-");
-  return `${day} ${[date.getHours(), date.getMinutes(), date.getSeconds()].map(two).join(":")}`;
+// A menu closes by Escape, and when the focus or a click is outside of it.
+function closeMenus(isLeft) {
+  for (const menu of document.querySelectorAll(".menu[open]")) if (isLeft(menu)) menu.open = false;
 }
+for (const type of ["click", "focusin"]) {
+  document.addEventListener(type, ({ target }) => closeMenus((menu) => !menu.contains(target)));
+}
+document.addEventListener("keydown", ({ key }) => {
+  if (key !== "Escape") return;
+  const summary = document.activeElement.closest(".menu")?.querySelector("summary");
+  closeMenus(() => true);
+  summary?.focus();
+});
 
-for (const time of document.querySelectorAll("time[data-local]")) {
-  time.textContent = localTime(new Date(time.dateTime));
+for (const time of document.querySelectorAll("time")) {
+  time.title = new Date(time.dateTime).toLocaleString("sv", { dateStyle: "short", timeStyle: "long" });
 }
 for (const hint of document.querySelectorAll("[data-local-hint]")) {
   hint.textContent = hint.dataset.localHint;

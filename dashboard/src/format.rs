@@ -1,4 +1,4 @@
-//! Numbers as pages show them.
+//! Numbers and ids as pages show them.
 
 /// A number with its thousands separated by commas.
 #[allow(clippy::trivially_copy_pass_by_ref, reason = "templates pass references")]
@@ -22,6 +22,15 @@ pub(crate) fn size(bytes: u64) -> String {
         _ => format!("{}.{} MB", bytes / 1_000_000, bytes % 1_000_000 / 100_000),
     }
 }
+
+/// The beginning of an id, which tells two things of one name apart.
+pub(crate) fn short_id(id: &str) -> String {
+    let start: String = id.chars().take(SHORT_ID_CHARS).collect();
+    if start.len() < id.len() { format!("{start}…") } else { start }
+}
+
+/// The prefix of ids and eight random characters.
+const SHORT_ID_CHARS: usize = 12;
 
 /// Seconds in a day.
 pub(crate) const DAY_SECONDS: i64 = 86_400;

@@ -15,9 +15,11 @@
 )]
 
 mod assets;
+mod audit_filter;
 mod chart;
 mod cookies;
 mod csrf;
+mod csv;
 mod form;
 mod format;
 mod known_browser;
@@ -29,6 +31,7 @@ mod playground;
 mod request_filter;
 mod search;
 mod starter;
+mod theme;
 mod throttle;
 
 #[cfg(target_family = "wasm")]

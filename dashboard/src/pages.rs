@@ -15,6 +15,8 @@ pub(crate) mod users;
 use askama::Template;
 use platen_statements::CurrentUser;
 
+use crate::theme::Theme;
+
 /// What all pages share: head, navigation, notice.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Layout {
@@ -28,6 +30,11 @@ pub(crate) struct Layout {
     pub(crate) warning: Option<&'static str>,
     /// The navigation entry to highlight.
     pub(crate) section: Section,
+    pub(crate) theme: Theme,
+    /// Path and query of the page.
+    pub(crate) address: String,
+    /// The address of the documents; empty if the server has none.
+    pub(crate) docs_url: &'static str,
 }
 
 /// An entry of the navigation.
@@ -53,6 +60,11 @@ impl Layout {
     /// Whether pages show what only owners of the account may do.
     fn is_owner(&self) -> bool {
         self.user.as_ref().is_some_and(CurrentUser::is_owner)
+    }
+
+    /// Whether pages show what only operators may do.
+    fn is_operator(&self) -> bool {
+        self.user.as_ref().is_some_and(CurrentUser::is_operator)
     }
 
     /// The value of `aria-current` for the entry of this name in [`Section`].
@@ -84,7 +96,7 @@ pub(crate) struct RepeatPage<'f> {
     pub(crate) fields: Vec<(&'f str, &'f str)>,
 }
 
-/// A page that asks for confirmation before something is deleted.
+/// A page that asks for confirmation before something is taken away.
 #[derive(Debug, Template)]
 #[template(path = "confirm.html")]
 pub(crate) struct ConfirmPage {
@@ -94,6 +106,8 @@ pub(crate) struct ConfirmPage {
     pub(crate) button: &'static str,
     /// Path that the form is posted to.
     pub(crate) action: String,
+    /// Names and values that are posted.
+    pub(crate) fields: &'static [(&'static str, &'static str)],
     /// Path of “Cancel”.
     pub(crate) cancel: String,
 }
@@ -118,7 +132,7 @@ pub(crate) fn notice(code: &str) -> Option<&'static str> {
         "template-deleted" => "Template deleted, including its versions.",
         "version-restored" => "Version restored. The content it replaces is kept as a version.",
         "retention-changed" => "Retention changed.",
-        "account-created" => "Account created. Invite its first member below.",
+        "account-created" => "Account created. Invite its first user, who becomes its owner, below.",
         "account-renamed" => "Account renamed.",
         "quota-changed" => "Quota changed.",
         "limits-changed" => "Limits changed.",
@@ -126,6 +140,7 @@ pub(crate) fn notice(code: &str) -> Option<&'static str> {
         "account-enabled" => "Account enabled.",
         "account-deleted" => "Account deleted.",
         "account-switched" => "This is now your current account.",
+        "account-left" => "You left the account.",
         "role-changed" => "Role changed.",
         "invite-revoked" => "Invite revoked. Its link no longer works.",
         "user-removed" => "User removed and signed out.",

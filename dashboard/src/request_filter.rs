@@ -51,17 +51,12 @@ pub(crate) struct FilterForm {
 impl FilterForm {
     pub(crate) fn of(query: &Form) -> Self {
         let text = |name: &str| query.get(name).unwrap_or_default().trim().to_owned();
-        let day = |name: &str| {
-            let text = text(name);
-            let is_valid = text.is_empty() || Timestamp::of_day(&text).is_some();
-            if is_valid { Field::valid(text) } else { Field::invalid(text, "enter a date as YYYY-MM-DD") }
-        };
         Self {
             status: text("status"),
             key: text("key"),
             template: text("template"),
-            from: day("from"),
-            to: day("to"),
+            from: day(query, "from"),
+            to: day(query, "to"),
             id: text("id"),
         }
     }
@@ -70,8 +65,8 @@ impl FilterForm {
     pub(crate) fn filter(&self, oldest: i64) -> RequestFilter {
         let given = |text: &String| Some(text.clone()).filter(|text| !text.is_empty());
         RequestFilter {
-            since: Timestamp::of_day(&self.from.value).map_or(oldest, |day| day.0),
-            until: Timestamp::of_day(&self.to.value).map_or(i64::MAX, |day| day.0 + DAY_SECONDS - 1),
+            since: since(&self.from).unwrap_or(oldest),
+            until: until(&self.to),
             status: match self.status.as_str() {
                 "ok" => StatusFilter::Successful,
                 "failed" => StatusFilter::Failed,
@@ -90,13 +85,7 @@ impl FilterForm {
 
     /// An address of the list: `path` with what was entered, and where it continues.
     pub(crate) fn address(&self, path: &str, before: Option<Cursor>) -> String {
-        let mut query = url::form_urlencoded::Serializer::new(String::new());
-        query.extend_pairs(self.fields().iter().filter(|(_, value)| !value.is_empty()));
-        if let Some((at, id)) = before {
-            query.append_pair("before", &format!("{at}.{id}"));
-        }
-        let query = query.finish();
-        if query.is_empty() { path.to_owned() } else { format!("{path}?{query}") }
+        address(path, &self.fields(), before.map(|(at, id)| format!("{at}.{id}")))
     }
 
     fn fields(&self) -> [(&'static str, &str); 6] {
@@ -109,6 +98,34 @@ impl FilterForm {
             ("id", &self.id),
         ]
     }
+}
+
+/// A day of the form.
+pub(crate) fn day(query: &Form, name: &str) -> Field {
+    let text = query.get(name).unwrap_or_default().trim();
+    let is_valid = text.is_empty() || Timestamp::of_day(text).is_some();
+    if is_valid { Field::valid(text) } else { Field::invalid(text, "enter a date as YYYY-MM-DD") }
+}
+
+/// The first second of a list that begins with this day, if it is valid.
+pub(crate) fn since(day: &Field) -> Option<i64> {
+    Timestamp::of_day(&day.value).map(|day| day.0)
+}
+
+/// The last second of a list that ends with this day.
+pub(crate) fn until(day: &Field) -> i64 {
+    since(day).map_or(i64::MAX, |day| day + DAY_SECONDS - 1)
+}
+
+/// An address with what was entered, and where the list continues.
+pub(crate) fn address(path: &str, fields: &[(&'static str, &str)], before: Option<String>) -> String {
+    let mut query = url::form_urlencoded::Serializer::new(String::new());
+    query.extend_pairs(fields.iter().filter(|(_, value)| !value.is_empty()));
+    if let Some(before) = before {
+        query.append_pair("before", &before);
+    }
+    let query = query.finish();
+    if query.is_empty() { path.to_owned() } else { format!("{path}?{query}") }
 }
 
 /// Parses the `before` parameter, `AT.ID`.

@@ -30,7 +30,7 @@ use spin_sdk::wasip3::{
 use crate::{csrf, form::Form, pages::Layout, throttle::Subject};
 use context::{Context, count_try};
 use handlers::{
-    invites, keys, operator, people, playground, profile, requests, retention, sign_in, templates,
+    audit, invites, keys, operator, people, playground, profile, requests, retention, sign_in, templates,
 };
 use page_error::{PageError, PageResult};
 use report::report;
@@ -156,6 +156,7 @@ async fn route(context: &Context<'_>, segments: &[&str], form: &Form) -> PageRes
             ["sign-in"] => sign_in::sign_in(context, form).await,
             ["invite", token] => sign_in::accept_invite(context, token, form).await,
             ["sign-out"] => sign_in::sign_out(context).await,
+            ["theme"] => profile::set_theme(context, form),
             ["you", "password"] => profile::change_password(context, form).await,
             ["you", "sessions", "end-others"] => profile::end_other_sessions(context).await,
             ["you", "sessions", id, "end"] => profile::end_session(context, id).await,
@@ -180,6 +181,7 @@ async fn route(context: &Context<'_>, segments: &[&str], form: &Form) -> PageRes
             ["people", user, "role"] => people::set_role(context, user, form).await,
             ["people", user, "remove"] => people::remove(context, user).await,
             ["operator"] => operator::create(context, form).await,
+            ["operator", "leave"] => operator::leave(context).await,
             ["operator", "retention"] => retention::save(context, form).await,
             ["operator", "invites", id, "revoke"] => invites::revoke(context, id).await,
             ["operator", "people", user, "remove"] => operator::remove(context, None, user).await,
@@ -207,6 +209,7 @@ async fn route(context: &Context<'_>, segments: &[&str], form: &Form) -> PageRes
             ["you"] => profile::page(context).await,
             ["keys"] => keys::list(context).await,
             ["keys", id] => keys::page(context, id).await,
+            ["keys", id, "disable"] => keys::confirm_disable(context, id).await,
             ["keys", id, "delete"] => keys::confirm_delete(context, id).await,
             ["templates"] => templates::list(context).await,
             ["templates", "new"] => templates::new_page(context),
@@ -226,7 +229,8 @@ async fn route(context: &Context<'_>, segments: &[&str], form: &Form) -> PageRes
             ["operator", "retention"] => retention::page(context).await,
             ["operator", "invites"] => invites::page(context).await,
             ["operator", "people", user, "remove"] => operator::confirm_removal(context, None, user).await,
-            ["operator", "audit"] => operator::audit_log(context).await,
+            ["operator", "audit"] => audit::page(context).await,
+            ["operator", "audit.csv"] => audit::export(context).await,
             ["operator", "accounts", id, "disable"] => operator::confirm_disable(context, id).await,
             ["operator", "accounts", id, "delete"] => operator::confirm_delete(context, id).await,
             ["operator", "accounts", id] => operator::account(context, id).await,

@@ -5,7 +5,41 @@ use platen_harness::{browser::Theme, settings::Settings};
 
 use crate::prelude::*;
 
-const SIZES: [(u32, u32); 2] = [(390, 844), (1440, 900)];
+/// Width and height of viewports, from the smallest to the largest that the dashboard is made for.
+const SIZES: [(u32, u32); 6] = [(360, 740), (390, 844), (768, 1024), (1024, 768), (1440, 900), (1920, 1080)];
+/// Widths in which the rules of accessibility are checked.
+const WIDTHS_OF_RULES: [u32; 2] = [390, 1440];
+/// Widths of screenshots.
+const WIDTHS_OF_PICTURES: [u32; 3] = [390, 768, 1440];
+
+/// What is wrong with the layout: a page that scrolls sideways, and in tables a cell outside of the table's box, text that
+/// is cut off without an ellipsis and a tooltip or link to all of it, or with too little left of it, and a row of several lines.
+const LAYOUT: &str = "(() => {
+    const bad = [];
+    const root = document.documentElement;
+    if (root.scrollWidth > root.clientWidth) bad.push(`is ${root.scrollWidth} pixels wide`);
+    for (const table of document.querySelectorAll('main table')) {
+        const box = table.parentElement.getBoundingClientRect();
+        for (const row of table.querySelectorAll('tbody tr')) {
+            const isLine = getComputedStyle(row).display === 'table-row';
+            if (isLine && row.offsetHeight > 64) bad.push(`a row is ${row.offsetHeight} pixels high: ${row.innerText}`);
+        }
+        for (const cell of table.querySelectorAll('th, td')) {
+            const { left, right } = cell.getBoundingClientRect();
+            if (cell.offsetParent === null || cell.closest('thead')?.offsetWidth === 1) continue;
+            if (left < box.left - 1 || right > box.right + 1) bad.push(`outside of the table: ${cell.innerText}`);
+            for (const element of [cell, ...cell.querySelectorAll(':not(.visually-hidden)')]) {
+                if (element.clientWidth === 0 || element.scrollWidth <= element.clientWidth) continue;
+                const hasEllipsis = getComputedStyle(element).textOverflow === 'ellipsis'
+                    && (element.closest('[title]') ?? element.querySelector('[title], a'));
+                if (!hasEllipsis || element.clientWidth < 60) {
+                    bad.push(`cut off at ${element.clientWidth} pixels: ${element.outerHTML}`);
+                }
+            }
+        }
+    }
+    return bad;
+})()";
 
 pub(crate) struct Album<'p> {
     pub(crate) page: &'p Page,
@@ -38,28 +72,35 @@ impl<'p> Album<'p> {
     /// Checks the page in every size.
     pub(crate) async fn take_in(&mut self, name: &str, theme: Theme) -> Result<()> {
         for (width, height) in SIZES {
+            // Colours do not change the layout.
+            if theme != Theme::Light && !WIDTHS_OF_PICTURES.contains(&width) {
+                continue;
+            }
             self.page.set_viewport(width, height, theme).await?;
             let name = format!("{name}-{width}-{}", theme.name());
-            // The rules read the page's colours and not those that the browser has put in their place.
-            let colours =
-                if theme == Theme::Forced { "{ 'color-contrast': { enabled: false } }" } else { "{}" };
-            self.look_by(colours, &name, width).await?;
-            self.keep(&name).await?;
+            let found = self.page.eval(LAYOUT).await?;
+            let found = found.as_array().context("a list")?;
+            self.bad.extend(found.iter().map(|found| format!("{name}: {found}")));
+            if WIDTHS_OF_RULES.contains(&width) {
+                // The rules read the page's colours and not those that the browser has put in their place.
+                let colours =
+                    if theme == Theme::Forced { "{ 'color-contrast': { enabled: false } }" } else { "{}" };
+                self.look_by(colours, &name).await?;
+            }
+            if WIDTHS_OF_PICTURES.contains(&width) {
+                self.keep(&name).await?;
+            }
         }
         Ok(())
     }
 
     /// Checks the page as it is shown now.
-    pub(crate) async fn look(&mut self, name: &str, width: u32) -> Result<()> {
-        self.look_by("{}", name, width).await
+    pub(crate) async fn look(&mut self, name: &str) -> Result<()> {
+        self.look_by("{}", name).await
     }
 
     /// With changes to the rules of axe.
-    async fn look_by(&mut self, rules: &str, name: &str, width: u32) -> Result<()> {
-        let wide = self.page.eval("document.documentElement.scrollWidth").await?.as_u64().unwrap_or(0);
-        if wide > u64::from(width) {
-            self.bad.push(format!("{name}: is {wide} pixels wide"));
-        }
+    async fn look_by(&mut self, rules: &str, name: &str) -> Result<()> {
         // The debugger injects the rules, which the policy of the page would block.
         self.page.eval(&format!("{}; void 0", self.axe)).await?;
         let run =

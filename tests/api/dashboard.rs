@@ -8,6 +8,7 @@ mod accounts;
 mod attacks;
 mod editor;
 mod extremes;
+mod header;
 mod hostile;
 mod kept_forms;
 mod keys;
@@ -16,6 +17,7 @@ mod log;
 mod lost_work;
 mod members;
 mod names;
+mod offers;
 mod operator;
 mod owners;
 mod panes;
@@ -50,6 +52,7 @@ pub(crate) fn cases() -> Vec<Case> {
         sign_in::cases(),
         access::cases(),
         attacks::cases(),
+        header::cases(),
         hostile::cases(),
         limits::cases(),
         log::cases(),
@@ -60,6 +63,7 @@ pub(crate) fn cases() -> Vec<Case> {
         members::cases(),
         owners::cases(),
         names::cases(),
+        offers::cases(),
         template_list::cases(),
         accessibility::cases(),
         extremes::cases(),

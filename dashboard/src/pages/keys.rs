@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use askama::Template;
 use platen_statements::{
     Timestamp,
+    first_steps::FirstSteps,
     keys::{Key, KeyState},
 };
 
@@ -27,6 +28,8 @@ pub(crate) struct NewKey {
 #[template(path = "keys.html")]
 pub(crate) struct KeysPage {
     pub(crate) layout: Layout,
+    /// The first steps of the account, until they are done.
+    pub(crate) steps: Option<FirstSteps>,
     /// All keys of the account, newest first.
     pub(crate) keys: Vec<Key>,
     pub(crate) new: Option<NewKey>,

@@ -7,7 +7,7 @@ use platen_statements::{
 };
 
 use super::{Layout, paging::Paging};
-use crate::form::Field;
+use crate::{audit_filter::AuditForm, csv, form::Field};
 
 /// Parses a quota: a whole number; empty or `unlimited` for no limit. The error is a text for the form.
 pub(crate) fn parse_quota(text: &str) -> Result<Option<u32>, &'static str> {
@@ -91,10 +91,19 @@ pub(crate) struct AccountPage {
 #[template(path = "audit_log.html")]
 pub(crate) struct AuditLogPage {
     pub(crate) layout: Layout,
+    pub(crate) form: AuditForm,
     /// One page of entries, newest first.
     pub(crate) entries: Vec<AuditEntry>,
     /// The `before` parameter of the next page, if there is one.
     pub(crate) next: Option<i64>,
+}
+
+/// The first line of the audit log's CSV export.
+pub(crate) const AUDIT_CSV_HEADER: &str = "time,user,account,action,subject\r\n";
+
+pub(crate) fn audit_csv_line(entry: &AuditEntry) -> String {
+    let AuditEntry { at, actor, account, action, subject, .. } = entry;
+    csv::line(&[&at.to_string(), actor, account.as_deref().unwrap_or_default(), action, subject])
 }
 
 #[derive(Debug, Template)]

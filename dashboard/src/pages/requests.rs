@@ -9,7 +9,7 @@ use platen_statements::{
 
 use super::Layout;
 use crate::{
-    format,
+    csv, format,
     request_filter::{FilterForm, status_text},
 };
 
@@ -91,6 +91,14 @@ fn failure(request: &RequestEntry) -> Option<&str> {
     Some(Reason::find(code).map_or(code, |reason| reason.sentence()))
 }
 
+/// Why it failed, the field that is the cause, and that it does not count; empty for a successful request.
+fn error(request: &RequestEntry) -> String {
+    let field = request.field.as_ref().map(|field| format!("Field: {field}"));
+    let uncounted = (!request.counted).then(|| "not counted".to_owned());
+    let parts = [failure(request).map(str::to_owned), field, uncounted];
+    parts.into_iter().flatten().collect::<Vec<_>>().join(" · ")
+}
+
 /// The `code` that the client has received.
 fn error_code(request: &RequestEntry) -> Option<&'static str> {
     Some(Reason::find(request.code.as_deref()?)?.error_code()?.as_str())
@@ -111,7 +119,7 @@ fn milliseconds(time: Option<&u64>) -> String {
 pub(crate) fn csv_line(request: &RequestEntry) -> String {
     let number = |number: Option<u64>| number.map(|number| number.to_string()).unwrap_or_default();
     let text = |text: &'_ Option<String>| text.clone().unwrap_or_default();
-    line(&[
+    csv::line(&[
         &request.at.to_string(),
         &text(&request.key_name),
         path(request),
@@ -131,18 +139,6 @@ pub(crate) fn csv_line(request: &RequestEntry) -> String {
         &number(request.queued_ms),
         &number(request.render_ms),
     ])
-}
-
-/// A line of comma-separated values (RFC 4180). No cell begins with a character that makes a spreadsheet read it as a formula.
-fn line(cells: &[&str]) -> String {
-    let cells: Vec<String> = cells.iter().map(|text| cell(text)).collect();
-    cells.join(",") + "\r\n"
-}
-
-fn cell(text: &str) -> String {
-    let text =
-        if text.starts_with(['=', '+', '-', '@', '\t', '\r']) { format!("'{text}") } else { text.to_owned() };
-    if text.contains([',', '"', '\r', '\n']) { format!("\"{}\"", text.replace('"', "\"\"")) } else { text }
 }
 
 #[cfg(test)]
@@ -190,15 +186,12 @@ mod tests {
         let busy = request(503, Some("queue_full"));
         assert_eq!(failure(&busy), Some("All renderers were busy, and their queue was full."));
         assert_eq!((error_code(&busy), level(&busy)), (Some("renderer_busy"), "bad"));
+        let of_field =
+            RequestEntry { field: Some("width".to_owned()), ..request(400, Some("invalid_field")) };
+        assert!(error(&of_field).ends_with("Field: width · not counted"), "{}", error(&of_field));
         let later = request(400, Some("of_another_version"));
         assert_eq!((failure(&later), error_code(&later)), (Some("of_another_version"), None));
         let good = request(200, None);
         assert_eq!((failure(&good), level(&good)), (None, "on"));
-    }
-
-    #[test]
-    fn cells_are_quoted_and_formulas_are_escaped() {
-        assert_eq!(line(&["a", "b,c", "d\"e", ""]), "a,\"b,c\",\"d\"\"e\",\r\n");
-        assert_eq!(line(&["=1+1", "@x", "-2"]), "'=1+1,'@x,'-2\r\n");
     }
 }

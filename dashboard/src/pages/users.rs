@@ -74,6 +74,36 @@ pub(crate) struct ProfilePage {
     pub(crate) repeated: Field,
 }
 
+/// The changes to a user in a list that would not be refused.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Changes {
+    pub(crate) role: bool,
+    pub(crate) removal: bool,
+}
+
+impl Changes {
+    /// Of a user among the `users` of an account, or among all operators, for the user who views the list.
+    #[allow(clippy::trivially_copy_pass_by_ref, reason = "templates pass references")]
+    pub(crate) fn of(
+        user: &User,
+        users: &[User],
+        are_of_account: &bool,
+        viewer: &UserId,
+        layout: &Layout,
+    ) -> Self {
+        let may = layout.is_operator() || !user.operator;
+        let is_only_owner = *are_of_account
+            && user.role.is_owner()
+            && users.iter().filter(|other| other.role.is_owner()).count() == 1;
+        // An operator removes the last user of an account.
+        let is_needed = is_only_owner && (users.len() > 1 || !layout.is_operator());
+        Self {
+            role: *are_of_account && may && !is_only_owner,
+            removal: user.id != *viewer && may && !is_needed,
+        }
+    }
+}
+
 #[derive(Debug, Template)]
 #[template(path = "people.html")]
 pub(crate) struct PeoplePage {

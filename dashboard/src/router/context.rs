@@ -17,8 +17,10 @@ use crate::{
     cookies::Cookie,
     csrf,
     form::Form,
+    next,
     once::{self, Once},
     pages::{Layout, Section, notice},
+    theme::Theme,
     throttle::{self, Subject, WINDOW_SECONDS},
 };
 
@@ -162,6 +164,19 @@ impl<'r> Context<'r> {
             notice: self.head.query.get("done").and_then(notice),
             warning: self.warning,
             section,
+            theme: Theme::read(&self.head.headers.get("cookie"), self.head.secure),
+            address: self.address_of_page(),
+            docs_url: &self.settings.docs_url,
+        }
+    }
+
+    /// Path and query of the page that the response shows.
+    fn address_of_page(&self) -> String {
+        let segments = self.head.segments();
+        if self.head.is_post {
+            next::page_of(segments.get(1..).unwrap_or_default())
+        } else {
+            self.head.target.clone()
         }
     }
 

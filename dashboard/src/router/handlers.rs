@@ -3,6 +3,8 @@
 //!
 //! Invariant: the user sees every field that is submitted again.
 
+pub(super) mod audit;
+mod export;
 pub(super) mod invites;
 pub(super) mod keys;
 pub(super) mod operator;

@@ -9,6 +9,8 @@ pub(super) struct Settings {
     pub(super) lifetimes: Lifetimes,
     /// The header in which a trusted reverse proxy passes the client's address.
     pub(super) client_address_header: Option<String>,
+    /// The address of the documents; empty if the server has none.
+    pub(super) docs_url: String,
 }
 
 /// Why a setting cannot be used.
@@ -36,6 +38,7 @@ impl Settings {
             whole: seconds("session_seconds").await?,
         };
         let header = variable("client_address_header").await?;
-        Ok(Self { lifetimes, client_address_header: (!header.is_empty()).then_some(header) })
+        let docs_url = variable("docs_url").await?;
+        Ok(Self { lifetimes, docs_url, client_address_header: (!header.is_empty()).then_some(header) })
     }
 }

@@ -10,6 +10,7 @@ use platen_shared::{
 use platen_statements::{
     CurrentUser, NameRefusal,
     attempts::{self, Attempt, Claim, KeyPurpose, PresentedKey},
+    audit::AuditFilter,
     invites::{Invite, InviteRefusal, InviteTarget},
     limits::RunningAttempt,
     members::{MemberChange, Role},
@@ -72,7 +73,8 @@ impl Fixture {
 
     /// Actor, account, action and subject of every entry, the oldest first.
     async fn log(&self) -> Vec<(String, Option<String>, String, String)> {
-        let entries = self.store.command_line().log(None, 100).await.unwrap().into_iter().rev();
+        let everything = AuditFilter { since: 0, until: i64::MAX, actor: None, text: None };
+        let entries = self.store.command_line().log(&everything, None, 100).await.unwrap().into_iter().rev();
         entries.map(|entry| (entry.actor, entry.account, entry.action, entry.subject)).collect()
     }
 }

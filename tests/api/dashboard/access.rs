@@ -129,6 +129,7 @@ async fn not_an_operator(stage: Stage) -> Result<()> {
         (format!("{a}/disable"), &[]),
         (format!("{a}/enable"), &[]),
         (format!("{a}/join"), &[]),
+        ("/dashboard/operator/leave".to_owned(), &[]),
         (format!("{a}/invite"), &[("email", "me@example.com"), ("operator", "1")]),
         (format!("{a}/people/usr_x/remove"), &[]),
         (format!("{a}/people/usr_x/role"), &[("role", "owner")]),
@@ -147,21 +148,21 @@ async fn not_an_operator(stage: Stage) -> Result<()> {
 }
 
 /// Pages of the dashboard below `/dashboard`.
-const PAGES: &str = "/keys /keys/x /keys/x/delete /templates /templates/new /templates/x /templates/x/versions \
+const PAGES: &str = "/keys /keys/x /keys/x/disable /keys/x/delete /templates /templates/new /templates/x /templates/x/versions \
     /templates/x/versions/1 /templates/x/delete /playground /playground?template=x /playground/template?id=x \
-    /usage /requests /requests.csv /requests/1 /you /people /people/x/remove /operator /operator/audit \
+    /usage /requests /requests.csv /requests/1 /you /people /people/x/remove /operator /operator/audit /operator/audit.csv \
     /operator/invites /operator/retention /operator/accounts/x /operator/accounts/x/disable \
     /operator/accounts/x/people/y/remove";
 
 /// Forms of the dashboard below `/dashboard`.
-const FORMS: &str = "/keys /keys/x/name /keys/x/expiry /keys/x/roll /keys/x/disable /keys/x/enable /keys/x/delete \
+const FORMS: &str = "/theme /keys /keys/x/name /keys/x/expiry /keys/x/roll /keys/x/disable /keys/x/enable /keys/x/delete \
     /templates/new /templates/x /templates/x/duplicate /templates/x/delete /playground /playground/request \
     /playground/request.json /playground/render /templates/x/versions/1/restore /you/password \
     /you/sessions/x/end /you/sessions/end-others /people/invite /people/invites/x/revoke /people/x/role \
     /people/x/remove /operator /operator/retention /operator/invites/x/revoke \
     /operator/accounts/x/people/y/role /operator/accounts/x/name /operator/accounts/x/quota \
     /operator/accounts/x/limits /operator/accounts/x/disable /operator/accounts/x/enable \
-    /operator/accounts/x/join /operator/accounts/x/invite /operator/accounts/x/people/y/remove";
+    /operator/leave /operator/accounts/x/join /operator/accounts/x/invite /operator/accounts/x/people/y/remove";
 
 async fn needs_a_session(stage: Stage) -> Result<()> {
     let app = &*stage.service().await?;

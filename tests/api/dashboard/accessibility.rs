@@ -32,7 +32,7 @@ async fn layout_and_accessibility(stage: Stage) -> Result<()> {
     album.check()?;
     // The rules find an error if there is one.
     page.eval("document.querySelectorAll('label').forEach((label) => label.remove())").await?;
-    album.look("sign-in-without-labels", 390).await?;
+    album.look("sign-in-without-labels").await?;
     ensure!(album.check().is_err(), "the rules do not find a field without a label");
     page.go(&url("sign-in")).await?;
     page.submit(&[("#email", "ann@example.com")], "Sign in").await?;
@@ -47,9 +47,15 @@ async fn layout_and_accessibility(stage: Stage) -> Result<()> {
     let account = app.operator.account(Quota::Of(100)).await?;
     let name = format!("Northwind {}", &account.name[account.name.len() - 4..]);
     accept_invite(&page, app, &new_email("ann"), &["--account", &account.id]).await?;
-    for empty in ["templates", "usage", "requests", "templates?q=nothing"] {
+    page.shows("First steps").await?;
+    for empty in ["keys", "templates", "usage", "requests", "templates?q=nothing"] {
         album.visit(app, empty, &format!("{}-empty", empty.replace("?q=", "-"))).await?;
     }
+
+    ensure!(
+        page.eval("document.querySelector('header a[href=\"/docs\"]') !== null").await? == true,
+        "no documents"
+    );
 
     // A key, a template, attempts of every kind.
     page.go(&url("keys")).await?;
@@ -60,6 +66,8 @@ async fn layout_and_accessibility(stage: Stage) -> Result<()> {
     attempts(&stand_in, &account).await?;
     page.go(&url("keys")).await?;
     page.press("Disable web server").await?;
+    album.take("keys-disable").await?;
+    page.press("Disable key").await?;
     album.take("keys").await?;
     let other = page
         .text("[...document.querySelectorAll('tbody a')].find((a) => a.textContent === 'test').href")
@@ -70,6 +78,8 @@ async fn layout_and_accessibility(stage: Stage) -> Result<()> {
     page.press("Change expiry").await?;
     album.take("key-wrong").await?;
     page.go(&url("keys")).await?;
+    page.eval("document.querySelectorAll('header .menu:last-child, tbody tr:last-child .menu').forEach((menu) => { menu.name = ''; menu.open = true })").await?;
+    album.take("keys-menus").await?;
     page.press("Delete web server").await?;
     album.take("keys-delete").await?;
     album.visit(app, "templates/new", "template-new").await?;
@@ -97,6 +107,7 @@ async fn layout_and_accessibility(stage: Stage) -> Result<()> {
         (format!("playground?template={id}"), "playground-template"),
         ("templates/new?starter=report".to_owned(), "template-starter"),
         ("usage".to_owned(), "usage"),
+        ("keys".to_owned(), "keys-after-the-first-steps"),
         ("requests".to_owned(), "requests"),
         ("requests?status=504&from=x".to_owned(), "requests-filtered"),
         ("requests?id=nothing".to_owned(), "requests-none"),
@@ -191,6 +202,7 @@ async fn operators_pages(app: &TestApp, account: &Account, name: &str, album: &m
     page.go(&url("usage")).await?.shows("600 per minute").await?;
     album.take("usage-limits").await?;
     album.visit(app, "operator/audit", "audit").await?;
+    album.visit(app, "operator/audit?who=nobody&from=x", "audit-filtered").await?;
     Ok(())
 }
 

@@ -102,7 +102,9 @@ async fn keys_templates_and_usage(stage: Stage) -> Result<()> {
 
     // A disabled key is refused at once.
     page.go(&format!("{}/dashboard/keys", app.base_url)).await?;
-    page.press("Disable web server").await?.shows("API key disabled.").await?;
+    page.press("Disable web server").await?.shows("Disable the API key “web server”").await?;
+    target.renders().await?;
+    page.press("Disable key").await?.shows("API key disabled.").await?;
     target.minimal().send().await?.error(401, "Invalid API key")?;
     page.press("Enable web server").await?;
     target.renders().await?;

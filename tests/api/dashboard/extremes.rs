@@ -3,7 +3,10 @@
 use platen_harness::browser::Theme;
 use platen_shared::name::MAX_NAME_CHARS;
 
-use super::support::{Person, accept_invite, new_email};
+use super::{
+    request_rows::insert,
+    support::{Person, accept_invite, new_email},
+};
 use crate::{album::Album, prelude::*};
 
 pub(crate) fn cases() -> Vec<Case> {
@@ -41,12 +44,16 @@ async fn long_names(stage: Stage) -> Result<()> {
         app.target(&account).with_key(&key).render_template(&values).send().await?;
         templates.push(template);
     }
-    let sides = ["keys", "templates", "requests", "usage", "you", "people", "playground"].map(str::to_owned);
+    let request = fill(app, &account, &mut person, (&keys[0], &templates[2]), &names).await?;
+    let sides = ["keys", "templates", "templates?page=2", "requests", "usage", "you", "people", "playground"]
+        .map(str::to_owned);
     let of_one = [
         format!("keys/{}", keys[0]),
         format!("keys/{}/delete", keys[1]),
+        format!("requests/{request}"),
         format!("templates/{}", templates[0]),
         format!("templates/{}/versions", templates[2]),
+        format!("templates/{}/versions/1", templates[2]),
         format!("templates/{}/delete", templates[2]),
     ];
     for path in sides.iter().chain(&of_one) {
@@ -60,17 +67,55 @@ async fn long_names(stage: Stage) -> Result<()> {
     let page = browser.page().await?;
     album.page = &page;
     accept_invite(&page, app, &new_email("op"), &["--operator"]).await?;
-    for path in ["operator", "operator/audit", path.trim_start_matches("/dashboard/")] {
+    for path in ["operator", "operator/audit", "operator/invites", path.trim_start_matches("/dashboard/")] {
         look(&page, app, path, &mut album).await?;
     }
     album.check()
 }
 
+/// Adds versions, more templates and requests than one page has, and an invite, with the longest texts and numbers. The
+/// result is the id of a request.
+async fn fill(
+    app: &TestApp,
+    account: &Account,
+    person: &mut Person,
+    (key, template): (&str, &str),
+    names: &[String; 3],
+) -> Result<i64> {
+    let path = format!("/dashboard/templates/{template}");
+    for html in ["<p>two</p>", "<p>three</p>"] {
+        person.post(&path, &[("name", &names[2]), ("html", html)]).await?.is(303)?;
+    }
+    for _ in 0..50 {
+        person.post(&format!("{path}/duplicate"), &[]).await?.is(303)?;
+    }
+    let text = |text: &str| format!("'{}'", text.repeat(20));
+    let texts = [
+        ("host", text("host.example.")),
+        ("request_id", text("request-")),
+        ("field", text("margin.top.")),
+        ("key_name", format!("'{}'", names[0])),
+        ("key_id", format!("'{key}'")),
+        ("code", "'selector_not_found'".to_owned()),
+    ];
+    let numbers = ["ms", "bytes", "queued_ms", "render_ms"].map(|name| (name, "9999999"));
+    let texts = texts.iter().map(|(name, value)| (*name, value.as_str()));
+    let columns: Vec<_> = texts.chain(numbers).chain([("status", "422")]).collect();
+    insert(&app.service(), account, 60, &columns).await?;
+    let invited = format!("{}@{}.example.com", "c".repeat(64), "d".repeat(60));
+    app.operator.invite(&invited, &["--account", &account.id]).await?;
+    let newest = format!("SELECT max(id) FROM attempts WHERE account_id = '{}'", account.id);
+    app.execute(&newest).await?.context("a request")
+}
+
 /// Takes a page in all sizes and themes, with forced colours as well, and compares what colour alone says.
 async fn look(page: &Page, app: &TestApp, path: &str, album: &mut Album<'_>) -> Result<()> {
     page.go(&format!("{}/dashboard/{path}", app.base_url)).await?;
-    let name =
-        path.split('/').map(|part| part.split('_').next().unwrap_or(part)).collect::<Vec<_>>().join("-");
+    let name = path
+        .split(['/', '?'])
+        .map(|part| part.split('_').next().unwrap_or(part))
+        .collect::<Vec<_>>()
+        .join("-");
     album.take(&format!("long-{name}")).await?;
     album.take_in(&format!("long-{name}"), Theme::Forced).await?;
     // The current section of the navigation, and bars of a chart or a quota, are visible without the page's colours.

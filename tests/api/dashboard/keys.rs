@@ -1,12 +1,13 @@
 //! API keys: names, expiry, rolling, and their use in the last 30 days.
 
-use super::support::{owner_page, person};
+use super::support::{Person, new_email, owner_page, person};
 use crate::prelude::*;
 
 pub(crate) fn cases() -> Vec<Case> {
     vec![
         Case::any_database("dashboard/keys/rename_expire_and_roll", rename_expire_roll),
         Case::any_database("dashboard/keys/a_rolled_key_is_valid_for_its_grace", grace),
+        Case::any_database("dashboard/keys/first_steps_end", first_steps),
         Case::any_database("dashboard/keys/usage_by_key_and_template", usage_by_part),
     ]
 }
@@ -82,7 +83,11 @@ async fn grace(stage: Stage) -> Result<()> {
     // A second roll with a longer grace does not lengthen it; one without grace ends it.
     person.post(&format!("/dashboard/keys/{id}/roll"), &[("grace", "7d")]).await?.is(303)?;
     ensure!(expires().await? == Some(day), "the grace became longer");
-    person.post(&format!("/dashboard/keys/{id}/roll"), &[("grace", "0")]).await?.is(303)?;
+    let asked = person.post(&format!("/dashboard/keys/{id}/roll"), &[("grace", "0")]).await?.is(200)?;
+    ensure!(asked.body.contains("Roll the API key “k”"), "{}", asked.body);
+    ensure!(is_accepted(&target).await?, "the key is rolled without a confirmation");
+    let confirmed = [("grace", "0"), ("confirmed", "1")];
+    person.post(&format!("/dashboard/keys/{id}/roll"), &confirmed).await?.is(303)?;
     ensure!(!is_accepted(&target).await?, "the old key is accepted after its grace");
     let list = app.operator.run(&["key", "list", "--account", &account.id]).await?;
     ensure!(list.as_array().is_some_and(|keys| keys.len() == 5), "{list}");
@@ -113,7 +118,7 @@ async fn usage_by_part(stage: Stage) -> Result<()> {
     wait::until_some("the attempts are counted by key and template", is_counted).await?;
     ensure!(
         compact(&person.get("/dashboard/keys").await?.body)
-            .contains("\"Last 30 days\" class=\"number\">4</td>")
+            .contains("\"Last 30 days\" class=\"number if-wide\">4</td>")
     );
     let page = person.get(&format!("/dashboard/keys/{id}")).await?.is(200)?;
     ensure!(page.body.contains("<strong>4</strong> attempts"), "{}", page.body);
@@ -123,6 +128,35 @@ async fn usage_by_part(stage: Stage) -> Result<()> {
     // A deleted key keeps its count, without its name.
     person.post(&format!("/dashboard/keys/{id}/delete"), &[]).await?.is(303)?;
     let page = compact(&person.get("/dashboard/usage").await?.body);
-    ensure!(page.contains(&format!("<code>{id}</code> <span class=\"dim\">deleted</span>")), "{page}");
+    ensure!(page.contains(&format!("Deleted <code>{id}</code>")), "{page}");
+    Ok(())
+}
+
+/// Each step is done by what the account has, and the list ends with the third one.
+async fn first_steps(stage: Stage) -> Result<()> {
+    let app = &*stage.service().await?;
+    let account = app.operator.account(Quota::Of(5)).await?;
+    app.operator.run(&["key", "delete", account.key_id.as_str()]).await?;
+    let mut person = Person::of(app, &account).await?;
+    let done = async |person: &mut Person| {
+        let page = person.get("/dashboard/keys").await?.is(200)?.body;
+        let Some((_, steps)) = page.split_once("<ol class=\"steps\">") else { return Ok(None) };
+        let steps = steps.split("</ol>").next().unwrap_or_default();
+        anyhow::Ok(Some(steps.split("<li").skip(1).map(|step| step.contains("Done")).collect::<Vec<_>>()))
+    };
+    ensure!(done(&mut person).await? == Some(vec![false; 4]), "the steps of a new account");
+    person.post("/dashboard/people/invite", &[("email", &new_email("next"))]).await?.is(303)?;
+    ensure!(done(&mut person).await? == Some(vec![false, false, false, true]), "after an invite");
+    let (_, secret) = person.new_key("web").await?;
+    ensure!(done(&mut person).await? == Some(vec![true, false, false, true]), "after a key");
+    let target = app.target(&account).with_key(&secret);
+    target.renders().await?;
+    wait::until_true("the render is counted", async || {
+        Ok(done(&mut person.clone()).await? == Some(vec![true, true, false, true]))
+    })
+    .await?;
+    person.new_template("card", "x").await?;
+    ensure!(done(&mut person).await?.is_none(), "the steps are still listed");
+    ensure!(app.operator.attempts(&account.id).await? == 1, "a step costs an attempt");
     Ok(())
 }

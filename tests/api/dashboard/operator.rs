@@ -1,10 +1,13 @@
 //! An operator, in a real browser.
 
-use super::support::{accept_invite, new_email, percent, set_password};
+use super::support::{Person, accept_invite, new_email, percent, set_password};
 use crate::prelude::*;
 
 pub(crate) fn cases() -> Vec<Case> {
-    vec![Case::any_database("dashboard/operator", operator)]
+    vec![
+        Case::any_database("dashboard/operator", operator),
+        Case::any_database("dashboard/audit_log/filters_pages_and_export", audit_filter),
+    ]
 }
 
 async fn operator(stage: Stage) -> Result<()> {
@@ -107,4 +110,53 @@ async fn remove_another(app: &Service, page: &Page, other: &Page, email: &str) -
     page.press(&format!("Remove {second_email}")).await?;
     page.press("Remove").await?.shows("User removed").await?;
     other.go(&format!("{}/dashboard/operator", app.base_url)).await?.shows("Sign in").await
+}
+
+/// The audit log by user, text and day, on pages and as CSV.
+async fn audit_filter(stage: Stage) -> Result<()> {
+    let (app, account) = stage.account(Quota::Of(1)).await?;
+    let mut operator = Person::invited(&app, &new_email("op"), &["--operator"]).await?;
+    let actor = format!("Who-{:x}@example.com", rand::random::<u64>());
+    let sql = format!(
+        "INSERT INTO audit (at, actor, account_id, action, subject) WITH RECURSIVE n(i) AS \
+         (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 250) \
+         SELECT 1709164800 + i % 2 * 86400, '{actor}', '{}', \
+         CASE WHEN i % 10 = 0 THEN 'deleted thing' ELSE 'made thing' END, '=row-' || i FROM n",
+        account.id
+    );
+    app.execute(&sql).await?;
+    let who = format!("who={}", percent(&actor.to_lowercase()));
+    for (query, expected) in [
+        (String::new(), 250),
+        ("&what=DELETED".to_owned(), 25),
+        ("&what=row-25".to_owned(), 2),
+        (format!("&what={}", percent(&account.name)), 250),
+        ("&what=%25".to_owned(), 0),
+        ("&from=2024-02-29&to=2024-02-29".to_owned(), 125),
+        ("&from=2024-03-01".to_owned(), 125),
+        ("&to=2024-02-28".to_owned(), 0),
+    ] {
+        let csv = operator.get(&format!("/dashboard/operator/audit.csv?{who}{query}")).await?.is(200)?;
+        let lines: Vec<&str> = csv.body.lines().collect();
+        ensure!(
+            lines.len() == expected + 1 && lines[0] == "time,user,account,action,subject",
+            "{query}: {lines:?}"
+        );
+        ensure!(lines[1..].iter().all(|line| line.contains(",'=row-")), "{query}: a formula in {lines:?}");
+        // All pages together have as many rows.
+        let (mut rows, mut path) = (0, format!("/dashboard/operator/audit?{who}{query}"));
+        loop {
+            let page = operator.get(&path).await?.is(200)?.body;
+            rows += page.matches("data-label=\"Subject\"").count();
+            ensure!(rows > 0 || page.contains("No entries match this filter."), "{query}: {page}");
+            let Some((before, _)) = page.split_once("\" rel=\"next\"") else { break };
+            path = before.rsplit("href=\"").next().context("a link")?.replace("&#38;", "&");
+        }
+        ensure!(rows == expected, "{query}: {rows} rows on pages");
+    }
+    let page = operator.get("/dashboard/operator/audit?from=29.02.2024").await?.is(200)?.body;
+    ensure!(page.contains("Enter a date as YYYY-MM-DD."), "{page}");
+    let mut person = Person::of(&app, &account).await?;
+    person.get("/dashboard/operator/audit.csv").await?.is(404)?;
+    Ok(())
 }

@@ -1,7 +1,7 @@
 //! An account keeps an owner; operators among the people of an account.
 
 use super::{
-    members::{PEOPLE, ids, owners, people},
+    members::{PEOPLE, ids, owners, people, row_of},
     support::{Person, new_email},
 };
 use crate::prelude::*;
@@ -98,7 +98,7 @@ async fn visiting_operator(stage: Stage) -> Result<()> {
     operator.new_key("of the own account").await?;
     operator.post(&format!("/dashboard/operator/accounts/{}/join", other.id), &[]).await?.is(303)?;
     let page = operator.get(PEOPLE).await?.is(200)?.body;
-    ensure!(page.contains(&owner_email) && !page.contains(&format!(">{email}")), "{page}");
+    ensure!(page.contains(&row_of(&owner_email)) && !page.contains(&row_of(&email)), "{page}");
     ensure!(!owner.get(PEOPLE).await?.body.contains(&email), "the operator is listed as a member");
     operator.new_key("of the other account").await?;
     let keys = owner.get("/dashboard/keys").await?.body;
@@ -106,7 +106,10 @@ async fn visiting_operator(stage: Stage) -> Result<()> {
     // The own account is still the operator's.
     ensure!(owners(app, &own).await? == 1, "the own account has no owner");
     operator.post(&format!("/dashboard/operator/accounts/{}/join", own.id), &[]).await?.is(303)?;
-    ensure!(operator.get(PEOPLE).await?.body.contains(&email), "the operator is not in its own account");
+    ensure!(
+        operator.get(PEOPLE).await?.body.contains(&row_of(&email)),
+        "the operator is not in its own account"
+    );
     operator.post("/dashboard/operator/accounts/acc_x/join", &[]).await?.is(404)?;
     Ok(())
 }

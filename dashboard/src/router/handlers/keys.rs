@@ -89,6 +89,18 @@ pub(crate) async fn set_expiry(context: &Context<'_>, id: &str, form: &Form) -> 
 pub(crate) async fn roll(context: &Context<'_>, id: &str, form: &Form) -> PageResult {
     let account = context.owner()?;
     let seconds = grace_seconds(form.get("grace").unwrap_or_default()).ok_or(PageError::NotFound)?;
+    if seconds == 0 && form.get("confirmed").is_none() {
+        let key = account.key(id).await?.ok_or(PageError::NotFound)?;
+        return context.page(&ConfirmPage {
+            layout: context.layout("Roll API key", Section::Keys),
+            question: format!("Roll the API key “{}” ({}…) immediately?", key.name, key.prefix),
+            consequence: "Requests with this key are refused from now on, until your servers use the new one.",
+            button: "Roll key",
+            action: format!("{PATH}/{}/roll", key.id),
+            fields: &[("grace", "0"), ("confirmed", "1")],
+            cancel: format!("{PATH}/{}", key.id),
+        });
+    }
     let rolled = account.roll_key(id, account.now() + seconds).await?;
     let (id, key) = rolled.ok_or(PageError::NotFound)?;
     Ok(redirect_to_new(context, &id, &key))
@@ -99,6 +111,19 @@ pub(crate) async fn set_disabled(context: &Context<'_>, id: &str, disabled: bool
     redirect_if_found(found, PATH, if disabled { "key-disabled" } else { "key-enabled" })
 }
 
+pub(crate) async fn confirm_disable(context: &Context<'_>, id: &str) -> PageResult {
+    let key = context.owner()?.key(id).await?.ok_or(PageError::NotFound)?;
+    context.page(&ConfirmPage {
+        layout: context.layout("Disable API key", Section::Keys),
+        question: format!("Disable the API key “{}” ({}…)?", key.name, key.prefix),
+        consequence: "Requests with it are refused immediately. You can enable it again.",
+        button: "Disable key",
+        action: format!("{PATH}/{}/disable", key.id),
+        fields: &[],
+        cancel: PATH.to_owned(),
+    })
+}
+
 pub(crate) async fn confirm_delete(context: &Context<'_>, id: &str) -> PageResult {
     let key = context.owner()?.key(id).await?.ok_or(PageError::NotFound)?;
     context.page(&ConfirmPage {
@@ -107,6 +132,7 @@ pub(crate) async fn confirm_delete(context: &Context<'_>, id: &str) -> PageResul
         consequence: "Requests with it are refused immediately. This cannot be undone.",
         button: "Delete key",
         action: format!("{PATH}/{}/delete", key.id),
+        fields: &[],
         cancel: PATH.to_owned(),
     })
 }
@@ -127,7 +153,8 @@ async fn show(context: &Context<'_>, name: Field, expires: Field) -> PageResult 
     let parts = account.usage_by_key(chart::first_day(now)).await?;
     let attempts = parts.into_iter().map(|part| (part.id, part.attempts)).collect();
     let layout = context.layout("API Keys", Section::Keys);
-    context.page(&KeysPage { layout, keys, new, name, expires, now, attempts })
+    let steps = account.first_steps().await?.filter(|steps| !steps.are_done());
+    context.page(&KeysPage { layout, steps, keys, new, name, expires, now, attempts })
 }
 
 async fn show_key(

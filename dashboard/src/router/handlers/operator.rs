@@ -1,4 +1,4 @@
-//! The operator's pages: accounts, their users, operators, the audit log.
+//! The operator's pages: accounts, their users, operators.
 
 use platen_shared::{email::Email, name::Name};
 use platen_statements::{
@@ -15,19 +15,17 @@ use crate::{
     form::{Field, Form},
     pages::{
         ConfirmPage, Section,
-        operator::{AccountPage, AccountsPage, AuditLogPage, parse_limit, parse_quota, parse_state},
+        operator::{AccountPage, AccountsPage, parse_limit, parse_quota, parse_state},
         paging::{PAGE_ROWS, Paging},
     },
     router::{
-        context::{Context, last_of_full_page, redirect_if_found, redirect_with_notice},
+        context::{Context, redirect_if_found, redirect_with_notice},
         page_error::{PageError, PageResult},
     },
     search::Search,
 };
 
 const PATH: &str = "/dashboard/operator";
-/// Entries on one page of the audit log.
-const AUDIT_ROWS: u32 = 100;
 
 /// The fields of [`NewLimits`] in the form.
 const LIMIT_FIELDS: [&str; 2] = ["requests_per_minute", "concurrency"];
@@ -141,6 +139,7 @@ pub(crate) async fn confirm_disable(context: &Context<'_>, id: &str) -> PageResu
                       it again.",
         button: "Disable account",
         action: format!("{path}/disable"),
+        fields: &[],
         cancel: path,
     })
 }
@@ -173,6 +172,11 @@ pub(crate) async fn delete(context: &Context<'_>, id: &str) -> PageResult {
 
 pub(crate) async fn switch_to(context: &Context<'_>, id: &str) -> PageResult {
     redirect_if_found(context.operator()?.join(id).await?, "/dashboard/keys", "account-switched")
+}
+
+pub(crate) async fn leave(context: &Context<'_>) -> PageResult {
+    context.operator()?.leave().await?;
+    Ok(redirect_with_notice(PATH, "account-left"))
 }
 
 pub(crate) async fn invite(context: &Context<'_>, id: &str, form: &Form) -> PageResult {
@@ -244,13 +248,6 @@ async fn answer(
         None => show_accounts(context, Field::default(), Field::default(), warning).await?,
     };
     Ok(page.with_status(409))
-}
-
-pub(crate) async fn audit_log(context: &Context<'_>) -> PageResult {
-    let before = context.head.query.get("before").and_then(|text| text.parse().ok());
-    let mut entries = context.operator()?.log(before, AUDIT_ROWS + 1).await?;
-    let next = last_of_full_page(&mut entries, AUDIT_ROWS).map(|last| last.id);
-    context.page(&AuditLogPage { layout: context.layout("Audit log", Section::Operator), entries, next })
 }
 
 /// The state of the forms on an account's page. `None` shows the stored value.

@@ -85,6 +85,7 @@ pub(super) fn confirmation(
                       they created are kept.",
         button: "Remove",
         action: format!("{people}/{}/remove", user.id),
+        fields: &[],
         cancel: page.to_owned(),
     })
 }

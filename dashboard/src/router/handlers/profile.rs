@@ -5,12 +5,15 @@ use platen_spin::platform;
 use super::sign_in;
 use crate::{
     form::{Field, Form},
+    next,
     pages::{Section, users::ProfilePage},
     password::Password,
     router::{
         context::{Context, count_try, redirect_if_found, redirect_with_notice},
-        page_error::PageResult,
+        page_error::{PageError, PageResult},
+        response::PageResponse,
     },
+    theme::Theme,
     throttle::{self, Subject},
 };
 
@@ -18,6 +21,13 @@ const PATH: &str = "/dashboard/you";
 
 pub(crate) async fn page(context: &Context<'_>) -> PageResult {
     show(context, Field::default(), Default::default()).await
+}
+
+/// Keeps the theme in the browser, and returns to the page with the form.
+pub(crate) fn set_theme(context: &Context<'_>, form: &Form) -> PageResult {
+    let theme = form.get("theme").and_then(Theme::find).ok_or(PageError::NotFound)?;
+    let target = form.get(next::FIELD).and_then(next::checked).unwrap_or("/dashboard");
+    Ok(PageResponse::redirect(target).with_header("set-cookie", theme.set(context.head.secure)))
 }
 
 pub(crate) async fn change_password(context: &Context<'_>, form: &Form) -> PageResult {

@@ -1,14 +1,11 @@
 //! The list of requests, the page of one, the CSV export, and usage.
 
-use std::time::Duration;
-
-use platen_shared::log_line::{LogLevel, LogLine};
-use platen_spin::{body::BodyWriter, platform};
 use platen_statements::{
     CurrentUser, Timestamp,
     requests::{RequestEntry, RequestFilter},
 };
 
+use super::export::{self, List};
 use crate::{
     chart::{self, Chart, DAYS_SHOWN},
     format::DAY_SECONDS,
@@ -21,7 +18,6 @@ use crate::{
     router::{
         context::{Context, Store, last_of_full_page},
         page_error::{PageError, PageResult},
-        response::PageResponse,
     },
 };
 
@@ -31,10 +27,6 @@ const PAGE_ROWS: u32 = 50;
 const MAX_TEMPLATES: u64 = 500;
 /// Templates in the table of those with the most attempts.
 const MAX_PARTS: u32 = 20;
-/// Rows of one statement of an export; about 300 KB.
-const EXPORT_ROWS: u32 = 1_000;
-/// After which an export ends without a result of its statement.
-const STATEMENT_TIMEOUT: Duration = Duration::from_mins(1);
 
 pub(crate) async fn list(context: &Context<'_>) -> PageResult {
     let account = context.account()?;
@@ -63,62 +55,32 @@ pub(crate) async fn page(context: &Context<'_>, id: &str) -> PageResult {
 }
 
 pub(crate) async fn export(context: &Context<'_>) -> PageResult {
-    let account = context.account()?;
-    let oldest = oldest(account.now(), context.store.retention().await?.attempt_days);
-    let filter = FilterForm::of(&context.head.query).filter(oldest);
-    // Before the response begins, so that an error has its own.
-    let first = account.requests(&filter, None, EXPORT_ROWS).await?;
-    let export = Export {
-        store: context.store_again(),
-        user: context.current_user()?.clone(),
-        filter,
-        request_id: context.head.request_id.clone(),
-    };
-    let write = move |body| export.write(first, body);
-    Ok(PageResponse::written_download("text/csv; charset=utf-8", "platen-requests.csv", write))
+    let oldest = oldest(context.account()?.now(), context.store.retention().await?.attempt_days);
+    export::export(context, Requests(FilterForm::of(&context.head.query).filter(oldest))).await
 }
 
-/// An export that is being sent. It has what it needs of its request, which has been answered.
-struct Export {
-    store: Store,
-    user: CurrentUser,
-    filter: RequestFilter,
-    request_id: String,
-}
+/// The requests of the user's account.
+struct Requests(RequestFilter);
 
-impl Export {
-    /// Writes the first rows and all others; whether the export is complete.
-    async fn write(self, mut rows: Vec<RequestEntry>, mut body: BodyWriter) -> bool {
-        let mut lines = CSV_HEADER.to_owned();
-        loop {
-            for row in &rows {
-                lines.push_str(&csv_line(row));
-            }
-            if !body.write(std::mem::take(&mut lines).into_bytes()).await {
-                return false;
-            }
-            let Some(last) = rows.get(EXPORT_ROWS as usize - 1) else { return true };
-            let (at, id) = (last.at.0, last.id);
-            let Some(account) = self.store.account(&self.user) else { return false };
-            let next = account.requests(&self.filter, Some((at, id)), EXPORT_ROWS);
-            rows = match platform::timeout(STATEMENT_TIMEOUT, next).await {
-                Some(Ok(next)) => next,
-                Some(Err(error)) => return self.failed(&error.to_string()),
-                None => return self.failed("the database did not answer in time"),
-            };
-        }
+impl List for Requests {
+    type Row = RequestEntry;
+    const SECTION: &'static str = "requests.csv";
+    const FILE_NAME: &'static str = "platen-requests.csv";
+    const HEADER: &'static str = CSV_HEADER;
+
+    async fn rows(
+        &self,
+        store: &Store,
+        user: &CurrentUser,
+        last: Option<&RequestEntry>,
+        max: u32,
+    ) -> Result<Vec<RequestEntry>, PageError> {
+        let account = store.account(user).ok_or(PageError::NoAccount)?;
+        Ok(account.requests(&self.0, last.map(|last| (last.at.0, last.id)), max).await?)
     }
 
-    fn failed(&self, cause: &str) -> bool {
-        platform::log(&LogLine {
-            level: LogLevel::Warn,
-            message: "an export was aborted".to_owned(),
-            request_id: Some(self.request_id.clone()),
-            section: Some("requests.csv".to_owned()),
-            cause: Some(cause.to_owned()),
-            ..LogLine::default()
-        });
-        false
+    fn line(row: &RequestEntry) -> String {
+        csv_line(row)
     }
 }
 

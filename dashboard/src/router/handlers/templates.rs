@@ -235,6 +235,7 @@ pub(crate) async fn confirm_delete(context: &Context<'_>, id: &str) -> PageResul
         consequence: "Its versions are deleted as well. Requests with its ID fail with “Template not found”.",
         button: "Delete template",
         action: format!("{PATH}/{}/delete", template.id),
+        fields: &[],
         cancel: format!("{PATH}/{}", template.id),
     })
 }
