@@ -107,7 +107,7 @@ export function preview(first, key, layout) {
     } else if (source === shown?.frame.contentWindow) {
       if (typeof data.scroll === "object") scroll = data.scroll;
       // The height of the page depends on that of its frame: it is scrolled instead.
-      if (shown.isWhole && data.height > shown.height + 1) {
+      if (shown.isWhole && !shown.paper && data.height > shown.height + 1) {
         shown.height = shown.own;
         shown.isWhole = false;
         fit();

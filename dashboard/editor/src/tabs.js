@@ -31,10 +31,15 @@ function show() {
   }
 }
 
+// Where the page was scrolled to while a pane was shown alone.
+const scrolled = new Map();
+
 function select(pane) {
+  scrolled.set(selected, scrollY);
   selected = pane;
   if (pane !== panes[0]) beside = pane;
   show();
+  if (isNarrow.matches) scrollTo(0, scrolled.get(pane) ?? Math.min(scrollY, editor.offsetTop));
 }
 
 // Shows the pane that an element is in.

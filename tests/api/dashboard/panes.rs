@@ -39,7 +39,8 @@ async fn in_view(stage: Stage) -> Result<()> {
         for y in [0, 400, 100_000] {
             page.eval(&format!("scrollTo(0, {y})")).await?;
             for selector in [".tabs", ".bar button:not([role])", "#preview-pane"] {
-                ensure!(page.eval(&is_in_view(selector)).await? == true, "{path}: {selector} at {y}");
+                let is_in_view = page.wait(&is_in_view(selector)).await;
+                is_in_view.with_context(|| format!("{path}: {selector} at {y}"))?;
             }
         }
         page.set_viewport(390, 844, Theme::Light).await?;
@@ -47,12 +48,15 @@ async fn in_view(stage: Stage) -> Result<()> {
             page.eval(&format!("scrollTo(0, {y})")).await?;
             ensure!(page.eval(&is_in_view(".tabs")).await? == true, "{path}: the tabs at {y}, narrow");
         }
-        // One tap away.
-        page.wait("document.querySelector('#edit-pane').checkVisibility()").await?;
-        for pane in ["preview", "edit"] {
+        // One tap away, from its beginning, and back where one was.
+        page.eval("scrollTo(0, 300)").await?;
+        let shown = "[...document.querySelectorAll('[data-tab]')].filter((it) => it.checkVisibility()).map((it) => it.id).join()";
+        for (pane, place) in
+            [("preview", is_in_view("#preview-pane")), ("edit", "scrollY === 300".to_owned())]
+        {
             page.click(&format!("#{pane}-pane-tab")).await?;
-            let shown = "[...document.querySelectorAll('[data-tab]')].filter((it) => it.checkVisibility()).map((it) => it.id).join()";
             ensure!(page.text(shown).await? == format!("{pane}-pane"), "{}", page.text(shown).await?);
+            ensure!(page.eval(&place).await? == true, "{path}: {pane} is at {}", page.eval("scrollY").await?);
         }
     }
     Ok(())

@@ -137,8 +137,8 @@ async fn header(stage: Stage) -> Result<()> {
     page.in_frames(&format!("{texts} === 'top Title,1/2,top Title,2/2'")).await?;
     // At the edges of the paper, with none of the page's styles.
     page.in_frames(
-        "((first, last) => getComputedStyle(first.shadowRoot.querySelector('b')).display === 'inline' && first.getBoundingClientRect().top === 0 \
-         && Math.abs(last.getBoundingClientRect().bottom - document.documentElement.scrollHeight) < 2)\
+        "((first, last) => getComputedStyle(first.shadowRoot.querySelector('b')).display !== 'none' && first.getBoundingClientRect().top === 0 \
+         && Math.abs(last.getBoundingClientRect().bottom - innerHeight) < 2)\
          (...((all) => [all[0], all.at(-1)])([...document.documentElement.children].filter((it) => it.shadowRoot)))",
     )
     .await

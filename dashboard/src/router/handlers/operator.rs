@@ -162,6 +162,7 @@ pub(crate) async fn confirm_delete(context: &Context<'_>, id: &str) -> PageResul
                       undone.",
         button: "Delete account",
         action: format!("{path}/delete"),
+        fields: &[],
         cancel: path,
     })
 }
