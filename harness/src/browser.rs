@@ -27,7 +27,7 @@ use crate::{
 };
 
 /// No requests by the browser itself, and rendering that does not depend on the machine.
-const SWITCHES: &str = "--remote-debugging-pipe --headless --window-size=1440,900 --no-first-run \
+const SWITCHES: &str = "--remote-debugging-pipe --headless --no-first-run \
     --disable-background-networking --disable-component-update --disable-crash-reporter --disable-breakpad --disable-dev-shm-usage \
     --no-proxy-server --hide-scrollbars --font-render-hinting=none --force-color-profile=srgb --lang=en-US";
 
@@ -65,7 +65,7 @@ impl Browser {
         let context = within_timeout(self.connection.call(&CreateBrowserContextParams::default())).await?;
         let mut target = CreateTargetParams::new("about:blank");
         target.browser_context_id = Some(context.browser_context_id.clone());
-        // Wide enough for the two columns of the editor.
+        // Of a desktop: the columns of the editor are beside each other.
         (target.width, target.height) = (Some(1280), Some(900));
         let target = within_timeout(self.connection.call(&target)).await?;
         let session = self.attach(target.target_id).await?;

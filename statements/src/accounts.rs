@@ -239,8 +239,9 @@ impl<B: Backend> Operator<'_, B> {
     /// there is no such account.
     pub async fn delete_account(&self, id: &str) -> Result<bool, B::Error> {
         // Most of them before, so that no statement keeps those of other accounts waiting.
+        let values = values![id, DELETED_REQUESTS];
         loop {
-            let deleted = self.store.backend.change(DELETE_REQUESTS, &values![id, DELETED_REQUESTS]).await?;
+            let deleted = self.store.backend.change(DELETE_REQUESTS, &values).await?;
             if (deleted.len() as u64) < DELETED_REQUESTS {
                 break;
             }

@@ -205,9 +205,9 @@ async fn no_server(stage: Stage) -> Result<()> {
     let command =
         |directory: &Path| operator(directory).command(&["mcp", "--resolve", "site.test=127.0.0.1"]);
     let files = client.path("files");
-    let size = json!({ "width": 60, "height": 40, "html": GREEN_PAGE });
+    let markup = json!({ "width": 60, "height": 40, "html": GREEN_PAGE });
 
-    let calls = [("render_html", size.clone())];
+    let calls = [("render_html", markup.clone())];
     let report = client.run("auto", &command(&files), &calls).await?;
     ensure!(report.tools() == ["render_html", "render_url", "describe_options"], "{:?}", report.tools());
     has_colour(&report.file(0, "image/png")?, "image/png")?;
@@ -230,7 +230,7 @@ async fn no_server(stage: Stage) -> Result<()> {
     fs::write(files.join("old.png"), "old")?;
     fs::write(files.join("page.html"), GREEN_PAGE)?;
     let with_path = |path: &str| {
-        let mut arguments = size.clone();
+        let mut arguments = markup.clone();
         arguments["path"] = path.into();
         ("render_html", arguments)
     };

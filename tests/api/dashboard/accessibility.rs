@@ -57,31 +57,8 @@ async fn layout_and_accessibility(stage: Stage) -> Result<()> {
         "no documents"
     );
 
-    // A key, a template, attempts of every kind.
-    page.go(&url("keys")).await?;
-    page.submit(&[("#name", "web server")], "Create key").await?;
-    album.take("keys-new").await?;
-    page.submit(&[("#name", " ")], "Create key").await?;
-    album.take("keys-wrong").await?;
-    attempts(&stand_in, &account).await?;
-    page.go(&url("keys")).await?;
-    page.press("Disable web server").await?;
-    album.take("keys-disable").await?;
-    page.press("Disable key").await?;
-    album.take("keys").await?;
-    let other = page
-        .text("[...document.querySelectorAll('tbody a')].find((a) => a.textContent === 'test').href")
-        .await?;
-    page.go(&other).await?;
-    album.take("key").await?;
-    page.choose("#expires", "2001-02-03").await?;
-    page.press("Change expiry").await?;
-    album.take("key-wrong").await?;
-    page.go(&url("keys")).await?;
-    page.eval("document.querySelectorAll('header .menu:last-child, tbody tr:last-child .menu').forEach((menu) => { menu.name = ''; menu.open = true })").await?;
-    album.take("keys-menus").await?;
-    page.press("Delete web server").await?;
-    album.take("keys-delete").await?;
+    // Keys, a template, attempts of every kind.
+    keys(&stand_in, &account, &mut album).await?;
     album.visit(app, "templates/new", "template-new").await?;
     page.fill("#name", "Invoice").await?;
     page.fill("#html", MARKUP).await?;
@@ -125,6 +102,36 @@ async fn layout_and_accessibility(stage: Stage) -> Result<()> {
     operators_pages(app, &account, &name, &mut album).await?;
 
     album.check()
+}
+
+async fn keys(stand_in: &StandIn, account: &Account, album: &mut Album<'_>) -> Result<()> {
+    let (app, page) = (&stand_in.app, album.page);
+    let keys = format!("{}/dashboard/keys", app.base_url);
+    page.go(&keys).await?;
+    page.submit(&[("#name", "web server")], "Create key").await?;
+    album.take("keys-new").await?;
+    page.submit(&[("#name", " ")], "Create key").await?;
+    album.take("keys-wrong").await?;
+    attempts(stand_in, account).await?;
+    page.go(&keys).await?;
+    page.press("Disable web server").await?;
+    album.take("keys-disable").await?;
+    page.press("Disable key").await?;
+    album.take("keys").await?;
+    let other = page
+        .text("[...document.querySelectorAll('tbody a')].find((a) => a.textContent === 'test').href")
+        .await?;
+    page.go(&other).await?;
+    album.take("key").await?;
+    page.choose("#expires", "2001-02-03").await?;
+    page.press("Change expiry").await?;
+    album.take("key-wrong").await?;
+    page.go(&keys).await?;
+    page.eval("document.querySelectorAll('header .menu:last-child, tbody tr:last-child .menu').forEach((menu) => { menu.name = ''; menu.open = true })").await?;
+    album.take("keys-menus").await?;
+    page.press("Delete web server").await?;
+    album.take("keys-delete").await?;
+    Ok(())
 }
 
 async fn playground(app: &TestApp, album: &mut Album<'_>) -> Result<()> {
@@ -201,6 +208,7 @@ async fn operators_pages(app: &TestApp, account: &Account, name: &str, album: &m
     album.take("keys-account-disabled").await?;
     page.go(&url("usage")).await?.shows("600 per minute").await?;
     album.take("usage-limits").await?;
+    album.visit(app, &format!("operator/accounts/{}/delete", account.id), "account-delete").await?;
     album.visit(app, "operator/audit", "audit").await?;
     album.visit(app, "operator/audit?who=nobody&from=x", "audit-filtered").await?;
     Ok(())

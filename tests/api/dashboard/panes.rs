@@ -185,22 +185,22 @@ async fn problems(stage: Stage) -> Result<()> {
     page.go(&format!("{}/dashboard/templates/new", app.base_url)).await?;
     page.wait("document.querySelector('#html-editor')").await?;
     let message = "\"scale\" must be a number from 0.1 to 2.";
-    let state = "[document.querySelector('#option-scale-error').hidden, document.querySelector('[name=scale]').hasAttribute('aria-invalid'), \
+    let shown = "[document.querySelector('#option-scale-error').hidden, document.querySelector('[name=scale]').hasAttribute('aria-invalid'), \
         document.querySelector('.changed-options .invalid')?.dataset.field ?? '', document.querySelector('#render-status').textContent].join('; ')";
     choose(&page, "format", "pdf").await?;
     choose(&page, "scale", "9").await?;
-    page.wait(&format!("{state} === {}", json!(format!("false; true; scale; {message}")))).await?;
+    page.wait(&format!("{shown} === {}", json!(format!("false; true; scale; {message}")))).await?;
     choose(&page, "scale", "1.5").await?;
-    page.wait(&format!("{state} === 'true; false; ; '")).await?;
+    page.wait(&format!("{shown} === 'true; false; ; '")).await?;
     // The cause may be another field.
     choose(&page, "scale", "9").await?;
-    page.wait(&format!("{state} === {}", json!(format!("false; true; scale; {message}")))).await?;
+    page.wait(&format!("{shown} === {}", json!(format!("false; true; scale; {message}")))).await?;
     page.fill("#name", "Wrong").await?;
     page.press("Create template").await?.shows("The template is not saved.").await?;
-    page.wait(&format!("{state}.startsWith('false; true; scale')")).await?;
+    page.wait(&format!("{shown}.startsWith('false; true; scale')")).await?;
     choose(&page, "scale", "").await?;
     page.wait("!document.querySelector('#options-error')").await?;
-    page.wait(&format!("{state} === 'true; false; ; '")).await?;
+    page.wait(&format!("{shown} === 'true; false; ; '")).await?;
     page.press("Create template").await?.shows("Template created.").await
 }
 

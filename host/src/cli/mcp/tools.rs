@@ -3,7 +3,10 @@
 //! Invariant: a file is written only below the directory of the command. An error that a model can act on is the result
 //! of a call, not an error of the protocol, which models do not see.
 
-use std::path::{Path, PathBuf};
+use std::{
+    fmt::Write as _,
+    path::{Path, PathBuf},
+};
 
 use anyhow::{Context as _, Result, anyhow, ensure};
 use base64::{Engine as _, prelude::BASE64_STANDARD};
@@ -123,7 +126,7 @@ impl Tools {
         #[expect(clippy::cast_precision_loss, reason = "it is shown with one decimal place")]
         let mut text = format!("{media_type}, {:.1} KB", bytes.len() as f64 / 1000.0);
         if let Some(status) = page_status.filter(|status| *status >= 400) {
-            text += &format!("; the page has status {status}");
+            let _ = write!(text, "; the page has status {status}");
         }
         if !page_idle {
             text += "; a request of the page was still open";
@@ -151,16 +154,13 @@ impl Tools {
             "files cannot be written: this server has no directory for them (--directory)"
         );
         let path = self.directory.join(path);
-        let file = match path.canonicalize() {
-            Ok(file) => file,
+        let file = if let Ok(file) = path.canonicalize() {
+            file
+        } else {
             // It does not exist, or is a link to nothing, which is replaced itself.
-            Err(_) => {
-                let (parent, name) = path.parent().zip(path.file_name()).context("it has a name")?;
-                let parent = parent.canonicalize();
-                parent
-                    .with_context(|| format!("the directory of {} cannot be used", path.display()))?
-                    .join(name)
-            }
+            let (parent, name) = path.parent().zip(path.file_name()).context("it has a name")?;
+            let parent = parent.canonicalize();
+            parent.with_context(|| format!("the directory of {} cannot be used", path.display()))?.join(name)
         };
         ensure!(
             file.starts_with(&self.directory),
@@ -196,7 +196,7 @@ impl ServerHandler for Tools {
         let call = self.call(&request.name, request.arguments.unwrap_or_default());
         let result = self.calls.track_future(context.ct.run_until_cancelled(call)).await;
         let result = match result.unwrap_or_else(|| Err(anyhow!("the call was cancelled"))) {
-            Ok(content) => CallToolResult::success(content),
+            Ok(blocks) => CallToolResult::success(blocks),
             Err(error) => CallToolResult::error(vec![ContentBlock::text(format!("{error:#}"))]),
         };
         Ok(result.into())
