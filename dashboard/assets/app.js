@@ -45,7 +45,7 @@ themes?.addEventListener("submit", (event) => {
     button.setAttribute("aria-pressed", String(button === event.submitter));
   }
   const body = new URLSearchParams(new FormData(themes, event.submitter));
-  fetch(themes.action, { method: "POST", body, redirect: "manual" }).catch(() => {});
+  fetch(themes.action, { method: "POST", body, redirect: "manual", keepalive: true }).catch(() => {});
 });
 
 // A link to the playground holds its request after the "#", which browsers do not send: it stays in the address while the

@@ -27,14 +27,6 @@ async fn layout_and_accessibility(stage: Stage) -> Result<()> {
     for path in documents.iter().map(String::as_str).chain(others) {
         page.go(&format!("{}/{path}", app.base_url)).await?;
         let name = format!("documents-{}", path.replace(['/', '?', '=', '%'], "-"));
-        for width in [360, 768, 1024, 1920] {
-            page.set_viewport(width, 900, Theme::Light).await?;
-            let outside = "[...document.querySelectorAll('body *')].filter((e) => e.checkVisibility() && !e.closest('pre code') \
-                && !e.closest('.skip, thead') && (e.getBoundingClientRect().right > innerWidth || e.getBoundingClientRect().left < 0))\
-                .map((e) => e.outerHTML.slice(0, 200)).join('\\n')";
-            let outside = page.text(outside).await?;
-            ensure!(outside.is_empty(), "{path} at {width}: outside of the page: {outside}");
-        }
         album.take_in(&name, Theme::Light).await?;
         // The style sheet of all is one.
         if others.contains(&path) || path == "docs/reference" {

@@ -91,7 +91,7 @@ impl Page {
     /// Waits until the value of a script is true.
     pub async fn wait(&self, condition: &str) -> Result<()> {
         // During a navigation the script cannot be evaluated.
-        let script = format!("!!({condition})");
+        let script = format!("(async () => !!await ({condition}))()");
         let is_true = async || Ok((self.eval(&script).await.ok() == Some(true.into())).then_some(()));
         match wait::until_some(condition, is_true).await {
             Ok(()) => Ok(()),
