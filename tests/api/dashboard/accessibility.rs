@@ -210,7 +210,7 @@ async fn operators_pages(app: &TestApp, account: &Account, name: &str, album: &m
     album.take("usage-limits").await?;
     album.visit(app, &format!("operator/accounts/{}/delete", account.id), "account-delete").await?;
     album.visit(app, "operator/audit", "audit").await?;
-    album.visit(app, "operator/audit?who=nobody&from=x", "audit-filtered").await?;
+    album.visit(app, "operator/audit?who=none&from=x", "audit-filtered").await?;
     Ok(())
 }
 
