@@ -192,7 +192,7 @@ fn mix(text: &mut String, all: &[Mixed]) {
 }
 
 fn idle(text: &mut String, all: &[(Kind, f64)]) {
-    text.push_str("### Idle\n\n| | CPU ms per second |\n| --- | --- |\n");
+    text.push_str("### Idle\n\nA minute after the last job.\n\n| | CPU ms per second |\n| --- | --- |\n");
     for (kind, spent) in all {
         let _ = writeln!(text, "| {} | {spent:.1} |", kind.title());
     }
