@@ -12,6 +12,7 @@ mod load_state;
 mod main_thread;
 mod navigations;
 mod page_events;
+mod page_function;
 mod page_lease;
 mod prepare;
 mod remaining_wait;
@@ -161,6 +162,7 @@ async fn run(
         until: job.options.wait_until,
         timeout: job.options.wait_for_timeout,
         selector: job.options.wait_for_selector.as_ref(),
+        function: job.options.wait_for_function.as_ref(),
         source: &job.source,
         before,
         needs_frame: matches!(job.options.output.format(), OutputFormat::Image(_)),

@@ -16,7 +16,7 @@ pub use self::{
     number::{DeviceScaleFactor, PdfScale, Quality, Side, WaitMs},
     output::{Clip, ImageOptions, Margins, Output, Pages, PdfOptions, Region, Sheet},
     source::{Html, PublicUrl, Source},
-    text::{HeaderHtml, LimitedText, Selector, StyleText, UserAgent},
+    text::{Expression, HeaderHtml, LimitedText, Selector, StyleText, UserAgent},
 };
 use crate::{format::WaitUntil, id::AccountId, limits};
 
@@ -90,6 +90,9 @@ pub struct RenderOptions {
     /// An element that must be there and visible after the milestone.
     #[serde(default)]
     pub wait_for_selector: Option<Selector>,
+    /// An expression that must be true after the milestone.
+    #[serde(default)]
+    pub wait_for_function: Option<Expression>,
     /// Whether the job fails if the page has an HTTP status of 400 or more.
     #[serde(default)]
     pub fail_on_http_status: bool,
@@ -118,6 +121,7 @@ impl RenderOptions {
             wait_until: WaitUntil::default(),
             wait_for_timeout: WaitMs::default(),
             wait_for_selector: None,
+            wait_for_function: None,
             fail_on_http_status: false,
             animations: Animations::default(),
             scroll: true,

@@ -45,6 +45,8 @@ pub const MAX_HEADER_BYTES: usize = 64 * 1024;
 pub const MAX_CSS_BYTES: usize = 256 * 1024;
 /// Maximum of `selector` and `waitForSelector` in Unicode scalar values.
 pub const MAX_SELECTOR_CHARS: usize = 1_000;
+/// Characters of a JavaScript expression.
+pub const MAX_EXPRESSION_CHARS: usize = 10_000;
 /// Maximum of `userAgent` in characters of ASCII.
 pub const MAX_USER_AGENT_CHARS: usize = 500;
 /// Maximum number of ranges in `pageRanges`.

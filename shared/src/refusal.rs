@@ -64,6 +64,8 @@ refusals! {
     NoSuchElement ("No element of the page matches \"selector\"") in "selector";
     EmptyElement ("The element that matches \"selector\" has no area") in "selector";
     ElementNotVisible ("No visible element has matched \"waitForSelector\" in time") in "waitForSelector";
+    FunctionFailed { message: String } ("\"waitForFunction\" failed: {message}") in "waitForFunction";
+    FunctionNotTrue ("\"waitForFunction\" was not true in time") in "waitForFunction";
     PageRangeExceeded ("\"pageRanges\" has pages after the last one") in "pageRanges";
     NoSpaceBetweenMargins ("\"margin\" leaves no space for the page") in "margin";
     HeaderFailed ("\"headerHtml\" or \"footerHtml\" could not be printed; they must not refer to style sheets or fonts");

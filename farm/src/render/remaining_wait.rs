@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use platen_shared::{
     format::WaitUntil,
-    job::{RenderJob, Selector, Source, WaitMs},
+    job::{Expression, RenderJob, Selector, Source, WaitMs},
 };
 use tokio::time::Instant;
 
@@ -28,6 +28,8 @@ pub(super) struct WaitOptions<'a> {
     pub(super) timeout: WaitMs,
     /// An element that must be visible.
     pub(super) selector: Option<&'a Selector>,
+    /// An expression that must be true.
+    pub(super) function: Option<&'a Expression>,
     pub(super) source: &'a Source,
     /// The page's metrics before the job.
     pub(super) before: RendererMetrics,
@@ -37,7 +39,12 @@ pub(super) struct WaitOptions<'a> {
 
 impl WaitOptions<'_> {
     pub(super) fn is_empty(&self) -> bool {
-        self.until != WaitUntil::NetworkIdle && self.timeout.get() <= 0.0 && self.selector.is_none()
+        self.until != WaitUntil::NetworkIdle && self.timeout.get() <= 0.0 && !self.has_condition()
+    }
+
+    /// Whether the page must come to something that only it knows.
+    pub(super) fn has_condition(&self) -> bool {
+        self.selector.is_some() || self.function.is_some()
     }
 
     /// Whether to wait for fonts, images and style sheets.
@@ -59,8 +66,8 @@ pub(super) struct RemainingWait {
     since: Instant,
     /// Time that is left after the network is idle.
     fixed_ms: f64,
-    /// Time in which an element may still appear; `None` if none is awaited.
-    pub(super) element_ms: Option<f64>,
+    /// Time in which the conditions may still become true; `None` if none is awaited.
+    pub(super) condition_ms: Option<f64>,
     /// When a wait for the network to be idle ends at the latest; `None` if it is not awaited.
     idle_until: Option<Instant>,
     /// The network was not idle in time.
@@ -70,12 +77,12 @@ pub(super) struct RemainingWait {
 }
 
 impl RemainingWait {
-    /// A wait for the network to be idle, if `network_idle`, and then for `fixed_ms`, and at the same time for an
-    /// element, if `element`. `since` is when the latest request started or ended.
+    /// A wait for the network to be idle, if `network_idle`, and then for `fixed_ms`, and at the same time for
+    /// conditions, if `condition`. `since` is when the latest request started or ended.
     pub(super) fn new(
         network_idle: bool,
         fixed_ms: f64,
-        element: bool,
+        condition: bool,
         since: Instant,
         deadline: Instant,
     ) -> Self {
@@ -85,7 +92,7 @@ impl RemainingWait {
             idle_ms: if network_idle { NETWORK_IDLE_MS } else { 0.0 },
             since,
             fixed_ms,
-            element_ms: element.then_some(left_ms),
+            condition_ms: condition.then_some(left_ms),
             idle_until: network_idle.then(|| deadline.checked_sub(CAPTURE_RESERVE).unwrap_or(at)),
             was_cut_off: false,
             at,
@@ -93,7 +100,7 @@ impl RemainingWait {
     }
 
     pub(super) fn is_over(&self) -> bool {
-        self.element_ms.is_none() && self.is_idle() && self.fixed_ms < EPSILON_MS
+        self.condition_ms.is_none() && self.is_idle() && self.fixed_ms < EPSILON_MS
     }
 
     fn is_idle(&self) -> bool {
@@ -103,7 +110,7 @@ impl RemainingWait {
     /// Time until the next frame, which is due after `interval_ms`, or until the end if that is earlier.
     pub(super) fn until_frame(&self, interval_ms: f64) -> f64 {
         let left_ms = if self.is_idle() { self.fixed_ms } else { self.idle_ms };
-        if self.element_ms.is_some() && left_ms < EPSILON_MS { interval_ms } else { interval_ms.min(left_ms) }
+        if self.condition_ms.is_some() && left_ms < EPSILON_MS { interval_ms } else { interval_ms.min(left_ms) }
     }
 
     /// When the next frame in real time is due.
@@ -111,10 +118,10 @@ impl RemainingWait {
         self.at + Duration::from_secs_f64(self.until_frame(interval_ms) / 1_000.0)
     }
 
-    /// How long a request may stop the page's clock: as long as it counts until the network is idle and the element has
-    /// appeared, and at most the fixed time afterwards, because a request may never end.
+    /// How long a request may stop the page's clock: as long as it counts until the network is idle and the conditions are
+    /// true, and at most the fixed time afterwards, because a request may never end.
     pub(super) fn request_timeout_ms(&self) -> f64 {
-        if self.is_idle() && self.element_ms.is_none() {
+        if self.is_idle() && self.condition_ms.is_none() {
             return self.fixed_ms;
         }
         let left = self.idle_until.map(|until| until.saturating_duration_since(Instant::now()));
@@ -139,7 +146,7 @@ impl RemainingWait {
     /// Subtracts a step of the page, which is now in `state`.
     pub(super) fn pass(&mut self, step_ms: f64, state: &LoadState) {
         self.at = Instant::now();
-        self.element_ms = self.element_ms.map(|left_ms| left_ms - step_ms);
+        self.condition_ms = self.condition_ms.map(|left_ms| left_ms - step_ms);
         if !self.is_over() && self.idle_until.is_some_and(|until| self.at >= until) {
             self.was_cut_off |= !self.is_idle();
             (self.idle_ms, self.fixed_ms) = (0.0, 0.0);
@@ -184,8 +191,8 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_request_stops_the_clock_no_longer_than_it_counts() {
         let (now, deadline) = (Instant::now(), Instant::now() + Duration::from_secs(30));
-        let stops_for = |network_idle, element, deadline| {
-            RemainingWait::new(network_idle, 700.0, element, now, deadline).request_timeout_ms()
+        let stops_for = |network_idle, condition, deadline| {
+            RemainingWait::new(network_idle, 700.0, condition, now, deadline).request_timeout_ms()
         };
         for (found, expected) in [
             (stops_for(false, false, deadline), 700.0),

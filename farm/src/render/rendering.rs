@@ -24,7 +24,7 @@ use tokio::{
     time::{Instant, sleep, timeout},
 };
 
-use super::{header_templates::HeaderTemplates, load_state::LoadState};
+use super::{header_templates::HeaderTemplates, load_state::LoadState, page_function::PageFunction};
 use crate::{
     begin_frames::{BeginFrames, FrameTime, monotonic_now_ms},
     browser::{Browser, HANG_TIMEOUT},
@@ -75,6 +75,8 @@ pub(super) struct Rendering<'a> {
     pub(super) given_up: u64,
     /// The number of a document, and its isolated world.
     pub(super) world: Option<(u32, ExecutionContextId)>,
+    /// The expression that is waited for.
+    pub(super) function: Option<PageFunction>,
     /// Number of the document that has the keep-alive script of `virtual_time`.
     pub(super) kept_alive: Option<u32>,
 }
@@ -110,6 +112,7 @@ impl<'a> Rendering<'a> {
             has_drawn: false,
             given_up: 0,
             world: None,
+            function: None,
             kept_alive: None,
         }
     }

@@ -12,6 +12,7 @@ use tokio::time::{Instant, sleep, sleep_until};
 use super::{
     animations, elements, frame_loop,
     main_thread::{self, RendererMetrics},
+    page_function,
     remaining_wait::{RemainingWait, WaitOptions},
     rendering::{Clock, Rendering},
     static_page, static_scripts,
@@ -37,9 +38,9 @@ const SHOW_CARET: &str = "(() => { let element = document.activeElement; while (
     if (isContentEditable || matches('input, textarea'))\
     style.setProperty('caret-animation', 'manual', 'important');\
     return } })()";
-/// Before the deadline by this time, an element that is not there is reported, which is more useful than that the time
-/// is over.
-const ELEMENT_RESERVE: Duration = Duration::from_secs(1);
+/// Before the deadline by this time, a condition that is not true is reported, which is more useful than that the time is
+/// over.
+const CONDITION_RESERVE: Duration = Duration::from_secs(1);
 /// How long to wait for the main thread to be idle.
 const MAX_BUSY_MS: f64 = 500.0;
 
@@ -52,7 +53,7 @@ pub(super) async fn settle(
     let mut left = RemainingWait::new(
         wait.until == WaitUntil::NetworkIdle,
         wait.timeout.get(),
-        wait.selector.is_some(),
+        wait.has_condition(),
         rendering.load_state().since,
         rendering.deadline,
     );
@@ -78,9 +79,9 @@ async fn pass_wait(
     let WaitOptions { before, needs_frame, .. } = wait;
     let settled = |waiting, script_ran| Ok(Settled { waiting, script_ran, is_idle: true });
     if !rendering.has_begin_frame_control() {
-        let script_ran = has_script_run(rendering, before).await?;
+        let script_ran = has_script_run(rendering, before).await? || wait.function.is_some();
         rendering.check_navigation(wait.until)?;
-        find_element(rendering, wait, left).await?;
+        check_conditions(rendering, wait, left).await?;
         pass_real_time(rendering, wait, left).await?;
         return settled((!wait.is_empty()).then_some(Waiting::RealTime), script_ran);
     }
@@ -103,7 +104,7 @@ async fn pass_wait(
         }
         return settled(None, script_ran);
     }
-    if rendering.clock == Clock::Virtual && !script_ran && wait.selector.is_none() {
+    if rendering.clock == Clock::Virtual && !script_ran && !wait.has_condition() {
         pass_real_time(rendering, wait, left).await?;
         if left.is_over() {
             return settled(Some(Waiting::RealTime), script_ran);
@@ -118,7 +119,7 @@ async fn pass_wait(
         left.ignore_requests_until(rendering.load_state().since);
     }
     if script_ran
-        && wait.selector.is_none()
+        && !wait.has_condition()
         && scripts_have_ended(rendering, wait).await?
         && stays_static(rendering).await?
         && static_scripts::still_have_ended(rendering).await?
@@ -131,7 +132,7 @@ async fn pass_wait(
     // loaded.
     sleep(FRAME_DURATION).await;
     main_thread::run_frame(rendering, FrameTime::Now).await?;
-    find_element(rendering, wait, left).await?;
+    check_conditions(rendering, wait, left).await?;
     pass_real_time(rendering, wait, left).await?;
     while !until_idle(rendering, wait, left).await? {
         // The page has started a request, a worker or a socket.
@@ -145,7 +146,7 @@ async fn pass_wait(
         let step_ms = left.until_frame(driver.interval_ms());
         driver.step(step_ms, left.request_timeout_ms()).await?;
         left.pass(step_ms, &driver.load_state());
-        find_element(driver.rendering(), wait, left).await?;
+        check_conditions(driver.rendering(), wait, left).await?;
     }
     // A capture may take several frames, and their number depends on the machine.
     rendering.pause_animations()?;
@@ -172,20 +173,26 @@ fn has_run(before: RendererMetrics, now: RendererMetrics) -> bool {
     now.script != before.script
 }
 
-/// Looks for the element that the wait still needs.
+/// Checks the conditions that the wait still needs, which must be true at once.
 ///
 /// # Errors
-/// [`Refusal::ElementNotVisible`] when its time is over, in the page's time or in real time.
-async fn find_element(
+/// The refusal for the one that is not true when their time is over, in the page's time or in real time.
+async fn check_conditions(
     rendering: &mut Rendering<'_>,
     wait: WaitOptions<'_>,
     left: &mut RemainingWait,
 ) -> Result<(), JobError> {
-    let (Some(selector), Some(left_ms)) = (wait.selector, left.element_ms) else { return Ok(()) };
-    if elements::is_visible(rendering, selector).await? {
-        left.element_ms = None;
-    } else if left_ms <= 0.0 || Instant::now() + ELEMENT_RESERVE >= rendering.deadline {
-        return Err(JobError::Refused(Refusal::ElementNotVisible));
+    let Some(left_ms) = left.condition_ms else { return Ok(()) };
+    let unmet = match (wait.selector, wait.function) {
+        (Some(selector), _) if !elements::is_visible(rendering, selector).await? => Refusal::ElementNotVisible,
+        (_, Some(function)) if !page_function::is_true(rendering, function).await? => Refusal::FunctionNotTrue,
+        _ => {
+            left.condition_ms = None;
+            return Ok(());
+        }
+    };
+    if left_ms <= 0.0 || Instant::now() + CONDITION_RESERVE >= rendering.deadline {
+        return Err(JobError::Refused(unmet));
     }
     Ok(())
 }
@@ -244,7 +251,7 @@ async fn until_idle(
             sample_ms += step_ms;
             let state = rendering.load_state();
             left.pass(step_ms, &state);
-            find_element(rendering, wait, left).await?;
+            check_conditions(rendering, wait, left).await?;
             if state.needs_real_time || state.is_requesting(Instant::now()) {
                 return Ok(false);
             }
@@ -285,7 +292,7 @@ async fn pass_real_time(
             main_thread::metrics(rendering.session).await?;
         }
         left.pass_real_time(&rendering.load_state());
-        find_element(rendering, wait, left).await?;
+        check_conditions(rendering, wait, left).await?;
     }
     // The main thread runs the timers that are due before it answers the second time.
     for _ in 0..2 {

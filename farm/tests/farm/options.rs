@@ -16,6 +16,8 @@ tests! {
     "an omitted background is transparent" => omitted_background,
     "quality changes the size of lossy images" => quality,
     "a job waits until an element is visible" => wait_for_selector,
+    "a job waits until an expression is true" => wait_for_function,
+    "an expression that fails is refused" => failing_function,
     "an element without a box is visible if its document is drawn" => visible,
     "the status of a page is known, and a failure on request" => page_status,
     "an image is whole up to 100 megapixels" => tall,
@@ -163,6 +165,68 @@ async fn wait_for_selector(shared: Arc<Shared>) {
     for html in [later("").as_str(), "<p>a"] {
         let job = small(json!({ "html": html, "waitForSelector": "#never" }));
         assert_eq!(shared.render(&job).await.unwrap_err(), Refusal::ElementNotVisible, "{html}");
+    }
+}
+
+async fn wait_for_function(shared: Arc<Shared>) {
+    let later = |script: &str| {
+        format!(
+            "<!doctype html><html style='background:red'><script>var ready, green = () => {{\
+             document.documentElement.style.background = 'green'; ready = true }}; {script}</script>"
+        )
+    };
+    let timer = later("setTimeout(green, 3000)");
+    for fields in [
+        json!({ "waitForFunction": "ready" }),
+        json!({ "waitForFunction": "window.ready // a comment", "waitForTimeout": 100 }),
+        json!({ "waitForFunction": "ready", "waitUntil": "networkidle" }),
+        json!({ "waitForFunction": "ready", "waitForSelector": "html", "waitUntil": "domcontentloaded" }),
+        // The promise is fulfilled by the page's clock, and not asked for again meanwhile.
+        json!({ "waitForFunction": "new Promise(done => setTimeout(done, 4000, true))" }),
+        json!({ "waitForFunction": "window.asked ??= new Promise(done => setTimeout(() => done(1), 4000))" }),
+        json!({ "waitForFunction": "await Promise.resolve(ready)" }),
+    ] {
+        shared.expect_green(&small(with(json!({ "html": timer }), &fields))).await;
+    }
+    shared.file(&small(json!({ "html": timer, "waitForFunction": "ready", "format": "pdf" }))).await;
+    // At once, on a page without a script.
+    let html = "<html style='background:green'>";
+    shared.expect_green(&small(json!({ "html": html, "waitForFunction": "document.images.length + 1" }))).await;
+    // What it does is in the file.
+    let html = "<html style='background:red'>";
+    let function = "document.documentElement.style.background = 'green'";
+    shared.expect_green(&small(json!({ "html": html, "waitForFunction": function }))).await;
+    // The document that follows another one is asked again.
+    let next = "<script>history.length; setTimeout(() => location = 'data:text/html,', 50)</script>";
+    let never = small(json!({ "html": next, "waitForFunction": "false" }));
+    assert_eq!(shared.render(&never).await.unwrap_err(), Refusal::FunctionNotTrue);
+}
+
+async fn failing_function(shared: Arc<Shared>) {
+    for (html, function, message) in [
+        ("<p>a", "missing.value", "missing is not defined"),
+        ("<p>a", "Promise.reject(new Error('not today'))", "not today"),
+        ("<p>a", "(() => { throw 'text' })()", "text"),
+        ("<p>a", "(() => { throw Symbol() })()", "an error"),
+        ("<p>a", "(() => { throw { get message() { throw 1 } } })()", "an error"),
+        ("<script>setTimeout(() => { state = { get ready() { throw new TypeError('late') } } }, 2000)</script>",
+         "window.state?.ready", "late"),
+        ("<p>a", "1 +", "SyntaxError: Unexpected token ')'"),
+        ("<p>a", "(() => { throw new Error('first\\nsecond\u{7}') })()", "first"),
+    ] {
+        let job = small(json!({ "html": html, "waitForFunction": function }));
+        let message = message.to_owned();
+        assert_eq!(shared.render(&job).await.unwrap_err(), Refusal::FunctionFailed { message }, "{function}");
+    }
+    // Overridden globals of the page do not matter.
+    let hostile = "<script>Promise = Object = String = Boolean = Symbol = undefined</script>\
+                   <html style='background:green'>";
+    shared.expect_green(&small(json!({ "html": hostile, "waitForFunction": "1" }))).await;
+    for html in ["<p>a", "<script>setInterval(() => {}, 100)</script>"] {
+        for function in ["false", "new Promise(() => {})"] {
+            let job = small(json!({ "html": html, "waitForFunction": function }));
+            assert_eq!(shared.render(&job).await.unwrap_err(), Refusal::FunctionNotTrue, "{function}");
+        }
     }
 }
 

@@ -52,13 +52,18 @@ impl<const MAX: usize> From<LimitedText<MAX>> for String {
     }
 }
 
-/// A CSS selector of 1 to [`limits::MAX_SELECTOR_CHARS`] characters. Only the browser knows whether it is valid.
+/// Text of 1 to `MAX` characters.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
-pub struct Selector(String);
+pub struct ShortText<const MAX: usize>(String);
 
-impl Selector {
-    /// The selector as text.
+/// A CSS selector. Only the browser knows whether it is valid.
+pub type Selector = ShortText<{ limits::MAX_SELECTOR_CHARS }>;
+/// A JavaScript expression. Only the browser knows whether it is valid.
+pub type Expression = ShortText<{ limits::MAX_EXPRESSION_CHARS }>;
+
+impl<const MAX: usize> ShortText<MAX> {
+    /// The text.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
@@ -99,24 +104,23 @@ impl From<UserAgent> for String {
     }
 }
 
-/// A selector that is empty or too long.
+/// A text that is empty or has more characters than its maximum.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("must have 1 to {} characters", limits::MAX_SELECTOR_CHARS)]
-pub struct SelectorLength;
+#[error("must have 1 to {max} characters")]
+pub struct TextLength {
+    max: usize,
+}
 
-impl TryFrom<String> for Selector {
-    type Error = SelectorLength;
+impl<const MAX: usize> TryFrom<String> for ShortText<MAX> {
+    type Error = TextLength;
 
-    fn try_from(text: String) -> Result<Self, SelectorLength> {
-        match text.chars().count() {
-            1..=limits::MAX_SELECTOR_CHARS => Ok(Self(text)),
-            _ => Err(SelectorLength),
-        }
+    fn try_from(text: String) -> Result<Self, TextLength> {
+        if (1..=MAX).contains(&text.chars().count()) { Ok(Self(text)) } else { Err(TextLength { max: MAX }) }
     }
 }
 
-impl From<Selector> for String {
-    fn from(selector: Selector) -> Self {
-        selector.0
+impl<const MAX: usize> From<ShortText<MAX>> for String {
+    fn from(text: ShortText<MAX>) -> Self {
+        text.0
     }
 }

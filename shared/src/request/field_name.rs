@@ -57,6 +57,7 @@ pub enum FieldName {
     UserAgent,
     Mobile,
     FailOnHttpStatus,
+    WaitForFunction,
 }
 
 impl FieldName {

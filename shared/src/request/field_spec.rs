@@ -281,6 +281,11 @@ impl FieldName {
                 "Whether a page of `url` with a status of 400 or more is a 422. It is rendered otherwise. The response \
                  has the status in `x-page-status`.",
             ),
+            Self::WaitForFunction => text(1, limits::MAX_EXPRESSION_CHARS).says(
+                "JavaScript expression that is evaluated in the page, after the `waitUntil` milestone and until it is truthy, in addition to the \
+                 other waits. A promise is awaited. If it throws, or is not truthy within the deadline, that is a 422. Excludes \
+                 `javaScript: false`.",
+            ),
         }
     }
 }

@@ -54,15 +54,15 @@ impl ImageFields {
 
     /// Checks which fields the format has.
     pub(super) fn check_format(&self, format: OutputFormat) -> Result<(), InvalidRequest> {
-        let (field, format) = match format {
-            OutputFormat::Pdf if self.quality.is_some() => (FieldName::Quality, "pdf"),
-            OutputFormat::Image(ImageFormat::Png) if self.quality.is_some() => (FieldName::Quality, "png"),
+        let (field, value) = match format {
+            OutputFormat::Pdf if self.quality.is_some() => (FieldName::Quality, "\"pdf\""),
+            OutputFormat::Image(ImageFormat::Png) if self.quality.is_some() => (FieldName::Quality, "\"png\""),
             OutputFormat::Image(ImageFormat::Jpeg) if self.omit_background => {
-                (FieldName::OmitBackground, "jpeg")
+                (FieldName::OmitBackground, "\"jpeg\"")
             }
             _ => return Ok(()),
         };
-        Err(InvalidRequest::WrongFormat { field: field.into(), format })
+        Err(InvalidRequest::NotWith { field: field.into(), other: FieldName::Format, value })
     }
 
     /// The options of an image.

@@ -67,8 +67,9 @@ pub enum InvalidRequest {
     Conflict(FieldPath, FieldPath),
     #[error("\"{0}\" is required with \"{1}\"")]
     RequiredWith(FieldPath, FieldPath),
-    #[error("\"{field}\" must not be given with \"format\": \"{format}\"")]
-    WrongFormat { field: FieldPath, format: &'static str },
+    /// `value` is the JSON of the other field's value.
+    #[error("\"{field}\" must not be given with \"{other}\": {value}")]
+    NotWith { field: FieldPath, other: FieldName, value: &'static str },
     #[error("{error} (\"{field}\" of the template)")]
     OfTemplate { error: Box<Self>, field: FieldName },
     #[error("\"html\" must not be empty")]
@@ -116,7 +117,7 @@ impl InvalidRequest {
             Self::Unknown { .. } => Reason::UnknownField,
             Self::Required(_) | Self::RequiredWith(..) | Self::NoSource => Reason::MissingField,
             Self::MissingVariables(_) => Reason::MissingTemplateVariable,
-            Self::Conflict(..) | Self::WrongFormat { .. } => Reason::ConflictingFields,
+            Self::Conflict(..) | Self::NotWith { .. } => Reason::ConflictingFields,
             Self::FilledTemplateTooLarge | Self::FilledHeaderTooLarge { .. } => {
                 Reason::FilledTemplateTooLarge
             }
@@ -144,7 +145,7 @@ impl InvalidRequest {
             | Self::Rule { field, .. }
             | Self::Conflict(field, _)
             | Self::RequiredWith(field, _)
-            | Self::WrongFormat { field, .. }
+            | Self::NotWith { field, .. }
             | Self::FilledHeaderTooLarge { field } => return Some(field.to_string()),
             Self::EmptyHtml | Self::HtmlTooLarge | Self::NoSource => Html,
             Self::Url(_) => Url,
@@ -172,7 +173,7 @@ impl InvalidRequest {
     pub(super) fn with_options_of(self, of_template: impl Fn(FieldName) -> bool) -> Self {
         let other = match &self {
             Self::Conflict(_, other) | Self::RequiredWith(_, other) => Some(other.field),
-            Self::WrongFormat { .. } => Some(FieldName::Format),
+            Self::NotWith { other, .. } => Some(*other),
             _ => None,
         };
         let named = self.field();

@@ -11,7 +11,7 @@ use serde_json::{Value, value::RawValue};
 use crate::{
     format::{OutputFormat, PaperSize, WaitUntil},
     job::{
-        Animations, ColorScheme, DeviceScaleFactor, Environment, MediaType, Output, PdfScale, RenderOptions,
+        Animations, ColorScheme, DeviceScaleFactor, Environment, Expression, MediaType, Output, PdfScale, RenderOptions,
         Selector, Side, StyleText, Viewport, WaitMs,
     },
     limits, template,
@@ -39,6 +39,7 @@ pub(super) struct SharedFields {
     wait_until: WaitUntil,
     wait_for_timeout: WaitMs,
     wait_for_selector: Option<Selector>,
+    wait_for_function: Option<Expression>,
     fail_on_http_status: bool,
     animations: Animations,
     scroll: bool,
@@ -112,6 +113,7 @@ impl SharedFields {
             wait_for_timeout,
             wait_for_selector,
             fail_on_http_status: boolean(FieldName::FailOnHttpStatus)?,
+            wait_for_function: field(FieldName::WaitForFunction).text_of()?,
             animations,
             scroll,
         })
@@ -121,7 +123,19 @@ impl SharedFields {
     pub(super) fn check_conflicts(&self) -> Result<(), InvalidRequest> {
         self.pdf.check_conflicts()?;
         self.image.check()?;
+        self.check_function()?;
         self.format.map_or(Ok(()), |format| self.image.check_format(format))
+    }
+
+    fn check_function(&self) -> Result<(), InvalidRequest> {
+        if self.wait_for_function.is_none() || self.environment.java_script {
+            return Ok(());
+        }
+        Err(InvalidRequest::NotWith {
+            field: FieldName::WaitForFunction.into(),
+            other: FieldName::JavaScript,
+            value: "false",
+        })
     }
 
     /// The options, with all defaults filled in.
@@ -129,6 +143,7 @@ impl SharedFields {
         let format = self.format.unwrap_or(OutputFormat::DEFAULT);
         self.pdf.check()?;
         self.image.check()?;
+        self.check_function()?;
         self.image.check_format(format)?;
         let (output, default_width) = match format {
             OutputFormat::Pdf => {
@@ -147,6 +162,7 @@ impl SharedFields {
             wait_until: self.wait_until,
             wait_for_timeout: self.wait_for_timeout,
             wait_for_selector: self.wait_for_selector,
+            wait_for_function: self.wait_for_function,
             fail_on_http_status: self.fail_on_http_status,
             animations: self.animations,
             scroll: self.scroll,
