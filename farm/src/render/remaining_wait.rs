@@ -110,7 +110,11 @@ impl RemainingWait {
     /// Time until the next frame, which is due after `interval_ms`, or until the end if that is earlier.
     pub(super) fn until_frame(&self, interval_ms: f64) -> f64 {
         let left_ms = if self.is_idle() { self.fixed_ms } else { self.idle_ms };
-        if self.condition_ms.is_some() && left_ms < EPSILON_MS { interval_ms } else { interval_ms.min(left_ms) }
+        if self.condition_ms.is_some() && left_ms < EPSILON_MS {
+            interval_ms
+        } else {
+            interval_ms.min(left_ms)
+        }
     }
 
     /// When the next frame in real time is due.

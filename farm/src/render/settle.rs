@@ -184,8 +184,12 @@ async fn check_conditions(
 ) -> Result<(), JobError> {
     let Some(left_ms) = left.condition_ms else { return Ok(()) };
     let unmet = match (wait.selector, wait.function) {
-        (Some(selector), _) if !elements::is_visible(rendering, selector).await? => Refusal::ElementNotVisible,
-        (_, Some(function)) if !page_function::is_true(rendering, function).await? => Refusal::FunctionNotTrue,
+        (Some(selector), _) if !elements::is_visible(rendering, selector).await? => {
+            Refusal::ElementNotVisible
+        }
+        (_, Some(function)) if !page_function::is_true(rendering, function).await? => {
+            Refusal::FunctionNotTrue
+        }
         _ => {
             left.condition_ms = None;
             return Ok(());

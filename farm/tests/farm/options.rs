@@ -191,7 +191,9 @@ async fn wait_for_function(shared: Arc<Shared>) {
     shared.file(&small(json!({ "html": timer, "waitForFunction": "ready", "format": "pdf" }))).await;
     // At once, on a page without a script.
     let html = "<html style='background:green'>";
-    shared.expect_green(&small(json!({ "html": html, "waitForFunction": "document.images.length + 1" }))).await;
+    shared
+        .expect_green(&small(json!({ "html": html, "waitForFunction": "document.images.length + 1" })))
+        .await;
     // What it does is in the file.
     let html = "<html style='background:red'>";
     let function = "document.documentElement.style.background = 'green'";
@@ -209,8 +211,11 @@ async fn failing_function(shared: Arc<Shared>) {
         ("<p>a", "(() => { throw 'text' })()", "text"),
         ("<p>a", "(() => { throw Symbol() })()", "an error"),
         ("<p>a", "(() => { throw { get message() { throw 1 } } })()", "an error"),
-        ("<script>setTimeout(() => { state = { get ready() { throw new TypeError('late') } } }, 2000)</script>",
-         "window.state?.ready", "late"),
+        (
+            "<script>setTimeout(() => { state = { get ready() { throw new TypeError('late') } } }, 2000)</script>",
+            "window.state?.ready",
+            "late",
+        ),
         ("<p>a", "1 +", "SyntaxError: Unexpected token ')'"),
         ("<p>a", "(() => { throw new Error('first\\nsecond\u{7}') })()", "first"),
     ] {

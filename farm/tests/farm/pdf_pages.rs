@@ -13,6 +13,7 @@ tests! {
     "a single page has no named pages" => named_pages,
     "text of the page is not taken for its number and size" => hostile_text,
     "a page is laid out as wide as its sheet" => width,
+    "content that is too wide is scaled down on request" => fit_to_width,
     "titles of the outline have their spaces" => titles,
     "text that shows a background is printed without backgrounds" => clipped_text,
     "controls of media are printed without backgrounds" => media_controls,
@@ -20,6 +21,73 @@ tests! {
 
 /// CSS pixels of a point.
 const PIXELS: f64 = 96.0 / 72.0;
+
+/// Points of 1 cm.
+const CENTIMETRE: f64 = 72.0 / 2.54;
+
+async fn fit_to_width(shared: Arc<Shared>) {
+    let row = |width: u32| {
+        format!(
+            "<div style='display:flex;justify-content:space-between;width:{width}px'><b>From</b><b>To</b></div>"
+        )
+    };
+    let wide = row(2_000);
+    let body = |inner: &str| format!("<!doctype html><body style='margin:0'>{inner}");
+    let scrolled = body(&format!("<div style='overflow-x:auto'>{wide}</div><p>Next"));
+    let own_margins = body(&format!("<style>@page {{ margin: 1cm 4cm }}</style>{wide}"));
+    let landscape = body(&format!("<style>@page {{ size: A3 landscape }}</style>{wide}"));
+    let grows = body(&format!("<div style='width:100vw;margin:0 4px'>{}</div>", row(3_000)));
+    let script = body(&format!(
+        "<div id=a></div><script>a.innerHTML = {}; addEventListener('resize', () => a.remove())</script>",
+        json!(wide)
+    ));
+    for (html, fields, left, right) in [
+        (&body(&wide), json!({}), 1.0, 20.0),
+        (&scrolled, json!({}), 1.0, 20.0),
+        (&body(&wide), json!({ "margin": "3cm" }), 3.0, 18.0),
+        (&body(&wide), json!({ "margin": 0, "landscape": true, "singlePage": true }), 0.0, 29.7),
+        (&own_margins, json!({}), 4.0, 17.0),
+        (&landscape, json!({ "preferCssPageSize": true }), 1.0, 41.0),
+        (
+            &body(&wide),
+            json!({ "headerHtml": "<i>Head</i>", "tagged": true, "printBackground": true }),
+            1.0,
+            20.0,
+        ),
+        (&grows, json!({}), 1.0, 20.0),
+        (&script, json!({}), 1.0, 20.0),
+        // Wider than a tenth: as much as fits.
+        (&body(&row(6_000)), json!({}), 1.0, 20.0),
+    ] {
+        let pdf = shared.pdf(with(json!({ "html": html, "fitToWidth": true }), &fields)).await;
+        let (from, to) = (pdf.word("From").unwrap(), pdf.word("To").unwrap());
+        assert!((from.left - left * CENTIMETRE).abs() < 2.0, "{fields} {html}: from {}", from.left);
+        let end = right * CENTIMETRE;
+        assert!(
+            (end - 3.0..end + 1.0).contains(&to.right),
+            "{fields} {html}: to {} instead of {end}",
+            to.right
+        );
+    }
+    // What fits is not changed, and text takes the wider lines.
+    let size = |pdf: &platen_harness::pdf_file::PdfFile| {
+        let word = pdf.word("From").unwrap();
+        word.bottom - word.top
+    };
+    let narrow = json!({ "html": body(&row(700)), "fitToWidth": true });
+    let plain = json!({ "html": body(&row(700)) });
+    assert!((size(&shared.pdf(narrow).await) - size(&shared.pdf(plain).await)).abs() < 0.1);
+    let text = format!("{}<p>{}", row(1_400), "word ".repeat(60));
+    let lines = |pdf: &platen_harness::pdf_file::PdfFile| {
+        let mut tops: Vec<_> =
+            pdf.words().unwrap().iter().filter(|it| it.text == "word").map(|it| it.top.round()).collect();
+        tops.dedup();
+        tops.len()
+    };
+    let fitted = shared.pdf(json!({ "html": body(&text), "fitToWidth": true })).await;
+    let whole = shared.pdf(json!({ "html": body(&text.replace("1400", "700")) })).await;
+    assert!(lines(&fitted) < lines(&whole), "{} {}", lines(&fitted), lines(&whole));
+}
 
 /// The height of the only page in CSS pixels, and its text.
 async fn single(shared: &Shared, html: &str, fields: Value) -> (f64, String) {

@@ -93,6 +93,9 @@ pub struct PdfOptions {
     /// Scale of the content, where 1 is its CSS size.
     #[serde(default)]
     pub scale: PdfScale,
+    /// Whether content that is wider than the sheet between its margins is scaled down, from `scale`.
+    #[serde(default)]
+    pub fit_to_width: bool,
     /// The pages that the file has.
     #[serde(default)]
     pub pages: Pages,
@@ -121,6 +124,7 @@ impl PdfOptions {
             prefer_css_page_size: false,
             print_background: false,
             scale: PdfScale::default(),
+            fit_to_width: false,
             pages: Pages::All,
             header: None,
             footer: None,

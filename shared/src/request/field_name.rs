@@ -57,6 +57,7 @@ pub enum FieldName {
     UserAgent,
     Mobile,
     FailOnHttpStatus,
+    FitToWidth,
     WaitForFunction,
 }
 
@@ -84,7 +85,10 @@ impl FieldName {
     /// Whether this field of a request takes the place of the other one of a template.
     #[must_use]
     pub fn replaces(self, other: Self) -> bool {
-        use FieldName::{Clip, FullPage, PageRanges, PdfFormat, PdfHeight, PdfWidth, Selector, SinglePage};
+        use FieldName::{
+            Clip, FitToWidth, FullPage, PageRanges, PdfFormat, PdfHeight, PdfWidth, Scale, Selector,
+            SinglePage,
+        };
         self == other
             || match self {
                 PdfFormat => [PdfWidth, PdfHeight].contains(&other),
@@ -92,6 +96,8 @@ impl FieldName {
                 FullPage | Selector | Clip => [FullPage, Selector, Clip].contains(&other),
                 SinglePage => other == PageRanges,
                 PageRanges => other == SinglePage,
+                Scale => other == FitToWidth,
+                FitToWidth => other == Scale,
                 _ => false,
             }
     }

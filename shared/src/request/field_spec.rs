@@ -281,6 +281,10 @@ impl FieldName {
                 "Whether a page of `url` with a status of 400 or more is a 422. It is rendered otherwise. The response \
                  has the status in `x-page-status`.",
             ),
+            Self::FitToWidth => BOOLEAN.of(Formats::Pdf).says(
+                "Whether content that is wider than the paper between its margins is scaled down, to 0.1 at least, until nothing is \
+                 cut. Boxes that scroll sideways show all that they contain. Excludes `scale`. With another format it is refused.",
+            ),
             Self::WaitForFunction => text(1, limits::MAX_EXPRESSION_CHARS).says(
                 "JavaScript expression that is evaluated in the page, after the `waitUntil` milestone and until it is truthy, in addition to the \
                  other waits. A promise is awaited. If it throws, or is not truthy within the deadline, that is a 422. Excludes \

@@ -54,15 +54,14 @@ impl ImageFields {
 
     /// Checks which fields the format has.
     pub(super) fn check_format(&self, format: OutputFormat) -> Result<(), InvalidRequest> {
-        let (field, value) = match format {
-            OutputFormat::Pdf if self.quality.is_some() => (FieldName::Quality, "\"pdf\""),
-            OutputFormat::Image(ImageFormat::Png) if self.quality.is_some() => (FieldName::Quality, "\"png\""),
-            OutputFormat::Image(ImageFormat::Jpeg) if self.omit_background => {
-                (FieldName::OmitBackground, "\"jpeg\"")
+        let field = match format {
+            OutputFormat::Pdf | OutputFormat::Image(ImageFormat::Png) if self.quality.is_some() => {
+                FieldName::Quality
             }
+            OutputFormat::Image(ImageFormat::Jpeg) if self.omit_background => FieldName::OmitBackground,
             _ => return Ok(()),
         };
-        Err(InvalidRequest::NotWith { field: field.into(), other: FieldName::Format, value })
+        Err(InvalidRequest::with_format(field, format))
     }
 
     /// The options of an image.

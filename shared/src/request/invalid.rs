@@ -1,6 +1,7 @@
 //! The messages for invalid request bodies.
 
 use crate::{
+    format::OutputFormat,
     job::{InvalidOptions, Output, Region},
     limits,
     reason::Reason,
@@ -69,7 +70,7 @@ pub enum InvalidRequest {
     RequiredWith(FieldPath, FieldPath),
     /// `value` is the JSON of the other field's value.
     #[error("\"{field}\" must not be given with \"{other}\": {value}")]
-    NotWith { field: FieldPath, other: FieldName, value: &'static str },
+    NotWith { field: FieldPath, other: FieldName, value: String },
     #[error("{error} (\"{field}\" of the template)")]
     OfTemplate { error: Box<Self>, field: FieldName },
     #[error("\"html\" must not be empty")]
@@ -183,6 +184,12 @@ impl InvalidRequest {
             Some(field) => Self::OfTemplate { error: Box::new(self), field },
             None => self,
         }
+    }
+
+    /// A field that a file of this format must not have.
+    pub(super) fn with_format(field: FieldName, format: OutputFormat) -> Self {
+        let name = format.content_type().rsplit('/').next().unwrap_or_default();
+        Self::NotWith { field: field.into(), other: FieldName::Format, value: format!("\"{name}\"") }
     }
 
     /// A rule on several options that the request breaks.

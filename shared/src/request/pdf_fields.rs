@@ -1,7 +1,7 @@
 //! The fields that concern PDFs only.
 
 use crate::{
-    format::PaperSize,
+    format::{OutputFormat, PaperSize},
     job::{HeaderHtml, Margins, Pages, PdfOptions, PdfScale, Sheet},
     length::Length,
     limits,
@@ -21,6 +21,7 @@ pub(super) struct PdfFields {
     height: Option<Length>,
     single_page: bool,
     page_ranges: Option<PageRanges>,
+    has_scale: bool,
     /// With the default sheet and all pages.
     options: PdfOptions,
 }
@@ -30,7 +31,7 @@ pub(super) struct PdfFields {
 pub(super) struct FirstPdfFields {
     pub(super) paper: Option<PaperSize>,
     pub(super) print_background: bool,
-    pub(super) scale: PdfScale,
+    pub(super) scale: Option<PdfScale>,
 }
 
 impl PdfFields {
@@ -53,14 +54,15 @@ impl PdfFields {
             margins,
             prefer_css_page_size,
             print_background,
-            scale,
+            scale: scale.unwrap_or_default(),
+            fit_to_width: boolean(FieldName::FitToWidth)?,
             header,
             footer,
             tagged: tagged || outline,
             outline,
             ..PdfOptions::new(paper.unwrap_or_default().into())
         };
-        Ok(Self { paper, width, height, single_page, page_ranges, options })
+        Ok(Self { paper, width, height, single_page, page_ranges, has_scale: scale.is_some(), options })
     }
 
     /// Checks which fields are given together.
@@ -75,15 +77,25 @@ impl PdfFields {
 
     /// Checks which fields exclude each other.
     pub(super) fn check_conflicts(&self) -> Result<(), InvalidRequest> {
-        use FieldName::{PageRanges, PdfFormat, PdfHeight, PdfWidth, SinglePage};
+        use FieldName::{FitToWidth, PageRanges, PdfFormat, PdfHeight, PdfWidth, Scale, SinglePage};
         let side = if self.width.is_some() { PdfWidth } else { PdfHeight };
         if self.paper.is_some() && (self.width.is_some() || self.height.is_some()) {
             Err(InvalidRequest::Conflict(side.into(), PdfFormat.into()))
         } else if self.single_page && self.page_ranges.is_some() {
             Err(InvalidRequest::Conflict(SinglePage.into(), PageRanges.into()))
+        } else if self.options.fit_to_width && self.has_scale {
+            Err(InvalidRequest::Conflict(FitToWidth.into(), Scale.into()))
         } else {
             Ok(())
         }
+    }
+
+    /// Checks the fields that a file of this format must not have.
+    pub(super) fn check_format(&self, format: OutputFormat) -> Result<(), InvalidRequest> {
+        if format == OutputFormat::Pdf || !self.options.fit_to_width {
+            return Ok(());
+        }
+        Err(InvalidRequest::with_format(FieldName::FitToWidth, format))
     }
 
     /// The options of a PDF.

@@ -11,8 +11,8 @@ use serde_json::{Value, value::RawValue};
 use crate::{
     format::{OutputFormat, PaperSize, WaitUntil},
     job::{
-        Animations, ColorScheme, DeviceScaleFactor, Environment, Expression, MediaType, Output, PdfScale, RenderOptions,
-        Selector, Side, StyleText, Viewport, WaitMs,
+        Animations, ColorScheme, DeviceScaleFactor, Environment, Expression, MediaType, Output, PdfScale,
+        RenderOptions, Selector, Side, StyleText, Viewport, WaitMs,
     },
     limits, template,
 };
@@ -55,8 +55,7 @@ impl SharedFields {
             paper: field(FieldName::PdfFormat).choice(PaperSize::NAMES, PaperSize::parse)?,
             print_background: boolean(FieldName::PrintBackground)?,
             scale: field(FieldName::Scale)
-                .number("number", limits::PDF_SCALE_RANGE, |scale| PdfScale::try_from(scale).ok())?
-                .unwrap_or_default(),
+                .number("number", limits::PDF_SCALE_RANGE, |scale| PdfScale::try_from(scale).ok())?,
         };
         let file_name = field(FieldName::FileName).file_name()?;
         let default = Viewport::default();
@@ -124,7 +123,12 @@ impl SharedFields {
         self.pdf.check_conflicts()?;
         self.image.check()?;
         self.check_function()?;
-        self.format.map_or(Ok(()), |format| self.image.check_format(format))
+        self.format.map_or(Ok(()), |format| self.check_format(format))
+    }
+
+    fn check_format(&self, format: OutputFormat) -> Result<(), InvalidRequest> {
+        self.image.check_format(format)?;
+        self.pdf.check_format(format)
     }
 
     fn check_function(&self) -> Result<(), InvalidRequest> {
@@ -134,7 +138,7 @@ impl SharedFields {
         Err(InvalidRequest::NotWith {
             field: FieldName::WaitForFunction.into(),
             other: FieldName::JavaScript,
-            value: "false",
+            value: "false".to_owned(),
         })
     }
 
@@ -144,7 +148,7 @@ impl SharedFields {
         self.pdf.check()?;
         self.image.check()?;
         self.check_function()?;
-        self.image.check_format(format)?;
+        self.check_format(format)?;
         let (output, default_width) = match format {
             OutputFormat::Pdf => {
                 let pdf = self.pdf.into_options();

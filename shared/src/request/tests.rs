@@ -118,6 +118,7 @@ fn field_names_are_those_of_the_contract() {
         "userAgent",
         "mobile",
         "failOnHttpStatus",
+        "fitToWidth",
         "waitForFunction",
     ];
     assert_eq!(names(Endpoint::Render), [&["html", "url"][..], &shared].concat());

@@ -1,16 +1,22 @@
 //! A PDF of the page.
 
 mod document;
+mod fit_to_width;
 mod single_page;
 
 use bytes::Bytes;
 use chromiumoxide_cdp::cdp::{
-    browser_protocol::page::PrintToPdfParams,
+    browser_protocol::{
+        emulation::{
+            SetDeviceMetricsOverrideParams, SetEmulatedMediaParams, SetScriptExecutionDisabledParams,
+        },
+        page::PrintToPdfParams,
+    },
     js_protocol::runtime::{CallFunctionOnParams, RemoteObjectId},
 };
 use platen_cdp::CdpError;
 use platen_shared::{
-    job::{Margins, Pages, PdfOptions, RenderJob, Sheet, Source},
+    job::{Margins, MediaType, Pages, PdfOptions, RenderJob, RenderOptions, Sheet, Source},
     length::Length,
     refusal::Refusal,
 };
@@ -40,6 +46,13 @@ pub(super) async fn capture(
     if !pdf.print_background {
         show_needed_backgrounds(rendering, job, script_ran).await?;
     }
+    let fitted;
+    let pdf = if pdf.fit_to_width {
+        fitted = fit_to_width::fitted(rendering, pdf, &job.options).await?;
+        &fitted
+    } else {
+        pdf
+    };
     let file = if pdf.pages == Pages::Single {
         single_page::capture(rendering, pdf, &job.options).await?
     } else {
@@ -51,6 +64,26 @@ pub(super) async fn capture(
     let headings = rendering.evaluate_isolated(HEADINGS).await?;
     let headings: Vec<String> = headings.and_then(|it| serde_json::from_value(it).ok()).unwrap_or_default();
     PdfFile::parse(&file).await?.with_titles(file, &headings).await
+}
+
+/// Gives the page the layout of print in its viewport, to be measured.
+async fn lay_out_as_printed(rendering: &mut Rendering<'_>, options: &RenderOptions) -> Result<(), JobError> {
+    // The page is changed in a way that its next job must not see.
+    rendering.must_close = true;
+    // Scripts of the page must not see the other size: they would change the content.
+    rendering.session.call(&SetScriptExecutionDisabledParams::new(true)).await?;
+    if options.environment.media != Some(MediaType::Screen) {
+        let media = SetEmulatedMediaParams { media: Some("print".to_owned()), features: None };
+        rendering.session.call(&media).await?;
+    }
+    Ok(())
+}
+
+async fn set_viewport(rendering: &Rendering<'_>, width: f64, height: f64) -> Result<(), JobError> {
+    #[expect(clippy::cast_possible_truncation, reason = "both are at most about ten times the largest sheet")]
+    let metrics = SetDeviceMetricsOverrideParams::new(width.round() as i64, height as i64, 1.0, false);
+    rendering.session.call(&metrics).await?;
+    Ok(())
 }
 
 async fn sheets(rendering: &mut Rendering<'_>, pdf: &PdfOptions) -> Result<Bytes, JobError> {

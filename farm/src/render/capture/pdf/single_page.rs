@@ -5,19 +5,16 @@
 //! the viewport would follow that of the sheet, so the content would never fit: they are fixed before.
 
 use bytes::Bytes;
-use chromiumoxide_cdp::cdp::browser_protocol::{
-    emulation::{SetDeviceMetricsOverrideParams, SetEmulatedMediaParams, SetScriptExecutionDisabledParams},
-    page::GetLayoutMetricsParams,
-};
+use chromiumoxide_cdp::cdp::browser_protocol::page::GetLayoutMetricsParams;
 use platen_shared::{
-    job::{Margins, MediaType, Pages, PdfOptions, RenderOptions, Sheet},
+    job::{Margins, Pages, PdfOptions, RenderOptions, Sheet},
     length::Length,
     limits,
     refusal::Refusal,
 };
 use serde_json::Value;
 
-use super::{PageStyle, document::PdfFile, page_rule, print};
+use super::{PageStyle, document::PdfFile, lay_out_as_printed, page_rule, print, set_viewport};
 use crate::{error::JobError, render::rendering::Rendering};
 
 /// Keeps the content on one page, which is not taller than it.
@@ -55,15 +52,7 @@ pub(super) async fn capture(
     pdf: &PdfOptions,
     options: &RenderOptions,
 ) -> Result<Bytes, JobError> {
-    let session = rendering.session;
-    // The page is changed in a way that its next job must not see.
-    rendering.must_close = true;
-    // Scripts of the page must not see the other size: they would change the content.
-    session.call(&SetScriptExecutionDisabledParams::new(true)).await?;
-    if options.environment.media != Some(MediaType::Screen) {
-        let media = SetEmulatedMediaParams { media: Some("print".to_owned()), features: None };
-        session.call(&media).await?;
-    }
+    lay_out_as_printed(rendering, options).await?;
     let mut width = pdf.sheet.width;
     if pdf.prefer_css_page_size {
         if let Some(rule) = page_rule(pdf, None) {
@@ -166,12 +155,5 @@ async fn fix_changed(
 ) -> Result<(), JobError> {
     set_viewport(rendering, width, height).await?;
     rendering.evaluate_isolated(&format!("{FIX_CHANGED}({condition})")).await?;
-    Ok(())
-}
-
-async fn set_viewport(rendering: &Rendering<'_>, width: f64, height: f64) -> Result<(), JobError> {
-    #[expect(clippy::cast_possible_truncation, reason = "both are at most about the largest sheet")]
-    let metrics = SetDeviceMetricsOverrideParams::new(width.round() as i64, height as i64, 1.0, false);
-    rendering.session.call(&metrics).await?;
     Ok(())
 }
