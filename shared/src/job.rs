@@ -3,6 +3,7 @@
 //! Invariant: every [`RenderJob`] is valid once it is sent. Deserialisation checks the values again, so a farm does not
 //! have to trust its caller.
 
+mod document;
 mod environment;
 mod number;
 mod output;
@@ -12,11 +13,15 @@ mod text;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 
 pub use self::{
+    document::{
+        Attachment, Base64, Date, DocumentOptions, InvoiceXml, Metadata, MetadataText, PdfA, PdfStandard,
+        Permission, Protection, Relationship,
+    },
     environment::{Animations, ColorScheme, Environment, MediaType},
     number::{DeviceScaleFactor, PdfScale, Quality, Side, WaitMs},
     output::{Clip, ImageOptions, Margins, Output, Pages, PdfOptions, Region, Sheet},
     source::{Html, PublicUrl, Source},
-    text::{Expression, HeaderHtml, LimitedText, Selector, StyleText, UserAgent},
+    text::{Expression, HeaderHtml, LimitedText, Selector, ShortText, StyleText, UserAgent},
 };
 use crate::{format::WaitUntil, id::AccountId, limits};
 

@@ -47,6 +47,18 @@ pub const MAX_CSS_BYTES: usize = 256 * 1024;
 pub const MAX_SELECTOR_CHARS: usize = 1_000;
 /// Characters of a JavaScript expression.
 pub const MAX_EXPRESSION_CHARS: usize = 10_000;
+/// Maximum of a text of `metadata` in Unicode scalar values.
+pub const MAX_METADATA_CHARS: usize = 1_000;
+/// Maximum of `invoiceXml` in bytes of UTF-8 (2 MiB).
+pub const MAX_INVOICE_BYTES: usize = 2 * 1024 * 1024;
+/// Maximum number of `attachments`.
+pub const MAX_ATTACHMENTS: usize = 20;
+/// Maximum of all `attachments` in bytes, without their base64 (10 MiB).
+pub const MAX_ATTACHMENT_BYTES: usize = 10 * 1024 * 1024;
+/// Maximum of the name of an attachment in Unicode scalar values.
+pub const MAX_ATTACHMENT_NAME_CHARS: usize = 160;
+/// Maximum of a password of a PDF in bytes of UTF-8 (ISO 32000-2, 7.6.4.3.3).
+pub const MAX_PDF_PASSWORD_BYTES: usize = 127;
 /// Maximum of `userAgent` in characters of ASCII.
 pub const MAX_USER_AGENT_CHARS: usize = 500;
 /// Maximum number of ranges in `pageRanges`.

@@ -2,7 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{HeaderHtml, InvalidOptions, PdfScale, Quality, Selector, Side, Viewport, rounded_pixels};
+use super::{
+    DocumentOptions, HeaderHtml, InvalidOptions, PdfScale, Quality, Selector, Side, Viewport, rounded_pixels,
+};
 use crate::{
     format::{ImageFormat, OutputFormat, PaperSize},
     length::Length,
@@ -105,12 +107,21 @@ pub struct PdfOptions {
     /// Markup in the bottom margin of every page.
     #[serde(default)]
     pub footer: Option<HeaderHtml>,
+    /// Markup in the top margin of the first page, if it is not that of every page; empty for none.
+    #[serde(default)]
+    pub first_header: Option<HeaderHtml>,
+    /// Markup in the bottom margin of the first page, if it is not that of every page; empty for none.
+    #[serde(default)]
+    pub first_footer: Option<HeaderHtml>,
     /// Whether the file has a structure tree (tagged PDF), for screen readers.
     #[serde(default)]
     pub tagged: bool,
     /// Whether the file has an outline of the page's headings, which needs a structure tree.
     #[serde(default)]
     pub outline: bool,
+    /// What the file has beyond its pages.
+    #[serde(default)]
+    pub document: DocumentOptions,
 }
 
 impl PdfOptions {
@@ -128,8 +139,11 @@ impl PdfOptions {
             pages: Pages::All,
             header: None,
             footer: None,
+            first_header: None,
+            first_footer: None,
             tagged: false,
             outline: false,
+            document: DocumentOptions::default(),
         }
     }
 

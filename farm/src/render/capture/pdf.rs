@@ -1,6 +1,7 @@
 //! A PDF of the page.
 
 mod document;
+mod finish;
 mod fit_to_width;
 mod single_page;
 
@@ -58,12 +59,15 @@ pub(super) async fn capture(
     } else {
         sheets(rendering, pdf).await?
     };
-    if !pdf.outline {
-        return Ok(file);
-    }
-    let headings = rendering.evaluate_isolated(HEADINGS).await?;
-    let headings: Vec<String> = headings.and_then(|it| serde_json::from_value(it).ok()).unwrap_or_default();
-    PdfFile::parse(&file).await?.with_titles(file, &headings).await
+    let file = if pdf.outline {
+        let headings = rendering.evaluate_isolated(HEADINGS).await?;
+        let headings: Vec<String> =
+            headings.and_then(|it| serde_json::from_value(it).ok()).unwrap_or_default();
+        PdfFile::parse(&file).await?.with_titles(file, &headings).await?
+    } else {
+        file
+    };
+    finish::finish(file, pdf).await
 }
 
 /// Gives the page the layout of print in its viewport, to be measured.
