@@ -159,6 +159,7 @@ reasons! {
     FunctionNotTrue FunctionFailed "The JavaScript expression to wait for was not true in time."
     PageRangeExceeded PageRangeExceeded "The page ranges had pages after the last one."
     NoSpaceBetweenMargins InvalidLayout "The margins left no space for the page."
+    VerticalScale InvalidLayout "A page of vertical lines that begin at the right has a scale."
     HeaderFailed InvalidLayout "The header or the footer could not be printed."
     NotOnePage InvalidLayout "The content did not fit on one page."
     PageTooLarge PageTooLarge "The image would have been too large."

@@ -68,6 +68,7 @@ refusals! {
     FunctionNotTrue ("\"waitForFunction\" was not true in time") in "waitForFunction";
     PageRangeExceeded ("\"pageRanges\" has pages after the last one") in "pageRanges";
     NoSpaceBetweenMargins ("\"margin\" leaves no space for the page") in "margin";
+    VerticalScale ("A page of vertical lines that begin at the right cannot be printed with \"scale\"") in "scale";
     HeaderFailed ("\"headerHtml\" or \"footerHtml\" could not be printed; they must not refer to style sheets or fonts");
     NotOnePage ("The content does not fit on one page of at most {} mm", crate::limits::PDF_SIDE_MM_RANGE.end()) in "singlePage";
     PageTooLarge ("The page is too large: its image would be over the limit of its format or of {} pixels", crate::limits::MAX_IMAGE_PIXELS);

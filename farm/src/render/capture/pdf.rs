@@ -3,6 +3,7 @@
 mod document;
 mod finish;
 mod fit_to_width;
+mod root_flow;
 mod single_page;
 
 use bytes::Bytes;
@@ -17,7 +18,7 @@ use chromiumoxide_cdp::cdp::{
 };
 use platen_cdp::CdpError;
 use platen_shared::{
-    job::{Margins, MediaType, Pages, PdfOptions, RenderJob, RenderOptions, Sheet, Source},
+    job::{Margins, MediaType, Pages, PdfOptions, PdfScale, RenderJob, RenderOptions, Sheet, Source},
     length::Length,
     refusal::Refusal,
 };
@@ -54,6 +55,9 @@ pub(super) async fn capture(
     } else {
         pdf
     };
+    if pdf.scale != PdfScale::default() {
+        root_flow::prepare_for_scale(rendering).await?;
+    }
     let file = if pdf.pages == Pages::Single {
         single_page::capture(rendering, pdf, &job.options).await?
     } else {
