@@ -70,7 +70,7 @@ async fn fit_to_width(shared: Arc<Shared>) {
         );
     }
     // What fits is not changed, and text takes the wider lines.
-    let size = |pdf: &platen_harness::pdf_file::PdfFile| {
+    let size = |pdf: &platen_harness::pdf_file::Pdf| {
         let word = pdf.word("From").unwrap();
         word.bottom - word.top
     };
@@ -78,7 +78,7 @@ async fn fit_to_width(shared: Arc<Shared>) {
     let plain = json!({ "html": body(&row(700)) });
     assert!((size(&shared.pdf(narrow).await) - size(&shared.pdf(plain).await)).abs() < 0.1);
     let text = format!("{}<p>{}", row(1_400), "word ".repeat(60));
-    let lines = |pdf: &platen_harness::pdf_file::PdfFile| {
+    let lines = |pdf: &platen_harness::pdf_file::Pdf| {
         let mut tops: Vec<_> =
             pdf.words().unwrap().iter().filter(|it| it.text == "word").map(|it| it.top.round()).collect();
         tops.dedup();
