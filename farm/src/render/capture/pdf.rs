@@ -24,7 +24,7 @@ use platen_shared::{
 };
 use serde_json::Value;
 
-use self::document::PdfFile;
+use self::{document::PdfFile, root_flow::RootFlow};
 use super::super::{frame_loop, header_templates::HeaderTemplates, rendering::Rendering};
 use crate::error::JobError;
 
@@ -45,18 +45,32 @@ pub(super) async fn capture(
     job: &RenderJob,
     script_ran: bool,
 ) -> Result<Bytes, JobError> {
-    if !pdf.print_background {
-        show_needed_backgrounds(rendering, job, script_ran).await?;
+    // If nothing was loaded and no script has run, the markup tells what the page may have.
+    let is_static = !script_ran && rendering.load_state().sent == 0;
+    if !pdf.print_background && !(is_static && has_none_of(job, &["text", "controls"])) {
+        rendering.evaluate_isolated(SHOW_BACKGROUNDS).await?;
     }
+    let flow =
+        if !(is_static && has_none_of(job, &["dir", "direction", "writing-mode", "-webkit-writing-mode"])) {
+            RootFlow::of(rendering).await?
+        } else {
+            RootFlow::FromLeft
+        };
     let fitted;
-    let pdf = if pdf.fit_to_width {
-        fitted = fit_to_width::fitted(rendering, pdf, &job.options).await?;
+    let pdf = if pdf.fit_to_width && flow != RootFlow::Vertical {
+        fitted = fit_to_width::fitted(rendering, pdf, &job.options, &flow).await?;
         &fitted
     } else {
         pdf
     };
-    if pdf.scale != PdfScale::default() {
-        root_flow::prepare_for_scale(rendering).await?;
+    match flow {
+        RootFlow::FromRight(rules) if !pdf.fit_to_width => {
+            PageStyle::add(rendering, &rules).await?;
+        }
+        RootFlow::Vertical if pdf.scale != PdfScale::default() => {
+            return Err(JobError::Refused(Refusal::VerticalScale));
+        }
+        _ => {}
     }
     let file = if pdf.pages == Pages::Single {
         single_page::capture(rendering, pdf, &job.options).await?
@@ -225,7 +239,9 @@ fn page_rule(pdf: &PdfOptions, sheet: Option<Sheet>) -> Option<String> {
         .then(|| format!("@page {{ {} {} }}", size.unwrap_or_default(), margin.unwrap_or_default()))
 }
 
-/// Lets the elements print their backgrounds, but not their children, which would inherit that.
+/// Shows the backgrounds that a PDF without backgrounds needs: those that text shows (`background-clip: text`), which is
+/// mostly transparent, and the controls of video and audio, whose icons are backgrounds. The elements print them, but not their
+/// children, which would inherit that.
 const SHOW_BACKGROUNDS: &str = "(() => { const set = value => element => element instanceof HTMLElement &&\
         as(HTMLElement, element).style.setProperty('print-color-adjust', value, 'important');\
     const needed = Array.from(document.querySelectorAll('*')).filter(element =>\
@@ -234,33 +250,15 @@ const SHOW_BACKGROUNDS: &str = "(() => { const set = value => element => element
         .filter(child => getComputedStyle(child).printColorAdjust !== 'exact' && !needed.includes(child));\
     needed.forEach(set('exact')); others.forEach(set('economy')) })()";
 
-/// Shows the backgrounds that a PDF without backgrounds needs: those that text shows (`background-clip: text`), which is
-/// mostly transparent, and the controls of video and audio, whose icons are backgrounds. No others are printed.
-/// `script_ran` says that a script of the page has run.
-async fn show_needed_backgrounds(
-    rendering: &mut Rendering<'_>,
-    job: &RenderJob,
-    script_ran: bool,
-) -> Result<(), JobError> {
-    if script_ran || rendering.load_state().sent > 0 || may_need_backgrounds(job) {
-        rendering.evaluate_isolated(SHOW_BACKGROUNDS).await?;
-    }
-    Ok(())
+/// Whether the job's markup and style sheet have none of the words, which are those of CSS or of attributes.
+fn has_none_of(job: &RenderJob, words: &[&str]) -> bool {
+    let Source::Html(html) = &job.source else { return false };
+    let css = job.options.css.as_ref().map_or("", |css| css.as_str());
+    !words.iter().any(|word| [html.as_str(), css].iter().any(|text| has_word(text, word)))
 }
 
-/// Whether the page can have such elements if it has loaded nothing and no script has run. May be true for other markup.
-fn may_need_backgrounds(job: &RenderJob) -> bool {
-    let Source::Html(html) = &job.source else { return true };
-    has_keyword(html.as_str()) || job.options.css.as_ref().is_some_and(|css| has_keyword(css.as_str()))
-}
-
-/// Whether the text contains the keyword `text` of CSS, or the attribute `controls`, as a word.
-fn has_keyword(text: &str) -> bool {
-    has_word(text, b"text") || has_word(text, b"controls")
-}
-
-fn has_word(text: &str, keyword: &[u8]) -> bool {
-    let bytes = text.as_bytes();
+fn has_word(text: &str, keyword: &str) -> bool {
+    let (bytes, keyword) = (text.as_bytes(), keyword.as_bytes());
     let is_part = |at: Option<usize>| {
         at.and_then(|at| bytes.get(at))
             .is_some_and(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(byte))
@@ -278,6 +276,7 @@ mod tests {
 
     #[test]
     fn the_keyword_is_found_as_a_word() {
+        let is_found = |text| has_word(text, "text") || has_word(text, "controls");
         for text in [
             "text",
             "<video controls>",
@@ -286,7 +285,7 @@ mod tests {
             "clip:/**/text}",
             "é text é",
         ] {
-            assert!(has_keyword(text), "{text}");
+            assert!(is_found(text), "{text}");
         }
         for text in [
             "",
@@ -299,7 +298,7 @@ mod tests {
             "text_1",
             "t ext",
         ] {
-            assert!(!has_keyword(text), "{text}");
+            assert!(!is_found(text), "{text}");
         }
     }
 }

@@ -11,7 +11,7 @@ use platen_shared::{
 use serde_json::Value;
 
 use super::{
-    PageStyle, document::PdfFile, lay_out_as_printed, page_rule, print, root_flow::is_vertical, set_viewport,
+    PageStyle, document::PdfFile, lay_out_as_printed, page_rule, print, root_flow::RootFlow, set_viewport,
 };
 use crate::{error::JobError, render::rendering::Rendering};
 
@@ -42,31 +42,43 @@ pub(super) async fn fitted(
     rendering: &mut Rendering<'_>,
     pdf: &PdfOptions,
     options: &RenderOptions,
+    flow: &RootFlow,
 ) -> Result<PdfOptions, JobError> {
     lay_out_as_printed(rendering, options).await?;
-    if is_vertical(rendering).await? {
-        return Ok(pdf.clone());
-    }
     let sheet = content_width(rendering, pdf).await?;
     let height = f64::from(options.viewport.height.get());
-    let widest = sheet / limits::PDF_SCALE_RANGE.start();
-    let mut width = sheet;
-    set_viewport(rendering, width, height).await?;
+    set_viewport(rendering, sheet, height).await?;
     rendering.evaluate_isolated(SHOW_SCROLLED).await?;
+    let mut width = needed_width(rendering, sheet, height, sheet).await?;
+    if let RootFlow::FromRight(rules) = flow {
+        // What is beyond the side at which a document begins has no part in its width.
+        PageStyle::add(rendering, rules).await?;
+        width = needed_width(rendering, width, height, sheet).await?;
+    }
+    let scale = PdfScale::try_from(sheet / width).unwrap_or_default();
+    Ok(PdfOptions { scale, ..pdf.clone() })
+}
+
+/// The width of a viewport in which the content fits, from `width` up to that at the smallest scale.
+async fn needed_width(
+    rendering: &mut Rendering<'_>,
+    mut width: f64,
+    height: f64,
+    sheet: f64,
+) -> Result<f64, JobError> {
+    let widest = sheet / limits::PDF_SCALE_RANGE.start();
     let mut last_excess = f64::INFINITY;
     loop {
+        set_viewport(rendering, width, height).await?;
         let layout = rendering.wait_for_page(rendering.session.call(&GetLayoutMetricsParams {})).await?;
         let excess = layout.css_content_size.width.ceil() - width.round();
         // Content that follows the viewport never fits.
         if excess <= 0.0 || excess >= last_excess || width >= widest {
-            break;
+            return Ok(width);
         }
         last_excess = excess;
         width = (width.round() + excess).min(widest);
-        set_viewport(rendering, width, height).await?;
     }
-    let scale = PdfScale::try_from(sheet / width).unwrap_or_default();
-    Ok(PdfOptions { scale, ..pdf.clone() })
 }
 
 /// The width in which the content is laid out at a scale of 1, in CSS pixels: that of the sheet of the page's own rules, if
