@@ -6,6 +6,7 @@
 pub(crate) mod body;
 pub(crate) mod control;
 pub(crate) mod snippets;
+pub(crate) mod text;
 
 use platen_shared::{endpoint::Endpoint, request::FieldName};
 
@@ -69,6 +70,10 @@ pub(crate) fn control_names(field: FieldName) -> Vec<String> {
     let members: &[&str] = match field {
         FieldName::Margin => &["", ".top", ".right", ".bottom", ".left"],
         FieldName::Clip => &[".x", ".y", ".width", ".height"],
+        FieldName::Metadata => {
+            &[".title", ".author", ".subject", ".keywords", ".creator", ".language", ".date"]
+        }
+        FieldName::Protection => &[".userPassword", ".ownerPassword", ".allow"],
         _ => &[""],
     };
     members.iter().map(|member| format!("{field}{member}")).collect()

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use crate::{form::Form, playground::control};
+use crate::{form::Form, playground::text};
 
 /// A template to start from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,12 +31,12 @@ impl Starter {
     pub(crate) fn samples(&self) -> BTreeMap<String, String> {
         let request = parsed(self.request);
         let variables = request["variables"].as_object().into_iter().flatten();
-        variables.map(|(name, value)| (name.clone(), control::text(value))).collect()
+        variables.map(|(name, value)| (name.clone(), text::text(value))).collect()
     }
 
     /// Its options, as the values of controls.
     pub(crate) fn options(&self) -> Form {
-        control::form_of(&parsed(self.options))
+        text::form_of(&parsed(self.options))
     }
 }
 

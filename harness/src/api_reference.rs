@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use platen_shared::{
+    job::PdfStandard,
     reason::ErrorCode,
     request::{FieldKind, FieldName, FieldSpec, Formats},
 };
@@ -52,6 +53,13 @@ fn value(kind: FieldKind) -> String {
         FieldKind::Margin => "length, or object of `top`, `right`, `bottom`, `left`".to_owned(),
         FieldKind::Clip => "object of `x`, `y`, `width`, `height`".to_owned(),
         FieldKind::Variables => "object of strings and numbers".to_owned(),
+        FieldKind::Metadata => "object of strings".to_owned(),
+        FieldKind::Standard => {
+            let names: Vec<_> = PdfStandard::NAMES.iter().map(|name| format!("`{name}`")).collect();
+            format!("{}, or array of two", names.join(", "))
+        }
+        FieldKind::Attachments => "array of objects".to_owned(),
+        FieldKind::Protection => "object of `userPassword`, `ownerPassword`, `allow`".to_owned(),
     }
 }
 

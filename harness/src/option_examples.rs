@@ -13,8 +13,9 @@ use crate::api_reference;
 pub struct Example {
     pub field: String,
     body: Box<RawValue>,
-    /// The fields to leave out for the picture without the option; empty for no such picture.
-    pub without: Vec<String>,
+    /// The fields to leave out for the picture without the option; empty for no such picture. `None` if no picture shows
+    /// what the field does.
+    pub without: Option<Vec<String>>,
 }
 
 impl Example {
@@ -23,7 +24,7 @@ impl Example {
     }
 }
 
-/// The examples of all fields that a picture can show.
+/// The examples of fields.
 pub fn examples() -> Vec<Example> {
     let lines = include_str!("../../tests/fixtures/options.jsonl").lines();
     lines.map(|line| serde_json::from_str(line).expect("an example")).collect()
@@ -31,7 +32,7 @@ pub fn examples() -> Vec<Example> {
 
 pub fn document() -> String {
     let mut text = "# Options\n\n\
-        Every field of a request, with an example and its picture. Where there are two, the left one is without the option. \
+        Every field of a request, with an example and its picture. Where there are two pictures, the left one is without the option. \
         [The same as a table](api.md#request), with the rules for lengths. `platen render` has them as options, such as \
         `--full-page`, except `html`, `url`, `templateId` and `fileName`.\n"
         .to_owned();
@@ -42,7 +43,10 @@ pub fn document() -> String {
             let spec = name.spec();
             let _ = write!(text, "\n### {name}\n\n{}\n\n{}", spec.description, api_reference::values(spec));
             let Some(example) = examples.iter().find(|it| it.field == name.as_str()) else { continue };
-            let _ = write!(text, "\n```json\n{}\n```\n\n![{name}](pictures/{name}.png)\n", example.body());
+            let _ = write!(text, "\n```json\n{}\n```\n", example.body());
+            if example.without.is_some() {
+                let _ = write!(text, "\n![{name}](pictures/{name}.png)\n");
+            }
         }
     }
     text
@@ -57,7 +61,10 @@ mod tests {
         let examples = examples();
         let has_none = |name: &FieldName| !examples.iter().any(|example| example.field == name.as_str());
         let without = FieldName::all().filter(has_none).map(FieldName::as_str).collect::<Vec<_>>().join(" ");
-        assert_eq!(without, "url templateId variables fileName waitUntil userAgent failOnHttpStatus");
+        assert_eq!(
+            without,
+            "url templateId variables fileName waitUntil userAgent failOnHttpStatus invoiceXml"
+        );
         crate::documents::check("options.md", &document());
     }
 }

@@ -4,6 +4,7 @@
 //! have to trust its caller.
 
 mod document;
+mod document_text;
 mod environment;
 mod number;
 mod output;
@@ -14,8 +15,12 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 
 pub use self::{
     document::{
-        Attachment, Base64, Date, DocumentOptions, InvoiceXml, Metadata, MetadataText, PdfA, PdfStandard,
-        Permission, Protection, Relationship,
+        Attachment, DocumentOptions, InvalidDocument, InvoiceXml, Metadata, MetadataText, PdfA, PdfPassword,
+        PdfStandard, Permission, Protection, Relationship,
+    },
+    document_text::{
+        AttachmentName, Base64, Date, InvalidAttachmentName, InvalidBase64, InvalidDate, InvalidMimeType,
+        MimeType,
     },
     environment::{Animations, ColorScheme, Environment, MediaType},
     number::{DeviceScaleFactor, PdfScale, Quality, Side, WaitMs},
@@ -58,6 +63,9 @@ pub enum InvalidOptions {
     /// The margins are as wide or as tall as the sheet.
     #[error("the margins leave no space for the page")]
     NoSpaceBetweenMargins,
+    /// What the PDF has beyond its pages.
+    #[error(transparent)]
+    Document(#[from] InvalidDocument),
 }
 
 /// One render: the JSON body of `POST /v1/jobs` of a farm.
@@ -135,7 +143,7 @@ impl RenderOptions {
     }
 
     /// Checks the rules that concern several fields: the number of pixels of an image, as far as it does not depend
-    /// on the page, and the margins of a PDF.
+    /// on the page, and the margins and the document of a PDF.
     ///
     /// # Errors
     /// The first rule that is broken.

@@ -4,6 +4,7 @@ use serde_json::{Map, Value, json};
 
 use crate::{
     endpoint::Endpoint,
+    job::{PdfStandard, Permission, Relationship},
     limits,
     request::{FieldKind, FieldName},
 };
@@ -44,6 +45,8 @@ pub fn request_schemas() -> Map<String, Value> {
     let number = |range: &std::ops::RangeInclusive<f64>| json!({ "type": "number", "minimum": plain(*range.start()), "maximum": plain(*range.end()) });
     let side = json!({ "$ref": "#/components/schemas/Length" });
     let (offset, length) = (number(&limits::CLIP_OFFSET_RANGE), number(&limits::CLIP_SIDE_RANGE));
+    let short = json!({ "type": "string", "maxLength": limits::MAX_METADATA_CHARS });
+    let password = json!({ "type": "string", "maxLength": limits::MAX_PDF_PASSWORD_BYTES });
     let render = "The body of `POST /v1/render`. One of `html` and `url` is required.";
     let template = "The body of `POST /v1/render/template`.";
     Map::from_iter([
@@ -78,6 +81,56 @@ pub fn request_schemas() -> Map<String, Value> {
                 "required": ["x", "y", "width", "height"],
             }),
         ),
+        (
+            "Metadata".to_owned(),
+            json!({
+                "type": "object",
+                "additionalProperties": false,
+                "description": "The metadata of a PDF.",
+                "properties": {
+                    "title": short,
+                    "author": short,
+                    "subject": short,
+                    "keywords": short,
+                    "creator": short,
+                    "language": { "type": "string", "minLength": 1, "maxLength": 100 },
+                    "date": { "type": "string", "format": "date-time" },
+                },
+            }),
+        ),
+        (
+            "Attachment".to_owned(),
+            json!({
+                "type": "object",
+                "additionalProperties": false,
+                "description": "A file inside a PDF. `content` is base64.",
+                "properties": {
+                    "name": { "type": "string", "minLength": 1, "maxLength": limits::MAX_ATTACHMENT_NAME_CHARS },
+                    "content": { "type": "string", "contentEncoding": "base64" },
+                    "mimeType": { "type": "string", "pattern": "^[^/]+/[^/]+$" },
+                    "description": short,
+                    "relationship": { "type": "string", "enum": Relationship::NAMES },
+                },
+                "required": ["name", "content"],
+            }),
+        ),
+        (
+            "Protection".to_owned(),
+            json!({
+                "type": "object",
+                "additionalProperties": false,
+                "description": "The passwords of a PDF, of which one at least is not empty, and what its readers may do.",
+                "properties": {
+                    "userPassword": password,
+                    "ownerPassword": password,
+                    "allow": {
+                        "type": "array",
+                        "items": { "type": "string", "enum": Permission::NAMES },
+                        "uniqueItems": true,
+                    },
+                },
+            }),
+        ),
     ])
 }
 
@@ -110,6 +163,25 @@ fn property(name: FieldName) -> Value {
             ],
         }),
         FieldKind::Clip => json!({ "allOf": [{ "$ref": "#/components/schemas/Clip" }] }),
+        FieldKind::Metadata => json!({ "allOf": [{ "$ref": "#/components/schemas/Metadata" }] }),
+        FieldKind::Standard => json!({
+            "oneOf": [
+                { "type": "string", "enum": PdfStandard::NAMES },
+                {
+                    "type": "array",
+                    "items": { "type": "string", "enum": PdfStandard::NAMES },
+                    "minItems": 2,
+                    "maxItems": 2,
+                    "uniqueItems": true,
+                },
+            ],
+        }),
+        FieldKind::Attachments => json!({
+            "type": "array",
+            "items": { "$ref": "#/components/schemas/Attachment" },
+            "maxItems": limits::MAX_ATTACHMENTS,
+        }),
+        FieldKind::Protection => json!({ "allOf": [{ "$ref": "#/components/schemas/Protection" }] }),
         FieldKind::Variables => json!({
             "type": "object",
             "maxProperties": limits::MAX_VARIABLES,

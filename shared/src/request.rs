@@ -4,6 +4,7 @@
 //! not an object; the first repeated or unknown field in the order of the document; the fields in the
 //! order of the contract; rules that concern several fields.
 
+mod document_fields;
 mod field;
 mod field_name;
 mod field_spec;
@@ -33,7 +34,8 @@ use shared_fields::SharedFields;
 pub use shared_fields::TemplateOptions;
 
 /// The options of a template that may have placeholders.
-pub const OPTIONS_WITH_PLACEHOLDERS: [FieldName; 2] = [FieldName::HeaderHtml, FieldName::FooterHtml];
+pub const OPTIONS_WITH_PLACEHOLDERS: [FieldName; 4] =
+    [FieldName::HeaderHtml, FieldName::FooterHtml, FieldName::HeaderFirstHtml, FieldName::FooterFirstHtml];
 
 /// The document to render, as the caller specifies it.
 #[derive(Debug, Clone, PartialEq)]
@@ -175,9 +177,9 @@ impl RenderRequest {
                     }
                 };
                 if let Output::Pdf(pdf) = &mut options.output {
-                    for (field, html) in
-                        [(FieldName::HeaderHtml, &mut pdf.header), (FieldName::FooterHtml, &mut pdf.footer)]
-                    {
+                    let texts =
+                        [&mut pdf.header, &mut pdf.footer, &mut pdf.first_header, &mut pdf.first_footer];
+                    for (field, html) in OPTIONS_WITH_PLACEHOLDERS.into_iter().zip(texts) {
                         let Some(html) = html else { continue };
                         let too_large = || InvalidRequest::FilledHeaderTooLarge { field: field.into() };
                         let filled = fill(html.as_str(), limits::MAX_HEADER_BYTES).ok_or_else(too_large)?;

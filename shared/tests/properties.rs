@@ -5,7 +5,7 @@ use platen_shared::{
     endpoint::Endpoint,
     file_name,
     id::AccountId,
-    job::RenderJob,
+    job::{PdfStandard, RenderJob},
     key::{ApiKey, RANDOM_BYTES},
     length::Length,
     limits,
@@ -77,6 +77,27 @@ fn value(name: FieldName) -> BoxedStrategy<Value> {
             let value =
                 prop_oneof![".{0,9}".prop_map(Value::String), any::<f64>().prop_map(|number| json!(number))];
             vec(("[a-z]{1,3}", value), 0..5).prop_map(|members| members.into_iter().collect()).boxed()
+        }
+        FieldKind::Metadata => select(vec![
+            json!({ "title": "\u{0} A & B", "author": "", "date": "2026-11-27T06:34:51.5+01:00" }),
+            json!({ "language": "de-CH", "date": "2026-02-30T00:00:00Z" }),
+        ])
+        .boxed(),
+        FieldKind::Standard => {
+            let both = (select(PdfStandard::NAMES.to_vec()), select(PdfStandard::NAMES.to_vec()));
+            let both = both.prop_map(|(first, second)| json!([first, second]));
+            prop_oneof![select(PdfStandard::NAMES.to_vec()).prop_map(|name| json!(name)), both].boxed()
+        }
+        FieldKind::Attachments => {
+            let (name, content) = (select(vec!["a", "b", "../c"]), select(vec!["", "QQ==", "QR=="]));
+            let file =
+                (name, content).prop_map(|(name, content)| json!({ "name": name, "content": content }));
+            vec(file, 0..3).prop_map(Value::Array).boxed()
+        }
+        FieldKind::Protection => {
+            (".{0,3}", select(vec![json!([]), json!(["copy", "fill"]), json!(["copy", "copy"])]))
+                .prop_map(|(password, allow)| json!({ "userPassword": password, "allow": allow }))
+                .boxed()
         }
         FieldKind::Text { .. } => {
             let known = select(vec![

@@ -31,7 +31,8 @@ export function layoutOf(values, papers, fill = (text) => text) {
   const paper = {
     width, height, margin, defaultMargin: DEFAULT_MARGIN, scale: number("scale", 1),
     prefersPage: values.preferCssPageSize === "true", isSingle: values.singlePage === "true",
-    header: fill(values.headerHtml ?? ""), footer: fill(values.footerHtml ?? ""),
+    header: fill(values.headerFirstHtml ?? values.headerHtml ?? ""),
+    footer: fill(values.footerFirstHtml ?? values.footerHtml ?? ""),
   };
   return { width, height, css, isWhole: true, paper };
 }

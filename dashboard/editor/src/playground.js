@@ -16,7 +16,8 @@ export function playgroundPage(form) {
   const options = optionControls(form, { source, onChange: changed });
   const { valueOf } = options;
   requestPanel(form, { options, onRender: stopAsking });
-  const controls = [...form.elements].filter((field) => field.name && field.type !== "hidden");
+  // Passwords are neither kept nor in a link.
+  const controls = [...form.elements].filter((field) => field.name && !["hidden", "password"].includes(field.type));
 
   // What was entered, without empty controls.
   function entered() {
@@ -146,7 +147,7 @@ export function playgroundPage(form) {
       history.replaceState(null, "", await asLink(entered()));
       note.textContent = "The address of this page now holds the request.";
       await navigator.clipboard.writeText(location.href);
-      note.textContent = "The link was copied. It holds everything that you entered, and no key.";
+      note.textContent = "The link was copied. It holds everything that you entered, and no key or password.";
     } catch (error) {
       if (error instanceof RangeError) note.textContent = error.message;
     }

@@ -54,7 +54,7 @@ impl Panel {
     ) -> askama::Result<Self> {
         let problem = request.err();
         let has_control = |problem: &&Problem| {
-            let field = problem.field.split('.').next().unwrap_or_default();
+            let field = problem.field.split(['.', '[']).next().unwrap_or_default();
             FieldName::all().any(|known| known.as_str() == field)
         };
         Ok(Self {

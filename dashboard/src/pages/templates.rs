@@ -20,6 +20,7 @@ use crate::{
     playground::{
         body::Problem,
         control::{self, Group},
+        text,
     },
     starter::Starter,
 };
@@ -218,7 +219,7 @@ impl VersionPage {
             option_lines: diff::lines(&options.lines(), &current.template.options.lines()),
             lines: diff::lines(&html, &current.html),
             html,
-            options_json: control::texts_of_options(&options).to_string(),
+            options_json: text::texts_of_options(&options).to_string(),
             samples_json: serde_json::json!(current.samples).to_string(),
         }
     }

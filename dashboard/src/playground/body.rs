@@ -18,11 +18,16 @@ pub(crate) struct Request {
     /// JSON without the characters `'`, `` ` `` and `${`, which are escaped: so it has the same text between the quotes
     /// of all languages.
     pub(crate) body: String,
+    /// The body with an ellipsis in place of each password, to be shown and saved.
+    pub(crate) shown: String,
     /// The format of the file; `None` if it is that of the template.
     pub(crate) format: Option<OutputFormat>,
     /// The template that is rendered.
     pub(crate) template: Option<String>,
 }
+
+/// The controls of passwords, which are neither shown in programs nor kept.
+pub(crate) const PASSWORDS: [&str; 2] = ["protection.userPassword", "protection.ownerPassword"];
 
 /// Why the values are not a valid request.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -39,12 +44,17 @@ impl Request {
         let endpoint = source.endpoint();
         let fields = FieldName::of_endpoint(endpoint)
             .filter(|field| Source::of_field(*field).is_none_or(|of_source| of_source == source));
-        let members = members(fields, form)?;
-        let body = embeddable(&members);
+        let fields: Vec<_> = fields.collect();
+        let body = embeddable(&members(fields.iter().copied(), form)?);
         let request = RenderRequest::parse(endpoint, body.as_bytes()).map_err(|error| Problem::of(&error))?;
         let template = (source == Source::Template)
             .then(|| template_id(&form.text(FieldName::TemplateId.as_str())).to_owned());
-        Ok(Self { endpoint, body, format: request.format(), template })
+        let mut shown = form.clone();
+        for name in PASSWORDS.into_iter().filter(|name| !form.text(name).is_empty()) {
+            shown.set(name, "…");
+        }
+        let shown = embeddable(&members(fields.into_iter(), &shown)?);
+        Ok(Self { endpoint, body, shown, format: request.format(), template })
     }
 
     /// The extension of the file.
@@ -85,10 +95,12 @@ fn value(field: FieldName, form: &Form, is_required: bool) -> Result<Option<Stri
         let is_given = !text.trim().is_empty() || (is_required && matches!(kind, FieldKind::Text { .. }));
         is_given.then_some(text)
     };
-    let object = |names: &[String]| {
+    let object = |names: &[String], json: fn(&str) -> String| {
         let members = names.iter().filter_map(|name| {
             let (_, member) = name.split_once('.')?;
-            Some(format!("\"{member}\": {}", number_or_string(&of_control(name)?)))
+            let text = of_control(name)?;
+            let value = if member == "allow" { array(&text) } else { json(&text) };
+            Some(format!("\"{member}\": {value}"))
         });
         let members: Vec<String> = members.collect();
         (!members.is_empty()).then(|| format!("{{ {} }}", members.join(", ")))
@@ -97,7 +109,7 @@ fn value(field: FieldName, form: &Form, is_required: bool) -> Result<Option<Stri
     Ok(match kind {
         FieldKind::Margin => {
             let of_all_sides = of_control(field.as_str());
-            let of_sides = object(&names);
+            let of_sides = object(&names, number_or_string);
             if of_all_sides.is_some() && of_sides.is_some() {
                 let message =
                     "Fill in “margin”, or the fields of its sides. The request can have only one of them.";
@@ -105,8 +117,11 @@ fn value(field: FieldName, form: &Form, is_required: bool) -> Result<Option<Stri
             }
             of_sides.or_else(|| of_all_sides.map(|text| number_or_string(&text)))
         }
-        FieldKind::Clip => object(&names),
-        FieldKind::Variables => match of_control(field.as_str()) {
+        FieldKind::Clip => object(&names, number_or_string),
+        FieldKind::Metadata | FieldKind::Protection => object(&names, string),
+        FieldKind::Standard => of_control(field.as_str())
+            .map(|text| if text.contains(',') { array(&text) } else { string(&text) }),
+        FieldKind::Variables | FieldKind::Attachments => match of_control(field.as_str()) {
             None => None,
             // The text is kept, because numbers keep their spelling.
             Some(text) => match serde_json::from_str::<&RawValue>(&text) {
@@ -129,6 +144,13 @@ fn value(field: FieldName, form: &Form, is_required: bool) -> Result<Option<Stri
         }
         FieldKind::Text { .. } if field == FieldName::TemplateId => {
             of_control(field.as_str()).map(|text| string(template_id(&text)))
+        }
+        // An empty text, which is another value than none, is entered as a space.
+        FieldKind::Text { .. }
+            if matches!(field, FieldName::HeaderFirstHtml | FieldName::FooterFirstHtml) =>
+        {
+            let text = form.text(field.as_str());
+            (!text.is_empty()).then(|| string(if text.trim().is_empty() { "" } else { &text }))
         }
         FieldKind::Text { .. } | FieldKind::Choice(_) => of_control(field.as_str()).map(|text| string(&text)),
     })
@@ -156,6 +178,11 @@ fn number_or_string(text: &str) -> String {
     let text = text.trim();
     let is_number = serde_json::from_str::<serde_json::Number>(text).is_ok();
     if is_number { text.to_owned() } else { string(text) }
+}
+
+/// An array of the strings between commas.
+fn array(text: &str) -> String {
+    serde_json::Value::from_iter(text.split(',').map(str::trim)).to_string()
 }
 
 fn string(text: &str) -> String {
@@ -204,6 +231,18 @@ mod tests {
     }
 
     #[test]
+    fn passwords_are_sent_and_not_shown() {
+        let form = "html=a&format=pdf&protection.userPassword=open+%27sesame&protection.allow=print,+copy&metadata.title=2026\
+                    &headerFirstHtml=+&pdfStandard=";
+        let request = Request::of(&Form::parse(form.as_bytes())).unwrap();
+        let body = "{\n  \"html\": \"a\",\n  \"format\": \"pdf\",\n  \"metadata\": { \"title\": \"2026\" },\n  \
+                    \"headerFirstHtml\": \"\",\n  \"protection\": { \"userPassword\": \"open \\u0027sesame\", \
+                    \"allow\": [\"print\",\"copy\"] }\n}";
+        assert_eq!(request.body, body);
+        assert_eq!(request.shown, body.replace("open \\u0027sesame", "…"));
+    }
+
+    #[test]
     fn problems_name_their_control() {
         for (form, field) in [
             ("html=", "html"),
@@ -216,6 +255,12 @@ mod tests {
             ("html=a&format=pdf&margin=1cm&margin.top=1cm", "margin"),
             ("html=a&clip.x=1", "clip"),
             ("html=a&clip.x=a&clip.y=1&clip.width=1&clip.height=1", "clip.x"),
+            ("html=a&format=pdf&metadata.date=today", "metadata.date"),
+            ("html=a&format=pdf&attachments=[{}]", "attachments[0]"),
+            ("html=a&format=pdf&attachments=[", "attachments"),
+            ("html=a&format=pdf&pdfStandard=pdf/a-1b", "pdfStandard"),
+            ("html=a&format=pdf&protection.userPassword=a&protection.allow=all", "protection.allow"),
+            ("html=a&format=pdf&protection.allow=copy", "protection"),
             ("source=template&templateId=t&variables={", "variables"),
             ("source=template&templateId=t&variables=[]", "variables"),
         ] {

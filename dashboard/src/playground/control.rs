@@ -4,11 +4,15 @@ use std::collections::BTreeMap;
 
 use platen_shared::{
     format::OutputFormat,
-    request::{FieldKind, FieldName, FieldSpec, Formats, TemplateOptions},
+    request::{FieldKind, FieldName, FieldSpec, Formats},
 };
-use serde_json::{Value, json};
+use serde_json::json;
 
-use super::{Source, body::Problem, control_names};
+use super::{
+    Source,
+    body::{PASSWORDS, Problem},
+    control_names,
+};
 use crate::form::Form;
 
 /// Controls of related options.
@@ -115,6 +119,7 @@ pub(crate) enum Input {
     Line {
         placeholder: String,
     },
+    Password,
     /// Several lines, with the language of the text.
     Lines(&'static str),
 }
@@ -145,6 +150,9 @@ pub(crate) fn presets() -> Vec<(&'static str, String)> {
         |values: &[(&str, &str)]| json!(values.iter().copied().collect::<BTreeMap<_, _>>()).to_string();
     PRESETS.iter().map(|(title, values)| (*title, json(values))).collect()
 }
+
+/// The values of `pdfStandard`; the members of an array with commas between them.
+const STANDARDS: &[&str] = &["pdf/a-2b", "pdf/a-3b", "pdf/ua-1", "pdf/a-2b, pdf/ua-1", "pdf/a-3b, pdf/ua-1"];
 
 /// A longer text is edited in several lines.
 const MAX_LINE_CHARS: usize = 4_096;
@@ -181,7 +189,7 @@ pub(crate) fn control(field: FieldName, form: &Form, problem: Option<&Problem>) 
     let names = control_names(field);
     // A problem of a member that has no control is shown at the first one of the field.
     let problem = problem
-        .filter(|problem| problem.field.split('.').next().is_some_and(|of_field| of_field == field.as_str()));
+        .filter(|problem| problem.field.split(['.', '[']).next().is_some_and(|it| it == field.as_str()));
     let at = problem.map(|problem| names.iter().position(|name| *name == problem.field).unwrap_or(0));
     let part = |(index, name): (usize, &String)| Part {
         input: input(field, &spec, name),
@@ -199,7 +207,7 @@ pub(crate) fn control(field: FieldName, form: &Form, problem: Option<&Problem>) 
         formats: formats(spec.formats),
         source: Source::of_field(field).map_or("", Source::name),
         replaces: replaced.map(FieldName::as_str).collect::<Vec<_>>().join(" "),
-        help: help(&spec),
+        help: help(field, &spec),
     }
 }
 
@@ -224,10 +232,26 @@ fn input(field: FieldName, spec: &FieldSpec, name: &str) -> Input {
         }
         FieldKind::Margin if name.contains('.') => Input::Line { placeholder: "0".to_owned() },
         FieldKind::Margin => Input::Line { placeholder: "1cm".to_owned() },
-        FieldKind::Variables => Input::Lines("json"),
+        FieldKind::Variables | FieldKind::Attachments => Input::Lines("json"),
+        FieldKind::Standard => Input::Choice { names: STANDARDS, unset: "None".to_owned(), switch },
+        FieldKind::Metadata => {
+            let example = match name {
+                "metadata.language" => "en",
+                "metadata.date" => "2026-12-31T12:00:00Z",
+                _ => "",
+            };
+            Input::Line { placeholder: example.to_owned() }
+        }
+        FieldKind::Protection if PASSWORDS.contains(&name) => Input::Password,
+        FieldKind::Protection => Input::Line { placeholder: "print".to_owned() },
         FieldKind::Text { max_chars, .. } if max_chars <= MAX_LINE_CHARS => Input::Line { placeholder },
         FieldKind::Text { .. } => match field {
-            FieldName::Html | FieldName::HeaderHtml | FieldName::FooterHtml => Input::Lines("html"),
+            FieldName::Html
+            | FieldName::HeaderHtml
+            | FieldName::FooterHtml
+            | FieldName::HeaderFirstHtml
+            | FieldName::FooterFirstHtml
+            | FieldName::InvoiceXml => Input::Lines("html"),
             FieldName::Css => Input::Lines("css"),
             _ => Input::Line { placeholder },
         },
@@ -244,54 +268,28 @@ fn formats(formats: Formats) -> String {
     names.copied().collect::<Vec<_>>().join(" ")
 }
 
-/// The description and the bounds. Text between backquotes is code.
-fn help(spec: &FieldSpec) -> Vec<(bool, String)> {
-    let bounds = match spec.kind {
-        FieldKind::Number { min, max, .. } => format!(" From {min} to {max}."),
+/// The description, and what concerns the control. Text between backquotes is code.
+fn help(field: FieldName, spec: &FieldSpec) -> Vec<(bool, String)> {
+    let here = match (field, spec.kind) {
+        (_, FieldKind::Number { min, max, .. }) => format!(" From {min} to {max}."),
+        (_, FieldKind::Attachments) => " Enter a JSON array.".to_owned(),
+        (_, FieldKind::Protection) => {
+            " Separate what is allowed by commas. Passwords are neither kept nor shown in programs."
+                .to_owned()
+        }
+        (FieldName::HeaderFirstHtml | FieldName::FooterFirstHtml, _) => {
+            " Enter a space for the empty text.".to_owned()
+        }
         _ => String::new(),
     };
-    let text = format!("{}{bounds}", spec.description);
+    let text = format!("{}{here}", spec.description);
     text.split('`').enumerate().map(|(index, part)| (index % 2 == 1, part.to_owned())).collect()
-}
-
-/// The form of a request body that is an object: the values of the controls.
-pub(crate) fn form_of(body: &Value) -> Form {
-    let mut values = Vec::new();
-    for (name, value) in body.as_object().into_iter().flatten() {
-        match value {
-            Value::Object(variables) if name == FieldName::Variables.as_str() => {
-                let json = serde_json::to_string_pretty(variables).unwrap_or_default();
-                values.push((name.clone(), json));
-            }
-            Value::Object(members) => {
-                values
-                    .extend(members.iter().map(|(member, value)| (format!("{name}.{member}"), text(value))));
-            }
-            value => values.push((name.clone(), text(value))),
-        }
-    }
-    Form::of(values)
-}
-
-/// The options of a template as the values of controls.
-pub(crate) fn form_of_options(options: &TemplateOptions) -> Form {
-    serde_json::from_str(options.as_json()).map_or_else(|_| Form::default(), |options| form_of(&options))
-}
-
-/// As a JSON object of the texts of controls, by name.
-pub(crate) fn texts_of_options(options: &TemplateOptions) -> Value {
-    json!(form_of_options(options).fields().collect::<BTreeMap<_, _>>())
-}
-
-/// The text of a control for a value: a string without its quotation marks, anything else as JSON.
-pub(crate) fn text(value: &Value) -> String {
-    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
 #[cfg(test)]
 mod tests {
     use super::{
-        super::body::{Request, template_options},
+        super::{body::template_options, text::form_of},
         *,
     };
 
@@ -329,16 +327,5 @@ mod tests {
         assert_eq!(with("margin", FieldName::Margin), ["margin"]);
         assert_eq!(with("clip", FieldName::Clip), ["clip.x"]);
         assert_eq!(with("width", FieldName::Clip), [""; 0]);
-    }
-
-    #[test]
-    fn the_form_of_a_body_gives_the_same_request() {
-        let body = r#"{"templateId":"t","format":"pdf","scale":0.5,"landscape":true,"margin":{"top":"1cm","left":20},"variables":{"a":"b"}}"#;
-        let mut form = form_of(&serde_json::from_str(body).unwrap());
-        form.set(Source::FIELD, "template");
-        let request = Request::of(&form).unwrap().body;
-        let same =
-            |json: &str| serde_json::from_str::<std::collections::BTreeMap<String, Value>>(json).unwrap();
-        assert_eq!(same(&request), same(body));
     }
 }

@@ -23,7 +23,7 @@ pub(crate) struct Snippet {
 
 /// Whether the programs read the body of this request from a file.
 pub(crate) fn read_a_file(request: &Request) -> bool {
-    request.body.len() > MAX_INLINE_BYTES
+    request.shown.len() > MAX_INLINE_BYTES
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -65,7 +65,7 @@ pub(crate) fn none() -> Vec<Snippet> {
 pub(crate) fn all(base_url: &str, request: &Request) -> askama::Result<Vec<Snippet>> {
     let url = &format!("{base_url}{}", request.endpoint.path());
     let file = &format!("file.{}", request.extension());
-    let body = (!read_a_file(request)).then_some(request.body.as_str());
+    let body = (!read_a_file(request)).then_some(request.shown.as_str());
     let snippet = |(language, id, name)| {
         let program = Program { language, url, file, body }.render()?;
         Ok(Snippet { id, language: name, program })

@@ -1,15 +1,17 @@
 //! What a PDF has beyond the pages that the browser prints: metadata, a standard, files and protection.
 
-use std::fmt;
+use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 use strum::{EnumString, VariantNames};
 
-use super::{LimitedText, ShortText};
+use super::{AttachmentName, Base64, Date, LimitedText, MimeType, ShortText};
 use crate::{limits, locale::Locale};
 
-/// A text of the metadata, a password or a file, without its content in `Debug`.
-pub type MetadataText = ShortText<{ limits::MAX_METADATA_CHARS }>;
+/// A text of the metadata, or the description of a file.
+pub type MetadataText = ShortText<{ limits::MAX_METADATA_CHARS }, 0>;
+/// A password of a PDF, which may be empty.
+pub type PdfPassword = LimitedText<{ limits::MAX_PDF_PASSWORD_BYTES }>;
 /// A Factur-X or ZUGFeRD invoice as XML (CII).
 pub type InvoiceXml = LimitedText<{ limits::MAX_INVOICE_BYTES }>;
 
@@ -72,25 +74,20 @@ pub enum PdfA {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Attachment {
-    /// The name, without a path.
-    pub name: String,
+    /// The name, which no other file has.
+    pub name: AttachmentName,
     /// The content in base64.
     pub content: Base64,
     /// The media type.
     #[serde(default)]
-    pub mime_type: Option<String>,
+    pub mime_type: Option<MimeType>,
     /// What it is.
     #[serde(default)]
-    pub description: Option<String>,
+    pub description: Option<MetadataText>,
     /// Its relationship to the document.
     #[serde(default)]
     pub relationship: Relationship,
 }
-
-/// Base64 of the standard alphabet, with padding.
-#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(transparent)]
-pub struct Base64(String);
 
 /// The relationship of a file to the document (`AFRelationship`).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, EnumString, VariantNames)]
@@ -107,25 +104,21 @@ pub enum Relationship {
 }
 
 /// The passwords of a PDF, and what its readers may do without the owner's. At least one password is not empty.
-#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Protection {
     /// Opens the file; empty if everybody may open it.
-    pub user_password: String,
+    pub user_password: PdfPassword,
     /// Opens the file with all rights; empty if nobody has it.
-    pub owner_password: String,
-    /// What readers may do.
+    pub owner_password: PdfPassword,
+    /// What readers may do, each once.
     pub allow: Vec<Permission>,
 }
 
-impl fmt::Debug for Protection {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Protection").field("allow", &self.allow).finish_non_exhaustive()
-    }
-}
-
 /// What a reader of a protected PDF may do.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, EnumString, VariantNames)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, EnumString, VariantNames,
+)]
 #[serde(rename_all = "lowercase")]
 #[strum(serialize_all = "lowercase")]
 #[expect(missing_docs, reason = "the names describe the variants")]
@@ -138,30 +131,102 @@ pub enum Permission {
     Assemble,
 }
 
-/// An RFC 3339 date with its offset, to the second.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(transparent)]
-pub struct Date(String);
+impl PdfStandard {
+    /// The names of the standards.
+    pub const NAMES: &'static [&'static str] = &["pdf/a-2b", "pdf/a-3b", "pdf/ua-1"];
 
-impl Base64 {
-    /// The text.
+    /// One standard, or PDF/A and PDF/UA in any order; `None` for other names.
     #[must_use]
-    pub fn as_str(&self) -> &str {
-        &self.0
+    pub fn of(names: &[impl AsRef<str>]) -> Option<Self> {
+        let one = |name: &str| match name {
+            "pdf/a-2b" => Some(Self { archive: Some(PdfA::A2b), ua1: false }),
+            "pdf/a-3b" => Some(Self { archive: Some(PdfA::A3b), ua1: false }),
+            "pdf/ua-1" => Some(Self { archive: None, ua1: true }),
+            _ => None,
+        };
+        match names {
+            [name] => one(name.as_ref()),
+            [first, second] => {
+                let (first, second) = (one(first.as_ref())?, one(second.as_ref())?);
+                let both = Self { archive: first.archive.or(second.archive), ua1: true };
+                (first.ua1 != second.ua1).then_some(both)
+            }
+            _ => None,
+        }
     }
 }
 
-impl fmt::Debug for Base64 {
-    /// Shows the size only, because content of the caller must not appear in logs.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Base64({} characters)", self.0.len())
-    }
+impl Permission {
+    /// The names of the permissions.
+    pub const NAMES: &'static [&'static str] = Self::VARIANTS;
 }
 
-impl Date {
-    /// The text.
-    #[must_use]
-    pub fn as_str(&self) -> &str {
-        &self.0
+impl Relationship {
+    /// The names of the relationships.
+    pub const NAMES: &'static [&'static str] = Self::VARIANTS;
+}
+
+/// A rule of [`DocumentOptions`] that concerns several values.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages describe the variants")]
+pub enum InvalidDocument {
+    #[error("must have at most {} files", limits::MAX_ATTACHMENTS)]
+    TooManyAttachments,
+    #[error("must have at most {} bytes in all", limits::MAX_ATTACHMENT_BYTES)]
+    AttachmentsTooLarge,
+    #[error("is also the name of another file")]
+    RepeatedName { index: usize },
+    #[error("must have a password that is not empty, \"userPassword\" or \"ownerPassword\"")]
+    NoPassword,
+    #[error("must have each permission only once")]
+    RepeatedPermission,
+    #[error("a PDF/A-2b has no files")]
+    FilesInA2b,
+    #[error("a PDF/A-2b has no invoice")]
+    InvoiceInA2b,
+    #[error("a file of a standard has no passwords")]
+    ProtectedStandard,
+    #[error("a file with an invoice has no passwords")]
+    ProtectedInvoice,
+}
+
+impl DocumentOptions {
+    /// Checks the rules that concern several values.
+    ///
+    /// # Errors
+    /// The first rule that is broken.
+    pub fn check(&self) -> Result<(), InvalidDocument> {
+        let Self { standard, attachments, invoice, protection, .. } = self;
+        let bytes = attachments.iter().map(|it| it.content.decoded_bytes()).sum::<usize>();
+        let is_repeated =
+            |index: &usize| attachments[..*index].iter().any(|it| it.name == attachments[*index].name);
+        let is_a2b = standard.archive == Some(PdfA::A2b);
+        if attachments.len() > limits::MAX_ATTACHMENTS {
+            return Err(InvalidDocument::TooManyAttachments);
+        }
+        if bytes > limits::MAX_ATTACHMENT_BYTES {
+            return Err(InvalidDocument::AttachmentsTooLarge);
+        }
+        if let Some(index) = (0..attachments.len()).find(is_repeated) {
+            return Err(InvalidDocument::RepeatedName { index });
+        }
+        if is_a2b && !attachments.is_empty() {
+            return Err(InvalidDocument::FilesInA2b);
+        }
+        if is_a2b && invoice.is_some() {
+            return Err(InvalidDocument::InvoiceInA2b);
+        }
+        let Some(Protection { user_password, owner_password, allow }) = protection else { return Ok(()) };
+        if [user_password, owner_password].iter().all(|password| password.as_str().is_empty()) {
+            Err(InvalidDocument::NoPassword)
+        } else if allow.iter().collect::<BTreeSet<_>>().len() < allow.len() {
+            Err(InvalidDocument::RepeatedPermission)
+        } else if *standard != PdfStandard::default() {
+            Err(InvalidDocument::ProtectedStandard)
+        } else if invoice.is_some() {
+            Err(InvalidDocument::ProtectedInvoice)
+        } else {
+            Ok(())
+        }
     }
 }

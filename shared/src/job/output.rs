@@ -260,6 +260,7 @@ impl Output {
                 {
                     return Err(InvalidOptions::NoSpaceBetweenMargins);
                 }
+                pdf.document.check()?;
             }
         }
         Ok(())

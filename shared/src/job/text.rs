@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::limits;
 
 /// Text of at most `MAX` bytes of UTF-8.
-#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct LimitedText<const MAX: usize>(String);
 
@@ -52,17 +52,17 @@ impl<const MAX: usize> From<LimitedText<MAX>> for String {
     }
 }
 
-/// Text of 1 to `MAX` characters.
+/// Text of `MIN` to `MAX` characters.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
-pub struct ShortText<const MAX: usize>(String);
+pub struct ShortText<const MAX: usize, const MIN: usize = 1>(String);
 
 /// A CSS selector. Only the browser knows whether it is valid.
 pub type Selector = ShortText<{ limits::MAX_SELECTOR_CHARS }>;
 /// A JavaScript expression. Only the browser knows whether it is valid.
 pub type Expression = ShortText<{ limits::MAX_EXPRESSION_CHARS }>;
 
-impl<const MAX: usize> ShortText<MAX> {
+impl<const MAX: usize, const MIN: usize> ShortText<MAX, MIN> {
     /// The text.
     #[must_use]
     pub fn as_str(&self) -> &str {
@@ -104,23 +104,25 @@ impl From<UserAgent> for String {
     }
 }
 
-/// A text that is empty or has more characters than its maximum.
+/// A text that has fewer or more characters than it may have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("must have 1 to {max} characters")]
+#[error("must have {min} to {max} characters")]
 pub struct TextLength {
+    min: usize,
     max: usize,
 }
 
-impl<const MAX: usize> TryFrom<String> for ShortText<MAX> {
+impl<const MAX: usize, const MIN: usize> TryFrom<String> for ShortText<MAX, MIN> {
     type Error = TextLength;
 
     fn try_from(text: String) -> Result<Self, TextLength> {
-        if (1..=MAX).contains(&text.chars().count()) { Ok(Self(text)) } else { Err(TextLength { max: MAX }) }
+        let is_valid = (MIN..=MAX).contains(&text.chars().count());
+        if is_valid { Ok(Self(text)) } else { Err(TextLength { min: MIN, max: MAX }) }
     }
 }
 
-impl<const MAX: usize> From<ShortText<MAX>> for String {
-    fn from(text: ShortText<MAX>) -> Self {
+impl<const MAX: usize, const MIN: usize> From<ShortText<MAX, MIN>> for String {
+    fn from(text: ShortText<MAX, MIN>) -> Self {
         text.0
     }
 }

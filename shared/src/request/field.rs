@@ -11,7 +11,7 @@ use std::{
 };
 
 use crate::{length::Length, limits, template};
-use serde::de::{Deserializer as _, IgnoredAny, MapAccess, Visitor};
+use serde::de::{Deserializer as _, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
 use super::{
@@ -102,11 +102,17 @@ impl<'a> Field<'a> {
     pub(super) fn members<const N: usize>(self, names: &'static [&'static str; N]) -> Parsed<[Field<'a>; N]> {
         let Some(value) = self.value.filter(|value| value.get().starts_with('{')) else { return Ok(None) };
         let mut problem = None;
-        let visitor = MembersVisitor { field: self.name.field, names, problem: &mut problem };
+        let visitor = MembersVisitor { of: self.name, names, problem: &mut problem };
         let members = serde_json::Deserializer::from_str(value.get()).deserialize_map(visitor);
         // The syntax was checked with that of the body.
         let members = members.map_err(|_| InvalidRequest::NotAnObject)?;
         problem.map_or(Ok(Some(members)), Err)
+    }
+
+    /// The values of an array, of which those after the first `max + 1` are left out; `None` if the value is not an array.
+    pub(super) fn items(self, max: usize) -> Option<Vec<&'a RawValue>> {
+        let value = self.value.filter(|value| value.get().starts_with('['))?;
+        serde_json::Deserializer::from_str(value.get()).deserialize_seq(ItemsVisitor { max }).ok()
     }
 
     pub(super) fn file_name(self) -> Parsed<String> {
@@ -123,7 +129,7 @@ impl<'a> Field<'a> {
         visited.map_err(|_| InvalidRequest::VariablesType)?.map(Some)
     }
 
-    fn text(self, value: &'a RawValue) -> Result<Cow<'a, str>, InvalidRequest> {
+    pub(super) fn text(self, value: &'a RawValue) -> Result<Cow<'a, str>, InvalidRequest> {
         if !is_string(value) {
             return Err(InvalidRequest::NotAString(self.name));
         }
@@ -194,8 +200,30 @@ impl<'de> Visitor<'de> for VariablesVisitor {
     }
 }
 
+struct ItemsVisitor {
+    max: usize,
+}
+
+impl<'de> Visitor<'de> for ItemsVisitor {
+    type Value = Vec<&'de RawValue>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an array")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut array: A) -> Result<Self::Value, A::Error> {
+        let mut items = Vec::new();
+        while let Some(item) = array.next_element()? {
+            if items.len() <= self.max {
+                items.push(item);
+            }
+        }
+        Ok(items)
+    }
+}
+
 struct MembersVisitor<'p, const N: usize> {
-    field: FieldName,
+    of: FieldPath,
     names: &'static [&'static str; N],
     /// The first problem.
     problem: &'p mut Option<InvalidRequest>,
@@ -209,7 +237,7 @@ impl<'de, const N: usize> Visitor<'de> for MembersVisitor<'_, N> {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-        let path = |member| FieldPath { field: self.field, member: Some(member) };
+        let path = |member| FieldPath { member: Some(member), ..self.of };
         let mut members = self.names.map(|name| Field { name: path(name), value: None });
         while let Some(name) = map.next_key::<Cow<'de, str>>()? {
             let value: &RawValue = map.next_value()?;
@@ -220,8 +248,7 @@ impl<'de, const N: usize> Visitor<'de> for MembersVisitor<'_, N> {
                 }
                 None => {
                     let known = self.names.map(path);
-                    self.problem
-                        .get_or_insert_with(|| InvalidRequest::unknown(Some(self.field), &name, known));
+                    self.problem.get_or_insert_with(|| InvalidRequest::unknown(Some(self.of), &name, known));
                 }
             }
         }

@@ -57,8 +57,15 @@ pub enum FieldName {
     UserAgent,
     Mobile,
     FailOnHttpStatus,
+    Metadata,
+    HeaderFirstHtml,
+    FooterFirstHtml,
     FitToWidth,
     WaitForFunction,
+    PdfStandard,
+    Attachments,
+    InvoiceXml,
+    Protection,
 }
 
 impl FieldName {
@@ -76,18 +83,24 @@ impl FieldName {
         })
     }
 
-    /// The fields that a template keeps as its options.
-    pub fn of_template() -> impl Iterator<Item = Self> {
+    /// The fields of a request that say how its file is made.
+    pub fn options() -> impl Iterator<Item = Self> {
         let excluded = [Self::Html, Self::Url, Self::TemplateId, Self::Variables, Self::FileName];
         Self::all().filter(move |field| !excluded.contains(field))
+    }
+
+    /// The fields that a template keeps as its options. The others have content of one file, or secrets.
+    pub fn of_template() -> impl Iterator<Item = Self> {
+        let excluded = [Self::Attachments, Self::InvoiceXml, Self::Protection];
+        Self::options().filter(move |field| !excluded.contains(field))
     }
 
     /// Whether this field of a request takes the place of the other one of a template.
     #[must_use]
     pub fn replaces(self, other: Self) -> bool {
         use FieldName::{
-            Clip, FitToWidth, FullPage, PageRanges, PdfFormat, PdfHeight, PdfWidth, Scale, Selector,
-            SinglePage,
+            Clip, FitToWidth, FullPage, PageRanges, PdfFormat, PdfHeight, PdfStandard, PdfWidth, Protection,
+            Scale, Selector, SinglePage,
         };
         self == other
             || match self {
@@ -98,6 +111,7 @@ impl FieldName {
                 PageRanges => other == SinglePage,
                 Scale => other == FitToWidth,
                 FitToWidth => other == Scale,
+                Protection => other == PdfStandard,
                 _ => false,
             }
     }
@@ -109,16 +123,18 @@ impl FieldName {
     }
 }
 
-/// A field, or a member of a field that is an object. `Display` joins both names with a dot.
+/// A field, or a member of a field that is an object, or of an object in a field that is an array. `Display` is as in
+/// JavaScript: `margin.top`, `attachments[0].name`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FieldPath {
     pub(super) field: FieldName,
+    pub(super) index: Option<usize>,
     pub(super) member: Option<&'static str>,
 }
 
 impl From<FieldName> for FieldPath {
     fn from(field: FieldName) -> Self {
-        Self { field, member: None }
+        Self { field, index: None, member: None }
     }
 }
 
@@ -132,6 +148,7 @@ impl FieldPath {
 impl fmt::Display for FieldPath {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.field.as_str())?;
+        self.index.map_or(Ok(()), |index| write!(f, "[{index}]"))?;
         self.member.map_or(Ok(()), |member| write!(f, ".{member}"))
     }
 }

@@ -52,6 +52,14 @@ pub enum FieldKind {
     Clip,
     /// An object of strings and numbers.
     Variables,
+    /// An object of strings.
+    Metadata,
+    /// One of some strings, or an array of two.
+    Standard,
+    /// An array of objects of strings.
+    Attachments,
+    /// An object of strings and an array.
+    Protection,
 }
 
 /// Formats of files.
@@ -95,6 +103,10 @@ const fn number(min: f64, max: f64, whole: bool, default: Option<&'static str>) 
     FieldSpec { kind: FieldKind::Number { min, max, whole }, default, ..BOOLEAN }
 }
 
+const fn of_pdf(kind: FieldKind) -> FieldSpec {
+    FieldSpec { kind, default: None, formats: Formats::Pdf, description: "" }
+}
+
 impl FieldSpec {
     const fn of(self, formats: Formats) -> Self {
         Self { formats, ..self }
@@ -112,7 +124,6 @@ impl FieldName {
     pub const fn spec(self) -> FieldSpec {
         const SIDE: (f64, f64) =
             (*limits::VIEWPORT_SIDE_RANGE.start() as f64, *limits::VIEWPORT_SIDE_RANGE.end() as f64);
-        let pdf_length = FieldSpec { kind: FieldKind::Length, default: None, ..BOOLEAN }.of(Formats::Pdf);
         match self {
             Self::Html => text(1, limits::MAX_HTML_BYTES).says(
                 "Markup to render: at most 5,242,880 bytes of UTF-8, which is fewer characters if some are not ASCII. \
@@ -179,15 +190,15 @@ impl FieldName {
                 "Whether the longer side of the paper is the width. Has precedence over the orientation in the page's \
                  `@page` rule, unless `preferCssPageSize` is true.",
             ),
-            Self::Margin => FieldSpec { kind: FieldKind::Margin, default: None, ..BOOLEAN }.of(Formats::Pdf).says(
+            Self::Margin => of_pdf(FieldKind::Margin).says(
                 "Margins of the paper: one length for all sides, or an object of `top`, `right`, `bottom` and `left`, \
                  where a side that is left out is 0. Has precedence over the page's `@page` rule. Without it the margins \
                  are those of that rule, or 1 cm.",
             ),
-            Self::PdfWidth => pdf_length.says(
+            Self::PdfWidth => of_pdf(FieldKind::Length).says(
                 "Width of the paper, from 10 mm to 5,080 mm. Needs `pdfHeight`, and excludes `pdfFormat`.",
             ),
-            Self::PdfHeight => pdf_length.says("Height of the paper, from 10 mm to 5,080 mm. Needs `pdfWidth`."),
+            Self::PdfHeight => of_pdf(FieldKind::Length).says("Height of the paper, from 10 mm to 5,080 mm. Needs `pdfWidth`."),
             Self::PreferCssPageSize => {
                 BOOLEAN.of(Formats::Pdf).says("Whether the size in the page's `@page` rule is used for the paper.")
             }
@@ -281,6 +292,20 @@ impl FieldName {
                 "Whether a page of `url` with a status of 400 or more is a 422. It is rendered otherwise. The response \
                  has the status in `x-page-status`.",
             ),
+            Self::Metadata => of_pdf(FieldKind::Metadata).says(
+                "Metadata of the file. `title` (without it that of the page), `author`, `subject`, `keywords` and `creator` have \
+                 at most 1,000 characters each; `language` is a BCP 47 tag (without it that of the page, or `locale`); `date` is \
+                 a date and time of RFC 3339, that of creation and change (without it the present). The same request with the \
+                 same `date` gives the same bytes, except with `protection`. With another format it is refused.",
+            ),
+            Self::HeaderFirstHtml => text(0, limits::MAX_HEADER_BYTES).of(Formats::Pdf).says(
+                "Markup in the top margin of the document's first page, in place of `headerHtml` and under its rules. An empty \
+                 text is no header. With another format it is refused.",
+            ),
+            Self::FooterFirstHtml => text(0, limits::MAX_HEADER_BYTES).of(Formats::Pdf).says(
+                "Markup in the bottom margin of the document's first page, in place of `footerHtml`. An empty text is no footer. \
+                 With another format it is refused.",
+            ),
             Self::FitToWidth => BOOLEAN.of(Formats::Pdf).says(
                 "Whether content that is wider than the paper between its margins is scaled down, to 0.1 at least, until nothing is \
                  cut. Boxes that scroll sideways show all that they contain. Excludes `scale`. With another format it is refused.",
@@ -289,6 +314,29 @@ impl FieldName {
                 "JavaScript expression that is evaluated in the page, after the `waitUntil` milestone and until it is truthy, in addition to the \
                  other waits. A promise is awaited. If it throws, or is not truthy within the deadline, that is a 422. Excludes \
                  `javaScript: false`.",
+            ),
+            Self::PdfStandard => of_pdf(FieldKind::Standard).says(
+                "Standard that the file conforms to: `pdf/a-2b`, `pdf/a-3b` or `pdf/ua-1`, or an array of one of the first two \
+                 and the last. `pdf/ua-1` includes `tagged` and needs a title. What the page cannot meet is a 422 that names the \
+                 rule. With another format it is refused.",
+            ),
+            Self::Attachments => of_pdf(FieldKind::Attachments).says(
+                "Files inside the PDF, at most 20. Each has a `name` (1 to 160 characters, no path, no other file's) and a \
+                 `content` (base64, 10,485,760 bytes in all), and may have a `mimeType`, a `description` (at most 1,000 \
+                 characters) and a `relationship`: `source`, `data`, `alternative`, `supplement` or `unspecified` (default). \
+                 Excludes `pdf/a-2b`. Not among the options of a template. With another format it is refused.",
+            ),
+            Self::InvoiceXml => text(1, limits::MAX_INVOICE_BYTES).of(Formats::Pdf).says(
+                "Factur-X or ZUGFeRD invoice (CII) inside the PDF, at most 2,097,152 bytes. The file is a PDF/A-3b, and contains \
+                 it as `factur-x.xml`, or `xrechnung.xml` for that profile. XML that is not well-formed, has a DTD or another \
+                 root, or lacks an element of its profile is refused. Excludes `pdf/a-2b`. Not among the options of a template. \
+                 With another format it is refused.",
+            ),
+            Self::Protection => of_pdf(FieldKind::Protection).says(
+                "Passwords of the PDF, and what its readers may do (AES-256). `userPassword` opens it, `ownerPassword` opens it \
+                 with all rights: at least one of them, at most 127 bytes of UTF-8 each. `allow` is an array of `print`, `copy`, \
+                 `modify`, `annotate`, `fill` and `assemble`; without it only `print` is allowed. Excludes `pdfStandard` and \
+                 `invoiceXml`. Not among the options of a template. With another format it is refused.",
             ),
         }
     }

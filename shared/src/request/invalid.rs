@@ -2,7 +2,7 @@
 
 use crate::{
     format::OutputFormat,
-    job::{InvalidOptions, Output, Region},
+    job::{InvalidDocument, InvalidOptions, Output, Region},
     limits,
     reason::Reason,
     url_rule::InvalidUrl,
@@ -189,7 +189,11 @@ impl InvalidRequest {
     /// A field that a file of this format must not have.
     pub(super) fn with_format(field: FieldName, format: OutputFormat) -> Self {
         let name = format.content_type().rsplit('/').next().unwrap_or_default();
-        Self::NotWith { field: field.into(), other: FieldName::Format, value: format!("\"{name}\"") }
+        Self::not_with(field, FieldName::Format, &format!("\"{name}\""))
+    }
+
+    pub(super) fn not_with(field: FieldName, other: FieldName, value: &str) -> Self {
+        Self::NotWith { field: field.into(), other, value: value.to_owned() }
     }
 
     /// A rule on several options that the request breaks.
@@ -204,12 +208,35 @@ impl InvalidRequest {
                 }
             }
             InvalidOptions::NoSpaceBetweenMargins => Self::NoSpaceBetweenMargins,
+            InvalidOptions::Document(error) => Self::document(error),
+        }
+    }
+
+    /// A rule on what a PDF has beyond its pages.
+    pub(super) fn document(error: InvalidDocument) -> Self {
+        use FieldName::{Attachments, InvoiceXml, PdfStandard, Protection};
+        let rule = |field| Self::Rule { field, rule: error.to_string() };
+        match error {
+            InvalidDocument::TooManyAttachments | InvalidDocument::AttachmentsTooLarge => {
+                rule(Attachments.into())
+            }
+            InvalidDocument::RepeatedName { index } => {
+                rule(FieldPath { field: Attachments, index: Some(index), member: Some("name") })
+            }
+            InvalidDocument::FilesInA2b => Self::not_with(Attachments, PdfStandard, "\"pdf/a-2b\""),
+            InvalidDocument::InvoiceInA2b => Self::not_with(InvoiceXml, PdfStandard, "\"pdf/a-2b\""),
+            InvalidDocument::NoPassword => rule(Protection.into()),
+            InvalidDocument::RepeatedPermission => {
+                rule(FieldPath { field: Protection, index: None, member: Some("allow") })
+            }
+            InvalidDocument::ProtectedStandard => Self::Conflict(Protection.into(), PdfStandard.into()),
+            InvalidDocument::ProtectedInvoice => Self::Conflict(Protection.into(), InvoiceXml.into()),
         }
     }
 
     /// An unknown field, or an unknown member of a field, with the most similar known one as a suggestion.
     pub(super) fn unknown(
-        of: Option<FieldName>,
+        of: Option<FieldPath>,
         name: &str,
         known: impl IntoIterator<Item = FieldPath>,
     ) -> Self {

@@ -1,7 +1,7 @@
 //! The fields that concern PDFs only.
 
 use crate::{
-    format::{OutputFormat, PaperSize},
+    format::PaperSize,
     job::{HeaderHtml, Margins, Pages, PdfOptions, PdfScale, Sheet},
     length::Length,
     limits,
@@ -21,7 +21,7 @@ pub(super) struct PdfFields {
     height: Option<Length>,
     single_page: bool,
     page_ranges: Option<PageRanges>,
-    has_scale: bool,
+    pub(super) has_scale: bool,
     /// With the default sheet and all pages.
     options: PdfOptions,
 }
@@ -55,7 +55,6 @@ impl PdfFields {
             prefer_css_page_size,
             print_background,
             scale: scale.unwrap_or_default(),
-            fit_to_width: boolean(FieldName::FitToWidth)?,
             header,
             footer,
             tagged: tagged || outline,
@@ -77,25 +76,15 @@ impl PdfFields {
 
     /// Checks which fields exclude each other.
     pub(super) fn check_conflicts(&self) -> Result<(), InvalidRequest> {
-        use FieldName::{FitToWidth, PageRanges, PdfFormat, PdfHeight, PdfWidth, Scale, SinglePage};
+        use FieldName::{PageRanges, PdfFormat, PdfHeight, PdfWidth, SinglePage};
         let side = if self.width.is_some() { PdfWidth } else { PdfHeight };
         if self.paper.is_some() && (self.width.is_some() || self.height.is_some()) {
             Err(InvalidRequest::Conflict(side.into(), PdfFormat.into()))
         } else if self.single_page && self.page_ranges.is_some() {
             Err(InvalidRequest::Conflict(SinglePage.into(), PageRanges.into()))
-        } else if self.options.fit_to_width && self.has_scale {
-            Err(InvalidRequest::Conflict(FitToWidth.into(), Scale.into()))
         } else {
             Ok(())
         }
-    }
-
-    /// Checks the fields that a file of this format must not have.
-    pub(super) fn check_format(&self, format: OutputFormat) -> Result<(), InvalidRequest> {
-        if format == OutputFormat::Pdf || !self.options.fit_to_width {
-            return Ok(());
-        }
-        Err(InvalidRequest::with_format(FieldName::FitToWidth, format))
     }
 
     /// The options of a PDF.

@@ -11,13 +11,14 @@ use serde_json::{Value, value::RawValue};
 use crate::{
     format::{OutputFormat, PaperSize, WaitUntil},
     job::{
-        Animations, ColorScheme, DeviceScaleFactor, Environment, Expression, MediaType, Output, PdfScale,
-        RenderOptions, Selector, Side, StyleText, Viewport, WaitMs,
+        Animations, ColorScheme, DeviceScaleFactor, Environment, MediaType, Output, PdfScale, RenderOptions,
+        Selector, Side, StyleText, Viewport, WaitMs,
     },
     limits, template,
 };
 
 use super::{
+    document_fields::DocumentFields,
     field_name::FieldName,
     image_fields::ImageFields,
     invalid::InvalidRequest,
@@ -39,10 +40,10 @@ pub(super) struct SharedFields {
     wait_until: WaitUntil,
     wait_for_timeout: WaitMs,
     wait_for_selector: Option<Selector>,
-    wait_for_function: Option<Expression>,
     fail_on_http_status: bool,
     animations: Animations,
     scroll: bool,
+    document: DocumentFields,
 }
 
 impl SharedFields {
@@ -112,46 +113,39 @@ impl SharedFields {
             wait_for_timeout,
             wait_for_selector,
             fail_on_http_status: boolean(FieldName::FailOnHttpStatus)?,
-            wait_for_function: field(FieldName::WaitForFunction).text_of()?,
             animations,
             scroll,
+            document: DocumentFields::read(object)?,
         })
     }
 
     /// Checks what no options of a template can make valid.
     pub(super) fn check_conflicts(&self) -> Result<(), InvalidRequest> {
         self.pdf.check_conflicts()?;
-        self.image.check()?;
-        self.check_function()?;
+        self.check()?;
         self.format.map_or(Ok(()), |format| self.check_format(format))
+    }
+
+    fn check(&self) -> Result<(), InvalidRequest> {
+        self.image.check()?;
+        self.document.check(self.pdf.has_scale, self.environment.java_script)
     }
 
     fn check_format(&self, format: OutputFormat) -> Result<(), InvalidRequest> {
         self.image.check_format(format)?;
-        self.pdf.check_format(format)
-    }
-
-    fn check_function(&self) -> Result<(), InvalidRequest> {
-        if self.wait_for_function.is_none() || self.environment.java_script {
-            return Ok(());
-        }
-        Err(InvalidRequest::NotWith {
-            field: FieldName::WaitForFunction.into(),
-            other: FieldName::JavaScript,
-            value: "false".to_owned(),
-        })
+        self.document.check_format(format)
     }
 
     /// The options, with all defaults filled in.
     pub(super) fn into_options(self) -> Result<RenderOptions, InvalidRequest> {
         let format = self.format.unwrap_or(OutputFormat::DEFAULT);
         self.pdf.check()?;
-        self.image.check()?;
-        self.check_function()?;
+        self.check()?;
         self.check_format(format)?;
+        let wait_for_function = self.document.wait_for_function.clone();
         let (output, default_width) = match format {
             OutputFormat::Pdf => {
-                let pdf = self.pdf.into_options();
+                let pdf = self.document.add_to(self.pdf.into_options());
                 let width = pdf.content_width();
                 (Output::Pdf(Box::new(pdf)), width)
             }
@@ -166,7 +160,7 @@ impl SharedFields {
             wait_until: self.wait_until,
             wait_for_timeout: self.wait_for_timeout,
             wait_for_selector: self.wait_for_selector,
-            wait_for_function: self.wait_for_function,
+            wait_for_function,
             fail_on_http_status: self.fail_on_http_status,
             animations: self.animations,
             scroll: self.scroll,
@@ -210,7 +204,7 @@ impl TemplateOptions {
                 serde_json::from_str(json).map_or_else(|_| json.to_owned(), |it: Value| it.to_string());
             Some(format!("\"{name}\":{value}"))
         };
-        let fields: Vec<String> = FieldName::of_template().filter_map(field).collect();
+        let fields: Vec<String> = FieldName::options().filter_map(field).collect();
         Self(format!("{{{}}}", fields.join(",")))
     }
 
@@ -269,7 +263,7 @@ impl TemplateOptions {
     }
 
     fn object(&self) -> Object<'_> {
-        let read = Object::read(&FieldName::of_template().collect::<Vec<_>>(), self.0.as_bytes());
+        let read = Object::read(&FieldName::options().collect::<Vec<_>>(), self.0.as_bytes());
         read.unwrap_or_default()
     }
 }
@@ -281,8 +275,9 @@ impl Default for TemplateOptions {
 }
 
 impl fmt::Debug for TemplateOptions {
+    /// Shows the names of the fields only, because those of a request can have passwords.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
+        f.debug_set().entries(self.fields().map(FieldName::as_str)).finish()
     }
 }
 

@@ -38,6 +38,7 @@ fn defaults_are_those_of_the_contract() {
                 "wait_until": "load",
                 "wait_for_timeout": 0.0,
                 "wait_for_selector": null,
+                "wait_for_function": null,
                 "fail_on_http_status": false,
                 "animations": "finish",
                 "scroll": true,
@@ -118,8 +119,15 @@ fn field_names_are_those_of_the_contract() {
         "userAgent",
         "mobile",
         "failOnHttpStatus",
+        "metadata",
+        "headerFirstHtml",
+        "footerFirstHtml",
         "fitToWidth",
         "waitForFunction",
+        "pdfStandard",
+        "attachments",
+        "invoiceXml",
+        "protection",
     ];
     assert_eq!(names(Endpoint::Render), [&["html", "url"][..], &shared].concat());
     assert_eq!(names(Endpoint::Template), [&["templateId", "variables"][..], &shared].concat());
@@ -200,7 +208,23 @@ fn a_field_of_a_request_replaces_those_of_the_template_that_it_excludes() {
         (r#""clip":{"x":0,"y":0,"width":1,"height":1}"#, r#""fullPage":false"#, ""),
         (r#""format":"pdf","singlePage":true"#, r#""pageRanges":"1""#, r#""format":"pdf","pageRanges":"1""#),
         (r#""format":"pdf","pageRanges":"1""#, r#""singlePage":true"#, r#""format":"pdf","singlePage":true"#),
+        (
+            r#""format":"pdf","metadata":{"title":"a","author":"b"},"headerFirstHtml":"{{ missing }}""#,
+            r#""metadata":{"title":"c"},"headerFirstHtml":"""#,
+            r#""format":"pdf","metadata":{"title":"c"},"headerFirstHtml":"""#,
+        ),
+        (
+            r#""format":"pdf","pdfStandard":"pdf/a-2b","tagged":true"#,
+            r#""protection":{"userPassword":"a"}"#,
+            r#""format":"pdf","tagged":true,"protection":{"userPassword":"a"}"#,
+        ),
+        (
+            r#""format":"pdf","pdfStandard":"pdf/a-3b""#,
+            r#""attachments":[{"name":"a","content":"QQ=="}]"#,
+            r#""format":"pdf","pdfStandard":"pdf/a-3b","attachments":[{"name":"a","content":"QQ=="}]"#,
+        ),
         // What does not fit the format is left out.
+        (r#""format":"pdf","metadata":{"title":"a"},"pdfStandard":"pdf/ua-1""#, r#""format":"png""#, ""),
         (r#""format":"webp","quality":7,"width":9"#, r#""format":"png""#, r#""width":9"#),
         (r#""format":"png","omitBackground":true"#, r#""format":"jpeg""#, r#""format":"jpeg""#),
         (r#""format":"jpeg","quality":7"#, r#""format":"pdf""#, r#""format":"pdf""#),
@@ -236,6 +260,18 @@ fn rules_between_fields_are_checked_with_those_of_the_template() {
             "quality",
         ),
         (
+            r#"{"format":"pdf","pdfStandard":["pdf/a-2b","pdf/ua-1"]}"#,
+            r#""attachments":[{"name":"a","content":""}]"#,
+            "\"attachments\" must not be given with \"pdfStandard\": \"pdf/a-2b\" (\"pdfStandard\" of the template)",
+            "attachments",
+        ),
+        (
+            "{}",
+            r#""protection":{"userPassword":"a"}"#,
+            "\"protection\" must not be given with \"format\": \"png\"",
+            "protection",
+        ),
+        (
             "{}",
             r#""pdfWidth":"9cm","format":"pdf""#,
             "\"pdfHeight\" is required with \"pdfWidth\"",
@@ -267,6 +303,20 @@ fn rules_between_fields_are_checked_with_those_of_the_template() {
 }
 
 #[test]
+fn passwords_are_not_in_debug_texts() {
+    for body in [
+        r#"{"html":"x","format":"pdf","protection":{"userPassword":"sesame","ownerPassword":"sesame"}}"#,
+        r#"{"templateId":"t","format":"pdf","protection":{"userPassword":"sesame"}}"#,
+    ] {
+        let endpoint = if body.contains("html") { Endpoint::Render } else { Endpoint::Template };
+        let request = RenderRequest::parse(endpoint, body.as_bytes()).unwrap();
+        assert!(!format!("{request:?}").contains("sesame"));
+        let job = job_of(request, "x", "{}").unwrap();
+        assert!(!format!("{job:?}").contains("sesame"));
+    }
+}
+
+#[test]
 fn options_of_a_template_are_valid_by_themselves() {
     let parse = |json: &str| TemplateOptions::parse(json.as_bytes()).map_err(|error| error.to_string());
     let options = parse(" {\"width\" : 9.0, \"margin\":{ \"top\": 1 }\n, \"format\":\"pdf\"}").unwrap();
@@ -281,6 +331,9 @@ fn options_of_a_template_are_valid_by_themselves() {
         ("[]", "The body must be a JSON object"),
         (r#"{"fileName":"a"}"#, "Unknown field \"fileName\""),
         (r#"{"html":"a"}"#, "Unknown field \"html\""),
+        (r#"{"format":"pdf","protection":{"userPassword":"a"}}"#, "Unknown field \"protection\""),
+        (r#"{"format":"pdf","attachments":[]}"#, "Unknown field \"attachments\""),
+        (r#"{"format":"pdf","invoiceXml":""}"#, "Unknown field \"invoiceXml\""),
         (r#"{"quality":7}"#, "\"quality\" must not be given with \"format\": \"png\""),
         (r#"{"pdfWidth":"9cm"}"#, "\"pdfHeight\" is required with \"pdfWidth\""),
         (r#"{"width":0}"#, "\"width\" must be a whole number from 1 to 7680"),

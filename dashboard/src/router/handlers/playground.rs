@@ -15,7 +15,7 @@ use crate::{
     playground::{
         Source,
         body::{Problem, Request, template_id, template_text},
-        control, snippets,
+        snippets, text,
     },
     router::{
         context::Context,
@@ -85,7 +85,7 @@ pub(crate) async fn template(context: &Context<'_>) -> PageResult {
     let template = context.account()?.template_content(id).await?.ok_or(PageError::NotFound)?;
     Ok(PageResponse::json(&json!({
         "html": template.html,
-        "options": control::texts_of_options(&template.template.options),
+        "options": text::texts_of_options(&template.template.options),
         "variables": variables(&template),
     })))
 }
@@ -115,7 +115,7 @@ pub(crate) async fn download(context: &Context<'_>, form: &Form) -> PageResult {
     context.account()?;
     match Request::of(form) {
         Ok(request) => {
-            Ok(PageResponse::download("application/json", snippets::FILE_NAME, request.body.into_bytes()))
+            Ok(PageResponse::download("application/json", snippets::FILE_NAME, request.shown.into_bytes()))
         }
         Err(_) => show(context, form).await,
     }

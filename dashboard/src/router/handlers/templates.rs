@@ -15,7 +15,7 @@ use crate::{
             Conflict, EditorForm, EditorPage, INITIAL_HTML, Samples, TemplatesPage, VersionPage, VersionsPage,
         },
     },
-    playground::{body::template_options, control},
+    playground::{body::template_options, text},
     router::{
         context::{Context, redirect_if_found, redirect_with_notice},
         page_error::{PageError, PageResult},
@@ -72,7 +72,7 @@ pub(crate) fn new_page(context: &Context<'_>) -> PageResult {
 
 pub(crate) async fn page(context: &Context<'_>, id: &str) -> PageResult {
     let saved = template(context, id).await?;
-    let options = control::form_of_options(&saved.template.options);
+    let options = text::form_of_options(&saved.template.options);
     let form = EditorForm {
         revision: Some(saved.revision),
         ..EditorForm::valid(&saved.template.name, &saved.html, options, saved.samples.clone())

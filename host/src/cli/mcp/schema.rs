@@ -98,7 +98,7 @@ mod tests {
             assert!(!text.contains("$ref"), "{text}");
             assert!(text.len() < 12_000, "{}", text.len());
         }
-        assert_eq!(options().len(), FieldName::of_template().count());
+        assert_eq!(options().len(), FieldName::options().count());
         let margin = &options()["margin"]["oneOf"][2]["properties"]["top"];
         assert!(margin["oneOf"].is_array(), "{margin}");
         assert_eq!(

@@ -4,7 +4,10 @@ use std::{collections::BTreeMap, path::PathBuf};
 
 use anyhow::{Context as _, Result};
 use clap::{Arg, ArgMatches, Args, Command, FromArgMatches};
-use platen_shared::request::{FieldKind, FieldName};
+use platen_shared::{
+    job::PdfStandard,
+    request::{FieldKind, FieldName},
+};
 use serde_json::{
     Number, Value,
     value::{RawValue, to_raw_value},
@@ -46,7 +49,10 @@ impl Fields {
             FieldKind::Choice(names) => argument.value_name(names.join("|")),
             FieldKind::Length | FieldKind::Margin => argument.value_name("LENGTH"),
             FieldKind::Clip => argument.value_name("X,Y,WIDTH,HEIGHT"),
-            FieldKind::Variables => argument.value_name("JSON|@FILE"),
+            FieldKind::Variables | FieldKind::Metadata | FieldKind::Attachments | FieldKind::Protection => {
+                argument.value_name("JSON|@FILE")
+            }
+            FieldKind::Standard => argument.value_name(PdfStandard::NAMES.join("|")),
             FieldKind::Text { .. } if is_content(name) => argument.value_name("TEXT|@FILE"),
             FieldKind::Text { .. } => argument.value_name("TEXT"),
         }
@@ -72,11 +78,16 @@ impl Fields {
         let or_text = |value: Option<Value>| value.unwrap_or_else(|| text.into());
         let value = match name.spec().kind {
             // Unparsed, because numbers are inserted into a template as they are spelled.
-            FieldKind::Variables => {
-                return serde_json::from_str(&content).context("--variables must be a JSON object");
+            FieldKind::Variables | FieldKind::Metadata | FieldKind::Attachments | FieldKind::Protection => {
+                return serde_json::from_str(&content)
+                    .with_context(|| format!("--{} must be JSON", option(name)));
             }
             FieldKind::Boolean => Value::Bool(text == "true"),
             FieldKind::Margin if text.starts_with('{') => or_text(serde_json::from_str(text).ok()),
+            FieldKind::Standard => match text.split_once(',') {
+                Some((first, second)) => Value::from(vec![first.trim(), second.trim()]),
+                None => text.into(),
+            },
             FieldKind::Number { .. } | FieldKind::Length | FieldKind::Margin => or_text(number(text)),
             FieldKind::Clip => {
                 let numbers: Option<Vec<_>> = text.split(',').map(number).collect();
@@ -104,7 +115,23 @@ fn option(name: FieldName) -> String {
 
 /// Whether the value is rather in a file than in an argument.
 fn is_content(name: FieldName) -> bool {
-    matches!(name, FieldName::HeaderHtml | FieldName::FooterHtml | FieldName::Css | FieldName::Variables)
+    use FieldName::{
+        Attachments, Css, FooterFirstHtml, FooterHtml, HeaderFirstHtml, HeaderHtml, InvoiceXml, Metadata,
+        Protection, Variables,
+    };
+    matches!(
+        name,
+        HeaderHtml
+            | FooterHtml
+            | HeaderFirstHtml
+            | FooterFirstHtml
+            | Css
+            | Variables
+            | Metadata
+            | Attachments
+            | InvoiceXml
+            | Protection
+    )
 }
 
 impl Args for Fields {
