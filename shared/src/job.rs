@@ -6,6 +6,7 @@
 mod document;
 mod document_text;
 mod environment;
+mod invoice;
 mod number;
 mod output;
 mod source;
@@ -15,14 +16,15 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 
 pub use self::{
     document::{
-        Attachment, DocumentOptions, InvalidDocument, InvoiceXml, Metadata, MetadataText, PdfA, PdfPassword,
-        PdfStandard, Permission, Protection, Relationship,
+        Attachment, DocumentOptions, InvalidDocument, Metadata, MetadataText, PdfA, PdfPassword, PdfStandard,
+        Permission, Protection, Relationship,
     },
     document_text::{
         AttachmentName, Base64, Date, InvalidAttachmentName, InvalidBase64, InvalidDate, InvalidMimeType,
         MimeType,
     },
     environment::{Animations, ColorScheme, Environment, MediaType},
+    invoice::{InvalidInvoice, InvoiceProfile, InvoiceXml},
     number::{DeviceScaleFactor, PdfScale, Quality, Side, WaitMs},
     output::{Clip, ImageOptions, Margins, Output, Pages, PdfOptions, Region, Sheet},
     source::{Html, PublicUrl, Source},

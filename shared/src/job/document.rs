@@ -5,15 +5,13 @@ use std::collections::BTreeSet;
 use serde::{Deserialize, Serialize};
 use strum::{EnumString, VariantNames};
 
-use super::{AttachmentName, Base64, Date, LimitedText, MimeType, ShortText};
+use super::{AttachmentName, Base64, Date, InvoiceXml, LimitedText, MimeType, ShortText};
 use crate::{limits, locale::Locale};
 
 /// A text of the metadata, or the description of a file.
 pub type MetadataText = ShortText<{ limits::MAX_METADATA_CHARS }, 0>;
 /// A password of a PDF, which may be empty.
 pub type PdfPassword = LimitedText<{ limits::MAX_PDF_PASSWORD_BYTES }>;
-/// A Factur-X or ZUGFeRD invoice as XML (CII).
-pub type InvoiceXml = LimitedText<{ limits::MAX_INVOICE_BYTES }>;
 
 /// What a PDF has beyond the pages that the browser prints.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -198,8 +196,11 @@ impl DocumentOptions {
     pub fn check(&self) -> Result<(), InvalidDocument> {
         let Self { standard, attachments, invoice, protection, .. } = self;
         let bytes = attachments.iter().map(|it| it.content.decoded_bytes()).sum::<usize>();
-        let is_repeated =
-            |index: &usize| attachments[..*index].iter().any(|it| it.name == attachments[*index].name);
+        let of_invoice = invoice.as_ref().map(|invoice| invoice.profile().file_name);
+        let is_repeated = |index: &usize| {
+            let name = &attachments[*index].name;
+            attachments[..*index].iter().any(|it| it.name == *name) || of_invoice == Some(name.as_str())
+        };
         let is_a2b = standard.archive == Some(PdfA::A2b);
         if attachments.len() > limits::MAX_ATTACHMENTS {
             return Err(InvalidDocument::TooManyAttachments);

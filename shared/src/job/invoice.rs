@@ -1,0 +1,196 @@
+//! An invoice as XML: a Cross Industry Invoice, which Factur-X and `ZUGFeRD` put into a PDF.
+//!
+//! The text is read as a stream and never as a tree. A DTD ends the reading, so no entity of the text is expanded.
+
+mod profile;
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+use xml::{
+    common::XmlVersion,
+    name::OwnedName,
+    reader::{self, EventReader, ParserConfig, XmlEvent},
+};
+
+pub use self::profile::InvoiceProfile;
+use self::profile::PROFILES;
+use crate::limits;
+
+/// Of elements inside each other, and of namespaces that an element knows. The parser copies every declaration around an
+/// element for it, so that time is the product of both and of the elements.
+const MAX_NESTING: usize = 20;
+/// More than 2 MiB of an invoice have.
+const MAX_ELEMENTS: usize = 50_000;
+/// Of an attribute, and so of the address of a namespace, in bytes.
+const MAX_ATTRIBUTE_BYTES: usize = 1_000;
+/// Characters of names in messages. No name or guideline of an invoice is longer.
+const MAX_NAME_CHARS: usize = 128;
+
+const NAMESPACE: &str = "urn:un:unece:uncefact:data:standard:CrossIndustryInvoice:100";
+/// The prefixes of namespaces in the paths below and in messages, whichever the text has.
+const PREFIXES: [(&str, &str); 3] = [
+    (NAMESPACE, "rsm"),
+    ("urn:un:unece:uncefact:data:standard:ReusableAggregateBusinessInformationEntity:100", "ram"),
+    ("urn:un:unece:uncefact:data:standard:UnqualifiedDataType:100", "udt"),
+];
+const ROOT: &str = "rsm:CrossIndustryInvoice";
+
+/// The element whose text is the profile, in the root.
+const GUIDELINE: &str = "rsm:ExchangedDocumentContext/ram:GuidelineSpecifiedDocumentContextParameter/ram:ID";
+/// What every profile requires, in the root: the elements of MINIMUM.
+const REQUIRED: [&str; 11] = [
+    GUIDELINE,
+    "rsm:ExchangedDocument/ram:ID",
+    "rsm:ExchangedDocument/ram:TypeCode",
+    "rsm:ExchangedDocument/ram:IssueDateTime/udt:DateTimeString",
+    "rsm:SupplyChainTradeTransaction/ram:ApplicableHeaderTradeAgreement/ram:SellerTradeParty/ram:Name",
+    "rsm:SupplyChainTradeTransaction/ram:ApplicableHeaderTradeAgreement/ram:BuyerTradeParty/ram:Name",
+    "rsm:SupplyChainTradeTransaction/ram:ApplicableHeaderTradeDelivery",
+    "rsm:SupplyChainTradeTransaction/ram:ApplicableHeaderTradeSettlement/ram:InvoiceCurrencyCode",
+    "rsm:SupplyChainTradeTransaction/ram:ApplicableHeaderTradeSettlement/ram:SpecifiedTradeSettlementHeaderMonetarySummation/ram:TaxBasisTotalAmount",
+    "rsm:SupplyChainTradeTransaction/ram:ApplicableHeaderTradeSettlement/ram:SpecifiedTradeSettlementHeaderMonetarySummation/ram:GrandTotalAmount",
+    "rsm:SupplyChainTradeTransaction/ram:ApplicableHeaderTradeSettlement/ram:SpecifiedTradeSettlementHeaderMonetarySummation/ram:DuePayableAmount",
+];
+
+/// The XML of an invoice: well-formed, with a known profile and the elements that all profiles require. At most
+/// [`limits::MAX_INVOICE_BYTES`].
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct InvoiceXml {
+    text: String,
+    profile: &'static InvoiceProfile,
+}
+
+impl InvoiceXml {
+    /// The text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.text
+    }
+
+    /// The profile.
+    #[must_use]
+    pub fn profile(&self) -> &'static InvoiceProfile {
+        self.profile
+    }
+}
+
+impl fmt::Debug for InvoiceXml {
+    /// Shows no content, because that of the caller must not appear in logs.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "InvoiceXml({}, {} bytes)", self.profile.conformance_level, self.text.len())
+    }
+}
+
+impl From<InvoiceXml> for String {
+    fn from(invoice: InvoiceXml) -> Self {
+        invoice.text
+    }
+}
+
+/// Why a text is no invoice. `Display` continues after the name of the field.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages describe the variants")]
+pub enum InvalidInvoice {
+    #[error("must be at most {} bytes of UTF-8", limits::MAX_INVOICE_BYTES)]
+    TooLarge,
+    /// With line and column.
+    #[error("must be well-formed XML: {0}")]
+    Syntax(String),
+    #[error("must be XML 1.0 in UTF-8; its declaration says otherwise")]
+    Declaration,
+    #[error("must have no DTD")]
+    Dtd,
+    #[error(
+        "must have at most {MAX_ELEMENTS} elements, {MAX_NESTING} of them inside each other, and {MAX_NESTING} namespaces"
+    )]
+    Complexity,
+    #[error("must have the root element \"CrossIndustryInvoice\" of the namespace {NAMESPACE}, not \"{0}\"")]
+    Root(String),
+    #[error("has the unknown guideline \"{0}\" in {GUIDELINE}")]
+    Guideline(String),
+    #[error("has no element {0}")]
+    NoElement(&'static str),
+}
+
+impl From<reader::Error> for InvalidInvoice {
+    fn from(error: reader::Error) -> Self {
+        Self::Syntax(shortened(&error.to_string()))
+    }
+}
+
+impl TryFrom<String> for InvoiceXml {
+    type Error = InvalidInvoice;
+
+    fn try_from(text: String) -> Result<Self, InvalidInvoice> {
+        if text.len() > limits::MAX_INVOICE_BYTES {
+            return Err(InvalidInvoice::TooLarge);
+        }
+        let profile = profile_of(&text)?;
+        Ok(Self { text, profile })
+    }
+}
+
+fn profile_of(text: &str) -> Result<&'static InvoiceProfile, InvalidInvoice> {
+    let config = ParserConfig::new()
+        .cdata_to_characters(true)
+        .allow_multiple_root_elements(false)
+        .max_attribute_length(MAX_ATTRIBUTE_BYTES);
+    let mut reader = EventReader::new_with_config(text.as_bytes(), config);
+    let mut missing = REQUIRED.to_vec();
+    let mut guideline = String::new();
+    let (mut elements, mut depth) = (0, 0);
+    // Of the innermost open element, in the root.
+    let mut path = String::new();
+    loop {
+        match reader.next()? {
+            XmlEvent::StartDocument { version, encoding, .. }
+                if version != XmlVersion::Version10 || !encoding.eq_ignore_ascii_case("UTF-8") =>
+            {
+                return Err(InvalidInvoice::Declaration);
+            }
+            XmlEvent::Doctype { .. } => return Err(InvalidInvoice::Dtd),
+            XmlEvent::StartElement { name, namespace, .. } => {
+                if depth == 0 {
+                    if prefixed(&name) != ROOT {
+                        return Err(InvalidInvoice::Root(shortened(&name.local_name)));
+                    }
+                } else {
+                    path = format!("{path}/{}", prefixed(&name));
+                    missing.retain(|required| *required != &path[1..]);
+                }
+                (elements, depth) = (elements + 1, depth + 1);
+                if elements > MAX_ELEMENTS || depth.max(namespace.0.len()) > MAX_NESTING {
+                    return Err(InvalidInvoice::Complexity);
+                }
+            }
+            XmlEvent::EndElement { .. } => {
+                depth -= 1;
+                path.truncate(path.rfind('/').unwrap_or_default());
+            }
+            XmlEvent::Characters(text) if path.get(1..) == Some(GUIDELINE) => guideline += &text,
+            XmlEvent::EndDocument => break,
+            _ => {}
+        }
+    }
+    if let Some(required) = missing.first() {
+        return Err(InvalidInvoice::NoElement(required));
+    }
+    let guideline = guideline.trim();
+    let profile = PROFILES.iter().find(|profile| profile.guideline == guideline);
+    profile.ok_or_else(|| InvalidInvoice::Guideline(shortened(guideline)))
+}
+
+/// A name with its prefix of [`PREFIXES`], which is empty for another namespace.
+fn prefixed(name: &OwnedName) -> String {
+    let known = PREFIXES.iter().find(|(namespace, _)| name.namespace.as_deref() == Some(namespace));
+    format!("{}:{}", known.map_or("", |(_, prefix)| prefix), name.local_name)
+}
+
+fn shortened(text: &str) -> String {
+    text.chars().take(MAX_NAME_CHARS).collect()
+}
+
+#[cfg(test)]
+mod tests;
