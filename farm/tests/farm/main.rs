@@ -31,6 +31,7 @@ mod options;
 mod page_options;
 mod page_time;
 mod pdf_headers;
+mod pdf_metadata;
 mod pdf_options;
 mod pdf_pages;
 mod priorities;
@@ -78,6 +79,7 @@ fn main() -> ExitCode {
         page_options::TESTS,
         page_time::TESTS,
         pdf_headers::TESTS,
+        pdf_metadata::TESTS,
         pdf_options::TESTS,
         pdf_pages::TESTS,
         priorities::TESTS,

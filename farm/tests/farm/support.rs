@@ -162,7 +162,7 @@ pub(crate) fn small(mut fields: Value) -> RenderJob {
 }
 
 /// A PDF of a page with these fields of a request.
-fn paged(fields: Value) -> RenderJob {
+pub(crate) fn paged(fields: Value) -> RenderJob {
     request(&with(fields, &json!({ "format": "pdf" })))
 }
 

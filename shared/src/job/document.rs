@@ -29,6 +29,14 @@ pub struct DocumentOptions {
     pub protection: Option<Protection>,
 }
 
+impl DocumentOptions {
+    /// The level of PDF/A of the file. One with an invoice in it is a PDF/A-3b.
+    #[must_use]
+    pub fn archive(&self) -> Option<PdfA> {
+        if self.invoice.is_some() { Some(PdfA::A3b) } else { self.standard.archive }
+    }
+}
+
 /// The metadata of a PDF.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]

@@ -4,7 +4,9 @@ mod document;
 mod finish;
 mod fit_to_width;
 mod root_flow;
+mod metadata;
 mod single_page;
+mod xmp;
 
 use bytes::Bytes;
 use chromiumoxide_cdp::cdp::{
@@ -20,6 +22,7 @@ use platen_cdp::CdpError;
 use platen_shared::{
     job::{Margins, MediaType, Pages, PdfOptions, PdfScale, RenderJob, RenderOptions, Sheet, Source},
     length::Length,
+    locale::Locale,
     refusal::Refusal,
 };
 use serde_json::Value;
@@ -85,7 +88,31 @@ pub(super) async fn capture(
     } else {
         file
     };
-    finish::finish(file, pdf).await
+    if finish::is_needed(pdf) {
+        let language = language(rendering, pdf, &job.options).await?;
+        finish::finish(file, pdf, language).await
+    } else {
+        Ok(file)
+    }
+}
+
+/// The language that the root element names.
+const LANGUAGE: &str =
+    "document.documentElement && as(Element, document.documentElement).getAttribute('lang')";
+
+/// The language of the document: that of the job, else that of the page, else that of its reader.
+async fn language(
+    rendering: &mut Rendering<'_>,
+    pdf: &PdfOptions,
+    options: &RenderOptions,
+) -> Result<Option<Locale>, JobError> {
+    let metadata = &pdf.document.metadata;
+    if metadata.language.is_some() {
+        return Ok(metadata.language.clone());
+    }
+    let of_page = rendering.evaluate_isolated(LANGUAGE).await?;
+    let of_page = of_page.and_then(|it| it.as_str().and_then(|it| Locale::try_from(it.to_owned()).ok()));
+    Ok(of_page.or_else(|| options.environment.locale.clone()))
 }
 
 /// Gives the page the layout of print in its viewport, to be measured.

@@ -5,29 +5,42 @@
 
 use bytes::Bytes;
 use lopdf::Document;
-use platen_shared::job::PdfOptions;
+use platen_shared::{
+    job::{DocumentOptions, PdfOptions},
+    locale::Locale,
+};
 use tokio::task::spawn_blocking;
 
+use super::metadata;
 use crate::error::JobError;
 
 /// Whether the options ask for more than the browser prints.
-fn is_needed(pdf: &PdfOptions) -> bool {
-    pdf.tagged || pdf.document != platen_shared::job::DocumentOptions::default()
+pub(super) fn is_needed(pdf: &PdfOptions) -> bool {
+    pdf.tagged || pdf.document != DocumentOptions::default()
 }
 
-/// The file with what the options ask for.
-pub(super) async fn finish(file: Bytes, pdf: &PdfOptions) -> Result<Bytes, JobError> {
-    if !is_needed(pdf) {
-        return Ok(file);
-    }
-    let pdf = pdf.clone();
-    let finished = spawn_blocking(move || finished(&file, &pdf)).await;
+/// The file with what the options ask for. `language` is that of the document.
+pub(super) async fn finish(
+    file: Bytes,
+    pdf: &PdfOptions,
+    language: Option<Locale>,
+) -> Result<Bytes, JobError> {
+    let options = pdf.document.clone();
+    let finished = spawn_blocking(move || finished(&file, &options, language.as_ref())).await;
     finished.map_err(|_| JobError::NoFile)?
 }
 
-fn finished(file: &Bytes, _pdf: &PdfOptions) -> Result<Bytes, JobError> {
+fn finished(file: &Bytes, options: &DocumentOptions, language: Option<&Locale>) -> Result<Bytes, JobError> {
     let mut document = Document::load_mem(file)?;
     // Steps, in this order: first page, ids of the structure tree, metadata, attachments, standard, protection.
+    if let Some(language) = language {
+        metadata::set_language(&mut document, language)?;
+    }
+    if metadata::is_wanted(options) {
+        metadata::set_info(&mut document, &options.metadata)?;
+        metadata::add_xmp(&mut document, options.archive(), &[])?;
+    }
+    metadata::set_id(&mut document);
     let mut file = Vec::new();
     document.save_to(&mut file).map_err(lopdf::Error::from)?;
     Ok(file.into())

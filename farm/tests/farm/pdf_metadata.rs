@@ -1,0 +1,141 @@
+//! The metadata of PDFs, in the information dictionary and in XMP, and their language.
+
+use std::sync::Arc;
+
+use lopdf::{Dictionary, Document, decode_text_string};
+use platen_shared::job::{DocumentOptions, Output, RenderJob};
+use serde_json::{Value, json};
+
+use crate::support::{Shared, paged};
+
+tests! {
+    "metadata is in the information dictionary and in XMP" => metadata,
+    "metadata that is not given is the page's" => defaults,
+    "a document has a language" => language,
+    "the same job with the same date gives the same bytes" => same_bytes,
+    "a PDF without such options is the browser's" => untouched,
+}
+
+/// The PDF of a page with these options of its document.
+pub(crate) fn documented(fields: Value, options: Value) -> RenderJob {
+    let mut job = paged(fields);
+    let Output::Pdf(pdf) = &mut job.options.output else { panic!("no PDF") };
+    pdf.document = serde_json::from_value::<DocumentOptions>(options).unwrap();
+    job
+}
+
+async fn document(shared: &Shared, fields: Value, options: Value) -> Document {
+    Document::load_mem(&shared.file(&documented(fields, options)).await.bytes).unwrap()
+}
+
+fn info(document: &Document) -> &Dictionary {
+    document.get_dictionary(document.trailer.get(b"Info").unwrap().as_reference().unwrap()).unwrap()
+}
+
+fn text(dictionary: &Dictionary, key: &str) -> Option<String> {
+    dictionary.get(key.as_bytes()).ok().map(|text| decode_text_string(text).unwrap())
+}
+
+fn xmp(document: &Document) -> String {
+    let packet = document.catalog().unwrap().get_deref(b"Metadata", document).unwrap().as_stream().unwrap();
+    String::from_utf8(packet.content.clone()).unwrap()
+}
+
+const PAGE: &str = "<!doctype html><html lang=fr><title>Of the page</title><p>Text";
+
+async fn metadata(shared: Arc<Shared>) {
+    let given = json!({
+        "title": "Rechnung 17 <ä> & \"😀\"", "author": "A & B", "subject": "S", "keywords": "one, two",
+        "creator": "Shop 2", "language": "de-CH", "date": "2026-07-24T09:30:00+02:00",
+    });
+    for tagged in [false, true] {
+        let fields = json!({ "html": PAGE, "tagged": tagged });
+        let document = document(&shared, fields, json!({ "metadata": given })).await;
+        let info = info(&document);
+        for (key, field) in [
+            ("Title", "title"),
+            ("Author", "author"),
+            ("Subject", "subject"),
+            ("Keywords", "keywords"),
+            ("Creator", "creator"),
+        ] {
+            assert_eq!(text(info, key).as_deref(), given[field].as_str(), "{key}");
+        }
+        for key in ["CreationDate", "ModDate"] {
+            assert_eq!(text(info, key).as_deref(), Some("D:20260724093000+02'00'"));
+        }
+        let catalog = document.catalog().unwrap();
+        assert_eq!(text(catalog, "Lang").as_deref(), Some("de-CH"));
+        let preferences = catalog.get_deref(b"ViewerPreferences", &document).unwrap().as_dict().unwrap();
+        assert!(preferences.get(b"DisplayDocTitle").unwrap().as_bool().unwrap());
+        let xmp = xmp(&document);
+        for expected in [
+            "Rechnung 17 &lt;ä&gt; &amp; \"😀\"</rdf:li>",
+            "<rdf:li>A &amp; B</rdf:li>",
+            "<rdf:li>de-CH</rdf:li>",
+            "<pdf:Keywords>one, two</pdf:Keywords>",
+            "<xmp:CreatorTool>Shop 2</xmp:CreatorTool>",
+            "<xmp:CreateDate>2026-07-24T09:30:00+02:00</xmp:CreateDate>",
+            "<xmp:ModifyDate>2026-07-24T09:30:00+02:00</xmp:ModifyDate>",
+        ] {
+            assert!(xmp.contains(expected), "{xmp}");
+        }
+    }
+}
+
+async fn defaults(shared: Arc<Shared>) {
+    let document = document(&shared, json!({ "html": PAGE }), json!({ "metadata": { "author": "A" } })).await;
+    let info = info(&document);
+    assert_eq!(text(info, "Title").as_deref(), Some("Of the page"));
+    assert_eq!(text(info, "Subject"), None);
+    let made = text(info, "CreationDate").unwrap();
+    let digits: String = made.chars().skip(2).take(14).collect();
+    let in_xmp: String = xmp(&document)
+        .split("CreateDate>")
+        .nth(1)
+        .unwrap()
+        .chars()
+        .filter(char::is_ascii_digit)
+        .take(14)
+        .collect();
+    assert_eq!(digits, in_xmp);
+    assert!(xmp(&document).contains(">Of the page</rdf:li>"));
+}
+
+async fn language(shared: Arc<Shared>) {
+    let author = json!({ "author": "A" });
+    for (html, fields, metadata, expected) in [
+        (PAGE, json!({}), author.clone(), Some("fr")),
+        (PAGE, json!({ "locale": "it" }), json!({ "language": "de" }), Some("de")),
+        (PAGE, json!({ "locale": "it" }), author.clone(), Some("fr")),
+        ("<p>Text", json!({ "locale": "it" }), author.clone(), Some("it")),
+        ("<p>Text", json!({ "locale": "it", "tagged": true }), json!({}), Some("it")),
+        ("<html lang='in English'><p>Text", json!({ "locale": "it" }), author.clone(), Some("it")),
+        ("<form name=documentElement lang=xx></form>", json!({}), author.clone(), None),
+        ("<p>Text", json!({}), author, None),
+    ] {
+        let mut fields = fields;
+        fields["html"] = html.into();
+        let document = document(&shared, fields, json!({ "metadata": metadata })).await;
+        assert_eq!(text(document.catalog().unwrap(), "Lang").as_deref(), expected, "{html} {metadata}");
+    }
+}
+
+async fn same_bytes(shared: Arc<Shared>) {
+    let job = |date: &str, standard: Value| {
+        let options = json!({ "metadata": { "date": date }, "standard": standard });
+        documented(json!({ "html": PAGE }), options)
+    };
+    for standard in [json!({}), json!({ "archive": "a3b" })] {
+        let first = shared.file(&job("2026-07-24T09:30:00Z", standard.clone())).await.bytes;
+        assert_eq!(first, shared.file(&job("2026-07-24T09:30:00Z", standard.clone())).await.bytes);
+        let other = shared.file(&job("2026-07-24T09:30:01Z", standard)).await.bytes;
+        let id = |file: &[u8]| Document::load_mem(file).unwrap().trailer.get(b"ID").unwrap().clone();
+        assert_ne!(id(&first), id(&other));
+    }
+}
+
+async fn untouched(shared: Arc<Shared>) {
+    let document = document(&shared, json!({ "html": PAGE, "locale": "it" }), json!({})).await;
+    assert!(!document.catalog().unwrap().has(b"Metadata") && !document.trailer.has(b"ID"));
+}
