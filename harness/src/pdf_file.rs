@@ -1,6 +1,6 @@
 //! Parsed PDF files: their pages with a PDF library, their text and pixels with poppler.
 
-use std::{fs, process::Command};
+use std::{collections::BTreeMap, fs, process::Command};
 
 use anyhow::{Context as _, Result, ensure};
 use lopdf::{Dictionary, Document, Object, decode_text_string};
@@ -127,6 +127,19 @@ impl Pdf {
             next = item.get(b"Next").ok();
         }
         Ok(())
+    }
+
+    /// The files in it by their names.
+    pub fn files(&self) -> Result<BTreeMap<String, Vec<u8>>> {
+        let directory = TempDir::new()?;
+        let path = directory.path().to_str().context("not a UTF-8 path")?;
+        self.poppler("pdfdetach", &["-saveall", "-enc", "UTF-8", "-o", path], &[])?;
+        let entries = fs::read_dir(path)?.map(|entry| {
+            let entry = entry?;
+            let name = entry.file_name().into_string().ok().context("not a UTF-8 name")?;
+            Ok((name, fs::read(entry.path())?))
+        });
+        entries.collect()
     }
 
     /// The first page as a picture with one pixel a point.

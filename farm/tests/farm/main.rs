@@ -30,6 +30,7 @@ mod neighbours;
 mod options;
 mod page_options;
 mod page_time;
+mod pdf_attachments;
 mod pdf_headers;
 mod pdf_metadata;
 mod pdf_options;
@@ -78,6 +79,7 @@ fn main() -> ExitCode {
         options::TESTS,
         page_options::TESTS,
         page_time::TESTS,
+        pdf_attachments::TESTS,
         pdf_headers::TESTS,
         pdf_metadata::TESTS,
         pdf_options::TESTS,

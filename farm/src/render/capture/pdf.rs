@@ -1,5 +1,6 @@
 //! A PDF of the page.
 
+mod attachments;
 mod document;
 mod finish;
 mod fit_to_width;

@@ -11,7 +11,7 @@ use platen_shared::{
 };
 use tokio::task::spawn_blocking;
 
-use super::metadata;
+use super::{attachments, metadata};
 use crate::error::JobError;
 
 /// Whether the options ask for more than the browser prints.
@@ -38,8 +38,10 @@ fn finished(file: &Bytes, options: &DocumentOptions, language: Option<&Locale>) 
     }
     if metadata::is_wanted(options) {
         metadata::set_info(&mut document, &options.metadata)?;
-        metadata::add_xmp(&mut document, options.archive(), &[])?;
+        let schemas: Vec<_> = options.invoice.as_ref().map(attachments::invoice_schema).into_iter().collect();
+        metadata::add_xmp(&mut document, options.archive(), &schemas)?;
     }
+    attachments::add(&mut document, options)?;
     metadata::set_id(&mut document);
     let mut file = Vec::new();
     document.save_to(&mut file).map_err(lopdf::Error::from)?;
