@@ -17,9 +17,9 @@ pub use self::profile::InvoiceProfile;
 use self::profile::PROFILES;
 use crate::limits;
 
-/// Of elements inside each other, and of namespaces that an element knows. The parser copies every declaration around an
-/// element for it, so that time is the product of both and of the elements.
-const MAX_NESTING: usize = 20;
+/// Of elements inside each other, of which an invoice has 9, and of namespaces that an element knows. The parser copies
+/// every declaration around an element for it, so that time is the product of both and of the elements.
+const MAX_NESTING: usize = 16;
 /// More than 2 MiB of an invoice have.
 const MAX_ELEMENTS: usize = 50_000;
 /// Of an attribute, and so of the address of a namespace, in bytes.
