@@ -1,5 +1,5 @@
-//! Clients that generators make of the served `OpenAPI` document, and tools that check the document. Their programs and
-//! settings are in `tests/clients/`.
+//! Clients that generators make of the served `OpenAPI` document, tools that check the document, and a reader of invoices.
+//! Their programs and settings are in `tests/clients/`.
 
 use std::{
     fs,
@@ -22,6 +22,7 @@ pub(crate) fn cases(settings: &Settings) -> Vec<Case> {
     let cases = clients.chain([
         Case::any_server("clients/redocly_lint", lint),
         Case::own_server("clients/schemathesis", schemathesis),
+        Case::any_server("clients/factur_x", factur_x),
     ]);
     cases.map(|case| case.needs(is_installed, "PLATEN_CLIENTS")).collect()
 }
@@ -191,5 +192,33 @@ async fn schemathesis(stage: Stage) -> Result<()> {
         ("PYTHONPATH", ".".to_owned()),
     ];
     folder.run(&command, &environment)?;
+    Ok(())
+}
+
+/// Invoices of all profiles, of which the library knows XRechnung as its superset, and that of the documents.
+async fn factur_x(stage: Stage) -> Result<()> {
+    let folder = Folder::new(&stage, stage.target().await?, &["factur_x.py"]).await?;
+    let read = |path: &str| fs::read_to_string(tests_dir().join(path));
+    let basic = read("fixtures/invoices/basic.xml")?;
+    let with = |guideline: &str| basic.replace("#compliant#urn:factur-x.eu:1p0:basic", guideline);
+    let (mut command, mut expected) = ("python/python factur_x.py".to_owned(), String::new());
+    for (xml, found) in [
+        (read("fixtures/invoices/minimum.xml")?, "factur-x.xml minimum"),
+        (read("fixtures/invoices/basic-wl.xml")?, "factur-x.xml basicwl"),
+        (basic.clone(), "factur-x.xml basic"),
+        (with(""), "factur-x.xml en16931"),
+        (with("#conformant#urn:factur-x.eu:1p0:extended"), "factur-x.xml extended"),
+        (with("#compliant#urn:xeinkauf.de:kosit:xrechnung_3.0"), "xrechnung.xml en16931"),
+        (read("../examples/invoice.xml")?, "factur-x.xml en16931"),
+    ] {
+        let body = json!({ "html": "<title>Invoice</title>", "format": "pdf", "invoiceXml": xml });
+        let answer = folder.target.post(RENDER, body.to_string()).send().await?;
+        let file = format!("{}.pdf", expected.lines().count());
+        fs::write(folder.path(&file), answer.file("application/pdf")?)?;
+        command = format!("{command} {file}");
+        expected = format!("{expected}{found}\n");
+    }
+    let printed = folder.run(&command, &[])?;
+    ensure!(printed == expected, "{printed}");
     Ok(())
 }
