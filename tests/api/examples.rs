@@ -1,6 +1,10 @@
 //! The templates of `examples/`, each with the body of its request, which the documents in `docs/how-to/` show.
 
-use std::{collections::BTreeSet, path::Path, process::Command};
+use std::{
+    collections::BTreeSet,
+    path::{Path, PathBuf},
+    process::Command,
+};
 
 use anyhow::bail;
 use platen_harness::settings::tests_dir;
@@ -16,6 +20,7 @@ pub(crate) fn cases() -> Vec<Case> {
             Case::any_database(format!("examples/{}", example.name), run)
         })
         .collect();
+    cases.push(Case::any_database("examples/e-invoice", e_invoice).needs_program("jq"));
     cases.push(Case::files("examples/are_tested_and_documented", |_| async { are_documented() }));
     cases
 }
@@ -107,7 +112,7 @@ const EXAMPLES: &[Example] = &[
 ];
 
 async fn renders(stage: Stage, example: &'static Example) -> Result<()> {
-    let folder = tests_dir().join("../examples");
+    let folder = root().join("examples");
     let html = std::fs::read_to_string(folder.join(format!("{}.html", example.name)))?;
     let body = std::fs::read_to_string(folder.join(format!("{}.json", example.name)))?;
     let options_file = folder.join(format!("{}.options.json", example.name));
@@ -128,12 +133,8 @@ async fn renders(stage: Stage, example: &'static Example) -> Result<()> {
 
 /// The commands of the document make the same kind of file.
 fn documented_commands(service: &Service, account: &Account, example: &Example, file: &Answer) -> Result<()> {
-    let root = tests_dir().join("..");
-    let document = std::fs::read_to_string(root.join(format!("docs/how-to/{}.md", example.name)))?;
-    let (_, commands) = document.split_once("```sh\n").context("no commands")?;
-    let (commands, _) = commands.split_once("```").context("the commands have no end")?;
     let path = |extension| {
-        let path = root.join(format!("examples/{}.{extension}", example.name));
+        let path = root().join(format!("examples/{}.{extension}", example.name));
         path.into_os_string().into_string().map_err(|_| anyhow::anyhow!("not a UTF-8 path"))
     };
     let (template, options) = (path("html")?, path("options.json")?);
@@ -148,21 +149,50 @@ fn documented_commands(service: &Service, account: &Account, example: &Example, 
         &options,
         &template,
     ];
-    let saved = service.operator.output(&put)?;
+    let saved = String::from_utf8(service.operator.output(&put)?.stdout)?;
+    let bytes = made_by_document(service, account, example.name, saved)?;
+    ensure!(bytes.first_chunk::<4>() == file.body.first_chunk::<4>(), "another kind of file");
+    Ok(())
+}
+
+/// The file that the commands of a document make. `platen` has run for the database of the server; the commands get what
+/// it has printed.
+fn made_by_document(service: &Service, account: &Account, name: &str, printed: String) -> Result<Vec<u8>> {
+    let document = std::fs::read_to_string(root().join(format!("docs/how-to/{name}.md")))?;
+    let (_, commands) = document.split_once("```sh\n").context("no commands")?;
+    let (commands, _) = commands.split_once("```").context("the commands have no end")?;
     let directory = tempfile::tempdir()?;
     let folder = directory.path().display();
-    // `platen` has run for the database of the server; the commands get what it has printed.
-    let script = format!("set -e -o pipefail\nplaten() {{ printf '%s' \"$SAVED\"; }}\n{commands}")
+    let script = format!("set -e -o pipefail\nplaten() {{ printf '%s' \"$PRINTED\"; }}\n{commands}")
         .replace("http://127.0.0.1:3000", &service.target(account).base_url)
         .replace("--fail-with-body -o ", &format!("--silent --show-error --fail-with-body -o {folder}/"));
     let mut bash = Command::new("bash");
-    bash.args(["-c", &script]).current_dir(&root).env("PLATEN_KEY", &account.key);
-    let output = bash.env("SAVED", String::from_utf8(saved.stdout)?).output().context("no bash")?;
+    bash.args(["-c", &script]).current_dir(root()).env("PLATEN_KEY", &account.key).env("PRINTED", printed);
+    let output = bash.output().context("no bash")?;
     let made = std::fs::read_dir(directory.path())?.next().context("no file")??.path();
     let bytes = std::fs::read(made)?;
     ensure!(output.status.success(), "{output:?}: {}", String::from_utf8_lossy(&bytes));
-    ensure!(bytes.first_chunk::<4>() == file.body.first_chunk::<4>(), "another kind of file");
+    Ok(bytes)
+}
+
+/// The page says what its XML says, which is in the file.
+async fn e_invoice(stage: Stage) -> Result<()> {
+    let service = stage.real_service().await?;
+    let account = service.operator.account(Quota::Unlimited).await?;
+    let pdf = Pdf::parse(&made_by_document(&service, &account, "e-invoice", String::new())?)?;
+    let xml = std::fs::read_to_string(root().join("examples/invoice.xml"))?;
+    ensure!(pdf.files()?.get("factur-x.xml").is_some_and(|file| *file == xml.as_bytes()), "another XML");
+    let text = pdf.text()?;
+    for (in_page, in_xml) in [("2026-0042", "2026-0042"), ("4,162.30 €", "4162.30"), ("272.30 €", "272.30")]
+    {
+        ensure!(text.contains(in_page) && xml.contains(&format!(">{in_xml}<")), "{in_page}: {text}");
+    }
     Ok(())
+}
+
+/// The repository.
+fn root() -> PathBuf {
+    tests_dir().join("..")
 }
 
 fn is_expected(answer: &Answer, expected: &Expected) -> Result<()> {
@@ -221,7 +251,7 @@ fn save(stage: &Stage, example: &Example, answer: &Answer) -> Result<()> {
 
 /// Every request in `examples/` has a case, a template, and a document with its picture.
 fn are_documented() -> Result<()> {
-    let root = tests_dir().join("..");
+    let root = root();
     let mut found = BTreeSet::new();
     for entry in std::fs::read_dir(root.join("examples"))? {
         let path = entry?.path();
