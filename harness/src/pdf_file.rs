@@ -109,6 +109,23 @@ impl Pdf {
         Ok(self.document.catalog()?.has(b"StructTreeRoot"))
     }
 
+    /// The elements of its structure tree, with their text.
+    pub fn structure(&self) -> Result<String> {
+        Ok(String::from_utf8(self.poppler("pdfinfo", &["-struct-text"], &[])?)?)
+    }
+
+    /// The links of all pages to other documents, with their pages.
+    pub fn links(&self) -> Result<Vec<String>> {
+        let links = String::from_utf8(self.poppler("pdfinfo", &["-url"], &[])?)?;
+        Ok(links.lines().skip(1).map(str::to_owned).collect())
+    }
+
+    /// The names of its fonts.
+    pub fn fonts(&self) -> Result<Vec<String>> {
+        let fonts = String::from_utf8(self.poppler("pdffonts", &[], &[])?)?;
+        Ok(fonts.lines().skip(2).filter_map(|line| line.split(' ').next()).map(str::to_owned).collect())
+    }
+
     /// The titles in its outline, from top to bottom.
     pub fn outline(&self) -> Result<Vec<String>> {
         let mut titles = Vec::new();

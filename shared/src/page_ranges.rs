@@ -28,6 +28,12 @@ pub enum InvalidPageRanges {
 }
 
 impl PageRanges {
+    /// The first page number.
+    #[must_use]
+    pub fn first(&self) -> u32 {
+        self.0.first().map_or(0, |range| *range.start())
+    }
+
     /// The last page number.
     #[must_use]
     pub fn last(&self) -> u32 {

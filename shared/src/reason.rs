@@ -161,6 +161,7 @@ reasons! {
     NoSpaceBetweenMargins InvalidLayout "The margins left no space for the page."
     VerticalScale InvalidLayout "A page of vertical lines that begin at the right has a scale."
     HeaderFailed InvalidLayout "The header or the footer could not be printed."
+    InvalidPassword InvalidField "A password had characters that PDF does not allow."
     NotOnePage InvalidLayout "The content did not fit on one page."
     PageTooLarge PageTooLarge "The image would have been too large."
     PageCrashed PageFailed "The page crashed while it was rendered."

@@ -70,6 +70,7 @@ refusals! {
     NoSpaceBetweenMargins ("\"margin\" leaves no space for the page") in "margin";
     VerticalScale ("A page of vertical lines that begin at the right cannot be printed with \"scale\"") in "scale";
     HeaderFailed ("\"headerHtml\" or \"footerHtml\" could not be printed; they must not refer to style sheets or fonts");
+    InvalidPassword ("\"protection\" has a password with characters that PDF does not allow") in "protection";
     NotOnePage ("The content does not fit on one page of at most {} mm", crate::limits::PDF_SIDE_MM_RANGE.end()) in "singlePage";
     PageTooLarge ("The page is too large: its image would be over the limit of its format or of {} pixels", crate::limits::MAX_IMAGE_PIXELS);
     PageCrashed ("The page crashed while it was rendered");

@@ -32,7 +32,7 @@ const CONVERT: &str = r#"((locale, texts) => {
     } };
     const isScoped = rule => rule instanceof CSSStyleRule || rule instanceof CSSGroupingRule;
     const date = new Intl.DateTimeFormat(locale, { dateStyle: 'short', timeStyle: 'short' }).format();
-    return Object.entries(texts).map(([id, text]) => {
+    return texts.map(([id, text]) => {
         // Its elements stay in a document that loads nothing and runs no script.
         const parsed = new DOMParser().parseFromString(text, 'text/html');
         const root = Document.prototype.querySelector.call(parsed, 'html');
@@ -60,11 +60,31 @@ const CONVERT: &str = r#"((locale, texts) => {
     });
 })"#;
 
-/// The templates of a header and a footer. That of an empty text is not empty, because Chromium would print its own.
+/// The `id` of Chromium's element around a header.
+const HEADER: &str = "header";
+/// The `id` of Chromium's element around a footer.
+const FOOTER: &str = "footer";
+
+/// The templates of the headers and footers of a job, each with its element and its text. That of an empty text is not
+/// empty, because Chromium would print its own.
 #[derive(Debug)]
-pub(super) struct HeaderTemplates {
-    pub(super) header: String,
-    pub(super) footer: String,
+pub(super) struct HeaderTemplates(Vec<((&'static str, String), String)>);
+
+impl HeaderTemplates {
+    /// The template of a header of the job, or of none.
+    pub(super) fn header(&self, html: Option<&HeaderHtml>) -> Option<String> {
+        self.template(HEADER, html).map(|template| format!("{STYLE}{template}"))
+    }
+
+    /// The template of a footer of the job, or of none.
+    pub(super) fn footer(&self, html: Option<&HeaderHtml>) -> Option<String> {
+        self.template(FOOTER, html).cloned()
+    }
+
+    fn template(&self, element: &'static str, html: Option<&HeaderHtml>) -> Option<&String> {
+        let text = html.map_or("", HeaderHtml::as_str);
+        self.0.iter().find(|((its, known), _)| *its == element && known == text).map(|(_, template)| template)
+    }
 }
 
 /// Makes the templates of a job; `None` if it has neither header nor footer. The document must be empty, and have the
@@ -77,18 +97,27 @@ pub(super) async fn convert(
     options: &RenderOptions,
 ) -> Result<Option<HeaderTemplates>, JobError> {
     let Output::Pdf(pdf) = &options.output else { return Ok(None) };
-    if pdf.header.is_none() && pdf.footer.is_none() {
+    let of_job = [
+        (HEADER, &pdf.header),
+        (FOOTER, &pdf.footer),
+        (HEADER, &pdf.first_header),
+        (FOOTER, &pdf.first_footer),
+    ];
+    let mut texts: Vec<(&str, String)> = of_job
+        .into_iter()
+        .filter_map(|(element, html)| Some((element, html.as_ref()?.as_str().to_owned())))
+        .collect();
+    if texts.is_empty() {
         return Ok(None);
     }
-    let text =
-        |html: &Option<HeaderHtml>| html.as_ref().map_or(String::new(), |html| html.as_str().to_owned());
-    let texts = json!({ "header": text(&pdf.header), "footer": text(&pdf.footer) });
+    texts.extend([HEADER, FOOTER].map(|element| (element, String::new())));
     let locale = options.environment.locale.as_ref().map_or("en-US", |locale| locale.as_str());
-    let mut script = EvaluateParams::new(format!("{CONVERT}({}, {texts})", json!(locale)));
+    let mut script = EvaluateParams::new(format!("{CONVERT}({}, {})", json!(locale), json!(texts)));
     script.return_by_value = Some(true);
     let converted = session.call(&script).await?.result.value;
-    let [header, footer] = converted
-        .and_then(|converted| from_value::<[String; 2]>(converted).ok())
+    let templates = converted
+        .and_then(|converted| from_value::<Vec<String>>(converted).ok())
+        .filter(|templates| templates.len() == texts.len())
         .ok_or(JobError::Refused(Refusal::HeaderFailed))?;
-    Ok(Some(HeaderTemplates { header: format!("{STYLE}{header}"), footer }))
+    Ok(Some(HeaderTemplates(texts.into_iter().zip(templates).collect())))
 }

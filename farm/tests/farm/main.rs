@@ -31,6 +31,7 @@ mod options;
 mod page_options;
 mod page_time;
 mod pdf_attachments;
+mod pdf_documents;
 mod pdf_headers;
 mod pdf_metadata;
 mod pdf_options;
@@ -80,6 +81,7 @@ fn main() -> ExitCode {
         page_options::TESTS,
         page_time::TESTS,
         pdf_attachments::TESTS,
+        pdf_documents::TESTS,
         pdf_headers::TESTS,
         pdf_metadata::TESTS,
         pdf_options::TESTS,

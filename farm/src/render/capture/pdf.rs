@@ -3,10 +3,14 @@
 mod attachments;
 mod document;
 mod finish;
+mod first_page;
 mod fit_to_width;
-mod root_flow;
 mod metadata;
+mod protection;
+mod root_flow;
 mod single_page;
+mod single_page;
+mod structure_ids;
 mod xmp;
 
 use bytes::Bytes;
@@ -76,10 +80,11 @@ pub(super) async fn capture(
         }
         _ => {}
     }
-    let file = if pdf.pages == Pages::Single {
-        single_page::capture(rendering, pdf, &job.options).await?
+    let first = first_page::options(pdf);
+    let (file, first_page) = if pdf.pages == Pages::Single {
+        (single_page::capture(rendering, first.as_ref().unwrap_or(pdf), &job.options).await?, None)
     } else {
-        sheets(rendering, pdf).await?
+        sheets(rendering, pdf, first.as_ref()).await?
     };
     let file = if pdf.outline {
         let headings = rendering.evaluate_isolated(HEADINGS).await?;
@@ -89,12 +94,8 @@ pub(super) async fn capture(
     } else {
         file
     };
-    if finish::is_needed(pdf) {
-        let language = language(rendering, pdf, &job.options).await?;
-        finish::finish(file, pdf, language).await
-    } else {
-        Ok(file)
-    }
+    let language = if finish::is_needed(pdf) { language(rendering, pdf, &job.options).await? } else { None };
+    finish::finish(file, first_page, pdf, language).await
 }
 
 /// The language that the root element names.
@@ -136,13 +137,22 @@ async fn set_viewport(rendering: &Rendering<'_>, width: f64, height: f64) -> Res
     Ok(())
 }
 
-async fn sheets(rendering: &mut Rendering<'_>, pdf: &PdfOptions) -> Result<Bytes, JobError> {
+/// Prints the pages, and the first one again with its own options if it has any.
+async fn sheets(
+    rendering: &mut Rendering<'_>,
+    pdf: &PdfOptions,
+    first: Option<&PdfOptions>,
+) -> Result<(Bytes, Option<Bytes>), JobError> {
     let sheet = (pdf.landscape && !pdf.prefer_css_page_size).then_some(pdf.sheet);
     let style = match page_rule(pdf, sheet) {
         Some(rule) => Some(PageStyle::add(rendering, &rule).await?),
         None => None,
     };
     let file = print(rendering, pdf, pdf.sheet).await?;
+    let first_page = match first {
+        Some(first) => Some(print(rendering, first, pdf.sheet).await?),
+        None => None,
+    };
     if let (true, Some(style)) = (pdf.prefer_css_page_size, style) {
         check_margins(rendering, pdf, &style, &file).await?;
     }
@@ -151,7 +161,7 @@ async fn sheets(rendering: &mut Rendering<'_>, pdf: &PdfOptions) -> Result<Bytes
     {
         return Err(JobError::Refused(Refusal::PageRangeExceeded));
     }
-    Ok(file)
+    Ok((file, first_page))
 }
 
 /// Refuses margins that leave no space on the page's own sheet: Chromium then uses the other one, and no margins.
@@ -207,8 +217,8 @@ fn command(pdf: &PdfOptions, sheet: Sheet, templates: Option<&HeaderTemplates>) 
     };
     PrintToPdfParams {
         display_header_footer: Some(templates.is_some()),
-        header_template: templates.map(|templates| templates.header.clone()),
-        footer_template: templates.map(|templates| templates.footer.clone()),
+        header_template: templates.and_then(|templates| templates.header(pdf.header.as_ref())),
+        footer_template: templates.and_then(|templates| templates.footer(pdf.footer.as_ref())),
         print_background: Some(pdf.print_background),
         scale: Some(pdf.scale.get()),
         paper_width: Some(sheet.width.inches()),

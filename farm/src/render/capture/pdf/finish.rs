@@ -11,28 +11,45 @@ use platen_shared::{
 };
 use tokio::task::spawn_blocking;
 
-use super::{attachments, metadata};
+use super::{attachments, first_page, metadata, protection, structure_ids};
 use crate::error::JobError;
 
-/// Whether the options ask for more than the browser prints.
+/// Whether the options ask for more than the browser prints, apart from the first page.
 pub(super) fn is_needed(pdf: &PdfOptions) -> bool {
     pdf.tagged || pdf.document != DocumentOptions::default()
 }
 
-/// The file with what the options ask for. `language` is that of the document.
+/// The file with what the options ask for. `first_page` is a file of the first page, as it must be in this one; `language` is
+/// that of the document.
 pub(super) async fn finish(
     file: Bytes,
+    first_page: Option<Bytes>,
     pdf: &PdfOptions,
     language: Option<Locale>,
 ) -> Result<Bytes, JobError> {
-    let options = pdf.document.clone();
-    let finished = spawn_blocking(move || finished(&file, &options, language.as_ref())).await;
+    if first_page.is_none() && !is_needed(pdf) {
+        return Ok(file);
+    }
+    let pdf = pdf.clone();
+    let finished =
+        spawn_blocking(move || finished(&file, first_page.as_deref(), &pdf, language.as_ref())).await;
     finished.map_err(|_| JobError::NoFile)?
 }
 
-fn finished(file: &Bytes, options: &DocumentOptions, language: Option<&Locale>) -> Result<Bytes, JobError> {
+fn finished(
+    file: &[u8],
+    first_page: Option<&[u8]>,
+    pdf: &PdfOptions,
+    language: Option<&Locale>,
+) -> Result<Bytes, JobError> {
+    let options = &pdf.document;
     let mut document = Document::load_mem(file)?;
-    // Steps, in this order: first page, ids of the structure tree, metadata, attachments, standard, protection.
+    if let Some(page) = first_page {
+        first_page::insert(&mut document, page)?;
+    }
+    if pdf.tagged {
+        structure_ids::renumber(&mut document)?;
+    }
     if let Some(language) = language {
         metadata::set_language(&mut document, language)?;
     }
@@ -43,6 +60,9 @@ fn finished(file: &Bytes, options: &DocumentOptions, language: Option<&Locale>) 
     }
     attachments::add(&mut document, options)?;
     metadata::set_id(&mut document);
+    if let Some(protection) = &options.protection {
+        protection::protect(&mut document, protection)?;
+    }
     let mut file = Vec::new();
     document.save_to(&mut file).map_err(lopdf::Error::from)?;
     Ok(file.into())
