@@ -67,3 +67,68 @@ fn finished(
     document.save_to(&mut file).map_err(lopdf::Error::from)?;
     Ok(file.into())
 }
+
+#[cfg(test)]
+mod properties {
+    //! A page can influence the bytes of its file, so no file may stop the farm.
+
+    use platen_shared::{
+        format::PaperSize,
+        job::{Permission, Protection},
+    };
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// Two pages of Chromium with a table, a transparent element, links, and a header.
+    const FILE: &[u8] = include_bytes!("../../../../fixtures/tagged.pdf");
+
+    /// The places of digits, most of which are those of references and lengths.
+    fn digits() -> Vec<usize> {
+        let is_text = |byte: &u8| byte.is_ascii_graphic() || byte.is_ascii_whitespace();
+        let is_digit = |at: &usize| FILE[*at].is_ascii_digit() && FILE[at - 6..at + 6].iter().all(is_text);
+        (6..FILE.len() - 6).filter(is_digit).collect()
+    }
+
+    fn change() -> impl Strategy<Value = (usize, u8)> {
+        prop_oneof![
+            4 => (prop::sample::select(digits()), b'0'..=b'9'),
+            1 => (0..FILE.len(), any::<u8>()),
+        ]
+    }
+
+    fn changed() -> impl Strategy<Value = Vec<u8>> {
+        let length = prop_oneof![4 => Just(FILE.len()), 1 => 0..FILE.len()];
+        (prop::collection::vec(change(), 0..8), length).prop_map(|(changes, length)| {
+            let mut file = FILE.to_vec();
+            for (at, byte) in changes {
+                file[at] = byte;
+            }
+            file.truncate(length);
+            file
+        })
+    }
+
+    fn options() -> PdfOptions {
+        let protection = Protection {
+            user_password: "user".into(),
+            owner_password: String::new(),
+            allow: vec![Permission::Print],
+        };
+        let document = DocumentOptions { protection: Some(protection), ..DocumentOptions::default() };
+        PdfOptions { tagged: true, document, ..PdfOptions::new(PaperSize::A4.into()) }
+    }
+
+    proptest! {
+        #[test]
+        fn no_file_causes_a_panic(file in changed(), first in changed()) {
+            let _ = finished(&file, Some(&first), &options());
+            let _ = finished(FILE, Some(&first), &options());
+        }
+    }
+
+    #[test]
+    fn a_file_without_changes_is_finished() {
+        assert!(finished(FILE, Some(FILE), &options()).is_ok());
+    }
+}
