@@ -4,7 +4,7 @@ use std::{fs, process::Command, sync::Arc};
 
 use platen_harness::pdf_file::{Pdf, without_dates};
 use platen_shared::{
-    job::{DocumentOptions, Output, PdfOptions, Permission, Protection, RenderJob},
+    job::{DocumentOptions, Output, PdfOptions, PdfPassword, Permission, Protection, RenderJob},
     refusal::Refusal,
 };
 use serde_json::{Value, json};
@@ -150,7 +150,8 @@ async fn equal_ids(shared: Arc<Shared>) {
 }
 
 fn protected(user: &str, owner: &str, allow: &[Permission]) -> RenderJob {
-    let (user_password, owner_password) = (user.to_owned(), owner.to_owned());
+    let [user_password, owner_password] =
+        [user, owner].map(|text| PdfPassword::try_from(text.to_owned()).unwrap());
     let protection = Some(Protection { user_password, owner_password, allow: allow.to_vec() });
     let fields = json!({ "html": "<title>Secret title</title><h1>Secret text", "tagged": true });
     job(&fields, |pdf| pdf.document = DocumentOptions { protection, ..DocumentOptions::default() })

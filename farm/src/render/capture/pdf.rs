@@ -9,7 +9,6 @@ mod metadata;
 mod protection;
 mod root_flow;
 mod single_page;
-mod single_page;
 mod structure_ids;
 mod xmp;
 
