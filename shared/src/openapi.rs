@@ -45,11 +45,9 @@ pub fn request_schemas() -> Map<String, Value> {
     let number = |range: &std::ops::RangeInclusive<f64>| json!({ "type": "number", "minimum": plain(*range.start()), "maximum": plain(*range.end()) });
     let side = json!({ "$ref": "#/components/schemas/Length" });
     let (offset, length) = (number(&limits::CLIP_OFFSET_RANGE), number(&limits::CLIP_SIDE_RANGE));
-    let short = json!({ "type": "string", "maxLength": limits::MAX_METADATA_CHARS });
-    let password = json!({ "type": "string", "maxLength": limits::MAX_PDF_PASSWORD_BYTES });
     let render = "The body of `POST /v1/render`. One of `html` and `url` is required.";
     let template = "The body of `POST /v1/render/template`.";
-    Map::from_iter([
+    let schemas = [
         ("RenderRequest".to_owned(), of(Endpoint::Render, render, &[])),
         ("TemplateRenderRequest".to_owned(), of(Endpoint::Template, template, &[FieldName::TemplateId])),
         (
@@ -81,6 +79,15 @@ pub fn request_schemas() -> Map<String, Value> {
                 "required": ["x", "y", "width", "height"],
             }),
         ),
+    ];
+    schemas.into_iter().chain(document_schemas()).collect()
+}
+
+/// The schemas of what a PDF has beyond its pages.
+fn document_schemas() -> [(String, Value); 3] {
+    let short = json!({ "type": "string", "maxLength": limits::MAX_METADATA_CHARS });
+    let password = json!({ "type": "string", "maxLength": limits::MAX_PDF_PASSWORD_BYTES });
+    [
         (
             "Metadata".to_owned(),
             json!({
@@ -131,7 +138,7 @@ pub fn request_schemas() -> Map<String, Value> {
                 },
             }),
         ),
-    ])
+    ]
 }
 
 fn property(name: FieldName) -> Value {

@@ -55,7 +55,8 @@ macro_rules! texts {
 
 texts! {
     /// A date and time of RFC 3339 to the second, in the form `2026-11-27T06:34:51+01:00`; UTC is `+00:00`.
-    Date, InvalidDate ("must be a date and time of RFC 3339, such as \"2026-11-27T06:34:51Z\""), rfc_3339;
+    Date, InvalidDate ("must be a date and time of RFC 3339, such as \"2026-11-27T06:34:51Z\""),
+        |text| rfc_3339(&text);
     /// Base64 of the standard alphabet with padding, without line breaks.
     Base64, InvalidBase64 ("must be base64 of the standard alphabet with padding, without line breaks"),
         |text| is_base64(&text).then_some(text);
@@ -80,10 +81,10 @@ impl Base64 {
 /// Maximum length of a type, and of a subtype; RFC 6838, section 4.2.
 const MAX_MIME_NAME_CHARS: usize = 127;
 
-fn rfc_3339(text: String) -> Option<String> {
+fn rfc_3339(text: &str) -> Option<String> {
     // The parser accepts any character between date and time.
     let is_separated = text.as_bytes().get(10).is_some_and(|byte| byte.eq_ignore_ascii_case(&b'T'));
-    let it = is_separated.then(|| OffsetDateTime::parse(&text, &Rfc3339).ok()).flatten()?;
+    let it = is_separated.then(|| OffsetDateTime::parse(text, &Rfc3339).ok()).flatten()?;
     let ((hour, minute, second), (offset_hours, offset_minutes, _)) = (it.to_hms(), it.offset().as_hms());
     let sign = if it.offset().is_negative() { '-' } else { '+' };
     Some(format!(
