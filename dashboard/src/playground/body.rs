@@ -38,7 +38,7 @@ pub(crate) struct Problem {
 }
 
 impl Request {
-    /// The request of a form. Controls that are empty are left out.
+    /// The request of a form, whose template is an id. Controls that are empty are left out.
     pub(crate) fn of(form: &Form) -> Result<Self, Problem> {
         let source = Source::of(form);
         let endpoint = source.endpoint();
@@ -47,8 +47,7 @@ impl Request {
         let fields: Vec<_> = fields.collect();
         let body = embeddable(&members(fields.iter().copied(), form)?);
         let request = RenderRequest::parse(endpoint, body.as_bytes()).map_err(|error| Problem::of(&error))?;
-        let template = (source == Source::Template)
-            .then(|| template_id(&form.text(FieldName::TemplateId.as_str())).to_owned());
+        let template = (source == Source::Template).then(|| form.text(FieldName::TemplateId.as_str()));
         let mut shown = form.clone();
         for name in PASSWORDS.into_iter().filter(|name| !form.text(name).is_empty()) {
             shown.set(name, "…");
@@ -142,9 +141,6 @@ fn value(field: FieldName, form: &Form, is_required: bool) -> Result<Option<Stri
         FieldKind::Text { .. } if field == FieldName::Url => {
             of_control(field.as_str()).map(|text| string(&with_scheme(text.trim())))
         }
-        FieldKind::Text { .. } if field == FieldName::TemplateId => {
-            of_control(field.as_str()).map(|text| string(template_id(&text)))
-        }
         // An empty text, which is another value than none, is entered as a space.
         FieldKind::Text { .. }
             if matches!(field, FieldName::HeaderFirstHtml | FieldName::FooterFirstHtml) =>
@@ -163,7 +159,7 @@ pub(crate) fn template_text(name: &str, id: &TemplateId) -> String {
 
 /// The id in the text of a template, which may be the id alone.
 pub(crate) fn template_id(text: &str) -> &str {
-    text.trim().rsplit(' ').next().unwrap_or_default()
+    text.rsplit(" · ").next().unwrap_or_default()
 }
 
 /// An address as people write it, such as `example.com/page`, as a URL.
@@ -218,8 +214,6 @@ mod tests {
         assert_eq!(request(form), Ok(body.to_owned()));
         let named = template_text("An invoice", &TemplateId::from_text("tpl_1"));
         assert_eq!(template_id(&named), "tpl_1");
-        let form = format!("source=template&templateId={named}");
-        assert_eq!(request(&form).unwrap(), "{\n  \"templateId\": \"tpl_1\"\n}");
         for (entered, url) in [
             ("https://example.com", "https://example.com"),
             (" example.com:8080/a?b ", "https://example.com:8080/a?b"),

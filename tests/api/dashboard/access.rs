@@ -95,7 +95,7 @@ async fn another_account(stage: Stage) -> Result<()> {
     let of_a = [("source", "template"), ("templateId", template.as_str())];
     let refused = other_user.post("/dashboard/playground/render", &of_a).await?.is(422)?;
     ensure!(
-        refused.body.contains("no template with this ID") && !refused.body.contains("key"),
+        refused.body.contains("no template with this name or ID") && !refused.body.contains("key"),
         "{}",
         refused.body
     );

@@ -209,7 +209,7 @@ async fn errors(stage: Stage) -> Result<()> {
     page.eval("void document.querySelector('[name=source][value=template]').click()").await?;
     page.fill("#option-templateId", "tpl_unknown").await?;
     render(&page).await?;
-    page.shows("The account has no template with this ID.").await
+    page.shows("The account has no template with this name or ID.").await
 }
 
 async fn sources(stage: Stage) -> Result<()> {

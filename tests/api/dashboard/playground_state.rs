@@ -2,7 +2,7 @@
 
 use super::{
     playground::{open, playground},
-    support::{PASSWORD, accept_invite, choose, new_email, render, sign_in_again},
+    support::{PASSWORD, Person, accept_invite, between, choose, new_email, render, sign_in_again},
 };
 use crate::prelude::*;
 
@@ -11,6 +11,7 @@ pub(crate) fn cases() -> Vec<Case> {
         Case::any_database("dashboard/playground/a_link_restores_the_request", links),
         Case::any_database("dashboard/playground/works_without_scripts", without_scripts),
         Case::any_database("dashboard/playground/what_is_entered_is_kept", kept),
+        Case::any_database("dashboard/playground/a_template_is_named_by_its_name", template_by_name),
     ]
 }
 
@@ -127,4 +128,45 @@ async fn kept(stage: Stage) -> Result<()> {
     let text = page.value("#option-html").await?;
     ensure!(text == "<p>submitted text</p>", "{text}");
     Ok(())
+}
+
+async fn template_by_name(stage: Stage) -> Result<()> {
+    let app = &*stage.real_service().await?;
+    let account = app.operator.account(Quota::Of(2)).await?;
+    let mut person = Person::of(app, &account).await?;
+    let id = person.new_template("An invoice", "<p>one {{ n }}").await?;
+    let twice = [
+        person.new_template("A letter", "<p>two").await?,
+        person.new_template("A letter", "<p>three").await?,
+    ];
+    let text = format!("An invoice · {id}");
+    for named in ["An invoice", " An invoice ", &id, &text] {
+        let fields = [("source", "template"), ("templateId", named)];
+        let request = person.post("/dashboard/playground/request", &fields).await?.is(200)?;
+        ensure!(request.body.contains(&format!("\\\"templateId\\\": \\\"{id}\\\"")), "{}", request.body);
+        person.post("/dashboard/playground", &fields).await?.is(200)?;
+        let file = person.post("/dashboard/playground/request.json", &fields).await?.is(200)?;
+        ensure!(file.body.contains(&id), "{}", file.body);
+    }
+    // Also without scripts the message is beside the field.
+    for (named, parts) in [
+        ("A letter", [&*twice[0], &*twice[1], "2 templates have this name."]),
+        ("A lett", ["The account has no template with this name or ID.", "", ""]),
+        ("", ["Choose a template.", "", ""]),
+    ] {
+        let fields = [("source", "template"), ("templateId", named)];
+        let page = person.post("/dashboard/playground", &fields).await?.is(422)?.body;
+        let error = between(&page, "id=\"option-templateId-error\">", "</p>")?;
+        ensure!(parts.iter().all(|part| error.contains(part)), "{error}");
+    }
+    let page = Browser::start().await?.page().await?;
+    accept_invite(&page, app, &new_email("pg"), &["--account", &account.id]).await?;
+    page.go(&format!("{}/dashboard/playground", app.base_url)).await?;
+    page.eval("void document.querySelector('[name=source][value=template]').click()").await?;
+    choose(&page, "templateId", "An invoice").await?;
+    page.wait("document.querySelector('#option-variables-editor .cm-content')?.innerText.includes('\"n\"')")
+        .await?;
+    page.in_frames("document.body?.innerText.startsWith('one')").await?;
+    render(&page).await?;
+    page.shows("Rendered in").await
 }

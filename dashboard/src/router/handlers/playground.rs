@@ -26,6 +26,8 @@ use crate::{
 
 /// Templates that the field of the template suggests.
 const MAX_SUGGESTED: u64 = 1_000;
+/// Templates of one name whose ids a message has.
+const MAX_NAMED: usize = 5;
 
 const INITIAL_HTML: &str = "<!doctype html>\n<meta charset=\"utf-8\">\n<style>\n  body { font: 16px/1.5 sans-serif; margin: 3rem; }\n  h1 { color: #2743d2; }\n</style>\n<h1>Hello</h1>\n<p>This is the page that is rendered.</p>\n";
 
@@ -81,13 +83,37 @@ pub(crate) async fn show(context: &Context<'_>, form: &Form) -> PageResult {
 /// The template that the query names, for the script: its markup, its options as values of controls, and its sample values
 /// as a JSON object.
 pub(crate) async fn template(context: &Context<'_>) -> PageResult {
-    let id = template_id(context.head.query.get("id").unwrap_or_default());
-    let template = context.account()?.template_content(id).await?.ok_or(PageError::NotFound)?;
+    let account = context.account()?;
+    let found = find_template(context, context.head.query.get("id").unwrap_or_default()).await?;
+    let id = found.map_err(|_| PageError::NotFound)?.id;
+    let template = account.template_content(id.as_str()).await?.ok_or(PageError::NotFound)?;
     Ok(PageResponse::json(&json!({
         "html": template.html,
         "options": text::texts_of_options(&template.template.options),
         "variables": variables(&template),
     })))
+}
+
+/// The template that a text names: an id, a text of the list, or a name that only one template has. An error is a message
+/// for the user.
+async fn find_template(context: &Context<'_>, text: &str) -> Result<Result<Template, String>, PageError> {
+    let account = context.account()?;
+    let text = text.trim();
+    if let Some(template) = account.template(template_id(text)).await? {
+        return Ok(Ok(template));
+    }
+    let mut named = account.template_names(u32::MAX.into(), 0).await?;
+    named.retain(|(_, name)| name == text);
+    let ids: Vec<&str> = named.iter().map(|(id, _)| id.as_str()).collect();
+    Ok(match ids[..] {
+        [] if text.is_empty() => Err("Choose a template.".to_owned()),
+        [] => Err("The account has no template with this name or ID.".to_owned()),
+        [id] => Ok(account.template(id).await?.ok_or(PageError::NotFound)?),
+        _ => {
+            let some = ids[..ids.len().min(MAX_NAMED)].join(" or ");
+            Err(format!("{} templates have this name. Enter an ID in place of it: {some}.", ids.len()))
+        }
+    })
 }
 
 /// The sample values of a template's placeholders as JSON.
@@ -112,8 +138,7 @@ pub(crate) fn panel_of(context: &Context<'_>, template: &TemplateContent) -> ask
 
 /// The body of the request as a file.
 pub(crate) async fn download(context: &Context<'_>, form: &Form) -> PageResult {
-    context.account()?;
-    match Request::of(form) {
+    match request_of(context, form).await? {
         Ok(request) => {
             Ok(PageResponse::download("application/json", snippets::FILE_NAME, request.shown.into_bytes()))
         }
@@ -137,27 +162,28 @@ pub(crate) async fn render(context: &Context<'_>, form: &Form) -> PageResult {
         Err(problem) => return Ok(of_problem(&problem)),
     };
     let template = request.template.as_deref().map(TemplateId::from_text);
-    let Some(key) = account.create_render_key(template.as_ref(), RENDER_KEY_SECONDS).await? else {
-        let message = "The account has no template with this ID.".to_owned();
-        return Ok(of_problem(&Problem { field: FieldName::TemplateId.to_string(), message }));
-    };
+    let key = account.create_render_key(template.as_ref(), RENDER_KEY_SECONDS).await?;
+    let key = key.ok_or(PageError::NotFound)?;
     let mut json = as_json(context, &request)?;
     json["key"] = key.expose().into();
     Ok(PageResponse::json(&json))
 }
 
-/// The request of a form, with the format of the template if the form names none.
+/// The request of a form. A template is named by what [`find_template`] knows, and gives the format if the form has none.
 async fn request_of(context: &Context<'_>, form: &Form) -> Result<Result<Request, Problem>, PageError> {
-    let account = context.account()?;
-    let request = match Request::of(form) {
-        Ok(request) if request.format.is_none() => request,
-        request => return Ok(request),
-    };
-    let template = account.template(request.template.as_deref().unwrap_or_default()).await?;
-    Ok(Ok(match template {
-        Some(template) => with_format_of(request, &template),
-        None => request,
-    }))
+    context.account()?;
+    if Source::of(form) != Source::Template {
+        return Ok(Request::of(form));
+    }
+    let field = FieldName::TemplateId.as_str();
+    Ok(match find_template(context, &form.text(field)).await? {
+        Ok(template) => {
+            let mut form = form.clone();
+            form.set(field, template.id.as_str());
+            Request::of(&form).map(|request| with_format_of(request, &template))
+        }
+        Err(message) => Err(Problem { field: field.to_owned(), message }),
+    })
 }
 
 fn with_format_of(request: Request, template: &Template) -> Request {
