@@ -111,27 +111,20 @@ pub(crate) async fn set_disabled(context: &Context<'_>, id: &str, disabled: bool
     redirect_if_found(found, PATH, if disabled { "key-disabled" } else { "key-enabled" })
 }
 
-pub(crate) async fn confirm_disable(context: &Context<'_>, id: &str) -> PageResult {
+/// Asks before a key is disabled or deleted.
+pub(crate) async fn confirm(context: &Context<'_>, id: &str, action: &str) -> PageResult {
+    let (button, consequence) = match action {
+        "disable" => ("Disable key", "Requests with it are refused immediately. You can enable it again."),
+        _ => ("Delete key", "Requests with it are refused immediately. This cannot be undone."),
+    };
+    let verb = button.trim_end_matches(" key");
     let key = context.owner()?.key(id).await?.ok_or(PageError::NotFound)?;
     context.page(&ConfirmPage {
-        layout: context.layout("Disable API key", Section::Keys),
-        question: format!("Disable the API key “{}” ({}…)?", key.name, key.prefix),
-        consequence: "Requests with it are refused immediately. You can enable it again.",
-        button: "Disable key",
-        action: format!("{PATH}/{}/disable", key.id),
-        fields: &[],
-        cancel: PATH.to_owned(),
-    })
-}
-
-pub(crate) async fn confirm_delete(context: &Context<'_>, id: &str) -> PageResult {
-    let key = context.owner()?.key(id).await?.ok_or(PageError::NotFound)?;
-    context.page(&ConfirmPage {
-        layout: context.layout("Delete API key", Section::Keys),
-        question: format!("Delete the API key “{}” ({}…)?", key.name, key.prefix),
-        consequence: "Requests with it are refused immediately. This cannot be undone.",
-        button: "Delete key",
-        action: format!("{PATH}/{}/delete", key.id),
+        layout: context.layout(format!("{verb} API key"), Section::Keys),
+        question: format!("{verb} the API key “{}” ({}…)?", key.name, key.prefix),
+        consequence,
+        button,
+        action: format!("{PATH}/{}/{action}", key.id),
         fields: &[],
         cancel: PATH.to_owned(),
     })
