@@ -8,14 +8,15 @@ const MAX_WAIT_MS = 2_000;
 
 addEventListener("message", async (event) => {
   if (event.source !== parent || typeof event.data?.markup !== "string") return;
-  const { markup, css, paper, desk, scroll } = event.data;
+  const { markup, css, isPrint, part, paper, desk, scroll } = event.data;
   become(new DOMParser().parseFromString(markup, "text/html"), css);
   await loaded();
+  if (isPrint) forPrint();
   const size = () => ({ width: document.documentElement.scrollWidth, height: document.documentElement.scrollHeight });
   // `pages`, `page` (the size of one), and the width and height of all of them.
   const laidOut = paper ? paginate(paper, desk) : {};
   document.scrollingElement?.scrollTo(scroll.x, scroll.y);
-  tell({ shown: true, ...size(), ...laidOut });
+  tell({ shown: true, ...size(), ...laidOut, seen: part ? show(part) : undefined });
   addEventListener("resize", () => tell(size()));
   let isQueued = false;
   addEventListener("scroll", () => {
@@ -89,14 +90,39 @@ function printed(media) {
   media.mediaText = queries.join(",");
 }
 
+// Makes style sheets apply as for print.
+function forPrint() {
+  for (const sheet of document.styleSheets) {
+    printed(sheet.media);
+    for (const rule of rulesOf(sheet)) if (rule instanceof CSSMediaRule) printed(rule.media);
+  }
+}
+
+// Scrolls to a part of the page, a selector or a rectangle, and gives where it is seen; undefined if nothing matches.
+function show(part) {
+  const root = document.documentElement;
+  let box = part;
+  if (typeof part === "string") {
+    try {
+      box = document.querySelector(part)?.getBoundingClientRect();
+    } catch {
+      // The selector is being typed.
+      return undefined;
+    }
+    if (!box) return undefined;
+    box = { x: box.x + scrollX, y: box.y + scrollY, width: box.width, height: box.height };
+  }
+  set(root, { overflow: "hidden" });
+  document.scrollingElement.scrollTo({ left: box.x, top: box.y, behavior: "instant" });
+  return { ...box, x: box.x - scrollX, y: box.y - scrollY };
+}
+
 // Lays the page out on sheets of paper below each other, and gives their number and sizes. The browser breaks columns by the
 // same rules as pages.
 function paginate(paper, desk) {
   const page = {};
-  for (const sheet of document.styleSheets) printed(sheet.media);
   for (const sheet of document.styleSheets) {
     for (const rule of rulesOf(sheet)) {
-      if (rule instanceof CSSMediaRule) printed(rule.media);
       if (rule instanceof CSSPageRule && rule.selectorText === "") {
         for (const name of ["margin-top", "margin-right", "margin-bottom", "margin-left", "size"]) {
           page[name] = rule.style.getPropertyValue(name) || page[name];
@@ -114,6 +140,10 @@ function paginate(paper, desk) {
   const gap = 16;
   const root = document.documentElement;
   const { body } = document;
+  if (!paper.hasBackground) {
+    const unprinted = [...document.querySelectorAll("*")].filter((element) => getComputedStyle(element).printColorAdjust !== "exact");
+    for (const element of unprinted) set(element, { "background-color": "transparent", "background-image": "none" });
+  }
   const background = [root, body].map((element) => element && getComputedStyle(element).backgroundColor)
     .find((color) => color && color !== "rgba(0, 0, 0, 0)") ?? "#fff";
   if (paper.isSingle) {

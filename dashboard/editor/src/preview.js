@@ -41,8 +41,8 @@ export function preview(first, key, layout) {
     // Nothing is laid out in a pane that is hidden.
     isStale = box.clientWidth === 0;
     if (!isOn || isStale || markup === null) return;
-    const { width, height, css, isWhole, paper } = layout();
-    const next = { frame: first.cloneNode(), width, height, isWhole, paper };
+    const { css, isPrint, ...next } = layout();
+    next.frame = first.cloneNode();
     loading = next;
     next.frame.hidden = false;
     next.frame.classList.add("loading");
@@ -52,7 +52,7 @@ export function preview(first, key, layout) {
       stored((storage) => storage.setItem(key, "1"));
       const desk = getComputedStyle(box).backgroundColor;
       // The frame has an opaque origin, so "*" is the only target that matches. The message holds no secrets.
-      next.frame.contentWindow.postMessage({ markup, css, paper, desk, scroll }, "*");
+      next.frame.contentWindow.postMessage({ markup, css, isPrint, part: next.part, paper: next.paper, desk, scroll }, "*");
     }, { once: true });
     sheet.append(next.frame);
   }
@@ -64,12 +64,13 @@ export function preview(first, key, layout) {
   // The frame has the size of what is rendered, and is scaled to the width that there is.
   function fit() {
     if (shown === null || box.clientWidth === 0) return;
-    const { frame, width, height } = shown;
+    const { frame } = shown;
     size(shown);
+    const { x, y, width, height } = shown.seen ?? { x: 0, y: 0, width: shown.width, height: shown.height };
     const style = getComputedStyle(box);
     const available = box.clientWidth - parseFloat(style.paddingLeft) - parseFloat(style.paddingRight);
     const scale = Math.min(1, available / width);
-    frame.style.transform = `scale(${scale})`;
+    frame.style.transform = `scale(${scale}) translate(${-x}px, ${-y}px)`;
     Object.assign(sheet.style, { width: `${width * scale}px`, height: `${height * scale}px` });
   }
   new ResizeObserver(() => {
@@ -77,13 +78,14 @@ export function preview(first, key, layout) {
     fit();
   }).observe(box);
 
-  function describe({ width, height, isWhole, paper }, pages, page) {
+  function describe({ width, height, isWhole, part, paper, seen, notShown }, pages, page) {
     const mm = (length) => Math.round((length * 25.4) / 96);
-    if (paper) {
-      const count = `About ${pages} ${pages === 1 ? "page" : "pages"}`;
-      return `${count} of ${mm(page.width)} × ${mm(page.height)} mm.`;
-    }
-    return `${isWhole ? "The full page:" : "A viewport of"} ${width} × ${height} pixels.`;
+    const count = `About ${pages} ${pages === 1 ? "page" : "pages"}`;
+    const size = paper ? `${count} of ${mm(page.width)} × ${mm(page.height)} mm.`
+      : seen ? `A part of ${Math.round(seen.width)} × ${Math.round(seen.height)} pixels.`
+        : part ? "Nothing matches the selector."
+          : `${isWhole ? "The full page:" : "A viewport of"} ${width} × ${height} pixels.`;
+    return notShown.length === 0 ? size : `${size} Not in the preview: ${notShown.join(", ")}.`;
   }
 
   addEventListener("message", ({ source, data }) => {
@@ -95,6 +97,7 @@ export function preview(first, key, layout) {
       loading = null;
       shown.frame.classList.remove("loading");
       const own = shown.height;
+      shown.seen = data.seen;
       if (shown.isWhole) {
         if (shown.paper) shown.width = data.width;
         shown.height = Math.min(Math.max(data.height, shown.paper ? 0 : own), MAX_HEIGHT);

@@ -9,6 +9,7 @@ pub(crate) fn cases() -> Vec<Case> {
         Case::any_database("dashboard/preview/shows_the_viewport", viewport),
         Case::any_database("dashboard/preview/shows_the_full_page", full_page),
         Case::any_database("dashboard/preview/shows_header_and_footer", header),
+        Case::any_database("dashboard/preview/shows_part_media_and_backgrounds", parts),
     ]
 }
 
@@ -142,4 +143,54 @@ async fn header(stage: Stage) -> Result<()> {
          (...((all) => [all[0], all.at(-1)])([...document.documentElement.children].filter((it) => it.shadowRoot)))",
     )
     .await
+}
+
+async fn parts(stage: Stage) -> Result<()> {
+    const HTML: &str = "<!doctype html><style>body { margin: 0; background: #ffe; height: 3000px }
+        #part { position: absolute; left: 300px; top: 1000px; width: 200px; height: 100px; background: gold }
+        #exact { print-color-adjust: exact; background: tomato }
+        @media print { .screen { display: none } }
+        </style><p class=screen>on screens</p><p id=exact>exact</p><div id=part>part</div>";
+    let app = &*stage.service().await?;
+    let page = Browser::start().await?.page().await?;
+    template(app, &page, HTML).await?;
+    choose(&page, "selector", "#part").await?;
+    page.shows("A part of 200 × 100 pixels.").await?;
+    // The part fills what is seen of the frame.
+    page.in_frames("document.querySelector('#part')?.getBoundingClientRect().bottom <= innerHeight").await?;
+    let seen = "((frame, sheet) => Math.round(sheet.left - frame.left) === 300 && Math.round(sheet.width) === 200 && Math.round(sheet.height) === 100)\
+        (...['#preview', '.preview-box > div'].map((it) => document.querySelector(it).getBoundingClientRect()))";
+    page.wait(seen).await?;
+    choose(&page, "selector", "#none").await?;
+    page.shows("Nothing matches the selector.").await?;
+    choose(&page, "selector", "").await?;
+    for (option, value) in
+        [("clip.x", "300"), ("clip.y", "1000"), ("clip.width", "200"), ("clip.height", "100")]
+    {
+        choose(&page, option, value).await?;
+    }
+    page.wait(seen).await?;
+    choose(&page, "clip.x", "").await?;
+    page.shows("A viewport of 1280 × 720 pixels.").await?;
+    page.in_frames("document.body?.innerText.includes('on screens')").await?;
+    choose(&page, "mediaType", "print").await?;
+    page.in_frames("document.querySelector('#part') && !document.body.innerText.includes('on screens')")
+        .await?;
+    choose(&page, "timezone", "Europe/Rome").await?;
+    page.shows("A viewport of 1280 × 720 pixels. Not in the preview: timezone.").await?;
+    choose(&page, "format", "pdf").await?;
+    choose(&page, "mediaType", "screen").await?;
+    let color = |id: &str, color: &str| {
+        format!(
+            "getComputedStyle(document.querySelector('#{id}') ?? document.body).backgroundColor === '{color}'"
+        )
+    };
+    page.in_frames(&format!(
+        "document.body?.innerText.includes('on screens') && {} && {}",
+        color("part", "rgba(0, 0, 0, 0)"),
+        color("exact", "rgb(255, 99, 71)")
+    ))
+    .await?;
+    choose(&page, "printBackground", "true").await?;
+    page.in_frames(&color("part", "rgb(255, 215, 0)")).await
 }
