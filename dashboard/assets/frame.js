@@ -40,8 +40,8 @@ function removeUnsafe(page) {
 
 function become(page, css) {
   removeUnsafe(page);
-  // The file has no scroll bars.
-  for (const text of ["html { scrollbar-width: none }", css]) {
+  // The file has no scroll bars, and its own colours.
+  for (const text of ["html { scrollbar-width: none; forced-color-adjust: none }", css]) {
     const style = page.createElement("style");
     style.textContent = text;
     page.documentElement.append(style);
@@ -193,7 +193,7 @@ function edges(paper, margin, page, pages, sheet) {
   const edge = (text, height, top, align) => {
     const host = document.createElement("div");
     set(host, {
-      all: "initial", position: "absolute", top: `${top}px`, left: `${sheet.left}px`, width: `${sheet.width}px`,
+      all: "initial", "forced-color-adjust": "none", position: "absolute", top: `${top}px`, left: `${sheet.left}px`, width: `${sheet.width}px`,
       height: `${height}px`, overflow: "hidden", display: "flex", "align-items": align, "box-sizing": "border-box",
       padding: "0.4cm 0", font: "10px Arial, sans-serif",
     });
