@@ -139,14 +139,14 @@ async fn versions(stage: Stage) -> Result<()> {
         page.submit(&[("#html", &format!("<p>{text}</p>"))], "Save").await?.shows("Template saved.").await?;
     }
     page.press("Versions (2)").await?;
-    page.press("View version 1").await?;
+    page.press("Version 1").await?;
     let shown = page.value("#markup").await?;
     ensure!(shown == "<p>first {{ x }}</p>", "version 1 is {shown}");
     page.press("Restore this version").await?.shows("Version restored.").await?;
     let html = page.value("#html").await?;
     ensure!(html == "<p>first {{ x }}</p>", "restored {html}");
     page.press("Versions (3)").await?;
-    page.press("View version 3").await?;
+    page.press("Version 3").await?;
     ensure!(page.value("#markup").await? == "<p>third</p>");
     // The public API renders the restored version, which has a placeholder.
     let id = page.text("location.pathname.split('/')[3]").await?;

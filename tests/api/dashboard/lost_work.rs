@@ -38,7 +38,7 @@ async fn two_users(stage: Stage) -> Result<()> {
     page.press("Save over the newer version").await?.shows("Template saved.").await?;
     ensure!(page.value("#html").await? == "<p>one</p>\n<p>of ann</p>");
     page.press("Versions (3)").await?.shows(&ben_email).await?;
-    page.press("View version 3").await?;
+    page.press("Version 3").await?;
     ensure!(page.value("#markup").await?.contains("third"), "the version is lost");
     // Equal content is no conflict, nor is a save that was sent twice.
     ben.post(&path, &save("<p>one</p>\n<p>of ann</p>", "1")).await?.is(303)?;
