@@ -31,9 +31,10 @@ record! {
     }
 }
 
-const MONTH: Scoped = Scoped::new(
+const MONTHS: Scoped = Scoped::new(
     "SELECT quota, coalesce((SELECT attempts FROM usage WHERE account_id = ?1 \
-     AND month = strftime('%Y-%m', ?2, 'unixepoch')), 0) FROM accounts WHERE id = ?1",
+     AND month = strftime('%Y-%m', ?2, 'unixepoch')), 0), coalesce((SELECT attempts FROM usage WHERE account_id = ?1 \
+     AND month = strftime('%Y-%m', ?2, 'unixepoch', 'start of month', '-1 day')), 0) FROM accounts WHERE id = ?1",
 );
 const DAYS: Scoped = Scoped::new(
     "SELECT day, attempts, failures FROM usage_days WHERE account_id = ?1 AND day >= date(?2, 'unixepoch')",
@@ -55,9 +56,9 @@ const DAYS_OF_KEY: Scoped = Scoped::new(
 );
 
 impl<B: Backend> AccountScope<'_, B> {
-    /// The quota, `None` being unlimited, and the attempts of this month (UTC).
-    pub async fn month(&self) -> Result<(Option<u64>, u64), B::Error> {
-        Ok(self.first(MONTH, values![self.now()]).await?.unwrap_or((Some(0), 0)))
+    /// The quota, `None` being unlimited, and the attempts of this month and of the last one (UTC).
+    pub async fn months(&self) -> Result<(Option<u64>, u64, u64), B::Error> {
+        Ok(self.first(MONTHS, values![self.now()]).await?.unwrap_or((Some(0), 0, 0)))
     }
 
     /// The days with attempts since the day (UTC) of this time, in no order.

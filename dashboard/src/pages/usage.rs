@@ -2,6 +2,7 @@
 
 use askama::Template;
 use platen_statements::{Timestamp, limits::Limits, usage::PartUsage};
+use time::Month;
 
 use super::Layout;
 use crate::{chart::Chart, format};
@@ -14,6 +15,8 @@ pub(crate) struct MonthlyUsage {
     /// Attempts per month; `None` is unlimited.
     pub(crate) quota: Option<u64>,
     pub(crate) attempts: u64,
+    /// Attempts of the month before.
+    pub(crate) last: u64,
 }
 
 impl MonthlyUsage {
@@ -61,6 +64,12 @@ impl MonthlyUsage {
         format!("{} {}", date.month(), date.year())
     }
 
+    /// `October 2026`
+    fn last_name(&self) -> String {
+        let last = self.now.date().month().previous();
+        format!("{last} {}", self.now.date().year() - i32::from(last == Month::December))
+    }
+
     /// The first day of the next month, `1 December`.
     fn next_start(&self) -> String {
         format!("1 {}", self.now.date().month().next())
@@ -103,19 +112,22 @@ mod tests {
 
     #[test]
     fn percentages_are_rounded_down() {
-        let percent = |attempts, quota| MonthlyUsage { now: Timestamp(0), quota, attempts }.percent();
+        let percent =
+            |attempts, quota| MonthlyUsage { now: Timestamp(0), quota, attempts, last: 0 }.percent();
         assert_eq!(
             [percent(5, Some(10)), percent(11, Some(10)), percent(0, Some(0)), percent(5, None)],
             [50, 100, 100, 0]
         );
-        let month = |attempts| MonthlyUsage { now: Timestamp(0), quota: Some(1_000), attempts };
+        let month = |attempts| MonthlyUsage { now: Timestamp(0), quota: Some(1_000), attempts, last: 0 };
         assert_eq!([799, 800, 1_000].map(|attempts| month(attempts).level()), ["", "high", "full"]);
         assert_eq!(month(799).warning(), None);
         assert!(
             month(999).warning().unwrap().starts_with("99 % of this month’s attempts are used. After 1,000")
         );
         assert!(month(1_001).warning().unwrap().contains("until 1 February (UTC)"));
-        let february = MonthlyUsage { now: Timestamp(1_709_251_199), quota: None, attempts: 0 };
+        let february = MonthlyUsage { now: Timestamp(1_709_251_199), quota: None, attempts: 0, last: 0 };
         assert_eq!([february.name(), february.next_start()], ["February 2024", "1 March"]);
+        assert_eq!(february.last_name(), "January 2024");
+        assert_eq!(MonthlyUsage { now: Timestamp(0), ..february }.last_name(), "December 1969");
     }
 }

@@ -125,6 +125,17 @@ async fn usage_by_part(stage: Stage) -> Result<()> {
     target.renders().await?;
     let page = person.get("/dashboard/usage").await?.is(200)?;
     ensure!(page.body.contains("All 5 attempts of this month are used."), "{}", page.body);
+    // The months before are kept.
+    for (months, attempts) in [(1, 1_234), (2, 77)] {
+        app.execute(&format!(
+            "INSERT INTO usage (account_id, month, attempts) \
+             VALUES ('{}', strftime('%Y-%m', 'now', 'start of month', '-{months} months'), {attempts})",
+            account.id
+        ))
+        .await?;
+    }
+    let page = person.get("/dashboard/usage").await?.is(200)?;
+    ensure!(page.body.contains(": 1,234 attempts.</p>"), "{}", page.body);
     // A deleted key keeps its count, without its name.
     person.post(&format!("/dashboard/keys/{id}/delete"), &[]).await?.is(303)?;
     let page = compact(&person.get("/dashboard/usage").await?.body);

@@ -87,8 +87,8 @@ impl List for Requests {
 pub(crate) async fn usage(context: &Context<'_>) -> PageResult {
     let account = context.account()?;
     let now = account.now();
-    let (quota, attempts) = account.month().await?;
-    let month = MonthlyUsage { now: Timestamp(now), quota, attempts };
+    let (quota, attempts, last) = account.months().await?;
+    let month = MonthlyUsage { now: Timestamp(now), quota, attempts, last };
     let limits = account.limits().await?;
     let since = chart::first_day(now);
     let days = account.days(since).await?;
