@@ -15,11 +15,11 @@
 )]
 
 mod assets;
-mod audit_filter;
 mod chart;
 mod cookies;
 mod csrf;
 mod csv;
+mod filter;
 mod form;
 mod format;
 mod known_browser;
@@ -28,7 +28,6 @@ mod once;
 mod pages;
 mod password;
 mod playground;
-mod request_filter;
 mod search;
 mod starter;
 mod theme;

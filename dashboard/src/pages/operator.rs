@@ -7,7 +7,7 @@ use platen_statements::{
 };
 
 use super::{Layout, paging::Paging};
-use crate::{audit_filter::AuditForm, csv, form::Field};
+use crate::{csv, filter::FilterForm, form::Field};
 
 /// Parses a quota: a whole number; empty or `unlimited` for no limit. The error is a text for the form.
 pub(crate) fn parse_quota(text: &str) -> Result<Option<u32>, &'static str> {
@@ -91,7 +91,7 @@ pub(crate) struct AccountPage {
 #[template(path = "audit_log.html")]
 pub(crate) struct AuditLogPage {
     pub(crate) layout: Layout,
-    pub(crate) form: AuditForm,
+    pub(crate) form: FilterForm,
     /// One page of entries, newest first.
     pub(crate) entries: Vec<AuditEntry>,
     /// The `before` parameter of the next page, if there is one.

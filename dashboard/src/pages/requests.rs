@@ -2,15 +2,13 @@
 
 use askama::Template;
 use platen_shared::{id::TemplateId, reason::Reason};
-use platen_statements::{
-    keys::Key,
-    requests::{Cursor, RequestEntry},
-};
+use platen_statements::{keys::Key, requests::RequestEntry};
 
 use super::Layout;
 use crate::{
-    csv, format,
-    request_filter::{FilterForm, status_text},
+    csv,
+    filter::{FilterForm, status_text},
+    format,
 };
 
 /// Address of the list.
@@ -37,18 +35,19 @@ pub(crate) struct RequestsPage {
     pub(crate) kept_days: u32,
     pub(crate) has_newer: bool,
     /// Where the next page starts, if there is one.
-    pub(crate) next: Option<Cursor>,
+    pub(crate) next: Option<String>,
 }
 
 impl RequestsPage {
     /// Whether the form has a key that cannot be chosen, such as one that was deleted.
     fn has_other_key(&self) -> bool {
-        !self.form.key.is_empty() && self.keys.iter().all(|key| key.id.as_str() != self.form.key)
+        !self.form.value("key").is_empty()
+            && self.keys.iter().all(|key| key.id.as_str() != self.form.value("key"))
     }
 
     fn has_other_template(&self) -> bool {
-        let is_chosen = |(id, _): &(TemplateId, String)| id.as_str() == self.form.template;
-        !self.form.template.is_empty() && !self.templates.iter().any(is_chosen)
+        let is_chosen = |(id, _): &(TemplateId, String)| id.as_str() == self.form.value("template");
+        !self.form.value("template").is_empty() && !self.templates.iter().any(is_chosen)
     }
 }
 

@@ -7,7 +7,7 @@ use platen_statements::{
 
 use super::export::{self, List};
 use crate::{
-    audit_filter::AuditForm,
+    filter::{AUDIT_FIELDS, FilterForm},
     pages::{
         Section,
         operator::{AUDIT_CSV_HEADER, AuditLogPage, audit_csv_line},
@@ -23,9 +23,9 @@ const PAGE_ROWS: u32 = 100;
 
 pub(crate) async fn page(context: &Context<'_>) -> PageResult {
     let query = &context.head.query;
-    let form = AuditForm::of(query);
+    let form = FilterForm::of(query, AUDIT_FIELDS);
     let before = query.get("before").and_then(|text| text.parse().ok());
-    let mut entries = context.operator()?.log(&form.filter(), before, PAGE_ROWS + 1).await?;
+    let mut entries = context.operator()?.log(&form.entries(), before, PAGE_ROWS + 1).await?;
     let next = last_of_full_page(&mut entries, PAGE_ROWS).map(|last| last.id);
     let layout = context.layout("Audit log", Section::Operator);
     context.page(&AuditLogPage { layout, form, entries, next })
@@ -33,7 +33,7 @@ pub(crate) async fn page(context: &Context<'_>) -> PageResult {
 
 pub(crate) async fn export(context: &Context<'_>) -> PageResult {
     context.operator()?;
-    export::export(context, Log(AuditForm::of(&context.head.query).filter())).await
+    export::export(context, Log(FilterForm::of(&context.head.query, AUDIT_FIELDS).entries())).await
 }
 
 struct Log(AuditFilter);

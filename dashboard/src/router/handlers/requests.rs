@@ -8,13 +8,13 @@ use platen_statements::{
 use super::export::{self, List};
 use crate::{
     chart::{self, Chart, DAYS_SHOWN},
+    filter::{FilterForm, REQUEST_FIELDS, cursor_text, parse_cursor},
     format::DAY_SECONDS,
     pages::{
         Section,
         requests::{CSV_HEADER, RequestPage, RequestsPage, csv_line},
         usage::{MonthlyUsage, UsagePage},
     },
-    request_filter::{FilterForm, parse_cursor},
     router::{
         context::{Context, Store, last_of_full_page},
         page_error::{PageError, PageResult},
@@ -31,12 +31,12 @@ const MAX_PARTS: u32 = 20;
 pub(crate) async fn list(context: &Context<'_>) -> PageResult {
     let account = context.account()?;
     let query = &context.head.query;
-    let form = FilterForm::of(query);
+    let form = FilterForm::of(query, REQUEST_FIELDS);
     let before = query.get("before").and_then(parse_cursor);
     let kept_days = context.store.retention().await?.attempt_days;
     let oldest = oldest(account.now(), kept_days);
-    let mut requests = account.requests(&form.filter(oldest), before, PAGE_ROWS + 1).await?;
-    let next = last_of_full_page(&mut requests, PAGE_ROWS).map(|last| (last.at.0, last.id));
+    let mut requests = account.requests(&form.requests(oldest), before, PAGE_ROWS + 1).await?;
+    let next = last_of_full_page(&mut requests, PAGE_ROWS).map(|last| cursor_text((last.at.0, last.id)));
     let (keys, templates) = (account.keys().await?, account.template_names(MAX_TEMPLATES, 0).await?);
     let layout = context.layout("Requests", Section::Requests);
     let has_newer = before.is_some();
@@ -56,7 +56,8 @@ pub(crate) async fn page(context: &Context<'_>, id: &str) -> PageResult {
 
 pub(crate) async fn export(context: &Context<'_>) -> PageResult {
     let oldest = oldest(context.account()?.now(), context.store.retention().await?.attempt_days);
-    export::export(context, Requests(FilterForm::of(&context.head.query).filter(oldest))).await
+    export::export(context, Requests(FilterForm::of(&context.head.query, REQUEST_FIELDS).requests(oldest)))
+        .await
 }
 
 /// The requests of the user's account.

@@ -1,7 +1,8 @@
-//! The filter of the list of requests, as its form has it.
+//! The filters of the list of requests and of the audit log, as their forms have them.
 
 use platen_statements::{
     Timestamp,
+    audit::AuditFilter,
     requests::{Cursor, RequestFilter, StatusFilter},
 };
 
@@ -31,101 +32,103 @@ pub(crate) fn status_text(status: u16) -> &'static str {
     STATUSES.iter().find(|(known, _)| *known == status).map_or("Error", |(_, text)| text)
 }
 
-/// What was entered into the form.
+/// The fields of the form of requests, in the order of addresses. `status` is empty, `ok`, `failed` or a status, `key` and
+/// `template` are ids, and `id` is the beginning of a request id.
+pub(crate) const REQUEST_FIELDS: &[&str] = &["status", "key", "template", "from", "to", "id"];
+/// The fields of the form of the audit log. `who` is a part of an e-mail address; `what` of an action, a subject or the name of
+/// an account.
+pub(crate) const AUDIT_FIELDS: &[&str] = &["who", "what", "from", "to"];
+
+/// What was entered into the form of a list.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub(crate) struct FilterForm {
-    /// Empty, `ok`, `failed`, or a status.
-    pub(crate) status: String,
-    /// The id of a key; empty for all.
-    pub(crate) key: String,
-    /// The id of a template; empty for all.
-    pub(crate) template: String,
+    /// Names and values, without spaces around them.
+    fields: Vec<(&'static str, String)>,
     /// The first day (UTC).
     pub(crate) from: Field,
     /// The last day (UTC).
     pub(crate) to: Field,
-    /// The beginning of a request id.
-    pub(crate) id: String,
 }
 
 impl FilterForm {
-    pub(crate) fn of(query: &Form) -> Self {
+    pub(crate) fn of(query: &Form, names: &[&'static str]) -> Self {
         let text = |name: &str| query.get(name).unwrap_or_default().trim().to_owned();
-        Self {
-            status: text("status"),
-            key: text("key"),
-            template: text("template"),
-            from: day(query, "from"),
-            to: day(query, "to"),
-            id: text("id"),
-        }
+        let fields = names.iter().map(|name| (*name, text(name))).collect();
+        Self { fields, from: day(query, "from"), to: day(query, "to") }
+    }
+
+    /// What was entered into a field; empty if nothing was.
+    pub(crate) fn value(&self, name: &str) -> &str {
+        self.fields.iter().find(|(known, _)| *known == name).map_or("", |(_, value)| value)
+    }
+
+    fn given(&self, name: &str) -> Option<String> {
+        Some(self.value(name).to_owned()).filter(|text| !text.is_empty())
     }
 
     /// The requests to list, of those since `oldest`, in seconds since 1970. An invalid day has no effect.
-    pub(crate) fn filter(&self, oldest: i64) -> RequestFilter {
-        let given = |text: &String| Some(text.clone()).filter(|text| !text.is_empty());
+    pub(crate) fn requests(&self, oldest: i64) -> RequestFilter {
         RequestFilter {
             since: since(&self.from).unwrap_or(oldest),
             until: until(&self.to),
-            status: match self.status.as_str() {
+            status: match self.value("status") {
                 "ok" => StatusFilter::Successful,
                 "failed" => StatusFilter::Failed,
                 status => status.parse().map_or(StatusFilter::Any, StatusFilter::Is),
             },
-            key: given(&self.key),
-            template: given(&self.template),
-            request_id: given(&self.id),
+            key: self.given("key"),
+            template: self.given("template"),
+            request_id: self.given("id"),
+        }
+    }
+
+    /// The entries of the audit log to list. An invalid day has no effect.
+    pub(crate) fn entries(&self) -> AuditFilter {
+        AuditFilter {
+            since: since(&self.from).unwrap_or(0),
+            until: until(&self.to),
+            actor: self.given("who"),
+            text: self.given("what"),
         }
     }
 
     /// Whether nothing was entered.
     pub(crate) fn is_empty(&self) -> bool {
-        self.fields().iter().all(|(_, value)| value.is_empty())
+        self.fields.iter().all(|(_, value)| value.is_empty())
     }
 
-    /// An address of the list: `path` with what was entered, and where it continues.
-    pub(crate) fn address(&self, path: &str, before: Option<Cursor>) -> String {
-        address(path, &self.fields(), before.map(|(at, id)| format!("{at}.{id}")))
-    }
-
-    fn fields(&self) -> [(&'static str, &str); 6] {
-        [
-            ("status", &self.status),
-            ("key", &self.key),
-            ("template", &self.template),
-            ("from", &self.from.value),
-            ("to", &self.to.value),
-            ("id", &self.id),
-        ]
+    /// An address of the list: `path` with what was entered, and where the list continues, if it does not begin.
+    pub(crate) fn address(&self, path: &str, before: Option<String>) -> String {
+        let mut query = url::form_urlencoded::Serializer::new(String::new());
+        query.extend_pairs(self.fields.iter().filter(|(_, value)| !value.is_empty()));
+        if let Some(before) = before {
+            query.append_pair("before", &before);
+        }
+        let query = query.finish();
+        if query.is_empty() { path.to_owned() } else { format!("{path}?{query}") }
     }
 }
 
 /// A day of the form.
-pub(crate) fn day(query: &Form, name: &str) -> Field {
+fn day(query: &Form, name: &str) -> Field {
     let text = query.get(name).unwrap_or_default().trim();
     let is_valid = text.is_empty() || Timestamp::of_day(text).is_some();
     if is_valid { Field::valid(text) } else { Field::invalid(text, "enter a date as YYYY-MM-DD") }
 }
 
 /// The first second of a list that begins with this day, if it is valid.
-pub(crate) fn since(day: &Field) -> Option<i64> {
+fn since(day: &Field) -> Option<i64> {
     Timestamp::of_day(&day.value).map(|day| day.0)
 }
 
 /// The last second of a list that ends with this day.
-pub(crate) fn until(day: &Field) -> i64 {
+fn until(day: &Field) -> i64 {
     since(day).map_or(i64::MAX, |day| day + DAY_SECONDS - 1)
 }
 
-/// An address with what was entered, and where the list continues.
-pub(crate) fn address(path: &str, fields: &[(&'static str, &str)], before: Option<String>) -> String {
-    let mut query = url::form_urlencoded::Serializer::new(String::new());
-    query.extend_pairs(fields.iter().filter(|(_, value)| !value.is_empty()));
-    if let Some(before) = before {
-        query.append_pair("before", &before);
-    }
-    let query = query.finish();
-    if query.is_empty() { path.to_owned() } else { format!("{path}?{query}") }
+/// Where the list of requests continues, as [`parse_cursor`] reads it.
+pub(crate) fn cursor_text((at, id): Cursor) -> String {
+    format!("{at}.{id}")
 }
 
 /// Parses the `before` parameter, `AT.ID`.
@@ -140,11 +143,11 @@ mod tests {
 
     #[test]
     fn the_form_becomes_a_filter_and_an_address() {
-        let form = |query: &str| FilterForm::of(&Form::parse(query.as_bytes()));
+        let form = |query: &str| FilterForm::of(&Form::parse(query.as_bytes()), REQUEST_FIELDS);
         let empty = form("status=&before=1.2&other=x");
         assert!(empty.is_empty());
         assert_eq!(empty.address("/r", None), "/r");
-        let all = empty.filter(10_000_000);
+        let all = empty.requests(10_000_000);
         assert_eq!((all.since, all.until, all.status), (10_000_000, i64::MAX, StatusFilter::Any));
         let some = form("status=502&key=key_1&template=t%26&from=2024-02-29&to=2024-02-29&id=+a-+");
         let filter = RequestFilter {
@@ -155,17 +158,17 @@ mod tests {
             template: Some("t&".to_owned()),
             request_id: Some("a-".to_owned()),
         };
-        assert_eq!(some.filter(0), filter);
+        assert_eq!(some.requests(0), filter);
         let address = "/r?status=502&key=key_1&template=t%26&from=2024-02-29&to=2024-02-29&id=a-&before=5.6";
-        assert_eq!(some.address("/r", Some((5, 6))), address);
-        assert_eq!(form("status=ok").filter(0).status, StatusFilter::Successful);
-        assert_eq!(form("status=failed").filter(0).status, StatusFilter::Failed);
+        assert_eq!(some.address("/r", Some(cursor_text((5, 6)))), address);
+        assert_eq!(form("status=ok").requests(0).status, StatusFilter::Successful);
+        assert_eq!(form("status=failed").requests(0).status, StatusFilter::Failed);
         for bad in ["-1", "70000", "x", "4e2"] {
-            assert_eq!(form(&format!("status={bad}")).filter(0).status, StatusFilter::Any);
+            assert_eq!(form(&format!("status={bad}")).requests(0).status, StatusFilter::Any);
         }
         let invalid = form("from=29.02.2024");
         assert_eq!(invalid.from.error, "Enter a date as YYYY-MM-DD.");
-        assert_eq!(invalid.filter(7).since, 7);
+        assert_eq!(invalid.requests(7).since, 7);
     }
 
     #[test]
