@@ -2,7 +2,7 @@
 
 use base64::{Engine as _, prelude::BASE64_STANDARD};
 use lopdf::{Document, Object, ObjectId, Stream, dictionary, text_string};
-use platen_shared::job::{DocumentOptions, InvoiceXml, Relationship};
+use platen_shared::job::{DocumentOptions, InvoiceXml, MetadataText, Relationship};
 
 use super::{
     metadata,
@@ -80,7 +80,7 @@ fn files(options: &DocumentOptions) -> Result<Vec<File<'_>>, JobError> {
             name: attachment.name.as_str(),
             content: BASE64_STANDARD.decode(attachment.content.as_str()).map_err(|_| JobError::NoFile)?,
             mime_type: attachment.mime_type.as_ref().map_or(DEFAULT_MIME_TYPE, |it| it.as_str()),
-            description: attachment.description.as_ref().map(|it| it.as_str()),
+            description: attachment.description.as_ref().map(MetadataText::as_str),
             relationship: attachment.relationship,
         });
     }
