@@ -53,16 +53,15 @@ pub(super) async fn capture(
     script_ran: bool,
 ) -> Result<Bytes, JobError> {
     // If nothing was loaded and no script has run, the markup tells what the page may have.
-    let is_static = !script_ran && rendering.load_state().sent == 0;
-    if !pdf.print_background && !(is_static && has_none_of(job, &["text", "controls"])) {
+    let may_change = script_ran || rendering.load_state().sent > 0;
+    if !pdf.print_background && (may_change || has_any(job, &["text", "controls"])) {
         rendering.evaluate_isolated(SHOW_BACKGROUNDS).await?;
     }
-    let flow =
-        if !(is_static && has_none_of(job, &["dir", "direction", "writing-mode", "-webkit-writing-mode"])) {
-            RootFlow::of(rendering).await?
-        } else {
-            RootFlow::FromLeft
-        };
+    let flow = if may_change || has_any(job, &["dir", "direction", "writing-mode", "-webkit-writing-mode"]) {
+        RootFlow::of(rendering).await?
+    } else {
+        RootFlow::FromLeft
+    };
     let fitted;
     let pdf = if pdf.fit_to_width && flow != RootFlow::Vertical {
         fitted = fit_to_width::fitted(rendering, pdf, &job.options, &flow).await?;
@@ -287,11 +286,11 @@ const SHOW_BACKGROUNDS: &str = "(() => { const set = value => element => element
         .filter(child => getComputedStyle(child).printColorAdjust !== 'exact' && !needed.includes(child));\
     needed.forEach(set('exact')); others.forEach(set('economy')) })()";
 
-/// Whether the job's markup and style sheet have none of the words, which are those of CSS or of attributes.
-fn has_none_of(job: &RenderJob, words: &[&str]) -> bool {
-    let Source::Html(html) = &job.source else { return false };
+/// Whether the job's markup or style sheet may have one of the words, which are those of CSS or of attributes.
+fn has_any(job: &RenderJob, words: &[&str]) -> bool {
+    let Source::Html(html) = &job.source else { return true };
     let css = job.options.css.as_ref().map_or("", |css| css.as_str());
-    !words.iter().any(|word| [html.as_str(), css].iter().any(|text| has_word(text, word)))
+    words.iter().any(|word| [html.as_str(), css].iter().any(|text| has_word(text, word)))
 }
 
 fn has_word(text: &str, keyword: &str) -> bool {

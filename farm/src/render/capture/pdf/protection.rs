@@ -47,7 +47,7 @@ pub(super) fn protect(document: &mut Document, protection: &Protection) -> Resul
     Ok(())
 }
 
-/// A password in the form of which readers make the key (SASLprep).
+/// A password in the form of which readers make the key (`SASLprep`).
 fn prepared(password: &str) -> Result<String, JobError> {
     let prepared = stringprep::saslprep(password).ok();
     let prepared = prepared.filter(|it| it.len() <= limits::MAX_PDF_PASSWORD_BYTES);
