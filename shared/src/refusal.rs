@@ -13,7 +13,7 @@ macro_rules! refusals {
         /// The reason why a job was not rendered. `Display` is the public message.
         ///
         /// `host` is that of the job's URL, `retry_after` the seconds until a slot or a queue position is likely to be
-        /// free, `mebibytes` the limit, and `page_ran` whether a page had begun to run.
+        /// free, `rule` that of a standard, `mebibytes` the limit, and `page_ran` whether a page had begun to run.
         #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, VariantNames, thiserror::Error)]
         #[serde(tag = "code", rename_all = "snake_case")]
         #[strum(serialize_all = "snake_case")]
@@ -72,6 +72,7 @@ refusals! {
     HeaderFailed ("\"headerHtml\" or \"footerHtml\" could not be printed; they must not refer to style sheets or fonts");
     InvalidPassword ("\"protection\" has a password with characters that PDF does not allow") in "protection";
     NotOnePage ("The content does not fit on one page of at most {} mm", crate::limits::PDF_SIDE_MM_RANGE.end()) in "singlePage";
+    StandardNotMet { rule: String } ("The page cannot be a file of this standard: {rule}") in "pdfStandard";
     PageTooLarge ("The page is too large: its image would be over the limit of its format or of {} pixels", crate::limits::MAX_IMAGE_PIXELS);
     PageCrashed ("The page crashed while it was rendered");
     PageMemoryExceeded { mebibytes: u32 } ("The page used more memory than a page may use: {mebibytes} MiB");
