@@ -182,6 +182,11 @@ impl JobError {
         matches!(self, Self::BrowserCrashed | Self::Cdp(CdpError::TooLarge { .. }))
     }
 
+    /// The page breaks a rule of the PDF standard that its file must conform to.
+    pub(crate) fn standard_not_met(rule: &str) -> Self {
+        Self::Refused(Refusal::StandardNotMet { rule: rule.to_owned() })
+    }
+
     /// The refusal of a job that is not tried again.
     pub(crate) fn into_refusal(self) -> Refusal {
         match self {

@@ -15,6 +15,7 @@ use platen_harness::{
     wait::{self, MAX_WAIT},
 };
 
+use crate::pdf_standards::CONFORMANCE;
 use crate::support::{
     GREEN_PAGE, Shared, farm,
     farm_process::{FarmProcess, HeldPage, PROGRAM, have_ended},
@@ -154,7 +155,12 @@ const UNSHARE: &[&str] = &["unshare", "--pid", "--fork", "--kill-child", "--moun
 pub(crate) fn ignored(name: &str) -> Option<&'static str> {
     let is_permitted =
         || Command::new(UNSHARE[0]).args(&UNSHARE[1..]).arg("true").output().unwrap().status.success();
-    (name == OWN_NAMESPACE && !is_permitted()).then_some("process namespaces are not permitted")
+    let has_checker = || std::env::var("PLATEN_CLIENTS").is_ok_and(|directory| !directory.is_empty());
+    match name {
+        OWN_NAMESPACE if !is_permitted() => Some("process namespaces are not permitted"),
+        CONFORMANCE if !has_checker() => Some("PLATEN_CLIENTS is not set"),
+        _ => None,
+    }
 }
 
 /// As in a container: the farm has the process id 1, and its session is that of a process outside.

@@ -36,6 +36,7 @@ mod pdf_headers;
 mod pdf_metadata;
 mod pdf_options;
 mod pdf_pages;
+mod pdf_standards;
 mod priorities;
 mod reader;
 mod scrolling;
@@ -86,6 +87,7 @@ fn main() -> ExitCode {
         pdf_metadata::TESTS,
         pdf_options::TESTS,
         pdf_pages::TESTS,
+        pdf_standards::TESTS,
         priorities::TESTS,
         reader::TESTS,
         scrolling::TESTS,

@@ -112,12 +112,16 @@ async fn language(shared: Arc<Shared>) {
         ("<p>Text", json!({ "locale": "it", "tagged": true }), json!({}), Some("it")),
         ("<html lang='in English'><p>Text", json!({ "locale": "it" }), author.clone(), Some("it")),
         ("<form name=documentElement lang=xx></form>", json!({}), author.clone(), None),
-        ("<p>Text", json!({}), author, None),
+        ("<p>Text", json!({}), author.clone(), None),
+        ("<p>Text", json!({ "tagged": true }), author, None),
+        (PAGE, json!({ "tagged": true }), json!({ "language": "de" }), Some("de")),
     ] {
         let mut fields = fields;
         fields["html"] = html.into();
         let document = document(&shared, fields, json!({ "metadata": metadata })).await;
         assert_eq!(text(document.catalog().unwrap(), "Lang").as_deref(), expected, "{html} {metadata}");
+        let mut elements = document.objects.values().filter_map(|object| object.as_dict().ok());
+        assert!(!elements.any(|it| it.has_type(b"StructElem") && it.has(b"Lang")), "{html} {metadata}");
     }
 }
 

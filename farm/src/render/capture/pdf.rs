@@ -1,15 +1,22 @@
 //! A PDF of the page.
 
+mod artifacts;
 mod attachments;
 mod document;
 mod finish;
 mod first_page;
 mod fit_to_width;
+mod fonts;
 mod metadata;
 mod protection;
 mod root_flow;
 mod single_page;
+mod srgb;
+mod standard;
+mod struct_tree;
+mod structure;
 mod structure_ids;
+mod tables;
 mod xmp;
 
 use bytes::Bytes;
@@ -111,7 +118,8 @@ async fn language(
         return Ok(metadata.language.clone());
     }
     let of_page = rendering.evaluate_isolated(LANGUAGE).await?;
-    let of_page = of_page.and_then(|it| it.as_str().and_then(|it| Locale::try_from(it.to_owned()).ok()));
+    let of_page =
+        of_page.and_then(|it| it.as_str().and_then(|it| Locale::try_from(it.replace('_', "-")).ok()));
     Ok(of_page.or_else(|| options.environment.locale.clone()))
 }
 
@@ -228,7 +236,7 @@ fn command(pdf: &PdfOptions, sheet: Sheet, templates: Option<&HeaderTemplates>) 
         page_ranges: ranges,
         prefer_css_page_size: Some(pdf.prefer_css_page_size),
         // Tags are Chromium's default, and take up to eight times as long as the rest of the PDF.
-        generate_tagged_pdf: Some(pdf.tagged),
+        generate_tagged_pdf: Some(pdf.tagged || pdf.document.standard.ua1),
         generate_document_outline: Some(pdf.outline),
         ..Default::default()
     }

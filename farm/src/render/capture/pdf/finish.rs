@@ -11,7 +11,7 @@ use platen_shared::{
 };
 use tokio::task::spawn_blocking;
 
-use super::{attachments, first_page, metadata, protection, structure_ids};
+use super::{attachments, first_page, metadata, protection, standard, structure_ids};
 use crate::error::JobError;
 
 /// Whether the options ask for more than the browser prints, apart from the first page.
@@ -50,12 +50,12 @@ fn finished(
     if pdf.tagged {
         structure_ids::renumber(&mut document)?;
     }
-    if let Some(language) = language {
-        metadata::set_language(&mut document, language)?;
-    }
+    metadata::set_language(&mut document, language)?;
     if metadata::is_wanted(options) {
         metadata::set_info(&mut document, &options.metadata)?;
-        let schemas: Vec<_> = options.invoice.as_ref().map(attachments::invoice_schema).into_iter().collect();
+        standard::apply(&mut document, options)?;
+        let mut schemas = standard::schemas(options.standard);
+        schemas.extend(options.invoice.as_ref().map(attachments::invoice_schema));
         metadata::add_xmp(&mut document, options.archive(), &schemas)?;
     }
     attachments::add(&mut document, options)?;

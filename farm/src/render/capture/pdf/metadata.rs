@@ -1,6 +1,8 @@
 //! The metadata of a file: its information dictionary, the XMP packet with the same values, its language and its identifier.
 
-use lopdf::{Dictionary, Document, Object, Stream, StringFormat, dictionary, text_string};
+use lopdf::{
+    Dictionary, Document, Object, Stream, StringFormat, decode_text_string, dictionary, text_string,
+};
 use platen_shared::{
     job::{DocumentOptions, Metadata, PdfA},
     locale::Locale,
@@ -32,9 +34,17 @@ pub(super) fn set_info(document: &mut Document, metadata: &Metadata) -> lopdf::R
     Ok(())
 }
 
-/// Sets the language of the document.
-pub(super) fn set_language(document: &mut Document, language: &Locale) -> lopdf::Result<()> {
-    document.catalog_mut()?.set("Lang", Object::string_literal(language.as_str()));
+/// Sets the language of the document. Where the page names none, the browser has written its own.
+pub(super) fn set_language(document: &mut Document, language: Option<&Locale>) -> lopdf::Result<()> {
+    let catalog = document.catalog_mut()?;
+    match language {
+        Some(language) => catalog.set("Lang", Object::string_literal(language.as_str())),
+        None => _ = catalog.remove(b"Lang"),
+    }
+    let tree = document.catalog()?.get_deref(b"StructTreeRoot", document).and_then(Object::as_dict);
+    if let Ok(root) = tree.and_then(|tree| tree.get(b"K")).and_then(Object::as_reference) {
+        document.get_dictionary_mut(root)?.remove(b"Lang");
+    }
     Ok(())
 }
 
@@ -44,7 +54,7 @@ pub(super) fn add_xmp(
     archive: Option<PdfA>,
     schemas: &[Schema],
 ) -> lopdf::Result<()> {
-    let language = document.catalog()?.get(b"Lang").and_then(lopdf::decode_text_string).ok();
+    let language = document.catalog()?.get(b"Lang").and_then(decode_text_string).ok();
     let packet = xmp::packet(info(document)?, language.as_deref(), archive, schemas);
     let dictionary = dictionary! { "Type" => "Metadata", "Subtype" => "XML" };
     // Readers that know nothing of PDF look for the packet in the bytes of the file.
@@ -56,9 +66,14 @@ pub(super) fn add_xmp(
     Ok(())
 }
 
-/// The information dictionary.
-pub(super) fn info(document: &Document) -> lopdf::Result<&Dictionary> {
+fn info(document: &Document) -> lopdf::Result<&Dictionary> {
     document.get_dictionary(document.trailer.get(b"Info")?.as_reference()?)
+}
+
+/// Whether the information dictionary has a title.
+pub(super) fn has_title(document: &Document) -> bool {
+    let title = info(document).and_then(|info| info.get(b"Title")).and_then(decode_text_string);
+    title.is_ok_and(|title| !title.trim().is_empty())
 }
 
 /// Identifies the file by what it has: its pages, fonts, images, files and XMP packet.

@@ -67,15 +67,16 @@ pub(super) fn packet(
     }
     let mut namespaces = String::new();
     for Schema { namespace, prefix, properties: own, .. } in schemas {
-        namespaces += &format!(" xmlns:{prefix}=\"{namespace}\"");
+        namespaces += &[" xmlns:", prefix, "=\"", namespace, "\""].concat();
         for Property { name, value, .. } in own {
             properties += &simple(&format!("{prefix}:{name}"), Some(value.clone()));
         }
     }
     if !schemas.is_empty() {
         let descriptions: String = schemas.iter().map(Schema::description).collect();
-        properties +=
-            &format!("<pdfaExtension:schemas><rdf:Bag>\n{descriptions}</rdf:Bag></pdfaExtension:schemas>\n");
+        let list =
+            ["<pdfaExtension:schemas><rdf:Bag>\n", &descriptions, "</rdf:Bag></pdfaExtension:schemas>\n"];
+        properties += &list.concat();
     }
     format!(
         "<?xpacket begin=\"\u{feff}\" id=\"W5M0MpCehiHzreSzNTczkc9d\"?>\n\

@@ -1,0 +1,158 @@
+//! Content that belongs to no element of the structure tree, such as borders and shadows, as artifacts.
+//!
+//! The browser draws the content of a page in forms, some of which have tags of their own.
+
+use std::collections::{HashMap, HashSet};
+
+use lopdf::{
+    Dictionary, Document, Object, ObjectId,
+    content::{Content, Operation},
+};
+
+use crate::error::JobError;
+
+/// More than a page of the browser has of forms in forms.
+const MAX_FORM_DEPTH: usize = 32;
+
+/// Marks the content of all pages that has no tag.
+pub(super) fn mark(document: &mut Document) -> Result<(), JobError> {
+    let mut seen = HashSet::new();
+    let mut forms = Vec::new();
+    for page in document.page_iter().collect::<Vec<_>>() {
+        let drawn = x_objects(document, document.get_page_resources(page)?.0);
+        let marked = marked(document, &document.get_page_content(page), &drawn, &mut seen)?;
+        add_copies(document, page, marked.copies)?;
+        forms.extend(marked.forms);
+        if let Some(content) = marked.content {
+            document.change_page_content(page, content)?;
+        }
+    }
+    while let Some(form) = forms.pop() {
+        let stream = document.get_object(form)?.as_stream()?;
+        let drawn = x_objects(document, resources(document, &stream.dict));
+        let marked = marked(document, &stream.get_plain_content()?, &drawn, &mut seen)?;
+        add_copies(document, form, marked.copies)?;
+        forms.extend(marked.forms);
+        if let Some(content) = marked.content {
+            let stream = document.get_object_mut(form)?.as_stream_mut()?;
+            stream.set_plain_content(content);
+            stream.compress()?;
+        }
+    }
+    Ok(())
+}
+
+/// A stream with its marks.
+struct Marked {
+    /// `None` if everything had one.
+    content: Option<Vec<u8>>,
+    /// The forms with tags that it draws first.
+    forms: Vec<ObjectId>,
+    /// Those that were drawn before, and the names of their copies without tags.
+    copies: Vec<(Vec<u8>, ObjectId)>,
+}
+
+fn marked(
+    document: &Document,
+    content: &[u8],
+    drawn: &HashMap<&[u8], ObjectId>,
+    seen: &mut HashSet<ObjectId>,
+) -> Result<Marked, JobError> {
+    let operations = Content::decode(content)?.operations;
+    let mut marked = Marked { content: None, forms: Vec::new(), copies: Vec::new() };
+    let mut result = Vec::with_capacity(operations.len());
+    let mut tags = 0_usize;
+    let mut has_artifacts = false;
+    // Where the path or the text begins.
+    let mut start = None;
+    for mut operation in operations {
+        let mut is_artifact = false;
+        match operation.operator.as_str() {
+            "BDC" | "BMC" => (tags, start) = (tags + 1, None),
+            "EMC" => (tags, start) = (tags.saturating_sub(1), None),
+            "BT" | "m" | "re" => _ = start.get_or_insert(result.len()),
+            "n" => start = None,
+            "ET" | "f" | "F" | "f*" | "B" | "B*" | "b" | "b*" | "S" | "s" | "sh" | "BI" => {
+                is_artifact = tags == 0;
+            }
+            "Do" if tags == 0 => {
+                let name =
+                    operation.operands.first().and_then(|name| name.as_name().ok()).unwrap_or_default();
+                let form = drawn.get(name).copied().filter(|&form| is_tagged(document, form, 0));
+                is_artifact = match form {
+                    Some(form) if seen.insert(form) => {
+                        marked.forms.push(form);
+                        false
+                    }
+                    // A mask draws its content twice.
+                    Some(form) => {
+                        let copy = [name, b"Copy"].concat();
+                        operation.operands = vec![Object::Name(copy.clone())];
+                        marked.copies.push((copy, form));
+                        true
+                    }
+                    None => true,
+                };
+            }
+            _ => {}
+        }
+        result.push(operation);
+        if is_artifact {
+            let start = start.take().unwrap_or(result.len() - 1);
+            result.insert(start, Operation::new("BMC", vec![Object::Name(b"Artifact".to_vec())]));
+            result.push(Operation::new("EMC", Vec::new()));
+            has_artifacts = true;
+        }
+    }
+    marked.content = has_artifacts.then(|| Content { operations: result }.encode()).transpose()?;
+    Ok(marked)
+}
+
+/// Adds copies of forms without their tags to what a page or a form can draw.
+fn add_copies(
+    document: &mut Document,
+    owner: ObjectId,
+    copies: Vec<(Vec<u8>, ObjectId)>,
+) -> Result<(), JobError> {
+    for (name, form) in copies {
+        let mut copy = document.get_object(form)?.as_stream()?.clone();
+        let mut drawn = x_objects(document, resources(document, &copy.dict)).into_values();
+        if drawn.any(|form| is_tagged(document, form, 0)) {
+            return Err(JobError::standard_not_met("an effect in a mask prints a text twice"));
+        }
+        copy.dict.remove(b"StructParents");
+        let mut content = Content::decode(&copy.get_plain_content()?)?;
+        content.operations.retain(|it| !matches!(it.operator.as_str(), "BDC" | "BMC" | "EMC"));
+        copy.set_plain_content(content.encode()?);
+        copy.compress()?;
+        let copy = document.add_object(copy);
+        let owner = match document.get_object_mut(owner)? {
+            Object::Stream(form) => &mut form.dict,
+            page => page.as_dict_mut()?,
+        };
+        let drawn = owner.get_mut(b"Resources")?.as_dict_mut()?.get_mut(b"XObject")?.as_dict_mut()?;
+        drawn.set(name, copy);
+    }
+    Ok(())
+}
+
+/// Whether a form has tags, or draws a form that has.
+fn is_tagged(document: &Document, form: ObjectId, depth: usize) -> bool {
+    let Ok(form) = document.get_object(form).and_then(Object::as_stream) else { return false };
+    form.dict.has(b"StructParents")
+        || depth < MAX_FORM_DEPTH
+            && x_objects(document, resources(document, &form.dict))
+                .into_values()
+                .any(|form| is_tagged(document, form, depth + 1))
+}
+
+fn resources<'a>(document: &'a Document, form: &'a Dictionary) -> Option<&'a Dictionary> {
+    form.get_deref(b"Resources", document).and_then(Object::as_dict).ok()
+}
+
+/// The images and forms that a stream can draw.
+fn x_objects<'a>(document: &'a Document, resources: Option<&'a Dictionary>) -> HashMap<&'a [u8], ObjectId> {
+    let drawn = resources.and_then(|it| it.get_deref(b"XObject", document).and_then(Object::as_dict).ok());
+    let drawn = drawn.into_iter().flatten();
+    drawn.filter_map(|(name, id)| Some((name.as_slice(), id.as_reference().ok()?))).collect()
+}
