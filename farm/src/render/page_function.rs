@@ -52,18 +52,17 @@ pub(super) async fn is_true(
 ) -> Result<bool, JobError> {
     let document = rendering.load_state().documents;
     let known = rendering.function.take().filter(|function| function.document == document);
-    let function = match known {
-        Some(function) => function,
-        None => {
-            let evaluate = EvaluateParams::new(object(expression));
-            let evaluated = rendering.wait_for_page(rendering.session.call(&evaluate)).await;
-            let Some(evaluated) = unless_refused(evaluated)? else { return Ok(false) };
-            if let Some(details) = evaluated.exception_details {
-                return Err(failed(&thrown(details)));
-            }
-            let object = evaluated.result.object_id.ok_or(JobError::NoFile)?;
-            PageFunction { document, object }
+    let function = if let Some(function) = known {
+        function
+    } else {
+        let evaluate = EvaluateParams::new(object(expression));
+        let evaluated = rendering.wait_for_page(rendering.session.call(&evaluate)).await;
+        let Some(evaluated) = unless_refused(evaluated)? else { return Ok(false) };
+        if let Some(details) = evaluated.exception_details {
+            return Err(failed(&thrown(details)));
         }
+        let object = evaluated.result.object_id.ok_or(JobError::NoFile)?;
+        PageFunction { document, object }
     };
     let check = CallFunctionOnParams {
         object_id: Some(function.object.clone()),
