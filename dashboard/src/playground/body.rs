@@ -178,7 +178,7 @@ fn number_or_string(text: &str) -> String {
 
 /// An array of the strings between commas.
 fn array(text: &str) -> String {
-    serde_json::Value::from_iter(text.split(',').map(str::trim)).to_string()
+    text.split(',').map(str::trim).collect::<serde_json::Value>().to_string()
 }
 
 fn string(text: &str) -> String {

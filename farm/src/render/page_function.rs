@@ -3,9 +3,7 @@
 //! It runs in the world of the page's scripts, whose variables it reads. The page can change what it does, and so only what
 //! its own file shows.
 
-use chromiumoxide_cdp::cdp::js_protocol::runtime::{
-    CallFunctionOnParams, EvaluateParams, ExceptionDetails, RemoteObjectId,
-};
+use chromiumoxide_cdp::cdp::js_protocol::runtime::{CallFunctionOnParams, EvaluateParams, ExceptionDetails};
 use platen_shared::{job::Expression, refusal::Refusal};
 use serde::Deserialize;
 
@@ -28,13 +26,6 @@ fn object(expression: &Expression) -> String {
     )
 }
 
-/// What is kept of the expression while it is waited for: its object in a document of this number.
-#[derive(Debug)]
-pub(super) struct PageFunction {
-    document: u32,
-    object: RemoteObjectId,
-}
-
 #[derive(Deserialize)]
 struct Checked {
     #[serde(default)]
@@ -51,8 +42,8 @@ pub(super) async fn is_true(
     expression: &Expression,
 ) -> Result<bool, JobError> {
     let document = rendering.load_state().documents;
-    let known = rendering.function.take().filter(|function| function.document == document);
-    let function = if let Some(function) = known {
+    let known = rendering.function.take().filter(|(known, _)| *known == document);
+    let function = if let Some((_, function)) = known {
         function
     } else {
         let evaluate = EvaluateParams::new(object(expression));
@@ -61,11 +52,10 @@ pub(super) async fn is_true(
         if let Some(details) = evaluated.exception_details {
             return Err(failed(&thrown(details)));
         }
-        let object = evaluated.result.object_id.ok_or(JobError::NoFile)?;
-        PageFunction { document, object }
+        evaluated.result.object_id.ok_or(JobError::NoFile)?
     };
     let check = CallFunctionOnParams {
-        object_id: Some(function.object.clone()),
+        object_id: Some(function.clone()),
         await_promise: Some(true),
         return_by_value: Some(true),
         ..CallFunctionOnParams::new(CHECK)
@@ -73,7 +63,7 @@ pub(super) async fn is_true(
     let checked = rendering.wait_for_page(rendering.session.call(&check)).await;
     // Refused if the document is gone.
     let Some(checked) = unless_refused(checked)? else { return Ok(false) };
-    rendering.function = Some(function);
+    rendering.function = Some((document, function));
     let checked = checked.result.value.and_then(|value| serde_json::from_value::<Checked>(value).ok());
     match checked {
         Some(Checked { message: Some(message), .. }) => Err(failed(&message)),

@@ -14,7 +14,7 @@ use chromiumoxide_cdp::cdp::{
         emulation::{SetVirtualTimePolicyParams, VirtualTimePolicy},
         headless_experimental::{BeginFrameParams, ScreenshotParams},
     },
-    js_protocol::runtime::{EvaluateParams, ExecutionContextId, GetIsolateIdParams},
+    js_protocol::runtime::{EvaluateParams, ExecutionContextId, GetIsolateIdParams, RemoteObjectId},
 };
 use platen_cdp::{CdpError, Reply, Session};
 use platen_shared::format::WaitUntil;
@@ -24,7 +24,7 @@ use tokio::{
     time::{Instant, sleep, timeout},
 };
 
-use super::{header_templates::HeaderTemplates, load_state::LoadState, page_function::PageFunction};
+use super::{header_templates::HeaderTemplates, load_state::LoadState};
 use crate::{
     begin_frames::{BeginFrames, FrameTime, monotonic_now_ms},
     browser::{Browser, HANG_TIMEOUT},
@@ -75,8 +75,8 @@ pub(super) struct Rendering<'a> {
     pub(super) given_up: u64,
     /// The number of a document, and its isolated world.
     pub(super) world: Option<(u32, ExecutionContextId)>,
-    /// The expression that is waited for.
-    pub(super) function: Option<PageFunction>,
+    /// The number of a document, and the object in it of the expression that is waited for.
+    pub(super) function: Option<(u32, RemoteObjectId)>,
     /// Number of the document that has the keep-alive script of `virtual_time`.
     pub(super) kept_alive: Option<u32>,
 }

@@ -37,6 +37,7 @@ mod pdf_metadata;
 mod pdf_options;
 mod pdf_pages;
 mod pdf_standards;
+mod pdf_width;
 mod priorities;
 mod reader;
 mod scrolling;
@@ -87,6 +88,7 @@ fn main() -> ExitCode {
         pdf_metadata::TESTS,
         pdf_options::TESTS,
         pdf_pages::TESTS,
+        pdf_width::TESTS,
         pdf_standards::TESTS,
         priorities::TESTS,
         reader::TESTS,

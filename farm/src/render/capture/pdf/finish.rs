@@ -111,8 +111,8 @@ mod properties {
 
     fn options() -> PdfOptions {
         let protection = Protection {
-            user_password: "user".into(),
-            owner_password: String::new(),
+            user_password: "user".to_owned().try_into().unwrap(),
+            owner_password: String::new().try_into().unwrap(),
             allow: vec![Permission::Print],
         };
         let document = DocumentOptions { protection: Some(protection), ..DocumentOptions::default() };
@@ -122,13 +122,13 @@ mod properties {
     proptest! {
         #[test]
         fn no_file_causes_a_panic(file in changed(), first in changed()) {
-            let _ = finished(&file, Some(&first), &options());
-            let _ = finished(FILE, Some(&first), &options());
+            let _ = finished(&file, Some(&first), &options(), None);
+            let _ = finished(FILE, Some(&first), &options(), None);
         }
     }
 
     #[test]
     fn a_file_without_changes_is_finished() {
-        assert!(finished(FILE, Some(FILE), &options()).is_ok());
+        assert!(finished(FILE, Some(FILE), &options(), None).is_ok());
     }
 }

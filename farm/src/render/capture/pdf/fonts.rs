@@ -6,7 +6,7 @@ use lopdf::{Dictionary, Document, Object, content::Content};
 
 use crate::error::JobError;
 
-/// Characters that a font must not name, in a CMap. The browser names them for joiners.
+/// Characters that a font must not name, in a `CMap`. The browser names them for joiners.
 const FORBIDDEN: [&str; 3] = ["<0000>", "<FEFF>", "<FFFE>"];
 
 /// Refuses characters that no font has (ISO 19005-2, 6.2.11.8; ISO 14289-1, 7.21.8). The browser draws a box for them, which

@@ -66,7 +66,7 @@ pub(super) fn add_xmp(
     Ok(())
 }
 
-fn info(document: &Document) -> lopdf::Result<&Dictionary> {
+pub(super) fn info(document: &Document) -> lopdf::Result<&Dictionary> {
     document.get_dictionary(document.trailer.get(b"Info")?.as_reference()?)
 }
 
