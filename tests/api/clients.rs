@@ -195,7 +195,7 @@ async fn schemathesis(stage: Stage) -> Result<()> {
     Ok(())
 }
 
-/// Invoices of all profiles, of which the library knows XRechnung as its superset, and that of the documents.
+/// Invoices of all profiles, of which the library knows `XRechnung` as its superset, and that of the documents.
 async fn factur_x(stage: Stage) -> Result<()> {
     let folder = Folder::new(&stage, stage.target().await?, &["factur_x.py"]).await?;
     let read = |path: &str| fs::read_to_string(tests_dir().join(path));

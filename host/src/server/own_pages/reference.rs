@@ -6,7 +6,7 @@ use platen_shared::openapi;
 use serde_json::{Map, Value};
 
 /// The types that fields have in common.
-const TYPES: &[&str] = &["Length", "Margins", "Clip", "Error"];
+const TYPES: &[&str] = &["Length", "Margins", "Clip", "Metadata", "Attachment", "Protection", "Error"];
 
 /// The document. Its headings are the operations, and what they have in common.
 pub(super) fn markdown() -> String {

@@ -51,14 +51,17 @@ fn finished(
         structure_ids::renumber(&mut document)?;
     }
     metadata::set_language(&mut document, language)?;
-    if metadata::is_wanted(options) {
+    let is_described = metadata::is_wanted(options);
+    if is_described {
         metadata::set_info(&mut document, &options.metadata)?;
+    }
+    attachments::add(&mut document, options)?;
+    if is_described {
         standard::apply(&mut document, options)?;
         let mut schemas = standard::schemas(options.standard);
         schemas.extend(options.invoice.as_ref().map(attachments::invoice_schema));
         metadata::add_xmp(&mut document, options.archive(), &schemas)?;
     }
-    attachments::add(&mut document, options)?;
     metadata::set_id(&mut document);
     if let Some(protection) = &options.protection {
         protection::protect(&mut document, protection)?;
