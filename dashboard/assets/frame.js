@@ -205,9 +205,10 @@ function edges(paper, margin, page, pages, sheet) {
     host.attachShadow({ mode: "open" }).append(...content.head.childNodes, ...content.body.childNodes);
     return host;
   };
+  const [header, footer] = page === 1 ? [paper.firstHeader, paper.firstFooter] : [paper.header, paper.footer];
   return [
-    paper.header && edge(paper.header, margin.top, sheet.top, "start"),
-    paper.footer && edge(paper.footer, margin.bottom, sheet.top + sheet.height - margin.bottom, "end"),
+    header && edge(header, margin.top, sheet.top, "start"),
+    footer && edge(footer, margin.bottom, sheet.top + sheet.height - margin.bottom, "end"),
   ].filter(Boolean);
 }
 

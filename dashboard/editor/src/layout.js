@@ -44,8 +44,9 @@ export function layoutOf(values, papers, fill = (text) => text) {
   const paper = {
     width, height, margin, defaultMargin: DEFAULT_MARGIN, scale: number("scale", 1),
     hasBackground: values.printBackground === "true", prefersPage: values.preferCssPageSize === "true", isSingle: values.singlePage === "true",
-    header: fill(values.headerFirstHtml ?? values.headerHtml ?? ""),
-    footer: fill(values.footerFirstHtml ?? values.footerHtml ?? ""),
+    header: fill(values.headerHtml ?? ""), footer: fill(values.footerHtml ?? ""),
+    firstHeader: fill(values.headerFirstHtml || values.headerHtml || ""),
+    firstFooter: fill(values.footerFirstHtml || values.footerHtml || ""),
   };
   return { ...common, width, height, isWhole: true, part: null, paper };
 }

@@ -142,7 +142,9 @@ async fn header(stage: Stage) -> Result<()> {
          && Math.abs(last.getBoundingClientRect().bottom - innerHeight) < 2)\
          (...((all) => [all[0], all.at(-1)])([...document.documentElement.children].filter((it) => it.shadowRoot)))",
     )
-    .await
+    .await?;
+    page.fill("#option-headerFirstHtml", "first").await?;
+    page.in_frames(&format!("{texts} === 'first,1/2,top Title,2/2'")).await
 }
 
 async fn parts(stage: Stage) -> Result<()> {
