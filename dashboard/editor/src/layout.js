@@ -7,7 +7,7 @@ const DEFAULT_MARGIN = UNITS.cm;
 // The fields that the preview shows; and what is rendered, which is no option.
 const SHOWN = ["html", "url", "templateId", "variables", "format", "css", "mediaType", "width", "height", "fullPage", "selector", "clip",
   "pdfFormat", "pdfWidth", "pdfHeight", "landscape", "margin", "scale", "preferCssPageSize", "singlePage", "printBackground",
-  "headerHtml", "footerHtml"];
+  "headerHtml", "footerHtml", "headerFirstHtml", "footerFirstHtml"];
 
 // A length of the API in CSS pixels; undefined if it is not one.
 function pixels(text) {
