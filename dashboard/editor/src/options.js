@@ -85,7 +85,8 @@ export function optionControls(form, { source = () => "template", onChange }) {
       const entry = changed.querySelector(`[data-field="${name}"]`) ?? entryOf(row);
       if (changed.children[index] !== entry) changed.insertBefore(entry, changed.children[index] ?? null);
       const inRow = [...row.querySelectorAll("[name]")].filter(isSet);
-      entry.firstChild.lastChild.textContent = ` ${inRow.map(valueOf).join(" ").replace(/\s+/g, " ").slice(0, 40)}`;
+      const texts = inRow.map((field) => (field.type === "password" ? "…" : valueOf(field)));
+      entry.firstChild.lastChild.textContent = ` ${texts.join(" ").replace(/\s+/g, " ").slice(0, 40)}`;
       entry.classList.toggle("invalid", row.querySelector("[aria-invalid]") !== null);
     });
     changed.previousElementSibling.hidden = set.length > 0;
