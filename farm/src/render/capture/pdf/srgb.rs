@@ -80,7 +80,8 @@ mod tests {
         assert_eq!(profile[..4], number(profile.len()));
         assert_eq!(profile[36..40], *b"acsp");
         for ((red, green), (blue, white)) in RED.iter().zip(GREEN).zip(BLUE.iter().zip(WHITE)) {
-            assert!((red + green + blue - white).abs() <= 2);
+            // The sums of the published primaries, which are rounded to four digits, differ by up to 12.
+            assert!((red + green + blue - white).abs() <= 12);
         }
     }
 }
