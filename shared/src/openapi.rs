@@ -133,7 +133,6 @@ fn document_schemas() -> [(String, Value); 3] {
                     "allow": {
                         "type": "array",
                         "items": { "type": "string", "enum": Permission::NAMES },
-                        "uniqueItems": true,
                     },
                 },
             }),
@@ -171,6 +170,7 @@ fn property(name: FieldName) -> Value {
         }),
         FieldKind::Clip => json!({ "allOf": [{ "$ref": "#/components/schemas/Clip" }] }),
         FieldKind::Metadata => json!({ "allOf": [{ "$ref": "#/components/schemas/Metadata" }] }),
+        // Not `uniqueItems`, of which OpenAPI Generator makes a set that its own TypeScript does not compile.
         FieldKind::Standard => json!({
             "oneOf": [
                 { "type": "string", "enum": PdfStandard::NAMES },
@@ -179,7 +179,6 @@ fn property(name: FieldName) -> Value {
                     "items": { "type": "string", "enum": PdfStandard::NAMES },
                     "minItems": 2,
                     "maxItems": 2,
-                    "uniqueItems": true,
                 },
             ],
         }),
