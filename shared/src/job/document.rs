@@ -115,7 +115,7 @@ pub enum Relationship {
 pub struct Protection {
     /// Opens the file; empty if everybody may open it.
     pub user_password: PdfPassword,
-    /// Opens the file with all rights; empty if nobody has it.
+    /// Opens the file with all rights; empty if no such password is wanted.
     pub owner_password: PdfPassword,
     /// What readers may do, each once.
     pub allow: Vec<Permission>,

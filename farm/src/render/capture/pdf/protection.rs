@@ -24,7 +24,7 @@ const FILTER: &[u8] = b"StdCF";
 pub(super) fn protect(document: &mut Document, protection: &Protection) -> Result<(), JobError> {
     let user_password = prepared(protection.user_password.as_str())?;
     let owner_password = match protection.owner_password.as_str() {
-        // Nobody has it: an empty one would open the file with all rights.
+        // A random one that is not kept: an empty one would open the file with all rights.
         "" => format!("{:032x}", rand::random::<u128>()),
         password => prepared(password)?,
     };
