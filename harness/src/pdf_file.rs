@@ -3,6 +3,7 @@
 use std::{collections::BTreeMap, fs, process::Command};
 
 use anyhow::{Context as _, Result, ensure};
+use image::DynamicImage;
 use lopdf::{Dictionary, Document, Object, decode_text_string};
 use tempfile::TempDir;
 
@@ -163,6 +164,19 @@ impl Pdf {
     pub fn first_page(&self) -> Result<Picture> {
         let options = ["-png", "-r", "72", "-f", "1", "-l", "1", "-singlefile"];
         Picture::decode(&self.poppler("pdftoppm", &options, &[])?, "image/png")
+    }
+
+    /// All pages as pictures with so many pixels per inch.
+    pub fn pictures(&self, resolution: u32) -> Result<Vec<DynamicImage>> {
+        let directory = TempDir::new()?;
+        let prefix = directory.path().join("page");
+        let prefix = prefix.to_str().context("not a UTF-8 path")?;
+        self.poppler("pdftoppm", &["-png", "-r", &resolution.to_string()], &[prefix])?;
+        let files = fs::read_dir(directory.path())?.map(|file| Ok(file?.path()));
+        let mut files = files.collect::<Result<Vec<_>>>()?;
+        // Numbers are padded to the same number of digits.
+        files.sort();
+        files.iter().map(|file| Ok(image::open(file)?)).collect()
     }
 
     fn poppler(&self, program: &str, before: &[&str], after: &[&str]) -> Result<Vec<u8>> {

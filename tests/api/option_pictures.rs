@@ -1,6 +1,6 @@
 //! The examples of `docs/options.md`, and their pictures.
 
-use std::{path::Path, process::Command};
+use std::path::Path;
 
 use image::{DynamicImage, Rgba, RgbaImage, imageops};
 use platen_harness::{
@@ -21,7 +21,7 @@ const GAP: u32 = 24;
 /// Every example renders, and has a picture if one shows what its field does; with `PLATEN_PICTURES` they are made anew in
 /// that directory.
 async fn pictures(stage: Stage) -> Result<()> {
-    let target = stage.target().await?;
+    let target = stage.common().await?;
     let directory = std::env::var_os("PLATEN_PICTURES");
     for example in examples() {
         let name = &example.field;
@@ -66,21 +66,7 @@ pub(crate) fn pages(answer: &Answer, resolution: u32) -> Result<Vec<DynamicImage
     if answer.header("content-type")? != "application/pdf" {
         return Ok(vec![image::load_from_memory(&answer.body)?]);
     }
-    let directory = tempfile::tempdir()?;
-    let file = directory.path().join("file.pdf");
-    std::fs::write(&file, &answer.body)?;
-    let made = Command::new("pdftoppm")
-        .args(["-r", &resolution.to_string(), "-png"])
-        .arg(&file)
-        .arg(directory.path().join("page"))
-        .status()?;
-    ensure!(made.success(), "pdftoppm has failed");
-    let mut pages: Vec<_> = std::fs::read_dir(directory.path())?
-        .filter_map(|entry| entry.ok().map(|entry| entry.path()))
-        .filter(|path| path.extension().is_some_and(|extension| extension == "png"))
-        .collect();
-    pages.sort();
-    pages.iter().map(|page| Ok(image::open(page)?)).collect()
+    Pdf::parse(&answer.body)?.pictures(resolution)
 }
 
 /// The pictures in a row, each with a border and on squares that show which pixels are transparent.
