@@ -32,7 +32,7 @@ async function render({ page, data: job }) {
     const { pdfFormat: format, printBackground, scale } = job;
     return page.pdf({ format, printBackground, scale, tagged: false, outline: false });
   }
-  return page.screenshot({ type: job.format, fullPage: job.fullPage, optimizeForSpeed: job.fastPng });
+  return page.screenshot({ type: job.format, fullPage: job.fullPage, optimizeForSpeed: true });
 }
 
 serve(

@@ -1,7 +1,6 @@
 //! Callers that send requests of a minimal page, each one after the other, and the responses to them.
 
 use std::{
-    collections::BTreeMap,
     fmt,
     sync::{
         Arc,
@@ -17,17 +16,16 @@ use tokio::{
     time::{sleep, timeout},
 };
 
-use crate::{http_client::RESPONSE_TIMEOUT, statistics::numbers};
+use crate::{http_client::RESPONSE_TIMEOUT, statistics::Tally};
 
 /// Before a caller whose connection failed sends its next request.
-const RECONNECT_INTERVAL: Duration = Duration::from_millis(20);
+pub(crate) const RECONNECT_INTERVAL: Duration = Duration::from_millis(20);
 
 /// The responses to a series of requests.
 #[derive(Default)]
 pub(crate) struct Responses {
-    by_status: BTreeMap<u16, usize>,
-    /// Requests without a response.
-    none: usize,
+    /// The status, or that there was none.
+    by_status: Tally<String>,
     /// Of each response.
     pub(crate) latencies: Vec<Duration>,
 }
@@ -35,34 +33,31 @@ pub(crate) struct Responses {
 impl Responses {
     /// The number of requests whose response was no 200.
     pub(crate) fn failed(&self) -> usize {
-        let others = self.by_status.iter().filter(|(status, _)| **status != 200);
-        self.none + others.map(|(_, number)| number).sum::<usize>()
+        self.by_status.0.iter().filter(|(status, _)| *status != "200").map(|(_, number)| number).sum()
     }
 
     /// Sends one request.
     pub(crate) async fn send(&mut self, target: &Target) {
         let began = Instant::now();
         let Ok(Ok(answer)) = timeout(RESPONSE_TIMEOUT, target.minimal().send()).await else {
-            self.none += 1;
+            self.by_status.add("without a response".to_owned());
             return sleep(RECONNECT_INTERVAL).await;
         };
         self.latencies.push(began.elapsed());
-        *self.by_status.entry(answer.status).or_default() += 1;
+        self.by_status.add(answer.status.to_string());
     }
 
     fn add(&mut self, other: Self) {
-        for (status, number) in other.by_status {
-            *self.by_status.entry(status).or_default() += number;
+        for (status, number) in other.by_status.0 {
+            *self.by_status.0.entry(status).or_default() += number;
         }
-        self.none += other.none;
         self.latencies.extend(other.latencies);
     }
 }
 
 impl fmt::Display for Responses {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&numbers(&self.by_status))?;
-        if self.none > 0 { write!(f, ", {} without a response", self.none) } else { Ok(()) }
+        self.by_status.fmt(f)
     }
 }
 

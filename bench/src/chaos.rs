@@ -16,11 +16,10 @@ use std::{
 use anyhow::Result;
 use platen_harness::{
     app::Options as AppOptions,
-    busy_loops::BusyLoops,
     deployment::DatabaseKind,
     loopback::ClosedPort,
     operator::{Account, Quota},
-    site::{self, Reply, Site},
+    site::{Reply, Site},
 };
 use rand::{SeedableRng as _, rngs::StdRng};
 use tokio::time::sleep;
@@ -33,7 +32,12 @@ use self::{
 };
 use crate::{
     number_marker::{self, TEMPLATE_HTML},
-    overload::{Server, checks::Checks, on_own_thread, resources::Resources},
+    overload::{
+        BROWSERS, Server,
+        checks::Checks,
+        on_own_thread, own_farm,
+        resources::{Resources, check_growth},
+    },
 };
 
 #[derive(clap::Args, Clone)]
@@ -41,24 +45,12 @@ pub(crate) struct Options {
     /// Minutes of the load
     #[arg(long, default_value_t = 20.0)]
     minutes: f64,
-    /// Run the load twice, the second time beside this many busy loops, and compare the goodput
-    #[arg(long, default_value_t = 0)]
-    busy_loops: usize,
     /// Run the farm in a process of its own, which is killed and stopped as well
     #[arg(long)]
     farm_process: bool,
-    /// Browsers of the farm
-    #[arg(long, default_value_t = 4)]
-    browsers: usize,
-    /// Seconds between faults; 0 injects none
-    #[arg(long, default_value_t = 3)]
-    fault_seconds: u64,
     /// A run of 9 seconds that fails only for wrong answers, records and resources, not for times
     #[arg(long)]
     short: bool,
-    /// The rate of requests relative to the capacity
-    #[arg(long, default_value_t = 2.0)]
-    overload: f64,
     /// Seed of the requests and the faults
     #[arg(long, default_value_t = 1)]
     seed: u64,
@@ -66,42 +58,37 @@ pub(crate) struct Options {
 
 /// Deadline of a render in milliseconds.
 const DEADLINE_MS: u64 = 10_000;
+/// The rate of requests relative to the capacity.
+const OVERLOAD: f64 = 2.0;
 /// Of a short run.
 const SHORT_MINUTES: f64 = 0.15;
 /// The first part of the load ends after this share of the time. What is held then may not grow afterwards.
 const FIRST_PART: f64 = 3.0;
+/// By what the figures of a process may grow.
+const GROWTH: [(f64, f64); 5] = [(1.5, 64.0), (1.5, 64.0), (1.0, 12.0), (1.0, 16.0), (1.5, 16.0)];
 /// The quotas of the accounts. The last one is spent soon.
 const QUOTAS: [Quota; 4] = [Quota::Unlimited, Quota::Of(1_000_000), Quota::Of(1_000_000), Quota::Of(200)];
 
 impl Options {
-    fn capacity_duration(&self) -> Duration {
-        Duration::from_secs(if self.short { 3 } else { 15 })
+    /// The number of seconds of a short or a long run.
+    fn seconds(&self, short: u64, long: u64) -> Duration {
+        Duration::from_secs(if self.short { short } else { long })
     }
 
     /// Until browsers that were hit have been replaced, and jobs of clients that disconnected have ended.
     fn settle(&self) -> Duration {
-        Duration::from_secs(if self.short { 3 } else { 15 })
+        self.seconds(3, 15)
     }
 }
 
-/// Runs the load, with busy loops a second time.
+/// Runs the load and checks what came of it.
 pub(crate) async fn run(mut options: Options) -> Result<()> {
     let mut checks = Checks::new(&format!("chaos, seed {}", options.seed));
     if options.short {
         checks.ignore_times();
         options.minutes = SHORT_MINUTES;
-        options.fault_seconds = 1;
     }
-    let plain = Run::start(&options).await?.finish(None, &mut checks, "").await?;
-    if options.busy_loops > 0 {
-        let run = Run::start(&options).await?;
-        let cores = std::thread::available_parallelism()?.get();
-        let loops = BusyLoops::start(options.busy_loops.div_ceil(cores))?;
-        let prefix = format!("{} busy loops: ", options.busy_loops);
-        let busy = run.finish(Some(plain.rate), &mut checks, &prefix).await?;
-        drop(loops);
-        checks.at_least_percent("goodput with busy loops", 100.0 * busy.goodput / plain.goodput, 60.0);
-    }
+    Run::start(options).await?.finish(&mut checks).await?;
     checks.finish()
 }
 
@@ -125,33 +112,17 @@ struct Sent {
     faults: Vec<Fault>,
 }
 
-/// What a run has measured.
-struct Measured {
-    /// Requests per second that were sent.
-    rate: f64,
-    /// Right answers per second.
-    goodput: f64,
-}
-
 impl Run {
-    async fn start(options: &Options) -> Result<Self> {
-        let farm_arguments = [
-            "--browsers".to_owned(),
-            options.browsers.to_string(),
-            "--resolve".to_owned(),
-            format!("{}=127.0.0.1", site::HOST),
-        ];
-        let (mut farm, mut app_options) = (
-            None,
-            AppOptions { arguments: farm_arguments.to_vec(), ..AppOptions::own_farm(DatabaseKind::File) },
-        );
+    async fn start(options: Options) -> Result<Self> {
+        let own_farm = own_farm();
+        let (mut farm, mut app_options) = (None, own_farm.clone());
         if options.farm_process {
             let url = ClosedPort::hold()?.url()?;
             let address = url.trim_start_matches("http://").parse()?;
-            farm = Some(FarmProcess::start(farm_arguments.to_vec(), address).await?);
+            farm = Some(FarmProcess::start(own_farm.arguments, address).await?);
             app_options = AppOptions::with_farm(DatabaseKind::File, url);
         }
-        let server = Server::start_with(&app_options.deadline_ms(DEADLINE_MS)).await?;
+        let server = Server::start(&app_options.deadline_ms(DEADLINE_MS)).await?;
         let operator = &server.app.operator;
         let mut callers = Vec::new();
         for quota in QUOTAS {
@@ -161,7 +132,7 @@ impl Run {
         }
         let hostile = operator.account(Quota::Unlimited).await?;
         let site = Site::start_with(|uri, _| reply(uri.path())).await?;
-        Ok(Self { server, farm, site, callers, hostile, options: options.clone(), parts: 0 })
+        Ok(Self { server, farm, site, callers, hostile, options, parts: 0 })
     }
 
     /// The process whose browsers render.
@@ -169,56 +140,50 @@ impl Run {
         self.farm.as_ref().map_or_else(|| self.server.pid(), FarmProcess::pid)
     }
 
-    /// Sends the load, at this rate or at twice the measured capacity, and checks what came of it.
-    async fn finish(mut self, rate: Option<f64>, checks: &mut Checks, prefix: &str) -> Result<Measured> {
+    /// Sends the load and checks what came of it.
+    async fn finish(mut self, checks: &mut Checks) -> Result<()> {
         let load = self.load(self.callers.clone(), &self.hostile.key);
         // Of the capacity measurement no outcome is kept, so its callers are not those of the load.
-        let measured = self.capacity().await?;
-        let rate = rate.unwrap_or(self.options.overload * measured);
+        let capacity = self.capacity().await?;
+        let rate = OVERLOAD * capacity;
         let duration = Duration::from_secs_f64(60.0 * self.options.minutes);
         let first_duration = duration.div_f64(FIRST_PART);
         let first = self.send(load, rate, first_duration).await?;
-        let (before, server_before) = (
-            Resources::with_browsers(self.farm_pid(), self.options.browsers).await?,
-            Resources::of(self.server.pid())?,
-        );
+        let before = self.resources().await?;
         let second = self.send(first.load, rate, duration.saturating_sub(first_duration)).await?;
         let cpu = first.cpu + second.cpu;
 
-        let row = |name: &str| format!("{prefix}{name}");
-        checks
-            .figure(&row("capacity"), &format!("{measured:.1} files/s of {} clients", self.options.browsers));
+        checks.figure("capacity", &format!("{capacity:.1} files/s of {BROWSERS} clients"));
         let share = 100.0 * cpu.as_secs_f64() / duration.as_secs_f64();
-        checks.figure(
-            &row("load"),
-            &format!("{rate:.1} requests/s; the generator took {share:.0} % of a core"),
-        );
+        checks.figure("load", &format!("{rate:.1} requests/s; the generator took {share:.0} % of a core"));
         let ledger = Ledger {
             outcomes: [first.outcomes, second.outcomes].concat(),
             faults: [first.faults, second.faults].concat(),
             duration,
         };
-        let goodput = ledger.check(checks, prefix, Duration::from_millis(DEADLINE_MS));
+        ledger.check(checks, Duration::from_millis(DEADLINE_MS));
         let accounts: Vec<Account> =
             self.callers.iter().map(|it| it.account.clone()).chain([self.hostile.clone()]).collect();
         let quotas: Vec<Quota> = QUOTAS.into_iter().chain([Quota::Unlimited]).collect();
-        ledger.check_records(&self.server.app, &accounts, &quotas, checks, prefix).await?;
-        self.check_remains(&server_before, &before, checks, prefix).await?;
-        Ok(Measured { rate, goodput })
+        ledger.check_records(&self.server.app, &accounts, &quotas, checks).await?;
+        self.check_remains(before, checks).await
+    }
+
+    /// What the server holds, and the process whose browsers render.
+    async fn resources(&self) -> Result<[Resources; 2]> {
+        let farm = Resources::with_browsers(self.farm_pid()).await?;
+        Ok([Resources::of(self.server.pid())?, farm])
     }
 
     /// Sends the load and injects faults for as long as this, and waits until nothing is in progress.
     async fn send(&mut self, mut load: Load, rate: f64, duration: Duration) -> Result<Sent> {
         self.parts += 1;
         let until = Instant::now() + duration;
-        let interval =
-            Some(self.options.fault_seconds).filter(|seconds| *seconds > 0).map(Duration::from_secs);
         let injector = Injector {
             random: StdRng::seed_from_u64(self.options.seed.wrapping_add(self.parts)),
-            interval: interval.unwrap_or(Duration::MAX / 2),
+            interval: self.options.seconds(1, 3),
             server_pid: self.server.pid(),
             farm: self.farm.take(),
-            browsers: self.options.browsers,
             hostile: Arc::clone(&load.hostile),
             cut: Arc::clone(&load.cut),
         };
@@ -249,33 +214,24 @@ impl Run {
         let account = self.server.app.operator.account(Quota::Unlimited).await?;
         let template = self.server.app.operator.template(&account.id, "Number", TEMPLATE_HTML).await?;
         let mut measuring = self.load(vec![Caller { account, template }], "");
-        let (clients, duration) = (self.options.browsers, self.options.capacity_duration());
+        let duration = self.options.seconds(3, 15);
         let (capacity, _) = on_own_thread(async move || {
             // Opens the browsers' pages.
-            measuring.capacity(clients, Duration::from_secs(3)).await;
-            Ok(measuring.capacity(clients, duration).await)
+            measuring.capacity(BROWSERS, Duration::from_secs(3)).await;
+            Ok(measuring.capacity(BROWSERS, duration).await)
         })
         .await?;
         Ok(capacity)
     }
 
     /// Checks that the server and the farm hold what they held before, and nothing after their end.
-    async fn check_remains(
-        self,
-        server_before: &Resources,
-        before: &Resources,
-        checks: &mut Checks,
-        prefix: &str,
-    ) -> Result<()> {
-        let row = |name: &str| format!("{prefix}{name}");
-        let (after, server_after) = (
-            Resources::with_browsers(self.farm_pid(), self.options.browsers).await?,
-            Resources::of(self.server.pid())?,
-        );
+    async fn check_remains(self, before: [Resources; 2], checks: &mut Checks) -> Result<()> {
+        let after = self.resources().await?;
         if !self.options.short {
-            ledger::compare(checks, &row("server"), server_before, &server_after);
+            let held = |of: usize| (before[of].figures(), after[of].figures());
+            check_growth(checks, "server", held(0), GROWTH);
             if self.farm.is_some() {
-                ledger::compare(checks, &row("farm"), before, &after);
+                check_growth(checks, "farm", held(1), GROWTH);
             }
         }
         if self.farm.is_none() {
@@ -284,26 +240,15 @@ impl Run {
             let charged =
                 self.server.app.execute("SELECT sum(attempts) FROM usage").await?.unwrap_or_default();
             let holds = u64::try_from(charged)? <= ran;
-            checks.check(
-                &row("attempts charged"),
-                "≤ jobs that had a browser",
-                &format!("{charged} of {ran}"),
-                holds,
-            );
+            let measured = format!("{charged} of {ran}");
+            checks.check("attempts charged", "≤ jobs that had a browser", &measured, holds);
         }
         let panics = self.server.app.process.log().matches("panicked").count();
-        checks.check(&row("panics in the log"), "0", &panics.to_string(), panics == 0);
+        checks.check("panics in the log", "0", &panics.to_string(), panics == 0);
         // The site is stopped last.
-        let stopped = self.server.stop().await?;
-        checks.check(&row("SIGTERM"), "nothing left", &stopped.text(), stopped.left.is_empty());
+        checks.nothing_left("SIGTERM", &self.server.stop().await?);
         if let Some(farm) = self.farm {
-            let stopped = farm.stop().await?;
-            checks.check(
-                &row("SIGTERM of the farm"),
-                "nothing left",
-                &stopped.text(),
-                stopped.left.is_empty(),
-            );
+            checks.nothing_left("SIGTERM of the farm", &farm.stop().await?);
         }
         Ok(())
     }

@@ -8,7 +8,6 @@ mod good;
 
 use std::{
     cell::RefCell,
-    collections::BTreeMap,
     rc::Rc,
     time::{Duration, Instant},
 };
@@ -24,8 +23,10 @@ use self::{
 };
 use crate::{
     number_marker,
-    overload::{Server, WARM_UP, checks::Checks, client::Request, on_own_thread, resources},
-    statistics::{count, mebibytes, numbers, percentiles_ms},
+    overload::{
+        BROWSERS, Server, WARM_UP, checks::Checks, client::Request, on_own_thread, own_farm, resources,
+    },
+    statistics::{Tally, count, mebibytes, percentiles_ms},
 };
 
 #[derive(clap::Args)]
@@ -33,15 +34,6 @@ pub(crate) struct Options {
     /// Seconds of each case
     #[arg(long, default_value_t = 30)]
     seconds: u64,
-    /// The share of the other clients, in percent
-    #[arg(long, default_value_t = 100)]
-    percent: usize,
-    /// Only the cases whose names contain this text
-    #[arg(long, default_value = "")]
-    filter: String,
-    /// Browsers of the farm
-    #[arg(long, default_value_t = 4)]
-    browsers: usize,
     /// A few seconds and clients; fails only for wrong answers and memory, not for times
     #[arg(long)]
     short: bool,
@@ -50,7 +42,7 @@ pub(crate) struct Options {
     seed: u64,
 }
 
-/// Seconds and percent of a short run.
+/// Seconds and the share of the other clients in a short run, in percent.
 const SHORT: (u64, usize) = (4, 10);
 /// Before the end of the measurement, while all clients still send.
 const READING_TIME: Duration = Duration::from_millis(500);
@@ -64,17 +56,18 @@ const MIN_GOODPUT_PERCENT: f64 = 50.0;
 /// Runs every case.
 pub(crate) async fn run(mut options: Options) -> Result<()> {
     let mut checks = Checks::new(&format!("clients, seed {}", options.seed));
+    let mut percent = 100;
     if options.short {
         checks.ignore_times();
-        (options.seconds, options.percent) = SHORT;
+        (options.seconds, percent) = SHORT;
     }
-    let share = |clients: usize| (clients * options.percent / 100).max(1);
+    let share = |clients: usize| clients * percent / 100;
     let cases = [
         ("slow clients", Behaviour::Slow { uploads: share(16), heads: share(500), bodies: share(200) }),
         ("clients that send again at once", Behaviour::Retrying { clients: share(500) }),
         ("a client with bad keys", Behaviour::BadKeys { connections: share(200) }),
     ];
-    for (name, behaviour) in cases.into_iter().filter(|(name, _)| name.contains(&options.filter)) {
+    for (name, behaviour) in cases {
         case(name, behaviour, &options, &mut checks).await.with_context(|| format!("the case {name:?}"))?;
     }
     checks.finish()
@@ -82,14 +75,14 @@ pub(crate) async fn run(mut options: Options) -> Result<()> {
 
 /// Measures a server, and stops it beside all clients.
 async fn case(name: &str, behaviour: Behaviour, options: &Options, checks: &mut Checks) -> Result<()> {
-    let server = Server::start(vec!["--browsers".to_owned(), options.browsers.to_string()]).await?;
+    let server = Server::start(&own_farm()).await?;
     let operator = &server.app.operator;
     let (account, other) =
         (operator.account(Quota::Unlimited).await?, operator.account(Quota::Unlimited).await?);
     let good = Good { address: server.address, key: account.key, seed: options.seed };
     // What the server can do: as many clients as there are browsers.
     let ordinary = Crowd {
-        behaviour: Behaviour::Retrying { clients: options.browsers },
+        behaviour: Behaviour::Retrying { clients: BROWSERS },
         address: server.address,
         key: other.key,
         seed: options.seed,
@@ -183,7 +176,7 @@ async fn send(good: &Good, others: Option<&Crowd>, until: Instant) -> Result<Sen
 /// The number of requests by status, or by error where there was no answer.
 #[derive(Debug, Default)]
 struct Answers {
-    by_status: BTreeMap<String, usize>,
+    by_status: Tally<String>,
     /// Files before the end of the measurement.
     files: usize,
 }
@@ -192,15 +185,15 @@ impl Answers {
     fn add(&mut self, outcome: Result<u16>, until: Instant) {
         let status = outcome.map_or_else(|error| format!("{error:#}"), |status| status.to_string());
         self.files += usize::from(status == "200" && Instant::now() < until);
-        *self.by_status.entry(status).or_default() += 1;
+        self.by_status.add(status);
     }
 
     fn are_among(&self, statuses: &[&str]) -> bool {
-        self.by_status.keys().all(|status| statuses.contains(&status.as_str()))
+        self.by_status.0.keys().all(|status| statuses.contains(&status.as_str()))
     }
 
     fn text(&self) -> String {
-        numbers(&self.by_status)
+        self.by_status.to_string()
     }
 }
 

@@ -9,9 +9,7 @@ mod chart;
 mod egress_guard;
 mod file_check;
 mod generators;
-mod markdown;
 mod measure;
-mod measurement;
 mod mix;
 mod page;
 mod page_template;
@@ -24,10 +22,11 @@ mod test_image;
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use anyhow::{Context as _, Result, ensure};
+use clap::ValueEnum;
 use platen_harness::settings::{self, Settings};
 
 use self::{
-    measurement::Measurement,
+    measure::Measurement,
     page::Page,
     pages::Hosts,
     prepared_request::PreparedRequest,
@@ -84,7 +83,6 @@ pub(crate) struct Options {
 struct Comparison {
     concurrency: usize,
     rounds: usize,
-    fast_png: bool,
     accounting: String,
     versions: Vec<String>,
     pages: Vec<Page>,
@@ -176,7 +174,7 @@ pub(crate) async fn run(options: Options) -> Result<()> {
         ("peers", report::section(&comparison), is_complete)
     };
     if is_complete {
-        return markdown::replace_section(&results.join("RESULTS.md"), name, &section);
+        return report::replace_section(&results.join("RESULTS.md"), name, &section);
     }
     println!("{section}");
     Ok(())
@@ -191,12 +189,11 @@ pub(crate) fn traversable_directory() -> Result<tempfile::TempDir> {
 }
 
 /// The name of a value on the command line.
-pub(crate) fn value_name(value: &impl clap::ValueEnum) -> String {
+pub(crate) fn value_name(value: &impl ValueEnum) -> String {
     value.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned())
 }
 
 async fn compare(options: &Options, environment: &Environment, hosts: &Hosts) -> Result<Comparison> {
-    use clap::ValueEnum as _;
     let versions = report::versions(environment);
     let mut pages = pages::all(hosts)?;
     let names: Vec<&str> = pages.iter().map(|page| page.name).chain([MIX]).collect();
@@ -223,10 +220,6 @@ async fn compare(options: &Options, environment: &Environment, hosts: &Hosts) ->
     }
 
     let http = http_client::client()?;
-    let fast_png = farm_writes_fast_png(&http, &targets, pages::named(&pages, "invoice-png")?).await?;
-    for page in &mut pages {
-        page.fast_png = fast_png;
-    }
     let mix_pages = pages::mix(hosts, &pages)?;
     pages.retain(|page| is_selected(page.name));
     let mut measurements = Vec::new();
@@ -237,7 +230,6 @@ async fn compare(options: &Options, environment: &Environment, hosts: &Hosts) ->
     let mut comparison = Comparison {
         concurrency: options.concurrency,
         rounds: options.rounds,
-        fast_png,
         accounting: environment.cgroups.to_string(),
         versions,
         kinds: targets.iter().map(|target| target.kind).collect(),
@@ -257,20 +249,6 @@ async fn compare(options: &Options, environment: &Environment, hosts: &Hosts) ->
         comparison.mix = mix::run(options, environment, &http, &mix_pages).await?;
     }
     Ok(comparison)
-}
-
-/// Whether the farm's PNG files are those of Chromium's `optimizeForSpeed`. The other renderers get the
-/// same option, so that all are compared at the same file size.
-async fn farm_writes_fast_png(http: &reqwest::Client, targets: &[Target], small: &Page) -> Result<bool> {
-    let running = |kind: Kind| targets.iter().find(|target| target.kind == kind);
-    let (Some(farm), Some(raw)) = (running(Kind::Farm), running(Kind::Raw)) else { return Ok(false) };
-    let fast = Page { fast_png: true, ..small.clone() };
-    let file_bytes = async |target: &Target, page: &Page| {
-        let request = PreparedRequest::new(target, page)?;
-        anyhow::Ok(request.send(http).await?.len())
-    };
-    let of_farm = file_bytes(farm, small).await?;
-    Ok(file_bytes(raw, &fast).await?.abs_diff(of_farm) < file_bytes(raw, small).await?.abs_diff(of_farm))
 }
 
 /// The invoice pages at half of a renderer's measured rate, with random arrivals.

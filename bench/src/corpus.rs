@@ -3,7 +3,6 @@
 //! Invariant: all requests stay on 127.0.0.1, the number of jobs is known before the first one, and dropping
 //! a run stops every process it started. `bench/corpus/run` installs the packages that the pages use.
 
-mod accepted;
 mod farm_instance;
 mod file_server;
 mod matrix;
@@ -12,22 +11,21 @@ mod queue;
 mod reader;
 mod rendered;
 mod repeatability;
-mod report;
 mod stalls;
 mod timer_page;
 mod verdict;
 
-use std::{env, path::PathBuf};
+use std::path::PathBuf;
 
 use anyhow::{Context as _, Result, ensure};
 use platen_harness::{loopback::Loopback, settings};
 use platen_shared::job::Animations;
 
 use self::{
-    accepted::AcceptedDifferences,
     farm_instance::FarmInstance,
     page::{Format, Milestone, Mode, Page, Source},
     rendered::Rendered,
+    verdict::AcceptedDifferences,
 };
 
 #[derive(clap::Args)]
@@ -35,8 +33,8 @@ pub(crate) struct Options {
     /// Pages or categories, separated by commas [default: all]
     #[arg(long, value_delimiter = ',')]
     pages: Vec<String>,
-    /// Formats
-    #[arg(long, value_delimiter = ',', default_value = "png,full,pdf")]
+    /// Formats [default: all]
+    #[arg(long, value_delimiter = ',')]
     formats: Vec<Format>,
     /// Milestones [default: all; with --repeat: second]
     #[arg(long, value_delimiter = ',')]
@@ -50,21 +48,12 @@ pub(crate) struct Options {
     /// Seed of the order and of the stalls [default: random]
     #[arg(long)]
     seed: Option<u64>,
-    /// Compare only the two rounds of the farm, without the reference
-    #[arg(long)]
-    no_reference: bool,
-    /// Write the files of all jobs, not only of those that differ
-    #[arg(long)]
-    keep: bool,
     /// Instead, render this many pages that change by timers while renderer processes are stopped and continued
     #[arg(long, value_name = "JOBS", num_args = 0..=1, default_missing_value = "1000")]
     stalls: Option<usize>,
     /// Instead, render every page this many times on an idle and on a busy machine
     #[arg(long, value_name = "TIMES", num_args = 0..=1, default_missing_value = "20", conflicts_with = "stalls")]
     repeat: Option<usize>,
-    /// Program of the farm [default: platen-farm in the directory of this program]
-    #[arg(long, value_name = "FILE")]
-    farm: Option<PathBuf>,
     /// Chromium for the farm and the reference
     #[arg(long, env = "PLATEN_CHROMIUM", default_value = "/usr/lib/chromium/chromium-headless-shell")]
     chromium: PathBuf,
@@ -82,7 +71,6 @@ pub(crate) struct Corpus {
     pages: Vec<Page>,
     accepted: AcceptedDifferences,
     site: Loopback,
-    farm: PathBuf,
     seed: u64,
 }
 
@@ -101,17 +89,12 @@ pub(crate) async fn run(options: Options) -> Result<()> {
         ensure!(pages.iter().any(|page| page.matches(name)), "unknown page or category {name}");
     }
     pages.retain(|page| options.pages.is_empty() || options.pages.iter().any(|name| page.matches(name)));
-    let farm = match &options.farm {
-        Some(farm) => farm.clone(),
-        None => env::current_exe()?.with_file_name("platen-farm"),
-    };
     let seed = options.seed.unwrap_or_else(rand::random);
     println!("seed {seed}");
     let corpus = Corpus {
         accepted: AcceptedDifferences::read(&directory.join("accepted.json"))?,
         site: file_server::start(&directory.join("pages"), &packages).await?,
         pages,
-        farm,
         seed,
         options,
     };

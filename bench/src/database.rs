@@ -70,7 +70,7 @@ struct Measured {
 impl Measured {
     async fn start(kind: DatabaseKind) -> Result<Self> {
         let farm = StandInFarm::start(FARM_TOKEN).await?;
-        let server = Server::start_with(&AppOptions::with_farm(kind, farm.url())).await?;
+        let server = Server::start(&AppOptions::with_farm(kind, farm.url())).await?;
         Ok(Self { server, _farm: farm })
     }
 

@@ -14,20 +14,20 @@ use std::{
 };
 
 use anyhow::{Context as _, Result, ensure};
-use bytes::Bytes;
 use futures::future::try_join_all;
-use http::Request;
-use http_body_util::{BodyExt as _, Full};
 use platen_harness::{
     app::{FARM_TOKEN, Options as AppOptions},
+    client::RENDER,
     database::DatabaseKind,
     farm::{Behaviour, StandInFarm},
     operator::Quota,
 };
 
 use crate::{
-    http_client,
-    overload::Server,
+    overload::{
+        Server,
+        client::{Client, Request},
+    },
     statistics::{LoadResult, count, milliseconds, percentiles_ms},
 };
 
@@ -50,7 +50,7 @@ pub(crate) struct Options {
 pub(crate) async fn run(options: Options) -> Result<()> {
     let farm = StandInFarm::start(FARM_TOKEN).await?;
     let Server { app, address: server, .. } =
-        &Server::start_with(&AppOptions::with_farm(DatabaseKind::File, farm.url())).await?;
+        &Server::start(&AppOptions::with_farm(DatabaseKind::File, farm.url())).await?;
     // Clients of different accounts and addresses.
     let mut rounds = Vec::new();
     for round in 0..=options.rounds {
@@ -58,23 +58,16 @@ pub(crate) async fn run(options: Options) -> Result<()> {
         for worker in 0..options.concurrency {
             let account = app.operator.account(Quota::Unlimited).await?;
             farm.behave(&account.id, Behaviour::LongFile(FILE_BYTES as u64));
-            let address = Ipv4Addr::new(127, 1, round.try_into()?, (worker + 1).try_into()?);
-            clients.push(Client { address, authorization: format!("Bearer {}", account.key) });
+            clients.push((Ipv4Addr::new(127, 1, round.try_into()?, (worker + 1).try_into()?), account.key));
         }
         rounds.push(clients);
     }
-    let html = br#"{"html":"<h1>Hello</h1>","format":"pdf"}"#.as_slice();
-    let case = |name, body, status, length| Case {
-        name,
-        authorization: None,
-        body: Bytes::from_static(body),
-        status,
-        length,
-    };
+    let html = r#"{"html":"<h1>Hello</h1>","format":"pdf"}"#;
+    let case = |name, body, status| Case { name, key: None, body, status, length: None };
     let cases = [
-        Case { authorization: Some("Bearer junk"), ..case("401, malformed key", html, 401, None) },
-        case("400, unknown field", br#"{"htm":"x"}"#, 400, None),
-        case("200, relayed file of 1 MiB", html, 200, Some(FILE_BYTES)),
+        Case { key: Some("junk"), ..case("401, malformed key", html, 401) },
+        case("400, unknown field", r#"{"htm":"x"}"#, 400),
+        Case { length: Some(FILE_BYTES), ..case("200, relayed file of 1 MiB", html, 200) },
     ];
 
     println!("| response | requests/s | p50 ms | p95 ms | p99 ms | server CPU ms per request |");
@@ -98,64 +91,51 @@ pub(crate) async fn run(options: Options) -> Result<()> {
 }
 
 /// A request and its expected response.
-#[derive(Clone)]
+#[derive(Clone, Copy)]
 struct Case {
     name: &'static str,
     /// Sent instead of the client's key.
-    authorization: Option<&'static str>,
-    body: Bytes,
+    key: Option<&'static str>,
+    body: &'static str,
     status: u16,
     /// Expected length of the response's body in bytes.
     length: Option<usize>,
 }
 
-/// Who sends requests.
-#[derive(Clone)]
-struct Client {
-    address: Ipv4Addr,
-    authorization: String,
-}
-
-/// Sends `requests` of a case from all clients at once.
+/// Sends `requests` of a case from all clients at once, each with an address and a key.
 ///
 /// # Errors
 /// The first response that is not the expected one.
-async fn send(server: SocketAddr, case: &Case, requests: usize, clients: &[Client]) -> Result<LoadResult> {
+async fn send(
+    server: SocketAddr,
+    case: &Case,
+    requests: usize,
+    clients: &[(Ipv4Addr, String)],
+) -> Result<LoadResult> {
     let left = Arc::new(AtomicUsize::new(requests));
     let started = Instant::now();
-    let workers = clients
-        .iter()
-        .map(|client| tokio::spawn(worker(server, client.clone(), case.clone(), Arc::clone(&left))));
+    let workers = clients.iter().map(|(address, key)| {
+        let request = Request::post(RENDER, case.key.unwrap_or(key), case.body);
+        tokio::spawn(worker(Client::new(server, *address), request, *case, Arc::clone(&left)))
+    });
     let latencies = try_join_all(workers).await?.into_iter().collect::<Result<Vec<_>>>()?;
     Ok(LoadResult::new(started, latencies.into_iter().flatten().map(Ok)))
 }
 
 async fn worker(
-    server: SocketAddr,
-    client: Client,
+    mut client: Client,
+    request: Request,
     case: Case,
     left: Arc<AtomicUsize>,
 ) -> Result<Vec<Duration>> {
-    let (mut sender, _) = http_client::connect(client.address, server).await?;
     let mut latencies = Vec::new();
     let decrement = |left: usize| left.checked_sub(1);
     while left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, decrement).is_ok() {
-        let request = Request::post("/v1/render")
-            .header("host", server.to_string())
-            .header("authorization", case.authorization.unwrap_or(&client.authorization))
-            .header("content-type", "application/json")
-            .body(Full::new(case.body.clone()))?;
         let started = Instant::now();
-        sender.ready().await?;
-        let response = sender.send_request(request).await.context(case.name)?;
-        let status = response.status();
-        let mut body = response.into_body();
-        let mut length = 0;
-        while let Some(frame) = body.frame().await {
-            length += frame?.data_ref().map_or(0, Bytes::len);
-        }
+        let answer = client.send(&request).await.context(case.name)?;
         latencies.push(started.elapsed());
-        ensure!(status == case.status, "{}: status {status}", case.name);
+        ensure!(answer.status == case.status, "{}: {}", case.name, answer.summary());
+        let length = answer.body.len();
         ensure!(case.length.is_none_or(|expected| expected == length), "{}: {length} bytes", case.name);
     }
     Ok(latencies)

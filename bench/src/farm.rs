@@ -6,13 +6,9 @@ use std::{net::SocketAddr, path::Path, process::Command};
 
 use anyhow::Result;
 use platen_harness::{farm_process, process::Process};
-use platen_shared::{
-    format::{ImageFormat, PaperSize, WaitUntil},
-    id::AccountId,
-    job::{ImageOptions, Output, PdfOptions, Region, RenderJob, RenderOptions, Source, WaitMs},
-    wire,
-};
+use platen_shared::{endpoint::Endpoint, id::AccountId, job::RenderJob, request::RenderRequest, wire};
 use reqwest::{Client, RequestBuilder};
+use serde_json::Value;
 
 use crate::http_client;
 
@@ -40,25 +36,8 @@ impl Farm {
     }
 }
 
-/// A job with the default viewport.
-pub(crate) fn job(
-    account: &str,
-    source: Source,
-    wait_until: WaitUntil,
-    wait_ms: u32,
-    output: Output,
-) -> Result<RenderJob> {
-    let wait_for_timeout = WaitMs::try_from(f64::from(wait_ms))?;
-    let options = RenderOptions { wait_until, wait_for_timeout, ..RenderOptions::new(output) };
-    Ok(RenderJob { account: AccountId::from_text(account), source, options })
-}
-
-pub(crate) fn png(full_page: bool) -> Output {
-    let region = if full_page { Region::FullPage } else { Region::Viewport };
-    Output::Image(ImageOptions { region, ..ImageOptions::new(ImageFormat::Png) })
-}
-
-/// A PDF on A4 with backgrounds.
-pub(crate) fn pdf() -> Output {
-    Output::Pdf(Box::new(PdfOptions { print_background: true, ..PdfOptions::new(PaperSize::A4.into()) }))
+/// The job of a request to the public API.
+pub(crate) fn job(account: &str, request: &Value) -> Result<RenderJob> {
+    let request = RenderRequest::parse(Endpoint::Render, request.to_string().as_bytes())?;
+    Ok(request.into_job(AccountId::from_text(account), None)?)
 }

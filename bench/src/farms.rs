@@ -83,7 +83,7 @@ impl Measured {
         }
         let addresses: Vec<_> = farms.iter().map(StandInFarm::address).collect();
         let proxy = HaProxy::start(&addresses).await?;
-        let server = Server::start_with(&AppOptions::with_farm(DatabaseKind::File, proxy.url())).await?;
+        let server = Server::start(&AppOptions::with_farm(DatabaseKind::File, proxy.url())).await?;
         let mut targets = Vec::new();
         for _ in 0..options.accounts * count {
             targets.push(server.app.account(Quota::Unlimited).await?.1);

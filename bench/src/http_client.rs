@@ -1,16 +1,10 @@
 //! HTTP clients of the benchmarks.
 
-use std::{
-    net::{Ipv4Addr, SocketAddr},
-    time::Duration,
-};
+use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail, ensure};
 use bytes::Bytes;
-use hyper::{body::Body, client::conn::http1::SendRequest};
-use hyper_util::rt::TokioIo;
 use reqwest::{Client, RequestBuilder};
-use tokio::task::JoinHandle;
 
 /// Well above the duration of any job, so that a renderer that hangs does not block the run.
 pub(crate) const RESPONSE_TIMEOUT: Duration = Duration::from_mins(2);
@@ -32,17 +26,4 @@ pub(crate) async fn fetch_file(request: RequestBuilder) -> Result<Bytes> {
     }
     ensure!(!body.is_empty(), "the file is empty");
     Ok(body)
-}
-
-/// Opens an HTTP/1.1 connection from a loopback address and starts the task that drives it.
-pub(crate) async fn connect<B>(
-    from: Ipv4Addr,
-    address: SocketAddr,
-) -> Result<(SendRequest<B>, JoinHandle<hyper::Result<()>>)>
-where
-    B: Body<Data = Bytes, Error: std::error::Error + Send + Sync> + Send + 'static,
-{
-    let stream = crate::overload::client::connect(address, from).await?;
-    let (sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await?;
-    Ok((sender, tokio::spawn(connection)))
 }

@@ -76,15 +76,9 @@ mod tests {
     }
 
     #[test]
-    fn a_drawn_number_is_decoded() {
-        for number in [0, 1, 1_000, 0xaaaa, u16::MAX] {
-            assert_eq!(decode(&drawn(number)), Some(number));
-        }
-    }
-
-    #[test]
     fn a_wrong_square_makes_the_marker_invalid() {
         let mut image = drawn(77);
+        assert_eq!(decode(&image), Some(77));
         image.put_pixel(SQUARE_SIZE / 2, SQUARE_SIZE / 2, Rgba([255, 255, 0, 255]));
         assert_eq!(decode(&image), None);
         image.put_pixel(SQUARE_SIZE / 2, SQUARE_SIZE / 2, Rgba([255, 0, 0, 255]));

@@ -14,6 +14,7 @@ use platen_harness::{
     deployment::DatabaseKind,
     process::Stopped,
     settings::Settings,
+    site,
 };
 use rustix::process::setpriority_process;
 use tempfile::TempDir;
@@ -21,6 +22,9 @@ use tokio::{runtime::Builder, sync::oneshot, task::LocalSet};
 
 /// The load generator runs before the server and its browsers.
 const NICE: i32 = -10;
+
+/// Browsers of a farm under load.
+pub(crate) const BROWSERS: usize = 4;
 
 /// Before a measurement, for pages and connections to be opened.
 pub(crate) const WARM_UP: Duration = Duration::from_secs(2);
@@ -54,13 +58,14 @@ pub(crate) struct Server {
     _directory: TempDir,
 }
 
-impl Server {
-    /// Starts a server with its own farm.
-    pub(crate) async fn start(arguments: Vec<String>) -> Result<Self> {
-        Self::start_with(&Options { arguments, ..Options::own_farm(DatabaseKind::File) }).await
-    }
+/// A server with its own farm, which may reach a [`Site`](site::Site).
+pub(crate) fn own_farm() -> Options {
+    let arguments = vec!["--browsers".to_owned(), BROWSERS.to_string()];
+    Options { arguments, ..Options::own_farm(DatabaseKind::File) }.resolving(site::HOST)
+}
 
-    pub(crate) async fn start_with(options: &Options) -> Result<Self> {
+impl Server {
+    pub(crate) async fn start(options: &Options) -> Result<Self> {
         let directory = TempDir::with_prefix("platen-bench-")?;
         let settings = Settings::from_env()?;
         let app = TestApp::start(options, &settings, &reqwest::Client::new(), directory.path()).await?;

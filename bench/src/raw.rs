@@ -6,7 +6,7 @@ mod clock;
 mod page;
 mod tab;
 
-use std::{path::PathBuf, sync::Arc, time::Duration};
+use std::{path::PathBuf, sync::Arc};
 
 use anyhow::{Context as _, Result};
 use bytes::Bytes;
@@ -21,6 +21,7 @@ use tokio::{
 };
 
 use self::{browser::Browser, page::Page};
+use crate::http_client::RESPONSE_TIMEOUT;
 
 /// Chromium driven by CDP commands, behind HTTP.
 #[derive(clap::Args)]
@@ -49,11 +50,7 @@ struct Job {
     full_page: bool,
     wait_until: String,
     wait_for_timeout: u32,
-    fast_png: bool,
 }
-
-/// Far longer than any job takes; a page that exceeds it is replaced.
-const JOB_TIMEOUT: Duration = Duration::from_mins(1);
 
 struct Pages {
     free: Semaphore,
@@ -96,7 +93,8 @@ async fn render(pages: Arc<Pages>, request: Request<Incoming>) -> Result<Bytes> 
     let rendered = tokio::spawn(async move {
         let _permit = pages.free.acquire().await?;
         let mut page = pages.idle.lock().await.pop().context("a permit has no page")?;
-        let file = tokio::time::timeout(JOB_TIMEOUT, page.render(&job)).await;
+        // A page that exceeds it is replaced, before the caller gives up.
+        let file = tokio::time::timeout(RESPONSE_TIMEOUT / 2, page.render(&job)).await;
         let hangs = file.is_err();
         pages.idle.lock().await.push(if hangs { page.replace().await? } else { page });
         file.context("the page does not finish its job")?

@@ -2,14 +2,14 @@
 //!
 //! Invariant: resources are read while no job is in progress.
 
-use std::{collections::BTreeMap, net::Ipv4Addr, time::Duration};
+use std::{net::Ipv4Addr, time::Duration};
 
 use anyhow::Result;
 use futures::future::join_all;
 use platen_harness::{
     client::{RENDER, TEMPLATE},
     operator::{Account, Quota},
-    site::{self, Reply, Site},
+    site::{Reply, Site},
 };
 use rand::{RngExt as _, SeedableRng as _, rngs::StdRng};
 use serde_json::{Value, json};
@@ -17,12 +17,13 @@ use tokio::time::{sleep, timeout};
 
 use crate::{
     overload::{
-        Server,
+        BROWSERS, Server,
         checks::Checks,
         client::{Client, Request},
+        own_farm,
         resources::{self, Resources},
     },
-    statistics::{count, mebibytes, numbers},
+    statistics::Tally,
 };
 
 #[derive(clap::Args)]
@@ -33,17 +34,13 @@ pub(crate) struct Options {
     /// Waves
     #[arg(long, default_value_t = 10)]
     waves: usize,
-    /// Requests of a wave, all at once
-    #[arg(long, default_value_t = 300)]
-    wave_requests: usize,
-    /// Browsers of the farm
-    #[arg(long, default_value_t = 4)]
-    browsers: usize,
     /// Seed of the requests
     #[arg(long, default_value_t = 1)]
     seed: u64,
 }
 
+/// Requests of a wave, all at once.
+const WAVE_REQUESTS: usize = 300;
 /// Readings of the steady load.
 const READINGS: usize = 10;
 const ACCOUNTS: usize = 4;
@@ -51,8 +48,9 @@ const ACCOUNTS: usize = 4;
 const DEADLINE_MS: u64 = 10_000;
 /// Until browsers that are replaced have ended and clients' connections are closed.
 const SETTLE: Duration = Duration::from_secs(6);
-/// From this reading on, figures may not grow.
+/// From this reading on, figures may grow by no more than this.
 const FLAT_FROM: usize = 3;
+const GROWTH: [(f64, f64); 5] = [(1.1, 16.0), (1.2, 32.0), (1.0, 8.0), (1.0, 16.0), (1.2, 16.0)];
 
 /// What a request asks for, and whether its client disconnects.
 struct Job {
@@ -69,13 +67,7 @@ pub(crate) async fn run(options: Options) -> Result<()> {
         Reply::of("application/zip", "PK").with_header("content-disposition", "attachment"),
     );
     site.put("/never", Reply::never());
-    let arguments =
-        ["--browsers", &options.browsers.to_string(), "--resolve", &format!("{}=127.0.0.1", site::HOST)];
-    let app_options = platen_harness::app::Options {
-        arguments: arguments.map(str::to_owned).to_vec(),
-        ..platen_harness::app::Options::own_farm(platen_harness::deployment::DatabaseKind::File)
-    };
-    let server = Server::start_with(&app_options.deadline_ms(DEADLINE_MS)).await?;
+    let server = Server::start(&own_farm().deadline_ms(DEADLINE_MS)).await?;
     let mut bodies = Vec::new();
     for _ in 0..ACCOUNTS {
         let account = server.app.operator.account(Quota::Unlimited).await?;
@@ -87,7 +79,7 @@ pub(crate) async fn run(options: Options) -> Result<()> {
     println!(
         "Seed {}\n\n| after | answers | {} |\n| --- | --- | --- | --- | --- | --- | --- |",
         options.seed,
-        resources::HEAD
+        resources::NAMES.join(" | ")
     );
     println!("| start | | {} |", Resources::of(server.pid())?.cells());
     let mut steady = Vec::new();
@@ -95,31 +87,28 @@ pub(crate) async fn run(options: Options) -> Result<()> {
         let jobs: Vec<Job> = (0..options.jobs / READINGS)
             .map(|number| steady_job(&bodies[number % ACCOUNTS], &site, number))
             .collect();
-        let answers = send(&server, jobs, 2 * options.browsers).await;
-        steady.push(
-            read(&server, options.browsers, &format!("{} jobs", reading * options.jobs / READINGS), &answers)
-                .await?,
-        );
+        let answers = send(&server, jobs, 2 * BROWSERS).await;
+        let name = format!("{} jobs", reading * options.jobs / READINGS);
+        steady.push(read(&server, &name, &answers).await?);
     }
     let mut waves = Vec::new();
     for wave in 1..=options.waves {
-        let jobs: Vec<Job> = (0..options.wave_requests)
+        let jobs: Vec<Job> = (0..WAVE_REQUESTS)
             .map(|number| wave_job(&bodies[number % ACCOUNTS], &site, number, &mut random))
             .collect();
-        let answers = send(&server, jobs, options.wave_requests).await;
-        waves.push(read(&server, options.browsers, &format!("wave {wave}"), &answers).await?);
+        let answers = send(&server, jobs, WAVE_REQUESTS).await;
+        waves.push(read(&server, &format!("wave {wave}"), &answers).await?);
     }
     let mut checks = Checks::new("soak");
     flat(&mut checks, "steady load", &steady);
     flat(&mut checks, "waves", &waves);
-    let stopped = server.stop().await?;
-    checks.check("SIGTERM", "nothing left", &stopped.text(), stopped.left.is_empty());
+    checks.nothing_left("SIGTERM", &server.stop().await?);
     checks.finish()
 }
 
-async fn read(server: &Server, browsers: usize, name: &str, answers: &str) -> Result<Resources> {
+async fn read(server: &Server, name: &str, answers: &Tally<String>) -> Result<Resources> {
     sleep(SETTLE).await;
-    let resources = Resources::with_browsers(server.pid(), browsers).await?;
+    let resources = Resources::with_browsers(server.pid()).await?;
     println!("| {name} | {answers} | {} |", resources.cells());
     Ok(resources)
 }
@@ -130,17 +119,11 @@ fn flat(checks: &mut Checks, name: &str, readings: &[Resources]) {
     else {
         return;
     };
-    let mut row = |figure: &str, of: &dyn Fn(&Resources) -> f64, ratio: f64, spare: f64, unit: &str| {
-        let largest = |part: &[Resources]| part.iter().map(of).fold(0.0, f64::max);
-        let name =
-            format!("{name}: {figure} after reading {FLAT_FROM}, at first {:.0}{unit}", largest(before));
-        checks.at_most(&name, largest(after), largest(before) * ratio + spare, unit);
+    let largest = |part: &[Resources]| {
+        let figures = part.iter().map(Resources::figures);
+        figures.fold([0.0; 5], |one, other| std::array::from_fn(|index| other[index].max(one[index])))
     };
-    row("server", &|it| mebibytes(it.memory), 1.1, 16.0, " MiB");
-    row("browsers", &|it| mebibytes(it.browser_memory), 1.2, 32.0, " MiB");
-    row("processes", &|it| count(it.processes), 1.0, 8.0, "");
-    row("descriptors", &|it| count(it.descriptors), 1.0, 16.0, "");
-    row("files", &|it| count(it.files), 1.2, 16.0, "");
+    resources::check_growth(checks, name, (largest(before), largest(after)), GROWTH);
 }
 
 /// A body of the API as a request of an account.
@@ -179,7 +162,7 @@ fn wave_job(account: &(Account, String), site: &Site, number: usize, random: &mu
 }
 
 /// Sends all jobs, `concurrency` at a time, and returns the number of answers by status.
-async fn send(server: &Server, mut jobs: Vec<Job>, concurrency: usize) -> String {
+async fn send(server: &Server, mut jobs: Vec<Job>, concurrency: usize) -> Tally<String> {
     let size = jobs.len().div_ceil(concurrency).max(1);
     let mut parts = Vec::new();
     while !jobs.is_empty() {
@@ -204,9 +187,5 @@ async fn send(server: &Server, mut jobs: Vec<Job>, concurrency: usize) -> String
         statuses
     }))
     .await;
-    let mut by_status = BTreeMap::<String, usize>::new();
-    for status in statuses.into_iter().flatten() {
-        *by_status.entry(status).or_default() += 1;
-    }
-    numbers(&by_status)
+    statuses.into_iter().flatten().collect()
 }

@@ -2,7 +2,7 @@
 
 use std::{
     collections::BTreeMap,
-    fmt::Display,
+    fmt::{self, Display},
     time::{Duration, Instant},
 };
 
@@ -57,8 +57,34 @@ pub(crate) fn percentiles_ms<const N: usize>(latencies: &[Duration], percents: [
 }
 
 /// How often each thing was seen.
-pub(crate) fn numbers<T: Display>(counts: &BTreeMap<T, usize>) -> String {
-    counts.iter().map(|(thing, number)| format!("{number} × {thing}")).collect::<Vec<_>>().join(", ")
+#[derive(Debug)]
+pub(crate) struct Tally<T>(pub(crate) BTreeMap<T, usize>);
+
+impl<T> Default for Tally<T> {
+    fn default() -> Self {
+        Self(BTreeMap::new())
+    }
+}
+
+impl<T: Ord> Tally<T> {
+    pub(crate) fn add(&mut self, thing: T) {
+        *self.0.entry(thing).or_default() += 1;
+    }
+}
+
+impl<T: Ord> FromIterator<T> for Tally<T> {
+    fn from_iter<I: IntoIterator<Item = T>>(things: I) -> Self {
+        let mut tally = Self::default();
+        things.into_iter().for_each(|thing| tally.add(thing));
+        tally
+    }
+}
+
+impl<T: Display> Display for Tally<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let parts: Vec<_> = self.0.iter().map(|(thing, number)| format!("{number} × {thing}")).collect();
+        f.write_str(&parts.join(", "))
+    }
 }
 
 pub(crate) fn mebibytes(bytes: u64) -> f64 {
@@ -79,6 +105,11 @@ pub(crate) fn milliseconds(duration: Duration) -> f64 {
 /// A count as a floating-point number.
 pub(crate) fn count(number: usize) -> f64 {
     u32::try_from(number).map_or(f64::INFINITY, f64::from)
+}
+
+/// A number, or a dash where nothing was measured.
+pub(crate) fn number(value: Option<f64>, decimals: usize) -> String {
+    value.map_or_else(|| "–".to_owned(), |value| format!("{value:.decimals$}"))
 }
 
 #[cfg(test)]

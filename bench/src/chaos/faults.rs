@@ -21,10 +21,10 @@ use platen_harness::{
 use rand::{RngExt as _, rngs::StdRng};
 use tokio::time::sleep;
 
+use crate::overload::BROWSERS;
+
 /// How long a stopped process is stopped, in milliseconds.
 const STOP_MS: std::ops::Range<u64> = 500..4_000;
-/// Until a killed farm is started again.
-const FARM_PAUSE: Duration = Duration::from_secs(1);
 
 /// A farm in a process of its own, on a port that it keeps.
 pub(super) struct FarmProcess {
@@ -107,7 +107,6 @@ pub(super) struct Injector {
     /// The process whose browsers are hit, unless the farm has one of its own.
     pub(super) server_pid: u32,
     pub(super) farm: Option<FarmProcess>,
-    pub(super) browsers: usize,
     /// Makes the load send a hostile page.
     pub(super) hostile: Arc<AtomicBool>,
     /// Makes the load cut a connection.
@@ -168,13 +167,13 @@ impl Injector {
             farm.process.signal(Signal::SIGSTOP)?;
             sleep(stop_time).await;
             farm.process.signal(Signal::SIGCONT)?;
-            return Ok(Some(("farm stopped".to_owned(), self.browsers)));
+            return Ok(Some(("farm stopped".to_owned(), BROWSERS)));
         }
         farm.process.signal(Signal::SIGKILL)?;
         farm.process.ended().await?;
-        sleep(FARM_PAUSE).await;
+        sleep(self.interval).await;
         farm.process = start_farm(&farm.arguments, farm.address).await?;
-        Ok(Some(("farm killed".to_owned(), self.browsers)))
+        Ok(Some(("farm killed".to_owned(), BROWSERS)))
     }
 
     fn stop_time(&mut self) -> Duration {

@@ -1,9 +1,6 @@
 //! Compares the outcomes of the load with the faults, the recorded attempts and the resources.
 
-use std::{
-    collections::BTreeMap,
-    time::{Duration, Instant},
-};
+use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result};
 use platen_harness::{
@@ -14,8 +11,8 @@ use tokio::time::sleep;
 
 use super::{faults::Fault, plan::Verdict, senders::Outcome};
 use crate::{
-    overload::{checks::Checks, resources::Resources},
-    statistics::{count, mebibytes, milliseconds, percentiles_ms},
+    overload::checks::Checks,
+    statistics::{Tally, count, milliseconds, percentiles_ms},
 };
 
 /// The time within which a fault is noticed.
@@ -36,32 +33,24 @@ pub(super) struct Ledger {
 }
 
 impl Ledger {
-    /// Checks the answers and returns the right ones per second.
-    pub(super) fn check(&self, checks: &mut Checks, prefix: &str, deadline: Duration) -> f64 {
-        let row = |name: &str| format!("{prefix}{name}");
+    /// Checks the answers.
+    pub(super) fn check(&self, checks: &mut Checks, deadline: Duration) {
         let number =
             |is: &dyn Fn(&Verdict) -> bool| self.outcomes.iter().filter(|it| is(&it.verdict)).count();
         let right = number(&|it| matches!(it, Verdict::Right(_)));
-        let mut by_verdict = BTreeMap::<String, usize>::new();
-        for outcome in &self.outcomes {
-            let name = match &outcome.verdict {
-                Verdict::Wrong(_) => "wrong".to_owned(),
-                verdict => format!("{verdict:?}"),
-            };
-            *by_verdict.entry(name).or_default() += 1;
-        }
-        let text: Vec<_> =
-            by_verdict.iter().map(|(verdict, answers)| format!("{answers} × {verdict}")).collect();
-        checks.figure(&row("outcomes"), &text.join(", "));
-        self.check_wrong(checks, &row("requests without one right answer"));
+        let verdicts = self.outcomes.iter().map(|outcome| match &outcome.verdict {
+            Verdict::Wrong(_) => "wrong".to_owned(),
+            verdict => format!("{verdict:?}"),
+        });
+        checks.figure("outcomes", &verdicts.collect::<Tally<_>>().to_string());
+        self.check_wrong(checks, "requests without one right answer");
 
         let (attributed, unattributed) = self.attribute();
-        checks.figure(&row("faults"), &self.faults_text());
-        let failed = attributed.values().sum::<usize>() + unattributed.len();
-        checks.figure(
-            &row("renders that failed because of a fault"),
-            &format!("{} of {failed}: {attributed:?}", failed - unattributed.len()),
-        );
+        let faults: Tally<_> = self.faults.iter().map(|fault| &fault.name).collect();
+        checks.figure("faults", &faults.to_string());
+        let explained: usize = attributed.0.values().sum();
+        let text = format!("{explained} of {}: {attributed}", explained + unattributed.len());
+        checks.figure("renders that failed because of a fault", &text);
         let accepted = count(right + unattributed.len()).max(1.0);
         let statuses: Vec<String> = unattributed
             .iter()
@@ -74,7 +63,7 @@ impl Ledger {
             unattributed.len()
         );
         checks.check_time(
-            &row("accepted renders that are right"),
+            "accepted renders that are right",
             "≥ 99.9 %",
             &text,
             count(right) / accepted >= 0.999,
@@ -87,18 +76,17 @@ impl Ledger {
             .collect();
         let longest = answered().map(Outcome::latency).max().unwrap_or_default().as_secs_f64();
         let text = format!("{}; longest {longest:.1} s", late.len());
-        checks.check_time(&row("answers more than 1 s after the deadline"), "0", &text, late.is_empty());
+        checks.check_time("answers more than 1 s after the deadline", "0", &text, late.is_empty());
         let latencies = |is: &dyn Fn(&Verdict) -> bool| -> Vec<Duration> {
             self.outcomes.iter().filter(|it| is(&it.verdict)).map(Outcome::latency).collect()
         };
         let refused = latencies(&|it| matches!(it, Verdict::Refused(_) | Verdict::Rejected));
         let [p99] = if refused.is_empty() { [0.0] } else { percentiles_ms(&refused, [99]) };
-        checks.at_most_ms(&row("refusals, p99"), p99, 2_000.0);
+        checks.at_most_ms("refusals, p99", p99, 2_000.0);
         let files = latencies(&|it| matches!(it, Verdict::Right(_)));
         let [p50, p95] = percentiles_ms(&files, [50, 95]);
         let goodput = count(right) / self.duration.as_secs_f64();
-        checks.figure(&row("goodput"), &format!("{goodput:.1}/s; p50 {p50:.0} ms, p95 {p95:.0} ms"));
-        goodput
+        checks.figure("goodput", &format!("{goodput:.1}/s; p50 {p50:.0} ms, p95 {p95:.0} ms"));
     }
 
     fn check_wrong(&self, checks: &mut Checks, name: &str) {
@@ -117,12 +105,12 @@ impl Ledger {
     }
 
     /// The failed renders by the fault that explains them, and those that no fault explains.
-    fn attribute(&self) -> (BTreeMap<String, usize>, Vec<&Outcome>) {
+    fn attribute(&self) -> (Tally<&str>, Vec<&Outcome>) {
         let mut failed: Vec<_> =
             self.outcomes.iter().filter(|it| matches!(it.verdict, Verdict::Failed(_))).collect();
         failed.sort_by_key(|it| it.ended);
         let mut left: Vec<(usize, &Fault)> = self.faults.iter().map(|it| (it.jobs, it)).collect();
-        let (mut attributed, mut unattributed) = (BTreeMap::<String, usize>::new(), Vec::new());
+        let (mut attributed, mut unattributed) = (Tally::default(), Vec::new());
         for outcome in failed {
             let explains = |fault: &Fault| {
                 fault.from <= outcome.ended && fault.until + DETECTION_TIME >= outcome.started
@@ -130,20 +118,12 @@ impl Ledger {
             match left.iter_mut().find(|(jobs, fault)| *jobs > 0 && explains(fault)) {
                 Some((jobs, fault)) => {
                     *jobs -= 1;
-                    *attributed.entry(fault.name.clone()).or_default() += 1;
+                    attributed.add(&*fault.name);
                 }
                 None => unattributed.push(outcome),
             }
         }
         (attributed, unattributed)
-    }
-
-    fn faults_text(&self) -> String {
-        let mut by_name = BTreeMap::<&str, usize>::new();
-        for fault in &self.faults {
-            *by_name.entry(&fault.name).or_default() += 1;
-        }
-        by_name.iter().map(|(name, faults)| format!("{faults} × {name}")).collect::<Vec<_>>().join(", ")
     }
 
     /// Compares the counter of each account with its rows, and its rows with the answers.
@@ -153,7 +133,6 @@ impl Ledger {
         accounts: &[Account],
         quotas: &[Quota],
         checks: &mut Checks,
-        prefix: &str,
     ) -> Result<()> {
         for (caller, (account, quota)) in accounts.iter().zip(quotas).enumerate() {
             let until = Instant::now() + MAX_RECORD_TIME;
@@ -164,7 +143,7 @@ impl Ledger {
                 }
                 sleep(Duration::from_secs(1)).await;
             };
-            let name = format!("{prefix}counter of account {caller} ({quota:?})");
+            let name = format!("counter of account {caller} ({quota:?})");
             checks.check(&name, "answers that count", &records.text(), records.are_exact(*quota));
         }
         Ok(())
@@ -236,30 +215,6 @@ impl Records {
     }
 }
 
-/// Checks that a process holds as much as before.
-pub(super) fn compare(checks: &mut Checks, name: &str, before: &Resources, after: &Resources) {
-    let mut row = |figure: &str, before: f64, after: f64, ratio: f64, spare: f64, unit: &str| {
-        checks.at_most(
-            &format!("{name}: {figure}, before {before:.0}{unit}"),
-            after,
-            before * ratio + spare,
-            unit,
-        );
-    };
-    row("memory", mebibytes(before.memory), mebibytes(after.memory), 1.5, 64.0, " MiB");
-    row(
-        "memory of browsers",
-        mebibytes(before.browser_memory),
-        mebibytes(after.browser_memory),
-        1.5,
-        64.0,
-        " MiB",
-    );
-    row("processes", count(before.processes), count(after.processes), 1.0, 12.0, "");
-    row("descriptors", count(before.descriptors), count(after.descriptors), 1.0, 16.0, "");
-    row("files", count(before.files), count(after.files), 1.5, 16.0, "");
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -279,7 +234,7 @@ mod tests {
         let outcomes = vec![failed(1, 9), failed(8, 12), failed(9, 11), failed(20, 21)];
         let ledger = Ledger { outcomes, faults: vec![fault], duration: Duration::from_mins(1) };
         let (attributed, unattributed) = ledger.attribute();
-        assert_eq!(attributed, BTreeMap::from([("browser killed".to_owned(), 1)]));
+        assert_eq!(attributed.to_string(), "1 × browser killed");
         let ends: Vec<_> = unattributed.iter().map(|it| it.ended).collect();
         assert_eq!(ends, [at(9), at(12), at(21)]);
     }

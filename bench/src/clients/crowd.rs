@@ -19,13 +19,15 @@ use tokio::{
 };
 
 use super::{Answers, render_request};
-use crate::overload::client::{Client, Request, connect};
+use crate::{
+    callers::RECONNECT_INTERVAL,
+    overload::client::{Client, Request, connect},
+};
 
 /// Between the bytes that a slow client sends.
 const BYTE_INTERVAL: Duration = Duration::from_secs(1);
 /// Before a client whose connection was closed opens another one. Long enough that closed connections do not use up the cores.
-const RECONNECT_INTERVAL: Duration = Duration::from_secs(5);
-const FAILED_INTERVAL: Duration = Duration::from_millis(100);
+const SLOW_RECONNECT_INTERVAL: Duration = Duration::from_secs(5);
 /// Small enough to be read before the key is looked up.
 const SMALL_BODY_BYTES: usize = 100_000;
 const LARGE_BODY_BYTES: usize = 32 * 1024 * 1024;
@@ -107,11 +109,10 @@ impl Crowd {
                 render_request(&self.key, 0, 0)
             };
             let answer = client.send(&request).await;
-            let is_failed = answer.is_err();
-            answers.borrow_mut().add(answer.map(|it| it.status), until);
-            if is_failed {
-                sleep(FAILED_INTERVAL).await;
+            if answer.is_err() {
+                sleep(RECONNECT_INTERVAL).await;
             }
+            answers.borrow_mut().add(answer.map(|it| it.status), until);
         }
     }
 
@@ -129,7 +130,7 @@ impl Crowd {
             if let Ok(stream) = connect(self.address, source(number)).await {
                 let _ = send_slowly(stream, first.as_bytes()).await;
             }
-            sleep(RECONNECT_INTERVAL.min(until.saturating_duration_since(Instant::now()))).await;
+            sleep(SLOW_RECONNECT_INTERVAL.min(until.saturating_duration_since(Instant::now()))).await;
         }
     }
 }

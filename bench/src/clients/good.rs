@@ -11,10 +11,9 @@ use rand::{RngExt as _, SeedableRng as _, rngs::StdRng};
 use tokio::time::{sleep, sleep_until, timeout};
 
 use super::{Answers, render_request};
-use crate::{number_marker, overload::client::Client};
+use crate::{http_client::RESPONSE_TIMEOUT, number_marker, overload::client::Client};
 
 const INTERVAL: Duration = Duration::from_millis(50);
-const ANSWER_TIMEOUT: Duration = Duration::from_secs(45);
 /// One of this many requests is large.
 const LARGE_SHARE: u16 = 6;
 /// More than a server reads before it looks the key up.
@@ -83,7 +82,7 @@ impl Good {
     async fn send(&self, client: &mut Client, number: u16) -> Result<u16> {
         let padding = if number.is_multiple_of(LARGE_SHARE) { LARGE_BYTES } else { 0 };
         let request = render_request(&self.key, number, padding);
-        let answer = timeout(ANSWER_TIMEOUT, client.send(&request)).await??;
+        let answer = timeout(RESPONSE_TIMEOUT, client.send(&request)).await??;
         if answer.status == 503 {
             answer.header("retry-after")?;
             return Ok(503);

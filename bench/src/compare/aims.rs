@@ -4,7 +4,8 @@
 
 use std::fmt::Write as _;
 
-use super::{Comparison, Mixed, markdown::number, target::Kind};
+use super::{Comparison, Mixed, target::Kind};
+use crate::statistics::number;
 
 struct Aim {
     name: String,

@@ -4,7 +4,7 @@
 
 use std::fmt::Write as _;
 
-use super::{Comparison, measurement::Measurement, target::Kind};
+use super::{Comparison, measure::Measurement, target::Kind};
 
 const WIDTH: f64 = 900.0;
 const LEFT: f64 = 290.0;

@@ -8,16 +8,22 @@
 
 use std::{net::Ipv4Addr, time::Duration};
 
-use anyhow::{Context as _, Result, ensure};
+use anyhow::{Context as _, Result, bail, ensure};
 use bytes::Bytes;
 use futures::future::try_join_all;
 use http::Request;
 use http_body_util::{BodyExt as _, Empty};
+use hyper::client::conn::http1::handshake;
+use hyper_util::rt::TokioIo;
 use platen_harness::{
     procfs,
     site::{Reply, Site},
 };
-use tokio::time::{Instant, sleep, timeout};
+use tokio::{
+    net::TcpStream,
+    task::JoinHandle,
+    time::{Instant, sleep, timeout},
+};
 
 use super::{
     page::{Page, Source},
@@ -37,8 +43,6 @@ const JOBS: usize = 12;
 const REPETITIONS: usize = 40;
 /// How long the CPU time of the waiting page alone is measured.
 const IDLE_DURATION: Duration = Duration::from_millis(500);
-/// Time within which the proxy of the page must listen.
-const PROXY_TIMEOUT: Duration = Duration::from_secs(2);
 /// Wait of the page, long enough for all fetches on a busy machine.
 const WAIT_MS: u32 = 5_000;
 /// Maximum CPU milliseconds for all images of a page.
@@ -56,7 +60,7 @@ pub(super) async fn run(environment: &Environment, hosts: &Hosts) -> Result<Stri
         let request = PreparedRequest::new(&target, &page)?;
         let http = http.clone();
         let job = tokio::spawn(async move { request.send(&http).await });
-        let proxy_port = proxy_port(&target, &images[0]).await?;
+        let proxy_port = proxy_port(&target, &images[0], &job).await?;
         let (started, before) = (Instant::now(), cpu_time()?);
         sleep(IDLE_DURATION).await;
         let idle = cpu_time()?.saturating_sub(before).div_duration_f64(started.elapsed());
@@ -119,18 +123,17 @@ fn waiting_page(hosts: &Hosts) -> Result<Page> {
 
 /// The port of the waiting page's proxy: of the ports on which the farm listens, the one through which an
 /// image can be fetched.
-async fn proxy_port(target: &Target, image: &Image) -> Result<u16> {
-    let started = Instant::now();
-    loop {
+async fn proxy_port<T>(target: &Target, image: &Image, job: &JoinHandle<T>) -> Result<u16> {
+    while !job.is_finished() {
         for port in procfs::listening(target.processes.root).into_iter().map(|address| address.port()) {
             let attempt = timeout(Duration::from_secs(1), fetch(port, [image].into_iter())).await;
             if port != target.address.port() && matches!(attempt, Ok(Ok(()))) {
                 return Ok(port);
             }
         }
-        ensure!(started.elapsed() < PROXY_TIMEOUT, "no port of the farm is the proxy of the page");
         sleep(Duration::from_millis(20)).await;
     }
+    bail!("no port of the farm is the proxy of the page")
 }
 
 async fn fetch_all(proxy_port: u16, images: &[Image]) -> Result<()> {
@@ -143,8 +146,10 @@ async fn fetch_all(proxy_port: u16, images: &[Image]) -> Result<()> {
 
 /// Fetches images over a new connection, one after the other.
 async fn fetch(proxy_port: u16, images: impl Iterator<Item = &Image>) -> Result<()> {
-    let (mut sender, connection) =
-        http_client::connect(Ipv4Addr::LOCALHOST, (Ipv4Addr::LOCALHOST, proxy_port).into()).await?;
+    let stream = TcpStream::connect((Ipv4Addr::LOCALHOST, proxy_port)).await?;
+    stream.set_nodelay(true)?;
+    let (mut sender, connection) = handshake(TokioIo::new(stream)).await?;
+    let connection = tokio::spawn(connection);
     for image in images {
         let host = image.url.split('/').nth(2).context("no host")?;
         // A request to a proxy has the complete URL (RFC 9112, section 3.2.2).

@@ -15,11 +15,9 @@ use rand::{
 use super::{
     MIX_ACCOUNTS, Mixed, Options,
     generators::LoadLimits,
-    measure::{TargetRun, first_file},
-    measurement::Measurement,
+    measure::{Measurement, TargetRun, first_file, print_progress},
     page::Page,
     prepared_request::PreparedRequest,
-    report,
     target::{Environment, Kind, Launch, Target},
 };
 
@@ -102,7 +100,7 @@ pub(super) async fn run(
         let pages = after.zip(before).map(|(after, before)| std::array::from_fn(|n| after[n] - before[n]));
         let Launch { kind, warm_memory_mib, .. } = *launch;
         let mixed = Mixed { kind, warm_memory_mib, measurement: run.measurement, pages };
-        report::print_progress(&launch.name, &mixed.measurement);
+        print_progress(&launch.name, &mixed.measurement);
         all.push(mixed);
     }
     Ok(all)

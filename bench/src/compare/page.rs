@@ -53,8 +53,6 @@ pub(crate) struct Page {
     pub(crate) assets: Vec<String>,
     /// Whether it is rendered alone: one job at a time, by some of the renderers, without scrolling through it first.
     pub(crate) is_heavy: bool,
-    /// Whether renderers with a choice write PNG fast instead of small.
-    pub(crate) fast_png: bool,
 }
 
 /// The viewport of every page.

@@ -59,24 +59,3 @@ fn substitute(part: &str, number: u32) -> String {
     }
     filled.replace("{word}", word())
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    const PAGE: &str = "a<!-- repeat -->[{n} {words}]<!-- /repeat -->z";
-
-    #[test]
-    fn a_part_is_repeated_and_numbered() {
-        let page = repeat(PAGE, 3).unwrap();
-        assert!(page.starts_with("a[1 ") && page.ends_with("]z") && page.contains("][3 "), "{page}");
-        assert_eq!(page, repeat(PAGE, 3).unwrap());
-        repeat("no part", 1).unwrap_err();
-    }
-
-    #[test]
-    fn a_page_is_filled_up_to_its_maximum_size() {
-        let page = fill_to(PAGE, 1_000).unwrap();
-        assert!((900..=1_000).contains(&page.len()), "{}", page.len());
-    }
-}

@@ -56,7 +56,6 @@ pub(super) fn all(hosts: &Hosts) -> Result<Vec<Page>> {
         text: "",
         assets: Vec::new(),
         is_heavy: false,
-        fast_png: false,
     };
     let pdf = Page {
         name: "invoice-pdf",

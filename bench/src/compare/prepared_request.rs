@@ -10,17 +10,13 @@ use std::sync::{
 
 use anyhow::{Context as _, Result, ensure};
 use bytes::Bytes;
-use platen_shared::{
-    format::WaitUntil,
-    job::{RenderJob, Source as JobSource},
-    wire,
-};
+use platen_shared::wire;
 use reqwest::{Url, header};
 use serde_json::{Value, json};
 
 use super::{
     file_check,
-    page::{Output, Page, Source, VIEWPORT},
+    page::{Output, Page, VIEWPORT},
     target::{Api, BROWSERLESS_TOKEN, Target},
 };
 use crate::{farm, http_client};
@@ -55,7 +51,7 @@ impl PreparedRequest {
         let (url, body) = match &target.api {
             Api::Farm { new_accounts } => {
                 bearer = Some(farm::TOKEN.to_owned());
-                let job = serde_json::to_string(&job(page, account)?)?;
+                let job = serde_json::to_string(&farm::job(account, &page.request())?)?;
                 let body = if *new_accounts {
                     let (before, after) = job.split_once(ACCOUNT).context("no account name")?;
                     Body::PerAccount([before, ACCOUNT].concat(), after.to_owned())
@@ -64,14 +60,9 @@ impl PreparedRequest {
                 };
                 (url(wire::JOBS_PATH)?, body)
             }
-            Api::Public { key } => {
-                bearer = Some(key.clone());
-                (url("/v1/render")?, Body::Constant(page.request().to_string().into()))
-            }
-            Api::Plain => {
-                let mut request = page.request();
-                request["fastPng"] = page.fast_png.into();
-                (url("/")?, Body::Constant(request.to_string().into()))
+            Api::Public { path, key } => {
+                bearer.clone_from(key);
+                (url(path)?, Body::Constant(page.request().to_string().into()))
             }
             Api::Browserless { launch } => {
                 let route = if page.output == Output::Pdf { "pdf" } else { "screenshot" };
@@ -121,24 +112,6 @@ const ACCOUNT: &str = "acc_bench";
 /// The number of the next new account, of all requests, so that no account comes back with another page.
 static NEW_ACCOUNTS: AtomicU64 = AtomicU64::new(0);
 
-fn job(page: &Page, account: &str) -> Result<RenderJob> {
-    let source = match &page.source {
-        Source::Html(html) => JobSource::Html(html.clone().try_into()?),
-        Source::Url(url) => JobSource::Url(url.clone().try_into()?),
-    };
-    let output = match page.output {
-        Output::Pdf => farm::pdf(),
-        Output::Png => farm::png(false),
-        Output::FullPng => farm::png(true),
-    };
-    let wait_until = if page.network_idle { WaitUntil::NetworkIdle } else { WaitUntil::Load };
-    let mut job = farm::job(account, source, wait_until, page.wait_ms, output)?;
-    job.options.scroll = !page.is_heavy;
-    let viewport = (job.options.viewport.width.get(), job.options.viewport.height.get());
-    ensure!(viewport == VIEWPORT, "the default viewport is {viewport:?} instead of {VIEWPORT:?}");
-    Ok(job)
-}
-
 fn browserless(page: &Page) -> Value {
     let (width, height) = VIEWPORT;
     let mut request = json!({
@@ -153,7 +126,7 @@ fn browserless(page: &Page) -> Value {
         json!({ "format": "A4", "printBackground": true, "tagged": false, "outline": false })
     } else {
         let full_page = page.output == Output::FullPng;
-        json!({ "type": "png", "fullPage": full_page, "optimizeForSpeed": page.fast_png })
+        json!({ "type": "png", "fullPage": full_page, "optimizeForSpeed": true })
     };
     request
 }

@@ -1,17 +1,19 @@
 //! The comparison as Markdown.
+//!
+//! Invariant: a section is replaced between its markers, and the rest of the file is unchanged.
 
-use std::{fmt::Write as _, fs, process::Command};
+use std::{fmt::Write as _, fs, path::Path, process::Command};
 
+use anyhow::{Context as _, Result};
 use platen_harness::settings;
 
 use super::{
     Comparison, HalfLoad, MIX_ACCOUNTS, Mixed, aims,
-    markdown::number,
-    measurement::Measurement,
+    measure::Measurement,
     page::Page,
     target::{Environment, Kind},
 };
-use crate::statistics::{count, mebibytes};
+use crate::statistics::{count, mebibytes, number};
 
 /// The section of `RESULTS.md`.
 pub(super) fn section(comparison: &Comparison) -> String {
@@ -47,15 +49,9 @@ fn introduction(text: &mut String, comparison: &Comparison) {
          response is checked, and the first file of each renderer is decoded (size, pages, text, pixels). Rates and \
          CPU times are medians of the rounds; latencies are of all jobs. CPU time is that of the renderer's whole \
          process tree, by {}, read after the renderer has cleaned up. PSS is read during the warm-up and between \
-         turns. PDFs are untagged, and all renderers write PNG {}. Errors are noted below the tables.\n",
-        comparison.concurrency,
-        comparison.rounds,
-        comparison.accounting,
-        if comparison.fast_png {
-            "fast rather than small, as the farm does"
-        } else {
-            "small rather than fast"
-        },
+         turns. PDFs are untagged, and all renderers write PNG fast rather than small, as the farm does. Errors are \
+         noted below the tables.\n",
+        comparison.concurrency, comparison.rounds, comparison.accounting,
     );
     for version in &comparison.versions {
         let _ = writeln!(text, "- {version}");
@@ -198,22 +194,6 @@ fn idle(text: &mut String, all: &[(Kind, f64)]) {
     }
 }
 
-/// Prints one line per renderer and page during the run.
-pub(super) fn print_progress(name: &str, measurement: &Measurement) {
-    let error = measurement.first_error();
-    eprintln!(
-        "  {:<20} {:>7} jobs/s  p50 {:>6} ms  CPU {:>8} ms  PSS {:>5.0} MiB  {} bytes  {} jobs  {}",
-        name,
-        number(measurement.rate(), 1),
-        number(measurement.latency_ms(50), 0),
-        number(measurement.cpu_ms(), 1),
-        mebibytes(measurement.peak_memory_bytes),
-        measurement.file_bytes,
-        measurement.jobs(),
-        error.map(|error| format!("{} errors: {error}", measurement.errors())).unwrap_or_default(),
-    );
-}
-
 /// The commit, with a mark if files have changed since, and the date in UTC.
 fn stamp() -> String {
     let output = |program: &str, arguments: &[&str]| {
@@ -257,4 +237,34 @@ pub(super) fn versions(environment: &Environment) -> Vec<String> {
     let weasyprint = python.lines().find_map(|line| line.strip_prefix("weasyprint=="));
     all.extend(weasyprint.map(|version| format!("weasyprint {version}")));
     all
+}
+
+/// Replaces the section between its markers, or appends it with markers where the file has none.
+pub(super) fn replace_section(file: &Path, name: &str, section: &str) -> Result<()> {
+    let text = fs::read_to_string(file).unwrap_or_else(|_| "# Results\n".to_owned());
+    fs::write(file, with_section(&text, name, section))
+        .with_context(|| format!("cannot write {}", file.display()))
+}
+
+fn with_section(text: &str, name: &str, section: &str) -> String {
+    let (begin, end) = (format!("<!-- {name}:begin -->"), format!("<!-- {name}:end -->"));
+    let section = format!("{begin}\n{}\n{end}", section.trim());
+    let parts = text.split_once(&begin).and_then(|(before, rest)| Some((before, rest.split_once(&end)?.1)));
+    match parts {
+        Some((before, after)) => format!("{before}{section}{after}"),
+        None => format!("{}\n\n{section}\n", text.trim_end()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_section_is_appended_and_then_replaced() {
+        let text = with_section("# Results\n\nedge\n", "peers", "one");
+        assert_eq!(text, "# Results\n\nedge\n\n<!-- peers:begin -->\none\n<!-- peers:end -->\n");
+        let text = with_section(&format!("{text}\nafter\n"), "peers", "two\n");
+        assert_eq!(text, "# Results\n\nedge\n\n<!-- peers:begin -->\ntwo\n<!-- peers:end -->\n\nafter\n");
+    }
 }

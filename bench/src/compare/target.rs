@@ -15,6 +15,7 @@ use anyhow::{Context as _, Result, ensure};
 use nix::sys::signal::Signal;
 use platen_harness::{
     app::{Options as AppOptions, TestApp},
+    client::RENDER,
     database::DatabaseKind,
     operator::Quota,
     process::{self, Process, rest_of_line},
@@ -102,10 +103,8 @@ pub(crate) enum Api {
         /// Each job comes from a new account.
         new_accounts: bool,
     },
-    /// The public API.
-    Public { key: String },
-    /// The fields of the public API without a key, as the servers in `bench/peers` accept them.
-    Plain,
+    /// The public API; the servers in `bench/peers` accept its fields without a key.
+    Public { path: &'static str, key: Option<String> },
     /// The API of browserless, with launch options for Chromium as JSON.
     Browserless { launch: String },
 }
@@ -201,7 +200,7 @@ impl Target {
         let concurrency = concurrency.to_string();
         let peers = environment.tools.join("peers");
         let node = environment.tools.join("node/node_modules/.bin/node");
-        let mut api = Api::Plain;
+        let mut api = Api::Public { path: "/", key: None };
         let mut command = match kind {
             Kind::Raw => {
                 let mut command = unprivileged(&std::env::current_exe()?, &home)?;
@@ -273,7 +272,7 @@ impl Target {
         let address =
             app.base_url.strip_prefix("http://").context("the base URL is not an http URL")?.parse()?;
         let processes = environment.cgroups.adopt("chain", app.process.pid())?;
-        let api = Api::Public { key: account.key };
+        let api = Api::Public { path: RENDER, key: Some(account.key) };
         Ok(Self { kind: Kind::Chain, api, address, _server: Box::new(app), processes })
     }
 }

@@ -1,7 +1,7 @@
 //! The farm under test, and the reference: the same farm with a browser that renders in real time.
 
 use std::{
-    fs,
+    env, fs,
     os::unix::fs::PermissionsExt as _,
     path::{Path, PathBuf},
     process::Command,
@@ -36,7 +36,7 @@ impl FarmInstance {
     }
 
     async fn start(is_reference: bool, corpus: &Corpus, directory: TempDir, chromium: &Path) -> Result<Self> {
-        let mut command = Command::new(&corpus.farm);
+        let mut command = Command::new(env::current_exe()?.with_file_name("platen-farm"));
         for host in [file_server::HOST, file_server::READER_HOST] {
             command.arg("--resolve").arg(format!("{host}=127.0.0.1"));
         }

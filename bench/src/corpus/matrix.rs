@@ -11,7 +11,6 @@ use super::{
     page::Milestone,
     queue,
     rendered::{self, Difference},
-    report,
     verdict::{self, Outcome, Verdict},
 };
 
@@ -27,22 +26,17 @@ pub(super) async fn run(corpus: &Corpus) -> Result<usize> {
     let farm = FarmInstance::start_under_test(corpus).await?;
     let first = round(corpus, &farm, &cases, "first round", corpus.seed).await;
     let second = round(corpus, &farm, &cases, "second round", corpus.seed.wrapping_add(1)).await;
-    let reference =
-        if corpus.options.no_reference { None } else { Some(FarmInstance::start_reference(corpus).await?) };
-    let mut third = Vec::new();
-    if let Some(reference) = &reference {
-        third = round(corpus, reference, &cases, "reference", corpus.seed.wrapping_add(2)).await;
-    }
+    let reference = FarmInstance::start_reference(corpus).await?;
+    let third = round(corpus, &reference, &cases, "reference", corpus.seed.wrapping_add(2)).await;
     eprintln!("comparing; where the reference differs, with longer waits");
     let order: Vec<usize> = (0..cases.len()).collect();
     let work = async |number: usize| {
         let case = &cases[number];
         let rounds = [&first[number], &second[number]];
-        match (verdict::compare_rounds(rounds, third.get(number), case.1.wait)?, &reference) {
-            (Ok(verdict), _) => Ok(verdict),
-            (Err(difference), None) => Ok(Verdict::Different(difference)),
-            (Err(difference), Some(reference)) => {
-                let longer = LongerWaits { corpus, farm: &farm, reference };
+        match verdict::compare_rounds(rounds, &third[number], case.1.wait)? {
+            Ok(verdict) => Ok(verdict),
+            Err(difference) => {
+                let longer = LongerWaits { corpus, farm: &farm, reference: &reference };
                 longer.verdict(case, &first[number], &third[number], difference).await
             }
         }
@@ -50,7 +44,7 @@ pub(super) async fn run(corpus: &Corpus) -> Result<usize> {
     let verdicts = queue::run(&order, corpus.options.concurrency, work).await;
     let verdicts: Vec<Verdict> = verdicts.into_iter().collect::<Result<_>>()?;
     write_differences(corpus, &cases, &verdicts, [&first, &second, &third])?;
-    Ok(report::print(&corpus.accepted, &cases, &verdicts))
+    Ok(verdict::report(&corpus.accepted, &cases, &verdicts))
 }
 
 /// Renders all cases once in a random order.
@@ -123,8 +117,7 @@ fn write_differences(
     let output = &corpus.options.output;
     rendered::create_empty_directory(output)?;
     for (number, ((page, mode), verdict)) in cases.iter().zip(verdicts).enumerate() {
-        let equal = matches!(verdict, Verdict::Repeated | Verdict::Equal | Verdict::EqualLater(_));
-        if equal && !corpus.options.keep {
+        if matches!(verdict, Verdict::Equal | Verdict::EqualLater(_)) {
             continue;
         }
         for (outcomes, round) in rounds.iter().zip(["first", "second", "reference"]) {

@@ -5,11 +5,9 @@
 use std::{fmt, fs, path::Path};
 
 use anyhow::{Context as _, Result, ensure};
-use platen_shared::{
-    format::WaitUntil,
-    job::{Output, Pages, RenderJob, Source as JobSource},
-};
+use platen_shared::job::RenderJob;
 use serde::Deserialize;
+use serde_json::{Value, json};
 
 use super::reader;
 use crate::{compare::value_name, farm};
@@ -21,30 +19,18 @@ pub(crate) enum Format {
     /// The whole page
     Full,
     Pdf,
-    /// A PDF on one sheet, with a header and a footer
-    Single,
 }
 
 impl Format {
-    pub(super) fn is_image(self) -> bool {
-        matches!(self, Self::Png | Self::Full)
-    }
-
-    pub(super) fn output(self) -> Result<Output> {
-        let mut output = if self.is_image() { farm::png(self == Self::Full) } else { farm::pdf() };
-        if let (Self::Single, Output::Pdf(pdf)) = (self, &mut output) {
-            pdf.pages = Pages::Single;
-            pdf.header = Some(HEADER.to_owned().try_into()?);
-            pdf.footer = Some(FOOTER.to_owned().try_into()?);
+    /// Its fields of a request.
+    pub(super) fn fields(self) -> Value {
+        match self {
+            Self::Png => json!({}),
+            Self::Full => json!({ "fullPage": true }),
+            Self::Pdf => json!({ "format": "pdf", "printBackground": true }),
         }
-        Ok(output)
     }
 }
-
-const HEADER: &str = "<p style='margin-left: 1cm'>A header, <span class=title></span>";
-const FOOTER: &str = "<p style='margin-left: 1cm'>Page <span class=pageNumber></span>";
-/// Width of the viewport of a PDF: that between the margins of an A4 sheet.
-const PDF_WIDTH: f64 = 718.0;
 
 /// When a page is captured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, clap::ValueEnum)]
@@ -176,32 +162,17 @@ impl Page {
     /// The job, which waits for `extra_wait_ms` more than the mode says.
     pub(super) fn job(&self, mode: Mode, site: &str, account: &str, extra_wait_ms: u32) -> Result<RenderJob> {
         let url = format!("{site}{}", self.path);
-        let source = match (mode.source, &self.markup) {
+        let mut request = mode.format.fields();
+        match (mode.source, &self.markup) {
             (Source::Html, Some(markup)) => {
                 // Relative URLs resolve as on the page at `url`.
-                JobSource::Html(reader::with_first(markup, &format!("<base href=\"{url}\">")).try_into()?)
+                request["html"] = reader::with_first(markup, &format!("<base href=\"{url}\">")).into();
             }
-            _ => JobSource::Url(url.try_into()?),
-        };
-        let wait_ms = extra_wait_ms + if mode.wait == Milestone::Second { 1_000 } else { 0 };
-        let wait_until = if mode.wait == Milestone::Idle { WaitUntil::NetworkIdle } else { WaitUntil::Load };
-        let mut job = farm::job(account, source, wait_until, wait_ms, mode.format.output()?)?;
-        if !mode.format.is_image() {
-            job.options.viewport.width = PDF_WIDTH.try_into()?;
+            _ => request["url"] = url.into(),
         }
-        Ok(job)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn modes_have_names() {
-        let all: Vec<_> = Mode::all(&[], &[], &[]).into_iter().map(|mode| mode.to_string()).collect();
-        assert_eq!(all.len(), 24);
-        assert_eq!((all[0].as_str(), all[23].as_str()), ("png-load-html", "single-second-url"));
-        assert_eq!(Mode::all(&[Format::Png], &[Milestone::Second], &[]).len(), 2);
+        request["waitForTimeout"] =
+            (extra_wait_ms + if mode.wait == Milestone::Second { 1_000 } else { 0 }).into();
+        request["waitUntil"] = if mode.wait == Milestone::Idle { "networkidle" } else { "load" }.into();
+        farm::job(account, &request)
     }
 }

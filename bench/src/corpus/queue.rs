@@ -1,7 +1,5 @@
 //! Runs jobs with a fixed concurrency, in a random order that depends only on the seed.
 
-use std::io::{IsTerminal as _, Write as _, stderr};
-
 use futures::{StreamExt as _, stream};
 use rand::{SeedableRng as _, rngs::StdRng, seq::SliceRandom as _};
 
@@ -23,31 +21,10 @@ where
     let mut outcomes = Vec::new();
     while let Some(outcome) = ended.next().await {
         outcomes.push(outcome);
-        print_progress(outcomes.len(), order.len());
+        if outcomes.len().is_multiple_of(100) || outcomes.len() == order.len() {
+            eprintln!("  {} of {}", outcomes.len(), order.len());
+        }
     }
     outcomes.sort_by_key(|(number, _)| *number);
     outcomes.into_iter().map(|(_, outcome)| outcome).collect()
-}
-
-fn print_progress(done: usize, total: usize) {
-    if stderr().is_terminal() {
-        let end = if done == total { "\n" } else { "" };
-        let _ = write!(stderr(), "\r  {done} of {total}{end}");
-    } else if done.is_multiple_of(100) || done == total {
-        eprintln!("  {done} of {total}");
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[tokio::test]
-    async fn outcomes_are_sorted_by_number() {
-        let order = shuffled(50, 1);
-        assert_ne!(order, (0..50).collect::<Vec<_>>());
-        assert_eq!(order, shuffled(50, 1));
-        let doubled = run(&order, 4, async |number| number * 2).await;
-        assert_eq!(doubled, (0..50).map(|number| number * 2).collect::<Vec<_>>());
-    }
 }

@@ -41,7 +41,7 @@ pub(super) fn with_first(markup: &str, element: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use platen_shared::format::WaitUntil;
+    use serde_json::json;
 
     use super::*;
     use crate::farm;
@@ -56,8 +56,8 @@ mod tests {
 
     #[test]
     fn markup_is_read_until_the_end_of_the_wait() {
-        let source = Source::Html("<!doctype html><p>".to_owned().try_into().unwrap());
-        let mut job = farm::job("acc", source, WaitUntil::Load, 4_000, farm::pdf()).unwrap();
+        let mut job =
+            farm::job("acc", &json!({ "html": "<!doctype html><p>", "waitForTimeout": 4_000 })).unwrap();
         read(&mut job, 3_000).unwrap();
         let Source::Html(markup) = &job.source else { panic!("{job:?}") };
         assert!(

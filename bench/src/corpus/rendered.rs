@@ -3,13 +3,12 @@
 //! Invariant: images are compared exactly, pixel by pixel; PDF documents by their page count and text, and then by the
 //! pixels of their pages.
 
-use std::{fmt, fs, path::Path, process::Command};
+use std::{fmt, fs, path::Path};
 
 use anyhow::{Context as _, Result, ensure};
 use bytes::Bytes;
-use image::RgbaImage;
-use platen_harness::pdf_file::without_dates;
-use tempfile::NamedTempFile;
+use image::{DynamicImage, RgbaImage};
+use platen_harness::pdf_file::{Pdf, without_dates};
 
 use super::page::Format;
 
@@ -17,7 +16,7 @@ use super::page::Format;
 #[derive(Debug, Clone)]
 pub(super) enum Rendered {
     Image { png: Bytes },
-    Document { pdf: Bytes, text: String },
+    Document { pdf: Bytes, pages: usize, text: String },
 }
 
 /// The difference between two files.
@@ -45,13 +44,12 @@ impl Rendered {
     /// # Errors
     /// When the file does not have the format.
     pub(super) fn parse(file: Bytes, format: Format) -> Result<Self> {
-        if format.is_image() {
+        if format != Format::Pdf {
             ensure!(file.starts_with(b"\x89PNG\r\n\x1a\n"), "the file is not a PNG");
             return Ok(Self::Image { png: file });
         }
-        ensure!(file.starts_with(b"%PDF-"), "the file is not a PDF");
-        let text = pdf_text(&file)?;
-        Ok(Self::Document { pdf: file, text })
+        let pdf = Pdf::parse(&file)?;
+        Ok(Self::Document { pages: pdf.pages()?.len(), text: pdf.layout()?, pdf: file })
     }
 
     pub(super) fn difference(&self, other: &Self) -> Result<Option<Difference>> {
@@ -60,13 +58,19 @@ impl Rendered {
             (Self::Image { png: one }, Self::Image { png: other }) => {
                 Ok(pixel_difference(&decode(one)?, &decode(other)?))
             }
-            (Self::Document { pdf: one, text }, Self::Document { pdf: other, text: other_text }) => {
-                match text_difference(text, other_text) {
-                    None if without_dates(one) != without_dates(other) => {
-                        Ok(page_difference(&pages(one)?, &pages(other)?))
-                    }
-                    found => Ok(found),
+            (
+                Self::Document { pages, text, pdf: one },
+                Self::Document { pages: other_pages, text: other_text, pdf: other },
+            ) => {
+                if pages != other_pages {
+                    return Ok(Some(Difference::Pages(*pages, *other_pages)));
                 }
+                let found = text_difference(text, other_text);
+                if found.is_some() || without_dates(one) == without_dates(other) {
+                    return Ok(found);
+                }
+                // A resolution at which text can be told apart.
+                Ok(page_difference(&Pdf::parse(one)?.pictures(48)?, &Pdf::parse(other)?.pictures(48)?))
             }
             _ => Ok(Some(Difference::Formats)),
         }
@@ -77,10 +81,9 @@ impl Rendered {
         match self {
             Self::Image { png } => fs::write(directory.join(format!("{name}.png")), png)?,
             Self::Document { pdf, .. } => {
-                let file = directory.join(format!("{name}.pdf"));
-                fs::write(&file, pdf)?;
-                let options = ["-png", "-r", "72", "-f", "1", "-l", "1", "-singlefile"];
-                poppler(Command::new("pdftoppm").args(options).arg(&file).arg(directory.join(name)))?;
+                fs::write(directory.join(format!("{name}.pdf")), pdf)?;
+                let pages = Pdf::parse(pdf)?.pictures(72)?;
+                pages.first().context("no page")?.save(directory.join(format!("{name}.png")))?;
             }
         }
         Ok(())
@@ -100,38 +103,6 @@ pub(super) fn decode(png: &[u8]) -> Result<RgbaImage> {
     Ok(image::load_from_memory_with_format(png, image::ImageFormat::Png)?.into_rgba8())
 }
 
-/// The text of a document with its layout; each page ends with a form feed.
-fn pdf_text(pdf: &[u8]) -> Result<String> {
-    let file = NamedTempFile::new()?;
-    fs::write(file.path(), pdf)?;
-    let text =
-        poppler(Command::new("pdftotext").args(["-layout", "-enc", "UTF-8"]).arg(file.path()).arg("-"))?;
-    Ok(String::from_utf8(text)?)
-}
-
-/// The pages of a document as images, in a resolution at which text can be told apart.
-fn pages(pdf: &[u8]) -> Result<Vec<RgbaImage>> {
-    let directory = tempfile::tempdir()?;
-    let file = directory.path().join("file.pdf");
-    fs::write(&file, pdf)?;
-    poppler(
-        Command::new("pdftoppm").args(["-png", "-r", "48"]).arg(&file).arg(directory.path().join("page")),
-    )?;
-    let mut images: Vec<_> = fs::read_dir(directory.path())?
-        .map(|entry| entry.map(|entry| entry.path()))
-        .collect::<Result<_, _>>()?;
-    images.retain(|path| *path != file);
-    // Numbers are padded to the same number of digits.
-    images.sort();
-    images.iter().map(|path| decode(&fs::read(path)?)).collect()
-}
-
-fn poppler(command: &mut Command) -> Result<Vec<u8>> {
-    let output = command.output().context("poppler-utils is not installed")?;
-    ensure!(output.status.success(), "poppler: {}", String::from_utf8_lossy(&output.stderr));
-    Ok(output.stdout)
-}
-
 fn pixel_difference(one: &RgbaImage, other: &RgbaImage) -> Option<Difference> {
     if one.dimensions() != other.dimensions() {
         return Some(Difference::Sizes(one.dimensions(), other.dimensions()));
@@ -146,19 +117,12 @@ fn pixel_difference(one: &RgbaImage, other: &RgbaImage) -> Option<Difference> {
     found.map(|(count, bounds)| Difference::Pixels { count, bounds })
 }
 
-fn page_difference(one: &[RgbaImage], other: &[RgbaImage]) -> Option<Difference> {
-    if one.len() != other.len() {
-        return Some(Difference::Pages(one.len(), other.len()));
-    }
+fn page_difference(one: &[DynamicImage], other: &[DynamicImage]) -> Option<Difference> {
     let first = one.iter().zip(other).position(|(one, other)| one != other)?;
     Some(Difference::Page(first + 1))
 }
 
 fn text_difference(one: &str, other: &str) -> Option<Difference> {
-    let pages = |text: &str| text.matches('\u{c}').count();
-    if pages(one) != pages(other) {
-        return Some(Difference::Pages(pages(one), pages(other)));
-    }
     if one == other {
         return None;
     }
@@ -212,27 +176,18 @@ mod tests {
 
     #[test]
     fn documents_are_compared_by_page_and_line() {
-        assert_eq!(text_difference("a\nb\n\u{c}", "a\nb\n\u{c}"), None);
-        assert_eq!(text_difference("a\u{c}", "a\u{c}b\u{c}"), Some(Difference::Pages(1, 2)));
+        assert_eq!(text_difference("a\nb\n", "a\nb\n"), None);
         let difference = Difference::Text { line: 2, one: "b".into(), other: "c".into() };
-        assert_eq!(text_difference("a\n b\n\u{c}", "a\n c\n\u{c}"), Some(difference));
+        assert_eq!(text_difference("a\n b\n", "a\n c\n"), Some(difference));
+        let document = |pages| Rendered::Document { pdf: Bytes::new(), pages, text: String::new() };
+        assert_eq!(document(1).difference(&document(2)).unwrap(), Some(Difference::Pages(1, 2)));
     }
 
     #[test]
     fn documents_of_equal_text_are_compared_by_their_pages() {
-        let page = RgbaImage::from_pixel(4, 4, Rgba([1, 2, 3, 255]));
-        let other = RgbaImage::new(4, 4);
+        let page = DynamicImage::from(RgbaImage::from_pixel(4, 4, Rgba([1, 2, 3, 255])));
+        let other = DynamicImage::new_rgba8(4, 4);
         assert_eq!(page_difference(&[page.clone(), other.clone()], &[page.clone(), other.clone()]), None);
-        assert_eq!(
-            page_difference(&[page.clone(), page.clone()], &[page.clone(), other]),
-            Some(Difference::Page(2))
-        );
-        assert_eq!(page_difference(&[page], &[]), Some(Difference::Pages(1, 0)));
-    }
-
-    #[test]
-    fn a_file_of_another_format_is_refused() {
-        Rendered::parse(Bytes::from_static(b"<html>"), Format::Png).unwrap_err();
-        Rendered::parse(Bytes::from_static(b"<html>"), Format::Pdf).unwrap_err();
+        assert_eq!(page_difference(&[page.clone(), page.clone()], &[page, other]), Some(Difference::Page(2)));
     }
 }

@@ -103,7 +103,7 @@ mod tests {
     #[test]
     fn every_file_is_compared_with_the_first() {
         let document =
-            |text: &str| Ok(Rendered::Document { pdf: bytes::Bytes::new(), text: text.to_owned() });
+            |text: &str| Ok(Rendered::Document { pdf: bytes::Bytes::new(), pages: 1, text: text.to_owned() });
         let repeated = compare_with_first(&[document("a"), document("a"), document("b")]).unwrap();
         assert_eq!(repeated.differences.len(), 1);
         assert!(repeated.other.is_some());

@@ -15,7 +15,6 @@ use anyhow::{Context as _, Result, ensure};
 use bytes::Bytes;
 use nix::sys::signal::Signal;
 use platen_harness::procfs::{self, ProcessId};
-use platen_shared::{format::WaitUntil, job::Source};
 use rand::{RngExt as _, SeedableRng as _, rngs::StdRng};
 
 use super::{
@@ -62,10 +61,10 @@ pub(super) async fn run(corpus: &Corpus, jobs: usize) -> Result<usize> {
 async fn render(corpus: &Corpus, farm: &FarmInstance, number: u16) -> Result<()> {
     let ms = StdRng::seed_from_u64(corpus.seed ^ u64::from(number)).random_range(100..=900);
     let format = if number.is_multiple_of(4) { Format::Pdf } else { Format::Png };
-    let source = Source::Html(timer_page::markup(number, ms).try_into()?);
-    let account = format!("acc_stalls{}", number % 3);
-    let job = farm::job(&account, source, WaitUntil::Load, WAIT_MS, format.output()?)?;
-    let file = farm.render(&job).await?;
+    let mut request = format.fields();
+    request["html"] = timer_page::markup(number, ms).into();
+    request["waitForTimeout"] = WAIT_MS.into();
+    let file = farm.render(&farm::job(&format!("acc_stalls{}", number % 3), &request)?).await?;
     let output = corpus.options.output.clone();
     tokio::task::spawn_blocking(move || {
         check(&file, format, number).inspect_err(|_| {

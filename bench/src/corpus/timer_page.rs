@@ -63,16 +63,3 @@ pub(super) fn markup(number: u16, ms: u32) -> String {
 pub(super) fn text(number: u16) -> String {
     format!("number {number} is done")
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_page_contains_its_number_and_time() {
-        let page = markup(9, 400);
-        assert!(page.contains("number 9 is done") && page.contains("left-- ? setTimeout(next, 400 / 10)"));
-        assert_eq!(page.matches("<i ").count(), 32);
-        assert!(page.contains("colours = [0,1,1,0,1,"));
-    }
-}

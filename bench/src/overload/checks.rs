@@ -1,6 +1,7 @@
 //! The checks of a command: a row of a table for each, and a failure of the command if one does not hold.
 
 use anyhow::{Result, ensure};
+use platen_harness::process::Stopped;
 
 /// Checks that have been made and their outcome.
 #[derive(Debug, Default)]
@@ -45,6 +46,11 @@ impl Checks {
         let (limit_text, text) =
             (format!("≤ {}{unit}", number(limit)), format!("{}{unit}", number(measured)));
         self.check(name, &limit_text, &text, measured <= limit);
+    }
+
+    /// A check that a program was stopped and has left nothing.
+    pub(crate) fn nothing_left(&mut self, name: &str, stopped: &Stopped) {
+        self.check(name, "nothing left", &stopped.text(), stopped.left.is_empty());
     }
 
     /// A check of a time that may be at most `limit` milliseconds.

@@ -11,7 +11,8 @@ use anyhow::Result;
 use platen_harness::procfs;
 use tokio::time::sleep;
 
-use crate::statistics::mebibytes;
+use super::{BROWSERS, checks::Checks};
+use crate::statistics::{count, mebibytes};
 
 /// For browsers that are replaced.
 const MAX_BROWSER_WAIT: Duration = Duration::from_secs(30);
@@ -37,34 +38,49 @@ impl Resources {
             memory: procfs::memory(pid, "VmRSS")?,
             browser_memory: below.iter().map(procfs::ProcessId::anonymous_memory).sum(),
             processes: below.len(),
-            descriptors: descriptors(pid),
+            descriptors: fs::read_dir(format!("/proc/{pid}/fd"))?.count(),
             files: workspace.map_or(0, |path| files(&path)),
         })
     }
 
-    /// What it holds once it has this many browsers, or has not had them for [`MAX_BROWSER_WAIT`].
-    pub(crate) async fn with_browsers(pid: u32, browsers: usize) -> Result<Self> {
+    /// What it holds once it has all its browsers, or has not had them for [`MAX_BROWSER_WAIT`].
+    pub(crate) async fn with_browsers(pid: u32) -> Result<Self> {
         let started = Instant::now();
-        while procfs::browsers(pid).len() != browsers && started.elapsed() < MAX_BROWSER_WAIT {
+        while procfs::browsers(pid).len() != BROWSERS && started.elapsed() < MAX_BROWSER_WAIT {
             sleep(Duration::from_millis(200)).await;
         }
         Self::of(pid)
     }
 
+    /// The figures in the order of [`NAMES`].
+    pub(crate) fn figures(&self) -> [f64; 5] {
+        let Self { memory, browser_memory, processes, descriptors, files } = self;
+        let [memory, browser_memory] = [memory, browser_memory].map(|bytes| mebibytes(*bytes));
+        let [processes, descriptors, files] = [processes, descriptors, files].map(|number| count(*number));
+        [memory, browser_memory, processes, descriptors, files]
+    }
+
     /// Cells of a Markdown row.
     pub(crate) fn cells(&self) -> String {
-        let Self { memory, browser_memory, processes, descriptors, files } = self;
-        let (memory, browsers) = (mebibytes(*memory), mebibytes(*browser_memory));
-        format!("{memory:.0} | {browsers:.0} | {processes} | {descriptors} | {files}")
+        self.figures().map(|figure| format!("{figure:.0}")).join(" | ")
     }
 }
 
-/// The head of a table of [`Resources::cells`].
-pub(crate) const HEAD: &str = "server MiB | browsers MiB | processes | descriptors | files";
+/// The names of [`Resources::figures`], as the head of a table.
+pub(crate) const NAMES: [&str; 5] = ["server MiB", "browsers MiB", "processes", "descriptors", "files"];
 
-/// The number of open descriptors of a process.
-pub(crate) fn descriptors(pid: u32) -> usize {
-    fs::read_dir(format!("/proc/{pid}/fd")).map_or(0, Iterator::count)
+/// Checks that each figure has grown at most by its ratio and then its number.
+pub(crate) fn check_growth(
+    checks: &mut Checks,
+    name: &str,
+    (before, after): ([f64; 5], [f64; 5]),
+    growth: [(f64, f64); 5],
+) {
+    for (index, figure) in NAMES.into_iter().enumerate() {
+        let (before, (ratio, spare)) = (before[index], growth[index]);
+        let name = format!("{name}: {figure}, before {before:.0}");
+        checks.at_most(&name, after[index], before * ratio + spare, "");
+    }
 }
 
 /// The number of open connections to a server's address.

@@ -135,7 +135,7 @@ impl Tab {
         }
         let screenshot = ScreenshotParams {
             format: Some(job.format.parse().map_err(Error::msg)?),
-            optimize_for_speed: Some(job.fast_png),
+            optimize_for_speed: Some(true),
             ..Default::default()
         };
         for _ in 0..MAX_SCREENSHOT_FRAMES {

@@ -1,5 +1,5 @@
 //! What a hostile page of one account can do to jobs of another: change what they read, prevent their rendering, or
-//! take CPU time and memory. `bench/run --neighbours` measures the latencies.
+//! take CPU time and memory. `bench/load neighbours` measures the latencies.
 
 mod idle;
 mod unreadable;
