@@ -1,12 +1,12 @@
 //! How a stand-in farm answers the jobs of an account.
 
+use bytes::Bytes;
 use futures::{StreamExt as _, stream};
 use http::{Response, StatusCode, header};
 use platen_shared::{refusal::Refusal, wire};
 
 use crate::{
     latch::LatchWaiter,
-    long_file::long_file,
     loopback::{Body, BreakOff, break_off, full, streamed},
 };
 
@@ -20,7 +20,7 @@ const TIMES_MS: (u64, u64) = (1_007, 2_021);
 pub enum Behaviour {
     /// [`FILE`].
     File,
-    /// A file of this many bytes, see [`long_file`](crate::long_file).
+    /// A file of this many bytes, each of which is that of [`pattern_byte`].
     LongFile(u64),
     /// A refusal in the form of a farm.
     Refuse(Refusal),
@@ -119,4 +119,28 @@ pub(crate) fn refusal(reason: &Refusal, farm_id: u64) -> Response<Body> {
     response.headers_mut().insert(header::CONTENT_TYPE, header::HeaderValue::from_static("application/json"));
     response.headers_mut().insert(wire::FARM_ID, farm_id.into());
     response
+}
+
+const PIECE_BYTES: usize = 64 * 1024;
+const PERIOD: usize = 251;
+
+/// The pieces of a file of this many bytes, whose pattern has a prime period, so that a lost or repeated piece is detected.
+fn long_file(bytes: u64) -> impl Iterator<Item = Bytes> + Send {
+    let mut left = bytes;
+    let mut start = 0_u64;
+    // Slices of one buffer, so that a long file needs no memory.
+    let pattern: Bytes =
+        (0..PIECE_BYTES + PERIOD).map(|index| pattern_byte(index as u64)).collect::<Vec<_>>().into();
+    std::iter::from_fn(move || {
+        let length = usize::try_from(left.min(PIECE_BYTES as u64)).ok().filter(|length| *length > 0)?;
+        let offset = usize::try_from(start % PERIOD as u64).ok()?;
+        left -= length as u64;
+        start += length as u64;
+        Some(pattern.slice(offset..offset + length))
+    })
+}
+
+/// The byte of a long file at an offset.
+pub fn pattern_byte(offset: u64) -> u8 {
+    u8::try_from(offset % PERIOD as u64).unwrap_or_default()
 }

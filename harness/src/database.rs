@@ -10,13 +10,18 @@ use std::{
     time::Duration,
 };
 
-use anyhow::{Context as _, Result, ensure};
+use anyhow::{Context as _, Result, anyhow, ensure};
+use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use nix::sys::signal::Signal;
+use ring::{
+    rand::SystemRandom,
+    signature::{Ed25519KeyPair, KeyPair as _},
+};
 use serde_json::json;
 use tempfile::TempDir;
 
 pub use crate::deployment::DatabaseKind;
-use crate::{jwt::Credentials, process::Process, procfs, service::DatabaseLocation, settings::Settings};
+use crate::{process::Process, procfs, service::DatabaseLocation, settings::Settings};
 
 #[derive(Debug)]
 pub struct Database {
@@ -130,5 +135,30 @@ impl LibsqlServer {
         let expected = if needs_token { 401 } else { 200 };
         ensure!(answer == expected, "sqld answers {answer} without a token");
         Ok((process, port))
+    }
+}
+
+/// The public key for the server and a token for its client.
+#[derive(Debug)]
+struct Credentials {
+    /// The public key as sqld's `--auth-jwt-key-file` takes it: URL-safe base64.
+    public_key: String,
+    /// A token (RFC 7519) that allows reading and writing.
+    token: String,
+}
+
+impl Credentials {
+    /// Generates a key pair and signs a token with it.
+    fn generate() -> Result<Self> {
+        let document =
+            Ed25519KeyPair::generate_pkcs8(&SystemRandom::new()).map_err(|_| anyhow!("no randomness"))?;
+        let pair = Ed25519KeyPair::from_pkcs8(document.as_ref()).map_err(|error| anyhow!("{error}"))?;
+        let part = |text: &str| URL_SAFE_NO_PAD.encode(text);
+        let signed = format!("{}.{}", part(r#"{"alg":"EdDSA","typ":"JWT"}"#), part(r#"{"a":"rw"}"#));
+        let signature = URL_SAFE_NO_PAD.encode(pair.sign(signed.as_bytes()));
+        Ok(Self {
+            public_key: URL_SAFE_NO_PAD.encode(pair.public_key()),
+            token: format!("{signed}.{signature}"),
+        })
     }
 }

@@ -24,7 +24,7 @@ use tokio::{
     time::sleep,
 };
 
-pub use crate::behaviour::{Behaviour, FILE};
+pub use crate::behaviour::{Behaviour, FILE, pattern_byte};
 use crate::{
     behaviour::{behave, refusal},
     latch::Latch,

@@ -2,7 +2,7 @@
 //! served meanwhile.
 
 use platen_harness::{
-    error_body::ErrorBody,
+    client::ErrorBody,
     raw_connection::{RawConnection, authority, render_head},
     wait::MAX_WAIT,
 };

@@ -3,9 +3,8 @@
 
 use anyhow::bail;
 use platen_harness::{
-    farm::{self, Size},
+    farm::{self, Size, pattern_byte},
     latch::LatchWaiter,
-    long_file::pattern_byte,
     loopback::ClosedPort,
     site::{self, Reply, Site},
 };

@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use platen_harness::{long_file::pattern_byte, raw_connection::authority};
+use platen_harness::{farm::pattern_byte, raw_connection::authority};
 
 use crate::prelude::*;
 

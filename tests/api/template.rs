@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use platen_harness::{error_body::ErrorBody, operator::Operator};
+use platen_harness::{client::ErrorBody, operator::Operator};
 use platen_shared::{
     job::{Output, Source},
     limits,

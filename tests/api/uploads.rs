@@ -1,7 +1,7 @@
 //! Uploads that are refused, by senders that read the answer only after they have sent everything.
 
 use platen_harness::{
-    error_body::ErrorBody,
+    client::ErrorBody,
     raw_connection::{RawConnection, authority, render_head},
 };
 use tokio::time::sleep;
