@@ -1,10 +1,12 @@
 //! Output formats, paper sizes and load milestones, and their names in the API.
 //!
-//! Invariant: `parse` accepts exactly the names of the contract. `NAMES` lists them for error messages
+//! Invariant: [`FromStr`] accepts exactly the names of the contract. [`VariantNames`] lists them for error messages
 //! and for the `OpenAPI` document.
 
+use std::str::FromStr;
+
 use serde::{Deserialize, Serialize};
-use strum::{EnumString, VariantNames};
+use strum::{EnumString, ParseError, VariantNames};
 
 use crate::length::Length;
 
@@ -33,19 +35,7 @@ impl OutputFormat {
     /// The default of `format`.
     pub const DEFAULT: Self = Self::Image(ImageFormat::Png);
     /// The accepted values of `format`.
-    pub const NAMES: &'static [&'static str] = &["png", "jpeg", "jpg", "webp", "pdf"];
-
-    /// Reads a value of `format`; names are in lower case.
-    #[must_use]
-    pub fn parse(name: &str) -> Option<Self> {
-        Some(match name {
-            "png" => Self::Image(ImageFormat::Png),
-            "jpeg" | "jpg" => Self::Image(ImageFormat::Jpeg),
-            "webp" => Self::Image(ImageFormat::Webp),
-            "pdf" => Self::Pdf,
-            _ => return None,
-        })
-    }
+    pub const NAMES: &'static [&'static str] = Self::VARIANTS;
 
     /// The media type of the file.
     #[must_use]
@@ -67,6 +57,24 @@ impl OutputFormat {
             Self::Image(ImageFormat::Webp) => "webp",
             Self::Pdf => "pdf",
         }
+    }
+}
+
+impl VariantNames for OutputFormat {
+    const VARIANTS: &'static [&'static str] = &["png", "jpeg", "jpg", "webp", "pdf"];
+}
+
+impl FromStr for OutputFormat {
+    type Err = ParseError;
+
+    fn from_str(name: &str) -> Result<Self, ParseError> {
+        Ok(match name {
+            "png" => Self::Image(ImageFormat::Png),
+            "jpeg" | "jpg" => Self::Image(ImageFormat::Jpeg),
+            "webp" => Self::Image(ImageFormat::Webp),
+            "pdf" => Self::Pdf,
+            _ => return Err(ParseError::VariantNotFound),
+        })
     }
 }
 
@@ -94,12 +102,6 @@ pub enum PaperSize {
 impl PaperSize {
     /// The accepted values of `pdfFormat`, in the order of the documentation.
     pub const NAMES: &'static [&'static str] = Self::VARIANTS;
-
-    /// Reads a value of `pdfFormat` in any case of letters.
-    #[must_use]
-    pub fn parse(name: &str) -> Option<Self> {
-        name.parse().ok()
-    }
 
     /// Width and height. ISO 216 defines whole millimetres; the North American sizes are defined in inches
     /// (ANSI/ASME Y14.1 for Tabloid and Ledger).
@@ -142,24 +144,4 @@ pub enum WaitUntil {
 impl WaitUntil {
     /// The accepted values of `waitUntil`.
     pub const NAMES: &'static [&'static str] = Self::VARIANTS;
-
-    /// Reads a value of `waitUntil`; names are in lower case.
-    #[must_use]
-    pub fn parse(name: &str) -> Option<Self> {
-        name.parse().ok()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn names_are_those_of_the_contract() {
-        assert_eq!(WaitUntil::NAMES, ["domcontentloaded", "load", "networkidle"]);
-        let papers = ["Letter", "Legal", "Tabloid", "Ledger", "A0", "A1", "A2", "A3", "A4", "A5", "A6"];
-        assert_eq!(PaperSize::NAMES, papers);
-        assert_eq!(PaperSize::parse("lETTER"), Some(PaperSize::Letter));
-        assert_eq!((PaperSize::parse("A7"), WaitUntil::parse("Load")), (None, None));
-    }
 }

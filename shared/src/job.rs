@@ -4,70 +4,61 @@
 //! have to trust its caller.
 
 mod document;
-mod document_text;
 mod environment;
 mod invoice;
 mod number;
 mod output;
-mod source;
 mod text;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
+use url::Url;
 
 pub use self::{
     document::{
-        Attachment, DocumentOptions, InvalidDocument, Metadata, MetadataText, PdfA, PdfPassword, PdfStandard,
-        Permission, Protection, Relationship,
-    },
-    document_text::{
-        AttachmentName, Base64, Date, InvalidAttachmentName, InvalidBase64, InvalidDate, InvalidMimeType,
-        MimeType,
+        Attachment, DocumentOptions, Metadata, PdfA, PdfStandard, Permission, Protection, Relationship,
     },
     environment::{Animations, ColorScheme, Environment, MediaType},
     invoice::{InvalidInvoice, InvoiceProfile, InvoiceXml},
-    number::{DeviceScaleFactor, PdfScale, Quality, Side, WaitMs},
+    number::{DeviceScaleFactor, OutOfRange, PdfScale, Quality, Side, WaitMs},
     output::{Clip, ImageOptions, Margins, Output, Pages, PdfOptions, Region, Sheet},
-    source::{Html, PublicUrl, Source},
-    text::{Expression, HeaderHtml, LimitedText, Selector, ShortText, StyleText, UserAgent},
-};
-use crate::{format::WaitUntil, id::AccountId, limits};
-
-/// The rule that a value of a job breaks.
-#[derive(Debug, Clone, PartialEq, thiserror::Error)]
-pub enum InvalidJob {
-    /// A number outside its range.
-    #[error("{what} must be from {min} to {max}")]
-    OutOfRange {
-        /// Name of the value.
-        what: &'static str,
-        /// Smallest allowed value.
-        min: f64,
-        /// Largest allowed value.
-        max: f64,
+    text::{
+        AttachmentName, Base64, Date, Expression, HeaderHtml, Html, MetadataText, MimeType, PdfPassword,
+        Selector, StyleText, UserAgent,
     },
-    /// The markup is empty.
-    #[error("html must not be empty")]
-    EmptyHtml,
-    /// The markup is larger than [`limits::MAX_HTML_BYTES`].
-    #[error("html must be at most {} bytes", limits::MAX_HTML_BYTES)]
-    HtmlTooLarge,
-}
+};
+use crate::{
+    format::WaitUntil,
+    id::AccountId,
+    limits,
+    url_rule::{self, InvalidUrl},
+};
 
 /// A rule on several options that a job breaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages describe the variants")]
 pub enum InvalidOptions {
-    /// The image has more than [`limits::MAX_IMAGE_PIXELS`].
     #[error("an image of {pixels} pixels is over the limit of {}", limits::MAX_IMAGE_PIXELS)]
-    TooManyPixels {
-        /// Requested number of device pixels.
-        pixels: u64,
-    },
-    /// The margins are as wide or as tall as the sheet.
-    #[error("the margins leave no space for the page")]
+    TooManyPixels { pixels: u64, is_clip: bool },
+    #[error("leaves no space for the page")]
     NoSpaceBetweenMargins,
-    /// What the PDF has beyond its pages.
-    #[error(transparent)]
-    Document(#[from] InvalidDocument),
+    #[error("must have at most {} files", limits::MAX_ATTACHMENTS)]
+    TooManyAttachments,
+    #[error("must have at most {} bytes in all", limits::MAX_ATTACHMENT_BYTES)]
+    AttachmentsTooLarge,
+    #[error("is also the name of another file")]
+    RepeatedName { index: usize },
+    #[error("must have a password that is not empty, \"userPassword\" or \"ownerPassword\"")]
+    NoPassword,
+    #[error("must have each permission only once")]
+    RepeatedPermission,
+    #[error("a PDF/A-2b has no files")]
+    FilesInA2b,
+    #[error("a PDF/A-2b has no invoice")]
+    InvoiceInA2b,
+    #[error("a file of a standard has no passwords")]
+    ProtectedStandard,
+    #[error("a file with an invoice has no passwords")]
+    ProtectedInvoice,
 }
 
 /// One render: the JSON body of `POST /v1/jobs` of a farm.
@@ -81,6 +72,43 @@ pub struct RenderJob {
     pub source: Source,
     /// How to render it.
     pub options: RenderOptions,
+}
+
+/// The document to render.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Source {
+    /// Markup of the caller, or a filled template.
+    Html(Html),
+    /// The URL of a page that the browser loads.
+    Url(PublicUrl),
+}
+
+/// A URL that passes [`url_rule`]. Its host may still resolve to any address.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct PublicUrl(Url);
+
+impl PublicUrl {
+    /// The parsed URL, with its host in ASCII.
+    #[must_use]
+    pub fn as_url(&self) -> &Url {
+        &self.0
+    }
+}
+
+impl TryFrom<String> for PublicUrl {
+    type Error = InvalidUrl;
+
+    fn try_from(text: String) -> Result<Self, InvalidUrl> {
+        url_rule::parse(&text).map(Self)
+    }
+}
+
+impl From<PublicUrl> for String {
+    fn from(url: PublicUrl) -> Self {
+        url.0.into()
+    }
 }
 
 /// How to render a document.

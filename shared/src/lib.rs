@@ -44,6 +44,7 @@ pub mod refusal;
 pub mod request;
 pub mod template;
 pub mod template_record;
+pub mod text;
 pub mod token;
 pub mod url_rule;
 pub mod wire;

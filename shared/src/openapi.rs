@@ -1,6 +1,7 @@
 //! The `OpenAPI` document of the API, and the schemas of its request bodies, which are generated from the fields.
 
 use serde_json::{Map, Value, json};
+use strum::VariantNames as _;
 
 use crate::{
     endpoint::Endpoint,
@@ -116,7 +117,7 @@ fn document_schemas() -> [(String, Value); 3] {
                     "content": { "type": "string", "contentEncoding": "base64" },
                     "mimeType": { "type": "string", "pattern": "^[^/]+/[^/]+$" },
                     "description": short,
-                    "relationship": { "type": "string", "enum": Relationship::NAMES },
+                    "relationship": { "type": "string", "enum": Relationship::VARIANTS },
                 },
                 "required": ["name", "content"],
             }),
@@ -132,7 +133,7 @@ fn document_schemas() -> [(String, Value); 3] {
                     "ownerPassword": password,
                     "allow": {
                         "type": "array",
-                        "items": { "type": "string", "enum": Permission::NAMES },
+                        "items": { "type": "string", "enum": Permission::VARIANTS },
                     },
                 },
             }),

@@ -4,15 +4,12 @@
 //! not an object; the first repeated or unknown field in the order of the document; the fields in the
 //! order of the contract; rules that concern several fields.
 
-mod document_fields;
-mod field;
 mod field_name;
 mod field_spec;
-mod image_fields;
 mod invalid;
 mod object;
-mod pdf_fields;
-mod shared_fields;
+mod options;
+mod template_options;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -25,13 +22,12 @@ use crate::{
     template::{self, FillError},
 };
 
-use field::Field;
 pub use field_name::{FieldName, FieldPath};
 pub use field_spec::{FieldKind, FieldSpec, Formats};
 pub use invalid::InvalidRequest;
-use object::Object;
-use shared_fields::SharedFields;
-pub use shared_fields::TemplateOptions;
+use object::{Field, Object};
+use options::Options;
+pub use template_options::TemplateOptions;
 
 /// The options of a template that may have placeholders.
 pub const OPTIONS_WITH_PLACEHOLDERS: [FieldName; 4] =
@@ -96,12 +92,12 @@ impl RenderRequest {
                 variables: field(FieldName::Variables).variables()?.unwrap_or_default(),
             },
         };
-        let mut fields = SharedFields::read(&object)?;
-        let file_name = fields.file_name.take();
+        let mut options = Options::read(&object)?;
+        let file_name = options.file_name.take();
         let options = match endpoint {
-            Endpoint::Render => GivenOptions::Complete(Box::new(fields.into_options()?)),
+            Endpoint::Render => GivenOptions::Complete(Box::new(options.into_options()?)),
             Endpoint::Template => {
-                fields.check_conflicts()?;
+                options.check(options.format)?;
                 GivenOptions::OverTemplate(TemplateOptions::of(&object))
             }
         };
@@ -181,7 +177,7 @@ impl RenderRequest {
                         [&mut pdf.header, &mut pdf.footer, &mut pdf.first_header, &mut pdf.first_footer];
                     for (field, html) in OPTIONS_WITH_PLACEHOLDERS.into_iter().zip(texts) {
                         let Some(html) = html else { continue };
-                        let too_large = || InvalidRequest::FilledHeaderTooLarge { field: field.into() };
+                        let too_large = || InvalidRequest::FilledHeaderTooLarge { field };
                         let filled = fill(html.as_str(), limits::MAX_HEADER_BYTES).ok_or_else(too_large)?;
                         *html = HeaderHtml::try_from(filled).map_err(|_| too_large())?;
                     }
@@ -201,9 +197,8 @@ impl RenderRequest {
 /// `html` has precedence; then only the type of `url` is checked.
 fn source(html: Field<'_>, url: Field<'_>) -> Result<Source, InvalidRequest> {
     match (html.string()?, url.string()?) {
-        (Some(text), _) if text.is_empty() => Err(InvalidRequest::EmptyHtml),
-        (Some(text), _) => Html::try_from(text).map(Source::Html).map_err(|_| InvalidRequest::HtmlTooLarge),
-        (None, Some(text)) => Ok(Source::Url(PublicUrl::try_from(text).map_err(InvalidRequest::Url)?)),
+        (Some(text), _) => Html::try_from(text).map(Source::Html).map_err(|error| html.rule(error)),
+        (None, Some(text)) => PublicUrl::try_from(text).map(Source::Url).map_err(|error| url.rule(error)),
         (None, None) => Err(InvalidRequest::NoSource),
     }
 }

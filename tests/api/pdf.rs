@@ -18,7 +18,7 @@ pub(crate) fn cases() -> Vec<Case> {
         cases.push(Case::any_server(name, move |stage| has_text(stage, body.clone(), text)));
     }
     for &name in PaperSize::NAMES {
-        let paper = PaperSize::parse(name).expect("a listed name");
+        let paper = name.parse::<PaperSize>().expect("a listed name");
         let name_of_case = format!("pdf/paper/{name}");
         cases.push(Case::any_server(name_of_case, move |stage| paper_size(stage, name, paper)));
     }

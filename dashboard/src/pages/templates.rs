@@ -136,7 +136,7 @@ fn filled_options() -> String {
 /// Width and height of each paper size in CSS pixels, as a JSON object.
 pub(crate) fn papers() -> String {
     let sizes = PaperSize::NAMES.iter().filter_map(|name| {
-        let (width, height) = PaperSize::parse(name)?.size();
+        let (width, height) = name.parse::<PaperSize>().ok()?.size();
         Some((*name, [width.pixels(), height.pixels()]))
     });
     serde_json::json!(sizes.collect::<BTreeMap<_, _>>()).to_string()

@@ -263,7 +263,7 @@ fn formats(formats: Formats) -> String {
     if formats == Formats::All {
         return String::new();
     }
-    let includes = |name: &&&str| OutputFormat::parse(name).is_some_and(|format| formats.include(format));
+    let includes = |name: &&&str| name.parse().is_ok_and(|format| formats.include(format));
     let names = OutputFormat::NAMES.iter().filter(includes);
     names.copied().collect::<Vec<_>>().join(" ")
 }

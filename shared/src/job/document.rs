@@ -5,13 +5,8 @@ use std::collections::BTreeSet;
 use serde::{Deserialize, Serialize};
 use strum::{EnumString, VariantNames};
 
-use super::{AttachmentName, Base64, Date, InvoiceXml, LimitedText, MimeType, ShortText};
+use super::{AttachmentName, Base64, Date, InvalidOptions, InvoiceXml, MetadataText, MimeType, PdfPassword};
 use crate::{limits, locale::Locale};
-
-/// A text of the metadata, or the description of a file.
-pub type MetadataText = ShortText<{ limits::MAX_METADATA_CHARS }, 0>;
-/// A password of a PDF, which may be empty.
-pub type PdfPassword = LimitedText<{ limits::MAX_PDF_PASSWORD_BYTES }>;
 
 /// What a PDF has beyond the pages that the browser prints.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -34,6 +29,48 @@ impl DocumentOptions {
     #[must_use]
     pub fn archive(&self) -> Option<PdfA> {
         if self.invoice.is_some() { Some(PdfA::A3b) } else { self.standard.archive }
+    }
+
+    /// Checks the rules that concern several values.
+    ///
+    /// # Errors
+    /// The first rule that is broken.
+    pub fn check(&self) -> Result<(), InvalidOptions> {
+        let Self { standard, attachments, invoice, protection, .. } = self;
+        let bytes = attachments.iter().map(|it| it.content.decoded_bytes()).sum::<usize>();
+        let of_invoice = invoice.as_ref().map(|invoice| invoice.profile().file_name);
+        let is_repeated = |index: &usize| {
+            let name = &attachments[*index].name;
+            attachments[..*index].iter().any(|it| it.name == *name) || of_invoice == Some(name.as_str())
+        };
+        let is_a2b = standard.archive == Some(PdfA::A2b);
+        if attachments.len() > limits::MAX_ATTACHMENTS {
+            return Err(InvalidOptions::TooManyAttachments);
+        }
+        if bytes > limits::MAX_ATTACHMENT_BYTES {
+            return Err(InvalidOptions::AttachmentsTooLarge);
+        }
+        if let Some(index) = (0..attachments.len()).find(is_repeated) {
+            return Err(InvalidOptions::RepeatedName { index });
+        }
+        if is_a2b && !attachments.is_empty() {
+            return Err(InvalidOptions::FilesInA2b);
+        }
+        if is_a2b && invoice.is_some() {
+            return Err(InvalidOptions::InvoiceInA2b);
+        }
+        let Some(Protection { user_password, owner_password, allow }) = protection else { return Ok(()) };
+        if [user_password, owner_password].iter().all(|password| password.as_str().is_empty()) {
+            Err(InvalidOptions::NoPassword)
+        } else if allow.iter().collect::<BTreeSet<_>>().len() < allow.len() {
+            Err(InvalidOptions::RepeatedPermission)
+        } else if *standard != PdfStandard::default() {
+            Err(InvalidOptions::ProtectedStandard)
+        } else if invoice.is_some() {
+            Err(InvalidOptions::ProtectedInvoice)
+        } else {
+            Ok(())
+        }
     }
 }
 
@@ -158,84 +195,6 @@ impl PdfStandard {
                 (first.ua1 != second.ua1).then_some(both)
             }
             _ => None,
-        }
-    }
-}
-
-impl Permission {
-    /// The names of the permissions.
-    pub const NAMES: &'static [&'static str] = Self::VARIANTS;
-}
-
-impl Relationship {
-    /// The names of the relationships.
-    pub const NAMES: &'static [&'static str] = Self::VARIANTS;
-}
-
-/// A rule of [`DocumentOptions`] that concerns several values.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[expect(missing_docs, reason = "the messages describe the variants")]
-pub enum InvalidDocument {
-    #[error("must have at most {} files", limits::MAX_ATTACHMENTS)]
-    TooManyAttachments,
-    #[error("must have at most {} bytes in all", limits::MAX_ATTACHMENT_BYTES)]
-    AttachmentsTooLarge,
-    #[error("is also the name of another file")]
-    RepeatedName { index: usize },
-    #[error("must have a password that is not empty, \"userPassword\" or \"ownerPassword\"")]
-    NoPassword,
-    #[error("must have each permission only once")]
-    RepeatedPermission,
-    #[error("a PDF/A-2b has no files")]
-    FilesInA2b,
-    #[error("a PDF/A-2b has no invoice")]
-    InvoiceInA2b,
-    #[error("a file of a standard has no passwords")]
-    ProtectedStandard,
-    #[error("a file with an invoice has no passwords")]
-    ProtectedInvoice,
-}
-
-impl DocumentOptions {
-    /// Checks the rules that concern several values.
-    ///
-    /// # Errors
-    /// The first rule that is broken.
-    pub fn check(&self) -> Result<(), InvalidDocument> {
-        let Self { standard, attachments, invoice, protection, .. } = self;
-        let bytes = attachments.iter().map(|it| it.content.decoded_bytes()).sum::<usize>();
-        let of_invoice = invoice.as_ref().map(|invoice| invoice.profile().file_name);
-        let is_repeated = |index: &usize| {
-            let name = &attachments[*index].name;
-            attachments[..*index].iter().any(|it| it.name == *name) || of_invoice == Some(name.as_str())
-        };
-        let is_a2b = standard.archive == Some(PdfA::A2b);
-        if attachments.len() > limits::MAX_ATTACHMENTS {
-            return Err(InvalidDocument::TooManyAttachments);
-        }
-        if bytes > limits::MAX_ATTACHMENT_BYTES {
-            return Err(InvalidDocument::AttachmentsTooLarge);
-        }
-        if let Some(index) = (0..attachments.len()).find(is_repeated) {
-            return Err(InvalidDocument::RepeatedName { index });
-        }
-        if is_a2b && !attachments.is_empty() {
-            return Err(InvalidDocument::FilesInA2b);
-        }
-        if is_a2b && invoice.is_some() {
-            return Err(InvalidDocument::InvoiceInA2b);
-        }
-        let Some(Protection { user_password, owner_password, allow }) = protection else { return Ok(()) };
-        if [user_password, owner_password].iter().all(|password| password.as_str().is_empty()) {
-            Err(InvalidDocument::NoPassword)
-        } else if allow.iter().collect::<BTreeSet<_>>().len() < allow.len() {
-            Err(InvalidDocument::RepeatedPermission)
-        } else if *standard != PdfStandard::default() {
-            Err(InvalidDocument::ProtectedStandard)
-        } else if invoice.is_some() {
-            Err(InvalidDocument::ProtectedInvoice)
-        } else {
-            Ok(())
         }
     }
 }

@@ -52,17 +52,6 @@ pub enum Animations {
     Allow,
 }
 
-impl Animations {
-    /// The accepted values of `animations`.
-    pub const NAMES: &'static [&'static str] = Self::VARIANTS;
-
-    /// Reads a value of `animations`; names are in lower case.
-    #[must_use]
-    pub fn parse(name: &str) -> Option<Self> {
-        name.parse().ok()
-    }
-}
-
 /// A CSS media type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, EnumString, VariantNames)]
 #[serde(rename_all = "lowercase")]
@@ -74,17 +63,6 @@ pub enum MediaType {
     Print,
 }
 
-impl MediaType {
-    /// The accepted values of `mediaType`.
-    pub const NAMES: &'static [&'static str] = Self::VARIANTS;
-
-    /// Reads a value of `mediaType`; names are in lower case.
-    #[must_use]
-    pub fn parse(name: &str) -> Option<Self> {
-        name.parse().ok()
-    }
-}
-
 /// A preferred colour scheme.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, EnumString, VariantNames)]
 #[serde(rename_all = "lowercase")]
@@ -94,15 +72,4 @@ pub enum ColorScheme {
     #[default]
     Light,
     Dark,
-}
-
-impl ColorScheme {
-    /// The accepted values of `colorScheme`.
-    pub const NAMES: &'static [&'static str] = Self::VARIANTS;
-
-    /// Reads a value of `colorScheme`; names are in lower case.
-    #[must_use]
-    pub fn parse(name: &str) -> Option<Self> {
-        name.parse().ok()
-    }
 }

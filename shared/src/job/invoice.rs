@@ -2,8 +2,6 @@
 //!
 //! The text is read as a stream and never as a tree. A DTD ends the reading, so no entity of the text is expanded.
 
-mod profile;
-
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
@@ -13,8 +11,6 @@ use xml::{
     reader::{self, EventReader, ParserConfig, XmlEvent},
 };
 
-pub use self::profile::InvoiceProfile;
-use self::profile::PROFILES;
 use crate::limits;
 
 /// Of elements inside each other, of which an invoice has 9, and of namespaces that an element knows. The parser copies
@@ -191,6 +187,52 @@ fn prefixed(name: &OwnedName) -> String {
 fn shortened(text: &str) -> String {
     text.chars().take(MAX_NAME_CHARS).collect()
 }
+
+/// A profile of Factur-X and `ZUGFeRD`, which says how much of an invoice is in its XML.
+#[derive(Debug, PartialEq, Eq)]
+pub struct InvoiceProfile {
+    /// The text of the guideline's element.
+    guideline: &'static str,
+    /// Its name in the metadata of a PDF.
+    pub conformance_level: &'static str,
+    /// The version of Factur-X, or of `XRechnung`, in the metadata of a PDF.
+    pub version: &'static str,
+    /// The name of the XML in a PDF.
+    pub file_name: &'static str,
+    /// Whether the XML is an alternative to the pages; otherwise it is less than the invoice, and data of them.
+    pub is_alternative: bool,
+}
+
+const fn factur_x(
+    guideline: &'static str,
+    conformance_level: &'static str,
+    is_alternative: bool,
+) -> InvoiceProfile {
+    InvoiceProfile { guideline, conformance_level, version: "1.0", file_name: "factur-x.xml", is_alternative }
+}
+
+const fn xrechnung(guideline: &'static str, version: &'static str) -> InvoiceProfile {
+    InvoiceProfile {
+        guideline,
+        conformance_level: "XRECHNUNG",
+        version,
+        file_name: "xrechnung.xml",
+        is_alternative: true,
+    }
+}
+
+static PROFILES: [InvoiceProfile; 10] = [
+    factur_x("urn:factur-x.eu:1p0:minimum", "MINIMUM", false),
+    factur_x("urn:factur-x.eu:1p0:basicwl", "BASIC WL", false),
+    factur_x("urn:cen.eu:en16931:2017#compliant#urn:factur-x.eu:1p0:basic", "BASIC", true),
+    factur_x("urn:cen.eu:en16931:2017", "EN 16931", true),
+    factur_x("urn:cen.eu:en16931:2017#conformant#urn:factur-x.eu:1p0:extended", "EXTENDED", true),
+    xrechnung("urn:cen.eu:en16931:2017#compliant#urn:xoev-de:kosit:standard:xrechnung_2.0", "2.0"),
+    xrechnung("urn:cen.eu:en16931:2017#compliant#urn:xoev-de:kosit:standard:xrechnung_2.1", "2.1"),
+    xrechnung("urn:cen.eu:en16931:2017#compliant#urn:xoev-de:kosit:standard:xrechnung_2.2", "2.2"),
+    xrechnung("urn:cen.eu:en16931:2017#compliant#urn:xoev-de:kosit:standard:xrechnung_2.3", "2.3"),
+    xrechnung("urn:cen.eu:en16931:2017#compliant#urn:xeinkauf.de:kosit:xrechnung_3.0", "3.0"),
+];
 
 #[cfg(test)]
 mod tests;

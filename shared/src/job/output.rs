@@ -74,53 +74,39 @@ pub struct Clip {
 }
 
 /// The options of a PDF.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 #[expect(clippy::struct_excessive_bools, reason = "the options are independent")]
 pub struct PdfOptions {
     /// Size of a sheet of paper, as it is held.
     pub sheet: Sheet,
     /// Whether the orientation of the sheet has precedence over that in the page's `@page` rule.
-    #[serde(default)]
     pub landscape: bool,
     /// The margins; without them Chromium's 1 cm, or those of the page's `@page` rule.
-    #[serde(default)]
     pub margins: Option<Margins>,
     /// Whether the size in the page's `@page` rule has precedence over `sheet`.
-    #[serde(default)]
     pub prefer_css_page_size: bool,
     /// Whether backgrounds are printed.
-    #[serde(default)]
     pub print_background: bool,
     /// Scale of the content, where 1 is its CSS size.
-    #[serde(default)]
     pub scale: PdfScale,
     /// Whether content that is wider than the sheet between its margins is scaled down, from `scale`.
-    #[serde(default)]
     pub fit_to_width: bool,
     /// The pages that the file has.
-    #[serde(default)]
     pub pages: Pages,
     /// Markup in the top margin of every page.
-    #[serde(default)]
     pub header: Option<HeaderHtml>,
     /// Markup in the bottom margin of every page.
-    #[serde(default)]
     pub footer: Option<HeaderHtml>,
     /// Markup in the top margin of the first page, if it is not that of every page; empty for none.
-    #[serde(default)]
     pub first_header: Option<HeaderHtml>,
     /// Markup in the bottom margin of the first page, if it is not that of every page; empty for none.
-    #[serde(default)]
     pub first_footer: Option<HeaderHtml>,
     /// Whether the file has a structure tree (tagged PDF), for screen readers.
-    #[serde(default)]
     pub tagged: bool,
     /// Whether the file has an outline of the page's headings, which needs a structure tree.
-    #[serde(default)]
     pub outline: bool,
     /// What the file has beyond its pages.
-    #[serde(default)]
     pub document: DocumentOptions,
 }
 
@@ -128,23 +114,7 @@ impl PdfOptions {
     /// A PDF of all pages on this paper, without backgrounds.
     #[must_use]
     pub fn new(sheet: Sheet) -> Self {
-        Self {
-            sheet,
-            landscape: false,
-            margins: None,
-            prefer_css_page_size: false,
-            print_background: false,
-            scale: PdfScale::default(),
-            fit_to_width: false,
-            pages: Pages::All,
-            header: None,
-            footer: None,
-            first_header: None,
-            first_footer: None,
-            tagged: false,
-            outline: false,
-            document: DocumentOptions::default(),
-        }
+        Self { sheet, ..Self::default() }
     }
 
     /// The margins that the page has without a rule of its own.
@@ -193,6 +163,12 @@ impl Sheet {
     pub fn landscape(self) -> Self {
         let Self { width, height } = self;
         if width < height { Self { width: height, height: width } } else { self }
+    }
+}
+
+impl Default for Sheet {
+    fn default() -> Self {
+        PaperSize::default().into()
     }
 }
 
@@ -248,7 +224,8 @@ impl Output {
                     Region::Element(_) => 0,
                 };
                 if pixels > limits::MAX_IMAGE_PIXELS {
-                    return Err(InvalidOptions::TooManyPixels { pixels });
+                    let is_clip = matches!(image.region, Region::Clip(_));
+                    return Err(InvalidOptions::TooManyPixels { pixels, is_clip });
                 }
             }
             Self::Pdf(pdf) => {

@@ -2,15 +2,16 @@
 
 use std::fmt;
 
-use strum::{Display, EnumCount, IntoStaticStr, VariantArray};
+use strum::{Display, IntoStaticStr, VariantArray};
 
-use crate::endpoint::Endpoint;
+use crate::{
+    endpoint::Endpoint,
+    format::{ImageFormat, OutputFormat},
+};
 
 /// A field of a request body. `Display` is its name in JSON. The order is that of the contract, in which
 /// fields are checked.
-#[derive(
-    Debug, Clone, Copy, Display, PartialEq, Eq, PartialOrd, Ord, EnumCount, IntoStaticStr, VariantArray,
-)]
+#[derive(Debug, Clone, Copy, Display, PartialEq, Eq, PartialOrd, Ord, IntoStaticStr, VariantArray)]
 #[strum(serialize_all = "camelCase")]
 #[expect(missing_docs, reason = "the variants are the names in JSON")]
 pub enum FieldName {
@@ -68,6 +69,17 @@ pub enum FieldName {
     Protection,
 }
 
+/// The fields that exclude each other. The first of a pair is named as the cause.
+pub(super) const EXCLUSIVE: [(FieldName, FieldName); 7] = [
+    (FieldName::PdfWidth, FieldName::PdfFormat),
+    (FieldName::PdfHeight, FieldName::PdfFormat),
+    (FieldName::SinglePage, FieldName::PageRanges),
+    (FieldName::Selector, FieldName::FullPage),
+    (FieldName::Clip, FieldName::FullPage),
+    (FieldName::Clip, FieldName::Selector),
+    (FieldName::FitToWidth, FieldName::Scale),
+];
+
 impl FieldName {
     /// All fields, in the order of the contract.
     pub fn all() -> impl Iterator<Item = Self> {
@@ -98,22 +110,18 @@ impl FieldName {
     /// Whether this field of a request takes the place of the other one of a template.
     #[must_use]
     pub fn replaces(self, other: Self) -> bool {
-        use FieldName::{
-            Clip, FitToWidth, FullPage, PageRanges, PdfFormat, PdfHeight, PdfStandard, PdfWidth, Protection,
-            Scale, Selector, SinglePage,
-        };
+        let are_exclusive = |pair: &(Self, Self)| *pair == (self, other) || *pair == (other, self);
         self == other
-            || match self {
-                PdfFormat => [PdfWidth, PdfHeight].contains(&other),
-                PdfWidth | PdfHeight => other == PdfFormat,
-                FullPage | Selector | Clip => [FullPage, Selector, Clip].contains(&other),
-                SinglePage => other == PageRanges,
-                PageRanges => other == SinglePage,
-                Scale => other == FitToWidth,
-                FitToWidth => other == Scale,
-                Protection => other == PdfStandard,
-                _ => false,
-            }
+            || (self, other) == (Self::Protection, Self::PdfStandard)
+            || EXCLUSIVE.iter().any(are_exclusive)
+    }
+
+    /// Whether a file of this format must not have the field.
+    pub(super) fn is_refused_with(self, format: OutputFormat) -> bool {
+        match self {
+            Self::OmitBackground => format == OutputFormat::Image(ImageFormat::Jpeg),
+            _ => (self == Self::Quality || self >= Self::Metadata) && !self.spec().formats.include(format),
+        }
     }
 
     /// The name in JSON.

@@ -1,6 +1,8 @@
 //! What each field of a request is: its type, default and bounds, and a description. The `OpenAPI` document, the command
 //! line, the documentation and the dashboard take them from here.
 
+use strum::VariantNames as _;
+
 use super::FieldName;
 use crate::{
     format::{ImageFormat, OutputFormat, PaperSize, WaitUntil},
@@ -244,10 +246,10 @@ impl FieldName {
                 "The rectangle of the page that an image shows, in CSS pixels from its top left corner. Excludes \
                  `fullPage`.",
             ),
-            Self::MediaType => FieldSpec { kind: FieldKind::Choice(MediaType::NAMES), default: None, ..BOOLEAN }
+            Self::MediaType => FieldSpec { kind: FieldKind::Choice(MediaType::VARIANTS), default: None, ..BOOLEAN }
                 .says("The CSS media type: `screen` or `print`. Without it `screen` for images and `print` for PDFs."),
             Self::ColorScheme => {
-                choice(ColorScheme::NAMES, "\"light\"").says("The value of `prefers-color-scheme` in the page.")
+                choice(ColorScheme::VARIANTS, "\"light\"").says("The value of `prefers-color-scheme` in the page.")
             }
             Self::ReducedMotion => BOOLEAN.says("Whether `prefers-reduced-motion` is `reduce` in the page."),
             Self::WaitForSelector => text(1, limits::MAX_SELECTOR_CHARS).says(
@@ -268,7 +270,7 @@ impl FieldName {
             Self::JavaScript => {
                 FieldSpec { default: Some("true"), ..BOOLEAN }.says("Whether scripts of the page run.")
             }
-            Self::Animations => choice(Animations::NAMES, "\"finish\"").says(
+            Self::Animations => choice(Animations::VARIANTS, "\"finish\"").says(
                 "`finish`: CSS animations, transitions and Web Animations that run by time and end are at their end in \
                  the file, those of a view timeline as when they are in view, and scroll timelines, paused and endless ones \
                  as they are. `allow`: all are as they are. What scripts draw frame by frame is not changed: wait for it \

@@ -1,48 +1,56 @@
-//! One pass over the outer object of a request body, which finds the values of the known fields before
-//! any of them is parsed.
+//! From the JSON text of a request body to the values of its fields, or to the message that names the field and the rule.
 //!
-//! Invariant: unknown fields are not stored, so a body of millions of unknown fields needs no memory
-//! beyond its own bytes.
+//! One pass over an object finds the values of its members before any of them is parsed. Invariant: unknown fields are not
+//! stored, so a body of millions of unknown fields needs no memory beyond its own bytes. `null` is not a value of any type.
 
-use std::fmt;
+use std::{borrow::Cow, collections::BTreeMap, fmt, ops::RangeInclusive, str::FromStr};
 
-use serde::de::{DeserializeSeed, Deserializer as _, IgnoredAny, MapAccess, Visitor};
+use serde::de::{Deserializer as _, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
-use strum::EnumCount as _;
+use strum::VariantNames;
 
 use super::{
-    field::Field,
+    FieldKind,
     field_name::{FieldName, FieldPath},
-    invalid::InvalidRequest,
+    invalid::{InvalidRequest, quoted, shortened},
 };
+use crate::{length::Length, limits, template};
 
-/// The values of the known fields as slices of the body.
-#[derive(Clone)]
-pub(super) struct Object<'a>([Option<&'a RawValue>; FieldName::COUNT]);
+/// The JSON texts of the fields of a body, in the order of the contract.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Object<'a>(BTreeMap<FieldName, &'a RawValue>);
 
 impl<'a> Object<'a> {
     /// Reads a body that may have some fields. Syntax errors have precedence over repeated and unknown fields, of which the
     /// first is reported.
     pub(super) fn read(known: &[FieldName], body: &'a [u8]) -> Result<Self, InvalidRequest> {
-        let text = std::str::from_utf8(body).map_err(|_| InvalidRequest::NotUtf8)?;
+        let invalid = |rule: &str| Err(InvalidRequest::Body(rule.to_owned()));
+        let Ok(text) = std::str::from_utf8(body) else { return invalid("must be UTF-8") };
         if text.starts_with('\u{feff}') {
-            return Err(InvalidRequest::ByteOrderMark);
+            return invalid("must be JSON without a byte order mark");
         }
         if text.trim_matches([' ', '\t', '\r', '\n']).is_empty() {
-            return Err(InvalidRequest::EmptyBody);
+            return invalid("is empty; it must be a JSON object");
         }
-        let mut problem = None;
-        let mut deserializer = serde_json::Deserializer::from_str(text);
-        let object = deserializer
-            .deserialize_map(ObjectVisitor { known, problem: &mut problem })
-            .and_then(|object| deserializer.end().map(|()| object));
-        let object = object.map_err(|error| {
+        let known: Vec<FieldPath> = known.iter().copied().map(FieldPath::from).collect();
+        match members(text, None, &known) {
+            Ok(values) => {
+                let fields = known.iter().zip(values?);
+                Ok(Self(fields.filter_map(|(path, value)| Some((path.field, value?))).collect()))
+            }
             // The parser stops at the first token of another type, and a syntax error may follow.
-            let error =
-                if error.is_data() { serde_json::from_str::<IgnoredAny>(text).err() } else { Some(error) };
-            error.map_or(InvalidRequest::NotAnObject, |error| InvalidRequest::Syntax(error.to_string()))
-        })?;
-        problem.map_or(Ok(object), Err)
+            Err(error) => {
+                let error = if error.is_data() {
+                    serde_json::from_str::<IgnoredAny>(text).err()
+                } else {
+                    Some(error)
+                };
+                error.map_or_else(
+                    || invalid("must be a JSON object"),
+                    |error| invalid(&format!("is not valid JSON: {error}")),
+                )
+            }
+        }
     }
 
     pub(super) fn field(&self, name: FieldName) -> Field<'a> {
@@ -51,87 +59,239 @@ impl<'a> Object<'a> {
 
     /// The JSON text of a field's value, if the body has the field.
     pub(super) fn value(&self, name: FieldName) -> Option<&'a RawValue> {
-        self.0[name as usize]
+        self.0.get(&name).copied()
+    }
+
+    /// Whether a field has a value other than `false`.
+    pub(super) fn gives(&self, name: FieldName) -> bool {
+        self.value(name).is_some_and(|value| value.get() != "false")
     }
 
     /// The fields that the body has.
     pub(super) fn names(&self) -> impl Iterator<Item = FieldName> {
-        FieldName::all().filter(|name| self.value(*name).is_some())
+        self.0.keys().copied()
     }
 
-    /// Gives a field a value.
-    pub(super) fn set(&mut self, name: FieldName, value: Option<&'a RawValue>) {
-        self.0[name as usize] = value;
-    }
-}
-
-impl Default for Object<'_> {
-    fn default() -> Self {
-        Self([None; FieldName::COUNT])
+    /// Adds those fields of another body that `is_added` chooses.
+    pub(super) fn add(&mut self, other: &Self, is_added: impl Fn(FieldName) -> bool) {
+        self.0.extend(other.0.iter().filter(|(name, _)| is_added(**name)));
     }
 }
 
-struct ObjectVisitor<'p> {
-    known: &'p [FieldName],
-    /// The first problem. The rest of the document is still read, because of possible syntax errors.
-    problem: &'p mut Option<InvalidRequest>,
+/// The values of the known members of an object, or the first member that is repeated or unknown.
+fn members<'a>(
+    json: &'a str,
+    of: Option<FieldPath>,
+    known: &[FieldPath],
+) -> serde_json::Result<Result<Vec<Option<&'a RawValue>>, InvalidRequest>> {
+    let mut values = vec![None; known.len()];
+    let read = each_member(json, |name, value| {
+        let Some(at) = known.iter().position(|path| path.last() == name) else {
+            return Err(InvalidRequest::unknown(of, &name, known));
+        };
+        match values[at].replace(value) {
+            None => Ok(()),
+            Some(_) => Err(InvalidRequest::Repeated(known[at])),
+        }
+    })?;
+    Ok(read.map(|()| values))
 }
 
-impl<'de> Visitor<'de> for ObjectVisitor<'_> {
-    type Value = Object<'de>;
+/// Calls `visit` with the members of an object until it fails. The rest is still read, because of possible syntax errors.
+fn each_member<'a>(
+    json: &'a str,
+    visit: impl FnMut(Cow<'a, str>, &'a RawValue) -> Result<(), InvalidRequest>,
+) -> serde_json::Result<Result<(), InvalidRequest>> {
+    struct Members<F>(F);
+
+    impl<'de, F> Visitor<'de> for Members<F>
+    where
+        F: FnMut(Cow<'de, str>, &'de RawValue) -> Result<(), InvalidRequest>,
+    {
+        type Value = Result<(), InvalidRequest>;
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("an object")
+        }
+
+        fn visit_map<A: MapAccess<'de>>(mut self, mut map: A) -> Result<Self::Value, A::Error> {
+            let mut result = Ok(());
+            while let Some(name) = map.next_key::<Cow<'de, str>>()? {
+                let value = map.next_value()?;
+                result = result.and_then(|()| (self.0)(name, value));
+            }
+            Ok(result)
+        }
+    }
+
+    let mut deserializer = serde_json::Deserializer::from_str(json);
+    let result = deserializer.deserialize_map(Members(visit))?;
+    deserializer.end()?;
+    Ok(result)
+}
+
+/// A field, with the JSON text of its value if the body has one.
+#[derive(Clone, Copy)]
+pub(super) struct Field<'a> {
+    pub(super) name: FieldPath,
+    pub(super) value: Option<&'a RawValue>,
+}
+
+type Parsed<T> = Result<Option<T>, InvalidRequest>;
+
+impl<'a> Field<'a> {
+    /// The error of a value that breaks a rule.
+    pub(super) fn rule(self, rule: impl fmt::Display) -> InvalidRequest {
+        InvalidRequest::Rule { field: self.name, rule: rule.to_string() }
+    }
+
+    pub(super) fn required(self) -> Result<Self, InvalidRequest> {
+        if self.value.is_some() { Ok(self) } else { Err(InvalidRequest::Required(self.name)) }
+    }
+
+    pub(super) fn string(self) -> Parsed<String> {
+        self.value.map(|value| self.text(value).map(Cow::into_owned)).transpose()
+    }
+
+    pub(super) fn boolean(self, default: bool) -> Result<bool, InvalidRequest> {
+        match self.value.map(RawValue::get) {
+            None => Ok(default),
+            Some("true") => Ok(true),
+            Some("false") => Ok(false),
+            Some(_) => Err(self.rule("must be true or false")),
+        }
+    }
+
+    pub(super) fn choice<T: FromStr + VariantNames>(self) -> Parsed<T> {
+        let Some(value) = self.value else { return Ok(None) };
+        let chosen = self.text(value).ok().and_then(|text| text.parse().ok());
+        chosen.map(Some).ok_or_else(|| self.rule(format!("must be one of {}", quoted(T::VARIANTS))))
+    }
+
+    /// A number within the range of the field.
+    pub(super) fn number<T: TryFrom<f64>>(self) -> Parsed<T> {
+        let FieldKind::Number { min, max, whole } = self.name.field.spec().kind else {
+            unreachable!("{} is not a number", self.name)
+        };
+        let kind = match self.name.field {
+            FieldName::WaitForTimeout => "number of milliseconds",
+            _ if whole => "whole number",
+            _ => "number",
+        };
+        self.number_in(kind, min..=max, whole)
+    }
+
+    /// A number within a range; `kind` is its name in the message.
+    pub(super) fn number_in<T: TryFrom<f64>>(
+        self,
+        kind: &str,
+        range: RangeInclusive<f64>,
+        is_whole: bool,
+    ) -> Parsed<T> {
+        let Some(value) = self.value else { return Ok(None) };
+        let number = is_number(value).then(|| value.get().parse::<f64>().ok()).flatten();
+        let is_valid = |number: &f64| range.contains(number) && !(is_whole && number.fract() != 0.0);
+        let number = number.filter(is_valid).and_then(|number| T::try_from(number).ok());
+        let rule = || self.rule(format!("must be a {kind} from {} to {}", range.start(), range.end()));
+        number.map(Some).ok_or_else(rule)
+    }
+
+    /// Text that `T` accepts, or the message of its error after the name of the field.
+    pub(super) fn text_of<T: TryFrom<String, Error: fmt::Display>>(self) -> Parsed<T> {
+        let Some(text) = self.string()? else { return Ok(None) };
+        T::try_from(text).map(Some).map_err(|error| self.rule(error))
+    }
+
+    /// A number of CSS pixels, or text with a unit.
+    pub(super) fn length(self) -> Parsed<Length> {
+        let Some(value) = self.value else { return Ok(None) };
+        let length = if is_number(value) {
+            value.get().parse::<f64>().ok().and_then(|pixels| Length::try_from(pixels).ok())
+        } else {
+            self.text(value).ok().and_then(|text| Length::parse(&text))
+        };
+        length.map(Some).ok_or_else(|| {
+            self.rule(
+                "must be a length: a number of CSS pixels from 0, or text such as \"12mm\" in px, in, cm, mm or pt",
+            )
+        })
+    }
+
+    /// The values of an object's members, which are the fields `field.member`; `None` if the value is not an object.
+    pub(super) fn members<const N: usize>(self, names: [&'static str; N]) -> Parsed<[Field<'a>; N]> {
+        let Some(value) = self.value.filter(|value| value.get().starts_with('{')) else { return Ok(None) };
+        let known = names.map(|member| FieldPath { member: Some(member), ..self.name });
+        // The syntax was checked with that of the body.
+        let values = members(value.get(), Some(self.name), &known).map_err(|error| self.rule(error))??;
+        Ok(Some(std::array::from_fn(|at| Field { name: known[at], value: values[at] })))
+    }
+
+    /// The values of an array, of which those after the first `max + 1` are left out; `None` if the value is not an array.
+    pub(super) fn items(self, max: usize) -> Option<Vec<&'a RawValue>> {
+        let value = self.value.filter(|value| value.get().starts_with('['))?;
+        serde_json::Deserializer::from_str(value.get()).deserialize_seq(ItemsVisitor { max }).ok()
+    }
+
+    pub(super) fn variables(self) -> Parsed<BTreeMap<String, String>> {
+        let Some(value) = self.value else { return Ok(None) };
+        let mut variables = BTreeMap::new();
+        let read = each_member(value.get(), |name, value| {
+            if variables.len() == limits::MAX_VARIABLES {
+                return Err(self.rule(format!("must have at most {} entries", limits::MAX_VARIABLES)));
+            }
+            let text = if is_number(value) {
+                // Numbers keep their spelling: 10.50 stays 10.50.
+                Cow::Borrowed(value.get())
+            } else if value.get().starts_with('"') {
+                self.text(value)?
+            } else {
+                let rule = "must hold strings and numbers only;";
+                return Err(self.rule(format!("{rule} \"{}\" is neither", shortened(&name))));
+            };
+            let name = template::normalized(&name).into_owned();
+            match variables.insert(name.clone(), text.into_owned()) {
+                None => Ok(()),
+                Some(_) => Err(self.rule(format!("holds \"{}\" twice", shortened(&name)))),
+            }
+        });
+        read.map_err(|_| self.rule("must be an object of strings and numbers"))??;
+        Ok(Some(variables))
+    }
+
+    pub(super) fn text(self, value: &'a RawValue) -> Result<Cow<'a, str>, InvalidRequest> {
+        let content = value.get().strip_prefix('"').and_then(|text| text.strip_suffix('"'));
+        match content.ok_or_else(|| self.rule("must be a string"))? {
+            // Lone surrogates are no text.
+            escaped if escaped.contains('\\') => serde_json::from_str(value.get())
+                .map(Cow::Owned)
+                .map_err(|_| self.rule("must be valid Unicode text")),
+            content => Ok(Cow::Borrowed(content)),
+        }
+    }
+}
+
+fn is_number(value: &RawValue) -> bool {
+    value.get().starts_with(|first: char| first == '-' || first.is_ascii_digit())
+}
+
+struct ItemsVisitor {
+    max: usize,
+}
+
+impl<'de> Visitor<'de> for ItemsVisitor {
+    type Value = Vec<&'de RawValue>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("an object")
+        f.write_str("an array")
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-        let Self { known, problem } = self;
-        let mut object = Object::default();
-        while let Some(name) = map.next_key_seed(NameVisitor { known, problem })? {
-            match name {
-                Some(name) if object.0[name as usize].is_none() => {
-                    object.0[name as usize] = Some(map.next_value()?);
-                }
-                name => {
-                    map.next_value::<IgnoredAny>()?;
-                    if let Some(name) = name {
-                        problem.get_or_insert(InvalidRequest::Repeated(name.into()));
-                    }
-                }
+    fn visit_seq<A: SeqAccess<'de>>(self, mut array: A) -> Result<Self::Value, A::Error> {
+        let mut items = Vec::new();
+        while let Some(item) = array.next_element()? {
+            if items.len() <= self.max {
+                items.push(item);
             }
         }
-        Ok(object)
-    }
-}
-
-/// Reads the name of a field; `None` for an unknown one, after the problem was set.
-struct NameVisitor<'p> {
-    known: &'p [FieldName],
-    problem: &'p mut Option<InvalidRequest>,
-}
-
-impl<'de> DeserializeSeed<'de> for NameVisitor<'_> {
-    type Value = Option<FieldName>;
-
-    fn deserialize<D: serde::Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
-        deserializer.deserialize_str(self)
-    }
-}
-
-impl Visitor<'_> for NameVisitor<'_> {
-    type Value = Option<FieldName>;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a field name")
-    }
-
-    fn visit_str<E>(self, name: &str) -> Result<Self::Value, E> {
-        let known = self.known.iter().copied();
-        let field = known.clone().find(|field| field.as_str() == name);
-        if field.is_none() {
-            self.problem
-                .get_or_insert_with(|| InvalidRequest::unknown(None, name, known.map(FieldPath::from)));
-        }
-        Ok(field)
+        Ok(items)
     }
 }

@@ -52,7 +52,7 @@ pub(crate) async fn page(context: &Context<'_>) -> PageResult {
         of_template = template.template.options.format();
     }
     let format = query.get(FieldName::Format.as_str()).unwrap_or_default();
-    if OutputFormat::parse(format).is_some_and(|format| Some(format) != of_template) {
+    if format.parse::<OutputFormat>().is_ok_and(|format| Some(format) != of_template) {
         form.set(FieldName::Format.as_str(), format);
     }
     show(context, &form).await

@@ -155,7 +155,7 @@ impl Server {
         if !status.is_success() {
             return Err(serde_json::from_slice::<ApiError>(&bytes).map_or_else(|_| not_platen(), Into::into));
         }
-        let formats = OutputFormat::NAMES.iter().filter_map(|name| OutputFormat::parse(name));
+        let formats = OutputFormat::NAMES.iter().filter_map(|name| name.parse::<OutputFormat>().ok());
         let mut formats =
             formats.filter(|format| header(CONTENT_TYPE.as_str()) == Some(format.content_type()));
         Ok(Rendered {

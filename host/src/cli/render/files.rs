@@ -19,7 +19,7 @@ use tokio::{
 
 /// The format of a file name's extension, in any case of letters.
 pub(in crate::cli) fn format(path: &Path) -> Option<OutputFormat> {
-    OutputFormat::parse(&path.extension()?.to_string_lossy().to_ascii_lowercase())
+    path.extension()?.to_string_lossy().to_ascii_lowercase().parse().ok()
 }
 
 /// Writes a file, or standard output for `-`. A program that reads the file sees the whole old one or the whole new one.
