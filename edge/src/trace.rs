@@ -45,38 +45,3 @@ fn is_traceparent(value: &[u8]) -> bool {
     };
     value.len() == 55 && value.iter().enumerate().all(is_valid_at) && &value[..2] != b"ff"
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    const PARENT: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
-
-    fn trace(headers: &[(&str, &str)]) -> Trace {
-        let header = |name: &str| headers.iter().find(|(known, _)| *known == name);
-        Trace::new(|name| header(name).map(|(_, value)| value.as_bytes().to_vec()), [0xab; RANDOM_BYTES])
-    }
-
-    #[test]
-    fn valid_headers_are_taken() {
-        let trace = trace(&[("x-request-id", "id-1"), ("traceparent", PARENT), ("tracestate", "a=1")]);
-        assert_eq!(trace.request_id, "id-1");
-        assert_eq!(trace.traceparent, PARENT.as_bytes());
-        assert_eq!(trace.tracestate.as_deref(), Some(&b"a=1"[..]));
-    }
-
-    #[test]
-    fn missing_and_invalid_headers_are_generated() {
-        let generated = trace(&[]);
-        assert_eq!(generated.request_id, "ab".repeat(16));
-        assert!(is_traceparent(&generated.traceparent));
-        for parent in
-            ["", "00", &PARENT.to_uppercase(), &PARENT.replace("00-", "ff-"), &PARENT.replace('-', "_")]
-        {
-            let headers = [("x-request-id", "a b"), ("traceparent", parent), ("tracestate", "a=1")];
-            assert_eq!(trace(&headers), generated, "{parent}");
-        }
-        let long = "a".repeat(MAX_TRACESTATE_BYTES + 1);
-        assert_eq!(trace(&[("traceparent", PARENT), ("tracestate", &long)]).tracestate, None);
-    }
-}

@@ -89,47 +89,4 @@ mod tests {
         let key = ApiKey::from_random([0; RANDOM_BYTES]);
         assert_eq!(key.expose(), "plt_000000000000000000000000000000003DOjZC");
     }
-
-    #[test]
-    fn every_change_of_a_single_character_is_refused() {
-        let key = ApiKey::from_random([9; RANDOM_BYTES]);
-        for position in 0..KEY_CHARS {
-            for replacement in ['a', '!', '_', ' '] {
-                let mut text: Vec<char> = key.expose().chars().collect();
-                if text[position] == replacement {
-                    continue;
-                }
-                text[position] = replacement;
-                let text: String = text.into_iter().collect();
-                assert_eq!(ApiKey::parse(&text), None, "{text}");
-            }
-        }
-    }
-
-    #[test]
-    fn wrong_lengths_and_non_ascii_are_refused() {
-        for text in ["", "plt_", "plt_é", &"p".repeat(41), &"ü".repeat(21)] {
-            assert_eq!(ApiKey::parse(text), None, "{text}");
-        }
-    }
-
-    #[test]
-    fn only_one_well_formed_bearer_key_is_read() {
-        let key = ApiKey::from_random([7; 32]);
-        let secret = key.expose();
-        let read = |values: &[&str]| {
-            let values: Vec<Vec<u8>> = values.iter().map(|value| value.as_bytes().to_vec()).collect();
-            ApiKey::from_authorization(&values).is_some()
-        };
-        for good in [format!("Bearer {secret}"), format!("bearer {secret}"), format!("BEARER  {secret} ")] {
-            assert!(read(&[&good]), "{good}");
-        }
-        let twice = format!("Bearer {secret}");
-        assert!(!read(&[]));
-        assert!(!read(&[&twice, &twice]));
-        for bad in ["", "Bearer", "Bearer ", secret, "Basic abc", &format!("Bearer{secret}"), "Bearer é"] {
-            assert!(!read(&[bad]), "{bad}");
-        }
-        assert!(ApiKey::from_authorization(&[b"Bearer \xff".to_vec()]).is_none());
-    }
 }

@@ -103,37 +103,3 @@ impl fmt::Display for PageRanges {
         Ok(())
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn page_ranges_are_ascending_numbers_and_ranges() {
-        for (text, canonical, count, last) in [
-            ("1", "1", 1, 1),
-            ("1-3, 5", "1-3,5", 4, 5),
-            (" 2 - 2 ,3", "2,3", 2, 3),
-            ("01-002", "1-2", 2, 2),
-            ("1-4294967295", "1-4294967295", 4_294_967_295, u32::MAX),
-        ] {
-            let ranges: PageRanges = text.parse().unwrap();
-            assert_eq!(
-                (ranges.to_string().as_str(), ranges.count(), ranges.last()),
-                (canonical, count, last)
-            );
-            assert_eq!(canonical.parse(), Ok(ranges));
-        }
-        for text in
-            ["", " ", ",", "1,", "0", "-3", "3-", "1--2", "1-2-3", "a", "1;2", "+1", "4294967296", "1\t"]
-        {
-            assert_eq!(text.parse::<PageRanges>(), Err(InvalidPageRanges::Syntax), "{text}");
-        }
-        for text in ["3-1", "2,1", "1,1", "1-3,3"] {
-            assert_eq!(text.parse::<PageRanges>(), Err(InvalidPageRanges::Order), "{text}");
-        }
-        let list = |count: u32| (1..=count).map(|page| (2 * page).to_string()).collect::<Vec<_>>().join(",");
-        assert!(list(100).parse::<PageRanges>().is_ok());
-        assert_eq!(list(101).parse::<PageRanges>(), Err(InvalidPageRanges::TooMany));
-    }
-}

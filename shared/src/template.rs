@@ -318,11 +318,4 @@ mod tests {
         assert_eq!(unpack(b"not deflate"), Err(DamagedTemplate));
         assert_eq!(unpack(&pack(&" ".repeat(limits::MAX_HTML_BYTES + 1))), Err(DamagedTemplate));
     }
-
-    #[test]
-    fn a_filled_template_over_the_limit_is_refused_at_the_limit() {
-        let value = "x".repeat(limits::MAX_HTML_BYTES);
-        assert_eq!(fill("{{v}}", MAX, |_| Some(&value)).unwrap().len(), MAX);
-        assert_eq!(fill("{{v}}.", MAX, |_| Some(&value)), Err(FillError::TooLarge));
-    }
 }
