@@ -46,7 +46,8 @@ const MAX_FORM_BYTES: usize = 64 * 1024;
 /// sample values.
 const MAX_TEMPLATE_FORM_BYTES: usize = 3 * limits::MAX_HTML_BYTES + 1024 * 1024;
 
-/// Longer than an upload over a slow line; it ends requests that wait for a database that does not answer.
+/// Longer than an upload over a slow line; it ends requests that wait for a database that does not answer. An export ends
+/// if one of its statements takes as long.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(130);
 
 impl Guest for Dashboard {

@@ -7,7 +7,6 @@
 
 pub mod api_error;
 pub mod deadline;
-pub mod expiring_map;
 pub mod quota;
 pub mod recent_keys;
 pub mod row_buffer;

@@ -3,14 +3,18 @@
 //! Invariant: what is remembered decides only for a second, and only for a key that was valid a moment ago. Everything
 //! else that is remembered decides only which statement comes first.
 
-use std::time::{Duration, Instant};
+use std::{
+    collections::HashMap,
+    hash::Hash,
+    time::{Duration, Instant},
+};
 
 use platen_shared::{
     id::{AccountId, TemplateId},
     refusal::Refusal,
 };
 
-use crate::{expiring_map::ExpiringMap, quota::Usage};
+use crate::quota::Usage;
 
 /// Entries of each kind. A key has about 200 bytes.
 const MAX_KEYS: usize = 512;
@@ -18,10 +22,9 @@ const MAX_KEYS: usize = 512;
 const MAX_BUSY_TIME: Duration = Duration::from_secs(1);
 /// Of a farm that does not say how long its queue is likely to be full.
 const DEFAULT_BUSY_TIME: Duration = Duration::from_millis(100);
-/// How long a claim proves that a key is valid.
-const VALID_TIME: Duration = Duration::from_secs(5);
-/// How long a key is looked up before it is claimed, after a claim was refused.
-const REFUSED_TIME: Duration = Duration::from_secs(5);
+/// How long a claim proves that a key is valid, and how long a key is looked up before it is claimed after a claim was
+/// refused.
+const KEY_TIME: Duration = Duration::from_secs(5);
 
 /// A key whose job found no slot.
 #[derive(Debug, Clone)]
@@ -40,17 +43,31 @@ pub struct BusyKey {
 type KeyUse = (String, Option<TemplateId>);
 
 /// The keys of the last requests.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct RecentKeys {
-    busy: ExpiringMap<KeyUse, BusyKey>,
-    exhausted: ExpiringMap<String, ()>,
-    invalid: ExpiringMap<String, ()>,
+    busy: Recent<KeyUse, BusyKey>,
+    refused: Recent<String, ()>,
 }
 
-impl Default for RecentKeys {
+/// What is remembered until an instant, of at most [`MAX_KEYS`].
+#[derive(Debug)]
+struct Recent<K, V>(HashMap<K, (Instant, V)>);
+
+impl<K, V> Default for Recent<K, V> {
     fn default() -> Self {
-        let (exhausted, invalid) = (ExpiringMap::new(MAX_KEYS), ExpiringMap::new(MAX_KEYS));
-        Self { busy: ExpiringMap::new(MAX_KEYS), exhausted, invalid }
+        Self(HashMap::new())
+    }
+}
+
+impl<K: Hash + Eq, V> Recent<K, V> {
+    /// Has no effect where so many others are remembered that there is no place.
+    fn insert(&mut self, key: K, value: V, until: Instant, now: Instant) {
+        if self.0.len() >= MAX_KEYS {
+            self.0.retain(|_, (until, _)| *until > now);
+        }
+        if self.0.len() < MAX_KEYS {
+            self.0.insert(key, (until, value));
+        }
     }
 }
 
@@ -64,7 +81,7 @@ impl RecentKeys {
         claimed_at: Instant,
         now: Instant,
     ) {
-        let until = (now + busy_time.min(MAX_BUSY_TIME)).min(claimed_at + VALID_TIME);
+        let until = (now + busy_time.min(MAX_BUSY_TIME)).min(claimed_at + KEY_TIME);
         if until > now {
             self.busy.insert(key_use, busy, until, now);
         }
@@ -73,29 +90,24 @@ impl RecentKeys {
     /// The refusal that a request would probably get.
     #[must_use]
     pub fn busy(&self, key_use: &KeyUse, month: &str, now: Instant) -> Option<&BusyKey> {
-        self.busy.get(key_use, now).filter(|busy| busy.month == month)
+        let (until, busy) = self.busy.0.get(key_use)?;
+        (*until > now && busy.month == month).then_some(busy)
     }
 
-    /// Remembers that the quota or a limit of the account refused a claim.
-    pub fn set_exhausted(&mut self, key_hash: &str, now: Instant) {
-        self.exhausted.insert(key_hash.to_owned(), (), now + REFUSED_TIME, now);
-    }
-
-    /// Remembers that the key is not valid.
-    pub fn set_invalid(&mut self, key_hash: &str, now: Instant) {
-        self.invalid.insert(key_hash.to_owned(), (), now + REFUSED_TIME, now);
+    /// Remembers that a claim was refused, because of the key, or of the quota or a limit of the account.
+    pub fn set_refused(&mut self, key_hash: &str, now: Instant) {
+        self.refused.insert(key_hash.to_owned(), (), now + KEY_TIME, now);
     }
 
     /// Whether a claim of this key was refused a moment ago.
     #[must_use]
     pub fn was_refused(&self, key_hash: &str, now: Instant) -> bool {
-        self.exhausted.get(key_hash, now).is_some() || self.invalid.get(key_hash, now).is_some()
+        self.refused.0.get(key_hash).is_some_and(|(until, ())| *until > now)
     }
 
     /// Forgets that claims of a key were refused.
     pub fn set_claimed(&mut self, key_hash: &str) {
-        self.exhausted.remove(key_hash);
-        self.invalid.remove(key_hash);
+        self.refused.0.remove(key_hash);
     }
 }
 
@@ -164,12 +176,16 @@ mod tests {
     fn a_refused_key_is_remembered_until_it_is_claimed() {
         let now = Instant::now();
         let mut keys = RecentKeys::default();
-        keys.set_exhausted("a", now);
-        keys.set_invalid("b", now);
-        assert_eq!(["a", "b", "c"].map(|key| keys.was_refused(key, now)), [true, true, false]);
-        assert!(!keys.was_refused("a", now + REFUSED_TIME));
-        keys.set_claimed("a");
-        assert_eq!(["a", "b"].map(|key| keys.was_refused(key, now)), [false, true]);
+        for key in 0..=MAX_KEYS {
+            keys.set_refused(&key.to_string(), now);
+        }
+        let was_refused = |keys: &RecentKeys, key: usize, now| keys.was_refused(&key.to_string(), now);
+        assert_eq!([0, MAX_KEYS].map(|key| was_refused(&keys, key, now)), [true, false]);
+        let later = now + KEY_TIME;
+        assert!(!was_refused(&keys, 0, later));
+        keys.set_refused("other", later);
+        keys.set_claimed("1");
+        assert!(keys.was_refused("other", later) && !was_refused(&keys, 1, now));
     }
 
     #[test]

@@ -29,10 +29,9 @@ const MAX_CONCURRENT_STATEMENTS: usize = 4;
 /// The same on a libSQL server. sqld executes one write at a time, and stops for as long as a minute where many connections
 /// wait for its lock.
 const MAX_SERVER_STATEMENTS: usize = 1;
-/// Between looks for a free place, for each statement that is before this one, because a task of a component cannot wake
-/// one of another request.
+/// Between looks for a free place, for each statement that is before this one, of which 15 count. A task of a component
+/// cannot wake one of another request.
 const QUEUE_INTERVAL: Duration = Duration::from_millis(2);
-const MAX_QUEUE_INTERVAL: Duration = Duration::from_millis(32);
 
 /// Connections to a file that an instance keeps open between statements: the last one that Spin closes makes SQLite write
 /// the log back and delete it. None is kept to a libSQL server, because sqld's lock can stay with an idle one, and Spin
@@ -154,7 +153,7 @@ impl Permit {
         let permit = Self(STATEMENTS.with_borrow_mut(StatementQueue::join));
         while let Err(before) = STATEMENTS.with_borrow_mut(|queue| queue.begin(permit.0, Instant::now())) {
             let before = u32::try_from(before).unwrap_or(u32::MAX);
-            sleep(QUEUE_INTERVAL.saturating_mul(before.saturating_add(1)).min(MAX_QUEUE_INTERVAL)).await;
+            sleep(QUEUE_INTERVAL * (before.min(15) + 1)).await;
         }
         Some(permit)
     }

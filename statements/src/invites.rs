@@ -14,7 +14,7 @@ use crate::{
     AccountScope, Backend, Operator, OwnerScope, Store, Timestamp,
     backend::{Query as _, record, values},
     role::{Role, by_owner},
-    scoped::Scoped,
+    scope::Scoped,
 };
 
 /// What an invite gives its user.

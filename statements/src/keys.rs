@@ -13,7 +13,7 @@ use crate::{
     AccountScope, Backend, NameRefusal, Operator, OwnerScope, Timestamp,
     backend::{Query as _, record, values},
     names::Known,
-    scoped::Scoped,
+    scope::Scoped,
 };
 
 record! {

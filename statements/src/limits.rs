@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     AccountScope, Backend, Operator, Value,
     backend::{FromValue, Query as _, record, values},
-    scoped::Scoped,
+    scope::Scoped,
 };
 
 /// The attempt that a claim is for. Accounts with a limit of attempts at once have a row of it while it runs.

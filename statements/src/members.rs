@@ -9,7 +9,7 @@ use crate::{
     backend::{Query as _, values},
     change::Change,
     role::{by_operator, by_owner},
-    scoped::Scoped,
+    scope::Scoped,
     users::{User, select_users},
 };
 

@@ -6,7 +6,7 @@
 use crate::{
     AccountScope, Backend, Timestamp,
     backend::{record, values},
-    scoped::Scoped,
+    scope::Scoped,
 };
 
 record! {

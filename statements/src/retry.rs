@@ -7,9 +7,8 @@ use std::time::{Duration, Instant};
 /// How long after its start a statement is sent again to a database that is busy or absent. One try may take 5 s more: a
 /// file's lock and the turns of statements are waited for that long.
 const RETRY_TIME: Duration = Duration::from_secs(10);
-/// Before a statement is sent again; doubles each time.
+/// Before a statement is sent again; doubles each time, up to a twentieth of [`RETRY_TIME`].
 const MIN_DELAY: Duration = Duration::from_millis(20);
-const MAX_DELAY: Duration = Duration::from_millis(500);
 
 /// What an error of a database says about its statement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, strum::EnumString, strum::IntoStaticStr)]
@@ -53,6 +52,6 @@ pub async fn repeated<T, E>(
         // Half of it is fixed, so that callers that were refused together do not return together.
         let [part] = random()?;
         sleep(delay / 2 + delay * u32::from(part) / u32::from(u8::MAX)).await;
-        delay = (delay * 2).min(MAX_DELAY);
+        delay = (delay * 2).min(RETRY_TIME / 20);
     }
 }

@@ -13,7 +13,7 @@ use serde_json::json;
 use crate::{
     AccountScope, Backend, DataError, Operator, OwnerScope, Row, Timestamp, Value,
     backend::{FromRow, Query as _, record, values},
-    scoped::Scoped,
+    scope::Scoped,
 };
 
 record! {

@@ -1,9 +1,9 @@
-//! An account's attempts: the count of the month, and the counts of days.
+//! What an account has done: the count of the month, the counts of days, and its first steps.
 
 use crate::{
     AccountScope, Backend,
     backend::{record, values},
-    scoped::Scoped,
+    scope::Scoped,
 };
 
 record! {
@@ -31,6 +31,20 @@ record! {
     }
 }
 
+record! {
+    /// The first steps of an account.
+    pub struct FirstSteps {
+        /// It has an API key.
+        pub key: bool,
+        /// It has a successful attempt.
+        pub render: bool,
+        /// It has a template.
+        pub template: bool,
+        /// It has a second user, or an invite that can be used.
+        pub invite: bool,
+    }
+}
+
 const MONTHS: Scoped = Scoped::new(
     "SELECT quota, coalesce((SELECT attempts FROM usage WHERE account_id = ?1 \
      AND month = strftime('%Y-%m', ?2, 'unixepoch')), 0), coalesce((SELECT attempts FROM usage WHERE account_id = ?1 \
@@ -54,6 +68,22 @@ const DAYS_OF_KEY: Scoped = Scoped::new(
     "SELECT day, sum(attempts), sum(failures) FROM usage_parts \
      WHERE account_id = ?1 AND key_id = ?2 AND day >= date(?3, 'unixepoch') GROUP BY day",
 );
+
+const FIRST_STEPS: Scoped = Scoped::new(
+    "SELECT EXISTS (SELECT 1 FROM api_keys WHERE account_id = ?1 AND NOT is_temporary), \
+     EXISTS (SELECT 1 FROM usage_days WHERE account_id = ?1 AND attempts > failures), \
+     EXISTS (SELECT 1 FROM templates WHERE account_id = ?1), \
+     EXISTS (SELECT 1 FROM users WHERE account_id = ?1 LIMIT 1 OFFSET 1) \
+     OR EXISTS (SELECT 1 FROM invites WHERE account_id = ?1 AND used_at IS NULL AND expires_at > ?2)",
+);
+
+impl FirstSteps {
+    /// Whether the account can be used as its users want to; it may have one user only.
+    #[must_use]
+    pub fn are_done(&self) -> bool {
+        self.key && self.render && self.template
+    }
+}
 
 impl<B: Backend> AccountScope<'_, B> {
     /// The quota, `None` being unlimited, and the attempts of this month and of the last one (UTC).
@@ -79,5 +109,10 @@ impl<B: Backend> AccountScope<'_, B> {
     /// The days with attempts of a key since the day (UTC) of this time, in no order.
     pub async fn days_of_key(&self, id: &str, since: i64) -> Result<Vec<DayUsage>, B::Error> {
         self.all(DAYS_OF_KEY, values![id, since]).await
+    }
+
+    /// What it has done already.
+    pub async fn first_steps(&self) -> Result<Option<FirstSteps>, B::Error> {
+        self.first(FIRST_STEPS, values![self.now()]).await
     }
 }

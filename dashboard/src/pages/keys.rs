@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use askama::Template;
 use platen_statements::{
     Timestamp,
-    first_steps::FirstSteps,
     keys::{Key, KeyState},
+    usage::FirstSteps,
 };
 
 use super::Layout;

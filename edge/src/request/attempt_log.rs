@@ -21,8 +21,6 @@ use crate::row_buffer::{RejectedRows, RowBuffer};
 
 /// Rows of an instance that wait for the database. A row has about 500 bytes.
 const MAX_ROWS: usize = 1_000;
-/// Of these, rows of rejected requests, so that rows of attempts have a place.
-const MAX_REJECTED_ROWS: usize = 200;
 /// Rows of one statement, which holds the database's write lock for some milliseconds.
 const MAX_BATCH_ROWS: usize = 200;
 /// How long a row is kept while the database is busy or absent.
@@ -31,9 +29,8 @@ const MAX_ROW_AGE: Duration = Duration::from_mins(5);
 const STATEMENT_TIMEOUT: Duration = Duration::from_secs(30);
 /// Before the rows are sent again, with those that came meanwhile.
 const RETRY_INTERVAL: Duration = Duration::from_millis(500);
-/// Between looks for a written row; doubles up to the maximum.
-const MIN_POLL_INTERVAL: Duration = Duration::from_millis(1);
-const MAX_POLL_INTERVAL: Duration = Duration::from_millis(32);
+/// Before the first look for a written row; each further one is later by as much.
+const POLL_INTERVAL: Duration = Duration::from_millis(1);
 
 thread_local! {
     static ROWS: RefCell<RowBuffer<Attempt>> = const { RefCell::new(RowBuffer::new(MAX_ROWS, MAX_BATCH_ROWS)) };
@@ -42,7 +39,9 @@ thread_local! {
 
 /// Adds a row, which the next [`flush`] writes.
 pub(super) fn add(attempt: Attempt) {
-    if attempt.rejected && !accepts_rejected(&attempt) {
+    let is_accepted =
+        || REJECTED.with_borrow_mut(|rejected| rejected.accept(&attempt.account_id, attempt.at));
+    if attempt.rejected && !is_accepted() {
         return;
     }
     if let Some(attempt) = ROWS.with_borrow_mut(|rows| rows.push(attempt, Instant::now())) {
@@ -50,16 +49,9 @@ pub(super) fn add(attempt: Attempt) {
     }
 }
 
-/// Whether the row of a rejected request is within the limits.
-fn accepts_rejected(attempt: &Attempt) -> bool {
-    let waiting = ROWS.with_borrow(|rows| rows.count(|row| row.rejected));
-    waiting < MAX_REJECTED_ROWS
-        && REJECTED.with_borrow_mut(|rejected| rejected.accept(&attempt.account_id, attempt.at))
-}
-
 /// Waits until a row has been written or is lost, at most for this time.
 pub(super) async fn until_written(id: i64, timeout: Duration) {
-    let (until, mut interval) = (Instant::now() + timeout, MIN_POLL_INTERVAL);
+    let (until, mut interval) = (Instant::now() + timeout, POLL_INTERVAL);
     while ROWS.with_borrow(|rows| rows.contains(|row| row.id == id)) {
         // A task of a component cannot wake one of another request, so this one looks again.
         let time_left = until.saturating_duration_since(Instant::now());
@@ -67,7 +59,7 @@ pub(super) async fn until_written(id: i64, timeout: Duration) {
             return;
         }
         sleep(interval.min(time_left)).await;
-        interval = (interval * 2).min(MAX_POLL_INTERVAL);
+        interval += POLL_INTERVAL;
     }
 }
 

@@ -61,7 +61,7 @@ pub(super) async fn authenticate(
     let timeout = context.deadline.answer_time_left(Instant::now());
     let found = platform::timeout(timeout, found).await.ok_or_else(no_answer)?;
     let Some(found) = found.map_err(|error| Failure::database(&error))? else {
-        RECENT_KEYS.with_borrow_mut(|keys| keys.set_invalid(&key.hash(), Instant::now()));
+        RECENT_KEYS.with_borrow_mut(|keys| keys.set_refused(&key.hash(), Instant::now()));
         return Err(ApiError::InvalidKey.into());
     };
     let usage = Usage { attempts: found.attempts, quota: found.quota, limits: found.limits };
@@ -155,7 +155,7 @@ pub(super) async fn claim(
             break;
         }
     }
-    RECENT_KEYS.with_borrow_mut(|keys| keys.set_exhausted(&attempt.key_hash, Instant::now()));
+    RECENT_KEYS.with_borrow_mut(|keys| keys.set_refused(&attempt.key_hash, Instant::now()));
     set_rejected(attempt, context);
     let usage = context.usage.as_mut().ok_or(ApiError::Internal)?;
     if usage.refusal(&context.month).is_none() {

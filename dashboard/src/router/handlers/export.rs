@@ -1,12 +1,11 @@
 //! Lists as CSV files, which are read and sent in steps.
 
-use std::time::Duration;
-
 use platen_shared::log_line::{LogLevel, LogLine};
 use platen_spin::{body::BodyWriter, platform};
 use platen_statements::CurrentUser;
 
 use crate::router::{
+    REQUEST_TIMEOUT,
     context::{Context, Store},
     page_error::{PageError, PageResult},
     response::PageResponse,
@@ -14,8 +13,6 @@ use crate::router::{
 
 /// Rows of one statement of an export; about 300 KB.
 const EXPORT_ROWS: u32 = 1_000;
-/// After which an export ends without a result of its statement.
-const STATEMENT_TIMEOUT: Duration = Duration::from_mins(1);
 
 /// A list of rows that a user may read.
 pub(super) trait List: Sized + 'static {
@@ -69,7 +66,7 @@ impl<L: List> Export<L> {
             }
             let Some(last) = rows.get(EXPORT_ROWS as usize - 1) else { return true };
             let next = self.list.rows(&self.store, &self.user, Some(last), EXPORT_ROWS);
-            rows = match platform::timeout(STATEMENT_TIMEOUT, next).await {
+            rows = match platform::timeout(REQUEST_TIMEOUT, next).await {
                 Some(Ok(next)) => next,
                 Some(Err(error)) => return self.failed(&error.cause().unwrap_or_else(|| error.to_string())),
                 None => return self.failed("the database did not answer in time"),
