@@ -1,4 +1,4 @@
-//! Numbers and ids as pages show them.
+//! Numbers and ids as pages show them, and lines of exports.
 
 /// A number with its thousands separated by commas.
 #[allow(clippy::trivially_copy_pass_by_ref, reason = "templates pass references")]
@@ -21,6 +21,18 @@ pub(crate) fn size(bytes: u64) -> String {
         1_000..1_000_000 => format!("{}.{} KB", bytes / 1_000, bytes % 1_000 / 100),
         _ => format!("{}.{} MB", bytes / 1_000_000, bytes % 1_000_000 / 100_000),
     }
+}
+
+/// A line of comma-separated values (RFC 4180). No cell begins with a character that makes a spreadsheet read it as a formula.
+pub(crate) fn csv_line(cells: &[&str]) -> String {
+    let cells: Vec<String> = cells.iter().map(|text| cell(text)).collect();
+    cells.join(",") + "\r\n"
+}
+
+fn cell(text: &str) -> String {
+    let text =
+        if text.starts_with(['=', '+', '-', '@', '\t', '\r']) { format!("'{text}") } else { text.to_owned() };
+    if text.contains([',', '"', '\r', '\n']) { format!("\"{}\"", text.replace('"', "\"\"")) } else { text }
 }
 
 /// The beginning of an id, which tells two things of one name apart.
@@ -55,5 +67,11 @@ mod tests {
         {
             assert_eq!(size(bytes), text);
         }
+    }
+
+    #[test]
+    fn cells_are_quoted_and_formulas_are_escaped() {
+        assert_eq!(csv_line(&["a", "b,c", "d\"e", ""]), "a,\"b,c\",\"d\"\"e\",\r\n");
+        assert_eq!(csv_line(&["=1+1", "@x", "-2"]), "'=1+1,'@x,'-2\r\n");
     }
 }

@@ -8,6 +8,7 @@ use subtle::ConstantTimeEq as _;
 
 use crate::cookies;
 
+const NAME: &str = "platen-browser";
 /// Bytes of the number of a browser.
 pub(crate) const ID_BYTES: usize = 16;
 /// How long a browser is known.
@@ -15,7 +16,7 @@ const MAX_AGE_SECONDS: u32 = 180 * 24 * 60 * 60;
 
 /// The browser of the `cookie` headers, if this user has signed in there.
 pub(crate) fn read(headers: &[Vec<u8>], secure: bool, email: &str, password_hash: &str) -> Option<String> {
-    let (id, proof) = cookies::value(headers, &name(secure))?.split_once('.')?;
+    let (id, proof) = cookies::value(headers, NAME, secure)?.split_once('.')?;
     let is_valid = id.len() == 2 * ID_BYTES
         && proof.as_bytes().ct_eq(self::proof(id, email, password_hash).as_bytes()).into();
     is_valid.then(|| id.to_owned())
@@ -24,11 +25,7 @@ pub(crate) fn read(headers: &[Vec<u8>], secure: bool, email: &str, password_hash
 /// The `set-cookie` value for a browser in which this user has signed in.
 pub(crate) fn set(id: &str, secure: bool, email: &str, password_hash: &str) -> String {
     let value = format!("{id}.{}", proof(id, email, password_hash));
-    cookies::set(&name(secure), &value, &format!("; Max-Age={MAX_AGE_SECONDS}"), secure)
-}
-
-fn name(secure: bool) -> String {
-    format!("{}platen-browser", cookies::prefix(secure))
+    cookies::set(NAME, &value, &format!("; Max-Age={MAX_AGE_SECONDS}"), secure)
 }
 
 /// Only the server knows the password's hash, which has a random salt. The parts that a client chooses have fixed lengths

@@ -18,19 +18,16 @@ mod assets;
 mod chart;
 mod cookies;
 mod csrf;
-mod csv;
 mod filter;
 mod form;
 mod format;
 mod known_browser;
 mod next;
-mod once;
 mod pages;
 mod password;
 mod playground;
 mod search;
 mod starter;
-mod theme;
 mod throttle;
 
 #[cfg(target_family = "wasm")]

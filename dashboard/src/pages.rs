@@ -15,7 +15,7 @@ pub(crate) mod users;
 use askama::Template;
 use platen_statements::CurrentUser;
 
-use crate::theme::Theme;
+use crate::cookies::Theme;
 
 /// What all pages share: head, navigation, notice.
 #[derive(Debug, Clone, Default)]

@@ -6,7 +6,6 @@ use platen_statements::{keys::Key, requests::RequestEntry};
 
 use super::Layout;
 use crate::{
-    csv,
     filter::{FilterForm, status_text},
     format,
 };
@@ -118,7 +117,7 @@ fn milliseconds(time: Option<&u64>) -> String {
 pub(crate) fn csv_line(request: &RequestEntry) -> String {
     let number = |number: Option<u64>| number.map(|number| number.to_string()).unwrap_or_default();
     let text = |text: &'_ Option<String>| text.clone().unwrap_or_default();
-    csv::line(&[
+    format::csv_line(&[
         &request.at.to_string(),
         &text(&request.key_name),
         path(request),
@@ -167,17 +166,6 @@ mod tests {
             render_ms: None,
             bytes: None,
         }
-    }
-
-    #[test]
-    fn a_client_that_disconnected_is_shown_as_cancelled() {
-        let cancelled = request(499, Some("cancelled"));
-        assert_eq!(
-            csv_line(&cancelled),
-            "1970-01-01T00:00:00Z,a,/v1/render,png,499,no,12,,Cancelled,r,,,The client disconnected.,,,a.example,3,\r\n"
-        );
-        assert_eq!(level(&cancelled), "off");
-        assert_eq!(CSV_HEADER.split(',').count(), csv_line(&cancelled).split(',').count());
     }
 
     #[test]

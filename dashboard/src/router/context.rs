@@ -14,13 +14,11 @@ use super::{
     settings::Settings,
 };
 use crate::{
-    cookies::Cookie,
+    cookies::{Cookie, ONCE_FIELD, Once, Theme},
     csrf,
     form::Form,
     next,
-    once::{self, Once},
     pages::{Layout, Section, notice},
-    theme::Theme,
     throttle::{self, Subject, WINDOW_SECONDS},
 };
 
@@ -57,7 +55,7 @@ impl<'r> Context<'r> {
         let settings = Settings::get().await?;
         let cookies = head.headers.get("cookie");
         let session_token = Cookie::Session.read(&cookies, head.secure);
-        let once = head.query.get(once::FIELD).and_then(|label| Once::read(&cookies, label, head.secure));
+        let once = head.query.get(ONCE_FIELD).and_then(|label| Once::read(&cookies, label, head.secure));
         let mut context = Self {
             head,
             store: Store::new(Database, now),
@@ -207,7 +205,7 @@ impl<'r> Context<'r> {
     /// Redirects to a page that shows a secret once, so that reloading it does not repeat the request.
     pub(super) fn redirect_once(&self, path: &str, secret: String) -> PageResponse {
         let once = Once::new(platform::random(), secret);
-        PageResponse::redirect(&format!("{path}?{}={}", once::FIELD, once.label()))
+        PageResponse::redirect(&format!("{path}?{}={}", ONCE_FIELD, once.label()))
             .with_header("set-cookie", once.set(self.head.secure))
     }
 }

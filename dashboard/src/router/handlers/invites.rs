@@ -4,8 +4,8 @@ use platen_shared::token::Token;
 use platen_statements::{invites::InviteState, members::Role};
 
 use crate::{
+    cookies::Once,
     form::Form,
-    once::Once,
     pages::{
         Section,
         paging::{PAGE_ROWS, Paging},

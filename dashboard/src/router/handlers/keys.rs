@@ -4,8 +4,8 @@ use platen_shared::{id::KeyId, key::ApiKey, name::Name};
 
 use crate::{
     chart::{self, Chart, DAYS_SHOWN},
+    cookies::Once,
     form::{Field, Form},
-    once::Once,
     pages::{
         ConfirmPage, Section,
         keys::{KeyPage, KeysPage, NewKey, grace_seconds, last_day, parse_expiry},

@@ -4,6 +4,7 @@ use platen_spin::platform;
 
 use super::sign_in;
 use crate::{
+    cookies::Theme,
     form::{Field, Form},
     next,
     pages::{Section, users::ProfilePage},
@@ -13,7 +14,6 @@ use crate::{
         page_error::{PageError, PageResult},
         response::PageResponse,
     },
-    theme::Theme,
     throttle::{self, Subject},
 };
 
