@@ -19,6 +19,9 @@ use prometheus_client::{
     registry::Registry,
 };
 use secrecy::SecretString;
+use tokio::task::{self, JoinHandle};
+
+use queue::{Queued, StatementQueue};
 
 pub(crate) use location::{Location, Purpose};
 pub(crate) use platen_statements::Value;
@@ -34,6 +37,8 @@ const MAX_RESULT_BYTES: usize = 64 * 1024 * 1024;
 #[expect(unreachable_pub, reason = "the generated bindings re-export it")]
 pub struct Database {
     backend: Backend,
+    reads: Arc<StatementQueue>,
+    writes: Arc<StatementQueue>,
     /// Measures the statements that are sent through this handle and its clones.
     pub(crate) statements: StatementMetrics,
 }
@@ -44,6 +49,16 @@ enum Backend {
     Server(Arc<remote::Client>),
 }
 
+impl Backend {
+    /// Starts a batch, which runs until it has ended, also if the handle is dropped.
+    fn start(&self, batch: Vec<Queued>) -> JoinHandle<()> {
+        match self.clone() {
+            Self::File(pool) => task::spawn_blocking(move || pool.run(batch)),
+            Self::Server(client) => tokio::spawn(async move { client.run(batch).await }),
+        }
+    }
+}
+
 impl Database {
     /// Opens a file at once; a server is first connected to by a statement.
     pub(crate) async fn open(
@@ -51,11 +66,22 @@ impl Database {
         token: Option<SecretString>,
         purpose: Purpose,
     ) -> Result<Self, DbError> {
-        let backend = match location {
-            Location::File(path) => Backend::File(local::Pool::open(path, purpose).await?),
-            Location::Server(url) => Backend::Server(Arc::new(remote::Client::new(url.clone(), token)?)),
+        let (backend, max_reads, max_batch) = match location {
+            Location::File(path) => {
+                let pool = local::Pool::open(path, purpose).await?;
+                (Backend::File(pool), local::MAX_CONCURRENT_READS, local::MAX_BATCH)
+            }
+            Location::Server(url) => {
+                let client = remote::Client::new(url.clone(), token)?;
+                (Backend::Server(Arc::new(client)), remote::MAX_CONCURRENT_READS, remote::MAX_BATCH)
+            }
         };
-        Ok(Self { backend, statements: StatementMetrics::default() })
+        let queue = |max_concurrent, max_batch| {
+            let backend = backend.clone();
+            StatementQueue::new(max_concurrent, max_batch, move |batch| backend.start(batch))
+        };
+        let (reads, writes) = (queue(max_reads, 1), queue(1, max_batch));
+        Ok(Self { backend, reads, writes, statements: StatementMetrics::default() })
     }
 
     /// The rows of one statement, in its turn; text after the first statement is ignored.
@@ -65,14 +91,8 @@ impl Database {
         sql: String,
         parameters: Vec<Value>,
     ) -> Result<Vec<Row>, DbError> {
-        let kind = StatementKind::of(&sql)?;
-        let statement = async {
-            match &self.backend {
-                Backend::File(pool) => pool.execute(flow, kind, sql, parameters).await,
-                Backend::Server(client) => client.execute(flow, kind, sql, parameters).await,
-            }
-        };
-        self.statements.measure(statement).await
+        let queue = if is_write(&sql)? { &self.writes } else { &self.reads };
+        self.statements.measure(queue.run(flow, sql, parameters)).await
     }
 
     /// Runs the statements of a script on a connection of its own, and again while the database is busy or absent. If one
@@ -115,23 +135,15 @@ impl Flow {
     }
 }
 
-/// What a statement may do, by its first word.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum StatementKind {
-    Read,
-    Write,
-}
-
-impl StatementKind {
-    /// An error for a statement that could leave something in its connection, such as `BEGIN` or `PRAGMA`.
-    fn of(sql: &str) -> Result<Self, DbError> {
-        let word: String = sql.trim_start().chars().take_while(char::is_ascii_alphabetic).collect();
-        match word.to_ascii_uppercase().as_str() {
-            "SELECT" | "EXPLAIN" => Ok(Self::Read),
-            // `WITH` may begin a reading statement as well.
-            "INSERT" | "UPDATE" | "DELETE" | "REPLACE" | "WITH" => Ok(Self::Write),
-            _ => Err(DbError::Kind),
-        }
+/// Whether a statement may write, by its first word. An error for one that could leave something in its connection, such as
+/// `BEGIN` or `PRAGMA`.
+fn is_write(sql: &str) -> Result<bool, DbError> {
+    let word: String = sql.trim_start().chars().take_while(char::is_ascii_alphabetic).collect();
+    match word.to_ascii_uppercase().as_str() {
+        "SELECT" | "EXPLAIN" => Ok(false),
+        // `WITH` may begin a reading statement as well.
+        "INSERT" | "UPDATE" | "DELETE" | "REPLACE" | "WITH" => Ok(true),
+        _ => Err(DbError::Kind),
     }
 }
 

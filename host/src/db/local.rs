@@ -12,23 +12,20 @@ use std::{
 };
 
 use parking_lot::Mutex;
-use tokio::{
-    runtime::Handle,
-    task::{self, JoinHandle},
-};
+use tokio::{runtime::Handle, task};
 
 use super::{
-    DbError, Flow, MAX_RESULT_BYTES, Row, StatementKind, Value,
+    DbError, MAX_RESULT_BYTES, Row, Value,
     location::Purpose,
-    queue::{Queued, StatementQueue, TURN_TIMEOUT},
+    queue::{Queued, TURN_TIMEOUT},
 };
 
 const MAX_PREPARED_STATEMENTS: usize = 32;
 /// Reads are served from memory mostly, so more threads only compete for the CPU.
-const MAX_CONCURRENT_READS: usize = 4;
+pub(super) const MAX_CONCURRENT_READS: usize = 4;
 /// Statements that a thread runs before it returns. Each is committed by itself: a commit does not wait for the
 /// disk, and costs less than the handler's work for the statement.
-const MAX_BATCH: usize = 16;
+pub(super) const MAX_BATCH: usize = 16;
 /// The readers', the writer's, and some for those that stall.
 const MAX_IDLE_CONNECTIONS: usize = 8;
 
@@ -36,19 +33,11 @@ pub(super) struct Pool {
     path: PathBuf,
     purpose: Purpose,
     idle: Mutex<Vec<LocalConnection>>,
-    reads: Arc<StatementQueue<Job>>,
-    writes: Arc<StatementQueue<Job>>,
 }
 
 impl Pool {
     pub(super) async fn open(path: &Path, purpose: Purpose) -> Result<Arc<Self>, DbError> {
-        let pool = Arc::new(Self {
-            path: path.to_owned(),
-            purpose,
-            idle: Mutex::default(),
-            reads: StatementQueue::new(MAX_CONCURRENT_READS, 1, run_batch),
-            writes: StatementQueue::new(1, MAX_BATCH, run_batch),
-        });
+        let pool = Arc::new(Self { path: path.to_owned(), purpose, idle: Mutex::default() });
         let opening = Arc::clone(&pool);
         blocking(move || {
             if purpose == Purpose::Operate {
@@ -85,19 +74,20 @@ impl Pool {
         Ok(pool)
     }
 
-    /// Runs one statement, in its turn, on any connection.
-    pub(super) async fn execute(
-        self: &Arc<Self>,
-        flow: Flow,
-        kind: StatementKind,
-        sql: String,
-        parameters: Vec<Value>,
-    ) -> Result<Vec<Row>, DbError> {
-        let job = Job { pool: Arc::clone(self), sql, parameters };
-        match kind {
-            StatementKind::Read => self.reads.run(flow, job).await,
-            StatementKind::Write => self.writes.run(flow, job).await,
+    /// Runs statements on any connection. Blocks the thread.
+    pub(super) fn run(&self, batch: Vec<Queued>) {
+        for Queued { sql, parameters, reply } in batch {
+            let _ = reply.send(self.execute(&sql, parameters));
         }
+    }
+
+    fn execute(&self, sql: &str, parameters: Vec<Value>) -> Result<Vec<Row>, DbError> {
+        let idle = self.idle.lock().pop();
+        let mut connection = idle.map_or_else(|| self.connect(), Ok)?;
+        // A connection whose thread panics is not used again.
+        let result = connection.execute(sql, parameters);
+        self.put(connection);
+        result
     }
 
     /// Runs all statements of a script on a new connection, whose end rolls back an open transaction.
@@ -124,32 +114,6 @@ impl Pool {
             idle.push(connection);
         }
     }
-}
-
-/// A statement for a thread that may block.
-struct Job {
-    pool: Arc<Pool>,
-    sql: String,
-    parameters: Vec<Value>,
-}
-
-impl Job {
-    fn run(self) -> Result<Vec<Row>, DbError> {
-        let idle = self.pool.idle.lock().pop();
-        let mut connection = idle.map_or_else(|| self.pool.connect(), Ok)?;
-        // A connection whose thread panics is not used again.
-        let result = connection.execute(&self.sql, self.parameters);
-        self.pool.put(connection);
-        result
-    }
-}
-
-fn run_batch(batch: Vec<Queued<Job>>) -> JoinHandle<()> {
-    task::spawn_blocking(|| {
-        for queued in batch {
-            let _ = queued.reply.send(queued.job.run());
-        }
-    })
 }
 
 async fn blocking<T: Send + 'static>(

@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 use platen_program::{FairQueue, Ticket};
 use tokio::{sync::oneshot, task::JoinHandle, time::timeout};
 
-use super::{DbError, Flow, Row};
+use super::{DbError, Flow, Row, Value};
 
 /// How long a statement waits for its turn, and then for another process that writes: shorter than the deadline of a render,
 /// so that a claim that was not run is refused in time. A batch that takes longer no longer delays those after it, because
@@ -20,48 +20,51 @@ pub(super) const TURN_TIMEOUT: Duration = Duration::from_secs(5);
 const MAX_QUEUED: usize = 4096;
 
 /// A statement in the queue.
-pub(super) struct Queued<J> {
-    pub(super) job: J,
+pub(super) struct Queued {
+    pub(super) sql: String,
+    pub(super) parameters: Vec<Value>,
     /// The caller, which may have gone away.
     pub(super) reply: oneshot::Sender<Result<Vec<Row>, DbError>>,
 }
 
-/// Starts a batch. It runs until it has ended, also if the handle is dropped.
-type Execute<J> = Box<dyn Fn(Vec<Queued<J>>) -> JoinHandle<()> + Send + Sync>;
-
-pub(super) struct StatementQueue<J> {
-    state: Mutex<State<J>>,
+pub(super) struct StatementQueue {
+    state: Mutex<State>,
     max_concurrent_batches: usize,
     max_batch: usize,
-    execute: Execute<J>,
+    start: Box<dyn Fn(Vec<Queued>) -> JoinHandle<()> + Send + Sync>,
 }
 
-struct State<J> {
-    queued: FairQueue<Flow, Queued<J>>,
+struct State {
+    queued: FairQueue<Flow, Queued>,
     /// Tasks that take batches from the queue.
     runners: usize,
 }
 
-impl<J: Send + 'static> StatementQueue<J> {
-    /// `execute` gets at most `max_batch` statements and is called for at most `max_concurrent_batches` at once, besides those
+impl StatementQueue {
+    /// `start` gets at most `max_batch` statements and is called for at most `max_concurrent_batches` at once, besides those
     /// that stall.
     pub(super) fn new(
         max_concurrent_batches: usize,
         max_batch: usize,
-        execute: impl Fn(Vec<Queued<J>>) -> JoinHandle<()> + Send + Sync + 'static,
+        start: impl Fn(Vec<Queued>) -> JoinHandle<()> + Send + Sync + 'static,
     ) -> Arc<Self> {
         Arc::new(Self {
             state: Mutex::new(State { queued: FairQueue::new(MAX_QUEUED), runners: 0 }),
             max_concurrent_batches,
             max_batch,
-            execute: Box::new(execute),
+            start: Box::new(start),
         })
     }
 
-    /// The result of a statement. Dropping the future removes the statement if it still waits.
-    pub(super) async fn run(self: &Arc<Self>, flow: Flow, job: J) -> Result<Vec<Row>, DbError> {
+    /// The rows of a statement. Dropping the future removes the statement if it still waits.
+    pub(super) async fn run(
+        self: &Arc<Self>,
+        flow: Flow,
+        sql: String,
+        parameters: Vec<Value>,
+    ) -> Result<Vec<Row>, DbError> {
         let (reply, mut result) = oneshot::channel();
-        let place = Place { queue: self, ticket: self.push(flow, job, reply)? };
+        let place = Place { queue: self, ticket: self.push(flow, Queued { sql, parameters, reply })? };
         let waited = timeout(TURN_TIMEOUT, &mut result).await;
         if waited.is_err() && place.leave() {
             return Err(DbError::Busy);
@@ -73,15 +76,9 @@ impl<J: Send + 'static> StatementQueue<J> {
         result.map_err(|_| DbError::Panicked)?
     }
 
-    fn push(
-        self: &Arc<Self>,
-        flow: Flow,
-        job: J,
-        reply: oneshot::Sender<Result<Vec<Row>, DbError>>,
-    ) -> Result<Ticket, DbError> {
+    fn push(self: &Arc<Self>, flow: Flow, queued: Queued) -> Result<Ticket, DbError> {
         let mut state = self.state.lock();
-        let joined = state.queued.join(&flow, Queued { job, reply });
-        let Ok((ticket, evicted)) = joined else { return Err(DbError::Busy) };
+        let (ticket, evicted) = state.queued.join(&flow, queued).map_err(|_| DbError::Busy)?;
         if let Some((_, evicted)) = evicted {
             let _ = evicted.reply.send(Err(DbError::Busy));
         }
@@ -94,12 +91,12 @@ impl<J: Send + 'static> StatementQueue<J> {
 
     async fn run_batches(self: Arc<Self>) {
         while let Some(batch) = self.next_batch() {
-            let _ = timeout(TURN_TIMEOUT, (self.execute)(batch)).await;
+            let _ = timeout(TURN_TIMEOUT, (self.start)(batch)).await;
         }
     }
 
     /// The next statements, one of each flow in turn. Without any the runner ends.
-    fn next_batch(&self) -> Option<Vec<Queued<J>>> {
+    fn next_batch(&self) -> Option<Vec<Queued>> {
         let mut state = self.state.lock();
         let queued = std::iter::from_fn(|| state.queued.pop(|_, _| true));
         let batch: Vec<_> = queued.take(self.max_batch).map(|(_, queued)| queued).collect();
@@ -112,19 +109,19 @@ impl<J: Send + 'static> StatementQueue<J> {
 }
 
 /// The place of a statement in the queue, which it leaves when this is dropped.
-struct Place<'a, J> {
-    queue: &'a StatementQueue<J>,
+struct Place<'a> {
+    queue: &'a StatementQueue,
     ticket: Ticket,
 }
 
-impl<J> Place<'_, J> {
+impl Place<'_> {
     /// Whether the statement still waited. It has not been run then, and never will be.
     fn leave(&self) -> bool {
         self.queue.state.lock().queued.remove(self.ticket).is_some()
     }
 }
 
-impl<J> Drop for Place<'_, J> {
+impl Drop for Place<'_> {
     fn drop(&mut self) {
         self.leave();
     }

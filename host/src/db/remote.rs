@@ -1,6 +1,9 @@
 //! A libSQL server, over Hrana 3 on HTTP. Writes that wait together share a request, and so a round trip.
 //!
-//! Invariant: one request with writes is in progress at a time, unless one stalls. Every request closes the stream it
+//! Invariant: one request with writes is in progress at a time, unless one stalls. sqld executes one write at a time, and hands
+//! its write lock from one connection to the next: with 20 connections it was seen to execute fewer statements than with one,
+//! to refuse some with `SQLITE_BUSY`, and to stop for as long as a minute. Its lock stays with a connection whose transaction
+//! could not begin, until that is closed. Every request closes the stream it
 //! opens, so the server holds nothing between statements, and each statement is committed by itself. The token is
 //! sent in the `authorization` header only.
 
@@ -11,30 +14,22 @@ use std::{iter, sync::Arc, time::Duration};
 use platen_program::{CONNECT_TIMEOUT, IDLE_TIMEOUT, http_client};
 use secrecy::{ExposeSecret as _, SecretString};
 use serde_json::json;
-use tokio::task::JoinHandle;
 use url::Url;
 
-use super::{
-    DbError, Flow, Row, StatementKind, Value,
-    queue::{Queued, StatementQueue},
-};
+use super::{DbError, queue::Queued};
 use hrana::{Failure, InvalidResponse, Outcome, PipelineResult, Request, Statement, write};
 
 /// Longer than the deadline of a render, so that the edge learns of a claim that took effect too late.
 const STATEMENT_TIMEOUT: Duration = Duration::from_secs(45);
-/// sqld executes one write at a time, and hands its write lock from one connection to the next: with 20 connections
-/// it was seen to execute fewer statements than with one, to refuse some with `SQLITE_BUSY`, and to stop for as long
-/// as a minute. Its lock stays with a connection whose transaction could not begin, until that is closed.
-const MAX_CONCURRENT_WRITES: usize = 1;
 /// Statements in a request. One that receives no response leaves all of them in doubt.
-const MAX_BATCH: usize = 8;
+pub(super) const MAX_BATCH: usize = 8;
 /// sqld refuses, rather than queues, more than 128 concurrent requests of all its clients together.
-const MAX_CONCURRENT_READS: usize = 16;
+pub(super) const MAX_CONCURRENT_READS: usize = 16;
 
 pub(super) struct Client {
-    connection: Arc<HttpConnection>,
-    reads: Arc<StatementQueue<Job>>,
-    writes: Arc<StatementQueue<Job>>,
+    http: reqwest::Client,
+    server: Url,
+    token: Option<SecretString>,
 }
 
 impl Client {
@@ -48,53 +43,16 @@ impl Client {
             .no_proxy()
             .build()
             .map_err(DbError::unreachable)?;
-        let connection = Arc::new(HttpConnection { http, server, token });
-        let queue = |max_concurrent, max_batch| {
-            let connection = Arc::clone(&connection);
-            StatementQueue::new(max_concurrent, max_batch, move |batch| run_batch(&connection, batch))
-        };
-        let (reads, writes) = (queue(MAX_CONCURRENT_READS, 1), queue(MAX_CONCURRENT_WRITES, MAX_BATCH));
-        Ok(Self { connection, reads, writes })
+        Ok(Self { http, server, token })
     }
 
-    /// Runs one statement, in its turn.
-    pub(super) async fn execute(
-        &self,
-        flow: Flow,
-        kind: StatementKind,
-        sql: String,
-        parameters: Vec<Value>,
-    ) -> Result<Vec<Row>, DbError> {
-        let queue = match kind {
-            StatementKind::Read => &self.reads,
-            StatementKind::Write => &self.writes,
-        };
-        queue.run(flow, Job { sql, parameters }).await
-    }
-
-    /// Runs all statements of a script. The end of its stream rolls back an open transaction.
-    pub(super) async fn run_script(&self, sql: &str) -> Result<(), DbError> {
-        let outcomes = self.connection.send([Request::Sequence { sql }]).await?;
-        let outcome = outcomes.into_iter().next().ok_or_else(|| DbError::unreachable(InvalidResponse))?;
-        outcome.into_rows().map(drop)
-    }
-}
-
-/// A statement in a queue.
-struct Job {
-    sql: String,
-    parameters: Vec<Value>,
-}
-
-/// Sends statements in one request. Each has its own result.
-fn run_batch(connection: &Arc<HttpConnection>, batch: Vec<Queued<Job>>) -> JoinHandle<()> {
-    let connection = Arc::clone(connection);
-    tokio::spawn(async move {
-        let requests = batch.iter().map(|Queued { job, .. }| {
-            let args = job.parameters.iter().map(write).collect();
-            Request::Execute { stmt: Statement { sql: &job.sql, args, want_rows: true } }
+    /// Sends statements in one request. Each has its own result.
+    pub(super) async fn run(&self, batch: Vec<Queued>) {
+        let requests = batch.iter().map(|Queued { sql, parameters, .. }| {
+            let args = parameters.iter().map(write).collect();
+            Request::Execute { stmt: Statement { sql, args } }
         });
-        let (outcomes, missing) = match connection.send(requests).await {
+        let (outcomes, missing) = match self.send(requests).await {
             Ok(outcomes) => (outcomes, DbError::unreachable(InvalidResponse)),
             Err(error) => (Vec::new(), error),
         };
@@ -103,17 +61,15 @@ fn run_batch(connection: &Arc<HttpConnection>, batch: Vec<Queued<Job>>) -> JoinH
             let result = outcomes.next().map_or_else(|| Err(missing.clone()), Outcome::into_rows);
             let _ = queued.reply.send(result);
         }
-    })
-}
+    }
 
-/// Sends requests to the server.
-struct HttpConnection {
-    http: reqwest::Client,
-    server: Url,
-    token: Option<SecretString>,
-}
+    /// Runs all statements of a script. The end of its stream rolls back an open transaction.
+    pub(super) async fn run_script(&self, sql: &str) -> Result<(), DbError> {
+        let outcomes = self.send([Request::Sequence { sql }]).await?;
+        let outcome = outcomes.into_iter().next().ok_or_else(|| DbError::unreachable(InvalidResponse))?;
+        outcome.into_rows().map(drop)
+    }
 
-impl HttpConnection {
     /// Sends requests in a stream of their own.
     async fn send<'a>(
         &self,

@@ -17,7 +17,6 @@ pub(super) enum Request<'a> {
 pub(super) struct Statement<'a> {
     pub(super) sql: &'a str,
     pub(super) args: Vec<WireValue>,
-    pub(super) want_rows: bool,
 }
 
 #[derive(Deserialize)]
