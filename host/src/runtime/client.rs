@@ -25,19 +25,14 @@ use hyper_util::{
 use platen_program::{CONNECT_TIMEOUT, IDLE_TIMEOUT, RepeatedWarning, error_chain, tls_config};
 use tokio::time::timeout;
 use tower_service::Service as _;
-use wasmtime_wasi_http::{Error, RequestOptions, WasiBody};
+use wasmtime_wasi_http::{Error, WasiBody};
 
-use super::RESPONSE_TIMEOUT;
 use crate::metrics::Metrics;
 
 /// Of a file that its client reads slowly, the kernel would keep up to 32 MiB. With a round trip of 5 ms, this is enough
 /// for 80 MB/s. Linux may allow less (`net.core.rmem_max`).
 const RECEIVE_BYTES: usize = 512 * 1024;
 static FAILED: RepeatedWarning = RepeatedWarning::new();
-
-/// A response, and the future that drives its connection while its body is read.
-pub(super) type Exchange =
-    Result<(http::Response<WasiBody>, Box<dyn Future<Output = Result<(), Error>> + Send>), Error>;
 
 /// Keeps connections alive between requests; a cheap handle.
 #[derive(Clone)]
@@ -82,34 +77,24 @@ impl Client {
         uri.host() == Some(OWN_FARM_HOST) && self.own_farm.get().is_some()
     }
 
-    pub(super) async fn send(&self, request: http::Request<WasiBody>, options: RequestOptions) -> Exchange {
-        let began = Instant::now();
-        let exchange = self.send_unmeasured(request, options).await;
-        self.metrics.requested(exchange.is_ok(), began.elapsed());
-        exchange
-    }
-
-    async fn send_unmeasured(
+    pub(super) async fn send(
         &self,
-        mut request: http::Request<WasiBody>,
-        options: RequestOptions,
-    ) -> Exchange {
-        if self.is_for_own_farm(request.uri())
-            && let Some(farm) = self.own_farm.get()
-        {
-            let Ok(response) = farm.clone().call(request.map(Body::new)).await;
-            let body = |body: Body| body.map_err(|_| Error::ConnectionTerminated).boxed_unsync();
-            return Ok((response.map(body), Box::new(async { Ok(()) })));
-        }
-        // A hop-by-hop header, which would close the pooled connection.
-        request.headers_mut().remove(http::header::CONNECTION);
-        let connect_timeout = options.connect_timeout.unwrap_or(CONNECT_TIMEOUT);
-        let first_byte_timeout = options.first_byte_timeout.unwrap_or(RESPONSE_TIMEOUT);
-        let response = timeout(first_byte_timeout, self.exchange(request, connect_timeout))
-            .await
-            .map_err(|_| Error::ConnectionReadTimeout)??;
-        let body = |body: Incoming| body.map_err(Error::Hyper).boxed_unsync();
-        Ok((response.map(body), Box::new(async { Ok(()) })))
+        request: http::Request<WasiBody>,
+        connect_timeout: Option<Duration>,
+    ) -> Result<http::Response<WasiBody>, Error> {
+        let began = Instant::now();
+        let response = match self.own_farm.get().filter(|_| self.is_for_own_farm(request.uri())) {
+            Some(farm) => {
+                let Ok(response) = farm.clone().call(request.map(Body::new)).await;
+                Ok(response.map(|body| body.map_err(|_| Error::ConnectionTerminated).boxed_unsync()))
+            }
+            None => {
+                let response = self.exchange(request, connect_timeout.unwrap_or(CONNECT_TIMEOUT)).await;
+                response.map(|response| response.map(|body| body.map_err(Error::Hyper).boxed_unsync()))
+            }
+        };
+        self.metrics.requested(response.is_ok(), began.elapsed());
+        response
     }
 
     /// Sends nothing after `connect_timeout`.
@@ -118,6 +103,8 @@ impl Client {
         mut request: http::Request<WasiBody>,
         connect_timeout: Duration,
     ) -> Result<http::Response<Incoming>, Error> {
+        // A hop-by-hop header, which would close the pooled connection.
+        request.headers_mut().remove(http::header::CONNECTION);
         let mut connection = capture_connection(&mut request);
         let mut exchange = pin!(self.inner.request(request));
         let exchanged = tokio::select! {

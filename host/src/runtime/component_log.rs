@@ -31,10 +31,6 @@ impl ComponentLog {
     pub(super) fn new(component: Arc<Grants>) -> Self {
         Self(Arc::new(Mutex::new(LineBuffer { component, bytes: Vec::new() })))
     }
-
-    fn push(&self, bytes: &[u8]) {
-        self.0.lock().push(bytes);
-    }
 }
 
 impl IsTerminal for ComponentLog {
@@ -55,7 +51,7 @@ impl StdoutStream for ComponentLog {
 
 impl OutputStream for ComponentLog {
     fn write(&mut self, bytes: Bytes) -> StreamResult<()> {
-        self.push(&bytes);
+        self.0.lock().push(&bytes);
         Ok(())
     }
 
@@ -75,7 +71,7 @@ impl Pollable for ComponentLog {
 
 impl AsyncWrite for ComponentLog {
     fn poll_write(self: Pin<&mut Self>, _: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        self.push(bytes);
+        self.0.lock().push(bytes);
         Poll::Ready(Ok(bytes.len()))
     }
 

@@ -46,9 +46,7 @@ const MAX_DEDICATED_MEMORY_BYTES: usize = 512 * 1024 * 1024;
 /// As in Spin. A burst creates an instance for nearly every request, and requests go to idle instances in
 /// turn, so with a long timeout steady traffic would keep all of them.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(1);
-/// For a file of any size to a slow client; a stalled one is ended by its connection much earlier, and each request has
-/// a timeout of its own until its response.
-const BUSY_TIMEOUT: Duration = Duration::from_hours(1);
+
 /// Whether requests share an instance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Isolation {
@@ -275,12 +273,13 @@ impl WorkerExpiration for Expiration {
     ) -> Poll<()> {
         // Polled in every state, because it wakes the instance.
         let is_draining = self.draining.as_mut().poll(context).is_ready();
-        let timeout = match status {
+        match status {
             WorkerStatus::Idle if is_draining => return Poll::Ready(()),
-            WorkerStatus::Idle => IDLE_TIMEOUT,
-            WorkerStatus::Requests | WorkerStatus::PostReturn => BUSY_TIMEOUT,
-        };
-        let deadline = (start + timeout).into();
+            WorkerStatus::Idle => {}
+            // A request has a timeout of its own until its response, and then its connection ends it.
+            WorkerStatus::Requests | WorkerStatus::PostReturn => return Poll::Pending,
+        }
+        let deadline = (start + IDLE_TIMEOUT).into();
         if self.sleep.deadline() != deadline {
             self.sleep.as_mut().reset(deadline);
         }

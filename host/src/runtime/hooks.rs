@@ -4,22 +4,18 @@
 //! disconnects; the farm of this process says how the job ended. An [`Error::InternalError`] of
 //! [`wire::DISCONNECTED_UNSENT`] means that no byte of the request was sent.
 
-use std::{pin::Pin, sync::Arc, task, task::Poll, time::Duration};
+use std::{sync::Arc, time::Duration};
 
-use bytes::Bytes;
+use futures::stream;
 use http::HeaderName;
-use http_body_util::BodyExt as _;
-use hyper::body::{Body, Frame, SizeHint};
+use http_body_util::{BodyExt as _, StreamBody};
 use platen_program::telemetry::{self, Context, OpenTelemetrySpanExt as _, Status};
 use platen_shared::wire;
-use tokio::time::{Instant, Sleep, sleep};
+use tokio::time::timeout;
 use tracing::{Span, info_span};
 use wasmtime_wasi_http::{Error, RequestOptions, WasiBody, WasiHttpHooks};
 
-use super::{
-    ClientDisconnect, Grants, RESPONSE_TIMEOUT,
-    client::{Client, Exchange},
-};
+use super::{ClientDisconnect, Grants, RESPONSE_TIMEOUT, client::Client};
 
 pub(super) struct Hooks {
     client: Client,
@@ -62,13 +58,16 @@ fn begin_span(request: &mut http::Request<WasiBody>, trace: &Context) -> Span {
     span
 }
 
+/// The rest of an exchange after the head of its response.
+type Transfer = Box<dyn Future<Output = Result<(), Error>> + Send>;
+
 impl WasiHttpHooks for Hooks {
     fn send_request(
         &mut self,
         mut request: http::Request<WasiBody>,
         options: Option<RequestOptions>,
-        _: Box<dyn Future<Output = Result<(), Error>> + Send>,
-    ) -> Box<dyn Future<Output = Exchange> + Send> {
+        _: Transfer,
+    ) -> Box<dyn Future<Output = Result<(http::Response<WasiBody>, Transfer), Error>> + Send> {
         if !self.grants.allowed_hosts.allows(request.uri()) {
             tracing::warn!(
                 component = self.grants.id,
@@ -89,80 +88,42 @@ impl WasiHttpHooks for Hooks {
             }
             let options = options.unwrap_or_default();
             let idle_timeout = options.between_bytes_timeout.unwrap_or(RESPONSE_TIMEOUT);
-            let exchange = client.send(request, options);
-            let exchanged = if is_own {
-                exchange.await
+            let response = client.send(request, options.connect_timeout);
+            let response = if is_own {
+                response.await
             } else {
-                let exchanged = client_disconnect.run_until_cancelled(exchange).await;
-                exchanged.unwrap_or_else(|| Err(disconnected(wire::DISCONNECTED)))
+                let response = client_disconnect.run_until_cancelled(response).await;
+                response.unwrap_or_else(|| Err(disconnected(wire::DISCONNECTED)))
             };
-            match &exchanged {
-                Ok((response, _)) => {
+            match &response {
+                Ok(response) => {
                     span.set_attribute("http.response.status_code", i64::from(response.status().as_u16()));
                 }
                 Err(error) => span.set_status(Status::error(error.to_string())),
             }
             drop(span);
-            let (response, io) = exchanged?;
-            if is_own {
-                return Ok((response, io));
+            let mut response = response?;
+            if !is_own {
+                response = response.map(|body| bounded(body, idle_timeout, client_disconnect));
             }
-            let end = async move {
-                client_disconnect.cancelled_owned().await;
-                Error::ConnectionTerminated
-            };
-            let body = |body| BoundedBody::new(body, idle_timeout, end).boxed_unsync();
-            Ok((response.map(body), io))
+            let transfer: Transfer = Box::new(async { Ok(()) });
+            Ok((response, transfer))
         })
     }
 }
 
-/// A body that fails with [`Error::ConnectionReadTimeout`] when no frame arrives for `idle_timeout`, and
-/// with the error of `end` when that completes while the body waits for a frame. It is dropped at once then, and with it the
-/// connection that it is read from.
-struct BoundedBody<B> {
-    body: Option<B>,
-    idle_timeout: Duration,
-    idle: Pin<Box<Sleep>>,
-    end: Pin<Box<dyn Future<Output = Error> + Send>>,
-}
-
-impl<B> BoundedBody<B> {
-    fn new(body: B, idle_timeout: Duration, end: impl Future<Output = Error> + Send + 'static) -> Self {
-        Self { body: Some(body), idle_timeout, idle: Box::pin(sleep(idle_timeout)), end: Box::pin(end) }
-    }
-}
-
-impl<B: Body<Data = Bytes, Error: Into<Error>> + Unpin> Body for BoundedBody<B> {
-    type Data = Bytes;
-    type Error = Error;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        context: &mut task::Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Error>>> {
-        let Some(body) = self.body.as_mut() else { return Poll::Ready(None) };
-        if let Poll::Ready(frame) = Pin::new(body).poll_frame(context) {
-            let deadline = Instant::now() + self.idle_timeout;
-            self.idle.as_mut().reset(deadline);
-            return Poll::Ready(frame.map(|frame| frame.map_err(Into::into)));
+/// A body that fails when no frame arrives for `idle_timeout`, or when the client disconnects. It is dropped at once then, and
+/// with it the connection that it is read from.
+fn bounded(body: WasiBody, idle_timeout: Duration, client_disconnect: ClientDisconnect) -> WasiBody {
+    let frames = stream::try_unfold(body, move |mut body| {
+        let client_disconnect = client_disconnect.clone();
+        async move {
+            let next = timeout(idle_timeout, body.frame());
+            let frame = client_disconnect.run_until_cancelled(next).await;
+            let frame =
+                frame.ok_or(Error::ConnectionTerminated)?.map_err(|_| Error::ConnectionReadTimeout)?;
+            Ok(frame.transpose()?.map(|frame| (frame, body)))
         }
-        let error = match self.end.as_mut().poll(context) {
-            Poll::Ready(error) => error,
-            Poll::Pending => match self.idle.as_mut().poll(context) {
-                Poll::Ready(()) => Error::ConnectionReadTimeout,
-                Poll::Pending => return Poll::Pending,
-            },
-        };
-        self.body = None;
-        Poll::Ready(Some(Err(error)))
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.body.as_ref().is_none_or(Body::is_end_stream)
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.body.as_ref().map_or_else(SizeHint::default, Body::size_hint)
-    }
+    });
+    StreamBody::new(frames).boxed_unsync()
 }

@@ -63,10 +63,7 @@ impl HostConnectionWithStore<State> for HasSelf<State> {
     ) -> wasmtime::Result<Result<Rows, Error>> {
         let (database, request) = store.with(|mut access| {
             let database = access.get().table.get(&connection)?.clone();
-            let mut context = access.as_context_mut();
-            // The last one is the task of the export that handles the incoming request.
-            let task = context.async_call_stack()?.last();
-            wasmtime::error::Ok((database, context.data_mut().request_of(task)))
+            wasmtime::error::Ok((database, State::request_of(access.as_context_mut())?))
         })?;
         let rows = match execute(&database, request, statement, parameters).await {
             Ok(rows) => rows,

@@ -8,7 +8,7 @@ use std::{collections::HashMap, sync::Arc};
 use platen_shared::wire;
 use secrecy::ExposeSecret as _;
 use wasmtime::{
-    AsContextMut as _, CallHook, ResourceLimiter, StoreLimits, StoreLimitsBuilder,
+    AsContextMut as _, CallHook, ResourceLimiter, StoreContextMut, StoreLimits, StoreLimitsBuilder,
     component::{Accessor, GuestTaskId, HasData, HasSelf, Resource, ResourceTable},
 };
 use wasmtime_wasi::{TrappableError, WasiCtx, WasiCtxBuilder, WasiCtxView, WasiView};
@@ -88,9 +88,11 @@ impl State {
         }
     }
 
-    /// The context of the request whose task this is; for other tasks one that is never cancelled.
-    pub(super) fn request_of(&self, task: Option<GuestTaskId>) -> RequestContext {
-        task.and_then(|task| self.requests.get(&task)).cloned().unwrap_or_default()
+    /// The context of the request for which a guest calls the host; outside of requests one that is never cancelled.
+    pub(super) fn request_of(mut context: StoreContextMut<'_, Self>) -> wasmtime::Result<RequestContext> {
+        // The last one is the task of the export that handles the incoming request.
+        let task = context.async_call_stack()?.last();
+        Ok(task.and_then(|task| context.data().requests.get(&task)).cloned().unwrap_or_default())
     }
 
     pub(super) fn limiter(&mut self) -> &mut dyn ResourceLimiter {
@@ -145,12 +147,9 @@ impl HostWithStore<State> for Outgoing {
         store
             .with(|mut access| -> wasmtime::Result<()> {
                 let mut context = access.as_context_mut();
-                // The last one is the task of the export that handles the incoming request.
-                let task = context.async_call_stack()?.last();
-                let state = context.data_mut();
-                let request = state.request_of(task);
-                state.hooks.client_disconnect = request.client_disconnect;
-                state.hooks.trace = request.trace;
+                let request = State::request_of(context.as_context_mut())?;
+                let hooks = &mut context.data_mut().hooks;
+                (hooks.client_disconnect, hooks.trace) = (request.client_disconnect, request.trace);
                 Ok(())
             })
             .map_err(TrappableError::trap)?;
