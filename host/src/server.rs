@@ -29,7 +29,6 @@ use platen_program::{
 use platen_shared::wire;
 use tokio::sync::Semaphore;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
-use tower_service::Service as _;
 use tracing::Span;
 use wasmtime_wasi_http::{Error, WasiBody};
 
@@ -55,7 +54,7 @@ const AGE_MS: HeaderName = HeaderName::from_static(wire::AGE_MS);
 
 pub(crate) struct Server {
     router: Router,
-    own_pages: axum::Router,
+    health: Health,
     /// One permit for each connection.
     connections: Arc<Semaphore>,
     connections_by_address: Arc<AddressLimit>,
@@ -104,10 +103,9 @@ impl Server {
         let ServerLimits { max_connections, max_connections_per_address, client_address_header, .. } =
             &limits;
         let are_addresses_limited = max_connections_per_address.is_some() || client_address_header.is_some();
-        let draining = CancellationToken::new();
         Self {
             router: Router::new(routes, handlers),
-            own_pages: own_pages::router(health, draining.clone()),
+            health,
             connections: Arc::new(Semaphore::new(*max_connections)),
             connections_by_address: AddressLimit::new(*max_connections, *max_connections_per_address),
             concurrency_limit: ConcurrencyLimit::default(),
@@ -115,7 +113,7 @@ impl Server {
             unsent_responses: Arc::default(),
             instances,
             limits,
-            draining,
+            draining: CancellationToken::new(),
             aborted: CancellationToken::new(),
             tasks: TaskTracker::new(),
             warnings: Warnings::default(),
@@ -148,7 +146,11 @@ impl Server {
                 let trace = telemetry::context(&span);
                 self.dispatch(request, route, trace, &exchange, &mut body.place).await
             }
-            None if is_own => Ok(self.own_page(request).await),
+            None if is_own => {
+                let is_draining = self.draining.is_cancelled();
+                let response = own_pages::respond(&method, request.uri(), &self.health, is_draining);
+                Ok(wasi_response(response.await))
+            }
             None => Err(ServerError::NotFound),
         };
         // The component writes the log line of a request that it answers.
@@ -186,12 +188,6 @@ impl Server {
         response.map(|content| body.with(content, sent, &self.unsent_responses))
     }
 
-    async fn own_page(&self, request: Request<ArrivingBody>) -> Response<WasiBody> {
-        let request = request.map(|_| axum::body::Body::empty());
-        let response = self.own_pages.clone().call(request).await;
-        wasi_response(response.unwrap_or_else(|never| match never {}))
-    }
-
     /// The response of the component at this route.
     async fn dispatch(
         &self,
@@ -203,14 +199,14 @@ impl Server {
     ) -> Result<Response<WasiBody>, ServerError> {
         request_head::prepare(&mut request, exchange.connection.peer)?;
         let (mut head, body) = request.into_parts();
-        let (body, waited) = body.receive(exchange.client, &self.body_limits).await?;
+        let body = body.receive(&self.body_limits).await?;
         let arrived = Instant::now();
         let flow = Flow::of(exchange.client);
         *place = Some(self.concurrency_limit.acquire(flow).await.inspect_err(|_| {
             self.metrics.rejected.inc();
         })?);
-        head.headers.insert(AGE_MS, milliseconds(waited + arrived.elapsed()).into());
-        let isolation = match body.received_bytes() {
+        head.headers.insert(AGE_MS, milliseconds(body.waited + arrived.elapsed()).into());
+        let isolation = match body.bytes {
             Some(bytes) => {
                 if head.headers.remove(header::TRANSFER_ENCODING).is_some() {
                     head.headers.insert(header::CONTENT_LENGTH, bytes.into());
@@ -219,7 +215,7 @@ impl Server {
             }
             None => Isolation::Dedicated,
         };
-        let request = Request::from_parts(head, body.boxed_unsync());
+        let request = Request::from_parts(head, body.body);
         let client_disconnect = exchange.client_disconnect.clone();
         let context = RequestContext { client_disconnect, flow, trace };
         let handled = route.handler.handle(request, isolation, context).await;

@@ -24,7 +24,7 @@ use wasmtime_wasi_http::{Error, WasiBody};
 
 use super::{
     connection::Connection,
-    limits::{GRACE, Place},
+    limits::{Place, WAIT_TIMEOUT},
     request_head::ClientAddress,
     server_error::ServerError,
 };
@@ -139,7 +139,7 @@ const MAX_UNSENT_BYTES: u64 = 1024 * 1024 * 1024;
 const MIN_COUNTED_BYTES: u64 = 256 * 1024;
 
 /// The files that wait for slow readers. A file stays in the memory of the farm until all of it has been sent. When there
-/// are too many bytes, transfers are aborted that have had their [`GRACE`]: first those of the address with the most
+/// are too many bytes, transfers are aborted that have had their [`WAIT_TIMEOUT`]: first those of the address with the most
 /// bytes, the oldest one first.
 #[derive(Default)]
 pub(super) struct UnsentResponses {
@@ -185,7 +185,7 @@ fn slowest(transfers: &[Arc<Transfer>]) -> Option<usize> {
     for transfer in transfers {
         *by_client.entry(transfer.client).or_default() += transfer.bytes;
     }
-    let slow = transfers.iter().enumerate().filter(|(_, transfer)| transfer.began.elapsed() >= GRACE);
+    let slow = transfers.iter().enumerate().filter(|(_, transfer)| transfer.began.elapsed() >= WAIT_TIMEOUT);
     let order = |transfer: &Transfer| (by_client[&transfer.client], Reverse(transfer.began));
     slow.max_by_key(|(_, transfer)| order(transfer)).map(|(index, _)| index)
 }

@@ -1,6 +1,6 @@
 //! Limits of connections, bodies and requests, in all and for each address.
 //!
-//! Invariant: what is waited for is refused after [`QUEUE_TIMEOUT`].
+//! Invariant: what is waited for is refused after [`WAIT_TIMEOUT`].
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
@@ -14,10 +14,9 @@ use tokio::{
 use super::{request_head::ClientAddress, server_error::ServerError};
 use crate::db::Flow;
 
-/// Most clients give up or retry soon after this.
-pub(super) const QUEUE_TIMEOUT: Duration = Duration::from_secs(10);
-/// Every client has this time for a body or a response, however slow it is. The largest files take less with 50 Mbit/s.
-pub(super) const GRACE: Duration = Duration::from_secs(10);
+/// For what a request waits for; most clients give up or retry soon after it. Every client has as much for a body or a
+/// response, however slow it is: the largest files take less with 50 Mbit/s.
+pub(super) const WAIT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A limit in all and for each address. The shares of all addresses together do not exceed the limit, and no share exceeds
 /// that of one address.
@@ -59,7 +58,7 @@ impl AddressLimit {
                 released.await;
             }
         };
-        timeout(QUEUE_TIMEOUT, growing).await.map_err(|_| ServerError::TooManyRequests)?;
+        timeout(WAIT_TIMEOUT, growing).await.map_err(|_| ServerError::TooManyRequests)?;
         Ok(share)
     }
 }
@@ -140,7 +139,7 @@ impl ConcurrencyLimit {
         };
         let _queued = Queued { places: &self.0, ticket };
         // The sender is dropped if another flow takes the space in the queue.
-        timeout(QUEUE_TIMEOUT, receiver).await.ok().and_then(Result::ok).ok_or(ServerError::TooManyRequests)
+        timeout(WAIT_TIMEOUT, receiver).await.ok().and_then(Result::ok).ok_or(ServerError::TooManyRequests)
     }
 }
 
@@ -245,7 +244,7 @@ mod tests {
         assert!(limit.acquire(Flow::of(1)).await.is_err());
         assert_eq!((began.elapsed(), state(&limit)), (Duration::ZERO, (2, 0)));
         assert!(requests.await.iter().all(Result::is_err));
-        assert_eq!((began.elapsed(), state(&limit)), (QUEUE_TIMEOUT, (0, 0)));
+        assert_eq!((began.elapsed(), state(&limit)), (WAIT_TIMEOUT, (0, 0)));
     }
 
     #[tokio::test]

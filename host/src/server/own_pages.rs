@@ -8,14 +8,12 @@ mod markdown;
 mod reference;
 mod search;
 
-use std::{sync::Arc, time::Duration};
+use std::time::Duration;
 
 use axum::{
-    Router,
     body::Bytes,
-    http::{HeaderMap, HeaderName, StatusCode, Uri, header},
+    http::{HeaderMap, HeaderName, Method, StatusCode, Uri, header},
     response::{IntoResponse, Redirect, Response},
-    routing::get,
 };
 use platen_farm::Readiness;
 use platen_shared::{farm_address::FarmAddress, wire};
@@ -23,7 +21,6 @@ use tokio::{
     sync::Mutex,
     time::{Instant, timeout},
 };
-use tokio_util::sync::CancellationToken;
 
 use super::server_error::ServerError;
 use crate::db::Database;
@@ -39,32 +36,27 @@ pub(super) fn has(path: &str) -> bool {
         || path.starts_with("/.well-known/spin/")
 }
 
-/// The responses for those paths.
-pub(super) fn router(health: Health, draining: CancellationToken) -> Router {
-    let health = Arc::new(health);
-    let document = async |uri: Uri| documents::get(uri.path()).ok_or(ServerError::NotFound);
-    let readiness = async move || {
-        let is_ready = !draining.is_cancelled() && health.is_ready().await;
-        if is_ready { Ok(Content::new("text/plain", "ready\n")) } else { Err(ServerError::NotReady) }
-    };
-    let text = |text: &'static str| get(async move || Content::new("text/plain", text));
-    let version = serde_json::json!({ "version": env!("CARGO_PKG_VERSION") }).to_string();
-    Router::new()
-        .route("/", get(document))
-        .route("/docs", get(document))
-        .route("/docs/", get(async || Redirect::permanent("/docs")))
-        .route(documents::SEARCH, get(async |uri: Uri| documents::found(uri.query().unwrap_or_default())))
-        .route("/docs/{*path}", get(document))
-        .route("/llms.txt", get(document))
-        .route(documents::ICON, get(document))
-        .route("/favicon.ico", get(async || Redirect::permanent(documents::ICON)))
-        .route("/healthz", text("alive\n"))
-        .route("/readyz", get(readiness))
-        .route("/version", get(async move || Content::new("application/json", version)))
+/// The response for such a path.
+pub(super) async fn respond(method: &Method, uri: &Uri, health: &Health, is_draining: bool) -> Response {
+    if !matches!(*method, Method::GET | Method::HEAD) {
+        return ServerError::MethodNotAllowed.into_response();
+    }
+    let text = |text: &'static str| Content::new("text/plain", text).into_response();
+    match uri.path() {
         // Spin responds to this path itself.
-        .route("/.well-known/spin/health", text("OK"))
-        .method_not_allowed_fallback(async || ServerError::MethodNotAllowed)
-        .fallback(async || ServerError::NotFound)
+        "/.well-known/spin/health" => text("OK"),
+        "/healthz" => text("alive\n"),
+        "/readyz" if !is_draining && health.is_ready().await => text("ready\n"),
+        "/readyz" => ServerError::NotReady.into_response(),
+        "/version" => {
+            let version = serde_json::json!({ "version": env!("CARGO_PKG_VERSION") }).to_string();
+            Content::new("application/json", version).into_response()
+        }
+        "/docs/" => Redirect::permanent("/docs").into_response(),
+        "/favicon.ico" => Redirect::permanent(documents::ICON).into_response(),
+        documents::SEARCH => documents::found(uri.query().unwrap_or_default()).into_response(),
+        path => documents::get(path).ok_or(ServerError::NotFound).into_response(),
+    }
 }
 
 /// Whether the client of a request for none of the API and the dashboard reads pages rather than JSON: a browser does.

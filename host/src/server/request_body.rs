@@ -6,27 +6,26 @@
 //! a client that is still writing may lose the response.
 
 use std::{
-    pin::Pin,
+    future::ready,
     sync::{Arc, atomic::Ordering},
-    task::{Context, Poll, ready},
     time::Duration,
 };
 
 use bytes::{Bytes, BytesMut};
+use futures::{StreamExt as _, TryStreamExt as _, stream};
 use http::{HeaderMap, header};
-use http_body_util::BodyExt as _;
-use hyper::body::{Body, Frame, Incoming, SizeHint};
+use http_body_util::{BodyExt as _, StreamBody};
+use hyper::body::{Body, Frame, Incoming};
 use platen_shared::limits::MAX_BODY_BYTES;
 use tokio::{
     sync::Semaphore,
     time::{Instant, timeout, timeout_at},
 };
-use wasmtime_wasi_http::Error;
+use wasmtime_wasi_http::{Error, WasiBody};
 
 use super::{
     exchange::Exchange,
-    limits::{AddressLimit, GRACE, QUEUE_TIMEOUT, Share},
-    request_head::ClientAddress,
+    limits::{AddressLimit, Share, WAIT_TIMEOUT},
     server_error::ServerError,
 };
 
@@ -44,7 +43,7 @@ const MAX_UPLOADS_PER_ADDRESS: usize = 4;
 /// Of all larger bodies in components. A component holds a body about four times, so this is a gigabyte.
 const MAX_MIB_IN_COMPONENTS: usize = 256;
 
-/// A body fails after [`GRACE`] and the time of what has arrived at the lowest rate.
+/// A body fails after [`WAIT_TIMEOUT`] and the time of what has arrived at the lowest rate.
 const MIN_BYTES_PER_MILLISECOND: usize = 4;
 /// The largest body at 280 kB/s; nearly all are far smaller. Also for the rest of a body after the response.
 const MAX_BODY_TIME: Duration = Duration::from_mins(2);
@@ -101,7 +100,7 @@ impl ArrivingBody {
 
     fn deadline(&self) -> Instant {
         let earned = Duration::from_millis((self.received / MIN_BYTES_PER_MILLISECOND) as u64);
-        self.began + (GRACE + earned).min(MAX_BODY_TIME)
+        self.began + (WAIT_TIMEOUT + earned).min(MAX_BODY_TIME)
     }
 
     /// The next piece; `None` at the end.
@@ -130,19 +129,17 @@ impl ArrivingBody {
     }
 
     /// Receives the body up to its end, or until more than [`MAX_SMALL_BODY_BYTES`] are received or announced.
-    /// Also returns how long an upload has waited for others.
-    pub(super) async fn receive(
-        mut self,
-        address: ClientAddress,
-        limits: &Arc<BodyLimits>,
-    ) -> Result<(RequestBody, Duration), ServerError> {
+    pub(super) async fn receive(mut self, limits: &Arc<BodyLimits>) -> Result<RequestBody, ServerError> {
+        let address = self.exchange.client;
         let mut available = BytesMut::new();
         let mut share = limits.small_bytes.share(address);
         let announced = self.body.as_ref().map_or(0, |body| body.size_hint().lower());
         if announced <= MAX_SMALL_BODY_BYTES as u64 {
             while available.len() <= MAX_SMALL_BODY_BYTES {
                 let Some(data) = self.next().await? else {
-                    return Ok((RequestBody { available, _share: share, rest: None }, Duration::ZERO));
+                    let bytes = Some(available.len());
+                    let body = body(available, share, None::<std::future::Pending<_>>);
+                    return Ok(RequestBody { body, bytes, waited: Duration::ZERO });
                 };
                 share.grow(data.len())?;
                 available.extend_from_slice(&data);
@@ -150,8 +147,8 @@ impl ArrivingBody {
         }
         let arrived = Instant::now();
         let upload = limits.uploads.one(address).await?;
-        let rest = self.rest(Arc::clone(limits), upload);
-        Ok((RequestBody { available, _share: share, rest: Some(Box::pin(rest)) }, arrived.elapsed()))
+        let body = body(available, share, Some(self.rest(Arc::clone(limits), upload)));
+        Ok(RequestBody { body, bytes: None, waited: arrived.elapsed() })
     }
 
     /// Receives the rest of an upload, and waits until components have memory for it.
@@ -168,7 +165,7 @@ impl ArrivingBody {
             }
             let mib = u32::try_from(self.received.div_ceil(MIB)).unwrap_or(u32::MAX);
             let permits = Arc::clone(&limits.mib_in_components).acquire_many_owned(mib);
-            let permits = timeout(QUEUE_TIMEOUT, permits).await.ok().and_then(Result::ok);
+            let permits = timeout(WAIT_TIMEOUT, permits).await.ok().and_then(Result::ok);
             *exchange.upload_permits.lock() = Some(permits.ok_or(ServerError::TooManyRequests)?);
             drop(upload);
             Ok(rest)
@@ -205,49 +202,25 @@ impl Drop for ArrivingBody {
     }
 }
 
-type Rest = Pin<Box<dyn Future<Output = Result<BytesMut, Error>> + Send>>;
-
-/// The body as a component reads it: what has arrived, and the rest of a large one when all of that has arrived.
 pub(super) struct RequestBody {
-    available: BytesMut,
-    _share: Share,
-    rest: Option<Rest>,
-}
-
-impl RequestBody {
+    pub(super) body: WasiBody,
     /// The size of a body that has arrived.
-    pub(super) fn received_bytes(&self) -> Option<usize> {
-        self.rest.is_none().then_some(self.available.len())
-    }
+    pub(super) bytes: Option<usize>,
+    /// How long an upload has waited for others.
+    pub(super) waited: Duration,
 }
 
-impl Body for RequestBody {
-    type Data = Bytes;
-    type Error = Error;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Error>>> {
-        loop {
-            if !self.available.is_empty() {
-                return Poll::Ready(Some(Ok(Frame::data(self.available.split().freeze()))));
-            }
-            let Some(rest) = &mut self.rest else { return Poll::Ready(None) };
-            let received = ready!(rest.as_mut().poll(context));
-            self.rest = None;
-            match received {
-                Ok(rest) => self.available = rest,
-                Err(error) => return Poll::Ready(Some(Err(error))),
-            }
-        }
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.received_bytes() == Some(0)
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.received_bytes().map_or_else(SizeHint::default, |bytes| SizeHint::with_exact(bytes as u64))
-    }
+/// A body as a component reads it: what has arrived, and the rest of a large one when all of that has arrived. It has a share
+/// of the memory until it is dropped.
+fn body<R>(available: BytesMut, share: Share, rest: Option<R>) -> WasiBody
+where
+    R: Future<Output = Result<BytesMut, Error>> + Send + 'static,
+{
+    let pieces = stream::once(ready(Ok(available))).chain(stream::iter(rest).then(|rest| rest));
+    let pieces = pieces.try_filter(|data| ready(!data.is_empty()));
+    let frames = pieces.map_ok(move |data| {
+        let _until_dropped = &share;
+        Frame::data(data.freeze())
+    });
+    StreamBody::new(frames).boxed_unsync()
 }
