@@ -65,8 +65,6 @@ impl Backend for CommandBackend {
 }
 
 #[cfg(test)]
-mod limits;
-#[cfg(test)]
 mod request_plans;
 #[cfg(test)]
 mod tests;

@@ -193,7 +193,7 @@ async fn retry_after(stage: Stage) -> Result<()> {
     let service = stage.service().await?;
     let (account, target) = limited(&service, Quota::Of(100), &[PER_MINUTE_FLAG, "2"]).await?;
     // As if the minute had begun earlier by this many seconds.
-    let pass = async |seconds: u64| {
+    let pass = async |seconds: i64| {
         let sql = format!(
             "UPDATE usage_minutes SET began_at = began_at - {seconds} WHERE account_id = '{}'",
             account.id
@@ -209,11 +209,20 @@ async fn retry_after(stage: Stage) -> Result<()> {
         pass(20).await?;
         let later = is_over_minute(&render(&target).await?)?;
         ensure!(later <= wait - 20, "{wait} s, and {later} s after 20 s");
-        pass(later).await?;
+        pass(later.cast_signed()).await?;
         render(&target).await?.file("image/png").context("after exactly retry-after")?;
         // The next round begins with a new minute.
         pass(60).await?;
     }
+    for _ in 0..2 {
+        render(&target).await?.file("image/png")?;
+    }
+    // The clock was set back: by a little it is the same minute, by more a new one begins.
+    pass(-50).await?;
+    let wait = is_over_minute(&render(&target).await?)?;
+    ensure!(wait > 60, "the minute ends in {wait} s");
+    pass(-1_000).await?;
+    render(&target).await?.file("image/png").context("after the clock was set back")?;
     Ok(())
 }
 

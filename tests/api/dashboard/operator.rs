@@ -67,8 +67,10 @@ async fn operator(stage: Stage) -> Result<()> {
     page.go(&found).await?;
     page.press(&format!("{name} Ltd")).await?;
     page.press(&format!("Remove {guest_email}")).await?.shows(&format!("Remove {guest_email}?")).await?;
+    let link = app.operator.invite(&guest_email, &[]).await?;
     page.press("Remove").await?.shows("User removed").await?;
     guest.go(&format!("{}/dashboard/keys", app.base_url)).await?.shows("Sign in").await?;
+    Person::signed_out(app)?.get(&link).await?.is(410)?;
 
     remove_another(app, &page, &guest, &email).await?;
 
@@ -89,6 +91,7 @@ async fn operator(stage: Stage) -> Result<()> {
         (&guest_email, "accepted invite", &guest_email),
         (&guest_email, "created key", "their key"),
         (&email, "disabled account", &name),
+        (&email, "switched account", &email),
         (&email, "removed user", &guest_email),
         ("command line", "invited operator", &email),
         ("command line", "created account", &taken.name),
