@@ -65,6 +65,4 @@ impl Backend for CommandBackend {
 }
 
 #[cfg(test)]
-mod request_plans;
-#[cfg(test)]
 mod tests;

@@ -1,34 +1,47 @@
 //! `platen check`, `platen render`, completions, manual pages and settings: runs the binary.
 
 use std::{
+    collections::BTreeSet,
     fs,
-    io::{Read as _, Write as _},
-    net::TcpListener,
+    io::Write as _,
     os::unix::fs::PermissionsExt as _,
     path::{Path, PathBuf},
-    process::{Command, Output, Stdio},
-    thread,
+    process::{Output, Stdio},
     time::Duration,
 };
 
+use hyper::body::Incoming;
 use nix::sys::signal::Signal;
-use platen_harness::{process::Process, wait::until_some};
-use serde_json::Value;
+use platen_harness::{
+    loopback::{Loopback, full},
+    operator::Operator,
+    process::Process,
+    wait::until_some,
+};
+use serde_json::{Value, json};
 
 /// The binary in a new directory, with no other environment than that which a test sets.
 struct Platen {
     directory: tempfile::TempDir,
-    environment: Vec<(&'static str, String)>,
+    commands: Operator,
 }
 
 impl Platen {
     fn new() -> Self {
-        Self { directory: tempfile::tempdir().expect("a temporary directory"), environment: Vec::new() }
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let platen = Path::new(env!("CARGO_BIN_EXE_platen"));
+        let commands = Operator::in_directory(platen, directory.path());
+        let platen = Self { commands, directory };
+        let temporary = platen.path("");
+        let platen = platen.env("TMPDIR", temporary.to_str().expect("UTF-8"));
+        match std::env::var("PLATEN_CHROMIUM") {
+            Ok(chromium) => platen.env("PLATEN_CHROMIUM", &chromium),
+            Err(_) => platen,
+        }
     }
 
-    fn env(mut self, name: &'static str, value: impl Into<String>) -> Self {
-        self.environment.push((name, value.into()));
-        self
+    fn env(self, name: &str, value: &str) -> Self {
+        Self { commands: self.commands.env(name, value), ..self }
     }
 
     fn path(&self, name: &str) -> PathBuf {
@@ -39,20 +52,24 @@ impl Platen {
         fs::write(self.path(name), text).expect("a file");
     }
 
-    fn command(&self, arguments: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_platen"));
-        command.env_clear().envs(self.environment.iter().map(|(name, value)| (name, value)));
-        command.env("TMPDIR", self.directory.path());
-        if let Some(chromium) = std::env::var_os("PLATEN_CHROMIUM") {
-            command.env("PLATEN_CHROMIUM", chromium);
-        }
-        command.current_dir(self.directory.path()).args(arguments).stdin(Stdio::null());
-        command
+    /// The names of the files in the directory.
+    fn files(&self) -> BTreeSet<String> {
+        let files = fs::read_dir(self.directory.path()).expect("a directory");
+        files.map(|file| file.expect("a file").file_name().to_string_lossy().into_owned()).collect()
+    }
+
+    /// Runs a command with this standard input.
+    fn pipe(&self, arguments: &[&str], input: &str) -> Output {
+        let mut command = self.commands.command(arguments);
+        let mut child =
+            command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("the binary runs");
+        child.stdin.take().expect("a pipe").write_all(input.as_bytes()).expect("it reads");
+        child.wait_with_output().expect("it ends")
     }
 
     /// The exit status, standard output and standard error.
     fn run(&self, arguments: &[&str]) -> (i32, String, String) {
-        let Output { status, stdout, stderr } = self.command(arguments).output().expect("the binary runs");
+        let Output { status, stdout, stderr } = self.commands.output(arguments).expect("the binary runs");
         let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
         (status.code().unwrap_or(-1), text(stdout), text(stderr))
     }
@@ -89,22 +106,6 @@ impl Report {
     }
 }
 
-/// Responds to each connection with a page.
-fn page_server() -> u16 {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
-    let port = listener.local_addr().expect("an address").port();
-    thread::spawn(move || {
-        for stream in listener.incoming() {
-            let Ok(mut stream) = stream else { return };
-            let _ = stream.read(&mut [0; 4096]);
-            let _ = stream.write_all(
-                b"HTTP/1.1 200 OK\r\ncontent-type: text/html\r\ncontent-length: 2\r\nconnection: close\r\n\r\nhi",
-            );
-        }
-    });
-    port
-}
-
 #[test]
 fn an_unknown_variable_stops_the_start() {
     let platen = Platen::new().env("PLATEN_BROWSER", "4");
@@ -136,11 +137,12 @@ fn secrets_can_be_files() {
     assert!(status == 1 && errors.contains("no path") && !errors.contains("s3cret"), "{errors}");
 }
 
-#[test]
-fn a_check_tries_the_machine() {
-    let port = page_server();
+#[tokio::test(flavor = "multi_thread")]
+async fn a_check_tries_the_machine() {
+    let site = Loopback::start(async |_: http::Request<Incoming>| Ok(http::Response::new(full("hi"))));
+    let site = site.await.expect("a port");
     let platen = Platen::new().env("PLATEN_QUEUE", "7").env("SPIN_VARIABLE_DEADLINE", "5");
-    let url = format!("http://site.example:{port}/");
+    let url = format!("http://site.example:{}/", site.address().port());
     let resolve = ["--outbound", &url, "--resolve", "site.example=127.0.0.1"];
     let (status, report) = platen.check(&resolve);
     assert_eq!(status, 0, "{}", report.0);
@@ -149,31 +151,39 @@ fn a_check_tries_the_machine() {
     {
         assert_eq!(report.severity(subject), "ok", "{}", report.0);
     }
-    let setting = serde_json::json!({"name": "--queue", "value": "7", "source": "PLATEN_QUEUE"});
+    let setting = json!({"name": "--queue", "value": "7", "source": "PLATEN_QUEUE"});
     assert!(report.0["settings"].as_array().expect("an array").contains(&setting), "{}", report.0);
     assert!(report.of("settings")[0][1].contains("SPIN_VARIABLE_DEADLINE"));
-    assert!(!platen.path(".platen").exists(), "a check creates nothing");
-    let left: Vec<_> = fs::read_dir(platen.directory.path()).expect("a directory").collect();
-    assert!(left.is_empty(), "{left:?}");
+    assert_eq!(platen.files(), BTreeSet::new(), "a check creates nothing");
 }
 
 #[test]
 fn a_check_names_what_is_missing_and_the_cure() {
     let platen = Platen::new();
     platen.write("fonts.conf", "<?xml version='1.0'?><fontconfig><dir>/nonexistent</dir></fontconfig>");
-    let platen = {
-        let fonts = platen.path("fonts.conf").to_str().expect("UTF-8").to_owned();
-        platen.env("FONTCONFIG_FILE", fonts)
-    };
+    let fonts = platen.path("fonts.conf");
+    let platen = platen.env("FONTCONFIG_FILE", fonts.to_str().expect("UTF-8"));
     let (status, report) = platen.check(&["--outbound", "http://site.invalid/"]);
     assert_eq!(status, 0, "{}", report.0);
     let [severity, text, cure] = report.of("fonts")[0];
     assert!(severity == "warning" && text.contains("Korean") && cure.contains("fonts-noto-cjk"), "{text}");
     assert_eq!(report.severity("outbound"), "warning");
 
-    let (status, report) =
-        platen.check(&["--chromium", "/nonexistent/chromium", "--data", "fonts.conf/data", "--outbound", ""]);
+    let proxy = "http://user:s3cret@proxy.example:1";
+    let (status, report) = platen.check(&[
+        "--chromium",
+        "/nonexistent/chromium",
+        "--data",
+        "fonts.conf/data",
+        "--outbound",
+        "",
+        "--egress-proxy",
+        proxy,
+    ]);
     assert_eq!(status, 1, "{}", report.0);
+    let setting = json!({"name": "--egress-proxy", "value": "(secret)", "source": "command line"});
+    assert!(report.0["settings"].as_array().expect("an array").contains(&setting), "{}", report.0);
+    assert!(!report.0.to_string().contains("s3cret"), "{}", report.0);
     assert!(report.of("chromium")[0][1].contains("/nonexistent/chromium"));
     assert_eq!(report.severity("database"), "problem");
 
@@ -212,10 +222,7 @@ fn a_render_has_exit_statuses() {
     assert!(fs::read(platen.path("a.pdf")).expect("a file").starts_with(b"%PDF"));
     assert_eq!(fs::read(platen.path("old.pdf")).expect("a file"), b"old");
 
-    let mut command = platen.command(&["render", "-", "-o", "-", "--format", "webp"]);
-    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("the binary runs");
-    child.stdin.take().expect("a pipe").write_all(b"<p>hello").expect("it reads");
-    let output = child.wait_with_output().expect("it ends");
+    let output = platen.pipe(&["render", "-", "-o", "-", "--format", "webp"], "<p>hello");
     assert!(output.status.success() && output.stdout.starts_with(b"RIFF"));
 }
 
@@ -245,14 +252,11 @@ fn an_mcp_server_names_the_setting_that_is_wrong() {
 fn an_mcp_server_ends_with_its_input_and_leaves_nothing() {
     let platen = Platen::new();
     assert_eq!(platen.run(&["mcp"]), (0, String::new(), String::new()));
-    let mut command = platen.command(&["mcp"]);
-    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("the binary runs");
     let input = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"test","version":"1"}}}
 {"jsonrpc":"2.0","method":"notifications/initialized"}
 {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"render_html","arguments":{"html":"<p>hello"}}}
 "#;
-    child.stdin.take().expect("a pipe").write_all(input.as_bytes()).expect("it reads");
-    let output = child.wait_with_output().expect("it ends");
+    let output = platen.pipe(&["mcp"], input);
     let lines: Vec<Value> = String::from_utf8_lossy(&output.stdout)
         .lines()
         .map(|line| serde_json::from_str(line).expect("a message"))
@@ -260,8 +264,7 @@ fn an_mcp_server_ends_with_its_input_and_leaves_nothing() {
     assert!(output.status.success() && lines[0]["result"]["serverInfo"]["name"] == "platen", "{lines:?}");
     // A render that takes longer than the server waits for calls gets no answer.
     assert!(lines.get(1).is_none_or(|line| line["result"]["content"][0]["type"] == "image"), "{lines:?}");
-    let left: Vec<_> = fs::read_dir(platen.directory.path()).expect("a directory").collect();
-    assert!(left.is_empty(), "{left:?}");
+    assert_eq!(platen.files(), BTreeSet::new());
 }
 
 #[tokio::test]
@@ -270,8 +273,8 @@ async fn a_watched_page_is_rendered_after_each_change() {
     platen.write("page.html", "<body style='background: {{ color }}'>");
     platen.write("data.json", r#"{"color": "red"}"#);
     let watch = ["render", "page.html", "-o", "a.png", "--watch", "--variables", "@data.json"];
-    let mut process =
-        Process::start("platen render", &platen.command(&watch), Signal::SIGKILL).expect("the binary runs");
+    let mut process = Process::start("platen render", &platen.commands.command(&watch), Signal::SIGKILL)
+        .expect("the binary runs");
     // A change that is made while the watch is being started would not be seen, so it is made again.
     let becomes = async |content: &str, data: &str, differs_from: &[u8]| {
         let file = until_some("the page is rendered", async || {
@@ -317,13 +320,9 @@ fn a_backup_is_a_private_copy_that_can_be_used() {
         let (status, _, errors) = platen.run(arguments);
         assert!(status == 1 && errors.contains(message), "{errors}");
     }
-    let mut left: Vec<_> = fs::read_dir(platen.directory.path())
-        .expect("a directory")
-        .map(|entry| entry.expect("a file").file_name().to_string_lossy().into_owned())
-        .filter(|name| name != "copy.db-wal" && name != "copy.db-shm")
-        .collect();
-    left.sort();
-    assert_eq!(left, [".platen", "copy.db"]);
+    let left =
+        platen.files().into_iter().filter(|name| !matches!(name.as_str(), "copy.db-wal" | "copy.db-shm"));
+    assert_eq!(left.collect::<Vec<_>>(), [".platen", "copy.db"]);
 }
 
 #[test]

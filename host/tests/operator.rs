@@ -1,9 +1,9 @@
 //! The operator's commands: runs the binary on a database file.
 
-use std::{path::Path, process::Output};
+use std::{fs, os::unix::fs::PermissionsExt as _, path::Path, process::Output};
 
 use platen_harness::operator;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 /// The commands in a new directory.
 struct Operator {
@@ -26,6 +26,10 @@ impl Operator {
 
     fn path(&self) -> &Path {
         self.directory.path()
+    }
+
+    fn write(&self, name: &str, content: impl AsRef<[u8]>) {
+        fs::write(self.path().join(name), content).unwrap();
     }
 
     fn run(&self, arguments: &[&str]) -> Output {
@@ -79,24 +83,18 @@ fn with_the_json_log_format_errors_are_json_lines() {
 }
 
 #[test]
-fn the_tables_are_created_once() {
+fn the_tables_are_created_once_in_a_private_file() {
     let operator = Operator::new();
     let created: usize = std::thread::scope(|scope| {
         let runs: Vec<_> = (0..8).map(|_| scope.spawn(|| operator.json(&["migrate"]))).collect();
         runs.into_iter().map(|run| run.join().unwrap()["applied"].as_array().unwrap().len()).sum()
     });
     assert_eq!(created, 1);
-    assert_eq!(operator.json(&["migrate"])["applied"], serde_json::json!([]));
-    assert!(operator.path().join(".platen/platen.db").is_file());
-}
-
-#[test]
-fn created_files_are_private() {
-    use std::os::unix::fs::PermissionsExt as _;
-    let operator = Operator::migrated();
-    let mode = |path: &str| operator.path().join(path).metadata().unwrap().permissions().mode() & 0o777;
-    assert_eq!(mode(".platen"), 0o700);
-    assert_eq!(mode(".platen/platen.db"), 0o600);
+    assert_eq!(operator.json(&["migrate"])["applied"], json!([]));
+    for (file, mode) in [(".platen", 0o700), (".platen/platen.db", 0o600)] {
+        let metadata = operator.path().join(file).metadata().unwrap();
+        assert_eq!(metadata.permissions().mode() & 0o777, mode, "{file}");
+    }
 }
 
 #[test]
@@ -106,12 +104,11 @@ fn the_error_for_a_missing_or_outdated_database_names_the_cure() {
     assert!(error.contains("there is no database at .platen/platen.db: run `platen migrate`"), "{error}");
     assert!(!operator.path().join(".platen").exists());
 
-    std::fs::write(operator.path().join("empty.db"), "").unwrap();
+    operator.write("empty.db", "");
     let error = operator.error(&["account", "list", "--db", "empty.db"]);
     assert!(error.contains("run `platen migrate`"), "{error}");
 
-    std::fs::write(operator.path().join("note.txt"), "not a database, but long enough to be read as one")
-        .unwrap();
+    operator.write("note.txt", "not a database, but long enough to be read as one");
     let error = operator.error(&["account", "list", "--db", "file:note.txt"]);
     assert!(error.contains("note.txt"), "{error}");
 }
@@ -186,7 +183,7 @@ fn keys() {
     assert_eq!(operator.json(&["key", "enable", id])["disabled"], false);
     assert!(!operator.text(&["key", "list"]).contains(key.expose()));
     // Only its hash is stored.
-    let stored = std::fs::read(operator.path().join(".platen/platen.db")).unwrap();
+    let stored = fs::read(operator.path().join(".platen/platen.db")).unwrap();
     assert!(!stored.windows(42).any(|window| window == key.expose().as_bytes()));
 
     operator.errors(&[
@@ -203,23 +200,23 @@ fn templates() {
         operator.json(&["account", "create", account]);
     }
     let markup = "<p>{{ name }}</p>{{{ body }}}<style>a{b:c}</style>\n";
-    std::fs::write(operator.path().join("invoice.html"), markup).unwrap();
+    operator.write("invoice.html", markup);
     let put = ["template", "put", "--account", "acme", "--name", "Invoice", "invoice.html"];
     let saved = operator.json(&put);
     let id = saved["id"].as_str().unwrap();
-    assert_eq!(saved["placeholders"], serde_json::json!(["body", "name"]));
+    assert_eq!(saved["placeholders"], json!(["body", "name"]));
     assert_eq!(operator.text(&["template", "show", id]), markup);
     assert_eq!(operator.json(&["template", "show", id])["html"], markup);
 
-    std::fs::write(operator.path().join("new.html"), "<p>{{ total }}</p>").unwrap();
+    operator.write("new.html", "<p>{{ total }}</p>");
     let replaced =
         operator.json(&["template", "put", "--account", "acme", "--name", "Bill", "--id", id, "new.html"]);
     assert_eq!((&replaced["id"], &replaced["name"]), (&saved["id"], &"Bill".into()));
-    assert_eq!(replaced["placeholders"], serde_json::json!(["total"]));
+    assert_eq!(replaced["placeholders"], json!(["total"]));
     assert_eq!(operator.json(&["template", "list"]).as_array().unwrap().len(), 1);
-    assert_eq!(operator.json(&["template", "list", "--account", "other"]), serde_json::json!([]));
+    assert_eq!(operator.json(&["template", "list", "--account", "other"]), json!([]));
 
-    std::fs::write(operator.path().join("foreign.html"), "{{#if größe}}{{größe}}{{else}}{{/if}}").unwrap();
+    operator.write("foreign.html", "{{#if größe}}{{größe}}{{else}}{{/if}}");
     let output = operator.run(&["template", "put", "--account", "acme", "--name", "x", "foreign.html"]);
     let warning = String::from_utf8(output.stderr).unwrap();
     assert!(
@@ -229,8 +226,8 @@ fn templates() {
     let saved = String::from_utf8(output.stdout).unwrap();
     assert!(saved.ends_with(": else, größe\n"), "{saved}");
 
-    std::fs::write(operator.path().join("empty.html"), "").unwrap();
-    std::fs::write(operator.path().join("binary.html"), [0xff, 0xfe]).unwrap();
+    operator.write("empty.html", "");
+    operator.write("binary.html", [0xff, 0xfe]);
     let put = |account, id, file| ["template", "put", "--account", account, "--name", "x", "--id", id, file];
     operator.errors(&[
         (&put("other", id, "new.html")[..], "belongs to another account"),
@@ -283,7 +280,7 @@ fn up_names_what_is_missing() {
     let manifest = "spin_manifest_version = 2\n[application]\nname = \"a\"\n\
         [[trigger.http]]\nroute = \"/...\"\ncomponent = \"edge\"\n\
         [component.edge]\nsource = \"out/edge.wasm\"\n[component.edge.build]\ncommand = \"make edge\"\n";
-    std::fs::write(operator.path().join("spin.toml"), manifest).unwrap();
+    operator.write("spin.toml", manifest);
     let up = ["up", "--listen", "127.0.0.1:0", "--farm-url", "http://127.0.0.1:9"];
     let error = operator.error(&up);
     assert!(error.contains("PLATEN_FARM_TOKEN"), "{error}");

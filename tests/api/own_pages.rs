@@ -44,6 +44,9 @@ async fn pages(stage: Stage) -> Result<()> {
         ("/docs", "text/html; charset=utf-8", "Quick start"),
         ("/docs/api", "text/html; charset=utf-8", "invalid_field"),
         ("/docs/reference", "text/html; charset=utf-8", "<td data-column=\"value\">"),
+        // Text, so that a browser does not run it as a page of this host.
+        ("/docs/examples/email.html", "text/plain; charset=utf-8", "<html"),
+        ("/docs/how-to/email.md", "text/markdown; charset=utf-8", "# "),
         ("/docs/api.md", "text/markdown; charset=utf-8", "[`format`](options.md#format)"),
         ("/llms.txt", "text/plain; charset=utf-8", "](/docs/options.md)"),
         ("/favicon.svg", "image/svg+xml", "<svg"),
@@ -60,7 +63,7 @@ async fn pages(stage: Stage) -> Result<()> {
         ensure!(String::from_utf8_lossy(&answer.body).contains(text), "{path}");
         ensure!(answer.header("content-security-policy")?.contains("default-src 'none'"), "{path}");
     }
-    for path in ["/docs/none", "/docs/none.md", "/docs/../api", "/docs/%2e%2e/api"] {
+    for path in ["/docs/none", "/docs/none.md", "/docs/../api", "/docs/../README.md", "/docs/%2e%2e/api"] {
         let answer = target.post(path, "").method(Method::GET).send().await?;
         ensure!(answer.status == 404, "{path}: {}", answer.summary());
     }

@@ -1,5 +1,7 @@
 //! Statements that change several tables at once, on a file.
 
+use std::{cell::RefCell, rc::Rc};
+
 use platen_shared::{
     email::Email, id::AccountId, key::ApiKey, name::Name, request::TemplateOptions,
     template_record::TemplateRecord,
@@ -10,7 +12,7 @@ use platen_statements::{
     invites::InviteTarget,
     limits::RunningAttempt,
     members::Role,
-    requests::RequestFilter,
+    requests::{RequestFilter, StatusFilter},
     sessions::{Lifetimes, Origin},
     templates::SaveOutcome,
 };
@@ -21,14 +23,14 @@ use crate::{
     migrate::migrate,
 };
 
-pub(super) struct Fixture {
+struct Fixture {
     _directory: tempfile::TempDir,
     database: Database,
-    pub(super) store: Store<CommandBackend>,
+    store: Store<CommandBackend>,
 }
 
 impl Fixture {
-    pub(super) async fn new() -> Self {
+    async fn new() -> Self {
         let directory = tempfile::tempdir().unwrap();
         let location = Location::in_data(directory.path());
         let database = Database::open(&location, None, Purpose::Migrate).await.unwrap();
@@ -37,7 +39,7 @@ impl Fixture {
         Self { _directory: directory, database, store }
     }
 
-    pub(super) fn backend(&self) -> CommandBackend {
+    fn backend(&self) -> CommandBackend {
         CommandBackend(self.database.clone())
     }
 
@@ -225,4 +227,81 @@ async fn no_row_takes_the_place_of_another() {
         assert_eq!(attempts.used().await, 0);
     }
     assert_eq!(attempts.logged(2 * ROWS).await.len(), rows.len());
+}
+
+/// Explains statements instead of running them.
+struct Explained {
+    backend: CommandBackend,
+    plans: Rc<RefCell<Vec<String>>>,
+}
+
+impl Backend for Explained {
+    type Error = Error;
+
+    async fn execute(&self, sql: &str, values: &[Value]) -> Result<Vec<Row>> {
+        let rows = self.backend.0.query(&format!("EXPLAIN QUERY PLAN {sql}"), values.to_vec()).await?;
+        let details = rows.iter().map(|row| format!("{:?}", row.last())).collect::<Vec<_>>();
+        self.plans.borrow_mut().push(details.join("\n"));
+        Ok(Vec::new())
+    }
+
+    fn outcome(error: &Error) -> Outcome {
+        CommandBackend::outcome(error)
+    }
+
+    async fn sleep(&self, time: Duration) {
+        self.backend.sleep(time).await;
+    }
+
+    fn random<const N: usize>(&self) -> Result<[u8; N]> {
+        self.backend.random()
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn requests_are_listed_through_indexes() {
+    let fixture = Fixture::new().await;
+    let plans = Rc::default();
+    let store = Store::new(Explained { backend: fixture.backend(), plans: Rc::clone(&plans) }, 1_000_000);
+    let id = AccountId::from_text("acc_x");
+    let operator = store.command_line();
+    let account = operator.account_scope(&id);
+    let all = || RequestFilter { until: i64::MAX, ..RequestFilter::default() };
+    let with = |status| RequestFilter { status, ..all() };
+    let key = || Some("key_x".to_owned());
+    let by_request_id = RequestFilter { request_id: Some("r".to_owned()), ..all() };
+    for (filter, index, columns) in [
+        (all(), "attempts_by_account", "(account_id=? AND at>? AND at<?)"),
+        (with(StatusFilter::Successful), "attempts_by_account", "(account_id=? AND at>? AND at<?)"),
+        (with(StatusFilter::Failed), "attempts_failed", "(account_id=? AND at>? AND at<?)"),
+        (with(StatusFilter::Is(429)), "attempts_by_status", "(account_id=? AND status=? AND at>? AND at<?)"),
+        (
+            RequestFilter { key: key(), ..all() },
+            "attempts_by_key",
+            "(account_id=? AND key_id=? AND at>? AND at<?)",
+        ),
+        (
+            RequestFilter { template: key(), key: key(), ..all() },
+            "attempts_by_template",
+            "(account_id=? AND template_id=? AND at>? AND at<?)",
+        ),
+        (by_request_id.clone(), "attempts_by_request_id", "(account_id=? AND request_id>? AND request_id<?)"),
+    ] {
+        for before in [None, Some((5, 6))] {
+            account.requests(&filter, before, 51).await.unwrap();
+            let plan = plans.borrow_mut().pop().unwrap();
+            let is_search = filter.request_id.is_some();
+            let (index, columns) = if is_search && before.is_some() {
+                ("attempts_by_account", "(account_id=? AND at>? AND at<?)")
+            } else {
+                (index, columns)
+            };
+            assert!(
+                plan.contains(&format!("SEARCH attempts USING INDEX {index} {columns}")),
+                "{filter:?}: {plan}"
+            );
+            assert!(!plan.contains("SCAN"), "{filter:?}: {plan}");
+            assert_eq!(plan.contains("B-TREE"), is_search && before.is_none(), "{filter:?}: {plan}");
+        }
+    }
 }

@@ -301,23 +301,3 @@ fn of_flag(argument: &Arg, matches: &ArgMatches) -> Option<Setting> {
     };
     Some(Setting { name, value, source })
 }
-
-#[cfg(test)]
-mod tests {
-    use clap::FromArgMatches as _;
-
-    use super::*;
-
-    #[test]
-    fn given_settings_are_listed_without_secrets() {
-        let command = Check::augment_args(Command::new("check")).no_binary_name(true);
-        let arguments = ["--browsers", "3", "--egress-proxy", "http://u:s3cret@proxy.example:1", "--json"];
-        let matches = command.clone().try_get_matches_from(arguments).unwrap();
-        Check::from_arg_matches(&matches).unwrap();
-        let settings: Vec<String> =
-            super::settings(&command, &matches).iter().map(Setting::to_string).collect();
-        assert!(settings.contains(&"--browsers = 3 (command line)".to_owned()), "{settings:?}");
-        assert!(settings.contains(&"--egress-proxy = (secret) (command line)".to_owned()), "{settings:?}");
-        assert!(!settings.iter().any(|setting| setting.contains("--queue")));
-    }
-}

@@ -68,22 +68,6 @@ async fn a_file_that_cannot_be_opened_is_an_error_that_components_recognise() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn concurrent_writers_lose_no_update() {
-    let directory = tempfile::tempdir().unwrap();
-    let database = with_table(&directory).await;
-    database.query("INSERT INTO t VALUES (0, 'n')", vec![]).await.unwrap();
-    let writers = (0..100).map(|_| {
-        let database = database.clone();
-        tokio::spawn(async move { database.query("UPDATE t SET a = a + 1 WHERE b = 'n'", vec![]).await })
-    });
-    for writer in writers.collect::<Vec<_>>() {
-        writer.await.unwrap().unwrap();
-    }
-    let rows = database.query("SELECT a FROM t", vec![]).await.unwrap();
-    assert_eq!(rows, vec![vec![Value::Integer(100)]]);
-}
-
-#[tokio::test(flavor = "multi_thread")]
 async fn a_long_result_is_whole_and_an_abandoned_statement_blocks_no_other() {
     let directory = tempfile::tempdir().unwrap();
     let database = with_table(&directory).await;

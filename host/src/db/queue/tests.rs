@@ -1,4 +1,4 @@
-use std::{pin::pin, sync::atomic::AtomicUsize};
+use std::sync::atomic::AtomicUsize;
 
 use futures::{FutureExt as _, future::join_all, poll};
 use tokio::time::{Instant, sleep};
@@ -7,12 +7,12 @@ use super::*;
 
 type Names = Arc<Mutex<Vec<String>>>;
 
-/// A queue that runs one batch at a time, for half a second each, and the statements in the order in which it started
+/// A queue that runs one statement at a time, for half a second each, and the statements in the order in which it started
 /// them.
-fn queue(max_batch: usize) -> (Arc<StatementQueue>, Names) {
+fn queue() -> (Arc<StatementQueue>, Names) {
     let started = Names::default();
     let names = Arc::clone(&started);
-    let queue = StatementQueue::new(1, max_batch, move |batch| {
+    let queue = StatementQueue::new(1, 1, move |batch| {
         names.lock().extend(batch.iter().map(|queued| queued.sql.clone()));
         tokio::spawn(async move {
             sleep(Duration::from_millis(500)).await;
@@ -34,7 +34,7 @@ async fn run(queue: &Arc<StatementQueue>, flow: Flow, name: &str) -> Result<Vec<
 
 #[tokio::test(start_paused = true)]
 async fn flows_are_served_in_turn() {
-    let (queue, started) = queue(1);
+    let (queue, started) = queue();
     let mut busy = Box::pin(join_all((0..4).map(|_| run(&queue, Flow::of("busy"), "busy"))));
     assert!(poll!(&mut busy).is_pending());
     let (one, other) = (Flow::of("one"), Flow::of("other"));
@@ -47,22 +47,8 @@ async fn flows_are_served_in_turn() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_batch_has_one_statement_of_each_flow_before_a_second_one() {
-    let (queue, started) = queue(3);
-    let (busy, other) = (Flow::of("busy"), Flow::of("other"));
-    let first = run(&queue, busy, "first");
-    let rest = ["busy", "busy", "busy"].map(|name| run(&queue, busy, name));
-    let (first, rest) = (pin!(first), pin!(join_all(rest)));
-    let mut all = pin!(async { tokio::join!(first, rest, run(&queue, other, "other")) });
-    assert!(poll!(&mut all).is_pending());
-    let (first, rest, other) = all.await;
-    assert!([first, other].into_iter().chain(rest).all(|result| result.is_ok()));
-    assert_eq!(*started.lock(), ["first", "other", "busy", "busy", "busy"]);
-}
-
-#[tokio::test(start_paused = true)]
 async fn a_statement_whose_caller_has_gone_is_not_run_unless_it_has_begun() {
-    let (queue, started) = queue(1);
+    let (queue, started) = queue();
     let mut running = Box::pin(run(&queue, Flow::of(1), "running"));
     let mut abandoned = Box::pin(run(&queue, Flow::of(1), "abandoned"));
     let mut alone = Box::pin(run(&queue, Flow::of(2), "alone in its flow"));
@@ -77,7 +63,7 @@ async fn a_statement_whose_caller_has_gone_is_not_run_unless_it_has_begun() {
 
 #[tokio::test(start_paused = true)]
 async fn a_statement_that_waits_too_long_is_refused_and_never_run() {
-    let (queue, started) = queue(1);
+    let (queue, started) = queue();
     let began = Instant::now();
     let results = join_all((0..20).map(|number| run(&queue, Flow::of(number), "x"))).await;
     let refused = results.iter().filter(|result| matches!(result, Err(DbError::Busy))).count();
@@ -89,7 +75,7 @@ async fn a_statement_that_waits_too_long_is_refused_and_never_run() {
 
 #[tokio::test(start_paused = true)]
 async fn a_full_queue_drops_a_statement_of_the_flow_with_the_most() {
-    let (queue, _) = queue(1);
+    let (queue, _) = queue();
     let flow = Flow::default();
     let mut waiting = Box::pin(join_all((1..MAX_QUEUED).map(|_| run(&queue, flow, "x"))));
     let mut last = Box::pin(run(&queue, flow, "x"));

@@ -1,21 +1,139 @@
 //! Traces by OTLP: a collector receives those of a server with a farm in its process.
 
-mod collector;
-mod deployment;
-
-use std::{collections::HashMap, fs, time::Instant};
-
-use opentelemetry_proto::tonic::trace::v1::{Span, span::SpanKind};
-use platen_harness::wait::{MAX_WAIT, until, until_some};
-
-use self::{
-    collector::Collector,
-    deployment::{Deployment, up},
+use std::{
+    collections::HashMap,
+    fs,
+    path::Path,
+    process::Command,
+    sync::{Arc, Mutex, MutexGuard},
+    time::Instant,
 };
+
+use http_body_util::BodyExt as _;
+use nix::sys::signal::Signal;
+use opentelemetry_proto::tonic::{
+    collector::trace::v1::ExportTraceServiceRequest,
+    trace::v1::{Span, span::SpanKind},
+};
+use platen_harness::{
+    loopback::{Loopback, full},
+    operator::Operator,
+    process::{Process, rest_of_line},
+    wait::{MAX_WAIT, until, until_some},
+};
+use prost::Message as _;
 
 const TRACE: &str = "0af7651916cd43dd8448eb211c80319c";
 const PARENT: &str = "b7ad6b7169203331";
 const BODY: &str = r#"{"html": "<p>s3cret-markup", "format": "png", "waitUntil": "networkidle"}"#;
+
+/// What a collector has received.
+#[derive(Default)]
+struct Received {
+    /// The heads of the requests.
+    heads: Vec<String>,
+    /// Each with its `service.name`.
+    spans: Vec<(String, Span)>,
+}
+
+/// A collector at a port of its own. It keeps what it receives, or, if it hangs, never answers.
+struct Collector {
+    server: Loopback,
+    received: Arc<Mutex<Received>>,
+}
+
+impl Collector {
+    async fn start(hangs: bool) -> Self {
+        let received = Arc::<Mutex<Received>>::default();
+        let kept = Arc::clone(&received);
+        let server = Loopback::start(move |request: http::Request<_>| {
+            let received = Arc::clone(&kept);
+            async move {
+                if hangs {
+                    std::future::pending::<()>().await;
+                }
+                let (head, body) = request.into_parts();
+                let body: hyper::body::Incoming = body;
+                let body = body.collect().await.expect("a complete request").to_bytes();
+                let export = ExportTraceServiceRequest::decode(body).expect("an export of traces");
+                let mut received = received.lock().expect("no thread panics");
+                received.heads.push(format!("{} {} {:?}", head.method, head.uri, head.headers));
+                received.spans.extend(export.resource_spans.into_iter().flat_map(|resource| {
+                    let attributes = resource.resource.map(|it| it.attributes).unwrap_or_default();
+                    let service = attributes.iter().find(|attribute| attribute.key == "service.name");
+                    let service = service.map(|it| format!("{:?}", it.value)).unwrap_or_default();
+                    let spans = resource.scope_spans.into_iter().flat_map(|scope| scope.spans);
+                    spans.map(|span| (service.clone(), span)).collect::<Vec<_>>()
+                }));
+                Ok(http::Response::new(full("")))
+            }
+        });
+        Self { server: server.await.expect("a port"), received }
+    }
+
+    fn endpoint(&self) -> String {
+        self.server.url()
+    }
+
+    fn received(&self) -> MutexGuard<'_, Received> {
+        self.received.lock().expect("no thread panics")
+    }
+
+    fn spans(&self) -> Vec<(String, Span)> {
+        self.received().spans.clone()
+    }
+}
+
+/// A server and a farm of its own, with one key.
+struct Deployment {
+    server: Process,
+    directory: tempfile::TempDir,
+    url: String,
+    key: String,
+}
+
+/// `platen up` with no other environment than this one.
+fn up(directory: &Path, environment: &[(&str, &str)]) -> Command {
+    let mut command = Command::new("env");
+    command.arg("-i").arg(format!("TMPDIR={}", directory.display()));
+    if let Ok(chromium) = std::env::var("PLATEN_CHROMIUM") {
+        command.arg(format!("PLATEN_CHROMIUM={chromium}"));
+    }
+    command.args(environment.iter().map(|(name, value)| format!("{name}={value}")));
+    let manifest = Path::new(env!("CARGO_MANIFEST_DIR")).join("../spin.toml");
+    command
+        .arg(env!("CARGO_BIN_EXE_platen"))
+        .current_dir(directory)
+        .arg("up")
+        .arg("--manifest")
+        .arg(manifest);
+    command.args(["--listen", "127.0.0.1:0", "--browsers", "1"]);
+    command
+}
+
+impl Deployment {
+    async fn start(environment: &[(&str, &str)]) -> Self {
+        let directory = tempfile::tempdir().expect("a directory");
+        let server = Process::start("platen up", &up(directory.path(), environment), Signal::SIGTERM);
+        let server = server.expect("the binary runs");
+        let url =
+            server.wait_for(|log| rest_of_line(log, "platen is listening on ")).await.expect("it starts");
+        let operator = Operator::in_directory(Path::new(env!("CARGO_BIN_EXE_platen")), directory.path());
+        operator.json(&["account", "create", "acme"]).expect("an account");
+        let key = operator.json(&["key", "create", "--account", "acme"]).expect("a key");
+        let key = key["key"].as_str().expect("a key").to_owned();
+        Self { server, directory, url: url.trim_end_matches('/').to_owned(), key }
+    }
+
+    /// The status of a render of this body.
+    async fn render(&self, headers: &[(&str, &str)], body: &'static str) -> u16 {
+        platen_harness::tls::use_ring();
+        let request = reqwest::Client::new().post(format!("{}/v1/render", self.url)).bearer_auth(&self.key);
+        let request = request.header("content-type", "application/json").body(body);
+        let request = headers.iter().fold(request, |request, (name, value)| request.header(*name, *value));
+        request.send().await.expect("it answers").status().as_u16()
+    }
+}
 
 #[tokio::test]
 async fn a_render_is_one_tree_of_spans_in_the_callers_trace() {
