@@ -18,7 +18,7 @@ use secrecy::ExposeSecret as _;
 use url::Url;
 
 use self::{
-    renderer::{Local, Renderer, SavedTemplates, Server},
+    renderer::{Renderer, SavedTemplates},
     tools::Tools,
 };
 use super::DatabaseArgs;
@@ -56,9 +56,11 @@ impl McpCommand {
             format!("the directory {} of --directory cannot be used", self.directory.display())
         })?;
         let server = self.server()?;
-        let templates = self.templates(server.as_ref()).await?;
-        let renderer =
-            server.map_or_else(|| Renderer::Local(Box::new(Local::new(self.farm))), Renderer::Server);
+        let templates = self.templates(server.as_ref().map(|(_, key)| key)).await?;
+        let renderer = match server {
+            Some((url, key)) => Renderer::server(&url, key)?,
+            None => Renderer::local(self.farm),
+        };
         let tools = Arc::new(Tools::new(renderer, templates, directory));
         let stop = startup::stop_signal()?;
         match Arc::clone(&tools).serve_with_ct(stdio(), stop).await {
@@ -76,7 +78,8 @@ impl McpCommand {
         Ok(())
     }
 
-    fn server(&self) -> Result<Option<Server>> {
+    /// The server that renders, and the key.
+    fn server(&self) -> Result<Option<(Url, ApiKey)>> {
         let key = platen_program::secret("PLATEN_KEY", self.key_file.as_deref())?;
         let Some(url) = &self.url else {
             ensure!(
@@ -100,11 +103,11 @@ impl McpCommand {
         )?;
         let key = ApiKey::parse(key.expose_secret())
             .context("PLATEN_KEY is not an API key: see `platen key create`")?;
-        Ok(Some(Server::new(&url, key)?))
+        Ok(Some((url, key)))
     }
 
     /// The templates of the database, if there is one; where a server renders, those of the key's account.
-    async fn templates(&self, server: Option<&Server>) -> Result<Option<SavedTemplates>> {
+    async fn templates(&self, key: Option<&ApiKey>) -> Result<Option<SavedTemplates>> {
         if let (None, Location::File(path)) = (&self.database.db, self.database.location())
             && !path.exists()
         {
@@ -112,8 +115,8 @@ impl McpCommand {
             return Ok(None);
         }
         let admin = self.database.admin().await?;
-        let Some(server) = server else { return Ok(Some(SavedTemplates { admin, account: None })) };
-        let account = admin.operator().account_of_key(server.key()).await?;
+        let Some(key) = key else { return Ok(Some(SavedTemplates { admin, account: None })) };
+        let account = admin.operator().account_of_key(key).await?;
         if account.is_none() {
             tracing::warn!("the database does not have the key of PLATEN_KEY, so templates are not listed");
         }

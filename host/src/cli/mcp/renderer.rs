@@ -9,6 +9,7 @@ use platen_shared::{
     endpoint::Endpoint,
     format::OutputFormat,
     id::AccountId,
+    job::RenderJob,
     key::ApiKey,
     limits,
     reason::Reason,
@@ -17,7 +18,7 @@ use platen_shared::{
     wire,
 };
 use platen_statements::templates::{Template, TemplateContent};
-use reqwest::{Client, header::CONTENT_TYPE, redirect::Policy};
+use reqwest::{Client, RequestBuilder, header::CONTENT_TYPE, redirect::Policy};
 use serde::Deserialize;
 use tokio::{runtime::Handle, sync::OnceCell, task::block_in_place};
 use url::Url;
@@ -65,7 +66,6 @@ impl From<Refusal> for ApiError {
     }
 }
 
-/// The templates of a database.
 pub(super) struct SavedTemplates {
     pub(super) admin: Admin,
     /// Only those of this account.
@@ -98,11 +98,30 @@ fn wait<T>(statements: impl Future<Output = T>) -> T {
 }
 
 pub(super) enum Renderer {
-    Server(Server),
-    Local(Box<Local>),
+    Server {
+        http: Client,
+        url: String,
+        key: ApiKey,
+    },
+    /// A farm that is started for the first page.
+    Local {
+        config: Box<platen_farm::Config>,
+        farm: OnceCell<Farm>,
+    },
 }
 
 impl Renderer {
+    pub(super) fn server(url: &Url, key: ApiKey) -> Result<Self> {
+        let http = http_client().redirect(Policy::none()).timeout(RESPONSE_TIMEOUT).build()?;
+        Ok(Self::Server { http, url: url.as_str().trim_end_matches('/').to_owned(), key })
+    }
+
+    pub(super) fn local(mut config: platen_farm::Config) -> Self {
+        // One user needs one browser.
+        config.browsers = config.browsers.or(Some(NonZeroUsize::MIN));
+        Self::Local { config: Box::new(config), farm: OnceCell::new() }
+    }
+
     /// Renders the body of a request. Without a server, a template is one of `templates`.
     ///
     /// # Errors
@@ -114,103 +133,65 @@ impl Renderer {
         templates: Option<&SavedTemplates>,
     ) -> Result<Rendered> {
         match self {
-            Self::Server(server) => server.render(endpoint, body).await,
-            Self::Local(local) => local.render(endpoint, &body, templates).await,
-        }
-    }
-}
-
-pub(super) struct Server {
-    http: Client,
-    url: String,
-    key: ApiKey,
-}
-
-impl Server {
-    pub(super) fn new(url: &Url, key: ApiKey) -> Result<Self> {
-        let http = http_client().redirect(Policy::none()).timeout(RESPONSE_TIMEOUT).build()?;
-        Ok(Self { http, url: url.as_str().trim_end_matches('/').to_owned(), key })
-    }
-
-    pub(super) fn key(&self) -> &ApiKey {
-        &self.key
-    }
-
-    async fn render(&self, endpoint: Endpoint, body: Vec<u8>) -> Result<Rendered> {
-        let request =
-            self.http.post(format!("{}{}", self.url, endpoint.path())).bearer_auth(self.key.expose());
-        let response = request.header(CONTENT_TYPE, "application/json").body(body).send().await;
-        let response = response
-            .map_err(reqwest::Error::without_url)
-            .context("the server of PLATEN_URL cannot be reached")?;
-        let (status, headers) = (response.status(), response.headers().clone());
-        let header = |name| headers.get(name).and_then(|value| value.to_str().ok());
-        let bytes = response
-            .bytes()
-            .await
-            .map_err(reqwest::Error::without_url)
-            .context("the file is not complete")?;
-        let not_platen =
-            || anyhow!("PLATEN_URL answered with status {status}, which is no answer of Platen's API");
-        if !status.is_success() {
-            return Err(serde_json::from_slice::<ApiError>(&bytes).map_or_else(|_| not_platen(), Into::into));
-        }
-        let formats = OutputFormat::NAMES.iter().filter_map(|name| name.parse::<OutputFormat>().ok());
-        let mut formats =
-            formats.filter(|format| header(CONTENT_TYPE.as_str()) == Some(format.content_type()));
-        Ok(Rendered {
-            bytes,
-            page_status: header(wire::PAGE_STATUS).and_then(|status| status.parse().ok()),
-            page_idle: header(wire::PAGE_IDLE) != Some("false"),
-            format: formats.next().ok_or_else(not_platen)?,
-        })
-    }
-}
-
-/// A farm that is started for the first page.
-pub(super) struct Local {
-    config: platen_farm::Config,
-    farm: OnceCell<Farm>,
-}
-
-impl Local {
-    pub(super) fn new(mut config: platen_farm::Config) -> Self {
-        // One user needs one browser.
-        config.browsers = config.browsers.or(Some(NonZeroUsize::MIN));
-        Self { config, farm: OnceCell::new() }
-    }
-
-    async fn render(
-        &self,
-        endpoint: Endpoint,
-        body: &[u8],
-        templates: Option<&SavedTemplates>,
-    ) -> Result<Rendered> {
-        let request = RenderRequest::parse(endpoint, body).map_err(ApiError::from)?;
-        let job = match (&request.subject, templates) {
-            (Subject::Template { id, .. }, Some(templates)) => {
-                let content = templates.content(id.as_str())?;
-                let not_found = || {
-                    let field = Some("templateId".to_owned());
-                    ApiError::new(&"Template not found", Reason::TemplateNotFound, field)
-                };
-                let TemplateContent { template, html, .. } = content.ok_or_else(not_found)?;
-                request.into_job(
-                    template.account,
-                    Some(SavedTemplate { html: &html, options: &template.options }),
-                )
+            Self::Server { http, url, key } => {
+                let request = http.post(format!("{url}{}", endpoint.path())).bearer_auth(key.expose());
+                rendered(request.header(CONTENT_TYPE, "application/json").body(body)).await
             }
-            _ => request.into_job(AccountId::from_text("operator"), None),
-        };
-        let job = job.map_err(ApiError::from)?;
-        let farm = self.farm.get_or_try_init(|| Farm::start(self.config.clone())).await?;
-        let rendered = farm.render(&job, Duration::from_millis(limits::RENDER_TIMEOUT_MS)).await;
-        Ok(rendered.map_err(ApiError::from)?)
+            Self::Local { config, farm } => {
+                let job = job(endpoint, &body, templates)?;
+                let farm = farm.get_or_try_init(|| Farm::start(config.as_ref().clone())).await?;
+                let rendered = farm.render(&job, Duration::from_millis(limits::RENDER_TIMEOUT_MS)).await;
+                Ok(rendered.map_err(ApiError::from)?)
+            }
+        }
     }
 
     pub(super) async fn close(&self) {
-        if let Some(farm) = self.farm.get() {
+        if let Self::Local { farm, .. } = self
+            && let Some(farm) = farm.get()
+        {
             farm.shutdown().await;
         }
     }
+}
+
+async fn rendered(request: RequestBuilder) -> Result<Rendered> {
+    let response = request.send().await.map_err(reqwest::Error::without_url);
+    let response = response.context("the server of PLATEN_URL cannot be reached")?;
+    let (status, headers) = (response.status(), response.headers().clone());
+    let header = |name| headers.get(name).and_then(|value| value.to_str().ok());
+    let bytes = response.bytes().await.map_err(reqwest::Error::without_url);
+    let bytes = bytes.context("the file is not complete")?;
+    let not_platen =
+        || anyhow!("PLATEN_URL answered with status {status}, which is no answer of Platen's API");
+    if !status.is_success() {
+        return Err(serde_json::from_slice::<ApiError>(&bytes).map_or_else(|_| not_platen(), Into::into));
+    }
+    let formats = OutputFormat::NAMES.iter().filter_map(|name| name.parse::<OutputFormat>().ok());
+    let mut formats = formats.filter(|format| header(CONTENT_TYPE.as_str()) == Some(format.content_type()));
+    Ok(Rendered {
+        bytes,
+        page_status: header(wire::PAGE_STATUS).and_then(|status| status.parse().ok()),
+        page_idle: header(wire::PAGE_IDLE) != Some("false"),
+        format: formats.next().ok_or_else(not_platen)?,
+    })
+}
+
+/// The job of a request for the farm of this process.
+fn job(endpoint: Endpoint, body: &[u8], templates: Option<&SavedTemplates>) -> Result<RenderJob> {
+    let request = RenderRequest::parse(endpoint, body).map_err(ApiError::from)?;
+    let job = match (&request.subject, templates) {
+        (Subject::Template { id, .. }, Some(templates)) => {
+            let content = templates.content(id.as_str())?;
+            let not_found = || {
+                let field = Some("templateId".to_owned());
+                ApiError::new(&"Template not found", Reason::TemplateNotFound, field)
+            };
+            let TemplateContent { template, html, .. } = content.ok_or_else(not_found)?;
+            let saved = SavedTemplate { html: &html, options: &template.options };
+            request.into_job(template.account, Some(saved))
+        }
+        _ => request.into_job(AccountId::from_text("operator"), None),
+    };
+    Ok(job.map_err(ApiError::from)?)
 }

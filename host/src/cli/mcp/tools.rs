@@ -53,9 +53,7 @@ impl Tools {
     pub(super) async fn close(&self) {
         self.calls.close();
         self.calls.wait().await;
-        if let Renderer::Local(local) = &self.renderer {
-            local.close().await;
-        }
+        self.renderer.close().await;
     }
 
     fn list(&self) -> Vec<Tool> {
@@ -91,7 +89,7 @@ impl Tools {
     fn has(&self, tool: &str) -> bool {
         match tool {
             RENDER_HTML | RENDER_URL | DESCRIBE_OPTIONS => true,
-            RENDER_TEMPLATE => matches!(self.renderer, Renderer::Server(_)) || self.templates.is_some(),
+            RENDER_TEMPLATE => matches!(self.renderer, Renderer::Server { .. }) || self.templates.is_some(),
             LIST_TEMPLATES => self.templates.is_some(),
             _ => false,
         }
