@@ -47,7 +47,7 @@ struct Triggers {
     http: Vec<HttpTrigger>,
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct HttpTrigger {
     /// `/path/...`
@@ -57,9 +57,15 @@ pub(crate) struct HttpTrigger {
 }
 
 impl HttpTrigger {
-    /// The route without its wildcard. Spin also has routes without one, and named segments.
-    pub(crate) fn prefix(&self) -> Option<&str> {
+    /// The route without its wildcard and the slash before it. Spin also has routes without one, and named segments.
+    fn prefix(&self) -> Option<&str> {
         self.route.strip_suffix("/...").filter(|prefix| !prefix.contains([':', '*']))
+    }
+
+    /// Whether a path is below the route.
+    pub(crate) fn has(&self, path: &str) -> bool {
+        let rest = self.prefix().and_then(|prefix| path.strip_prefix(prefix));
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
     }
 }
 
@@ -118,13 +124,13 @@ impl Manifest {
         Ok(manifest)
     }
 
-    /// The routes, in the manifest's order.
+    /// The routes, a long one before a shorter one, so that the first that has a path is the right one.
     pub(crate) fn routes(&self) -> &[HttpTrigger] {
         &self.trigger.http
     }
 
     fn parse(text: &str, path: &Path) -> Result<Self> {
-        let manifest: Self = toml::from_str(text).map_err(|error| {
+        let mut manifest: Self = toml::from_str(text).map_err(|error| {
             let text = format!("{} is not a manifest that platen up can use: {error}", path.display());
             Error::new(error).context(text)
         })?;
@@ -147,6 +153,7 @@ impl Manifest {
                 "spin.toml: the route {route:?} leads to component {component:?}, which does not exist"
             );
         }
+        manifest.trigger.http.sort_by_key(|trigger| std::cmp::Reverse(trigger.route.len()));
         Ok(manifest)
     }
 }
@@ -156,11 +163,33 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_long_route_precedes_a_short_one() {
+        let routes = ["/v1/...", "/v1/render/..."];
+        let added =
+            routes.map(|route| format!("[[trigger.http]]\nroute = \"{route}\"\ncomponent = \"edge\"\n"));
+        let manifest = include_str!("../../spin.toml").to_owned() + &added.concat();
+        let manifest = Manifest::parse(&manifest, Path::new("spin.toml")).unwrap();
+        for (path, route) in [
+            ("/", "/..."),
+            ("/x", "/..."),
+            ("/v1", "/v1/..."),
+            ("/v1/", "/v1/..."),
+            ("/v1x", "/..."),
+            ("/v1/render", "/v1/render/..."),
+            ("/v1/render/template", "/v1/render/..."),
+            ("/v1/rendering", "/v1/..."),
+        ] {
+            let found = manifest.routes().iter().find(|trigger| trigger.has(path)).unwrap();
+            assert_eq!(found.route, route, "{path}");
+        }
+    }
+
+    #[test]
     fn a_key_or_value_that_is_not_provided_is_refused() {
         let good = include_str!("../../spin.toml");
         let parse = |text: &str| Manifest::parse(text, Path::new("spin.toml"));
         let manifest = parse(good).unwrap();
-        assert_eq!(manifest.routes()[0].route, "/...");
+        assert_eq!(manifest.routes().last().unwrap().route, "/...");
         assert!(manifest.components["edge"].uses_database());
         assert_eq!(manifest.components["edge"].build_command(), Some("scripts/build-components"));
         for (from, to, message) in [

@@ -9,7 +9,6 @@ mod limits;
 mod own_pages;
 mod request_body;
 mod request_head;
-mod router;
 mod server_error;
 
 use std::{
@@ -43,24 +42,26 @@ use exchange::{Exchange, ResponseBody, UnsentResponses};
 use limits::{AddressLimit, ConcurrencyLimit, Place};
 use request_body::{ArrivingBody, BodyLimits};
 use request_head::ClientAddress;
-use router::{Route, Router};
 use server_error::ServerError;
 
 pub(crate) use own_pages::Health;
 
 /// The label of requests that match no route.
 const NO_ROUTE: &str = "none";
+/// Nearly all requests wait for the farm, with some kilobytes of memory each.
+const MAX_CONCURRENT: usize = 512;
+const MAX_QUEUED: usize = 1024;
 const AGE_MS: HeaderName = HeaderName::from_static(wire::AGE_MS);
 
 pub(crate) struct Server {
-    router: Router,
+    routes: Vec<Route>,
     health: Health,
     /// One permit for each connection.
     connections: Arc<Semaphore>,
     connections_by_address: Arc<AddressLimit>,
     concurrency_limit: ConcurrencyLimit,
     body_limits: Arc<BodyLimits>,
-    unsent_responses: Arc<UnsentResponses>,
+    unsent_responses: UnsentResponses,
     instances: InstanceDrain,
     limits: ServerLimits,
     draining: CancellationToken,
@@ -68,6 +69,13 @@ pub(crate) struct Server {
     tasks: TaskTracker,
     warnings: Warnings,
     metrics: Arc<Metrics>,
+}
+
+struct Route {
+    /// As in the manifest; static, because it is a label of metrics.
+    pattern: &'static str,
+    trigger: HttpTrigger,
+    handler: Handler,
 }
 
 #[derive(Default)]
@@ -102,15 +110,21 @@ impl Server {
     ) -> Self {
         let ServerLimits { max_connections, max_connections_per_address, client_address_header, .. } =
             &limits;
+        let routes = routes.iter().filter_map(|trigger| {
+            let handler = handlers.get(&trigger.component)?.clone();
+            // Routes exist as long as the process.
+            Some(Route { pattern: trigger.route.clone().leak(), trigger: trigger.clone(), handler })
+        });
+        let routes = routes.collect();
         let are_addresses_limited = max_connections_per_address.is_some() || client_address_header.is_some();
         Self {
-            router: Router::new(routes, handlers),
+            routes,
             health,
             connections: Arc::new(Semaphore::new(*max_connections)),
             connections_by_address: AddressLimit::new(*max_connections, *max_connections_per_address),
-            concurrency_limit: ConcurrencyLimit::default(),
+            concurrency_limit: ConcurrencyLimit::new(MAX_CONCURRENT, MAX_QUEUED),
             body_limits: Arc::new(BodyLimits::new(are_addresses_limited)),
-            unsent_responses: Arc::default(),
+            unsent_responses: UnsentResponses::default(),
             instances,
             limits,
             draining: CancellationToken::new(),
@@ -130,14 +144,16 @@ impl Server {
         let began = Instant::now();
         let id = request_head::request_id(&mut request);
         let method = request.method().clone();
-        let is_own = own_pages::has(request.uri().path());
-        let route = if is_own { None } else { self.router.find(request.uri().path()) };
-        let reads_page = own_pages::reads_page(request.uri().path(), request.headers());
+        let path = request.uri().path();
+        let is_own = own_pages::has(path);
+        let route = self.routes.iter().find(|route| !is_own && route.trigger.has(path));
+        let reads_page = own_pages::reads_page(path, request.headers());
         let header = self.limits.client_address_header.as_ref();
         let client = ClientAddress::of(request.headers(), header, connection.peer);
         let exchange = Arc::new(Exchange::new(connection, client));
         let mut body = ResponseBody::begin(Arc::clone(&exchange), Arc::clone(&self.metrics));
-        let span = route.map_or_else(Span::none, |route| request_head::begin_span(&mut request, route, &id));
+        let span =
+            route.map_or_else(Span::none, |route| request_head::begin_span(&mut request, route.pattern, &id));
         let (head, arriving) = request.into_parts();
         let arriving = ArrivingBody::new(arriving, &head.headers, Arc::clone(&exchange));
         let request = Request::from_parts(head, arriving);

@@ -108,7 +108,13 @@ impl Server {
             tracing::debug!(%error, "cannot set the options of a connection");
         }
         let server = Arc::clone(self);
-        let connection = Connection::new(peer, self.draining.clone(), self.aborted.child_token());
+        let connection = Connection {
+            peer,
+            draining: self.draining.clone(),
+            aborted: self.aborted.child_token(),
+            has_request: AtomicBool::new(false),
+            refused: Mutex::default(),
+        };
         self.tasks.spawn(async move {
             server.metrics.connections.inc();
             let aborted = connection.aborted.clone();
@@ -186,10 +192,6 @@ pub(super) struct Connection {
 }
 
 impl Connection {
-    pub(super) fn new(peer: SocketAddr, draining: CancellationToken, aborted: CancellationToken) -> Self {
-        Self { peer, draining, aborted, has_request: AtomicBool::new(false), refused: Mutex::default() }
-    }
-
     pub(super) fn set_refused(&self) {
         *self.refused.lock() = Some(Instant::now());
     }

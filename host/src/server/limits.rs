@@ -102,10 +102,6 @@ impl Drop for Share {
     }
 }
 
-/// Nearly all requests wait for the farm, with some kilobytes of memory each.
-const MAX_CONCURRENT: usize = 512;
-const MAX_QUEUED: usize = 1024;
-
 /// Limits the requests that components handle at once. Flows are served in turn; a request is refused at once when the queue
 /// is full.
 pub(super) struct ConcurrencyLimit(Arc<Mutex<Places>>);
@@ -115,14 +111,8 @@ struct Places {
     queue: FairQueue<Flow, oneshot::Sender<Place>>,
 }
 
-impl Default for ConcurrencyLimit {
-    fn default() -> Self {
-        Self::new(MAX_CONCURRENT, MAX_QUEUED)
-    }
-}
-
 impl ConcurrencyLimit {
-    fn new(free: usize, max_queued: usize) -> Self {
+    pub(super) fn new(free: usize, max_queued: usize) -> Self {
         Self(Arc::new(Mutex::new(Places { free, queue: FairQueue::new(max_queued) })))
     }
 

@@ -71,7 +71,6 @@ pub(super) fn not_found() -> Response {
     (StatusCode::NOT_FOUND, documents::not_found()).into_response()
 }
 
-/// A body with its type.
 struct Content {
     media_type: &'static str,
     body: Bytes,

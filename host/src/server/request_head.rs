@@ -8,19 +8,19 @@ use platen_shared::wire;
 use tracing::{Span, info_span};
 use uuid::Uuid;
 
-use super::{router::Route, server_error::ServerError};
+use super::server_error::ServerError;
 
 /// A span of the request, which is the parent that the component sees.
-pub(super) fn begin_span<B>(request: &mut Request<B>, route: &Route, id: &str) -> Span {
+pub(super) fn begin_span<B>(request: &mut Request<B>, route: &'static str, id: &str) -> Span {
     // Of jobs only.
     request.headers_mut().remove(wire::JOB_TRACEPARENT);
     let span = info_span!(
         target: telemetry::TARGET,
         "request",
-        otel.name = format!("{} {}", request.method(), route.pattern),
+        otel.name = format!("{} {}", request.method(), route),
         otel.kind = "server",
         http.request.method = request.method().as_str(),
-        http.route = route.pattern,
+        http.route = route,
         platen.request_id = id,
     );
     let span = telemetry::continued(span, request.headers());

@@ -5,7 +5,6 @@ use url::{Position, Url};
 
 use super::highlight::{escape, highlight};
 
-/// A document as HTML.
 #[derive(Debug)]
 pub(super) struct Page {
     pub(super) html: String,
