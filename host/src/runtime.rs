@@ -47,6 +47,7 @@ mod bindings {
 const RESPONSE_TIMEOUT: Duration = Duration::from_mins(3);
 
 /// What one component may use.
+#[derive(Default)]
 struct Grants {
     /// The component's id in the manifest.
     id: String,

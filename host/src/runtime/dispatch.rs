@@ -80,8 +80,8 @@ impl Handler {
             component.build_command().map(|build| format!("; build it with `{build}`")).unwrap_or_default()
         );
         let prepare = || {
-            let linker = linker(engine.engine())?;
-            let compiled = Component::from_file(engine.engine(), path)?;
+            let linker = linker(&engine.engine)?;
+            let compiled = Component::from_file(&engine.engine, path)?;
             ServicePre::new(linker.instantiate_pre(&compiled)?)
         };
         // Not a component, or not one for HTTP.
@@ -169,12 +169,15 @@ impl HandlerState for Instances {
             store,
             proxy,
             view: State::http,
-            expiration: self.drain.expiration(),
+            expiration: Expiration {
+                sleep: Box::pin(sleep(IDLE_TIMEOUT)),
+                draining: Box::pin(self.drain.draining.clone().cancelled_owned()),
+            },
             state: Worker {
                 component: Arc::clone(&self.grants),
                 max_concurrent: self.max_concurrent,
                 max_total: self.max_total,
-                _instance: self.drain.instance(),
+                _instance: self.drain.instances.token(),
             },
         })
     }
@@ -208,7 +211,7 @@ impl WorkerState for Worker {
         request: RequestContext,
         task: GuestTaskId,
     ) -> Pin<Box<dyn Future<Output = ()> + Send + Sync>> {
-        store.data_mut().begin_request(task, request);
+        store.data_mut().requests.insert(task, request);
         Box::pin(sleep(RESPONSE_TIMEOUT))
     }
 
@@ -242,18 +245,6 @@ impl InstanceDrain {
                 instances,
                 "component instances did not end in time; attempts may be missing in the log"
             );
-        }
-    }
-
-    /// An instance exists until this is dropped.
-    fn instance(&self) -> TaskTrackerToken {
-        self.instances.token()
-    }
-
-    fn expiration(&self) -> Expiration {
-        Expiration {
-            sleep: Box::pin(sleep(IDLE_TIMEOUT)),
-            draining: Box::pin(self.draining.clone().cancelled_owned()),
         }
     }
 }

@@ -20,7 +20,7 @@ const COMPUTE_TIMEOUT: Duration = Duration::from_secs(15);
 /// The engine. Its epoch advances only while guest code runs: an idle server uses no CPU time for it.
 #[derive(Clone)]
 pub(super) struct GuestEngine {
-    engine: Engine,
+    pub(super) engine: Engine,
     /// Has a message if a tick is due.
     ticks: SyncSender<()>,
 }
@@ -50,14 +50,10 @@ impl GuestEngine {
         Ok(guest_engine)
     }
 
-    pub(super) fn engine(&self) -> &Engine {
-        &self.engine
-    }
-
     /// A store whose guest code yields at every tick, and fails if it computes for too long.
     pub(super) fn store(&self, state: State) -> Store<State> {
         let mut store = Store::new(&self.engine, state);
-        store.limiter(State::limiter);
+        store.limiter(|state| &mut state.limits);
         let engine = self.clone();
         store.call_hook(move |mut context, call| {
             engine.guest_runs();
@@ -94,15 +90,14 @@ pub(super) fn failed(error: wasmtime::Error, what: impl Into<String>) -> anyhow:
 mod tests {
     use std::sync::Arc;
 
-    use platen_program::MetricsRegistry;
+    use prometheus_client::registry::Registry;
     use wasmtime::{Instance, Module};
 
     use super::*;
     use crate::{
         db::StatementMetrics,
         metrics::Metrics,
-        outbound::AllowedHosts,
-        runtime::{Grants, OwnFarm, client::Client},
+        runtime::{OwnFarm, client::Client},
     };
 
     /// `(module (func (export "run") (loop (br 0))))`
@@ -113,17 +108,10 @@ mod tests {
     async fn guest_code_that_does_not_return_yields_to_other_tasks() {
         let cache = tempfile::tempdir().unwrap();
         let engine = GuestEngine::start(cache.path()).unwrap();
-        let registry = MetricsRegistry::default();
-        let metrics = registry.register(|registry| Metrics::register(registry, &StatementMetrics::default()));
-        let grants = Grants {
-            id: "endless".to_owned(),
-            variables: std::collections::BTreeMap::new(),
-            allowed_hosts: AllowedHosts::default(),
-            database: None,
-        };
+        let metrics = Metrics::register(&mut Registry::default(), &StatementMetrics::default());
         let client = Client::new(OwnFarm::default(), Arc::new(metrics));
-        let mut store = engine.store(State::new(Arc::new(grants), client, 0));
-        let module = Module::new(engine.engine(), ENDLESS).unwrap();
+        let mut store = engine.store(State::new(Arc::default(), client, 0));
+        let module = Module::new(&engine.engine, ENDLESS).unwrap();
         let instance = Instance::new_async(&mut store, &module, &[]).await.unwrap();
         let run = instance.get_typed_func::<(), ()>(&mut store, "run").unwrap();
         // This runtime has one thread.

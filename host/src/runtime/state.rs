@@ -8,7 +8,7 @@ use std::{collections::HashMap, sync::Arc};
 use platen_shared::wire;
 use secrecy::ExposeSecret as _;
 use wasmtime::{
-    AsContextMut as _, CallHook, ResourceLimiter, StoreContextMut, StoreLimits, StoreLimitsBuilder,
+    AsContextMut as _, CallHook, StoreContextMut, StoreLimits, StoreLimitsBuilder,
     component::{Accessor, GuestTaskId, HasData, HasSelf, Resource, ResourceTable},
 };
 use wasmtime_wasi::{TrappableError, WasiCtx, WasiCtxBuilder, WasiCtxView, WasiView};
@@ -38,7 +38,7 @@ pub(crate) struct State {
     pub(super) grants: Arc<Grants>,
     /// By the task of the request. An instance handles a bounded number of requests, so entries are
     /// dropped with it.
-    requests: HashMap<GuestTaskId, RequestContext>,
+    pub(super) requests: HashMap<GuestTaskId, RequestContext>,
     /// Ticks that have passed while guest code ran without returning to the host.
     pub(super) busy_ticks: u32,
     /// Calls of guest code that have not returned.
@@ -56,22 +56,12 @@ impl State {
             http: WasiHttpCtx::new(),
             hooks: Hooks::new(client, Arc::clone(&grants)),
             table: ResourceTable::new(),
-            limits: StoreLimitsBuilder::new()
-                .memory_size(memory_bytes)
-                .memories(MAX_MEMORIES)
-                .tables(MAX_TABLES)
-                .table_elements(MAX_TABLE_ELEMENTS)
-                .instances(MAX_INSTANCES)
-                .build(),
+            limits: StoreLimitsBuilder::new().memory_size(memory_bytes).build(),
             grants,
             requests: HashMap::new(),
             busy_ticks: 0,
             guest_calls: 0,
         }
-    }
-
-    pub(super) fn begin_request(&mut self, task: GuestTaskId, request: RequestContext) {
-        self.requests.insert(task, request);
     }
 
     pub(super) fn on_call(&mut self, call: CallHook) {
@@ -94,17 +84,7 @@ impl State {
         let task = context.async_call_stack()?.last();
         Ok(task.and_then(|task| context.data().requests.get(&task)).cloned().unwrap_or_default())
     }
-
-    pub(super) fn limiter(&mut self) -> &mut dyn ResourceLimiter {
-        &mut self.limits
-    }
 }
-
-// A component consists of a few core modules: that of the program and its adapters.
-const MAX_MEMORIES: usize = 16;
-const MAX_TABLES: usize = 64;
-const MAX_TABLE_ELEMENTS: usize = 100_000;
-const MAX_INSTANCES: usize = 64;
 
 impl WasiView for State {
     fn ctx(&mut self) -> WasiCtxView<'_> {
