@@ -5,7 +5,6 @@
 //! the rows of their attempts are written.
 
 use std::{
-    collections::BTreeMap,
     fmt::Write as _,
     fs::DirBuilder,
     net::SocketAddr,
@@ -174,9 +173,13 @@ impl Up {
         for name in Variables::unknown(&manifest.variables, std::env::vars_os().map(|(name, _)| name)) {
             tracing::warn!(name, "spin.toml has no variable for this variable of the environment");
         }
-        let token = self.farm_url.as_ref().map(|_| token_of_farm(self.farm_token_file.as_deref()));
-        let mut own = farm_variables(self.farm_url.as_ref(), token.transpose()?);
-        own.insert("docs_url", "/docs".into());
+        let (farm_url, farm_token) = match &self.farm_url {
+            Some(url) => (url.to_string(), token_of_farm(self.farm_token_file.as_deref())?),
+            // Without an own token, but the variable must not be empty.
+            None => (OWN_FARM_URL.to_owned(), "none".into()),
+        };
+        let values = ["/docs".into(), farm_token, farm_url.into()];
+        let own = SERVER_VARIABLES.into_iter().zip(values).collect();
         let variables = Variables::resolve(&manifest.variables, own, |name| std::env::var(name).ok())?;
         if let Ok(header) = variables.fill("{{ client_address_header }}") {
             limits.client_address_header = header.expose_secret().parse().ok();
@@ -194,11 +197,19 @@ impl Up {
             anyhow::Ok((manifest, handlers, drain))
         });
         let listeners = [Some(&listener), metrics_listener.as_ref()].into_iter().flatten();
-        let ports = listeners.map(|listener| Ok(listener.local_addr()?.port())).collect::<Result<_>>()?;
-        let ((manifest, handlers, drain), farm) = tokio::try_join!(
-            async { load.await? },
-            start_farm(self.farm_url.as_ref(), self.farm, ports, &registry)
-        )?;
+        let ports: Vec<u16> =
+            listeners.map(|listener| Ok(listener.local_addr()?.port())).collect::<Result<_>>()?;
+        let start_farm = async {
+            if self.farm_url.is_some() {
+                return Ok(None);
+            }
+            let farm = Farm::start_with_metrics(self.farm, &registry).await;
+            let farm = farm.context("cannot start the render farm")?;
+            // Its pages cannot reach this server.
+            ports.into_iter().for_each(|port| farm.forbid_port(port));
+            Ok(Some(farm))
+        };
+        let ((manifest, handlers, drain), farm) = tokio::try_join!(async { load.await? }, start_farm)?;
         if let Some(farm) = &farm {
             let _ = own_farm.set(farm.router());
         }
@@ -215,32 +226,6 @@ impl Up {
 
 /// The variables of `spin.toml` that the server sets.
 pub(super) const SERVER_VARIABLES: [&str; 3] = ["docs_url", "farm_token", "farm_url"];
-
-/// How the components reach the farm. That of this process needs no token, but the variable must not be empty.
-fn farm_variables(
-    url: Option<&FarmAddress>,
-    token: Option<SecretString>,
-) -> BTreeMap<&'static str, SecretString> {
-    let url = url.map_or_else(|| OWN_FARM_URL.to_owned(), ToString::to_string);
-    BTreeMap::from([("farm_url", url.into()), ("farm_token", token.unwrap_or_else(|| "none".into()))])
-}
-
-/// Starts the farm of this process, if there is no other. Its pages cannot reach `ports`, on which this server listens.
-async fn start_farm(
-    other: Option<&FarmAddress>,
-    config: platen_farm::Config,
-    ports: Vec<u16>,
-    registry: &MetricsRegistry,
-) -> Result<Option<Farm>> {
-    if other.is_some() {
-        return Ok(None);
-    }
-    let farm = Farm::start_with_metrics(config, registry).await.context("cannot start the render farm")?;
-    for port in ports {
-        farm.forbid_port(port);
-    }
-    Ok(Some(farm))
-}
 
 /// The token of the farm of --farm-url.
 pub(super) fn token_of_farm(file: Option<&Path>) -> Result<SecretString> {
