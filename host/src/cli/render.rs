@@ -210,11 +210,8 @@ fn print_line(text: &str) {
 #[cfg(test)]
 mod tests {
     use clap::FromArgMatches as _;
-    use platen_shared::{
-        format::PaperSize,
-        job::{Margins, Output, Region, Source},
-        length::Length,
-    };
+    use platen_shared::job::Source;
+    use serde_json::json;
 
     use super::*;
 
@@ -226,30 +223,34 @@ mod tests {
     #[test]
     fn the_options_follow_the_api() {
         let url = "https://example.com/";
-        let job_of = |arguments: &[&str]| job(&[&[url, "-o"], arguments].concat()).unwrap();
-        assert_eq!(job_of(&["a.PDF"]).options.output.format(), OutputFormat::Pdf);
-        assert_eq!(job_of(&["-"]).options.output.format().extension(), "png");
-        assert_eq!(job_of(&["-", "--format", "jpg"]).options.output.format().extension(), "jpg");
-        let wide = job_of(&["a.webp", "--width", "7680", "--device-scale-factor", "0.5", "--full-page"]);
-        assert_eq!(wide.options.viewport.width.get(), 7680);
-        assert!(matches!(wide.options.output, Output::Image(image) if image.region == Region::FullPage));
-        let clip = job_of(&["a.png", "--clip", "1,2,30,40", "--omit-background", "--java-script=false"]);
-        assert!(!clip.options.environment.java_script);
-        assert!(
-            matches!(clip.options.output, Output::Image(image) if matches!(image.region, Region::Clip(_)))
-        );
-        let paper =
-            job_of(&["a.pdf", "--pdf-format", "letter", "--scale", "2", "--margin", "12mm", "--tagged"]);
-        let Output::Pdf(paper) = paper.options.output else { panic!("not a PDF") };
-        assert_eq!(paper.sheet, PaperSize::Letter.into());
-        assert!(paper.tagged && paper.margins == Length::parse("12mm").map(Margins::all));
-        let margin = job_of(&["a.pdf", "--margin", r#"{"top":"1in"}"#, "--header-html", "<b>x</b>"]);
-        let Output::Pdf(margin) = margin.options.output else { panic!("not a PDF") };
-        assert_eq!(
-            margin.margins,
-            Some(Margins { top: Length::parse("1in").unwrap(), ..Margins::default() })
-        );
-        assert_eq!(margin.header.unwrap().as_str(), "<b>x</b>");
+        for (arguments, mut body) in [
+            (&["a.PDF"][..], json!({ "format": "pdf" })),
+            (&["-"], json!({})),
+            (&["-", "--format", "jpg"], json!({ "format": "jpg" })),
+            (
+                &["a.webp", "--width", "7680", "--device-scale-factor", "0.5", "--full-page"],
+                json!({ "format": "webp", "width": 7680, "deviceScaleFactor": 0.5, "fullPage": true }),
+            ),
+            (
+                &["a.png", "--clip", "1,2,30,40", "--omit-background", "--java-script=false"],
+                json!({ "clip": { "x": 1, "y": 2, "width": 30, "height": 40 }, "omitBackground": true, "javaScript": false }),
+            ),
+            (
+                &["a.pdf", "--pdf-format", "letter", "--scale", "2", "--margin", "12mm", "--tagged"],
+                json!({ "format": "pdf", "pdfFormat": "letter", "scale": 2, "margin": "12mm", "tagged": true }),
+            ),
+            (
+                &["a.pdf", "--margin", r#"{"top":"1in"}"#, "--header-html", "<b>x</b>"],
+                json!({ "format": "pdf", "margin": { "top": "1in" }, "headerHtml": "<b>x</b>" }),
+            ),
+        ] {
+            body["url"] = url.into();
+            let request = RenderRequest::parse(Endpoint::Render, body.to_string().as_bytes()).unwrap();
+            let expected = request.into_job(AccountId::from_text("operator"), None).unwrap();
+            let given = job(&[&[url, "-o"], arguments].concat()).unwrap();
+            let [given, expected] = [given, expected].map(|job| serde_json::to_value(job).unwrap());
+            assert_eq!(given, expected, "{arguments:?}");
+        }
         for bad in [
             &["a.gif"][..],
             &["a.png", "--width", "0"],
