@@ -149,7 +149,6 @@ impl TemplateCommand {
     }
 }
 
-/// The account of a template.
 async fn owner(admin: &Admin, id: &str) -> Result<AccountId> {
     admin.operator().owner_of_template(id).await?.with_context(|| no_template(id))
 }

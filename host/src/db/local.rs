@@ -138,7 +138,6 @@ struct LocalConnection {
 }
 
 impl LocalConnection {
-    /// Runs all statements of a script.
     fn run_script(&self, sql: &str) -> Result<(), DbError> {
         Handle::current().block_on(self.connection.execute_batch(sql)).map(drop).map_err(map_error)
     }
