@@ -13,6 +13,7 @@ use std::{
     sync::OnceLock,
 };
 
+use platen_program::proc_field;
 use rustix::fs::getxattr;
 
 const KIBIBYTES: u64 = 1024;
@@ -22,7 +23,6 @@ const CONTROLLER: &str = "cpu";
 /// of 100.
 const BROWSERS_WEIGHT: &str = "10";
 
-/// The cgroup of all browsers.
 static BROWSERS: OnceLock<PathBuf> = OnceLock::new();
 
 /// Gives browsers a smaller share of the CPU time than this program, where a cgroup is delegated to it. To be called
@@ -83,7 +83,6 @@ fn enter(cgroup: &Path, pid: u32) -> io::Result<()> {
     fs::write(cgroup.join("cgroup.procs"), pid.to_string())
 }
 
-/// The cgroup (v2) of this process.
 fn own_cgroup() -> Option<PathBuf> {
     let own = fs::read_to_string("/proc/self/cgroup").ok()?;
     let mounts = fs::read_to_string("/proc/self/mounts").ok()?;
@@ -126,8 +125,7 @@ pub(crate) fn available_mib() -> Option<u64> {
 
 fn machine_mib(field: &str) -> Option<u64> {
     let memory = fs::read_to_string("/proc/meminfo").ok()?;
-    let kibibytes = memory.lines().find_map(|line| line.strip_prefix(field))?;
-    Some(kibibytes.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()? / KIBIBYTES)
+    Some(proc_field(&memory, field)?.parse::<u64>().ok()? / KIBIBYTES)
 }
 
 /// The smallest limit of the program's cgroup and those above it; `None` if there is no limit.

@@ -14,13 +14,13 @@ use secrecy::ExposeSecret as _;
 use tokio::{net::TcpListener, runtime::Runtime};
 
 fn main() -> ExitCode {
-    let Cli { listen, token_file, check, check_args, log, farm } = startup::parse();
+    let (Cli { listen, token_file, check, check_args, log, farm }, _) = startup::parse_with_matches();
     let log = if check { log.start("warn", None) } else { log.start("info", Some("platen-farm")) };
-    if let Err(error) = log {
-        return startup::exit_code("platen-farm", Err(error.into()));
-    }
-    platen_farm::separate_browsers();
-    let result = Runtime::new().context("cannot start the async runtime").and_then(|runtime| {
+    let started = log.map_err(anyhow::Error::from).and_then(|()| {
+        platen_farm::separate_browsers();
+        Runtime::new().context("cannot start the async runtime")
+    });
+    let result = started.and_then(|runtime| {
         runtime.block_on(async {
             if check {
                 run_check(token_file.as_deref(), farm, &check_args).await

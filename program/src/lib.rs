@@ -14,13 +14,17 @@ mod variables;
 
 use std::{
     io,
+    net::SocketAddr,
     sync::{Arc, LazyLock},
     time::Duration,
 };
 
 use rustls::{ClientConfig, RootCertStore, crypto::ring};
 use socket2::SockRef;
-use tokio::net::TcpStream;
+use tokio::{
+    net::{TcpListener, TcpStream},
+    time::sleep,
+};
 
 pub use fair_queue::{FairQueue, Ticket};
 pub use log_lines::{RepeatedWarning, error_chain};
@@ -37,10 +41,32 @@ pub const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// sent into a connection that is just closing.
 pub const IDLE_TIMEOUT: Duration = Duration::from_secs(10);
 
+/// Accepts a connection, after waits while that fails.
+pub async fn accept(listener: &TcpListener) -> (TcpStream, SocketAddr) {
+    static FAILED: RepeatedWarning = RepeatedWarning::new();
+    loop {
+        match listener.accept().await {
+            Ok(accepted) => return accepted,
+            Err(error) => {
+                if let Some(count) = FAILED.record() {
+                    tracing::warn!(%error, count, "cannot accept a connection");
+                }
+                sleep(ACCEPT_RETRY_INTERVAL).await;
+            }
+        }
+    }
+}
+
 /// Bytes of a file that the kernel takes before they can be sent. What has been sent and not been acknowledged is not
 /// limited, so this does not limit the throughput of a fast connection. Otherwise the kernel keeps up to 4 MiB for each
 /// client that reads slowly, and a few hundred of those use up the memory for the TCP connections of the machine.
 const MAX_UNSENT_BYTES: u32 = 256 * 1024;
+
+/// The first word after the name of a field in a file of `/proc`, such as `status` or `meminfo`.
+#[must_use]
+pub fn proc_field<'a>(file: &'a str, name: &str) -> Option<&'a str> {
+    file.lines().find_map(|line| line.strip_prefix(name))?.split_ascii_whitespace().next()
+}
 
 /// Sets the options of a socket over which a server sends files: small writes are sent at once, and the kernel keeps
 /// little of what cannot be sent.

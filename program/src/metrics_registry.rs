@@ -18,6 +18,8 @@ use prometheus_client::{
     registry::Registry,
 };
 
+use crate::proc_field;
+
 /// The registry of a process: a cheap handle. A new one holds `platen_build_info` and the `process_*`
 /// metrics.
 #[derive(Debug, Clone)]
@@ -76,10 +78,11 @@ impl Collector for ProcessCollector {
             )?;
         }
         let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+        let status_bytes = |name: &str| Some(proc_field(&status, name)?.parse::<i64>().ok()? * 1024);
         let limit = getrlimit(Resource::RLIMIT_NOFILE).ok().and_then(|(soft, _)| i64::try_from(soft).ok());
         for (name, help, value) in [
-            ("process_resident_memory_bytes", "Resident memory, in bytes.", status_bytes(&status, "VmRSS:")),
-            ("process_virtual_memory_bytes", "Virtual memory, in bytes.", status_bytes(&status, "VmSize:")),
+            ("process_resident_memory_bytes", "Resident memory, in bytes.", status_bytes("VmRSS:")),
+            ("process_virtual_memory_bytes", "Virtual memory, in bytes.", status_bytes("VmSize:")),
             ("process_open_fds", "Open file descriptors.", open_files()),
             ("process_max_fds", "Limit of open file descriptors.", limit),
             (
@@ -94,12 +97,6 @@ impl Collector for ProcessCollector {
         }
         Ok(())
     }
-}
-
-/// A line of `/proc/self/status`, such as `VmRSS:     1234 kB`.
-fn status_bytes(status: &str, name: &str) -> Option<i64> {
-    let line = status.lines().find_map(|line| line.strip_prefix(name))?;
-    Some(line.trim().strip_suffix(" kB")?.parse::<i64>().ok()? * 1024)
 }
 
 fn open_files() -> Option<i64> {

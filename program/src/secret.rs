@@ -11,17 +11,14 @@ use secrecy::SecretString;
 
 /// Why a secret cannot be read. Does not show it.
 #[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages describe them")]
 pub enum SecretError {
-    /// Both are set, and it is not known which one is meant.
     #[error("{0} and {0}_FILE are both set: unset one of them")]
     Both(String),
-    /// The file cannot be read.
     #[error("the file {1} of {0}_FILE cannot be read")]
     File(String, PathBuf, #[source] io::Error),
-    /// The file has no text.
     #[error("the file {1} of {0}_FILE is empty")]
     Empty(String, PathBuf),
-    /// The variable is not UTF-8 text.
     #[error("{0} is not UTF-8 text")]
     NotText(String),
 }

@@ -34,6 +34,7 @@ use tracing_subscriber::{
 };
 
 use crate::{
+    proc_field,
     telemetry::{self, TelemetryError},
     variables,
 };
@@ -91,15 +92,8 @@ impl LogArgs {
     }
 }
 
-/// Parses the command line and checks the names of the environment's variables. Prints help, the version or what is
-/// wrong, and exits, if there is nothing to run.
-#[must_use]
-pub fn parse<P: Parser>() -> P {
-    let (parsed, _) = parse_with_matches();
-    parsed
-}
-
-/// As [`parse`], with the arguments as clap found them, which tell where each value is from.
+/// Parses the command line and checks the names of the environment's variables. The matches tell where each value is
+/// from. Prints help, the version or what is wrong, and exits, if there is nothing to run.
 #[must_use]
 pub fn parse_with_matches<P: Parser>() -> (P, ArgMatches) {
     let parsed = P::command().try_get_matches().and_then(|matches| {
@@ -204,8 +198,8 @@ pub fn stop_signals(abort_time: Duration) -> io::Result<StopSignals> {
 
 fn is_hangup_ignored() -> bool {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
-    let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0);
+    let mask = proc_field(&status, "SigIgn:");
+    let mask = mask.and_then(|mask| u64::from_str_radix(mask, 16).ok()).unwrap_or(0);
     // Bit 0 is signal 1, which is SIGHUP.
     mask & 1 == 1
 }

@@ -19,13 +19,14 @@ use std::{
     time::Duration,
 };
 
+use platen_program::proc_field;
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use tokio::{io::unix::AsyncFd, task::spawn_blocking, time::sleep};
 
 /// How often the memory is read while a job runs. A page can allocate about 1 GiB per second.
 const SAMPLE_INTERVAL: Duration = Duration::from_millis(100);
-/// Clock tick of `/proc/<pid>/stat`: `USER_HZ` is 100 on all architectures that Chromium supports.
-const TICK: Duration = Duration::from_millis(10);
+/// Clock ticks of `/proc/<pid>/stat` in a second, on all architectures that Chromium supports.
+const USER_HZ: u32 = 100;
 
 /// The memory of a browser's processes since the start of a job.
 #[derive(Debug)]
@@ -34,7 +35,6 @@ pub(crate) struct MemoryWatch {
     max_bytes: u64,
     /// Bytes that shared processes may use besides, for the picture.
     picture_bytes: Arc<AtomicU64>,
-    /// Bytes that each process used before the job.
     before: HashMap<u32, u64>,
 }
 
@@ -90,9 +90,8 @@ pub(super) fn is_shared_process_over(browser: u32, max_bytes: u64) -> bool {
         .any(|process| used_bytes(process).is_some_and(|bytes| bytes > max_bytes) && !is_renderer(process))
 }
 
-/// CPU time of all running processes of a browser since their start.
 pub(super) fn cpu_time(browser: u32) -> Duration {
-    tree(browser).into_iter().filter_map(ticks).fold(Duration::ZERO, |sum, ticks| sum + TICK * ticks)
+    Duration::from_secs(tree(browser).into_iter().filter_map(ticks).sum()) / USER_HZ
 }
 
 /// Private memory of all running processes of a browser, in bytes. Memory that they share is left out, because it would
@@ -132,7 +131,6 @@ fn tree(browser: u32) -> Vec<u32> {
     all
 }
 
-/// The child processes of a thread.
 fn children_of(process: u32, thread: u32) -> Vec<u32> {
     let list = fs::read_to_string(format!("/proc/{process}/task/{thread}/children")).unwrap_or_default();
     list.split_ascii_whitespace().filter_map(|id| id.parse().ok()).collect()
@@ -144,22 +142,18 @@ fn used_bytes(process: u32) -> Option<u64> {
     memory(process, &["RssAnon:", "RssShmem:"])
 }
 
-/// The sum of fields of a process's `/proc/<pid>/status`, in bytes.
 fn memory(process: u32, fields: &[&str]) -> Option<u64> {
     let status = fs::read_to_string(format!("/proc/{process}/status")).ok()?;
-    let kibibytes = |field: &str| -> Option<u64> {
-        let line = status.lines().find_map(|line| line.strip_prefix(field))?;
-        line.split_ascii_whitespace().next()?.parse().ok()
-    };
-    fields.iter().map(|field| kibibytes(field)).sum::<Option<u64>>().map(|kibibytes| kibibytes * 1024)
+    let kibibytes = fields.iter().map(|field| proc_field(&status, field)?.parse::<u64>().ok());
+    kibibytes.sum::<Option<u64>>().map(|kibibytes| kibibytes * 1024)
 }
 
 /// User and system time of a process in ticks; `None` if it has exited.
-fn ticks(process: u32) -> Option<u32> {
+fn ticks(process: u32) -> Option<u64> {
     let stat = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
     // The program's name, in parentheses, may contain any character.
     let mut fields = stat.rsplit_once(')')?.1.split_ascii_whitespace().skip(11);
-    let mut next = || fields.next()?.parse::<u32>().ok();
+    let mut next = || fields.next()?.parse::<u64>().ok();
     Some(next()? + next()?)
 }
 
@@ -206,7 +200,6 @@ impl NetworkService {
         }
     }
 
-    /// Whether it has exited, or is about to.
     pub(super) fn has_exited(&self) -> bool {
         self.0.is_some_and(is_exiting)
     }
@@ -247,7 +240,7 @@ mod tests {
         assert!(block.iter().all(|byte| *byte == 1));
         assert_eq!((used_bytes(u32::MAX), ticks(u32::MAX)), (None, None));
         let start = cpu_time(own);
-        while cpu_time(own) < start + TICK * 2 {
+        while cpu_time(own) == start {
             std::hint::black_box(block.iter().map(|byte| u64::from(*byte)).sum::<u64>());
         }
     }

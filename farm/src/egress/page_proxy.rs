@@ -35,11 +35,11 @@ use hyper_util::{
     rt::TokioIo,
 };
 use parking_lot::Mutex;
-use platen_program::{ACCEPT_RETRY_INTERVAL, RepeatedWarning, error_chain};
+use platen_program::error_chain;
 use tokio::{
     net::{TcpListener, TcpStream},
     task::JoinHandle,
-    time::{sleep, timeout_at},
+    time::timeout_at,
 };
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tower_service::Service;
@@ -48,8 +48,6 @@ use super::{
     job::{ConnectError, CountingStream, Guard, JobEgress},
     policy::{HostPort, Verdict},
 };
-
-static ACCEPT_FAILED: RepeatedWarning = RepeatedWarning::new();
 
 /// The proxy of a page, on its own loopback port. Dropping it closes the port and all its connections.
 #[derive(Debug)]
@@ -135,20 +133,11 @@ impl Drop for JobBinding {
 
 async fn listen(listener: TcpListener, shared: Arc<Shared>) {
     loop {
-        match listener.accept().await {
-            Ok((stream, _)) => {
-                let bound = shared.bound.lock().clone();
-                let used = if bound.is_some() { &shared.used } else { &shared.used_without_job };
-                used.store(true, Ordering::Relaxed);
-                tokio::spawn(serve(stream, Arc::clone(&shared), bound));
-            }
-            Err(error) => {
-                if let Some(count) = ACCEPT_FAILED.record() {
-                    tracing::warn!(%error, count, "cannot accept a connection of a page");
-                }
-                sleep(ACCEPT_RETRY_INTERVAL).await;
-            }
-        }
+        let (stream, _) = platen_program::accept(&listener).await;
+        let bound = shared.bound.lock().clone();
+        let used = if bound.is_some() { &shared.used } else { &shared.used_without_job };
+        used.store(true, Ordering::Relaxed);
+        tokio::spawn(serve(stream, Arc::clone(&shared), bound));
     }
 }
 
