@@ -4,6 +4,7 @@
 //! until its page is closed or reset. No page starts that cannot end by the deadline.
 
 use std::{
+    fmt,
     sync::{Arc, Weak},
     time::Duration,
 };
@@ -15,6 +16,7 @@ use platen_shared::{
     job::{RenderJob, Source},
     refusal::Refusal,
 };
+use prometheus_client::{collector::Collector, encoding::DescriptorEncoder};
 use tokio::time::{Instant, timeout, timeout_at};
 
 use crate::{
@@ -47,6 +49,16 @@ struct Inner {
     metrics: Arc<Metrics>,
     registry: MetricsRegistry,
     drain_timeout: Duration,
+}
+
+/// What the metrics say about the browsers that run, of a farm that has not ended.
+#[derive(Debug)]
+struct Gauges(Weak<Inner>);
+
+impl Collector for Gauges {
+    fn encode(&self, encoder: DescriptorEncoder<'_>) -> fmt::Result {
+        self.0.upgrade().map_or(Ok(()), |inner| inner.pool.state().encode(encoder))
+    }
 }
 
 /// A rendered file.
@@ -107,8 +119,9 @@ impl Farm {
         let registry = registry.clone();
         let inner = Arc::new(Inner { pool, egress, metrics, registry: registry.clone(), drain_timeout });
         let sampled = Arc::downgrade(&inner);
-        let sample = move || Some(sampled.upgrade()?.pool.state());
-        registry.register(|registry| metrics::register_gauges(registry, sample));
+        registry.register(|registry| {
+            registry.sub_registry_with_prefix(metrics::PREFIX).register_collector(Box::new(Gauges(sampled)));
+        });
         Ok(Self { inner })
     }
 
@@ -165,7 +178,6 @@ impl Farm {
         }
     }
 
-    /// Whether the farm accepts jobs.
     pub(crate) fn is_ready(&self) -> bool {
         self.inner.pool.queue.ready() > 0 && !self.inner.pool.queue.is_draining()
     }
@@ -176,7 +188,6 @@ impl Farm {
         Readiness { inner: Arc::downgrade(&self.inner) }
     }
 
-    /// The metrics of this process as text.
     pub(crate) fn metrics(&self) -> String {
         self.inner.registry.encode()
     }
@@ -206,7 +217,7 @@ impl Inner {
             self.render_with_retries(job, request, lease, job_egress, deadline, &progress.phases).await;
         let render::RenderedFile { bytes, page_status, page_idle } = rendered?;
         let format = job.options.output.format();
-        self.metrics.job_rendered(format, admitted.elapsed());
+        self.metrics.render_seconds.of(format.extension()).observe(admitted.elapsed().as_secs_f64());
         Ok(Rendered { bytes, page_status, page_idle, format })
     }
 
@@ -272,9 +283,9 @@ struct OutcomeGuard<'a> {
 
 impl Drop for OutcomeGuard<'_> {
     fn drop(&mut self) {
-        self.metrics.job_ended(self.outcome);
+        self.metrics.jobs.of(self.outcome).inc();
         for (phase, time) in self.phases.times() {
-            self.metrics.phase_ended(phase, time);
+            self.metrics.phase_seconds.of(phase).observe(time.as_secs_f64());
         }
     }
 }

@@ -34,7 +34,7 @@ use self::{
 };
 use crate::{
     Config,
-    browser::Launcher,
+    browser::{Browser, Launcher},
     error::LaunchError,
     metrics::{BrowserEnd, Metrics, PoolState},
 };
@@ -45,10 +45,8 @@ const RESTART_DELAY: Duration = Duration::from_secs(2);
 /// A browser that one job has until this is dropped.
 pub(crate) type Lease = queue::Lease<PooledBrowser>;
 
-/// The browsers of a farm.
 #[derive(Debug)]
 pub(crate) struct Pool {
-    /// Gives browsers to jobs.
     pub(crate) queue: JobQueue<PooledBrowser>,
     supervisor: Arc<Supervisor>,
     /// Aborted when the pool is dropped.
@@ -57,22 +55,27 @@ pub(crate) struct Pool {
 
 impl Pool {
     /// Starts the browsers and returns when the first is ready.
-    ///
-    /// # Errors
-    /// The error of one start, if all have failed.
+    /// Fails with the error of one start, if all have failed.
     pub(crate) async fn start(
         launcher: Launcher,
         config: Arc<Config>,
         metrics: Arc<Metrics>,
     ) -> Result<Self, LaunchError> {
         let browsers = config.browser_count().get();
-        let supervisor = Arc::new(Supervisor::new(launcher, config, metrics));
+        let queue = JobQueue::new(browsers, config.queue);
+        let supervisor = Arc::new(Supervisor {
+            launcher,
+            warm: Arc::new(Mutex::new(WarmPages::new(config.warm_bytes()))),
+            queue: queue.clone(),
+            config,
+            metrics,
+            started: Mutex::default(),
+        });
         let mut tasks = JoinSet::new();
         tasks.spawn(Arc::clone(&supervisor).keep_spare_pages());
         for index in 0..2 * browsers {
             tasks.spawn(Arc::clone(&supervisor).supervise(index));
         }
-        let queue = supervisor.queue.clone();
         let pool = Self { queue, supervisor, tasks: Mutex::new(tasks) };
         match pool.queue.first().await {
             Ok(first) => {
@@ -91,7 +94,6 @@ impl Pool {
         }
     }
 
-    /// What the metrics say about the browsers that run.
     pub(crate) fn state(&self) -> PoolState {
         let mut state = PoolState {
             occupancy: self.queue.occupancy(),
@@ -118,7 +120,6 @@ impl Pool {
     }
 }
 
-/// Starts and replaces the browsers of a pool.
 #[derive(Debug)]
 struct Supervisor {
     launcher: Launcher,
@@ -130,19 +131,6 @@ struct Supervisor {
 }
 
 impl Supervisor {
-    fn new(launcher: Launcher, config: Arc<Config>, metrics: Arc<Metrics>) -> Self {
-        let browsers = config.browser_count().get();
-        Self {
-            launcher,
-            warm: Arc::new(Mutex::new(WarmPages::new(config.warm_bytes()))),
-            queue: JobQueue::new(browsers, config.queue),
-            config,
-            metrics,
-            started: Mutex::default(),
-        }
-    }
-
-    /// All browsers that still run.
     fn started(&self) -> Vec<Arc<PooledBrowser>> {
         self.started.lock().iter().filter_map(Weak::upgrade).collect()
     }
@@ -186,12 +174,12 @@ impl Supervisor {
                     }
                 }
                 () = new.recycling.notified() => {
-                    self.metrics.browser_ended(BrowserEnd::Recycled);
+                    self.metrics.browser_ends.of(BrowserEnd::Recycled).inc();
                     old = Some(new);
                 }
                 () = self.until_idle(index, &new) => {
                     self.queue.state().end_until_demand(index, Some(&new));
-                    self.metrics.browser_ended(BrowserEnd::Idle);
+                    self.metrics.browser_ends.of(BrowserEnd::Idle).inc();
                     is_wanted = false;
                 }
             }
@@ -232,10 +220,11 @@ impl Supervisor {
     /// Starts a browser, and tries again after failures until one is ready, unless it is to be tried `once`.
     async fn launch_until_ready(&self, index: usize, once: bool) -> Option<Arc<PooledBrowser>> {
         loop {
-            match self.launch().await {
-                Ok(pooled) => return Some(pooled),
+            match self.launcher.launch().await {
+                Ok(browser) => return Some(self.started_browser(browser)),
                 Err(error) => {
                     tracing::error!(error = error_chain(&error), "browser did not start");
+                    self.metrics.browser_ends.of(BrowserEnd::StartFailed).inc();
                     self.queue.state().start_failed(index, error);
                 }
             }
@@ -246,9 +235,7 @@ impl Supervisor {
         }
     }
 
-    async fn launch(&self) -> Result<Arc<PooledBrowser>, LaunchError> {
-        let launched = self.launcher.launch().await;
-        let browser = launched.inspect_err(|_| self.metrics.browser_ended(BrowserEnd::StartFailed))?;
+    fn started_browser(&self, browser: Browser) -> Arc<PooledBrowser> {
         self.metrics.browser_starts.inc();
         tracing::debug!(product = browser.product, "browser is ready");
         let pooled = Arc::new(PooledBrowser::new(
@@ -260,14 +247,14 @@ impl Supervisor {
         let mut started = self.started.lock();
         started.retain(|pooled| pooled.strong_count() > 0);
         started.push(Arc::downgrade(&pooled));
-        Ok(pooled)
+        pooled
     }
 
     fn report_exit(&self, exited: &PooledBrowser) {
         if exited.is_killed() {
-            self.metrics.browser_ended(BrowserEnd::Killed);
+            self.metrics.browser_ends.of(BrowserEnd::Killed).inc();
         } else {
-            self.metrics.browser_ended(BrowserEnd::Died);
+            self.metrics.browser_ends.of(BrowserEnd::Died).inc();
             tracing::warn!(
                 jobs = exited.jobs(),
                 stderr_tail = exited.browser.stderr_tail(),

@@ -57,7 +57,7 @@ impl Guard {
     /// Logs and counts a decision.
     pub(super) fn report(&self, job: &str, target: &HostPort, address: Option<IpAddr>, verdict: Verdict) {
         let HostPort { host, port } = target;
-        self.metrics.egress_decided(verdict.name());
+        self.metrics.egress.of(verdict).inc();
         let address = address.map(tracing::field::display);
         tracing::info!(job, %host, port, address, verdict = verdict.name(), "egress");
     }
@@ -187,7 +187,7 @@ impl JobEgress {
         let earlier = self.connections.fetch_add(1, Ordering::Relaxed);
         if earlier > max_connections {
             // A page can request a million connections; only the first one over the limit is logged.
-            self.guard.metrics.egress_decided(Verdict::ConnectionLimit.name());
+            self.guard.metrics.egress.of(Verdict::ConnectionLimit).inc();
             return Verdict::ConnectionLimit.into();
         }
         let decision = if earlier == max_connections {

@@ -20,7 +20,7 @@ use super::{
 use crate::{
     Config,
     browser::Browser,
-    metrics::{Metrics, PageSource, Waiting},
+    metrics::{Metrics, PageSource},
     page::{Page, PageError, Reader},
 };
 
@@ -36,7 +36,6 @@ pub(crate) struct PageRequest {
     pub(crate) reuse: bool,
     pub(crate) scale_factor: DeviceScaleFactor,
     pub(crate) reader: Reader,
-    /// A browser that the job has tried.
     pub(crate) avoid: Option<usize>,
 }
 
@@ -59,7 +58,6 @@ impl PageRequest {
     }
 }
 
-/// The state of a browser in the pool.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 enum State {
     /// It takes jobs.
@@ -71,7 +69,6 @@ enum State {
     Killed,
 }
 
-/// The warm pages of all browsers of a pool.
 pub(super) type SharedWarmPages = Arc<Mutex<WarmPages<KeptPage>>>;
 
 /// A page that no account has used. There is one at most, because a browser has one job at a time.
@@ -81,7 +78,6 @@ struct SparePage {
     is_opening: bool,
 }
 
-/// A page that is kept for its account.
 #[derive(Debug)]
 pub(super) struct KeptPage {
     page: Page,
@@ -98,7 +94,7 @@ pub(crate) struct PooledBrowser {
     spare: Mutex<SparePage>,
     warm: SharedWarmPages,
     config: Arc<Config>,
-    metrics: Arc<Metrics>,
+    pub(crate) metrics: Arc<Metrics>,
 }
 
 #[derive(Debug, Default)]
@@ -144,7 +140,6 @@ impl PooledBrowser {
         self.status.lock().jobs
     }
 
-    /// Whether the farm killed it.
     pub(super) fn is_killed(&self) -> bool {
         self.status.lock().state == State::Killed
     }
@@ -192,7 +187,6 @@ impl PooledBrowser {
         }
     }
 
-    /// Kills it; `reason` is logged.
     pub(crate) fn kill(&self, reason: &'static str) {
         if std::mem::replace(&mut self.status.lock().state, State::Killed) != State::Killed {
             tracing::warn!(reason, product = self.browser.product, "killing a browser and replacing it");
@@ -202,11 +196,8 @@ impl PooledBrowser {
 
     /// Opens a spare page in the background, if the browser has none.
     pub(crate) fn refill(self: &Arc<Self>) {
-        if !self.is_usable() {
-            return;
-        }
         let mut spare = self.spare.lock();
-        if spare.page.is_some() || spare.is_opening {
+        if !self.is_usable() || spare.page.is_some() || spare.is_opening {
             return;
         }
         spare.is_opening = true;
@@ -234,7 +225,7 @@ impl PooledBrowser {
             let source = if warm.is_some() { PageSource::Warm } else { PageSource::Spare };
             let mut page = warm.map(|kept| kept.page).or_else(|| self.spare.lock().page.take())?;
             if page.is_alive() && !page.proxy.was_used_without_job() {
-                self.metrics.page_given(source);
+                self.metrics.pages.of(source).inc();
                 return Some(page);
             }
             let pooled = Arc::clone(self);
@@ -245,7 +236,7 @@ impl PooledBrowser {
     /// Opens a page for a job that got no idle one. Must be polled to completion, or the page stays open.
     pub(crate) async fn open_for_job(&self) -> Result<Page, PageError> {
         let page = self.open().await?;
-        self.metrics.page_given(PageSource::Opened);
+        self.metrics.pages.of(PageSource::Opened).inc();
         Ok(page)
     }
 
@@ -267,16 +258,11 @@ impl PooledBrowser {
         }
     }
 
-    /// Closes the pages that are kept for accounts.
     pub(super) async fn close_warm_pages(&self) {
         let warm = self.warm.lock().remove_of(self.id());
         for kept in warm {
             self.close(kept.page).await;
         }
-    }
-
-    pub(crate) fn job_waited(&self, waiting: Waiting) {
-        self.metrics.job_waited(waiting);
     }
 }
 

@@ -162,7 +162,7 @@ async fn capture(
     let settled = settle::settle(rendering, *wait).await?;
     let phases = settling.end();
     if let Some(waiting) = settled.waiting {
-        pooled.job_waited(waiting);
+        pooled.metrics.waits.of(waiting).inc();
     }
     // The job's time has passed. A document that follows has its milestone and no more.
     wait.timeout = WaitMs::default();
