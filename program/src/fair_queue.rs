@@ -15,7 +15,6 @@ pub struct Ticket(u64);
 pub struct FairQueue<K, V> {
     capacity: usize,
     next_ticket: u64,
-    len: usize,
     /// In the order of their turns. Each has at least one entry.
     flows: VecDeque<Flow<K, V>>,
 }
@@ -30,20 +29,20 @@ impl<K: PartialEq + Clone, V> FairQueue<K, V> {
     /// A queue without entries that has space for `capacity`.
     #[must_use]
     pub fn new(capacity: usize) -> Self {
-        Self { capacity, next_ticket: 0, len: 0, flows: VecDeque::new() }
+        Self { capacity, next_ticket: 0, flows: VecDeque::new() }
     }
 
     /// Number of entries.
     #[must_use]
     #[expect(clippy::len_without_is_empty, reason = "its length is what callers need")]
     pub fn len(&self) -> usize {
-        self.len
+        self.flows.iter().map(|flow| flow.waiting.len()).sum()
     }
 
     /// Whether a new entry replaces another one, or is not accepted.
     #[must_use]
     pub fn is_full(&self) -> bool {
-        self.len >= self.capacity
+        self.len() >= self.capacity
     }
 
     /// The entry of each flow that has been in the queue longest.
@@ -97,7 +96,6 @@ impl<K: PartialEq + Clone, V> FairQueue<K, V> {
         };
         let (_, evicted) = longest.waiting.pop_back().expect("it has more than one entry");
         let evicted = (longest.key.clone(), evicted);
-        self.len -= 1;
         Ok((self.push(key, value), Some(evicted)))
     }
 
@@ -108,7 +106,6 @@ impl<K: PartialEq + Clone, V> FairQueue<K, V> {
         let index = self.flows.iter().position(may_run)?;
         let mut flow = self.flows.remove(index)?;
         let (_, value) = flow.waiting.pop_front().expect("a flow in the queue has an entry");
-        self.len -= 1;
         let key = flow.key.clone();
         if !flow.waiting.is_empty() {
             self.flows.push_back(flow);
@@ -126,36 +123,15 @@ impl<K: PartialEq + Clone, V> FairQueue<K, V> {
                 if waiting.is_empty() {
                     self.flows.remove(index);
                 }
-                self.len -= 1;
                 return Some(value);
             }
         }
         None
     }
 
-    /// Removes entries from the end of each flow for as long as `is_late` is true for the number of entries
-    /// that leave the queue before an entry, and the entry.
-    pub fn remove_last_while(&mut self, is_late: impl Fn(usize, &V) -> bool) -> Vec<V> {
-        let mut removed = Vec::new();
-        for index in 0..self.flows.len() {
-            while let Some((_, last)) = self.flows[index].waiting.back() {
-                // As many of each other flow as of this one up to this entry.
-                let ahead = self.until_started(self.flows[index].waiting.len()) - 1;
-                if !is_late(ahead, last) {
-                    break;
-                }
-                removed.extend(self.flows[index].waiting.pop_back().map(|(_, value)| value));
-            }
-        }
-        self.len -= removed.len();
-        self.flows.retain(|flow| !flow.waiting.is_empty());
-        removed
-    }
-
     fn push(&mut self, key: &K, value: V) -> Ticket {
         let ticket = Ticket(self.next_ticket);
         self.next_ticket += 1;
-        self.len += 1;
         match self.flows.iter_mut().find(|flow| flow.key == *key) {
             Some(flow) => flow.waiting.push_back((ticket, value)),
             None => {
@@ -185,6 +161,8 @@ mod tests {
     #[test]
     fn flows_take_turns() {
         let mut queue = filled(9, &[('a', 1), ('a', 2), ('a', 3), ('b', 4), ('c', 5), ('b', 6)]);
+        // Of each flow, at most as many entries as of the first.
+        assert_eq!((queue.until_started(1), queue.until_started(2), queue.until_started(3)), (3, 5, 6));
         assert_eq!(drained(&mut queue), [1, 4, 5, 2, 6, 3]);
         assert_eq!(queue.len(), 0);
     }
@@ -207,19 +185,6 @@ mod tests {
         assert_eq!(queue.join(&'b', 8), Err(8));
         assert!(matches!(queue.join(&'c', 9), Ok((_, Some(_)))));
         assert_eq!(queue.len(), 4);
-    }
-
-    #[test]
-    fn late_entries_are_removed_from_the_end_of_each_flow() {
-        let mut queue = filled(9, &[('a', 1), ('a', 2), ('a', 3), ('b', 4), ('c', 5), ('b', 6)]);
-        // Of each flow, at most as many entries as of the first.
-        assert_eq!((queue.until_started(1), queue.until_started(2), queue.until_started(3)), (3, 5, 6));
-        // Five entries leave before the third of a, and four before its second.
-        assert_eq!(queue.remove_last_while(|ahead, _| ahead >= 4), [3, 2]);
-        assert_eq!((queue.len(), drained(&mut queue)), (4, vec![1, 4, 5, 6]));
-        let mut queue = filled(9, &[('a', 1), ('b', 2)]);
-        assert_eq!(queue.remove_last_while(|_, value| *value == 1), [1]);
-        assert_eq!((queue.flows(), queue.len(), drained(&mut queue)), (1, 1, vec![2]));
     }
 
     #[test]

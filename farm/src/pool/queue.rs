@@ -31,7 +31,6 @@ pub(crate) fn has_time(deadline: Instant, needed: Duration) -> bool {
     deadline.saturating_duration_since(Instant::now()) >= needed.max(MIN_RENDER_TIME)
 }
 
-/// Handle of the queue; clones share it.
 #[derive(Debug)]
 pub(crate) struct JobQueue<B: Candidate>(Arc<Mutex<State<B>>>);
 
@@ -81,9 +80,7 @@ impl<B: Candidate> JobQueue<B> {
         self.0.lock()
     }
 
-    /// Waits for a browser for as long as a job that gets it is likely to end by `deadline`.
-    ///
-    /// # Errors
+    /// Waits for a browser for as long as a job that gets it is likely to end by `deadline`. Fails with
     /// [`Refusal::Draining`], [`Refusal::NoBrowser`], [`Refusal::QueueFull`] or [`Refusal::NoSlotInTime`].
     pub(crate) async fn lease(&self, request: B::Request, deadline: Instant) -> Result<Lease<B>, Refused> {
         let (position, page_until, latest) = {
@@ -101,7 +98,8 @@ impl<B: Candidate> JobQueue<B> {
             let time_left = deadline.saturating_duration_since(Instant::now());
             let max_required = max_required(time_left);
             let required = state.required(max_required);
-            let excess = (state.expected_wait(&account) + required).saturating_sub(time_left);
+            let wait = state.expected_time(state.queue.ahead_of(&account) + 1);
+            let excess = (wait + required).saturating_sub(time_left);
             let waits = excess.is_zero()
                 && !state.queue.is_full()
                 && state.running.have_page_of(&request, &state.browsers);
@@ -128,10 +126,7 @@ impl<B: Candidate> JobQueue<B> {
         position.wait(page_until, latest, deadline).await
     }
 
-    /// Waits for a browser for a job that has been accepted before, ahead of the queue.
-    ///
-    /// # Errors
-    /// [`Refusal::NoBrowser`] or [`Refusal::NoSlotInTime`].
+    /// Waits for a browser for a job that has been accepted before, ahead of the queue. Fails with [`Refusal::NoBrowser`] or [`Refusal::NoSlotInTime`].
     pub(crate) async fn lease_again(
         &self,
         request: B::Request,
@@ -146,7 +141,6 @@ impl<B: Candidate> JobQueue<B> {
         Lease { queue: self.clone(), pooled: grant.browser, id: grant.id }
     }
 
-    /// Waits until `find` returns a value.
     async fn until<T>(&self, find: impl Fn(&mut State<B>) -> Option<T>) -> T {
         let mut changes = self.state().changes.subscribe();
         loop {
@@ -157,10 +151,7 @@ impl<B: Candidate> JobQueue<B> {
         }
     }
 
-    /// Waits for the first browser.
-    ///
-    /// # Errors
-    /// The error of one start, if all have failed.
+    /// Waits for the first browser; the error of one start, if all have failed.
     pub(super) async fn first(&self) -> Result<Arc<B>, LaunchError> {
         let find = |state: &mut State<B>| match state.browsers.first() {
             Some(browser) => Some(Ok(Arc::clone(browser))),
@@ -170,7 +161,6 @@ impl<B: Candidate> JobQueue<B> {
         self.until(find).await
     }
 
-    /// Rejects new jobs.
     pub(crate) fn drain(&self) {
         self.state().draining = true;
     }
@@ -179,7 +169,6 @@ impl<B: Candidate> JobQueue<B> {
         self.state().draining
     }
 
-    /// Browsers that can take jobs.
     pub(crate) fn ready(&self) -> usize {
         self.state().browsers.iter().filter(|browser| browser.is_usable()).count()
     }

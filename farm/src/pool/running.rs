@@ -16,13 +16,11 @@ use tokio::time::Instant;
 
 /// A browser that jobs can have.
 pub(crate) trait Candidate: Debug {
-    /// What a job looks for.
     type Request: Debug;
     type Rank: Ord;
 
     fn account(request: &Self::Request) -> &AccountId;
 
-    /// Whether it can take jobs.
     fn is_usable(&self) -> bool;
 
     /// Whether it keeps a page that the job may use.
@@ -34,12 +32,8 @@ pub(crate) trait Candidate: Debug {
     fn begin_job(&self);
 }
 
-/// How long after a long job of an account its jobs count as long.
 const LONG_ACCOUNT_TIME: Duration = Duration::from_mins(5);
-/// Accounts with long jobs that are remembered.
-const MAX_LONG_ACCOUNTS: usize = 1_024;
 
-/// The jobs that have a browser.
 #[derive(Debug)]
 pub(super) struct Running<B> {
     pub(super) slots: usize,
@@ -75,7 +69,6 @@ impl<B> Running<B> {
         self.long_jobs().min(self.slots)
     }
 
-    /// Whether a further job may run.
     pub(super) fn may_any_run(&self) -> bool {
         self.len() < self.slots + self.max_extra()
     }
@@ -96,7 +89,6 @@ impl<B> Running<B> {
         self.jobs.values().any(|job| Arc::ptr_eq(&job.browser, browser))
     }
 
-    /// Starts a job and returns its id.
     pub(super) fn start(&mut self, account: AccountId, browser: Arc<B>) -> u64 {
         let id = self.next_id;
         self.next_id += 1;
@@ -114,12 +106,8 @@ impl<B> Running<B> {
     pub(super) fn mark_long(&mut self, id: u64) {
         let Some(job) = self.jobs.get_mut(&id) else { return };
         job.is_long = true;
-        if self.long_accounts.len() >= MAX_LONG_ACCOUNTS {
-            self.long_accounts.retain(|_, since| is_recent(since));
-        }
-        if self.long_accounts.len() < MAX_LONG_ACCOUNTS || self.long_accounts.contains_key(&job.account) {
-            self.long_accounts.insert(job.account.clone(), Instant::now());
-        }
+        self.long_accounts.retain(|_, since| is_recent(since));
+        self.long_accounts.insert(job.account.clone(), Instant::now());
     }
 }
 
@@ -144,8 +132,6 @@ fn is_recent(since: &Instant) -> bool {
 const LATEST_WEIGHT: f64 = 0.2;
 /// Jobs that determine the likely maximum.
 const MAX_RECENT: usize = 64;
-/// The likely maximum is the time that one job in this number exceeds.
-const EXCEEDING_DIVISOR: usize = 20;
 
 /// The times of recent jobs.
 #[derive(Debug, Default)]
@@ -154,7 +140,8 @@ pub(super) struct JobTimes {
     pub(super) average_seconds: Option<f64>,
     /// The most recent last.
     recent: VecDeque<Duration>,
-    likely_max: Duration,
+    /// The time that 19 of 20 recent jobs did not exceed.
+    pub(super) likely_max: Duration,
 }
 
 impl JobTimes {
@@ -169,12 +156,7 @@ impl JobTimes {
         self.recent.push_back(held);
         let mut sorted: Vec<_> = self.recent.iter().copied().collect();
         sorted.sort_unstable();
-        self.likely_max = sorted[sorted.len() - 1 - sorted.len() / EXCEEDING_DIVISOR];
-    }
-
-    /// The time that 19 of 20 recent jobs did not exceed.
-    pub(super) fn likely_max(&self) -> Duration {
-        self.likely_max
+        self.likely_max = sorted[sorted.len() - 1 - sorted.len() / 20];
     }
 }
 
@@ -210,24 +192,11 @@ mod tests {
             running.end(job);
         }
         tokio::time::advance(LONG_ACCOUNT_TIME).await;
-        for account in [a, b] {
-            start(&mut running, account);
-        }
+        let jobs = [a, b].map(|account| start(&mut running, account));
         assert!(!running.may_run(good, true));
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn the_number_of_remembered_accounts_is_limited() {
-        let mut running = Running::new(1);
-        let mut run_long = |number: usize| {
-            let job = running.start(AccountId::from_text(number.to_string()), Arc::new(()));
-            running.mark_long(job);
-            running.end(job);
-            running.long_accounts.len()
-        };
-        assert_eq!((0..MAX_LONG_ACCOUNTS + 5).map(&mut run_long).max(), Some(MAX_LONG_ACCOUNTS));
-        tokio::time::advance(LONG_ACCOUNT_TIME).await;
-        assert_eq!(run_long(MAX_LONG_ACCOUNTS), 1);
+        // Only recent ones are remembered.
+        running.mark_long(jobs[0]);
+        assert_eq!(running.long_accounts.len(), 1);
     }
 
     #[test]
@@ -235,14 +204,14 @@ mod tests {
         let fast = Duration::from_millis(70);
         let slow = Duration::from_secs(5);
         let mut times = JobTimes::default();
-        assert_eq!(times.likely_max(), Duration::ZERO);
+        assert_eq!(times.likely_max, Duration::ZERO);
         (0..39).for_each(|_| times.record(fast));
         times.record(slow);
         times.record(slow);
-        assert_eq!(times.likely_max(), fast);
+        assert_eq!(times.likely_max, fast);
         times.record(slow);
-        assert_eq!(times.likely_max(), slow);
+        assert_eq!(times.likely_max, slow);
         (0..MAX_RECENT).for_each(|_| times.record(fast));
-        assert_eq!(times.likely_max(), fast);
+        assert_eq!(times.likely_max, fast);
     }
 }

@@ -2,8 +2,8 @@
 //!
 //! Invariant: a browser has one job at a time. At most `slots` jobs run, and one more for each long job, up to twice as
 //! many. While other accounts wait, an account gets at most half of the slots. A job that cannot end by its deadline,
-//! or had to wait and is not likely to, gets no browser, and is rejected as soon as that is certain. A job waits for the browser
-//! that keeps a page for it no longer than [`MAX_PAGE_WAIT`] while another browser is free.
+//! or had to wait and is not likely to, gets no browser. A job waits for the browser that keeps a page for it no longer
+//! than [`MAX_PAGE_WAIT`] while another browser is free.
 
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -37,8 +37,6 @@ pub(super) const MAX_PAGE_WAIT: Duration = Duration::from_millis(200);
 /// empty meanwhile.
 pub(super) const MAX_NOT_BEFORE: Duration = Duration::from_secs(1);
 const DRAINED_DIVISOR: usize = 4;
-/// How often the queue is searched for jobs that cannot start in time any more.
-const SWEEP_INTERVAL: Duration = Duration::from_millis(100);
 /// Maximum of `retry-after`; the load changes faster than that.
 const MAX_RETRY_SECONDS: f64 = 30.0;
 
@@ -58,19 +56,15 @@ pub(super) struct State<B: Candidate> {
     retries: VecDeque<Waiter<B>>,
     pub(super) queue: FairQueue<AccountId, Waiter<B>>,
     pub(super) draining: bool,
-    /// When the queue was last searched for jobs that cannot start in time.
-    swept: Instant,
     pub(super) times: JobTimes,
 }
 
-/// A job that got a browser.
 #[derive(Debug)]
 pub(super) struct Grant<B> {
     pub(super) id: u64,
     pub(super) browser: Arc<B>,
 }
 
-/// A job that waits.
 #[derive(Debug)]
 pub(super) struct Waiter<B: Candidate> {
     request: B::Request,
@@ -118,17 +112,14 @@ impl<B: Candidate> State<B> {
             retries: VecDeque::new(),
             queue: FairQueue::new(queue),
             draining: false,
-            swept: Instant::now(),
             times: JobTimes::default(),
         }
     }
 
-    /// Whether no browser runs and none can be started.
     pub(super) fn has_failed(&self) -> bool {
         self.failures.len() == self.wanted && !self.browsers.iter().any(|browser| browser.is_usable())
     }
 
-    /// A browser is ready, in place of an old one.
     pub(super) fn started(&mut self, index: usize, old: Option<&Arc<B>>, new: &Arc<B>) {
         self.failures.remove(&index);
         if let Some(old) = old {
@@ -191,7 +182,6 @@ impl<B: Candidate> State<B> {
             self.times.record(time);
         }
         self.changed();
-        self.reject_late();
     }
 
     /// Takes the browser from a job that has not started.
@@ -217,7 +207,8 @@ impl<B: Candidate> State<B> {
         while self.free().next().is_some()
             && let Some(waiter) = self.next()
         {
-            if !self.can_start(&waiter, Instant::now()) {
+            if waiter.deadline.saturating_duration_since(Instant::now()) < self.required(waiter.max_required)
+            {
                 waiter.reject(self.no_slot_in_time());
                 continue;
             }
@@ -238,7 +229,6 @@ impl<B: Candidate> State<B> {
         }
     }
 
-    /// Removes the next job from the queue that may run.
     fn next(&mut self) -> Option<Waiter<B>> {
         if !self.running.may_any_run() {
             return None;
@@ -256,21 +246,11 @@ impl<B: Candidate> State<B> {
 
     /// The time that a job requires which had to wait: what recent jobs needed, within bounds.
     pub(super) fn required(&self, max: Duration) -> Duration {
-        self.times.likely_max().clamp(MIN_RENDER_TIME, max)
-    }
-
-    /// Whether a queued job that starts at this instant is likely to end by its deadline.
-    fn can_start(&self, waiter: &Waiter<B>, start: Instant) -> bool {
-        waiter.deadline.saturating_duration_since(start) >= self.required(waiter.max_required)
-    }
-
-    /// The expected wait of a new job of this account.
-    pub(super) fn expected_wait(&self, account: &AccountId) -> Duration {
-        self.expected_time(self.queue.ahead_of(account) + 1)
+        self.times.likely_max.clamp(MIN_RENDER_TIME, max)
     }
 
     /// The expected time until this number of jobs has ended, by the average of recent jobs.
-    fn expected_time(&self, jobs: usize) -> Duration {
+    pub(super) fn expected_time(&self, jobs: usize) -> Duration {
         #[expect(clippy::cast_precision_loss, reason = "an estimate of small numbers")]
         let rounds = jobs as f64 / self.running.slots as f64;
         Duration::try_from_secs_f64(self.times.average_seconds.unwrap_or(0.0) * rounds)
@@ -287,25 +267,6 @@ impl<B: Candidate> State<B> {
         let time = self.expected_time(self.queue.until_started(drained));
         let refusal = Refusal::QueueFull { retry_after: self.retry_after() };
         Refused { refusal, not_before: Some(not_before(time)) }
-    }
-
-    /// Rejects queued jobs that would not start in time even if the jobs before them took half of the average.
-    fn reject_late(&mut self) {
-        if self.swept.elapsed() < SWEEP_INTERVAL {
-            return;
-        }
-        self.swept = Instant::now();
-        let half = self.expected_time(1) / 2;
-        let likely_max = self.times.likely_max();
-        let swept = self.swept;
-        let is_late = |ahead: usize, waiter: &Waiter<B>| {
-            let wait = half.saturating_mul(u32::try_from(ahead).unwrap_or(u32::MAX));
-            let required = likely_max.clamp(MIN_RENDER_TIME, waiter.max_required);
-            wait + required > waiter.deadline.saturating_duration_since(swept)
-        };
-        for late in self.queue.remove_last_while(is_late) {
-            late.reject(self.no_slot_in_time());
-        }
     }
 
     fn retry_after(&self) -> u32 {

@@ -17,7 +17,6 @@ pub(super) struct WarmPage<P> {
     /// Id of the browser.
     pub(super) browser: usize,
     pub(super) page: P,
-    /// Memory that it uses.
     pub(super) bytes: u64,
 }
 
@@ -25,8 +24,7 @@ pub(super) struct WarmPage<P> {
 pub(super) struct WarmPages<P> {
     /// The least recently used first. For accounts by Zipf's law, eviction by decayed frequency met 4 % more pages, which is
     /// not worth its parameters.
-    pages: VecDeque<WarmPage<P>>,
-    bytes: u64,
+    pages: Vec<WarmPage<P>>,
     max_bytes: u64,
     /// The accounts with the latest jobs, the most recent last.
     ///
@@ -38,7 +36,7 @@ pub(super) struct WarmPages<P> {
 
 impl<P> WarmPages<P> {
     pub(super) fn new(max_bytes: u64) -> Self {
-        Self { pages: VecDeque::new(), bytes: 0, max_bytes, recent: VecDeque::new() }
+        Self { pages: Vec::new(), max_bytes, recent: VecDeque::new() }
     }
 
     /// Takes the account's most recently used page in a browser for which `fit` is true.
@@ -49,9 +47,7 @@ impl<P> WarmPages<P> {
         fit: impl Fn(&P) -> bool,
     ) -> Option<P> {
         let index = self.pages.iter().rposition(|warm| warm.is_for(account, browser, &fit))?;
-        let taken = self.pages.remove(index)?;
-        self.bytes -= taken.bytes;
-        Some(taken.page)
+        Some(self.pages.remove(index).page)
     }
 
     /// Whether the account has a page in a browser for which `fit` is true.
@@ -62,29 +58,18 @@ impl<P> WarmPages<P> {
     /// Keeps a page, and returns those that are evicted for it.
     #[must_use]
     pub(super) fn keep(&mut self, warm: WarmPage<P>) -> Vec<WarmPage<P>> {
-        self.bytes += warm.bytes;
-        self.pages.push_back(warm);
-        self.evict()
+        self.pages.push(warm);
+        let mut bytes = 0;
+        let fits = |warm: &&WarmPage<P>| {
+            bytes += warm.bytes;
+            bytes <= self.max_bytes
+        };
+        let kept = self.pages.iter().rev().take_while(fits).count();
+        self.pages.drain(..self.pages.len() - kept).collect()
     }
 
-    /// Removes the least recently used pages that are too many.
-    fn evict(&mut self) -> Vec<WarmPage<P>> {
-        let mut evicted = Vec::new();
-        while self.bytes > self.max_bytes
-            && let Some(first) = self.pages.pop_front()
-        {
-            self.bytes -= first.bytes;
-            evicted.push(first);
-        }
-        evicted
-    }
-
-    /// Removes the pages of a browser.
     pub(super) fn remove_of(&mut self, browser: usize) -> Vec<P> {
-        let (removed, left): (VecDeque<_>, _) =
-            std::mem::take(&mut self.pages).into_iter().partition(|warm| warm.browser == browser);
-        (self.pages, self.bytes) = (left, self.bytes - removed.iter().map(|warm| warm.bytes).sum::<u64>());
-        removed.into_iter().map(|warm| warm.page).collect()
+        self.pages.extract_if(.., |warm| warm.browser == browser).map(|warm| warm.page).collect()
     }
 
     pub(super) fn len(&self) -> usize {

@@ -1,6 +1,6 @@
-mod browsers;
-
 use std::{
+    collections::VecDeque,
+    pin::Pin,
     sync::atomic::{AtomicBool, Ordering},
     task::{Context, Waker},
 };
@@ -10,7 +10,7 @@ use platen_shared::id::AccountId;
 use super::{super::state::MAX_PAGE_WAIT, *};
 
 /// A browser with a number, which a job may ask for.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct TestBrowser {
     number: usize,
     has_exited: AtomicBool,
@@ -42,60 +42,82 @@ impl Candidate for TestBrowser {
 }
 
 type TestQueue = JobQueue<TestBrowser>;
+type Leased = Result<Lease<TestBrowser>, Refused>;
+type Waiting = Pin<Box<dyn Future<Output = Leased>>>;
 
-/// With a browser for each job that may run.
-fn queue(slots: usize, capacity: usize) -> TestQueue {
+/// In milliseconds.
+const MINUTE: u64 = 60_000;
+
+fn browser(number: usize) -> Arc<TestBrowser> {
+    Arc::new(TestBrowser { number, ..TestBrowser::default() })
+}
+
+/// A queue with these browsers.
+fn queue_of(slots: usize, capacity: usize, browsers: &[Arc<TestBrowser>]) -> TestQueue {
     let queue = JobQueue::new(slots, capacity);
-    (0..2 * slots).for_each(|number| queue.state().add(&browser(number)));
+    browsers.iter().for_each(|browser| queue.state().add(browser));
     queue
 }
 
-fn browser(number: usize) -> Arc<TestBrowser> {
-    Arc::new(TestBrowser { number, has_exited: AtomicBool::default(), keeps_page: AtomicBool::default() })
+/// A queue with a browser for each job that may run.
+fn queue(slots: usize, capacity: usize) -> TestQueue {
+    queue_of(slots, capacity, &(0..2 * slots).map(browser).collect::<Vec<_>>())
 }
 
-fn account(name: &str) -> AccountId {
-    AccountId::from_text(name)
+/// A job that asks for a browser and has this number of milliseconds.
+fn job(queue: &TestQueue, account: &str, number: usize, time_left: u64) -> Waiting {
+    let (queue, request) = (queue.clone(), (AccountId::from_text(account), number));
+    let deadline = Instant::now() + Duration::from_millis(time_left);
+    Box::pin(async move { queue.lease(request, deadline).await })
 }
 
-const MINUTE: Duration = Duration::from_mins(1);
-const NO_SLOT_IN_TIME: Refusal = Refusal::NoSlotInTime { retry_after: 1 };
+/// The browser of a job, which need not wait long.
+async fn lease(queue: &TestQueue, account: &str) -> Lease<TestBrowser> {
+    job(queue, account, 0, MINUTE).await.unwrap()
+}
 
-fn soon() -> Instant {
-    Instant::now() + MINUTE
+/// A job that has waited since it was polled once.
+fn queued(queue: &TestQueue, account: &str, time_left: u64) -> Waiting {
+    let mut waiting = job(queue, account, 0, time_left);
+    assert!(is_pending(waiting.as_mut()));
+    waiting
+}
+
+fn is_pending(future: Pin<&mut (impl Future + ?Sized)>) -> bool {
+    future.poll(&mut Context::from_waker(Waker::noop())).is_pending()
 }
 
 fn occupancy(slots: usize, busy: usize, waiting: usize) -> Occupancy {
     Occupancy { slots, busy, waiting }
 }
 
+fn expect_no_slot(leased: Leased) {
+    assert!(matches!(leased.unwrap_err().refusal, Refusal::NoSlotInTime { .. }));
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_job_waits_a_moment_for_the_browser_that_keeps_its_page_while_half_of_the_slots_are_used() {
-    let queue = JobQueue::new(4, 1);
     let browsers: Vec<_> = (0..4).map(browser).collect();
-    for browser in &browsers {
-        queue.state().add(browser);
-    }
+    let queue = queue_of(4, 1, &browsers);
     browsers[1].keeps_page.store(true, Ordering::Relaxed);
-    let number = |lease: &Lease<TestBrowser>| lease.number;
-    let lease = |name: &str, number: usize| queue.lease((account(name), number), soon());
-    let (first, waited_for) = (lease("a", 0).await.unwrap(), lease("b", 1).await.unwrap());
+    let lease = async |name: &str, number: usize| job(&queue, name, number, MINUTE).await.unwrap();
+    let (first, waited_for) = (lease("a", 0).await, lease("b", 1).await);
     let before = Instant::now();
     // Half of the slots are used. A job without a page does not wait, not even behind one that does.
-    let mut ours = Box::pin(lease("c", 1));
-    assert!(is_pending(&mut ours));
-    assert_eq!(number(&lease("d", 2).await.unwrap()), 2);
+    let mut ours = job(&queue, "c", 1, MINUTE);
+    assert!(is_pending(ours.as_mut()));
+    assert_eq!(lease("d", 2).await.number, 2);
     // With a full queue no job waits.
-    assert_ne!(number(&lease("e", 1).await.unwrap()), 1);
+    assert_ne!(lease("e", 1).await.number, 1);
     drop(waited_for);
     let ours = ours.await.unwrap();
-    assert_eq!((number(&ours), Instant::now()), (1, before));
+    assert_eq!((ours.number, Instant::now()), (1, before));
     // If the other job takes longer, it gets another browser.
-    assert_ne!(number(&lease("c", 1).await.unwrap()), 1);
+    assert_ne!(lease("c", 1).await.number, 1);
     assert_eq!(before.elapsed(), MAX_PAGE_WAIT);
     // With less than half of the slots in use, CPUs are idle.
     drop(first);
-    assert_ne!(number(&lease("c", 1).await.unwrap()), 1);
+    assert_ne!(lease("c", 1).await.number, 1);
     assert_eq!(before.elapsed(), MAX_PAGE_WAIT);
     assert_eq!(queue.state().demand.available_permits(), 0);
 }
@@ -103,11 +125,9 @@ async fn a_job_waits_a_moment_for_the_browser_that_keeps_its_page_while_half_of_
 #[tokio::test]
 async fn a_cancelled_wait_keeps_no_slot() {
     let queue = queue(1, 8);
-    let slot = queue.lease((account("a"), 0), soon()).await.unwrap();
-    let owner = account("b");
+    let slot = lease(&queue, "a").await;
     // One is dropped while it waits, the other after it was granted the slot and before it was polled.
-    let waits = queued(&queue, &owner, MINUTE);
-    let wins = queued(&queue, &owner, MINUTE);
+    let (waits, wins) = (queued(&queue, "b", MINUTE), queued(&queue, "b", MINUTE));
     drop(waits);
     assert_eq!(queue.occupancy(), occupancy(1, 1, 1));
     drop(slot);
@@ -119,11 +139,8 @@ async fn a_cancelled_wait_keeps_no_slot() {
 #[tokio::test]
 async fn one_account_cannot_fill_the_queue_for_another() {
     let queue = queue(1, 2);
-    let slot = queue.lease((account("a"), 0), soon()).await.unwrap();
-    let (greedy, other) = (account("a"), account("b"));
-    let first = queued(&queue, &greedy, MINUTE);
-    let second = queued(&queue, &greedy, MINUTE);
-    let third = queued(&queue, &other, MINUTE);
+    let slot = lease(&queue, "a").await;
+    let [first, second, third] = ["a", "a", "b"].map(|account| queued(&queue, account, MINUTE));
     assert!(matches!(second.await.unwrap_err().refusal, Refusal::QueueFull { .. }));
     drop(slot);
     drop(first.await.unwrap());
@@ -133,30 +150,33 @@ async fn one_account_cannot_fill_the_queue_for_another() {
 #[tokio::test(start_paused = true)]
 async fn a_job_that_cannot_get_a_slot_in_time_is_rejected_at_once() {
     let queue = queue(1, 8);
-    let slot = queue.lease((account("a"), 0), soon()).await.unwrap();
-    let late = queue.lease((account("a"), 0), Instant::now() + Duration::from_millis(5)).await;
+    let slot = lease(&queue, "a").await;
+    let late = job(&queue, "a", 0, 5).await;
     assert_eq!(late.unwrap_err(), Refusal::NoSlotInTime { retry_after: 1 }.into());
     // A job takes 20 s here, so a deadline in 10 s cannot be met.
     tokio::time::advance(Duration::from_secs(20)).await;
     drop(slot);
-    let _slot = queue.lease((account("a"), 0), soon()).await.unwrap();
+    let _slot = lease(&queue, "a").await;
     let before = Instant::now();
-    let rejected = queue.lease((account("a"), 0), before + Duration::from_secs(10)).await;
+    let rejected = job(&queue, "a", 0, 10_000).await;
     let refusal = Refusal::NoSlotInTime { retry_after: 20 };
     assert_eq!(rejected.unwrap_err(), Refused { refusal, not_before: Some(MAX_NOT_BEFORE) });
     assert_eq!(Instant::now(), before);
+    // One that waits is rejected while it could still be rendered in time.
+    expect_no_slot(job(&queue, "b", 0, MINUTE).await);
+    assert!(before.elapsed() + MIN_RENDER_TIME <= Duration::from_millis(MINUTE), "{:?}", before.elapsed());
 }
 
 #[tokio::test]
 async fn a_job_gets_the_browser_that_suits_it_best_and_another_try_is_next() {
     let queue = queue(1, 8);
-    let owner = account("a");
-    let lease = queue.lease((owner.clone(), 1), soon()).await.unwrap();
-    assert_eq!(lease.number, 1);
-    let waiting = queued(&queue, &owner, MINUTE);
-    let mut again = Box::pin(queue.lease_again((owner.clone(), 0), soon()));
-    assert!(is_pending(&mut again));
-    drop(lease);
+    let first = job(&queue, "a", 1, MINUTE).await.unwrap();
+    assert_eq!(first.number, 1);
+    let waiting = queued(&queue, "a", MINUTE);
+    let deadline = Instant::now() + Duration::from_millis(MINUTE);
+    let mut again = Box::pin(queue.lease_again((AccountId::from_text("a"), 0), deadline));
+    assert!(is_pending(again.as_mut()));
+    drop(first);
     let again = again.await.unwrap();
     assert_eq!((again.number, queue.occupancy()), (0, occupancy(1, 1, 1)));
     drop(again);
@@ -166,99 +186,45 @@ async fn a_job_gets_the_browser_that_suits_it_best_and_another_try_is_next() {
 #[tokio::test]
 async fn one_account_gets_half_of_the_slots_while_others_wait() {
     let queue = queue(2, 64);
-    let (greedy, other) = (account("a"), account("b"));
-    let first = queue.lease((greedy.clone(), 0), soon()).await.unwrap();
-    let _second = queue.lease((greedy.clone(), 0), soon()).await.unwrap();
-    let mut third = queued(&queue, &greedy, MINUTE);
-    let waiting = queued(&queue, &other, MINUTE);
+    let (first, _second) = (lease(&queue, "a").await, lease(&queue, "a").await);
+    let (mut third, waiting) = (queued(&queue, "a", MINUTE), queued(&queue, "b", MINUTE));
     drop(first);
     let _other = waiting.await.unwrap();
-    assert!(is_pending(&mut third));
-}
-
-/// A job of the account that has waited since it was polled once.
-fn queued<'a>(
-    queue: &'a TestQueue,
-    account: &'a AccountId,
-    time_left: Duration,
-) -> std::pin::Pin<Box<impl Future<Output = Result<Lease<TestBrowser>, Refused>> + 'a>> {
-    let mut waiting = Box::pin(queue.lease((account.clone(), 0), Instant::now() + time_left));
-    assert!(is_pending(&mut waiting));
-    waiting
-}
-
-fn is_pending<F: Future>(future: &mut std::pin::Pin<Box<F>>) -> bool {
-    future.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending()
+    assert!(is_pending(third.as_mut()));
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_job_without_time_for_a_render_gets_no_slot() {
     let queue = queue(2, 8);
-    for time_left in [Duration::ZERO, Duration::from_millis(1), Duration::from_millis(19)] {
-        let refused = queue.lease((account("a"), 0), Instant::now() + time_left).await.unwrap_err();
-        assert_eq!(refused, NO_SLOT_IN_TIME.into(), "{time_left:?}");
+    for milliseconds in [0, 1, 19] {
+        expect_no_slot(job(&queue, "a", 0, milliseconds).await);
     }
     assert_eq!(queue.occupancy(), occupancy(2, 0, 0));
-    queue.lease((account("a"), 0), Instant::now() + MIN_RENDER_TIME).await.unwrap();
+    job(&queue, "a", 0, 20).await.unwrap();
+    let deadline = Instant::now() + Duration::from_secs(5);
+    assert!(has_time(deadline, Duration::from_secs(5)) && !has_time(deadline, Duration::from_millis(5_001)));
+    let soon = Instant::now() + MIN_RENDER_TIME;
+    assert!(can_end_by(soon) && !can_end_by(soon - Duration::from_millis(1)));
 }
 
+/// As after SIGSTOP and SIGCONT, no timer has run in the meantime, or the task runs long after the grant.
 #[tokio::test(start_paused = true)]
-async fn a_waiting_job_is_rejected_while_it_could_still_be_rendered_in_time() {
-    let queue = queue(1, 8);
-    let _slot = queue.lease((account("a"), 0), soon()).await.unwrap();
-    let before = Instant::now();
-    let refused = queue.lease((account("b"), 0), before + Duration::from_secs(2)).await.unwrap_err();
-    assert_eq!(refused, NO_SLOT_IN_TIME.into());
-    assert!(before.elapsed() + MIN_RENDER_TIME <= Duration::from_secs(2), "{:?}", before.elapsed());
-}
-
-/// As after SIGSTOP and SIGCONT: no timer has run in the meantime.
-#[tokio::test(start_paused = true)]
-async fn a_free_slot_is_not_given_to_a_job_that_is_late() {
-    let queue = queue(1, 8);
-    let (late, in_time) = (account("b"), account("c"));
-    let slot = queue.lease((account("a"), 0), soon()).await.unwrap();
-    let waiting = queued(&queue, &late, Duration::from_secs(30));
-    let other = queued(&queue, &in_time, Duration::from_mins(5));
-    tokio::time::advance(Duration::from_secs(40)).await;
-    drop(slot);
-    assert_eq!(queue.occupancy(), occupancy(1, 1, 0));
-    assert!(matches!(waiting.await.unwrap_err().refusal, Refusal::NoSlotInTime { .. }));
-    drop(other.await.unwrap());
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_grant_that_is_received_too_late_is_given_to_the_next_job() {
-    let queue = queue(1, 8);
-    let (first, second) = (account("b"), account("c"));
-    let slot = queue.lease((account("a"), 0), soon()).await.unwrap();
-    let waiting = queued(&queue, &first, Duration::from_secs(30));
-    let other = queued(&queue, &second, Duration::from_mins(5));
-    drop(slot);
-    tokio::time::advance(Duration::from_secs(40)).await;
-    assert!(matches!(waiting.await.unwrap_err().refusal, Refusal::NoSlotInTime { .. }));
-    drop(other.await.unwrap());
-    assert_eq!(queue.occupancy(), occupancy(1, 0, 0));
-    // The 40 s of the slot that was not used are not the time of a job.
-    assert_eq!(queue.state().times.average_seconds, Some(0.0));
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_waiting_job_is_rejected_when_jobs_become_too_slow_for_it() {
-    let queue = queue(1, 8);
-    let owner = account("b");
-    let mut slot = queue.lease((account("a"), 0), soon()).await.unwrap();
-    let mut waiting: Vec<_> = (0..8).map(|_| queued(&queue, &owner, Duration::from_secs(30))).collect();
-    // The first job takes 12 s. At half of that, the fourth of the queued jobs starts after 30 s.
-    tokio::time::advance(Duration::from_secs(12)).await;
-    drop(slot);
-    assert_eq!(queue.occupancy(), occupancy(1, 1, 3));
-    for rejected in waiting.split_off(4) {
-        assert!(matches!(rejected.await.unwrap_err().refusal, Refusal::NoSlotInTime { .. }));
+async fn a_slot_is_not_given_to_a_job_that_is_late() {
+    for is_granted in [false, true] {
+        let queue = queue(1, 8);
+        let slot = lease(&queue, "a").await;
+        let waiting = queued(&queue, "b", 30_000);
+        let other = queued(&queue, "c", 5 * MINUTE);
+        let slot = (!is_granted).then_some(slot);
+        tokio::time::advance(Duration::from_secs(40)).await;
+        drop(slot);
+        assert_eq!(queue.occupancy().busy, 1);
+        expect_no_slot(waiting.await);
+        drop(other.await.unwrap());
+        assert_eq!(queue.occupancy(), occupancy(1, 0, 0));
+        // The 40 s of a slot that was granted and not used are not the time of a job.
+        assert!(!is_granted || queue.state().times.average_seconds == Some(0.0));
     }
-    assert_eq!(Instant::now().elapsed(), Duration::ZERO);
-    slot = waiting.remove(0).await.unwrap();
-    drop(slot);
 }
 
 #[tokio::test(start_paused = true)]
@@ -266,17 +232,12 @@ async fn an_account_may_come_again_before_its_queue_is_empty() {
     const QUEUE: usize = 64;
     let job_time = Duration::from_millis(100);
     let queue = queue(2, QUEUE);
-    let owner = account("a");
-    let warm_up = queue.lease((owner.clone(), 0), soon()).await.unwrap();
+    let warm_up = lease(&queue, "a").await;
     tokio::time::advance(job_time).await;
     drop(warm_up);
-    let mut running: Vec<Lease<TestBrowser>> = Vec::new();
-    for _ in 0..2 {
-        running.push(queue.lease((owner.clone(), 0), soon()).await.unwrap());
-    }
-    let mut waiting: std::collections::VecDeque<_> =
-        (0..QUEUE).map(|_| queued(&queue, &owner, Duration::from_mins(1))).collect();
-    let refused = queue.lease((owner.clone(), 0), soon()).await.unwrap_err();
+    let mut running = vec![lease(&queue, "a").await, lease(&queue, "a").await];
+    let mut waiting: VecDeque<_> = (0..QUEUE).map(|_| queued(&queue, "a", MINUTE)).collect();
+    let refused = job(&queue, "a", 0, MINUTE).await.unwrap_err();
     assert_eq!(refused.refusal, Refusal::QueueFull { retry_after: 4 });
     let not_before = refused.not_before.unwrap();
     let end = Instant::now() + not_before;
@@ -290,57 +251,85 @@ async fn an_account_may_come_again_before_its_queue_is_empty() {
     let left = queue.occupancy().waiting;
     assert!((QUEUE / 2..QUEUE).contains(&left), "{left} jobs wait after {not_before:?}");
     // An account with no job in a queue that others fill may come again at once.
-    let others: Vec<AccountId> = (0..QUEUE).map(|number| account(&number.to_string())).collect();
-    let _full: Vec<_> = others.iter().skip(left).map(|other| queued(&queue, other, job_time * 600)).collect();
-    let _one_each: Vec<_> =
-        others.iter().take(left - 1).map(|other| queued(&queue, other, job_time * 600)).collect();
-    let refused = queue.lease((account("new"), 0), soon()).await.unwrap_err();
+    let others = (left..QUEUE).chain(0..left - 1).map(|number| number.to_string());
+    let _full: Vec<_> = others.map(|other| queued(&queue, &other, MINUTE)).collect();
+    let refused = job(&queue, "new", 0, MINUTE).await.unwrap_err();
     assert_eq!(refused.not_before, Some(MIN_RENDER_TIME));
 }
 
-/// A farm whose last jobs took this time each, with its only slot taken.
-async fn busy_after_jobs_of(job_time: Duration) -> (TestQueue, Lease<TestBrowser>) {
-    let queue = queue(1, 8);
-    for _ in 0..40 {
-        let slot = queue.lease((account("a"), 0), soon()).await.unwrap();
-        tokio::time::advance(job_time).await;
-        drop(slot);
-    }
-    let slot = queue.lease((account("a"), 0), soon()).await.unwrap();
-    (queue, slot)
-}
-
 #[tokio::test(start_paused = true)]
-async fn a_waiting_job_needs_as_much_time_as_recent_jobs_did() {
-    for (waits_ms, starts) in [(9_499, true), (9_501, false)] {
-        let (queue, slot) = busy_after_jobs_of(Duration::from_millis(500)).await;
-        let (first, next) = (account("b"), account("c"));
-        let waiting = queued(&queue, &first, Duration::from_secs(10));
-        let other = queued(&queue, &next, Duration::from_secs(20));
+async fn a_waiting_job_needs_as_much_time_as_recent_jobs_did_and_at_most_a_quarter_of_its_own() {
+    for (job_ms, time_left, waits_ms, starts) in
+        [(500, 10_000, 9_499, true), (500, 10_000, 9_501, false), (300, 800, 590, true)]
+    {
+        let queue = queue(1, 8);
+        for _ in 0..40 {
+            let slot = lease(&queue, "a").await;
+            tokio::time::advance(Duration::from_millis(job_ms)).await;
+            drop(slot);
+        }
+        let slot = lease(&queue, "a").await;
+        let (waiting, other) = (queued(&queue, "b", time_left), queued(&queue, "c", 20_000));
         tokio::time::advance(Duration::from_millis(waits_ms)).await;
         drop(slot);
-        assert_eq!(waiting.await.is_ok(), starts);
+        assert_eq!(waiting.await.is_ok(), starts, "{waits_ms}");
         drop(other.await.unwrap());
+        // A job that finds a free slot starts with less time.
+        job(&queue, "b", 0, 20).await.unwrap();
     }
 }
 
-#[tokio::test(start_paused = true)]
-async fn long_jobs_do_not_prevent_that_a_job_waits_for_most_of_its_time() {
-    let (queue, slot) = busy_after_jobs_of(Duration::from_millis(300)).await;
-    let owner = account("b");
-    // It waits for three quarters of its time at most, although recent jobs needed more than the last quarter.
-    let waiting = queued(&queue, &owner, Duration::from_millis(800));
-    tokio::time::advance(Duration::from_millis(590)).await;
-    drop(slot);
-    drop(waiting.await.unwrap());
-    // A job that finds a free slot starts with less time.
-    queue.lease((owner.clone(), 0), Instant::now() + MIN_RENDER_TIME).await.unwrap();
+#[tokio::test]
+async fn a_long_job_lets_another_browser_start_for_a_job_that_waits() {
+    let queue = queue_of(1, 8, &[browser(0)]);
+    let permits = || queue.state().demand.available_permits();
+    let first = lease(&queue, "a").await;
+    first.mark_long();
+    assert_eq!(permits(), 0);
+    let (waiting, _other) = (queued(&queue, "b", MINUTE), queued(&queue, "b", MINUTE));
+    assert_eq!(permits(), 1);
+    queue.state().add(&browser(1));
+    let second = waiting.await.unwrap();
+    second.mark_long();
+    // No more than twice the slots.
+    assert_eq!((permits(), queue.occupancy()), (1, occupancy(1, 2, 1)));
 }
 
-#[tokio::test(start_paused = true)]
-async fn a_job_starts_only_with_the_time_that_it_needs() {
-    let deadline = Instant::now() + Duration::from_secs(5);
-    assert!(has_time(deadline, Duration::from_secs(5)) && !has_time(deadline, Duration::from_millis(5_001)));
-    let soon = Instant::now() + MIN_RENDER_TIME;
-    assert!(can_end_by(soon) && !can_end_by(soon - Duration::from_millis(1)));
+#[tokio::test]
+async fn a_browser_that_ended_because_it_was_idle_starts_again_for_a_job_that_waits() {
+    let browsers = [browser(0), browser(1)];
+    let queue = queue_of(2, 8, &browsers);
+    queue.state().end_until_demand(1, Some(&browsers[1]));
+    let permits = || queue.state().demand.available_permits();
+    let first = lease(&queue, "a").await;
+    assert_eq!((permits(), queue.ready()), (0, 1));
+    let (waiting, other) = (queued(&queue, "b", MINUTE), queued(&queue, "b", MINUTE));
+    // No more than the slots.
+    assert_eq!(permits(), 1);
+    queue.state().add(&browsers[1]);
+    drop((first, other, waiting.await.unwrap()));
+    // Jobs are refused only if no browser that is wanted starts.
+    browsers.iter().for_each(|browser| queue.state().remove(browser));
+    queue.state().start_failed(0, LaunchError::Closed);
+    assert!(!queue.state().has_failed());
+    queue.state().end_until_demand(1, None);
+    assert!(queue.state().has_failed());
+}
+
+#[tokio::test]
+async fn a_job_waits_for_a_browser_unless_none_can_be_started() {
+    let queue = queue_of(1, 8, &[]);
+    let waiting = queued(&queue, "a", MINUTE);
+    let only = browser(0);
+    queue.state().add(&only);
+    drop(waiting.await.unwrap());
+    only.has_exited.store(true, Ordering::Relaxed);
+    let waiting = queued(&queue, "a", MINUTE);
+    queue.state().start_failed(0, LaunchError::Closed);
+    for refused in [waiting, job(&queue, "a", 0, MINUTE)] {
+        assert_eq!(refused.await.unwrap_err(), Refusal::NoBrowser.into());
+    }
+    queue.state().started(0, Some(&only), &browser(1));
+    assert_eq!(queue.ready(), 1);
+    drop(lease(&queue, "a").await);
 }
