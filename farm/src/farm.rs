@@ -17,7 +17,7 @@ use platen_shared::{
     refusal::Refusal,
 };
 use prometheus_client::{collector::Collector, encoding::DescriptorEncoder};
-use tokio::time::{Instant, timeout, timeout_at};
+use tokio::time::{Instant, timeout_at};
 
 use crate::{
     Config, StartError,
@@ -167,15 +167,21 @@ impl Farm {
     /// browsers, and returns when their processes and profiles are removed.
     pub async fn shutdown(&self) {
         self.drain().await;
-        self.inner.pool.close().await;
+        self.close().await;
     }
 
-    /// Rejects new jobs and waits for the others.
-    pub(crate) async fn drain(&self) {
+    /// Rejects new jobs and waits for the others. Returns the time at which the drain timeout ends.
+    pub(crate) async fn drain(&self) -> Instant {
+        let end = Instant::now() + self.inner.drain_timeout;
         self.inner.pool.queue.drain();
-        if timeout(self.inner.drain_timeout, self.inner.pool.queue.idle()).await.is_err() {
+        if timeout_at(end, self.inner.pool.queue.idle()).await.is_err() {
             tracing::warn!("jobs are still running after the drain timeout; shutting down without them");
         }
+        end
+    }
+
+    pub(crate) async fn close(&self) {
+        self.inner.pool.close().await;
     }
 
     pub(crate) fn is_ready(&self) -> bool {

@@ -19,13 +19,10 @@ use std::{
 use axum::{
     Extension, Router,
     body::Bytes,
-    extract::{
-        DefaultBodyLimit, FromRequest as _, FromRequestParts, Request, State, rejection::BytesRejection,
-    },
+    extract::{DefaultBodyLimit, FromRequest as _, Request, State, rejection::BytesRejection},
     http::{
         HeaderMap, HeaderValue, StatusCode,
         header::{AUTHORIZATION, CONNECTION, CONTENT_TYPE},
-        request::Parts,
     },
     middleware::map_response_with_state,
     response::{IntoResponse, Response},
@@ -50,8 +47,6 @@ use crate::{Farm, error::Refused};
 const MAX_BODY_BYTES: usize = 64 * 1024 * 1024;
 /// Proxies check twice a second whether a farm is ready.
 const NOTICE_TIME: Duration = Duration::from_secs(3);
-/// How long open connections may take to end once all jobs have ended.
-const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
 
 #[derive(Debug, Clone)]
 struct App {
@@ -60,7 +55,6 @@ struct App {
     token: Option<FarmToken>,
     /// Cancelled when the farm is about to end.
     ending: CancellationToken,
-    /// The value of [`wire::FARM_ID`].
     id: HeaderValue,
 }
 
@@ -107,27 +101,32 @@ impl Farm {
             ending.cancel();
             sleep(NOTICE_TIME).await;
             tracing::info!("shutting down: running jobs finish, new jobs are refused");
-            self.drain().await;
+            self.drain().await
         };
         let served = serve(listener, router, ended).await;
-        self.shutdown().await;
+        self.close().await;
         served
     }
 }
 
-/// Serves until `ended` has completed, and closes the connections. Requests are answered meanwhile.
-async fn serve(listener: TcpListener, router: Router, ended: impl Future<Output = ()>) -> io::Result<()> {
+/// Serves until `ended` has completed, and closes the connections, which may take until the time that it returns. Requests are
+/// answered meanwhile.
+async fn serve(
+    listener: TcpListener,
+    router: Router,
+    ended: impl Future<Output = Instant>,
+) -> io::Result<()> {
     let stop = CancellationToken::new();
     let server =
         axum::serve(Connections(listener), router).with_graceful_shutdown(stop.clone().cancelled_owned());
     let server = server.into_future();
     tokio::pin!(server);
-    tokio::select! {
+    let end = tokio::select! {
         result = &mut server => return result,
-        () = ended => {}
-    }
+        end = ended => end,
+    };
     stop.cancel();
-    tokio::time::timeout(CLOSE_TIMEOUT, server).await.unwrap_or(Ok(()))
+    timeout_at(end, server).await.unwrap_or(Ok(()))
 }
 
 /// Adds the name of the farm, and ends the connection if the farm is about to end.
@@ -151,31 +150,18 @@ async fn metrics(State(app): State<App>) -> impl IntoResponse {
     ([(CONTENT_TYPE, MetricsRegistry::CONTENT_TYPE)], app.farm.metrics())
 }
 
-/// Proof that the caller has the token.
-struct Authorized;
-
-impl FromRequestParts<App> for Authorized {
-    type Rejection = Refused;
-
-    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Refused> {
-        match (&app.token, parts.headers.get(AUTHORIZATION)) {
-            (None, _) => Ok(Self),
-            (Some(token), Some(value)) if token.accepts(value.as_bytes()) => Ok(Self),
-            _ => {
-                tracing::warn!("a request did not have the farm's token");
-                Err(Refusal::Unauthorized.into())
-            }
-        }
-    }
-}
-
 async fn render(
-    _: Authorized,
     State(app): State<App>,
     cancelled: Option<Extension<CancellationToken>>,
     headers: HeaderMap,
     request: Request,
 ) -> Response {
+    let is_accepted =
+        |token: &FarmToken| headers.get(AUTHORIZATION).is_some_and(|value| token.accepts(value.as_bytes()));
+    if !app.token.as_ref().is_none_or(is_accepted) {
+        tracing::warn!("a request did not have the farm's token");
+        return Refused::from(Refusal::Unauthorized).into_response();
+    }
     let mut line = AccessLog::new(&headers);
     let deadline = Instant::now() + time_left(&headers);
     let job = match timeout_at(deadline, read(request, &app)).await {
