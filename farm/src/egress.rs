@@ -17,14 +17,10 @@ mod resolver;
 
 use std::{io, sync::Arc, time::Duration};
 
+use parking_lot::Mutex;
 use secrecy::ExposeSecret as _;
 
-use self::{
-    job::Guard,
-    own_addresses::{OwnAddresses, OwnPorts},
-    policy::Verdict,
-    resolver::Resolver,
-};
+use self::{job::Guard, own_addresses::OwnAddresses, policy::Verdict, resolver::Resolver};
 pub(crate) use self::{job::JobEgress, page_proxy::PageProxy};
 use crate::{
     config::Config, egress_config::UpstreamProxy, error::StartError, job_progress::PageStarted,
@@ -35,7 +31,6 @@ use crate::{
 /// that an outage is reported as such.
 const HOST_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// A cheap handle on the guard.
 #[derive(Debug, Clone)]
 pub(crate) struct Egress(Arc<Guard>);
 
@@ -50,7 +45,7 @@ impl Egress {
             config,
             metrics,
             own_addresses: OwnAddresses::open().map_err(StartError::OwnAddresses)?,
-            own_ports: OwnPorts::default(),
+            own_ports: Mutex::default(),
         })))
     }
 
@@ -69,8 +64,7 @@ impl Egress {
         Arc::new(JobEgress::new(Arc::clone(&self.0), name, page_started))
     }
 
-    /// Denies pages a port on which the service listens.
     pub(crate) fn forbid_port(&self, port: u16) {
-        self.0.own_ports.add(port);
+        self.0.own_ports.lock().push(port);
     }
 }

@@ -1,7 +1,6 @@
 //! A name server on 127.0.0.1 whose answers a test controls.
 //!
-//! Invariant: answers have a time to live of zero, so every look-up is counted here. Names that it was not given
-//! do not exist.
+//! Names that it was not given do not exist. Answers may be kept for five minutes, which no look-up of Platen does.
 
 use std::{
     collections::HashMap,
@@ -12,22 +11,19 @@ use std::{
 use anyhow::Result;
 use tokio::{net::UdpSocket, task::JoinHandle};
 
-const A: u16 = 1;
-const AAAA: u16 = 28;
-const SERVER_FAILURE: u8 = 2;
-const NO_SUCH_NAME: u8 = 3;
-
-/// How queries for a name are answered.
-#[derive(Debug)]
-enum Name {
-    /// With these addresses one after the other; the last repeats.
-    Addresses(Vec<Vec<IpAddr>>),
-    Failure,
-}
+/// Kinds of queries.
+pub const A: u16 = 1;
+pub const AAAA: u16 = 28;
+/// Codes of responses.
+pub const SERVER_FAILURE: u8 = 2;
+pub const NO_SUCH_NAME: u8 = 3;
+pub const REFUSED: u8 = 5;
 
 #[derive(Debug, Default)]
 struct State {
-    names: HashMap<String, Name>,
+    /// The addresses of each name, one after the other; the last repeats.
+    names: HashMap<String, Vec<Vec<IpAddr>>>,
+    failures: HashMap<(String, u16), u8>,
     queries: HashMap<(String, u16), usize>,
 }
 
@@ -67,12 +63,19 @@ impl NameServer {
     /// Gives a name the first addresses for the first query, the second for the second, and so on.
     pub fn put_in_turn(&self, name: &str, answers: &[&[&str]]) {
         let parse = |answer: &&[&str]| answer.iter().filter_map(|text| text.parse().ok()).collect();
-        lock(&self.state).names.insert(name.to_owned(), Name::Addresses(answers.iter().map(parse).collect()));
+        let mut state = lock(&self.state);
+        state.names.insert(name.to_owned(), answers.iter().map(parse).collect());
+        state.failures.retain(|(failing, _), _| failing != name);
     }
 
     /// Answers queries for a name with SERVFAIL.
     pub fn fail(&self, name: &str) {
-        lock(&self.state).names.insert(name.to_owned(), Name::Failure);
+        self.fail_with(name, &[(A, SERVER_FAILURE), (AAAA, SERVER_FAILURE)]);
+    }
+
+    /// Answers queries of these kinds for a name with these codes.
+    pub fn fail_with(&self, name: &str, codes: &[(u16, u8)]) {
+        lock(&self.state).failures.extend(codes.iter().map(|(kind, code)| ((name.to_owned(), *kind), *code)));
     }
 
     /// How many times a name was looked up. A query for each address family counts as one look-up.
@@ -107,12 +110,11 @@ fn answer(query: &[u8], state: &mut State) -> Option<Vec<u8>> {
     let queries = state.queries.entry((name.clone(), kind)).or_default();
     let turn = *queries;
     *queries += 1;
-    let (code, addresses) = match state.names.get(&name) {
-        None => (NO_SUCH_NAME, &[][..]),
-        Some(Name::Failure) => (SERVER_FAILURE, &[][..]),
-        Some(Name::Addresses(answers)) => {
-            (0, answers.get(turn).or(answers.last()).map_or(&[][..], Vec::as_slice))
-        }
+    let answers = state.names.get(&name);
+    let (code, addresses) = match (state.failures.get(&(name, kind)), answers) {
+        (Some(code), _) => (*code, &[][..]),
+        (None, None) => (NO_SUCH_NAME, &[][..]),
+        (None, Some(answers)) => (0, answers.get(turn).or(answers.last()).map_or(&[][..], Vec::as_slice)),
     };
     let octets = addresses.iter().filter_map(|address| match (address, kind) {
         (IpAddr::V4(address), A) => Some(address.octets().to_vec()),
@@ -125,10 +127,10 @@ fn answer(query: &[u8], state: &mut State) -> Option<Vec<u8>> {
     reply.extend([0x81, 0x80 | code, 0, 1, 0, u8::try_from(addresses.len()).ok()?, 0, 0, 0, 0]);
     reply.extend(question);
     for address in addresses {
-        // The name of the question, class IN, time to live zero.
+        // The name of the question, class IN, time to live 300 s.
         reply.extend([0xc0, 12]);
         reply.extend(kind.to_be_bytes());
-        reply.extend([0, 1, 0, 0, 0, 0, 0, u8::try_from(address.len()).ok()?]);
+        reply.extend([0, 1, 0, 0, 1, 44, 0, u8::try_from(address.len()).ok()?]);
         reply.extend(address);
     }
     Some(reply)

@@ -31,7 +31,7 @@ use url::Url;
 
 use super::{
     dial::{DialError, HostStream, dial},
-    own_addresses::{OwnAddresses, OwnPorts},
+    own_addresses::OwnAddresses,
     policy::{Failure, HostDecision, HostPort, Trust, Verdict, judge_addresses, judge_host},
     resolver::{NameServerFailed, Resolver},
 };
@@ -45,16 +45,16 @@ pub(super) struct Guard {
     pub(super) upstream: Option<UpstreamProxy>,
     pub(super) metrics: Arc<Metrics>,
     pub(super) own_addresses: OwnAddresses,
-    pub(super) own_ports: OwnPorts,
+    /// The ports on which the service listens, once for each listener: several can listen on one port, at different
+    /// addresses.
+    pub(super) own_ports: Mutex<Vec<u16>>,
 }
 
 impl Guard {
-    /// Limit of the bytes of one job.
     fn max_bytes(&self) -> u64 {
         u64::from(self.config.egress.megabytes.get()) * 1_000_000
     }
 
-    /// Logs and counts a decision.
     pub(super) fn report(&self, job: &str, target: &HostPort, address: Option<IpAddr>, verdict: Verdict) {
         let HostPort { host, port } = target;
         self.metrics.egress.of(verdict).inc();
@@ -66,7 +66,7 @@ impl Guard {
     /// operator can allow addresses of this machine, but not the service itself.
     fn judge(&self, addresses: &[IpAddr], port: u16, trust: Trust) -> (Verdict, Option<IpAddr>) {
         let is_own = |address| self.own_addresses.contains(address, port);
-        if self.own_ports.contains(port)
+        if self.own_ports.lock().contains(&port)
             && let Some(own) = addresses.iter().copied().find(|&address| is_own(address))
         {
             return (Verdict::OwnPort, Some(own));
@@ -81,7 +81,6 @@ type Lookup = Shared<BoxFuture<'static, Result<Arc<[IpAddr]>, NameServerFailed>>
 #[derive(Debug)]
 pub(crate) struct JobEgress {
     guard: Arc<Guard>,
-    /// The job's name in the log.
     name: String,
     /// When the job's connections are closed.
     pub(super) deadline: Instant,
@@ -153,7 +152,7 @@ impl JobEgress {
         let decision = self.evaluate(&target).await;
         let Some(failure) = decision.verdict.failure() else { return Ok(()) };
         self.record(target, &decision);
-        Err(failure.refusal(url.host_str().unwrap_or_default()))
+        Err(failure(url.host_str().unwrap_or_default().to_owned()))
     }
 
     /// Notes the URL at which the main document is requested: of a navigation, and of each redirect.
@@ -167,10 +166,9 @@ impl JobEgress {
         let state = self.state.lock();
         let target = state.document.clone().or_else(|| HostPort::from_url(url))?;
         let failure = (*state.outcomes.get(&target)?)?;
-        Some(failure.refusal(host))
+        Some(failure(host.to_owned()))
     }
 
-    /// Decides on a connection, and makes it if it is allowed.
     pub(super) async fn connect(self: &Arc<Self>, target: HostPort) -> Result<CountingStream, ConnectError> {
         let decision = self.decide(&target).await;
         if !decision.verdict.allows() {
@@ -241,9 +239,11 @@ impl JobEgress {
     }
 
     fn record_dial(&self, target: &HostPort, error: Option<&DialError>) {
-        let failure = error.map(|error| match error {
-            DialError::Refused(_) => Failure::Refused,
-            _ => Failure::Other,
+        let failure = error.map(|error| -> Failure {
+            match error {
+                DialError::Refused(_) => |host| Refusal::ConnectionRefused { host },
+                _ => |host| Refusal::ConnectionFailed { host },
+            }
         });
         self.state.lock().outcomes.insert(target.clone(), failure);
     }

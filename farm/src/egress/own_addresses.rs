@@ -1,4 +1,4 @@
-//! This machine's own addresses, and the ports on which the service listens.
+//! This machine's own addresses.
 //!
 //! The kernel is asked for the route of each address, as it would find it for a connection: an address is the
 //! machine's own if its route has another type than `unicast`, whichever table or rule it is from. So no answer
@@ -71,11 +71,9 @@ impl OwnAddresses {
     }
 }
 
-/// A netlink socket for questions about routes.
 #[derive(Debug)]
 struct RouteSocket {
     socket: OwnedFd,
-    /// Number of the latest question.
     sequence: u32,
 }
 
@@ -140,29 +138,6 @@ fn route_type(answer: &[u8]) -> nix::Result<u8> {
             Err(error.map_or(Errno::EBADMSG, |error| Errno::from_raw(-error)))
         }
         _ => Err(Errno::EBADMSG),
-    }
-}
-
-/// The ports on which the service listens. A port is listed once for each listener: several can listen on
-/// one port, at different addresses.
-#[derive(Debug, Default)]
-pub(super) struct OwnPorts(Mutex<Vec<u16>>);
-
-impl OwnPorts {
-    pub(super) fn add(&self, port: u16) {
-        self.0.lock().push(port);
-    }
-
-    /// Undoes one [`Self::add`].
-    pub(super) fn remove(&self, port: u16) {
-        let mut ports = self.0.lock();
-        if let Some(index) = ports.iter().position(|own| *own == port) {
-            ports.swap_remove(index);
-        }
-    }
-
-    pub(super) fn contains(&self, port: u16) -> bool {
-        self.0.lock().contains(&port)
     }
 }
 
@@ -257,18 +232,5 @@ pub(super) mod tests {
         for answer in [&b""[..], &[0; 15], &[0; 64]] {
             assert_eq!(route_type(answer), Err(Errno::EBADMSG));
         }
-    }
-
-    #[test]
-    fn a_port_is_own_until_its_last_listener_is_removed() {
-        let ports = OwnPorts::default();
-        ports.add(4000);
-        ports.add(4000);
-        ports.remove(4000);
-        assert!(ports.contains(4000));
-        ports.remove(4000);
-        assert!(!ports.contains(4000));
-        ports.remove(4000);
-        assert!(!ports.contains(4000));
     }
 }

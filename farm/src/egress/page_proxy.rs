@@ -80,7 +80,7 @@ impl PageProxy {
     pub(super) async fn open(guard: Arc<Guard>, unbound_verdict: Verdict) -> io::Result<Self> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
         let port = listener.local_addr()?.port();
-        guard.own_ports.add(port);
+        guard.own_ports.lock().push(port);
         let shared = Arc::new(Shared {
             guard,
             unbound_verdict,
@@ -121,7 +121,10 @@ impl Drop for PageProxy {
     fn drop(&mut self) {
         self.listening.abort();
         self.shared.closed.cancel();
-        self.shared.guard.own_ports.remove(self.port);
+        let mut ports = self.shared.guard.own_ports.lock();
+        if let Some(index) = ports.iter().position(|port| *port == self.port) {
+            ports.swap_remove(index);
+        }
     }
 }
 
@@ -190,7 +193,6 @@ async fn respond(
     if is_connect { Ok(bound.tunnel(request, target).await) } else { Ok(bound.forward(request).await?) }
 }
 
-/// The job that has the page.
 #[derive(Debug)]
 struct BoundJob {
     tasks: JobTasks,

@@ -12,7 +12,6 @@ use url::{Host, Url};
 
 use crate::{Config, EgressConfig, HostPattern};
 
-/// Where a connection is to go.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct HostPort {
     pub(super) host: Host<String>,
@@ -48,9 +47,7 @@ pub(super) enum Verdict {
     OwnPort,
     DeniedHost,
     DeniedAddress,
-    /// Not one of the allowed ports.
     Port,
-    /// No job has the page.
     NoJob,
     /// The browser itself sent the request, not a page.
     Browser,
@@ -60,36 +57,12 @@ pub(super) enum Verdict {
     ByteLimit,
     #[strum(serialize = "too_late")]
     TimeLimit,
-    /// The name has no address.
     NotFound,
     NameServerFailed,
 }
 
-/// Why there is no connection, as the caller is informed of it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Failure {
-    AddressDenied,
-    PortDenied,
-    NotFound,
-    NameServer,
-    /// The host refused the connection.
-    Refused,
-    Other,
-}
-
-impl Failure {
-    pub(super) fn refusal(self, host: &str) -> Refusal {
-        let host = host.to_owned();
-        match self {
-            Self::AddressDenied => Refusal::AddressNotPublic { host },
-            Self::PortDenied => Refusal::PortNotAllowed { host },
-            Self::NotFound => Refusal::NameNotFound { host },
-            Self::NameServer => Refusal::NameServerFailed,
-            Self::Refused => Refusal::ConnectionRefused { host },
-            Self::Other => Refusal::ConnectionFailed { host },
-        }
-    }
-}
+/// Why there is no connection, as the caller is informed of it: the refusal that names the host.
+pub(super) type Failure = fn(String) -> Refusal;
 
 impl Verdict {
     pub(super) fn allows(self) -> bool {
@@ -98,24 +71,24 @@ impl Verdict {
 
     /// `None` if the connection is allowed.
     pub(super) fn failure(self) -> Option<Failure> {
-        Some(match self {
+        let refusal: Failure = match self {
             Self::Public | Self::Operator => return None,
             Self::NotPublic(_)
             | Self::LocalName
             | Self::OwnAddress
             | Self::OwnPort
             | Self::DeniedHost
-            | Self::DeniedAddress => Failure::AddressDenied,
-            Self::Port => Failure::PortDenied,
-            Self::NotFound => Failure::NotFound,
-            Self::NameServerFailed => Failure::NameServer,
+            | Self::DeniedAddress => |host| Refusal::AddressNotPublic { host },
+            Self::Port => |host| Refusal::PortNotAllowed { host },
+            Self::NotFound => |host| Refusal::NameNotFound { host },
+            Self::NameServerFailed => |_| Refusal::NameServerFailed,
             Self::NoJob | Self::Browser | Self::ConnectionLimit | Self::ByteLimit | Self::TimeLimit => {
-                Failure::Other
+                |host| Refusal::ConnectionFailed { host }
             }
-        })
+        };
+        Some(refusal)
     }
 
-    /// The name in logs and metrics.
     pub(super) fn name(self) -> &'static str {
         self.into()
     }
@@ -214,7 +187,9 @@ mod tests {
     fn config() -> Config {
         let patterns = |texts: &[&str]| texts.iter().map(|text| text.parse().unwrap()).collect();
         Config {
-            resolve: vec!["resolved.test=10.0.0.7".parse().unwrap(), "denied.test=10.0.0.8".parse().unwrap()],
+            resolve: ["resolved.test=10.0.0.7", "denied.test=10.0.0.8", "denied-address.test=9.9.9.9"]
+                .map(|rule| rule.parse().unwrap())
+                .into(),
             egress: EgressConfig {
                 allow: patterns(&["allowed.test", "*.below.test", "172.16.5.0/24", "wiki.internal"]),
                 deny: patterns(&["denied.test", "*.evil.test", "9.9.9.0/24", "172.16.5.9"]),
@@ -288,6 +263,7 @@ mod tests {
             ("a.below.test", 80, &["10.1.1.1"], Verdict::Operator),
             ("below.test", 80, &["10.1.1.1"], Verdict::NotPublic(Private)),
             ("resolved.test", 8123, &[], Verdict::Operator),
+            ("denied-address.test", 80, &[], Verdict::DeniedAddress),
             ("RESOLVED.test.", 80, &[], Verdict::Operator),
             ("denied.test", 80, public, Verdict::DeniedHost),
             ("x.evil.test", 80, public, Verdict::DeniedHost),
@@ -317,7 +293,7 @@ mod tests {
             (Verdict::ByteLimit, "too_much", Some("connection_failed")),
             (Verdict::TimeLimit, "too_late", Some("connection_failed")),
         ] {
-            let refusal = verdict.failure().map(|failure| failure.refusal("a.test"));
+            let refusal = verdict.failure().map(|refusal| refusal("a.test".to_owned()));
             assert_eq!((verdict.name(), refusal.as_ref().map(Refusal::code)), (name, code));
             assert_eq!(verdict.allows(), code.is_none());
         }

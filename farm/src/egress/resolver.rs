@@ -102,148 +102,47 @@ fn with_servers(servers: &[NameServer]) -> hickory_resolver::ResolverBuilder<Tok
 }
 
 #[cfg(test)]
-pub(super) mod tests {
-    use std::{
-        collections::HashMap,
-        net::SocketAddr,
-        sync::{Arc, Mutex},
-        time::Duration,
-    };
+mod tests {
+    use std::time::Duration;
 
-    use tokio::{net::UdpSocket, task::JoinHandle};
+    use platen_harness::dns::{self, A, AAAA, NO_SUCH_NAME, REFUSED, SERVER_FAILURE};
+    use tokio::net::UdpSocket;
 
     use super::*;
 
-    /// How the fake name server answers a query.
-    #[derive(Debug, Clone, Copy)]
-    pub(in crate::egress) enum Reply {
-        /// With this response code and no record.
-        Code(ResponseCode),
-        /// With this address if its record type is the requested one, else with no record.
-        Address(IpAddr),
-        Silence,
+    fn resolver(server: &dns::NameServer) -> Resolver {
+        Resolver::new(&[NameServer(server.address())]).unwrap()
     }
-
-    type Replies = Arc<Mutex<HashMap<(String, RecordType), Reply>>>;
-
-    /// A name server on loopback. It answers queries for unknown names with `NXDOMAIN`.
-    pub(in crate::egress) struct FakeNameServer {
-        address: SocketAddr,
-        replies: Replies,
-        task: JoinHandle<()>,
-    }
-
-    impl Drop for FakeNameServer {
-        fn drop(&mut self) {
-            self.task.abort();
-        }
-    }
-
-    impl FakeNameServer {
-        pub(in crate::egress) async fn start() -> Self {
-            let socket = UdpSocket::bind("127.0.0.1:0").await.unwrap();
-            let (address, replies) = (socket.local_addr().unwrap(), Replies::default());
-            let known = Arc::clone(&replies);
-            let task = tokio::spawn(async move {
-                let mut buffer = [0; 512];
-                while let Ok((length, from)) = socket.recv_from(&mut buffer).await {
-                    let answer = answer(&buffer[..length], &known.lock().unwrap());
-                    if let Some(answer) = answer {
-                        socket.send_to(&answer, from).await.unwrap();
-                    }
-                }
-            });
-            Self { address, replies, task }
-        }
-
-        pub(in crate::egress) fn put(&self, name: &str, kind: RecordType, reply: Reply) {
-            self.replies.lock().unwrap().insert((name.to_owned(), kind), reply);
-        }
-
-        /// Sets the reply for A and AAAA queries.
-        pub(in crate::egress) fn put_both(&self, name: &str, reply: Reply) {
-            self.put(name, RecordType::A, reply);
-            self.put(name, RecordType::AAAA, reply);
-        }
-
-        pub(in crate::egress) fn setting(&self) -> NameServer {
-            self.address.to_string().parse().unwrap()
-        }
-
-        fn resolver(&self) -> Resolver {
-            Resolver::new(&[self.setting()]).unwrap()
-        }
-    }
-
-    fn answer(query: &[u8], replies: &HashMap<(String, RecordType), Reply>) -> Option<Vec<u8>> {
-        use hickory_resolver::proto::{
-            op::Message,
-            rr::{RData, Record},
-        };
-        let query = Message::from_vec(query).unwrap();
-        let question = query.queries[0].clone();
-        let name = question.name().to_ascii().trim_end_matches('.').to_ascii_lowercase();
-        let mut response = query.into_response();
-        match replies.get(&(name, question.query_type())).unwrap_or(&Reply::Code(ResponseCode::NXDomain)) {
-            Reply::Silence => return None,
-            Reply::Code(code) => response.metadata.response_code = *code,
-            Reply::Address(address) => {
-                let record = Record::from_rdata(question.name().clone(), 300, RData::from(*address));
-                if record.record_type() == question.query_type() {
-                    response.add_answer(record);
-                }
-            }
-        }
-        Some(response.to_vec().unwrap())
-    }
-
-    const ADDRESS: Reply = Reply::Address(IpAddr::V4(std::net::Ipv4Addr::new(1, 2, 3, 4)));
-    const NO_DATA: Reply = Reply::Code(ResponseCode::NoError);
 
     #[tokio::test]
     async fn an_outage_is_not_an_absent_name() {
-        let server = FakeNameServer::start().await;
+        let server = dns::NameServer::start().await.unwrap();
         let found = || Ok(vec!["1.2.3.4".parse().unwrap()]);
         let (absent, failed) = (|| Ok(Vec::new()), || Err(NameServerFailed));
-        for (name, v4, v6, expected) in [
-            ("found.test", ADDRESS, NO_DATA, found()),
-            ("six-fails.test", ADDRESS, Reply::Code(ResponseCode::ServFail), found()),
-            ("no-data.test", NO_DATA, NO_DATA, absent()),
-            (
-                "absent.test",
-                Reply::Code(ResponseCode::NXDomain),
-                Reply::Code(ResponseCode::NXDomain),
-                absent(),
-            ),
-            (
-                "servfail.test",
-                Reply::Code(ResponseCode::ServFail),
-                Reply::Code(ResponseCode::ServFail),
-                failed(),
-            ),
-            (
-                "refused.test",
-                Reply::Code(ResponseCode::Refused),
-                Reply::Code(ResponseCode::Refused),
-                failed(),
-            ),
+        for (name, addresses, codes, expected) in [
+            ("found.test", &["1.2.3.4"][..], &[][..], found()),
+            ("six-fails.test", &["1.2.3.4"], &[(AAAA, SERVER_FAILURE)], found()),
+            ("no-data.test", &[], &[], absent()),
+            ("absent.test", &[], &[(A, NO_SUCH_NAME), (AAAA, NO_SUCH_NAME)], absent()),
+            ("servfail.test", &[], &[(A, SERVER_FAILURE), (AAAA, SERVER_FAILURE)], failed()),
+            ("refused.test", &[], &[(A, REFUSED), (AAAA, REFUSED)], failed()),
             // A host with IPv6 addresses only, which are then unknown.
-            ("only-six-fails.test", NO_DATA, Reply::Code(ResponseCode::ServFail), failed()),
+            ("only-six-fails.test", &[], &[(AAAA, SERVER_FAILURE)], failed()),
         ] {
-            server.put(name, RecordType::A, v4);
-            server.put(name, RecordType::AAAA, v6);
-            assert_eq!(server.resolver().resolve(name).await, expected, "{name}");
+            server.put(name, addresses);
+            server.fail_with(name, codes);
+            assert_eq!(resolver(&server).resolve(name).await, expected, "{name}");
         }
-        assert_eq!(server.resolver().resolve("not a name").await, absent());
+        assert_eq!(resolver(&server).resolve("not a name").await, absent());
     }
 
     // The paused clock advances whenever all tasks are idle, so the timeouts take no real time.
     #[tokio::test(start_paused = true)]
     async fn a_silent_server_and_a_missing_server_are_outages() {
-        let server = FakeNameServer::start().await;
-        server.put_both("silent.test", Reply::Silence);
+        let silent = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+        let resolver = Resolver::new(&[NameServer(silent.local_addr().unwrap())]).unwrap();
         let start = tokio::time::Instant::now();
-        assert_eq!(server.resolver().resolve("silent.test").await, Err(NameServerFailed));
+        assert_eq!(resolver.resolve("silent.test").await, Err(NameServerFailed));
         assert!(start.elapsed() <= HOST_TIMEOUT + Duration::from_millis(10), "{:?}", start.elapsed());
         let none = Resolver(with_servers(&[]).build().unwrap());
         assert_eq!(none.resolve("any.test").await, Err(NameServerFailed));
@@ -251,16 +150,13 @@ pub(super) mod tests {
 
     #[tokio::test]
     async fn no_answer_is_kept() {
-        let server = FakeNameServer::start().await;
-        let resolver = server.resolver();
-        let address = |last| IpAddr::from([1, 2, 3, last]);
-        for last in 0..3 {
-            server.put_both("page.test", Reply::Address(address(last)));
-            assert_eq!(resolver.resolve("page.test").await, Ok(vec![address(last)]));
+        let server = dns::NameServer::start().await.unwrap();
+        let resolver = resolver(&server);
+        for address in ["1.2.3.1", "1.2.3.2"] {
+            server.put("page.test", &[address]);
+            assert_eq!(resolver.resolve("page.test").await, Ok(vec![address.parse().unwrap()]));
+            server.fail_with("page.test", &[(A, NO_SUCH_NAME), (AAAA, NO_SUCH_NAME)]);
+            assert_eq!(resolver.resolve("page.test").await, Ok(Vec::new()));
         }
-        server.put_both("page.test", Reply::Code(ResponseCode::NXDomain));
-        assert_eq!(resolver.resolve("page.test").await, Ok(Vec::new()));
-        server.put_both("page.test", ADDRESS);
-        assert_eq!(resolver.resolve("page.test").await, Ok(vec![address(4)]));
     }
 }
