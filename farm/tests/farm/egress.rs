@@ -18,7 +18,6 @@ use crate::support::{
 tests! {
     "connections, bytes and time of a job are limited" => limits,
     "each attempt of a job has the limits of a job" => attempts,
-    "a denied host is denied even if it is also allowed" => denied,
     "an allowed host is reached on allowed ports" => allowed,
     "a denied port and a denied address are different refusals" => ports,
     "a failure of the name server is not an unknown name" => name_server,
@@ -126,23 +125,6 @@ async fn attempts(_: Arc<Shared>) {
         assert_eq!(farm.metric("platen_farm_real_time_retries_total").await, 1);
         farm.end().await;
     }
-}
-
-async fn denied(shared: Arc<Shared>) {
-    let site = &shared.site;
-    let farm = small(|config| {
-        config.egress.deny = vec!["page.test".parse().unwrap()];
-        config.egress.allow = vec!["page.test".parse().unwrap(), "*.test".parse().unwrap()];
-    });
-    let farm = farm.await;
-    let page = url(&site.at("/green"));
-    assert_eq!(farm.render(&page, MAX_WAIT).await.unwrap_err(), not_public("page.test"));
-    expect_green(&farm, &url(&site.elsewhere("/green"))).await;
-    farm.shutdown().await;
-
-    let farm = small(|config| config.egress.deny = vec!["127.0.0.0/8".parse().unwrap()]).await;
-    assert_eq!(farm.render(&page, MAX_WAIT).await.unwrap_err(), not_public("page.test"));
-    farm.shutdown().await;
 }
 
 async fn allowed(shared: Arc<Shared>) {

@@ -1,4 +1,4 @@
-//! Browsers and farms that end in the middle of a job, and jobs that are dropped.
+//! Browsers and farms that end in the middle of a job, jobs that are dropped, and what the farm may use of the machine.
 
 use std::{
     future::{Future, poll_fn},
@@ -15,11 +15,14 @@ use platen_harness::{
     wait::{self, MAX_WAIT},
 };
 
+use platen_shared::wire;
+use rustix::process::{Pid, Resource, Rlimit, getrlimit, prlimit};
+
 use crate::pdf_standards::CONFORMANCE;
 use crate::support::{
-    GREEN_PAGE, Shared, farm,
+    GREEN_PAGE, MAX_WAIT_MS, Shared, farm,
     farm_process::{FarmProcess, HeldPage, PROGRAM, have_ended},
-    file, html, of, slow, until_metric,
+    file, html, of, send, slow, until_metric,
 };
 
 tests! {
@@ -31,6 +34,9 @@ tests! {
     "browsers have no privileges and no token" => unprivileged_browsers,
     OWN_NAMESPACE => own_namespace,
     "a farm that cannot start names the cure" => start_errors,
+    "browsers have a lower priority than the farm" => priorities,
+    "a farm without programs in its PATH warns of nothing and leaves no process" => no_programs,
+    "a farm that may not start processes refuses jobs and recovers" => process_limit,
 }
 
 const ENDLESS: &str = "<script>while (true);</script>";
@@ -186,4 +192,52 @@ async fn start_errors(_: Arc<Shared>) {
         let errors = String::from_utf8_lossy(&output.stderr);
         assert!(!output.status.success() && errors.contains(message), "{arguments:?}: {errors}");
     }
+}
+
+async fn priorities(_: Arc<Shared>) {
+    const OF_BROWSERS: i32 = 2;
+    let farm = FarmProcess::start(&["--browsers", "2"]).await;
+    farm.until_metric("platen_farm_browsers", 2).await;
+    farm.file(&html("<p>x")).await;
+    let nice_of = |process| procfs::nice_values(process)[0];
+    let own = nice_of(std::process::id());
+    assert_eq!(nice_of(farm.pid()), own);
+    for browser in procfs::browsers(farm.pid()) {
+        assert_eq!(nice_of(browser.pid), own.max(OF_BROWSERS));
+    }
+    farm.end().await;
+}
+
+/// None of its commands is looked up in its `PATH`.
+async fn no_programs(_: Arc<Shared>) {
+    let farm = FarmProcess::start_by(&["env", "PATH=/nowhere"], &["--browsers", "2"]).await;
+    let looping = farm.post(&html(ENDLESS)).header(wire::DEADLINE_MS, 4_000).send();
+    let looping = tokio::spawn(looping);
+    for _ in 0..5 {
+        farm.file(&html("<p>x")).await;
+    }
+    assert_eq!(looping.await.unwrap().unwrap().status(), 504);
+    assert!(!farm.log().contains("WARN"), "{}", farm.log());
+    farm.kill().await;
+}
+
+async fn process_limit(_: Arc<Shared>) {
+    const JOBS: usize = 100;
+    let farm = FarmProcess::start(&["--browsers", "1"]).await;
+    farm.file(&html("<p>x")).await;
+    let pid = Pid::from_raw(farm.pid().cast_signed());
+    let limit = |limit: Rlimit| prlimit(pid, Resource::Nproc, limit).unwrap();
+    let before = limit(Rlimit { current: Some(1), maximum: getrlimit(Resource::Nproc).maximum });
+    farm.browser().await.signal(Signal::SIGKILL).unwrap();
+    farm.until_metric("platen_farm_browsers", 0).await;
+    for _ in 0..JOBS {
+        let (status, body) = send(&farm, &html("<p>x"), MAX_WAIT_MS).await;
+        assert_eq!((status, String::from_utf8_lossy(&body).as_ref()), (503, r#"{"code":"no_browser"}"#));
+    }
+    let failures = farm.log().matches("browser did not start").count();
+    assert!((1..JOBS / 2).contains(&failures), "{failures} lines");
+    limit(before);
+    let renders = async || Ok(send(&farm, &html("<p>x"), MAX_WAIT_MS).await.0 == 200);
+    wait::until_true("the farm renders again", renders).await.unwrap();
+    farm.end().await;
 }

@@ -38,7 +38,6 @@ mod pdf_options;
 mod pdf_pages;
 mod pdf_standards;
 mod pdf_width;
-mod priorities;
 mod reader;
 mod scrolling;
 mod static_scripts;
@@ -90,7 +89,6 @@ fn main() -> ExitCode {
         pdf_pages::TESTS,
         pdf_width::TESTS,
         pdf_standards::TESTS,
-        priorities::TESTS,
         reader::TESTS,
         scrolling::TESTS,
         static_scripts::TESTS,

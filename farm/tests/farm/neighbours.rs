@@ -1,7 +1,6 @@
 //! What a hostile page of one account can do to jobs of another: change what they read, prevent their rendering, or
 //! take CPU time and memory. `bench/load neighbours` measures the latencies.
 
-mod idle;
 mod unreadable;
 
 use std::{
@@ -31,7 +30,7 @@ tests! {
     "jobs among hostile ones have correct pictures" => interleaved,
     "a page that uses too much memory is refused and affects no other job" => excess_memory,
     "a browser whose renderers die while pages are opened is replaced" => dying_renderers,
-    "an idle page uses no CPU time" => idle::test,
+    "an idle page uses no CPU time" => idle_page,
 }
 
 /// Pages that try to prevent the rendering of others.
@@ -216,4 +215,37 @@ async fn dying_renderers(_: Arc<Shared>) {
         assert_eq!(status, 503);
     }
     farm.end().await;
+}
+
+/// Also after a job with timers, animations or workers.
+async fn idle_page(_: Arc<Shared>) {
+    let farm = FarmProcess::start(&["--browsers", "1"]).await;
+    let mut baseline = Duration::ZERO;
+    for (name, page) in
+        std::iter::once(("nothing", "<p>x")).chain(pages(include_str!("neighbours/busy.html")))
+    {
+        // The page of the second job is kept.
+        for _ in 0..2 {
+            farm.file(&of(name, html(page))).await;
+        }
+        // The CPU time of a second, until the spare page is open and the used one is reset or closed.
+        let mut spent = Vec::new();
+        let limit = baseline + Duration::from_millis(50);
+        while spent.last().is_none_or(|last| *last > limit) {
+            assert!(spent.len() < 20, "{name}: {spent:?} a second, and {baseline:?} after nothing");
+            spent.push(cpu_of_a_second(&farm).await);
+            if name == "nothing" {
+                baseline = spent.iter().min().copied().unwrap_or_default();
+            }
+        }
+    }
+    farm.end().await;
+}
+
+/// CPU time that the processes of a farm use in a second.
+async fn cpu_of_a_second(farm: &FarmProcess) -> Duration {
+    let before = procfs::cpu_times(farm.pid());
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    let after = procfs::cpu_times(farm.pid()).into_iter();
+    after.map(|(pid, time)| time.saturating_sub(before.get(&pid).copied().unwrap_or_default())).sum()
 }
