@@ -68,14 +68,12 @@ const MAX_QUEUED_BYTES: usize = 32 * 1024 * 1024;
 /// Memory of an event besides its parameters.
 const EVENT_BYTES: usize = 256;
 
-/// The sending half.
 #[derive(Debug)]
 pub(crate) struct EventSender {
     events: mpsc::UnboundedSender<Event>,
     state: Arc<State>,
 }
 
-/// The receiving half.
 #[derive(Debug)]
 pub(crate) struct EventReceiver {
     events: mpsc::UnboundedReceiver<Event>,
@@ -116,7 +114,6 @@ impl EventReceiver {
         self.received(event)
     }
 
-    /// The next event, if there is one.
     pub(crate) fn try_recv(&mut self) -> Option<Event> {
         let event = self.events.try_recv().ok()?;
         self.received(event)

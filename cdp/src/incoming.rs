@@ -19,7 +19,6 @@ const MAX_EVENT_BYTES: usize = 16 * 1024 * 1024;
 /// So many bytes of a message tell the id of a reply.
 const HEAD_BYTES: usize = 32;
 
-/// A message while it arrives.
 #[derive(Debug, Default)]
 pub(crate) struct IncomingMessage {
     text: Vec<u8>,
@@ -48,7 +47,6 @@ enum Position {
 }
 use Position::{AfterBackslash, InString, OutsideOfStrings};
 
-/// A message that has arrived.
 #[derive(Debug)]
 pub(crate) enum Arrived {
     Message(Vec<u8>),
@@ -81,7 +79,6 @@ impl IncomingMessage {
         }
     }
 
-    /// Ends the message.
     pub(crate) fn finish(self) -> Arrived {
         match self.kind {
             _ if !self.is_too_large => Arrived::Message(self.text),

@@ -5,9 +5,9 @@
 
 use bytes::Bytes;
 use chromiumoxide_cdp::cdp::browser_protocol::target::{EventAttachedToTarget, EventDetachedFromTarget};
-use chromiumoxide_types::{Command, MethodType as _};
+use chromiumoxide_types::Command;
 use serde::{Deserialize, Serialize};
-use serde_json::value::RawValue;
+use serde_json::{Value, value::RawValue};
 
 use crate::Event;
 
@@ -19,7 +19,6 @@ const MAX_REPLY_BYTES: usize = 16 * 1024 * 1024;
 /// More than an image of 100 megapixels, in base64.
 const MAX_FILE_REPLY_BYTES: usize = 1024 * 1024 * 1024;
 
-/// The limit of the reply to a command.
 pub(crate) fn max_reply_bytes(method: &str) -> usize {
     match method {
         "Page.printToPDF" | "Page.captureScreenshot" | "HeadlessExperimental.beginFrame" => {
@@ -44,7 +43,6 @@ pub(crate) enum Message {
     Other,
 }
 
-/// A command as JSON, with terminator.
 pub(crate) fn encode<C: Command>(
     id: u64,
     session: Option<&str>,
@@ -75,21 +73,6 @@ pub(crate) fn classify(message: Bytes) -> Result<Message, serde_json::Error> {
         #[serde(borrow)]
         params: Option<&'a RawValue>,
     }
-    #[derive(Deserialize)]
-    #[serde(rename_all = "camelCase")]
-    struct Attached {
-        target_info: TargetInfo,
-    }
-    #[derive(Deserialize)]
-    #[serde(rename_all = "camelCase")]
-    struct TargetInfo {
-        browser_context_id: String,
-    }
-    #[derive(Deserialize)]
-    struct Detached {
-        #[serde(rename = "sessionId")]
-        session: String,
-    }
     if let Some(id) = leading_id(&message) {
         return Ok(Message::Reply(id, message));
     }
@@ -103,22 +86,16 @@ pub(crate) fn classify(message: Bytes) -> Result<Message, serde_json::Error> {
         Envelope { method: Some(method), session: Some(session), params, .. } => {
             Message::Event(session, event(method, params))
         }
-        Envelope { method: Some(method), session: None, params: Some(params), .. }
-            if method == EventAttachedToTarget::method_id() =>
-        {
-            // A page, which the farm attaches itself, has one as well.
-            match serde_json::from_str::<Attached>(params.get()) {
-                Ok(attached) => {
-                    Message::Attached(attached.target_info.browser_context_id, event(method, Some(params)))
-                }
-                Err(_) => Message::Other,
-            }
-        }
-        Envelope { method: Some(method), session: None, params: Some(params), .. }
-            if method == EventDetachedFromTarget::method_id() =>
-        {
-            let session = serde_json::from_str::<Detached>(params.get())?.session;
-            Message::Detached(session, event(method, Some(params)))
+        Envelope { method: Some(method), session: None, params: Some(params), .. } => {
+            let (path, receiver): (_, fn(String, Event) -> Message) = match method.as_str() {
+                // A page, which the farm attaches itself, has one as well.
+                EventAttachedToTarget::IDENTIFIER => ("/targetInfo/browserContextId", Message::Attached),
+                EventDetachedFromTarget::IDENTIFIER => ("/sessionId", Message::Detached),
+                _ => return Ok(Message::Other),
+            };
+            let fields: Value = serde_json::from_str(params.get())?;
+            let id = fields.pointer(path).and_then(Value::as_str);
+            id.map_or(Message::Other, |id| receiver(id.to_owned(), event(method, Some(params))))
         }
         Envelope { .. } => Message::Other,
     })

@@ -172,7 +172,6 @@ pub(crate) struct Routes {
     pub(crate) closed: bool,
 }
 
-/// The receiver of the reply to a command.
 #[derive(Debug)]
 pub(crate) struct WaitingCall {
     pub(crate) reply: oneshot::Sender<Incoming>,
@@ -204,7 +203,6 @@ impl Shared {
         self.routes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Sends an event of a session to its receiver.
     pub(crate) fn event(&self, session: &str, mut event: Event) {
         let routes = self.routes();
         let page = match routes.sessions.get(session) {

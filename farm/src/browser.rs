@@ -59,7 +59,6 @@ const CLOSE_TIMEOUT: Duration = Duration::from_millis(200);
 /// as well, unless a process that the farm did not start still holds it.
 const EXIT_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// A running browser.
 #[derive(Debug)]
 pub(crate) struct Browser {
     /// Name and version, such as `HeadlessChrome/156.0.8078.79`.
@@ -72,14 +71,12 @@ pub(crate) struct Browser {
     process: Process,
     network_service: NetworkService,
     stderr_tail: StderrTail,
-    /// Memory limit of one job.
     pub(crate) page_memory_mib: u32,
     /// Memory that its shared processes may use besides, for the picture of the job.
     picture_bytes: Arc<AtomicU64>,
 }
 
 impl Browser {
-    /// Its version, such as `156.0.8078.79`.
     pub(crate) fn version(&self) -> &str {
         self.product.rsplit('/').next().unwrap_or_default()
     }
@@ -98,7 +95,6 @@ impl Browser {
         u64::from(self.page_memory_mib) * 1024 * 1024
     }
 
-    /// Private memory of its processes.
     pub(crate) fn memory_bytes(&self) -> u64 {
         procfs::private_bytes(self.process.pid)
     }
@@ -145,7 +141,6 @@ impl Browser {
         self.network_service.has_exited()
     }
 
-    /// End of its standard error, for the log.
     pub(crate) fn stderr_tail(&self) -> String {
         self.stderr_tail.text()
     }
@@ -154,7 +149,6 @@ impl Browser {
 /// A start takes 0.15 s with warm caches, and many times that with cold caches, a slow disk and busy CPUs.
 const START_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Starts browsers with one configuration.
 #[derive(Debug)]
 pub(crate) struct Launcher {
     config: Arc<Config>,

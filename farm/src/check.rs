@@ -9,12 +9,14 @@ use platen_shared::{endpoint::Endpoint, id::AccountId, limits, request::RenderRe
 use rustix::fs::statvfs;
 use serde::Serialize;
 use serde_json::json;
+use strum::IntoStaticStr;
 
 use crate::{CheckArgs, Config, Farm, LaunchError, StartError, browser::command, cgroup};
 
 /// How serious a finding is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, IntoStaticStr, Serialize)]
 #[serde(rename_all = "lowercase")]
+#[strum(serialize_all = "lowercase")]
 pub enum Severity {
     /// It works.
     Ok,
@@ -51,7 +53,6 @@ impl Finding {
         Self { subject, severity: Severity::Warning, text: text.into(), cure: Some(cure.into()) }
     }
 
-    /// Whether there is enough of something.
     fn of(subject: &'static str, is_enough: bool, text: String, cure: impl Into<String>) -> Self {
         if is_enough { Self::ok(subject, text) } else { Self::warning(subject, text, cure) }
     }
@@ -71,11 +72,7 @@ impl Finding {
 
 impl fmt::Display for Finding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let severity = match self.severity {
-            Severity::Ok => "ok",
-            Severity::Warning => "warning",
-            Severity::Problem => "problem",
-        };
+        let severity: &str = self.severity.into();
         write!(f, "{severity:<8} {:<11} {}", self.subject, self.text)?;
         match &self.cure {
             Some(cure) => write!(f, "\n{:<21}{cure}", ""),
@@ -169,7 +166,6 @@ const BROWSER_MIB: u64 = 150;
 const MIN_FILES: u64 = 4096;
 const MIN_PROFILE_MIB: u64 = 256;
 
-/// Memory, open files and the directory of profiles.
 fn machine(config: &Config) -> Vec<Finding> {
     let browsers = config.browser_count().get() as u64;
     let needed = browsers * BROWSER_MIB + u64::from(config.page_memory_mib().get());
@@ -252,7 +248,6 @@ async fn fonts(farm: &Farm) -> Vec<Finding> {
     vec![rendered, fonts]
 }
 
-/// The indices in the title of a PDF.
 fn missing(pdf: &[u8]) -> Option<Vec<usize>> {
     let text = String::from_utf8_lossy(pdf);
     let (_, rest) = text.split_once("(missing:")?;

@@ -208,14 +208,12 @@ pub(crate) struct UpstreamProxy {
 
 /// Why the setting is not a proxy. Does not show the setting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages describe them")]
 pub enum InvalidUpstream {
-    /// Not a URL.
     #[error("it is not a URL such as http://proxy.example:3128")]
     NotUrl,
-    /// Another kind of proxy.
     #[error("only HTTP proxies are supported: the URL must begin with http://")]
     Scheme,
-    /// The URL has no host, or has a path, a query or a fragment.
     #[error("it must have a host, and no path")]
     Path,
 }

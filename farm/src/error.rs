@@ -18,63 +18,49 @@ use crate::egress_config::InvalidUpstream;
 
 /// Why [`crate::Farm::start`] failed. The message names the setting to change.
 #[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages describe them")]
 pub enum StartError {
-    /// No Chromium at any of the default paths.
     #[error(
         "no Chromium was found; install one (apt-get install chromium-headless-shell) or set its path with --chromium"
     )]
     NoChromium,
-    /// The configured Chromium does not exist.
     #[error("no Chromium at {0}; check --chromium or PLATEN_CHROMIUM")]
     ChromiumMissing(PathBuf),
-    /// The configured user does not exist.
     #[error("no user {0:?}; check --browser-user or PLATEN_BROWSER_USER")]
     NoSuchUser(String),
-    /// The user database could not be read.
     #[error("the user {0:?} cannot be looked up")]
     Users(String, #[source] Errno),
-    /// The browsers would run as root.
     #[error("browsers do not run as root; set another user with --browser-user")]
     BrowserAsRoot,
-    /// Only root can start a process as another user.
     #[error("only root can run browsers as {0:?}; omit --browser-user or start the farm as root")]
     CannotBecome(String),
-    /// The directory for browser profiles could not be created.
     #[error("no directory for browser profiles can be created under {0}; check TMPDIR")]
     Workspace(PathBuf, #[source] io::Error),
-    /// The egress guard could not listen on a loopback port.
     #[error("the egress guard cannot listen on a loopback port")]
     ProxyPort(#[source] io::Error),
-    /// The kernel does not tell which addresses are those of this machine, which pages may not reach.
     #[error("the kernel does not answer for the routes of addresses (netlink, RTM_GETROUTE)")]
     OwnAddresses(#[source] Errno),
-    /// The resolver could not be configured.
     #[error("no name server can be used; check --dns or PLATEN_DNS, or the system's resolv.conf")]
     Resolver(#[source] NetError),
-    /// The configured upstream proxy is invalid.
     #[error("--egress-proxy or PLATEN_EGRESS_PROXY cannot be used: {0}")]
     EgressProxy(#[from] InvalidUpstream),
-    /// A secret could not be read.
     #[error(transparent)]
     Secret(#[from] SecretError),
-    /// No browser could be started.
     #[error("no browser could be started")]
     Launch(#[source] LaunchError),
 }
 
 /// Why a browser could not be started.
 #[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages describe them")]
 pub enum LaunchError {
-    /// The operating system refused a resource of the process.
     #[error("the browser's process cannot be started")]
     Spawn(#[source] io::Error),
-    /// The farm is shut down.
     #[error("the farm is shut down")]
     Closed,
-    /// The browser exited before it answered; with the end of its standard error.
+    /// With the end of its standard error.
     #[error("the browser exited at start{}{}", if .0.is_empty() { "" } else { ": " }, .0)]
     Exited(String),
-    /// The kernel does not allow Chromium's sandbox.
     #[error(
         "Chromium cannot set up its sandbox. It needs unprivileged user namespaces: \
          sysctl kernel.unprivileged_userns_clone=1 (Debian), \
@@ -83,10 +69,8 @@ pub enum LaunchError {
          --unsafe-no-sandbox starts Chromium without it"
     )]
     NoSandbox,
-    /// The browser did not answer within this time.
     #[error("the browser did not answer within {} s", .0.as_secs())]
     Timeout(Duration),
-    /// The browser answered the first commands with an error.
     #[error("the browser does not answer the DevTools protocol")]
     Protocol(#[source] CdpError),
 }

@@ -141,7 +141,6 @@ impl Client {
         Ok(Self { inner, runtime, failed: RepeatedWarning::new() })
     }
 
-    /// Sends a request; warns if it has no success.
     async fn send(&self, request: reqwest::Request) -> reqwest::Result<(StatusCode, Bytes)> {
         let sent = async {
             let response = self.inner.execute(request).await?;

@@ -13,25 +13,14 @@ use url::Url;
 
 /// A setting that is not supported. Does not show its value where that can be a secret.
 #[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages show the fields")]
 pub enum TelemetryError {
     /// Another value than those that are supported.
     #[error("{name} is {value:?}, but must be {expected}")]
-    Value {
-        /// The variable.
-        name: String,
-        /// Its value.
-        value: String,
-        /// What it may be.
-        expected: &'static str,
-    },
+    Value { name: String, value: String, expected: &'static str },
     /// A value that is not valid, and is not shown.
     #[error("{name} must be {expected}")]
-    HiddenValue {
-        /// The variable.
-        name: String,
-        /// What it must be.
-        expected: &'static str,
-    },
+    HiddenValue { name: String, expected: &'static str },
     /// The exporter refuses its settings.
     #[error("nothing can be exported with these OTEL_EXPORTER_OTLP variables: {0}")]
     Exporter(String),
@@ -83,7 +72,6 @@ pub(crate) fn is_exported() -> Result<bool, TelemetryError> {
     Ok(true)
 }
 
-/// The time limit of one export.
 pub(crate) fn timeout() -> Result<Duration, TelemetryError> {
     let Some((name, value)) = setting("TIMEOUT") else {
         return Ok(Duration::from_millis(DEFAULT_TIMEOUT_MS));

@@ -92,7 +92,6 @@ const PREFIX: &str = "PLATEN_";
 )]
 pub(crate) struct UnknownVariable(String);
 
-/// Checks the names of the environment.
 pub(crate) fn check_names() -> Result<(), UnknownVariable> {
     check(env::vars_os().filter_map(|(name, _)| name.into_string().ok()))
 }

@@ -52,7 +52,6 @@ pub(super) async fn version(binary: &Path) -> Option<String> {
     text.split_whitespace().find(is_version).map(ToOwned::to_owned)
 }
 
-/// Switches of every browser.
 const COMMON: &[&str] = &[
     // Commands come through file descriptors 3 and 4, so there is no debugging port for a page to find.
     "--remote-debugging-pipe",
@@ -142,7 +141,6 @@ const BEGIN_FRAME_CONTROL: &[&str] = &[
 /// Space that the images of a large page need in `/dev/shm`. The default of containers is 64 MiB.
 const MIN_SHARED_MEMORY_BYTES: u64 = 512 * 1024 * 1024;
 
-/// How a browser draws its pages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Drawing {
     /// A frame for each command of the farm.

@@ -22,7 +22,6 @@ use crate::StartError;
 /// User and group id of `nobody`, which usually own no files.
 const NOBODY: (u32, u32) = (65_534, 65_534);
 
-/// The user of the browsers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Identity {
     /// The farm's own user, which is not root.
@@ -36,7 +35,6 @@ pub(super) enum Identity {
 }
 
 impl Identity {
-    /// Chooses the user by the setting and the user of the farm.
     pub(super) fn resolve(setting: Option<&str>) -> Result<Self, StartError> {
         match (Uid::effective().is_root(), setting) {
             (true, Some(name)) => {
@@ -135,7 +133,6 @@ impl Drop for Workspace {
     }
 }
 
-/// Removes the directories of killed farms of this user.
 fn sweep(parent: &Path) {
     let Ok(entries) = fs::read_dir(parent) else { return };
     for entry in entries.flatten() {

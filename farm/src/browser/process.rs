@@ -50,7 +50,6 @@ pub(super) struct Process {
     exit: watch::Receiver<Option<Exit>>,
 }
 
-/// How a browser process ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Exit {
     /// By a signal such as SIGSEGV, SIGTRAP or SIGABRT.
@@ -116,7 +115,6 @@ impl Process {
         self.group.kill();
     }
 
-    /// Completes when it has exited.
     pub(super) async fn exit(&self) -> Exit {
         let mut exit = self.exit.clone();
         // No status is sent if the thread has ended early.
@@ -132,7 +130,6 @@ impl Drop for Process {
 
 type Report = oneshot::Sender<io::Result<(Process, ChildStderr)>>;
 
-/// Spawns a process, reports it, and reaps it with its group.
 fn run(mut command: Command, report: Report) {
     lower_priority();
     let spawned = command.spawn();
@@ -223,7 +220,6 @@ impl StderrTail {
         Ok(Self { tail, drain })
     }
 
-    /// The end of what has been written so far.
     pub(super) fn text(&self) -> String {
         let tail = self.tail.lock();
         String::from_utf8_lossy(&tail).trim().to_owned()
