@@ -184,25 +184,20 @@ fn has_enough_shared_memory() -> bool {
 mod tests {
     use super::*;
 
+    fn switches(config: &Config) -> Vec<String> {
+        super::switches(config, Path::new("/h"), Drawing::Continuous, "http://127.0.0.1:9", None)
+    }
+
     #[test]
     fn only_its_setting_disables_the_sandbox() {
-        let has = |config: &Config| {
-            switches(config, Path::new("/h"), Drawing::BeginFrameControl, "http://127.0.0.1:9", None)
-                .contains(&"--no-sandbox".to_owned())
-        };
+        let has = |config: &Config| switches(config).contains(&"--no-sandbox".to_owned());
         assert!(!has(&Config::default()));
         assert!(has(&Config { unsafe_no_sandbox: true, ..Config::default() }));
     }
 
     #[test]
     fn the_proxy_is_the_only_way_to_the_network() {
-        let switches = super::switches(
-            &Config::default(),
-            Path::new("/h"),
-            Drawing::Continuous,
-            "http://127.0.0.1:9",
-            None,
-        );
+        let switches = switches(&Config::default());
         for switch in [
             "--proxy-server=http://127.0.0.1:9",
             "--proxy-bypass-list=<-loopback>",

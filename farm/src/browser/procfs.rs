@@ -151,10 +151,14 @@ fn memory(process: u32, fields: &[&str]) -> Option<u64> {
 /// User and system time of a process in ticks; `None` if it has exited.
 fn ticks(process: u32) -> Option<u64> {
     let stat = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
-    // The program's name, in parentheses, may contain any character.
-    let mut fields = stat.rsplit_once(')')?.1.split_ascii_whitespace().skip(11);
+    let mut fields = fields(&stat).skip(11);
     let mut next = || fields.next()?.parse::<u64>().ok();
     Some(next()? + next()?)
+}
+
+/// The fields of `/proc/<pid>/stat` after the program's name, which is in parentheses and may contain any character.
+fn fields(stat: &str) -> impl Iterator<Item = &str> {
+    stat.rsplit_once(')').unwrap_or_default().1.split_ascii_whitespace()
 }
 
 /// How often a browser that has just started is searched for the process, and for how long: about 2 s. It usually exists
@@ -218,8 +222,7 @@ pub(super) fn is_exiting(pid: u32) -> bool {
 
 /// Whether the contents of `/proc/<pid>/stat` are those of an exiting process; `None` if they cannot be read.
 fn is_exiting_by(stat: &str) -> Option<bool> {
-    // The program's name, in parentheses, may contain any character.
-    let mut fields = stat.rsplit_once(')')?.1.split_ascii_whitespace();
+    let mut fields = fields(stat);
     let is_zombie = matches!(fields.next()?, "Z" | "X");
     let flags: u32 = fields.nth(5)?.parse().ok()?;
     Some(is_zombie || flags & PF_EXITING != 0)

@@ -35,10 +35,17 @@ async fn file(_: Arc<Shared>) {
     let length = response.content_length().unwrap();
     let bytes = response.bytes().await.unwrap();
     assert!(bytes.starts_with(b"%PDF-") && bytes.len() as u64 == length);
+    let mut text = String::new();
     for path in ["/healthz", "/readyz", "/metrics"] {
         let response = reqwest::get(format!("{}{path}", farm.base_url)).await.unwrap();
         assert_eq!(response.status(), 200, "{path}");
+        text = response.text().await.unwrap();
     }
+    for line in ["slots 1", "queue_length 0", "queue_age_seconds 0.0", "pages_warm 0"] {
+        assert!(text.contains(&format!("\nplaten_farm_{line}\n")), "{line} in\n{text}");
+    }
+    assert!(farm.metric("platen_farm_browser_memory_bytes").await > 0);
+    farm.until_metric("platen_farm_pages_spare", 1).await;
     farm.end().await;
 }
 

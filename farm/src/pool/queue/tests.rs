@@ -55,7 +55,7 @@ fn browser(number: usize) -> Arc<TestBrowser> {
 /// A queue with these browsers.
 fn queue_of(slots: usize, capacity: usize, browsers: &[Arc<TestBrowser>]) -> TestQueue {
     let queue = JobQueue::new(slots, capacity);
-    browsers.iter().for_each(|browser| queue.state().add(browser));
+    queue.state().browsers.extend_from_slice(browsers);
     queue
 }
 
@@ -309,7 +309,7 @@ async fn a_browser_that_ended_because_it_was_idle_starts_again_for_a_job_that_wa
     queue.state().add(&browsers[1]);
     drop((first, other, waiting.await.unwrap()));
     // Jobs are refused only if no browser that is wanted starts.
-    browsers.iter().for_each(|browser| queue.state().remove(browser));
+    queue.state().browsers.clear();
     queue.state().start_failed(0, LaunchError::Closed);
     assert!(!queue.state().has_failed());
     queue.state().end_until_demand(1, None);
