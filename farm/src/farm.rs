@@ -240,8 +240,8 @@ impl Inner {
         let (mut attempt, mut missing_pages, mut clock) = (1, 0, Clock::Virtual);
         loop {
             let (id, started) = (lease.id(), Instant::now());
-            let error = match render::render(job, &request, lease, &job_egress, deadline, clock, phases).await
-            {
+            let context = render::JobContext { job, egress: &job_egress, deadline, clock, phases };
+            let error = match render::render(context, &request, lease).await {
                 Ok(file) => return Ok(file),
                 Err(JobError::Refused(refusal)) => return Err(refusal),
                 Err(error) => error,

@@ -113,13 +113,6 @@ pub(crate) struct PhaseGuard<'a> {
     _span: Option<Span>,
 }
 
-impl<'a> PhaseGuard<'a> {
-    /// Ends the phase, and returns the phases of its job.
-    pub(crate) fn end(self) -> &'a Phases {
-        self.phases
-    }
-}
-
 impl Drop for PhaseGuard<'_> {
     fn drop(&mut self) {
         self.phases.times.lock().push((self.phase, self.began.elapsed()));

@@ -29,19 +29,12 @@ use std::{convert::Infallible, sync::Arc, time::Duration};
 use bytes::Bytes;
 use platen_cdp::CdpError;
 use platen_shared::{
-    format::OutputFormat,
-    job::{Animations, RenderJob, Source},
+    job::{RenderJob, Source},
     refusal::Refusal,
 };
 use tokio::time::{Instant, sleep, timeout_at};
 
-use self::{
-    documents::{Captured, JobContext},
-    page_events::PageEventHandler,
-    page_lease::PageLease,
-    remaining_wait::WaitOptions,
-    rendering::Rendering,
-};
+use self::{documents::Captured, page_events::PageEventHandler, page_lease::PageLease, rendering::Rendering};
 pub(crate) use self::{remaining_wait::real_wait, rendering::Clock};
 use crate::{
     browser::Exit,
@@ -55,16 +48,23 @@ use crate::{
 /// A job that runs longer than this is long: another browser may be started for jobs that wait.
 const MIN_LONG_JOB_TIME: Duration = Duration::from_secs(2);
 
+/// A job, and how it is rendered.
+#[derive(Clone, Copy)]
+pub(crate) struct JobContext<'a> {
+    pub(crate) job: &'a RenderJob,
+    pub(crate) egress: &'a Arc<JobEgress>,
+    pub(crate) deadline: Instant,
+    pub(crate) clock: Clock,
+    pub(crate) phases: &'a Phases,
+}
+
 /// Renders a job in a leased browser, which is freed when the page is reset or closed.
 pub(crate) async fn render(
-    job: &RenderJob,
+    context: JobContext<'_>,
     request: &PageRequest,
     pooled: Lease,
-    egress: &Arc<JobEgress>,
-    deadline: Instant,
-    clock: Clock,
-    phases: &Phases,
 ) -> Result<RenderedFile, JobError> {
+    let JobContext { job, egress, deadline, phases, .. } = context;
     // Its pages have no proxy any more. It was found before it is replaced.
     if pooled.browser.has_lost_network_service() {
         pooled.kill("its network service has exited");
@@ -86,7 +86,7 @@ pub(crate) async fn render(
     let guarded = async {
         tokio::select! {
             biased;
-            rendered = Box::pin(run(page, pooled, job, egress, clock, deadline, phases)) => rendered,
+            rendered = Box::pin(run(page, pooled, context)) => rendered,
             () = memory.exceeded() => {
                 let mebibytes = pooled.browser.page_memory_mib;
                 tracing::warn!(mebibytes, "a page used more memory than --page-memory (PLATEN_PAGE_MEMORY)");
@@ -132,22 +132,15 @@ struct RenderedPage {
     is_static: bool,
 }
 
-async fn run(
-    page: &mut Page,
-    pooled: &Lease,
-    job: &RenderJob,
-    egress: &JobEgress,
-    clock: Clock,
-    deadline: Instant,
-    phases: &Phases,
-) -> Result<RenderedPage, JobError> {
+async fn run(page: &mut Page, pooled: &Lease, context: JobContext<'_>) -> Result<RenderedPage, JobError> {
+    let job = context.job;
     let job_host = match &job.source {
         Source::Url(url) => url.as_url().host_str(),
         Source::Html(_) => None,
     };
     page.jobs += 1;
-    let loading = phases.enter(Phase::Load);
-    let (before, header_templates) = match prepare::prepare(page, job, pooled.browser.version()).await {
+    let loading = context.phases.enter(Phase::Load);
+    let prepared = match prepare::prepare(page, job, pooled.browser.version()).await {
         Err(JobError::Crashed | JobError::Cdp(CdpError::PageGone))
             if !pooled.browser.connection.is_closed() =>
         {
@@ -156,43 +149,37 @@ async fn run(
         prepared => prepared?,
     };
     let Page { session, events, main_frame, frames, tainted, overrides, .. } = page;
-    let (handler, state) =
-        PageEventHandler::new(session, events, main_frame, tainted, &overrides.user_agent, job_host, egress);
-    let wait = WaitOptions {
-        until: job.options.wait_until,
-        timeout: job.options.wait_for_timeout,
-        selector: job.options.wait_for_selector.as_ref(),
-        function: job.options.wait_for_function.as_ref(),
-        source: &job.source,
-        before,
-        needs_frame: matches!(job.options.output.format(), OutputFormat::Image(_)),
-    };
+    let (handler, state) = PageEventHandler::new(
+        session,
+        events,
+        main_frame,
+        tainted,
+        &overrides.user_agent,
+        job_host,
+        context.egress,
+    );
     let mut rendering =
-        Rendering::new(&pooled.browser, session, main_frame, frames.as_mut(), state, clock, deadline);
-    rendering.header_templates = header_templates;
-    rendering.runs_scripts = job.options.environment.java_script;
-    rendering.finishes_animations = job.options.animations == Animations::Finish;
+        Rendering::new(context, pooled, session, main_frame, frames.as_mut(), state, prepared);
     let steps = async {
         // Nothing of the job's page has run until here, however long the wait for its page was.
-        if !can_end_by(deadline) {
+        if !can_end_by(context.deadline) {
             return Err(JobError::Refused(Refusal::Deadline));
         }
-        if wait.is_empty() && rendering.has_begin_frame_control() {
+        if !rendering.waits() && rendering.has_begin_frame_control() {
             // An animation may start before the page has loaded, and without a frame Chromium's clock of animations
             // advances in steps of 16.7 ms.
             rendering.pause_animations()?;
         }
-        let context = JobContext { job, pooled, egress };
-        let Captured { file: bytes, status, settled } =
-            documents::capture_last(&mut rendering, context, wait, loading).await?;
+        let Captured { file: bytes, status, is_idle } =
+            documents::capture_last(&mut rendering, loading).await?;
         rendering.resume_animations()?;
         let now = rendering.load_state();
         let has_static_markup =
             || matches!(&job.source, Source::Html(html) if !static_page::may_change(html.as_str()));
-        let is_static = !settled.script_ran && !now.may_change && now.requests == 0 && has_static_markup();
+        let is_static = !rendering.script_ran && !now.may_change && now.requests == 0 && has_static_markup();
         // A document that markup has navigated to is not the caller's page.
         let page_status = status.filter(|_| job_host.is_some());
-        Ok(RenderedPage { file: RenderedFile { bytes, page_status, page_idle: settled.is_idle }, is_static })
+        Ok(RenderedPage { file: RenderedFile { bytes, page_status, page_idle: is_idle }, is_static })
     };
     let done = tokio::select! {
         // Polled first, because its error is the cause if a step fails as well.

@@ -9,6 +9,7 @@
 use std::time::Duration;
 
 use chromiumoxide_cdp::cdp::browser_protocol::page::{FrameId, FrameTree, GetFrameTreeParams};
+use platen_shared::job::Animations;
 use serde_json::Value;
 use tokio::time::{Instant, sleep};
 
@@ -23,17 +24,16 @@ use crate::{
     error::JobError,
 };
 
-/// Finishes the animations of a document and of its open shadow trees, and returns how many it has changed; -1 if it has
-/// changed none and prepares a view transition, whose animations begin when the compositor has sent pictures. An animation
-/// without an end cannot be finished, which is an error. A view timeline has no time before its first frame. What the style
+/// Finishes the animations of a document and of its open shadow trees, and returns [`RUNNING`] if there were some, else
+/// [`PREPARED`] or 0. An animation without an end cannot be finished, which is an error. A view timeline has no time before its first frame. What the style
 /// for print begins is finished when printing begins. Properties are read through prototypes, because markup can name those
 /// of elements.
-const FINISH: &str = "(() => { let changed = 0; const finish = animation => {\
+const FINISH: &str = "(() => { let found = 0; const finish = animation => {\
         const { timeline, startTime, playState } = animation;\
         if (playState === 'paused') return;\
-        if (timeline instanceof ViewTimeline) { changed++; if (startTime === null) return;\
+        if (timeline instanceof ViewTimeline) { found = 2; if (startTime === null) return;\
             animation.pause(); animation.currentTime = CSS.percent(50 - startTime.value) }\
-        else if (playState === 'running' && timeline instanceof DocumentTimeline) { animation.finish(); changed++ } };\
+        else if (playState === 'running' && timeline instanceof DocumentTimeline) { animation.finish(); found = 2 } };\
     const visit = (root, { getAnimations }, { querySelectorAll }) => {\
         for (const animation of getAnimations.call(root)) try { finish(animation) } catch {}\
         for (const element of querySelectorAll.call(root, '*')) {\
@@ -45,7 +45,11 @@ const FINISH: &str = "(() => { let changed = 0; const finish = animation => {\
     const isOfTransition = ({ effect }) => (read(KeyframeEffect, 'pseudoElement', effect) ?? '').startsWith('::view-transition');\
     const prepares = () => read(Document, 'activeViewTransition', window.document)\
         && !Document.prototype.getAnimations.call(window.document).some(isOfTransition);\
-    return changed || (prepares() ? -1 : 0) })()";
+    return found || (prepares() ? 1 : 0) })()";
+/// Animations that ran are finished.
+const RUNNING: u64 = 2;
+/// A view transition is prepared, whose animations begin when the compositor has sent pictures.
+const PREPARED: u64 = 1;
 /// How often animations are finished of which each was started by the end of another.
 const MAX_ROUNDS: u32 = 8;
 /// Frames after the end of an animation in which a script may start another one: an end event in the first one, and
@@ -56,19 +60,20 @@ const MAX_PREPARATION: Duration = Duration::from_secs(4);
 /// How long a request may stop the page's clock in such a frame.
 const REQUEST_TIMEOUT_MS: f64 = 1_000.0;
 
-/// Brings the animations of the page and its frames to their end, if the job wants that. `script_ran` says that a script
-/// of the page has run, or may have: nothing else notices the end of an animation.
-pub(super) async fn finish(rendering: &mut Rendering<'_>, script_ran: bool) -> Result<(), JobError> {
-    if !rendering.finishes_animations {
+/// Brings the animations of the page and its frames to their end, if the job wants that.
+pub(super) async fn finish(rendering: &mut Rendering<'_>) -> Result<(), JobError> {
+    if rendering.job.options.animations == Animations::Allow {
         return Ok(());
     }
+    // Nothing but a script notices the end of an animation.
+    let script_ran = rendering.script_ran;
     let mut rounds = 0;
     let mut quiet_frames = FRAMES_PER_ROUND;
     let prepared = Instant::now() + MAX_PREPARATION;
     while (script_ran || rendering.load_state().animations > 0) && rounds < MAX_ROUNDS {
         match finish_all(rendering).await? {
-            Found::Running => (rounds, quiet_frames) = (rounds + 1, 0),
-            Found::Prepared if Instant::now() < prepared => sleep(FRAME_DURATION).await,
+            RUNNING => (rounds, quiet_frames) = (rounds + 1, 0),
+            PREPARED if Instant::now() < prepared => sleep(FRAME_DURATION).await,
             _ if !script_ran || quiet_frames >= FRAMES_PER_ROUND => break,
             _ => quiet_frames += 1,
         }
@@ -77,39 +82,18 @@ pub(super) async fn finish(rendering: &mut Rendering<'_>, script_ran: bool) -> R
     Ok(())
 }
 
-/// What a page has of animations that can be finished.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Found {
-    Nothing,
-    /// A view transition that has no animations yet.
-    Prepared,
-    /// Some ran, and are finished.
-    Running,
-}
-
-impl Found {
-    /// The result of [`FINISH`].
-    fn of(count: Option<&Value>) -> Self {
-        match count.and_then(Value::as_i64) {
-            None | Some(0) => Self::Nothing,
-            Some(..0) => Self::Prepared,
-            Some(_) => Self::Running,
-        }
-    }
-}
-
-/// Finishes what runs now, in all frames.
-async fn finish_all(rendering: &mut Rendering<'_>) -> Result<Found, JobError> {
+/// Finishes what runs now, in all frames. Returns the largest result of [`FINISH`].
+async fn finish_all(rendering: &mut Rendering<'_>) -> Result<u64, JobError> {
     let tree = rendering.wait_for_page(rendering.session.call(&GetFrameTreeParams {})).await?.frame_tree;
-    let mut found = Found::of(rendering.evaluate_isolated(FINISH).await?.as_ref());
+    let mut found = vec![rendering.evaluate_isolated(FINISH).await?];
     for frame in descendants(&tree) {
         // A frame that has just navigated has no world.
         let Some(world) = rendering.world_of_frame(frame.inner()).await? else { continue };
         let evaluate = script::evaluate(FINISH, world);
         let finished = unless_refused(rendering.wait_for_page(rendering.session.call(&evaluate)).await)?;
-        found = found.max(Found::of(finished.and_then(|finished| finished.result.value).as_ref()));
+        found.push(finished.and_then(|finished| finished.result.value));
     }
-    Ok(found)
+    Ok(found.iter().flatten().filter_map(Value::as_u64).max().unwrap_or_default())
 }
 
 /// The frames within a page.

@@ -8,18 +8,14 @@ use bytes::Bytes;
 use chromiumoxide_cdp::cdp::browser_protocol::emulation::{
     SetDeviceMetricsOverrideParams, SetPageScaleFactorParams, SetScriptExecutionDisabledParams,
 };
-use platen_shared::job::{Output, RenderJob, Viewport};
+use platen_shared::job::Output;
 
 use super::{frame_loop, main_thread, prepare, rendering::Rendering};
 use crate::{begin_frames::FrameTime, error::JobError};
 
-/// Captures the page in its current state. `script_ran` says that a script of the page has run.
-pub(super) async fn capture(
-    rendering: &mut Rendering<'_>,
-    job: &RenderJob,
-    script_ran: bool,
-) -> Result<Bytes, JobError> {
-    let options = &job.options;
+/// Captures the page in its current state.
+pub(super) async fn capture(rendering: &mut Rendering<'_>) -> Result<Bytes, JobError> {
+    let options = &rendering.job.options;
     if let Some(css) = &options.css
         && prepare::put_style_last(rendering, css).await?
         && matches!(options.output, Output::Image(_))
@@ -27,9 +23,9 @@ pub(super) async fn capture(
         show_changes(rendering).await?;
     }
     // Without a script of the page nothing notices that the page is scrolled.
-    let scroll = script_ran && options.scroll;
+    let scroll = rendering.script_ran && options.scroll;
     match &options.output {
-        Output::Image(image) => image::capture(rendering, &options.viewport, image, script_ran, scroll).await,
+        Output::Image(image) => image::capture(rendering, image, scroll).await,
         Output::Pdf(pdf) => {
             let viewport_height = f64::from(options.viewport.height.get());
             if scroll {
@@ -38,7 +34,7 @@ pub(super) async fn capture(
                     scroll::through(rendering, viewport_height, height, true).await?;
                 }
             }
-            pdf::capture(rendering, pdf, job, script_ran).await
+            pdf::capture(rendering, pdf).await
         }
     }
 }
@@ -73,15 +69,11 @@ async fn show_changes(rendering: &mut Rendering<'_>) -> Result<(), JobError> {
 
 /// Makes the frames of another origin drawn that are above `bottom`, in CSS pixels, if there are some below the viewport.
 /// Only a capture may follow.
-async fn show_outside_frames(
-    rendering: &mut Rendering<'_>,
-    viewport: &Viewport,
-    bottom: f64,
-) -> Result<(), JobError> {
+async fn show_outside_frames(rendering: &mut Rendering<'_>, bottom: f64) -> Result<(), JobError> {
     if rendering.evaluate_isolated("own.outside.hasFrames()").await? != Some(true.into()) {
         return Ok(());
     }
-    let session = rendering.session;
+    let (session, viewport) = (rendering.session, &rendering.job.options.viewport);
     // The page is changed in a way that its next job must not see, and that its scripts must not see.
     rendering.must_close = true;
     rendering.runs_scripts = false;

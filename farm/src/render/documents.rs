@@ -13,11 +13,7 @@ use chromiumoxide_cdp::cdp::browser_protocol::page::{
 };
 use futures::future;
 use platen_cdp::{CdpError, Session};
-use platen_shared::{
-    format::WaitUntil,
-    job::{RenderJob, Source, WaitMs},
-    refusal::Refusal,
-};
+use platen_shared::{format::WaitUntil, job::Source, refusal::Refusal};
 use tokio::{
     sync::watch,
     task::yield_now,
@@ -29,16 +25,15 @@ use super::{
     frame_loop::{self, NeededFrames},
     load_state::{LoadState, reach},
     navigations::{MAX_NAVIGATIONS, navigation_error},
-    remaining_wait::{CAPTURE_RESERVE, WaitOptions},
+    remaining_wait::CAPTURE_RESERVE,
     rendering::Rendering,
     script::{self, unless_refused},
-    settle::{self, Settled},
+    settle,
 };
 use crate::{
     egress::JobEgress,
     error::JobError,
     job_progress::{Phase, PhaseGuard},
-    pool::Lease,
 };
 
 /// Captures of a page until one succeeds. A navigation that is one too many may lead to a document before it is stopped.
@@ -48,23 +43,14 @@ pub(super) struct Captured {
     pub(super) file: Bytes,
     /// HTTP status of the document, if it was loaded by HTTP.
     pub(super) status: Option<u16>,
-    pub(super) settled: Settled,
-}
-
-/// The parts of a job that all its documents share.
-#[derive(Clone, Copy)]
-pub(super) struct JobContext<'a> {
-    pub(super) job: &'a RenderJob,
-    pub(super) pooled: &'a Lease,
-    pub(super) egress: &'a JobEgress,
+    /// Nothing is open that a wait for the network to be idle has left out.
+    pub(super) is_idle: bool,
 }
 
 /// Loads the document of the job and captures it, or the one to which it navigates meanwhile. `loading` is the phase that
 /// has begun.
 pub(super) async fn capture_last(
     rendering: &mut Rendering<'_>,
-    context: JobContext<'_>,
-    wait: WaitOptions<'_>,
     loading: PhaseGuard<'_>,
 ) -> Result<Captured, JobError> {
     let (session, state) = (rendering.session, rendering.state.clone());
@@ -82,7 +68,7 @@ pub(super) async fn capture_last(
     };
     tokio::select! {
         biased;
-        captured = follow(rendering, context, wait, last_navigation, loading) => captured,
+        captured = follow(rendering, last_navigation, loading) => captured,
         error = stopping => Err(error),
     }
 }
@@ -90,20 +76,17 @@ pub(super) async fn capture_last(
 /// A navigation is waited for until `last_navigation`.
 async fn follow(
     rendering: &mut Rendering<'_>,
-    context: JobContext<'_>,
-    mut wait: WaitOptions<'_>,
     last_navigation: Instant,
     mut loading: PhaseGuard<'_>,
 ) -> Result<Captured, JobError> {
     let mut navigations = 0;
     loop {
-        arrive(rendering, context, wait, navigations == 0).await?;
+        arrive(rendering, navigations == 0).await?;
         let before = rendering.load_state().documents;
-        let phases = loading.end();
-        let settling = phases.enter(Phase::Settle);
-        let captured = capture(rendering, context, &mut wait, settling).await;
+        drop(loading);
+        let captured = capture(rendering).await;
         let after = rendering.load_state();
-        let navigates = after.is_between_documents(wait.until)
+        let navigates = rendering.is_between_documents()
             || captured.is_err() && (after.documents > before || after.navigation_cancelled);
         let captured = match captured {
             Ok(captured) if !navigates || !rendering.follows_navigation => return Ok(captured),
@@ -111,13 +94,12 @@ async fn follow(
             Err(error) if navigations >= MAX_ATTEMPTS => return Err(of_navigating_page(error)),
             captured => captured,
         };
-        loading = phases.enter(Phase::Load);
+        loading = rendering.phases.enter(Phase::Load);
         let ended = |state: &LoadState| !state.navigating || state.documents > after.documents;
         let in_time = timeout_at(last_navigation, reach(&mut rendering.state, ended)).await.is_ok();
-        let now = rendering.load_state();
         if let Ok(captured) = captured
-            && now.documents == after.documents
-            && !(in_time && now.is_between_documents(wait.until))
+            && rendering.load_state().documents == after.documents
+            && !(in_time && rendering.is_between_documents())
         {
             // The navigation has led to no other document.
             return Ok(captured);
@@ -132,41 +114,30 @@ async fn follow(
 }
 
 /// Waits for the milestone of the document, and loads it before that if it is the first.
-async fn arrive(
-    rendering: &mut Rendering<'_>,
-    context: JobContext<'_>,
-    wait: WaitOptions<'_>,
-    is_first: bool,
-) -> Result<(), JobError> {
-    let Rendering { session, main_frame, .. } = *rendering;
+async fn arrive(rendering: &mut Rendering<'_>, is_first: bool) -> Result<(), JobError> {
+    let Rendering { session, main_frame, job, egress, .. } = *rendering;
     let (needed, mut state) = (NeededFrames::default(), rendering.state.clone());
     let arrived = pin!(async {
         if is_first {
-            load(session, main_frame, &context.job.source, context.egress, &mut state).await?;
+            load(session, main_frame, &job.source, egress, &mut state).await?;
         }
-        milestone_reached(session, main_frame, &mut state, wait.until, &needed).await
+        milestone_reached(session, main_frame, &mut state, job.options.wait_until, &needed).await
     });
     frame_loop::while_loading(rendering, &needed, arrived).await
 }
 
-/// Waits for the page as long as the job asks for, and captures it. `settling` is the phase that has begun.
+/// Waits for the page as long as the job asks for, and captures it.
 ///
 /// # Errors
 /// [`JobError::Navigates`] if the page is about to have another document.
-async fn capture(
-    rendering: &mut Rendering<'_>,
-    JobContext { job, pooled, .. }: JobContext<'_>,
-    wait: &mut WaitOptions<'_>,
-    settling: PhaseGuard<'_>,
-) -> Result<Captured, JobError> {
-    let settled = settle::settle(rendering, *wait).await?;
-    let phases = settling.end();
-    if let Some(waiting) = settled.waiting {
-        pooled.metrics.waits.of(waiting).inc();
-    }
+async fn capture(rendering: &mut Rendering<'_>) -> Result<Captured, JobError> {
+    let (job, phases) = (rendering.job, rendering.phases);
+    let settling = phases.enter(Phase::Settle);
+    let is_idle = settle::settle(rendering).await?;
+    drop(settling);
     // The job's time has passed. A document that follows has its milestone and no more.
-    wait.timeout = WaitMs::default();
-    rendering.check_navigation(wait.until)?;
+    rendering.wait_ms = 0.0;
+    rendering.check_navigation()?;
     let LoadState { documents, page_status: status, .. } = rendering.load_state();
     if job.options.fail_on_http_status
         && let Source::Url(url) = &job.source
@@ -181,14 +152,14 @@ async fn capture(
         biased;
         () = reach(&mut state, |state| state.documents > documents) => return Err(JobError::Navigates),
         file = async {
-            let file = capture::capture(rendering, job, settled.script_ran).await?;
-            if settled.script_ran {
+            let file = capture::capture(rendering).await?;
+            if rendering.script_ran {
                 rendering.receive_events().await;
             }
             Ok::<_, JobError>(file)
         } => file?,
     };
-    Ok(Captured { file, status, settled })
+    Ok(Captured { file, status, is_idle })
 }
 
 /// The error of a page that has navigated and still does.
@@ -211,7 +182,7 @@ const READY_STATE_FRAMES: u32 = 4;
 const MAX_COMPLETE_READS: u32 = 20;
 
 /// Loads the page and returns when its document has started to load.
-pub(super) async fn load(
+async fn load(
     session: &Session,
     main_frame: &str,
     source: &Source,
@@ -247,7 +218,7 @@ pub(super) async fn load(
 ///
 /// # Errors
 /// [`Refusal::LoadStopped`] if the page has stopped its own loading, so that the event never fires.
-pub(super) async fn milestone_reached(
+async fn milestone_reached(
     session: &Session,
     main_frame: &str,
     state: &mut watch::Receiver<LoadState>,

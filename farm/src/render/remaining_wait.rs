@@ -3,14 +3,14 @@
 use std::time::Duration;
 
 use platen_shared::{
-    format::WaitUntil,
-    job::{Expression, RenderJob, Selector, Source, WaitMs},
+    format::{OutputFormat, WaitUntil},
+    job::RenderJob,
 };
 use tokio::time::Instant;
 
 use super::{
     load_state::{LoadState, MAX_OPEN_TIME},
-    main_thread::RendererMetrics,
+    rendering::Rendering,
 };
 
 /// The network is idle after this time without a request in progress.
@@ -21,35 +21,29 @@ pub(super) const CAPTURE_RESERVE: Duration = Duration::from_secs(2);
 /// Times shorter than this are rounding errors and count as zero.
 const EPSILON_MS: f64 = 0.001;
 
-/// How to wait for a page after its document has started to load.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct WaitOptions<'a> {
-    pub(super) until: WaitUntil,
-    pub(super) timeout: WaitMs,
-    /// An element that must be visible.
-    pub(super) selector: Option<&'a Selector>,
-    /// An expression that must be true.
-    pub(super) function: Option<&'a Expression>,
-    pub(super) source: &'a Source,
-    /// The page's metrics before the job.
-    pub(super) before: RendererMetrics,
-    /// The file shows a drawn frame, as opposed to a PDF.
-    pub(super) needs_frame: bool,
-}
+impl Rendering<'_> {
+    /// Whether the page is waited for after its milestone.
+    pub(super) fn waits(&self) -> bool {
+        self.waits_for_idle_network() || self.wait_ms > 0.0 || self.has_condition()
+    }
 
-impl WaitOptions<'_> {
-    pub(super) fn is_empty(&self) -> bool {
-        self.until != WaitUntil::NetworkIdle && self.timeout.get() <= 0.0 && !self.has_condition()
+    pub(super) fn waits_for_idle_network(&self) -> bool {
+        self.job.options.wait_until == WaitUntil::NetworkIdle
     }
 
     /// Whether the page must come to something that only it knows.
     pub(super) fn has_condition(&self) -> bool {
-        self.selector.is_some() || self.function.is_some()
+        self.job.options.wait_for_selector.is_some() || self.job.options.wait_for_function.is_some()
     }
 
     /// Whether to wait for fonts, images and style sheets.
     pub(super) fn waits_for_resources(&self) -> bool {
-        self.until != WaitUntil::DomContentLoaded
+        self.job.options.wait_until != WaitUntil::DomContentLoaded
+    }
+
+    /// Whether the file shows a drawn frame, as opposed to a PDF.
+    pub(super) fn needs_frame(&self) -> bool {
+        matches!(self.job.options.output.format(), OutputFormat::Image(_))
     }
 }
 

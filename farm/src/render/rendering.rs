@@ -17,18 +17,23 @@ use chromiumoxide_cdp::cdp::{
     js_protocol::runtime::{EvaluateParams, ExecutionContextId, GetIsolateIdParams, RemoteObjectId},
 };
 use platen_cdp::{CdpError, Reply, Session};
-use platen_shared::format::WaitUntil;
+use platen_shared::job::RenderJob;
 use serde::Deserialize;
 use tokio::{
     sync::watch,
     time::{Instant, sleep, timeout},
 };
 
-use super::{header_templates::HeaderTemplates, load_state::LoadState};
+use super::{
+    JobContext, header_templates::HeaderTemplates, load_state::LoadState, main_thread::RendererMetrics,
+};
 use crate::{
     begin_frames::{BeginFrames, FrameTime, monotonic_now_ms},
     browser::{Browser, HANG_TIMEOUT},
+    egress::JobEgress,
     error::JobError,
+    job_progress::Phases,
+    pool::Lease,
 };
 
 /// How a wait may pass.
@@ -43,7 +48,10 @@ pub(crate) enum Clock {
 /// Access of the steps of a job to its page.
 #[expect(clippy::struct_excessive_bools, reason = "they are independent of each other")]
 pub(super) struct Rendering<'a> {
-    browser: &'a Browser,
+    pub(super) job: &'a RenderJob,
+    pub(super) pooled: &'a Lease,
+    pub(super) egress: &'a JobEgress,
+    pub(super) phases: &'a Phases,
     pub(super) session: &'a Session,
     pub(super) main_frame: &'a str,
     pub(super) state: watch::Receiver<LoadState>,
@@ -53,12 +61,16 @@ pub(super) struct Rendering<'a> {
     /// How waits may pass; in real time without begin-frame control.
     pub(super) clock: Clock,
     pub(super) deadline: Instant,
+    /// The page's metrics before the job.
+    pub(super) before: RendererMetrics,
+    /// How long a document is waited for after its milestone, in milliseconds.
+    pub(super) wait_ms: f64,
+    /// A script of the page has run, or may have.
+    pub(super) script_ran: bool,
     /// Scripts of the page run.
     pub(super) runs_scripts: bool,
     /// A navigation of the page is waited for.
     pub(super) follows_navigation: bool,
-    /// Animations are shown at their end.
-    pub(super) finishes_animations: bool,
     /// The page does not run the callbacks that prove that its main thread has had a frame.
     pub(super) lacks_callbacks: bool,
     /// The page must not be used again.
@@ -83,17 +95,20 @@ pub(super) struct Rendering<'a> {
 
 impl<'a> Rendering<'a> {
     pub(super) fn new(
-        browser: &'a Browser,
+        JobContext { job, egress, deadline, clock, phases }: JobContext<'a>,
+        pooled: &'a Lease,
         session: &'a Session,
         main_frame: &'a str,
         begin_frames: Option<&'a mut BeginFrames>,
         state: watch::Receiver<LoadState>,
-        clock: Clock,
-        deadline: Instant,
+        (before, header_templates): (RendererMetrics, Option<HeaderTemplates>),
     ) -> Self {
         let clock = if begin_frames.is_some() { clock } else { Clock::Real };
         Self {
-            browser,
+            job,
+            pooled,
+            egress,
+            phases,
             session,
             main_frame,
             state,
@@ -101,12 +116,14 @@ impl<'a> Rendering<'a> {
             in_virtual_time: false,
             clock,
             deadline,
-            runs_scripts: true,
+            before,
+            wait_ms: job.options.wait_for_timeout.get(),
+            script_ran: false,
+            runs_scripts: job.options.environment.java_script,
             follows_navigation: true,
-            finishes_animations: true,
             lacks_callbacks: false,
             must_close: false,
-            header_templates: None,
+            header_templates,
             prints_header: false,
             animations_paused: false,
             has_drawn: false,
@@ -124,21 +141,21 @@ impl<'a> Rendering<'a> {
 
     /// A meter for one step of the page in virtual time.
     pub(super) fn stall_meter(&self) -> StallMeter<'a> {
-        StallMeter::new(self.browser, MAX_STEP_CPU)
-    }
-
-    /// Allows the memory for a picture of this many device pixels.
-    pub(super) fn allow_picture(&self, pixels: u64) {
-        self.browser.allow_picture(pixels);
+        StallMeter::new(&self.pooled.browser, MAX_STEP_CPU)
     }
 
     /// # Errors
     /// [`JobError::Navigates`] if the page is about to have another document, unless it has had enough of them.
-    pub(super) fn check_navigation(&self, milestone: WaitUntil) -> Result<(), JobError> {
-        if self.follows_navigation && self.load_state().is_between_documents(milestone) {
+    pub(super) fn check_navigation(&self) -> Result<(), JobError> {
+        if self.follows_navigation && self.is_between_documents() {
             return Err(JobError::Navigates);
         }
         Ok(())
+    }
+
+    /// Whether the page is on its way to another document.
+    pub(super) fn is_between_documents(&self) -> bool {
+        self.load_state().is_between_documents(self.job.options.wait_until)
     }
 
     /// Forgets what is known of the page's document, because there is another one.
@@ -207,7 +224,7 @@ impl<'a> Rendering<'a> {
     }
 
     async fn begin_frame(&mut self, time: FrameTime, frame: BeginFrameParams) -> Result<Reply, JobError> {
-        let stall = StallMeter::new(self.browser, MAX_FRAME_CPU);
+        let stall = StallMeter::new(&self.pooled.browser, MAX_FRAME_CPU);
         let frames = self.begin_frames.as_mut().ok_or(JobError::NoFile)?;
         let frame = frames.begin(self.session, time, frame);
         if self.in_virtual_time { stall.watch(frame).await } else { watch_frame(self.session, frame).await }

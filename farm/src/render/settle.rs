@@ -6,14 +6,14 @@
 
 use std::time::Duration;
 
-use platen_shared::{format::WaitUntil, refusal::Refusal};
+use platen_shared::refusal::Refusal;
 use tokio::time::{Instant, sleep, sleep_until};
 
 use super::{
     animations, elements, frame_loop,
     main_thread::{self, RendererMetrics},
     page_function,
-    remaining_wait::{RemainingWait, WaitOptions},
+    remaining_wait::RemainingWait,
     rendering::{Clock, Rendering},
     static_page, static_scripts,
     virtual_time::VirtualTimeDriver,
@@ -45,127 +45,118 @@ const CONDITION_RESERVE: Duration = Duration::from_secs(1);
 const MAX_BUSY_MS: f64 = 500.0;
 
 /// Waits until the network is idle, if that is the milestone, and then for the job's time. Afterwards the
-/// page has had its animation-frame, resize and intersection callbacks.
-pub(super) async fn settle(
-    rendering: &mut Rendering<'_>,
-    wait: WaitOptions<'_>,
-) -> Result<Settled, JobError> {
+/// page has had its animation-frame, resize and intersection callbacks. Returns whether nothing is open that a wait for the
+/// network to be idle has left out.
+pub(super) async fn settle(rendering: &mut Rendering<'_>) -> Result<bool, JobError> {
     let mut left = RemainingWait::new(
-        wait.until == WaitUntil::NetworkIdle,
-        wait.timeout.get(),
-        wait.has_condition(),
+        rendering.waits_for_idle_network(),
+        rendering.wait_ms,
+        rendering.has_condition(),
         rendering.load_state().since,
         rendering.deadline,
     );
-    let settled = pass_wait(rendering, wait, &mut left).await?;
-    if wait.needs_frame && settled.waiting.is_some_and(|waiting| waiting != Waiting::Skipped) {
+    let waiting = pass_wait(rendering, &mut left).await?;
+    if rendering.needs_frame() && waiting.is_some_and(|waiting| waiting != Waiting::Skipped) {
         rendering.evaluate_isolated(SHOW_CARET).await?;
     }
-    animations::finish(rendering, settled.script_ran).await?;
+    animations::finish(rendering).await?;
     // Printing waits for resources itself.
-    if wait.needs_frame && wait.waits_for_resources() {
+    if rendering.needs_frame() && rendering.waits_for_resources() {
         frame_loop::settle_resources(rendering).await?;
     }
+    if let Some(waiting) = waiting {
+        rendering.pooled.metrics.waits.of(waiting).inc();
+    }
     let is_open = rendering.load_state().is_requesting(Instant::now());
-    let is_idle = wait.until != WaitUntil::NetworkIdle || !is_open && !left.was_cut_off;
-    Ok(Settled { is_idle, ..settled })
+    Ok(!rendering.waits_for_idle_network() || !is_open && !left.was_cut_off)
 }
 
+/// Returns how the wait passed; `None` if there was nothing to wait for.
 async fn pass_wait(
     rendering: &mut Rendering<'_>,
-    wait: WaitOptions<'_>,
     left: &mut RemainingWait,
-) -> Result<Settled, JobError> {
-    let WaitOptions { before, needs_frame, .. } = wait;
-    let settled = |waiting, script_ran| Ok(Settled { waiting, script_ran, is_idle: true });
+) -> Result<Option<Waiting>, JobError> {
     if !rendering.has_begin_frame_control() {
-        let script_ran = has_script_run(rendering, before).await? || wait.function.is_some();
-        rendering.check_navigation(wait.until)?;
-        check_conditions(rendering, wait, left).await?;
-        pass_real_time(rendering, wait, left).await?;
-        return settled((!wait.is_empty()).then_some(Waiting::RealTime), script_ran);
+        rendering.script_ran =
+            has_script_run(rendering).await? || rendering.job.options.wait_for_function.is_some();
+        rendering.check_navigation()?;
+        check_conditions(rendering, left).await?;
+        pass_real_time(rendering, left).await?;
+        return Ok(rendering.waits().then_some(Waiting::RealTime));
     }
-    if wait.is_empty() {
+    if !rendering.waits() {
         // The file shows the page as it has loaded, however long the capture takes. The main thread answers the
         // next command after this one; a frame could overtake it, and animations would start to move.
         rendering.pause_animations()?;
     }
     let loaded = main_thread::metrics(rendering.session).await?;
-    rendering.check_navigation(wait.until)?;
+    rendering.check_navigation()?;
     // Another document may be one of another renderer, with metrics of its own.
-    let script_ran = has_run(before, loaded) || rendering.load_state().documents > 1;
+    let script_ran = has_run(rendering.before, loaded) || rendering.load_state().documents > 1;
+    rendering.script_ran = script_ran;
     rendering.count_frames_from(loaded.navigation_start * 1_000.0);
-    if wait.is_empty() {
-        if needs_frame && wait.waits_for_resources() {
+    if !rendering.waits() {
+        if rendering.needs_frame() && rendering.waits_for_resources() {
             frame_loop::wait_for_resources(rendering).await;
         }
-        if needs_frame || script_ran {
+        if rendering.needs_frame() || script_ran {
             main_thread::run_frame(rendering, FrameTime::Now).await?;
         }
-        return settled(None, script_ran);
+        return Ok(None);
     }
-    if rendering.clock == Clock::Virtual && !script_ran && !wait.has_condition() {
-        pass_real_time(rendering, wait, left).await?;
+    if rendering.clock == Clock::Virtual && !script_ran && !rendering.has_condition() {
+        pass_real_time(rendering, left).await?;
         if left.is_over() {
-            return settled(Some(Waiting::RealTime), script_ran);
+            return Ok(Some(Waiting::RealTime));
         }
-        if is_static(rendering, wait).await? && (!needs_frame || stays_static(rendering).await?) {
-            return settled(Some(Waiting::Skipped), script_ran);
+        if is_static(rendering).await? && (!rendering.needs_frame() || stays_static(rendering).await?) {
+            return Ok(Some(Waiting::Skipped));
         }
     }
-    if wait.waits_for_resources() {
+    if rendering.waits_for_resources() {
         // Without frames, because their number would depend on the network.
         frame_loop::wait_for_resources(rendering).await;
         left.ignore_requests_until(rendering.load_state().since);
     }
     if script_ran
-        && !wait.has_condition()
-        && scripts_have_ended(rendering, wait).await?
+        && !rendering.has_condition()
+        && scripts_have_ended(rendering).await?
         && stays_static(rendering).await?
         && static_scripts::still_have_ended(rendering).await?
         && !changes(rendering)
     {
-        return settled(Some(Waiting::Skipped), script_ran);
+        return Ok(Some(Waiting::Skipped));
     }
+    // A script may run in what follows.
+    rendering.script_ran = true;
     // An animation that was created before the first frame starts up to one frame later. The first frame must
     // not be earlier than that, or the animation's progress would depend on when between two frames the page
     // loaded.
     sleep(FRAME_DURATION).await;
     main_thread::run_frame(rendering, FrameTime::Now).await?;
-    check_conditions(rendering, wait, left).await?;
-    pass_real_time(rendering, wait, left).await?;
-    while !until_idle(rendering, wait, left).await? {
+    check_conditions(rendering, left).await?;
+    pass_real_time(rendering, left).await?;
+    while !until_idle(rendering, left).await? {
         // The page has started a request, a worker or a socket.
-        pass_real_time(rendering, wait, left).await?;
+        pass_real_time(rendering, left).await?;
     }
     if left.is_over() {
-        return settled(Some(Waiting::RealTime), true);
+        return Ok(Some(Waiting::RealTime));
     }
     let mut driver = VirtualTimeDriver::start(rendering).await?;
     while !left.is_over() {
         let step_ms = left.until_frame(driver.interval_ms());
         driver.step(step_ms, left.request_timeout_ms()).await?;
         left.pass(step_ms, &driver.load_state());
-        check_conditions(driver.rendering(), wait, left).await?;
+        check_conditions(driver.rendering(), left).await?;
     }
     // A capture may take several frames, and their number depends on the machine.
     rendering.pause_animations()?;
-    settled(Some(Waiting::VirtualTime), true)
+    Ok(Some(Waiting::VirtualTime))
 }
 
-/// The result of a wait.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Settled {
-    /// How the wait passed; `None` if there was nothing to wait for.
-    pub(super) waiting: Option<Waiting>,
-    /// Whether a script of the page has run, or may have.
-    pub(super) script_ran: bool,
-    /// Nothing is open that a wait for the network to be idle has left out.
-    pub(super) is_idle: bool,
-}
-
-async fn has_script_run(rendering: &Rendering<'_>, before: RendererMetrics) -> Result<bool, JobError> {
-    Ok(has_run(before, main_thread::metrics(rendering.session).await?))
+async fn has_script_run(rendering: &Rendering<'_>) -> Result<bool, JobError> {
+    Ok(has_run(rendering.before, main_thread::metrics(rendering.session).await?))
 }
 
 #[expect(clippy::float_cmp, reason = "a counter that has not changed is the same number")]
@@ -177,13 +168,10 @@ fn has_run(before: RendererMetrics, now: RendererMetrics) -> bool {
 ///
 /// # Errors
 /// The refusal for the one that is not true when their time is over, in the page's time or in real time.
-async fn check_conditions(
-    rendering: &mut Rendering<'_>,
-    wait: WaitOptions<'_>,
-    left: &mut RemainingWait,
-) -> Result<(), JobError> {
+async fn check_conditions(rendering: &mut Rendering<'_>, left: &mut RemainingWait) -> Result<(), JobError> {
     let Some(left_ms) = left.condition_ms else { return Ok(()) };
-    let unmet = match (wait.selector, wait.function) {
+    let options = &rendering.job.options;
+    let unmet = match (&options.wait_for_selector, &options.wait_for_function) {
         (Some(selector), _) if !elements::is_visible(rendering, selector).await? => {
             Refusal::ElementNotVisible
         }
@@ -202,24 +190,21 @@ async fn check_conditions(
 }
 
 /// Whether the page is proven to be static.
-async fn is_static(rendering: &Rendering<'_>, wait: WaitOptions<'_>) -> Result<bool, JobError> {
-    if has_script_run(rendering, wait.before).await? || rendering.load_state().may_change {
+async fn is_static(rendering: &Rendering<'_>) -> Result<bool, JobError> {
+    if has_script_run(rendering).await? || rendering.load_state().may_change {
         return Ok(false);
     }
-    let markup = static_page::markup(rendering, wait.source).await?;
+    let markup = static_page::markup(rendering).await?;
     Ok(markup.is_some_and(|markup| !static_page::may_change(&markup)) && !changes(rendering))
 }
 
 /// Whether a loaded page whose scripts may have run is proven to be static.
-async fn scripts_have_ended(rendering: &mut Rendering<'_>, wait: WaitOptions<'_>) -> Result<bool, JobError> {
+async fn scripts_have_ended(rendering: &mut Rendering<'_>) -> Result<bool, JobError> {
     let state = rendering.load_state();
     // Only the markup of the first document is known.
     let is_known =
         rendering.runs_scripts && rendering.clock == Clock::Virtual && state.loaded && state.documents == 1;
-    Ok(is_known
-        && !changes(rendering)
-        && static_scripts::have_ended(rendering, wait.source).await?
-        && !changes(rendering))
+    Ok(is_known && !changes(rendering) && static_scripts::have_ended(rendering).await? && !changes(rendering))
 }
 
 /// Whether a page that was static is still so after its first frame, which starts to load lazy images.
@@ -240,11 +225,7 @@ fn changes(rendering: &Rendering<'_>) -> bool {
 ///
 /// Every frame is run, even a late one, with the frame time at which it was due, so that the number of frames
 /// and their times do not depend on the machine.
-async fn until_idle(
-    rendering: &mut Rendering<'_>,
-    wait: WaitOptions<'_>,
-    left: &mut RemainingWait,
-) -> Result<bool, JobError> {
+async fn until_idle(rendering: &mut Rendering<'_>, left: &mut RemainingWait) -> Result<bool, JobError> {
     let mut passed_ms = 0.0;
     while !left.is_over() && passed_ms < MAX_BUSY_MS {
         let tasks = main_thread::metrics(rendering.session).await?.tasks;
@@ -255,7 +236,7 @@ async fn until_idle(
             sample_ms += step_ms;
             let state = rendering.load_state();
             left.pass(step_ms, &state);
-            check_conditions(rendering, wait, left).await?;
+            check_conditions(rendering, left).await?;
             if state.needs_real_time || state.is_requesting(Instant::now()) {
                 return Ok(false);
             }
@@ -274,11 +255,7 @@ async fn until_idle(
 
 /// Passes real time until the wait is over or, with [`Clock::Virtual`], until nothing needs real time. On a page that
 /// needs real time, all time since the milestone counts, as its own clock shows it.
-async fn pass_real_time(
-    rendering: &mut Rendering<'_>,
-    wait: WaitOptions<'_>,
-    left: &mut RemainingWait,
-) -> Result<(), JobError> {
+async fn pass_real_time(rendering: &mut Rendering<'_>, left: &mut RemainingWait) -> Result<(), JobError> {
     if !rendering.load_state().needs_real_time {
         left.skip_real_time();
     }
@@ -296,7 +273,7 @@ async fn pass_real_time(
             main_thread::metrics(rendering.session).await?;
         }
         left.pass_real_time(&rendering.load_state());
-        check_conditions(rendering, wait, left).await?;
+        check_conditions(rendering, left).await?;
     }
     // The main thread runs the timers that are due before it answers the second time.
     for _ in 0..2 {

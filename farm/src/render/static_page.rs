@@ -79,12 +79,9 @@ pub(super) fn has_handler(markup: &str) -> bool {
 }
 
 /// The markup of the main document, as the server sent it; `None` if it is not known.
-pub(super) async fn markup<'s>(
-    rendering: &Rendering<'_>,
-    source: &'s Source,
-) -> Result<Option<Cow<'s, str>>, JobError> {
-    let Rendering { session, main_frame, .. } = *rendering;
-    match source {
+pub(super) async fn markup<'a>(rendering: &Rendering<'a>) -> Result<Option<Cow<'a, str>>, JobError> {
+    let Rendering { job, session, main_frame, .. } = *rendering;
+    match &job.source {
         Source::Html(html) => Ok(Some(html.as_str().into())),
         Source::Url(_) => {
             let tree = session.call(&GetFrameTreeParams {}).await?;

@@ -15,7 +15,6 @@
 
 use std::{borrow::Cow, collections::BTreeSet};
 
-use platen_shared::job::Source;
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
@@ -79,8 +78,8 @@ const HANDLES_AFTER_FRAME: [u32; 3] = [4, 4, 3];
 
 /// Whether no script of the page can run again, and the document does not change by itself. To be called before the first
 /// frame of the document.
-pub(super) async fn have_ended(rendering: &mut Rendering<'_>, source: &Source) -> Result<bool, JobError> {
-    let markup = static_page::markup(rendering, source).await?;
+pub(super) async fn have_ended(rendering: &mut Rendering<'_>) -> Result<bool, JobError> {
+    let markup = static_page::markup(rendering).await?;
     let Some(names) = markup.as_deref().and_then(unknown_names) else { return Ok(false) };
     let [timer, frame, idle] = FIRST_HANDLES;
     let check = format!("{CHECK}({}, {timer}, {frame}, {idle})", json!(names));

@@ -13,7 +13,7 @@ use chromiumoxide_cdp::cdp::{
 };
 use platen_shared::{
     format::ImageFormat,
-    job::{DeviceScaleFactor, ImageOptions, Region, Viewport},
+    job::{DeviceScaleFactor, ImageOptions, Region},
     limits,
     refusal::Refusal,
 };
@@ -45,16 +45,14 @@ const MAX_FRAMES_BEFORE_SCREENSHOT: u32 = 3;
 /// Frames that may be returned without a picture. Two attempts have always been enough.
 const MAX_SCREENSHOT_ATTEMPTS: u32 = 8;
 
-/// Captures an image of the page in its current state. `script_ran` says that a script of the page has run, and
-/// `scroll` that the page is scrolled through before more than its viewport is captured.
+/// Captures an image of the page in its current state. `scroll` says that the page is scrolled through before more than its
+/// viewport is captured.
 pub(super) async fn capture(
     rendering: &mut Rendering<'_>,
-    viewport: &Viewport,
     image: &ImageOptions,
-    script_ran: bool,
     scroll: bool,
 ) -> Result<Bytes, JobError> {
-    let session = rendering.session;
+    let (session, viewport) = (rendering.session, &rendering.job.options.viewport);
     let factor = viewport.device_scale_factor;
     let whole = Rectangle {
         left: 0.0,
@@ -94,7 +92,7 @@ pub(super) async fn capture(
         return Err(JobError::Refused(Refusal::PageTooLarge));
     }
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it is within the limit")]
-    rendering.allow_picture((area.width * area.height) as u64);
+    rendering.pooled.browser.allow_picture((area.width * area.height) as u64);
     let (frame_encoding, encoding) = encodings(image.format);
     let quality = (image.format != ImageFormat::Png).then_some(image.quality.get().into());
     // A begin-frame screenshot ignores the device scale factor and shows only the viewport.
@@ -111,11 +109,11 @@ pub(super) async fn capture(
         };
         return screenshot_frame(rendering, shot).await;
     }
-    if script_ran && rendering.has_begin_frame_control() {
+    if rendering.script_ran && rendering.has_begin_frame_control() {
         rendering.evaluate_isolated(CANCEL_CALLBACKS).await?;
     }
     if bottom > whole.height {
-        show_outside_frames(rendering, viewport, bottom).await?;
+        show_outside_frames(rendering, bottom).await?;
     }
     let mut capture = CaptureScreenshotParams {
         format: Some(encoding),

@@ -31,7 +31,7 @@ use chromiumoxide_cdp::cdp::{
 };
 use platen_cdp::CdpError;
 use platen_shared::{
-    job::{Margins, MediaType, Pages, PdfOptions, PdfScale, RenderJob, RenderOptions, Sheet, Source},
+    job::{Margins, MediaType, Pages, PdfOptions, PdfScale, RenderJob, Sheet, Source},
     length::Length,
     locale::Locale,
     refusal::Refusal,
@@ -52,15 +52,11 @@ const HEADINGS: &str = "(() => { const texts = [], collect = root => {\
 /// By how much Chromium rounds the sides of a sheet, in CSS pixels.
 const SHEET_ROUNDING: f64 = 1.0;
 
-/// Prints the page in its current state. `script_ran` says that a script of the page has run.
-pub(super) async fn capture(
-    rendering: &mut Rendering<'_>,
-    pdf: &PdfOptions,
-    job: &RenderJob,
-    script_ran: bool,
-) -> Result<Bytes, JobError> {
+/// Prints the page in its current state.
+pub(super) async fn capture(rendering: &mut Rendering<'_>, pdf: &PdfOptions) -> Result<Bytes, JobError> {
+    let job = rendering.job;
     // If nothing was loaded and no script has run, the markup tells what the page may have.
-    let may_change = script_ran || rendering.load_state().sent > 0;
+    let may_change = rendering.script_ran || rendering.load_state().sent > 0;
     if !pdf.print_background && (may_change || has_any(job, &["text", "controls"])) {
         rendering.evaluate_isolated(SHOW_BACKGROUNDS).await?;
     }
@@ -71,7 +67,7 @@ pub(super) async fn capture(
     };
     let fitted;
     let pdf = if pdf.fit_to_width && flow != RootFlow::Vertical {
-        fitted = fit_to_width::fitted(rendering, pdf, &job.options, &flow).await?;
+        fitted = fit_to_width::fitted(rendering, pdf, &flow).await?;
         &fitted
     } else {
         pdf
@@ -87,7 +83,7 @@ pub(super) async fn capture(
     }
     let first = first_page::options(pdf);
     let (file, first_page) = if pdf.pages == Pages::Single {
-        (single_page::capture(rendering, first.as_ref().unwrap_or(pdf), &job.options).await?, None)
+        (single_page::capture(rendering, first.as_ref().unwrap_or(pdf)).await?, None)
     } else {
         sheets(rendering, pdf, first.as_ref()).await?
     };
@@ -99,7 +95,7 @@ pub(super) async fn capture(
     } else {
         file
     };
-    let language = if finish::is_needed(pdf) { language(rendering, pdf, &job.options).await? } else { None };
+    let language = if finish::is_needed(pdf) { language(rendering, pdf).await? } else { None };
     finish::finish(file, first_page, pdf, language).await
 }
 
@@ -108,11 +104,7 @@ const LANGUAGE: &str =
     "document.documentElement && as(Element, document.documentElement).getAttribute('lang')";
 
 /// The language of the document: that of the job, else that of the page, else that of its reader.
-async fn language(
-    rendering: &mut Rendering<'_>,
-    pdf: &PdfOptions,
-    options: &RenderOptions,
-) -> Result<Option<Locale>, JobError> {
+async fn language(rendering: &mut Rendering<'_>, pdf: &PdfOptions) -> Result<Option<Locale>, JobError> {
     let metadata = &pdf.document.metadata;
     if metadata.language.is_some() {
         return Ok(metadata.language.clone());
@@ -120,16 +112,16 @@ async fn language(
     let of_page = rendering.evaluate_isolated(LANGUAGE).await?;
     let of_page =
         of_page.and_then(|it| it.as_str().and_then(|it| Locale::try_from(it.replace('_', "-")).ok()));
-    Ok(of_page.or_else(|| options.environment.locale.clone()))
+    Ok(of_page.or_else(|| rendering.job.options.environment.locale.clone()))
 }
 
 /// Gives the page the layout of print in its viewport, to be measured.
-async fn lay_out_as_printed(rendering: &mut Rendering<'_>, options: &RenderOptions) -> Result<(), JobError> {
+async fn lay_out_as_printed(rendering: &mut Rendering<'_>) -> Result<(), JobError> {
     // The page is changed in a way that its next job must not see.
     rendering.must_close = true;
     // Scripts of the page must not see the other size: they would change the content.
     rendering.session.call(&SetScriptExecutionDisabledParams::new(true)).await?;
-    if options.environment.media != Some(MediaType::Screen) {
+    if rendering.job.options.environment.media != Some(MediaType::Screen) {
         let media = SetEmulatedMediaParams { media: Some("print".to_owned()), features: None };
         rendering.session.call(&media).await?;
     }

@@ -115,7 +115,7 @@ impl<'r, 'a> Walk<'r, 'a> {
             let share_ms = (self.left_ms / steps).max(0.0);
             self.left_ms -= self.pass(STEP_TIME_MS.min(share_ms), share_ms).await?;
             // The next step shows what their ends start.
-            self.finish_animations().await?;
+            animations::finish(self.rendering).await?;
         }
         Ok(())
     }
@@ -131,11 +131,11 @@ impl<'r, 'a> Walk<'r, 'a> {
             // Images of SVG are loaded in further tasks, which need time.
             self.frame().await?;
         }
-        self.finish_animations().await?;
+        animations::finish(self.rendering).await?;
         let kept = self.rendering.evaluate_isolated("own.scroll.keepShown()").await?;
         if kept.is_some_and(|kept| kept != 0) {
             self.frame().await?;
-            self.finish_animations().await?;
+            animations::finish(self.rendering).await?;
         }
         Ok(())
     }
@@ -198,11 +198,6 @@ impl<'r, 'a> Walk<'r, 'a> {
             self.rendering.frame(FrameTime::Same, false).await?;
         }
         Ok(())
-    }
-
-    /// Shows the end of the animations that have begun.
-    async fn finish_animations(&mut self) -> Result<(), JobError> {
-        animations::finish(self.rendering, true).await
     }
 
     /// Lets `time_ms` of the page's time pass. Requests stop it or, in real time, extend it, up to `max_ms`. Returns the

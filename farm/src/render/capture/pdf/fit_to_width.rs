@@ -5,7 +5,7 @@
 
 use chromiumoxide_cdp::cdp::browser_protocol::page::GetLayoutMetricsParams;
 use platen_shared::{
-    job::{Pages, PdfOptions, PdfScale, RenderOptions},
+    job::{Pages, PdfOptions, PdfScale},
     limits,
 };
 use serde_json::Value;
@@ -41,12 +41,11 @@ const PAGE_RULES: &str = "(width => { const widest = { left: null, right: null, 
 pub(super) async fn fitted(
     rendering: &mut Rendering<'_>,
     pdf: &PdfOptions,
-    options: &RenderOptions,
     flow: &RootFlow,
 ) -> Result<PdfOptions, JobError> {
-    lay_out_as_printed(rendering, options).await?;
+    lay_out_as_printed(rendering).await?;
     let sheet = content_width(rendering, pdf).await?;
-    let height = f64::from(options.viewport.height.get());
+    let height = f64::from(rendering.job.options.viewport.height.get());
     set_viewport(rendering, sheet, height).await?;
     rendering.evaluate_isolated(SHOW_SCROLLED).await?;
     let mut width = needed_width(rendering, sheet, height, sheet).await?;

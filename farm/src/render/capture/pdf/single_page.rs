@@ -7,7 +7,7 @@
 use bytes::Bytes;
 use chromiumoxide_cdp::cdp::browser_protocol::page::GetLayoutMetricsParams;
 use platen_shared::{
-    job::{Margins, Pages, PdfOptions, RenderOptions, Sheet},
+    job::{Margins, Pages, PdfOptions, Sheet},
     length::Length,
     limits,
     refusal::Refusal,
@@ -47,12 +47,8 @@ const FIX_CHANGED: &str = "(condition => own.heights.filter(({ element, height }
         as(HTMLElement, element).style.setProperty(name, height, 'important') }))";
 
 /// Prints all content on one sheet that is as tall as needed.
-pub(super) async fn capture(
-    rendering: &mut Rendering<'_>,
-    pdf: &PdfOptions,
-    options: &RenderOptions,
-) -> Result<Bytes, JobError> {
-    lay_out_as_printed(rendering, options).await?;
+pub(super) async fn capture(rendering: &mut Rendering<'_>, pdf: &PdfOptions) -> Result<Bytes, JobError> {
+    lay_out_as_printed(rendering).await?;
     let mut width = pdf.sheet.width;
     if pdf.prefer_css_page_size {
         if let Some(rule) = page_rule(pdf, None) {
@@ -65,7 +61,7 @@ pub(super) async fn capture(
     let Margins { top, right, bottom, left } = pdf.margins_or_default();
     let (horizontal, vertical) = (left.pixels() + right.pixels(), top.pixels() + bottom.pixels());
     let scale = pdf.scale.get();
-    let own_height = f64::from(options.viewport.height.get());
+    let own_height = f64::from(rendering.job.options.viewport.height.get());
     let width_without = |horizontal: f64| (width.pixels() - horizontal) / scale;
     remember_heights(rendering, width_without(horizontal), own_height).await?;
     let style = PageStyle::add(rendering, ONE_PAGE).await?;
