@@ -12,7 +12,7 @@ use chromiumoxide_cdp::cdp::{
             Bounds, BrowserContextId, GetWindowForTargetParams, SetDownloadBehaviorBehavior,
             SetDownloadBehaviorParams,
         },
-        emulation::SetUserAgentOverrideParams,
+        emulation::{SetEmulatedMediaParams, SetUserAgentOverrideParams},
         inspector::{self, EventTargetCrashed},
         network,
         page::{self, EventLifecycleEvent, ScriptIdentifier, SetLifecycleEventsEnabledParams},
@@ -26,7 +26,7 @@ use chromiumoxide_cdp::cdp::{
 };
 use platen_cdp::{CdpError, Events, Session};
 use platen_shared::{
-    job::{ColorScheme, DeviceScaleFactor, MediaType, Output, RenderOptions, StyleText, UserAgent},
+    job::{DeviceScaleFactor, RenderOptions, StyleText, UserAgent},
     locale::{Locale, TimeZone},
 };
 use tokio::time::timeout;
@@ -245,21 +245,14 @@ fn auto_attach() -> SetAutoAttachParams {
 /// The overrides of a page, which Chromium keeps for its next documents.
 #[derive(Debug)]
 pub(crate) struct Overrides {
-    pub(crate) media: EmulatedMedia,
+    /// The command that has set its media type and media features.
+    pub(crate) media: SetEmulatedMediaParams,
     pub(crate) reader: Reader,
     /// The command that has set its user agent, for its workers.
     pub(crate) user_agent: SetUserAgentOverrideParams,
     pub(crate) has_scripts_disabled: bool,
     pub(crate) is_transparent: bool,
     pub(crate) style: Option<(StyleText, ScriptIdentifier)>,
-}
-
-/// The emulated media type, if it differs from that of the format, and media features.
-#[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct EmulatedMedia {
-    pub(crate) media_type: Option<MediaType>,
-    pub(crate) color_scheme: ColorScheme,
-    pub(crate) reduced_motion: bool,
 }
 
 /// Who reads a page, and with what. A page is not used with two of them: Chromium keeps some formats, fonts and
@@ -293,27 +286,12 @@ impl Overrides {
     /// The overrides of a new page.
     pub(super) fn new(browser_version: &str) -> Self {
         Self {
-            media: EmulatedMedia::default(),
+            media: SetEmulatedMediaParams { media: Some(String::new()), features: Some(Vec::new()) },
             reader: Reader::default(),
             user_agent: Reader::default().user_agent_command(browser_version),
             has_scripts_disabled: false,
             is_transparent: false,
             style: None,
-        }
-    }
-}
-
-impl EmulatedMedia {
-    pub(crate) fn of(options: &RenderOptions) -> Self {
-        let environment = &options.environment;
-        let usual = match options.output {
-            Output::Image(_) => MediaType::Screen,
-            Output::Pdf(_) => MediaType::Print,
-        };
-        Self {
-            media_type: environment.media.filter(|media| *media != usual),
-            color_scheme: environment.color_scheme,
-            reduced_motion: environment.reduced_motion,
         }
     }
 }

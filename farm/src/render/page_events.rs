@@ -18,7 +18,6 @@ use chromiumoxide_cdp::cdp::browser_protocol::{
     inspector::EventTargetCrashed,
     network::{
         EventLoadingFailed, EventLoadingFinished, EventRequestWillBeSent, EventResponseReceived, RequestId,
-        ResourceType,
     },
     page::{
         DialogType, EventFrameAttached, EventJavascriptDialogOpening, EventLifecycleEvent,
@@ -33,8 +32,7 @@ use url::Url;
 
 pub(super) use self::requests::taints;
 use self::requests::{
-    OpenRequests, loading_failed, loading_finished, loads_asset, loads_origin, may_change, needs_real_time,
-    request_will_be_sent,
+    EndedRequest, OpenRequests, SentRequest, loads_asset, loads_origin, may_change, needs_real_time, parse,
 };
 use super::{
     load_state::LoadState,
@@ -128,7 +126,7 @@ impl<'a> PageEventHandler<'a> {
             // All its fields are mandatory and none is an enum; without this event no page is loaded.
             self.on_lifecycle(&event.parse()?)?;
         } else if event.is::<EventRequestWillBeSent>() {
-            match request_will_be_sent(event) {
+            match parse(event) {
                 Some(sent) => self.on_request(event.worker.as_deref(), &sent),
                 None => self.on_unknown_request(),
             }
@@ -144,18 +142,21 @@ impl<'a> PageEventHandler<'a> {
             {
                 document.status = u16::try_from(received.response.status).ok();
             }
-        } else if event.is::<EventLoadingFinished>() {
-            match loading_finished(event) {
-                Some(finished) => self.on_request_end(&finished.request_id),
-                None => self.on_unknown_request_end(),
-            }
-        } else if event.is::<EventLoadingFailed>() {
-            match loading_failed(event) {
-                Some(failed) => {
-                    self.on_failure(&failed)?;
-                    self.on_request_end(&failed.request_id);
+        } else if event.is::<EventLoadingFinished>() || event.is::<EventLoadingFailed>() {
+            match parse::<EndedRequest>(event) {
+                Some(ended) => {
+                    if event.is::<EventLoadingFailed>() {
+                        self.on_failure(&ended)?;
+                    }
+                    if let Some(counted) = self.requests.end(&ended.request_id) {
+                        self.record_requests(counted);
+                    }
                 }
-                None => self.on_unknown_request_end(),
+                // None is waited for, because one would be waited for until the deadline.
+                None => {
+                    self.requests.end_all();
+                    self.record_requests(true);
+                }
             }
         } else if event.is::<EventVirtualTimeBudgetExpired>() {
             self.state.send_modify(|state| state.budget_expired = event.sequence);
@@ -232,27 +233,26 @@ impl<'a> PageEventHandler<'a> {
         Ok(())
     }
 
-    fn on_request(&mut self, worker: Option<&str>, sent: &EventRequestWillBeSent) {
+    fn on_request(&mut self, worker: Option<&str>, sent: &SentRequest) {
         *self.tainted |= loads_origin(sent) && (worker.is_some() || !loads_asset(sent, self.main_frame));
         let url = &sent.request.url;
-        let resource_type = sent.r#type.as_ref();
-        let is_document = resource_type == Some(&ResourceType::Document);
-        let is_main_document =
-            is_document && sent.frame_id.as_ref().is_some_and(|frame| frame.inner() == self.main_frame);
+        let resource_type = &*sent.r#type;
+        let is_document = resource_type == "Document";
+        let is_main_document = is_document && sent.frame_id.as_deref() == Some(self.main_frame);
         if worker.is_none() && is_main_document {
             self.on_document(&sent.request_id, url);
         }
         // An event stream stays open, so it is not waited for.
-        if resource_type == Some(&ResourceType::EventSource) {
+        if resource_type == "EventSource" {
             self.state.send_modify(|state| state.needs_real_time = true);
             return;
         }
         // Chromium reports the main script of a worker in the session of its page, without a document.
-        let is_worker_script = worker.is_none() && sent.loader_id.inner().is_empty();
+        let is_worker_script = worker.is_none() && sent.loader_id.is_empty();
         let may_change = match resource_type {
-            Some(ResourceType::Image) => url.starts_with("data:") && !still_image::is_still(url),
-            Some(ResourceType::Document) => !is_main_document,
-            Some(ResourceType::Stylesheet | ResourceType::Font | ResourceType::Ping) => false,
+            "Image" => url.starts_with("data:") && !still_image::is_still(url),
+            "Document" => !is_main_document,
+            "Stylesheet" | "Font" | "Ping" => false,
             _ => true,
         };
         self.state.send_modify(|state| {
@@ -266,9 +266,7 @@ impl<'a> PageEventHandler<'a> {
         let number = self.state.borrow().sent + 1;
         let is_drawn = match resource_type {
             // `Other` is an SVG file of which an element is used, such as a filter.
-            Some(
-                ResourceType::Font | ResourceType::Image | ResourceType::Stylesheet | ResourceType::Other,
-            ) => worker.is_none(),
+            "Font" | "Image" | "Stylesheet" | "Other" => worker.is_none(),
             _ => worker.is_none() && is_document && !is_main_document,
         };
         let drawn = is_drawn.then_some(number);
@@ -283,18 +281,6 @@ impl<'a> PageEventHandler<'a> {
     fn on_unknown_request(&mut self) {
         *self.tainted = true;
         self.state.send_modify(|state| (state.may_change, state.needs_real_time) = (true, true));
-    }
-
-    fn on_request_end(&mut self, id: &RequestId) {
-        if let Some(counted) = self.requests.end(id) {
-            self.record_requests(counted);
-        }
-    }
-
-    /// An unknown request has ended: none is waited for, because one would be waited for until the deadline.
-    fn on_unknown_request_end(&mut self) {
-        self.requests.end_all();
-        self.record_requests(true);
     }
 
     /// `counts` says that the change is one for which the network is not idle.
@@ -319,12 +305,12 @@ impl<'a> PageEventHandler<'a> {
     }
 
     /// A page whose main document is missing or incomplete is not the requested page.
-    fn on_failure(&self, failed: &EventLoadingFailed) -> Result<(), JobError> {
+    fn on_failure(&self, failed: &EndedRequest) -> Result<(), JobError> {
         let Some(document) = self.document.as_ref().filter(|document| document.id == failed.request_id)
         else {
             return Ok(());
         };
-        if failed.canceled == Some(true) || self.navigations.are_over() {
+        if failed.canceled || self.navigations.are_over() {
             // The previous document stays, and does not finish loading.
             self.state.send_modify(|state| state.navigation_cancelled = true);
             return Ok(());

@@ -11,7 +11,7 @@ use chromiumoxide_cdp::cdp::browser_protocol::{
         SetDeviceMetricsOverrideParams, SetEmulatedMediaParams, SetLocaleOverrideParams,
         SetScriptExecutionDisabledParams, SetTimezoneOverrideParams, SetTouchEmulationEnabledParams,
     },
-    page::{AddScriptToEvaluateOnNewDocumentParams, RemoveScriptToEvaluateOnNewDocumentParams},
+    page::RemoveScriptToEvaluateOnNewDocumentParams,
 };
 use platen_shared::job::{
     ColorScheme, MediaType, Output, RenderJob, RenderOptions, Source, StyleText, Viewport,
@@ -30,7 +30,7 @@ use super::{
 use crate::{
     browser::HANG_TIMEOUT,
     error::JobError,
-    page::{EmulatedMedia, Page, Reader},
+    page::{Page, Reader},
 };
 
 /// Sets the viewport and, for markup, navigates to a new empty document; a URL has its own document. Returns
@@ -88,9 +88,9 @@ async fn set_overrides(
 ) -> Result<(), JobError> {
     let Page { session, overrides, .. } = page;
     let environment = &options.environment;
-    let media = EmulatedMedia::of(options);
+    let media = media_command(options);
     if overrides.media != media {
-        session.call(&media_command(&media)).await?;
+        session.call(&media).await?;
         overrides.media = media;
     }
     let reader = Reader::of(options);
@@ -124,28 +124,27 @@ async fn set_overrides(
             session.call(&RemoveScriptToEvaluateOnNewDocumentParams::new(id)).await?;
         }
         if let Some(css) = &options.css {
-            let added = session.call(&style_of_next_documents(css)).await?;
+            let added = session.call(&script::of_next_documents(&adopt_style(css))).await?;
             overrides.style = Some((css.clone(), added.identifier));
         }
     }
     Ok(())
 }
 
-fn media_command(media: &EmulatedMedia) -> SetEmulatedMediaParams {
-    let media_type = match media.media_type {
-        None => "",
-        Some(MediaType::Screen) => "screen",
-        Some(MediaType::Print) => "print",
+/// The media type, if it differs from that of the format, and the media features.
+fn media_command(options: &RenderOptions) -> SetEmulatedMediaParams {
+    let environment = &options.environment;
+    let media_type = match (environment.media, &options.output) {
+        (Some(MediaType::Screen), Output::Pdf(_)) => "screen",
+        (Some(MediaType::Print), Output::Image(_)) => "print",
+        _ => "",
     };
     let dark = MediaFeature::new("prefers-color-scheme", "dark");
     let reduced = MediaFeature::new("prefers-reduced-motion", "reduce");
-    let features = [(media.color_scheme == ColorScheme::Dark, dark), (media.reduced_motion, reduced)];
-    SetEmulatedMediaParams {
-        media: Some(media_type.to_owned()),
-        features: Some(
-            features.into_iter().filter_map(|(is_set, feature)| is_set.then_some(feature)).collect(),
-        ),
-    }
+    let mut features = Vec::new();
+    features.extend((environment.color_scheme == ColorScheme::Dark).then_some(dark));
+    features.extend(environment.reduced_motion.then_some(reduced));
+    SetEmulatedMediaParams { media: Some(media_type.to_owned()), features: Some(features) }
 }
 
 /// Adopts the style sheet of a job unless it is the last one, and returns whether it was not. In an isolated world the page's
@@ -154,11 +153,6 @@ const ADOPT_STYLE: &str = "(css => { if (window !== top) return false;\
     if (!own.style) { own.style = new CSSStyleSheet(); own.style.replaceSync(css) }\
     const sheets = [...document.adoptedStyleSheets]; if (sheets.at(-1) === own.style) return false;\
     document.adoptedStyleSheets = [...sheets.filter(sheet => sheet !== own.style), own.style]; return true })";
-
-/// The command that adds the style sheet of a job to the next documents of a page, before their first script.
-fn style_of_next_documents(css: &StyleText) -> AddScriptToEvaluateOnNewDocumentParams {
-    script::of_next_documents(&adopt_style(css))
-}
 
 /// Puts the style sheet of a job after those that scripts of the page have adopted; `true` if that has changed the page.
 pub(super) async fn put_style_last(rendering: &mut Rendering<'_>, css: &StyleText) -> Result<bool, JobError> {

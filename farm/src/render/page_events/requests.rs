@@ -1,11 +1,10 @@
 //! The requests of a page and its workers: what events say about them, which are in progress, and which of those keep the
 //! network from being idle.
 //!
-//! Without `requestWillBeSent` a picture is taken too early, and without the end of a request a job waits
-//! until its deadline, so these events are read even if their generated types fail. The types fail on values
-//! that the farm does not read: on enums that Chromium extends (`CorsError`, `BlockedReason`, the type of an
-//! initiator, the referrer policy) and on mandatory fields that another version does not send (`charset` of
-//! a redirect's response). The fields that the farm reads are then parsed with placeholders for the others.
+//! Without `requestWillBeSent` a picture is taken too early, and without the end of a request a job waits until its deadline.
+//! The generated types of these events fail on values that the farm does not read: on enums that Chromium extends
+//! (`CorsError`, `BlockedReason`, the referrer policy) and on mandatory fields that another version does not send (`charset`
+//! of a redirect's response). So they are parsed as types that have only the fields that the farm reads.
 
 use std::{
     collections::HashMap,
@@ -14,16 +13,62 @@ use std::{
 
 use chromiumoxide_cdp::cdp::browser_protocol::{
     network::{
-        EventLoadingFailed, EventLoadingFinished, EventRequestWillBeSent, EventResponseReceived,
-        EventWebSocketCreated, EventWebTransportCreated, InitiatorType, RequestId, ResourceType,
+        EventRequestWillBeSent, EventResponseReceived, EventWebSocketCreated, EventWebTransportCreated,
+        RequestId, ResourceType,
     },
     target::EventAttachedToTarget,
 };
 use platen_cdp::Event;
-use serde_json::{Value, from_value, json};
+use serde::{Deserialize, de::DeserializeOwned};
+use serde_json::from_value;
 use tokio::time::Instant;
 
 use crate::render::load_state::{LoadState, MAX_OPEN_TIME};
+
+/// `Network.requestWillBeSent`.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct SentRequest {
+    pub(super) request_id: RequestId,
+    /// The document that sent it; empty for the main script of a worker.
+    pub(super) loader_id: String,
+    pub(super) frame_id: Option<String>,
+    /// The name of a [`ResourceType`].
+    #[serde(default)]
+    pub(super) r#type: String,
+    pub(super) request: RequestLine,
+    #[serde(default)]
+    initiator: Initiator,
+}
+
+#[derive(Deserialize)]
+pub(super) struct RequestLine {
+    pub(super) url: String,
+    #[serde(default)]
+    method: String,
+}
+
+#[derive(Default, Deserialize)]
+struct Initiator {
+    r#type: String,
+}
+
+/// `Network.loadingFinished` or `Network.loadingFailed`.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct EndedRequest {
+    pub(super) request_id: RequestId,
+    /// Chromium's network error, if it has failed.
+    #[serde(default)]
+    pub(super) error_text: String,
+    #[serde(default)]
+    pub(super) canceled: bool,
+}
+
+/// `None` if the event lacks a field of `T`.
+pub(super) fn parse<T: DeserializeOwned>(event: &Event) -> Option<T> {
+    from_value(event.fields()).ok()
+}
 
 /// Whether a response may be for something that changes by itself.
 pub(super) fn may_change(received: &EventResponseReceived) -> bool {
@@ -48,25 +93,21 @@ pub(super) fn may_change(received: &EventResponseReceived) -> bool {
 /// cache entries, credentials or running code.
 pub(in crate::render) fn taints(event: &Event) -> bool {
     if event.is::<EventRequestWillBeSent>() {
-        return request_will_be_sent(event).is_none_or(|sent| loads_origin(&sent));
+        return parse(event).is_none_or(|sent| loads_origin(&sent));
     }
     needs_real_time(event)
 }
 
 /// Whether a request is for a URL that has an origin.
-pub(super) fn loads_origin(sent: &EventRequestWillBeSent) -> bool {
+pub(super) fn loads_origin(sent: &SentRequest) -> bool {
     !["data:", "blob:", "about:"].iter().any(|scheme| sent.request.url.starts_with(scheme))
 }
 
 /// Whether a request of the page is for an asset, of which a reset leaves nothing. A request of another type may outlive its
 /// document (`fetch` with `keepalive`, `sendBeacon`), or leave storage, answers to preflights or another document.
-pub(super) fn loads_asset(sent: &EventRequestWillBeSent, main_frame: &str) -> bool {
-    let is_asset = matches!(
-        sent.r#type,
-        Some(ResourceType::Image | ResourceType::Font | ResourceType::Stylesheet | ResourceType::Script)
-    );
-    is_asset
-        && sent.frame_id.as_ref().is_some_and(|frame| frame.inner() == main_frame)
+pub(super) fn loads_asset(sent: &SentRequest, main_frame: &str) -> bool {
+    matches!(&*sent.r#type, "Image" | "Font" | "Stylesheet" | "Script")
+        && sent.frame_id.as_deref() == Some(main_frame)
         && sent.request.url.starts_with("http")
 }
 
@@ -75,48 +116,6 @@ pub(super) fn needs_real_time(event: &Event) -> bool {
     event.is::<EventWebSocketCreated>()
         || event.is::<EventWebTransportCreated>()
         || event.is::<EventAttachedToTarget>()
-}
-
-/// `None` if the event has no request id, loader or URL.
-pub(super) fn request_will_be_sent(event: &Event) -> Option<EventRequestWillBeSent> {
-    event.parse().ok().or_else(|| {
-        let fields = event.fields();
-        let mut known = json!({
-            "requestId": fields["requestId"], "loaderId": fields["loaderId"], "frameId": fields["frameId"],
-            "documentURL": "", "timestamp": 0, "wallTime": 0, "redirectHasExtraInfo": false,
-            "initiator": { "type": "other" },
-            "request": {
-                "url": fields["request"]["url"], "method": "", "headers": {}, "initialPriority": "Low",
-                "referrerPolicy": "no-referrer",
-            },
-        });
-        if fields["type"].as_str().is_some_and(|name| name.parse::<ResourceType>().is_ok()) {
-            known["type"] = fields["type"].clone();
-        }
-        from_value(known).ok()
-    })
-}
-
-/// `None` if the event has no request id.
-pub(super) fn loading_finished(event: &Event) -> Option<EventLoadingFinished> {
-    event.parse().ok().or_else(|| {
-        let known =
-            json!({ "requestId": event.fields()["requestId"], "timestamp": 0, "encodedDataLength": 0 });
-        from_value(known).ok()
-    })
-}
-
-/// `None` if the event has no request id or error.
-pub(super) fn loading_failed(event: &Event) -> Option<EventLoadingFailed> {
-    event.parse().ok().or_else(|| {
-        let fields = event.fields();
-        let cancelled = fields["canceled"] == Value::Bool(true);
-        let known = json!({
-            "requestId": fields["requestId"], "errorText": fields["errorText"], "canceled": cancelled,
-            "timestamp": 0, "type": ResourceType::Other,
-        });
-        from_value(known).ok()
-    })
 }
 
 /// A script that sends the same request this often after `load` polls.
@@ -155,13 +154,13 @@ impl OpenRequests {
     pub(super) fn add(
         &mut self,
         worker: Option<&str>,
-        sent: &EventRequestWillBeSent,
+        sent: &SentRequest,
         is_worker_script: bool,
         drawn: Option<u64>,
         is_late: bool,
     ) -> bool {
         let now = Instant::now();
-        let is_script = worker.is_some() || sent.initiator.r#type == InitiatorType::Script;
+        let is_script = worker.is_some() || sent.initiator.r#type == "script";
         let is_poll = is_late && is_script && self.repeats(&sent.request.method, &sent.request.url);
         let worker = worker.map(ToOwned::to_owned);
         let mut request = OpenRequest { worker, is_worker_script, drawn, began: now, is_late, is_poll };
