@@ -12,7 +12,6 @@ mod load_state;
 mod main_thread;
 mod navigations;
 mod page_events;
-mod page_function;
 mod page_lease;
 mod prepare;
 mod remaining_wait;
@@ -21,7 +20,6 @@ mod script;
 mod settle;
 mod static_page;
 mod static_scripts;
-mod still_image;
 mod virtual_time;
 
 use std::{convert::Infallible, sync::Arc, time::Duration};

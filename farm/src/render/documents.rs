@@ -5,7 +5,7 @@
 //! navigated [`MAX_NAVIGATIONS`] times or the time is over. The time origin of a document (`performance.timeOrigin`) is
 //! within the job.
 
-use std::{pin::pin, time::Duration};
+use std::pin::pin;
 
 use bytes::Bytes;
 use chromiumoxide_cdp::cdp::browser_protocol::page::{
@@ -31,6 +31,7 @@ use super::{
     settle,
 };
 use crate::{
+    begin_frames::FRAME_DURATION,
     egress::JobEgress,
     error::JobError,
     job_progress::{Phase, PhaseGuard},
@@ -172,9 +173,6 @@ fn of_navigating_page(error: JobError) -> JobError {
     }
 }
 
-/// How often `document.readyState` is read on a page that has no request in progress and has not reached its
-/// milestone.
-const READY_STATE_INTERVAL: Duration = Duration::from_millis(50);
 /// Frames between two reads of a state that is complete.
 const READY_STATE_FRAMES: u32 = 4;
 /// How often the state of a page is complete that has stopped its loading. The state of markup is complete when it is parsed, and
@@ -226,10 +224,11 @@ async fn milestone_reached(
     frames: &NeededFrames,
 ) -> Result<(), JobError> {
     let mut watched = state.clone();
+    // On a page that has no request in progress, `document.readyState` is read after every third frame.
     let stopped = async {
         let (mut complete_at, mut confirmed) = (None, 0);
         loop {
-            sleep(READY_STATE_INTERVAL).await;
+            sleep(3 * FRAME_DURATION).await;
             let state = *watched.borrow_and_update();
             if state.requests > 0 || state.navigating {
                 continue;

@@ -28,12 +28,9 @@ use crate::{
 };
 
 /// A page starts to load without frames, so that their number and the progress of its animations do not
-/// depend on the machine. While requests are in progress, it gets frames after this time.
+/// depend on the machine. While requests are in progress, it gets frames after this time, and otherwise after
+/// [`RESOURCE_TIMEOUT`].
 const FRAMELESS_LOAD_TIMEOUT: Duration = Duration::from_millis(500);
-/// After this time a loading page gets frames in any case.
-const MAX_FRAMELESS_LOAD_TIMEOUT: Duration = Duration::from_secs(3);
-/// How long a step may take before the page gets frames and time.
-const FRAMELESS_STEP_TIMEOUT: Duration = Duration::from_millis(50);
 /// Frames without time that a capture may take; after them the page gets time as well.
 const MAX_TIMELESS_FRAMES: u32 = 500;
 
@@ -68,7 +65,7 @@ pub(super) async fn while_loading<T>(
                 continue;
             }
             let requests = rendering.load_state().requests > 0;
-            let frameless = if requests { FRAMELESS_LOAD_TIMEOUT } else { MAX_FRAMELESS_LOAD_TIMEOUT };
+            let frameless = if requests { FRAMELESS_LOAD_TIMEOUT } else { RESOURCE_TIMEOUT };
             let left = needed.left();
             if left == 0 && started.elapsed() < frameless {
                 continue;
@@ -87,8 +84,7 @@ pub(super) async fn while_loading<T>(
     race(pin!(step), pin!(frames)).await
 }
 
-/// Waits for `step`, which needs frames and time of the page. It gets them after
-/// [`FRAMELESS_STEP_TIMEOUT`]: a shorter step shows the page in a state that does not depend on the machine.
+/// Waits for `step`, which needs frames and time of the page. It gets them after the time of three frames: a shorter step shows the page in a state that does not depend on the machine.
 pub(super) async fn while_waiting<T>(
     rendering: &mut Rendering<'_>,
     step: impl Future<Output = Result<T, CdpError>>,
@@ -98,7 +94,7 @@ pub(super) async fn while_waiting<T>(
     }
     let mut step = pin!(step);
     let frameless = async {
-        sleep(FRAMELESS_STEP_TIMEOUT).await;
+        sleep(3 * FRAME_DURATION).await;
         // The main thread answers after its present task.
         let _ = rendering.wait_for_page(main_thread::metrics(rendering.session)).await;
     };

@@ -15,7 +15,7 @@ const WORKER_SCRIPT_TIMEOUT: Duration = Duration::from_secs(5);
 pub(super) const MAX_OPEN_TIME: Duration = Duration::from_secs(10);
 
 /// The state of the main document and of the requests of its page.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 #[expect(clippy::struct_excessive_bools, reason = "the facts are independent, and all combinations occur")]
 pub(super) struct LoadState {
     /// Number of documents that the main frame has had since the job began.
@@ -51,7 +51,7 @@ pub(super) struct LoadState {
     /// Number of the newest such request.
     pub(super) newest_drawn: Option<u64>,
     /// When the page was loaded, or a request began or ended for which the network is not idle.
-    pub(super) since: Instant,
+    pub(super) since: Option<Instant>,
     /// The page uses something that virtual time does not stop: a worker, a socket or an event stream.
     pub(super) needs_real_time: bool,
     /// The page has something that may change the picture without a script: an animation, a frame or an
@@ -65,29 +65,8 @@ pub(super) struct LoadState {
 
 impl LoadState {
     /// The state of an empty document that has loaded.
-    pub(super) fn new(since: Instant) -> Self {
-        Self {
-            documents: 0,
-            parsed: true,
-            loaded: true,
-            page_status: None,
-            navigation_cancelled: false,
-            navigating: false,
-            navigated: false,
-            dialogs: 0,
-            requests: 0,
-            worker_scripts: 0,
-            early_requests: 0,
-            newest_late_request: None,
-            sent: 0,
-            oldest_drawn: None,
-            newest_drawn: None,
-            since,
-            needs_real_time: false,
-            may_change: false,
-            animations: 0,
-            budget_expired: 0,
-        }
+    pub(super) fn empty() -> Self {
+        Self { parsed: true, loaded: true, ..Self::default() }
     }
 
     /// Whether the document has reached a milestone.
@@ -109,7 +88,8 @@ impl LoadState {
     }
 
     fn ignored_requests(&self, now: Instant) -> usize {
-        if now >= self.since + WORKER_SCRIPT_TIMEOUT { self.worker_scripts } else { 0 }
+        let is_over = self.since.is_none_or(|since| now >= since + WORKER_SCRIPT_TIMEOUT);
+        if is_over { self.worker_scripts } else { 0 }
     }
 
     /// Whether a request whose response is drawn is in progress. Requests up to the number `given_up` are
@@ -149,7 +129,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_request_after_load_counts_for_ten_seconds() {
         let now = Instant::now();
-        let loaded = LoadState::new(now);
+        let loaded = LoadState { since: Some(now), ..LoadState::empty() };
         let late = LoadState { requests: 1, newest_late_request: Some(now), ..loaded };
         assert!(loaded.is_quiet(now) && !late.is_quiet(now));
         assert!(!late.is_quiet(now + MAX_OPEN_TIME - Duration::from_millis(1)));

@@ -37,7 +37,7 @@ use self::requests::{
 use super::{
     load_state::LoadState,
     navigations::{self, Navigations, navigation_error},
-    still_image,
+    static_page,
 };
 use crate::{egress::JobEgress, error::JobError, page::start_worker};
 
@@ -87,7 +87,7 @@ impl<'a> PageEventHandler<'a> {
         job_host: Option<&'a str>,
         traffic: &'a JobEgress,
     ) -> (Self, watch::Receiver<LoadState>) {
-        let (state, watched) = watch::channel(LoadState::new(Instant::now()));
+        let (state, watched) = watch::channel(LoadState::empty());
         let handler = Self {
             session,
             events,
@@ -204,7 +204,6 @@ impl<'a> PageEventHandler<'a> {
         if event.frame_id.inner() != self.main_frame {
             return Ok(());
         }
-        let now = Instant::now();
         match event.name.as_str() {
             "init" => {
                 self.requests.end_of_document();
@@ -226,7 +225,7 @@ impl<'a> PageEventHandler<'a> {
             "DOMContentLoaded" => self.state.send_modify(|state| state.parsed = true),
             "load" => self.state.send_modify(|state| {
                 state.loaded = true;
-                state.since = now;
+                state.since = Some(Instant::now());
             }),
             _ => {}
         }
@@ -250,7 +249,7 @@ impl<'a> PageEventHandler<'a> {
         // Chromium reports the main script of a worker in the session of its page, without a document.
         let is_worker_script = worker.is_none() && sent.loader_id.is_empty();
         let may_change = match resource_type {
-            "Image" => url.starts_with("data:") && !still_image::is_still(url),
+            "Image" => url.starts_with("data:") && !static_page::is_still(url),
             "Document" => !is_main_document,
             "Stylesheet" | "Font" | "Ping" => false,
             _ => true,
@@ -288,7 +287,7 @@ impl<'a> PageEventHandler<'a> {
         self.state.send_modify(|state| {
             self.requests.record(state);
             if counts {
-                state.since = Instant::now();
+                state.since = Some(Instant::now());
             }
         });
     }

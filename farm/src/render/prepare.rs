@@ -22,8 +22,7 @@ use tokio::time::timeout;
 use super::{
     elements,
     header_templates::{self, HeaderTemplates},
-    main_thread::{self, RendererMetrics},
-    page_lease,
+    main_thread, page_lease,
     rendering::Rendering,
     script,
 };
@@ -34,12 +33,12 @@ use crate::{
 };
 
 /// Sets the viewport and, for markup, navigates to a new empty document; a URL has its own document. Returns
-/// the page's metrics before the job, and its header and footer. An empty page answers immediately unless its browser hangs.
+/// the CPU time of the page's scripts before the job, in seconds, and the job's header and footer. An empty page answers immediately unless its browser hangs.
 pub(super) async fn prepare(
     page: &mut Page,
     job: &RenderJob,
     browser_version: &str,
-) -> Result<(RendererMetrics, Option<HeaderTemplates>), JobError> {
+) -> Result<(f64, Option<HeaderTemplates>), JobError> {
     let prepared = async {
         set_overrides(page, &job.options, browser_version).await?;
         let set = page.session.start(&device_metrics(&job.options.viewport))?;
@@ -48,7 +47,7 @@ pub(super) async fn prepare(
         }
         elements::check_selectors(page, &job.options).await?;
         let templates = header_templates::convert(&page.session, &job.options).await?;
-        let before = main_thread::metrics(&page.session).await?;
+        let before = main_thread::metrics(&page.session).await?.script;
         set.await?;
         Ok((before, templates))
     };

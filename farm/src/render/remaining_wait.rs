@@ -57,7 +57,7 @@ pub(super) struct RemainingWait {
     /// Time without a request in progress that is left until the network is idle.
     idle_ms: f64,
     /// When the latest request that counts started or ended.
-    since: Instant,
+    since: Option<Instant>,
     /// Time that is left after the network is idle.
     fixed_ms: f64,
     /// Time in which the conditions may still become true; `None` if none is awaited.
@@ -77,7 +77,7 @@ impl RemainingWait {
         network_idle: bool,
         fixed_ms: f64,
         condition: bool,
-        since: Instant,
+        since: Option<Instant>,
         deadline: Instant,
     ) -> Self {
         let at = Instant::now();
@@ -127,7 +127,7 @@ impl RemainingWait {
     }
 
     /// Ignores requests that started or ended until `since`, because the job has already waited for them.
-    pub(super) fn ignore_requests_until(&mut self, since: Instant) {
+    pub(super) fn ignore_requests_until(&mut self, since: Option<Instant>) {
         self.since = since;
     }
 
@@ -165,24 +165,20 @@ mod tests {
 
     use super::*;
 
-    fn state() -> LoadState {
-        LoadState::new(Instant::now())
-    }
-
     #[tokio::test(start_paused = true)]
     async fn real_time_counts_in_full() {
         let deadline = Instant::now() + Duration::from_secs(30);
-        let mut wait = RemainingWait::new(false, 3_000.0, false, Instant::now(), deadline);
+        let mut wait = RemainingWait::new(false, 3_000.0, false, None, deadline);
         for late_ms in [16, 400, 1_600, 984] {
             assert!(!wait.is_over());
             advance(Duration::from_millis(late_ms)).await;
-            wait.pass_real_time(&state());
+            wait.pass_real_time(&LoadState::empty());
         }
         assert!(wait.is_over());
-        let mut wait = RemainingWait::new(false, 100.0, false, Instant::now(), deadline);
+        let mut wait = RemainingWait::new(false, 100.0, false, None, deadline);
         advance(Duration::from_millis(100)).await;
         wait.skip_real_time();
-        wait.pass_real_time(&state());
+        wait.pass_real_time(&LoadState::empty());
         assert!(!wait.is_over());
     }
 
@@ -190,7 +186,7 @@ mod tests {
     async fn a_request_stops_the_clock_no_longer_than_it_counts() {
         let (now, deadline) = (Instant::now(), Instant::now() + Duration::from_secs(30));
         let stops_for = |network_idle, condition, deadline| {
-            RemainingWait::new(network_idle, 700.0, condition, now, deadline).request_timeout_ms()
+            RemainingWait::new(network_idle, 700.0, condition, None, deadline).request_timeout_ms()
         };
         for (found, expected) in [
             (stops_for(false, false, deadline), 700.0),

@@ -24,9 +24,7 @@ use tokio::{
     time::{Instant, sleep, timeout},
 };
 
-use super::{
-    JobContext, header_templates::HeaderTemplates, load_state::LoadState, main_thread::RendererMetrics,
-};
+use super::{JobContext, header_templates::HeaderTemplates, load_state::LoadState};
 use crate::{
     begin_frames::{BeginFrames, FrameTime, monotonic_now_ms},
     browser::{Browser, HANG_TIMEOUT},
@@ -61,8 +59,8 @@ pub(super) struct Rendering<'a> {
     /// How waits may pass; in real time without begin-frame control.
     pub(super) clock: Clock,
     pub(super) deadline: Instant,
-    /// The page's metrics before the job.
-    pub(super) before: RendererMetrics,
+    /// CPU time of the page's scripts before the job, in seconds.
+    pub(super) script_time_before: f64,
     /// How long a document is waited for after its milestone, in milliseconds.
     pub(super) wait_ms: f64,
     /// A script of the page has run, or may have.
@@ -101,7 +99,7 @@ impl<'a> Rendering<'a> {
         main_frame: &'a str,
         begin_frames: Option<&'a mut BeginFrames>,
         state: watch::Receiver<LoadState>,
-        (before, header_templates): (RendererMetrics, Option<HeaderTemplates>),
+        (script_time_before, header_templates): (f64, Option<HeaderTemplates>),
     ) -> Self {
         let clock = if begin_frames.is_some() { clock } else { Clock::Real };
         Self {
@@ -116,7 +114,7 @@ impl<'a> Rendering<'a> {
             in_virtual_time: false,
             clock,
             deadline,
-            before,
+            script_time_before,
             wait_ms: job.options.wait_for_timeout.get(),
             script_ran: false,
             runs_scripts: job.options.environment.java_script,
@@ -224,7 +222,7 @@ impl<'a> Rendering<'a> {
     }
 
     async fn begin_frame(&mut self, time: FrameTime, frame: BeginFrameParams) -> Result<Reply, JobError> {
-        let stall = StallMeter::new(&self.pooled.browser, MAX_FRAME_CPU);
+        let stall = StallMeter::new(&self.pooled.browser, 3 * MAX_STEP_CPU);
         let frames = self.begin_frames.as_mut().ok_or(JobError::NoFile)?;
         let frame = frames.begin(self.session, time, frame);
         if self.in_virtual_time { stall.watch(frame).await } else { watch_frame(self.session, frame).await }
@@ -267,10 +265,8 @@ struct Damage {
 
 /// How often a long step is checked.
 pub(super) const CHECK_INTERVAL: Duration = Duration::from_millis(250);
-/// CPU time that a browser may take for one step of its page.
+/// CPU time that a browser may take for one step of its page; three times as much for a frame, which may paint a large page.
 const MAX_STEP_CPU: Duration = Duration::from_secs(2);
-/// CPU time that a browser may take for one frame, which may paint a large page.
-const MAX_FRAME_CPU: Duration = Duration::from_secs(6);
 
 /// Measures one step of a page in virtual time.
 pub(super) struct StallMeter<'a> {

@@ -12,10 +12,9 @@ use tokio::time::{Instant, sleep, sleep_until};
 use super::{
     animations, elements, frame_loop,
     main_thread::{self, RendererMetrics},
-    page_function,
     remaining_wait::RemainingWait,
     rendering::{Clock, Rendering},
-    static_page, static_scripts,
+    script, static_page, static_scripts,
     virtual_time::VirtualTimeDriver,
 };
 use crate::{
@@ -92,7 +91,7 @@ async fn pass_wait(
     let loaded = main_thread::metrics(rendering.session).await?;
     rendering.check_navigation()?;
     // Another document may be one of another renderer, with metrics of its own.
-    let script_ran = has_run(rendering.before, loaded) || rendering.load_state().documents > 1;
+    let script_ran = has_run(rendering, loaded) || rendering.load_state().documents > 1;
     rendering.script_ran = script_ran;
     rendering.count_frames_from(loaded.navigation_start * 1_000.0);
     if !rendering.waits() {
@@ -156,12 +155,12 @@ async fn pass_wait(
 }
 
 async fn has_script_run(rendering: &Rendering<'_>) -> Result<bool, JobError> {
-    Ok(has_run(rendering.before, main_thread::metrics(rendering.session).await?))
+    Ok(has_run(rendering, main_thread::metrics(rendering.session).await?))
 }
 
 #[expect(clippy::float_cmp, reason = "a counter that has not changed is the same number")]
-fn has_run(before: RendererMetrics, now: RendererMetrics) -> bool {
-    now.script != before.script
+fn has_run(rendering: &Rendering<'_>, now: RendererMetrics) -> bool {
+    now.script != rendering.script_time_before
 }
 
 /// Checks the conditions that the wait still needs, which must be true at once.
@@ -175,9 +174,7 @@ async fn check_conditions(rendering: &mut Rendering<'_>, left: &mut RemainingWai
         (Some(selector), _) if !elements::is_visible(rendering, selector).await? => {
             Refusal::ElementNotVisible
         }
-        (_, Some(function)) if !page_function::is_true(rendering, function).await? => {
-            Refusal::FunctionNotTrue
-        }
+        (_, Some(function)) if !script::is_true(rendering, function).await? => Refusal::FunctionNotTrue,
         _ => {
             left.condition_ms = None;
             return Ok(());

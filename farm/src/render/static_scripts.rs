@@ -65,9 +65,7 @@ const CHECK: &str = "(own.hasEnded = async (names, ...expected) => {\
         clearTimeout(timer); cancelAnimationFrame(frame); cancelIdleCallback(idle);\
         return handles.every((handle, at) => handle === expected[at] + calls) };\
     if (!documentElement || ![null, body, documentElement].includes(activeElement) ||\
-        names.some(name => Object.hasOwn(window, name)) || document.querySelector('animate, animateMotion,\
-            animateTransform, set, discard, video, audio, marquee, progress, iframe, frame, object, embed, portal,\
-            fencedframe, bgsound, applet, meta[http-equiv], [autofocus]') || !isNext(0)) return false;\
+        names.some(name => Object.hasOwn(window, name)) || document.querySelector('CHANGING, meta[http-equiv], [autofocus]') || !isNext(0)) return false;\
     as(Element, documentElement).getBoundingClientRect();\
     await new Promise(done => scheduler.postTask(done, { priority: 'background' }));\
     return isNext(1) })";
@@ -82,7 +80,8 @@ pub(super) async fn have_ended(rendering: &mut Rendering<'_>) -> Result<bool, Jo
     let markup = static_page::markup(rendering).await?;
     let Some(names) = markup.as_deref().and_then(unknown_names) else { return Ok(false) };
     let [timer, frame, idle] = FIRST_HANDLES;
-    let check = format!("{CHECK}({}, {timer}, {frame}, {idle})", json!(names));
+    let check = CHECK.replace("CHANGING", &static_page::CHANGING_ELEMENTS.replace(' ', ", "));
+    let check = format!("{check}({}, {timer}, {frame}, {idle})", json!(names));
     holds(rendering, &check).await
 }
 

@@ -6,14 +6,13 @@
 //! Invariant: the number of frames in a period of virtual time does not depend on the machine. A renderer
 //! cannot leave virtual time, so its page is not reused.
 
-use std::time::Duration;
-
 use chromiumoxide_cdp::cdp::browser_protocol::emulation::{SetVirtualTimePolicyParams, VirtualTimePolicy};
 use tokio::time::{Instant, timeout};
 
 use super::{load_state::LoadState, main_thread, rendering::CHECK_INTERVAL, rendering::Rendering};
 use crate::{
     begin_frames::{FRAME_INTERVAL_MS, FrameTime},
+    browser::HANG_TIMEOUT,
     error::JobError,
 };
 
@@ -36,8 +35,6 @@ const MAX_STEPS: u32 = 4;
 /// Tasks after which time advances although more are pending; the value of headless Chromium's
 /// `--virtual-time-budget`.
 const MAX_STARVED_TASKS: i64 = 1_000;
-/// How often the main thread of a page is checked while requests stop the page's clock.
-const MAIN_THREAD_INTERVAL: Duration = Duration::from_millis(2_500);
 
 /// Drives the virtual time of one page.
 pub(super) struct VirtualTimeDriver<'r, 'a> {
@@ -164,7 +161,7 @@ impl<'r, 'a> VirtualTimeDriver<'r, 'a> {
             if started.elapsed().as_secs_f64() * 1_000.0 >= request_timeout_ms.max(FRAME_INTERVAL_MS) {
                 return Ok(false);
             }
-            if checked.elapsed() >= MAIN_THREAD_INTERVAL {
+            if checked.elapsed() >= HANG_TIMEOUT / 4 {
                 // Fails if the page's main thread stalls, which would delay its requests.
                 self.rendering.wait_for_page(main_thread::metrics(self.rendering.session)).await?;
                 checked = Instant::now();
