@@ -27,7 +27,6 @@ const MAX_FRAME_INTERVAL: Duration = Duration::from_secs(1);
 /// The frame time, which animation callbacks and animations use.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum FrameTime {
-    /// The current time.
     Now,
     /// This many milliseconds after the previous frame, at least one tick.
     After(f64),
@@ -35,7 +34,6 @@ pub(crate) enum FrameTime {
     Same,
 }
 
-/// The frames of one page.
 #[derive(Debug, Default)]
 pub(crate) struct BeginFrames {
     /// The frame in progress, also if its caller was cancelled.
@@ -48,9 +46,7 @@ pub(crate) struct BeginFrames {
     offset_microseconds: u32,
     /// How far the frame time is behind the page's clock in virtual time; `None` in real time.
     lag_ms: Option<f64>,
-    /// When the latest frame began.
     began: Option<Instant>,
-    /// How long the slowest frame took.
     slowest: Duration,
 }
 
@@ -123,7 +119,6 @@ impl BeginFrames {
         self.lag_ms = Some((clock_ms - self.latest_ms()).max(0.0));
     }
 
-    /// Waits for the frame in progress, if any.
     pub(crate) async fn finish(&mut self) -> Result<(), CdpError> {
         if let Some(call) = &mut self.in_progress {
             let reply = call.reply().await;

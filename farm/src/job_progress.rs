@@ -31,20 +31,16 @@ impl PageStarted {
     }
 }
 
-/// The progress of one job.
 #[derive(Debug, Default)]
 pub(crate) struct JobProgress {
     /// The job's name in the log.
     pub(crate) name: String,
-    /// Whether its page has started to run.
     pub(crate) page: PageStarted,
-    /// The phases of the job so far.
     pub(crate) phases: Phases,
     admitted: OnceLock<Instant>,
 }
 
 impl JobProgress {
-    /// The progress of a job with this name and span.
     pub(crate) fn of(name: String, trace: Option<Context>) -> Self {
         Self { name, phases: Phases { trace, ..Phases::default() }, ..Self::default() }
     }
@@ -85,7 +81,6 @@ pub(crate) enum Phase {
 #[derive(Debug, Default)]
 pub(crate) struct Phases {
     times: Mutex<Vec<(Phase, Duration)>>,
-    /// The span of the job.
     trace: Option<Context>,
 }
 
@@ -104,7 +99,6 @@ impl Phases {
     }
 }
 
-/// A phase that has not ended.
 #[derive(Debug)]
 pub(crate) struct PhaseGuard<'a> {
     phases: &'a Phases,

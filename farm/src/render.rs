@@ -126,7 +126,6 @@ pub(crate) struct RenderedFile {
 
 struct RenderedPage {
     file: RenderedFile,
-    /// The page cannot change any more.
     is_static: bool,
 }
 

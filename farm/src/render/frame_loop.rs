@@ -84,7 +84,8 @@ pub(super) async fn while_loading<T>(
     race(pin!(step), pin!(frames)).await
 }
 
-/// Waits for `step`, which needs frames and time of the page. It gets them after the time of three frames: a shorter step shows the page in a state that does not depend on the machine.
+/// Waits for `step`, which needs frames and time of the page. It gets them after the time of three frames: a shorter step
+/// shows the page in a state that does not depend on the machine.
 pub(super) async fn while_waiting<T>(
     rendering: &mut Rendering<'_>,
     step: impl Future<Output = Result<T, CdpError>>,

@@ -33,7 +33,6 @@ pub(super) struct LoadState {
     pub(super) navigating: bool,
     /// A navigation led to the document.
     pub(super) navigated: bool,
-    /// Number of dialogs that were answered.
     pub(super) dialogs: u32,
     /// Number of requests in progress, of the page and its workers.
     pub(super) requests: usize,
@@ -57,7 +56,6 @@ pub(super) struct LoadState {
     /// The page has something that may change the picture without a script: an animation, a frame or an
     /// animated image.
     pub(super) may_change: bool,
-    /// Number of animations that were created.
     pub(super) animations: u64,
     /// Sequence number of the latest `virtualTimeBudgetExpired` event.
     pub(super) budget_expired: u64,
@@ -69,7 +67,6 @@ impl LoadState {
         Self { parsed: true, loaded: true, ..Self::default() }
     }
 
-    /// Whether the document has reached a milestone.
     pub(super) fn has_reached(&self, milestone: WaitUntil) -> bool {
         match milestone {
             WaitUntil::DomContentLoaded => self.parsed,
@@ -77,7 +74,6 @@ impl LoadState {
         }
     }
 
-    /// Whether the page is on its way to another document.
     pub(super) fn is_between_documents(&self, milestone: WaitUntil) -> bool {
         self.navigating || self.navigated && !self.navigation_cancelled && !self.has_reached(milestone)
     }

@@ -61,14 +61,12 @@ pub(super) struct PageEventHandler<'a> {
     navigations: Navigations,
 }
 
-/// A request for a main document.
 struct Document {
     id: RequestId,
     /// URL before redirects.
     first: String,
     /// URL after the latest redirect.
     last: String,
-    /// HTTP status of the response.
     status: Option<u16>,
 }
 

@@ -41,14 +41,8 @@ const RESET_TIMEOUT: Duration = Duration::from_secs(2);
 #[derive(Debug)]
 pub(super) struct PageLease {
     /// `None` after the lease was dropped or released.
-    held: Option<Held>,
+    held: Option<(Page, Lease)>,
     runtime: Handle,
-}
-
-#[derive(Debug)]
-struct Held {
-    page: Page,
-    pooled: Lease,
 }
 
 impl PageLease {
@@ -57,48 +51,40 @@ impl PageLease {
     pub(super) async fn take(pooled: Lease, request: &PageRequest) -> Result<Self, JobError> {
         let runtime = Handle::current();
         if let Some(page) = pooled.idle_page(request) {
-            return Ok(Self { held: Some(Held { page, pooled }), runtime });
+            return Ok(Self { held: Some((page, pooled)), runtime });
         }
         let opening = tokio::spawn(async move {
             let page = pooled.open_for_job().await?;
-            Ok(Self { held: Some(Held { page, pooled }), runtime })
+            Ok(Self { held: Some((page, pooled)), runtime })
         });
         opening.await.map_err(JobError::Opening)?
     }
 
     pub(super) fn page(&mut self) -> (&mut Page, &Lease) {
-        let held = self.held.as_mut().expect("held until dropped or released");
-        (&mut held.page, &held.pooled)
+        let (page, pooled) = self.held.as_mut().expect("held until dropped or released");
+        (page, pooled)
     }
 
     /// Ends the lease of a page that may be reused: if it is worth keeping for the account's next job, the
     /// page is reset in the background. `is_static` says that the page cannot change any more.
     pub(super) fn release(mut self, account: AccountId, is_static: bool) {
-        let Some(mut held) = self.held.take_if(|held| held.pooled.is_worth_keeping(&account, &held.page))
-        else {
-            return;
-        };
+        let is_kept = |(page, pooled): &mut (Page, Lease)| pooled.is_worth_keeping(&account, page);
+        let Some((mut page, pooled)) = self.held.take_if(is_kept) else { return };
         self.runtime.spawn(async move {
-            let resetting = reset(&mut held.page, &held.pooled.browser, is_static);
+            let resetting = reset(&mut page, &pooled.browser, is_static);
             if let Ok(Ok(Some(heap_bytes))) = timeout(RESET_TIMEOUT, resetting).await {
-                held.pooled.keep(account, held.page, heap_bytes);
+                pooled.keep(account, page, heap_bytes);
             } else {
-                held.close().await;
+                pooled.close(page).await;
             }
         });
     }
 }
 
-impl Held {
-    async fn close(self) {
-        self.pooled.close(self.page).await;
-    }
-}
-
 impl Drop for PageLease {
     fn drop(&mut self) {
-        if let Some(held) = self.held.take() {
-            self.runtime.spawn(held.close());
+        if let Some((page, pooled)) = self.held.take() {
+            self.runtime.spawn(async move { pooled.close(page).await });
         }
     }
 }

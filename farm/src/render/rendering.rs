@@ -39,7 +39,6 @@ use crate::{
 pub(crate) enum Clock {
     /// Skipped or in virtual time, if that gives the same file.
     Virtual,
-    /// In real time.
     Real,
 }
 
@@ -65,7 +64,6 @@ pub(super) struct Rendering<'a> {
     pub(super) wait_ms: f64,
     /// A script of the page has run, or may have.
     pub(super) script_ran: bool,
-    /// Scripts of the page run.
     pub(super) runs_scripts: bool,
     /// A navigation of the page is waited for.
     pub(super) follows_navigation: bool,
@@ -77,7 +75,6 @@ pub(super) struct Rendering<'a> {
     pub(super) header_templates: Option<HeaderTemplates>,
     /// A header or footer is being printed.
     pub(super) prints_header: bool,
-    /// Animations are paused.
     animations_paused: bool,
     /// A drawn frame of this job has changed the picture.
     pub(super) has_drawn: bool,
@@ -137,7 +134,6 @@ impl<'a> Rendering<'a> {
         self.begin_frames.is_some()
     }
 
-    /// A meter for one step of the page in virtual time.
     pub(super) fn stall_meter(&self) -> StallMeter<'a> {
         StallMeter::new(&self.pooled.browser, MAX_STEP_CPU)
     }
@@ -151,7 +147,6 @@ impl<'a> Rendering<'a> {
         Ok(())
     }
 
-    /// Whether the page is on its way to another document.
     pub(super) fn is_between_documents(&self) -> bool {
         self.load_state().is_between_documents(self.job.options.wait_until)
     }
@@ -173,7 +168,6 @@ impl<'a> Rendering<'a> {
         }
     }
 
-    /// Pauses the page's animations and transitions.
     pub(super) fn pause_animations(&mut self) -> Result<(), CdpError> {
         self.animations_paused = true;
         self.session.send(&SetPlaybackRateParams::new(0.0))
@@ -301,7 +295,6 @@ impl<'a> StallMeter<'a> {
         Err(JobError::NeedsRealTime)
     }
 
-    /// Waits for a step, and checks it meanwhile.
     pub(super) async fn watch<T>(
         mut self,
         step: impl Future<Output = Result<T, CdpError>>,

@@ -6,18 +6,10 @@ mod document;
 mod finish;
 mod first_page;
 mod fit_to_width;
-mod fonts;
 mod metadata;
-mod protection;
-mod root_flow;
 mod single_page;
-mod srgb;
 mod standard;
-mod struct_tree;
 mod structure;
-mod structure_ids;
-mod tables;
-mod xmp;
 
 use bytes::Bytes;
 use chromiumoxide_cdp::cdp::{
@@ -38,7 +30,7 @@ use platen_shared::{
 };
 use serde_json::Value;
 
-use self::{document::PdfFile, root_flow::RootFlow};
+use self::{document::PdfFile, fit_to_width::RootFlow};
 use super::super::{frame_loop, header_templates::HeaderTemplates, rendering::Rendering};
 use crate::error::JobError;
 

@@ -98,7 +98,6 @@ pub(in crate::render) fn taints(event: &Event) -> bool {
     needs_real_time(event)
 }
 
-/// Whether a request is for a URL that has an origin.
 pub(super) fn loads_origin(sent: &SentRequest) -> bool {
     !["data:", "blob:", "about:"].iter().any(|scheme| sent.request.url.starts_with(scheme))
 }
@@ -111,7 +110,6 @@ pub(super) fn loads_asset(sent: &SentRequest, main_frame: &str) -> bool {
         && sent.request.url.starts_with("http")
 }
 
-/// Whether an event reports something that virtual time does not stop.
 pub(super) fn needs_real_time(event: &Event) -> bool {
     event.is::<EventWebSocketCreated>()
         || event.is::<EventWebTransportCreated>()
@@ -121,7 +119,6 @@ pub(super) fn needs_real_time(event: &Event) -> bool {
 /// A script that sends the same request this often after `load` polls.
 const MIN_POLLS: u32 = 3;
 
-/// The requests in progress.
 #[derive(Default)]
 pub(super) struct OpenRequests {
     open: HashMap<RequestId, OpenRequest>,
@@ -136,7 +133,6 @@ struct OpenRequest {
     /// Its number among the requests of the page, if its response is drawn.
     drawn: Option<u64>,
     began: Instant,
-    /// It began after `load`.
     is_late: bool,
     is_poll: bool,
 }
@@ -179,7 +175,6 @@ impl OpenRequests {
         counts
     }
 
-    /// Whether a script has sent this request often enough to poll.
     fn repeats(&mut self, method: &str, url: &str) -> bool {
         let mut hasher = DefaultHasher::new();
         (method, url).hash(&mut hasher);
@@ -197,7 +192,6 @@ impl OpenRequests {
         self.open.retain(|_, request| request.worker.as_deref() != Some(session));
     }
 
-    /// The page has another document.
     pub(super) fn end_of_document(&mut self) {
         self.open.retain(|_, request| request.worker.is_some());
         self.repetitions.clear();

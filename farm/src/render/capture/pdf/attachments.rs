@@ -4,10 +4,7 @@ use base64::{Engine as _, prelude::BASE64_STANDARD};
 use lopdf::{Document, Object, ObjectId, Stream, dictionary, text_string};
 use platen_shared::job::{DocumentOptions, InvoiceXml, MetadataText, Relationship};
 
-use super::{
-    metadata,
-    xmp::{Property, Schema},
-};
+use super::metadata::{self, Property, Schema};
 use crate::error::JobError;
 
 /// A media type is required in PDF/A.

@@ -2,6 +2,9 @@
 //!
 //! Chromium makes content that is too wide smaller by itself, but only to two thirds, and cuts what is still outside. The
 //! width is found in a viewport as wide as the sheet at each scale, because text takes the wider lines of a smaller scale.
+//!
+//! If Chromium prints a document that begins at the right smaller or larger, on request or because its content is too wide,
+//! it moves it sideways by as much as the sheet becomes wider or narrower, off the sheet.
 
 use chromiumoxide_cdp::cdp::browser_protocol::page::GetLayoutMetricsParams;
 use platen_shared::{
@@ -10,9 +13,7 @@ use platen_shared::{
 };
 use serde_json::Value;
 
-use super::{
-    PageStyle, document::PdfFile, lay_out_as_printed, page_rule, print, root_flow::RootFlow, set_viewport,
-};
+use super::{PageStyle, document::PdfFile, lay_out_as_printed, page_rule, print, set_viewport};
 use crate::{error::JobError, render::rendering::Rendering};
 
 /// Shows what elements hide that scroll only sideways, such as a box around a table: a sheet does not scroll.
@@ -106,4 +107,39 @@ async fn content_width(rendering: &mut Rendering<'_>, pdf: &PdfOptions) -> Resul
         (left, right) = (own("left").unwrap_or(left), own("right").unwrap_or(right));
     }
     Ok((sheet.pixels() - left - right).max(1.0))
+}
+
+/// `vertical` if the document has vertical lines that begin at the right, which the root or the body decides; otherwise the
+/// rules with which it begins at the left and its body keeps its direction and its place, if it begins at the right. With
+/// containment the document does not take the direction of its body.
+const FLOW: &str = "(() => { const root = window.document.documentElement, body = window.document.body;\
+    if (!root) return '';\
+    const styles = [root, body].filter(it => it).map(it => getComputedStyle(it));\
+    if (styles.some(it => /-rl$/.test(it.writingMode))) return 'vertical';\
+    if (styles[0].direction !== 'rtl') return '';\
+    const is = (...values) => it => values.includes(`${body?.computedStyleMap().get(it)}`);\
+    const isAtRight = !['width', 'max-width'].every(is('auto', 'none')) && !['margin-left', 'margin-right'].some(is('auto'));\
+    return `:root { direction: ltr !important; contain: style } :root > body { direction: ${styles[1]?.direction};\
+        ${isAtRight ? 'margin-left: auto !important' : ''} }` })()";
+
+/// Where the lines of a document begin.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum RootFlow {
+    /// At the left.
+    FromLeft,
+    /// At the right, such as those of Arabic, with the rules that let the document begin at the left.
+    FromRight(String),
+    /// They are vertical, and the first one is at the right: the width of the content is divided into sheets.
+    Vertical,
+}
+
+impl RootFlow {
+    pub(super) async fn of(rendering: &mut Rendering<'_>) -> Result<Self, JobError> {
+        let flow = rendering.evaluate_isolated(FLOW).await?;
+        Ok(match flow.as_ref().and_then(|flow| flow.as_str()) {
+            None | Some("") => Self::FromLeft,
+            Some("vertical") => Self::Vertical,
+            Some(rules) => Self::FromRight(rules.to_owned()),
+        })
+    }
 }

@@ -1,14 +1,10 @@
-//! The structure tree as PDF/UA-1 (ISO 14289-1) asks for it.
+//! The structure tree of a tagged file: with the same ids for equal jobs, and as PDF/UA-1 (ISO 14289-1) asks for it.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use lopdf::{Dictionary, Document, Object, ObjectId, decode_text_string, dictionary, text_string};
 use platen_shared::locale::Locale;
 
-use super::{
-    struct_tree::{kids, kind},
-    tables,
-};
 use crate::error::JobError;
 
 /// Types of the browser that PDF 1.7 does not know, and what they are there.
@@ -59,7 +55,7 @@ pub(super) fn repair(document: &mut Document) -> Result<(), JobError> {
                      or aria-hidden=\"true\" if it is decoration",
                 ));
             }
-            b"Table" => tables::check(document, *id)?,
+            b"Table" => check_table(document, *id)?,
             b"L" | b"LI" => complete_list(document, *id, kind == b"LI")?,
             _ => {}
         }
@@ -193,4 +189,130 @@ fn add_link(document: &mut Document, root: ObjectId, page: ObjectId, link: Objec
     document.get_dictionary_mut(link)?.set("StructParent", key);
     document.get_dictionary_mut(root)?.set("ParentTreeNextKey", key + 1);
     Ok(())
+}
+
+/// Refuses a table in which something is no cell, or whose rows have different numbers of columns (ISO 14289-1, 7.5).
+fn check_table(document: &Document, table: ObjectId) -> Result<(), JobError> {
+    let mut rows = Vec::new();
+    for (id, kind) in child_elements(document, table)? {
+        match kind {
+            b"TR" => rows.push(id),
+            b"THead" | b"TBody" | b"TFoot" => {
+                let group = child_elements(document, id)?;
+                if group.iter().any(|(_, kind)| *kind != b"TR") {
+                    return Err(JobError::standard_not_met(ONLY_CELLS));
+                }
+                rows.extend(group.into_iter().map(|(id, _)| id));
+            }
+            b"Caption" => {}
+            _ => return Err(JobError::standard_not_met(ONLY_CELLS)),
+        }
+    }
+    // For each column the rows that its last cell still covers.
+    let mut covered: Vec<i64> = Vec::new();
+    for (index, row) in rows.into_iter().enumerate() {
+        let mut column = 0;
+        for (cell, kind) in child_elements(document, row)? {
+            if !matches!(kind, b"TH" | b"TD") {
+                return Err(JobError::standard_not_met(ONLY_CELLS));
+            }
+            let cell = document.get_dictionary(cell)?;
+            let rows = span(cell, b"RowSpan");
+            for _ in 0..span(cell, b"ColSpan") {
+                while covered.get(column).is_some_and(|rows| *rows > 0) {
+                    column += 1;
+                }
+                match covered.get_mut(column) {
+                    Some(covered) => *covered = rows,
+                    None if index == 0 => covered.push(rows),
+                    None => return Err(JobError::standard_not_met(SAME_COLUMNS)),
+                }
+            }
+        }
+        if covered.contains(&0) {
+            return Err(JobError::standard_not_met(SAME_COLUMNS));
+        }
+        for rows in &mut covered {
+            *rows -= 1;
+        }
+    }
+    if covered.iter().any(|rows| *rows > 0) { Err(JobError::standard_not_met(SAME_COLUMNS)) } else { Ok(()) }
+}
+
+const ONLY_CELLS: &str = "a table has only rows, and a row only cells";
+const SAME_COLUMNS: &str = "all rows of a table have cells for the same number of columns";
+
+/// The elements in another one, with their types.
+fn child_elements(document: &Document, parent: ObjectId) -> lopdf::Result<Vec<(ObjectId, &[u8])>> {
+    let kids = kids(document, document.get_dictionary(parent)?);
+    Ok(kids.iter().filter_map(|kid| Some((kid.as_reference().ok()?, kind(document, kid)?))).collect())
+}
+
+/// The rows or columns of a cell.
+fn span(cell: &Dictionary, key: &[u8]) -> i64 {
+    let attributes = cell.get(b"A").and_then(Object::as_array).map_or(&[][..], Vec::as_slice);
+    let mut spans =
+        attributes.iter().filter_map(|it| it.as_dict().ok()?.get(key).and_then(Object::as_i64).ok());
+    spans.next_back().unwrap_or(1).max(1)
+}
+
+/// Elements, and references to content.
+fn kids(document: &Document, element: &Dictionary) -> Vec<Object> {
+    match element.get(b"K") {
+        Ok(Object::Array(kids)) => kids.clone(),
+        Ok(Object::Reference(id)) => match document.get_object(*id) {
+            Ok(Object::Array(kids)) => kids.clone(),
+            _ => vec![Object::Reference(*id)],
+        },
+        Ok(kid) => vec![kid.clone()],
+        Err(_) => Vec::new(),
+    }
+}
+
+/// The type of an element; `None` for a reference to content.
+fn kind<'a>(document: &'a Document, kid: &Object) -> Option<&'a [u8]> {
+    let kid = kid.as_reference().and_then(|id| document.get_dictionary(id)).ok()?;
+    kid.get(b"S").and_then(Object::as_name).ok()
+}
+
+/// Numbers the ids of elements, which cells of tables have for their header cells, in the order of the file. Chromium makes
+/// them of the ids of its nodes, which differ from page to page.
+pub(super) fn renumber_ids(document: &mut Document) -> Result<(), JobError> {
+    let mut ids = HashMap::new();
+    let mut names = Vec::new();
+    for (&element, object) in &document.objects {
+        let Ok(id) = object.as_dict().and_then(|it| it.get(b"ID")?.as_str()) else { continue };
+        let new = format!("{:08}", names.len() / 2);
+        names.extend([Object::string_literal(new.clone()), element.into()]);
+        ids.insert(id.to_owned(), new);
+    }
+    if ids.is_empty() {
+        return Ok(());
+    }
+    for object in document.objects.values_mut() {
+        rename(object, &ids, false);
+    }
+    let tree = document.add_object(dictionary! { "Names" => names });
+    let root = document.catalog()?.get(b"StructTreeRoot")?.as_reference()?;
+    document.get_dictionary_mut(root)?.set("IDTree", tree);
+    document.prune_objects();
+    Ok(())
+}
+
+/// Renames the strings that are ids, in the entries that have them.
+fn rename(object: &mut Object, ids: &HashMap<Vec<u8>, String>, is_id: bool) {
+    match object {
+        Object::String(id, _) if is_id => {
+            if let Some(new) = ids.get(id) {
+                *id = new.clone().into_bytes();
+            }
+        }
+        Object::Array(objects) => objects.iter_mut().for_each(|it| rename(it, ids, is_id)),
+        Object::Dictionary(entries) => {
+            for (key, entry) in entries.iter_mut() {
+                rename(entry, ids, matches!(&key[..], b"ID" | b"Headers"));
+            }
+        }
+        _ => {}
+    }
 }
