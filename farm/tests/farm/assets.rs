@@ -2,7 +2,6 @@
 
 use std::{
     env, fs,
-    os::unix::fs::PermissionsExt as _,
     sync::{
         Arc,
         atomic::{AtomicU32, Ordering},
@@ -19,7 +18,9 @@ use platen_shared::job::RenderJob;
 use rand::{RngExt as _, SeedableRng as _, rngs::StdRng, seq::IndexedRandom as _};
 use tempfile::TempDir;
 
-use crate::support::{Shared, farm_process::FarmProcess, html, of, pages, pdf, png, to, viewport, waiting};
+use crate::support::{
+    Shared, farm_process::FarmProcess, html, of, pages, pdf, png, program, to, viewport, waiting,
+};
 
 tests! {
     "jobs with assets on warm pages give the files of new pages" => random_jobs,
@@ -125,19 +126,13 @@ fn asset(uri: &Uri, headers: &HeaderMap, version: u32) -> Reply {
 
 /// A farm whose browsers trust the certificate of the site.
 async fn farm(directory: &TempDir) -> FarmProcess {
-    let chromium = directory.path().join("chromium");
     let script = format!(
         "#!/bin/sh\nexec /usr/lib/chromium/chromium-headless-shell \
          --ignore-certificate-errors-spki-list={LOCALHOST_KEY_HASH} \"$@\"\n"
     );
-    fs::write(&chromium, script).unwrap();
-    fs::set_permissions(&chromium, fs::Permissions::from_mode(0o755)).unwrap();
+    let chromium = program(&directory.path().join("chromium"), &script);
     let arguments = ["--browsers", "1", "--chromium", chromium.to_str().unwrap()];
     FarmProcess::start(&arguments).await
-}
-
-async fn warm(farm: &FarmProcess) -> u64 {
-    farm.metric("platen_farm_pages_total{source=\"warm\"}").await
 }
 
 /// A page of a few assets, and of what it sees.
@@ -186,9 +181,9 @@ async fn random_jobs(_: Arc<Shared>) {
         }
         let page = random_page(&mut random, &assets);
         let job = random_job(&mut random, &page);
-        let before = warm(&farm).await;
+        let before = farm.warm_pages().await;
         let on_warm = farm.file(&of("warm", job.clone())).await;
-        used += warm(&farm).await - before;
+        used += farm.warm_pages().await - before;
         let on_new = farm.file(&of(&format!("new {number}"), job)).await;
         if without_dates(&on_warm) != without_dates(&on_new) {
             let directory = env::temp_dir();
@@ -217,9 +212,9 @@ async fn kept(_: Arc<Shared>) {
         let mut kept = 0;
         for _ in 0..attempts {
             farm.file(&of("one", html(&assets.fill(page)))).await;
-            let before = warm(&farm).await;
+            let before = farm.warm_pages().await;
             farm.file(&of("one", html("x"))).await;
-            kept += warm(&farm).await - before;
+            kept += farm.warm_pages().await - before;
             farm.file(&of("one", html("x"))).await;
             if kept > 0 {
                 break;
@@ -237,6 +232,6 @@ async fn sessions(_: Arc<Shared>) {
     for _ in 0..5 {
         farm.file(&job).await;
     }
-    assert_eq!((warm(&farm).await, assets.tls.connections(), assets.tls.resumed()), (3, 5, 0));
+    assert_eq!((farm.warm_pages().await, assets.tls.connections(), assets.tls.resumed()), (3, 5, 0));
     farm.end().await;
 }

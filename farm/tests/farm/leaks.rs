@@ -27,21 +27,17 @@ async fn is_clean(farm: &FarmProcess, account: &str) {
     farm.expect_green(&of(account, waiting(html(PROBE), 200.0))).await;
 }
 
-async fn warm(farm: &FarmProcess) -> u64 {
-    farm.metric("platen_farm_pages_total{source=\"warm\"}").await
-}
-
 async fn reused(_: Arc<Shared>) {
     let farm = FarmProcess::start(&["--browsers", "1"]).await;
     // A page is kept from the second job on.
     farm.file(&of("one", html("x"))).await;
     for (name, page) in pages(MESSY) {
-        let before = warm(&farm).await;
+        let before = farm.warm_pages().await;
         let messy = of("one", html(page));
         farm.file(&messy).await;
         is_clean(&farm, "one").await;
         // The page is reused unless it could not be proven clean.
-        let after = warm(&farm).await - before;
+        let after = farm.warm_pages().await - before;
         assert!(
             after == 1 || ["scale", "frames", "stop", "moves", "powers"].contains(&name),
             "{name}: {after}"
@@ -71,9 +67,9 @@ async fn tainted(shared: Arc<Shared>) {
         let page = waiting(page, 200.0);
         for account in ["one", "two"] {
             farm.file(&of("one", page.clone())).await;
-            let before = warm(&farm).await;
+            let before = farm.warm_pages().await;
             is_clean(&farm, account).await;
-            assert!(account == "two" || warm(&farm).await == before, "page {number}");
+            assert!(account == "two" || farm.warm_pages().await == before, "page {number}");
             farm.expect_green(&of(account, url(&cookie))).await;
         }
     }
@@ -86,7 +82,7 @@ async fn replaced(_: Arc<Shared>) {
         farm.file(&of("one", html("x"))).await;
     }
     // The first job leaves no page, because a second job is not expected, and every third page is replaced.
-    assert_eq!(warm(&farm).await, 4);
+    assert_eq!(farm.warm_pages().await, 4);
     farm.end().await;
 }
 
@@ -97,9 +93,9 @@ async fn failed(_: Arc<Shared>) {
         // The page of an account's second job is kept unless the job fails.
         send(&farm, &of(account, html("x")), MAX_WAIT_MS).await;
         send(&farm, &of(account, html(page)), 2_000).await;
-        let before = warm(&farm).await;
+        let before = farm.warm_pages().await;
         is_clean(&farm, account).await;
-        assert_eq!(warm(&farm).await, before, "{page}");
+        assert_eq!(farm.warm_pages().await, before, "{page}");
     }
     farm.end().await;
 }
@@ -120,7 +116,7 @@ async fn crowded(_: Arc<Shared>) {
         [("a", 0), ("b", 0), ("a", 0), ("b", 0), ("a", 1), ("c", 1), ("c", 1), ("b", 1), ("c", 2), ("a", 2)]
     {
         farm.file(&of(account, html("x"))).await;
-        assert_eq!(warm(&farm).await, expected, "{account}");
+        assert_eq!(farm.warm_pages().await, expected, "{account}");
     }
     farm.end().await;
 }

@@ -3,11 +3,14 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use base64::{Engine as _, prelude::BASE64_STANDARD};
-use lopdf::{Dictionary, Document, Object, decode_text_string};
+use lopdf::{Dictionary, Document, Object};
 use platen_harness::{pdf_file::Pdf, settings::tests_dir};
 use serde_json::{Value, json};
 
-use crate::{pdf_metadata::documented, support::Shared};
+use crate::{
+    pdf_metadata::{documented, text, xmp},
+    support::Shared,
+};
 
 tests! {
     "files are in the PDF" => files,
@@ -78,10 +81,6 @@ fn associated(document: &Document) -> Vec<(&Dictionary, &Dictionary)> {
 
 fn name<'a>(dictionary: &'a Dictionary, key: &str) -> &'a str {
     str::from_utf8(dictionary.get(key.as_bytes()).unwrap().as_name().unwrap()).unwrap()
-}
-
-fn text(dictionary: &Dictionary, key: &str) -> Option<String> {
-    dictionary.get(key.as_bytes()).ok().map(|text| decode_text_string(text).unwrap())
 }
 
 async fn described(shared: Arc<Shared>) {
@@ -160,9 +159,7 @@ async fn invoices(shared: Arc<Shared>) {
             (relationship, "text/xml"),
             "{level}"
         );
-        let packet =
-            document.catalog().unwrap().get_deref(b"Metadata", &document).unwrap().as_stream().unwrap();
-        let packet = str::from_utf8(&packet.content).unwrap();
+        let packet = xmp(&document);
         for property in [
             "pdfaid:part>3<".to_owned(),
             "pdfaid:conformance>B<".to_owned(),

@@ -179,13 +179,12 @@ async fn unscrolled(shared: Arc<Shared>) {
 
 async fn ignored(_: Arc<Shared>) {
     let farm = FarmProcess::start(&["--browsers", "1"]).await;
-    let warm = async || farm.metric("platen_farm_pages_total{source=\"warm\"}").await;
     let jobs = async |script: &str| {
-        let before = warm().await;
+        let before = farm.warm_pages().await;
         for _ in 0..4 {
             farm.file(&small(json!({ "html": boxes(script), "fullPage": true }))).await;
         }
-        warm().await - before
+        farm.warm_pages().await - before
     };
     // The first job of an account leaves no page, and the second one begins with a new one.
     assert_eq!(jobs("boxes.length").await, 2, "a page whose scripts ignore scrolling");

@@ -27,10 +27,6 @@ fn job(page: &str) -> RenderJob {
     waiting(html(&page), WAIT_MS)
 }
 
-async fn skipped_waits(farm: &FarmProcess) -> u64 {
-    farm.metric("platen_farm_waits_total{time=\"skipped\"}").await
-}
-
 async fn changing(shared: Arc<Shared>) {
     let farm = FarmProcess::start(&["--browsers", "1"]).await;
     let pages = pages(include_str!("static_scripts/changing.html"));
@@ -38,7 +34,7 @@ async fn changing(shared: Arc<Shared>) {
     let (mut wrong, mut before) = (Vec::new(), 0);
     for (name, page) in pages {
         let colour = colour(&farm.file(&job(&shared.site.fill(page))).await);
-        let after = skipped_waits(&farm).await;
+        let after = farm.waits("skipped").await;
         if colour != GREEN || after > before {
             wrong.push((name, colour, after > before));
         }
@@ -54,7 +50,7 @@ async fn skipped(shared: Arc<Shared>) {
     for (name, page) in pages(include_str!("static_scripts/static.html")) {
         let mut idle = job(page);
         idle.options.wait_until = WaitUntil::NetworkIdle;
-        let before = skipped_waits(&farm).await;
+        let before = farm.waits("skipped").await;
         let file = farm.file(&job(page)).await;
         farm.file(&idle).await;
         farm.file(&to(pdf(), job(page))).await;
@@ -62,17 +58,17 @@ async fn skipped(shared: Arc<Shared>) {
         let in_frames =
             shared.file(&job(&format!("{page}<script>setTimeout(() => 0, 60000)</script>"))).await;
         let is_same = picture(&file) == picture(&in_frames.bytes);
-        let skipped = skipped_waits(&farm).await - before;
+        let skipped = farm.waits("skipped").await - before;
         if colour(&file) != GREEN || skipped != 3 || !is_same {
             wrong.push((name, colour(&file), skipped, is_same));
         }
     }
     assert!(wrong.is_empty(), "page, colour, skipped waits of 3, same picture as with frames: {wrong:?}");
-    let before = skipped_waits(&farm).await;
+    let before = farm.waits("skipped").await;
     for script in ["1", "setTimeout(() => 0)"] {
         let page = format!("{GREEN_PAGE}<script>{script}</script>");
         farm.expect_green(&waiting(url(&shared.site.at(&Site::markup(&page))), WAIT_MS)).await;
     }
-    assert_eq!(skipped_waits(&farm).await - before, 1, "of a page by its URL");
+    assert_eq!(farm.waits("skipped").await - before, 1, "of a page by its URL");
     farm.end().await;
 }

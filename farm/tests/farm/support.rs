@@ -3,6 +3,12 @@
 pub(crate) mod farm_process;
 pub(crate) mod site;
 
+use std::{
+    fs::{self, Permissions},
+    os::unix::fs::PermissionsExt as _,
+    path::{Path, PathBuf},
+};
+
 use axum::{body::Body, http::Request};
 use platen_farm::{Config, Farm, Rendered};
 use platen_harness::{
@@ -108,6 +114,13 @@ pub(crate) async fn until_metric(farm: &Farm, line: &str) {
         Ok(String::from_utf8_lossy(&text).lines().any(|it| it == line).then_some(()))
     };
     wait::until_some(line, found).await.unwrap();
+}
+
+/// Writes a script that can be run as a program, and returns its path.
+pub(crate) fn program(path: &Path, script: &str) -> PathBuf {
+    fs::write(path, script).unwrap();
+    fs::set_permissions(path, Permissions::from_mode(0o755)).unwrap();
+    path.to_owned()
 }
 
 pub(crate) fn png() -> Output {

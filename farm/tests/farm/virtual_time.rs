@@ -13,7 +13,9 @@ use platen_farm::{Farm, Rendered};
 use platen_harness::{image_file::Colour, wait::MAX_WAIT};
 use platen_shared::{format::WaitUntil, job::RenderJob};
 
-use crate::support::{GREEN, Shared, colour, farm, farm_process::FarmProcess, html, picture, waiting};
+use crate::support::{
+    GREEN, Shared, colour, farm, farm_process::FarmProcess, html, picture, program, waiting,
+};
 
 tests! {
     "pages look the same in virtual time and in real time" => as_in_real_time,
@@ -71,7 +73,7 @@ async fn as_in_real_time(shared: Arc<Shared>) {
     assert!(pages.len() >= 40);
     let mut wrong = Vec::new();
     for ((name, _), (real, ours)) in pages.iter().zip(real.iter().zip(&ours)) {
-        if pixels(real) != pixels(ours) || corner(ours) != GREEN {
+        if picture(&real.bytes) != picture(&ours.bytes) || corner(ours) != GREEN {
             wrong.push((name, corner(real), corner(ours)));
         }
     }
@@ -89,16 +91,8 @@ fn draws_by_itself(directory: &Path) -> PathBuf {
         for a; do shift; [ \"$a\" = --enable-begin-frame-control ] || set -- \"$@\" \"$a\"; done\n\
         for b in /usr/lib/chromium/chromium-headless-shell /opt/google/chrome/chrome; do\n\
         [ ! -x \"$b\" ] || exec \"$b\" \"$@\"; done\n";
-    let path = directory.join("chromium");
-    fs::write(&path, script).unwrap();
-    for path in [directory, &path] {
-        fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
-    }
-    path
-}
-
-fn pixels(file: &Rendered) -> Vec<u8> {
-    picture(&file.bytes).into_raw()
+    fs::set_permissions(directory, fs::Permissions::from_mode(0o755)).unwrap();
+    program(&directory.join("chromium"), script)
 }
 
 /// The colour of the background, in a corner where no page has anything else.
@@ -109,14 +103,19 @@ fn corner(file: &Rendered) -> Colour {
 
 async fn virtual_time(_: Arc<Shared>) {
     let farm = FarmProcess::start(&["--browsers", "1"]).await;
-    let waits = async |time| farm.metric(&format!("platen_farm_waits_total{{time=\"{time}\"}}")).await;
     let mut quiet = waiting(html("<!doctype html><html style='background:green'>"), 10_000.0);
     quiet.options.wait_until = WaitUntil::NetworkIdle;
     farm.file(&quiet).await;
-    assert_eq!((waits("skipped").await, waits("virtual").await, waits("real").await), (1, 0, 0));
+    assert_eq!(
+        (farm.waits("skipped").await, farm.waits("virtual").await, farm.waits("real").await),
+        (1, 0, 0)
+    );
     let scripted = waiting(html("<!doctype html><script>setTimeout(() => 0, 5000)</script>"), 10_000.0);
     farm.file(&scripted).await;
-    assert_eq!((waits("skipped").await, waits("virtual").await, waits("real").await), (1, 1, 0));
+    assert_eq!(
+        (farm.waits("skipped").await, farm.waits("virtual").await, farm.waits("real").await),
+        (1, 1, 0)
+    );
     // No virtual clock reaches a worker or a socket.
     for script in ["new Worker('data:text/javascript,')", "new WebSocket('ws://127.0.0.1:1')"] {
         let page = waiting(html(&format!("<script>{script}</script>")), 500.0);
@@ -124,7 +123,7 @@ async fn virtual_time(_: Arc<Shared>) {
         farm.file(&page).await;
         assert!(begun.elapsed() >= Duration::from_millis(500), "{script}");
     }
-    assert_eq!((waits("virtual").await, waits("real").await), (1, 2));
+    assert_eq!((farm.waits("virtual").await, farm.waits("real").await), (1, 2));
     // The clock advances even if the page sends itself messages without end.
     let starving = html(
         "<!doctype html><script>const c = new MessageChannel, send = () => c.port2.postMessage(0);\
@@ -138,7 +137,6 @@ async fn virtual_time(_: Arc<Shared>) {
 
 async fn own_time(_: Arc<Shared>) {
     let farm = FarmProcess::start(&["--browsers", "1"]).await;
-    let warm = async || farm.metric("platen_farm_pages_total{source=\"warm\"}").await;
     for (number, age) in [0, 0, 0, 200, 0].into_iter().enumerate() {
         // Older than the tolerance of 50 ms, so that the time origin of an earlier job is not accepted.
         tokio::time::sleep(Duration::from_millis(age)).await;
@@ -155,13 +153,13 @@ async fn own_time(_: Arc<Shared>) {
         let file = farm.post(&html(&page)).send().await.unwrap().bytes().await.unwrap();
         assert_eq!(colour(&file), GREEN, "job {number}");
         // The first job leaves no page, because a second job is not expected.
-        assert_eq!(warm().await, u64::try_from(number).unwrap().saturating_sub(1), "job {number}");
+        assert_eq!(farm.warm_pages().await, u64::try_from(number).unwrap().saturating_sub(1), "job {number}");
     }
     // A page that was in virtual time is not reused.
     let long = waiting(html("<script>setTimeout(() => 0, 100)</script>"), 500.0);
     farm.file(&long).await;
-    let before = warm().await;
+    let before = farm.warm_pages().await;
     farm.file(&html("x")).await;
-    assert_eq!(warm().await, before);
+    assert_eq!(farm.warm_pages().await, before);
     farm.end().await;
 }

@@ -94,6 +94,16 @@ impl FarmProcess {
         metrics::read(&self.http, &self.metrics_url(), name).await.unwrap().unwrap_or(0)
     }
 
+    /// How many jobs have had the page of an earlier one.
+    pub(crate) async fn warm_pages(&self) -> u64 {
+        self.metric("platen_farm_pages_total{source=\"warm\"}").await
+    }
+
+    /// How many waits have passed in this time: `skipped`, `virtual` or `real`.
+    pub(crate) async fn waits(&self, time: &str) -> u64 {
+        self.metric(&format!("platen_farm_waits_total{{time=\"{time}\"}}")).await
+    }
+
     pub(crate) async fn until_metric(&self, name: &str, value: u64) {
         metrics::until(&self.http, &self.metrics_url(), name, value).await.unwrap();
     }
