@@ -32,7 +32,7 @@ use platen_shared::{
 };
 use tokio::time::{Instant, sleep, timeout_at};
 
-use self::{documents::Captured, page_events::PageEventHandler, page_lease::PageLease, rendering::Rendering};
+use self::{page_events::PageEventHandler, page_lease::PageLease, rendering::Rendering};
 pub(crate) use self::{remaining_wait::real_wait, rendering::Clock};
 use crate::{
     browser::Exit,
@@ -167,16 +167,13 @@ async fn run(page: &mut Page, pooled: &Lease, context: JobContext<'_>) -> Result
             // advances in steps of 16.7 ms.
             rendering.pause_animations()?;
         }
-        let Captured { file: bytes, status, is_idle } =
-            documents::capture_last(&mut rendering, loading).await?;
+        let file = documents::capture_last(&mut rendering, loading).await?;
         rendering.resume_animations()?;
         let now = rendering.load_state();
         let has_static_markup =
             || matches!(&job.source, Source::Html(html) if !static_page::may_change(html.as_str()));
         let is_static = !rendering.script_ran && !now.may_change && now.requests == 0 && has_static_markup();
-        // A document that markup has navigated to is not the caller's page.
-        let page_status = status.filter(|_| job_host.is_some());
-        Ok(RenderedPage { file: RenderedFile { bytes, page_status, page_idle: is_idle }, is_static })
+        Ok(RenderedPage { file, is_static })
     };
     let done = tokio::select! {
         // Polled first, because its error is the cause if a step fails as well.

@@ -17,7 +17,7 @@ use super::{
     main_thread,
     rendering::Rendering,
     script::{self, unless_refused},
-    virtual_time::VirtualTimeDriver,
+    virtual_time::{REQUEST_TIMEOUT_MS, VirtualTimeDriver},
 };
 use crate::{
     begin_frames::{FRAME_DURATION, FRAME_INTERVAL_MS, FrameTime},
@@ -57,8 +57,6 @@ const MAX_ROUNDS: u32 = 8;
 const FRAMES_PER_ROUND: u32 = 3;
 /// How long a view transition may be prepared in real time. Chromium skips one whose document is not ready by then.
 const MAX_PREPARATION: Duration = Duration::from_secs(4);
-/// How long a request may stop the page's clock in such a frame.
-const REQUEST_TIMEOUT_MS: f64 = 1_000.0;
 
 /// Brings the animations of the page and its frames to their end, if the job wants that.
 pub(super) async fn finish(rendering: &mut Rendering<'_>) -> Result<(), JobError> {

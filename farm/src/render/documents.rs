@@ -7,7 +7,6 @@
 
 use std::pin::pin;
 
-use bytes::Bytes;
 use chromiumoxide_cdp::cdp::browser_protocol::page::{
     NavigateParams, SetDocumentContentParams, StopLoadingParams,
 };
@@ -21,7 +20,7 @@ use tokio::{
 };
 
 use super::{
-    capture,
+    RenderedFile, capture,
     frame_loop::{self, NeededFrames},
     load_state::{LoadState, reach},
     navigations::{MAX_NAVIGATIONS, navigation_error},
@@ -40,37 +39,26 @@ use crate::{
 /// Captures of a page until one succeeds. A navigation that is one too many may lead to a document before it is stopped.
 const MAX_ATTEMPTS: u32 = 2 * MAX_NAVIGATIONS;
 
-pub(super) struct Captured {
-    pub(super) file: Bytes,
-    /// HTTP status of the document, if it was loaded by HTTP.
-    pub(super) status: Option<u16>,
-    /// Nothing is open that a wait for the network to be idle has left out.
-    pub(super) is_idle: bool,
-}
-
 /// Loads the document of the job and captures it, or the one to which it navigates meanwhile. `loading` is the phase that
 /// has begun.
 pub(super) async fn capture_last(
     rendering: &mut Rendering<'_>,
     loading: PhaseGuard<'_>,
-) -> Result<Captured, JobError> {
+) -> Result<RenderedFile, JobError> {
     let (session, state) = (rendering.session, rendering.state.clone());
     let last_navigation = rendering.deadline.checked_sub(CAPTURE_RESERVE).unwrap_or(rendering.deadline);
     let stopping = async {
         sleep_until(last_navigation).await;
         // The renderer receives no command during a navigation.
-        if state.borrow().documents > 0
-            && state.borrow().navigating
-            && let Err(error) = session.send(&StopLoadingParams {})
-        {
-            return error.into();
+        if state.borrow().documents > 0 && state.borrow().navigating {
+            session.send(&StopLoadingParams {})?;
         }
-        future::pending().await
+        future::pending::<Result<RenderedFile, JobError>>().await
     };
     tokio::select! {
         biased;
         captured = follow(rendering, last_navigation, loading) => captured,
-        error = stopping => Err(error),
+        error = stopping => error,
     }
 }
 
@@ -79,7 +67,7 @@ async fn follow(
     rendering: &mut Rendering<'_>,
     last_navigation: Instant,
     mut loading: PhaseGuard<'_>,
-) -> Result<Captured, JobError> {
+) -> Result<RenderedFile, JobError> {
     let mut navigations = 0;
     loop {
         arrive(rendering, navigations == 0).await?;
@@ -131,25 +119,29 @@ async fn arrive(rendering: &mut Rendering<'_>, is_first: bool) -> Result<(), Job
 ///
 /// # Errors
 /// [`JobError::Navigates`] if the page is about to have another document.
-async fn capture(rendering: &mut Rendering<'_>) -> Result<Captured, JobError> {
+async fn capture(rendering: &mut Rendering<'_>) -> Result<RenderedFile, JobError> {
     let (job, phases) = (rendering.job, rendering.phases);
     let settling = phases.enter(Phase::Settle);
-    let is_idle = settle::settle(rendering).await?;
+    let page_idle = settle::settle(rendering).await?;
     drop(settling);
     // The job's time has passed. A document that follows has its milestone and no more.
     rendering.wait_ms = 0.0;
     rendering.check_navigation()?;
-    let LoadState { documents, page_status: status, .. } = rendering.load_state();
+    let LoadState { documents, mut page_status, .. } = rendering.load_state();
+    if matches!(job.source, Source::Html(_)) {
+        // A document that markup has navigated to is not the caller's page.
+        page_status = None;
+    }
     if job.options.fail_on_http_status
         && let Source::Url(url) = &job.source
-        && let Some(status) = status.filter(|status| *status >= 400)
+        && let Some(status) = page_status.filter(|status| *status >= 400)
     {
         let host = url.as_url().host_str().unwrap_or_default().to_owned();
         return Err(JobError::Refused(Refusal::PageStatus { host, status }));
     }
     let _capturing = phases.enter(Phase::Capture);
     let mut state = rendering.state.clone();
-    let file = tokio::select! {
+    let bytes = tokio::select! {
         biased;
         () = reach(&mut state, |state| state.documents > documents) => return Err(JobError::Navigates),
         file = async {
@@ -160,7 +152,7 @@ async fn capture(rendering: &mut Rendering<'_>) -> Result<Captured, JobError> {
             Ok::<_, JobError>(file)
         } => file?,
     };
-    Ok(Captured { file, status, is_idle })
+    Ok(RenderedFile { bytes, page_status, page_idle })
 }
 
 /// The error of a page that has navigated and still does.

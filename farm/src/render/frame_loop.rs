@@ -7,6 +7,7 @@
 //! images progress. A browser without begin-frame control draws them itself.
 
 use std::{
+    convert::Infallible,
     future::Future,
     pin::{Pin, pin},
     sync::atomic::{AtomicU32, Ordering},
@@ -70,14 +71,10 @@ pub(super) async fn while_loading<T>(
             if left == 0 && started.elapsed() < frameless {
                 continue;
             }
-            if left == 0
-                && let Err(error) = rendering.resume_animations()
-            {
-                return error.into();
+            if left == 0 {
+                rendering.resume_animations()?;
             }
-            if let Err(error) = rendering.frame(FrameTime::Now, true).await {
-                return error;
-            }
+            rendering.frame(FrameTime::Now, true).await?;
             needed.need(left.saturating_sub(1));
         }
     };
@@ -109,9 +106,7 @@ pub(super) async fn while_waiting<T>(
         let mut driver = VirtualTimeDriver::start(rendering).await?;
         let frames = async {
             loop {
-                if let Err(error) = driver.step(FRAME_INTERVAL_MS, f64::INFINITY).await {
-                    return error;
-                }
+                driver.step(FRAME_INTERVAL_MS, f64::INFINITY).await?;
             }
         };
         return race(step, pin!(frames)).await;
@@ -120,9 +115,7 @@ pub(super) async fn while_waiting<T>(
         let mut next = Instant::now() + FRAME_DURATION;
         loop {
             sleep_until(next).await;
-            if let Err(error) = rendering.frame(FrameTime::Now, true).await {
-                return error;
-            }
+            rendering.frame(FrameTime::Now, true).await?;
             next = Instant::now().max(next) + FRAME_DURATION;
         }
     };
@@ -153,15 +146,15 @@ pub(super) async fn while_capturing<T>(
     while_waiting(rendering, capture).await
 }
 
-/// Waits for `step` while `frames` runs; `frames` completes only with an error.
+/// Waits for `step` while `frames` runs.
 async fn race<T>(
     step: Pin<&mut impl Future<Output = Result<T, JobError>>>,
-    frames: Pin<&mut impl Future<Output = JobError>>,
+    frames: Pin<&mut impl Future<Output = Result<Infallible, JobError>>>,
 ) -> Result<T, JobError> {
     tokio::select! {
         biased;
         done = step => done,
-        error = frames => Err(error),
+        stopped = frames => stopped.map(|never| match never {}),
     }
 }
 

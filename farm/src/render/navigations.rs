@@ -43,17 +43,6 @@ impl Navigations {
     pub(super) fn change(&mut self, event: &Event, main_frame: &str) -> Option<bool> {
         // The generated types lack some of these events, which the protocol calls deprecated.
         let name = event.method().strip_prefix("Page.frame")?;
-        if ![
-            "ScheduledNavigation",
-            "ClearedScheduledNavigation",
-            "RequestedNavigation",
-            "StartedNavigating",
-            "StoppedLoading",
-        ]
-        .contains(&name)
-        {
-            return None;
-        }
         let fields = event.fields();
         if fields["frameId"] != main_frame {
             return None;
@@ -72,7 +61,8 @@ impl Navigations {
                 }
             }
             // It may be about the document before, if the browser process has started no navigation since.
-            _ => self.is_started = false,
+            "StoppedLoading" => self.is_started = false,
+            _ => return None,
         }
         Some(self.left > 0 && (self.is_scheduled || self.is_requested || self.is_started))
     }
@@ -82,17 +72,13 @@ impl Navigations {
     pub(super) fn committed(&mut self) -> bool {
         let navigated = self.is_started;
         self.left = self.left.saturating_sub(u32::from(navigated));
-        self.ended();
+        (self.is_scheduled, self.is_requested, self.is_started) = (false, false, false);
         navigated
     }
 
     /// Whether further navigations are cancelled.
     pub(super) fn are_over(&self) -> bool {
         self.left == 0
-    }
-
-    fn ended(&mut self) {
-        (self.is_scheduled, self.is_requested, self.is_started) = (false, false, false);
     }
 }
 

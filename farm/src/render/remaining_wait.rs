@@ -57,7 +57,7 @@ pub(super) struct RemainingWait {
     /// Time without a request in progress that is left until the network is idle.
     idle_ms: f64,
     /// When the latest request that counts started or ended.
-    since: Option<Instant>,
+    pub(super) since: Option<Instant>,
     /// Time that is left after the network is idle.
     fixed_ms: f64,
     /// Time in which the conditions may still become true; `None` if none is awaited.
@@ -67,7 +67,7 @@ pub(super) struct RemainingWait {
     /// The network was not idle in time.
     pub(super) was_cut_off: bool,
     /// Until when real time has been subtracted.
-    at: Instant,
+    pub(super) at: Instant,
 }
 
 impl RemainingWait {
@@ -126,16 +126,6 @@ impl RemainingWait {
         left.map_or(MAX_OPEN_TIME, |left| left.min(MAX_OPEN_TIME)).as_secs_f64() * 1_000.0
     }
 
-    /// Ignores requests that started or ended until `since`, because the job has already waited for them.
-    pub(super) fn ignore_requests_until(&mut self, since: Option<Instant>) {
-        self.since = since;
-    }
-
-    /// The real time until now does not count.
-    pub(super) fn skip_real_time(&mut self) {
-        self.at = Instant::now();
-    }
-
     /// Subtracts the real time since the last call, or since the beginning of the wait.
     pub(super) fn pass_real_time(&mut self, state: &LoadState) {
         self.pass(self.at.elapsed().as_secs_f64() * 1_000.0, state);
@@ -177,7 +167,7 @@ mod tests {
         assert!(wait.is_over());
         let mut wait = RemainingWait::new(false, 100.0, false, None, deadline);
         advance(Duration::from_millis(100)).await;
-        wait.skip_real_time();
+        wait.at = Instant::now();
         wait.pass_real_time(&LoadState::empty());
         assert!(!wait.is_over());
     }

@@ -115,7 +115,8 @@ async fn pass_wait(
     if rendering.waits_for_resources() {
         // Without frames, because their number would depend on the network.
         frame_loop::wait_for_resources(rendering).await;
-        left.ignore_requests_until(rendering.load_state().since);
+        // The job has waited for their requests already.
+        left.since = rendering.load_state().since;
     }
     if script_ran
         && !rendering.has_condition()
@@ -147,7 +148,7 @@ async fn pass_wait(
         let step_ms = left.until_frame(driver.interval_ms());
         driver.step(step_ms, left.request_timeout_ms()).await?;
         left.pass(step_ms, &driver.load_state());
-        check_conditions(driver.rendering(), left).await?;
+        check_conditions(driver.rendering, left).await?;
     }
     // A capture may take several frames, and their number depends on the machine.
     rendering.pause_animations()?;
@@ -254,7 +255,7 @@ async fn until_idle(rendering: &mut Rendering<'_>, left: &mut RemainingWait) -> 
 /// needs real time, all time since the milestone counts, as its own clock shows it.
 async fn pass_real_time(rendering: &mut Rendering<'_>, left: &mut RemainingWait) -> Result<(), JobError> {
     if !rendering.load_state().needs_real_time {
-        left.skip_real_time();
+        left.at = Instant::now();
     }
     while !left.is_over() {
         let state = rendering.load_state();

@@ -79,16 +79,14 @@ const HANDLES_AFTER_FRAME: [u32; 3] = [4, 4, 3];
 pub(super) async fn have_ended(rendering: &mut Rendering<'_>) -> Result<bool, JobError> {
     let markup = static_page::markup(rendering).await?;
     let Some(names) = markup.as_deref().and_then(unknown_names) else { return Ok(false) };
-    let [timer, frame, idle] = FIRST_HANDLES;
     let check = CHECK.replace("CHANGING", &static_page::CHANGING_ELEMENTS.replace(' ', ", "));
-    let check = format!("{check}({}, {timer}, {frame}, {idle})", json!(names));
+    let check = format!("{check}({}, ...{FIRST_HANDLES:?})", json!(names));
     holds(rendering, &check).await
 }
 
 /// Whether [`have_ended`] still holds after one frame.
 pub(super) async fn still_have_ended(rendering: &mut Rendering<'_>) -> Result<bool, JobError> {
-    let [timer, frame, idle] = HANDLES_AFTER_FRAME;
-    holds(rendering, &format!("own.hasEnded?.([], {timer}, {frame}, {idle})")).await
+    holds(rendering, &format!("own.hasEnded?.([], ...{HANDLES_AFTER_FRAME:?})")).await
 }
 
 async fn holds(rendering: &mut Rendering<'_>, check: &str) -> Result<bool, JobError> {

@@ -35,10 +35,12 @@ const MAX_STEPS: u32 = 4;
 /// Tasks after which time advances although more are pending; the value of headless Chromium's
 /// `--virtual-time-budget`.
 const MAX_STARVED_TASKS: i64 = 1_000;
+/// How long a request may stop the page's clock in a frame that is run beyond the wait, in milliseconds.
+pub(super) const REQUEST_TIMEOUT_MS: f64 = 1_000.0;
 
 /// Drives the virtual time of one page.
 pub(super) struct VirtualTimeDriver<'r, 'a> {
-    rendering: &'r mut Rendering<'a>,
+    pub(super) rendering: &'r mut Rendering<'a>,
     /// Frames since the latest drawn one.
     undrawn: u32,
     /// The latest drawn frame has changed the picture, or the page has requested an animation frame.
@@ -54,10 +56,6 @@ impl<'r, 'a> VirtualTimeDriver<'r, 'a> {
             rendering.enter_virtual_time().await?;
         }
         Ok(Self { rendering, undrawn: 0, moves: true, ignores_requests: false })
-    }
-
-    pub(super) fn rendering(&mut self) -> &mut Rendering<'a> {
-        self.rendering
     }
 
     pub(super) fn load_state(&self) -> LoadState {

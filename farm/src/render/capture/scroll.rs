@@ -16,7 +16,7 @@ use super::super::{
     load_state::reach,
     main_thread::{self, FRAME_PAUSE, MAX_QUICK_FRAMES, TASKS_TIMEOUT},
     rendering::{Clock, Rendering},
-    virtual_time::VirtualTimeDriver,
+    virtual_time::{REQUEST_TIMEOUT_MS, VirtualTimeDriver},
 };
 use crate::{
     begin_frames::{FRAME_DURATION, FRAME_INTERVAL_MS, FrameTime},
@@ -35,8 +35,6 @@ const MAX_TIME_MS: f64 = 6_000.0;
 const MAX_SHARE: u32 = 3;
 /// Frames that are run for one of the main thread: Chromium may run a frame without it.
 const MAX_FRAMES: u32 = 50;
-/// How long requests may stop the page's clock in a frame.
-const REQUEST_TIMEOUT_MS: f64 = 1_000.0;
 /// Defines `own.scroll`.
 const BEGIN: &str = include_str!("scroll.js");
 

@@ -6,14 +6,16 @@
 //! If Chromium prints a document that begins at the right smaller or larger, on request or because its content is too wide,
 //! it moves it sideways by as much as the sheet becomes wider or narrower, off the sheet.
 
-use chromiumoxide_cdp::cdp::browser_protocol::page::GetLayoutMetricsParams;
 use platen_shared::{
     job::{Pages, PdfOptions, PdfScale},
     limits,
 };
 use serde_json::Value;
 
-use super::{PageStyle, document::PdfFile, lay_out_as_printed, page_rule, print, set_viewport};
+use super::{
+    super::scroll::content_size, PageStyle, document::PdfFile, lay_out_as_printed, page_rule, print,
+    set_viewport,
+};
 use crate::{error::JobError, render::rendering::Rendering};
 
 /// Shows what elements hide that scroll only sideways, such as a box around a table: a sheet does not scroll.
@@ -70,8 +72,7 @@ async fn needed_width(
     let mut last_excess = f64::INFINITY;
     loop {
         set_viewport(rendering, width, height).await?;
-        let layout = rendering.wait_for_page(rendering.session.call(&GetLayoutMetricsParams {})).await?;
-        let excess = layout.css_content_size.width.ceil() - width.round();
+        let excess = content_size(rendering).await?.0 - width.round();
         // Content that follows the viewport never fits.
         if excess <= 0.0 || excess >= last_excess || width >= widest {
             return Ok(width);

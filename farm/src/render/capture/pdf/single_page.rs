@@ -5,7 +5,6 @@
 //! the viewport would follow that of the sheet, so the content would never fit: they are fixed before.
 
 use bytes::Bytes;
-use chromiumoxide_cdp::cdp::browser_protocol::page::GetLayoutMetricsParams;
 use platen_shared::{
     job::{Margins, Pages, PdfOptions, Sheet},
     length::Length,
@@ -14,7 +13,10 @@ use platen_shared::{
 };
 use serde_json::Value;
 
-use super::{PageStyle, document::PdfFile, lay_out_as_printed, page_rule, print, set_viewport};
+use super::{
+    super::scroll::content_size, PageStyle, document::PdfFile, lay_out_as_printed, page_rule, print,
+    set_viewport,
+};
 use crate::{error::JobError, render::rendering::Rendering};
 
 /// Keeps the content on one page, which is not taller than it.
@@ -124,8 +126,7 @@ async fn content_height(rendering: &Rendering<'_>, width: f64) -> Result<Option<
     let mut height = 1.0;
     for _ in 0..MAX_MEASUREMENTS {
         set_viewport(rendering, width, height).await?;
-        let layout = rendering.wait_for_page(rendering.session.call(&GetLayoutMetricsParams {})).await?;
-        let content = layout.css_content_size.height.ceil();
+        let (_, content) = content_size(rendering).await?;
         if content <= height {
             return Ok(Some(height));
         }
